@@ -1,0 +1,144 @@
+// Everything between ranks on the host: MPI ownership, collectives with a deadline, and agreement on errors.
+//
+// Open MPI with MPI_ERRORS_RETURN waits for ever for a dead peer, so every collective here is non-blocking and polled
+// against a deadline. After a deadline or an MPI error the communicator is *broken*: further calls throw at once, nothing
+// is freed collectively, and the program must end with MpiSession::leave() instead of MPI_Finalize.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/error.h"
+
+namespace shardmat {
+
+/// Owns MPI_Init_thread(MPI_THREAD_FUNNELED) / MPI_Finalize of a program. A library user with MPI of their own needs none.
+class MpiSession {
+ public:
+  MpiSession(int* argc, char*** argv);
+  ~MpiSession();  ///< MPI_Finalize; blocks for ever if a rank is gone: then call leave() instead
+  MpiSession(const MpiSession&) = delete;
+  MpiSession& operator=(const MpiSession&) = delete;
+
+  /// Flushes the standard streams and ends this process at once with `exit_code`, without MPI_Finalize, static destructors
+  /// or any wait for other ranks.
+  [[noreturn]] static void leave(int exit_code);
+};
+
+enum class Reduction { sum, min, max };
+
+/// This process among the ranks of a job, on a private duplicate of the given MPI communicator. Move-only.
+/// All calls but the accessors are collective; calls are made by one thread.
+class Communicator {
+ public:
+  /// Duplicates `parent` and sets MPI_ERRORS_RETURN on the duplicate. `timeout_seconds` is the deadline of each call.
+  explicit Communicator(MPI_Comm parent, double timeout_seconds = 60);
+  ~Communicator();
+  Communicator(Communicator&&) noexcept;
+  Communicator& operator=(Communicator&&) = delete;
+
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  /// Rank among, and number of, the ranks on this host. From the launcher's variables
+  /// (OMPI_COMM_WORLD_LOCAL_RANK, SLURM_LOCALID, MPI_LOCALRANKID, MV2_COMM_WORLD_LOCAL_RANK, PMI_LOCAL_RANK), else counted
+  /// by MPI_Comm_split_type.
+  int local_rank() const { return local_rank_; }
+  int local_size() const { return local_size_; }
+  const std::string& host() const { return host_; }
+  double timeout_seconds() const { return timeout_; }
+  void set_timeout(double seconds) { timeout_ = seconds; }
+  MPI_Comm native() const { return comm_; }
+  bool broken() const { return broken_; }
+  /// Marks the communicator broken, e.g. when NCCL found a rank lost.
+  void mark_broken() { broken_ = true; }
+
+  void barrier();
+
+  template <class T>
+  void broadcast(std::span<T> data, int root = 0) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    broadcast_bytes(data.data(), data.size_bytes(), root);
+  }
+  std::string broadcast(std::string text, int root = 0);
+
+  /// T is double, int or std::int64_t. Element-wise over ranks, in rank order for any rank count (deterministic).
+  template <class T>
+  void all_reduce(std::span<T> data, Reduction reduction);
+  template <class T>
+  T all_reduce(T value, Reduction reduction) {
+    all_reduce(std::span<T>(&value, 1), reduction);
+    return value;
+  }
+
+  /// One value of every rank, in rank order.
+  template <class T>
+  std::vector<T> all_gather(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(static_cast<std::size_t>(size_));
+    all_gather_bytes(&value, all.data(), sizeof(T));
+    return all;
+  }
+  /// One text of every rank, in rank order.
+  std::vector<std::string> all_gather(const std::string& text);
+
+  /// In-place all-gather of unequal parts of `bytes`-long slots: slot p of `data` starts at p·slot_bytes and is filled on
+  /// rank p. 64-bit sizes.
+  void all_gather_slots(void* data, std::size_t slot_bytes);
+
+  /// Blocking point-to-point of any size (in slices under 2 GB), with the deadline.
+  void send(const void* data, std::size_t bytes, int to, int tag);
+  void receive(void* data, std::size_t bytes, int from, int tag);
+
+  /// The end of a phase that can fail on one rank: every rank passes its exception or null. If any rank failed, all ranks
+  /// throw the same Error: kind and message of the lowest failing rank (named if size > 1, with how many more failed).
+  void agree(std::exception_ptr mine);
+
+  /// Runs `phase` on every rank, then agree(). Returns its result.
+  template <class F>
+  auto together(F&& phase) {
+    std::exception_ptr error;
+    if constexpr (std::is_void_v<decltype(phase())>) {
+      try {
+        phase();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      agree(error);
+    } else {
+      decltype(phase()) result{};
+      try {
+        result = phase();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      agree(error);
+      return result;
+    }
+  }
+
+  /// Waits until done() is true, polling; throws Error(rank_lost) saying `what` did not finish after the deadline. Used by
+  /// the collectives here and by waits for device work that depends on other ranks.
+  void wait_until(const std::function<bool()>& done, const char* what);
+
+ private:
+  void broadcast_bytes(void* data, std::size_t bytes, int root);
+  void all_gather_bytes(const void* mine, void* all, std::size_t bytes);
+  void complete(MPI_Request& request, const char* what);
+  void check(int mpi_error, const char* what);
+
+  MPI_Comm comm_ = MPI_COMM_NULL;
+  int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
+  std::string host_;
+  double timeout_ = 60;
+  bool broken_ = false;
+};
+
+}  // namespace shardmat

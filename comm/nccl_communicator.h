@@ -1,0 +1,62 @@
+// NCCL ownership: creation with a deadline, asynchronous errors polled, abort instead of a hang, and window memory.
+// nccl_stub.cpp stands in for it in a build without NCCL.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+#include "kernels/base/device.h"
+#include "kernels/base/types.h"
+
+namespace shardmat {
+
+bool built_with_nccl();
+/// "2.28.9", or empty without NCCL.
+std::string nccl_version();
+
+/// One NCCL communicator over the ranks of a Communicator, each on its own device. Move-only by unique_ptr.
+class NcclCommunicator {
+ public:
+  /// Collective. Throws Error(resources) if this build has no NCCL (with the remedy), Error(rank_lost) if the ranks do not
+  /// meet within the deadline. REQUIRES: no two ranks share a device (check before: comm/placement.h).
+  NcclCommunicator(Communicator& communicator, Device device);
+  /// Aborts if the communicator is broken, else destroys in the right order (windows first).
+  ~NcclCommunicator();
+  NcclCommunicator(const NcclCommunicator&) = delete;
+  NcclCommunicator& operator=(const NcclCommunicator&) = delete;
+
+  /// Memory for collectives, the same size on every rank; registered as a symmetric window where the NCCL version has
+  /// windows (2.27 and newer), else plain device memory. Collective, also when freed.
+  class Memory {
+   public:
+    Memory(NcclCommunicator& owner, std::size_t bytes);
+    ~Memory();
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+    void* data() const { return data_; }
+    bool symmetric() const { return window_ != nullptr; }
+
+   private:
+    NcclCommunicator& owner_;
+    void* data_ = nullptr;
+    void* window_ = nullptr;
+    bool from_nccl_ = false;
+  };
+
+  /// In-place all-gather: rank p's `count` values lie at data + p·count. Stream-ordered; may be captured in a graph.
+  void all_gather_in_place(void* data, std::size_t count, ValueType type, Stream& stream);
+  /// Sum of `count` f64 values over the ranks, in place. Stream-ordered.
+  void all_reduce_sum(double* data, std::size_t count, Stream& stream);
+
+  /// Polls the stream, NCCL's asynchronous error and the deadline; on failure aborts NCCL, marks the communicator broken and
+  /// throws Error(rank_lost).
+  void wait(Stream& stream, const char* what);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace shardmat

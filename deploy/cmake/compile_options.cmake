@@ -1,0 +1,28 @@
+# Warnings and sanitizers for our own targets; shardmat_library() makes one layer.
+add_library(shardmat_options INTERFACE)
+target_compile_options(shardmat_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wconversion
+                            -Wno-sign-conversion>
+  $<$<AND:$<BOOL:${SHARDMAT_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
+  $<$<AND:$<BOOL:${SHARDMAT_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Xcompiler=-Werror -Werror=all-warnings>)
+
+set(SHARDMAT_SANITIZE "" CACHE STRING "Sanitizers of the host code, e.g. address,undefined")
+if(SHARDMAT_SANITIZE)
+  target_compile_options(shardmat_options INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${SHARDMAT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined>)
+  target_link_options(shardmat_options INTERFACE -fsanitize=${SHARDMAT_SANITIZE})
+endif()
+
+# shardmat_library(kernels): target shardmat_kernels (static), alias shardmat::kernels, sources added by target_sources().
+function(shardmat_library layer)
+  add_library(shardmat_${layer} STATIC)
+  add_library(shardmat::${layer} ALIAS shardmat_${layer})
+  target_compile_features(shardmat_${layer} PUBLIC cxx_std_20)
+  target_include_directories(shardmat_${layer} PUBLIC
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/shardmat>
+    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_link_libraries(shardmat_${layer} PRIVATE $<BUILD_INTERFACE:shardmat_options>)
+  set_target_properties(shardmat_${layer} PROPERTIES EXPORT_NAME ${layer})
+endfunction()

@@ -1,0 +1,20 @@
+# shardmat_test(NAME name SOURCES … LIBRARIES … [RANKS 1 2 3] [LABEL label])
+# A GoogleTest program. Tests whose suite name starts with Gpu need a device: they run under the label gpu (or multigpu for
+# MultiGpu…) and are filtered out of the others. With RANKS the program has its own main with MPI and runs once per count.
+function(shardmat_test)
+  cmake_parse_arguments(T "" "NAME;LABEL" "SOURCES;LIBRARIES;RANKS" ${ARGN})
+  add_executable(${T_NAME} ${T_SOURCES})
+  target_link_libraries(${T_NAME} PRIVATE ${T_LIBRARIES} fmt::fmt GTest::gtest shardmat_options)
+  target_compile_definitions(${T_NAME} PRIVATE SHARDMAT_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  if(T_RANKS)
+    foreach(ranks ${T_RANKS})
+      add_test(NAME ${T_NAME}_${ranks} COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe --allow-run-as-root -n ${ranks}
+               $<TARGET_FILE:${T_NAME}> --gtest_filter=-*Gpu*)
+      set_tests_properties(${T_NAME}_${ranks} PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
+    endforeach()
+  else()
+    target_link_libraries(${T_NAME} PRIVATE GTest::gtest_main)
+    add_test(NAME ${T_NAME} COMMAND ${T_NAME} --gtest_filter=-*Gpu*)
+    set_tests_properties(${T_NAME} PROPERTIES LABELS "fast" TIMEOUT 300)
+  endif()
+endfunction()

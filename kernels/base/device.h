@@ -1,0 +1,142 @@
+// Where work runs and what it runs on: devices, ordered streams, events, buffers, replayable graphs. The same types serve
+// both backends, so that code above kernels/ has one path: on the host a stream executes at once and a buffer is aligned
+// memory. device_cuda.cpp holds the only cudaMalloc (comm's window memory aside); device_stub.cpp stands in for it in a
+// build without CUDA.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "kernels/base/types.h"
+
+namespace shardmat {
+
+/// Names a place to run: the host, or CUDA device `ordinal` as this process numbers them. A value, owns nothing.
+struct Device {
+  Backend backend = Backend::host;
+  int ordinal = 0;
+  bool operator==(const Device&) const = default;
+};
+
+/// True if this build has CUDA support compiled in.
+bool built_with_cuda();
+/// CUDA devices this process can use; 0 without CUDA, without a driver, or without a device.
+int cuda_device_count();
+/// Why cuda_device_count() is 0, for error messages and reports; empty if it is not.
+std::string why_no_cuda_device();
+
+struct DeviceProperties {
+  std::string name;         ///< "NVIDIA H200", or the CPU's model
+  std::string id;           ///< PCI bus id "0000:3b:00.0"; empty on the host
+  std::string uuid;         ///< unique across hosts; empty on the host
+  std::int64_t memory_bytes = 0;
+  int multiprocessors = 0;  ///< SMs, or threads of this rank on the host
+};
+DeviceProperties properties(Device device);
+/// Bytes that can be allocated on the device now.
+std::int64_t available_memory(Device device);
+/// Throws Error(resources) with the bytes needed and available if `bytes` do not fit; `what` needs them.
+void require_memory(Device device, std::int64_t bytes, const std::string& what);
+
+/// An ordered queue of work. Never the default stream. Move-only.
+class Stream {
+ public:
+  explicit Stream(Device device);
+  ~Stream();
+  Stream(Stream&&) noexcept;
+  Stream& operator=(Stream&&) noexcept;
+
+  Device device() const { return device_; }
+  /// cudaStream_t as a void pointer; null on the host.
+  void* native() const { return native_; }
+  /// True when all work given so far is done. Throws Error(internal) if it failed.
+  bool finished() const;
+  /// Blocks until all work given so far is done. Code between ranks polls finished() with a deadline instead.
+  void synchronize() const;
+
+ private:
+  Device device_;
+  void* native_ = nullptr;
+};
+
+/// A point in a stream, for timing.
+class Event {
+ public:
+  explicit Event(Device device);
+  ~Event();
+  Event(Event&&) noexcept;
+  Event& operator=(Event&&) noexcept;
+
+  void record(const Stream& stream);
+  /// Seconds from `earlier` to this; both recorded and done.
+  double seconds_since(const Event& earlier) const;
+
+ private:
+  Device device_;
+  void* native_ = nullptr;
+  double host_seconds_ = 0;
+};
+
+/// Owns bytes on a device, 256-byte aligned, uninitialised. Move-only; zero bytes need no allocation.
+class Buffer {
+ public:
+  Buffer() = default;
+  /// Throws Error(resources) with the bytes needed and available.
+  Buffer(Device device, std::size_t bytes);
+  ~Buffer();
+  Buffer(Buffer&&) noexcept;
+  Buffer& operator=(Buffer&&) noexcept;
+
+  Device device() const { return device_; }
+  std::size_t bytes() const { return bytes_; }
+  void* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  Device device_;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Copies between host memory and the stream's device, in stream order; returns when `host` may be reused.
+void copy_to_device(void* device_memory, const void* host, std::size_t bytes, Stream& stream);
+void copy_to_host(void* host, const void* device_memory, std::size_t bytes, Stream& stream);
+/// Copies within the stream's device, in stream order.
+void copy_on_device(void* to, const void* from, std::size_t bytes, Stream& stream);
+/// Sets every byte, in stream order.
+void fill_bytes(void* device_memory, unsigned char byte, std::size_t bytes, Stream& stream);
+
+/// Work recorded once and launched many times: a CUDA graph, or on the host the function itself.
+class Graph {
+ public:
+  /// Records what `work` puts on `stream` (nothing runs). `work` must not synchronise or allocate.
+  Graph(Stream& stream, std::function<void()> work);
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
+  void launch(Stream& stream);
+
+ private:
+  std::function<void()> host_work_;
+  void* executable_ = nullptr;
+};
+
+/// Makes the device current for this thread while in scope and restores the old one. Nothing on the host.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(Device device);
+  ~DeviceGuard();
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  int previous_ = -1;
+};
+
+}  // namespace shardmat

@@ -1,0 +1,79 @@
+#include "kernels/base/parallel.h"
+
+#include <omp.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <mutex>
+#include <string>
+
+namespace shardmat {
+namespace {
+
+/// Keeps the first exception of a parallel region.
+class ExceptionSlot {
+ public:
+  template <class F>
+  void run(F&& f) noexcept {
+    try {
+      f();
+    } catch (...) {
+      const std::lock_guard lock(mutex_);
+      if (!first_) first_ = std::current_exception();
+    }
+  }
+  void rethrow() const {
+    if (first_) std::rethrow_exception(first_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::exception_ptr first_;
+};
+
+}  // namespace
+
+int thread_count() { return omp_get_max_threads(); }
+
+void set_thread_count(int threads) {
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) omp_set_num_threads(std::max(1, threads));
+}
+
+int usable_cores() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  int cores = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : omp_get_num_procs();
+  std::ifstream quota_file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (quota_file >> quota >> period && quota != "max" && period > 0)
+    cores = std::min(cores, std::max(1, static_cast<int>(std::lround(std::stod(quota) / period))));
+  return std::max(1, cores);
+}
+
+void parallel_ranges(std::int64_t count, std::int64_t grain,
+                     const std::function<void(std::int64_t, std::int64_t)>& body) {
+  if (count <= 0) return;
+  const std::int64_t most = std::max<std::int64_t>(1, count / std::max<std::int64_t>(1, grain));
+  const int threads = static_cast<int>(std::min<std::int64_t>(thread_count(), most));
+  if (threads == 1) return body(0, count);
+  ExceptionSlot error;
+#pragma omp parallel for num_threads(threads) schedule(static, 1)
+  for (int t = 0; t < threads; ++t)
+    error.run([&] { body(count / threads * t + std::min<std::int64_t>(t, count % threads),
+                         count / threads * (t + 1) + std::min<std::int64_t>(t + 1, count % threads)); });
+  error.rethrow();
+}
+
+void parallel_tasks(std::int64_t tasks, const std::function<void(std::int64_t)>& body) {
+  ExceptionSlot error;
+#pragma omp parallel for schedule(dynamic, 1)
+  for (std::int64_t i = 0; i < tasks; ++i) error.run([&] { body(i); });
+  error.rethrow();
+}
+
+}  // namespace shardmat

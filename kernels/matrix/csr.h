@@ -1,0 +1,53 @@
+// The host's one matrix type: compressed sparse rows with 64-bit indices and f64 values. Every reader and generator
+// produces it and every format is converted from it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "kernels/base/host_vector.h"
+
+namespace shardmat {
+
+/// Non-owning CSR. row_ptr has rows + 1 entries and starts at row_ptr[0] (not necessarily 0, so that a view can be a
+/// range of rows of a larger matrix); col_idx and values are indexed by row_ptr[i] - row_ptr[0].
+struct CsrView {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::span<const std::int64_t> row_ptr;
+  std::span<const std::int64_t> col_idx;
+  std::span<const double> values;
+
+  std::int64_t nnz() const { return rows == 0 ? 0 : row_ptr[static_cast<std::size_t>(rows)] - row_ptr[0]; }
+};
+
+/// Owning CSR: row_ptr[0] = 0, columns of a row strictly increasing, so no duplicates.
+struct HostCsr {
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  HostVector<std::int64_t> row_ptr{0};  ///< rows + 1 entries
+  HostVector<std::int64_t> col_idx;     ///< nnz entries, 0-based
+  HostVector<double> values;            ///< nnz entries
+
+  std::int64_t nnz() const { return row_ptr.back(); }
+  CsrView view() const { return {rows, cols, row_ptr, col_idx, values}; }
+  /// 8·(rows+1) + 16·nnz.
+  std::int64_t bytes() const { return 8 * (rows + 1) + 16 * nnz(); }
+};
+
+struct ValidationOptions {
+  bool allow_nonfinite = false;   ///< accept NaN and infinity among the values
+  std::int64_t first_row = 0;     ///< added to row numbers in messages, for a range of rows of a larger matrix
+  std::string source = "matrix";  ///< what messages call the matrix, e.g. the file name
+};
+
+/// Checks array sizes, row_ptr monotonic, columns in [0, cols) and strictly increasing in each row, values finite.
+/// Parallel. Throws Error(input) naming the first wrong row (0-based) and why.
+void validate(const CsrView& matrix, const ValidationOptions& options = {});
+
+/// Sorts columns within each row and adds up duplicates, in place; row_ptr is rebuilt and the arrays shrunk.
+/// Parallel; peak extra memory is O(rows + longest row).
+void sort_rows_and_sum_duplicates(HostCsr& matrix);
+
+}  // namespace shardmat

@@ -1,0 +1,28 @@
+// A file that appears under its real name only when it is complete and on disk.
+#pragma once
+
+#include <filesystem>
+
+namespace shardmat {
+
+/// Owns a temporary name beside `path`. Write to temporary(), then commit(). Without commit the temporary is removed, so
+/// an exception or a full disk leaves nothing behind (a killed process leaves only the temporary, named ".NAME.PID.tmp").
+class AtomicFile {
+ public:
+  /// Throws Error(input) if the directory does not exist, Error(resources) if it is not writable.
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  const std::filesystem::path& temporary() const { return temporary_; }
+  /// Flushes file and directory to disk and renames. The file must be closed by its writer before.
+  void commit();
+
+ private:
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  bool committed_ = false;
+};
+
+}  // namespace shardmat

@@ -1,0 +1,69 @@
+#include "partition/row_source.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+
+namespace shardmat {
+namespace {
+
+class MemorySource final : public RowSource {
+ public:
+  MemorySource(std::shared_ptr<const HostCsr> matrix, std::string name)
+      : matrix_(std::move(matrix)), name_(std::move(name)) {}
+
+  std::int64_t rows() const override { return matrix_->rows; }
+  std::int64_t cols() const override { return matrix_->cols; }
+  std::string name() const override { return name_; }
+
+  HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override {
+    check(begin, end);
+    HostVector<std::int64_t> lengths(static_cast<std::size_t>(end - begin));
+    for (std::int64_t i = begin; i < end; ++i)
+      lengths[static_cast<std::size_t>(i - begin)] = start(i + 1) - start(i);
+    return lengths;
+  }
+
+  HostCsr read_rows(std::int64_t begin, std::int64_t end) const override {
+    check(begin, end);
+    HostCsr part;
+    part.rows = end - begin;
+    part.cols = matrix_->cols;
+    part.row_ptr.resize(static_cast<std::size_t>(part.rows + 1));
+    for (std::int64_t i = begin; i <= end; ++i)
+      part.row_ptr[static_cast<std::size_t>(i - begin)] = start(i) - start(begin);
+    const std::int64_t first = start(begin);
+    part.col_idx.resize(static_cast<std::size_t>(part.nnz()));
+    part.values.resize(static_cast<std::size_t>(part.nnz()));
+    parallel_ranges(part.nnz(), 1 << 20, [&](std::int64_t lo, std::int64_t hi) {
+      std::copy(matrix_->col_idx.begin() + first + lo, matrix_->col_idx.begin() + first + hi,
+                part.col_idx.begin() + lo);
+      std::copy(matrix_->values.begin() + first + lo, matrix_->values.begin() + first + hi,
+                part.values.begin() + lo);
+    });
+    return part;
+  }
+
+ private:
+  std::int64_t start(std::int64_t row) const { return matrix_->row_ptr[static_cast<std::size_t>(row)]; }
+  void check(std::int64_t begin, std::int64_t end) const {
+    if (begin < 0 || begin > end || end > matrix_->rows)
+      throw Error(ErrorKind::internal,
+                  fmt::format("rows [{}, {}) asked of a matrix with {} rows", begin, end, matrix_->rows));
+  }
+
+  std::shared_ptr<const HostCsr> matrix_;
+  std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowSource> make_memory_source(std::shared_ptr<const HostCsr> matrix, std::string name) {
+  return std::make_unique<MemorySource>(std::move(matrix), std::move(name));
+}
+
+}  // namespace shardmat

@@ -1,0 +1,52 @@
+// Vectors as files: HDF5 datasets, NumPy .npy and Matrix Market arrays; any range of entries at a time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "kernels/base/host_vector.h"
+
+namespace shardmat {
+
+/// Entries of one vector of a file. The format follows the suffix: .h5/.hdf5 (1-D dataset, f32 or f64; default dataset
+/// name `default_dataset`, or FILE.h5:/name), .npy (1-D or n×1, little-endian f4/f8), .mtx (array real general, n×1).
+class VectorFile {
+ public:
+  /// Throws Error(input) naming file, place and remedy.
+  VectorFile(const std::filesystem::path& path, const std::string& default_dataset);
+
+  std::int64_t size() const { return size_; }
+  /// Entries [begin, end) as f64.
+  HostVector<double> read(std::int64_t begin, std::int64_t end) const { return read_(begin, end); }
+
+ private:
+  std::int64_t size_ = 0;
+  std::function<HostVector<double>(std::int64_t, std::int64_t)> read_;
+};
+
+/// Writes a vector of `size` entries whose pieces arrive in ascending order. The real name appears only at finish(): without
+/// it (an exception, a kill) no file is left under that name.
+class VectorWriter {
+ public:
+  /// f32 = store 4-byte values where the format has types (.h5, .npy).
+  VectorWriter(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t size, bool f32);
+  ~VectorWriter();
+  VectorWriter(const VectorWriter&) = delete;
+  VectorWriter& operator=(const VectorWriter&) = delete;
+
+  void append(const double* values, std::int64_t count);
+  /// Flushes to disk and renames. Throws Error(resources) when the disk is full.
+  void finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Throws Error(usage) naming the known suffixes if a vector cannot be written under this name; call before long work.
+void check_vector_suffix(const std::filesystem::path& path);
+
+}  // namespace shardmat

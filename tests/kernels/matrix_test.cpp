@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "kernels/base/error.h"
+#include "kernels/base/narrow.h"
+#include "kernels/base/text.h"
+#include "kernels/matrix/csr.h"
+#include "kernels/matrix/ordering.h"
+#include "kernels/matrix/statistics.h"
+
+namespace shardmat {
+namespace {
+
+HostCsr small() {
+  HostCsr m;
+  m.rows = 3;
+  m.cols = 4;
+  m.row_ptr = {0, 2, 2, 5};
+  m.col_idx = {0, 3, 0, 1, 2};
+  m.values = {1, 2, 3, 4, 5};
+  return m;
+}
+
+std::string message_of(const HostCsr& m, const ValidationOptions& options = {}) {
+  try {
+    validate(m.view(), options);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    return e.what();
+  }
+  return {};
+}
+
+TEST(Csr, ValidMatrixPasses) { EXPECT_EQ(message_of(small()), ""); }
+
+TEST(Csr, EmptyMatrixPasses) { EXPECT_EQ(message_of(HostCsr{}), ""); }
+
+TEST(Csr, NamesFirstWrongRow) {
+  HostCsr m = small();
+  m.col_idx[4] = 4;
+  EXPECT_NE(message_of(m).find("row 2: column 4 is out of range"), std::string::npos);
+  m.col_idx[1] = -1;
+  EXPECT_NE(message_of(m).find("row 0: column -1"), std::string::npos);
+  ValidationOptions options;
+  options.first_row = 100;
+  options.source = "bar.h5";
+  EXPECT_NE(message_of(m, options).find("bar.h5: row 100"), std::string::npos);
+}
+
+TEST(Csr, RejectsUnsortedAndDuplicateColumns) {
+  HostCsr m = small();
+  std::swap(m.col_idx[2], m.col_idx[3]);
+  EXPECT_NE(message_of(m).find("strictly increasing"), std::string::npos);
+  m.col_idx[3] = m.col_idx[2];
+  EXPECT_NE(message_of(m).find("strictly increasing"), std::string::npos);
+}
+
+TEST(Csr, NonfiniteOnlyWhenAllowed) {
+  HostCsr m = small();
+  m.values[3] = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_NE(message_of(m).find("row 2"), std::string::npos);
+  ValidationOptions options;
+  options.allow_nonfinite = true;
+  EXPECT_EQ(message_of(m, options), "");
+}
+
+TEST(Csr, RejectsDecreasingPointersAndWrongSizes) {
+  HostCsr m = small();
+  m.row_ptr = {0, 3, 2, 5};
+  EXPECT_NE(message_of(m).find("row 1 has a negative length"), std::string::npos);
+  m = small();
+  m.values.pop_back();
+  EXPECT_NE(message_of(m).find("promise 5 nonzeros"), std::string::npos);
+  m = small();
+  m.row_ptr.pop_back();
+  EXPECT_NE(message_of(m).find("row pointers"), std::string::npos);
+}
+
+TEST(Csr, SortsRowsAndSumsDuplicates) {
+  HostCsr m;
+  m.rows = 3;
+  m.cols = 4;
+  m.row_ptr = {0, 4, 4, 6};
+  m.col_idx = {3, 0, 3, 1, 2, 0};
+  m.values = {1, 2, 4, 8, 16, 32};
+  sort_rows_and_sum_duplicates(m);
+  EXPECT_EQ(m.row_ptr, (HostVector<std::int64_t>{0, 3, 3, 5}));
+  EXPECT_EQ(m.col_idx, (HostVector<std::int64_t>{0, 1, 3, 0, 2}));
+  EXPECT_EQ(m.values, (HostVector<double>{2, 8, 5, 32, 16}));
+}
+
+TEST(Statistics, CountsRows) {
+  const RowStatistics s = row_statistics(small().row_ptr);
+  EXPECT_EQ(s.rows, 3);
+  EXPECT_EQ(s.nnz, 5);
+  EXPECT_EQ(s.min_row, 0);
+  EXPECT_EQ(s.max_row, 3);
+  EXPECT_EQ(s.empty_rows, 1);
+  EXPECT_DOUBLE_EQ(s.stddev_row, std::sqrt((1.0 / 9 + 25.0 / 9 + 16.0 / 9) / 3));
+  EXPECT_EQ(row_statistics({}).rows, 0);
+}
+
+TEST(Ordering, RowLengthIsStableAndInvertible) {
+  const HostVector<std::int64_t> row_ptr{0, 1, 3, 3, 5};
+  const auto order = order_by_row_length(row_ptr);
+  EXPECT_EQ(order, (HostVector<std::int64_t>{1, 3, 0, 2}));
+  EXPECT_EQ(invert_permutation(order), (HostVector<std::int64_t>{2, 0, 3, 1}));
+  EXPECT_THROW(invert_permutation(HostVector<std::int64_t>{0, 0}), Error);
+}
+
+TEST(Narrow, ThrowsInsteadOfWrapping) {
+  EXPECT_EQ(narrow<int>(std::int64_t{7}, "n"), 7);
+  EXPECT_THROW(narrow<int>(std::int64_t{1} << 31, "n"), Error);
+  EXPECT_THROW(narrow<unsigned>(-1, "n"), Error);
+}
+
+TEST(Text, NearestSuggestsOnlyWhatIsNear) {
+  EXPECT_EQ(nearest("elastcity", {"poisson", "elasticity"}), "elasticity");
+  EXPECT_EQ(nearest("zebra", {"poisson", "elasticity"}), "");
+  EXPECT_EQ(human_count(-1234567), "-1,234,567");
+  EXPECT_EQ(human_bytes(1.5e9), "1.5 GB");
+}
+
+}  // namespace
+}  // namespace shardmat
