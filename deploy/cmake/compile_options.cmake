@@ -1,6 +1,9 @@
 # Warnings and sanitizers for our own targets; shardmat_library() makes one layer.
 add_library(shardmat_options INTERFACE)
+target_compile_features(shardmat_options INTERFACE cxx_std_20)
+# nvcc takes C++20 since 12.0, but CMake before 3.26 does not know, so the flag is given by hand.
 target_compile_options(shardmat_options INTERFACE
+  $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wconversion
                             -Wno-sign-conversion>
   $<$<AND:$<BOOL:${SHARDMAT_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>

@@ -1,0 +1,180 @@
+#include "kernels/base/device.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <new>
+#include <utility>
+
+#include "kernels/base/device_cuda.h"
+#include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
+#include "kernels/base/text.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::align_val_t kHostAlignment{256};
+
+bool on_host(Device device) { return device.backend == Backend::host; }
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+std::string cpu_model() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  return "CPU";
+}
+
+}  // namespace
+
+bool built_with_cuda() { return cuda::available(); }
+int cuda_device_count() { return cuda::device_count(nullptr); }
+std::string why_no_cuda_device() {
+  std::string why;
+  cuda::device_count(&why);
+  return why;
+}
+
+DeviceProperties properties(Device device) {
+  if (!on_host(device)) return cuda::properties(device.ordinal);
+  DeviceProperties result;
+  result.name = cpu_model();
+  result.memory_bytes = available_host_memory();
+  result.multiprocessors = thread_count();
+  return result;
+}
+
+std::int64_t available_memory(Device device) {
+  return on_host(device) ? available_host_memory() : cuda::available_memory(device.ordinal);
+}
+
+void require_memory(Device device, std::int64_t bytes, const std::string& what) {
+  if (on_host(device)) return require_host_memory(bytes, what.c_str());
+  const std::int64_t available = available_memory(device);
+  if (bytes > available)
+    throw Error(ErrorKind::resources,
+                fmt::format("{} needs {} on GPU {} but only {} is free; use more GPUs, --type f32, or end other programs "
+                            "on this GPU",
+                            what, human_bytes(static_cast<double>(bytes)), device.ordinal,
+                            human_bytes(static_cast<double>(available))));
+}
+
+Stream::Stream(Device device) : device_(device), native_(on_host(device) ? nullptr : cuda::create_stream(device.ordinal)) {}
+Stream::~Stream() { cuda::destroy_stream(native_); }
+Stream::Stream(Stream&& other) noexcept : device_(other.device_), native_(std::exchange(other.native_, nullptr)) {}
+Stream& Stream::operator=(Stream&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(native_, other.native_);
+  return *this;
+}
+bool Stream::finished() const { return on_host(device_) || cuda::stream_finished(native_); }
+void Stream::synchronize() const {
+  if (!on_host(device_)) cuda::synchronize_stream(native_);
+}
+
+Event::Event(Device device) : device_(device), native_(on_host(device) ? nullptr : cuda::create_event(device.ordinal)) {}
+Event::~Event() { cuda::destroy_event(native_); }
+Event::Event(Event&& other) noexcept
+    : device_(other.device_), native_(std::exchange(other.native_, nullptr)), host_seconds_(other.host_seconds_) {}
+Event& Event::operator=(Event&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(native_, other.native_);
+  std::swap(host_seconds_, other.host_seconds_);
+  return *this;
+}
+void Event::record(const Stream& stream) {
+  if (on_host(device_))
+    host_seconds_ = now();
+  else
+    cuda::record_event(native_, stream.native());
+}
+double Event::seconds_since(const Event& earlier) const {
+  return on_host(device_) ? host_seconds_ - earlier.host_seconds_ : cuda::seconds_between(earlier.native_, native_);
+}
+
+Buffer::Buffer(Device device, std::size_t bytes) : device_(device), bytes_(bytes) {
+  if (bytes == 0) return;
+  data_ = on_host(device) ? ::operator new(bytes, kHostAlignment, std::nothrow) : cuda::allocate(device.ordinal, bytes);
+  if (data_ == nullptr)
+    throw Error(ErrorKind::resources,
+                fmt::format("cannot allocate {} on the {}; {} is available", human_bytes(static_cast<double>(bytes)),
+                            on_host(device) ? std::string("host") : fmt::format("GPU {}", device.ordinal),
+                            human_bytes(static_cast<double>(available_memory(device)))));
+}
+Buffer::~Buffer() {
+  if (data_ == nullptr) return;
+  if (on_host(device_))
+    ::operator delete(data_, kHostAlignment);
+  else
+    cuda::release(device_.ordinal, data_);
+}
+Buffer::Buffer(Buffer&& other) noexcept
+    : device_(other.device_), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+namespace {
+
+void copy_bytes(void* to, const void* from, std::size_t bytes, Stream& stream) {
+  if (bytes == 0) return;
+  if (on_host(stream.device()))
+    std::memcpy(to, from, bytes);
+  else
+    cuda::copy(to, from, bytes, stream.native());
+}
+
+}  // namespace
+
+void copy_to_device(void* device_memory, const void* host, std::size_t bytes, Stream& stream) {
+  copy_bytes(device_memory, host, bytes, stream);
+  stream.synchronize();
+}
+void copy_to_host(void* host, const void* device_memory, std::size_t bytes, Stream& stream) {
+  copy_bytes(host, device_memory, bytes, stream);
+  stream.synchronize();
+}
+void copy_on_device(void* to, const void* from, std::size_t bytes, Stream& stream) { copy_bytes(to, from, bytes, stream); }
+void fill_bytes(void* device_memory, unsigned char byte, std::size_t bytes, Stream& stream) {
+  if (bytes == 0) return;
+  if (on_host(stream.device()))
+    std::memset(device_memory, byte, bytes);
+  else
+    cuda::fill(device_memory, byte, bytes, stream.native());
+}
+
+Graph::Graph(Stream& stream, std::function<void()> work) {
+  if (on_host(stream.device()))
+    host_work_ = std::move(work);
+  else
+    executable_ = cuda::record_graph(stream.native(), work);
+}
+Graph::~Graph() { cuda::destroy_graph(executable_); }
+void Graph::launch(Stream& stream) {
+  if (host_work_)
+    host_work_();
+  else
+    cuda::launch_graph(executable_, stream.native());
+}
+
+DeviceGuard::DeviceGuard(Device device) : previous_(on_host(device) ? -1 : cuda::set_device(device.ordinal)) {}
+DeviceGuard::~DeviceGuard() {
+  if (previous_ < 0) return;
+  try {
+    cuda::set_device(previous_);
+  } catch (const Error&) {  // a destructor must not throw; the next call on the device reports it
+  }
+}
+
+}  // namespace shardmat

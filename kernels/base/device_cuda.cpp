@@ -1,0 +1,146 @@
+#include "kernels/base/device_cuda.h"
+
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+
+#include "kernels/base/cuda_check.h"
+
+namespace shardmat::cuda {
+namespace {
+
+/// Destructors cannot throw; an error there is worth a line, unless the process is shutting CUDA down.
+void warn(cudaError_t status, const char* what) noexcept {
+  if (status != cudaSuccess && status != cudaErrorCudartUnloading)
+    std::fprintf(stderr, "shardmat: %s: %s\n", what, cudaGetErrorString(status));
+}
+
+cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
+cudaEvent_t as_event(void* event) { return static_cast<cudaEvent_t>(event); }
+
+}  // namespace
+
+bool available() { return true; }
+
+int device_count(std::string* why_none) {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status != cudaSuccess) {
+    cudaGetLastError();
+    count = 0;
+  }
+  if (count == 0 && why_none != nullptr)
+    *why_none = status == cudaSuccess ? "the driver shows no device" : cudaGetErrorString(status);
+  return count;
+}
+
+DeviceProperties properties(int ordinal) {
+  cudaDeviceProp p{};
+  SHARDMAT_CUDA_CHECK(cudaGetDeviceProperties(&p, ordinal));
+  DeviceProperties result;
+  result.name = p.name;
+  char id[32] = {};
+  SHARDMAT_CUDA_CHECK(cudaDeviceGetPCIBusId(id, sizeof id, ordinal));
+  result.id = id;
+  for (const char byte : p.uuid.bytes) {
+    char hex[3];
+    std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned>(static_cast<unsigned char>(byte)));
+    result.uuid += hex;
+  }
+  result.memory_bytes = static_cast<std::int64_t>(p.totalGlobalMem);
+  result.multiprocessors = p.multiProcessorCount;
+  return result;
+}
+
+std::int64_t available_memory(int ordinal) {
+  const DeviceGuard guard({Backend::cuda, ordinal});
+  std::size_t free = 0, total = 0;
+  SHARDMAT_CUDA_CHECK(cudaMemGetInfo(&free, &total));
+  return static_cast<std::int64_t>(free);
+}
+
+int set_device(int ordinal) {
+  int current = -1;
+  SHARDMAT_CUDA_CHECK(cudaGetDevice(&current));
+  if (current == ordinal) return -1;
+  SHARDMAT_CUDA_CHECK(cudaSetDevice(ordinal));
+  return current;
+}
+
+void* create_stream(int ordinal) {
+  const DeviceGuard guard({Backend::cuda, ordinal});
+  cudaStream_t stream = nullptr;
+  SHARDMAT_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  return stream;
+}
+void destroy_stream(void* stream) noexcept {
+  if (stream != nullptr) warn(cudaStreamDestroy(as_stream(stream)), "destroying a stream");
+}
+bool stream_finished(void* stream) {
+  const cudaError_t status = cudaStreamQuery(as_stream(stream));
+  if (status == cudaErrorNotReady) return false;
+  SHARDMAT_CUDA_CHECK(status);
+  return true;
+}
+void synchronize_stream(void* stream) { SHARDMAT_CUDA_CHECK(cudaStreamSynchronize(as_stream(stream))); }
+
+void* create_event(int ordinal) {
+  const DeviceGuard guard({Backend::cuda, ordinal});
+  cudaEvent_t event = nullptr;
+  SHARDMAT_CUDA_CHECK(cudaEventCreate(&event));
+  return event;
+}
+void destroy_event(void* event) noexcept {
+  if (event != nullptr) warn(cudaEventDestroy(as_event(event)), "destroying an event");
+}
+void record_event(void* event, void* stream) { SHARDMAT_CUDA_CHECK(cudaEventRecord(as_event(event), as_stream(stream))); }
+double seconds_between(void* earlier, void* later) {
+  float milliseconds = 0;
+  SHARDMAT_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, as_event(earlier), as_event(later)));
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+void* allocate(int ordinal, std::size_t bytes) {
+  const DeviceGuard guard({Backend::cuda, ordinal});
+  void* memory = nullptr;
+  const cudaError_t status = cudaMalloc(&memory, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  SHARDMAT_CUDA_CHECK(status);
+  return memory;
+}
+void release(int, void* memory) noexcept { warn(cudaFree(memory), "freeing device memory"); }
+void copy(void* to, const void* from, std::size_t bytes, void* stream) {
+  SHARDMAT_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)));
+}
+void fill(void* memory, unsigned char byte, std::size_t bytes, void* stream) {
+  SHARDMAT_CUDA_CHECK(cudaMemsetAsync(memory, byte, bytes, as_stream(stream)));
+}
+
+void* record_graph(void* stream, const std::function<void()>& work) {
+  SHARDMAT_CUDA_CHECK(cudaStreamBeginCapture(as_stream(stream), cudaStreamCaptureModeThreadLocal));
+  cudaGraph_t graph = nullptr;
+  try {
+    work();
+  } catch (...) {
+    cudaStreamEndCapture(as_stream(stream), &graph);
+    if (graph != nullptr) cudaGraphDestroy(graph);
+    throw;
+  }
+  SHARDMAT_CUDA_CHECK(cudaStreamEndCapture(as_stream(stream), &graph));
+  cudaGraphExec_t executable = nullptr;
+  const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphDestroy(graph);
+  SHARDMAT_CUDA_CHECK(status);
+  return executable;
+}
+void launch_graph(void* graph, void* stream) {
+  SHARDMAT_CUDA_CHECK(cudaGraphLaunch(static_cast<cudaGraphExec_t>(graph), as_stream(stream)));
+}
+void destroy_graph(void* graph) noexcept {
+  if (graph != nullptr) warn(cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(graph)), "destroying a graph");
+}
+
+}  // namespace shardmat::cuda

@@ -1,0 +1,41 @@
+// The CUDA side of device.h, and the only functions that differ between a build with CUDA (device_cuda.cpp) and without
+// (device_stub.cpp). Internal to kernels/.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "kernels/base/device.h"
+
+namespace shardmat::cuda {
+
+bool available();
+int device_count(std::string* why_none);
+DeviceProperties properties(int ordinal);
+std::int64_t available_memory(int ordinal);
+/// Makes `ordinal` current; returns the one that was, or -1 if it was already.
+int set_device(int ordinal);
+
+void* create_stream(int ordinal);
+void destroy_stream(void* stream) noexcept;
+bool stream_finished(void* stream);
+void synchronize_stream(void* stream);
+
+void* create_event(int ordinal);
+void destroy_event(void* event) noexcept;
+void record_event(void* event, void* stream);
+double seconds_between(void* earlier, void* later);
+
+/// nullptr if there is not enough memory.
+void* allocate(int ordinal, std::size_t bytes);
+void release(int ordinal, void* memory) noexcept;
+void copy(void* to, const void* from, std::size_t bytes, void* stream);
+void fill(void* memory, unsigned char byte, std::size_t bytes, void* stream);
+
+void* record_graph(void* stream, const std::function<void()>& work);
+void launch_graph(void* graph, void* stream);
+void destroy_graph(void* graph) noexcept;
+
+}  // namespace shardmat::cuda

@@ -1,0 +1,38 @@
+// A build without CUDA: no devices, and anything that would need one says so.
+#include "kernels/base/device_cuda.h"
+#include "kernels/base/error.h"
+
+namespace shardmat::cuda {
+namespace {
+
+[[noreturn]] void absent() {
+  throw Error(ErrorKind::resources, "this build has no CUDA support; rebuild where nvcc is installed, or use the host backend");
+}
+
+}  // namespace
+
+bool available() { return false; }
+int device_count(std::string* why_none) {
+  if (why_none != nullptr) *why_none = "this build has no CUDA support";
+  return 0;
+}
+DeviceProperties properties(int) { absent(); }
+std::int64_t available_memory(int) { absent(); }
+int set_device(int) { absent(); }
+void* create_stream(int) { absent(); }
+void destroy_stream(void*) noexcept {}
+bool stream_finished(void*) { absent(); }
+void synchronize_stream(void*) { absent(); }
+void* create_event(int) { absent(); }
+void destroy_event(void*) noexcept {}
+void record_event(void*, void*) { absent(); }
+double seconds_between(void*, void*) { absent(); }
+void* allocate(int, std::size_t) { absent(); }
+void release(int, void*) noexcept {}
+void copy(void*, const void*, std::size_t, void*) { absent(); }
+void fill(void*, unsigned char, std::size_t, void*) { absent(); }
+void* record_graph(void*, const std::function<void()>&) { absent(); }
+void launch_graph(void*, void*) { absent(); }
+void destroy_graph(void*) noexcept {}
+
+}  // namespace shardmat::cuda

@@ -1,0 +1,30 @@
+// The one place that launches kernels: 64-bit grid arithmetic, empty grids skipped, every launch checked.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <utility>
+
+#include "kernels/base/cuda_check.h"
+#include "kernels/base/device.h"
+
+namespace shardmat::cuda {
+
+inline cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
+
+/// Runs `kernel` with at least `threads` threads in blocks of `block_size`. Nothing is launched for 0 threads.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), std::int64_t threads, int block_size, const Stream& stream,
+            Arguments&&... arguments) {
+  if (threads == 0) return;
+  const std::int64_t blocks = (threads + block_size - 1) / block_size;
+  if (blocks > std::numeric_limits<std::int32_t>::max())
+    throw Error(ErrorKind::resources, "a kernel would need " + std::to_string(blocks) +
+                                          " thread blocks, more than a grid holds; use more GPUs");
+  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(block_size), 0, native(stream)>>>(
+      std::forward<Arguments>(arguments)...);
+  SHARDMAT_CUDA_CHECK(cudaGetLastError());
+}
+
+}  // namespace shardmat::cuda

@@ -1,0 +1,74 @@
+// Dot products in two launches with a fixed grid and a fixed tree, so the sum does not depend on scheduling.
+#include "kernels/cuda/launch.h"
+#include "kernels/vector_backends.h"
+
+namespace shardmat {
+namespace {
+
+constexpr int kThreads = 256;
+
+/// Sums a over the thread block in a fixed order; valid in thread 0.
+__device__ double block_sum(double a) {
+  __shared__ double of_warp[kThreads / 32];
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) a += __shfl_down_sync(0xffffffffu, a, offset);
+  __syncthreads();  // of_warp may still be read from the call before
+  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = a;
+  __syncthreads();
+  double sum = 0;
+  if (threadIdx.x == 0)
+    for (const double w : of_warp) sum += w;
+  return sum;
+}
+
+template <class T>
+__global__ void partial_dots(std::int64_t n, const T* __restrict__ x, const T* __restrict__ y, double* __restrict__ partial) {
+  double xy = 0, yy = 0;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n;
+       i += static_cast<std::int64_t>(kDotBlocks) * kThreads) {
+    const double yi = static_cast<double>(y[i]);
+    xy += static_cast<double>(x[i]) * yi;
+    yy += yi * yi;
+  }
+  xy = block_sum(xy);
+  yy = block_sum(yy);
+  if (threadIdx.x == 0) partial[2 * blockIdx.x] = xy, partial[2 * blockIdx.x + 1] = yy;
+}
+
+__global__ void final_dots(const double* __restrict__ partial, double* __restrict__ result) {
+  double xy = 0, yy = 0;
+  for (int b = threadIdx.x; b < kDotBlocks; b += kThreads) xy += partial[2 * b], yy += partial[2 * b + 1];
+  xy = block_sum(xy);
+  yy = block_sum(yy);
+  if (threadIdx.x == 0) result[0] = xy, result[1] = yy;
+}
+
+template <class T>
+__global__ void scale_by_inverse_norm(std::int64_t n, const T* __restrict__ y, const double* __restrict__ norm_squared,
+                                      T* __restrict__ x) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = static_cast<T>((*norm_squared > 0 ? rsqrt(*norm_squared) : 0.0) * static_cast<double>(y[i]));
+}
+
+void dots(ValueType type, std::int64_t n, const void* x, const void* y, double* partial, double* result, Stream& stream) {
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cuda::launch(partial_dots<T>, std::int64_t{kDotBlocks} * kThreads, kThreads, stream, n, static_cast<const T*>(x),
+                 static_cast<const T*>(y), partial);
+  });
+  cuda::launch(final_dots, kThreads, kThreads, stream, partial, result);
+}
+
+void normalise_cuda(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream) {
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cuda::launch(scale_by_inverse_norm<T>, n, kThreads, stream, n, static_cast<const T*>(y), norm_squared,
+                 static_cast<T*>(x));
+  });
+}
+
+}  // namespace
+
+const VectorBackend cuda_vector_backend{dots, normalise_cuda};
+
+}  // namespace shardmat

@@ -1,0 +1,43 @@
+// Compressed sparse rows with 32-bit columns and the narrowest row offsets that fit, and the kernels that work on it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/base/device.h"
+#include "kernels/matrix/csr.h"
+#include "kernels/matrix/statistics.h"
+#include "kernels/plan.h"
+
+namespace shardmat {
+
+struct CsrStorage final : Storage {
+  bool wide_offsets = false;  ///< row_ptr holds int64 instead of int32 (nnz ≥ 2^31)
+  Buffer row_ptr;             ///< rows + 1 offsets
+  Buffer col_idx;             ///< nnz int32
+  Buffer values;              ///< nnz values of `type`
+};
+
+/// offset·(rows + 1) + (4 + value)·nnz.
+std::int64_t csr_bytes(const CsrView& matrix, ValueType type);
+std::shared_ptr<const Storage> convert_csr(const CsrView& matrix, ValueType type, Stream& stream);
+inline bool csr_any(const Storage&) { return true; }
+
+/// The NT formula of Okada, Okamoto and Imamura (their reference 1): max(1, min(32, 2^floor(log2(nnz / rows)))).
+int threads_per_row_by_formula(const RowStatistics& rows);
+
+std::vector<Policy> csr_host_policies(const RowStatistics& rows);
+std::unique_ptr<Plan> make_csr_host(std::shared_ptr<const Storage> storage, const Policy& policy, Stream& stream);
+
+std::vector<Policy> csr_vector_policies(const RowStatistics& rows);
+std::unique_ptr<Plan> make_csr_vector(std::shared_ptr<const Storage> storage, const Policy& policy, Stream& stream);
+
+std::vector<Policy> csr_scalar_policies(const RowStatistics& rows);
+std::unique_ptr<Plan> make_csr_scalar(std::shared_ptr<const Storage> storage, const Policy& policy, Stream& stream);
+
+std::vector<Policy> csr_cusparse_policies(const RowStatistics& rows);
+bool csr_cusparse_supports(const Storage& storage);
+std::unique_ptr<Plan> make_csr_cusparse(std::shared_ptr<const Storage> storage, const Policy& policy, Stream& stream);
+
+}  // namespace shardmat

@@ -1,0 +1,53 @@
+// What a chosen kernel is: a matrix stored in a format, with the kernel and policy that multiply it, ready to run.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kernels/base/device.h"
+#include "kernels/base/types.h"
+#include "kernels/policy.h"
+
+namespace shardmat {
+
+/// A matrix in one storage format on one device. Formats derive from it; kernels of that format cast it back.
+struct Storage {
+  virtual ~Storage() = default;
+
+  Device device;
+  ValueType type = ValueType::f64;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t nnz = 0;
+  std::int64_t bytes = 0;  ///< of all arrays of the format, exact
+};
+
+/// Ready to run any number of times, by one stream at a time.
+class Plan {
+ public:
+  virtual ~Plan() = default;
+
+  /// y = alpha·A·x + beta·y in stream order. x has cols and y rows entries of the storage's type, in memory of its device;
+  /// they must not overlap. With beta = 0, y is only written, so it may hold NaN. Same plan, same x: bit-identical y.
+  virtual void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const = 0;
+
+  /// Bytes the product must move at least: the format's, x and y once (y twice if beta is not 0).
+  std::int64_t compulsory_bytes(double beta = 0) const {
+    const auto value = static_cast<std::int64_t>(size_of(storage_->type));
+    return storage_->bytes + value * (storage_->cols + storage_->rows * (beta == 0 ? 1 : 2));
+  }
+
+  const Storage& storage() const { return *storage_; }
+  std::string kernel;  ///< name in the registry
+  std::string format;  ///< name in the registry
+  Policy policy;
+
+ protected:
+  explicit Plan(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
+
+ private:
+  std::shared_ptr<const Storage> storage_;
+};
+
+}  // namespace shardmat

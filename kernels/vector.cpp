@@ -1,0 +1,30 @@
+#include "kernels/vector.h"
+
+#include "kernels/base/error.h"
+#include "kernels/vector_backends.h"
+
+namespace shardmat {
+namespace {
+
+const VectorBackend& backend_of(const Stream& stream) {
+#ifdef SHARDMAT_HAVE_CUDA
+  if (stream.device().backend == Backend::cuda) return cuda_vector_backend;
+#else
+  (void)stream;
+#endif
+  return host_vector_backend;
+}
+
+}  // namespace
+
+DotProducts::DotProducts(Device device) : partial_(device, 2 * kDotBlocks * sizeof(double)) {}
+
+void DotProducts::compute(ValueType type, std::int64_t n, const void* x, const void* y, double* result, Stream& stream) {
+  backend_of(stream).dots(type, n, x, y, partial_.as<double>(), result, stream);
+}
+
+void normalise(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream) {
+  backend_of(stream).normalise(type, n, y, norm_squared, x, stream);
+}
+
+}  // namespace shardmat

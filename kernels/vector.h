@@ -1,0 +1,26 @@
+// The few vector operations that iterations need beside the product; one call for both backends.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/base/device.h"
+#include "kernels/base/types.h"
+
+namespace shardmat {
+
+/// Dot products of vectors with f64 accumulation in a fixed order, so results are bit-identical from run to run.
+class DotProducts {
+ public:
+  explicit DotProducts(Device device);
+
+  /// Puts sum_i x[i]·y[i] and sum_i y[i]·y[i] into result[0] and result[1] (f64, memory of the device), in stream order.
+  void compute(ValueType type, std::int64_t n, const void* x, const void* y, double* result, Stream& stream);
+
+ private:
+  Buffer partial_;
+};
+
+/// x[i] = y[i] / sqrt(*norm_squared), in stream order; norm_squared is f64 in memory of the device. All zero if it is 0.
+void normalise(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream);
+
+}  // namespace shardmat

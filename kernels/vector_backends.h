@@ -1,0 +1,22 @@
+// The two implementations behind vector.h. Internal to kernels/.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/base/device.h"
+#include "kernels/base/types.h"
+
+namespace shardmat {
+
+constexpr int kDotBlocks = 1024;  ///< partial sums of a dot product, whatever its length: the order stays fixed
+
+struct VectorBackend {
+  void (*dots)(ValueType type, std::int64_t n, const void* x, const void* y, double* partial, double* result,
+               Stream& stream);
+  void (*normalise)(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream);
+};
+
+extern const VectorBackend host_vector_backend;
+extern const VectorBackend cuda_vector_backend;
+
+}  // namespace shardmat
