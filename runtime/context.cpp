@@ -1,0 +1,14 @@
+#include "runtime/context.h"
+
+namespace shardmat {
+
+Context::Context(Communicator& communicator, BackendChoice backend)
+    : communicator_(communicator),
+      placement_(place_ranks(communicator, backend)),
+      guard_(placement_.device),
+      nccl_(placement_.device.backend == Backend::cuda && communicator.size() > 1
+                ? std::make_unique<NcclCommunicator>(communicator, placement_.device)
+                : nullptr),
+      stream_(placement_.device) {}
+
+}  // namespace shardmat

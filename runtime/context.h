@@ -1,0 +1,34 @@
+// What every distributed operation runs in: the ranks, the device of this one, its stream.
+#pragma once
+
+#include <memory>
+
+#include "comm/communicator.h"
+#include "comm/exchange.h"
+#include "comm/nccl_communicator.h"
+#include "comm/placement.h"
+#include "kernels/base/device.h"
+
+namespace shardmat {
+
+class Context {
+ public:
+  /// Collective: places the ranks on devices and, with several GPUs, starts NCCL. Throws the same error on all ranks.
+  Context(Communicator& communicator, BackendChoice backend);
+
+  Communicator& communicator() const { return communicator_; }
+  const Placement& placement() const { return placement_; }
+  Device device() const { return placement_.device; }
+  NcclCommunicator* nccl() const { return nccl_.get(); }
+  Stream& stream() { return stream_; }
+  ExchangeContext exchange_context(ValueType type) const { return {communicator_, nccl_.get(), device(), type}; }
+
+ private:
+  Communicator& communicator_;
+  Placement placement_;
+  DeviceGuard guard_;
+  std::unique_ptr<NcclCommunicator> nccl_;
+  Stream stream_;
+};
+
+}  // namespace shardmat

@@ -1,0 +1,98 @@
+// A matrix spread over the ranks by rows, ready to multiply.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/base/host_vector.h"
+#include "kernels/base/progress.h"
+#include "kernels/tuner.h"
+#include "runtime/context.h"
+#include "runtime/matrix_source.h"
+
+namespace shardmat {
+
+/// Order of the rows inside each part. Global orders are a property of the file.
+enum class LocalSort {
+  none,
+  by_length,  ///< each part's rows by descending nonzero count
+  as_file,    ///< what the file asks for; none without a file
+};
+
+struct LoadOptions {
+  ValueType type = ValueType::f64;
+  std::string method = "nnz";        ///< partitioner
+  LocalSort sort = LocalSort::as_file;
+  PlanRequest plan;
+  std::string exchange = "auto";
+  bool column_sums = false;  ///< keep 1ᵀA of this rank's rows for the sampled verification; 16 bytes a column
+  Progress progress;
+};
+
+/// Column sums of this rank's rows, of the values as stored (rounded to the type).
+struct ColumnSums {
+  HostVector<double> sum;           ///< Σ_i a_ij
+  HostVector<double> absolute_sum;  ///< Σ_i |a_ij|
+};
+
+/// Seconds of the phases of loading, on this rank.
+struct LoadTimes {
+  double partition = 0, read = 0, exchange = 0, plan = 0;
+};
+
+class DistributedMatrix {
+ public:
+  /// Collective. Each rank reads only its own rows; memory is checked before it is taken. The same error on all ranks.
+  DistributedMatrix(const MatrixSource& source, Context& context, const LoadOptions& options);
+
+  std::int64_t rows() const { return rows_; }
+  std::int64_t cols() const { return cols_; }
+  std::int64_t nnz() const { return nnz_; }
+  ValueType type() const { return options_.type; }
+  const LoadOptions& options() const { return options_; }
+  Context& context() const { return context_; }
+
+  /// Row range of every part, in the order of the source.
+  const std::vector<std::int64_t>& row_starts() const { return row_starts_; }
+  /// Where the partition came from: "stored in the file" or "computed".
+  const std::string& partition_origin() const { return partition_origin_; }
+  std::int64_t local_rows() const { return static_cast<std::int64_t>(row_ids_.size()); }
+  std::int64_t local_nnz() const { return local_nnz_; }
+  /// Position in the source's order, counted from this rank's first row, of each local row.
+  const HostVector<std::int64_t>& local_order() const { return local_order_; }
+  /// Original index of each local row, and of each entry of x that this rank owns.
+  const HostVector<std::int64_t>& row_ids() const { return row_ids_; }
+  const HostVector<std::int64_t>& x_ids() const { return x_ids_; }
+
+  Exchange& exchange() const { return *exchange_; }
+  const ChosenPlan& chosen() const { return chosen_; }
+  const Plan& plan() const { return *chosen_.plan; }
+  const ColumnSums& column_sums() const { return column_sums_; }
+  const LoadTimes& load_times() const { return times_; }
+
+  /// y = alpha·A·x + beta·y in stream order, x being what lies in exchange().local_x() on all ranks; y has local_rows()
+  /// entries on this rank's device. Collective; does not wait.
+  void multiply(double alpha, double beta, void* y, Stream& stream) const;
+
+ private:
+  void find_partition(const MatrixSource& source);
+  void order_rows(const MatrixSource& source, const HostCsr& part);
+  HostCsr reordered(HostCsr part) const;
+  void renumber_columns(HostCsr& part) const;
+  void sum_columns(const HostCsr& part);
+
+  Context& context_;
+  LoadOptions options_;
+  std::int64_t rows_ = 0, cols_ = 0, nnz_ = 0, local_nnz_ = 0;
+  std::vector<std::int64_t> row_starts_, x_starts_;
+  std::string partition_origin_;
+  HostVector<std::int64_t> local_order_, row_ids_, x_ids_;
+  ColumnSums column_sums_;
+  std::unique_ptr<Exchange> exchange_;
+  ChosenPlan chosen_;
+  LoadTimes times_;
+};
+
+}  // namespace shardmat

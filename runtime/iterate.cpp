@@ -1,0 +1,158 @@
+#include "runtime/iterate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string_view>
+
+#include "kernels/base/error.h"
+#include "kernels/vector.h"
+#include "runtime/timer.h"
+
+namespace shardmat {
+namespace {
+
+constexpr int kPhaseRepetitions = 20;        // products and exchanges timed alone
+constexpr double kSecondsBetweenWaits = 1;   // so that a deadline measures one stretch of work, not the whole run
+constexpr std::int64_t kMostBetweenWaits = 1000;
+
+/// Runs `step` `iterations` times on the stream and times each; waits now and then, so that a lost rank shows.
+std::vector<double> timed_steps(const DistributedMatrix& matrix, std::int64_t iterations, const std::function<void()>& step,
+                                const Progress& progress, std::string_view phase) {
+  Stream& stream = matrix.context().stream();
+  std::vector<double> seconds;
+  std::int64_t chunk = 1;
+  while (static_cast<std::int64_t>(seconds.size()) < iterations) {
+    const auto done = static_cast<std::int64_t>(seconds.size());
+    const std::int64_t now = std::min(chunk, iterations - done);
+    std::vector<Event> marks;
+    for (std::int64_t i = 0; i <= now; ++i) marks.emplace_back(stream.device());
+    marks[0].record(stream);
+    for (std::int64_t i = 1; i <= now; ++i) {
+      step();
+      marks[static_cast<std::size_t>(i)].record(stream);
+    }
+    matrix.exchange().wait(stream);
+    for (std::size_t i = 1; i < marks.size(); ++i) seconds.push_back(marks[i].seconds_since(marks[i - 1]));
+    const double longest = *std::max_element(seconds.end() - now, seconds.end());
+    chunk = std::clamp(static_cast<std::int64_t>(kSecondsBetweenWaits / std::max(longest, 1e-9)), std::int64_t{1}, kMostBetweenWaits);
+    // All ranks take the same number of steps between waits.
+    chunk = matrix.context().communicator().all_reduce(chunk, Reduction::min);
+    report(progress, phase, done + now, iterations);
+  }
+  return seconds;
+}
+
+/// An iteration takes as long as its slowest rank.
+IterationTimes over_ranks(std::vector<double> seconds, Communicator& communicator) {
+  communicator.all_reduce(std::span<double>(seconds), Reduction::max);
+  IterationTimes times;
+  times.iterations = static_cast<std::int64_t>(seconds.size());
+  if (seconds.empty()) return times;
+  std::sort(seconds.begin(), seconds.end());
+  times.min = seconds.front();
+  times.max = seconds.back();
+  times.median = seconds[seconds.size() / 2];
+  times.mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+  return times;
+}
+
+/// The device's part of power iteration: after a product, dots[0] = xᵀy and dots[1] = yᵀy over all ranks, then x ← y / ‖y‖.
+class PowerStep {
+ public:
+  explicit PowerStep(const DistributedMatrix& matrix)
+      : matrix_(matrix), products_(matrix.context().device()), dots_(matrix.context().device(), 2 * sizeof(double)) {
+    if (matrix.rows() != matrix.cols())
+      throw Error(ErrorKind::usage, "--mode power needs a square matrix, this one is " + std::to_string(matrix.rows()) + " × " +
+                                        std::to_string(matrix.cols()));
+  }
+
+  void normalise_x(const void* y, Stream& stream) {
+    sum_dots(y, stream);
+    normalise(matrix_.type(), matrix_.local_rows(), y, dots_.as<double>() + 1, matrix_.exchange().local_x(), stream);
+  }
+
+  /// xᵀy and yᵀy over all ranks, on the host.
+  std::pair<double, double> dots(const void* y, Stream& stream) {
+    sum_dots(y, stream);
+    matrix_.exchange().wait(stream);
+    double values[2];
+    copy_to_host(values, dots_.data(), sizeof values, stream);
+    return {values[0], values[1]};
+  }
+
+ private:
+  void sum_dots(const void* y, Stream& stream) {
+    Context& context = matrix_.context();
+    products_.compute(matrix_.type(), matrix_.local_rows(), matrix_.exchange().local_x(), y, dots_.as<double>(), stream);
+    if (context.nccl() != nullptr)
+      context.nccl()->all_reduce_sum(dots_.as<double>(), 2, stream);
+    else if (context.communicator().size() > 1)
+      context.communicator().all_reduce(std::span<double>(dots_.as<double>(), 2), Reduction::sum);
+  }
+
+  const DistributedMatrix& matrix_;
+  DotProducts products_;
+  Buffer dots_;
+};
+
+/// λ = xᵀy for the last normalised x, and how far (λ, x) is from an eigenpair: ‖y - λx‖² = yᵀy - λ² for ‖x‖ = 1.
+void estimate_eigenvalue(const DistributedMatrix& matrix, PowerStep& power, void* y, IterateResult& result) {
+  Stream& stream = matrix.context().stream();
+  matrix.multiply(1, 0, y, stream);
+  const auto [xy, yy] = power.dots(y, stream);
+  result.eigenvalue = xy;
+  result.residual = xy == 0 ? 0 : std::sqrt(std::max(0.0, yy - xy * xy)) / std::abs(xy);
+}
+
+}  // namespace
+
+IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOptions& options) {
+  Context& context = matrix.context();
+  Stream& stream = context.stream();
+  IterateResult result;
+  std::optional<PowerStep> power;
+  if (options.mode == Mode::power) context.communicator().together([&] { power.emplace(matrix); });
+
+  std::function<void()> step = [&] {
+    matrix.multiply(options.alpha, options.beta, y, stream);
+    if (power) power->normalise_x(y, stream);
+  };
+  const std::function<void()> local_step = [&] {
+    matrix.plan().multiply(options.alpha, matrix.exchange().gathered_x(), options.beta, y, stream);
+  };
+  const std::function<void()> exchange_step = [&] {
+    matrix.exchange().start(stream);
+    matrix.exchange().finish(stream);
+  };
+  const auto times = [&](std::int64_t count, const std::function<void()>& work, const Progress& progress,
+                         std::string_view phase) {
+    return over_ranks(timed_steps(matrix, count, work, progress, phase), context.communicator());
+  };
+  // Unrecorded once: libraries allocate and connect on first use.
+  exchange_step();
+  local_step();
+  matrix.exchange().wait(stream);
+  result.local = times(kPhaseRepetitions, local_step, {}, {});
+  result.exchange = times(kPhaseRepetitions, exchange_step, {}, {});
+
+  std::unique_ptr<Graph> graph;
+  result.graph = options.graph && context.device().backend == Backend::cuda && matrix.exchange().capturable();
+  if (power) {  // x is normalised before the first product, so the result does not depend on its length
+    copy_on_device(y, matrix.exchange().local_x(), static_cast<std::size_t>(matrix.local_rows()) * size_of(matrix.type()), stream);
+    power->normalise_x(y, stream);
+    matrix.exchange().wait(stream);
+  }
+  if (result.graph) {
+    graph = std::make_unique<Graph>(stream, step);
+    step = [&] { graph->launch(stream); };
+  }
+  result.iteration = times(options.iterations, step, options.progress, "iterating");
+  if (power) estimate_eigenvalue(matrix, *power, y, result);
+  return result;
+}
+
+}  // namespace shardmat

@@ -1,0 +1,44 @@
+// Repeated products and power iteration, timed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/base/progress.h"
+#include "runtime/distributed_matrix.h"
+
+namespace shardmat {
+
+enum class Mode {
+  repeat,  ///< the same product y = αAx + βy again and again
+  power,   ///< x ← y / ‖y‖₂ between products; square matrices only
+};
+
+struct IterateOptions {
+  Mode mode = Mode::repeat;
+  std::int64_t iterations = 1;
+  double alpha = 1, beta = 0;
+  bool graph = true;  ///< record one iteration and replay it where the exchange allows
+  Progress progress;
+};
+
+/// Seconds of one iteration over the ranks: each iteration costs what its slowest rank takes.
+struct IterationTimes {
+  std::int64_t iterations = 0;
+  double median = 0, min = 0, max = 0, mean = 0;
+};
+
+struct IterateResult {
+  IterationTimes iteration;  ///< exchange and product (power: and normalisation)
+  IterationTimes local;      ///< the product alone
+  IterationTimes exchange;   ///< the exchange alone
+  bool graph = false;        ///< iterations were replayed from a recorded graph
+  double eigenvalue = 0;     ///< power: Rayleigh quotient xᵀAx / xᵀx of the last x
+  double residual = 0;       ///< power: ‖Ax - λx‖₂ / |λ| of the last x, 0 if λ is 0
+};
+
+/// Collective. x lies in matrix.exchange().local_x(); `y` (device memory) is overwritten. In power mode x is left normalised.
+IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOptions& options);
+
+}  // namespace shardmat

@@ -1,0 +1,200 @@
+#include "runtime/multiply.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/bandwidth.h"
+#include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
+#include "partition/vector_file.h"
+#include "runtime/timer.h"
+
+namespace shardmat {
+namespace {
+
+void copy_in(void* device_memory, const HostVector<double>& values, ValueType type, Stream& stream) {
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const HostVector<T> converted(values.begin(), values.end());
+    copy_to_device(device_memory, converted.data(), converted.size() * sizeof(T), stream);
+  });
+}
+
+HostVector<double> copy_out(const void* device_memory, std::int64_t count, ValueType type, Stream& stream) {
+  return dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    HostVector<T> values(static_cast<std::size_t>(count));
+    copy_to_host(values.data(), device_memory, values.size() * sizeof(T), stream);
+    return HostVector<double>(values.begin(), values.end());
+  });
+}
+
+/// One run; keeps what its steps share.
+class Run {
+ public:
+  Run(Communicator& communicator, const MultiplyOptions& options)
+      : communicator_(communicator), options_(options), context_(communicator, options.backend) {}
+
+  MultiplyReport operator()() {
+    check_options();
+    source_ = open_matrix(options_.matrix, communicator_, options_.access);
+    load();
+    set_up_vectors();
+    first_product();
+    if (options_.verify) check();
+    if (!report_.verification || report_.verification->passed) {
+      iterate_and_write();
+    }
+    describe();
+    return std::move(report_);
+  }
+
+ private:
+  template <class F>
+  void phase(const char* name, F&& work) {
+    const Timer timer;
+    work();
+    report_.phases.push_back({name, over_ranks(timer.seconds(), communicator_)});
+  }
+
+  void check_options() {
+    communicator_.together([&] {
+      if (options_.iterations < 0) throw Error(ErrorKind::usage, "--iterations must be 0 or more");
+      if (!options_.output.empty()) check_vector_suffix(options_.output);
+      if (options_.mode == Mode::power && (options_.alpha != 1 || options_.beta != 0))
+        throw Error(ErrorKind::usage, "--mode power iterates x ← Ax / ‖Ax‖; it takes neither --alpha nor --beta");
+    });
+  }
+
+  void load() {
+    LoadOptions load = options_.load;
+    load.progress = options_.progress;
+    load.column_sums = options_.verify && (options_.verify_mode == VerifyMode::sampled ||
+                                           (options_.verify_mode == VerifyMode::automatic &&
+                                            (source_.file == nullptr ||
+                                             resolve(VerifyMode::automatic, source_.file->nnz(), communicator_.size()) ==
+                                                 VerifyMode::sampled)));
+    matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
+    const LoadTimes& times = matrix_->load_times();
+    for (const auto& [name, seconds] : {std::pair{"partition", times.partition}, std::pair{"load rows", times.read},
+                                        std::pair{"set up exchange", times.exchange}, std::pair{"convert, tune", times.plan}})
+      report_.phases.push_back({name, over_ranks(seconds, communicator_)});
+  }
+
+  void set_up_vectors() {
+    phase("vectors", [&] {
+      communicator_.together([&] {
+        x_source_ = open_vector(options_.x, "x", matrix_->cols(), options_.seed);
+        if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", matrix_->rows(), options_.seed + 1);
+        copy_in(matrix_->exchange().local_x(), collect(*x_source_, matrix_->x_ids()), matrix_->type(), context_.stream());
+        const std::size_t bytes = static_cast<std::size_t>(matrix_->local_rows()) * size_of(matrix_->type());
+        require_memory(context_.device(), static_cast<std::int64_t>(bytes), "y");
+        y_ = Buffer(context_.device(), bytes);
+        fill_bytes(y_.data(), 0xff, bytes, context_.stream());  // NaN: a row nobody writes cannot pass
+        if (y0_source_) copy_in(y_.data(), collect(*y0_source_, matrix_->row_ids()), matrix_->type(), context_.stream());
+      });
+    });
+  }
+
+  void first_product() {
+    phase("first product", [&] {
+      matrix_->multiply(options_.alpha, options_.beta, y_.data(), context_.stream());
+      matrix_->exchange().wait(context_.stream());
+      communicator_.together(
+          [&] { result_ = copy_out(y_.data(), matrix_->local_rows(), matrix_->type(), context_.stream()); });
+    });
+  }
+
+  void check() {
+    phase("verify", [&] {
+      const CheckedProduct product{options_.alpha, options_.beta, *x_source_, y0_source_.get(), result_};
+      report_.verification = verify(*matrix_, source_, product, options_.verify_mode, options_.progress);
+    });
+  }
+
+  void iterate_and_write() {
+    double copy_bandwidth = 0;
+    communicator_.together([&] { copy_bandwidth = measure_copy_bandwidth(context_.stream()); });
+    report_.copy_bandwidth = over_ranks(copy_bandwidth, communicator_);
+    if (options_.iterations > 0) {
+      IterateOptions options;
+      options.mode = options_.mode;
+      options.iterations = options_.iterations;
+      options.alpha = options_.alpha;
+      options.beta = options_.beta;
+      options.graph = options_.graph;
+      options.progress = options_.progress;
+      phase("iterate", [&] { iterated_ = iterate(*matrix_, y_.data(), options); });
+      if (options_.mode == Mode::power) {
+        report_.eigenvalue = iterated_.eigenvalue;
+        report_.residual = iterated_.residual;
+        communicator_.together([&] {
+          result_ = copy_out(matrix_->exchange().local_x(), matrix_->local_rows(), matrix_->type(), context_.stream());
+        });
+      }
+    }
+    if (options_.output.empty()) return;
+    phase("write", [&] {
+      write_vector(options_.output, options_.mode == Mode::power ? "x" : "y", matrix_->rows(), matrix_->type(),
+                   matrix_->row_ids(), result_, communicator_);
+    });
+    report_.output = options_.output;
+  }
+
+  void describe() {
+    MultiplyReport& r = report_;
+    const DistributedMatrix& m = *matrix_;
+    r.matrix = source_.rows->name();
+    r.access = source_.access;
+    r.type = name(m.type());
+    r.mode = options_.mode == Mode::power ? "power" : "repeat";
+    r.rows = m.rows(), r.cols = m.cols(), r.nnz = m.nnz();
+    r.alpha = options_.alpha, r.beta = options_.beta;
+    r.x = x_source_->name();
+    r.y0 = y0_source_ ? y0_source_->name() : "";
+    r.backend = name(context_.device().backend);
+    r.ranks = context_.placement().ranks;
+    r.threads_per_rank = thread_count();
+    r.partition_method = options_.load.method;
+    r.partition_origin = m.partition_origin();
+    const bool global = source_.file != nullptr && source_.file->sorted_global();
+    r.sort = m.options().sort == LocalSort::by_length ? (global ? "globally in the file, then locally" : "locally, by length")
+             : global                                   ? "globally in the file"
+                                                        : "no";
+    r.part_rows = over_ranks(static_cast<double>(m.local_rows()), communicator_);
+    r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), communicator_);
+    r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;
+    r.kernel = m.plan().kernel, r.format = m.plan().format, r.policy = m.plan().policy.text(), r.kernel_why = m.chosen().why;
+    r.kernel_of_rank = communicator_.all_gather(r.kernel + (r.policy.empty() ? "" : " " + r.policy));
+    r.measurements = m.chosen().measurements;
+    r.exchange = m.exchange().name(), r.exchange_why = m.exchange().why();
+    r.exchange_bytes = over_ranks(static_cast<double>(m.exchange().bytes_received()), communicator_);
+    r.graph = iterated_.graph;
+    r.iteration = iterated_.iteration, r.local = iterated_.local, r.exchange_times = iterated_.exchange;
+    if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz()) / r.iteration.median;
+    const double bytes = static_cast<double>(m.plan().compulsory_bytes(options_.beta));
+    r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
+    const auto x_bytes = m.exchange().layout().length() * static_cast<std::int64_t>(size_of(m.type()));
+    r.device_bytes = over_ranks(static_cast<double>(m.plan().storage().bytes + x_bytes) + static_cast<double>(y_.bytes()), communicator_);
+    r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
+  }
+
+  Communicator& communicator_;
+  const MultiplyOptions& options_;
+  Context context_;
+  MatrixSource source_;
+  std::unique_ptr<DistributedMatrix> matrix_;
+  std::unique_ptr<VectorSource> x_source_, y0_source_;
+  Buffer y_;
+  HostVector<double> result_;
+  IterateResult iterated_;
+  MultiplyReport report_;
+};
+
+}  // namespace
+
+MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& options) { return Run(communicator, options)(); }
+
+}  // namespace shardmat

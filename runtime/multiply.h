@@ -1,0 +1,36 @@
+// The whole of `shardmat multiply` as one call: open, load, multiply, verify, iterate, write, report.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/iterate.h"
+#include "runtime/matrix_source.h"
+#include "runtime/report.h"
+#include "runtime/verify.h"
+
+namespace shardmat {
+
+struct MultiplyOptions {
+  std::string matrix;         ///< shard file or generator specification
+  LoadOptions load;
+  FileAccess access = FileAccess::automatic;
+  BackendChoice backend = BackendChoice::automatic;
+  std::string x = "random";   ///< ones, zeros, random or a file
+  std::string y0 = "zeros";   ///< used if beta is not 0
+  std::uint64_t seed = 1;
+  double alpha = 1, beta = 0;
+  Mode mode = Mode::repeat;
+  std::int64_t iterations = 10;
+  bool graph = true;
+  bool verify = false;
+  VerifyMode verify_mode = VerifyMode::automatic;
+  std::string output;         ///< file for y (power: for the last x), in original row order; empty = none
+  Progress progress;
+};
+
+/// Collective; the report is the same on all ranks. A failed verification is in the report, not thrown; then nothing is
+/// written. Everything else that goes wrong throws the same Error on all ranks.
+MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& options);
+
+}  // namespace shardmat

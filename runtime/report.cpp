@@ -1,0 +1,168 @@
+#include "runtime/report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "kernels/base/text.h"
+
+namespace shardmat {
+
+OverRanks over_ranks(double mine, Communicator& communicator) {
+  const std::vector<double> all = communicator.all_gather(mine);
+  const auto [min, max] = std::minmax_element(all.begin(), all.end());
+  return {*min, std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size()), *max};
+}
+
+namespace {
+
+std::string min_mean_max(const OverRanks& figure, std::string (*text)(double)) {
+  if (figure.min == figure.max) return text(figure.max);
+  return fmt::format("{} … {} (mean {})", text(figure.min), text(figure.max), text(figure.mean));
+}
+
+std::string count_text(double count) { return human_count(std::llround(count)); }
+std::string rate_text(double bytes_per_second) { return human_bytes(bytes_per_second) + "/s"; }
+
+class Table {
+ public:
+  void row(std::string_view label, const std::string& value) {
+    if (!value.empty()) text_ += fmt::format("  {:<14} {}\n", label, value);
+  }
+  void section(std::string_view title) { text_ += fmt::format("{}{}\n", text_.empty() ? "" : "\n", title); }
+  void line(const std::string& text) { text_ += text + "\n"; }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+void write_setup(Table& t, const MultiplyReport& r) {
+  t.section(fmt::format("Matrix {}", r.matrix));
+  t.row("shape", fmt::format("{} × {}, {} nonzeros, {}", human_count(r.rows), human_count(r.cols), human_count(r.nnz), r.type));
+  t.row("read by", r.access);
+  t.row("parts", fmt::format("{} by {} ({}), rows sorted: {}", r.ranks.size(), r.partition_method, r.partition_origin, r.sort));
+  t.row("nnz a part", fmt::format("{}, imbalance {:.4f}", min_mean_max(r.part_nnz, count_text), r.imbalance));
+  t.row("rows a part", min_mean_max(r.part_rows, count_text));
+  t.section("Ranks");
+  for (std::size_t i = 0; i < r.ranks.size(); ++i)
+    t.row(fmt::format("rank {}", i), fmt::format("{}  {}{}{}", r.ranks[i].host, r.ranks[i].device, r.ranks[i].id.empty() ? "" : "  ",
+                                               r.ranks[i].id.empty() ? fmt::format(" × {} threads", r.threads_per_rank) : r.ranks[i].id));
+  t.section("Choices");
+  t.row("backend", r.backend);
+  t.row("kernel", fmt::format("{}{}{} ({})", r.kernel, r.policy.empty() ? "" : " ", r.policy, r.kernel_why));
+  if (std::any_of(r.kernel_of_rank.begin(), r.kernel_of_rank.end(), [&](const auto& k) { return k != r.kernel_of_rank[0]; }))
+    for (std::size_t i = 0; i < r.kernel_of_rank.size(); ++i) t.row(fmt::format("  rank {}", i), r.kernel_of_rank[i]);
+  t.row("exchange", fmt::format("{} ({}); {} received a rank", r.exchange, r.exchange_why,
+                                min_mean_max(r.exchange_bytes, human_bytes)));
+  if (r.graph) t.row("replay", "iterations replayed from a CUDA graph");
+  if (!r.measurements.empty()) {
+    t.section("Kernels measured (rank 0)");
+    for (const Measurement& m : r.measurements)
+      t.line(fmt::format("  {:>10}  {} {}", human_seconds(m.seconds), m.kernel, m.policy));
+  }
+}
+
+void write_times(Table& t, const MultiplyReport& r) {
+  t.section("Time over ranks           min        mean         max");
+  for (const Phase& p : r.phases)
+    t.line(fmt::format("  {:<16} {:>11} {:>11} {:>11}", p.name, human_seconds(p.seconds.min), human_seconds(p.seconds.mean),
+                       human_seconds(p.seconds.max)));
+  const std::string what = r.mode == "power" ? "power step" : "product";
+  t.section(fmt::format("{} {}{} (slowest rank)   min      median         max", human_count(r.iteration.iterations), what,
+                        r.iteration.iterations == 1 ? "" : "s"));
+  const auto line = [&](const char* label, const IterationTimes& times) {
+    t.line(fmt::format("  {:<16} {:>11} {:>11} {:>11}", label, human_seconds(times.min), human_seconds(times.median),
+                       human_seconds(times.max)));
+  };
+  line("iteration", r.iteration);
+  line("  local product", r.local);
+  line("  exchange", r.exchange_times);
+  t.row("speed", fmt::format("{:.4g} GFLOP/s", r.gflops));
+  if (r.copy_bandwidth.mean > 0)
+    t.row("local product", fmt::format("{} a rank = {:.0f} % of the copy bandwidth measured in this run ({})",
+                                       rate_text(r.bandwidth.mean), 100 * r.bandwidth.mean / r.copy_bandwidth.mean,
+                                       rate_text(r.copy_bandwidth.mean)));
+  t.row("memory a rank", fmt::format("{} on the device, {} peak on the host", min_mean_max(r.device_bytes, human_bytes),
+                                     human_bytes(r.host_peak_bytes.max)));
+}
+
+}  // namespace
+
+std::string to_text(const MultiplyReport& r) {
+  Table t;
+  write_setup(t, r);
+  write_times(t, r);
+  if (r.eigenvalue || r.verification || !r.output.empty()) t.section("Result");
+  if (r.eigenvalue)
+    t.row("eigenvalue", fmt::format("{:.12g} (relative residual {:.2g})", *r.eigenvalue, r.residual.value_or(0)));
+  if (r.verification) t.row("verification", r.verification->text());
+  if (!r.output.empty()) t.row("written", r.output);
+  return t.text();
+}
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json json(const OverRanks& f) { return {{"min", f.min}, {"mean", f.mean}, {"max", f.max}}; }
+ordered_json json(const IterationTimes& t) {
+  return {{"iterations", t.iterations}, {"median_s", t.median}, {"min_s", t.min}, {"max_s", t.max}, {"mean_s", t.mean}};
+}
+/// JSON has no NaN or infinity.
+ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(fmt::format("{}", value)); }
+
+ordered_json json(const VerifyResult& v) {
+  return {{"passed", v.passed},
+          {"mode", v.mode == VerifyMode::full ? "full" : "sampled"},
+          {"rows_checked", v.rows_checked},
+          {"wrong_rows", v.wrong_rows},
+          {"column_sums_passed", v.column_sums_passed},
+          {"worst_row", v.worst_row},
+          {"worst_error", number(v.worst_error)},
+          {"worst_bound", number(v.worst_bound)},
+          {"worst_computed", number(v.worst_computed)},
+          {"worst_expected", number(v.worst_expected)}};
+}
+
+}  // namespace
+
+std::string to_json(const MultiplyReport& r) {
+  ordered_json ranks = ordered_json::array();
+  for (std::size_t i = 0; i < r.ranks.size(); ++i)
+    ranks.push_back({{"rank", i}, {"host", r.ranks[i].host}, {"device", r.ranks[i].device}, {"id", r.ranks[i].id},
+                     {"kernel", r.kernel_of_rank[i]}});
+  ordered_json measurements = ordered_json::array(), phases = ordered_json::object();
+  for (const Measurement& m : r.measurements)
+    measurements.push_back({{"kernel", m.kernel}, {"policy", m.policy}, {"seconds", m.seconds}});
+  for (const Phase& p : r.phases) phases[p.name] = json(p.seconds);
+  ordered_json j{
+      {"matrix", {{"name", r.matrix}, {"rows", r.rows}, {"cols", r.cols}, {"nnz", r.nnz}, {"type", r.type}, {"access", r.access}}},
+      {"operation", {{"mode", r.mode}, {"alpha", r.alpha}, {"beta", r.beta}, {"x", r.x}, {"y0", r.y0}}},
+      {"partition",
+       {{"parts", r.ranks.size()}, {"method", r.partition_method}, {"origin", r.partition_origin}, {"sort", r.sort},
+        {"rows", json(r.part_rows)}, {"nnz", json(r.part_nnz)}, {"imbalance", r.imbalance}}},
+      {"backend", r.backend},
+      {"ranks", ranks},
+      {"threads_per_rank", r.threads_per_rank},
+      {"kernel", {{"name", r.kernel}, {"format", r.format}, {"policy", r.policy}, {"why", r.kernel_why}, {"measurements", measurements}}},
+      {"exchange", {{"name", r.exchange}, {"why", r.exchange_why}, {"bytes_received", json(r.exchange_bytes)}, {"graph", r.graph}}},
+      {"phases_s", phases},
+      {"iteration", json(r.iteration)},
+      {"local_product", json(r.local)},
+      {"exchange_alone", json(r.exchange_times)},
+      {"gflops", r.gflops},
+      {"bandwidth_bytes_per_s", json(r.bandwidth)},
+      {"copy_bandwidth_bytes_per_s", json(r.copy_bandwidth)},
+      {"device_bytes", json(r.device_bytes)},
+      {"host_peak_bytes", json(r.host_peak_bytes)}};
+  j["verification"] = r.verification ? json(*r.verification) : ordered_json(nullptr);
+  if (r.eigenvalue) j["eigenvalue"] = {{"estimate", number(*r.eigenvalue)}, {"relative_residual", number(r.residual.value_or(0))}};
+  if (!r.output.empty()) j["output"] = r.output;
+  return j.dump(2) + "\n";
+}
+
+}  // namespace shardmat

@@ -1,0 +1,61 @@
+// Everything one run has to say, as data; text for people and JSON for programs are two views of it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/placement.h"
+#include "kernels/tuner.h"
+#include "runtime/iterate.h"
+#include "runtime/verify.h"
+
+namespace shardmat {
+
+/// A figure over ranks.
+struct OverRanks {
+  double min = 0, mean = 0, max = 0;
+};
+OverRanks over_ranks(double mine, Communicator& communicator);
+
+struct Phase {
+  std::string name;
+  OverRanks seconds;
+};
+
+struct MultiplyReport {
+  // What was multiplied.
+  std::string matrix, access, type, mode;
+  std::int64_t rows = 0, cols = 0, nnz = 0;
+  double alpha = 1, beta = 0;
+  std::string x, y0;
+  // Where and how.
+  std::string backend;
+  std::vector<RankPlace> ranks;
+  int threads_per_rank = 1;  ///< host threads
+  std::string partition_method, partition_origin, sort;
+  OverRanks part_rows, part_nnz;
+  double imbalance = 1;
+  std::string kernel, format, policy, kernel_why;  ///< rank 0's; see kernel_of_rank
+  std::vector<std::string> kernel_of_rank;         ///< "csr_vector threads_per_row=8", one a rank
+  std::vector<Measurement> measurements;           ///< rank 0's, fastest first
+  std::string exchange, exchange_why;
+  OverRanks exchange_bytes;
+  bool graph = false;
+  // What came out.
+  std::vector<Phase> phases;
+  IterationTimes iteration, local, exchange_times;
+  double gflops = 0;                ///< 2·nnz over the median iteration
+  OverRanks bandwidth;              ///< bytes a second of the product alone, compulsory bytes
+  OverRanks copy_bandwidth;         ///< measured in the same run
+  OverRanks device_bytes, host_peak_bytes;
+  std::optional<VerifyResult> verification;
+  std::optional<double> eigenvalue, residual;
+  std::string output;  ///< file written, or empty
+};
+
+std::string to_text(const MultiplyReport& report);
+std::string to_json(const MultiplyReport& report);
+
+}  // namespace shardmat

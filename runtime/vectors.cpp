@@ -1,0 +1,160 @@
+#include "runtime/vectors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+#include "partition/vector_file.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::int64_t kWindow = std::int64_t{1} << 22;  // entries of a vector file held at a time
+
+class Generated final : public VectorSource {
+ public:
+  Generated(std::string name, std::function<double(std::int64_t)> value) : name_(std::move(name)), value_(std::move(value)) {}
+  std::string name() const override { return name_; }
+  HostVector<double> read(std::int64_t begin, std::int64_t end) const override {
+    HostVector<double> values(static_cast<std::size_t>(end - begin));
+    parallel_ranges(end - begin, 1 << 14, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) values[static_cast<std::size_t>(i)] = value_(begin + i);
+    });
+    return values;
+  }
+
+ private:
+  std::string name_;
+  std::function<double(std::int64_t)> value_;
+};
+
+class FromFile final : public VectorSource {
+ public:
+  FromFile(const std::string& path, const std::string& what, std::int64_t size) : path_(path), file_(path, what) {
+    if (file_.size() != size)
+      throw Error(ErrorKind::input, fmt::format("{}: {} has {} entries, but this matrix needs {}", path, what, file_.size(), size));
+  }
+  std::string name() const override { return path_; }
+  HostVector<double> read(std::int64_t begin, std::int64_t end) const override { return file_.read(begin, end); }
+
+ private:
+  std::string path_;
+  VectorFile file_;
+};
+
+/// SplitMix64 (Steele, Lea, Flood 2014) of a counter, as a uniform number in [-1, 1).
+double random_value(std::uint64_t seed, std::int64_t index) {
+  std::uint64_t z = seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(index) + 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  z ^= z >> 31;
+  return static_cast<double>(z >> 11) * 0x1p-52 - 1;
+}
+
+}  // namespace
+
+std::unique_ptr<VectorSource> open_vector(const std::string& text, const std::string& what, std::int64_t size,
+                                          std::uint64_t seed) {
+  if (text == "ones") return std::make_unique<Generated>(text, [](std::int64_t) { return 1.0; });
+  if (text == "zeros") return std::make_unique<Generated>(text, [](std::int64_t) { return 0.0; });
+  if (text == "random")
+    return std::make_unique<Generated>(fmt::format("random, seed {}", seed),
+                                       [seed](std::int64_t i) { return random_value(seed, i); });
+  return std::make_unique<FromFile>(text, what, size);
+}
+
+namespace {
+
+/// Positions in `indices`, sorted by index.
+std::vector<std::int64_t> by_index(std::span<const std::int64_t> indices) {
+  std::vector<std::int64_t> order(indices.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return indices[static_cast<std::size_t>(a)] < indices[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+
+}  // namespace
+
+HostVector<double> collect(const VectorSource& source, std::span<const std::int64_t> indices) {
+  HostVector<double> values(indices.size());
+  const std::vector<std::int64_t> order = by_index(indices);
+  for (std::size_t i = 0; i < order.size();) {
+    const std::int64_t begin = indices[static_cast<std::size_t>(order[i])];
+    std::size_t end = i;
+    while (end < order.size() && indices[static_cast<std::size_t>(order[end])] < begin + kWindow) ++end;
+    const HostVector<double> window = source.read(begin, indices[static_cast<std::size_t>(order[end - 1])] + 1);
+    for (; i < end; ++i) {
+      const auto position = static_cast<std::size_t>(order[i]);
+      values[position] = window[static_cast<std::size_t>(indices[position] - begin)];
+    }
+  }
+  return values;
+}
+
+namespace {
+
+constexpr int kIndexTag = 1, kValueTag = 2;
+
+/// What one rank has of a window: indices and values, ascending.
+struct Piece {
+  std::vector<std::int64_t> indices;
+  std::vector<double> values;
+};
+
+Piece receive_piece(Communicator& communicator, int from, std::int64_t count) {
+  Piece piece{std::vector<std::int64_t>(static_cast<std::size_t>(count)), std::vector<double>(static_cast<std::size_t>(count))};
+  communicator.receive(piece.indices.data(), piece.indices.size() * sizeof(std::int64_t), from, kIndexTag);
+  communicator.receive(piece.values.data(), piece.values.size() * sizeof(double), from, kValueTag);
+  return piece;
+}
+
+}  // namespace
+
+void write_vector(const std::string& path, const std::string& dataset, std::int64_t size, ValueType type,
+                  std::span<const std::int64_t> indices, std::span<const double> values, Communicator& communicator) {
+  const bool writer_rank = communicator.rank() == 0;
+  const std::vector<std::int64_t> order = by_index(indices);
+  std::optional<VectorWriter> writer;
+  communicator.together([&] {
+    if (writer_rank) writer.emplace(path, dataset, size, type == ValueType::f32);
+  });
+  std::size_t next = 0;
+  for (std::int64_t begin = 0; begin < size; begin += kWindow) {
+    const std::int64_t end = std::min(size, begin + kWindow);
+    Piece mine;
+    for (; next < order.size() && indices[static_cast<std::size_t>(order[next])] < end; ++next) {
+      const auto position = static_cast<std::size_t>(order[next]);
+      mine.indices.push_back(indices[position]);
+      mine.values.push_back(values[position]);
+    }
+    const auto counts = communicator.all_gather(static_cast<std::int64_t>(mine.indices.size()));
+    HostVector<double> window(writer_rank ? static_cast<std::size_t>(end - begin) : 0);
+    const auto place = [&](const Piece& piece) {
+      for (std::size_t k = 0; k < piece.indices.size(); ++k)
+        window[static_cast<std::size_t>(piece.indices[k] - begin)] = piece.values[k];
+    };
+    if (writer_rank) {
+      place(mine);
+      for (int rank = 1; rank < communicator.size(); ++rank)
+        if (counts[static_cast<std::size_t>(rank)] > 0)
+          place(receive_piece(communicator, rank, counts[static_cast<std::size_t>(rank)]));
+    } else if (!mine.indices.empty()) {
+      communicator.send(mine.indices.data(), mine.indices.size() * sizeof(std::int64_t), 0, kIndexTag);
+      communicator.send(mine.values.data(), mine.values.size() * sizeof(double), 0, kValueTag);
+    }
+    communicator.together([&] {
+      if (writer) writer->append(window.data(), end - begin);
+    });
+  }
+  communicator.together([&] {
+    if (writer) writer->finish();
+  });
+}
+
+}  // namespace shardmat

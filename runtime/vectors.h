@@ -1,0 +1,38 @@
+// Vectors in original order, wherever they come from, and the way between that order and a rank's own entries.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "comm/communicator.h"
+#include "kernels/base/host_vector.h"
+#include "kernels/base/types.h"
+
+namespace shardmat {
+
+/// A vector whose entries can be asked for by original index: a file, all ones, zeros, or random.
+class VectorSource {
+ public:
+  virtual ~VectorSource() = default;
+  virtual std::string name() const = 0;
+  /// Entries [begin, end).
+  virtual HostVector<double> read(std::int64_t begin, std::int64_t end) const = 0;
+};
+
+/// `text` is "ones", "zeros", "random" (uniform in [-1, 1), a function of seed and index alone) or a file. `what` ("x") is the
+/// dataset's name in HDF5 and names the vector in messages. Throws Error(input) if a file has not exactly `size` entries.
+std::unique_ptr<VectorSource> open_vector(const std::string& text, const std::string& what, std::int64_t size,
+                                          std::uint64_t seed);
+
+/// The entries with the given original indices, in their order. Reads a file in slices of bounded memory.
+HostVector<double> collect(const VectorSource& source, std::span<const std::int64_t> indices);
+
+/// Writes a distributed vector to `path` in original order; rank r's values[i] is entry indices[i]. Rank 0 writes; memory is
+/// bounded by a window of the vector. Collective; nothing is left behind on an error.
+void write_vector(const std::string& path, const std::string& dataset, std::int64_t size, ValueType type,
+                  std::span<const std::int64_t> indices, std::span<const double> values, Communicator& communicator);
+
+}  // namespace shardmat

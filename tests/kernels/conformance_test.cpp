@@ -1,0 +1,211 @@
+// One suite over every registered kernel: each policy, each type, the whole zoo, against a plain f64 loop. Outputs are
+// poisoned with NaN and fenced with guard words, so a row nobody writes and a write outside fail.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/formats/csr.h"
+#include "kernels/registry.h"
+#include "kernels/tuner.h"
+#include "tests/support/matrix_zoo.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::size_t kGuards = 64;
+constexpr unsigned char kGuardByte = 0xa5;
+
+/// A vector on the device between guard bytes.
+template <class T>
+class Fenced {
+ public:
+  Fenced(const std::vector<T>& values, Stream& stream)
+      : count_(values.size()), buffer_(stream.device(), kGuards + count_ * sizeof(T) + kGuards) {
+    fill_bytes(buffer_.data(), kGuardByte, buffer_.bytes(), stream);
+    copy_to_device(data(), values.data(), count_ * sizeof(T), stream);
+  }
+  T* data() const { return reinterpret_cast<T*>(buffer_.as<char>() + kGuards); }
+  std::vector<T> read(Stream& stream) const {
+    std::vector<char> bytes(buffer_.bytes());
+    copy_to_host(bytes.data(), buffer_.data(), bytes.size(), stream);
+    for (std::size_t i = 0; i < kGuards; ++i) {
+      EXPECT_EQ(static_cast<unsigned char>(bytes[i]), kGuardByte) << "written before the vector";
+      EXPECT_EQ(static_cast<unsigned char>(bytes[bytes.size() - 1 - i]), kGuardByte) << "written behind the vector";
+    }
+    std::vector<T> values(count_);
+    std::memcpy(values.data(), bytes.data() + kGuards, count_ * sizeof(T));
+    return values;
+  }
+
+ private:
+  std::size_t count_;
+  Buffer buffer_;
+};
+
+struct Scalars {
+  double alpha, beta;
+};
+
+template <class T>
+void expect_right(const HostCsr& m, Scalars s, const std::vector<T>& x, const std::vector<T>& y0, const std::vector<T>& y,
+                  ValueType type) {
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    double sum = 0, absolute = 0;
+    const auto row = static_cast<std::size_t>(i);
+    for (auto k = static_cast<std::size_t>(m.row_ptr[row]); k < static_cast<std::size_t>(m.row_ptr[row + 1]); ++k) {
+      const double term = static_cast<double>(static_cast<T>(m.values[k])) * static_cast<double>(x[static_cast<std::size_t>(m.col_idx[k])]);
+      sum += term;
+      absolute += std::abs(term);
+    }
+    const double old = s.beta == 0 ? 0 : s.beta * static_cast<double>(y0[row]);
+    const auto terms = static_cast<double>(m.row_ptr[row + 1] - m.row_ptr[row]);
+    const double bound = 2 * unit_roundoff(type) * ((terms + 2) * std::abs(s.alpha) * absolute + 2 * std::abs(old));
+    ASSERT_LE(std::abs(static_cast<double>(y[row]) - (s.alpha * sum + old)), bound) << "row " << i;
+  }
+}
+
+template <class T>
+void check_plan(const Plan& plan, const HostCsr& m, ValueType type, Stream& stream) {
+  std::vector<T> x(static_cast<std::size_t>(m.cols)), y0(static_cast<std::size_t>(m.rows));
+  for (std::size_t j = 0; j < x.size(); ++j) x[j] = static_cast<T>(test::value_of(1000 + j));
+  const Fenced<T> device_x(x, stream);
+  for (const Scalars s : {Scalars{1, 0}, Scalars{-0.5, 0}, Scalars{1, 1}, Scalars{0.25, -2}, Scalars{0, 3}}) {
+    for (std::size_t i = 0; i < y0.size(); ++i)
+      y0[i] = s.beta == 0 ? std::numeric_limits<T>::quiet_NaN() : static_cast<T>(test::value_of(5000 + i));
+    const Fenced<T> device_y(y0, stream), again(y0, stream);
+    plan.multiply(s.alpha, device_x.data(), s.beta, device_y.data(), stream);
+    const std::vector<T> y = device_y.read(stream);
+    expect_right(m, s, x, y0, y, type);
+    plan.multiply(s.alpha, device_x.data(), s.beta, again.data(), stream);
+    const std::vector<T> repeated = again.read(stream);
+    EXPECT_EQ(std::memcmp(y.data(), repeated.data(), y.size() * sizeof(T)), 0) << "not bit-identical from run to run";
+  }
+  EXPECT_EQ(device_x.read(stream), x) << "x was changed";
+}
+
+/// Every kernel of a backend on every matrix, or on the one named.
+void conform(Backend backend) {
+  Stream stream({backend, 0});
+  int plans = 0;
+  for (const test::NamedMatrix& zoo : test::matrix_zoo()) {
+    validate(zoo.matrix.view());
+    for (const ValueType type : {ValueType::f32, ValueType::f64})
+      for (const Kernel& kernel : kernels()) {
+        if (kernel.backend != backend) continue;
+        const Format& format = find_format(kernel.format);
+        const auto storage = format.convert(zoo.matrix.view(), type, stream);
+        EXPECT_EQ(storage->bytes, format.bytes(zoo.matrix.view(), type));
+        if (!kernel.supports(*storage)) continue;
+        for (const Policy& policy : kernel.policies(row_statistics(zoo.matrix.row_ptr))) {
+          SCOPED_TRACE(fmt::format("{} {} {} on {}", kernel.name, policy.text(), name(type), zoo.name));
+          const auto plan = make_plan(kernel, storage, policy, stream);
+          dispatch(type, [&](auto tag) { check_plan<typename decltype(tag)::type>(*plan, zoo.matrix, type, stream); });
+          ++plans;
+        }
+      }
+  }
+  EXPECT_GT(plans, 0);
+}
+
+TEST(Conformance, HostKernels) { conform(Backend::host); }
+
+TEST(GpuConformance, CudaKernels) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  conform(Backend::cuda);
+}
+
+/// A matrix pretending to have more than 2^31 nonzeros' worth of offsets is too big to test with; the wide-offset path is
+/// taken by storage made by hand.
+void check_wide_offsets(Backend backend) {
+  Stream stream({backend, 0});
+  const HostCsr m = test::matrix_zoo().back().matrix;
+  const auto narrow_storage = std::static_pointer_cast<const CsrStorage>(convert_csr(m.view(), ValueType::f64, stream));
+  for (const Kernel& kernel : kernels()) {
+    if (kernel.backend != backend || kernel.format != "csr") continue;
+    auto wide = std::make_shared<CsrStorage>();
+    static_cast<Storage&>(*wide) = static_cast<const Storage&>(*narrow_storage);
+    wide->wide_offsets = true;
+    wide->row_ptr = Buffer(stream.device(), m.row_ptr.size() * sizeof(std::int64_t));
+    wide->col_idx = Buffer(stream.device(), narrow_storage->col_idx.bytes());
+    wide->values = Buffer(stream.device(), narrow_storage->values.bytes());
+    copy_to_device(wide->row_ptr.data(), m.row_ptr.data(), wide->row_ptr.bytes(), stream);
+    copy_on_device(wide->col_idx.data(), narrow_storage->col_idx.data(), wide->col_idx.bytes(), stream);
+    copy_on_device(wide->values.data(), narrow_storage->values.data(), wide->values.bytes(), stream);
+    if (!kernel.supports(*wide)) continue;
+    SCOPED_TRACE(std::string(kernel.name));
+    const auto plan = make_plan(kernel, wide, kernel.policies(row_statistics(m.row_ptr)).front(), stream);
+    check_plan<double>(*plan, m, ValueType::f64, stream);
+  }
+}
+
+TEST(Conformance, HostWideOffsets) { check_wide_offsets(Backend::host); }
+TEST(GpuConformance, CudaWideOffsets) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  check_wide_offsets(Backend::cuda);
+}
+
+void check_tuner(Backend backend) {
+  Stream stream({backend, 0});
+  const HostCsr m = test::matrix_zoo().back().matrix;
+  PlanRequest request;
+  const ChosenPlan by_model = choose_plan(m.view(), ValueType::f64, request, stream);
+  EXPECT_TRUE(by_model.measurements.empty());
+  request.tune = true;
+  const ChosenPlan measured = choose_plan(m.view(), ValueType::f64, request, stream);
+  check_plan<double>(*measured.plan, m, ValueType::f64, stream);
+  if (backend == Backend::cuda) {
+    ASSERT_GT(measured.measurements.size(), 5u);
+    EXPECT_EQ(measured.plan->kernel, measured.measurements.front().kernel);
+    request.kernel = "csr_vector";
+    request.policy = "threads_per_row=4";
+    EXPECT_EQ(choose_plan(m.view(), ValueType::f64, request, stream).plan->policy.at("threads_per_row"), 4);
+    request.policy = "threads_per_row=3";
+    request.tune = false;
+    EXPECT_THROW(choose_plan(m.view(), ValueType::f64, request, stream), Error);
+  }
+  request = {};
+  request.kernel = "csr_vektor";
+  EXPECT_THROW(choose_plan(m.view(), ValueType::f64, request, stream), Error);
+}
+
+TEST(Tuner, Host) { check_tuner(Backend::host); }
+TEST(GpuTuner, Cuda) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  check_tuner(Backend::cuda);
+}
+
+TEST(CsrFormat, FormulaOfThreadsPerRow) {
+  const auto formula = [](double mean) {
+    RowStatistics rows;
+    rows.mean_row = mean;
+    return threads_per_row_by_formula(rows);
+  };
+  EXPECT_EQ(formula(0), 1);
+  EXPECT_EQ(formula(1.9), 1);
+  EXPECT_EQ(formula(2), 2);
+  EXPECT_EQ(formula(7.99), 4);
+  EXPECT_EQ(formula(27), 16);
+  EXPECT_EQ(formula(32), 32);
+  EXPECT_EQ(formula(1e9), 32);
+}
+
+TEST(Policy, OverridesAreChecked) {
+  const Policy policy{{"threads_per_row", 8}, {"block_size", 256}};
+  EXPECT_EQ(policy.with("threads_per_row=4").text(), "threads_per_row=4,block_size=256");
+  EXPECT_EQ(policy.with("").text(), policy.text());
+  EXPECT_THROW(policy.with("threads_per_row"), Error);
+  EXPECT_THROW(policy.with("threads_per_row=four"), Error);
+  try {
+    policy.with("thread_per_row=4");
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("did you mean 'threads_per_row'"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace shardmat

@@ -1,0 +1,98 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "kernels/bandwidth.h"
+#include "kernels/vector.h"
+#include "tests/support/matrix_zoo.h"
+
+namespace shardmat {
+namespace {
+
+template <class T>
+void check(Backend backend, ValueType type, std::int64_t n) {
+  Stream stream({backend, 0});
+  std::vector<T> x(static_cast<std::size_t>(n)), y(x.size());
+  double xy = 0, yy = 0, absolute = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    x[i] = static_cast<T>(test::value_of(i));
+    y[i] = static_cast<T>(test::value_of(i + 77777));
+    xy += static_cast<double>(x[i]) * static_cast<double>(y[i]);
+    yy += static_cast<double>(y[i]) * static_cast<double>(y[i]);
+    absolute += std::abs(static_cast<double>(x[i]) * static_cast<double>(y[i]));
+  }
+  const Buffer dx(stream.device(), x.size() * sizeof(T)), dy(stream.device(), x.size() * sizeof(T)),
+      dots(stream.device(), 2 * sizeof(double));
+  copy_to_device(dx.data(), x.data(), dx.bytes(), stream);
+  copy_to_device(dy.data(), y.data(), dy.bytes(), stream);
+  DotProducts products(stream.device());
+  double result[2], again[2];
+  products.compute(type, n, dx.data(), dy.data(), dots.as<double>(), stream);
+  copy_to_host(result, dots.data(), sizeof result, stream);
+  products.compute(type, n, dx.data(), dy.data(), dots.as<double>(), stream);
+  copy_to_host(again, dots.data(), sizeof again, stream);
+  const double u = 0x1p-53 * static_cast<double>(n + 2);
+  EXPECT_LE(std::abs(result[0] - xy), 2 * u * absolute);
+  EXPECT_LE(std::abs(result[1] - yy), 2 * u * yy);
+  EXPECT_EQ(result[0], again[0]);
+  EXPECT_EQ(result[1], again[1]);
+
+  normalise(type, n, dy.data(), dots.as<double>() + 1, dx.data(), stream);
+  copy_to_host(x.data(), dx.data(), dx.bytes(), stream);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    ASSERT_NEAR(static_cast<double>(x[i]), static_cast<double>(y[i]) / std::sqrt(yy), 4 * unit_roundoff(type));
+}
+
+void check_all(Backend backend) {
+  for (const std::int64_t n : {0, 1, 255, 256, 257, 100'003}) {
+    check<float>(backend, ValueType::f32, n);
+    check<double>(backend, ValueType::f64, n);
+  }
+}
+
+TEST(Vector, DotsAndNormaliseOnHost) { check_all(Backend::host); }
+TEST(GpuVector, DotsAndNormaliseOnCuda) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  check_all(Backend::cuda);
+}
+
+TEST(Vector, ZeroNormGivesZero) {
+  Stream stream({Backend::host, 0});
+  double y[2] = {3, 4}, x[2] = {1, 1}, norm = 0;
+  normalise(ValueType::f64, 2, y, &norm, x, stream);
+  EXPECT_EQ(x[0], 0);
+}
+
+TEST(Graph, HostReplaysWork) {
+  Stream stream({Backend::host, 0});
+  int runs = 0;
+  Graph graph(stream, [&] { ++runs; });
+  EXPECT_EQ(runs, 0);
+  graph.launch(stream);
+  graph.launch(stream);
+  EXPECT_EQ(runs, 2);
+}
+
+TEST(GpuGraph, ReplaysRecordedWork) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream({Backend::cuda, 0});
+  const Buffer a(stream.device(), 1024), b(stream.device(), 1024);
+  fill_bytes(a.data(), 7, 1024, stream);
+  fill_bytes(b.data(), 0, 1024, stream);
+  Graph graph(stream, [&] { copy_on_device(b.data(), a.data(), 1024, stream); });
+  std::vector<char> host(1024);
+  copy_to_host(host.data(), b.data(), 1024, stream);
+  EXPECT_EQ(host[1023], 0);
+  graph.launch(stream);
+  copy_to_host(host.data(), b.data(), 1024, stream);
+  EXPECT_EQ(host[1023], 7);
+}
+
+TEST(Bandwidth, HostCopyIsMeasured) {
+  Stream stream({Backend::host, 0});
+  EXPECT_GT(measure_copy_bandwidth(stream, 1 << 24), 1e8);
+}
+
+}  // namespace
+}  // namespace shardmat

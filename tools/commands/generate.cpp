@@ -1,0 +1,74 @@
+#include <fmt/format.h>
+
+#include <list>
+
+#include "kernels/base/error.h"
+#include "partition/generators/generator.h"
+#include "tools/command.h"
+#include "tools/commands/write_file.h"
+#include "tools/environment.h"
+
+namespace shardmat::tools {
+namespace {
+
+/// A parameter that is on or off, and so needs no value on the command line.
+bool is_flag(const GeneratorParameter& parameter) { return parameter.default_value == "no"; }
+
+struct Options {
+  const Generator* generator = nullptr;
+  CLI::App* app = nullptr;
+  GeneratorArguments arguments;  ///< values of options given
+  std::list<bool> flags;
+  FileOptions file;
+};
+
+void add_parameter(Options& options, const GeneratorParameter& parameter) {
+  const std::string name(parameter.name), help(parameter.help);
+  if (is_flag(parameter)) {
+    options.app->add_flag_callback("--" + name, [&options, name] { options.arguments[name] = "yes"; }, help);
+    return;
+  }
+  const std::string fallback(parameter.default_value);
+  options.app
+      ->add_option_function<std::string>(
+          "--" + name, [&options, name](const std::string& value) { options.arguments[name] = value; },
+          fallback.empty() ? help : help + " (default " + fallback + ")")
+      ->type_name("VALUE");
+}
+
+std::string specification(const Options& options) {
+  std::string text(options.generator->name);
+  char separator = ':';
+  for (const auto& [name, value] : options.arguments) {
+    text += fmt::format("{}{}={}", separator, name, value);
+    separator = ',';
+  }
+  return text;
+}
+
+}  // namespace
+
+std::function<int()> add_generate(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("generate", "Assemble a matrix (finite elements, graphs, bands) and write a shard file");
+  app->require_subcommand(1);
+  app->footer("\nExamples:\n  shardmat generate elasticity --n 40 bar.h5\n"
+              "  shardmat generate elasticity --mesh part.h5 --degree 2 part-elasticity.h5 --parts 2,4\n"
+              "  mpirun -n 4 shardmat multiply elasticity:n=40      # the same matrix without a file\n");
+  auto all = std::make_shared<std::list<Options>>();
+  for (const Generator& generator : generators()) {
+    Options& options = all->emplace_back();
+    options.generator = &generator;
+    options.app = app->add_subcommand(std::string(generator.name), std::string(generator.help));
+    for (const GeneratorParameter& parameter : generator.parameters) add_parameter(options, parameter);
+    options.app->add_option("output", options.file.output, "shard file to write (.h5)")->required();
+    add_file_options(*options.app, options.file);
+  }
+  return [all] {
+    require_single_process("generate");
+    for (const Options& options : *all)
+      if (options.app->parsed()) write_file(*make_generator(specification(options)), options.file, false);
+    return 0;
+  };
+}
+
+}  // namespace shardmat::tools

@@ -1,0 +1,119 @@
+#include "runtime/multiply.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "comm/communicator.h"
+#include "kernels/base/error.h"
+#include "partition/atomic_file.h"
+#include "tools/command.h"
+#include "tools/environment.h"
+#include "tools/progress_bar.h"
+#include "tools/run_ranks.h"
+
+namespace shardmat::tools {
+namespace {
+
+struct Options {
+  MultiplyOptions multiply;
+  std::string type = "f64", sort = "auto", backend = "auto", mode = "repeat", verify = "", json;
+  bool no_graph = false;
+  double timeout = 60;
+};
+
+void add_options(CLI::App& app, Options& o) {
+  MultiplyOptions& m = o.multiply;
+  app.add_option("matrix", m.matrix, "shard file (.h5), or a generator such as elasticity:n=40")->required();
+  app.add_option("--x", m.x, "x: ones, zeros, random, or a file (.h5 dataset /x, .npy, .mtx array)")->capture_default_str();
+  app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file (dataset /y)")->capture_default_str();
+  app.add_option("--seed", m.seed, "seed of random vectors")->capture_default_str();
+  app.add_option("--output", m.output, "write y in original row order (.h5 dataset /y, .npy, .mtx); --mode power: the last x");
+  app.add_option("--alpha", m.alpha, "y = alpha A x + beta y")->capture_default_str();
+  app.add_option("--beta", m.beta, "y = alpha A x + beta y")->capture_default_str();
+  app.add_option("--type", o.type, "values of matrix and vectors")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
+  app.add_option("--iterations", m.iterations, "products timed after the first one")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--mode", o.mode, "repeat the same product, or power iteration x = y / |y| (square only)")
+      ->check(CLI::IsMember({"repeat", "power"}))
+      ->capture_default_str();
+  app.add_option("--verify", o.verify, "compare with a sequential f64 product: full, sampled or auto")
+      ->check(CLI::IsMember({"auto", "full", "sampled"}))
+      ->expected(0, 1)
+      ->type_name("[MODE]");
+  app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output");
+  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if every rank has one")
+      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--kernel", m.load.plan.kernel, "kernel by name, or auto")->capture_default_str();
+  app.add_option("--policy", m.load.plan.policy, "tunables of the named kernel, e.g. threads_per_row=16");
+  app.add_flag("--tune", m.load.plan.tune, "measure the kernels and policies left open and take the fastest");
+  app.add_option("--exchange", m.load.exchange, "how x moves between ranks")->capture_default_str();
+  app.add_option("--method", m.load.method, "partitioner, for parts that the file does not store")->capture_default_str();
+  app.add_option("--sort", o.sort, "rows of a part by descending length: none, local, or auto (as the file says)")
+      ->check(CLI::IsMember({"auto", "none", "local"}))
+      ->capture_default_str();
+  app.add_flag("--no-graph", o.no_graph, "launch every iteration instead of replaying a CUDA graph");
+  app.add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.footer("\nExamples:\n  mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json\n"
+             "  mpirun -n 4 shardmat multiply bar.h5 --x x.h5 --output y.h5\n"
+             "  mpirun -n 2 shardmat multiply elasticity:n=100 --type f32 --tune\n"
+             "  mpirun -n 4 shardmat multiply bar.h5 --mode power --iterations 500\n");
+}
+
+void finish_options(const CLI::App& app, Options& o) {
+  MultiplyOptions& m = o.multiply;
+  m.load.type = parse_value_type(o.type);
+  m.load.sort = o.sort == "local" ? LocalSort::by_length : o.sort == "none" ? LocalSort::none : LocalSort::as_file;
+  m.mode = o.mode == "power" ? Mode::power : Mode::repeat;
+  m.backend = o.backend == "host" ? BackendChoice::host : o.backend == "cuda" ? BackendChoice::cuda : BackendChoice::automatic;
+  m.verify = app.count("--verify") > 0;
+  m.verify_mode = o.verify == "full" ? VerifyMode::full : o.verify == "sampled" ? VerifyMode::sampled : VerifyMode::automatic;
+  m.graph = !o.no_graph;
+  m.access = parse_file_access(environment("SHARDMAT_HDF5", "auto"));
+  m.progress = make_progress_bar();
+}
+
+void write_json(const std::string& path, const std::string& json) {
+  if (path == "-") {
+    fmt::print("{}", json);
+    return;
+  }
+  AtomicFile file(path);
+  std::ofstream stream(file.temporary(), std::ios::binary);
+  stream << json;
+  stream.close();
+  if (!stream) throw Error(ErrorKind::resources, fmt::format("cannot write {}: is the disk full?", path));
+  file.commit();
+}
+
+int run(const Options& o, Communicator& communicator) {
+  const MultiplyReport report = multiply(communicator, o.multiply);
+  communicator.together([&] {
+    if (communicator.rank() != 0) return;
+    if (o.json != "-") fmt::print("{}", to_text(report));
+    if (!o.json.empty()) write_json(o.json, to_json(report));
+    std::fflush(stdout);
+  });
+  if (!report.verification || report.verification->passed) return 0;
+  if (communicator.rank() == 0) fmt::print(stderr, "shardmat: verification {}\n", report.verification->text());
+  return static_cast<int>(ErrorKind::verification);
+}
+
+}  // namespace
+
+std::function<int()> add_multiply(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("multiply", "y = alpha A x + beta y over the ranks of mpirun, timed and verified");
+  auto options = std::make_shared<Options>();
+  add_options(*app, *options);
+  return [app, options] {
+    finish_options(*app, *options);
+    return run_ranks(options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });
+  };
+}
+
+}  // namespace shardmat::tools

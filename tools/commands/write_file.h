@@ -1,0 +1,25 @@
+// What generate and partition share: the options of a shard file and its writing, with the quality table at the end.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "partition/shard_file.h"
+
+namespace shardmat::tools {
+
+struct FileOptions {
+  std::string output;
+  std::vector<int> parts;
+  std::string method = "nnz";
+  std::string sort = "none";
+};
+
+/// Adds --parts, --method and --sort.
+void add_file_options(CLI::App& app, FileOptions& options);
+
+/// Writes and prints what was written.
+void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite);
+
+}  // namespace shardmat::tools

@@ -1,0 +1,69 @@
+#include "tools/environment.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+
+namespace shardmat::tools {
+namespace {
+
+struct Variable {
+  const char* name;
+  const char* help;
+};
+constexpr Variable kVariables[] = {
+    {"SHARDMAT_HDF5", "how ranks read a shard file: auto, serial or parallel (default auto)"},
+    {"SHARDMAT_PROGRESS", "progress bars on standard error: auto, on or off (default auto: if it is a terminal)"},
+};
+
+}  // namespace
+
+std::string environment_help() {
+  std::string text = "Environment:\n";
+  for (const Variable& v : kVariables) text += fmt::format("  {:<20} {}\n", v.name, v.help);
+  text += "  OMP_NUM_THREADS      host threads of a rank (default: this rank's share of the cores)\n";
+  return text;
+}
+
+void check_environment() {
+  std::vector<std::string> known;
+  for (const Variable& v : kVariables) known.emplace_back(v.name);
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    const std::string name(text.substr(0, text.find('=')));
+    if (name.rfind("SHARDMAT_", 0) != 0 || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string near = nearest(name, known);
+    throw Error(ErrorKind::usage, fmt::format("the environment variable {} does not exist{}; there are {}", name,
+                                              near.empty() ? "" : fmt::format(" (did you mean {}?)", near), join_choices(known)));
+  }
+}
+
+std::string environment(const char* name, const char* fallback) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : fallback;
+}
+
+Launch launch() {
+  for (const auto& [rank, size] : {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, std::pair{"PMI_RANK", "PMI_SIZE"},
+                                   std::pair{"PMIX_RANK", "PMIX_SIZE"}})
+    if (std::getenv(rank) != nullptr && std::getenv(size) != nullptr)
+      return {std::atoi(std::getenv(rank)), std::atoi(std::getenv(size))};
+  if (std::getenv("SLURM_STEP_ID") != nullptr && std::getenv("SLURM_PROCID") != nullptr)
+    return {std::atoi(std::getenv("SLURM_PROCID")), std::atoi(environment("SLURM_STEP_NUM_TASKS", "1").c_str())};
+  return {};
+}
+
+void require_single_process(const char* command) {
+  if (launch().size > 1)
+    throw Error(ErrorKind::usage, fmt::format("shardmat {} is one process with threads; start it without mpirun", command));
+}
+
+}  // namespace shardmat::tools

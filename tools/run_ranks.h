@@ -1,0 +1,14 @@
+// A command that runs on all ranks: MPI from start to end, and errors turned into one message and one exit code.
+#pragma once
+
+#include <functional>
+
+#include "comm/communicator.h"
+
+namespace shardmat::tools {
+
+/// Starts MPI, runs `work` on every rank, ends MPI. An error that all ranks agreed on is said once and is the exit code of
+/// all; after a lost rank every survivor says so and leaves without waiting for the others.
+int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& work);
+
+}  // namespace shardmat::tools
