@@ -1,0 +1,35 @@
+# Installs the program, the libraries, the public headers and the CMake package: find_package(Shardmat) gives
+# shardmat::shardmat, which links all layers.
+include(CMakePackageConfigHelpers)
+
+add_library(shardmat_all INTERFACE)
+add_library(shardmat::shardmat ALIAS shardmat_all)
+target_link_libraries(shardmat_all INTERFACE shardmat_runtime)
+set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
+
+# The public headers, as <shardmat/…>.
+set(SHARDMAT_PUBLIC_HEADERS
+  kernels/base/device.h kernels/base/error.h kernels/base/host_vector.h kernels/base/progress.h kernels/base/types.h
+  kernels/matrix/csr.h kernels/matrix/statistics.h
+  kernels/plan.h kernels/policy.h kernels/registry.h kernels/tuner.h
+  partition/generators/generator.h partition/partitioner.h partition/readers/reader.h partition/row_source.h
+  partition/shard_file.h partition/vector_file.h
+  comm/communicator.h comm/exchange.h comm/nccl_communicator.h comm/placement.h
+  runtime/context.h runtime/distributed_matrix.h runtime/iterate.h runtime/matrix_source.h runtime/multiply.h
+  runtime/report.h runtime/vectors.h runtime/verify.h)
+foreach(header ${SHARDMAT_PUBLIC_HEADERS})
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardmat/${folder})
+endforeach()
+
+install(TARGETS shardmat RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5
+        EXPORT ShardmatTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Shardmat)
+install(EXPORT ShardmatTargets NAMESPACE shardmat:: DESTINATION ${package_dir})
+configure_package_config_file(${PROJECT_SOURCE_DIR}/deploy/cmake/ShardmatConfig.cmake.in
+                              ${PROJECT_BINARY_DIR}/ShardmatConfig.cmake INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/ShardmatConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/ShardmatConfig.cmake ${PROJECT_BINARY_DIR}/ShardmatConfigVersion.cmake
+              ${PROJECT_SOURCE_DIR}/deploy/cmake/FindNCCL.cmake
+        DESTINATION ${package_dir})

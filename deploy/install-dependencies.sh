@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# deploy/install-dependencies.sh [--prefix DIR] [--tests]
+# Installs what is missing to build Shardmat (and, with --tests, to test it) on Debian 12 or Ubuntu 22.04/24.04. Looks for
+# each thing first, also under DIR, and installs nothing that is there. Without root or network it lists the missing packages
+# and ends with 4. CUDA and NCCL are used where found and never installed.
+set -euo pipefail
+
+prefix="" tests=no
+while [ $# -gt 0 ]; do
+  case $1 in
+    --prefix) prefix=$2; shift 2 ;;
+    --tests) tests=yes; shift ;;
+    *) echo "install-dependencies.sh: unknown option $1 (there are --prefix DIR and --tests)" >&2; exit 2 ;;
+  esac
+done
+
+has_command() { command -v "$1" > /dev/null; }
+# has_header HEADER [DIR...]: can the preprocessor find it?
+has_header() {
+  local header=$1 dir flags=()
+  shift
+  for dir in ${prefix:+"$prefix/include"} "$@"; do flags+=(-I"$dir"); done
+  has_command c++ && echo "#if !__has_include(<$header>)
+#error missing
+#endif" | c++ -std=c++17 -x c++ "${flags[@]}" -E - > /dev/null 2>&1
+}
+has_hdf5() {
+  has_header hdf5.h /usr/include/hdf5/openmpi /usr/include/hdf5/serial /usr/include/hdf5/mpich || has_command h5cc || has_command h5pcc
+}
+has_python_modules() {
+  local python
+  for python in python3 /usr/bin/python3; do "$python" -c "import $1" 2> /dev/null && return; done
+  return 1
+}
+
+required=() optional=()
+need() { "${@:2}" || required+=("$1"); }
+want() { "${@:2}" || optional+=("$1"); }
+need g++ has_command c++
+need cmake has_command cmake
+need make has_command make
+need openmpi-bin has_command mpirun
+need libopenmpi-dev has_command mpicxx
+has_hdf5 || required+=(libhdf5-openmpi-dev)
+need libfmt-dev has_header fmt/format.h
+need nlohmann-json3-dev has_header nlohmann/json.hpp
+need libcli11-dev has_header CLI/CLI.hpp
+need zlib1g-dev has_header zlib.h
+want libfast-float-dev has_header fast_float/fast_float.h
+want libzip-dev has_header zip.h
+if [ $tests = yes ]; then
+  need libgtest-dev has_header gtest/gtest.h
+  need python3 has_command python3
+  need python3-pytest has_python_modules pytest
+  need python3-h5py has_python_modules h5py
+  need python3-scipy has_python_modules "numpy, scipy"
+fi
+
+[ ${#required[@]} -eq 0 ] && [ ${#optional[@]} -eq 0 ] && exit 0
+
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then has_command sudo && sudo -n true 2> /dev/null && as_root=(sudo -n) || as_root=(false); fi
+if has_command apt-get && [ "${as_root[*]:-}" != false ]; then
+  echo "Installing: ${required[*]:-} ${optional[*]:-}"
+  log=$(mktemp)
+  run_apt() { DEBIAN_FRONTEND=noninteractive ${as_root[@]+"${as_root[@]}"} apt-get "$@" > "$log" 2>&1; }
+  if run_apt update && { run_apt install -y --no-install-recommends ${required[@]+"${required[@]}"} ${optional[@]+"${optional[@]}"} ||
+      { [ ${#required[@]} -gt 0 ] && run_apt install -y --no-install-recommends "${required[@]}"; }; }; then
+    rm -f "$log"
+    exit 0
+  fi
+  tail -n 5 "$log" >&2
+  rm -f "$log"
+fi
+if [ ${#required[@]} -gt 0 ]; then
+  echo "Missing, and not installable from here: ${required[*]}" >&2
+  echo "Install them (apt-get install ${required[*]}), or give --prefix DIR with these libraries under DIR/include and DIR/lib." >&2
+  exit 4
+fi
+echo "Going on without: ${optional[*]} (optional)"

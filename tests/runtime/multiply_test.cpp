@@ -1,0 +1,299 @@
+// The distributed product from source to verified y, on however many ranks this program was started with.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <numeric>
+
+#include "kernels/base/error.h"
+#include "partition/shard_file.h"
+#include "partition/vector_file.h"
+#include "runtime/multiply.h"
+#include "tests/support/matrix_zoo.h"
+
+namespace shardmat {
+namespace {
+
+/// What both backends are asked to do.
+struct Case {
+  BackendChoice backend;
+  ValueType type;
+};
+
+class World {
+ public:
+  World() : communicator(MPI_COMM_WORLD, 30) {}
+  Communicator communicator;
+};
+
+/// A directory that all ranks share and that goes away with the object.
+class SharedDirectory {
+ public:
+  explicit SharedDirectory(Communicator& communicator) : communicator_(communicator) {
+    path_ = communicator.broadcast(fmt::format("{}/shardmat_test_{}", std::filesystem::temp_directory_path().string(), ::getpid()));
+    if (communicator.rank() == 0) std::filesystem::create_directories(path_);
+    communicator.barrier();
+  }
+  ~SharedDirectory() {
+    communicator_.barrier();
+    std::error_code ignored;
+    if (communicator_.rank() == 0) std::filesystem::remove_all(path_, ignored);
+  }
+  std::string file(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  Communicator& communicator_;
+  std::string path_;
+};
+
+MultiplyOptions options_for(const Case& c, const std::string& matrix) {
+  MultiplyOptions options;
+  options.matrix = matrix;
+  options.backend = c.backend;
+  options.load.type = c.type;
+  options.iterations = 3;
+  options.verify = true;
+  return options;
+}
+
+void expect_passes(const MultiplyReport& report, std::int64_t rows) {
+  ASSERT_TRUE(report.verification.has_value());
+  EXPECT_TRUE(report.verification->passed) << report.verification->text();
+  EXPECT_EQ(report.verification->rows_checked, rows);
+  EXPECT_EQ(report.rows, rows);
+}
+
+void multiplies_generated(const Case& c) {
+  World world;
+  for (const std::string matrix : {"elasticity:n=7", "poisson27:n=9", "rmat:scale=9", "banded:n=500", "random:n=400"}) {
+    SCOPED_TRACE(matrix);
+    const MultiplyReport report = multiply(world.communicator, options_for(c, matrix));
+    expect_passes(report, report.rows);
+    EXPECT_GT(report.iteration.median, 0);
+    EXPECT_NE(to_json(report).find("\"passed\": true"), std::string::npos);
+    EXPECT_NE(to_text(report).find("verification   passed"), std::string::npos);
+  }
+}
+
+void scales_and_adds(const Case& c) {
+  World world;
+  MultiplyOptions options = options_for(c, "elasticity:n=5");
+  options.alpha = -1.5;
+  options.beta = 0.25;
+  options.y0 = "random";
+  expect_passes(multiply(world.communicator, options), 375);
+  options.beta = 0;
+  expect_passes(multiply(world.communicator, options), 375);
+}
+
+void sorts_locally(const Case& c) {
+  World world;
+  SharedDirectory directory(world.communicator);
+  MultiplyOptions options = options_for(c, "rmat:scale=8");
+  options.load.sort = LocalSort::by_length;
+  options.output = directory.file("sorted.npy");
+  expect_passes(multiply(world.communicator, options), 256);
+  options.load.sort = LocalSort::none;
+  options.output = directory.file("plain.npy");
+  expect_passes(multiply(world.communicator, options), 256);
+  const auto sorted = VectorFile(directory.file("sorted.npy"), "y").read(0, 256);
+  const auto plain = VectorFile(directory.file("plain.npy"), "y").read(0, 256);
+  for (std::size_t i = 0; i < sorted.size(); ++i) ASSERT_NEAR(sorted[i], plain[i], 1e-4 * (1 + std::abs(plain[i]))) << i;
+}
+
+void handles_odd_shapes(const Case& c) {
+  World world;
+  SharedDirectory directory(world.communicator);
+  for (const test::NamedMatrix& zoo : test::matrix_zoo()) {
+    SCOPED_TRACE(zoo.name);
+    const std::string path = directory.file("zoo.h5");
+    world.communicator.together([&] {
+      if (world.communicator.rank() != 0) return;
+      WriteOptions write;
+      write.parts = {2};
+      write_shard_file(path, *make_memory_source(std::make_shared<const HostCsr>(zoo.matrix), zoo.name), write);
+    });
+    expect_passes(multiply(world.communicator, options_for(c, path)), zoo.matrix.rows);
+  }
+}
+
+void serves_globally_sorted_files(const Case& c) {
+  World world;
+  SharedDirectory directory(world.communicator);
+  const auto rows = make_memory_source(std::make_shared<const HostCsr>(test::matrix_zoo()[13].matrix), "zoo");
+  HostVector<double> y[2];
+  for (const bool sorted : {false, true}) {
+    const std::string path = directory.file(sorted ? "sorted.h5" : "plain.h5");
+    world.communicator.together([&] {
+      WriteOptions write;
+      write.sort_global = sorted;
+      if (world.communicator.rank() == 0) write_shard_file(path, *rows, write);
+    });
+    MultiplyOptions options = options_for(c, path);
+    options.output = directory.file("y.h5");
+    expect_passes(multiply(world.communicator, options), rows->rows());
+    y[sorted] = VectorFile(options.output, "y").read(0, rows->rows());
+    world.communicator.barrier();
+  }
+  for (std::size_t i = 0; i < y[0].size(); ++i) ASSERT_NEAR(y[0][i], y[1][i], 1e-4 * (1 + std::abs(y[0][i]))) << i;
+}
+
+void finds_largest_eigenvalue(const Case& c) {
+  World world;
+  MultiplyOptions options = options_for(c, "poisson27:n=4,uniform");
+  options.mode = Mode::power;
+  options.iterations = 400;
+  const MultiplyReport report = multiply(world.communicator, options);
+  // 27·δ - T⊗T⊗T with T = tridiag(1, 1, 1): eigenvalues 27 - Π(1 + 2 cos(k π / 5)); largest where the product is lowest.
+  double lowest = 1e9;
+  for (int i = 1; i <= 4; ++i)
+    for (int j = 1; j <= 4; ++j)
+      for (int k = 1; k <= 4; ++k) {
+        const auto t = [](int m) { return 1 + 2 * std::cos(m * std::numbers::pi / 5); };
+        lowest = std::min(lowest, t(i) * t(j) * t(k));
+      }
+  ASSERT_TRUE(report.eigenvalue.has_value());
+  EXPECT_NEAR(*report.eigenvalue, 27 - lowest, c.type == ValueType::f64 ? 1e-6 : 1e-3);
+}
+
+/// Rows of another source, spoilt in one place: what a wrong kernel or a wrong file would compute.
+class Spoilt final : public RowSource {
+ public:
+  enum class Fault { changed_value, skipped_row, swapped_column };
+  Spoilt(std::unique_ptr<RowSource> rows, Fault fault) : rows_(std::move(rows)), fault_(fault) {}
+  std::int64_t rows() const override { return rows_->rows(); }
+  std::int64_t cols() const override { return rows_->cols(); }
+  std::string name() const override { return "spoilt"; }
+  HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override {
+    HostVector<std::int64_t> lengths(static_cast<std::size_t>(end - begin));
+    const HostCsr part = read_rows(begin, end);
+    for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = part.row_ptr[i + 1] - part.row_ptr[i];
+    return lengths;
+  }
+  HostCsr read_rows(std::int64_t begin, std::int64_t end) const override {
+    HostCsr part = rows_->read_rows(begin, end);
+    const std::int64_t row = rows() / 2 - begin;
+    if (row < 0 || row >= part.rows) return part;
+    const auto first = static_cast<std::size_t>(part.row_ptr[static_cast<std::size_t>(row)]);
+    const auto length = static_cast<std::size_t>(part.row_ptr[static_cast<std::size_t>(row) + 1]) - first;
+    if (fault_ == Fault::changed_value) part.values[first] *= 1 + 1e-3;
+    if (fault_ == Fault::swapped_column) std::swap(part.values[first], part.values[first + 1]);
+    if (fault_ == Fault::skipped_row) {
+      part.col_idx.erase(part.col_idx.begin() + static_cast<std::ptrdiff_t>(first), part.col_idx.begin() + static_cast<std::ptrdiff_t>(first + length));
+      part.values.erase(part.values.begin() + static_cast<std::ptrdiff_t>(first), part.values.begin() + static_cast<std::ptrdiff_t>(first + length));
+      for (auto i = static_cast<std::size_t>(row) + 1; i < part.row_ptr.size(); ++i) part.row_ptr[i] -= static_cast<std::int64_t>(length);
+    }
+    return part;
+  }
+
+ private:
+  std::unique_ptr<RowSource> rows_;
+  Fault fault_;
+};
+
+VerifyResult verify_spoilt(Communicator& communicator, const Case& c, std::optional<Spoilt::Fault> fault, VerifyMode mode) {
+  Context context(communicator, c.backend);
+  const MatrixSource truth = open_matrix("random:n=40000,nnz=8", communicator, FileAccess::automatic);
+  MatrixSource loaded;
+  loaded.rows = make_generator("random:n=40000,nnz=8");
+  if (fault) loaded.rows = std::make_unique<Spoilt>(std::move(loaded.rows), *fault);
+  LoadOptions load;
+  load.type = c.type;
+  load.column_sums = true;
+  const DistributedMatrix matrix(loaded, context, load);
+  // The sums must be those of the truth: a kernel's fault does not change the file.
+  const DistributedMatrix clean(truth, context, load);
+  const auto x = open_vector("random", "x", matrix.cols(), 3);
+  Stream& stream = context.stream();
+  const HostVector<double> mine = collect(*x, matrix.x_ids());
+  Buffer y(context.device(), static_cast<std::size_t>(matrix.local_rows()) * size_of(c.type));
+  HostVector<double> result(static_cast<std::size_t>(matrix.local_rows()));
+  dispatch(c.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const HostVector<T> converted(mine.begin(), mine.end());
+    copy_to_device(matrix.exchange().local_x(), converted.data(), converted.size() * sizeof(T), stream);
+    matrix.multiply(1, 0, y.data(), stream);
+    matrix.exchange().wait(stream);
+    HostVector<T> raw(result.size());
+    copy_to_host(raw.data(), y.data(), y.bytes(), stream);
+    std::copy(raw.begin(), raw.end(), result.begin());
+  });
+  return verify(clean, truth, {1, 0, *x, nullptr, result}, mode);
+}
+
+void verification_fires(const Case& c) {
+  World world;
+  for (const VerifyMode mode : {VerifyMode::full, VerifyMode::sampled}) {
+    EXPECT_TRUE(verify_spoilt(world.communicator, c, {}, mode).passed);
+    for (const auto fault : {Spoilt::Fault::changed_value, Spoilt::Fault::skipped_row, Spoilt::Fault::swapped_column}) {
+      // In f32 a change of 1e-3 in one value hides in the rounding of a whole rank's column sums: only full finds it.
+      if (mode == VerifyMode::sampled && c.type == ValueType::f32) continue;
+      const VerifyResult result = verify_spoilt(world.communicator, c, fault, mode);
+      EXPECT_FALSE(result.passed) << static_cast<int>(fault) << (mode == VerifyMode::full ? " full" : " sampled");
+      if (mode == VerifyMode::full) {
+        EXPECT_EQ(result.wrong_rows, 1);
+        EXPECT_EQ(result.worst_row, 20000);
+        EXPECT_NE(result.text().find("FAILED: 1 of 40,000 rows wrong"), std::string::npos) << result.text();
+      }
+    }
+  }
+}
+
+void nan_fails(const Case& c) {
+  World world;
+  Context context(world.communicator, c.backend);
+  const MatrixSource source = open_matrix("banded:n=50", world.communicator, FileAccess::automatic);
+  const DistributedMatrix matrix(source, context, {});
+  const auto x = open_vector("ones", "x", 50, 1);
+  HostVector<double> y(static_cast<std::size_t>(matrix.local_rows()));
+  std::fill(y.begin(), y.end(), std::nan(""));
+  const VerifyResult result = verify(matrix, source, {1, 0, *x, nullptr, y}, VerifyMode::full);
+  EXPECT_FALSE(result.passed);
+  EXPECT_EQ(result.wrong_rows, 50);
+}
+
+constexpr Case kHost64{BackendChoice::host, ValueType::f64}, kHost32{BackendChoice::host, ValueType::f32};
+constexpr Case kCuda64{BackendChoice::cuda, ValueType::f64}, kCuda32{BackendChoice::cuda, ValueType::f32};
+
+// Host, each test in both types; on GPUs the same under Gpu (one rank) and MultiGpu (one GPU a rank).
+#define SHARDMAT_ON_ALL_BACKENDS(suite_name, function)          \
+  TEST(Multiply, suite_name##F64) { function(kHost64); }        \
+  TEST(Multiply, suite_name##F32) { function(kHost32); }        \
+  TEST(GpuMultiply, suite_name##F64) { function(kCuda64); }     \
+  TEST(GpuMultiply, suite_name##F32) { function(kCuda32); }     \
+  TEST(MultiGpuMultiply, suite_name##F64) { function(kCuda64); } \
+  TEST(MultiGpuMultiply, suite_name##F32) { function(kCuda32); }
+
+SHARDMAT_ON_ALL_BACKENDS(Generated, multiplies_generated)
+SHARDMAT_ON_ALL_BACKENDS(AlphaBeta, scales_and_adds)
+SHARDMAT_ON_ALL_BACKENDS(LocalSort, sorts_locally)
+SHARDMAT_ON_ALL_BACKENDS(OddShapes, handles_odd_shapes)
+SHARDMAT_ON_ALL_BACKENDS(GlobalSort, serves_globally_sorted_files)
+SHARDMAT_ON_ALL_BACKENDS(Power, finds_largest_eigenvalue)
+SHARDMAT_ON_ALL_BACKENDS(VerificationFires, verification_fires)
+SHARDMAT_ON_ALL_BACKENDS(NanFails, nan_fails)
+
+TEST(Multiply, SameErrorOnEveryRank) {
+  World world;
+  MultiplyOptions options = options_for(kHost64, "/nowhere/bar.h5");
+  try {
+    multiply(world.communicator, options);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_NE(std::string(e.what()).find("/nowhere/bar.h5"), std::string::npos);
+  }
+  options = options_for(kHost64, "random:n=20,cols=30");
+  options.mode = Mode::power;
+  EXPECT_THROW(multiply(world.communicator, options), Error);
+  options = options_for(kHost64, "banded:n=20");
+  options.x = "/nowhere/x.npy";
+  EXPECT_THROW(multiply(world.communicator, options), Error);
+}
+
+}  // namespace
+}  // namespace shardmat
