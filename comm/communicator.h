@@ -1,12 +1,14 @@
 // Everything between ranks on the host: MPI ownership, collectives with a deadline, and agreement on errors.
 //
-// Open MPI with MPI_ERRORS_RETURN waits for ever for a dead peer, so every collective here is non-blocking and polled
-// against a deadline. After a deadline or an MPI error the communicator is *broken*: further calls throw at once, nothing
-// is freed collectively, and the program must end with MpiSession::leave() instead of MPI_Finalize.
+// Open MPI with MPI_ERRORS_RETURN waits for ever for a dead peer, so every collective here is non-blocking
+// and polled against a deadline. After a deadline or an MPI error the communicator is *broken*: further calls
+// throw at once, nothing is freed collectively, and the program must end with MpiSession::leave() instead of
+// MPI_Finalize.
 #pragma once
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -20,7 +22,8 @@
 
 namespace shardmat {
 
-/// Owns MPI_Init_thread(MPI_THREAD_FUNNELED) / MPI_Finalize of a program. A library user with MPI of their own needs none.
+/// Owns MPI_Init_thread(MPI_THREAD_FUNNELED) / MPI_Finalize of a program. A library user with MPI of their
+/// own needs none.
 class MpiSession {
  public:
   MpiSession(int* argc, char*** argv);
@@ -28,18 +31,23 @@ class MpiSession {
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  /// Flushes the standard streams and ends this process at once with `exit_code`, without MPI_Finalize, static destructors
-  /// or any wait for other ranks.
+  /// Flushes the standard streams and ends this process at once with `exit_code`, without MPI_Finalize,
+  /// static destructors or any wait for other ranks.
   [[noreturn]] static void leave(int exit_code);
+  /// The same `seconds` from now, unless the process has ended by then; prints `message` to stderr first. For
+  /// on_broken(): freeing device memory while a kernel waits for a lost rank can block for ever.
+  static void leave_after(double seconds, int exit_code, std::string message);
 };
 
 enum class Reduction { sum, min, max };
 
-/// This process among the ranks of a job, on a private duplicate of the given MPI communicator. Move-only.
-/// All calls but the accessors are collective; calls are made by one thread.
+/// This process among the ranks of a job, on a private duplicate of the given MPI communicator. Move-only,
+/// and moved only before anything refers to it. All calls but the accessors are collective; calls are made by
+/// one thread.
 class Communicator {
  public:
-  /// Duplicates `parent` and sets MPI_ERRORS_RETURN on the duplicate. `timeout_seconds` is the deadline of each call.
+  /// Duplicates `parent` and sets MPI_ERRORS_RETURN on the duplicate. `timeout_seconds` is the deadline of
+  /// each call.
   explicit Communicator(MPI_Comm parent, double timeout_seconds = 60);
   ~Communicator();
   Communicator(Communicator&&) noexcept;
@@ -48,17 +56,24 @@ class Communicator {
   int rank() const { return rank_; }
   int size() const { return size_; }
   /// Rank among, and number of, the ranks on this host. From the launcher's variables
-  /// (OMPI_COMM_WORLD_LOCAL_RANK, SLURM_LOCALID, MPI_LOCALRANKID, MV2_COMM_WORLD_LOCAL_RANK, PMI_LOCAL_RANK), else counted
-  /// by MPI_Comm_split_type.
+  /// (OMPI_COMM_WORLD_LOCAL_RANK, MPI_LOCALRANKID, MV2_COMM_WORLD_LOCAL_RANK, PMI_LOCAL_RANK, SLURM_LOCALID)
+  /// where they are consistent over all ranks and the parent spans MPI_COMM_WORLD, else counted by
+  /// MPI_Comm_split_type.
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   const std::string& host() const { return host_; }
   double timeout_seconds() const { return timeout_; }
   void set_timeout(double seconds) { timeout_ = seconds; }
   MPI_Comm native() const { return comm_; }
+
   bool broken() const { return broken_; }
-  /// Marks the communicator broken, e.g. when NCCL found a rank lost.
-  void mark_broken() { broken_ = true; }
+  /// Marks the communicator broken (e.g. NCCL found a rank lost) and runs the on_broken() functions, once.
+  void mark_broken(const std::string& why);
+  /// `action` runs when the communicator breaks, on the thread that finds out, before the Error is thrown. It
+  /// must neither throw nor use the communicator.
+  void on_broken(std::function<void(const std::string& why)> action) {
+    on_broken_.push_back(std::move(action));
+  }
 
   void barrier();
 
@@ -69,39 +84,41 @@ class Communicator {
   }
   std::string broadcast(std::string text, int root = 0);
 
-  /// T is double, int or std::int64_t. Element-wise over ranks, in rank order for any rank count (deterministic).
+  /// T is double, int or std::int64_t; the same length on every rank. Element-wise over ranks; doubles in
+  /// rank order, so the sum is the same on every rank and in every run. A NaN on any rank gives NaN, for min
+  /// and max too.
   template <class T>
   void all_reduce(std::span<T> data, Reduction reduction);
   template <class T>
-  T all_reduce(T value, Reduction reduction) {
+  requires std::is_arithmetic_v<T> T all_reduce(T value, Reduction reduction) {
     all_reduce(std::span<T>(&value, 1), reduction);
     return value;
   }
 
   /// One value of every rank, in rank order.
   template <class T>
-  std::vector<T> all_gather(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
+  requires std::is_trivially_copyable_v<T> std::vector<T> all_gather(const T& value) {
     std::vector<T> all(static_cast<std::size_t>(size_));
-    all_gather_bytes(&value, all.data(), sizeof(T));
+    all[static_cast<std::size_t>(rank_)] = value;
+    all_gather_slots(all.data(), sizeof(T));
     return all;
   }
   /// One text of every rank, in rank order.
   std::vector<std::string> all_gather(const std::string& text);
 
-  /// In-place all-gather of unequal parts of `bytes`-long slots: slot p of `data` starts at p·slot_bytes and is filled on
-  /// rank p. 64-bit sizes.
+  /// In-place all-gather: slot p of `data` starts at p·slot_bytes and is filled on rank p. 64-bit sizes.
   void all_gather_slots(void* data, std::size_t slot_bytes);
 
-  /// Blocking point-to-point of any size (in slices under 2 GB), with the deadline.
+  /// Blocking point-to-point of any size, with the deadline. Both sides know `bytes`; 0 sends nothing.
   void send(const void* data, std::size_t bytes, int to, int tag);
   void receive(void* data, std::size_t bytes, int from, int tag);
 
-  /// The end of a phase that can fail on one rank: every rank passes its exception or null. If any rank failed, all ranks
-  /// throw the same Error: kind and message of the lowest failing rank (named if size > 1, with how many more failed).
+  /// The end of a phase that can fail on one rank: every rank passes its exception or null. If any rank
+  /// failed, all ranks throw the same Error: kind and message of the lowest failing rank (named if size > 1,
+  /// with how many more failed). An Error(rank_lost) is rethrown at once, since the ranks can no longer meet.
   void agree(std::exception_ptr mine);
 
-  /// Runs `phase` on every rank, then agree(). Returns its result.
+  /// Runs `phase` on every rank, then agree(). Returns its result, whose type has a default value.
   template <class F>
   auto together(F&& phase) {
     std::exception_ptr error;
@@ -124,21 +141,35 @@ class Communicator {
     }
   }
 
-  /// Waits until done() is true, polling; throws Error(rank_lost) saying `what` did not finish after the deadline. Used by
-  /// the collectives here and by waits for device work that depends on other ranks.
+  /// Waits until done() is true, polling; after the deadline marks the communicator broken and throws
+  /// Error(rank_lost) saying that `what` did not finish. Used by the collectives here and by waits for device
+  /// work that depends on other ranks.
   void wait_until(const std::function<bool()>& done, const char* what);
+  /// Marks the communicator broken and throws Error(rank_lost): "rank R (host): `problem`", with what to look
+  /// for.
+  [[noreturn]] void lose(const std::string& problem);
+
+  /// Largest message handed to MPI. Smaller only in tests of the slicing.
+  void set_slice_bytes(std::size_t bytes) { slice_bytes_ = bytes; }
 
  private:
   void broadcast_bytes(void* data, std::size_t bytes, int root);
-  void all_gather_bytes(const void* mine, void* all, std::size_t bytes);
-  void complete(MPI_Request& request, const char* what);
+  void find_local_rank(MPI_Comm parent);
+  void require_intact(const char* what) const;
+  MPI_Status complete(MPI_Request& request, const char* what);
   void check(int mpi_error, const char* what);
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
   std::string host_;
   double timeout_ = 60;
+  std::size_t slice_bytes_ = std::size_t{256} << 20;  ///< each slice also renews the deadline
   bool broken_ = false;
+  std::string why_broken_;
+  std::vector<std::function<void(const std::string&)>> on_broken_;
 };
+
+template <>
+void Communicator::all_reduce(std::span<double> data, Reduction reduction);
 
 }  // namespace shardmat

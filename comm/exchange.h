@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -17,29 +18,35 @@ namespace shardmat {
 class NcclCommunicator;
 
 /// Which entries of x each rank owns, and where they lie in the gathered vector: part p owns columns
-/// [starts[p], starts[p+1]) and lies at p·stride, so unequal parts fit an equal-count all-gather without unpacking.
+/// [starts[p], starts[p+1]) and lies at p·stride, so unequal parts fit an equal-count all-gather without
+/// unpacking.
 struct GatheredLayout {
-  std::vector<std::int64_t> starts;  ///< P + 1 entries
+  std::vector<std::int64_t> starts;  ///< P + 1 entries, the first 0, not decreasing
   std::int64_t stride = 0;           ///< entries; the largest part rounded up to 32
 
   int parts() const { return static_cast<int>(starts.size()) - 1; }
-  std::int64_t length() const { return stride * parts(); }  ///< entries of the gathered vector, padding included
+  std::int64_t length() const {
+    return stride * parts();
+  }  ///< entries of the gathered vector, padding included
   std::int64_t part_size(int part) const;
-  /// Position of a global column in the gathered vector. O(log P).
+  /// Position of a global column in the gathered vector. O(log P). Throws Error(internal) if there is no such
+  /// column.
   std::int64_t position(std::int64_t column) const;
 };
 
 /// Throws Error(resources) naming the reason if the gathered vector would have 2^31 entries or more.
 GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts);
 
-/// One way to move x, ready to run. start()/finish() put work on the stream (host backend: do it) and never synchronise the
-/// device; a rank that is gone shows in the wait that follows (see wait()).
+/// One way to move x, ready to run. start()/finish() put work on the stream (host backend: do it) and never
+/// synchronise the device; a rank that is gone shows in the wait that follows (see wait()).
 class Exchange {
  public:
   virtual ~Exchange() = default;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
 
   virtual std::string_view name() const = 0;
-  /// Why this one, for the report.
+  /// Why this one, and in what memory, for the report.
   virtual std::string why() const = 0;
 
   /// Where this rank writes its own entries of x before start(): part_size(rank) entries on the device.
@@ -48,17 +55,21 @@ class Exchange {
   virtual const void* gathered_x() const = 0;
   const GatheredLayout& layout() const { return layout_; }
 
-  /// Between start() and finish() nobody may touch x.
+  /// Between start() and finish() nobody may touch x. REQUIRES: work that other ranks' start() waits for was
+  /// given to the device on all ranks, i.e. all ranks call start() and launch graphs with it in the same
+  /// order.
   virtual void start(Stream& stream) = 0;
   virtual void finish(Stream& stream) = 0;
 
   /// True if start()/finish() may be recorded into a Graph.
   virtual bool capturable() const = 0;
-  /// Blocks until all work on the stream is done, with the communicator's deadline; a lost rank makes it throw
-  /// Error(rank_lost), after which the communicator is broken.
+  /// Blocks until all work on the stream is done, with the communicator's deadline; a lost rank makes it
+  /// throw Error(rank_lost), after which the communicator is broken. Call it at least once every 256 graph
+  /// launches: CUDA's queue holds about 1000, and a launch into a full queue behind a lost rank has no
+  /// deadline.
   virtual void wait(Stream& stream) = 0;
 
-  /// Bytes this rank receives from others in one exchange, padding included, and the bytes it needed.
+  /// Bytes this rank receives from others in one exchange, padding included.
   virtual std::int64_t bytes_received() const = 0;
 
  protected:
@@ -66,7 +77,8 @@ class Exchange {
   GatheredLayout layout_;
 };
 
-/// What an exchange is built from. `nccl` is null on the host backend or with one rank.
+/// What an exchange is built from. `nccl` is null on the host backend or with one rank. The layout has one
+/// part a rank.
 struct ExchangeContext {
   Communicator& communicator;
   NcclCommunicator* nccl = nullptr;
@@ -78,11 +90,14 @@ struct ExchangeContext {
 struct ExchangeEntry {
   std::string_view name;
   std::string_view help;
-  std::unique_ptr<Exchange> (*make)(const ExchangeContext& context, GatheredLayout layout);
+  std::unique_ptr<Exchange> (*make)(const ExchangeContext& context, GatheredLayout layout,
+                                    const std::string& why);
 };
 std::span<const ExchangeEntry> exchanges();
 
 /// `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. Collective.
-std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, GatheredLayout layout);
+/// What the context refers to must outlive the exchange.
+std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context,
+                                        GatheredLayout layout);
 
 }  // namespace shardmat

@@ -1,5 +1,5 @@
-// NCCL ownership: creation with a deadline, asynchronous errors polled, abort instead of a hang, and window memory.
-// nccl_stub.cpp stands in for it in a build without NCCL.
+// NCCL ownership: creation with a deadline, asynchronous errors polled, abort instead of a hang, and window
+// memory. nccl_stub.cpp stands in for it in a build without NCCL.
 #pragma once
 
 #include <cstddef>
@@ -16,19 +16,24 @@ bool built_with_nccl();
 /// "2.28.9", or empty without NCCL.
 std::string nccl_version();
 
-/// One NCCL communicator over the ranks of a Communicator, each on its own device. Move-only by unique_ptr.
+/// One NCCL communicator over the ranks of a Communicator, each on its own device. Used by one thread. When
+/// the Communicator breaks, for whatever reason, NCCL is aborted, so that kernels waiting for a lost rank end
+/// and device memory can be freed.
 class NcclCommunicator {
  public:
-  /// Collective. Throws Error(resources) if this build has no NCCL (with the remedy), Error(rank_lost) if the ranks do not
-  /// meet within the deadline. REQUIRES: no two ranks share a device (check before: comm/placement.h).
+  /// Collective. Throws Error(resources) if this build has no NCCL (with the remedy), Error(rank_lost) if the
+  /// ranks do not meet within the deadline. REQUIRES: no two ranks share a device (check before:
+  /// comm/placement.h). `communicator` outlives this.
   NcclCommunicator(Communicator& communicator, Device device);
-  /// Aborts if the communicator is broken, else destroys in the right order (windows first).
+  /// Collective, with the deadline; aborts instead if the communicator is broken or an exception is on its
+  /// way.
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  /// Memory for collectives, the same size on every rank; registered as a symmetric window where the NCCL version has
-  /// windows (2.27 and newer), else plain device memory. Collective, also when freed.
+  /// Uninitialised memory for collectives; registered as a symmetric window where the NCCL version has
+  /// windows (2.27 and newer) and the devices can reach each other, else plain device memory. Collective,
+  /// also when freed: the same size on every rank, and no work on it unfinished.
   class Memory {
    public:
     Memory(NcclCommunicator& owner, std::size_t bytes);
@@ -37,26 +42,31 @@ class NcclCommunicator {
     Memory& operator=(const Memory&) = delete;
     void* data() const { return data_; }
     bool symmetric() const { return window_ != nullptr; }
+    /// "symmetric window", or "plain device memory (why)".
+    const std::string& description() const { return description_; }
 
    private:
     NcclCommunicator& owner_;
     void* data_ = nullptr;
     void* window_ = nullptr;
-    bool from_nccl_ = false;
+    Buffer plain_;
+    std::string description_;
   };
 
-  /// In-place all-gather: rank p's `count` values lie at data + p·count. Stream-ordered; may be captured in a graph.
+  /// In-place all-gather: rank p's `count` values lie at data + p·count. Stream-ordered. May be captured in a
+  /// graph once the same call has run outside of one: NCCL connects ranks on first use, and only there a
+  /// deadline guards that.
   void all_gather_in_place(void* data, std::size_t count, ValueType type, Stream& stream);
-  /// Sum of `count` f64 values over the ranks, in place. Stream-ordered.
+  /// Sum of `count` f64 values over the ranks, in place. Stream-ordered; captured as above.
   void all_reduce_sum(double* data, std::size_t count, Stream& stream);
 
-  /// Polls the stream, NCCL's asynchronous error and the deadline; on failure aborts NCCL, marks the communicator broken and
-  /// throws Error(rank_lost).
+  /// Polls the stream, NCCL's asynchronous error and the deadline; on failure aborts NCCL, marks the
+  /// communicator broken and throws Error(rank_lost).
   void wait(Stream& stream, const char* what);
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace shardmat

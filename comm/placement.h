@@ -14,19 +14,32 @@ struct RankPlace {
   std::string host;
   std::string device;  ///< "NVIDIA H200", or the CPU's model
   std::string id;      ///< PCI bus id; empty on the host backend
+  std::string uuid;    ///< of the device; empty on the host backend
 };
 
 struct Placement {
-  Device device;                  ///< this rank's
-  std::vector<RankPlace> ranks;   ///< all ranks, in rank order
+  Device device;                 ///< this rank's
+  std::vector<RankPlace> ranks;  ///< all ranks, in rank order
+  std::string why;               ///< why this backend, for the report
 };
 
 /// What the user asked for.
 enum class BackendChoice { automatic, host, cuda };
 
-/// Picks the device of each rank by its local rank (or the only visible one). Collective. Throws the same error on all ranks:
-/// Error(resources) with the remedy if CUDA was asked for and there is none, if two ranks would share a GPU ("4 ranks on
-/// host a but 2 GPUs: …"), or if P > 1 on GPUs in a build without NCCL. `automatic` takes CUDA only if every rank has a device.
+/// Picks the device of each rank by its local rank (or the only visible one) and sets the number of host
+/// threads to this rank's share of the cores. Collective. Throws the same error on all ranks:
+/// Error(resources) with the remedy if CUDA was asked for and there is none, if two ranks would share a GPU
+/// ("4 ranks on host a but 2 GPUs: …"), or if P > 1 on GPUs in a build without NCCL. `automatic` takes CUDA
+/// only if every rank has a device.
 Placement place_ranks(Communicator& communicator, BackendChoice choice);
+
+/// Throws Error(resources) if two ranks have the same device of the same host; `visible` is the number of
+/// devices that each rank sees.
+void require_own_devices(const std::vector<RankPlace>& ranks, const std::vector<int>& visible);
+
+/// Threads for this rank out of the CPUs it may run on: all of them if the launcher bound each rank to its
+/// own, else a share. `masks` are the ranks' CPU sets (bit i of word i/64) on this host, `mine` the index of
+/// this rank's, `usable` its cores within the cgroup's quota.
+int threads_for_rank(const std::vector<std::vector<std::uint64_t>>& masks, std::size_t mine, int usable);
 
 }  // namespace shardmat

@@ -1,0 +1,441 @@
+#include "comm/communicator.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iostream>
+#include <new>
+#include <thread>
+
+#include "comm/backoff.h"
+#include "comm/slices.h"
+#include "kernels/base/narrow.h"
+
+namespace shardmat {
+namespace {
+
+constexpr const char* kLookFor =
+    "Look for a rank that was killed (out of memory?) or stopped; if the ranks are only slow, raise "
+    "--timeout";
+
+std::string mpi_text(int mpi_error) {
+  char text[MPI_MAX_ERROR_STRING] = {};
+  int length = 0;
+  return MPI_Error_string(mpi_error, text, &length) == MPI_SUCCESS ? std::string(text)
+                                                                   : fmt::format("MPI error {}", mpi_error);
+}
+
+/// What an MPI error means for the job: a wrong call of ours, memory, or (all that transports report) a lost
+/// peer.
+ErrorKind kind_of(int mpi_error) {
+  int error_class = MPI_ERR_UNKNOWN;
+  MPI_Error_class(mpi_error, &error_class);
+  switch (error_class) {
+    case MPI_ERR_BUFFER:
+    case MPI_ERR_COUNT:
+    case MPI_ERR_TYPE:
+    case MPI_ERR_TAG:
+    case MPI_ERR_COMM:
+    case MPI_ERR_RANK:
+    case MPI_ERR_ROOT:
+    case MPI_ERR_OP:
+    case MPI_ERR_ARG:
+    case MPI_ERR_REQUEST:
+    case MPI_ERR_TRUNCATE:
+      return ErrorKind::internal;
+    case MPI_ERR_NO_MEM:
+      return ErrorKind::resources;
+    default:
+      return ErrorKind::rank_lost;
+  }
+}
+
+void check_local(int mpi_error, const char* what) {
+  if (mpi_error != MPI_SUCCESS)
+    throw Error(ErrorKind::internal, fmt::format("{} failed: {}", what, mpi_text(mpi_error)));
+}
+
+/// A slice of `bytes` out of every slot of `slot_bytes`, as a datatype of which each rank sends one: MPI then
+/// multiplies ranks by 64-bit extents and never by int counts.
+class SliceType {
+ public:
+  SliceType(std::size_t bytes, std::size_t slot_bytes) {
+    MPI_Datatype contiguous = MPI_DATATYPE_NULL;
+    check_local(MPI_Type_contiguous(narrow<int>(bytes, "slice bytes"), MPI_BYTE, &contiguous),
+                "MPI_Type_contiguous");
+    const int status =
+        MPI_Type_create_resized(contiguous, 0, narrow<MPI_Aint>(slot_bytes, "slot bytes"), &type_);
+    MPI_Type_free(&contiguous);
+    check_local(status, "MPI_Type_create_resized");
+    check_local(MPI_Type_commit(&type_), "MPI_Type_commit");
+  }
+  ~SliceType() { MPI_Type_free(&type_); }  // MPI keeps it alive while a request uses it
+  SliceType(const SliceType&) = delete;
+  SliceType& operator=(const SliceType&) = delete;
+  MPI_Datatype get() const { return type_; }
+
+ private:
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+};
+
+double fold(double a, double b, Reduction reduction) {
+  if (reduction == Reduction::sum) return a + b;
+  if (std::isnan(a) || std::isnan(b)) return a + b;
+  return reduction == Reduction::min ? std::min(a, b) : std::max(a, b);
+}
+
+MPI_Op mpi_op(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+      return MPI_SUM;
+    case Reduction::min:
+      return MPI_MIN;
+    case Reduction::max:
+      return MPI_MAX;
+  }
+  throw Error(ErrorKind::internal, "unknown reduction");
+}
+
+/// The value of the first of these environment variables that is a number >= 0, else -1.
+int first_number(std::initializer_list<const char*> variables) {
+  for (const char* variable : variables) {
+    const char* text = std::getenv(variable);
+    if (text == nullptr || *text == '\0') continue;
+    char* end = nullptr;
+    const long value = std::strtol(text, &end, 10);
+    if (*end == '\0' && value >= 0 && value < (1 << 20)) return static_cast<int>(value);
+  }
+  return -1;
+}
+
+struct Failure {
+  ErrorKind kind = ErrorKind::internal;
+  std::string message;
+};
+
+Failure describe(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Error& e) {
+    return {e.kind(), e.what()};
+  } catch (const std::bad_alloc&) {
+    return {ErrorKind::resources, "out of host memory"};
+  } catch (const std::exception& e) {
+    return {ErrorKind::internal, e.what()};
+  } catch (...) {
+    return {ErrorKind::internal, "unknown error"};
+  }
+}
+
+}  // namespace
+
+MpiSession::MpiSession(int* argc, char*** argv) {
+  int provided = MPI_THREAD_SINGLE;
+  check_local(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  if (provided < MPI_THREAD_FUNNELED)
+    throw Error(ErrorKind::resources,
+                "this MPI was built without thread support (MPI_THREAD_FUNNELED); use another build");
+}
+
+MpiSession::~MpiSession() { MPI_Finalize(); }
+
+void MpiSession::leave(int exit_code) {
+  std::cout.flush();
+  std::cerr.flush();
+  std::fflush(nullptr);
+  _exit(exit_code);
+}
+
+void MpiSession::leave_after(double seconds, int exit_code, std::string message) {
+  std::thread([=] {
+    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
+    std::fprintf(stderr, "%s\n", message.c_str());
+    leave(exit_code);
+  }).detach();
+}
+
+Communicator::Communicator(MPI_Comm parent, double timeout_seconds) : timeout_(timeout_seconds) {
+  char name[MPI_MAX_PROCESSOR_NAME] = {};
+  int length = 0;
+  MPI_Get_processor_name(name, &length);
+  host_ = name;
+  check(MPI_Comm_rank(parent, &rank_), "MPI_Comm_rank");
+  check(MPI_Comm_size(parent, &size_), "MPI_Comm_size");
+  MPI_Comm duplicate = MPI_COMM_NULL;
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Comm_idup(parent, &duplicate, &request), "joining the ranks");
+  complete(request, "joining the ranks");
+  comm_ = duplicate;
+  check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  find_local_rank(parent);
+}
+
+Communicator::~Communicator() {
+  int finalized = 0;
+  MPI_Finalized(&finalized);
+  if (comm_ != MPI_COMM_NULL && !broken_ && finalized == 0) MPI_Comm_free(&comm_);
+}
+
+Communicator::Communicator(Communicator&& other) noexcept
+    : comm_(std::exchange(other.comm_, MPI_COMM_NULL)),
+      rank_(other.rank_),
+      size_(other.size_),
+      local_rank_(other.local_rank_),
+      local_size_(other.local_size_),
+      host_(std::move(other.host_)),
+      timeout_(other.timeout_),
+      slice_bytes_(other.slice_bytes_),
+      broken_(other.broken_),
+      why_broken_(std::move(other.why_broken_)),
+      on_broken_(std::move(other.on_broken_)) {}
+
+void Communicator::find_local_rank(MPI_Comm parent) {
+  // A launcher inside a Slurm allocation passes the batch script's SLURM_LOCALID=0 on to all ranks, so a
+  // claim counts only if (host, local rank) is unique.
+  int world_size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &world_size);
+  int world_to_parent = MPI_UNEQUAL;
+  if (world_size == size_) MPI_Comm_compare(parent, MPI_COMM_WORLD, &world_to_parent);
+  const bool spans_world = world_to_parent == MPI_IDENT || world_to_parent == MPI_CONGRUENT;
+  const int claimed = spans_world
+                          ? first_number({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                          "MV2_COMM_WORLD_LOCAL_RANK", "PMI_LOCAL_RANK", "SLURM_LOCALID"})
+                          : -1;
+  const std::vector<std::string> hosts = all_gather(host_);
+  const std::vector<int> claims = all_gather(claimed);
+  std::vector<std::pair<std::string, int>> places;
+  for (std::size_t r = 0; r < hosts.size(); ++r) places.emplace_back(hosts[r], claims[r]);
+  std::sort(places.begin(), places.end());
+  const bool consistent = *std::min_element(claims.begin(), claims.end()) >= 0 &&
+                          std::adjacent_find(places.begin(), places.end()) == places.end();
+  if (consistent) {
+    local_rank_ = claimed;
+    local_size_ = first_number(
+        {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE"});
+    if (local_size_ <= local_rank_)
+      local_size_ =
+          std::max(local_rank_ + 1, static_cast<int>(std::count(hosts.begin(), hosts.end(), host_)));
+    return;
+  }
+  // MPI has no non-blocking split; the all-gather just done shows that every rank is there.
+  MPI_Comm local = MPI_COMM_NULL;
+  check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &local),
+        "MPI_Comm_split_type");
+  MPI_Comm_rank(local, &local_rank_);
+  MPI_Comm_size(local, &local_size_);
+  MPI_Comm_free(&local);
+}
+
+void Communicator::mark_broken(const std::string& why) {
+  if (broken_) return;
+  broken_ = true;
+  why_broken_ = why;
+  for (const auto& action : on_broken_) action(why);
+}
+
+void Communicator::lose(const std::string& problem) {
+  const std::string message = fmt::format("rank {} ({}): {}. {}", rank_, host_, problem, kLookFor);
+  mark_broken(message);
+  throw Error(ErrorKind::rank_lost, message);
+}
+
+void Communicator::require_intact(const char* what) const {
+  if (broken_)
+    throw Error(ErrorKind::rank_lost, fmt::format("rank {} ({}): no {} after the ranks were lost: {}", rank_,
+                                                  host_, what, why_broken_));
+}
+
+void Communicator::check(int mpi_error, const char* what) {
+  if (mpi_error == MPI_SUCCESS) return;
+  const std::string problem = fmt::format("{} failed: {}", what, mpi_text(mpi_error));
+  const ErrorKind kind = kind_of(mpi_error);
+  if (kind == ErrorKind::rank_lost) lose(problem);
+  const std::string message = fmt::format("rank {} ({}): {}", rank_, host_, problem);
+  mark_broken(message);
+  throw Error(kind, message);
+}
+
+void Communicator::wait_until(const std::function<bool()>& done, const char* what) {
+  require_intact(what);
+  Backoff backoff;
+  for (;;) {
+    const double waited =
+        backoff.elapsed();  // before the poll, so that a rank resumed after a stop polls once more
+    if (done()) return;
+    if (waited > timeout_)
+      lose(fmt::format("{} did not finish within {:g} s: another rank has died, was stopped, or is late",
+                       what, timeout_));
+    backoff.pause();
+  }
+}
+
+MPI_Status Communicator::complete(MPI_Request& request, const char* what) {
+  // At a deadline the request and its buffer are left to the end of the process: MPI can neither complete nor
+  // cancel a collective that a rank never joins. No MPI call follows, so nothing writes to the buffer later.
+  MPI_Status status{};
+  wait_until(
+      [&] {
+        int done = 0;
+        check(MPI_Test(&request, &done, &status), what);
+        return done != 0;
+      },
+      what);
+  return status;
+}
+
+void Communicator::barrier() {
+  require_intact("barrier");
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Ibarrier(comm_, &request), "barrier");
+  complete(request, "barrier");
+}
+
+void Communicator::broadcast_bytes(void* data, std::size_t bytes, int root) {
+  require_intact("broadcast");
+  if (size_ == 1) return;
+  for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Ibcast(static_cast<char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, root,
+                     comm_, &request),
+          "broadcast");
+    complete(request, "broadcast");
+  });
+}
+
+std::string Communicator::broadcast(std::string text, int root) {
+  std::uint64_t length = text.size();
+  broadcast(std::span<std::uint64_t>(&length, 1), root);
+  text.resize(length);
+  broadcast_bytes(text.data(), text.size(), root);
+  return text;
+}
+
+template <>
+void Communicator::all_reduce(std::span<double> data, Reduction reduction) {
+  require_intact("all-reduce");
+  if (size_ == 1) return;
+  constexpr std::size_t kGatheredValues = std::size_t{1} << 17;
+  const std::size_t ranks = static_cast<std::size_t>(size_), mine = static_cast<std::size_t>(rank_);
+  const std::size_t chunk = std::max<std::size_t>(1, std::min(data.size(), kGatheredValues / ranks));
+  std::vector<double> gathered(chunk * ranks);
+  for_each_slice(data.size(), chunk, [&](std::size_t first, std::size_t count) {
+    std::copy_n(data.begin() + first, count, gathered.begin() + mine * count);
+    all_gather_slots(gathered.data(), count * sizeof(double));
+    for (std::size_t i = 0; i < count; ++i) {
+      double value = gathered[i];
+      for (std::size_t r = 1; r < ranks; ++r) value = fold(value, gathered[r * count + i], reduction);
+      data[first + i] = value;
+    }
+  });
+}
+
+template <class T>
+void Communicator::all_reduce(std::span<T> data, Reduction reduction) {
+  static_assert(std::is_integral_v<T>);
+  require_intact("all-reduce");
+  if (size_ == 1) return;
+  const MPI_Datatype type = sizeof(T) == 8 ? MPI_INT64_T : MPI_INT32_T;
+  for_each_slice(data.size(), std::max<std::size_t>(1, slice_bytes_ / sizeof(T)),
+                 [&](std::size_t first, std::size_t count) {
+                   MPI_Request request = MPI_REQUEST_NULL;
+                   check(MPI_Iallreduce(MPI_IN_PLACE, data.data() + first, narrow<int>(count, "values"), type,
+                                        mpi_op(reduction), comm_, &request),
+                         "all-reduce");
+                   complete(request, "all-reduce");
+                 });
+}
+template void Communicator::all_reduce(std::span<int>, Reduction);
+template void Communicator::all_reduce(std::span<std::int64_t>, Reduction);
+
+std::vector<std::string> Communicator::all_gather(const std::string& text) {
+  const std::vector<std::uint64_t> lengths = all_gather(std::uint64_t{text.size()});
+  const std::size_t longest = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<char> slots(longest * lengths.size());
+  std::copy(text.begin(), text.end(), slots.begin() + static_cast<std::size_t>(rank_) * longest);
+  all_gather_slots(slots.data(), longest);
+  std::vector<std::string> all;
+  for (std::size_t r = 0; r < lengths.size(); ++r) all.emplace_back(slots.data() + r * longest, lengths[r]);
+  return all;
+}
+
+void Communicator::all_gather_slots(void* data, std::size_t slot_bytes) {
+  require_intact("all-gather");
+  if (size_ == 1) return;
+  for_each_slice(slot_bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+    const SliceType type(length, slot_bytes);
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, static_cast<char*>(data) + offset, 1, type.get(),
+                         comm_, &request),
+          "all-gather");
+    complete(request, "all-gather");
+  });
+}
+
+void Communicator::send(const void* data, std::size_t bytes, int to, int tag) {
+  require_intact("send");
+  const std::string what = fmt::format("send to rank {}", to);
+  for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Isend(static_cast<const char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, to,
+                    tag, comm_, &request),
+          what.c_str());
+    complete(request, what.c_str());
+  });
+}
+
+void Communicator::receive(void* data, std::size_t bytes, int from, int tag) {
+  require_intact("receive");
+  const std::string what = fmt::format("receive from rank {}", from);
+  for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Irecv(static_cast<char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, from,
+                    tag, comm_, &request),
+          what.c_str());
+    const MPI_Status status = complete(request, what.c_str());
+    int received = 0;
+    MPI_Get_count(&status, MPI_BYTE, &received);
+    if (static_cast<std::size_t>(received) != length)
+      throw Error(ErrorKind::internal,
+                  fmt::format("{}: {} bytes came instead of {}", what, received, length));
+  });
+}
+
+void Communicator::agree(std::exception_ptr mine) {
+  Failure failure;
+  if (mine) failure = describe(mine);
+  if (mine && failure.kind == ErrorKind::rank_lost) std::rethrow_exception(mine);
+  if (size_ == 1) {
+    if (mine) throw Error(failure.kind, failure.message);
+    return;
+  }
+  std::int64_t failed = 0, first = 0;
+  try {
+    // The largest of size - rank over the failing ranks names the lowest of them; 0 if there is none.
+    first = size_ - all_reduce<std::int64_t>(mine ? size_ - rank_ : 0, Reduction::max);
+    if (first == size_) return;
+    failed = all_reduce<std::int64_t>(mine ? 1 : 0, Reduction::sum);
+    std::int64_t kind = static_cast<std::int64_t>(failure.kind);
+    const int root = static_cast<int>(first);
+    broadcast(std::span<std::int64_t>(&kind, 1), root);
+    failure.kind = static_cast<ErrorKind>(kind);
+    std::string message = fmt::format("rank {} ({}): {}", rank_, host_, failure.message);
+    if (failed > 1) message += fmt::format(" ... and {} more {}", failed - 1, failed == 2 ? "rank" : "ranks");
+    failure.message = broadcast(std::move(message), root);
+  } catch (const Error& e) {
+    if (!mine || e.kind() != ErrorKind::rank_lost) throw;
+    // The ranks cannot meet any more; the error at hand is nearer to the cause than that.
+    const Failure cause = describe(mine);
+    throw Error(cause.kind,
+                fmt::format("rank {} ({}): {} (and then: {})", rank_, host_, cause.message, e.what()));
+  }
+  throw Error(failure.kind, failure.message);
+}
+
+}  // namespace shardmat

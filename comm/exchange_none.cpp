@@ -1,0 +1,41 @@
+// One rank: its own x is the whole x, on either backend.
+#include "comm/exchange_list.h"
+#include "kernels/base/device.h"
+
+namespace shardmat {
+namespace {
+
+class NoExchange final : public Exchange {
+ public:
+  NoExchange(const ExchangeContext& context, GatheredLayout layout, const std::string& why)
+      : Exchange(std::move(layout)), why_(why), x_(context.device, gathered_bytes(layout_, context.type)) {
+    Stream stream(context.device);
+    fill_bytes(x_.data(), 0, x_.bytes(), stream);
+    stream.synchronize();
+  }
+
+  std::string_view name() const override { return "none"; }
+  std::string why() const override { return why_; }
+  void* local_x() override { return x_.data(); }
+  const void* gathered_x() const override { return x_.data(); }
+  void start(Stream&) override {}
+  void finish(Stream&) override {}
+  bool capturable() const override { return true; }
+  void wait(Stream& stream) override { stream.synchronize(); }
+  std::int64_t bytes_received() const override { return 0; }
+
+ private:
+  std::string why_;
+  Buffer x_;
+};
+
+}  // namespace
+
+std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout,
+                                           const std::string& why) {
+  if (context.communicator.size() > 1)
+    throw Error(ErrorKind::usage, "exchange 'none' is for one rank; use --exchange auto or allgather");
+  return std::make_unique<NoExchange>(context, std::move(layout), why);
+}
+
+}  // namespace shardmat

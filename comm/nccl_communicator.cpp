@@ -1,0 +1,236 @@
+#include <fmt/format.h>
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "comm/nccl_impl.h"
+#include "kernels/base/cuda_check.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::chrono::milliseconds kAbortGrace{2000};
+constexpr std::uint64_t kCallsPerMark = 128;
+
+enum Operation { kAllGather, kAllReduceSum };
+
+ncclDataType_t nccl_type(ValueType type) {
+  switch (type) {
+    case ValueType::f32:
+      return ncclFloat32;
+    case ValueType::f64:
+      return ncclFloat64;
+  }
+  throw Error(ErrorKind::internal, "unknown value type");
+}
+
+cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
+
+bool capturing(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  SHARDMAT_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+/// NCCL_COMM_BLOCKING=0 in the environment makes every communicator non-blocking; then calls end later.
+ncclResult_t settled(ncclResult_t result, ncclComm_t comm) {
+  while (result == ncclInProgress && comm != nullptr) {
+    std::this_thread::yield();
+    const ncclResult_t status = ncclCommGetAsyncError(comm, &result);
+    if (status != ncclSuccess) return status;
+  }
+  return result;
+}
+
+}  // namespace
+
+bool built_with_nccl() { return true; }
+
+std::string nccl_version() {
+  int version = 0;
+  ncclGetVersion(&version);
+  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+}
+
+std::string nccl_error_text(ncclResult_t result, ncclComm_t comm) {
+  const char* detail = ncclGetLastError(comm);
+  return detail == nullptr || *detail == '\0' ? std::string(ncclGetErrorString(result))
+                                              : fmt::format("{}: {}", ncclGetErrorString(result), detail);
+}
+
+NcclCommunicator::Impl::~Impl() {
+  abort();
+  for (cudaEvent_t mark : marks)
+    if (mark != nullptr) cudaEventDestroy(mark);
+}
+
+ncclResult_t NcclCommunicator::Impl::guarded(std::function<ncclResult_t()> call, const char* what) {
+  struct State {
+    std::atomic<bool> done{false};
+    ncclResult_t result = ncclInternalError;
+  };
+  const auto state = std::make_shared<State>();
+  std::thread([state, call = std::move(call), ordinal = device.ordinal] {
+    state->result = cudaSetDevice(ordinal) == cudaSuccess ? call() : ncclUnhandledCudaError;
+    state->done.store(true, std::memory_order_release);
+  }).detach();
+  communicator.wait_until([&] { return state->done.load(std::memory_order_acquire); }, what);
+  return state->result;
+}
+
+void NcclCommunicator::Impl::check(ncclResult_t result, const char* what) {
+  if (result == ncclSuccess) return;
+  const std::string problem =
+      fmt::format("{} failed: NCCL {}: {}", what, nccl_version(), nccl_error_text(result, comm));
+  if (result == ncclRemoteError) communicator.lose(problem);
+  const std::string message = fmt::format("rank {} ({}): {}. NCCL_DEBUG=WARN in the environment shows more",
+                                          communicator.rank(), communicator.host(), problem);
+  communicator.mark_broken(message);
+  throw Error(ErrorKind::internal, message);
+}
+
+void NcclCommunicator::Impl::check_async(const char* what) {
+  ncclResult_t result = ncclSuccess;
+  if (ncclCommGetAsyncError(comm, &result) != ncclSuccess) result = ncclInternalError;
+  if (result != ncclSuccess && result != ncclInProgress)
+    communicator.lose(
+        fmt::format("{} failed: NCCL {}: {}", what, nccl_version(), nccl_error_text(result, comm)));
+}
+
+void NcclCommunicator::Impl::throttle(cudaStream_t stream, const char* what) {
+  if (++calls % kCallsPerMark != 0) return;
+  const std::uint64_t mark = calls / kCallsPerMark;
+  cudaEvent_t& event = marks[mark % 2];
+  const cudaEvent_t earlier = marks[(mark + 1) % 2];
+  if (event == nullptr) SHARDMAT_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  SHARDMAT_CUDA_CHECK(cudaEventRecord(event, stream));
+  if (earlier == nullptr) return;
+  communicator.wait_until(
+      [&] {
+        const cudaError_t status = cudaEventQuery(earlier);
+        if (status == cudaErrorNotReady) return check_async(what), false;
+        SHARDMAT_CUDA_CHECK(status);
+        return true;
+      },
+      what);
+}
+
+void NcclCommunicator::Impl::enqueue(const Signature& signature, Stream& stream,
+                                     const std::function<ncclResult_t()>& call, const char* what) {
+  communicator.wait_until([] { return true; }, what);  // throws if the communicator is broken
+  const DeviceGuard guard(device);
+  const bool recorded = capturing(native(stream));
+  const bool known = connected.count(signature) != 0;
+  if (known || recorded) {
+    check(settled(call(), comm), what);
+    if (!recorded) throttle(native(stream), what);
+    return;
+  }
+  check(guarded([call, comm_ = comm] { return settled(call(), comm_); }, what), what);
+  connected.insert(signature);
+}
+
+void NcclCommunicator::Impl::abort() noexcept {
+  const ncclComm_t victim = std::exchange(comm, nullptr);
+  if (victim == nullptr) return;
+  try {
+    const auto done = std::make_shared<std::atomic<bool>>(false);
+    std::thread([victim, done, ordinal = device.ordinal] {
+      cudaSetDevice(ordinal);
+      ncclCommAbort(victim);
+      done->store(true);
+    }).detach();
+    for (const auto start = std::chrono::steady_clock::now();
+         !done->load() && std::chrono::steady_clock::now() - start < kAbortGrace;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  } catch (const std::exception&) {  // no thread to be had; the end of the process ends NCCL too
+  }
+}
+
+NcclCommunicator::NcclCommunicator(Communicator& communicator, Device device)
+    : impl_(std::make_shared<Impl>(communicator, device)) {
+  impl_->exceptions_at_start = std::uncaught_exceptions();
+  if (device.backend != Backend::cuda) throw Error(ErrorKind::internal, "NCCL was asked to work on the host");
+  ncclUniqueId id = communicator.together([&] {
+    ncclUniqueId fresh{};
+    const ncclResult_t result = communicator.rank() == 0 ? ncclGetUniqueId(&fresh) : ncclSuccess;
+    if (result != ncclSuccess)
+      throw Error(ErrorKind::resources, "NCCL cannot start: " + nccl_error_text(result, nullptr) +
+                                            ". Check NCCL_SOCKET_IFNAME, and NCCL_DEBUG=WARN for more");
+    return fresh;
+  });
+  communicator.broadcast(std::span<ncclUniqueId>(&id, 1));
+  communicator.together([&] {
+    const auto made = std::make_shared<ncclComm_t>(nullptr);
+    const ncclResult_t result = impl_->guarded(
+        [made, id, size = communicator.size(), rank = communicator.rank()] {
+          ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+          config.blocking = 1;
+          const ncclResult_t started = ncclCommInitRankConfig(made.get(), size, id, rank, &config);
+          return settled(started, *made);
+        },
+        "joining the GPUs (NCCL)");
+    if (result != ncclSuccess)
+      throw Error(ErrorKind::resources, "NCCL cannot join the GPUs: " + nccl_error_text(result, nullptr) +
+                                            ". NCCL_DEBUG=WARN in the environment shows more");
+    impl_->comm = *made;
+  });
+  communicator.on_broken([inside = std::weak_ptr<Impl>(impl_)](const std::string&) {
+    if (const auto impl = inside.lock()) impl->abort();
+  });
+}
+
+NcclCommunicator::~NcclCommunicator() {
+  Impl& impl = *impl_;
+  if (impl.comm == nullptr) return;
+  if (impl.communicator.broken() || std::uncaught_exceptions() > impl.exceptions_at_start)
+    return;                                                   // ~Impl aborts
+  const ncclComm_t comm = std::exchange(impl.comm, nullptr);  // from here on there is nothing to abort
+  try {
+    impl.guarded(
+        [comm] {
+          const ncclResult_t result = settled(ncclCommFinalize(comm), comm);
+          return result == ncclSuccess ? ncclCommDestroy(comm) : result;
+        },
+        "closing NCCL");
+  } catch (const std::exception&) {  // the communicator is broken now, and says so at its next use
+  }
+}
+
+void NcclCommunicator::all_gather_in_place(void* data, std::size_t count, ValueType type, Stream& stream) {
+  if (count == 0) return;
+  const std::size_t mine = static_cast<std::size_t>(impl_->communicator.rank()) * count * size_of(type);
+  impl_->enqueue(
+      {kAllGather, static_cast<int>(type), count}, stream,
+      [=, comm = impl_->comm, to = native(stream)] {
+        return ncclAllGather(static_cast<char*>(data) + mine, data, count, nccl_type(type), comm, to);
+      },
+      "all-gather (NCCL)");
+}
+
+void NcclCommunicator::all_reduce_sum(double* data, std::size_t count, Stream& stream) {
+  if (count == 0) return;
+  impl_->enqueue(
+      {kAllReduceSum, static_cast<int>(ValueType::f64), count}, stream,
+      [=, comm = impl_->comm, to = native(stream)] {
+        return ncclAllReduce(data, data, count, ncclFloat64, ncclSum, comm, to);
+      },
+      "all-reduce (NCCL)");
+}
+
+void NcclCommunicator::wait(Stream& stream, const char* what) {
+  constexpr int kPollsPerCheck = 64;
+  int polls = 0;
+  impl_->communicator.wait_until(
+      [&] {
+        if (stream.finished()) return true;
+        if (++polls % kPollsPerCheck == 0) impl_->check_async(what);
+        return false;
+      },
+      what);
+}
+
+}  // namespace shardmat

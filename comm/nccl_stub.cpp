@@ -1,0 +1,31 @@
+// A build without NCCL: one GPU, or the host backend.
+#include "comm/nccl_communicator.h"
+
+namespace shardmat {
+
+struct NcclCommunicator::Impl {};
+
+namespace {
+
+[[noreturn]] void absent() {
+  throw Error(ErrorKind::resources,
+              "this build has no NCCL, so several GPUs cannot work together. Rebuild where NCCL is installed "
+              "(libnccl-dev, or "
+              "-DNCCL_ROOT=DIR), or run one rank, or use --backend host");
+}
+
+}  // namespace
+
+bool built_with_nccl() { return false; }
+std::string nccl_version() { return {}; }
+
+NcclCommunicator::NcclCommunicator(Communicator&, Device) { absent(); }
+NcclCommunicator::~NcclCommunicator() = default;
+void NcclCommunicator::all_gather_in_place(void*, std::size_t, ValueType, Stream&) { absent(); }
+void NcclCommunicator::all_reduce_sum(double*, std::size_t, Stream&) { absent(); }
+void NcclCommunicator::wait(Stream&, const char*) { absent(); }
+
+NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t) : owner_(owner) { absent(); }
+NcclCommunicator::Memory::~Memory() = default;
+
+}  // namespace shardmat
