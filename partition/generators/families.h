@@ -1,0 +1,15 @@
+// What each generator's file gives to the list in generator.cpp.
+#pragma once
+
+#include "partition/generators/generator.h"
+
+namespace shardmat {
+
+Generator poisson27_generator();
+Generator poisson_generator();
+Generator elasticity_generator();
+Generator rmat_generator();
+Generator banded_generator();
+Generator random_generator();
+
+}  // namespace shardmat

@@ -1,0 +1,76 @@
+// poisson and elasticity: on a grid of hexahedra, or on tetrahedra of a mesh file.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "partition/generators/families.h"
+#include "partition/generators/hexahedra.h"
+#include "partition/generators/tetrahedra.h"
+
+namespace shardmat {
+namespace {
+
+TetOptions tet_options(const Arguments& arguments, const Jitter& jitter) {
+  for (const char* key : {"n", "nx", "ny", "nz"})
+    if (arguments.given(key))
+      arguments.refuse(fmt::format("{} is for grids; leave it out with mesh=FILE", key));
+  TetOptions options;
+  options.mesh = arguments.text("mesh");
+  options.degree = static_cast<int>(arguments.integer("degree", 1, 2));
+  options.clamp = arguments.real("clamp", 0, 1);
+  options.random_order = arguments.choice("order", {"mesh", "random"}) == "random";
+  options.jitter = jitter;
+  return options;
+}
+
+template <class Physics>
+std::unique_ptr<RowSource> make_source(const Arguments& arguments, const Physics& physics) {
+  const Jitter jitter{arguments.flag("uniform"), arguments.seed()};
+  if (arguments.given("mesh"))
+    return make_tetrahedra_source(arguments.specification(), tet_options(arguments, jitter), physics);
+  for (const char* key : {"degree", "order"})
+    if (arguments.given(key))
+      arguments.refuse(fmt::format("{} is for meshes; give mesh=FILE too or leave it out", key));
+  return make_hexahedra_source(arguments.specification(), grid_from(arguments, 2), physics, jitter);
+}
+
+constexpr GeneratorParameter kElasticity[] = {
+    {"n", "40", "nodes along each edge of the grid"},
+    {"nx", "n", "nodes along x, the fastest numbered"},
+    {"ny", "n", "nodes along y"},
+    {"nz", "n", "nodes along z"},
+    {"mesh", "none", "HDF5 file with /points and /tetrahedra, instead of a grid; its path may hold no comma"},
+    {"degree", "1", "of the tetrahedra: 1 (4 nodes) or 2 (10 nodes)"},
+    {"order", "mesh", "of the mesh's nodes: mesh, or random (by seed)"},
+    {"clamp", "0",
+     "nodes in this first fraction of the longest edge become identity rows and columns; 0 for none"},
+    {"seed", "1", "of the jitter of node positions and coefficients"},
+    {"uniform", "off", "no jitter"},
+    {"E", "1", "Young's modulus"},
+    {"nu", "0.3", "Poisson's ratio, from 0 to 0.49"},
+};
+constexpr std::span kPoisson(kElasticity, std::size(kElasticity) - 2);
+
+std::unique_ptr<RowSource> make_poisson(const GeneratorArguments& given) {
+  return make_source(Arguments("poisson", kPoisson, given), Diffusion{});
+}
+
+std::unique_ptr<RowSource> make_elasticity(const GeneratorArguments& given) {
+  const Arguments arguments("elasticity", kElasticity, given);
+  return make_source(arguments, Elasticity(arguments.real("E", 1e-30, 1e30), arguments.real("nu", 0, 0.49)));
+}
+
+}  // namespace
+
+Generator poisson_generator() {
+  return {"poisson", "Poisson's equation: trilinear hexahedra on a grid, or tetrahedra of a mesh", kPoisson,
+          make_poisson};
+}
+
+Generator elasticity_generator() {
+  return {"elasticity",
+          "linear elasticity, 3 unknowns a node: trilinear hexahedra on a grid, or tetrahedra of a mesh",
+          kElasticity, make_elasticity};
+}
+
+}  // namespace shardmat

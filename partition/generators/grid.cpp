@@ -1,0 +1,65 @@
+#include "partition/generators/grid.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/parallel.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::int64_t kLongestEdge = 1 << 20;
+constexpr double kMostNodes = 0x1p50;
+constexpr std::int64_t kNodesPerTask = 1024;
+
+}  // namespace
+
+std::int64_t Grid::neighbours(const GridPoint& p) const {
+  if (is_clamped(p)) return 1;
+  std::int64_t count = 1;
+  for (std::size_t d = 0; d < 3; ++d) count *= last(p, d) - first(p, d) + 1;
+  return count;
+}
+
+Grid grid_from(const Arguments& arguments, std::int64_t least) {
+  Grid grid;
+  static constexpr const char* kKeys[3] = {"nx", "ny", "nz"};
+  double nodes = 1;
+  for (std::size_t d = 0; d < 3; ++d) {
+    grid.size[d] = arguments.integer(arguments.given(kKeys[d]) ? kKeys[d] : "n", least, kLongestEdge);
+    nodes *= static_cast<double>(grid.size[d]);
+  }
+  if (nodes > kMostNodes)
+    arguments.refuse(fmt::format("{:.3g} nodes are too many; there may be 2^50", nodes));
+  grid.axis = static_cast<int>(std::max_element(grid.size.begin(), grid.size.end()) - grid.size.begin());
+  const double fraction = arguments.real("clamp", 0, 1);
+  const double cells = static_cast<double>(grid.size[static_cast<std::size_t>(grid.axis)] - 1);
+  if (fraction > 0) grid.clamped = static_cast<std::int64_t>(std::floor(fraction * cells * (1 + 1e-12))) + 1;
+  return grid;
+}
+
+void GridSource::count(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const {
+  for_node_pieces(begin, end, unknowns_, [&](std::int64_t first_node, std::int64_t last_node) {
+    GridPoint p = grid_.point(first_node);
+    for (std::int64_t node = first_node; node < last_node; ++node, grid_.advance(p)) {
+      const std::int64_t length = grid_.is_clamped(p) ? 1 : grid_.neighbours(p) * unknowns_;
+      const std::int64_t stop = std::min(end, (node + 1) * unknowns_);
+      for (std::int64_t row = std::max(begin, node * unknowns_); row < stop; ++row)
+        lengths[row - begin] = length;
+    }
+  });
+}
+
+void for_node_pieces(std::int64_t begin, std::int64_t end, int unknowns,
+                     const std::function<void(std::int64_t, std::int64_t)>& body) {
+  if (begin == end) return;
+  const std::int64_t first = begin / unknowns, last = (end + unknowns - 1) / unknowns;
+  parallel_tasks((last - first + kNodesPerTask - 1) / kNodesPerTask, [&](std::int64_t task) {
+    const std::int64_t from = first + task * kNodesPerTask;
+    body(from, std::min(last, from + kNodesPerTask));
+  });
+}
+
+}  // namespace shardmat

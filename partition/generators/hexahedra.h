@@ -1,0 +1,32 @@
+// Finite-element matrices on a grid of trilinear hexahedra: unit cubes whose corners are moved by up to a
+// tenth of an edge and whose coefficient varies by up to a tenth, unless uniform.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "partition/generators/elements.h"
+#include "partition/generators/grid.h"
+
+namespace shardmat {
+
+struct Jitter {
+  bool uniform = false;
+  std::uint64_t seed = 0;
+};
+
+/// How far coefficients vary around 1, and nodes of a grid in each direction in edge lengths. Below 1/6 no
+/// hexahedron can be inverted.
+inline constexpr double kElementJitter = 0.1;
+
+template <class Physics>
+std::unique_ptr<RowSource> make_hexahedra_source(std::string name, const Grid& grid, const Physics& physics,
+                                                 const Jitter& jitter);
+
+extern template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Diffusion&,
+                                                                 const Jitter&);
+extern template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Elasticity&,
+                                                                 const Jitter&);
+
+}  // namespace shardmat

@@ -1,0 +1,229 @@
+#include "partition/generators/mesh.h"
+
+#include <fmt/format.h>
+#include <hdf5.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::int64_t kMostNodes = std::numeric_limits<std::int32_t>::max();
+/// Volume · 6 over the cube of the longest edge below which a tetrahedron counts as flat.
+constexpr double kFlat = 1e-13;
+constexpr std::size_t kEdges[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
+
+[[noreturn]] void reject(const std::string& path, const std::string& what) {
+  throw Error(ErrorKind::input, fmt::format("mesh {}: {}", path, what));
+}
+
+/// Owns an HDF5 identifier.
+class Handle {
+ public:
+  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
+  ~Handle() {
+    if (id_ >= 0) close_(id_);
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  operator hid_t() const { return id_; }
+
+ private:
+  hid_t id_;
+  herr_t (*close_)(hid_t);
+};
+
+/// Keeps HDF5 from printing its error stack while in scope.
+class QuietHdf5 {
+ public:
+  QuietHdf5() {
+    H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
+    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
+  }
+  ~QuietHdf5() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
+  QuietHdf5(const QuietHdf5&) = delete;
+  QuietHdf5& operator=(const QuietHdf5&) = delete;
+
+ private:
+  H5E_auto2_t print_ = nullptr;
+  void* data_ = nullptr;
+};
+
+/// Reads the whole dataset `name` of the shape [n, width] as T; `kind` is what a mesh has there.
+template <class T, std::size_t Width>
+std::vector<std::array<T, Width>> read_table(hid_t file, const std::string& path, const char* name,
+                                             bool floating, hid_t memory_type) {
+  const Handle dataset(H5Dopen2(file, name, H5P_DEFAULT), H5Dclose);
+  if (dataset < 0)
+    reject(
+        path,
+        fmt::format("there is no dataset {}; a mesh has /points and /tetrahedra (tools/convert_mesh.py makes "
+                    "such a file from Gmsh's and other formats)",
+                    name));
+  const Handle type(H5Dget_type(dataset), H5Tclose);
+  if (H5Tget_class(type) != (floating ? H5T_FLOAT : H5T_INTEGER))
+    reject(path, fmt::format("{} must hold {} numbers", name, floating ? "floating-point" : "whole"));
+  const Handle space(H5Dget_space(dataset), H5Sclose);
+  hsize_t shape[2] = {};
+  if (H5Sget_simple_extent_ndims(space) != 2 || H5Sget_simple_extent_dims(space, shape, nullptr) != 2 ||
+      shape[1] != Width)
+    reject(path, fmt::format("{} must have the shape [count, {}]", name, Width));
+  if (shape[0] == 0) reject(path, fmt::format("{} is empty", name));
+  if (shape[0] > static_cast<hsize_t>(kMostNodes))
+    reject(path, fmt::format("{} has {} rows; a mesh may have up to {}", name, shape[0], kMostNodes));
+  std::vector<std::array<T, Width>> table(shape[0]);
+  if (H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, table.data()) < 0)
+    reject(path, fmt::format("{} cannot be read; the file is damaged", name));
+  return table;
+}
+
+/// Six times the volume, divided by the cube of the longest coordinate difference of an edge; 0 for repeated
+/// vertices.
+double relative_volume(const TetMesh& mesh, const std::array<std::int32_t, 4>& tet) {
+  double edge[3][3], longest = 0;
+  for (std::size_t d = 0; d < 3; ++d) {
+    double least = std::numeric_limits<double>::infinity(), most = -least;
+    for (const std::int32_t v : tet) {
+      const double x = mesh.points[static_cast<std::size_t>(v)][d];
+      least = std::min(least, x);
+      most = std::max(most, x);
+    }
+    longest = std::max(longest, most - least);
+    for (std::size_t v = 0; v < 3; ++v)
+      edge[v][d] = mesh.points[static_cast<std::size_t>(tet[v + 1])][d] -
+                   mesh.points[static_cast<std::size_t>(tet[0])][d];
+  }
+  if (longest == 0) return 0;
+  for (auto& e : edge)
+    for (double& x : e) x /= longest;
+  const auto& [a, b, c] = edge;
+  return a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) +
+         a[2] * (b[0] * c[1] - b[1] * c[0]);
+}
+
+void check_points(const TetMesh& mesh, const std::string& path) {
+  for (std::size_t i = 0; i < mesh.points.size(); ++i)
+    for (const double x : mesh.points[i])
+      if (!std::isfinite(x)) reject(path, fmt::format("point {} has a coordinate that is not finite", i));
+}
+
+/// Converts the vertices to 32 bits, checks them, and orients the tetrahedra.
+void take_tetrahedra(TetMesh& mesh, const std::vector<std::array<std::int64_t, 4>>& tetrahedra,
+                     const std::string& path) {
+  const auto points = static_cast<std::int64_t>(mesh.points.size());
+  std::vector<bool> used(mesh.points.size());
+  mesh.tetrahedra.resize(tetrahedra.size());
+  for (std::size_t t = 0; t < tetrahedra.size(); ++t) {
+    std::array<std::int32_t, 4>& tet = mesh.tetrahedra[t];
+    for (std::size_t v = 0; v < 4; ++v) {
+      const std::int64_t vertex = tetrahedra[t][v];
+      if (vertex < 0 || vertex >= points)
+        reject(path, fmt::format("tetrahedron {} has the vertex {}, but the points are numbered 0 to {}", t,
+                                 vertex, points - 1));
+      tet[v] = static_cast<std::int32_t>(vertex);
+      used[static_cast<std::size_t>(vertex)] = true;
+    }
+    const double volume = relative_volume(mesh, tet);
+    if (!(std::abs(volume) > kFlat))
+      reject(path, fmt::format("tetrahedron {} (vertices {}, {}, {}, {}) has no volume; repair the mesh", t,
+                               tet[0], tet[1], tet[2], tet[3]));
+    if (volume < 0) std::swap(tet[2], tet[3]);
+  }
+  const auto unused = std::find(used.begin(), used.end(), false);
+  if (unused != used.end())
+    reject(path,
+           fmt::format(
+               "point {} belongs to no tetrahedron, which would make an empty row; tools/convert_mesh.py "
+               "drops such points",
+               unused - used.begin()));
+}
+
+}  // namespace
+
+TetMesh read_tet_mesh(const std::string& path) {
+  const QuietHdf5 quiet;
+  if (!std::filesystem::exists(path)) reject(path, "there is no such file");
+  const Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
+  if (file < 0)
+    reject(path,
+           "this is not a readable HDF5 file; tools/convert_mesh.py makes one from Gmsh's and other formats");
+  TetMesh mesh;
+  mesh.points = read_table<double, 3>(file, path, "/points", true, H5T_NATIVE_DOUBLE);
+  check_points(mesh, path);
+  take_tetrahedra(mesh, read_table<std::int64_t, 4>(file, path, "/tetrahedra", false, H5T_NATIVE_INT64),
+                  path);
+  return mesh;
+}
+
+TetNodes::TetNodes(const TetMesh& mesh, int degree, const std::string& source)
+    : per_element_(degree == 1 ? 4 : 10), position_(mesh.points) {
+  element_nodes_.resize(mesh.tetrahedra.size() * per_element_);
+  for (std::size_t t = 0; t < mesh.tetrahedra.size(); ++t)
+    std::copy(mesh.tetrahedra[t].begin(), mesh.tetrahedra[t].end(), &element_nodes_[t * per_element_]);
+  if (degree == 2) number_edges(mesh, source);
+  invert();
+}
+
+void TetNodes::number_edges(const TetMesh& mesh, const std::string& source) {
+  // Larger vertices of the edges, bucketed by the smaller one; each bucket then sorted and made unique.
+  const std::size_t vertices = mesh.points.size();
+  std::vector<std::int64_t> start(vertices + 1);
+  const auto ends = [&](const std::array<std::int32_t, 4>& tet, std::size_t e) {
+    return std::minmax(tet[kEdges[e][0]], tet[kEdges[e][1]]);
+  };
+  for (const auto& tet : mesh.tetrahedra)
+    for (std::size_t e = 0; e < 6; ++e)
+      ++start[static_cast<std::size_t>(std::min(tet[kEdges[e][0]], tet[kEdges[e][1]])) + 1];
+  for (std::size_t v = 0; v < vertices; ++v) start[v + 1] += start[v];
+  std::vector<std::int32_t> larger(static_cast<std::size_t>(start[vertices]));
+  std::vector<std::int64_t> place(start.begin(), start.end() - 1);
+  for (const auto& tet : mesh.tetrahedra)
+    for (std::size_t e = 0; e < 6; ++e) {
+      const std::pair<std::int32_t, std::int32_t> edge = ends(tet, e);
+      larger[static_cast<std::size_t>(place[static_cast<std::size_t>(edge.first)]++)] = edge.second;
+    }
+  std::vector<std::int64_t> number(vertices +
+                                   1);  // number[v + 1]: unique edges from v, then their running sum
+  parallel_ranges(static_cast<std::int64_t>(vertices), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+    for (auto v = static_cast<std::size_t>(begin); v < static_cast<std::size_t>(end); ++v) {
+      std::sort(larger.begin() + start[v], larger.begin() + start[v + 1]);
+      const auto stop = std::unique(larger.begin() + start[v], larger.begin() + start[v + 1]);
+      number[v + 1] = stop - (larger.begin() + start[v]);
+    }
+  });
+  for (std::size_t v = 0; v < vertices; ++v) number[v + 1] += number[v];
+  const std::int64_t total = static_cast<std::int64_t>(vertices) + number[vertices];
+  if (total > kMostNodes)
+    reject(source, fmt::format("degree 2 has {} nodes; there may be up to {}", total, kMostNodes));
+  position_.resize(static_cast<std::size_t>(total));
+  for (std::size_t t = 0; t < mesh.tetrahedra.size(); ++t)
+    for (std::size_t e = 0; e < 6; ++e) {
+      const std::pair<std::int32_t, std::int32_t> edge = ends(mesh.tetrahedra[t], e);
+      const auto v = static_cast<std::size_t>(edge.first), w = static_cast<std::size_t>(edge.second);
+      const auto bucket = larger.begin() + start[v];
+      const auto rank = std::lower_bound(bucket, bucket + (number[v + 1] - number[v]), edge.second) - bucket;
+      const std::size_t node = vertices + static_cast<std::size_t>(number[v] + rank);
+      element_nodes_[t * per_element_ + 4 + e] = static_cast<std::int32_t>(node);
+      for (std::size_t d = 0; d < 3; ++d) position_[node][d] = (mesh.points[v][d] + mesh.points[w][d]) / 2;
+    }
+}
+
+void TetNodes::invert() {
+  first_element_.assign(position_.size() + 1, 0);
+  for (const std::int32_t node : element_nodes_) ++first_element_[static_cast<std::size_t>(node) + 1];
+  for (std::size_t i = 1; i < first_element_.size(); ++i) first_element_[i] += first_element_[i - 1];
+  elements_.resize(element_nodes_.size());
+  std::vector<std::int64_t> place(first_element_.begin(), first_element_.end() - 1);
+  for (std::size_t k = 0; k < element_nodes_.size(); ++k)
+    elements_[static_cast<std::size_t>(place[static_cast<std::size_t>(element_nodes_[k])]++)] =
+        static_cast<std::int32_t>(k / per_element_);
+}
+
+}  // namespace shardmat

@@ -1,0 +1,206 @@
+// Rows are made node by node: the rows of that node in the matrices of the elements around it, sorted by
+// column with the elements in ascending order, so that A(i, j) and A(j, i) are the same sum.
+#include "partition/generators/tetrahedra.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+#include <vector>
+
+#include "partition/generators/counter_random.h"
+#include "partition/generators/mesh.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::uint64_t kCoefficientStream = 2, kOrderStream = 3;
+
+/// Marks the nodes in the first fraction of the longest axis of the mesh.
+std::vector<bool> clamped_nodes(const TetNodes& nodes, double fraction) {
+  std::vector<bool> clamped(static_cast<std::size_t>(nodes.count()));
+  if (fraction == 0) return clamped;
+  std::array<double, 3> least = nodes.position(0), most = least;
+  for (std::int64_t i = 0; i < nodes.count(); ++i)
+    for (std::size_t d = 0; d < 3; ++d) {
+      least[d] = std::min(least[d], nodes.position(i)[d]);
+      most[d] = std::max(most[d], nodes.position(i)[d]);
+    }
+  std::size_t axis = 0;
+  for (std::size_t d = 1; d < 3; ++d)
+    if (most[d] - least[d] > most[axis] - least[axis]) axis = d;
+  const double limit = least[axis] + fraction * (most[axis] - least[axis]);
+  for (std::size_t i = 0; i < clamped.size(); ++i)
+    clamped[i] = nodes.position(static_cast<std::int64_t>(i))[axis] <= limit;
+  return clamped;
+}
+
+/// order[new] = old: a random permutation (Fisher and Yates).
+std::vector<std::int32_t> random_order(std::int64_t count, std::uint64_t seed) {
+  const CounterRandom random(seed, kOrderStream);
+  std::vector<std::int32_t> order(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
+  for (std::int64_t i = count - 1; i > 0; --i)
+    std::swap(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(random.below(i + 1, i))]);
+  return order;
+}
+
+template <class Physics, class Gradients>
+class TetrahedraSource final : public GeneratedSource {
+ public:
+  TetrahedraSource(std::string name, TetMesh mesh, TetNodes nodes, const TetOptions& options,
+                   const Physics& physics)
+      : GeneratedSource(std::move(name), nodes.count() * kUnknowns, nodes.count() * kUnknowns),
+        mesh_(std::move(mesh)),
+        nodes_(std::move(nodes)),
+        physics_(physics),
+        jitter_(options.jitter.uniform ? 0 : kElementJitter),
+        coefficient_(options.jitter.seed, kCoefficientStream),
+        clamped_(clamped_nodes(nodes_, options.clamp)) {
+    if (!options.random_order) return;
+    old_number_ = random_order(nodes_.count(), options.jitter.seed);
+    new_number_.resize(old_number_.size());
+    for (std::size_t i = 0; i < old_number_.size(); ++i)
+      new_number_[static_cast<std::size_t>(old_number_[i])] = static_cast<std::int32_t>(i);
+  }
+
+ protected:
+  void count(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const override {
+    for_node_pieces(begin, end, kUnknowns, [&](std::int64_t first, std::int64_t last) {
+      std::vector<std::int64_t> places;
+      for (std::int64_t node = first; node < last; ++node) {
+        std::int64_t length = 1;
+        if (!is_clamped(node)) {
+          gather(node, places);
+          length = 0;
+          for (std::size_t k = 0; k < places.size(); ++k)
+            if (k == 0 || column(places[k]) != column(places[k - 1])) length += kUnknowns;
+        }
+        const std::int64_t stop = std::min(end, (node + 1) * kUnknowns);
+        for (std::int64_t row = std::max(begin, node * kUnknowns); row < stop; ++row)
+          lengths[row - begin] = length;
+      }
+    });
+  }
+
+  void fill(std::int64_t begin, std::int64_t end, HostCsr& part) const override {
+    for_node_pieces(begin, end, kUnknowns, [&](std::int64_t first, std::int64_t last) {
+      Scratch scratch;
+      for (std::int64_t node = first; node < last; ++node) {
+        if (!is_clamped(node)) {
+          gather(node, scratch.places);
+          integrate(node, scratch.rows);
+        }
+        for (int i = 0; i < kUnknowns; ++i) {
+          const std::int64_t row = node * kUnknowns + i - begin;
+          if (row >= 0 && row < part.rows)
+            write_row(node, i, scratch, part.row_ptr[static_cast<std::size_t>(row)], part);
+        }
+      }
+    });
+  }
+
+ private:
+  static constexpr int kUnknowns = Physics::kUnknowns;
+  static constexpr int kNodes = Gradients::kNodes;
+  static constexpr int kPlaceBits = 31;
+
+  struct ElementRow {
+    double at[kUnknowns * kUnknowns][kNodes];
+  };
+  struct Scratch {
+    std::vector<std::int64_t> places;
+    std::vector<ElementRow> rows;
+  };
+
+  /// A place is column · 2^31 + kNodes · (which of the elements around the node) + local node.
+  static std::int64_t column(std::int64_t place) { return place >> kPlaceBits; }
+
+  std::int64_t old_number(std::int64_t node) const {
+    return old_number_.empty() ? node : old_number_[static_cast<std::size_t>(node)];
+  }
+  std::int64_t new_number(std::int64_t node) const {
+    return new_number_.empty() ? node : new_number_[static_cast<std::size_t>(node)];
+  }
+  bool is_clamped(std::int64_t node) const { return clamped_[static_cast<std::size_t>(old_number(node))]; }
+
+  /// Sorted places of all nodes that share an element with `node`, clamped ones left out.
+  void gather(std::int64_t node, std::vector<std::int64_t>& places) const {
+    places.clear();
+    std::int64_t slot = 0;
+    for (const std::int32_t element : nodes_.elements_of(old_number(node)))
+      for (const std::int32_t other : nodes_.of_element(element)) {
+        if (!clamped_[static_cast<std::size_t>(other)])
+          places.push_back((new_number(other) << kPlaceBits) + slot);
+        ++slot;
+      }
+    std::sort(places.begin(), places.end());
+  }
+
+  /// The rows of `node` in the matrices of the elements around it.
+  void integrate(std::int64_t node, std::vector<ElementRow>& rows) const {
+    const auto elements = nodes_.elements_of(old_number(node));
+    rows.resize(elements.size());
+    for (std::size_t e = 0; e < elements.size(); ++e) {
+      const auto own = nodes_.of_element(elements[e]);
+      double corners[3][4];
+      for (std::size_t v = 0; v < 4; ++v)
+        for (std::size_t d = 0; d < 3; ++d) corners[d][v] = mesh_.points[static_cast<std::size_t>(own[v])][d];
+      Gradients gradients;
+      compute_gradients(corners, gradients);
+      const auto local = std::find(own.begin(), own.end(), old_number(node)) - own.begin();
+      const double coefficient = 1 + jitter_ * coefficient_.symmetric(elements[e]);
+      physics_.element_row(gradients, static_cast<int>(local), coefficient, rows[e].at);
+    }
+  }
+
+  void write_row(std::int64_t node, int i, const Scratch& scratch, std::int64_t at, HostCsr& part) const {
+    std::int64_t* columns = part.col_idx.data() + at;
+    double* values = part.values.data() + at;
+    if (is_clamped(node)) {
+      *columns = node * kUnknowns + i;
+      *values = 1;
+      return;
+    }
+    for (std::size_t k = 0; k < scratch.places.size();) {
+      const std::int64_t other = column(scratch.places[k]);
+      double sum[kUnknowns] = {};
+      for (; k < scratch.places.size() && column(scratch.places[k]) == other; ++k) {
+        const std::int64_t slot = scratch.places[k] & ((std::int64_t{1} << kPlaceBits) - 1);
+        const ElementRow& row = scratch.rows[static_cast<std::size_t>(slot / kNodes)];
+        for (int j = 0; j < kUnknowns; ++j) sum[j] += row.at[kUnknowns * i + j][slot % kNodes];
+      }
+      for (int j = 0; j < kUnknowns; ++j) {
+        *columns++ = other * kUnknowns + j;
+        *values++ = sum[j];
+      }
+    }
+  }
+
+  TetMesh mesh_;
+  TetNodes nodes_;
+  Physics physics_;
+  double jitter_;
+  CounterRandom coefficient_;
+  std::vector<bool> clamped_;             ///< by old number
+  std::vector<std::int32_t> old_number_;  ///< empty: nodes keep their numbers
+  std::vector<std::int32_t> new_number_;
+};
+
+}  // namespace
+
+template <class Physics>
+std::unique_ptr<RowSource> make_tetrahedra_source(std::string name, const TetOptions& options,
+                                                  const Physics& physics) {
+  TetMesh mesh = read_tet_mesh(options.mesh);
+  TetNodes nodes(mesh, options.degree, options.mesh);
+  if (options.degree == 1)
+    return std::make_unique<TetrahedraSource<Physics, Tet4Gradients>>(std::move(name), std::move(mesh),
+                                                                      std::move(nodes), options, physics);
+  return std::make_unique<TetrahedraSource<Physics, Tet10Gradients>>(std::move(name), std::move(mesh),
+                                                                     std::move(nodes), options, physics);
+}
+
+template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&, const Diffusion&);
+template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&, const Elasticity&);
+
+}  // namespace shardmat

@@ -1,0 +1,29 @@
+// Finite-element matrices on a mesh of linear or quadratic tetrahedra.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "partition/generators/elements.h"
+#include "partition/generators/hexahedra.h"
+
+namespace shardmat {
+
+struct TetOptions {
+  std::string mesh;           ///< path of the file
+  int degree = 1;             ///< 1 or 2
+  double clamp = 0;           ///< fraction of the longest axis whose nodes are clamped; 0 for none
+  bool random_order = false;  ///< nodes renumbered at random by the seed
+  Jitter jitter;              ///< of the elements' coefficients; nodes stay where the mesh has them
+};
+
+template <class Physics>
+std::unique_ptr<RowSource> make_tetrahedra_source(std::string name, const TetOptions& options,
+                                                  const Physics& physics);
+
+extern template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&,
+                                                                  const Diffusion&);
+extern template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&,
+                                                                  const Elasticity&);
+
+}  // namespace shardmat
