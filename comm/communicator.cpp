@@ -412,7 +412,7 @@ void Communicator::agree(std::exception_ptr mine) {
   if (mine) failure = describe(mine);
   if (mine && failure.kind == ErrorKind::rank_lost) std::rethrow_exception(mine);
   if (size_ == 1) {
-    if (mine) throw Error(failure.kind, failure.message);
+    if (mine) throw AgreedError(failure.kind, failure.message);
     return;
   }
   std::int64_t failed = 0, first = 0;
@@ -425,8 +425,9 @@ void Communicator::agree(std::exception_ptr mine) {
     const int root = static_cast<int>(first);
     broadcast(std::span<std::int64_t>(&kind, 1), root);
     failure.kind = static_cast<ErrorKind>(kind);
-    std::string message = fmt::format("rank {} ({}): {}", rank_, host_, failure.message);
-    if (failed > 1) message += fmt::format(" ... and {} more {}", failed - 1, failed == 2 ? "rank" : "ranks");
+    // What failed everywhere alike (a wrong path, say) is nobody's in particular.
+    std::string message = failed == size_ ? failure.message : fmt::format("rank {} ({}): {}", rank_, host_, failure.message);
+    if (failed > 1 && failed < size_) message += fmt::format(" ... and {} more {}", failed - 1, failed == 2 ? "rank" : "ranks");
     failure.message = broadcast(std::move(message), root);
   } catch (const Error& e) {
     if (!mine || e.kind() != ErrorKind::rank_lost) throw;
@@ -435,7 +436,7 @@ void Communicator::agree(std::exception_ptr mine) {
     throw Error(cause.kind,
                 fmt::format("rank {} ({}): {} (and then: {})", rank_, host_, cause.message, e.what()));
   }
-  throw Error(failure.kind, failure.message);
+  throw AgreedError(failure.kind, failure.message);
 }
 
 }  // namespace shardmat

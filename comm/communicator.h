@@ -41,6 +41,12 @@ class MpiSession {
 
 enum class Reduction { sum, min, max };
 
+/// An error that every rank throws alike, so that each may go on to end MPI properly.
+class AgreedError final : public Error {
+ public:
+  using Error::Error;
+};
+
 /// This process among the ranks of a job, on a private duplicate of the given MPI communicator. Move-only,
 /// and moved only before anything refers to it. All calls but the accessors are collective; calls are made by
 /// one thread.
@@ -114,7 +120,7 @@ class Communicator {
   void receive(void* data, std::size_t bytes, int from, int tag);
 
   /// The end of a phase that can fail on one rank: every rank passes its exception or null. If any rank
-  /// failed, all ranks throw the same Error: kind and message of the lowest failing rank (named if size > 1,
+  /// failed, all ranks throw the same AgreedError: kind and message of the lowest failing rank (named if size > 1,
   /// with how many more failed). An Error(rank_lost) is rethrown at once, since the ranks can no longer meet.
   void agree(std::exception_ptr mine);
 

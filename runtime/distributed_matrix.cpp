@@ -145,7 +145,7 @@ void DistributedMatrix::order_rows(const MatrixSource& source, const HostCsr& pa
   }
   const std::int64_t begin = row_starts_[rank], end = row_starts_[rank + 1];
   HostVector<std::int64_t> original;
-  if (source.file != nullptr) original = source.file->permutation(begin, end);
+  if (source.rows->permuted()) original = source.rows->permutation(begin, end);
   row_ids_.resize(local_order_.size());
   for (std::size_t i = 0; i < local_order_.size(); ++i)
     row_ids_[i] = original.empty() ? begin + local_order_[i] : original[static_cast<std::size_t>(local_order_[i])];

@@ -159,7 +159,7 @@ class Run {
     r.threads_per_rank = thread_count();
     r.partition_method = options_.load.method;
     r.partition_origin = m.partition_origin();
-    const bool global = source_.file != nullptr && source_.file->sorted_global();
+    const bool global = source_.rows->permuted();
     r.sort = m.options().sort == LocalSort::by_length ? (global ? "globally in the file, then locally" : "locally, by length")
              : global                                   ? "globally in the file"
                                                         : "no";

@@ -32,11 +32,11 @@ class RankCheck {
  public:
   RankCheck(const DistributedMatrix& matrix, const MatrixSource& source, const CheckedProduct& product)
       : matrix_(matrix), source_(*source.rows), product_(product), f32_(matrix.type() == ValueType::f32) {
-    require_host_memory((source.file != nullptr && source.file->sorted_global() ? 16 : 8) * matrix.cols(),
+    require_host_memory((source.rows->permuted() ? 16 : 8) * matrix.cols(),
                         "x for the verification");
     x_ = product.x.read(0, matrix.cols());
-    if (source.file != nullptr && source.file->sorted_global() && matrix.rows() == matrix.cols()) {
-      const HostVector<std::int64_t> original = source.file->permutation(0, matrix.cols());
+    if (source.rows->permuted() && matrix.rows() == matrix.cols()) {
+      const HostVector<std::int64_t> original = source.rows->permutation(0, matrix.cols());
       HostVector<double> stored(x_.size());
       for (std::size_t j = 0; j < stored.size(); ++j) stored[j] = x_[static_cast<std::size_t>(original[j])];
       x_ = std::move(stored);

@@ -12,7 +12,7 @@ namespace shardmat::tools {
 namespace {
 
 /// A parameter that is on or off, and so needs no value on the command line.
-bool is_flag(const GeneratorParameter& parameter) { return parameter.default_value == "no"; }
+bool is_flag(const GeneratorParameter& parameter) { return parameter.default_value == "off"; }
 
 struct Options {
   const Generator* generator = nullptr;
@@ -25,7 +25,7 @@ struct Options {
 void add_parameter(Options& options, const GeneratorParameter& parameter) {
   const std::string name(parameter.name), help(parameter.help);
   if (is_flag(parameter)) {
-    options.app->add_flag_callback("--" + name, [&options, name] { options.arguments[name] = "yes"; }, help);
+    options.app->add_flag_callback("--" + name, [&options, name] { options.arguments[name] = "on"; }, help);
     return;
   }
   const std::string fallback(parameter.default_value);

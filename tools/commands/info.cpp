@@ -48,7 +48,7 @@ std::string to_json(const ShardFile& file, const RowStatistics& rows) {
                                     {"rows", file.rows()},
                                     {"cols", file.cols()},
                                     {"nnz", file.nnz()},
-                                    {"sorted_global", file.sorted_global()},
+                                    {"permuted", file.permuted()},
                                     {"row_lengths",
                                      {{"min", rows.min_row}, {"mean", rows.mean_row}, {"max", rows.max_row},
                                       {"stddev", rows.stddev_row}, {"empty", rows.empty_rows}}},
@@ -61,7 +61,7 @@ std::string to_text(const ShardFile& file, const RowStatistics& rows) {
   text += fmt::format("  shape        {} × {}, {} nonzeros\n", human_count(file.rows()), human_count(file.cols()), human_count(file.nnz()));
   text += fmt::format("  row lengths  {} … {}, mean {:.2f}, standard deviation {:.2f}, {} empty\n", rows.min_row, rows.max_row,
                       rows.mean_row, rows.stddev_row, human_count(rows.empty_rows));
-  text += fmt::format("  row order    {}\n", file.sorted_global() ? "sorted by length, permutation stored" : "original");
+  text += fmt::format("  row order    {}\n", file.permuted() ? "sorted by length, permutation stored" : "original");
   if (!file.how().empty()) text += fmt::format("  made by      {}\n", file.how());
   text += fmt::format("  fingerprint  {:016x}\n", file.fingerprint());
   const std::string table = quality_table(file.partitions());
