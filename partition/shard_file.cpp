@@ -146,6 +146,7 @@ bool ShardFile::plain_binsparse() const { return impl_->tables.plain; }
 std::string ShardFile::how() const { return impl_->tables.how; }
 std::string ShardFile::source() const { return impl_->tables.source; }
 std::string ShardFile::source_checksum() const { return impl_->tables.source_checksum; }
+bool ShardFile::wants_local_sort() const { return impl_->tables.sort_local; }
 bool ShardFile::allows_nonfinite() const { return impl_->allow_nonfinite; }
 const std::vector<StoredPartition>& ShardFile::partitions() const { return impl_->tables.partitions; }
 

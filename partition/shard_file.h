@@ -28,6 +28,7 @@ struct WriteOptions {
   std::vector<int> parts;       ///< partition tables to store
   std::string method = "nnz";   ///< partitioner for all of them
   bool sort_global = false;     ///< store rows by descending length with the permutation (square: columns too)
+  bool sort_local = false;      ///< ask ranks to sort their part by length when they load it (the file is in the same order)
   bool allow_nonfinite = false; ///< accept NaN and infinity; the file remembers
   Progress progress;            ///< nonzeros written
 };
@@ -73,6 +74,7 @@ class ShardFile : public RowSource {
   std::string how() const;              ///< how the file was made; empty for a plain Binsparse file, as the next two
   std::string source() const;           ///< name of the source it was written from
   std::string source_checksum() const;  ///< may be empty
+  bool wants_local_sort() const;        ///< made with sort_local
   bool allows_nonfinite() const;        ///< NaN and infinity among the values are accepted
   /// Names the content, for caches: a hash over sizes, permutation and block checksums. Of a plain Binsparse file, which
   /// has none, over sizes and row pointers only.

@@ -161,6 +161,7 @@ ShardTables read_shard_tables(const Hdf5File& file) {
   if (number("rows") != tables.rows || number("cols") != tables.cols || number("nnz") != tables.nnz)
     reject(file, fmt::format("{} speaks of a matrix of other sizes than the Binsparse descriptor; {}", format::kGroup,
                              kRewrite));
+  tables.sort_local = number("sort_local") != 0;
   tables.allow_nonfinite = number("allow_nonfinite") != 0;
   tables.how = file.string_attribute(format::kGroup, "how");
   tables.source = file.string_attribute(format::kGroup, "source");

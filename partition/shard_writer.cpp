@@ -118,6 +118,7 @@ class Writer {
     attribute("source", source_.name());
     if (!options_.source_checksum.empty()) attribute("source_checksum", options_.source_checksum);
     attribute("how", options_.how);
+    attribute("sort_local", std::int64_t{options_.sort_local});
     attribute("allow_nonfinite", std::int64_t{options_.allow_nonfinite});
     write_dataset(format::kBlockRows, block_rows_);
     file_.create_dataset<std::uint64_t>(format::kChecksums, {static_cast<std::int64_t>(checksums_.size()), 3})

@@ -14,23 +14,6 @@
 namespace shardmat {
 namespace {
 
-void copy_in(void* device_memory, const HostVector<double>& values, ValueType type, Stream& stream) {
-  dispatch(type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const HostVector<T> converted(values.begin(), values.end());
-    copy_to_device(device_memory, converted.data(), converted.size() * sizeof(T), stream);
-  });
-}
-
-HostVector<double> copy_out(const void* device_memory, std::int64_t count, ValueType type, Stream& stream) {
-  return dispatch(type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    HostVector<T> values(static_cast<std::size_t>(count));
-    copy_to_host(values.data(), device_memory, values.size() * sizeof(T), stream);
-    return HostVector<double>(values.begin(), values.end());
-  });
-}
-
 /// One run; keeps what its steps share.
 class Run {
  public:
@@ -88,12 +71,12 @@ class Run {
       communicator_.together([&] {
         x_source_ = open_vector(options_.x, "x", matrix_->cols(), options_.seed);
         if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", matrix_->rows(), options_.seed + 1);
-        copy_in(matrix_->exchange().local_x(), collect(*x_source_, matrix_->x_ids()), matrix_->type(), context_.stream());
+        to_device(matrix_->exchange().local_x(), collect(*x_source_, matrix_->x_ids()), matrix_->type(), context_.stream());
         const std::size_t bytes = static_cast<std::size_t>(matrix_->local_rows()) * size_of(matrix_->type());
         require_memory(context_.device(), static_cast<std::int64_t>(bytes), "y");
         y_ = Buffer(context_.device(), bytes);
         fill_bytes(y_.data(), 0xff, bytes, context_.stream());  // NaN: a row nobody writes cannot pass
-        if (y0_source_) copy_in(y_.data(), collect(*y0_source_, matrix_->row_ids()), matrix_->type(), context_.stream());
+        if (y0_source_) to_device(y_.data(), collect(*y0_source_, matrix_->row_ids()), matrix_->type(), context_.stream());
       });
     });
   }
@@ -103,7 +86,7 @@ class Run {
       matrix_->multiply(options_.alpha, options_.beta, y_.data(), context_.stream());
       matrix_->exchange().wait(context_.stream());
       communicator_.together(
-          [&] { result_ = copy_out(y_.data(), matrix_->local_rows(), matrix_->type(), context_.stream()); });
+          [&] { result_ = to_host(y_.data(), matrix_->local_rows(), matrix_->type(), context_.stream()); });
     });
   }
 
@@ -131,7 +114,7 @@ class Run {
         report_.eigenvalue = iterated_.eigenvalue;
         report_.residual = iterated_.residual;
         communicator_.together([&] {
-          result_ = copy_out(matrix_->exchange().local_x(), matrix_->local_rows(), matrix_->type(), context_.stream());
+          result_ = to_host(matrix_->exchange().local_x(), matrix_->local_rows(), matrix_->type(), context_.stream());
         });
       }
     }

@@ -97,6 +97,24 @@ HostVector<double> collect(const VectorSource& source, std::span<const std::int6
   return values;
 }
 
+void to_device(void* device_memory, std::span<const double> values, ValueType type, Stream& stream) {
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    HostVector<T> converted(values.size());
+    std::transform(values.begin(), values.end(), converted.begin(), [](double value) { return static_cast<T>(value); });
+    copy_to_device(device_memory, converted.data(), converted.size() * sizeof(T), stream);
+  });
+}
+
+HostVector<double> to_host(const void* device_memory, std::int64_t count, ValueType type, Stream& stream) {
+  return dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    HostVector<T> values(static_cast<std::size_t>(count));
+    copy_to_host(values.data(), device_memory, values.size() * sizeof(T), stream);
+    return HostVector<double>(values.begin(), values.end());
+  });
+}
+
 namespace {
 
 constexpr int kIndexTag = 1, kValueTag = 2;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "kernels/base/device.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/base/types.h"
 
@@ -29,6 +30,11 @@ std::unique_ptr<VectorSource> open_vector(const std::string& text, const std::st
 
 /// The entries with the given original indices, in their order. Reads a file in slices of bounded memory.
 HostVector<double> collect(const VectorSource& source, std::span<const std::int64_t> indices);
+
+/// Converts to `type` and copies to the stream's device; returns when the copy is done.
+void to_device(void* device_memory, std::span<const double> values, ValueType type, Stream& stream);
+/// The opposite: `count` values of `type` as f64.
+HostVector<double> to_host(const void* device_memory, std::int64_t count, ValueType type, Stream& stream);
 
 /// Writes a distributed vector to `path` in original order; rank r's values[i] is entry indices[i]. Rank 0 writes; memory is
 /// bounded by a window of the vector. Collective; nothing is left behind on an error.

@@ -28,7 +28,7 @@ void say(const std::string& message) {
   if (launch().rank == 0) fmt::print(stderr, "shardmat: {}\n", message);
 }
 
-std::vector<std::string> option_names(const CLI::App& app) {
+std::vector<std::string> option_names(CLI::App& app) {
   std::vector<std::string> names;
   for (const CLI::Option* option : app.get_options())
     for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
@@ -36,14 +36,14 @@ std::vector<std::string> option_names(const CLI::App& app) {
 }
 
 /// The subcommand that was being parsed.
-const CLI::App& innermost(const CLI::App& app) {
+CLI::App& innermost(CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : innermost(*chosen.front());
 }
 
 /// CLI11 says which word it did not expect; we add the word that was probably meant.
-std::string explain(const CLI::App& program, const CLI::ParseError& error, int argc, char** argv) {
-  const CLI::App& app = innermost(program);
+std::string explain(CLI::App& program, const CLI::ParseError& error, int argc, char** argv) {
+  CLI::App& app = innermost(program);
   std::string message = error.what();
   std::vector<std::string> known = option_names(app);
   for (const CLI::App* subcommand : app.get_subcommands([](CLI::App*) { return true; })) known.push_back(subcommand->get_name());

@@ -209,19 +209,11 @@ VerifyResult verify_spoilt(Communicator& communicator, const Case& c, std::optio
   const DistributedMatrix clean(truth, context, load);
   const auto x = open_vector("random", "x", matrix.cols(), 3);
   Stream& stream = context.stream();
-  const HostVector<double> mine = collect(*x, matrix.x_ids());
   Buffer y(context.device(), static_cast<std::size_t>(matrix.local_rows()) * size_of(c.type));
-  HostVector<double> result(static_cast<std::size_t>(matrix.local_rows()));
-  dispatch(c.type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const HostVector<T> converted(mine.begin(), mine.end());
-    copy_to_device(matrix.exchange().local_x(), converted.data(), converted.size() * sizeof(T), stream);
-    matrix.multiply(1, 0, y.data(), stream);
-    matrix.exchange().wait(stream);
-    HostVector<T> raw(result.size());
-    copy_to_host(raw.data(), y.data(), y.bytes(), stream);
-    std::copy(raw.begin(), raw.end(), result.begin());
-  });
+  to_device(matrix.exchange().local_x(), collect(*x, matrix.x_ids()), c.type, stream);
+  matrix.multiply(1, 0, y.data(), stream);
+  matrix.exchange().wait(stream);
+  const HostVector<double> result = to_host(y.data(), matrix.local_rows(), c.type, stream);
   return verify(clean, truth, {1, 0, *x, nullptr, result}, mode);
 }
 
