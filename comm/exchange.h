@@ -82,7 +82,7 @@ class Exchange {
 struct ExchangeContext {
   Communicator& communicator;
   NcclCommunicator* nccl = nullptr;
-  Device device;
+  Device device = {};
   ValueType type = ValueType::f64;
 };
 

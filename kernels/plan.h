@@ -29,8 +29,11 @@ class Plan {
   virtual ~Plan() = default;
 
   /// y = alpha·A·x + beta·y in stream order. x has cols and y rows entries of the storage's type, in memory of its device;
-  /// they must not overlap. With beta = 0, y is only written, so it may hold NaN. Same plan, same x: bit-identical y.
+  /// they must not overlap. With beta = 0, y is only written, so it may hold NaN.
   virtual void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const = 0;
+
+  /// True if the same plan and x give a bit-identical y in every run.
+  virtual bool reproducible() const { return true; }
 
   /// Bytes the product must move at least: the format's, x and y once (y twice if beta is not 0).
   std::int64_t compulsory_bytes(double beta = 0) const {

@@ -88,7 +88,7 @@ ChosenPlan choose_plan(const CsrView& matrix, ValueType type, const PlanRequest&
     const bool asked = request.kernel != "auto";
     chosen.why = asked && !request.policy.empty() ? "kernel and policy as asked"
                  : asked                          ? "kernel as asked, policy from the model"
-                 : candidates.size() > 1          ? "from the model; --tune measures the others"
+                 : candidates.size() > 1          ? "from the model; --measure tries the others"
                                                   : "the only kernel of this backend";
     return chosen;
   }

@@ -4,7 +4,7 @@ namespace shardmat {
 
 Context::Context(Communicator& communicator, BackendChoice backend)
     : communicator_(communicator),
-      placement_(place_ranks(communicator, backend)),
+      placement_(communicator.together([&] { return place_ranks(communicator, backend); })),
       guard_(placement_.device),
       nccl_(placement_.device.backend == Backend::cuda && communicator.size() > 1
                 ? std::make_unique<NcclCommunicator>(communicator, placement_.device)

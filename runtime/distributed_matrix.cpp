@@ -103,7 +103,8 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   communicator.together([&] {
     require_memory(context.device(), layout.length() * static_cast<std::int64_t>(size_of(options_.type)), "the gathered x");
   });
-  exchange_ = make_exchange(options_.exchange, context.exchange_context(options_.type), std::move(layout));
+  exchange_ = communicator.together(
+      [&] { return make_exchange(options_.exchange, context.exchange_context(options_.type), std::move(layout)); });
   renumber_columns(part);
   times_.exchange = timer.seconds();
 

@@ -15,7 +15,9 @@
 namespace shardmat {
 namespace {
 
-constexpr int kPhaseRepetitions = 20;        // products and exchanges timed alone
+constexpr int kPhaseRepetitions = 50;        // products and exchanges timed alone
+constexpr double kWarmUpSeconds = 0.05;      // an idle GPU needs some milliseconds to reach its clocks
+constexpr int kMostWarmUps = 200;
 constexpr double kSecondsBetweenWaits = 1;   // so that a deadline measures one stretch of work, not the whole run
 constexpr std::int64_t kMostBetweenWaits = 200;   // a device's queue must never fill behind a lost rank
 
@@ -44,6 +46,18 @@ std::vector<double> timed_steps(const DistributedMatrix& matrix, std::int64_t it
     report(progress, phase, done + now, iterations);
   }
   return seconds;
+}
+
+/// Runs `step` for about kWarmUpSeconds, the same number of times on all ranks.
+void warm_up(const DistributedMatrix& matrix, const std::function<void()>& step) {
+  Stream& stream = matrix.context().stream();
+  const Timer timer;
+  step();
+  matrix.exchange().wait(stream);
+  const double seconds = matrix.context().communicator().all_reduce(timer.seconds(), Reduction::max);
+  const int steps = static_cast<int>(std::min<double>(kMostWarmUps, kWarmUpSeconds / std::max(seconds, 1e-6)));
+  for (int i = 0; i < steps; ++i) step();
+  matrix.exchange().wait(stream);
 }
 
 /// An iteration takes as long as its slowest rank.
@@ -132,10 +146,8 @@ IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOpt
                          std::string_view phase) {
     return over_ranks(timed_steps(matrix, count, work, progress, phase), context.communicator());
   };
-  // Unrecorded once: libraries allocate and connect on first use.
-  exchange_step();
-  local_step();
-  matrix.exchange().wait(stream);
+  exchange_step();  // libraries allocate and connect on first use, which a recording forbids
+  warm_up(matrix, local_step);
   result.local = times(kPhaseRepetitions, local_step, {}, {});
   result.exchange = times(kPhaseRepetitions, exchange_step, {}, {});
 
@@ -150,6 +162,7 @@ IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOpt
     graph = std::make_unique<Graph>(stream, step);
     step = [&] { graph->launch(stream); };
   }
+  warm_up(matrix, step);
   result.iteration = times(options.iterations, step, options.progress, "iterating");
   if (power) estimate_eigenvalue(matrix, *power, y, result);
   return result;

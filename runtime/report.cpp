@@ -58,6 +58,7 @@ void write_setup(Table& t, const MultiplyReport& r) {
     for (std::size_t i = 0; i < r.kernel_of_rank.size(); ++i) t.row(fmt::format("  rank {}", i), r.kernel_of_rank[i]);
   t.row("exchange", fmt::format("{} ({}); {} received a rank", r.exchange, r.exchange_why,
                                 min_mean_max(r.exchange_bytes, human_bytes)));
+  t.row("reproducible", r.reproducible ? "yes, bit for bit on this number of ranks" : "no, this kernel adds in varying order");
   if (r.graph) t.row("replay", "iterations replayed from a CUDA graph");
   if (!r.measurements.empty()) {
     t.section("Kernels measured (rank 0)");
@@ -148,7 +149,7 @@ std::string to_json(const MultiplyReport& r) {
       {"backend", r.backend},
       {"ranks", ranks},
       {"threads_per_rank", r.threads_per_rank},
-      {"kernel", {{"name", r.kernel}, {"format", r.format}, {"policy", r.policy}, {"why", r.kernel_why}, {"measurements", measurements}}},
+      {"kernel", {{"name", r.kernel}, {"format", r.format}, {"policy", r.policy}, {"why", r.kernel_why}, {"reproducible", r.reproducible}, {"measurements", measurements}}},
       {"exchange", {{"name", r.exchange}, {"why", r.exchange_why}, {"bytes_received", json(r.exchange_bytes)}, {"graph", r.graph}}},
       {"phases_s", phases},
       {"iteration", json(r.iteration)},

@@ -37,6 +37,7 @@ struct MultiplyReport {
   std::string partition_method, partition_origin, sort;
   OverRanks part_rows, part_nnz;
   double imbalance = 1;
+  bool reproducible = true;  ///< the same run gives a bit-identical y
   std::string kernel, format, policy, kernel_why;  ///< rank 0's; see kernel_of_rank
   std::vector<std::string> kernel_of_rank;         ///< "csr_vector threads_per_row=8", one a rank
   std::vector<Measurement> measurements;           ///< rank 0's, fastest first

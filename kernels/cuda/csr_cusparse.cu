@@ -65,6 +65,8 @@ class CsrCusparsePlan final : public Plan {
           "cusparseSpMV");
   }
 
+  bool reproducible() const override { return algorithm_ != CUSPARSE_SPMV_CSR_ALG1; }
+
  private:
   std::shared_ptr<const CsrStorage> a_;
   cusparseSpMVAlg_t algorithm_;

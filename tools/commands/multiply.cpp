@@ -49,7 +49,9 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--kernel", m.load.plan.kernel, "kernel by name, or auto")->capture_default_str();
   app.add_option("--policy", m.load.plan.policy, "tunables of the named kernel, e.g. threads_per_row=16");
-  app.add_flag("--tune", m.load.plan.tune, "measure the kernels and policies left open and take the fastest");
+  app.add_flag("--tune,--measure", m.load.plan.tune,
+               "measure the kernels and policies left open and take the fastest (two names: Open MPI's mpirun mistakes the word "
+               "--tune for an option of its own and prints a complaint)");
   app.add_option("--exchange", m.load.exchange, "how x moves between ranks")->capture_default_str();
   app.add_option("--method", m.load.method, "partitioner, for parts that the file does not store")->capture_default_str();
   app.add_option("--sort", o.sort, "rows of a part by descending length: none, local, or auto (as the file says)")
@@ -61,7 +63,7 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.footer("\nExamples:\n  mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json\n"
              "  mpirun -n 4 shardmat multiply bar.h5 --x x.h5 --output y.h5\n"
-             "  mpirun -n 2 shardmat multiply elasticity:n=100 --type f32 --tune\n"
+             "  mpirun -n 2 shardmat multiply elasticity:n=100 --type f32 --measure\n"
              "  mpirun -n 4 shardmat multiply bar.h5 --mode power --iterations 500\n");
 }
 

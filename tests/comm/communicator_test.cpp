@@ -1,0 +1,279 @@
+#include "comm/communicator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <new>
+#include <numeric>
+#include <set>
+#include <stdexcept>
+
+#include "comm/slices.h"
+#include "tests/comm/world.h"
+
+namespace shardmat {
+namespace {
+
+class SliceLimit {
+ public:
+  explicit SliceLimit(std::size_t bytes) { world().set_slice_bytes(bytes); }
+  ~SliceLimit() { world().set_slice_bytes(std::size_t{256} << 20); }
+};
+
+TEST(Slices, CoverEverythingOnce) {
+  for (const std::size_t total : {0u, 1u, 7u, 8u, 9u, 16u, 17u}) {
+    std::size_t next = 0;
+    for_each_slice(total, 8, [&](std::size_t offset, std::size_t bytes) {
+      EXPECT_EQ(offset, next);
+      EXPECT_GE(bytes, 1u);
+      EXPECT_LE(bytes, 8u);
+      next = offset + bytes;
+    });
+    EXPECT_EQ(next, total);
+  }
+}
+
+TEST(Slices, BeyondInt) {
+  const std::size_t total = (std::size_t{5} << 30) + 3, limit = std::size_t{1} << 30;
+  std::size_t slices = 0, sum = 0;
+  for_each_slice(total, limit, [&](std::size_t offset, std::size_t bytes) {
+    EXPECT_EQ(offset, sum);
+    EXPECT_LE(bytes, limit);
+    sum += bytes, ++slices;
+  });
+  EXPECT_EQ(sum, total);
+  EXPECT_EQ(slices, 6u);
+}
+
+TEST(Communicator, KnowsItsPlace) {
+  EXPECT_GE(world().rank(), 0);
+  EXPECT_LT(world().rank(), world().size());
+  EXPECT_GE(world().local_rank(), 0);
+  EXPECT_LT(world().local_rank(), world().local_size());
+  EXPECT_FALSE(world().host().empty());
+  EXPECT_FALSE(world().broken());
+  const std::vector<std::string> hosts = world().all_gather(world().host());
+  const std::vector<int> local = world().all_gather(world().local_rank());
+  std::set<std::pair<std::string, int>> places;
+  for (std::size_t r = 0; r < hosts.size(); ++r) places.emplace(hosts[r], local[r]);
+  EXPECT_EQ(places.size(), hosts.size());
+}
+
+TEST(Communicator, LocalRankOfASubset) {
+  MPI_Comm half = MPI_COMM_NULL;
+  MPI_Comm_split(world().native(), world().rank() % 2, -world().rank(), &half);
+  {
+    const Communicator part(half);
+    EXPECT_LT(part.local_rank(), part.local_size());
+    EXPECT_LE(part.local_size(), part.size());
+    if (world().local_size() == world().size()) {
+      EXPECT_EQ(part.local_rank(), part.rank());
+    }
+  }
+  MPI_Comm_free(&half);
+}
+
+TEST(Communicator, MoveLeavesNothingToFree) {
+  Communicator first(world().native());
+  Communicator second(std::move(first));
+  second.barrier();
+  EXPECT_EQ(second.size(), world().size());
+}
+
+TEST(Communicator, Barrier) {
+  for (int i = 0; i < 100; ++i) world().barrier();
+}
+
+TEST(Communicator, BroadcastFromEveryRank) {
+  const SliceLimit limit(100);
+  for (int root = 0; root < world().size(); ++root) {
+    std::vector<double> data(97, world().rank() == root ? root + 0.5 : -1);
+    world().broadcast(std::span<double>(data), root);
+    EXPECT_EQ(data, std::vector<double>(97, root + 0.5));
+    const std::string text(static_cast<std::size_t>(root) * 150, static_cast<char>('a' + root));
+    EXPECT_EQ(world().broadcast(world().rank() == root ? text : "not this", root), text);
+  }
+}
+
+TEST(Communicator, AllReduce) {
+  const int rank = world().rank(), size = world().size();
+  EXPECT_EQ(world().all_reduce(rank, Reduction::sum), size * (size - 1) / 2);
+  EXPECT_EQ(world().all_reduce(rank, Reduction::min), 0);
+  EXPECT_EQ(world().all_reduce(rank, Reduction::max), size - 1);
+  const std::int64_t big = (std::int64_t{1} << 40) + rank;
+  EXPECT_EQ(world().all_reduce(big, Reduction::max), (std::int64_t{1} << 40) + size - 1);
+  EXPECT_EQ(world().all_reduce(0.5 + rank, Reduction::min), 0.5);
+  EXPECT_EQ(world().all_reduce(0.5 + rank, Reduction::max), size - 0.5);
+  std::vector<double> nothing;
+  world().all_reduce(std::span<double>(nothing), Reduction::sum);
+}
+
+TEST(Communicator, AllReduceOfLongArrays) {
+  const SliceLimit limit(1000);
+  std::vector<double> data(300'001);
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = static_cast<double>(i % 1000) + world().rank();
+  world().all_reduce(std::span<double>(data), Reduction::sum);
+  const int size = world().size();
+  for (std::size_t i = 0; i < data.size(); ++i)
+    ASSERT_EQ(data[i], static_cast<double>(i % 1000) * size + size * (size - 1) / 2) << i;
+  std::vector<std::int64_t> counts(1003, world().rank() + 1);
+  world().all_reduce(std::span<std::int64_t>(counts), Reduction::sum);
+  EXPECT_EQ(counts, std::vector<std::int64_t>(1003, size * (size + 1) / 2));
+}
+
+TEST(Communicator, SumOfDoublesIsInRankOrder) {
+  const double mine = world().rank() % 2 == 0 ? 1e16 : 1.0 + world().rank();
+  double expected = 0;
+  for (const double value : world().all_gather(mine)) expected += value;
+  EXPECT_EQ(world().all_reduce(mine, Reduction::sum), expected);
+}
+
+TEST(Communicator, NanOnOneRankIsNotLost) {
+  const double mine = world().rank() == world().size() - 1 ? std::numeric_limits<double>::quiet_NaN() : 1.0;
+  for (const Reduction reduction : {Reduction::sum, Reduction::min, Reduction::max})
+    EXPECT_TRUE(std::isnan(world().all_reduce(mine, reduction)));
+}
+
+TEST(Communicator, AllGatherOfValuesAndTexts) {
+  struct Pair {
+    std::int64_t a;
+    char b;
+  };
+  const std::vector<Pair> pairs = world().all_gather(Pair{world().rank() * 10, 'x'});
+  const std::vector<std::string> texts =
+      world().all_gather(std::string(static_cast<std::size_t>(world().rank()) * 3, 'y'));
+  ASSERT_EQ(static_cast<int>(pairs.size()), world().size());
+  for (std::size_t r = 0; r < pairs.size(); ++r) {
+    EXPECT_EQ(pairs[r].a, static_cast<std::int64_t>(r) * 10);
+    EXPECT_EQ(pairs[r].b, 'x');
+    EXPECT_EQ(texts[r], std::string(r * 3, 'y'));
+  }
+  for (const std::string& text : world().all_gather(std::string())) EXPECT_EQ(text, "");
+}
+
+TEST(Communicator, AllGatherSlotsInSlices) {
+  for (const std::size_t limit : {1u, 7u, 64u, 1000u}) {
+    const SliceLimit slices(limit);
+    for (const std::size_t slot : {0u, 1u, 63u, 64u, 65u}) {
+      const std::size_t ranks = static_cast<std::size_t>(world().size()),
+                        mine = static_cast<std::size_t>(world().rank());
+      std::vector<unsigned char> data(slot * ranks + 8, 0xEE);
+      for (std::size_t i = 0; i < slot; ++i)
+        data[mine * slot + i] = static_cast<unsigned char>(mine * 50 + i);
+      world().all_gather_slots(data.data(), slot);
+      for (std::size_t r = 0; r < ranks; ++r)
+        for (std::size_t i = 0; i < slot; ++i)
+          ASSERT_EQ(data[r * slot + i], static_cast<unsigned char>(r * 50 + i));
+      for (std::size_t i = slot * ranks; i < data.size(); ++i) ASSERT_EQ(data[i], 0xEE);
+    }
+  }
+}
+
+TEST(Communicator, SendAndReceiveInSlices) {
+  const SliceLimit limit(100);
+  std::vector<int> data(1001);
+  if (world().rank() == 0) {
+    std::iota(data.begin(), data.end(), 5);
+    for (int to = 1; to < world().size(); ++to) world().send(data.data(), data.size() * sizeof(int), to, 3);
+  } else {
+    world().receive(data.data(), data.size() * sizeof(int), 0, 3);
+  }
+  if (world().size() == 1) return;
+  EXPECT_EQ(data.front(), 5);
+  EXPECT_EQ(data.back(), 1005);
+  world().send(nullptr, 0, 0, 4);
+}
+
+TEST(Agree, NobodyFailed) {
+  world().agree(nullptr);
+  EXPECT_EQ(world().together([] { return 7; }), 7);
+}
+
+TEST(Agree, LastRankFailed) {
+  const int last = world().size() - 1;
+  const std::string host = world().all_gather(world().host()).back();
+  const std::string message = error_of(ErrorKind::input, [&] {
+    world().together([&] {
+      if (world().rank() == last) throw Error(ErrorKind::input, "bar.mtx: line 3: bad");
+    });
+  });
+  const std::string where = last == 0 ? "" : "rank " + std::to_string(last) + " (" + host + "): ";
+  EXPECT_EQ(message, where + "bar.mtx: line 3: bad");
+}
+
+TEST(Agree, AllRanksFailedDifferently) {
+  const std::string message = error_of(ErrorKind::resources, [&] {
+    world().together([&]() -> int {
+      if (world().rank() == 0) throw std::bad_alloc();
+      throw Error(ErrorKind::input, "rank specific");
+    });
+  });
+  EXPECT_NE(message.find("out of host memory"), std::string::npos) << message;
+  const std::string more = world().size() == 2
+                               ? "... and 1 more rank"
+                               : "... and " + std::to_string(world().size() - 1) + " more ranks";
+  EXPECT_EQ(message.find(more) != std::string::npos, world().size() > 1) << message;
+}
+
+TEST(Agree, ForeignExceptionsAreInternal) {
+  EXPECT_NE(error_of(ErrorKind::internal, [] { world().together([] { throw std::runtime_error("odd"); }); })
+                .find("odd"),
+            std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::internal, [] { world().together([] { throw 3; }); }).find("unknown error"),
+            std::string::npos);
+}
+
+TEST(Agree, LostRanksAreNotWaitedFor) {
+  // All but rank 0 would have to wait here for ever if agree() communicated.
+  const auto lost = std::make_exception_ptr(Error(ErrorKind::rank_lost, "gone"));
+  if (world().rank() == 0) {
+    EXPECT_EQ(error_of(ErrorKind::rank_lost, [&] { world().agree(lost); }), "gone");
+  }
+}
+
+TEST(Deadline, NamesOperationRankHostAndRemedy) {
+  Communicator ranks(world().native(), 0.2);
+  std::string why;
+  ranks.on_broken([&](const std::string& text) { why = text; });
+  const std::string message =
+      error_of(ErrorKind::rank_lost, [&] { ranks.wait_until([] { return false; }, "exchange of x"); });
+  EXPECT_EQ(message.find("rank " + std::to_string(world().rank()) + " (" + world().host() +
+                         "): exchange of x did not finish within 0.2 s"),
+            0u)
+      << message;
+  EXPECT_NE(message.find("--timeout"), std::string::npos) << message;
+  EXPECT_EQ(why, message);
+  EXPECT_TRUE(ranks.broken());
+  EXPECT_NE(
+      error_of(ErrorKind::rank_lost, [&] { ranks.barrier(); }).find("no barrier after the ranks were lost"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of(ErrorKind::rank_lost, [&] { ranks.all_reduce(1.0, Reduction::sum); }).find("no all-reduce"),
+      std::string::npos);
+}
+
+TEST(Deadline, BarrierWithoutOneRank) {
+  if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
+  Communicator ranks(world().native(), 0.3);
+  if (world().rank() != 0) {
+    EXPECT_NE(error_of(ErrorKind::rank_lost, [&] { ranks.barrier(); }).find("barrier did not finish"),
+              std::string::npos);
+  }
+  world().barrier();
+}
+
+TEST(Deadline, OwnErrorSurvivesWhenTheRanksCannotMeet) {
+  if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
+  Communicator ranks(world().native(), 0.3);
+  if (world().rank() == 1) {
+    const auto mine = std::make_exception_ptr(Error(ErrorKind::input, "my own trouble"));
+    EXPECT_NE(error_of(ErrorKind::input, [&] { ranks.agree(mine); }).find("my own trouble (and then: "),
+              std::string::npos);
+    EXPECT_TRUE(ranks.broken());
+  }
+  world().barrier();
+}
+
+}  // namespace
+}  // namespace shardmat

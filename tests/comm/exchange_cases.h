@@ -1,0 +1,19 @@
+// What every exchange must do, on either backend.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/exchange.h"
+
+namespace shardmat {
+
+/// Starts of `parts` parts that grow with the rank; every third part is empty.
+std::vector<std::int64_t> uneven_starts(int parts, std::int64_t unit);
+
+/// Every name in the list and "auto", f32 and f64, several layouts: all entries arrive, padding stays zero.
+void check_exchanges(const ExchangeContext& context);
+/// Recorded once in a graph, launched with changing x.
+void check_replay(const ExchangeContext& context);
+
+}  // namespace shardmat

@@ -1,0 +1,85 @@
+#include "comm/exchange.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/comm/exchange_cases.h"
+#include "tests/comm/world.h"
+
+namespace shardmat {
+namespace {
+
+TEST(GatheredLayout, PositionsWithEmptyParts) {
+  const GatheredLayout layout = make_gathered_layout({0, 0, 33, 33, 40, 40});
+  EXPECT_EQ(layout.parts(), 5);
+  EXPECT_EQ(layout.stride, 64);
+  EXPECT_EQ(layout.length(), 320);
+  EXPECT_EQ(layout.part_size(0), 0);
+  EXPECT_EQ(layout.part_size(1), 33);
+  EXPECT_EQ(layout.position(0), 64);
+  EXPECT_EQ(layout.position(32), 96);
+  EXPECT_EQ(layout.position(33), 3 * 64);
+  EXPECT_EQ(layout.position(39), 3 * 64 + 6);
+  EXPECT_NE(error_of(ErrorKind::internal, [&] { (void)layout.position(40); }).find("column 40"),
+            std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::internal, [&] { (void)layout.position(-1); }).find("column -1"),
+            std::string::npos);
+}
+
+TEST(GatheredLayout, NoColumns) {
+  const GatheredLayout layout = make_gathered_layout({0, 0, 0});
+  EXPECT_EQ(layout.stride, 0);
+  EXPECT_EQ(layout.length(), 0);
+}
+
+TEST(GatheredLayout, RefusesMoreThanInt32CanIndex) {
+  const std::int64_t limit = std::int64_t{1} << 31;
+  EXPECT_EQ(make_gathered_layout({0, limit - 64}).length(), limit - 64);
+  const std::string message = error_of(ErrorKind::resources, [&] {
+    make_gathered_layout({0, limit / 4, limit / 4, limit / 4, limit / 4});
+  });
+  EXPECT_NE(message.find("4 parts of up to 536,870,912 entries"), std::string::npos) << message;
+  EXPECT_NE(message.find("2^31"), std::string::npos) << message;
+  error_of(ErrorKind::resources, [&] { make_gathered_layout({0, std::int64_t{1} << 62}); });
+}
+
+TEST(GatheredLayout, RefusesStartsThatDecrease) {
+  EXPECT_NE(error_of(ErrorKind::internal,
+                     [] {
+                       make_gathered_layout({0, 5, 4});
+                     })
+                .find("not decrease"),
+            std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::internal, [] { make_gathered_layout({}); }).find("begin with 0"),
+            std::string::npos);
+}
+
+TEST(Exchange, UnknownNameIsRefusedWithTheNearest) {
+  const ExchangeContext context{world()};
+  const std::string message = error_of(ErrorKind::usage, [&] {
+    make_exchange("algather", context, make_gathered_layout(uneven_starts(world().size(), 10)));
+  });
+  EXPECT_NE(message.find("did you mean 'allgather'?"), std::string::npos) << message;
+  EXPECT_NE(message.find("auto, none or allgather"), std::string::npos) << message;
+}
+
+TEST(Exchange, NoneIsForOneRank) {
+  const ExchangeContext context{world()};
+  const auto make = [&] {
+    return make_exchange("none", context, make_gathered_layout(uneven_starts(world().size(), 10)));
+  };
+  if (world().size() == 1) EXPECT_EQ(make()->name(), "none");
+  else EXPECT_NE(error_of(ErrorKind::usage, make).find("one rank"), std::string::npos);
+}
+
+TEST(Exchange, HostEveryNameTypeAndLayout) {
+  const ExchangeContext context{world()};
+  check_exchanges(context);
+}
+
+TEST(Exchange, HostReplayedFromAGraph) {
+  const ExchangeContext context{world()};
+  check_replay(context);
+}
+
+}  // namespace
+}  // namespace shardmat

@@ -1,0 +1,150 @@
+// Needs a GPU for every rank: run with mpirun -n 1, 2, 4.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+#include "comm/nccl_communicator.h"
+#include "comm/placement.h"
+#include "tests/comm/exchange_cases.h"
+#include "tests/comm/world.h"
+
+namespace shardmat {
+namespace {
+
+/// Places the ranks on GPUs, or says why the test cannot run.
+class GpuRanks : public testing::Test {
+ protected:
+  void SetUp() override {
+    const int fewest = world().all_reduce(cuda_device_count(), Reduction::min);
+    if (fewest == 0) GTEST_SKIP() << "no GPU: " << why_no_cuda_device();
+    try {
+      device_ = place_ranks(world(), BackendChoice::cuda).device;
+    } catch (const Error& e) {
+      GTEST_SKIP() << e.what();
+    }
+    guard_.emplace(device_);
+  }
+  Device device_;
+  std::optional<DeviceGuard> guard_;
+};
+
+using GpuNccl = GpuRanks;
+
+class MultiGpuNccl : public GpuRanks {
+ protected:
+  void SetUp() override {
+    if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
+    GpuRanks::SetUp();
+  }
+};
+
+TEST_F(GpuNccl, PlacementNamesTheDevices) {
+  const Placement placement = place_ranks(world(), BackendChoice::automatic);
+  EXPECT_EQ(placement.device.backend, Backend::cuda);
+  for (const RankPlace& place : placement.ranks) {
+    EXPECT_FALSE(place.device.empty());
+    EXPECT_FALSE(place.id.empty());
+    EXPECT_FALSE(place.uuid.empty());
+  }
+}
+
+TEST_F(GpuNccl, OneRankNeedsNoNccl) {
+  if (world().size() > 1) GTEST_SKIP() << "for one rank";
+  check_exchanges({world(), nullptr, device_});
+  check_replay({world(), nullptr, device_});
+}
+
+TEST_F(MultiGpuNccl, EveryNameTypeAndLayout) {
+  NcclCommunicator nccl(world(), device_);
+  check_exchanges({world(), &nccl, device_});
+}
+
+TEST_F(MultiGpuNccl, ReplayedFromAGraph) {
+  NcclCommunicator nccl(world(), device_);
+  check_replay({world(), &nccl, device_});
+}
+
+TEST_F(MultiGpuNccl, ManyCallsWithoutAWait) {
+  NcclCommunicator nccl(world(), device_);
+  const auto exchange = make_exchange("auto", {world(), &nccl, device_, ValueType::f64},
+                                      make_gathered_layout(uneven_starts(world().size(), 100)));
+  Stream stream(device_);
+  for (int i = 0; i < 3000; ++i) exchange->start(stream);
+  exchange->wait(stream);
+}
+
+TEST_F(MultiGpuNccl, LargeAllGather) {
+  NcclCommunicator nccl(world(), device_);
+  const std::size_t count = (std::size_t{96} << 20) / sizeof(double) + 32;
+  const std::size_t ranks = static_cast<std::size_t>(world().size()),
+                    mine = static_cast<std::size_t>(world().rank());
+  NcclCommunicator::Memory memory(nccl, count * ranks * sizeof(double));
+  Stream stream(device_);
+  std::vector<double> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<double>(i * ranks + mine);
+  double* data = static_cast<double*>(memory.data());
+  copy_to_device(data + mine * count, values.data(), count * sizeof(double), stream);
+  nccl.all_gather_in_place(data, count, ValueType::f64, stream);
+  nccl.wait(stream, "all-gather");
+  for (std::size_t r = 0; r < ranks; ++r) {
+    copy_to_host(values.data(), data + r * count, count * sizeof(double), stream);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(values[i], static_cast<double>(i * ranks + r));
+  }
+}
+
+TEST_F(MultiGpuNccl, AllReduceSum) {
+  NcclCommunicator nccl(world(), device_);
+  Stream stream(device_);
+  for (const std::size_t count : {1u, 3u, 1000u}) {
+    Buffer buffer(device_, count * sizeof(double));
+    std::vector<double> values(count, world().rank() + 0.5);
+    copy_to_device(buffer.data(), values.data(), buffer.bytes(), stream);
+    nccl.all_reduce_sum(buffer.as<double>(), count, stream);
+    nccl.wait(stream, "all-reduce");
+    copy_to_host(values.data(), buffer.data(), buffer.bytes(), stream);
+    const int size = world().size();
+    EXPECT_EQ(values, std::vector<double>(count, size * 0.5 + size * (size - 1) / 2));
+  }
+}
+
+TEST_F(MultiGpuNccl, MadeAndDestroyedRepeatedly) {
+  for (int i = 0; i < 5; ++i) {
+    NcclCommunicator nccl(world(), device_);
+    for (int k = 0; k < 3; ++k) {
+      const NcclCommunicator::Memory memory(nccl, static_cast<std::size_t>(k) * 5'000'000);
+      EXPECT_NE(memory.data(), nullptr);
+      EXPECT_FALSE(memory.description().empty());
+      if (i == 0 && k == 0) RecordProperty("memory", memory.description());
+    }
+  }
+}
+
+TEST_F(MultiGpuNccl, LostRankEndsTheWaitAndTheKernel) {
+  Communicator ranks(world().native(), 3);
+  auto nccl = std::make_unique<NcclCommunicator>(ranks, device_);
+  Buffer buffer(device_, 64 * static_cast<std::size_t>(world().size()) * sizeof(double));
+  auto stream = std::make_unique<Stream>(device_);
+  nccl->all_gather_in_place(buffer.data(), 64, ValueType::f64, *stream);
+  nccl->wait(*stream, "first all-gather");
+  if (world().rank() != 0) {
+    nccl->all_gather_in_place(buffer.data(), 64, ValueType::f64, *stream);
+    const std::string message = error_of(ErrorKind::rank_lost, [&] { nccl->wait(*stream, "all-gather"); });
+    EXPECT_EQ(message.find("rank " + std::to_string(world().rank()) + " ("), 0u) << message;
+    EXPECT_TRUE(ranks.broken());
+    EXPECT_NE(error_of(ErrorKind::rank_lost,
+                       [&] { nccl->all_gather_in_place(buffer.data(), 64, ValueType::f64, *stream); })
+                  .find("after the ranks were lost"),
+              std::string::npos);
+    buffer = Buffer();  // waits for the kernel: it must have ended
+    nccl.reset();
+  }
+  world().barrier();
+  ranks.mark_broken("rank 0 stayed away");
+  nccl.reset();
+  stream.reset();
+  world().barrier();
+}
+
+}  // namespace
+}  // namespace shardmat

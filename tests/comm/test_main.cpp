@@ -1,0 +1,56 @@
+// Runs GoogleTest on every rank: rank 0 prints what passes, any rank prints what fails, and the exit code is
+// agreed.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "comm/communicator.h"
+#include "tests/comm/world.h"
+
+namespace shardmat {
+namespace {
+
+std::unique_ptr<Communicator>& world_slot() {
+  static std::unique_ptr<Communicator> slot;
+  return slot;
+}
+
+/// Prints the failures of ranks that are otherwise silent.
+class FailurePrinter : public testing::EmptyTestEventListener {
+  void OnTestPartResult(const testing::TestPartResult& result) override {
+    if (!result.failed()) return;
+    const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
+    std::fprintf(stderr, "rank %d: %s.%s: %s:%d: %s\n", world().rank(),
+                 test == nullptr ? "" : test->test_suite_name(), test == nullptr ? "" : test->name(),
+                 result.file_name() == nullptr ? "" : result.file_name(), result.line_number(),
+                 result.message());
+  }
+};
+
+}  // namespace
+
+Communicator& world() { return *world_slot(); }
+
+namespace {
+
+int run(int argc, char** argv) {
+  MpiSession session(&argc, &argv);
+  world_slot() = std::make_unique<Communicator>(MPI_COMM_WORLD, 60);
+  testing::InitGoogleTest(&argc, argv);
+  if (world().rank() != 0) {
+    auto& listeners = testing::UnitTest::GetInstance()->listeners();
+    delete listeners.Release(listeners.default_result_printer());
+    listeners.Append(new FailurePrinter);
+  }
+  const int mine = RUN_ALL_TESTS();
+  if (world().broken()) MpiSession::leave(1);
+  const int all = world().all_reduce(mine, Reduction::max);
+  world_slot().reset();
+  return all;
+}
+
+}  // namespace
+}  // namespace shardmat
+
+int main(int argc, char** argv) { return shardmat::run(argc, argv); }

@@ -1,0 +1,24 @@
+// The ranks that a test program with MPI runs on.
+#pragma once
+
+#include <string>
+
+#include "comm/communicator.h"
+
+namespace shardmat {
+
+/// All ranks; tests that break a communicator duplicate it first.
+Communicator& world();
+
+/// The message of the Error of this kind that f() throws; says so if there is none or another.
+template <class F>
+std::string error_of(ErrorKind kind, F&& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    return e.kind() == kind ? std::string(e.what()) : "another kind of error: " + std::string(e.what());
+  }
+  return "no error";
+}
+
+}  // namespace shardmat

@@ -1,0 +1,98 @@
+// Repeats one operation between ranks for ever, so that a driver can stop or kill one of them in the middle.
+// Survivors print one line and leave with the error's exit code. Usage: comm_fault OPERATION TIMEOUT_SECONDS
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/exchange.h"
+#include "comm/nccl_communicator.h"
+#include "comm/placement.h"
+
+namespace shardmat {
+namespace {
+
+using Operation = std::function<void(Communicator&)>;
+
+void send_around(Communicator& ranks) {
+  std::vector<char> data(100'000);
+  const int next = (ranks.rank() + 1) % ranks.size(),
+            previous = (ranks.rank() + ranks.size() - 1) % ranks.size();
+  if (ranks.rank() == 0) ranks.send(data.data(), data.size(), next, 1);
+  ranks.receive(data.data(), data.size(), previous, 1);
+  if (ranks.rank() != 0) ranks.send(data.data(), data.size(), next, 1);
+}
+
+std::map<std::string, Operation> host_operations() {
+  return {
+      {"barrier", [](Communicator& ranks) { ranks.barrier(); }},
+      {"broadcast", [](Communicator& ranks) { ranks.broadcast(std::string(100'000, 'x')); }},
+      {"all_reduce", [](Communicator& ranks) { ranks.all_reduce(1.0, Reduction::sum); }},
+      {"agree", [](Communicator& ranks) { ranks.agree(nullptr); }},
+      {"send", send_around},
+  };
+}
+
+/// x of 4 MB a rank moved again and again, on whatever backend the ranks get.
+void exchange_for_ever(Communicator& ranks, BackendChoice choice) {
+  const Placement placement = place_ranks(ranks, choice);
+  const DeviceGuard guard(placement.device);
+  std::unique_ptr<NcclCommunicator> nccl;
+  if (placement.device.backend == Backend::cuda && ranks.size() > 1)
+    nccl = std::make_unique<NcclCommunicator>(ranks, placement.device);
+  std::vector<std::int64_t> starts;
+  for (int p = 0; p <= ranks.size(); ++p) starts.push_back(p * std::int64_t{500'000});
+  const auto exchange = make_exchange("auto", {ranks, nccl.get(), placement.device, ValueType::f64},
+                                      make_gathered_layout(starts));
+  Stream stream(placement.device);
+  std::printf("ready\n");
+  std::fflush(stdout);
+  for (;;) {
+    exchange->start(stream);
+    exchange->finish(stream);
+    exchange->wait(stream);
+  }
+}
+
+void run(Communicator& ranks, const std::string& name) {
+  if (name == "exchange") return exchange_for_ever(ranks, BackendChoice::host);
+  if (name == "exchange_cuda") return exchange_for_ever(ranks, BackendChoice::cuda);
+  const auto operations = host_operations();
+  const auto found = operations.find(name);
+  if (found == operations.end()) throw Error(ErrorKind::usage, "no operation " + name);
+  ranks.barrier();
+  std::printf("ready\n");
+  std::fflush(stdout);
+  for (;;) found->second(ranks);
+}
+
+int run_program(int argc, char** argv) {
+  if (argc != 3) {
+    std::fprintf(stderr, "usage: comm_fault OPERATION TIMEOUT_SECONDS\n");
+    return 2;
+  }
+  MpiSession session(&argc, &argv);
+  try {
+    Communicator ranks(MPI_COMM_WORLD, std::atof(argv[2]));
+    ranks.on_broken([](const std::string& why) {
+      MpiSession::leave_after(10, 5, "comm_fault: could not unwind: " + why);
+    });
+    run(ranks, argv[1]);
+  } catch (const Error& e) {
+    std::fprintf(stderr, "comm_fault: %s\n", e.what());
+    if (e.kind() == ErrorKind::rank_lost) MpiSession::leave(e.exit_code());
+    return e.exit_code();
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace shardmat
+
+int main(int argc, char** argv) { return shardmat::run_program(argc, argv); }

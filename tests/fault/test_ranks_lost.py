@@ -1,0 +1,85 @@
+"""One of three ranks is stopped or killed: each survivor prints one line within the deadline and leaves with code 5."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from ranks import Ranks  # noqa: E402
+
+PROGRAM = os.environ.get("SHARDMAT_COMM_FAULT", "comm_fault")
+TIMEOUT = 3.0  # seconds, of the program
+GRACE = 4.0  # for the deadline to be noticed and the process to end on a busy machine
+START = 60.0
+
+
+class LoseOne(unittest.TestCase):
+    def lose_one(self, operation, number, victim=1, count=3):
+        directory = tempfile.mkdtemp(prefix="ranks_lost_")
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        with Ranks([PROGRAM, operation, TIMEOUT], count, directory) as ranks:
+            ranks.wait_for_output("ready", START)
+            time.sleep(0.3)
+            began = time.monotonic()
+            ranks.send_signal(victim, number)
+            survivors = [r for r in range(count) if r != victim]
+            statuses = ranks.wait_for_exit(survivors, TIMEOUT + GRACE + 20)
+            took = time.monotonic() - began
+            self.assertEqual(statuses, [5] * len(survivors), ranks.report())
+            self.assertLess(took, TIMEOUT + GRACE, ranks.report())
+            for rank in survivors:
+                # Open MPI adds lines of its own ("Read -1, expected ...") when a process that it copies from is gone.
+                lines = [line for line in ranks.errors(rank).splitlines() if "comm_fault" in line]
+                self.assertEqual(len(lines), 1, ranks.report())
+                self.assertRegex(lines[0], rf"^comm_fault: rank {rank} \(.+\): .+ (did not finish within 3 s|failed)")
+                self.assertIn("--timeout", lines[0])
+
+
+class RanksLost(LoseOne):
+    def test_stopped_in_barrier(self):
+        self.lose_one("barrier", signal.SIGSTOP)
+
+    def test_killed_in_barrier(self):
+        self.lose_one("barrier", signal.SIGKILL)
+
+    def test_root_killed_in_broadcast(self):
+        self.lose_one("broadcast", signal.SIGKILL, victim=0)
+
+    def test_stopped_in_all_reduce(self):
+        self.lose_one("all_reduce", signal.SIGSTOP, victim=2)
+
+    def test_killed_in_agree(self):
+        self.lose_one("agree", signal.SIGKILL, victim=0)
+
+    def test_stopped_in_send(self):
+        self.lose_one("send", signal.SIGSTOP)
+
+    def test_stopped_in_exchange(self):
+        self.lose_one("exchange", signal.SIGSTOP)
+
+    def test_killed_in_exchange(self):
+        self.lose_one("exchange", signal.SIGKILL, victim=2)
+
+
+class GpuRanksLost(LoseOne):
+    """The same on GPUs, where SHARDMAT_FAULT_GPUS says how many there are."""
+
+    GPUS = int(os.environ.get("SHARDMAT_FAULT_GPUS", "0"))
+
+    def setUp(self):
+        if self.GPUS < 2:
+            self.skipTest("needs SHARDMAT_FAULT_GPUS=2 or more")
+
+    def test_stopped_in_nccl_exchange(self):
+        self.lose_one("exchange_cuda", signal.SIGSTOP, victim=0, count=self.GPUS)
+
+    def test_killed_in_nccl_exchange(self):
+        self.lose_one("exchange_cuda", signal.SIGKILL, victim=0, count=self.GPUS)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
