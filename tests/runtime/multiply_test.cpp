@@ -10,6 +10,7 @@
 #include <numeric>
 
 #include "kernels/base/error.h"
+#include "partition/generators/generator.h"
 #include "partition/shard_file.h"
 #include "partition/vector_file.h"
 #include "runtime/multiply.h"
