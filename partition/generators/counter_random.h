@@ -15,7 +15,7 @@ class CounterRandom {
 
   /// The generator of item `id`, e.g. of one row.
   constexpr CounterRandom of(std::int64_t id) const {
-    return CounterRandom(mix(key_ + static_cast<std::uint64_t>(id) * kStep));
+    return CounterRandom(mix(key_ + static_cast<std::uint64_t>(id) * kItemStep));
   }
 
   constexpr std::uint64_t bits(std::int64_t index) const {
@@ -33,7 +33,7 @@ class CounterRandom {
   }
 
  private:
-  static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15;
+  static constexpr std::uint64_t kStep = 0x9e3779b97f4a7c15, kItemStep = 0xd1342543de82ef95;
 
   explicit constexpr CounterRandom(std::uint64_t key) : key_(key) {}
   static constexpr std::uint64_t mix(std::uint64_t x) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <span>
 
 #include "partition/generators/families.h"
 #include "partition/generators/hexahedra.h"

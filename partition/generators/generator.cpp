@@ -68,9 +68,12 @@ void fill_defaults(const Generator& generator, GeneratorArguments& arguments) {
 
 std::span<const Generator> generators() {
   static const std::vector<Generator> list = {
-      poisson27_generator(),
-      poisson_generator(),
-      elasticity_generator(),
+      poisson27_generator(),   // stencil.cpp
+      poisson_generator(),     // finite_elements.cpp
+      elasticity_generator(),  // finite_elements.cpp
+      rmat_generator(),        // rmat.cpp
+      banded_generator(),      // banded.cpp
+      random_generator(),      // random.cpp
   };
   return list;
 }

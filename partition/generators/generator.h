@@ -1,6 +1,5 @@
-// Matrices assembled from a formula or a mesh, any range of rows at a time, so that each rank can make its
-// own rows of a matrix that no single host could hold. The list in generator.cpp is the only place that knows
-// them all.
+// Matrices assembled from a formula or a mesh, any range of rows at a time, so that each rank can make its own rows of
+// a matrix that no single host could hold. The list in generator.cpp is the only place that knows them all.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +20,7 @@ struct GeneratorParameter {
   std::string_view help;           ///< one line with unit and range
 };
 
-/// Parameter values by name, as text; every parameter of the generator is present once defaults are filled
-/// in.
+/// Parameter values by name, as text; every parameter of the generator is present once defaults are filled in.
 using GeneratorArguments = std::map<std::string, std::string, std::less<>>;
 
 struct Generator {
@@ -37,9 +35,9 @@ std::span<const Generator> generators();
 /// True if `text` has the form NAME:… or is the bare name of a generator (so it is not a path).
 bool is_generator_specification(std::string_view text);
 
-/// Builds the source for "NAME" or "NAME:key=value,key=value", e.g. "elasticity:n=40,seed=1". A flag
-/// parameter may stand without value ("uniform"). Throws Error(usage) naming the nearest right spelling of a
-/// wrong name or key, the range of a bad value, or the missing parameter; Error(input) for a bad mesh file.
+/// Builds the source for "NAME" or "NAME:key=value,key=value", e.g. "elasticity:n=40,seed=1". A flag parameter may
+/// stand without value ("uniform"). Throws Error(usage) naming the nearest right spelling of a wrong name or key, the
+/// range of a bad value, or the missing parameter; Error(input) for a bad mesh file.
 std::unique_ptr<RowSource> make_generator(std::string_view specification);
 
 }  // namespace shardmat

@@ -1,0 +1,105 @@
+// random: the same number of entries in every row, in distinct columns drawn uniformly.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/parallel.h"
+#include "partition/generators/arguments.h"
+#include "partition/generators/counter_random.h"
+#include "partition/generators/families.h"
+#include "partition/generators/generated_source.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::uint64_t kPatternStream = 9, kValueStream = 10;
+constexpr std::int64_t kGrain = 256;
+
+/// `count` distinct numbers below `below`, sorted: draws until there are enough, so every set is equally
+/// likely.
+void draw_distinct(std::int64_t count, std::int64_t below, const CounterRandom& random,
+                   std::vector<std::int64_t>& drawn) {
+  drawn.clear();
+  for (std::int64_t draw = 0; static_cast<std::int64_t>(drawn.size()) < count;) {
+    const std::int64_t missing = count - static_cast<std::int64_t>(drawn.size());
+    for (std::int64_t k = 0; k < missing; ++k) drawn.push_back(random.below(below, draw++));
+    std::sort(drawn.begin(), drawn.end());
+    drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
+  }
+}
+
+class RandomSource final : public GeneratedSource {
+ public:
+  RandomSource(std::string name, std::int64_t rows, std::int64_t cols, std::int64_t row_nnz,
+               std::uint64_t seed)
+      : GeneratedSource(std::move(name), rows, cols),
+        row_nnz_(row_nnz),
+        pattern_(seed, kPatternStream),
+        value_(seed, kValueStream) {}
+
+ protected:
+  void count(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const override {
+    std::fill(lengths, lengths + (end - begin), row_nnz_);
+  }
+
+  void fill(std::int64_t begin, std::int64_t end, HostCsr& part) const override {
+    parallel_ranges(end - begin, kGrain, [&](std::int64_t from, std::int64_t to) {
+      std::vector<std::int64_t> drawn;
+      for (std::int64_t i = from; i < to; ++i) {
+        std::int64_t* columns = part.col_idx.data() + i * row_nnz_;
+        draw_columns(pattern_.of(begin + i), columns, drawn);
+        const CounterRandom value = value_.of(begin + i);
+        for (std::int64_t k = 0; k < row_nnz_; ++k)
+          part.values[static_cast<std::size_t>(i * row_nnz_ + k)] = value.symmetric(k);
+      }
+    });
+  }
+
+ private:
+  /// Of a row more than half full, the empty columns are drawn.
+  void draw_columns(const CounterRandom& random, std::int64_t* columns,
+                    std::vector<std::int64_t>& drawn) const {
+    if (row_nnz_ <= cols() / 2) {
+      draw_distinct(row_nnz_, cols(), random, drawn);
+      std::copy(drawn.begin(), drawn.end(), columns);
+      return;
+    }
+    draw_distinct(cols() - row_nnz_, cols(), random, drawn);
+    auto skipped = drawn.begin();
+    for (std::int64_t column = 0; column < cols(); ++column)
+      if (skipped != drawn.end() && *skipped == column) ++skipped;
+      else *columns++ = column;
+  }
+
+  std::int64_t row_nnz_;
+  CounterRandom pattern_, value_;
+};
+
+constexpr GeneratorParameter kParameters[] = {
+    {"n", "100000", "rows"},
+    {"cols", "n", "columns"},
+    {"row_nnz", "16", "entries in each row, up to the columns"},
+    {"seed", "1", "of pattern and values; values are uniform in [-1, 1)"},
+};
+
+std::unique_ptr<RowSource> make(const GeneratorArguments& given) {
+  const Arguments arguments("random", kParameters, given);
+  constexpr std::int64_t kMost = std::int64_t{1} << 50;
+  const std::int64_t rows = arguments.integer("n", 0, kMost);
+  const std::int64_t cols = arguments.given("cols") ? arguments.integer("cols", 0, kMost) : rows;
+  const std::int64_t row_nnz = arguments.integer("row_nnz", 0, kMost);
+  if (row_nnz > cols)
+    arguments.refuse(fmt::format("row_nnz = {} is more than the {} columns", row_nnz, cols));
+  return std::make_unique<RandomSource>(arguments.specification(), rows, cols, row_nnz, arguments.seed());
+}
+
+}  // namespace
+
+Generator random_generator() {
+  return {"random", "uniformly random columns, the same number in each row", kParameters, make};
+}
+
+}  // namespace shardmat

@@ -1,0 +1,67 @@
+#include "partition/generators/generator.h"
+
+#include "tests/partition/generators/matrix_checks.h"
+
+namespace shardmat {
+namespace {
+
+std::string usage_error(const std::string& specification) {
+  return message_of(ErrorKind::usage, [&] { make_generator(specification); });
+}
+
+TEST(Generator, DefaultsMakeEveryMatrixThatNeedsNoArgument) {
+  for (const Generator& generator : generators()) {
+    const auto source = make_generator(generator.name);
+    EXPECT_EQ(source->name(), generator.name);
+    EXPECT_GT(source->rows(), 0);
+    for (const GeneratorParameter& parameter : generator.parameters) EXPECT_FALSE(parameter.help.empty());
+  }
+}
+
+TEST(Generator, NameTellsWhatIsNotDefault) {
+  EXPECT_EQ(make_generator("elasticity:uniform,n=7,seed=1")->name(), "elasticity:n=7,uniform=on");
+  EXPECT_EQ(make_generator(make_generator("rmat:seed=9,scale=5")->name())->name(), "rmat:scale=5,seed=9");
+}
+
+TEST(Generator, KnowsASpecificationFromAPath) {
+  for (const char* text : {"elasticity", "elasticity:n=4", "elastisity:n=4", "rmat:"})
+    EXPECT_TRUE(is_generator_specification(text)) << text;
+  for (const char* text : {"bar.h5", "elastisity", "./rmat:x", "dir/a:b", ":n=3", ""})
+    EXPECT_FALSE(is_generator_specification(text)) << text;
+}
+
+TEST(Generator, SuggestsTheNearestSpelling) {
+  expect_contains(usage_error("elastisity:n=4"), "did you mean elasticity?");
+  expect_contains(usage_error("zzzzzzzzz"), "known: poisson27, poisson, elasticity");
+  expect_contains(usage_error("rmat:scal=4"), "did you mean scale?");
+  expect_contains(usage_error("rmat:completely_wrong=4"), "known: scale, edge_factor");
+}
+
+TEST(Generator, RefusesBadArguments) {
+  expect_contains(usage_error("poisson:n=1"),
+                  "poisson: n must be a whole number from 2 to 1048576, not \"1\"");
+  expect_contains(usage_error("poisson:n=4x"), "not \"4x\"");
+  expect_contains(usage_error("poisson:n="), "not \"\"");
+  expect_contains(usage_error("poisson:n"), "n needs a value, as in n=");
+  expect_contains(usage_error("poisson:n=3,n=4"), "n is given twice");
+  expect_contains(usage_error("poisson:n=3,,seed=1"), "not of the form key=value");
+  expect_contains(usage_error("poisson:=3"), "not of the form key=value");
+  expect_contains(usage_error("poisson:uniform=maybe"), "uniform must be on or off, not \"maybe\"");
+  expect_contains(usage_error("poisson:seed=-1"), "seed must be");
+  expect_contains(usage_error("poisson:clamp=nan"), "clamp must be a number from 0 to 1");
+  expect_contains(usage_error("poisson:n=1048576"), "nodes are too many");
+  expect_contains(usage_error("elasticity:nu=0.5"), "nu must be a number from 0 to 0.49");
+  expect_contains(usage_error("elasticity:degree=2"), "degree is for meshes; give mesh=FILE too");
+  expect_contains(usage_error("elasticity:mesh=a.h5,n=5"), "n is for grids; leave it out with mesh=FILE");
+  expect_contains(usage_error("rmat:a=0.9"), "is more than 1");
+  expect_contains(usage_error("random:cols=3"), "row_nnz = 16 is more than the 3 columns");
+}
+
+TEST(Generator, RefusesRowsOutsideTheMatrix) {
+  const auto source = make_generator("banded:n=10");
+  expect_contains(message_of(ErrorKind::internal, [&] { source->read_rows(0, 11); }), "rows [0, 11)");
+  expect_contains(message_of(ErrorKind::internal, [&] { source->row_lengths(3, 2); }), "rows [3, 2)");
+}
+
+}  // namespace
+}  // namespace shardmat
