@@ -122,7 +122,7 @@ class Writer {
     attribute("allow_nonfinite", std::int64_t{options_.allow_nonfinite});
     write_dataset(format::kBlockRows, block_rows_);
     file_.create_dataset<std::uint64_t>(format::kChecksums, {static_cast<std::int64_t>(checksums_.size()), 3})
-        .write(0, static_cast<std::int64_t>(checksums_.size()), &checksums_.data()->pointers);
+        .write(0, static_cast<std::int64_t>(checksums_.size()), reinterpret_cast<const std::uint64_t*>(checksums_.data()));
     const std::uint64_t fingerprint =
         format::fingerprint(source_.rows(), source_.cols(), row_ptr_.back(), write_permutation(), checksums_);
     attribute("fingerprint", fingerprint);

@@ -64,9 +64,12 @@ void edit(const Path& path, F&& f) {
 
 void set_attribute(const Path& path, const std::string& object, const std::string& name, std::int64_t value) {
   edit(path, [&](hid_t file) {
-    const hid_t a = H5Aopen_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT);
+    EXPECT_GE(H5Adelete_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT), 0);
+    const hid_t space = H5Screate(H5S_SCALAR);
+    const hid_t a = H5Acreate_by_name(file, object.c_str(), name.c_str(), H5T_NATIVE_INT64, space, H5P_DEFAULT,
+                                      H5P_DEFAULT, H5P_DEFAULT);
     EXPECT_GE(H5Awrite(a, H5T_NATIVE_INT64, &value), 0);
-    H5Aclose(a);
+    H5Aclose(a), H5Sclose(space);
   });
 }
 
