@@ -32,6 +32,12 @@ std::span<const Partitioner> partitioners();
 /// Throws Error(usage) with the nearest right name for an unknown method, or for parts < 1.
 Partition make_partition(std::string_view method, std::span<const std::int64_t> row_ptr, int parts);
 
+/// Splits `count` things evenly: the first count % parts parts get one more. parts + 1 entries.
+std::vector<std::int64_t> even_starts(std::int64_t count, int parts);
+
+/// How x is split when a matrix with `cols` columns is: like the rows if it is square, else evenly.
+std::vector<std::int64_t> column_starts(const Partition& partition, std::int64_t cols);
+
 /// What a partition costs. Every figure is over parts.
 struct PartitionQuality {
   std::int64_t nnz_min = 0, nnz_max = 0;
@@ -40,11 +46,37 @@ struct PartitionQuality {
   double imbalance = 1;            ///< nnz_max / nnz_mean; 1 for a matrix without nonzeros
   std::int64_t halo_max = 0;       ///< most entries of x one part needs from other parts
   std::int64_t halo_total = 0;     ///< entries of x that must move in all
-  std::int64_t allgather_max = 0;  ///< entries of x one part receives in an all-gather
+  std::int64_t allgather_max = 0;  ///< entries of x one part receives in an all-gather: (P-1) · the largest part of x
   std::int64_t allgather_total = 0;
+
+  bool operator==(const PartitionQuality&) const = default;
 };
 
-/// Reads the source in slices of bounded memory. For a square matrix x is split like the rows, else evenly.
+/// Works out the quality of a partition from the rows as they pass by, so that one reading serves any number of
+/// partitions. Keeps one bit a column.
+class QualityMeter {
+ public:
+  QualityMeter(Partition partition, std::int64_t cols);
+
+  /// Rows in ascending order without gaps from row 0, columns sorted within a row.
+  void add(const CsrView& rows);
+  /// After the last row.
+  PartitionQuality result();
+
+ private:
+  void leave_part();
+  void mark(std::int64_t begin, std::int64_t end, const CsrView& rows);
+
+  Partition partition_;
+  std::vector<std::int64_t> column_starts_;
+  std::vector<std::uint64_t> seen_;  // a bit a column that the current part needs from others
+  std::int64_t touched_begin_ = 0, touched_end_ = 0;  // words of seen_ that may have bits
+  std::int64_t row_ = 0, nnz_ = 0, part_nnz_ = 0, part_halo_ = 0;
+  int part_ = 0;
+  PartitionQuality quality_;
+};
+
+/// Reads the source once, in slices of bounded memory.
 PartitionQuality evaluate(const RowSource& source, const Partition& partition);
 
 }  // namespace shardmat

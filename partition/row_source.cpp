@@ -3,12 +3,40 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 
 namespace shardmat {
+
+void RowSource::visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const {
+  const HostCsr rows = read_rows(begin, end);
+  use(rows.view());
+}
+
+HostVector<std::int64_t> RowSource::permutation(std::int64_t begin, std::int64_t end) const {
+  HostVector<std::int64_t> identity(static_cast<std::size_t>(end - begin));
+  std::iota(identity.begin(), identity.end(), begin);
+  return identity;
+}
+
+void for_each_slice(const RowSource& source, std::int64_t begin, std::int64_t end,
+                    const std::function<void(std::int64_t, const CsrView&)>& use) {
+  while (begin < end) {
+    const auto lengths = source.row_lengths(begin, std::min(end, begin + kSliceEntries));
+    const auto rows = static_cast<std::int64_t>(lengths.size());
+    for (std::int64_t from = 0, to = 0; from < rows; from = to) {
+      std::int64_t entries = 0;
+      do entries += lengths[static_cast<std::size_t>(to++)];
+      while (to < rows && entries + lengths[static_cast<std::size_t>(to)] <= kSliceEntries);
+      source.visit_rows(begin + from, begin + to, [&](const CsrView& view) { use(begin + from, view); });
+    }
+    begin += rows;
+  }
+}
+
 namespace {
 
 class MemorySource final : public RowSource {
@@ -46,6 +74,15 @@ class MemorySource final : public RowSource {
                 part.values.begin() + lo);
     });
     return part;
+  }
+
+  void visit_rows(std::int64_t begin, std::int64_t end,
+                  const std::function<void(const CsrView&)>& use) const override {
+    check(begin, end);
+    const auto first = static_cast<std::size_t>(start(begin)), count = static_cast<std::size_t>(start(end)) - first;
+    const CsrView all = matrix_->view();
+    use({end - begin, all.cols, all.row_ptr.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin + 1)),
+         all.col_idx.subspan(first, count), all.values.subspan(first, count)});
   }
 
  private:

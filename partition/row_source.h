@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -27,7 +28,24 @@ class RowSource {
   /// Rows [begin, end) with global columns, sorted and without duplicates; result.row_ptr[0] = 0.
   /// The same range always gives bit-identical rows, whatever ranges were asked for before.
   virtual HostCsr read_rows(std::int64_t begin, std::int64_t end) const = 0;
+
+  /// Calls use(view) with what read_rows gives; a matrix in memory shows its own arrays instead of copying them. The view
+  /// lives as long as the call.
+  virtual void visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const;
+
+  /// True if the rows come in another order than that of the original matrix (square: the columns, too).
+  virtual bool permuted() const { return false; }
+  /// The original row of each of the rows [begin, end).
+  virtual HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const;
 };
+
+/// Entries that the rows of one slice hold where matrices are streamed: 64 MB. A longer row makes a slice of its own.
+constexpr std::int64_t kSliceEntries = std::int64_t{1} << 22;
+
+/// Calls use(first_row, view) for consecutive ranges of the rows [begin, end), each of at most kSliceEntries rows and
+/// nonzeros.
+void for_each_slice(const RowSource& source, std::int64_t begin, std::int64_t end,
+                    const std::function<void(std::int64_t, const CsrView&)>& use);
 
 /// The rows of a matrix held in memory.
 std::unique_ptr<RowSource> make_memory_source(std::shared_ptr<const HostCsr> matrix, std::string name);

@@ -9,9 +9,10 @@ find_package(fmt REQUIRED)
 find_package(nlohmann_json 3.10 REQUIRED)
 find_package(CLI11 REQUIRED)
 
-set(HDF5_PREFER_PARALLEL ON)
+option(SHARDMAT_PARALLEL_HDF5 "Take a parallel HDF5 library where there is one" ON)
+set(HDF5_PREFER_PARALLEL ${SHARDMAT_PARALLEL_HDF5})
 enable_language(C)  # FindHDF5 asks the C wrapper compiler
-find_package(HDF5 REQUIRED COMPONENTS C)
+find_package(HDF5 1.10.7 REQUIRED COMPONENTS C)
 add_library(shardmat_hdf5 INTERFACE)
 target_include_directories(shardmat_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS})
 target_link_libraries(shardmat_hdf5 INTERFACE ${HDF5_C_LIBRARIES})

@@ -1,0 +1,258 @@
+#include "partition/shard_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+#include "kernels/matrix/ordering.h"
+#include "partition/hdf5.h"
+#include "partition/shard_file_format.h"
+#include "partition/shard_tables.h"
+
+namespace shardmat {
+
+namespace format = shard_format;
+
+struct ShardFile::Impl {
+  // The order matters: datasets are closed before their file.
+  Hdf5File file;
+  Hdf5Dataset pointers, indices, values, permutation;
+  ShardTables tables;
+  bool allow_nonfinite = false;
+  std::optional<std::uint64_t> plain_fingerprint;
+
+  void open_datasets() {
+    pointers = file.dataset(format::kPointers);
+    indices = file.dataset(format::kIndices);
+    values = file.dataset(format::kValues);
+    if (tables.permuted) permutation = file.dataset(format::kPermutation);
+  }
+
+  [[noreturn]] void reject(const Hdf5Dataset& dataset, const std::string& why) const {
+    throw Error(ErrorKind::input,
+                fmt::format("{}: {}; the file is damaged: copy it again from its source, or write it again with "
+                            "`shardmat partition`",
+                            dataset.place(), why));
+  }
+
+  void require_range(std::int64_t begin, std::int64_t end) const {
+    if (begin < 0 || begin > end || end > tables.rows)
+      throw Error(ErrorKind::internal, fmt::format("{}: rows [{}, {}) asked of a matrix with {} rows", file.path(), begin,
+                                                   end, tables.rows));
+  }
+
+  /// The pointers of rows [begin, end), end - begin + 1 of them, as stored.
+  HostVector<std::int64_t> raw_pointers(std::int64_t begin, std::int64_t end) const {
+    HostVector<std::int64_t> result(static_cast<std::size_t>(end - begin + 1));
+    pointers.read(begin, end - begin + 1, result.data());
+    return result;
+  }
+
+  void check_pointers(std::int64_t begin, const HostVector<std::int64_t>& p) const {
+    if (p.front() < 0 || p.back() > tables.nnz)
+      reject(pointers, fmt::format("rows [{}, {}) lie at [{}, {}) of {} nonzeros", begin,
+                                   begin + static_cast<std::int64_t>(p.size()) - 1, p.front(), p.back(), tables.nnz));
+    for (std::size_t i = 0; i + 1 < p.size(); ++i)
+      if (p[i + 1] < p[i])
+        reject(pointers, fmt::format("row {} has a negative length ({} to {})", begin + static_cast<std::int64_t>(i), p[i],
+                                     p[i + 1]));
+  }
+
+  void read_columns(std::int64_t begin, std::int64_t count, std::int64_t* out) const {
+    if (indices.type() != Hdf5Type::i32) return indices.read(begin, count, out);
+    // Widening here is several times faster than HDF5's conversion.
+    constexpr std::int64_t kPiece = 1 << 20;
+    HostVector<std::int32_t> piece(static_cast<std::size_t>(std::min(count, kPiece)));
+    for (std::int64_t done = 0; done < count; done += kPiece) {
+      const std::int64_t n = std::min(kPiece, count - done);
+      indices.read(begin + done, n, piece.data());
+      parallel_ranges(n, 1 << 17, [&](std::int64_t lo, std::int64_t hi) {
+        std::copy(piece.begin() + lo, piece.begin() + hi, out + done + lo);
+      });
+    }
+  }
+
+  /// Rows [begin, end) with their pointers still counted from the start of the file; columns and values unchecked.
+  HostCsr read_unchecked(std::int64_t begin, std::int64_t end, HostVector<std::int64_t> row_ptr) const {
+    HostCsr part;
+    part.rows = end - begin;
+    part.cols = tables.cols;
+    part.row_ptr = std::move(row_ptr);
+    const std::int64_t first = part.row_ptr.front(), count = part.row_ptr.back() - first;
+    part.col_idx.resize(static_cast<std::size_t>(count));
+    part.values.resize(static_cast<std::size_t>(count));
+    read_columns(first, count, part.col_idx.data());
+    values.read(first, count, part.values.data());
+    return part;
+  }
+
+  void verify_slice(std::size_t first, std::size_t next) const;
+  void verify_permutation() const;
+  void verify_rows(std::int64_t begin, std::int64_t end, const CsrView& rows) const {
+    validate({end - begin, tables.cols, rows.row_ptr, rows.col_idx, rows.values}, {allow_nonfinite, begin, file.path()});
+  }
+};
+
+ShardFile::ShardFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ShardFile::~ShardFile() = default;
+
+bool ShardFile::parallel_available() { return Hdf5File::parallel_available(); }
+
+std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, bool allow_nonfinite) {
+  auto impl = std::make_unique<Impl>();
+  impl->file = Hdf5File::open(path);
+  impl->tables = read_shard_tables(impl->file);
+  impl->allow_nonfinite = allow_nonfinite || impl->tables.allow_nonfinite;
+  impl->open_datasets();
+  return std::unique_ptr<ShardFile>(new ShardFile(std::move(impl)));
+}
+
+std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, MPI_Comm communicator, Access access,
+                                           bool allow_nonfinite) {
+  if (access == Access::serial) return open(path, allow_nonfinite);
+  // Everything that can be wrong with the file shows in a serial open. Only if that went well everywhere is the collective
+  // one begun, which would otherwise wait for the rank that gave up.
+  std::unique_ptr<ShardFile> result;
+  std::optional<Error> failure;
+  try {
+    if (!parallel_available()) Hdf5File::open_parallel(path, communicator);  // throws the reason
+    result = open(path, allow_nonfinite);
+  } catch (const Error& e) {
+    failure = e;
+  }
+  int failed = failure ? 1 : 0, failed_anywhere = 0;
+  MPI_Allreduce(&failed, &failed_anywhere, 1, MPI_INT, MPI_MAX, communicator);
+  if (failure) throw *failure;
+  if (failed_anywhere)
+    throw Error(ErrorKind::input, fmt::format("{}: another rank cannot open it", path.string()));
+  Impl& impl = *result->impl_;
+  for (Hdf5Dataset* dataset : {&impl.pointers, &impl.indices, &impl.values, &impl.permutation}) *dataset = Hdf5Dataset();
+  impl.file = Hdf5File();
+  impl.file = Hdf5File::open_parallel(path, communicator);
+  impl.open_datasets();
+  return result;
+}
+
+std::int64_t ShardFile::rows() const { return impl_->tables.rows; }
+std::int64_t ShardFile::cols() const { return impl_->tables.cols; }
+std::int64_t ShardFile::nnz() const { return impl_->tables.nnz; }
+std::string ShardFile::name() const { return impl_->file.path(); }
+bool ShardFile::permuted() const { return impl_->tables.permuted; }
+bool ShardFile::plain_binsparse() const { return impl_->tables.plain; }
+std::string ShardFile::how() const { return impl_->tables.how; }
+std::string ShardFile::source() const { return impl_->tables.source; }
+std::string ShardFile::source_checksum() const { return impl_->tables.source_checksum; }
+bool ShardFile::allows_nonfinite() const { return impl_->allow_nonfinite; }
+const std::vector<StoredPartition>& ShardFile::partitions() const { return impl_->tables.partitions; }
+
+std::uint64_t ShardFile::fingerprint() const {
+  if (!impl_->tables.plain) return impl_->tables.fingerprint;
+  if (!impl_->plain_fingerprint) {
+    std::uint64_t hash = format::fingerprint(rows(), cols(), nnz(), 0, {});
+    for (std::int64_t begin = 0; begin < rows(); begin += kSliceEntries) {
+      const std::uint64_t pair[] = {
+          hash, format::checksum(impl_->raw_pointers(begin, std::min(rows(), begin + kSliceEntries)))};
+      hash = format::checksum({reinterpret_cast<const std::int64_t*>(pair), 2});
+    }
+    impl_->plain_fingerprint = hash;
+  }
+  return *impl_->plain_fingerprint;
+}
+
+HostVector<std::int64_t> ShardFile::row_lengths(std::int64_t begin, std::int64_t end) const {
+  impl_->require_range(begin, end);
+  HostVector<std::int64_t> p = impl_->raw_pointers(begin, end);
+  impl_->check_pointers(begin, p);
+  for (std::size_t i = 0; i + 1 < p.size(); ++i) p[i] = p[i + 1] - p[i];
+  p.pop_back();
+  return p;
+}
+
+HostCsr ShardFile::read_rows(std::int64_t begin, std::int64_t end) const {
+  impl_->require_range(begin, end);
+  HostVector<std::int64_t> p = impl_->raw_pointers(begin, end);
+  impl_->check_pointers(begin, p);
+  HostCsr part = impl_->read_unchecked(begin, end, std::move(p));
+  impl_->verify_rows(begin, end, part.view());
+  const std::int64_t first = part.row_ptr.front();
+  for (std::int64_t& pointer : part.row_ptr) pointer -= first;
+  return part;
+}
+
+HostVector<std::int64_t> ShardFile::permutation(std::int64_t begin, std::int64_t end) const {
+  impl_->require_range(begin, end);
+  if (!permuted()) return RowSource::permutation(begin, end);
+  HostVector<std::int64_t> result(static_cast<std::size_t>(end - begin));
+  impl_->permutation.read(begin, end - begin, result.data());
+  for (const std::int64_t row : result)
+    if (row < 0 || row >= rows()) impl_->reject(impl_->permutation, fmt::format("row {} is out of range", row));
+  return result;
+}
+
+void ShardFile::Impl::verify_slice(std::size_t first, std::size_t next) const {
+  const auto& starts = tables.block_rows;
+  const std::int64_t begin = starts[first], end = starts[next];
+  const auto compare = [&](std::size_t block, const Hdf5Dataset& dataset, std::uint64_t found, std::uint64_t stored) {
+    if (found != stored)
+      reject(dataset, fmt::format("the checksum of rows [{}, {}) differs", starts[block], starts[block + 1]));
+  };
+  const auto pointers_of = [&](std::size_t block, std::span<const std::int64_t> all) {
+    return all.subspan(static_cast<std::size_t>(starts[block] - begin),
+                       static_cast<std::size_t>(starts[block + 1] - starts[block] + 1));
+  };
+  HostVector<std::int64_t> row_ptr = raw_pointers(begin, end);
+  for (std::size_t block = first; block < next; ++block)
+    compare(block, pointers, format::checksum(pointers_of(block, row_ptr)), tables.checksums[block].pointers);
+  check_pointers(begin, row_ptr);
+  const HostCsr part = read_unchecked(begin, end, std::move(row_ptr));
+  const CsrView view{part.rows, part.cols, part.row_ptr, part.col_idx, part.values};
+  std::vector<format::BlockChecksums> found(next - first);
+  parallel_tasks(static_cast<std::int64_t>(found.size()), [&](std::int64_t i) {
+    const auto p = pointers_of(first + static_cast<std::size_t>(i), view.row_ptr);
+    const auto skip = static_cast<std::size_t>(p.front() - part.row_ptr.front());
+    const auto count = static_cast<std::size_t>(p.back() - p.front());
+    found[static_cast<std::size_t>(i)] =
+        format::checksums(p, view.col_idx.subspan(skip, count), view.values.subspan(skip, count));
+  });
+  for (std::size_t block = first; block < next; ++block) {
+    compare(block, indices, found[block - first].indices, tables.checksums[block].indices);
+    compare(block, values, found[block - first].values, tables.checksums[block].values);
+  }
+  verify_rows(begin, end, view);
+}
+
+void ShardFile::Impl::verify_permutation() const {
+  HostVector<std::int64_t> order(static_cast<std::size_t>(tables.rows));
+  permutation.read(0, tables.rows, order.data());
+  if (format::checksum(order) != tables.permutation_checksum) reject(permutation, "the checksum differs");
+  try {
+    invert_permutation(order);
+  } catch (const Error& e) {
+    reject(permutation, e.what());
+  }
+}
+
+void ShardFile::verify(const Progress& progress) const {
+  const ShardTables& tables = impl_->tables;
+  if (tables.plain) {
+    for_each_slice(*this, 0, rows(), [&](std::int64_t first_row, const CsrView& slice) {
+      report(progress, "verifying", first_row + slice.rows, rows());
+    });
+    return;
+  }
+  if (tables.permuted) impl_->verify_permutation();
+  const auto& starts = tables.block_rows;
+  const std::size_t blocks = starts.size() - 1;
+  constexpr std::size_t kBlocksPerSlice = kSliceEntries / format::kBlockEntries;
+  for (std::size_t first = 0; first < blocks; first += kBlocksPerSlice) {
+    const std::size_t next = std::min(blocks, first + kBlocksPerSlice);
+    impl_->verify_slice(first, next);
+    report(progress, "verifying", starts[next], rows());
+  }
+}
+
+}  // namespace shardmat

@@ -1,0 +1,31 @@
+// What a shard file says about itself, read and checked without reading the matrix.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "partition/hdf5.h"
+#include "partition/shard_file.h"
+#include "partition/shard_file_format.h"
+
+namespace shardmat {
+
+struct ShardTables {
+  std::int64_t rows = 0, cols = 0, nnz = 0;
+  bool plain = false;  ///< no /shardmat: only the sizes are known
+  bool permuted = false;
+  bool allow_nonfinite = false;
+  std::string how, source, source_checksum;
+  std::vector<std::int64_t> block_rows{0};
+  std::vector<shard_format::BlockChecksums> checksums;
+  std::uint64_t permutation_checksum = 0;  ///< 0 unless permuted
+  std::uint64_t fingerprint = 0;           ///< 0 if plain
+  std::vector<StoredPartition> partitions;
+};
+
+/// Reads and cross-checks everything but the matrix itself, of which only the first and the last row pointer are read.
+/// Throws Error(input) naming file, object and remedy.
+ShardTables read_shard_tables(const Hdf5File& file);
+
+}  // namespace shardmat

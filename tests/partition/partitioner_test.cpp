@@ -1,0 +1,172 @@
+#include "partition/partitioner.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "kernels/base/error.h"
+#include "tests/partition/test_matrices.h"
+
+namespace shardmat {
+namespace {
+
+using Numbers = std::vector<std::int64_t>;
+
+Numbers prefix_of(const Numbers& lengths, std::int64_t first = 0) {
+  Numbers prefix{first};
+  for (const std::int64_t length : lengths) prefix.push_back(prefix.back() + length);
+  return prefix;
+}
+
+std::int64_t heaviest(const Numbers& prefix, const Numbers& starts) {
+  std::int64_t most = 0;
+  for (std::size_t p = 0; p + 1 < starts.size(); ++p)
+    most = std::max(most, prefix[static_cast<std::size_t>(starts[p + 1])] - prefix[static_cast<std::size_t>(starts[p])]);
+  return most;
+}
+
+/// The best bottleneck over all contiguous splits, by dynamic programming over every boundary.
+std::int64_t best_by_brute_force(const Numbers& prefix, int parts) {
+  const std::size_t rows = prefix.size() - 1;
+  Numbers best(rows + 1, std::numeric_limits<std::int64_t>::max());
+  best[0] = 0;
+  for (int part = 0; part < parts; ++part) {
+    Numbers next(rows + 1, std::numeric_limits<std::int64_t>::max());
+    for (std::size_t end = 0; end <= rows; ++end)
+      for (std::size_t begin = 0; begin <= end; ++begin)
+        next[end] = std::min(next[end], std::max(best[begin], prefix[end] - prefix[begin]));
+    best = next;
+  }
+  return best[rows];
+}
+
+void expect_valid(const Numbers& starts, std::int64_t rows, int parts) {
+  ASSERT_EQ(starts.size(), static_cast<std::size_t>(parts) + 1);
+  EXPECT_EQ(starts.front(), 0);
+  EXPECT_EQ(starts.back(), rows);
+  EXPECT_TRUE(std::is_sorted(starts.begin(), starts.end()));
+  if (rows >= parts) {
+    EXPECT_EQ(std::adjacent_find(starts.begin(), starts.end()), starts.end()) << "a part is empty without need";
+  }
+}
+
+TEST(Partitioner, BottleneckIsOptimalOnRandomMatrices) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 3000; ++trial) {
+    Numbers lengths(random() % 14);
+    const auto kind = random() % 3;
+    for (std::int64_t& length : lengths)
+      length = kind == 0 ? random() % 5 : kind == 1 ? (random() % 3 ? 0 : random() % 100) : 1 + random() % 1000;
+    const Numbers prefix = prefix_of(lengths, random() % 2 ? 0 : 12345);
+    const int parts = 1 + static_cast<int>(random() % 8);
+    const Partition p = make_partition("nnz", prefix, parts);
+    expect_valid(p.row_starts, static_cast<std::int64_t>(lengths.size()), parts);
+    ASSERT_EQ(heaviest(prefix, p.row_starts), best_by_brute_force(prefix, parts)) << testing::PrintToString(lengths);
+  }
+}
+
+TEST(Partitioner, EvenAmongOptimalSplits) {
+  // The bottleneck of 100 permits many splits of the ones; a greedy one would leave the last parts nearly empty.
+  Numbers lengths(301, 1);
+  lengths[0] = 100;
+  const Partition p = make_partition("nnz", prefix_of(lengths), 7);
+  for (std::size_t part = 1; part < 7; ++part) EXPECT_EQ(p.row_starts[part + 1] - p.row_starts[part], 50);
+}
+
+TEST(Partitioner, OneRowHeavierThanAllOthers) {
+  const Numbers prefix = prefix_of({1, 1, 1000, 1, 1});
+  EXPECT_EQ(heaviest(prefix, make_partition("nnz", prefix, 3).row_starts), 1000);
+  EXPECT_EQ(make_partition("nnz", prefix, 3).row_starts, (Numbers{0, 2, 3, 5}));
+}
+
+TEST(Partitioner, MorePartsThanRowsAndNoRows) {
+  EXPECT_EQ(make_partition("nnz", prefix_of({3, 4}), 4).row_starts, (Numbers{0, 1, 2, 2, 2}));
+  EXPECT_EQ(make_partition("rows", prefix_of({3, 4}), 4).row_starts, (Numbers{0, 1, 2, 2, 2}));
+  EXPECT_EQ(make_partition("nnz", Numbers{0}, 3).row_starts, (Numbers{0, 0, 0, 0}));
+  EXPECT_EQ(make_partition("rows", Numbers{0}, 3).row_starts, (Numbers{0, 0, 0, 0}));
+}
+
+TEST(Partitioner, EmptyRowsAreSpreadEvenly) {
+  EXPECT_EQ(make_partition("nnz", prefix_of(Numbers(8, 0)), 4).row_starts, (Numbers{0, 2, 4, 6, 8}));
+}
+
+TEST(Partitioner, ManyRowsAndParts) {
+  std::mt19937 random(3);
+  Numbers lengths(200000);
+  for (std::int64_t& length : lengths) length = random() % 50;
+  const Numbers prefix = prefix_of(lengths);
+  for (const int parts : {1, 2, 7, 64, 1000}) {
+    const Partition p = make_partition("nnz", prefix, parts);
+    expect_valid(p.row_starts, 200000, parts);
+    EXPECT_LT(heaviest(prefix, p.row_starts), prefix.back() / parts + 50);
+  }
+}
+
+TEST(Partitioner, RowsAreEven) {
+  EXPECT_EQ(make_partition("rows", prefix_of({9, 0, 0, 0, 0, 0, 0}), 3).row_starts, (Numbers{0, 3, 5, 7}));
+  EXPECT_EQ(even_starts(7, 3), (Numbers{0, 3, 5, 7}));
+}
+
+TEST(Partitioner, RefusesUnknownMethodAndNoParts) {
+  try {
+    make_partition("nzz", Numbers{0}, 2);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::usage);
+    EXPECT_NE(std::string(e.what()).find("did you mean 'nnz'"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(make_partition("nnz", Numbers{0}, 0), Error);
+}
+
+/// Halo entries of each part, with a set for each part.
+Numbers halo_by_sets(const HostCsr& m, const Partition& partition) {
+  const auto columns = column_starts(partition, m.cols);
+  Numbers halo;
+  for (std::size_t p = 0; p + 1 < partition.row_starts.size(); ++p) {
+    std::set<std::int64_t> remote;
+    for (auto k = m.row_ptr[static_cast<std::size_t>(partition.row_starts[p])];
+         k < m.row_ptr[static_cast<std::size_t>(partition.row_starts[p + 1])]; ++k) {
+      const std::int64_t column = m.col_idx[static_cast<std::size_t>(k)];
+      if (column < columns[p] || column >= columns[p + 1]) remote.insert(column);
+    }
+    halo.push_back(static_cast<std::int64_t>(remote.size()));
+  }
+  return halo;
+}
+
+TEST(PartitionQuality, HaloMatchesSets) {
+  for (const std::int64_t cols : {60, 200, 17}) {
+    const HostCsr m = test::random_matrix(60, cols, 9, static_cast<unsigned>(cols));
+    for (const int parts : {1, 3, 8, 70}) {
+      const Partition partition = make_partition("nnz", m.row_ptr, parts);
+      const PartitionQuality q = evaluate(*test::source_of(m), partition);
+      const Numbers halo = halo_by_sets(m, partition);
+      EXPECT_EQ(q.halo_max, *std::max_element(halo.begin(), halo.end()));
+      EXPECT_EQ(q.halo_total, std::accumulate(halo.begin(), halo.end(), std::int64_t{0}));
+      EXPECT_EQ(q.nnz_max, heaviest({m.row_ptr.begin(), m.row_ptr.end()}, partition.row_starts));
+      EXPECT_DOUBLE_EQ(q.imbalance, static_cast<double>(q.nnz_max) * parts / static_cast<double>(m.nnz()));
+      EXPECT_DOUBLE_EQ(q.rows_mean, 60.0 / parts);
+      EXPECT_EQ(q.rows_min, parts > 60 ? 0 : q.rows_min);
+      EXPECT_GE(q.rows_max, q.rows_min);
+    }
+  }
+}
+
+TEST(PartitionQuality, AllgatherMovesThePaddedVector) {
+  const HostCsr m = test::random_matrix(10, 10, 3, 1);
+  const PartitionQuality q = evaluate(*test::source_of(m), {"rows", {0, 7, 9, 10}});
+  EXPECT_EQ(q.allgather_max, 14);
+  EXPECT_EQ(q.allgather_total, 42);
+}
+
+TEST(PartitionQuality, EmptyMatrix) {
+  const PartitionQuality q = evaluate(*test::source_of(HostCsr{}), {"nnz", {0, 0, 0}});
+  EXPECT_EQ(q, (PartitionQuality{}));
+}
+
+}  // namespace
+}  // namespace shardmat
