@@ -157,12 +157,12 @@ std::optional<double> parse_unusual(std::string text) {
 }
 
 /// Parses the word at p by the slow way.
-const char* parse_value_slowly(const char* p, bool allow_nonfinite, double& value) {
+const char* parse_value_slowly(const char* p, double& value) {
   const char* end = word_end(p);
   const std::string_view word(p, static_cast<std::size_t>(end - p));
   const std::optional<double> parsed = parse_unusual(std::string(word));
   if (!parsed) throw LineFault{p, fmt::format("the value {} is no number; correct or remove the line", quote(word))};
-  if (std::isinf(*parsed) && !allow_nonfinite)
+  if (std::isinf(*parsed))
     throw LineFault{p, fmt::format("the value {} is too large for a 64-bit floating point number; scale the matrix",
                                    quote(word))};
   value = *parsed;
@@ -197,7 +197,7 @@ const char* parse_value(const char* p, const char* end, Field field, bool allow_
   auto [behind, error] = std::from_chars(first, end, value);
 #endif
   if (error != std::errc{} || !is_word_end(*behind) || (std::isinf(value) && !names_nonfinite(first))) {
-    behind = parse_value_slowly(p, allow_nonfinite, value);
+    behind = parse_value_slowly(p, value);
   } else if (!std::isfinite(value) && !allow_nonfinite) {
     throw LineFault{p, fmt::format("the value {} is not finite; correct it, or pass --allow-nonfinite to accept it",
                                    quote_word(p))};
