@@ -1,0 +1,50 @@
+// Matrix Market text: its header and its numbers, for the matrix reader and for vector files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "partition/readers/text_source.h"
+
+namespace shardmat::matrix_market {
+
+enum class Layout { coordinate, array };
+enum class Field { real, integer, pattern };
+enum class Symmetry { general, symmetric, skew_symmetric };
+
+struct Header {
+  Layout layout = Layout::coordinate;
+  Field field = Field::real;
+  Symmetry symmetry = Symmetry::general;
+  std::int64_t rows = 0;
+  std::int64_t cols = 0;
+  std::int64_t entries = 0;      ///< of the file, not of the expanded matrix; rows · cols for an array
+  std::int64_t size_line = 0;    ///< number of the line with the sizes
+  std::int64_t body_offset = 0;  ///< bytes of text before the entries
+};
+
+/// Reads banner, comments and size line. Throws Error(input) with the line for anything that is no Matrix Market file, is
+/// complex or hermitian, or promises more entries than the file can hold.
+Header read_header(TextSource& source);
+
+/// Skips blanks; a carriage return counts as one.
+inline const char* skip_blanks(const char* p) {
+  while (*p == ' ' || *p == '\t' || *p == '\r') ++p;
+  return p;
+}
+
+/// Parses a number of the field from p on, which is no blank and in a line ended by '\n' before `end`. Returns the place
+/// behind it. Throws LineFault for what is no number, too large, or NaN or infinite unless allowed.
+const char* parse_value(const char* p, const char* end, Field field, bool allow_nonfinite, double& value);
+
+/// Throws LineFault unless only blanks follow up to the end of the line.
+void require_line_end(const char* p);
+
+/// Text for messages: quoted, shortened, unprintable bytes escaped.
+std::string quote(std::string_view text);
+
+/// The text from p up to the next blank or line end, quoted.
+std::string quote_word(const char* p);
+
+}  // namespace shardmat::matrix_market

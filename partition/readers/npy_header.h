@@ -1,0 +1,39 @@
+// The header of NumPy's .npy format, versions 1 to 3: type, order and shape of one array.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "kernels/base/host_vector.h"
+
+namespace shardmat {
+
+struct NpyHeader {
+  char kind = 'f';              ///< 'f', 'i', 'u', 'b', 'S', 'U' …, as NumPy names them
+  std::int64_t item_bytes = 8;  ///< bytes of an element
+  bool fortran_order = false;
+  std::vector<std::int64_t> shape;  ///< empty for a single value
+  std::int64_t count = 1;           ///< elements
+  std::int64_t data_offset = 0;     ///< bytes before the first element
+};
+
+/// Reads exactly `size` bytes or throws.
+using ByteReader = std::function<void(void* to, std::size_t size)>;
+
+/// Reads a header and leaves the reader at the first element. Throws Error(input) starting with `source` for what is no .npy
+/// header, is big-endian, or has a type made of fields.
+NpyHeader read_npy_header(const std::string& source, const ByteReader& read);
+
+/// The header of a 1-D little-endian array of 4- or 8-byte floating point numbers.
+std::string make_npy_header(std::int64_t count, bool f32);
+
+/// Converts `count` elements of a numeric header (f4 f8 i1 … u8 b1) to f64; throws Error(input) for other types.
+void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count, double* out);
+
+/// Converts `count` elements of an integer header to int64; throws Error(input) for other types or numbers over 2^63.
+void npy_to_int64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count,
+                  std::int64_t* out);
+
+}  // namespace shardmat

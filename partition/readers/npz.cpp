@@ -1,0 +1,293 @@
+// SciPy's save_npz files: a zip archive with one .npy array a member. Members are streamed and converted in blocks; CSC and
+// COO are read twice, to count and to place, so that only the CSR matrix is ever in memory.
+#include <fmt/format.h>
+
+#include "kernels/base/error.h"
+#include "partition/readers/reader_list.h"
+
+namespace shardmat {
+
+bool accepts_npz(const std::filesystem::path& path) { return path.extension() == ".npz"; }
+
+HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options) { return read_npz(path, options, {}); }
+
+}  // namespace shardmat
+
+#ifndef SHARDMAT_HAVE_LIBZIP
+
+namespace shardmat {
+
+HostCsr read_npz(const std::filesystem::path& path, const ReadOptions&, const ReadLimits&) {
+  throw Error(ErrorKind::input,
+              fmt::format("{}: this build cannot read .npz files because libzip was not found; install libzip-dev and build "
+                          "again, or write the matrix with scipy.io.mmwrite",
+                          path.string()));
+}
+
+}  // namespace shardmat
+
+#else
+
+#include <zip.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "partition/readers/npy_header.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::int64_t kBlock = 1 << 15;  ///< elements converted at a time
+/// Deflate cannot make data more than this many times smaller.
+constexpr std::int64_t kBestCompression = 1032;
+
+class Archive {
+ public:
+  explicit Archive(const std::filesystem::path& path) : path_(path) {
+    int code = 0;
+    zip_.reset(zip_open(path.c_str(), ZIP_RDONLY, &code));
+    if (zip_) return;
+    zip_error_t error;
+    zip_error_init_with_code(&error, code);
+    const std::string reason = zip_error_strerror(&error);
+    zip_error_fini(&error);
+    throw Error(ErrorKind::input, fmt::format("{}: it cannot be read as a zip archive ({}); it is truncated or no .npz file, "
+                                              "write it again with scipy.sparse.save_npz",
+                                              path.string(), reason));
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+  zip_t* get() const { return zip_.get(); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorKind::input, fmt::format("{}: {}", path_.string(), what));
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<zip_t, decltype([](zip_t* zip) { zip_discard(zip); })> zip_;
+};
+
+/// One array of an archive, read from its start to its end.
+class Member {
+ public:
+  Member(const Archive& archive, const std::string& name)
+      : source_(fmt::format("{}({}.npy)", archive.path().string(), name)) {
+    const std::string file = name + ".npy";
+    zip_stat_t status;
+    zip_stat_init(&status);
+    if (zip_stat(archive.get(), file.c_str(), 0, &status) != 0)
+      archive.fail(fmt::format("it has no member {}; write it with scipy.sparse.save_npz", file));
+    size_ = static_cast<std::int64_t>(status.size);
+    std::error_code error;
+    const auto on_disk = std::filesystem::file_size(archive.path(), error);
+    if (error || status.comp_size > on_disk || status.size > status.comp_size * kBestCompression + 1024)
+      fail("the sizes in the archive contradict each other; it is damaged, write it again");
+    file_.reset(zip_fopen(archive.get(), file.c_str(), 0));
+    if (!file_) fail(fmt::format("it cannot be read ({}); write it again", zip_strerror(archive.get())));
+    header_ = read_npy_header(source_, [this](void* to, std::size_t size) { read(to, size); });
+    if (header_.data_offset + header_.count * header_.item_bytes != size_)
+      fail(fmt::format("its header promises {} elements of {} bytes but the member has {} bytes; write it again",
+                       header_.count, header_.item_bytes, size_ - header_.data_offset));
+    left_ = header_.count;
+  }
+
+  std::int64_t count() const { return header_.count; }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorKind::input, fmt::format("{}: {}", source_, what));
+  }
+
+  /// The next `count` elements as f64 or int64. The checksum is compared when the last one was read.
+  template <class T>
+  void next(T* out, std::int64_t count) {
+    for (std::int64_t done = 0; done < count;) {
+      const std::int64_t block = std::min(kBlock, count - done);
+      bytes_.resize(static_cast<std::size_t>(block * header_.item_bytes));
+      read(bytes_.data(), bytes_.size());
+      if constexpr (std::is_same_v<T, double>)
+        npy_to_f64(source_, header_, bytes_.data(), static_cast<std::size_t>(block), out + done);
+      else
+        npy_to_int64(source_, header_, bytes_.data(), static_cast<std::size_t>(block), out + done);
+      done += block;
+    }
+    left_ -= count;
+    if (left_ == 0) require_end();
+  }
+
+  /// The letters of a member that holds one string.
+  std::string text() {
+    if (header_.count != 1 || header_.item_bytes > 256 || (header_.kind != 'S' && header_.kind != 'U'))
+      fail("it holds no string; write it with scipy.sparse.save_npz");
+    std::string letters(static_cast<std::size_t>(header_.item_bytes), '\0');
+    read(letters.data(), letters.size());
+    letters.erase(std::remove(letters.begin(), letters.end(), '\0'), letters.end());  // padding, and UTF-32 of ASCII
+    require_end();
+    return letters;
+  }
+
+ private:
+  void read(void* to, std::size_t size) {
+    for (std::size_t done = 0; done < size;) {
+      const zip_int64_t got = zip_fread(file_.get(), static_cast<char*>(to) + done, size - done);
+      if (got <= 0) fail_read();
+      done += static_cast<std::size_t>(got);
+    }
+  }
+  void require_end() {
+    char more;
+    if (zip_fread(file_.get(), &more, 1) != 0) fail_read();
+  }
+  [[noreturn]] void fail_read() {
+    const char* reason = zip_file_strerror(file_.get());
+    fail(fmt::format("the archive is truncated or damaged ({}); copy or write it again", reason));
+  }
+
+  std::string source_;
+  std::int64_t size_ = 0;
+  std::unique_ptr<zip_file_t, decltype([](zip_file_t* file) { zip_fclose(file); })> file_;
+  NpyHeader header_;
+  HostVector<char> bytes_;
+  std::int64_t left_ = 0;
+};
+
+HostVector<std::int64_t> read_pointers(const Archive& archive, std::int64_t lines, std::int64_t nnz) {
+  Member member(archive, "indptr");
+  if (member.count() != lines + 1)
+    member.fail(fmt::format("it has {} elements; the shape of the matrix asks for {}", member.count(), lines + 1));
+  HostVector<std::int64_t> pointers(static_cast<std::size_t>(lines) + 1);
+  member.next(pointers.data(), lines + 1);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(lines); ++i)
+    if (pointers[i] > pointers[i + 1])
+      member.fail(fmt::format("element {} = {} is followed by the smaller {}; it must not decrease", i, pointers[i],
+                              pointers[i + 1]));
+  if (pointers.front() != 0 || pointers.back() != nnz)
+    member.fail(fmt::format("it goes from {} to {}; it must go from 0 to the {} entries of indices.npy", pointers.front(),
+                            pointers.back(), nnz));
+  return pointers;
+}
+
+/// The entries of a CSC or COO archive in file order, as often as asked for.
+class Entries {
+ public:
+  Entries(const Archive& archive, const std::string& format, std::int64_t cols, std::int64_t nnz)
+      : archive_(archive), is_csc_(format == "csc"), nnz_(nnz) {
+    if (is_csc_) pointers_ = read_pointers(archive, cols, nnz);
+  }
+
+  /// Calls visit(row, col, value); value is 0 and col is not checked unless with_values.
+  template <class Visit>
+  void for_each(bool with_values, std::int64_t rows, Visit&& visit) const {
+    Member row_member(archive_, is_csc_ ? "indices" : "row");
+    std::unique_ptr<Member> col_member, data_member;
+    if (with_values && !is_csc_) col_member = std::make_unique<Member>(archive_, "col");
+    if (with_values) data_member = std::make_unique<Member>(archive_, "data");
+    std::vector<std::int64_t> row(kBlock), col(kBlock);
+    std::vector<double> value(kBlock);
+    std::size_t column = 0;
+    for (std::int64_t first = 0; first < nnz_; first += kBlock) {
+      const std::int64_t count = std::min(kBlock, nnz_ - first);
+      row_member.next(row.data(), count);
+      if (col_member) col_member->next(col.data(), count);
+      if (data_member) data_member->next(value.data(), count);
+      for (std::int64_t k = 0; k < count; ++k) {
+        const auto i = static_cast<std::size_t>(k);
+        if (row[i] < 0 || row[i] >= rows)
+          row_member.fail(fmt::format("element {}: row {} is out of range [0, {})", first + k, row[i], rows));
+        if (is_csc_) {
+          while (pointers_[column + 1] <= first + k) ++column;
+          col[i] = static_cast<std::int64_t>(column);
+        }
+        visit(row[i], col[i], value[i]);
+      }
+    }
+  }
+
+ private:
+  const Archive& archive_;
+  bool is_csc_;
+  std::int64_t nnz_;
+  HostVector<std::int64_t> pointers_;
+};
+
+void read_csr(const Archive& archive, std::int64_t nnz, HostCsr& matrix) {
+  matrix.row_ptr = read_pointers(archive, matrix.rows, nnz);
+  matrix.col_idx.resize(static_cast<std::size_t>(nnz));
+  matrix.values.resize(static_cast<std::size_t>(nnz));
+  Member(archive, "indices").next(matrix.col_idx.data(), nnz);
+  Member(archive, "data").next(matrix.values.data(), nnz);
+}
+
+void read_entries(const Archive& archive, const std::string& format, std::int64_t nnz, HostCsr& matrix) {
+  const Entries entries(archive, format, matrix.cols, nnz);
+  const auto rows = static_cast<std::size_t>(matrix.rows);
+  matrix.row_ptr.assign(rows + 1, 0);
+  entries.for_each(false, matrix.rows, [&](std::int64_t row, std::int64_t, double) {
+    ++matrix.row_ptr[static_cast<std::size_t>(row) + 1];
+  });
+  for (std::size_t i = 0; i < rows; ++i) matrix.row_ptr[i + 1] += matrix.row_ptr[i];
+  matrix.col_idx.resize(static_cast<std::size_t>(nnz));
+  matrix.values.resize(static_cast<std::size_t>(nnz));
+  entries.for_each(true, matrix.rows, [&](std::int64_t row, std::int64_t col, double value) {
+    const auto at = static_cast<std::size_t>(matrix.row_ptr[static_cast<std::size_t>(row)]++);
+    matrix.col_idx[at] = col;
+    matrix.values[at] = value;
+  });
+  std::copy_backward(matrix.row_ptr.begin(), matrix.row_ptr.end() - 1, matrix.row_ptr.end());
+  matrix.row_ptr.front() = 0;
+}
+
+std::array<std::int64_t, 2> read_shape(const Archive& archive) {
+  Member member(archive, "shape");
+  std::array<std::int64_t, 2> shape{};
+  if (member.count() != 2) member.fail(fmt::format("the matrix has {} dimensions; it must have two", member.count()));
+  member.next(shape.data(), 2);
+  if (shape[0] < 0 || shape[1] < 0) member.fail(fmt::format("the shape {} × {} is negative", shape[0], shape[1]));
+  return shape;
+}
+
+/// Bytes that reading takes with one number more for each row, as sorting does.
+std::int64_t bytes_needed(const HostCsr& matrix, const std::string& format, std::int64_t nnz) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t columns = format == "csc" ? matrix.cols : 0;
+  if (matrix.rows > kMost / 64 || columns > kMost / 64 || nnz > kMost / 64) return kMost;
+  return 16 * (matrix.rows + 1) + 8 * columns + 16 * nnz;
+}
+
+}  // namespace
+
+HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits) {
+  const MappedFile file(path);  // the same errors for what is no file, and notices changes
+  const auto size = static_cast<std::int64_t>(file.bytes().size());
+  const Archive archive(path);
+  const std::string format = Member(archive, "format").text();
+  if (format != "csr" && format != "csc" && format != "coo")
+    archive.fail(fmt::format("the SciPy format {} is not supported; write it with scipy.sparse.save_npz(name, a.tocsr())",
+                             format));
+  HostCsr matrix;
+  const auto shape = read_shape(archive);
+  matrix.rows = shape[0];
+  matrix.cols = shape[1];
+  const std::int64_t nnz = Member(archive, "data").count();
+  for (const char* name : {format == "coo" ? "row" : "indices", format == "coo" ? "col" : "indices"})
+    if (const Member member(archive, name); member.count() != nnz)
+      member.fail(fmt::format("it has {} elements but data.npy has {}; write the file again", member.count(), nnz));
+  limits.require_memory(bytes_needed(matrix, format, nnz), path);
+  report(options.progress, "read entries", 0, size);
+  if (format == "csr") read_csr(archive, nnz, matrix);
+  else read_entries(archive, format, nnz, matrix);
+  file.require_unchanged();
+  report(options.progress, "read entries", size, size);
+  sort_rows_and_sum_duplicates(matrix);
+  validate(matrix.view(), {options.allow_nonfinite, 0, path.string()});
+  return matrix;
+}
+
+}  // namespace shardmat
+
+#endif

@@ -1,0 +1,369 @@
+// Vectors in HDF5, .npy and Matrix Market files. A text file is parsed when it is opened; the others are read range by range.
+#include "partition/vector_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "partition/atomic_file.h"
+#include "partition/hdf5.h"
+#include "partition/readers/matrix_market.h"
+#include "partition/readers/npy_header.h"
+#include "partition/readers/text_source.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::int64_t kBlock = 1 << 16;  ///< entries converted at a time
+
+[[noreturn]] void fail(const std::string& source, const std::string& what) {
+  throw Error(ErrorKind::input, fmt::format("{}: {}", source, what));
+}
+
+[[noreturn]] void fail_write(const std::filesystem::path& path, const std::string& why) {
+  throw Error(ErrorKind::resources, fmt::format("cannot write {}: {}; make room or choose another place", path.string(), why));
+}
+
+[[noreturn]] void fail_shape(const std::string& source, const std::vector<std::int64_t>& shape) {
+  fail(source, fmt::format("its shape is ({}); a vector must have one dimension, or be n × 1", fmt::join(shape, ", ")));
+}
+
+enum class Format { hdf5, npy, matrix_market };
+
+/// A vector's name taken apart: FILE, and the dataset of FILE.h5:/dataset.
+struct Location {
+  Format format;
+  std::filesystem::path file;
+  std::string dataset;
+  std::string text;  ///< for messages
+};
+
+std::optional<Format> format_of(const std::filesystem::path& path) {
+  const std::string suffix = path.extension().string();
+  if (suffix == ".h5" || suffix == ".hdf5") return Format::hdf5;
+  if (suffix == ".npy") return Format::npy;
+  if (suffix == ".mtx") return Format::matrix_market;
+  return std::nullopt;
+}
+
+std::string absolute(const std::string& dataset) { return dataset.starts_with('/') ? dataset : "/" + dataset; }
+
+/// Throws Error(kind) naming the known suffixes.
+Location locate(const std::filesystem::path& path, const std::string& default_dataset, ErrorKind kind) {
+  const std::string text = path.string();
+  for (const std::string_view mark : {".h5:", ".hdf5:"})
+    if (const std::size_t at = text.rfind(mark); at != std::string::npos) {
+      std::string dataset = absolute(text.substr(at + mark.size()));
+      if (dataset.find_first_not_of('/') == std::string::npos)
+        throw Error(kind, fmt::format("{}: the name of the dataset is missing; write FILE{}/NAME", text, mark));
+      return {Format::hdf5, text.substr(0, at + mark.size() - 1), std::move(dataset), text};
+    }
+  const std::optional<Format> format = format_of(path);
+  const std::string near = nearest(path.extension().string(), {".h5", ".hdf5", ".npy", ".mtx"});
+  if (!format)
+    throw Error(kind, fmt::format("{}: a vector's file name must end in .h5, .hdf5, .npy or .mtx{}", text,
+                                  near.empty() || path.extension().empty() ? "" : fmt::format(" (did you mean {}?)", near)));
+  const bool is_hdf5 = *format == Format::hdf5;
+  const std::string dataset = is_hdf5 ? absolute(default_dataset) : "";
+  return {*format, path, dataset, is_hdf5 ? fmt::format("{}:{}", text, dataset) : text};
+}
+
+std::string dataset_remedy(const Hdf5File& file, const std::string& wanted) {
+  std::vector<std::string> names = file.children("/");
+  for (std::string& name : names) name.insert(0, 1, '/');
+  if (names.empty()) return "the file is empty";
+  const std::string near = nearest(wanted, names);
+  if (!near.empty()) return fmt::format("did you mean {}?", near);
+  names.resize(std::min<std::size_t>(names.size(), 10));
+  return fmt::format("name one as FILE.h5:/NAME; the file has {}", join_choices(names));
+}
+
+/// One open dataset.
+struct Hdf5Vector {
+  Hdf5File file;
+  Hdf5Dataset dataset;  // closed before its file
+
+  explicit Hdf5Vector(const Location& location) : file(Hdf5File::open(location.file)) {
+    if (!file.has(location.dataset))
+      fail(location.file.string(),
+           fmt::format("there is no dataset {}; {}", location.dataset, dataset_remedy(file, location.dataset)));
+    dataset = file.dataset(location.dataset);
+    const Hdf5Type type = dataset.type();
+    if (type != Hdf5Type::f32 && type != Hdf5Type::f64 && type != Hdf5Type::other_float)
+      fail(location.text, "its elements are no floating point numbers; write it as f32 or f64");
+    const std::vector<std::int64_t>& shape = dataset.shape();
+    if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1)) fail_shape(location.text, shape);
+  }
+
+  HostVector<double> read(std::int64_t begin, std::int64_t end) const {
+    HostVector<double> values(static_cast<std::size_t>(end - begin));
+    dataset.read(begin, end - begin, values.data());
+    return values;
+  }
+};
+
+/// One .npy file, mapped.
+struct NpyVector {
+  MappedFile file;
+  NpyHeader header;
+
+  explicit NpyVector(const Location& location) : file(location.file) {
+    const std::string_view bytes = file.bytes();
+    std::size_t position = 0;
+    header = read_npy_header(location.text, [&](void* to, std::size_t size) {
+      if (size > bytes.size() - position) fail(location.text, "its .npy header is truncated; copy or write it again");
+      std::memcpy(to, bytes.data() + position, size);
+      position += size;
+    });
+    const std::vector<std::int64_t>& shape = header.shape;
+    if (header.kind != 'f' || (header.item_bytes != 4 && header.item_bytes != 8))
+      fail(location.text, fmt::format("its elements have the type {}{}; write them with .astype('<f8') or '<f4'", header.kind,
+                                      header.item_bytes));
+    if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1)) fail_shape(location.text, shape);
+    const auto held = static_cast<std::int64_t>(bytes.size() - position);
+    if (held != header.count * header.item_bytes)
+      fail(location.text, fmt::format("its header promises {} bytes of data but the file has {}; it is truncated or damaged, "
+                                      "write it again",
+                                      header.count * header.item_bytes, held));
+  }
+
+  HostVector<double> read(std::int64_t begin, std::int64_t end) const {
+    HostVector<double> values(static_cast<std::size_t>(end - begin));
+    const char* bytes = file.bytes().data() + header.data_offset + begin * header.item_bytes;
+    npy_to_f64(file.path().string(), header, bytes, values.size(), values.data());
+    return values;
+  }
+};
+
+HostVector<double> parse_array(const Location& location) {
+  namespace mm = matrix_market;
+  const auto source = TextSource::open(location.file, {});
+  const mm::Header header = mm::read_header(*source);
+  if (header.layout != mm::Layout::array)
+    fail(location.text + ":1", "it is a sparse matrix; a vector must be in the format array, real general");
+  if (header.symmetry != mm::Symmetry::general || header.cols != 1)
+    fail(fmt::format("{}:{}", location.text, header.size_line),
+         fmt::format("the array is {} × {}; a vector must be general and have one column", header.rows, header.cols));
+  ReadLimits{}.require_memory(8 * header.rows, location.file);
+  HostVector<double> values(static_cast<std::size_t>(header.rows));
+  ReadLimits one_piece;
+  one_piece.piece_bytes = std::numeric_limits<std::int64_t>::max();  // the place of an entry depends on those before it
+  std::size_t found = 0;
+  for_each_piece(*source, header.body_offset, one_piece, "read vector", {}, [&](std::string_view piece) {
+    const char* const end = piece.data() + piece.size();
+    for (const char* line = piece.data(); line < end; line += std::string_view(line, end).find('\n') + 1) {
+      const char* p = mm::skip_blanks(line);
+      if (*p == '\n' || *p == '%') continue;
+      if (found == values.size()) throw LineFault{p, fmt::format("there are more than the promised {} entries", found)};
+      p = mm::parse_value(p, end, header.field, true, values[found++]);
+      mm::require_line_end(p);
+    }
+  });
+  if (found != values.size())
+    fail(fmt::format("{}:{}", location.text, header.size_line),
+         fmt::format("the size line promises {} entries, the file has {}; it is truncated, or the size line is wrong",
+                     values.size(), found));
+  source->file().require_unchanged();
+  return values;
+}
+
+}  // namespace
+
+VectorFile::VectorFile(const std::filesystem::path& path, const std::string& default_dataset) {
+  const Location location = locate(path, default_dataset, ErrorKind::input);
+  std::function<HostVector<double>(std::int64_t, std::int64_t)> read;
+  switch (location.format) {
+    case Format::hdf5: {
+      const auto vector = std::make_shared<const Hdf5Vector>(location);
+      size_ = vector->dataset.size();
+      read = [vector](std::int64_t begin, std::int64_t end) { return vector->read(begin, end); };
+      break;
+    }
+    case Format::npy: {
+      const auto vector = std::make_shared<const NpyVector>(location);
+      size_ = vector->header.count;
+      read = [vector](std::int64_t begin, std::int64_t end) { return vector->read(begin, end); };
+      break;
+    }
+    case Format::matrix_market: {
+      const auto values = std::make_shared<const HostVector<double>>(parse_array(location));
+      size_ = static_cast<std::int64_t>(values->size());
+      read = [values](std::int64_t begin, std::int64_t end) {
+        return HostVector<double>(values->begin() + begin, values->begin() + end);
+      };
+      break;
+    }
+  }
+  read_ = [size = size_, read = std::move(read), name = location.text](std::int64_t begin, std::int64_t end) {
+    if (begin < 0 || begin > end || end > size)
+      throw Error(ErrorKind::internal, fmt::format("entries [{}, {}) asked of {} with {}", begin, end, name, size));
+    return read(begin, end);
+  };
+}
+
+namespace {
+
+/// Where a writer puts entries. close() must be called once all are there; it throws if they are not on their way to disk.
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void append(const double* values, std::int64_t count) = 0;
+  virtual void close() = 0;
+};
+
+class Hdf5Sink final : public Sink {
+ public:
+  Hdf5Sink(const Location& location, const std::filesystem::path& temporary, std::int64_t size, bool f32)
+      : file_(Hdf5File::create(temporary)) {
+    const std::string& name = location.dataset;
+    for (std::size_t end = name.find('/', 1); end != std::string::npos; end = name.find('/', end + 1))
+      if (!file_.has(name.substr(0, end))) file_.create_group(name.substr(0, end));
+    dataset_ = f32 ? file_.create_dataset<float>(name, {size}) : file_.create_dataset<double>(name, {size});
+  }
+
+  void append(const double* values, std::int64_t count) override {
+    dataset_.write(written_, count, values);
+    written_ += count;
+  }
+
+  void close() override {
+    dataset_ = {};
+    file_.close();
+  }
+
+ private:
+  Hdf5File file_;
+  Hdf5Dataset dataset_;
+  std::int64_t written_ = 0;
+};
+
+/// Bytes to a file through a buffer.
+class ByteSink : public Sink {
+ public:
+  ByteSink(const std::filesystem::path& path, const std::filesystem::path& temporary)
+      : path_(path), descriptor_(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    if (descriptor_ < 0) fail_write(path_, std::strerror(errno));
+  }
+  ~ByteSink() override {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  ByteSink(const ByteSink&) = delete;
+  ByteSink& operator=(const ByteSink&) = delete;
+
+  void close() override {
+    flush();
+    if (::close(std::exchange(descriptor_, -1)) != 0) fail_write(path_, std::strerror(errno));
+  }
+
+ protected:
+  void add(std::string_view bytes) {
+    buffer_.append(bytes);
+    if (buffer_.size() >= 1 << 20) flush();
+  }
+
+ private:
+  void flush() {
+    for (std::size_t done = 0; done < buffer_.size();) {
+      const ssize_t written = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
+      if (written < 0 && errno != EINTR) fail_write(path_, std::strerror(errno));
+      if (written > 0) done += static_cast<std::size_t>(written);
+    }
+    buffer_.clear();
+  }
+
+  std::filesystem::path path_;
+  int descriptor_;
+  std::string buffer_;
+};
+
+class NpySink final : public ByteSink {
+ public:
+  NpySink(const Location& location, const std::filesystem::path& temporary, std::int64_t size, bool f32)
+      : ByteSink(location.file, temporary), f32_(f32) {
+    add(make_npy_header(size, f32));
+  }
+  void append(const double* values, std::int64_t count) override {
+    std::vector<float> narrowed;
+    for (std::int64_t done = 0; done < count; done += kBlock) {
+      const double* const begin = values + done;
+      const double* const end = begin + std::min(kBlock, count - done);
+      narrowed.clear();
+      if (f32_) std::transform(begin, end, std::back_inserter(narrowed), [](double v) { return static_cast<float>(v); });
+      add(f32_ ? std::string_view(reinterpret_cast<const char*>(narrowed.data()), narrowed.size() * sizeof(float))
+               : std::string_view(reinterpret_cast<const char*>(begin), static_cast<std::size_t>(end - begin) * sizeof(double)));
+    }
+  }
+
+ private:
+  bool f32_;
+};
+
+class TextSink final : public ByteSink {
+ public:
+  TextSink(const Location& location, const std::filesystem::path& temporary, std::int64_t size)
+      : ByteSink(location.file, temporary) {
+    add(fmt::format("%%MatrixMarket matrix array real general\n{} 1\n", size));
+  }
+  void append(const double* values, std::int64_t count) override {
+    for (std::int64_t i = 0; i < count; ++i) add(fmt::format("{:.17g}\n", values[i]));
+  }
+};
+
+std::unique_ptr<Sink> make_sink(const Location& location, const std::filesystem::path& temporary, std::int64_t size,
+                                bool f32) {
+  switch (location.format) {
+    case Format::hdf5: return std::make_unique<Hdf5Sink>(location, temporary, size, f32);
+    case Format::npy: return std::make_unique<NpySink>(location, temporary, size, f32);
+    case Format::matrix_market: break;
+  }
+  return std::make_unique<TextSink>(location, temporary, size);
+}
+
+}  // namespace
+
+struct VectorWriter::Impl {
+  Impl(const Location& location, std::int64_t entries, bool f32)
+      : file(location.file), name(location.text), size(entries), sink(make_sink(location, file.temporary(), entries, f32)) {}
+
+  AtomicFile file;  // outlives the sink, which must close the temporary before it is removed
+  std::string name;
+  std::int64_t size;
+  std::int64_t written = 0;
+  std::unique_ptr<Sink> sink;
+};
+
+VectorWriter::VectorWriter(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t size, bool f32)
+    : impl_(std::make_unique<Impl>(locate(path, default_dataset, ErrorKind::usage), size, f32)) {}
+
+VectorWriter::~VectorWriter() = default;
+
+void VectorWriter::append(const double* values, std::int64_t count) {
+  if (count > impl_->size - impl_->written)
+    throw Error(ErrorKind::internal, fmt::format("more than {} entries written to {}", impl_->size, impl_->name));
+  if (count > 0) impl_->sink->append(values, count);
+  impl_->written += count;
+}
+
+void VectorWriter::finish() {
+  if (impl_->written != impl_->size)
+    throw Error(ErrorKind::internal, fmt::format("{} of {} entries written to {}", impl_->written, impl_->size, impl_->name));
+  impl_->sink->close();
+  impl_->file.commit();
+}
+
+void check_vector_suffix(const std::filesystem::path& path) { locate(path, "x", ErrorKind::usage); }
+
+}  // namespace shardmat
