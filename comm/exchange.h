@@ -96,7 +96,8 @@ struct ExchangeEntry {
 std::span<const ExchangeEntry> exchanges();
 
 /// `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. Collective.
-/// What the context refers to must outlive the exchange.
+/// What the context refers to must outlive the exchange,
+/// and graphs that recorded it must not.
 std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context,
                                         GatheredLayout layout);
 

@@ -1,6 +1,7 @@
 // The exchanges that exist; exchange.cpp lists them. Each lives in its own file.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 

@@ -26,7 +26,8 @@ class NcclCommunicator {
   /// comm/placement.h). `communicator` outlives this.
   NcclCommunicator(Communicator& communicator, Device device);
   /// Collective, with the deadline; aborts instead if the communicator is broken or an exception is on its
-  /// way.
+  /// way. REQUIRES: every Memory of it, and every Graph that recorded its collectives, is gone (NCCL waits
+  /// for such graphs to die).
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;

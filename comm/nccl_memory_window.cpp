@@ -1,6 +1,8 @@
 // NcclCommunicator::Memory with symmetric windows (NCCL 2.27 and newer).
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "comm/nccl_impl.h"
 #include "kernels/base/text.h"
 

@@ -1,6 +1,8 @@
 // Which device each rank runs on.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
