@@ -29,10 +29,10 @@ if [ -z "$ranks" ]; then if [ "$gpus" -gt 0 ]; then ranks=$gpus; else ranks=2; f
 
 echo "== 3. Partition a matrix of a finite-element code"
 mkdir -p "$dir/quickstart"
-"$shardmat" partition tests/data/@MATRIX@.mtx.gz "$dir/quickstart/@MATRIX@.h5" --parts 2,4,8
+"$shardmat" partition tests/data/elasticity_bar.mtx.gz "$dir/quickstart/elasticity_bar.h5" --parts 2,4,8
 
 echo
 echo "== 4. Multiply on $ranks rank(s)"
-mpirun -n "$ranks" "$shardmat" multiply "$dir/quickstart/@MATRIX@.h5" --iterations 100 --verify --json "$dir/quickstart/report.json"
+mpirun -n "$ranks" "$shardmat" multiply "$dir/quickstart/elasticity_bar.h5" --iterations 100 --verify --json "$dir/quickstart/report.json"
 echo
 echo "The report as data: $dir/quickstart/report.json.  Next: $shardmat --help"

@@ -11,7 +11,7 @@ namespace shardmat {
 double measure_copy_bandwidth(Stream& stream, std::size_t bytes) {
   const bool host = stream.device().backend == Backend::host;
   const auto free = static_cast<std::size_t>(available_memory(stream.device()));
-  bytes = std::min({bytes, free / 4, host ? std::size_t{1} << 28 : bytes});
+  bytes = std::min({bytes, free / 4, host ? std::size_t{1} << 26 : bytes});
   if (bytes < (std::size_t{1} << 20)) return 0;
   const Buffer from(stream.device(), bytes), to(stream.device(), bytes);
   fill_bytes(from.data(), 1, bytes, stream);

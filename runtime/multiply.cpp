@@ -23,6 +23,11 @@ class Run {
   MultiplyReport operator()() {
     check_options();
     source_ = open_matrix(options_.matrix, communicator_, options_.access);
+    communicator_.together([&] {
+      if (options_.mode == Mode::power && source_.rows->rows() != source_.rows->cols())
+        throw Error(ErrorKind::usage, fmt::format("--mode power needs a square matrix; {} is {} × {}", source_.rows->name(),
+                                                  source_.rows->rows(), source_.rows->cols()));
+    });
     load();
     set_up_vectors();
     first_product();
@@ -98,10 +103,10 @@ class Run {
   }
 
   void iterate_and_write() {
-    double copy_bandwidth = 0;
-    communicator_.together([&] { copy_bandwidth = measure_copy_bandwidth(context_.stream()); });
-    report_.copy_bandwidth = over_ranks(copy_bandwidth, communicator_);
     if (options_.iterations > 0) {
+      double copy_bandwidth = 0;
+      communicator_.together([&] { copy_bandwidth = measure_copy_bandwidth(context_.stream()); });
+      report_.copy_bandwidth = over_ranks(copy_bandwidth, communicator_);
       IterateOptions options;
       options.mode = options_.mode;
       options.iterations = options_.iterations;

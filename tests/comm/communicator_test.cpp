@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "comm/slices.h"
-#include "tests/comm/world.h"
+#include "tests/support/world.h"
 
 namespace shardmat {
 namespace {

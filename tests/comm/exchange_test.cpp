@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/comm/exchange_cases.h"
-#include "tests/comm/world.h"
+#include "tests/support/world.h"
 
 namespace shardmat {
 namespace {

@@ -7,7 +7,7 @@
 #include "comm/nccl_communicator.h"
 #include "comm/placement.h"
 #include "tests/comm/exchange_cases.h"
-#include "tests/comm/world.h"
+#include "tests/support/world.h"
 
 namespace shardmat {
 namespace {

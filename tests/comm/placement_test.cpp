@@ -4,7 +4,7 @@
 
 #include "comm/nccl_communicator.h"
 #include "kernels/base/parallel.h"
-#include "tests/comm/world.h"
+#include "tests/support/world.h"
 
 namespace shardmat {
 namespace {

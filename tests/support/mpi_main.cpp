@@ -4,9 +4,10 @@
 
 #include <cstdio>
 #include <memory>
+#include <string>
 
 #include "comm/communicator.h"
-#include "tests/comm/world.h"
+#include "tests/support/world.h"
 
 namespace shardmat {
 namespace {
@@ -18,14 +19,14 @@ std::unique_ptr<Communicator>& world_slot() {
 
 /// Prints the failures of ranks that are otherwise silent.
 class FailurePrinter : public testing::EmptyTestEventListener {
+  // Asking GoogleTest for the running test from within OnTestPartResult would wait for its own lock.
+  void OnTestStart(const testing::TestInfo& test) override { test_ = std::string(test.test_suite_name()) + "." + test.name(); }
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
-    const testing::TestInfo* test = testing::UnitTest::GetInstance()->current_test_info();
-    std::fprintf(stderr, "rank %d: %s.%s: %s:%d: %s\n", world().rank(),
-                 test == nullptr ? "" : test->test_suite_name(), test == nullptr ? "" : test->name(),
-                 result.file_name() == nullptr ? "" : result.file_name(), result.line_number(),
-                 result.message());
+    std::fprintf(stderr, "rank %d: %s: %s:%d: %s\n", world().rank(), test_.c_str(),
+                 result.file_name() == nullptr ? "" : result.file_name(), result.line_number(), result.message());
   }
+  std::string test_;
 };
 
 }  // namespace
