@@ -157,25 +157,28 @@ HostVector<double> parse_array(const Location& location) {
   if (header.symmetry != mm::Symmetry::general || header.cols != 1)
     fail(fmt::format("{}:{}", location.text, header.size_line),
          fmt::format("the array is {} × {}; a vector must be general and have one column", header.rows, header.cols));
-  ReadLimits{}.require_memory(8 * header.rows, location.file);
-  HostVector<double> values(static_cast<std::size_t>(header.rows));
+  const std::int64_t most = mm::most_entries(*source, header);
+  ReadLimits{}.require_memory(8 * most, location.file);
+  HostVector<double> values;
+  values.reserve(static_cast<std::size_t>(most));
   ReadLimits one_piece;
   one_piece.piece_bytes = std::numeric_limits<std::int64_t>::max();  // the place of an entry depends on those before it
-  std::size_t found = 0;
   for_each_piece(*source, header.body_offset, one_piece, "read vector", {}, [&](std::string_view piece) {
     const char* const end = piece.data() + piece.size();
     for (const char* line = piece.data(); line < end; line += std::string_view(line, end).find('\n') + 1) {
       const char* p = mm::skip_blanks(line);
       if (*p == '\n' || *p == '%') continue;
-      if (found == values.size()) throw LineFault{p, fmt::format("there are more than the promised {} entries", found)};
-      p = mm::parse_value(p, end, header.field, true, values[found++]);
-      mm::require_line_end(p);
+      if (static_cast<std::int64_t>(values.size()) == header.rows)
+        throw LineFault{p, fmt::format("there are more than the promised {} entries", header.rows)};
+      double value = 0;
+      mm::require_line_end(mm::parse_value(p, end, header.field, true, value));
+      values.push_back(value);
     }
   });
-  if (found != values.size())
+  if (static_cast<std::int64_t>(values.size()) != header.rows)
     fail(fmt::format("{}:{}", location.text, header.size_line),
          fmt::format("the size line promises {} entries, the file has {}; it is truncated, or the size line is wrong",
-                     values.size(), found));
+                     header.rows, values.size()));
   source->file().require_unchanged();
   return values;
 }

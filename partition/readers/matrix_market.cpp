@@ -195,7 +195,7 @@ HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions&
   const std::unique_ptr<TextSource> source = TextSource::open(path, limits);
   const Header header = read_header(*source);
   require_coordinate(path, header);
-  limits.require_memory(bytes_for(header.rows, header.entries), path);
+  limits.require_memory(bytes_for(header.rows, most_entries(*source, header)), path);
 
   HostCsr matrix;
   matrix.rows = header.rows;

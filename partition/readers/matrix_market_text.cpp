@@ -128,17 +128,6 @@ void read_sizes(LineCursor& lines, Header& header) {
                            header.rows, header.cols));
 }
 
-/// A lying size line must not make anyone allocate: the entries must fit into the text.
-void require_possible(const LineCursor& lines, const TextSource& source, const Header& header) {
-  const std::int64_t shortest_entry =  // "1\n", "1 1\n" or "1 1 1\n"; the last line may lack its '\n'
-      header.layout == Layout::array ? 2 : header.field == Field::pattern ? 4 : 6;
-  const std::int64_t text = source.most_text_bytes() - header.body_offset;
-  if (header.entries > text / shortest_entry)
-    lines.fail(fmt::format("the size line promises {} entries but at most {} fit into the rest of the file; it is truncated, "
-                           "or the size line is wrong",
-                           header.entries, std::max<std::int64_t>(0, text) / shortest_entry));
-}
-
 const char* word_end(const char* p) {
   while (*p != ' ' && *p != '\t' && *p != '\r' && *p != '\n') ++p;
   return p;
@@ -184,8 +173,13 @@ Header read_header(TextSource& source) {
   Header header;
   read_banner(lines, header);
   read_sizes(lines, header);
-  require_possible(lines, source, header);
   return header;
+}
+
+std::int64_t most_entries(const TextSource& source, const Header& header) {
+  const std::int64_t shortest =  // "1\n", "1 1\n" or "1 1 1\n"; the last line may lack its '\n'
+      header.layout == Layout::array ? 2 : header.field == Field::pattern ? 4 : 6;
+  return std::min(header.entries, std::max<std::int64_t>(0, source.most_text_bytes() - header.body_offset) / shortest);
 }
 
 const char* parse_value(const char* p, const char* end, Field field, bool allow_nonfinite, double& value) {

@@ -71,7 +71,7 @@ void parse_shape(const std::string& source, std::string_view text, NpyHeader& he
 template <class To, class From>
 void convert(const char* bytes, std::size_t count, To* out) {
   if constexpr (std::is_same_v<To, From>) {
-    std::memcpy(out, bytes, count * sizeof(To));
+    if (count > 0) std::memcpy(out, bytes, count * sizeof(To));  // both may be null without elements
   } else {
     for (std::size_t i = 0; i < count; ++i) {
       From element;

@@ -92,7 +92,8 @@ class GzipText final : public TextSource {
     if (data.empty()) fail(path, "the file is empty; copy or write it again");
     if (data.substr(0, std::min<std::size_t>(2, data.size())) != std::string_view("\x1f\x8b").substr(0, data.size()))
       fail(path, "it is not gzip data; rename it without .gz if it is plain text");
-    buffer_.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(limits.batch_bytes / 4, 64, kLongestLine)));
+    const std::int64_t enough = std::min(limits.batch_bytes / 4, 16 * static_cast<std::int64_t>(data.size()));
+    buffer_.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(enough, 64, kLongestLine)));
     if (inflateInit2(&stream_, 15 + 16) != Z_OK) throw Error(ErrorKind::resources, "zlib cannot start: out of memory");
   }
   ~GzipText() override { inflateEnd(&stream_); }
@@ -208,7 +209,7 @@ void visit_batch(TextSource& source, std::string_view batch, std::int64_t offset
   const std::vector<std::string_view> pieces = split(batch, limits.piece_bytes);
   std::vector<LineFault> faults(pieces.size(), LineFault{nullptr, {}});
   std::atomic<std::int64_t> first_wrong{static_cast<std::int64_t>(pieces.size())};
-  parallel_tasks(static_cast<std::int64_t>(pieces.size()), [&](std::int64_t i) {
+  const auto visit_piece = [&](std::int64_t i) {
     if (i > first_wrong.load(std::memory_order_relaxed)) return;
     try {
       visit(pieces[static_cast<std::size_t>(i)]);
@@ -218,7 +219,9 @@ void visit_batch(TextSource& source, std::string_view batch, std::int64_t offset
       while (i < known && !first_wrong.compare_exchange_weak(known, i)) {
       }
     }
-  });
+  };
+  if (pieces.size() == 1) visit_piece(0);  // small files need no threads
+  else parallel_tasks(static_cast<std::int64_t>(pieces.size()), visit_piece);
   const auto wrong = static_cast<std::size_t>(first_wrong.load());
   if (wrong < pieces.size()) fail_at(source, offset + (faults[wrong].at - batch.data()), faults[wrong].what);
 }
