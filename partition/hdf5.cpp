@@ -16,21 +16,8 @@ namespace {
 
 static_assert(std::is_same_v<hid_t, std::int64_t>, "HDF5 1.10 or newer");
 
-/// Silences HDF5's own error printing while in scope; a program that uses HDF5 itself keeps its setting.
-class Quiet {
- public:
-  Quiet() {
-    H5Eget_auto2(H5E_DEFAULT, &function_, &data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  }
-  ~Quiet() { H5Eset_auto2(H5E_DEFAULT, function_, data_); }
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
-
- private:
-  H5E_auto2_t function_ = nullptr;
-  void* data_ = nullptr;
-};
+/// For good, not for the length of a call: after it has met damaged metadata HDF5 has more to print when the process exits.
+void silence_hdf5() { H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr); }
 
 /// HDF5's innermost reason: the system's message where an errno is in the error stack, else the deepest description.
 std::string reason() {
@@ -51,15 +38,29 @@ std::string reason() {
 /// The result of an HDF5 call, or an Error "PLACE: cannot DO: REASON".
 template <class Call>
 auto checked(ErrorKind kind, const std::string& place, const char* what, Call&& call) {
-  const Quiet quiet;
+  silence_hdf5();
   const auto result = call();
   if (result < 0) throw Error(kind, fmt::format("{}: cannot {}: {}", place, what, reason()));
   return result;
 }
 
+void require_written(const Hdf5OutputStatus& output, const std::string& place) {
+  if (output.error != 0)
+    throw Error(ErrorKind::resources, fmt::format("{}: cannot write it: {}", place, std::strerror(output.error)));
+}
+
+/// The result of a call that writes, or an Error with the system's reason why it cannot.
+template <class Call>
+auto written(const Hdf5OutputStatus& output, const std::string& place, Call&& call) {
+  silence_hdf5();
+  const auto result = call();
+  require_written(output, place);
+  return checked(ErrorKind::resources, place, "write it", [&] { return result; });
+}
+
 template <herr_t (*close)(hid_t)>
 int close_quietly(std::int64_t id) {
-  const Quiet quiet;
+  silence_hdf5();
   return close(id);
 }
 
@@ -165,34 +166,38 @@ Hdf5File Hdf5File::open_parallel(const std::filesystem::path& path, MPI_Comm) {
 }
 #endif
 
-Hdf5File Hdf5File::create(const std::filesystem::path& path) {
+Hdf5File Hdf5File::create(const std::filesystem::path& path, std::int64_t expected_bytes) {
   const Hdf5Handle access = access_list();
   // The format of HDF5 1.8 has checksums on all its metadata and is read by everything in use.
   checked(ErrorKind::internal, path.string(), "choose the HDF5 format",
           [&] { return H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18, H5F_LIBVER_V18); });
   Hdf5File file;
   file.path_ = path.string();
-  file.handle_ = Hdf5Handle(checked(ErrorKind::resources, file.path_, "create it",
-                                    [&] { return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()); }),
-                            close_quietly<H5Fclose>);
+  file.output_ = std::make_unique<Hdf5OutputStatus>();
+  file.output_->expected_bytes = expected_bytes;
+  use_output_driver(access.id(), file.output_.get());
+  file.handle_ = Hdf5Handle(
+      written(*file.output_, file.path_, [&] { return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()); }),
+      close_quietly<H5Fclose>);
   return file;
 }
 
 void Hdf5File::close() {
-  checked(ErrorKind::resources, path_, "write to it", [&] { return H5Fflush(handle_.id(), H5F_SCOPE_LOCAL); });
-  if (!handle_.reset()) throw Error(ErrorKind::resources, fmt::format("{}: HDF5 cannot close it", path_));
+  written(*output_, path_, [&] { return H5Fflush(handle_.id(), H5F_SCOPE_LOCAL); });
+  const bool closed = handle_.reset();
+  require_written(*output_, path_);
+  if (!closed) throw Error(ErrorKind::internal, fmt::format("{}: HDF5 cannot close it", path_));
 }
 
 bool Hdf5File::has(const std::string& name) const {
   // H5Lexists asks for one link and fails if a group before it is missing.
   for (std::size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
     const std::string prefix = name.substr(0, end);
-    const Quiet quiet;
-    if (prefix != "/" && H5Lexists(handle_.id(), prefix.c_str(), H5P_DEFAULT) <= 0) return false;
-    if (end == std::string::npos) break;
+    const auto found = checked(ErrorKind::input, path_, "look into it",
+                               [&] { return H5Lexists(handle_.id(), prefix.c_str(), H5P_DEFAULT); });
+    if (found == 0) return false;
+    if (end == std::string::npos) return true;
   }
-  const Quiet quiet;
-  return H5Oexists_by_name(handle_.id(), name.c_str(), H5P_DEFAULT) > 0;
 }
 
 std::vector<std::string> Hdf5File::children(const std::string& group) const {
@@ -231,9 +236,7 @@ Hdf5Dataset Hdf5File::dataset(const std::string& name) const {
 void Hdf5File::create_group(const std::string& name) {
   // Attributes stay in the group's header: a heap of their own, from nine on, would cost kilobytes for each partition.
   const Hdf5Handle list = property_list(H5P_GROUP_CREATE);
-  const auto get = [&](auto&& call) {
-    return checked(ErrorKind::resources, fmt::format("{}: group {}", path_, name), "create it", call);
-  };
+  const auto get = [&](auto&& call) { return written(*output_, fmt::format("{}: group {}", path_, name), call); };
   get([&] { return H5Pset_attr_phase_change(list.id(), 255, 0); });
   const Hdf5Handle group(
       get([&] { return H5Gcreate2(handle_.id(), name.c_str(), H5P_DEFAULT, list.id(), H5P_DEFAULT); }),
@@ -248,7 +251,8 @@ Hdf5Dataset Hdf5File::create_dataset(const std::string& name, const std::vector<
   const hid_t type = native(static_cast<T*>(nullptr));
   result.type_ = type_of(type);
   result.stored_bytes_ = sizeof(T);
-  const auto get = [&](auto&& call) { return checked(ErrorKind::resources, result.place_, "create it", call); };
+  result.output_ = output_.get();
+  const auto get = [&](auto&& call) { return written(*output_, result.place_, call); };
   const std::vector<hsize_t> dims(shape.begin(), shape.end());
   const Hdf5Handle space(get([&] { return H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr); }),
                          close_quietly<H5Sclose>);
@@ -292,6 +296,7 @@ void Hdf5Dataset::transfer(std::int64_t begin, std::int64_t count, std::int64_t 
                      : H5Dwrite(handle_.id(), memory_type, memory_space.id(), file_space.id(), H5P_DEFAULT,
                                 write_from + offset);
     });
+    if (output_ != nullptr) require_written(*output_, place_);
   }
 }
 
@@ -307,8 +312,9 @@ void Hdf5Dataset::write(std::int64_t begin, std::int64_t count, const T* data) {
 }
 
 bool Hdf5File::has_attribute(const std::string& object, const std::string& name) const {
-  const Quiet quiet;
-  return H5Aexists_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT) > 0;
+  return checked(ErrorKind::input, place_of(path_, object, name), "look for it", [&] {
+           return H5Aexists_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT);
+         }) > 0;
 }
 
 namespace {
@@ -365,7 +371,7 @@ T Hdf5File::attribute(const std::string& object, const std::string& name) const 
 void Hdf5File::write_attribute(const std::string& object, const std::string& name, std::int64_t type,
                                const void* value) {
   const std::string place = place_of(path_, object, name);
-  const auto get = [&](auto&& call) { return checked(ErrorKind::resources, place, "write it", call); };
+  const auto get = [&](auto&& call) { return written(*output_, place, call); };
   const Hdf5Handle space(get([] { return H5Screate(H5S_SCALAR); }), close_quietly<H5Sclose>);
   const Hdf5Handle attribute(get([&] {
                                return H5Acreate_by_name(handle_.id(), object.c_str(), name.c_str(), type, space.id(),

@@ -1,6 +1,6 @@
 // HDF5, checked: every call either succeeds or throws an Error that names the file, the object and HDF5's own reason;
-// handles close themselves. HDF5 prints nothing. The difference between a serial and a parallel HDF5 library is known in
-// hdf5.cpp and nowhere else.
+// handles close themselves. From the first use on, HDF5 itself prints nothing in this process. The difference between a
+// serial and a parallel HDF5 library is known in hdf5.cpp and nowhere else.
 //
 // HDF5 keeps global state: only one thread of a process may be inside these functions at a time.
 #pragma once
@@ -9,8 +9,11 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "partition/hdf5_output.h"
 
 namespace shardmat {
 
@@ -65,6 +68,7 @@ class Hdf5Dataset {
                 unsigned char* read_to, const unsigned char* write_from) const;
 
   Hdf5Handle handle_;
+  const Hdf5OutputStatus* output_ = nullptr;  // of the file; null if it is only read
   std::vector<std::int64_t> shape_;
   Hdf5Type type_ = Hdf5Type::other;
   std::size_t stored_bytes_ = 0;
@@ -80,8 +84,9 @@ class Hdf5File {
   static Hdf5File open(const std::filesystem::path& path);
   /// The same through MPI-IO, collective over `communicator`, as is the destructor. Transfers stay independent.
   static Hdf5File open_parallel(const std::filesystem::path& path, MPI_Comm communicator);
-  /// Creates or truncates. Throws Error(resources) if that is not possible.
-  static Hdf5File create(const std::filesystem::path& path);
+  /// Creates or truncates, and reserves room for `expected_bytes` where the file system can. Throws Error(resources) if
+  /// that is not possible.
+  static Hdf5File create(const std::filesystem::path& path, std::int64_t expected_bytes = 0);
   /// True if the HDF5 library this was built with has MPI-IO.
   static bool parallel_available();
 
@@ -114,6 +119,7 @@ class Hdf5File {
  private:
   void write_attribute(const std::string& object, const std::string& name, std::int64_t type, const void* value);
 
+  std::unique_ptr<Hdf5OutputStatus> output_;  // outlives the handle; null if the file is only read
   Hdf5Handle handle_;
   std::string path_;
 };

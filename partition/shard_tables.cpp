@@ -101,7 +101,7 @@ void read_checksums(const Hdf5File& file, ShardTables& tables) {
   const auto blocks = static_cast<std::int64_t>(tables.block_rows.size()) - 1;
   const Hdf5Dataset dataset = typed(file, format::kChecksums, {blocks, 3}, true);
   tables.checksums.resize(static_cast<std::size_t>(blocks));
-  if (blocks > 0) dataset.read(0, blocks, &tables.checksums.data()->pointers);
+  dataset.read(0, blocks, reinterpret_cast<std::uint64_t*>(tables.checksums.data()));
   tables.permuted = file.has(format::kPermutation);
   if (tables.permuted) {
     typed(file, format::kPermutation, {tables.rows}, true);
