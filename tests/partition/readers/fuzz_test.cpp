@@ -1,5 +1,5 @@
-// Mutations of small valid files, with fixed seeds: each must be read or refused with an Error about the input or about
-// memory; a crash, another exception or a large allocation is a bug.
+// Mutations of small valid files, with fixed seeds: each must be read or refused with an Error about the
+// input or about memory; a crash, another exception or a large allocation is a bug.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -20,34 +20,67 @@ using test::Path;
 
 class FuzzTest : public test::FilesTest {
  protected:
-  FuzzTest() : threads_(thread_count()) { set_thread_count(1); }  // these files are too small to wait for threads
+  FuzzTest() : threads_(thread_count()) {
+    set_thread_count(1);
+  }  // these files are too small to wait for threads
   ~FuzzTest() override { set_thread_count(threads_); }
 
   using Random = std::mt19937_64;
 
   static std::size_t below(Random& random, std::size_t bound) { return bound == 0 ? 0 : random() % bound; }
 
-  /// One to four changes: a bit, a byte, a span removed, repeated or replaced, a number made extreme, the end cut off.
+  /// One to four changes: a bit, a byte, a span removed, repeated or replaced, a number made extreme, the end
+  /// cut off.
   static std::string mutate(std::string bytes, Random& random) {
-    static const char* const kWords[] = {"-1", "0", "99999999999", "9223372036854775807", "18446744073709551616", "nan", "1e999",
-                                         "\n", "\r", " ", "%", "\n\n", "1 1 1\n", "pattern", "symmetric", "array"};
+    static const char* const kWords[] = {"-1",
+                                         "0",
+                                         "99999999999",
+                                         "9223372036854775807",
+                                         "18446744073709551616",
+                                         "nan",
+                                         "1e999",
+                                         "\n",
+                                         "\r",
+                                         " ",
+                                         "%",
+                                         "\n\n",
+                                         "1 1 1\n",
+                                         "pattern",
+                                         "symmetric",
+                                         "array"};
     for (std::size_t changes = 1 + below(random, 4); changes > 0; --changes) {
-      const std::size_t at = below(random, bytes.size() + 1), length = below(random, std::min<std::size_t>(9, bytes.size() - at + 1));
+      const std::size_t at = below(random, bytes.size() + 1),
+                        length = below(random, std::min<std::size_t>(9, bytes.size() - at + 1));
       switch (below(random, 7)) {
-        case 0: if (at < bytes.size()) bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(random, 8))); break;
-        case 1: if (at < bytes.size()) bytes[at] = static_cast<char>(random()); break;
-        case 2: bytes.erase(at, length); break;
-        case 3: bytes.insert(at, bytes.substr(below(random, bytes.size()), length)); break;
-        case 4: bytes.insert(at, kWords[below(random, std::size(kWords))]); break;
-        case 5: bytes.replace(at, length, kWords[below(random, std::size(kWords))]); break;
-        default: if (below(random, 8) == 0) bytes.resize(at); break;
+        case 0:
+          if (at < bytes.size()) bytes[at] = static_cast<char>(bytes[at] ^ (1 << below(random, 8)));
+          break;
+        case 1:
+          if (at < bytes.size()) bytes[at] = static_cast<char>(random());
+          break;
+        case 2:
+          bytes.erase(at, length);
+          break;
+        case 3:
+          bytes.insert(at, bytes.substr(below(random, bytes.size()), length));
+          break;
+        case 4:
+          bytes.insert(at, kWords[below(random, std::size(kWords))]);
+          break;
+        case 5:
+          bytes.replace(at, length, kWords[below(random, std::size(kWords))]);
+          break;
+        default:
+          if (below(random, 8) == 0) bytes.resize(at);
+          break;
       }
     }
     return bytes;
   }
 
   void fuzz(const std::string& name, const std::vector<std::string>& seeds, int mutations,
-            const std::function<void(const Path&)>& read, const std::function<std::string(std::string)>& pack = {}) {
+            const std::function<void(const Path&)>& read,
+            const std::function<std::string(std::string)>& pack = {}) {
     Random random(20240601);
     int accepted = 0;
     for (int i = 0; i < mutations; ++i) {
@@ -75,7 +108,8 @@ class FuzzTest : public test::FilesTest {
 };
 
 const std::vector<std::string> kMatrices{
-    "%%MatrixMarket matrix coordinate real general\n% comment\n\n4 5 6\n1 1 1.5\n2 2 -2e-3\n4 5 7\n3 1 .25\r\n1 5 1\n1 5 2\n",
+    "%%MatrixMarket matrix coordinate real general\n% comment\n\n4 5 6\n1 1 1.5\n2 2 -2e-3\n4 5 7\n3 1 "
+    ".25\r\n1 5 1\n1 5 2\n",
     "%%MatrixMarket matrix coordinate integer symmetric\n3 3 3\n1 1 1\n2 1 12\n3 3 -5\n",
     "%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 2\n2 1 1.0D+00\n3 2 -5",
     "%%MatrixMarket matrix coordinate pattern general\n10 10 4\n1 1\n2 10\n10 2\n5 5\n"};
@@ -96,7 +130,8 @@ TEST_F(FuzzTest, CompressedMatrixMarket) {
   std::vector<std::string> packed;
   for (const std::string& text : kMatrices) packed.push_back(gzip(text));
   fuzz("f.mtx.gz", packed, 2000, [](const Path& file) { read_market(file, limits(), false); });
-  fuzz("f.mtx.gz", kMatrices, 1000, [](const Path& file) { read_market(file, limits(), false); }, gzip);
+  fuzz(
+      "f.mtx.gz", kMatrices, 1000, [](const Path& file) { read_market(file, limits(), false); }, gzip);
 }
 
 TEST_F(FuzzTest, Npz) {
