@@ -425,10 +425,12 @@ void Communicator::agree(std::exception_ptr mine) {
     const int root = static_cast<int>(first);
     broadcast(std::span<std::int64_t>(&kind, 1), root);
     failure.kind = static_cast<ErrorKind>(kind);
+    const std::string message = broadcast(failure.message, root);
     // What failed everywhere alike (a wrong path, say) is nobody's in particular.
-    std::string message = failed == size_ ? failure.message : fmt::format("rank {} ({}): {}", rank_, host_, failure.message);
-    if (failed > 1 && failed < size_) message += fmt::format(" ... and {} more {}", failed - 1, failed == 2 ? "rank" : "ranks");
-    failure.message = broadcast(std::move(message), root);
+    const bool alike = failed == size_ && all_reduce<std::int64_t>(failure.message == message ? 1 : 0, Reduction::min) == 1;
+    failure.message = message;
+    if (!alike) failure.message = fmt::format("rank {} ({}): {}", root, broadcast(host_, root), message);
+    if (!alike && failed > 1) failure.message += fmt::format(" ... and {} more {}", failed - 1, failed == 2 ? "rank" : "ranks");
   } catch (const Error& e) {
     if (!mine || e.kind() != ErrorKind::rank_lost) throw;
     // The ranks cannot meet any more; the error at hand is nearer to the cause than that.

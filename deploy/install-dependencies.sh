@@ -51,7 +51,6 @@ want libzip-dev has_header zip.h
 if [ $tests = yes ]; then
   need libgtest-dev has_header gtest/gtest.h
   need python3 has_command python3
-  need python3-pytest has_python_modules pytest
   need python3-h5py has_python_modules h5py
   need python3-scipy has_python_modules "numpy, scipy"
 fi

@@ -166,7 +166,7 @@ Hdf5File Hdf5File::open_parallel(const std::filesystem::path& path, MPI_Comm) {
 }
 #endif
 
-Hdf5File Hdf5File::create(const std::filesystem::path& path) {
+Hdf5File Hdf5File::create(const std::filesystem::path& path, std::int64_t expected_bytes) {
   const Hdf5Handle access = access_list();
   // The format of HDF5 1.8 has checksums on all its metadata and is read by everything in use.
   checked(ErrorKind::internal, path.string(), "choose the HDF5 format",
@@ -174,6 +174,7 @@ Hdf5File Hdf5File::create(const std::filesystem::path& path) {
   Hdf5File file;
   file.path_ = path.string();
   file.output_ = std::make_unique<Hdf5OutputStatus>();
+  file.output_->expected_bytes = expected_bytes;
   use_output_driver(access.id(), file.output_.get());
   file.handle_ = Hdf5Handle(
       written(*file.output_, file.path_, [&] { return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()); }),

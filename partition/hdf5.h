@@ -84,8 +84,9 @@ class Hdf5File {
   static Hdf5File open(const std::filesystem::path& path);
   /// The same through MPI-IO, collective over `communicator`, as is the destructor. Transfers stay independent.
   static Hdf5File open_parallel(const std::filesystem::path& path, MPI_Comm communicator);
-  /// Creates or truncates. Throws Error(resources) if that is not possible.
-  static Hdf5File create(const std::filesystem::path& path);
+  /// Creates or truncates, and reserves room for `expected_bytes` where the file system can. Throws Error(resources) if
+  /// that is not possible.
+  static Hdf5File create(const std::filesystem::path& path, std::int64_t expected_bytes = 0);
   /// True if the HDF5 library this was built with has MPI-IO.
   static bool parallel_available();
 

@@ -8,7 +8,8 @@
 namespace shardmat {
 
 struct Hdf5OutputStatus {
-  int error = 0;  ///< errno of the first failure; 0 as long as everything is written
+  int error = 0;                    ///< errno of the first failure; 0 as long as everything is written
+  std::int64_t expected_bytes = 0;  ///< reserved when the file is created
 };
 
 /// Makes a file access property list use the driver. `status` must outlive the file.

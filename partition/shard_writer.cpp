@@ -54,9 +54,12 @@ std::string binsparse_descriptor(const RowSource& source, std::int64_t nnz) {
   return descriptor.dump();
 }
 
+std::int64_t matrix_bytes(const RowSource& source, std::int64_t nnz) {
+  return 8 * (source.rows() + 1) + nnz * (source.cols() <= format::kNarrowCols ? 12 : 16);
+}
+
 /// Fails before the first byte is written where the disk is known to be too small.
-void require_disk_space(const std::filesystem::path& path, const RowSource& source, std::int64_t nnz) {
-  const std::int64_t bytes = 8 * (source.rows() + 1) + nnz * (source.cols() <= format::kNarrowCols ? 12 : 16);
+void require_disk_space(const std::filesystem::path& path, std::int64_t bytes) {
   std::error_code error;
   const auto directory = path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
   const auto space = std::filesystem::space(directory, error);
@@ -72,7 +75,7 @@ class Writer {
  public:
   Writer(const std::filesystem::path& temporary, const RowSource& source, std::span<const std::int64_t> row_ptr,
          const WriteOptions& options)
-      : source_(source), row_ptr_(row_ptr), options_(options), file_(Hdf5File::create(temporary)) {
+      : source_(source), row_ptr_(row_ptr), options_(options), file_(Hdf5File::create(temporary, matrix_bytes(source, row_ptr.back()))) {
     const std::int64_t nnz = row_ptr.back();
     narrow_ = source.cols() <= format::kNarrowCols;
     file_.write_attribute(format::kRoot, format::kDescriptor, binsparse_descriptor(source, nnz));
@@ -245,7 +248,7 @@ std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path,
     sorted = make_length_sorted_source(source, row_ptr);
     row_ptr = read_row_pointers(*sorted, {});
   }
-  require_disk_space(path, source, row_ptr.back());
+  require_disk_space(path, matrix_bytes(source, row_ptr.back()));
   Writer writer(target.temporary(), sorted ? *sorted : source, row_ptr, options);
   writer.write_matrix();
   writer.write_tables();

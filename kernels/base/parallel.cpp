@@ -70,8 +70,13 @@ void parallel_ranges(std::int64_t count, std::int64_t grain,
 }
 
 void parallel_tasks(std::int64_t tasks, const std::function<void(std::int64_t)>& body) {
+  const int threads = static_cast<int>(std::min<std::int64_t>(thread_count(), tasks));
+  if (threads <= 1) {
+    for (std::int64_t i = 0; i < tasks; ++i) body(i);
+    return;
+  }
   ExceptionSlot error;
-#pragma omp parallel for schedule(dynamic, 1)
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
   for (std::int64_t i = 0; i < tasks; ++i) error.run([&] { body(i); });
   error.rethrow();
 }

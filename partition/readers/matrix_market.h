@@ -24,9 +24,12 @@ struct Header {
   std::int64_t body_offset = 0;  ///< bytes of text before the entries
 };
 
-/// Reads banner, comments and size line. Throws Error(input) with the line for anything that is no Matrix Market file, is
-/// complex or hermitian, or promises more entries than the file can hold.
+/// Reads banner, comments and size line. Throws Error(input) with the line for anything that is no Matrix
+/// Market file, or is complex or hermitian.
 Header read_header(TextSource& source);
+
+/// The promised entries, or as many as fit into the file if a wrong size line promises more.
+std::int64_t most_entries(const TextSource& source, const Header& header);
 
 /// Skips blanks; a carriage return counts as one.
 inline const char* skip_blanks(const char* p) {
@@ -34,8 +37,9 @@ inline const char* skip_blanks(const char* p) {
   return p;
 }
 
-/// Parses a number of the field from p on, which is no blank and in a line ended by '\n' before `end`. Returns the place
-/// behind it. Throws LineFault for what is no number, too large, or NaN or infinite unless allowed.
+/// Parses a number of the field from p on, which is no blank and in a line ended by '\n' before `end`.
+/// Returns the place behind it. Throws LineFault for what is no number, too large, or NaN or infinite unless
+/// allowed.
 const char* parse_value(const char* p, const char* end, Field field, bool allow_nonfinite, double& value);
 
 /// Throws LineFault unless only blanks follow up to the end of the line.

@@ -22,17 +22,20 @@ struct NpyHeader {
 /// Reads exactly `size` bytes or throws.
 using ByteReader = std::function<void(void* to, std::size_t size)>;
 
-/// Reads a header and leaves the reader at the first element. Throws Error(input) starting with `source` for what is no .npy
-/// header, is big-endian, or has a type made of fields.
+/// Reads a header and leaves the reader at the first element. Throws Error(input) starting with `source` for
+/// what is no .npy header, is big-endian, or has a type made of fields.
 NpyHeader read_npy_header(const std::string& source, const ByteReader& read);
 
 /// The header of a 1-D little-endian array of 4- or 8-byte floating point numbers.
 std::string make_npy_header(std::int64_t count, bool f32);
 
-/// Converts `count` elements of a numeric header (f4 f8 i1 … u8 b1) to f64; throws Error(input) for other types.
-void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count, double* out);
+/// Converts `count` elements of a numeric header (f4 f8 i1 … u8 b1) to f64; throws Error(input) for other
+/// types.
+void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count,
+                double* out);
 
-/// Converts `count` elements of an integer header to int64; throws Error(input) for other types or numbers over 2^63.
+/// Converts `count` elements of an integer header to int64; throws Error(input) for other types or numbers
+/// over 2^63.
 void npy_to_int64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count,
                   std::int64_t* out);
 

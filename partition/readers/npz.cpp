@@ -1,5 +1,5 @@
-// SciPy's save_npz files: a zip archive with one .npy array a member. Members are streamed and converted in blocks; CSC and
-// COO are read twice, to count and to place, so that only the CSR matrix is ever in memory.
+// SciPy's save_npz files: a zip archive with one .npy array a member. Members are streamed and converted in
+// blocks; CSC and COO are read twice, to count and to place, so that only the CSR matrix is ever in memory.
 #include <fmt/format.h>
 
 #include "kernels/base/error.h"
@@ -9,7 +9,9 @@ namespace shardmat {
 
 bool accepts_npz(const std::filesystem::path& path) { return path.extension() == ".npz"; }
 
-HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options) { return read_npz(path, options, {}); }
+HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options) {
+  return read_npz(path, options, {});
+}
 
 }  // namespace shardmat
 
@@ -18,10 +20,12 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options) 
 namespace shardmat {
 
 HostCsr read_npz(const std::filesystem::path& path, const ReadOptions&, const ReadLimits&) {
-  throw Error(ErrorKind::input,
-              fmt::format("{}: this build cannot read .npz files because libzip was not found; install libzip-dev and build "
-                          "again, or write the matrix with scipy.io.mmwrite",
-                          path.string()));
+  throw Error(
+      ErrorKind::input,
+      fmt::format(
+          "{}: this build cannot read .npz files because libzip was not found; install libzip-dev and build "
+          "again, or write the matrix with scipy.io.mmwrite",
+          path.string()));
 }
 
 }  // namespace shardmat
@@ -58,9 +62,10 @@ class Archive {
     zip_error_init_with_code(&error, code);
     const std::string reason = zip_error_strerror(&error);
     zip_error_fini(&error);
-    throw Error(ErrorKind::input, fmt::format("{}: it cannot be read as a zip archive ({}); it is truncated or no .npz file, "
-                                              "write it again with scipy.sparse.save_npz",
-                                              path.string(), reason));
+    throw Error(ErrorKind::input,
+                fmt::format("{}: it cannot be read as a zip archive ({}); it is truncated or no .npz file, "
+                            "write it again with scipy.sparse.save_npz",
+                            path.string(), reason));
   }
 
   const std::filesystem::path& path() const { return path_; }
@@ -93,8 +98,9 @@ class Member {
     if (!file_) fail(fmt::format("it cannot be read ({}); write it again", zip_strerror(archive.get())));
     header_ = read_npy_header(source_, [this](void* to, std::size_t size) { read(to, size); });
     if (header_.data_offset + header_.count * header_.item_bytes != size_)
-      fail(fmt::format("its header promises {} elements of {} bytes but the member has {} bytes; write it again",
-                       header_.count, header_.item_bytes, size_ - header_.data_offset));
+      fail(fmt::format(
+          "its header promises {} elements of {} bytes but the member has {} bytes; write it again",
+          header_.count, header_.item_bytes, size_ - header_.data_offset));
     left_ = header_.count;
   }
 
@@ -112,8 +118,7 @@ class Member {
       read(bytes_.data(), bytes_.size());
       if constexpr (std::is_same_v<T, double>)
         npy_to_f64(source_, header_, bytes_.data(), static_cast<std::size_t>(block), out + done);
-      else
-        npy_to_int64(source_, header_, bytes_.data(), static_cast<std::size_t>(block), out + done);
+      else npy_to_int64(source_, header_, bytes_.data(), static_cast<std::size_t>(block), out + done);
       done += block;
     }
     left_ -= count;
@@ -126,7 +131,8 @@ class Member {
       fail("it holds no string; write it with scipy.sparse.save_npz");
     std::string letters(static_cast<std::size_t>(header_.item_bytes), '\0');
     read(letters.data(), letters.size());
-    letters.erase(std::remove(letters.begin(), letters.end(), '\0'), letters.end());  // padding, and UTF-32 of ASCII
+    letters.erase(std::remove(letters.begin(), letters.end(), '\0'),
+                  letters.end());  // padding, and UTF-32 of ASCII
     require_end();
     return letters;
   }
@@ -159,16 +165,17 @@ class Member {
 HostVector<std::int64_t> read_pointers(const Archive& archive, std::int64_t lines, std::int64_t nnz) {
   Member member(archive, "indptr");
   if (member.count() != lines + 1)
-    member.fail(fmt::format("it has {} elements; the shape of the matrix asks for {}", member.count(), lines + 1));
+    member.fail(
+        fmt::format("it has {} elements; the shape of the matrix asks for {}", member.count(), lines + 1));
   HostVector<std::int64_t> pointers(static_cast<std::size_t>(lines) + 1);
   member.next(pointers.data(), lines + 1);
   for (std::size_t i = 0; i < static_cast<std::size_t>(lines); ++i)
     if (pointers[i] > pointers[i + 1])
-      member.fail(fmt::format("element {} = {} is followed by the smaller {}; it must not decrease", i, pointers[i],
-                              pointers[i + 1]));
+      member.fail(fmt::format("element {} = {} is followed by the smaller {}; it must not decrease", i,
+                              pointers[i], pointers[i + 1]));
   if (pointers.front() != 0 || pointers.back() != nnz)
-    member.fail(fmt::format("it goes from {} to {}; it must go from 0 to the {} entries of indices.npy", pointers.front(),
-                            pointers.back(), nnz));
+    member.fail(fmt::format("it goes from {} to {}; it must go from 0 to the {} entries of indices.npy",
+                            pointers.front(), pointers.back(), nnz));
   return pointers;
 }
 
@@ -245,9 +252,11 @@ void read_entries(const Archive& archive, const std::string& format, std::int64_
 std::array<std::int64_t, 2> read_shape(const Archive& archive) {
   Member member(archive, "shape");
   std::array<std::int64_t, 2> shape{};
-  if (member.count() != 2) member.fail(fmt::format("the matrix has {} dimensions; it must have two", member.count()));
+  if (member.count() != 2)
+    member.fail(fmt::format("the matrix has {} dimensions; it must have two", member.count()));
   member.next(shape.data(), 2);
-  if (shape[0] < 0 || shape[1] < 0) member.fail(fmt::format("the shape {} × {} is negative", shape[0], shape[1]));
+  if (shape[0] < 0 || shape[1] < 0)
+    member.fail(fmt::format("the shape {} × {} is negative", shape[0], shape[1]));
   return shape;
 }
 
@@ -267,8 +276,9 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, 
   const Archive archive(path);
   const std::string format = Member(archive, "format").text();
   if (format != "csr" && format != "csc" && format != "coo")
-    archive.fail(fmt::format("the SciPy format {} is not supported; write it with scipy.sparse.save_npz(name, a.tocsr())",
-                             format));
+    archive.fail(fmt::format(
+        "the SciPy format {} is not supported; write it with scipy.sparse.save_npz(name, a.tocsr())",
+        format));
   HostCsr matrix;
   const auto shape = read_shape(archive);
   matrix.rows = shape[0];
@@ -276,7 +286,8 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, 
   const std::int64_t nnz = Member(archive, "data").count();
   for (const char* name : {format == "coo" ? "row" : "indices", format == "coo" ? "col" : "indices"})
     if (const Member member(archive, name); member.count() != nnz)
-      member.fail(fmt::format("it has {} elements but data.npy has {}; write the file again", member.count(), nnz));
+      member.fail(
+          fmt::format("it has {} elements but data.npy has {}; write the file again", member.count(), nnz));
   limits.require_memory(bytes_needed(matrix, format, nnz), path);
   report(options.progress, "read entries", 0, size);
   if (format == "csr") read_csr(archive, nnz, matrix);

@@ -1,6 +1,7 @@
-// Text files as batches of whole lines, from the start as often as wanted: plain ones straight out of the page cache, gzip
-// ones through one bounded buffer (reading twice costs a second decompression, never the memory of the text).
-// Line numbers are counted only when an error needs one, so that the text can be parsed in parallel.
+// Text files as batches of whole lines, from the start as often as wanted: plain ones straight out of the
+// page cache, gzip ones through one bounded buffer (reading twice costs a second decompression, never the
+// memory of the text). Line numbers are counted only when an error needs one, so that the text can be parsed
+// in parallel.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,9 @@ namespace shardmat {
 
 /// Sizes that a reader works with; the defaults are for files, tests take small ones.
 struct ReadLimits {
-  std::int64_t piece_bytes = 1 << 20;   ///< text parsed by one task
-  std::int64_t batch_bytes = 64 << 20;  ///< text between two progress reports; a gzip buffer is at most a quarter of it
+  std::int64_t piece_bytes = 1 << 20;  ///< text parsed by one task
+  std::int64_t batch_bytes =
+      64 << 20;  ///< text between two progress reports; a gzip buffer is at most a quarter of it
   /// Bytes a matrix may take at most, on top of what the machine has left.
   std::int64_t memory_bytes = std::numeric_limits<std::int64_t>::max();
 
@@ -26,7 +28,8 @@ struct ReadLimits {
   void require_memory(std::int64_t bytes, const std::filesystem::path& path) const;
 };
 
-/// A regular file mapped read-only. Throws Error(input) naming it and the remedy if it is missing or no regular file.
+/// A regular file mapped read-only. Throws Error(input) naming it and the remedy if it is missing or no
+/// regular file.
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -57,8 +60,8 @@ class TextSource {
 
   /// The next call of next() gives the first batch again.
   virtual void rewind() = 0;
-  /// Whole lines, each ended by '\n' (added where the last line of the file has none); empty at the end. Valid until the
-  /// next call. Throws Error(input) if the compressed data is truncated or damaged.
+  /// Whole lines, each ended by '\n' (added where the last line of the file has none); empty at the end.
+  /// Valid until the next call. Throws Error(input) if the compressed data is truncated or damaged.
   virtual std::string_view next() = 0;
   /// Bytes of the file behind the batches given so far.
   virtual std::int64_t consumed() const = 0;
@@ -99,8 +102,9 @@ class LineCursor {
   std::int64_t offset_ = 0;
 };
 
-/// Calls visit on pieces of whole lines that together are the text from byte `from` on (the start of a line), in parallel.
-/// If visits throw LineFault, the fault nearest to the start of the file is thrown as Error(input).
+/// Calls visit on pieces of whole lines that together are the text from byte `from` on (the start of a line),
+/// in parallel. If visits throw LineFault, the fault nearest to the start of the file is thrown as
+/// Error(input).
 void for_each_piece(TextSource& source, std::int64_t from, const ReadLimits& limits, std::string_view phase,
                     const Progress& progress, const std::function<void(std::string_view)>& visit);
 

@@ -2,10 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <hdf5.h>
-#include <sys/resource.h>
 
 #include <cmath>
-#include <csignal>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -14,7 +12,11 @@
 #include "partition/checksum.h"
 #include "partition/hdf5.h"
 #include "partition/shard_file_format.h"
+#include "tests/partition/file_size_limit.h"
 #include "tests/partition/test_matrices.h"
+
+// HDF5 1.10 leaks 312 bytes each time it meets a damaged object header.
+extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
 
 namespace shardmat {
 namespace {
@@ -542,31 +544,13 @@ TEST_F(ShardFileTest, AnyFlippedByteIsHarmless) {
 
 // --- Writing that fails ----------------------------------------------------------------------------------------------
 
-/// Limits the size of files this process writes, which is how a full disk looks to a program.
-class FullDisk {
- public:
-  explicit FullDisk(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
-    getrlimit(RLIMIT_FSIZE, &old_);
-    const rlimit limit{bytes, old_.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &limit);
-  }
-  ~FullDisk() {
-    setrlimit(RLIMIT_FSIZE, &old_);
-    std::signal(SIGXFSZ, old_handler_);
-  }
-
- private:
-  void (*old_handler_)(int);
-  rlimit old_{};
-};
-
 TEST_F(ShardFileTest, FullDiskLeavesNothingBehind) {
   const HostCsr m = test::random_matrix(20000, 500, 40, 1);
   WriteOptions options;
   options.parts = {3};
   for (const rlim_t bytes : {100, 1000, 100000, 1000000, 3000000}) {
     {
-      const FullDisk full(bytes);
+      const test::FileSizeLimit full(bytes);
       EXPECT_SAYS(input_error([&] { write(m, options); }, ErrorKind::resources), "File too large");
     }
     EXPECT_TRUE(directory_.files().empty()) << bytes;

@@ -1,0 +1,27 @@
+#!/usr/bin/python3
+"""Writes the .npz files of this folder; run in it. All hold the same 5 x 4 matrix unless their name says otherwise."""
+import numpy as np
+import scipy.sparse as sp
+
+a = np.array([[1.5, 0, 0, -2], [0, 0, 0, 0], [0, 3, 0, 0], [4, 5, 6, 7], [0, 0, 1e-3, 0]])
+for name in ("csr", "csc", "coo"):
+    sp.save_npz(name, sp.csr_matrix(a).asformat(name))
+sp.save_npz("csr_stored", sp.csr_matrix(a), compressed=False)
+sp.save_npz("csr_f32", sp.csr_matrix(a).astype(np.float32))
+sp.save_npz("csr_int", sp.csr_matrix(a).astype(np.int16))
+sp.save_npz("csr_bool", sp.csr_matrix(a).astype(bool))
+sp.save_npz("csr_complex", sp.csr_matrix(a).astype(complex))
+sp.save_npz("bsr", sp.bsr_matrix(a, blocksize=(1, 2)))
+twice = sp.coo_matrix((np.array([1.0, 2.0, 4.0]), (np.array([2, 0, 2]), np.array([1, 3, 1]))), shape=(3, 4))
+sp.save_npz("coo_duplicates", twice)
+m = sp.csr_matrix(a)
+m.indices[3] = 9
+sp.save_npz("csr_outside", m)
+m = sp.csr_matrix(a)
+m.data[2] = np.nan
+sp.save_npz("csr_nan", m)
+sp.save_npz("no_rows", sp.csr_matrix((0, 3)))
+wide = sp.csr_matrix(a)
+wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
+np.savez_compressed("csr_int64.npz", format=b"csr", shape=wide.shape, data=wide.data, indices=wide.indices,
+                    indptr=wide.indptr)

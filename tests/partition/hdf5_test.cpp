@@ -1,0 +1,109 @@
+#include "partition/hdf5.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "kernels/base/error.h"
+#include "tests/partition/file_size_limit.h"
+#include "tests/partition/test_matrices.h"
+
+namespace shardmat {
+namespace {
+
+class Hdf5Test : public testing::Test {
+ protected:
+  test::TemporaryDirectory directory_;
+  std::filesystem::path path_ = directory_ / "a.h5";
+};
+
+TEST_F(Hdf5Test, DatasetsAndAttributes) {
+  {
+    Hdf5File file = Hdf5File::create(path_);
+    file.create_group("/g");
+    const std::vector<double> values{1, 2, 3, 4, 5, 6};
+    file.create_dataset<double>("/g/table", {3, 2}).write(0, 3, values.data());
+    file.create_dataset<std::int32_t>("/empty", {0});
+    file.write_attribute("/g", "text", std::string("häuser"));
+    file.write_attribute("/g/table", "number", std::int64_t{-7});
+    file.write_attribute("/", "real", 2.5);
+    file.close();
+  }
+  const Hdf5File file = Hdf5File::open(path_);
+  EXPECT_TRUE(file.has("/g/table"));
+  EXPECT_FALSE(file.has("/none/table"));
+  EXPECT_EQ(file.children("/"), (std::vector<std::string>{"empty", "g"}));
+  const Hdf5Dataset table = file.dataset("/g/table");
+  EXPECT_EQ(table.shape(), (std::vector<std::int64_t>{3, 2}));
+  EXPECT_EQ(table.type(), Hdf5Type::f64);
+  std::vector<double> two(4);
+  table.read(1, 2, two.data());
+  EXPECT_EQ(two, (std::vector<double>{3, 4, 5, 6}));
+  std::vector<float> converted(2);
+  table.read(0, 1, converted.data());
+  EXPECT_EQ(converted, (std::vector<float>{1, 2}));
+  EXPECT_EQ(file.dataset("/empty").size(), 0);
+  EXPECT_EQ(file.string_attribute("/g", "text"), "häuser");
+  EXPECT_EQ(file.attribute<std::int64_t>("/g/table", "number"), -7);
+  EXPECT_EQ(file.attribute<double>("/", "real"), 2.5);
+  EXPECT_TRUE(file.has_attribute("/g", "text"));
+  EXPECT_FALSE(file.has_attribute("/g", "none"));
+}
+
+TEST_F(Hdf5Test, ErrorsNameFileAndObject) {
+  Hdf5File::create(path_).close();
+  const Hdf5File file = Hdf5File::open(path_);
+  const auto message = [](auto&& f) {
+    try {
+      f();
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(message([&] { file.dataset("/x"); }), path_.string() + ": dataset /x is missing");
+  EXPECT_NE(message([&] { file.string_attribute("/", "a"); }).find(path_.string() + ": attribute a of /"),
+            std::string::npos);
+  EXPECT_NE(message([&] { Hdf5File::create(directory_ / "no" / "a.h5"); }).find("No such file"), std::string::npos);
+}
+
+/// The disk may run full at any write; whichever it is, the error says so, and files can be written afterwards.
+TEST_F(Hdf5Test, DiskRunningFullAnywhere) {
+  std::vector<std::int64_t> numbers(5000);
+  std::iota(numbers.begin(), numbers.end(), 0);
+  const auto write = [&] {
+    Hdf5File file = Hdf5File::create(path_);
+    for (int i = 0; i < 10; ++i) {
+      const std::string group = "/g" + std::to_string(i);
+      file.create_group(group);
+      file.write_attribute(group, "name", std::string(300, 'x'));
+      file.create_dataset<std::int64_t>(group + "/numbers", {5000}).write(0, 5000, numbers.data());
+    }
+    file.close();
+  };
+  write();
+  const std::uintmax_t size = std::filesystem::file_size(path_);
+  for (std::uintmax_t limit = 1; limit < size; limit += size / 60) {
+    const test::FileSizeLimit full(limit);
+    try {
+      write();
+      FAIL() << limit;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::resources);
+      EXPECT_NE(std::string(e.what()).find("File too large"), std::string::npos) << e.what();
+    }
+  }
+  write();
+  EXPECT_EQ(std::filesystem::file_size(path_), size);
+  Hdf5File::open(path_).dataset("/g9/numbers").read(0, 5000, numbers.data());
+}
+
+TEST_F(Hdf5Test, ReservedRoomIsGivenBack) {
+  Hdf5File::create(path_, 10 << 20).close();
+  EXPECT_LT(std::filesystem::file_size(path_), 10000u);
+  const test::FileSizeLimit full(1 << 20);
+  EXPECT_THROW(Hdf5File::create(path_, 10 << 20), Error);
+}
+
+}  // namespace
+}  // namespace shardmat

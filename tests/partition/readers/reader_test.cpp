@@ -1,0 +1,45 @@
+#include "partition/readers/reader.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/partition/readers/test_files.h"
+
+namespace shardmat {
+namespace {
+
+using test::error_of;
+
+class ReaderTest : public test::FilesTest {};
+
+TEST_F(ReaderTest, ListNamesSuffixes) {
+  ASSERT_EQ(readers().size(), 2U);
+  for (const Reader& reader : readers()) EXPECT_EQ(reader.suffixes.front(), '.') << reader.name;
+}
+
+TEST_F(ReaderTest, MissingFileSuggestsTheNearest) {
+  write("elasticity.mtx", "");
+  EXPECT_SAYS(error_of([&] { read_matrix(path("elastcity.mtx")); }), "elastcity.mtx", "no such file",
+              "did you mean", path("elasticity.mtx").string());
+  EXPECT_SAYS(error_of([&] { read_matrix(path("zzz.mtx")); }), "zzz.mtx", "no such file", "check the path");
+  EXPECT_SAYS(error_of([&] { read_matrix(path("none/zzz.mtx")); }), "none/zzz.mtx", "no such file");
+}
+
+TEST_F(ReaderTest, RefusesDirectoriesAndOddFiles) {
+  EXPECT_SAYS(error_of([&] { read_matrix(directory_); }), directory_.string(), "directory");
+  std::filesystem::create_directory(path("d.mtx"));
+  EXPECT_SAYS(error_of([&] { read_matrix(path("d.mtx")); }), "d.mtx", "directory");
+  std::filesystem::create_symlink("/dev/null", path("n.mtx"));
+  EXPECT_SAYS(error_of([&] { read_matrix(path("n.mtx")); }), "n.mtx", "regular file");
+}
+
+TEST_F(ReaderTest, UnknownSuffixNamesTheKnownOnes) {
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.mtz", "")); }), "a.mtz", ".mtx, .mtx.gz or .npz",
+              "did you mean .mtx?");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.petscbinary", "")); }), ".petscbinary",
+              ".mtx, .mtx.gz or .npz");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("matrix", "")); }), "without suffix", ".mtx, .mtx.gz or .npz");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.gz", "")); }), "a.gz", ".mtx.gz");
+}
+
+}  // namespace
+}  // namespace shardmat
