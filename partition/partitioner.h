@@ -43,9 +43,9 @@ struct PartitionQuality {
   std::int64_t nnz_min = 0, nnz_max = 0;
   std::int64_t rows_min = 0, rows_max = 0;
   double nnz_mean = 0, rows_mean = 0;
-  double imbalance = 1;         ///< nnz_max / nnz_mean; 1 for a matrix without nonzeros
-  std::int64_t halo_max = 0;    ///< most entries of x one part needs from other parts
-  std::int64_t halo_total = 0;  ///< entries of x that must move in all
+  double imbalance = 1;            ///< nnz_max / nnz_mean; 1 for a matrix without nonzeros
+  std::int64_t halo_max = 0;       ///< most entries of x one part needs from other parts
+  std::int64_t halo_total = 0;     ///< entries of x that must move in all
   std::int64_t allgather_max = 0;  ///< entries one part receives in an all-gather: (P-1) · largest part of x
   std::int64_t allgather_total = 0;
 

@@ -30,7 +30,8 @@ nlohmann::json descriptor(const Hdf5File& file) {
 }
 
 std::int64_t count_in(const Hdf5File& file, const nlohmann::json& value, const char* what) {
-  if (!value.is_number_integer() || value.get<std::int64_t>() < 0)
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  if (!value.is_number_integer() || value.get<std::int64_t>() < 0 || value.get<std::int64_t>() > kMost)
     reject(file, fmt::format("the Binsparse descriptor has no {} of integers from 0", what));
   return value.get<std::int64_t>();
 }
