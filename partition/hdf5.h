@@ -1,6 +1,6 @@
-// HDF5, checked: every call either succeeds or throws an Error that names the file, the object and HDF5's own reason;
-// handles close themselves. From the first use on, HDF5 itself prints nothing in this process. The difference between a
-// serial and a parallel HDF5 library is known in hdf5.cpp and nowhere else.
+// HDF5, checked: every call either succeeds or throws an Error that names the file, the object and HDF5's own
+// reason; handles close themselves. From the first use on, HDF5 itself prints nothing in this process. The
+// difference between a serial and a parallel HDF5 library is known in hdf5.cpp and nowhere else.
 //
 // HDF5 keeps global state: only one thread of a process may be inside these functions at a time.
 #pragma once
@@ -82,16 +82,18 @@ class Hdf5File {
   /// Opens for reading, without locking: works on read-only file systems and beside other readers.
   /// Throws Error(input) if it is missing, unreadable, truncated or no HDF5 file.
   static Hdf5File open(const std::filesystem::path& path);
-  /// The same through MPI-IO, collective over `communicator`, as is the destructor. Transfers stay independent.
+  /// The same through MPI-IO, collective over `communicator`, as is the destructor. Transfers stay
+  /// independent.
   static Hdf5File open_parallel(const std::filesystem::path& path, MPI_Comm communicator);
-  /// Creates or truncates, and reserves room for `expected_bytes` where the file system can. Throws Error(resources) if
-  /// that is not possible.
+  /// Creates or truncates, and reserves room for `expected_bytes` where the file system can. Throws
+  /// Error(resources) if that is not possible.
   static Hdf5File create(const std::filesystem::path& path, std::int64_t expected_bytes = 0);
   /// True if the HDF5 library this was built with has MPI-IO.
   static bool parallel_available();
 
   const std::string& path() const { return path_; }
-  /// Flushes and closes a created file; all its datasets must be gone. Throws Error(resources), e.g. for a full disk.
+  /// Flushes and closes a created file; all its datasets must be gone. Throws Error(resources), e.g. for a
+  /// full disk.
   void close();
 
   /// True if every link of the path `name` exists.
@@ -106,8 +108,9 @@ class Hdf5File {
   template <class T>
   Hdf5Dataset create_dataset(const std::string& name, const std::vector<std::int64_t>& shape);
 
-  // Attributes of the group or dataset `object` ("/" is the root). Reading throws Error(input) if it is missing or of
-  // another kind. Strings may be of fixed or variable length; ours are fixed. T is int64_t, uint64_t or double.
+  // Attributes of the group or dataset `object` ("/" is the root). Reading throws Error(input) if it is
+  // missing or of another kind. Strings may be of fixed or variable length; ours are fixed. T is int64_t,
+  // uint64_t or double.
   bool has_attribute(const std::string& object, const std::string& name) const;
   std::string string_attribute(const std::string& object, const std::string& name) const;
   template <class T>
@@ -117,7 +120,8 @@ class Hdf5File {
   void write_attribute(const std::string& object, const std::string& name, T value);
 
  private:
-  void write_attribute(const std::string& object, const std::string& name, std::int64_t type, const void* value);
+  void write_attribute(const std::string& object, const std::string& name, std::int64_t type,
+                       const void* value);
 
   std::unique_ptr<Hdf5OutputStatus> output_;  // outlives the handle; null if the file is only read
   Hdf5Handle handle_;

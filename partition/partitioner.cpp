@@ -34,8 +34,10 @@ class Prefix {
   std::int64_t furthest_begin(std::int64_t end, std::int64_t limit) const {
     return std::lower_bound(sums_.begin(), sums_.begin() + end, at(end) - limit) - sums_.begin();
   }
-  /// The boundary in [lo, hi] whose sum is nearest to `sum`; `preferred` decides among boundaries of equal sums.
-  std::int64_t nearest_boundary(std::int64_t lo, std::int64_t hi, std::int64_t sum, std::int64_t preferred) const {
+  /// The boundary in [lo, hi] whose sum is nearest to `sum`; `preferred` decides among boundaries of equal
+  /// sums.
+  std::int64_t nearest_boundary(std::int64_t lo, std::int64_t hi, std::int64_t sum,
+                                std::int64_t preferred) const {
     const auto first = sums_.begin();
     std::int64_t at_least = std::lower_bound(first + lo, first + hi, sum) - first;
     if (at_least > lo && sum - at(at_least - 1) < at(at_least) - sum) --at_least;
@@ -56,7 +58,8 @@ bool fits(const Prefix& prefix, int parts, std::int64_t limit) {
   return row == prefix.rows();
 }
 
-/// The least nonzeros that the heaviest part must hold. No row is longer than the answer, so every probe advances.
+/// The least nonzeros that the heaviest part must hold. No row is longer than the answer, so every probe
+/// advances.
 std::int64_t best_bottleneck(const Prefix& prefix, int parts) {
   std::int64_t lo = std::max(prefix.longest_row(), (prefix.nnz() + parts - 1) / parts), hi = prefix.nnz();
   while (lo < hi) {
@@ -67,8 +70,9 @@ std::int64_t best_bottleneck(const Prefix& prefix, int parts) {
   return hi;
 }
 
-/// Cuts under the best bottleneck, and under it as evenly as the parts still to come allow: every part aims at its equal
-/// share of what is left, gets at least one row while there are rows enough, and leaves no more than the rest can hold.
+/// Cuts under the best bottleneck, and under it as evenly as the parts still to come allow: every part aims
+/// at its equal share of what is left, gets at least one row while there are rows enough, and leaves no more
+/// than the rest can hold.
 Starts balance_nonzeros(std::span<const std::int64_t> row_ptr, int parts) {
   const Prefix prefix(row_ptr);
   const std::int64_t rows = prefix.rows();
@@ -114,16 +118,17 @@ std::vector<std::int64_t> even_starts(std::int64_t count, int parts) {
 }
 
 Partition make_partition(std::string_view method, std::span<const std::int64_t> row_ptr, int parts) {
-  if (parts < 1) throw Error(ErrorKind::usage, fmt::format("a matrix cannot be cut into {} parts; give 1 or more", parts));
+  if (parts < 1)
+    throw Error(ErrorKind::usage, fmt::format("a matrix cannot be cut into {} parts; give 1 or more", parts));
   std::vector<std::string> names;
   for (const Partitioner& partitioner : kPartitioners) {
     if (partitioner.name == method) return {std::string(method), partitioner.row_starts(row_ptr, parts)};
     names.emplace_back(partitioner.name);
   }
   const std::string near = nearest(method, names);
-  throw Error(ErrorKind::usage, fmt::format("'{}' is no way to partition; {}choose {}", method,
-                                            near.empty() ? "" : fmt::format("did you mean '{}'? ", near),
-                                            join_choices(names)));
+  throw Error(ErrorKind::usage,
+              fmt::format("'{}' is no way to partition; {}choose {}", method,
+                          near.empty() ? "" : fmt::format("did you mean '{}'? ", near), join_choices(names)));
 }
 
 }  // namespace shardmat

@@ -46,14 +46,14 @@ struct PartitionQuality {
   double imbalance = 1;            ///< nnz_max / nnz_mean; 1 for a matrix without nonzeros
   std::int64_t halo_max = 0;       ///< most entries of x one part needs from other parts
   std::int64_t halo_total = 0;     ///< entries of x that must move in all
-  std::int64_t allgather_max = 0;  ///< entries of x one part receives in an all-gather: (P-1) · the largest part of x
+  std::int64_t allgather_max = 0;  ///< entries one part receives in an all-gather: (P-1) · largest part of x
   std::int64_t allgather_total = 0;
 
   bool operator==(const PartitionQuality&) const = default;
 };
 
-/// Works out the quality of a partition from the rows as they pass by, so that one reading serves any number of
-/// partitions. Keeps one bit a column.
+/// Works out the quality of a partition from the rows as they pass by, so that one reading serves any number
+/// of partitions. Keeps one bit a column.
 class QualityMeter {
  public:
   QualityMeter(Partition partition, std::int64_t cols);

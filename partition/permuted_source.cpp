@@ -13,8 +13,8 @@
 namespace shardmat {
 namespace {
 
-// Rows of a range lie scattered in the source. Gaps of up to kGapEntries are read and thrown away, which costs less than
-// another read; one read covers at most kRunEntries, so that the extra memory is bounded.
+// Rows of a range lie scattered in the source. Gaps of up to kGapEntries are read and thrown away, which
+// costs less than another read; one read covers at most kRunEntries, so that the extra memory is bounded.
 constexpr std::int64_t kGapEntries = 1024;
 constexpr std::int64_t kRunEntries = 1 << 20;
 
@@ -54,7 +54,8 @@ class LengthSortedSource final : public RowSource {
     part.row_ptr.resize(static_cast<std::size_t>(part.rows) + 1);
     part.row_ptr[0] = 0;
     for (std::int64_t i = 0; i < part.rows; ++i)
-      part.row_ptr[static_cast<std::size_t>(i) + 1] = part.row_ptr[static_cast<std::size_t>(i)] + length(begin + i);
+      part.row_ptr[static_cast<std::size_t>(i) + 1] =
+          part.row_ptr[static_cast<std::size_t>(i)] + length(begin + i);
     part.col_idx.resize(static_cast<std::size_t>(part.nnz()));
     part.values.resize(static_cast<std::size_t>(part.nnz()));
     gather(begin, end, part);
@@ -82,7 +83,8 @@ class LengthSortedSource final : public RowSource {
   void gather(std::int64_t begin, std::int64_t end, HostCsr& part) const {
     std::vector<std::pair<std::int64_t, std::int64_t>> wanted;  // (row of the source, row of `part`)
     wanted.reserve(static_cast<std::size_t>(part.rows));
-    for (std::int64_t i = begin; i < end; ++i) wanted.emplace_back(order_[static_cast<std::size_t>(i)], i - begin);
+    for (std::int64_t i = begin; i < end; ++i)
+      wanted.emplace_back(order_[static_cast<std::size_t>(i)], i - begin);
     std::sort(wanted.begin(), wanted.end());
     const std::span<const std::pair<std::int64_t, std::int64_t>> all(wanted);
     for (std::size_t first = 0, next = 0; first < all.size(); first = next) {
@@ -91,10 +93,10 @@ class LengthSortedSource final : public RowSource {
     }
   }
 
-  /// One past the last wanted row that is read together with `first`. Unwanted rows between two wanted ones count as long
-  /// as the longer of the two, which is exact enough for neighbours in a mesh.
-  static std::size_t end_of_run(std::span<const std::pair<std::int64_t, std::int64_t>> wanted, std::size_t first,
-                                const HostCsr& part) {
+  /// One past the last wanted row that is read together with `first`. Unwanted rows between two wanted ones
+  /// count as long as the longer of the two, which is exact enough for neighbours in a mesh.
+  static std::size_t end_of_run(std::span<const std::pair<std::int64_t, std::int64_t>> wanted,
+                                std::size_t first, const HostCsr& part) {
     const auto length = [&](std::size_t i) {
       const auto row = static_cast<std::size_t>(wanted[i].second);
       return part.row_ptr[row + 1] - part.row_ptr[row];
@@ -131,7 +133,8 @@ class LengthSortedSource final : public RowSource {
 
 }  // namespace
 
-std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source, std::span<const std::int64_t> row_ptr) {
+std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source,
+                                                     std::span<const std::int64_t> row_ptr) {
   return std::make_unique<LengthSortedSource>(source, row_ptr);
 }
 

@@ -7,9 +7,10 @@
 
 namespace shardmat {
 
-/// Keeps a reference to `source` and 24 bytes a row; rows are gathered when asked for. `row_ptr` is the source's, with
-/// rows + 1 entries, and is used during the call only. Orders compose: if the source is permuted itself, the permutation
-/// of the result still leads to the original rows.
-std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source, std::span<const std::int64_t> row_ptr);
+/// Keeps a reference to `source` and 24 bytes a row; rows are gathered when asked for. `row_ptr` is the
+/// source's, with rows + 1 entries, and is used during the call only. Orders compose: if the source is
+/// permuted itself, the permutation of the result still leads to the original rows.
+std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source,
+                                                     std::span<const std::int64_t> row_ptr);
 
 }  // namespace shardmat

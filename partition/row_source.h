@@ -1,5 +1,6 @@
-// Anything that can produce the rows of a matrix range by range: a matrix in memory, a shard file, a generator.
-// Partitioning, writing, loading and verification all work on this, so none of them needs the whole matrix.
+// Anything that can produce the rows of a matrix range by range: a matrix in memory, a shard file, a
+// generator. Partitioning, writing, loading and verification all work on this, so none of them needs the
+// whole matrix.
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,10 @@ class RowSource {
   /// The same range always gives bit-identical rows, whatever ranges were asked for before.
   virtual HostCsr read_rows(std::int64_t begin, std::int64_t end) const = 0;
 
-  /// Calls use(view) with what read_rows gives; a matrix in memory shows its own arrays instead of copying them. The view
-  /// lives as long as the call.
-  virtual void visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const;
+  /// Calls use(view) with what read_rows gives; a matrix in memory shows its own arrays instead of copying
+  /// them. The view lives as long as the call.
+  virtual void visit_rows(std::int64_t begin, std::int64_t end,
+                          const std::function<void(const CsrView&)>& use) const;
 
   /// True if the rows come in another order than that of the original matrix (square: the columns, too).
   virtual bool permuted() const { return false; }
@@ -39,11 +41,12 @@ class RowSource {
   virtual HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const;
 };
 
-/// Entries that the rows of one slice hold where matrices are streamed: 64 MB. A longer row makes a slice of its own.
+/// Entries that the rows of one slice hold where matrices are streamed: 64 MB. A longer row makes a slice of
+/// its own.
 constexpr std::int64_t kSliceEntries = std::int64_t{1} << 22;
 
-/// Calls use(first_row, view) for consecutive ranges of the rows [begin, end), each of at most kSliceEntries rows and
-/// nonzeros.
+/// Calls use(first_row, view) for consecutive ranges of the rows [begin, end), each of at most kSliceEntries
+/// rows and nonzeros.
 void for_each_slice(const RowSource& source, std::int64_t begin, std::int64_t end,
                     const std::function<void(std::int64_t, const CsrView&)>& use);
 

@@ -1,5 +1,5 @@
-// The shard file: a Binsparse CSR matrix in HDF5 with partition tables beside it. Format, names and versions are described
-// at the top of shard_file_format.h and in one place only.
+// The shard file: a Binsparse CSR matrix in HDF5 with partition tables beside it. Format, names and versions
+// are described at the top of shard_file_format.h and in one place only.
 #pragma once
 
 #include <mpi.h>
@@ -24,37 +24,41 @@ struct StoredPartition {
 
 struct WriteOptions {
   std::string how;              ///< how the matrix was made, e.g. the command line; stored for people
-  std::string source_checksum;  ///< of the file that the matrix was read from, e.g. "xxh64:44bc2cf5ad770999"; may be empty
+  std::string source_checksum;  ///< of the file that the matrix was read from, e.g. "xxh64:44bc2cf5ad770999";
+                                ///< may be empty
   std::vector<int> parts;       ///< partition tables to store
   std::string method = "nnz";   ///< partitioner for all of them
-  bool sort_global = false;     ///< store rows by descending length with the permutation (square: columns too)
-  bool sort_local = false;      ///< ask ranks to sort their part by length when they load it (the file is in the same order)
-  bool allow_nonfinite = false; ///< accept NaN and infinity; the file remembers
-  Progress progress;            ///< nonzeros written
+  bool sort_global = false;  ///< store rows by descending length with the permutation (square: columns too)
+  bool sort_local = false;  ///< ask ranks to sort their part by length when they load it; the order here stays
+  bool allow_nonfinite = false;  ///< accept NaN and infinity; the file remembers
+  Progress progress;             ///< nonzeros written
 };
 
-/// Writes `source` to `path` (temporary name beside it, flushed to disk, renamed), streaming through bounded memory.
-/// Returns the stored partitions in the order of options.parts. Throws Error(resources) when the disk is full or not
-/// writable; then nothing is left behind.
+/// Writes `source` to `path` (temporary name beside it, flushed to disk, renamed), streaming through bounded
+/// memory. Returns the stored partitions in the order of options.parts. Throws Error(resources) when the disk
+/// is full or not writable; then nothing is left behind.
 std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path, const RowSource& source,
                                               const WriteOptions& options);
 
-/// One shard file opened for reading. Also a RowSource of the *stored* order; row numbers in messages are the stored ones.
-/// Rows are checked as they are read (pointers, columns, finite values), so that a damaged file cannot crash what uses
-/// them; checksums are compared by verify() only. One thread of a process may use HDF5 at a time.
+/// One shard file opened for reading. Also a RowSource of the *stored* order; row numbers in messages are the
+/// stored ones. Rows are checked as they are read (pointers, columns, finite values), so that a damaged file
+/// cannot crash what uses them; checksums are compared by verify() only. One thread of a process may use HDF5
+/// at a time.
 class ShardFile : public RowSource {
  public:
   /// How ranks share the file: one serial HDF5 handle each, or parallel HDF5 on a communicator.
   enum class Access { serial, parallel };
 
-  /// Opens for one process. Throws Error(input) naming file and remedy if it is no shard file, is truncated, is of a newer
-  /// version, or its tables contradict each other (sizes, partition of another matrix). Values that are not finite are
-  /// refused on reading unless the file was written with them or `allow_nonfinite` is set.
+  /// Opens for one process. Throws Error(input) naming file and remedy if it is no shard file, is truncated,
+  /// is of a newer version, or its tables contradict each other (sizes, partition of another matrix). Values
+  /// that are not finite are refused on reading unless the file was written with them or `allow_nonfinite` is
+  /// set.
   static std::unique_ptr<ShardFile> open(const std::filesystem::path& path, bool allow_nonfinite = false);
-  /// Opens on all ranks of a communicator. With Access::parallel, open and the destructor are collective, and if open
-  /// fails on one rank it throws on every rank; all other calls stay independent. With Access::serial nothing is.
-  static std::unique_ptr<ShardFile> open(const std::filesystem::path& path, MPI_Comm communicator, Access access,
-                                         bool allow_nonfinite = false);
+  /// Opens on all ranks of a communicator. With Access::parallel, open and the destructor are collective, and
+  /// if open fails on one rank it throws on every rank; all other calls stay independent. With Access::serial
+  /// nothing is.
+  static std::unique_ptr<ShardFile> open(const std::filesystem::path& path, MPI_Comm communicator,
+                                         Access access, bool allow_nonfinite = false);
 
   /// True if the HDF5 library this was built with has MPI support.
   static bool parallel_available();
@@ -70,14 +74,14 @@ class ShardFile : public RowSource {
   bool permuted() const override;
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override;
 
-  bool plain_binsparse() const;         ///< written by another program: no tables, no checksums, in its only order
-  std::string how() const;              ///< how the file was made; empty for a plain Binsparse file, as the next two
-  std::string source() const;           ///< name of the source it was written from
+  bool plain_binsparse() const;  ///< written by another program: no tables, no checksums, in its only order
+  std::string how() const;       ///< how the file was made; empty for a plain Binsparse file, as the next two
+  std::string source() const;    ///< name of the source it was written from
   std::string source_checksum() const;  ///< may be empty
   bool wants_local_sort() const;        ///< made with sort_local
   bool allows_nonfinite() const;        ///< NaN and infinity among the values are accepted
-  /// Names the content, for caches: a hash over sizes, permutation and block checksums. Of a plain Binsparse file, which
-  /// has none, over sizes and row pointers only.
+  /// Names the content, for caches: a hash over sizes, permutation and block checksums. Of a plain Binsparse
+  /// file, which has none, over sizes and row pointers only.
   std::uint64_t fingerprint() const;
   const std::vector<StoredPartition>& partitions() const;  ///< as stored, by method, then ascending parts
 

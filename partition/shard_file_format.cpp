@@ -14,12 +14,15 @@ BlockChecksums checksums(std::span<const std::int64_t> pointers, std::span<const
           xxh64(values.data(), values.size_bytes())};
 }
 
-std::uint64_t checksum(std::span<const std::int64_t> numbers) { return xxh64(numbers.data(), numbers.size_bytes()); }
+std::uint64_t checksum(std::span<const std::int64_t> numbers) {
+  return xxh64(numbers.data(), numbers.size_bytes());
+}
 
-std::uint64_t fingerprint(std::int64_t rows, std::int64_t cols, std::int64_t nnz, std::uint64_t permutation_checksum,
-                          std::span<const BlockChecksums> blocks) {
+std::uint64_t fingerprint(std::int64_t rows, std::int64_t cols, std::int64_t nnz,
+                          std::uint64_t permutation_checksum, std::span<const BlockChecksums> blocks) {
   const std::int64_t sizes[] = {rows, cols, nnz};
-  const std::uint64_t parts[] = {checksum(sizes), permutation_checksum, xxh64(blocks.data(), blocks.size_bytes())};
+  const std::uint64_t parts[] = {checksum(sizes), permutation_checksum,
+                                 xxh64(blocks.data(), blocks.size_bytes())};
   return xxh64(parts, sizeof parts);
 }
 

@@ -25,8 +25,8 @@ struct ShardTables {
   std::vector<StoredPartition> partitions;
 };
 
-/// Reads and cross-checks everything but the matrix itself, of which only the first and the last row pointer are read.
-/// Throws Error(input) naming file, object and remedy.
+/// Reads and cross-checks everything but the matrix itself, of which only the first and the last row pointer
+/// are read. Throws Error(input) naming file, object and remedy.
 ShardTables read_shard_tables(const Hdf5File& file);
 
 }  // namespace shardmat

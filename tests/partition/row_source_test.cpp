@@ -79,7 +79,8 @@ TEST_P(LengthSorted, IsAPermutationThatSquareMatricesShareWithTheirColumns) {
   const auto lengths = sorted->row_lengths(0, rows);
   EXPECT_TRUE(std::is_sorted(lengths.rbegin(), lengths.rend()));
   for (std::int64_t i = 0; i < rows; ++i) {
-    const HostCsr old = source->read_rows(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(i)] + 1);
+    const HostCsr old =
+        source->read_rows(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(i)] + 1);
     std::vector<std::pair<std::int64_t, double>> expected, found;
     for (std::size_t k = 0; k < old.values.size(); ++k) expected.emplace_back(old.col_idx[k], old.values[k]);
     for (auto k = static_cast<std::size_t>(whole.row_ptr[static_cast<std::size_t>(i)]);

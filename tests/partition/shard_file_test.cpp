@@ -1,112 +1,18 @@
 #include "partition/shard_file.h"
 
 #include <gtest/gtest.h>
-#include <hdf5.h>
 
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <nlohmann/json.hpp>
 
-#include "kernels/base/error.h"
 #include "partition/checksum.h"
-#include "partition/hdf5.h"
 #include "partition/shard_file_format.h"
-#include "tests/partition/file_size_limit.h"
-#include "tests/partition/test_matrices.h"
-
-// HDF5 1.10 leaks 312 bytes each time it meets a damaged object header.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libhdf5"; }
+#include "tests/partition/shard_file_fixture.h"
 
 namespace shardmat {
 namespace {
 
-namespace format = shard_format;
-using test::same;
-using test::source_of;
-using Path = std::filesystem::path;
-
-template <class F>
-std::string input_error(F&& f, ErrorKind kind = ErrorKind::input) {
-  try {
-    f();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.kind(), kind) << e.what();
-    return e.what();
-  }
-  ADD_FAILURE() << "no error";
-  return {};
-}
-
-#define EXPECT_SAYS(text, word) EXPECT_NE((text).find(word), std::string::npos) << (text)
-
-/// XORs one byte of a dataset, found by HDF5's own word for where it lies.
-void flip_byte(const Path& path, const char* dataset, std::int64_t byte, unsigned char mask = 0x01) {
-  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-  const hid_t id = H5Dopen2(file, dataset, H5P_DEFAULT);
-  const haddr_t offset = H5Dget_offset(id);
-  H5Dclose(id);
-  H5Fclose(file);
-  ASSERT_NE(offset, HADDR_UNDEF);
-  std::fstream bytes(path, std::ios::in | std::ios::out | std::ios::binary);
-  bytes.seekg(static_cast<std::streamoff>(offset) + byte);
-  const char old = static_cast<char>(bytes.get());
-  bytes.seekp(static_cast<std::streamoff>(offset) + byte);
-  bytes.put(static_cast<char>(old ^ mask));
-}
-
-/// Changes an attribute or removes a link, as another program might.
-template <class F>
-void edit(const Path& path, F&& f) {
-  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, H5P_DEFAULT);
-  ASSERT_GE(file, 0);
-  f(file);
-  H5Fclose(file);
-}
-
-void set_attribute(const Path& path, const std::string& object, const std::string& name, std::int64_t value) {
-  edit(path, [&](hid_t file) {
-    EXPECT_GE(H5Adelete_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT), 0);
-    const hid_t space = H5Screate(H5S_SCALAR);
-    const hid_t a = H5Acreate_by_name(file, object.c_str(), name.c_str(), H5T_NATIVE_INT64, space, H5P_DEFAULT,
-                                      H5P_DEFAULT, H5P_DEFAULT);
-    EXPECT_GE(H5Awrite(a, H5T_NATIVE_INT64, &value), 0);
-    H5Aclose(a), H5Sclose(space);
-  });
-}
-
-class ShardFileTest : public testing::Test {
- protected:
-  Path path(const std::string& name = "a.h5") const { return directory_ / name; }
-
-  std::vector<StoredPartition> write(const HostCsr& m, WriteOptions options = {}, const std::string& name = "a.h5") {
-    options.how = "a test";
-    return write_shard_file(path(name), *source_of(m, "bar.mtx"), options);
-  }
-
-  /// A plain Binsparse file as another program would write it.
-  template <class Index, class Value>
-  void write_plain(const HostCsr& m, const nlohmann::json& descriptor) {
-    Hdf5File file = Hdf5File::create(path());
-    file.write_attribute("/", "binsparse", nlohmann::json{{"binsparse", descriptor}}.dump());
-    const std::vector<Index> pointers(m.row_ptr.begin(), m.row_ptr.end()), columns(m.col_idx.begin(), m.col_idx.end());
-    const std::vector<Value> values(m.values.begin(), m.values.end());
-    file.create_dataset<Index>("/pointers_to_1", {m.rows + 1}).write(0, m.rows + 1, pointers.data());
-    file.create_dataset<Index>("/indices_1", {m.nnz()}).write(0, m.nnz(), columns.data());
-    file.create_dataset<Value>("/values", {m.nnz()}).write(0, m.nnz(), values.data());
-    file.close();
-  }
-
-  static nlohmann::json plain_descriptor(const HostCsr& m) {
-    return {{"version", "0.1"},
-            {"format", "CSR"},
-            {"shape", {m.rows, m.cols}},
-            {"number_of_stored_values", m.nnz()},
-            {"data_types", {{"pointers_to_1", "int64"}, {"indices_1", "int64"}, {"values", "float64"}}}};
-  }
-
-  test::TemporaryDirectory directory_;
-};
+using namespace test;
 
 TEST(Checksum, IsXxh64) {
   EXPECT_EQ(xxh64("", 0), 0xEF46DB3751D8E999u);
@@ -221,7 +127,8 @@ TEST_F(ShardFileTest, WideMatrixKeepsWideColumns) {
 TEST_F(ShardFileTest, DescriptorIsBinsparse) {
   const HostCsr m = test::random_matrix(20, 30, 5, 1);
   write(m);
-  const auto json = nlohmann::json::parse(Hdf5File::open(path()).string_attribute("/", "binsparse"))["binsparse"];
+  const auto json =
+      nlohmann::json::parse(Hdf5File::open(path()).string_attribute("/", "binsparse"))["binsparse"];
   EXPECT_EQ(json["version"], "0.1");
   EXPECT_EQ(json["format"], "CSR");
   EXPECT_EQ(json["shape"], (nlohmann::json{20, 30}));
@@ -243,7 +150,8 @@ TEST_F(ShardFileTest, NonfiniteOnlyWhenAllowedAndRemembered) {
   EXPECT_TRUE(std::isnan(file->read_rows(0, 20).values[3]));
 }
 
-// --- Another order ---------------------------------------------------------------------------------------------------
+// --- Another order
+// ---------------------------------------------------------------------------------------------------
 
 /// Undoes the stored permutation: the matrix in its original order.
 HostCsr in_original_order(const ShardFile& file) {
@@ -253,8 +161,10 @@ HostCsr in_original_order(const ShardFile& file) {
   const HostCsr stored = file.read_rows(0, file.rows());
   for (std::size_t i = 0; i < order.size(); ++i) {
     auto& row = rows[static_cast<std::size_t>(order[i])];
-    for (auto k = static_cast<std::size_t>(stored.row_ptr[i]); k < static_cast<std::size_t>(stored.row_ptr[i + 1]); ++k)
-      row.emplace_back(square ? order[static_cast<std::size_t>(stored.col_idx[k])] : stored.col_idx[k], stored.values[k]);
+    for (auto k = static_cast<std::size_t>(stored.row_ptr[i]);
+         k < static_cast<std::size_t>(stored.row_ptr[i + 1]); ++k)
+      row.emplace_back(square ? order[static_cast<std::size_t>(stored.col_idx[k])] : stored.col_idx[k],
+                       stored.values[k]);
     std::sort(row.begin(), row.end());
   }
   return test::from_rows(file.cols(), rows);
@@ -301,7 +211,8 @@ TEST_F(ShardFileTest, SortsAFileAsItSortsMemory) {
   options.sort_global = true;
   write(m, options, "memory.h5");
   write_shard_file(path("file.h5"), *ShardFile::open(path("plain.h5")), options);
-  EXPECT_EQ(ShardFile::open(path("file.h5"))->fingerprint(), ShardFile::open(path("memory.h5"))->fingerprint());
+  EXPECT_EQ(ShardFile::open(path("file.h5"))->fingerprint(),
+            ShardFile::open(path("memory.h5"))->fingerprint());
 }
 
 TEST_F(ShardFileTest, ReplacesTheFileItReads) {
@@ -327,7 +238,8 @@ TEST_F(ShardFileTest, FingerprintNamesTheContent) {
   EXPECT_NE(ShardFile::open(path())->fingerprint(), fingerprint);
 }
 
-// --- Plain Binsparse files -------------------------------------------------------------------------------------------
+// --- Plain Binsparse files
+// -------------------------------------------------------------------------------------------
 
 TEST_F(ShardFileTest, ReadsPlainBinsparseOfOtherTypes) {
   HostCsr m = test::random_matrix(40, 30, 6, 1);
@@ -365,7 +277,8 @@ TEST_F(ShardFileTest, RefusesBinsparseThatIsNotPlainRealCsr) {
   EXPECT_SAYS(error_with("data_types", nlohmann::json{{"values", "iso[float64]"}}), "iso");
   EXPECT_SAYS(error_with("shape", nlohmann::json{40}), "shape");
   EXPECT_SAYS(error_with("shape", nlohmann::json{-1, 30}), "shape");
-  EXPECT_SAYS(error_with("shape", nlohmann::json{41, 30}), "/pointers_to_1 has shape [41] but must have [42]");
+  EXPECT_SAYS(error_with("shape", nlohmann::json{41, 30}),
+              "/pointers_to_1 has shape [41] but must have [42]");
   EXPECT_SAYS(error_with("number_of_stored_values", m.nnz() + 1), "/indices_1 has shape");
   EXPECT_SAYS(error_with("number_of_stored_values", "many"), "number_of_stored_values");
 }
@@ -404,198 +317,6 @@ TEST_F(ShardFileTest, ReadsVariableLengthDescriptor) {
     H5Aclose(a), H5Sclose(space), H5Tclose(type);
   });
   EXPECT_TRUE(same(ShardFile::open(path())->read_rows(0, 40), m));
-}
-
-// --- Files that are not what they should be --------------------------------------------------------------------------
-
-TEST_F(ShardFileTest, RefusesWhatIsNoShardFile) {
-  EXPECT_SAYS(input_error([&] { ShardFile::open(path("none.h5")); }), "no such file");
-  EXPECT_SAYS(input_error([&] { ShardFile::open(path("none.h5").parent_path()); }), "is a directory");
-  std::ofstream(path()) << "%%MatrixMarket matrix coordinate real general\n1 1 0\n";
-  EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), "cannot open it as an HDF5 file");
-  std::ofstream(path("empty.h5")).flush();
-  input_error([&] { ShardFile::open(path("empty.h5")); });
-  Hdf5File::create(path()).close();
-  EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), "no shard file");
-}
-
-TEST_F(ShardFileTest, RefusesTruncation) {
-  const HostCsr m = test::random_matrix(500, 500, 12, 1);
-  write(m);
-  const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path()));
-  for (const std::int64_t left : {size - 1, size / 2, std::int64_t{100}, std::int64_t{1}}) {
-    std::filesystem::resize_file(path(), static_cast<std::uintmax_t>(left));
-    EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), path().string());
-  }
-}
-
-TEST_F(ShardFileTest, RefusesNewerVersionAndMissingParts) {
-  const HostCsr m = test::random_matrix(50, 50, 6, 1);
-  write(m);
-  set_attribute(path(), "/shardmat", "format_version", 2);
-  EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), "version 2");
-  for (const char* name : {"/pointers_to_1", "/indices_1", "/values", "/shardmat/checksums", "/shardmat/block_rows"}) {
-    write(m);
-    edit(path(), [&](hid_t file) { H5Ldelete(file, name, H5P_DEFAULT); });
-    EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), std::string(name) + " is missing");
-  }
-  write(m);
-  set_attribute(path(), "/shardmat", "rows", 51);
-  EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), "other sizes");
-}
-
-TEST_F(ShardFileTest, RefusesWrongTypesAndShapes) {
-  const HostCsr m = test::random_matrix(50, 50, 6, 1);
-  const auto replace = [&](const char* name, auto tag, std::vector<std::int64_t> shape) {
-    write(m);
-    edit(path(), [&](hid_t file) {
-      H5Ldelete(file, name, H5P_DEFAULT);
-      const std::vector<hsize_t> dims(shape.begin(), shape.end());
-      const hid_t space = H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr);
-      H5Dclose(H5Dcreate2(file, name, std::is_same_v<decltype(tag), char> ? H5T_C_S1 : H5T_NATIVE_DOUBLE, space,
-                          H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
-      H5Sclose(space);
-    });
-    return input_error([&] { ShardFile::open(path()); });
-  };
-  EXPECT_SAYS(replace("/indices_1", 1.0, {m.nnz()}), "/indices_1 must hold whole numbers");
-  EXPECT_SAYS(replace("/values", 'a', {m.nnz()}), "/values must hold real numbers");
-  EXPECT_SAYS(replace("/values", 1.0, {m.nnz(), 2}), "/values has shape");
-  EXPECT_SAYS(replace("/pointers_to_1", 1.0, {50}), "/pointers_to_1 has shape [50]");
-}
-
-TEST_F(ShardFileTest, RefusesPartitionsOfAnotherMatrix) {
-  const HostCsr m = test::random_matrix(50, 50, 6, 1);
-  HostCsr other = m;
-  other.values[0] += 1;
-  WriteOptions options;
-  options.parts = {3};
-  write(other, options, "other.h5");
-  write(m, {});
-  edit(path(), [&](hid_t file) {
-    const hid_t from = H5Fopen(path("other.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-    H5Ocopy(from, "/shardmat/partitions/nnz-3", file, "/shardmat/partitions/nnz-3", H5P_DEFAULT, H5P_DEFAULT);
-    H5Fclose(from);
-  });
-  EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), "nnz-3 was made for another matrix");
-
-  write(m, options);
-  edit(path(), [&](hid_t file) {
-    H5Lmove(file, "/shardmat/partitions/nnz-3", file, "/shardmat/partitions/nnz-4", H5P_DEFAULT, H5P_DEFAULT);
-  });
-  EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), "nnz-4");
-
-  // The matrix replaced under its tables is found by its checksums.
-  write(m, options);
-  edit(path(), [&](hid_t file) {
-    const hid_t from = H5Fopen(path("other.h5").c_str(), H5F_ACC_RDONLY, H5P_DEFAULT);
-    H5Ldelete(file, "/values", H5P_DEFAULT);
-    H5Ocopy(from, "/values", file, "/values", H5P_DEFAULT, H5P_DEFAULT);
-    H5Fclose(from);
-  });
-  EXPECT_SAYS(input_error([&] { ShardFile::open(path())->verify(); }), "/values: the checksum of rows [0, 50) differs");
-}
-
-TEST_F(ShardFileTest, EveryFlippedByteIsFoundAndNamed) {
-  const HostCsr m = test::random_matrix(60, 60, 6, 1);
-  WriteOptions options;
-  options.parts = {3};
-  options.sort_global = true;
-  struct Flip {
-    const char *dataset, *named;
-    std::int64_t bytes;
-  };
-  const std::int64_t nnz = m.nnz();
-  for (const auto& [dataset, named, bytes] :
-       {Flip{"/pointers_to_1", "/pointers_to_1", 8 * 61}, Flip{"/indices_1", "/indices_1", 4 * nnz},
-        Flip{"/values", "/values", 8 * nnz}, Flip{"/shardmat/permutation", "/shardmat/permutation", 8 * 60},
-        Flip{"/shardmat/checksums", "/shardmat/checksums", 24}, Flip{"/shardmat/block_rows", "/shardmat/block_rows", 16},
-        Flip{"/shardmat/partitions/nnz-3/row_starts", "nnz-3/row_starts", 32}}) {
-    write(m, options, "good.h5");
-    for (std::int64_t i = 0; i < 24; ++i) {
-      std::filesystem::copy_file(path("good.h5"), path(), std::filesystem::copy_options::overwrite_existing);
-      flip_byte(path(), dataset, i * (bytes - 1) / 23, static_cast<unsigned char>(1 << i % 8));
-      EXPECT_SAYS(input_error([&] { ShardFile::open(path())->verify(); }), named);
-    }
-  }
-}
-
-/// Whatever single byte changes, opening, reading and verifying end in an Error or in the same rows.
-TEST_F(ShardFileTest, AnyFlippedByteIsHarmless) {
-  const HostCsr m = test::random_matrix(20, 20, 4, 1);
-  WriteOptions options;
-  options.parts = {2};
-  write(m, options, "good.h5");
-  std::ifstream good(path("good.h5"), std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(good), {}};
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::string bad = bytes;
-    bad[i] = static_cast<char>(bad[i] ^ (1 << i % 8));
-    std::ofstream(path(), std::ios::binary).write(bad.data(), static_cast<std::streamsize>(bad.size()));
-    try {
-      const auto file = ShardFile::open(path());
-      file->verify();
-      EXPECT_TRUE(same(file->read_rows(0, 20), m)) << "byte " << i;
-    } catch (const Error& e) {
-      EXPECT_EQ(e.kind(), ErrorKind::input) << e.what();
-    }
-  }
-}
-
-// --- Writing that fails ----------------------------------------------------------------------------------------------
-
-TEST_F(ShardFileTest, FullDiskLeavesNothingBehind) {
-  const HostCsr m = test::random_matrix(20000, 500, 40, 1);
-  WriteOptions options;
-  options.parts = {3};
-  for (const rlim_t bytes : {100, 1000, 100000, 1000000, 3000000}) {
-    {
-      const test::FileSizeLimit full(bytes);
-      EXPECT_SAYS(input_error([&] { write(m, options); }, ErrorKind::resources), "File too large");
-    }
-    EXPECT_TRUE(directory_.files().empty()) << bytes;
-  }
-  write(m, options);
-  ShardFile::open(path())->verify();
-}
-
-TEST_F(ShardFileTest, FailedWriteKeepsTheOldFile) {
-  const HostCsr m = test::random_matrix(50, 50, 6, 1);
-  write(m);
-  HostCsr wrong = m;
-  wrong.col_idx[0] = 1000;
-  EXPECT_SAYS(input_error([&] { write(wrong); }), "column 1000 is out of range");
-  WriteOptions sorted;
-  sorted.sort_global = true;
-  EXPECT_SAYS(input_error([&] { write(wrong, sorted); }), "column 1000 is out of range");
-  EXPECT_EQ(directory_.files(), std::vector<std::string>{"a.h5"});
-  EXPECT_TRUE(same(ShardFile::open(path())->read_rows(0, 50), m));
-}
-
-TEST_F(ShardFileTest, RefusesUnknownMethodAndDirectory) {
-  WriteOptions options;
-  options.parts = {2};
-  options.method = "graphs";
-  EXPECT_SAYS(input_error([&] { write(HostCsr{}, options); }, ErrorKind::usage), "graphs");
-  EXPECT_SAYS(input_error([&] { write(HostCsr{}, {}, "no/a.h5"); }), "no directory");
-  EXPECT_TRUE(directory_.files().empty());
-}
-
-/// A source whose two passes disagree.
-class Liar : public RowSource {
- public:
-  std::int64_t rows() const override { return 3; }
-  std::int64_t cols() const override { return 3; }
-  std::string name() const override { return "liar"; }
-  HostVector<std::int64_t> row_lengths(std::int64_t, std::int64_t) const override { return {1, 1, 1}; }
-  HostCsr read_rows(std::int64_t, std::int64_t) const override {
-    return test::from_rows(3, {{{0, 1}}, {{0, 1}, {1, 1}}, {}});
-  }
-};
-
-TEST_F(ShardFileTest, RefusesASourceThatContradictsItself) {
-  EXPECT_SAYS(input_error([&] { write_shard_file(path(), Liar(), {}); }, ErrorKind::internal), "row 1 is not as long");
-  EXPECT_TRUE(directory_.files().empty());
 }
 
 }  // namespace
