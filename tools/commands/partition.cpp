@@ -59,8 +59,9 @@ std::function<int()> add_partition(CLI::App& program) {
               "  shardmat partition bar.h5 sorted.h5 --parts 4 --sort global\n");
   return [options] {
     require_single_process("partition");
+    const PeakMemory peak;
     const auto source = open_source(*options);
-    write_file(*source, options->file, options->allow_nonfinite);
+    write_file(*source, options->file, options->allow_nonfinite, peak);
     return 0;
   };
 }

@@ -5,9 +5,9 @@
 #include <chrono>
 #include <filesystem>
 
-#include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
 #include "tools/commands/quality_table.h"
+#include "tools/peak_memory.h"
 #include "tools/progress_bar.h"
 
 namespace shardmat::tools {
@@ -26,7 +26,7 @@ void add_file_options(CLI::App& app, FileOptions& options) {
       ->capture_default_str();
 }
 
-void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite) {
+void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite, const PeakMemory& peak) {
   const auto start = std::chrono::steady_clock::now();
   WriteOptions write;
   write.how = source.name();
@@ -39,8 +39,8 @@ void write_file(const RowSource& source, const FileOptions& options, bool allow_
   const std::vector<StoredPartition> partitions = write_shard_file(options.output, source, write);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const auto bytes = static_cast<double>(std::filesystem::file_size(options.output));
-  fmt::print("{}: {} × {}, {} in {}, {} peak memory\n", options.output, human_count(source.rows()), human_count(source.cols()),
-             human_bytes(bytes), human_seconds(seconds), human_bytes(static_cast<double>(peak_host_memory())));
+  fmt::print("{}: {} × {}, {} in {}, {} peak memory (mapped files not counted)\n", options.output, human_count(source.rows()), human_count(source.cols()),
+             human_bytes(bytes), human_seconds(seconds), human_bytes(static_cast<double>(peak.bytes())));
   const std::string table = quality_table(partitions);
   if (!table.empty()) fmt::print("\n{}", table);
 }
