@@ -67,11 +67,7 @@ void write_setup(Table& t, const MultiplyReport& r) {
   }
 }
 
-void write_times(Table& t, const MultiplyReport& r) {
-  t.section("Time over ranks           min        mean         max");
-  for (const Phase& p : r.phases)
-    t.line(fmt::format("  {:<16} {:>11} {:>11} {:>11}", p.name, human_seconds(p.seconds.min), human_seconds(p.seconds.mean),
-                       human_seconds(p.seconds.max)));
+void write_iterations(Table& t, const MultiplyReport& r) {
   const std::string what = r.mode == "power" ? "power step" : "product";
   t.section(fmt::format("{} {}{} (slowest rank)   min      median         max", human_count(r.iteration.iterations), what,
                         r.iteration.iterations == 1 ? "" : "s"));
@@ -87,6 +83,14 @@ void write_times(Table& t, const MultiplyReport& r) {
     t.row("local product", fmt::format("{} a rank = {:.0f} % of the copy bandwidth measured in this run ({})",
                                        rate_text(r.bandwidth.mean), 100 * r.bandwidth.mean / r.copy_bandwidth.mean,
                                        rate_text(r.copy_bandwidth.mean)));
+}
+
+void write_times(Table& t, const MultiplyReport& r) {
+  t.section("Time over ranks           min        mean         max");
+  for (const Phase& p : r.phases)
+    t.line(fmt::format("  {:<16} {:>11} {:>11} {:>11}", p.name, human_seconds(p.seconds.min), human_seconds(p.seconds.mean),
+                       human_seconds(p.seconds.max)));
+  if (r.iteration.iterations > 0) write_iterations(t, r);
   t.row("memory a rank", fmt::format("{} on the device, {} peak on the host", min_mean_max(r.device_bytes, human_bytes),
                                      human_bytes(r.host_peak_bytes.max)));
 }
