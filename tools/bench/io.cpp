@@ -21,7 +21,7 @@
 #include "partition/generators/generator.h"
 #include "partition/readers/reader.h"
 #include "partition/shard_file.h"
-#include "runtime/timer.h"
+#include "kernels/base/timer.h"
 #include "tools/bench/bench.h"
 #include "tools/environment.h"
 #include "tools/peak_memory.h"
