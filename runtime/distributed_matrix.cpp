@@ -23,12 +23,17 @@ std::vector<std::int64_t> gather_row_ptr(const RowSource& source, Communicator& 
   const auto shares = even_starts(source.rows(), communicator.size());
   const auto begin = shares[static_cast<std::size_t>(communicator.rank())],
              end = shares[static_cast<std::size_t>(communicator.rank()) + 1];
-  const auto lengths = communicator.together([&] { return source.row_lengths(begin, end); });
+  std::vector<std::int64_t> row_ptr;
+  const auto lengths = communicator.together([&] {
+    const bool root = communicator.rank() == 0;
+    require_host_memory(8 * (end - begin) + (root ? 8 * (source.rows() + 1) : 0), "counting the nonzeros of all rows");
+    if (root) row_ptr.resize(static_cast<std::size_t>(source.rows()) + 1);
+    return source.row_lengths(begin, end);
+  });
   if (communicator.rank() != 0) {
     communicator.send(lengths.data(), lengths.size() * sizeof(std::int64_t), 0, kLengthsTag);
     return {};
   }
-  std::vector<std::int64_t> row_ptr(static_cast<std::size_t>(source.rows()) + 1);
   std::copy(lengths.begin(), lengths.end(), row_ptr.begin() + 1);
   for (int rank = 1; rank < communicator.size(); ++rank) {
     const auto first = shares[static_cast<std::size_t>(rank)], last = shares[static_cast<std::size_t>(rank) + 1];

@@ -162,7 +162,7 @@ IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOpt
     graph = std::make_unique<Graph>(stream, step);
     step = [&] { graph->launch(stream); };
   }
-  warm_up(matrix, step);
+  if (!power) warm_up(matrix, step);  // power steps change x: their number must not depend on the clock
   result.iteration = times(options.iterations, step, options.progress, "iterating");
   if (power) estimate_eigenvalue(matrix, *power, y, result);
   return result;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "kernels/base/error.h"
@@ -49,6 +50,9 @@ int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& w
   } catch (const Error& error) {
     leave(communicator->broken() ? static_cast<int>(ErrorKind::rank_lost) : error.exit_code(),
           fmt::format("{}: {}", name_of(*communicator), error.what()));
+  } catch (const std::bad_alloc&) {
+    leave(static_cast<int>(ErrorKind::resources), fmt::format("{}: not enough host memory; use more hosts or a smaller matrix",
+                                                              name_of(*communicator)));
   } catch (const std::exception& error) {
     leave(static_cast<int>(ErrorKind::internal), fmt::format("{}: internal error: {}", name_of(*communicator), error.what()));
   }

@@ -107,13 +107,13 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result.messages, [], result)
         return result
 
-    def fail_with(self, code, *arguments, says=(), **options):
-        """One line of message with each of the texts, the code, and the directory as it was."""
+    def fail_with(self, code, *arguments, says=(), only=True, **options):
+        """One line of message with each of the texts (and no other line if `only`), the code, and the directory as it was."""
         before = self.files()
         result = self.call(*arguments, **options)
         self.assertEqual(result.code, code, result)
         self.assertEqual(len(result.messages), 1, result)
-        if not options.get("ranks"):
+        if only and not options.get("ranks"):
             self.assertEqual(len(result.err.splitlines()), 1, result)
         for text in [says] if isinstance(says, str) else says:
             self.assertIn(text, result.messages[0], result)
