@@ -125,7 +125,7 @@ Failure describe(const std::exception_ptr& error) {
   } catch (const Error& e) {
     return {e.kind(), e.what()};
   } catch (const std::bad_alloc&) {
-    return {ErrorKind::resources, "out of host memory"};
+    return {ErrorKind::resources, "out of host memory; use more hosts or a smaller matrix"};
   } catch (const std::exception& e) {
     return {ErrorKind::internal, e.what()};
   } catch (...) {

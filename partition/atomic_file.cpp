@@ -28,7 +28,9 @@ void flush_to_disk(const std::filesystem::path& path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
+void check_writable(const std::filesystem::path& path) {
+  if (!path.has_filename())
+    throw Error(ErrorKind::input, fmt::format("cannot write \"{}\": the name of the file is missing", path.string()));
   const std::filesystem::path directory = directory_of(path);
   std::error_code ignored;
   if (!std::filesystem::is_directory(directory, ignored))
@@ -39,7 +41,11 @@ AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
   if (::access(directory.c_str(), W_OK) != 0)
     throw Error(ErrorKind::resources, fmt::format("cannot write {}: {}: {}", path.string(), directory.string(),
                                                   std::strerror(errno)));
-  temporary_ = directory / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
+  check_writable(path);
+  temporary_ = directory_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
 }
 
 AtomicFile::~AtomicFile() {

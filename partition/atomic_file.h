@@ -5,11 +5,14 @@
 
 namespace shardmat {
 
+/// Throws what AtomicFile would throw for this path; for asking before long work.
+void check_writable(const std::filesystem::path& path);
+
 /// Owns a temporary name beside `path`. Write to temporary(), then commit(). Without commit the temporary is removed, so
 /// an exception or a full disk leaves nothing behind (a killed process leaves only the temporary, named ".NAME.PID.tmp").
 class AtomicFile {
  public:
-  /// Throws Error(input) if the directory does not exist, Error(resources) if it is not writable.
+  /// Throws Error(input) if the name is empty or the directory does not exist, Error(resources) if it is not writable.
   explicit AtomicFile(const std::filesystem::path& path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "partition/missing_file.h"
 
 namespace shardmat {
 namespace {
@@ -108,8 +109,7 @@ Hdf5Handle access_list() {
 void require_readable_file(const std::filesystem::path& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (!std::filesystem::exists(status))
-    throw Error(ErrorKind::input, fmt::format("{}: no such file", path.string()));
+  if (status.type() == std::filesystem::file_type::not_found) fail_missing(path);
   if (std::filesystem::is_directory(status))
     throw Error(ErrorKind::input, fmt::format("{}: is a directory, not an HDF5 file", path.string()));
 }

@@ -401,4 +401,6 @@ void VectorWriter::finish() {
 
 void check_vector_suffix(const std::filesystem::path& path) { locate(path, "x", ErrorKind::usage); }
 
+void check_vector_writable(const std::filesystem::path& path) { check_writable(locate(path, "x", ErrorKind::usage).file); }
+
 }  // namespace shardmat

@@ -48,5 +48,7 @@ class VectorWriter {
 
 /// Throws Error(usage) naming the known suffixes if a vector cannot be written under this name; call before long work.
 void check_vector_suffix(const std::filesystem::path& path);
+/// Throws what VectorWriter would throw for the file's name and directory; for asking before long work.
+void check_vector_writable(const std::filesystem::path& path);
 
 }  // namespace shardmat

@@ -25,10 +25,9 @@ std::vector<std::int64_t> gather_row_ptr(const RowSource& source, Communicator& 
              end = shares[static_cast<std::size_t>(communicator.rank()) + 1];
   std::vector<std::int64_t> row_ptr;
   const auto lengths = communicator.together([&] {
-    if (communicator.rank() == 0) {
-      require_host_memory(8 * (source.rows() + 1), "the row pointers, from which the first rank computes the partition,");
-      row_ptr.resize(static_cast<std::size_t>(source.rows()) + 1);
-    }
+    const bool root = communicator.rank() == 0;
+    require_host_memory(8 * (end - begin) + (root ? 8 * (source.rows() + 1) : 0), "counting the nonzeros of all rows");
+    if (root) row_ptr.resize(static_cast<std::size_t>(source.rows()) + 1);
     return source.row_lengths(begin, end);
   });
   if (communicator.rank() != 0) {

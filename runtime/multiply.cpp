@@ -69,6 +69,7 @@ class Run {
     communicator_.together([&] {
       if (options_.iterations < 0) throw Error(ErrorKind::usage, "--iterations must be 0 or more");
       if (!options_.output.empty()) check_vector_suffix(options_.output);
+      if (!options_.output.empty() && communicator_.rank() == 0) check_vector_writable(options_.output);  // it writes
       if (options_.mode == Mode::power && (options_.alpha != 1 || options_.beta != 0))
         throw Error(ErrorKind::usage, "--mode power iterates x ← Ax / ‖Ax‖; it takes neither --alpha nor --beta");
       if (options_.mode == Mode::power && options_.iterations == 0)

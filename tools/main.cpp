@@ -1,6 +1,7 @@
 // The shardmat program: the list of subcommands, and the one place where an error becomes a message and an exit code.
 #include <fmt/format.h>
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -42,17 +43,34 @@ CLI::App& innermost(CLI::App& app) {
   return chosen.empty() ? app : innermost(*chosen.front());
 }
 
-/// CLI11 says which word it did not expect; we add the word that was probably meant.
-std::string explain(CLI::App& program, const CLI::ParseError& error, int argc, char** argv) {
+std::vector<std::string> subcommand_names(const CLI::App& app) {
+  std::vector<std::string> names;
+  for (const CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(subcommand->get_name());
+  return names;
+}
+
+/// The first word that nobody took. Behind a subcommand options go first: a wrong one also leaves its value behind.
+std::string unknown_word(const CLI::App& program, const CLI::App& app) {
+  std::vector<std::string> words = program.remaining(true);
+  if (!words.empty() && !subcommand_names(app).empty()) return words.front();
+  for (const std::string& word : words)
+    if (word.size() > 1 && word[0] == '-') return word.substr(0, word.find('='));
+  return words.empty() ? "" : words.front();
+}
+
+/// Where CLI11 only says what it did not expect or misses, we say which word was probably meant.
+std::string explain(CLI::App& program, const CLI::ParseError& error) {
   CLI::App& app = innermost(program);
   std::string message = error.what();
-  std::vector<std::string> known = option_names(app);
-  for (const CLI::App* subcommand : app.get_subcommands([](CLI::App*) { return true; })) known.push_back(subcommand->get_name());
-  for (int i = 1; i < argc; ++i) {
-    const std::string word(argv[i], std::min(std::char_traits<char>::length(argv[i]), std::string_view(argv[i]).find('=')));
-    if (message.find(word) == std::string::npos || std::find(known.begin(), known.end(), word) != known.end()) continue;
-    if (const std::string near = nearest(word, known); !near.empty()) message += fmt::format(" (did you mean {}?)", near);
-    break;
+  if (const std::string word = unknown_word(program, app); !word.empty()) {
+    const bool option = word[0] == '-';
+    const std::vector<std::string> known = option ? option_names(app) : subcommand_names(app);
+    const bool short_word = word.find_first_not_of('-') + 2 >= word.size();  // everything short is near to it
+    const std::string near = short_word ? "" : nearest(word, known);
+    message = option          ? fmt::format("there is no option {}", word)
+              : known.empty() ? fmt::format("unexpected word \"{}\"", word)
+                              : fmt::format("there is no \"{}\" to {}; choose {}", word, app.get_parent() ? app.get_name() : "run", join_choices(known));
+    if (!near.empty()) message += fmt::format(" (did you mean {}?)", near);
   }
   std::string path = app.get_name();
   for (const CLI::App* parent = app.get_parent(); parent != nullptr; parent = parent->get_parent())
@@ -76,7 +94,7 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::Success& request) {  // --help, --version
     return launch().rank == 0 ? program.exit(request) : 0;
   } catch (const CLI::ParseError& error) {
-    throw Error(ErrorKind::usage, explain(program, error, argc, argv));
+    throw Error(ErrorKind::usage, explain(program, error));
   }
   check_environment();
   set_thread_count(usable_cores());  // ranks share them out when they meet
@@ -91,6 +109,7 @@ int parse_and_run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace shardmat;
   using namespace shardmat::tools;
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails like one on a full disk, and is cleaned up after
   try {
     return parse_and_run(argc, argv);
   } catch (const Error& error) {

@@ -67,8 +67,8 @@ void require_host_memory(std::int64_t bytes, const char* what) {
   const std::int64_t available = available_host_memory() / sharers;
   if (bytes > available)
     throw Error(ErrorKind::resources,
-                fmt::format("{} needs {} of host memory but only {} is available; use more ranks on more hosts or a "
-                            "smaller matrix",
+                fmt::format("{} needs {} of host memory but only {} is available; use a machine with more, more ranks on "
+                            "more hosts, or a smaller matrix",
                             what, human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(available))));
 }
 

@@ -10,6 +10,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "partition/missing_file.h"
 #include "partition/readers/reader_list.h"
 
 namespace shardmat {
@@ -28,21 +29,6 @@ std::vector<std::string> words_of(std::string_view text) {
     begin = end + 1;
   }
   return words;
-}
-
-[[noreturn]] void fail_missing(const std::filesystem::path& path) {
-  std::vector<std::string> names;
-  std::error_code error;
-  const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
-  for (std::filesystem::directory_iterator i(directory, error), end; !error && i != end; i.increment(error))
-    names.push_back(i->path().filename().string());
-  std::sort(names.begin(), names.end());  // the order of a directory is anyone's
-  const std::string near = nearest(path.filename().string(), names);
-  throw Error(
-      ErrorKind::input,
-      fmt::format("{}: there is no such file; {}", path.string(),
-                  near.empty() ? "check the path"
-                               : fmt::format("did you mean {}?", (path.parent_path() / near).string())));
 }
 
 [[noreturn]] void fail_suffix(const std::filesystem::path& path) {

@@ -26,7 +26,7 @@ MPIRUN_OPTIONS = ["--allow-run-as-root", "--oversubscribe", "--enable-recovery",
 class Ranks:
     """`with Ranks(command, count, directory) as ranks:`; leaving the block ends whatever still runs."""
 
-    def __init__(self, command, count, directory, env=None, mpirun="mpirun"):
+    def __init__(self, command, count, directory, env=None, mpirun="mpirun", cwd=None):
         self.count = count
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -39,7 +39,7 @@ class Ranks:
         self.log = open(self.directory / "mpirun.log", "wb")
         self.launcher = subprocess.Popen(
             [mpirun, *MPIRUN_OPTIONS, "-n", str(count), str(wrapper), *map(str, command)],
-            stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT, env=environment)
+            stdin=subprocess.DEVNULL, stdout=self.log, stderr=subprocess.STDOUT, env=environment, cwd=cwd)
 
     def __enter__(self):
         return self

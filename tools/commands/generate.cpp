@@ -3,7 +3,9 @@
 #include <list>
 
 #include "kernels/base/error.h"
+#include "partition/atomic_file.h"
 #include "partition/generators/generator.h"
+#include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/write_file.h"
 #include "tools/environment.h"
@@ -60,14 +62,17 @@ std::function<int()> add_generate(CLI::App& program) {
     options.generator = &generator;
     options.app = app->add_subcommand(std::string(generator.name), std::string(generator.help));
     for (const GeneratorParameter& parameter : generator.parameters) add_parameter(options, parameter);
-    options.app->add_option("output", options.file.output, "shard file to write (.h5)")->required();
+    options.app->add_option("output", options.file.output, "shard file to write (.h5)")->required()->check(shard_file_name());
     add_file_options(*options.app, options.file);
   }
   return [all] {
     require_single_process("generate");
     const PeakMemory peak;
     for (const Options& options : *all)
-      if (options.app->parsed()) write_file(*make_generator(specification(options)), options.file, false, peak);
+      if (options.app->parsed()) {
+        check_writable(options.file.output);
+        write_file(*make_generator(specification(options)), options.file, false, peak);
+      }
     return 0;
   };
 }

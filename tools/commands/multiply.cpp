@@ -4,12 +4,14 @@
 
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <optional>
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "partition/atomic_file.h"
+#include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
@@ -30,19 +32,19 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("matrix", m.matrix, "shard file (.h5), or a generator such as elasticity:n=40")->required();
   app.add_option("--x", m.x, "x: ones, zeros, random, or a file (.h5 dataset /x, .npy, .mtx array)")->capture_default_str();
   app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file (dataset /y)")->capture_default_str();
-  app.add_option("--seed", m.seed, "seed of random vectors")->capture_default_str();
+  app.add_option("--seed", m.seed, "seed of random vectors")->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))->capture_default_str();
   app.add_option("--output", m.output, "write y in original row order (.h5 dataset /y, .npy, .mtx); --mode power: the last x");
-  app.add_option("--alpha", m.alpha, "y = alpha A x + beta y")->capture_default_str();
-  app.add_option("--beta", m.beta, "y = alpha A x + beta y")->capture_default_str();
+  app.add_option("--alpha", m.alpha, "y = alpha A x + beta y")->check(finite_number())->capture_default_str();
+  app.add_option("--beta", m.beta, "y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option("--type", o.type, "values of matrix and vectors")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
-  app.add_option("--iterations", m.iterations, "products timed after the first one")->check(CLI::NonNegativeNumber)->capture_default_str();
+  app.add_option("--iterations", m.iterations, "products timed after the first one")->check(whole_number(0, 1'000'000'000))->capture_default_str();
   app.add_option("--mode", o.mode, "repeat the same product, or power iteration x = y / |y| (square only)")
       ->check(CLI::IsMember({"repeat", "power"}))
       ->capture_default_str();
   app.add_flag("--verify{auto}", o.verify,
                "compare with a sequential f64 product; --verify=full checks every row, --verify=sampled some rows and the column sums")
       ->check(CLI::IsMember({"auto", "full", "sampled"}));
-  app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output");
+  app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output")->check(output_name());
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if every rank has one")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
@@ -58,7 +60,7 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_flag("--no-graph", o.no_graph, "launch every iteration instead of replaying a CUDA graph");
   app.add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str();
   app.footer("\nExamples:\n  mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json\n"
              "  mpirun -n 4 shardmat multiply bar.h5 --x x.h5 --output y.h5\n"
@@ -93,6 +95,9 @@ void write_json(const std::string& path, const std::string& json) {
 }
 
 int run(const Options& o, Communicator& communicator) {
+  communicator.together([&] {
+    if (communicator.rank() == 0 && !o.json.empty() && o.json != "-") check_writable(o.json);
+  });
   const MultiplyReport report = multiply(communicator, o.multiply);
   communicator.together([&] {
     if (communicator.rank() != 0) return;

@@ -5,8 +5,10 @@
 
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
+#include "partition/atomic_file.h"
 #include "partition/generators/generator.h"
 #include "partition/readers/reader.h"
+#include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/write_file.h"
 #include "tools/environment.h"
@@ -51,7 +53,7 @@ std::function<int()> add_partition(CLI::App& program) {
   CLI::App* app = program.add_subcommand("partition", "Turn a matrix file into a shard file with balanced row partitions");
   auto options = std::make_shared<Options>();
   app->add_option("input", options->input, "matrix file (" + known_suffixes() + ")")->required();
-  app->add_option("output", options->file.output, "shard file to write (.h5)")->required();
+  app->add_option("output", options->file.output, "shard file to write (.h5)")->required()->check(shard_file_name());
   add_file_options(*app, options->file);
   app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app->footer("\nExamples:\n  shardmat partition bar.mtx.gz bar.h5 --parts 2,4,8\n"
@@ -60,6 +62,7 @@ std::function<int()> add_partition(CLI::App& program) {
   return [options] {
     require_single_process("partition");
     const PeakMemory peak;
+    check_writable(options->file.output);  // before reading for minutes
     const auto source = open_source(*options);
     write_file(*source, options->file, options->allow_nonfinite, peak);
     return 0;

@@ -9,13 +9,15 @@
 
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
+#include "tools/checks.h"
 #include "tools/commands/quality_table.h"
 #include "tools/peak_memory.h"
 #include "tools/progress_bar.h"
 
 namespace shardmat::tools {
-
 namespace {
+
+constexpr std::int64_t kMostParts = 1'000'000;
 
 /// This process's command line as it was typed, for the people who find the file.
 std::string command_line() {
@@ -31,7 +33,7 @@ std::string command_line() {
 void add_file_options(CLI::App& app, FileOptions& options) {
   app.add_option("--parts", options.parts, "store partitions for these numbers of ranks, e.g. 2,4,8 (any other is computed when loading)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number(1, kMostParts));
   std::vector<std::string> methods;
   for (const Partitioner& p : partitioners()) methods.emplace_back(p.name);
   app.add_option("--method", options.method, "what the parts balance")->check(CLI::IsMember(methods))->capture_default_str();

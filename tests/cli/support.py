@@ -1,0 +1,201 @@
+"""Runs the shardmat program (TEST_PROGRAM; the program refuses SHARDMAT_ variables that it does not know) in a temporary
+directory, alone or under mpirun, always with a time limit."""
+
+import json
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import h5py
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = ROOT / "tests" / "data"
+FEM = ("convection", "elasticity_bar", "stokes")
+PROGRAM = os.environ.get("TEST_PROGRAM") or shutil.which("shardmat") or str(ROOT / "build" / "tools" / "shardmat")
+if not os.access(PROGRAM, os.X_OK):
+    sys.exit(f"{PROGRAM}: there is no such program; set TEST_PROGRAM to the shardmat that was built")
+sys.path.insert(0, str(ROOT / "tests" / "fault"))
+from ranks import Ranks  # noqa: E402
+
+LIMIT = 60  # seconds of one command
+UNIT_ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24}
+
+OK, USAGE, INPUT, RESOURCES, RANK_LOST, VERIFICATION = 0, 2, 3, 4, 5, 6
+
+
+def environment(**more):
+    """This one with what mpirun wants in containers, as root and with more ranks than cores."""
+    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
+                OMPI_MCA_btl_vader_single_copy_mechanism="none", OMP_NUM_THREADS="1", **more)
+
+
+def file_size_limit(limit_bytes):
+    """For preexec_fn: a disk that is full after so many bytes."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
+
+
+def memory_limit(limit_bytes):
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+
+
+class Result:
+    def __init__(self, command, code, out, err):
+        self.command, self.code, self.out, self.err = " ".join(map(str, command)), code, out, err
+
+    @property
+    def messages(self):
+        return [line for line in self.err.splitlines() if line.startswith("shardmat: ")]
+
+    def __str__(self):
+        return f"$ {self.command}\n{self.out[-3000:]}{self.err[-3000:]}\nexit code {self.code}"
+
+
+def run(command, cwd, env=None, limit=LIMIT, preexec_fn=None):
+    process = subprocess.Popen(list(map(str, command)), cwd=cwd, env=environment(**(env or {})), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=preexec_fn)
+    try:
+        out, err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGTERM)  # mpirun ends its ranks
+        try:
+            out, err = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+        raise AssertionError(f"not done in {limit} s:\n{Result(command, None, out, err)}") from None
+    return Result(command, process.returncode, out, err)
+
+
+class CliTest(unittest.TestCase):
+    """Every test has an empty directory in which its commands run."""
+
+    maxDiff = 2000
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="shardmat_cli_"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def path(self, name):
+        return self.directory / name
+
+    def write(self, name, content):
+        data = content if isinstance(content, bytes) else content.encode()
+        self.path(name).write_bytes(data)
+        return name
+
+    def files(self):
+        return sorted(p.name for p in self.directory.iterdir())
+
+    def call(self, *arguments, ranks=0, **options):
+        """shardmat ARGUMENTS, under mpirun if ranks are given."""
+        launcher = ["mpirun", "-n", ranks] if ranks else []
+        return run([*launcher, PROGRAM, *arguments], self.directory, **options)
+
+    def succeed(self, *arguments, **options):
+        result = self.call(*arguments, **options)
+        self.assertEqual(result.code, OK, result)
+        self.assertEqual(result.messages, [], result)
+        return result
+
+    def fail_with(self, code, *arguments, says=(), only=True, **options):
+        """One line of message with each of the texts (and no other line if `only`), the code, and the directory as it was."""
+        before = self.files()
+        result = self.call(*arguments, **options)
+        self.assertEqual(result.code, code, result)
+        self.assertEqual(len(result.messages), 1, result)
+        if only and not options.get("ranks"):
+            self.assertEqual(len(result.err.splitlines()), 1, result)
+        for text in [says] if isinstance(says, str) else says:
+            self.assertIn(text, result.messages[0], result)
+        self.assertEqual(self.files(), before, result)
+        return result
+
+    def fail_on_every_rank(self, code, *arguments, ranks=3, says=(), env=None):
+        """As fail_with, but with the exit code of each rank."""
+        before = self.files()
+        with tempfile.TemporaryDirectory(prefix="shardmat_ranks_") as record:
+            with Ranks([PROGRAM, *arguments], ranks, record, env=environment(**(env or {})), cwd=self.directory) as started:
+                codes = started.wait_for_exit(range(ranks), LIMIT)
+                report = started.report()
+                lines = [line for r in range(ranks) for line in started.errors(r).splitlines()]
+        self.assertEqual(codes, [code] * ranks, report)
+        self.assertEqual(len(lines), 1, report)
+        for text in ["shardmat: ", *([says] if isinstance(says, str) else says)]:
+            self.assertIn(text, lines[0], report)
+        self.assertEqual(self.files(), before, report)
+
+    def json_of(self, *arguments, **options):
+        return json.loads(self.succeed(*arguments, "--json", "-", **options).out)
+
+
+def fem_matrix(name):
+    return sp.csr_matrix(scipy.io.mmread(str(DATA / f"{name}.mtx.gz")))
+
+
+def write_vector(path, x, dataset="x"):
+    if path.suffix == ".h5":
+        with h5py.File(path, "w") as file:
+            file[dataset] = x
+    elif path.suffix == ".npy":
+        np.save(path, x)
+    else:
+        scipy.io.mmwrite(str(path), x[:, None], precision=17)
+    return path.name
+
+
+def read_vector(path, dataset="y"):
+    if path.suffix == ".h5":
+        with h5py.File(path, "r") as file:
+            return file[dataset][()]
+    if path.suffix == ".npy":
+        return np.load(path)
+    return scipy.io.mmread(str(path)).ravel()
+
+
+def write_binsparse(path, matrix, index_type=np.int64, value_type=np.float64):
+    """A Binsparse file as another program writes it: variable-length descriptor, no /shardmat."""
+    matrix = sp.csr_matrix(matrix)
+    matrix.sort_indices()
+    descriptor = {"version": "0.1", "format": "CSR", "shape": list(matrix.shape),
+                  "number_of_stored_values": int(matrix.nnz),
+                  "data_types": {"pointers_to_1": np.dtype(index_type).name, "indices_1": np.dtype(index_type).name,
+                                 "values": np.dtype(value_type).name}}
+    with h5py.File(path, "w") as file:
+        file.attrs["binsparse"] = json.dumps({"binsparse": descriptor})
+        file["pointers_to_1"] = matrix.indptr.astype(index_type)
+        file["indices_1"] = matrix.indices.astype(index_type)
+        file.create_dataset("values", data=matrix.data.astype(value_type), chunks=matrix.nnz > 0 or None,
+                            compression="gzip" if matrix.nnz > 0 else None)
+    return path.name
+
+
+def read_binsparse(path):
+    """Descriptor, matrix and arrays, by h5py and SciPy alone."""
+    with h5py.File(path, "r") as file:
+        descriptor = json.loads(file.attrs["binsparse"])["binsparse"]
+        arrays = {name: file[name][()] for name in ("pointers_to_1", "indices_1", "values")}
+    matrix = sp.csr_matrix((arrays["values"], arrays["indices_1"], arrays["pointers_to_1"]),
+                           shape=tuple(descriptor["shape"]))
+    return descriptor, matrix, arrays
+
+
+def assert_product(test, y, matrix, x, alpha=1, beta=0, y0=None, type="f64", context=""):
+    """y = alpha A x + beta y0, each row within its rounding bound. Matrix and vectors are rounded to f32 first if `type` is."""
+    u = UNIT_ROUNDOFF[type]
+    y0 = np.zeros(matrix.shape[0]) if y0 is None else y0
+    expected = alpha * (matrix @ x) + beta * y0
+    terms = np.diff(matrix.indptr) + 6
+    bound = 2 * u * terms * (abs(alpha) * (abs(matrix) @ abs(x)) + abs(beta * y0))
+    test.assertEqual(y.shape, expected.shape, context)
+    wrong = np.flatnonzero(~(abs(y - expected) <= bound))
+    test.assertEqual(wrong.size, 0, f"{context}: {wrong.size} wrong rows, first {wrong[:5]}: {y[wrong[:5]]}, not {expected[wrong[:5]]}")

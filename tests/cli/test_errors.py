@@ -1,0 +1,221 @@
+"""Mistakes and damage: one line that names what is wrong and what to do, the right exit code on every rank, nothing left."""
+
+import gzip
+import os
+import unittest
+
+import numpy as np
+import scipy.sparse as sp
+
+from support import INPUT, RESOURCES, USAGE, CliTest, DATA, file_size_limit, memory_limit, write_binsparse, write_vector
+
+HEADER = "%%MatrixMarket matrix coordinate real general\n"
+SMALL = HEADER + "2 2 2\n1 1 1.5\n2 2 2.5\n"
+
+
+class Files(CliTest):
+    def test_missing_file_with_the_nearest_name(self):
+        self.write("bar.mtx", SMALL)
+        write_binsparse(self.path("bar.h5"), sp.eye(3))
+        self.fail_with(INPUT, "partition", "baar.mtx", "o.h5", says=["baar.mtx", "no such file", "did you mean bar.mtx?"])
+        for command in ("info", "verify-file", "multiply"):
+            self.fail_with(INPUT, command, "baar.h5", says=["baar.h5", "no such file", "did you mean bar.h5?"])
+        self.fail_with(INPUT, "generate", "elasticity", "--mesh", "none.h5", "o.h5", says=["none.h5", "no such file"])
+
+    def test_missing_file_on_every_rank(self):
+        self.fail_on_every_rank(INPUT, "multiply", "none.h5", says=["none.h5", "no such file", "check the path"])
+
+    def test_directory_in_place_of_a_file(self):
+        self.path("folder.h5").mkdir()
+        self.fail_with(INPUT, "partition", self.directory, "o.h5", says="directory")
+        self.fail_with(INPUT, "multiply", "folder.h5", says="directory")
+        self.fail_with(INPUT, "partition", DATA / "stokes.mtx.gz", "folder.h5", says="directory")
+
+    def test_wrong_suffix(self):
+        self.write("bar.mxt", SMALL)
+        self.fail_with(INPUT, "partition", "bar.mxt", "o.h5", says=[".mxt", "did you mean .mtx?"])
+
+    def test_text_given_to_multiply_shows_the_command_to_run_first(self):
+        self.write("bar.mtx", SMALL)
+        self.fail_on_every_rank(INPUT, "multiply", "bar.mtx", ranks=2, says="shardmat partition bar.mtx bar.h5")
+
+    def test_output_that_is_no_shard_file_spares_the_input(self):
+        self.write("bar.mtx", SMALL)
+        for output in ("bar.mtx", "", "o.txt"):
+            self.fail_with(USAGE, "partition", "bar.mtx", output, says=".h5")
+        self.assertEqual(self.path("bar.mtx").read_text(), SMALL)
+
+    def test_output_may_replace_the_input(self):
+        self.succeed("generate", "poisson", "--n", 4, "a.h5")
+        self.succeed("partition", "a.h5", "a.h5", "--parts", 3)
+        self.succeed("verify-file", "a.h5")
+        self.assertEqual(self.files(), ["a.h5"])
+
+    def test_missing_output_directory_is_said_before_the_work(self):
+        for arguments in (["partition", "none.mtx", "none/o.h5"], ["generate", "poisson", "--n", 1000, "none/o.h5"],
+                          ["multiply", "poisson:n=300", "--output", "none/y.h5"],
+                          ["multiply", "poisson:n=4", "--json", "none/r.json"]):
+            result = self.fail_with(INPUT, *arguments, limit=10, says=["none", "create it first"])
+            self.assertEqual(result.out, "")
+        self.fail_on_every_rank(INPUT, "multiply", "poisson:n=4", "--output", "none/y.h5", says="none/y.h5")
+
+    def test_directory_that_cannot_be_written(self):
+        if os.geteuid() == 0:
+            locked = "/proc"  # root may write everywhere else
+        else:
+            locked = self.path("locked")
+            locked.mkdir(mode=0o555)
+        self.fail_with(RESOURCES, "generate", "poisson", "--n", 4, f"{locked}/o.h5", says=f"{locked}/o.h5")
+        self.fail_on_every_rank(RESOURCES, "multiply", "poisson:n=4", "--output", f"{locked}/y.npy", says=f"{locked}/y.npy")
+        self.fail_on_every_rank(RESOURCES, "multiply", "poisson:n=4", "--json", f"{locked}/r.json", says=f"{locked}/r.json")
+
+
+class Content(CliTest):
+    def refuse(self, name, content, *says, code=INPUT):
+        self.write(name, content)
+        self.fail_with(code, "partition", name, "o.h5", says=[name, *says])
+
+    def test_garbage(self):
+        noise = np.random.default_rng(1).bytes(5000)
+        self.refuse("noise.mtx", noise, "%%MatrixMarket")
+        self.refuse("noise.mtx.gz", noise)
+        self.refuse("noise.npz", noise)
+        self.write("noise.h5", noise)
+        self.fail_with(INPUT, "partition", "noise.h5", "o.h5", says="noise.h5")
+        self.fail_on_every_rank(INPUT, "multiply", "noise.h5", says="noise.h5")
+
+    def test_empty_files(self):
+        for name in ("e.mtx", "e.mtx.gz", "e.npz", "e.h5"):
+            self.refuse(name, b"")
+
+    def test_truncated_text(self):
+        self.refuse("cut.mtx", HEADER + "3 3 3\n1 1 1.0\n2 2", "cut.mtx:2", "truncated")
+
+    def test_truncated_gzip(self):
+        data = (DATA / "stokes.mtx.gz").read_bytes()
+        self.refuse("cut.mtx.gz", data[: len(data) // 2], "truncated")
+
+    def test_damaged_gzip(self):
+        data = bytearray((DATA / "stokes.mtx.gz").read_bytes())
+        data[len(data) // 2] ^= 0xFF
+        self.refuse("bad.mtx.gz", bytes(data))
+
+    def test_line_count_that_lies(self):
+        self.refuse("few.mtx", HEADER + "2 2 3\n1 1 1\n2 2 2\n", "few.mtx:2", "promises 3")
+        self.refuse("many.mtx", HEADER + "2 2 1\n1 1 1\n2 2 2\n", "many.mtx:2", "promises 1")
+
+    def test_index_out_of_range_names_the_line(self):
+        self.refuse("out.mtx", HEADER + "% comment\n2 2 2\n1 1 1\n3 1 2\n", "out.mtx:5", "3")
+        self.refuse("zero.mtx", HEADER + "2 2 1\n0 1 1\n", "zero.mtx:3")
+
+    def test_nonfinite_values_need_permission(self):
+        for value in ("nan", "inf", "-inf"):
+            self.refuse("nan.mtx", HEADER + f"2 2 2\n1 1 1\n2 2 {value}\n", "nan.mtx:4", "--allow-nonfinite")
+        self.succeed("partition", "nan.mtx", "o.h5", "--allow-nonfinite")
+
+    def test_complex_and_array_are_refused_by_name(self):
+        self.refuse("c.mtx", "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 1\n", "complex")
+        self.refuse("a.mtx", "%%MatrixMarket matrix array real general\n1 1\n1\n", "array")
+
+    def test_hdf5_without_a_matrix(self):
+        write_vector(self.path("x.h5"), np.ones(3))
+        self.fail_with(INPUT, "info", "x.h5", says=["x.h5", "binsparse"])
+
+    def test_vectors_that_do_not_fit(self):
+        write_vector(self.path("x.npy"), np.ones(5))
+        self.fail_on_every_rank(INPUT, "multiply", "poisson:n=4", "--x", "x.npy", says=["x.npy", "5 entries", "64"])
+        self.fail_on_every_rank(INPUT, "multiply", "poisson:n=4", "--y0", "x.npy", "--beta", 1, says=["x.npy", "5 entries", "64"])
+        write_vector(self.path("x.h5"), np.ones(64), "loads")
+        self.fail_with(INPUT, "multiply", "poisson:n=4", "--x", "x.h5", says=["x.h5", "/x", "/loads"])
+
+
+class Words(CliTest):
+    def test_unknown_options_with_the_nearest(self):
+        for arguments, says in ((["multiply", "a.h5", "--itertions", 3], "--iterations"), (["partition", "--part=3", "a", "b.h5"], "--parts"),
+                                (["generate", "poisson", "--sede", 3, "o.h5"], "--seed"), (["info", "a.h5", "--jsn"], "--json")):
+            self.fail_with(USAGE, *arguments, says=[f"did you mean {says}?", f"shardmat {arguments[0]}", "--help"])
+        self.fail_on_every_rank(USAGE, "multiply", "a.h5", "--itertions", 3, says="--iterations")
+
+    def test_unknown_subcommands_with_the_nearest(self):
+        self.fail_with(USAGE, "partitoin", "a.mtx", "o.h5", says=["partitoin", "did you mean partition?"])
+        self.fail_with(USAGE, "generate", "elastisity", "--n", 3, "o.h5", says=["elastisity", "did you mean elasticity?"])
+        self.fail_with(USAGE, "generate", "zzz", "o.h5", says=["zzz", "elasticity", "rmat"])
+
+    def test_unknown_generators_and_parameters(self):
+        self.fail_on_every_rank(USAGE, "multiply", "elastcity:n=3", says="did you mean elasticity?")
+        self.fail_on_every_rank(USAGE, "multiply", "elasticity:sede=3", says="did you mean seed?")
+        self.fail_with(USAGE, "multiply", "elasticity:n=3,n=4", says="twice")
+
+    def test_misspelt_variable(self):
+        self.fail_on_every_rank(USAGE, "multiply", "poisson:n=3", env={"SHARDMAT_HDF": "serial"},
+                                says=["SHARDMAT_HDF ", "did you mean SHARDMAT_HDF5?"])
+        self.fail_with(USAGE, "multiply", "poisson:n=3", env={"SHARDMAT_HDF5": "fast"}, says=["auto", "serial", "parallel"])
+
+    def test_numbers_out_of_range(self):
+        for option, value, says in (("--iterations", -3, "whole number from 0"), ("--iterations", "1e6", "whole number"),
+                                    ("--iterations", "99999999999999999999", "whole number"), ("--timeout", 0, "greater than 0"),
+                                    ("--timeout", "inf", "greater than 0"), ("--alpha", "abc", "finite number"), ("--beta", "nan", "finite number"),
+                                    ("--seed", -1, "whole number from 0")):
+            self.fail_with(USAGE, "multiply", "poisson:n=3", option, value, says=[option, says, f'"{value}"'])
+        for parts in ("0", "-1", "a", "3000000000", "2,0", "2.5"):
+            self.fail_with(USAGE, "generate", "poisson", "--n", 3, "o.h5", "--parts", parts, says=["--parts", "whole number from 1"])
+
+    def test_choices_are_listed(self):
+        for option, known in (("--kernel", "csr"), ("--exchange", "allgather"), ("--method", "nnz"), ("--type", "f64"),
+                              ("--mode", "power"), ("--backend", "cuda"), ("--sort", "local"), ("--verify", "sampled")):
+            self.fail_with(USAGE, "multiply", "poisson:n=3", option, "zzz", says=["zzz", known])
+
+    def test_option_in_place_of_a_file_name(self):
+        self.fail_with(USAGE, "multiply", "poisson:n=3", "--json", "--verify", says="--verify")
+        self.fail_with(USAGE, "multiply", "poisson:n=3", "--output", "--verify", says="--verify")
+        self.fail_with(USAGE, "multiply", "poisson:n=3", "--json", "", says="--json")
+
+    def test_commands_of_one_process_refuse_mpirun(self):
+        self.write("bar.mtx", SMALL)
+        self.fail_on_every_rank(USAGE, "partition", "bar.mtx", "o.h5", says=["partition", "without mpirun"])
+
+    def test_cuda_without_a_gpu(self):
+        result = self.call("multiply", "poisson:n=3", "--backend", "cuda")
+        if result.code == 0:
+            self.skipTest("this machine has a GPU")
+        self.fail_on_every_rank(RESOURCES, "multiply", "poisson:n=3", "--backend", "cuda", says=["no CUDA device", "--backend host"])
+
+
+class Exhaustion(CliTest):
+    def test_full_disk(self):
+        for arguments in (["generate", "elasticity", "--n", 10, "o.h5"], ["partition", DATA / "stokes.mtx.gz", "o.h5"]):
+            for limit in (1000, 100_000, 500_000):
+                self.fail_with(RESOURCES, *arguments, preexec_fn=file_size_limit(limit), says=["o.h5", "cannot write"])
+
+    def test_full_disk_for_results(self):
+        # Without shared memory between ranks, whose files the limit would meet first.
+        env = {"OMPI_MCA_btl": "self", "PMIX_MCA_gds": "hash"}
+        for suffix in ("h5", "npy", "mtx"):
+            self.fail_with(RESOURCES, "multiply", "banded:n=100000", "--output", f"y.{suffix}", env=env,
+                           preexec_fn=file_size_limit(50_000), says=[f"y.{suffix}", "cannot write"])
+        self.fail_with(RESOURCES, "multiply", "poisson:n=4", "--json", "r.json", env=env, preexec_fn=file_size_limit(500), only=False,
+                       says=["r.json", "cannot write"])
+
+    def test_full_disk_keeps_the_old_file(self):
+        self.succeed("generate", "poisson", "--n", 4, "o.h5")
+        before = self.path("o.h5").read_bytes()
+        self.fail_with(RESOURCES, "generate", "elasticity", "--n", 10, "o.h5", preexec_fn=file_size_limit(200_000), says="o.h5")
+        self.assertEqual(self.path("o.h5").read_bytes(), before)
+
+    def test_header_that_asks_for_petabytes(self):
+        self.write("huge.mtx", HEADER + "100000000000000 100000000000000 1\n1 1 1\n")
+        self.fail_with(RESOURCES, "partition", "huge.mtx", "o.h5", says=["huge.mtx", "1.6 PB", "memory"])
+        self.write("huge.mtx.gz", gzip.compress(self.path("huge.mtx").read_bytes()))
+        self.fail_with(RESOURCES, "partition", "huge.mtx.gz", "o.h5", says=["huge.mtx.gz", "memory"])
+
+    def test_matrix_larger_than_the_memory(self):
+        self.fail_on_every_rank(RESOURCES, "multiply", "elasticity:n=3000", ranks=2, says=["memory", "972 GB"])
+
+    def test_too_little_address_space(self):
+        count = 3_000_000
+        self.write("big.mtx", HEADER + f"{count} {count} {count}\n" + "".join(f"{i} {i} 1\n" for i in range(1, count + 1)))
+        self.fail_with(RESOURCES, "partition", "big.mtx", "o.h5", preexec_fn=memory_limit(110 << 20), says="memory")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,190 @@
+"""Products of real finite-element matrices and others, in files and generated, against SciPy."""
+
+import json
+import os
+import shutil
+import tempfile
+import pathlib
+import unittest
+
+import numpy as np
+import scipy.sparse as sp
+
+from support import (FEM, INPUT, USAGE, CliTest, DATA, PROGRAM, VERIFICATION, assert_product, fem_matrix, read_vector, run,
+                     write_binsparse, write_vector)
+
+
+class FiniteElements(CliTest):
+    """Matrices of FreeFEM, from .mtx.gz to y."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.matrices = pathlib.Path(tempfile.mkdtemp(prefix="shardmat_cli_"))
+        cls.addClassCleanup(shutil.rmtree, cls.matrices, ignore_errors=True)
+        for name in FEM:
+            for sort in ("none", "local", "global"):
+                result = run([PROGRAM, "partition", DATA / f"{name}.mtx.gz", cls.matrices / f"{name}-{sort}.h5", "--parts", 2,
+                              "--sort", sort], cls.matrices)
+                assert result.code == 0, result
+
+    def multiply(self, name, ranks, type, suffix_in, suffix_out, sort="none"):
+        matrix = fem_matrix(name)
+        x = np.random.default_rng(ranks).uniform(-1, 1, matrix.shape[1]).astype({"f32": np.float32, "f64": np.float64}[type])
+        given = write_vector(self.path("x" + suffix_in), x)
+        self.succeed("multiply", self.matrices / f"{name}-{sort}.h5", "--x", given, "--output", "y" + suffix_out, "--type", type,
+                     "--iterations", 2, "--verify", ranks=ranks)
+        y = read_vector(self.path("y" + suffix_out))
+        if suffix_out != ".mtx":
+            self.assertEqual(y.dtype, x.dtype)
+        value_type = x.dtype
+        assert_product(self, y.astype(float), matrix.astype(value_type).astype(float), x.astype(float), type=type,
+                       context=f"{name} on {ranks} ranks in {type}")
+
+    def test_product_is_scipys_on_any_ranks_in_both_types_with_vectors_of_every_format(self):
+        formats = [".h5", ".npy", ".mtx"]
+        for i, name in enumerate(FEM):
+            for ranks in (1, 2, 3):
+                for k, type in enumerate(("f64", "f32")):
+                    suffix_in, suffix_out = formats[(i + ranks) % 3], formats[(ranks + k) % 3]
+                    with self.subTest(matrix=name, ranks=ranks, type=type, x=suffix_in, y=suffix_out):
+                        self.multiply(name, ranks, type, suffix_in, suffix_out)
+
+    def test_sorted_rows_give_y_in_original_order(self):
+        for name in FEM:
+            for sort in ("local", "global"):
+                with self.subTest(matrix=name, sort=sort):
+                    self.multiply(name, 3, "f64", ".npy", ".npy", sort)
+
+    def test_serial_and_parallel_hdf5_give_the_same_y(self):
+        path = self.matrices / "stokes-none.h5"
+        serial = self.json_of("multiply", path, "--output", "serial.npy", ranks=3, env={"SHARDMAT_HDF5": "serial"})
+        self.assertIn("serial", serial["matrix"]["access"])
+        automatic = self.json_of("multiply", path, "--output", "auto.npy", ranks=3)
+        np.testing.assert_array_equal(read_vector(self.path("serial.npy")), read_vector(self.path("auto.npy")))
+        if "parallel" not in automatic["matrix"]["access"]:
+            self.fail_on_every_rank(USAGE, "multiply", path, says="SHARDMAT_HDF5", env={"SHARDMAT_HDF5": "parallel"})
+            self.skipTest("this build's HDF5 library has no MPI support")
+        parallel = self.json_of("multiply", path, "--output", "parallel.npy", ranks=3, env={"SHARDMAT_HDF5": "parallel"})
+        self.assertIn("parallel", parallel["matrix"]["access"])
+        np.testing.assert_array_equal(read_vector(self.path("serial.npy")), read_vector(self.path("parallel.npy")))
+
+    def test_stored_partition_is_used_and_others_are_computed(self):
+        path = self.matrices / "convection-none.h5"
+        origins = [self.json_of("multiply", path, ranks=n)["partition"]["origin"] for n in (2, 3)]
+        self.assertNotEqual(*origins)
+        self.assertIn("computed", origins[1])
+
+
+class Products(CliTest):
+    def test_alpha_beta_and_y0(self):
+        matrix = sp.random(40, 30, density=0.3, format="csr", random_state=4)
+        write_binsparse(self.path("a.h5"), matrix)
+        random = np.random.default_rng(5)
+        x, y0 = random.standard_normal(30), random.standard_normal(40)
+        write_vector(self.path("x.h5"), x)
+        write_vector(self.path("y0.h5"), y0, "y")
+        self.succeed("multiply", "a.h5", "--x", "x.h5", "--y0", "y0.h5", "--alpha", -1.5, "--beta", 0.25, "--output", "y.h5",
+                     "--iterations", 3, "--verify", ranks=2)
+        assert_product(self, read_vector(self.path("y.h5")), matrix, x, -1.5, 0.25, y0)
+
+    def test_vector_in_a_named_dataset(self):
+        matrix = sp.random(10, 10, density=0.5, format="csr", random_state=6)
+        write_binsparse(self.path("a.h5"), matrix)
+        write_vector(self.path("v.h5"), np.arange(10.0), "loads")
+        self.succeed("multiply", "a.h5", "--x", "v.h5:/loads", "--output", "y.npy")
+        assert_product(self, read_vector(self.path("y.npy")), matrix, np.arange(10.0))
+
+    def test_generator_and_its_file_give_the_same_y(self):
+        self.succeed("generate", "elasticity", "--n", 6, "bar.h5")
+        for source in ("bar.h5", "elasticity:n=6"):
+            self.succeed("multiply", source, "--output", f"{source[:3]}.npy", "--verify", ranks=3)
+        np.testing.assert_array_equal(read_vector(self.path("bar.npy")), read_vector(self.path("ela.npy")))
+
+    def test_same_x_for_a_seed_on_any_number_of_ranks(self):
+        for ranks in (1, 3):
+            self.succeed("multiply", "poisson:n=6", "--seed", 7, "--output", f"{ranks}.npy", ranks=ranks)
+        np.testing.assert_allclose(read_vector(self.path("1.npy")), read_vector(self.path("3.npy")), atol=1e-14)
+
+    def test_more_ranks_than_rows(self):
+        for rows, cols in ((1, 1), (3, 3), (2, 9), (9, 2)):
+            with self.subTest(rows=rows, cols=cols):
+                matrix = sp.csr_matrix(np.arange(1.0, 1 + rows * cols).reshape(rows, cols))
+                write_binsparse(self.path("tiny.h5"), matrix)
+                x = write_vector(self.path("x.npy"), np.arange(1.0, 1 + cols))
+                self.succeed("multiply", "tiny.h5", "--x", x, "--output", "y.npy", "--verify", ranks=7)
+                np.testing.assert_array_equal(read_vector(self.path("y.npy")), matrix @ np.arange(1.0, 1 + cols))
+
+    def test_zero_iterations_still_give_y(self):
+        self.succeed("multiply", "poisson:n=4", "--iterations", 0, "--output", "y.npy", "--verify")
+        self.assertEqual(read_vector(self.path("y.npy")).shape, (64,))
+
+    def test_names_with_spaces_and_unicode(self):
+        self.succeed("generate", "poisson", "--n", 4, "a matrix ü.h5")
+        self.succeed("multiply", "a matrix ü.h5", "--output", "the y.h5", ranks=2)
+        self.assertEqual(read_vector(self.path("the y.h5")).shape, (64,))
+
+    def test_nan_in_x_fails_the_verification_and_writes_nothing(self):
+        write_vector(self.path("x.npy"), np.full(64, np.nan))
+        self.fail_with(VERIFICATION, "multiply", "poisson:n=4", "--x", "x.npy", "--verify", "--output", "y.npy", ranks=2,
+                       says="verification")
+
+    def test_allowed_nonfinite_matrix_is_multiplied_but_not_verified(self):
+        self.write("nan.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 nan\n2 2 3\n")
+        self.succeed("partition", "nan.mtx", "nan.h5", "--allow-nonfinite")
+        self.succeed("multiply", "nan.h5", "--x", "ones", "--output", "y.npy")
+        np.testing.assert_array_equal(read_vector(self.path("y.npy")), [np.nan, 3])
+        self.assertEqual(self.call("multiply", "nan.h5", "--verify").code, VERIFICATION)
+
+
+class Report(CliTest):
+    KEYS = {"matrix", "operation", "partition", "backend", "ranks", "threads_per_rank", "kernel", "exchange", "phases_s",
+            "iteration", "local_product", "exchange_alone", "gflops", "bandwidth_bytes_per_s", "copy_bandwidth_bytes_per_s",
+            "device_bytes", "host_peak_bytes", "verification"}
+
+    def test_json_on_standard_output_is_nothing_but_json_and_complete(self):
+        report = self.json_of("multiply", "elasticity:n=5", "--iterations", 7, "--verify", "--measure", ranks=2)
+        self.assertLessEqual(self.KEYS, report.keys())
+        self.assertEqual(report["matrix"]["rows"], 375)
+        self.assertEqual(report["iteration"]["iterations"], 7)
+        self.assertEqual(report["backend"], "host")
+        self.assertEqual([r["rank"] for r in report["ranks"]], [0, 1])
+        self.assertTrue(report["verification"]["passed"])
+        self.assertEqual(report["verification"]["rows_checked"], 375)
+        for why in (report["kernel"]["why"], report["exchange"]["why"]):
+            self.assertTrue(why)
+        for phase in report["phases_s"].values():
+            self.assertLessEqual(phase["min"], phase["max"])
+        self.assertGreater(report["gflops"], 0)
+
+    def test_json_in_a_file_beside_the_table(self):
+        result = self.succeed("multiply", "poisson:n=5", "--json", "report.json", ranks=2)
+        self.assertEqual(json.loads(self.path("report.json").read_text())["partition"]["parts"], 2)
+        for word in ("Matrix poisson:n=5", "rank 1", "kernel", "exchange", "GFLOP/s", "copy bandwidth"):
+            self.assertIn(word, result.out)
+        self.assertEqual(self.files(), ["report.json"])
+
+
+class Lines(CliTest):
+    """What the documentation tells a user to type."""
+
+    def test_first_steps(self):
+        shutil.copy(DATA / "elasticity_bar.mtx.gz", self.path("bar.mtx.gz"))
+        matrix = fem_matrix("elasticity_bar")
+        x = np.random.default_rng(8).standard_normal(matrix.shape[0])
+        write_vector(self.path("x.h5"), x)
+        script = """set -e
+            shardmat generate elasticity --n 40 bar.h5
+            shardmat partition bar.mtx.gz bar.h5 --parts 2,4,8 --sort local
+            shardmat info bar.h5
+            mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json
+            mpirun -n 4 shardmat multiply bar.h5 --x x.h5 --output y.h5"""
+        path = f"{os.path.dirname(PROGRAM)}:{os.environ['PATH']}"
+        result = run(["sh", "-c", script], self.directory, env={"PATH": path})
+        self.assertEqual((result.code, result.messages), (0, []), result)
+        self.assertTrue(json.loads(self.path("report.json").read_text())["verification"]["passed"])
+        assert_product(self, read_vector(self.path("y.h5")), matrix, x)
+        self.assertEqual(self.files(), ["bar.h5", "bar.mtx.gz", "report.json", "x.h5", "y.h5"])
+
+
+if __name__ == "__main__":
+    unittest.main()

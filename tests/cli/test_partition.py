@@ -1,0 +1,107 @@
+"""Matrix files of all formats to shard files; what `info` says about them."""
+
+import gzip
+import json
+import unittest
+
+import h5py
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from support import FEM, CliTest, DATA, fem_matrix, read_binsparse
+
+
+def best_bottleneck(lengths, parts):
+    """The smallest possible largest part of a contiguous split, by bisection."""
+    low, high = int(max(lengths, default=0)), int(sum(lengths))
+    while low < high:
+        limit, used, load = (low + high) // 2, 1, 0
+        for length in map(int, lengths):
+            if load + length > limit:
+                used, load = used + 1, 0
+            load += length
+        low, high = (low, limit) if used <= parts else (limit + 1, high)
+    return low
+
+
+class Partition(CliTest):
+    def assert_same(self, name, matrix):
+        found = read_binsparse(self.path(name))[1]
+        self.assertEqual(found.shape, matrix.shape)
+        self.assertEqual((found != matrix).nnz, 0)
+
+    def test_finite_element_matrices_arrive_unchanged(self):
+        for name in FEM:
+            with self.subTest(matrix=name):
+                self.succeed("partition", DATA / f"{name}.mtx.gz", "o.h5", "--parts", "2,4,8")
+                self.assert_same("o.h5", fem_matrix(name))
+                self.succeed("verify-file", "o.h5")
+
+    def test_text_and_gzip_give_the_same(self):
+        self.write("stokes.mtx", gzip.decompress((DATA / "stokes.mtx.gz").read_bytes()))
+        self.succeed("partition", "stokes.mtx", "o.h5")
+        self.assert_same("o.h5", fem_matrix("stokes"))
+
+    def test_symmetries_and_duplicates_are_expanded_as_scipy_does(self):
+        matrix = sp.random(30, 30, density=0.1, random_state=1)
+        for symmetry, whole in (("symmetric", matrix + matrix.T), ("skew-symmetric", matrix - matrix.T)):
+            scipy.io.mmwrite(str(self.path("m.mtx")), whole, symmetry=symmetry, precision=17)
+            self.succeed("partition", "m.mtx", "o.h5")
+            self.assert_same("o.h5", sp.csr_matrix(whole))
+        self.write("d.mtx", "%%MatrixMarket matrix coordinate integer general\r\n%\r\n\r\n2 3 3\r\n1 3 2\r\n2 1 5\r\n1 3 4\r\n")
+        self.succeed("partition", "d.mtx", "o.h5")
+        self.assert_same("o.h5", sp.csr_matrix([[0, 0, 6], [5, 0, 0]]))
+
+    def test_npz_of_scipy(self):
+        for format in ("csr", "csc", "coo"):
+            matrix = sp.random(20, 30, density=0.2, format=format, random_state=2)
+            sp.save_npz(self.path("m.npz"), matrix)
+            result = self.call("partition", "m.npz", "o.h5")
+            if "libzip" in result.err:
+                self.skipTest("built without libzip")
+            self.assertEqual(result.code, 0, result)
+            self.assert_same("o.h5", sp.csr_matrix(matrix))
+
+    def test_shard_file_again_with_other_parts_and_order(self):
+        self.succeed("partition", DATA / "stokes.mtx.gz", "a.h5", "--parts", 2)
+        self.succeed("partition", "a.h5", "b.h5", "--parts", "3,5", "--method", "rows")
+        self.assert_same("b.h5", fem_matrix("stokes"))
+        with h5py.File(self.path("b.h5"), "r") as file:
+            self.assertEqual(sorted(file["shardmat/partitions"]), ["rows-3", "rows-5"])
+        self.succeed("partition", "a.h5", "c.h5", "--sort", "global")
+        self.succeed("verify-file", "c.h5")
+
+    def test_no_contiguous_split_is_better(self):
+        self.succeed("partition", DATA / "convection.mtx.gz", "o.h5", "--parts", "2,3,7,50")
+        lengths = np.diff(fem_matrix("convection").indptr)
+        for stored in json.loads(self.succeed("info", "o.h5", "--json").out)["partitions"]:
+            self.assertEqual(stored["nnz_max"], best_bottleneck(lengths, stored["parts"]))
+
+    def test_halo_figures_are_what_scipy_counts(self):
+        self.succeed("partition", DATA / "stokes.mtx.gz", "o.h5", "--parts", 3)
+        (stored,) = json.loads(self.succeed("info", "o.h5", "--json").out)["partitions"]
+        matrix, starts, halo = fem_matrix("stokes"), stored["row_starts"], []
+        for begin, end in zip(starts, starts[1:]):
+            columns = np.unique(matrix[begin:end].indices)
+            halo.append(int(np.count_nonzero((columns < begin) | (columns >= end))))
+        self.assertEqual((stored["halo_max"], stored["halo_total"]), (max(halo), sum(halo)))
+        self.assertEqual(stored["allgather_max"], 2 * max(np.diff(starts)))  # parts padded to the largest
+
+    def test_more_parts_than_rows(self):
+        self.write("one.mtx", "%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n")
+        self.succeed("partition", "one.mtx", "o.h5", "--parts", "1,7,1000000", limit=30)
+        self.succeed("verify-file", "o.h5")
+
+    def test_info_tells_the_shape_and_every_partition(self):
+        self.succeed("partition", DATA / "stokes.mtx.gz", "o.h5", "--parts", "2,4")
+        text = self.succeed("info", "o.h5").out
+        for word in ("783 × 783", "56,641 nonzeros", "imbalance", "halo", "stokes.mtx.gz"):
+            self.assertIn(word, text)
+        data = json.loads(self.succeed("info", "o.h5", "--json").out)
+        self.assertEqual((data["rows"], data["cols"], data["nnz"]), (783, 783, 56641))
+        self.assertEqual([p["parts"] for p in data["partitions"]], [2, 4])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,74 @@
+#include "tools/checks.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace shardmat::tools {
+namespace {
+
+template <class T>
+std::optional<T> parse(const std::string& text) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+/// CLI11 wants the text of the error, empty for none.
+CLI::Validator check(std::function<bool(const std::string&)> good, const std::string& wanted) {
+  return {[good = std::move(good), wanted](std::string& text) {
+            return good(text) ? std::string() : fmt::format("it must be {}, not \"{}\"", wanted, text);
+          },
+          ""};
+}
+
+bool is_output_name(const std::string& text) { return !text.empty() && text.rfind("--", 0) != 0; }
+
+}  // namespace
+
+CLI::Validator whole_number(std::int64_t min, std::int64_t max) {
+  return check(
+      [=](const std::string& text) {
+        const auto value = parse<std::int64_t>(text);
+        return value && *value >= min && *value <= max;
+      },
+      fmt::format("a whole number from {} to {}", min, max));
+}
+
+CLI::Validator finite_number() {
+  return check(
+      [](const std::string& text) {
+        const auto value = parse<double>(text);
+        return value && std::isfinite(*value);
+      },
+      "a finite number");
+}
+
+CLI::Validator positive_number() {
+  return check(
+      [](const std::string& text) {
+        const auto value = parse<double>(text);
+        return value && std::isfinite(*value) && *value > 0;
+      },
+      "a number greater than 0");
+}
+
+CLI::Validator output_name() { return check(is_output_name, "the name of a file"); }
+
+CLI::Validator shard_file_name() {
+  return check(
+      [](const std::string& text) {
+        const std::string suffix = std::filesystem::path(text).extension().string();
+        return is_output_name(text) && (suffix == ".h5" || suffix == ".hdf5");
+      },
+      "the name of a shard file, ending in .h5 or .hdf5");
+}
+
+}  // namespace shardmat::tools

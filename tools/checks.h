@@ -1,0 +1,18 @@
+// What option values must look like, checked while parsing and said in one plain sentence.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+namespace shardmat::tools {
+
+CLI::Validator whole_number(std::int64_t min, std::int64_t max);
+/// Neither NaN nor infinite.
+CLI::Validator finite_number();
+CLI::Validator positive_number();
+/// A file to write; an option in its place means that the name was forgotten.
+CLI::Validator output_name();
+/// The same with the suffix of shard files.
+CLI::Validator shard_file_name();
+
+}  // namespace shardmat::tools
