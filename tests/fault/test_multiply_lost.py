@@ -1,0 +1,102 @@
+"""`shardmat multiply` loses one of three ranks: each survivor says so once within the deadline and leaves with code 5, and no
+result appears under its real name."""
+
+import os
+import pathlib
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from ranks import Ranks  # noqa: E402
+
+PROGRAM = os.environ.get("TEST_PROGRAM", "shardmat")
+TIMEOUT = 3  # seconds, of the program
+GRACE = 6.0  # for the deadline to be noticed, clean-up and a busy machine
+START = 60.0
+RANKS = 3
+FOR_EVER = 1_000_000_000  # iterations
+
+
+class LoseOne(unittest.TestCase):
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="multiply_lost_"))
+        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+
+    def start(self, matrix, *arguments):
+        # The progress bar tells in which phase the ranks are.
+        env = dict(os.environ, SHARDMAT_PROGRESS="on", OMP_NUM_THREADS="1")
+        outputs = ["--output", self.directory / "y.h5", "--json", self.directory / "report.json"]
+        return Ranks([PROGRAM, "multiply", matrix, "--timeout", TIMEOUT, *outputs, *arguments], RANKS, self.directory / "ranks", env=env)
+
+    def wait_for_phase(self, ranks, phase):
+        end = time.monotonic() + START
+        while phase not in ranks.errors(0):
+            self.assertLess(time.monotonic(), end, f"no {phase}\n{ranks.report()}")
+            self.assertIsNone(ranks.status(0), ranks.report())
+            time.sleep(0.02)
+
+    def lose_one(self, ranks, number, victim, before=0):
+        began = time.monotonic()
+        ranks.send_signal(victim, number)
+        survivors = [r for r in range(RANKS) if r != victim]
+        statuses = ranks.wait_for_exit(survivors, before + TIMEOUT + GRACE + 20)
+        took = time.monotonic() - began
+        self.assertEqual(statuses, [5] * len(survivors), ranks.report())
+        self.assertLess(took, before + TIMEOUT + GRACE, ranks.report())
+        for rank in survivors:
+            lines = [line for line in ranks.errors(rank).splitlines() if "shardmat: " in line]
+            self.assertEqual(len(lines), 1, ranks.report())
+            self.assertRegex(lines[0], rf"shardmat: rank {rank} (on|\().+(did not finish within 3 s|failed)", ranks.report())
+            self.assertIn("--timeout", lines[0])
+            self.assertEqual(ranks.output(rank), "", "a report in spite of it")
+        self.assertEqual([p.name for p in self.directory.iterdir()], ["ranks"])
+
+
+class WhileIterating(LoseOne):
+    def lose(self, number, victim, *arguments):
+        with self.start("elasticity:n=8", "--iterations", FOR_EVER, *arguments) as ranks:
+            self.wait_for_phase(ranks, "iterating")
+            self.lose_one(ranks, number, victim)
+
+    def test_stopped(self):
+        self.lose(signal.SIGSTOP, 1)
+
+    def test_killed(self):
+        self.lose(signal.SIGKILL, 2)
+
+    def test_first_rank_stopped_in_power_iteration(self):
+        self.lose(signal.SIGSTOP, 0, "--mode", "power")
+
+    def test_killed_in_power_iteration(self):
+        self.lose(signal.SIGKILL, 1, "--mode", "power")
+
+
+def cpu_seconds(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class WhileLoading(LoseOne):
+    LOADING = 30.0  # what the survivors may still have to load before they miss the lost rank
+
+    def lose(self, number):
+        with self.start("rmat:scale=20,edge_factor=32") as ranks:  # takes several CPU seconds to generate, MPI_Init much less
+            end = time.monotonic() + START
+            while any(ranks.pid(r) is None or cpu_seconds(ranks.pid(r)) < 0.8 for r in range(RANKS)):
+                self.assertLess(time.monotonic(), end, ranks.report())
+                time.sleep(0.01)
+            self.lose_one(ranks, number, 1, self.LOADING)
+
+    def test_stopped(self):
+        self.lose(signal.SIGSTOP)
+
+    def test_killed(self):
+        self.lose(signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
