@@ -17,14 +17,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 options=(-DSHARDMAT_TESTS="$tests")
 if [ -n "$prefix" ]; then options+=(-DCMAKE_PREFIX_PATH="$prefix"); fi
-if [ $tests = ON ]; then  # the first Python with the modules that tests import
-  for python in python3 /usr/bin/python3; do
-    if "$python" -c "import h5py, numpy, scipy" 2> /dev/null; then
-      options+=(-DPython3_EXECUTABLE="$(command -v "$python")")
-      break
-    fi
-  done
-fi
 
 mkdir -p "$dir"
 log=$dir/build.log
