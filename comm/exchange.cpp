@@ -68,26 +68,32 @@ std::size_t gathered_bytes(const GatheredLayout& layout, ValueType type) {
 
 std::span<const ExchangeEntry> exchanges() { return kExchanges; }
 
-std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context,
-                                        GatheredLayout layout) {
-  if (layout.parts() != context.communicator.size())
-    throw Error(ErrorKind::internal,
-                fmt::format("{} parts of x for {} ranks", layout.parts(), context.communicator.size()));
-  std::string why = "asked for";
-  if (name == "auto") {
-    const bool alone = context.communicator.size() == 1;
-    name = alone ? "none" : "allgather";
-    why = alone ? "one rank" : "the only exchange for several ranks";
-  }
+const ExchangeEntry* find_exchange(std::string_view name) {
   std::vector<std::string> names = {"auto"};
+  if (name == "auto") return nullptr;
   for (const ExchangeEntry& entry : kExchanges) {
-    if (entry.name == name) return entry.make(context, std::move(layout), why);
+    if (entry.name == name) return &entry;
     names.emplace_back(entry.name);
   }
   const std::string near = nearest(name, names);
   throw Error(ErrorKind::usage, fmt::format("there is no exchange '{}'{}; choose {}", name,
                                             near.empty() ? "" : fmt::format("; did you mean '{}'?", near),
                                             join_choices(names)));
+}
+
+std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context,
+                                        GatheredLayout layout) {
+  if (layout.parts() != context.communicator.size())
+    throw Error(ErrorKind::internal,
+                fmt::format("{} parts of x for {} ranks", layout.parts(), context.communicator.size()));
+  std::string why = "asked for";
+  const ExchangeEntry* entry = find_exchange(name);
+  if (entry == nullptr) {
+    const bool alone = context.communicator.size() == 1;
+    entry = find_exchange(alone ? "none" : "allgather");
+    why = alone ? "one rank" : "the only exchange for several ranks";
+  }
+  return entry->make(context, std::move(layout), why);
 }
 
 }  // namespace shardmat

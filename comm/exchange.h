@@ -95,6 +95,9 @@ struct ExchangeEntry {
 };
 std::span<const ExchangeEntry> exchanges();
 
+/// The entry of that name, or null for "auto". Throws Error(usage) with the nearest right name for any other.
+const ExchangeEntry* find_exchange(std::string_view name);
+
 /// `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. Collective.
 /// What the context refers to must outlive the exchange,
 /// and graphs that recorded it must not.

@@ -11,6 +11,7 @@
 #include <map>
 
 #include "comm/nccl_communicator.h"
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 
 namespace shardmat {
@@ -41,6 +42,7 @@ void share_cores(Communicator& communicator, const std::vector<std::string>& hos
     masks.emplace_back(all[r].words.begin(), all[r].words.end());
   }
   set_thread_count(threads_for_rank(masks, mine, usable_cores()));
+  share_host_memory(static_cast<int>(masks.size()));
 }
 
 /// Chooses the backend, the same on every rank.
@@ -131,7 +133,12 @@ Placement place_ranks(Communicator& communicator, BackendChoice choice) {
   const bool on_gpu = placement.device.backend == Backend::cuda;
   if (on_gpu) placement.device.ordinal = communicator.local_rank() % mine;
   placement.ranks =
-      gather_places(communicator, communicator.together([&] { return properties(placement.device); }));
+      gather_places(communicator, communicator.together([&] {
+        // The first use of a device is where it shows that it is full, broken or another process's alone.
+        const DeviceGuard guard(placement.device);
+        available_memory(placement.device);
+        return properties(placement.device);
+      }));
   if (!on_gpu || communicator.size() == 1) return placement;
   require_own_devices(placement.ranks, visible);
   if (!built_with_nccl())

@@ -35,10 +35,11 @@ class Plan {
   /// True if the same plan and x give a bit-identical y in every run.
   virtual bool reproducible() const { return true; }
 
-  /// Bytes the product must move at least: the format's, x and y once (y twice if beta is not 0).
-  std::int64_t compulsory_bytes(double beta = 0) const {
+  /// Bytes the product must move at least: the format's, the entries of x that its columns touch, and y once (twice if beta is
+  /// not 0).
+  std::int64_t compulsory_bytes(std::int64_t x_entries, double beta = 0) const {
     const auto value = static_cast<std::int64_t>(size_of(storage_->type));
-    return storage_->bytes + value * (storage_->cols + storage_->rows * (beta == 0 ? 1 : 2));
+    return storage_->bytes + value * (x_entries + storage_->rows * (beta == 0 ? 1 : 2));
   }
 
   const Storage& storage() const { return *storage_; }

@@ -3,16 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "kernels/base/timer.h"
 #include "kernels/registry.h"
 
 namespace shardmat {
 namespace {
 
+constexpr double kWarmUpSeconds = 0.05;  // an idle GPU needs some milliseconds to reach its clocks
 constexpr int kWarmUps = 2;
 constexpr int kRepetitions = 9;
 
@@ -96,14 +97,17 @@ ChosenPlan choose_plan(const CsrView& matrix, ValueType type, const PlanRequest&
   const Buffer x(stream.device(), static_cast<std::size_t>(matrix.cols) * size_of(type));
   const Buffer y(stream.device(), static_cast<std::size_t>(matrix.rows) * size_of(type));
   fill_bytes(x.data(), 0, x.bytes(), stream);
-  const auto start = std::chrono::steady_clock::now();
+  Timer timer;  // restarted when the first matrix is converted: the budget is for measuring
   double best = 0;
   for (const Candidate& candidate : candidates) {
-    const double elapsed = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (chosen.plan && elapsed > request.budget_seconds) break;
+    if (chosen.plan && timer.seconds() > request.budget_seconds) break;
     auto storage = store(candidate.kernel->format, matrix, type, stream, stored);
     if (!candidate.kernel->supports(*storage)) continue;
     auto plan = make_plan(*candidate.kernel, std::move(storage), candidate.policy, stream);
+    if (!chosen.plan) {
+      timer = Timer();
+      while (timer.seconds() < kWarmUpSeconds) median_seconds(*plan, x, y, stream);
+    }
     const double seconds = median_seconds(*plan, x, y, stream);
     chosen.measurements.push_back({plan->kernel, candidate.policy.text(), seconds});
     if (!chosen.plan || seconds < best) chosen.plan = std::move(plan), best = seconds;

@@ -23,7 +23,7 @@ constexpr const char* kStatusProperty = "shardmat_output_status";
 // Space is reserved when a file is created, and data is handed to the disk while more is produced: the final
 // flush has little left to do. Together that writes two to four times as fast on ext4, and a full disk shows
 // at once.
-constexpr std::int64_t kWriteBackBytes = std::int64_t{32} << 20;
+constexpr std::int64_t kWriteBackBytes = std::int64_t{8} << 20;
 
 /// False with errno set if there is no room; file systems that cannot reserve are left to run full.
 bool reserve(int fd, std::int64_t bytes) {

@@ -5,17 +5,17 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <span>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/matrix/ordering.h"
-#include "runtime/timer.h"
+#include "kernels/base/timer.h"
 
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kReadSlice = std::int64_t{1} << 24;  // nonzeros read at a time, for progress
 constexpr int kLengthsTag = 11;
 
 /// Row pointers of the whole matrix on rank 0 (empty elsewhere); each rank counts an even share of the rows.
@@ -44,38 +44,37 @@ std::vector<std::int64_t> gather_row_ptr(const RowSource& source, Communicator& 
   return row_ptr;
 }
 
-/// Rows [begin, end) read in slices, so that progress shows and no transfer is huge.
-HostCsr read_part(const RowSource& source, std::int64_t begin, std::int64_t end, const Progress& progress) {
-  const HostVector<std::int64_t> lengths = source.row_lengths(begin, end);
-  const std::int64_t nnz = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-  require_host_memory(8 * (end - begin + 1) + 16 * nnz + std::min(nnz, kReadSlice) * 16, "loading this rank's rows");
+/// Rows of a part in the given order (positions counted from `begin`), read in slices. The source has checked them.
+HostCsr read_part(const RowSource& source, std::int64_t begin, std::span<const std::int64_t> lengths,
+                  std::span<const std::int64_t> order, const Progress& progress) {
   HostCsr part;
-  part.rows = end - begin;
+  part.rows = static_cast<std::int64_t>(lengths.size());
   part.cols = source.cols();
-  part.row_ptr.reserve(static_cast<std::size_t>(part.rows) + 1);
-  part.col_idx.resize(static_cast<std::size_t>(nnz));
-  part.values.resize(static_cast<std::size_t>(nnz));
-  std::int64_t done = 0;
-  for (std::int64_t row = begin; row < end;) {
-    std::int64_t last = row, slice_nnz = 0;
-    while (last < end && (last == row || slice_nnz + lengths[static_cast<std::size_t>(last - begin)] <= kReadSlice))
-      slice_nnz += lengths[static_cast<std::size_t>(last++ - begin)];
-    const HostCsr slice = source.read_rows(row, last);
-    if (slice.nnz() != slice_nnz)
-      throw Error(ErrorKind::input, fmt::format("{}: rows {} to {} have {} nonzeros but promise {}; the file is damaged",
-                                                source.name(), row, last, slice.nnz(), slice_nnz));
-    for (std::int64_t i = 0; i < slice.rows; ++i) part.row_ptr.push_back(done + slice.row_ptr[static_cast<std::size_t>(i) + 1]);
-    std::copy(slice.col_idx.begin(), slice.col_idx.end(), part.col_idx.begin() + done);
-    std::copy(slice.values.begin(), slice.values.end(), part.values.begin() + done);
-    done += slice_nnz;
-    row = last;
-    report(progress, "loading", done, nnz);
+  part.row_ptr.resize(lengths.size() + 1);
+  part.row_ptr[0] = 0;
+  HostVector<std::int64_t> place(lengths.size());  // where in the part the row at a position of the source begins
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    place[static_cast<std::size_t>(order[i])] = part.row_ptr[i];
+    part.row_ptr[i + 1] = part.row_ptr[i] + lengths[static_cast<std::size_t>(order[i])];
   }
-  ValidationOptions validation;
-  validation.allow_nonfinite = true;  // refused, where not wanted, when the file was written
-  validation.first_row = begin;
-  validation.source = source.name();
-  validate(part.view(), validation);
+  part.col_idx.resize(static_cast<std::size_t>(part.nnz()));
+  part.values.resize(static_cast<std::size_t>(part.nnz()));
+  std::int64_t done = 0;
+  for_each_slice(source, begin, begin + part.rows, [&](std::int64_t first, const CsrView& slice) {
+    parallel_ranges(slice.rows, 1 << 12, [&](std::int64_t lo, std::int64_t hi) {
+      for (auto i = static_cast<std::size_t>(lo); i < static_cast<std::size_t>(hi); ++i) {
+        const std::size_t row = static_cast<std::size_t>(first - begin) + i;
+        const std::int64_t from = slice.row_ptr[i] - slice.row_ptr[0], length = slice.row_ptr[i + 1] - slice.row_ptr[i];
+        if (length != lengths[row])
+          throw Error(ErrorKind::input, fmt::format("{}: row {} has {} nonzeros but was counted with {}; the file changed or "
+                                                    "is damaged",
+                                                    source.name(), begin + static_cast<std::int64_t>(row), length, lengths[row]));
+        std::copy_n(slice.col_idx.begin() + from, length, part.col_idx.begin() + place[row]);
+        std::copy_n(slice.values.begin() + from, length, part.values.begin() + place[row]);
+      }
+    });
+    report(progress, "loading", done += slice.nnz(), part.nnz());
+  });
   return part;
 }
 
@@ -91,15 +90,11 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.partition = timer.seconds();
 
   timer = Timer();
-  const auto rank = static_cast<std::size_t>(communicator.rank());
-  HostCsr part = communicator.together(
-      [&] { return read_part(*source.rows, row_starts_[rank], row_starts_[rank + 1], options.progress); });
+  HostCsr part = communicator.together([&] { return load_part(source); });
   local_nnz_ = part.nnz();
   nnz_ = communicator.all_reduce(local_nnz_, Reduction::sum);
   communicator.together([&] {
-    order_rows(source, part);
-    if (options_.column_sums) sum_columns(part);
-    if (options_.sort != LocalSort::none) part = reordered(std::move(part));
+    if (nnz_ / communicator.size() > options_.column_sums_above) sum_columns(part);
   });
   times_.read = timer.seconds();
 
@@ -111,6 +106,7 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   exchange_ = communicator.together(
       [&] { return make_exchange(options_.exchange, context.exchange_context(options_.type), std::move(layout)); });
   renumber_columns(part);
+  count_x_entries(part);
   times_.exchange = timer.seconds();
 
   timer = Timer();
@@ -140,16 +136,23 @@ void DistributedMatrix::find_partition(const MatrixSource& source) {
   x_starts_ = rows_ == cols_ ? row_starts_ : even_starts(cols_, parts);
 }
 
-/// local_order_, row_ids_ and x_ids_. Square matrices are permuted symmetrically, so that y can become x as it stands.
-void DistributedMatrix::order_rows(const MatrixSource& source, const HostCsr& part) {
+/// This rank's rows, in local_order_; row_ids_ and x_ids_. Square matrices are permuted symmetrically, so that y can become x
+/// as it stands.
+HostCsr DistributedMatrix::load_part(const MatrixSource& source) {
   const auto rank = static_cast<std::size_t>(context_.communicator().rank());
+  const std::int64_t begin = row_starts_[rank], end = row_starts_[rank + 1];
+  const HostVector<std::int64_t> lengths = source.rows->row_lengths(begin, end);
+  HostVector<std::int64_t> row_ptr(lengths.size() + 1);
+  row_ptr[0] = 0;
+  std::partial_sum(lengths.begin(), lengths.end(), row_ptr.begin() + 1);
+  constexpr std::int64_t kBytesARow = 64;  // lengths, orders and indices beside the matrix
+  require_host_memory(kBytesARow * (end - begin + 1) + 16 * row_ptr.back() + 24 * kSliceEntries, "loading this rank's rows");
   if (options_.sort == LocalSort::by_length) {
-    local_order_ = order_by_row_length(part.row_ptr);
+    local_order_ = order_by_row_length(row_ptr);
   } else {
-    local_order_.resize(static_cast<std::size_t>(part.rows));
+    local_order_.resize(lengths.size());
     std::iota(local_order_.begin(), local_order_.end(), std::int64_t{0});
   }
-  const std::int64_t begin = row_starts_[rank], end = row_starts_[rank + 1];
   HostVector<std::int64_t> original;
   if (source.rows->permuted()) original = source.rows->permutation(begin, end);
   row_ids_.resize(local_order_.size());
@@ -161,26 +164,7 @@ void DistributedMatrix::order_rows(const MatrixSource& source, const HostCsr& pa
     x_ids_.resize(static_cast<std::size_t>(x_starts_[rank + 1] - x_starts_[rank]));
     std::iota(x_ids_.begin(), x_ids_.end(), x_starts_[rank]);
   }
-}
-
-HostCsr DistributedMatrix::reordered(HostCsr part) const {
-  HostCsr result;
-  result.rows = part.rows;
-  result.cols = part.cols;
-  result.row_ptr.resize(part.row_ptr.size());
-  result.row_ptr[0] = 0;
-  const auto old_start = [&](std::size_t i) { return part.row_ptr[static_cast<std::size_t>(local_order_[i])]; };
-  const auto length = [&](std::size_t i) { return part.row_ptr[static_cast<std::size_t>(local_order_[i]) + 1] - old_start(i); };
-  for (std::size_t i = 0; i < local_order_.size(); ++i) result.row_ptr[i + 1] = result.row_ptr[i] + length(i);
-  result.col_idx.resize(part.col_idx.size());
-  result.values.resize(part.values.size());
-  parallel_ranges(part.rows, 1 << 12, [&](std::int64_t first, std::int64_t last) {
-    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
-      std::copy_n(part.col_idx.begin() + old_start(i), length(i), result.col_idx.begin() + result.row_ptr[i]);
-      std::copy_n(part.values.begin() + old_start(i), length(i), result.values.begin() + result.row_ptr[i]);
-    }
-  });
-  return result;
+  return read_part(*source.rows, begin, lengths, local_order_, options_.progress);
 }
 
 /// Global columns become positions in the gathered x. With local sorting of a square matrix every part of x is in that part's
@@ -189,7 +173,10 @@ void DistributedMatrix::renumber_columns(HostCsr& part) const {
   const GatheredLayout& layout = exchange_->layout();
   HostVector<std::int32_t> moved;  // moved[p·stride + old local position] = new local position
   if (options_.sort != LocalSort::none && rows_ == cols_) {
-    moved.resize(static_cast<std::size_t>(layout.length()));
+    context_.communicator().together([&] {
+      require_host_memory(4 * layout.length(), "the order of x on every rank");
+      moved.resize(static_cast<std::size_t>(layout.length()));
+    });
     std::int32_t* mine = moved.data() + layout.stride * context_.communicator().rank();
     for (std::size_t i = 0; i < local_order_.size(); ++i) mine[local_order_[i]] = static_cast<std::int32_t>(i);
     context_.communicator().all_gather_slots(moved.data(), static_cast<std::size_t>(layout.stride) * sizeof(std::int32_t));
@@ -211,14 +198,26 @@ void DistributedMatrix::renumber_columns(HostCsr& part) const {
   part.cols = layout.length();
 }
 
+/// Entries of the gathered x that this rank's rows touch: what a product must read of it.
+void DistributedMatrix::count_x_entries(const HostCsr& part) {
+  std::vector<bool> touched(static_cast<std::size_t>(part.cols));
+  for (const std::int64_t column : part.col_idx) touched[static_cast<std::size_t>(column)] = true;
+  x_entries_ = std::count(touched.begin(), touched.end(), true);
+}
+
 void DistributedMatrix::sum_columns(const HostCsr& part) {
   require_host_memory(16 * cols_, "column sums for the sampled verification");
   column_sums_.sum.assign(static_cast<std::size_t>(cols_), 0.0);
-  column_sums_.absolute_sum.assign(static_cast<std::size_t>(cols_), 0.0);
-  for (std::size_t k = 0; k < part.values.size(); ++k) {
-    const double value = options_.type == ValueType::f32 ? static_cast<double>(static_cast<float>(part.values[k])) : part.values[k];
-    column_sums_.sum[static_cast<std::size_t>(part.col_idx[k])] += value;
-    column_sums_.absolute_sum[static_cast<std::size_t>(part.col_idx[k])] += std::abs(value);
+  column_sums_.weight.assign(static_cast<std::size_t>(cols_), 0.0);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(part.rows); ++i) {
+    const auto begin = static_cast<std::size_t>(part.row_ptr[i]), end = static_cast<std::size_t>(part.row_ptr[i + 1]);
+    for (std::size_t k = begin; k < end; ++k) {
+      const double value =
+          options_.type == ValueType::f32 ? static_cast<double>(static_cast<float>(part.values[k])) : part.values[k];
+      const auto column = static_cast<std::size_t>(part.col_idx[k]);
+      column_sums_.sum[column] += value;
+      column_sums_.weight[column] += static_cast<double>(end - begin + 2) * std::abs(value);
+    }
   }
 }
 

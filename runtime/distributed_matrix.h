@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,14 +28,15 @@ struct LoadOptions {
   LocalSort sort = LocalSort::as_file;
   PlanRequest plan;
   std::string exchange = "auto";
-  bool column_sums = false;  ///< keep 1ᵀA of this rank's rows for the sampled verification; 16 bytes a column
+  /// Keep 1ᵀA of this rank's rows, 16 bytes a column, for the sampled verification if there are more nonzeros a rank.
+  std::int64_t column_sums_above = std::numeric_limits<std::int64_t>::max();
   Progress progress;
 };
 
 /// Column sums of this rank's rows, of the values as stored (rounded to the type).
 struct ColumnSums {
-  HostVector<double> sum;           ///< Σ_i a_ij
-  HostVector<double> absolute_sum;  ///< Σ_i |a_ij|
+  HostVector<double> sum;     ///< Σ_i a_ij; empty if not kept
+  HostVector<double> weight;  ///< Σ_i (nnz_i + 2)·|a_ij|, which bounds the rounding of the rows' sums
 };
 
 /// Seconds of the phases of loading, on this rank.
@@ -66,6 +68,9 @@ class DistributedMatrix {
   const HostVector<std::int64_t>& row_ids() const { return row_ids_; }
   const HostVector<std::int64_t>& x_ids() const { return x_ids_; }
 
+  /// Entries of x that this rank's rows touch.
+  std::int64_t x_entries() const { return x_entries_; }
+
   Exchange& exchange() const { return *exchange_; }
   const ChosenPlan& chosen() const { return chosen_; }
   const Plan& plan() const { return *chosen_.plan; }
@@ -78,14 +83,14 @@ class DistributedMatrix {
 
  private:
   void find_partition(const MatrixSource& source);
-  void order_rows(const MatrixSource& source, const HostCsr& part);
-  HostCsr reordered(HostCsr part) const;
+  HostCsr load_part(const MatrixSource& source);
   void renumber_columns(HostCsr& part) const;
+  void count_x_entries(const HostCsr& part);
   void sum_columns(const HostCsr& part);
 
   Context& context_;
   LoadOptions options_;
-  std::int64_t rows_ = 0, cols_ = 0, nnz_ = 0, local_nnz_ = 0;
+  std::int64_t rows_ = 0, cols_ = 0, nnz_ = 0, local_nnz_ = 0, x_entries_ = 0;
   std::vector<std::int64_t> row_starts_, x_starts_;
   std::string partition_origin_;
   HostVector<std::int64_t> local_order_, row_ids_, x_ids_;

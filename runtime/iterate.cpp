@@ -10,12 +10,14 @@
 
 #include "kernels/base/error.h"
 #include "kernels/vector.h"
-#include "runtime/timer.h"
+#include "kernels/base/timer.h"
 
 namespace shardmat {
 namespace {
 
-constexpr int kPhaseRepetitions = 50;        // products and exchanges timed alone
+constexpr int kMostRepetitions = 50;         // of product and exchange, each timed alone
+constexpr int kLeastRepetitions = 3;
+constexpr double kPhaseSeconds = 1;
 constexpr double kWarmUpSeconds = 0.05;      // an idle GPU needs some milliseconds to reach its clocks
 constexpr int kMostWarmUps = 200;
 constexpr double kSecondsBetweenWaits = 1;   // so that a deadline measures one stretch of work, not the whole run
@@ -48,8 +50,8 @@ std::vector<double> timed_steps(const DistributedMatrix& matrix, std::int64_t it
   return seconds;
 }
 
-/// Runs `step` for about kWarmUpSeconds, the same number of times on all ranks.
-void warm_up(const DistributedMatrix& matrix, const std::function<void()>& step) {
+/// Runs `step` for about kWarmUpSeconds, the same number of times on all ranks; returns the seconds of the first.
+double warm_up(const DistributedMatrix& matrix, const std::function<void()>& step) {
   Stream& stream = matrix.context().stream();
   const Timer timer;
   step();
@@ -58,6 +60,7 @@ void warm_up(const DistributedMatrix& matrix, const std::function<void()>& step)
   const int steps = static_cast<int>(std::min<double>(kMostWarmUps, kWarmUpSeconds / std::max(seconds, 1e-6)));
   for (int i = 0; i < steps; ++i) step();
   matrix.exchange().wait(stream);
+  return seconds;
 }
 
 /// An iteration takes as long as its slowest rank.
@@ -119,7 +122,8 @@ void estimate_eigenvalue(const DistributedMatrix& matrix, PowerStep& power, void
   matrix.multiply(1, 0, y, stream);
   const auto [xy, yy] = power.dots(y, stream);
   result.eigenvalue = xy;
-  result.residual = xy == 0 ? 0 : std::sqrt(std::max(0.0, yy - xy * xy)) / std::abs(xy);
+  const double distance = std::sqrt(std::max(0.0, yy - xy * xy));
+  result.residual = distance == 0 ? 0 : distance / std::abs(xy);  // infinite if λ is 0 and y is not
 }
 
 }  // namespace
@@ -147,9 +151,11 @@ IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOpt
     return over_ranks(timed_steps(matrix, count, work, progress, phase), context.communicator());
   };
   exchange_step();  // libraries allocate and connect on first use, which a recording forbids
-  warm_up(matrix, local_step);
-  result.local = times(kPhaseRepetitions, local_step, {}, {});
-  result.exchange = times(kPhaseRepetitions, exchange_step, {}, {});
+  const double seconds = warm_up(matrix, local_step);
+  const auto repetitions = static_cast<std::int64_t>(
+      std::clamp<double>(kPhaseSeconds / std::max(seconds, 1e-9), kLeastRepetitions, kMostRepetitions));
+  result.local = times(repetitions, local_step, {}, {});
+  result.exchange = times(repetitions, exchange_step, {}, {});
 
   std::unique_ptr<Graph> graph;
   result.graph = options.graph && context.device().backend == Backend::cuda && matrix.exchange().capturable();
@@ -162,7 +168,12 @@ IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOpt
     graph = std::make_unique<Graph>(stream, step);
     step = [&] { graph->launch(stream); };
   }
-  if (!power) warm_up(matrix, step);  // power steps change x: their number must not depend on the clock
+  // Warming up must not show in the result: power iteration starts from x as it is now.
+  const std::size_t x_bytes = power ? static_cast<std::size_t>(matrix.local_rows()) * size_of(matrix.type()) : 0;
+  const Buffer x(context.device(), x_bytes);
+  copy_on_device(x.data(), matrix.exchange().local_x(), x_bytes, stream);
+  warm_up(matrix, step);
+  copy_on_device(matrix.exchange().local_x(), x.data(), x_bytes, stream);
   result.iteration = times(options.iterations, step, options.progress, "iterating");
   if (power) estimate_eigenvalue(matrix, *power, y, result);
   return result;

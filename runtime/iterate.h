@@ -35,7 +35,7 @@ struct IterateResult {
   IterationTimes exchange;   ///< the exchange alone
   bool graph = false;        ///< iterations were replayed from a recorded graph
   double eigenvalue = 0;     ///< power: Rayleigh quotient xᵀAx / xᵀx of the last x
-  double residual = 0;       ///< power: ‖Ax - λx‖₂ / |λ| of the last x, 0 if λ is 0
+  double residual = 0;       ///< power: ‖Ax - λx‖₂ / |λ| of the last x, infinite if λ is 0 and Ax is not
 };
 
 /// Collective. x lies in matrix.exchange().local_x(); `y` (device memory) is overwritten. In power mode x is left normalised.

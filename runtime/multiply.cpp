@@ -8,8 +8,10 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/registry.h"
+#include "partition/atomic_file.h"
 #include "partition/vector_file.h"
-#include "runtime/timer.h"
+#include "kernels/base/timer.h"
 
 namespace shardmat {
 namespace {
@@ -21,12 +23,29 @@ class Run {
       : communicator_(communicator), options_(options), context_(communicator, options.backend) {}
 
   MultiplyReport operator()() {
+    try {
+      return steps();
+    } catch (const AgreedError&) {
+      throw;
+    } catch (const std::exception& e) {
+      // The others do not know: what is released collectively below must not wait for them.
+      communicator_.mark_broken(e.what());
+      throw;
+    }
+  }
+
+ private:
+  MultiplyReport steps() {
     check_options();
     source_ = open_matrix(options_.matrix, communicator_, options_.access);
     communicator_.together([&] {
       if (options_.mode == Mode::power && source_.rows->rows() != source_.rows->cols())
         throw Error(ErrorKind::usage, fmt::format("--mode power needs a square matrix; {} is {} × {}", source_.rows->name(),
                                                   source_.rows->rows(), source_.rows->cols()));
+    });
+    communicator_.together([&] {
+      x_source_ = open_vector(options_.x, "x", source_.rows->cols(), options_.seed);
+      if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", source_.rows->rows(), options_.seed + 1);
     });
     load();
     set_up_vectors();
@@ -39,7 +58,6 @@ class Run {
     return std::move(report_);
   }
 
- private:
   template <class F>
   void phase(const char* name, F&& work) {
     const Timer timer;
@@ -54,17 +72,25 @@ class Run {
       if (!options_.output.empty() && communicator_.rank() == 0) check_vector_writable(options_.output);  // it writes
       if (options_.mode == Mode::power && (options_.alpha != 1 || options_.beta != 0))
         throw Error(ErrorKind::usage, "--mode power iterates x ← Ax / ‖Ax‖; it takes neither --alpha nor --beta");
+      if (options_.mode == Mode::power && options_.iterations == 0)
+        throw Error(ErrorKind::usage, "--mode power needs --iterations of at least 1");
+      check_names();
     });
+  }
+
+  /// What is misspelt should not be found out after an hour of loading.
+  void check_names() {
+    if (options_.load.plan.kernel != "auto") find_kernel(options_.load.plan.kernel, context_.device().backend);
+    make_partition(options_.load.method, std::vector<std::int64_t>{0}, 1);
+    find_exchange(options_.load.exchange);
+    if (communicator_.rank() == 0 && !options_.output.empty()) AtomicFile(options_.output);
   }
 
   void load() {
     LoadOptions load = options_.load;
     load.progress = options_.progress;
-    load.column_sums = options_.verify && (options_.verify_mode == VerifyMode::sampled ||
-                                           (options_.verify_mode == VerifyMode::automatic &&
-                                            (source_.file == nullptr ||
-                                             resolve(VerifyMode::automatic, source_.file->nnz(), communicator_.size()) ==
-                                                 VerifyMode::sampled)));
+    if (options_.verify && options_.verify_mode == VerifyMode::sampled) load.column_sums_above = -1;
+    if (options_.verify && options_.verify_mode == VerifyMode::automatic) load.column_sums_above = kFullVerificationLimit;
     matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
     const LoadTimes& times = matrix_->load_times();
     for (const auto& [name, seconds] : {std::pair{"partition", times.partition}, std::pair{"load rows", times.read},
@@ -75,8 +101,6 @@ class Run {
   void set_up_vectors() {
     phase("vectors", [&] {
       communicator_.together([&] {
-        x_source_ = open_vector(options_.x, "x", matrix_->cols(), options_.seed);
-        if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", matrix_->rows(), options_.seed + 1);
         to_device(matrix_->exchange().local_x(), collect(*x_source_, matrix_->x_ids()), matrix_->type(), context_.stream());
         const std::size_t bytes = static_cast<std::size_t>(matrix_->local_rows()) * size_of(matrix_->type());
         require_memory(context_.device(), static_cast<std::int64_t>(bytes), "y");
@@ -143,7 +167,7 @@ class Run {
     r.alpha = options_.alpha, r.beta = options_.beta;
     r.x = x_source_->name();
     r.y0 = y0_source_ ? y0_source_->name() : "";
-    r.backend = name(context_.device().backend);
+    r.backend = name(context_.device().backend), r.backend_why = context_.placement().why;
     r.ranks = context_.placement().ranks;
     r.threads_per_rank = thread_count();
     r.partition_method = options_.load.method;
@@ -164,7 +188,7 @@ class Run {
     r.graph = iterated_.graph;
     r.iteration = iterated_.iteration, r.local = iterated_.local, r.exchange_times = iterated_.exchange;
     if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz()) / r.iteration.median;
-    const double bytes = static_cast<double>(m.plan().compulsory_bytes(options_.beta));
+    const double bytes = static_cast<double>(m.plan().compulsory_bytes(m.x_entries(), options_.beta));
     r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
     const auto x_bytes = m.exchange().layout().length() * static_cast<std::int64_t>(size_of(m.type()));
     r.device_bytes = over_ranks(static_cast<double>(m.plan().storage().bytes + x_bytes) + static_cast<double>(y_.bytes()), communicator_);

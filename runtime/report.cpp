@@ -52,7 +52,7 @@ void write_setup(Table& t, const MultiplyReport& r) {
     t.row(fmt::format("rank {}", i), fmt::format("{}  {}{}{}", r.ranks[i].host, r.ranks[i].device, r.ranks[i].id.empty() ? "" : "  ",
                                                r.ranks[i].id.empty() ? fmt::format(" × {} threads", r.threads_per_rank) : r.ranks[i].id));
   t.section("Choices");
-  t.row("backend", r.backend);
+  t.row("backend", fmt::format("{} ({})", r.backend, r.backend_why));
   t.row("kernel", fmt::format("{}{}{} ({})", r.kernel, r.policy.empty() ? "" : " ", r.policy, r.kernel_why));
   if (std::any_of(r.kernel_of_rank.begin(), r.kernel_of_rank.end(), [&](const auto& k) { return k != r.kernel_of_rank[0]; }))
     for (std::size_t i = 0; i < r.kernel_of_rank.size(); ++i) t.row(fmt::format("  rank {}", i), r.kernel_of_rank[i]);
@@ -67,11 +67,7 @@ void write_setup(Table& t, const MultiplyReport& r) {
   }
 }
 
-void write_times(Table& t, const MultiplyReport& r) {
-  t.section("Time over ranks           min        mean         max");
-  for (const Phase& p : r.phases)
-    t.line(fmt::format("  {:<16} {:>11} {:>11} {:>11}", p.name, human_seconds(p.seconds.min), human_seconds(p.seconds.mean),
-                       human_seconds(p.seconds.max)));
+void write_iterations(Table& t, const MultiplyReport& r) {
   const std::string what = r.mode == "power" ? "power step" : "product";
   t.section(fmt::format("{} {}{} (slowest rank)   min      median         max", human_count(r.iteration.iterations), what,
                         r.iteration.iterations == 1 ? "" : "s"));
@@ -87,6 +83,14 @@ void write_times(Table& t, const MultiplyReport& r) {
     t.row("local product", fmt::format("{} a rank = {:.0f} % of the copy bandwidth measured in this run ({})",
                                        rate_text(r.bandwidth.mean), 100 * r.bandwidth.mean / r.copy_bandwidth.mean,
                                        rate_text(r.copy_bandwidth.mean)));
+}
+
+void write_times(Table& t, const MultiplyReport& r) {
+  t.section("Time over ranks           min        mean         max");
+  for (const Phase& p : r.phases)
+    t.line(fmt::format("  {:<16} {:>11} {:>11} {:>11}", p.name, human_seconds(p.seconds.min), human_seconds(p.seconds.mean),
+                       human_seconds(p.seconds.max)));
+  if (r.iteration.iterations > 0) write_iterations(t, r);
   t.row("memory a rank", fmt::format("{} on the device, {} peak on the host", min_mean_max(r.device_bytes, human_bytes),
                                      human_bytes(r.host_peak_bytes.max)));
 }
@@ -146,7 +150,7 @@ std::string to_json(const MultiplyReport& r) {
       {"partition",
        {{"parts", r.ranks.size()}, {"method", r.partition_method}, {"origin", r.partition_origin}, {"sort", r.sort},
         {"rows", json(r.part_rows)}, {"nnz", json(r.part_nnz)}, {"imbalance", r.imbalance}}},
-      {"backend", r.backend},
+      {"backend", {{"name", r.backend}, {"why", r.backend_why}}},
       {"ranks", ranks},
       {"threads_per_rank", r.threads_per_rank},
       {"kernel", {{"name", r.kernel}, {"format", r.format}, {"policy", r.policy}, {"why", r.kernel_why}, {"reproducible", r.reproducible}, {"measurements", measurements}}},

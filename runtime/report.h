@@ -31,7 +31,7 @@ struct MultiplyReport {
   double alpha = 1, beta = 0;
   std::string x, y0;
   // Where and how.
-  std::string backend;
+  std::string backend, backend_why;
   std::vector<RankPlace> ranks;
   int threads_per_rank = 1;  ///< host threads
   std::string partition_method, partition_origin, sort;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 #include <optional>
 
@@ -39,7 +40,14 @@ class FromFile final : public VectorSource {
       throw Error(ErrorKind::input, fmt::format("{}: {} has {} entries, but this matrix needs {}", path, what, file_.size(), size));
   }
   std::string name() const override { return path_; }
-  HostVector<double> read(std::int64_t begin, std::int64_t end) const override { return file_.read(begin, end); }
+  HostVector<double> read(std::int64_t begin, std::int64_t end) const override {
+    HostVector<double> values = file_.read(begin, end);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!std::isfinite(values[i]))
+        throw Error(ErrorKind::input, fmt::format("{}: entry {} is {}; vectors must be finite", path_,
+                                                  begin + static_cast<std::int64_t>(i), values[i]));
+    return values;
+  }
 
  private:
   std::string path_;

@@ -14,8 +14,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kSliceNnz = std::int64_t{1} << 22;
-constexpr std::int64_t kSampleBlocks = 64;   // of neighbouring rows, spread over this rank's rows
+constexpr std::int64_t kBlocks = 64;  // of neighbouring rows, spread over this rank's rows
 constexpr std::int64_t kSampleBlockRows = 256;
 
 struct RowRange {
@@ -28,11 +27,25 @@ struct Worst {
   std::int64_t row = -1;
 };
 
+/// Neumaier's sum: its error does not grow with the number of terms.
+class CompensatedSum {
+ public:
+  void add(double term) {
+    const double sum = sum_ + term;
+    correction_ += std::abs(sum_) >= std::abs(term) ? (sum_ - sum) + term : (term - sum) + sum_;
+    sum_ = sum;
+  }
+  double value() const { return sum_ + correction_; }
+
+ private:
+  double sum_ = 0, correction_ = 0;
+};
+
 class RankCheck {
  public:
   RankCheck(const DistributedMatrix& matrix, const MatrixSource& source, const CheckedProduct& product)
       : matrix_(matrix), source_(*source.rows), product_(product), f32_(matrix.type() == ValueType::f32) {
-    require_host_memory((source.rows->permuted() ? 16 : 8) * matrix.cols(),
+    require_host_memory((source.rows->permuted() ? 24 : 8) * matrix.cols(),
                         "x for the verification");
     x_ = product.x.read(0, matrix.cols());
     if (source.rows->permuted() && matrix.rows() == matrix.cols()) {
@@ -50,26 +63,28 @@ class RankCheck {
 
   void check_rows(RowRange range) {
     const std::int64_t first = matrix_.row_starts()[static_cast<std::size_t>(matrix_.context().communicator().rank())];
-    const HostCsr rows = source_.read_rows(first + range.begin, first + range.end);
-    for (std::int64_t i = 0; i < rows.rows; ++i) check_row(rows, i, range.begin + i);
-    checked_ += rows.rows;
+    for_each_slice(source_, first + range.begin, first + range.end, [&](std::int64_t begin, const CsrView& rows) {
+      for (std::int64_t i = 0; i < rows.rows; ++i) check_row(rows, i, begin - first + i);
+      checked_ += rows.rows;
+    });
   }
 
   /// 1ᵀ(A_p x) = (1ᵀA_p) x for this rank's rows, within the sum of the rows' bounds.
   bool column_sums_hold() const {
     const ColumnSums& sums = matrix_.column_sums();
-    double expected = 0, absolute = 0, computed = 0, y0 = 0;
-    for (std::size_t j = 0; j < sums.sum.size(); ++j) {
-      expected += sums.sum[j] * at_type(x_[j]);
-      absolute += sums.absolute_sum[j] * std::abs(at_type(x_[j]));
-    }
-    for (const double y : product_.y) computed += y;
-    for (const double y : y0_) y0 += at_type(y), absolute += std::abs(at_type(y));
     const double alpha = at_type(product_.alpha), beta = at_type(product_.beta);
-    const double terms = static_cast<double>(matrix_.local_nnz()) / std::max(1.0, static_cast<double>(matrix_.local_rows()));
-    const double bound = 2 * unit_roundoff(matrix_.type()) * (terms + 4) * (std::abs(alpha) + std::abs(beta)) * absolute +
-                         0x1p-52 * static_cast<double>(matrix_.local_rows() + matrix_.cols()) * absolute;
-    return std::abs(computed - (alpha * expected + beta * y0)) <= bound;  // false for NaN
+    CompensatedSum difference;
+    double weight = 0;
+    for (std::size_t j = 0; j < sums.sum.size(); ++j) {
+      difference.add(-alpha * sums.sum[j] * at_type(x_[j]));
+      weight += std::abs(alpha) * sums.weight[j] * std::abs(at_type(x_[j]));
+    }
+    for (const double y : y0_) {
+      difference.add(-beta * at_type(y));
+      weight += 4 * std::abs(beta * at_type(y));
+    }
+    for (const double y : product_.y) difference.add(y);
+    return std::abs(difference.value()) <= 2 * unit_roundoff(matrix_.type()) * weight;  // false for NaN
   }
 
   const Worst& worst() const { return worst_; }
@@ -80,9 +95,10 @@ class RankCheck {
   /// A value as the kernel sees it.
   double at_type(double value) const { return f32_ ? static_cast<double>(static_cast<float>(value)) : value; }
 
-  void check_row(const HostCsr& rows, std::int64_t i, std::int64_t row) {
+  void check_row(const CsrView& rows, std::int64_t i, std::int64_t row) {
     double sum = 0, absolute = 0;
-    const std::int64_t begin = rows.row_ptr[static_cast<std::size_t>(i)], end = rows.row_ptr[static_cast<std::size_t>(i) + 1];
+    const std::int64_t begin = rows.row_ptr[static_cast<std::size_t>(i)] - rows.row_ptr[0];
+    const std::int64_t end = rows.row_ptr[static_cast<std::size_t>(i) + 1] - rows.row_ptr[0];
     for (std::int64_t k = begin; k < end; ++k) {
       const double a = at_type(rows.values[static_cast<std::size_t>(k)]);
       const double x = at_type(x_[static_cast<std::size_t>(rows.col_idx[static_cast<std::size_t>(k)])]);
@@ -125,19 +141,15 @@ class RankCheck {
   std::int64_t checked_ = 0, wrong_ = 0;
 };
 
-/// All of this rank's rows in slices of about kSliceNnz nonzeros, or the sampled blocks.
+/// All of this rank's rows, in ranges between which progress is reported, or the sampled blocks.
 std::vector<RowRange> ranges_to_check(const DistributedMatrix& matrix, VerifyMode mode) {
   const std::int64_t rows = matrix.local_rows();
+  const bool sampled = mode == VerifyMode::sampled && rows > kBlocks * kSampleBlockRows;
   std::vector<RowRange> ranges;
-  if (mode == VerifyMode::sampled && rows > kSampleBlocks * kSampleBlockRows) {
-    for (std::int64_t b = 0; b < kSampleBlocks; ++b) {
-      const std::int64_t begin = (rows - kSampleBlockRows) * b / (kSampleBlocks - 1);
-      ranges.push_back({begin, begin + kSampleBlockRows});
-    }
-    return ranges;
+  for (std::int64_t b = 0; b < kBlocks; ++b) {
+    const std::int64_t begin = sampled ? (rows - kSampleBlockRows) * b / (kBlocks - 1) : rows * b / kBlocks;
+    ranges.push_back({begin, sampled ? begin + kSampleBlockRows : rows * (b + 1) / kBlocks});
   }
-  const std::int64_t step = std::max<std::int64_t>(1, kSliceNnz / std::max<std::int64_t>(1, matrix.local_nnz() / std::max<std::int64_t>(1, rows)));
-  for (std::int64_t begin = 0; begin < rows; begin += step) ranges.push_back({begin, std::min(rows, begin + step)});
   return ranges;
 }
 

@@ -10,6 +10,7 @@ namespace shardmat::tools {
 /// exit code; errors are thrown as shardmat::Error.
 using Command = std::function<int()> (*)(CLI::App& program);
 
+std::function<int()> add_bench(CLI::App& program);
 std::function<int()> add_generate(CLI::App& program);
 std::function<int()> add_info(CLI::App& program);
 std::function<int()> add_multiply(CLI::App& program);

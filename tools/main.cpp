@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
 #include "tools/command.h"
 #include "tools/environment.h"
@@ -19,10 +20,10 @@
 namespace shardmat::tools {
 namespace {
 
-constexpr Command kCommands[] = {add_generate, add_partition, add_info, add_multiply, add_verify_file};
+constexpr Command kCommands[] = {add_generate, add_partition, add_info, add_multiply, add_verify_file, add_bench};
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 ok, 2 usage, 3 input, 4 memory, device or disk, 5 a rank was lost, 6 verification failed.\n";
+    "Exit codes: 0 ok, 1 internal error, 2 usage, 3 input, 4 memory, device or disk, 5 a rank was lost, 6 verification failed.\n";
 
 /// Every rank parses the same command line; one says what is wrong with it.
 void say(const std::string& message) {
@@ -96,6 +97,7 @@ int parse_and_run(int argc, char** argv) {
     throw Error(ErrorKind::usage, explain(program, error));
   }
   check_environment();
+  set_thread_count(usable_cores());  // ranks share them out when they meet
   for (std::size_t i = 0; i < apps.size(); ++i)
     if (apps[i]->parsed()) return runs[i]();
   return 0;

@@ -48,11 +48,9 @@ int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& w
     if (communicator->rank() == 0) fmt::print(stderr, "shardmat: {}\n", error.what());
     return error.exit_code();
   } catch (const Error& error) {
-    leave(communicator->broken() ? static_cast<int>(ErrorKind::rank_lost) : error.exit_code(),
-          fmt::format("{}: {}", name_of(*communicator), error.what()));
+    leave(error.exit_code(), fmt::format("{}: {}", name_of(*communicator), error.what()));
   } catch (const std::bad_alloc&) {
-    leave(static_cast<int>(ErrorKind::resources), fmt::format("{}: not enough host memory; use more hosts or a smaller matrix",
-                                                              name_of(*communicator)));
+    leave(static_cast<int>(ErrorKind::resources), name_of(*communicator) + ": not enough host memory; use more hosts");
   } catch (const std::exception& error) {
     leave(static_cast<int>(ErrorKind::internal), fmt::format("{}: internal error: {}", name_of(*communicator), error.what()));
   }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -14,6 +15,8 @@
 
 namespace shardmat {
 namespace {
+
+std::atomic<int> sharers{1};  // processes of this job on this host
 
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
 
@@ -58,8 +61,10 @@ std::int64_t available_host_memory() {
   return std::min(machine, cgroup);
 }
 
+void share_host_memory(int processes) { sharers = std::max(1, processes); }
+
 void require_host_memory(std::int64_t bytes, const char* what) {
-  const std::int64_t available = available_host_memory();
+  const std::int64_t available = available_host_memory() / sharers;
   if (bytes > available)
     throw Error(ErrorKind::resources,
                 fmt::format("{} needs {} of host memory but only {} is available; use a machine with more, more ranks on "

@@ -94,14 +94,15 @@ class CsrCusparsePlan final : public Plan {
 
 }  // namespace
 
-// The library wants offsets and columns of one width, and matrices with rows, columns and nonzeros.
-bool csr_cusparse_supports(const Storage& storage) {
-  return !static_cast<const CsrStorage&>(storage).wide_offsets && storage.rows > 0 && storage.cols > 0 && storage.nnz > 0;
-}
+// The library wants offsets and columns of one width.
+bool csr_cusparse_supports(const Storage& storage) { return !static_cast<const CsrStorage&>(storage).wide_offsets; }
 
 std::unique_ptr<Plan> make_csr_cusparse(std::shared_ptr<const Storage> storage, const Policy& policy, Stream& stream) {
   const int algorithm = policy.at("algorithm");
   if (algorithm != 1 && algorithm != 2) throw Error(ErrorKind::usage, "csr_cusparse: algorithm must be 1 or 2");
+  // The library takes no matrix without rows, columns or nonzeros; what is left to do there is y = beta y.
+  if (storage->rows == 0 || storage->cols == 0 || storage->nnz == 0)
+    return make_csr_scalar(std::move(storage), Policy{{"block_size", 128}}, stream);
   return std::make_unique<CsrCusparsePlan>(std::static_pointer_cast<const CsrStorage>(std::move(storage)), algorithm, stream);
 }
 

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t kChunk = std::int64_t{1} << 24;  // entries converted and uploaded at a time
 
-bool needs_wide_offsets(const CsrView& matrix) { return matrix.nnz() > std::numeric_limits<std::int32_t>::max(); }
+/// Kernels step up to 8·32 entries past the end of a row, and that offset must fit, too.
+bool needs_wide_offsets(const CsrView& matrix) { return matrix.nnz() > std::numeric_limits<std::int32_t>::max() - 256; }
 
 /// Uploads `count` entries given by entry(k) as To, through a host buffer of bounded size.
 template <class To, class Entry>

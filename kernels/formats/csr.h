@@ -13,7 +13,7 @@
 namespace shardmat {
 
 struct CsrStorage final : Storage {
-  bool wide_offsets = false;  ///< row_ptr holds int64 instead of int32 (nnz ≥ 2^31)
+  bool wide_offsets = false;  ///< row_ptr holds int64 instead of int32 (nnz near 2^31 or more)
   Buffer row_ptr;             ///< rows + 1 offsets
   Buffer col_idx;             ///< nnz int32
   Buffer values;              ///< nnz values of `type`

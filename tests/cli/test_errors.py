@@ -162,8 +162,9 @@ class Words(CliTest):
 
     def test_choices_are_listed(self):
         for option, known in (("--kernel", "csr"), ("--exchange", "allgather"), ("--method", "nnz"), ("--type", "f64"),
-                              ("--mode", "power"), ("--backend", "cuda"), ("--sort", "local"), ("--verify", "sampled")):
+                              ("--mode", "power"), ("--backend", "cuda"), ("--sort", "local")):
             self.fail_with(USAGE, "multiply", "poisson:n=3", option, "zzz", says=["zzz", known])
+        self.fail_with(USAGE, "multiply", "poisson:n=3", "--verify=zzz", says=["zzz", "sampled"])
 
     def test_option_in_place_of_a_file_name(self):
         self.fail_with(USAGE, "multiply", "poisson:n=3", "--json", "--verify", says="--verify")

@@ -123,10 +123,16 @@ class Products(CliTest):
         self.succeed("multiply", "a matrix ü.h5", "--output", "the y.h5", ranks=2)
         self.assertEqual(read_vector(self.path("the y.h5")).shape, (64,))
 
-    def test_nan_in_x_fails_the_verification_and_writes_nothing(self):
-        write_vector(self.path("x.npy"), np.full(64, np.nan))
-        self.fail_with(VERIFICATION, "multiply", "poisson:n=4", "--x", "x.npy", "--verify", "--output", "y.npy", ranks=2,
-                       says="verification")
+    def test_vectors_must_be_finite(self):
+        values = np.ones(64)
+        values[5] = np.nan
+        write_vector(self.path("x.npy"), values)
+        self.fail_with(INPUT, "multiply", "poisson:n=4", "--x", "x.npy", "--output", "y.npy", ranks=2, says=["x.npy", "entry 5"])
+
+    def test_overflow_fails_the_verification_and_writes_nothing(self):
+        write_vector(self.path("x.npy"), np.resize([3e38, -3e38], 64))
+        self.fail_with(VERIFICATION, "multiply", "poisson27:n=4", "--x", "x.npy", "--type", "f32", "--verify", "--output", "y.npy",
+                       ranks=2, says="verification")
 
     def test_allowed_nonfinite_matrix_is_multiplied_but_not_verified(self):
         self.write("nan.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 nan\n2 2 3\n")
@@ -146,7 +152,7 @@ class Report(CliTest):
         self.assertLessEqual(self.KEYS, report.keys())
         self.assertEqual(report["matrix"]["rows"], 375)
         self.assertEqual(report["iteration"]["iterations"], 7)
-        self.assertEqual(report["backend"], "host")
+        self.assertEqual(report["backend"]["name"], "host")
         self.assertEqual([r["rank"] for r in report["ranks"]], [0, 1])
         self.assertTrue(report["verification"]["passed"])
         self.assertEqual(report["verification"]["rows_checked"], 375)

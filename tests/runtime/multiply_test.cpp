@@ -152,6 +152,15 @@ void finds_largest_eigenvalue(const Case& c) {
   EXPECT_NEAR(*report.eigenvalue, 27 - lowest, c.type == ValueType::f64 ? 1e-6 : 1e-3);
 }
 
+void repeats_power_iteration_bit_for_bit(const Case& c) {
+  MultiplyOptions options = options_for(c, "elasticity:n=6");
+  options.mode = Mode::power;
+  options.iterations = 7;
+  const MultiplyReport first = multiply(world(), options), second = multiply(world(), options);
+  EXPECT_EQ(*first.eigenvalue, *second.eigenvalue);
+  EXPECT_EQ(*first.residual, *second.residual);
+}
+
 /// Rows of another source, spoilt in one place: what a wrong kernel or a wrong file would compute.
 class Spoilt final : public RowSource {
  public:
@@ -195,7 +204,7 @@ VerifyResult verify_spoilt(Communicator& communicator, const Case& c, std::optio
   if (fault) loaded.rows = std::make_unique<Spoilt>(std::move(loaded.rows), *fault);
   LoadOptions load;
   load.type = c.type;
-  load.column_sums = true;
+  load.column_sums_above = -1;
   load.method = "rows";  // so that a row more or less does not move the parts
   const DistributedMatrix matrix(loaded, context, load);
   // The sums must be those of the truth: a kernel's fault does not change the file.
@@ -264,6 +273,7 @@ SHARDMAT_ON_ALL_BACKENDS(LocalSort, sorts_locally)
 SHARDMAT_ON_ALL_BACKENDS(OddShapes, handles_odd_shapes)
 SHARDMAT_ON_ALL_BACKENDS(GlobalSort, serves_globally_sorted_files)
 SHARDMAT_ON_ALL_BACKENDS(Power, finds_largest_eigenvalue)
+SHARDMAT_ON_ALL_BACKENDS(PowerRepeats, repeats_power_iteration_bit_for_bit)
 SHARDMAT_ON_ALL_BACKENDS(VerificationFires, verification_fires)
 SHARDMAT_ON_ALL_BACKENDS(NanFails, nan_fails)
 

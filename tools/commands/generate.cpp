@@ -67,10 +67,11 @@ std::function<int()> add_generate(CLI::App& program) {
   }
   return [all] {
     require_single_process("generate");
+    const PeakMemory peak;
     for (const Options& options : *all)
       if (options.app->parsed()) {
         check_writable(options.file.output);
-        write_file(*make_generator(specification(options)), options.file, false);
+        write_file(*make_generator(specification(options)), options.file, false, peak);
       }
     return 0;
   };

@@ -49,6 +49,7 @@ std::string to_json(const ShardFile& file, const RowStatistics& rows) {
                                     {"cols", file.cols()},
                                     {"nnz", file.nnz()},
                                     {"permuted", file.permuted()},
+                                    {"sort_local", file.wants_local_sort()},
                                     {"row_lengths",
                                      {{"min", rows.min_row}, {"mean", rows.mean_row}, {"max", rows.max_row},
                                       {"stddev", rows.stddev_row}, {"empty", rows.empty_rows}}},
@@ -61,7 +62,8 @@ std::string to_text(const ShardFile& file, const RowStatistics& rows) {
   text += fmt::format("  shape        {} × {}, {} nonzeros\n", human_count(file.rows()), human_count(file.cols()), human_count(file.nnz()));
   text += fmt::format("  row lengths  {} … {}, mean {:.2f}, standard deviation {:.2f}, {} empty\n", rows.min_row, rows.max_row,
                       rows.mean_row, rows.stddev_row, human_count(rows.empty_rows));
-  text += fmt::format("  row order    {}\n", file.permuted() ? "sorted by length, permutation stored" : "original");
+  text += fmt::format("  row order    {}{}\n", file.permuted() ? "sorted by length, permutation stored" : "original",
+                      file.wants_local_sort() ? "; each rank sorts its part by length when it loads" : "");
   if (!file.how().empty()) text += fmt::format("  made by      {}\n", file.how());
   text += fmt::format("  fingerprint  {:016x}\n", file.fingerprint());
   const std::string table = quality_table(file.partitions());

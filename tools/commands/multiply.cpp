@@ -41,10 +41,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--mode", o.mode, "repeat the same product, or power iteration x = y / |y| (square only)")
       ->check(CLI::IsMember({"repeat", "power"}))
       ->capture_default_str();
-  app.add_option("--verify", o.verify, "compare with a sequential f64 product: full, sampled or auto")
-      ->check(CLI::IsMember({"auto", "full", "sampled"}))
-      ->expected(0, 1)
-      ->type_name("[MODE]");
+  app.add_flag("--verify{auto}", o.verify,
+               "compare with a sequential f64 product; --verify=full checks every row, --verify=sampled some rows and the column sums")
+      ->check(CLI::IsMember({"auto", "full", "sampled"}));
   app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output")->check(output_name());
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if every rank has one")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 
 #include "kernels/base/text.h"
+#include "kernels/base/timer.h"
 #include "partition/atomic_file.h"
 #include "partition/generators/generator.h"
 #include "partition/readers/reader.h"
@@ -28,13 +28,13 @@ std::unique_ptr<RowSource> open_source(const Options& options) {
   if (is_generator_specification(options.input) && !std::filesystem::exists(options.input))
     return make_generator(options.input);
   const std::string suffix = std::filesystem::path(options.input).extension().string();
-  if (suffix == ".h5" || suffix == ".hdf5") return ShardFile::open(options.input);
+  if (suffix == ".h5" || suffix == ".hdf5") return ShardFile::open(options.input, options.allow_nonfinite);
   ReadOptions read;
   read.allow_nonfinite = options.allow_nonfinite;
   read.progress = make_progress_bar();
-  const auto start = std::chrono::steady_clock::now();
+  const Timer timer;
   auto matrix = std::make_shared<const HostCsr>(read_matrix(options.input, read));
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = timer.seconds();
   const auto bytes = static_cast<double>(std::filesystem::file_size(options.input));
   fmt::print("{}: {} × {}, {} nonzeros, {} read in {} ({}/s)\n", options.input, human_count(matrix->rows), human_count(matrix->cols),
              human_count(matrix->nnz()), human_bytes(bytes), human_seconds(seconds), human_bytes(bytes / seconds));
@@ -61,9 +61,10 @@ std::function<int()> add_partition(CLI::App& program) {
               "  shardmat partition bar.h5 sorted.h5 --parts 4 --sort global\n");
   return [options] {
     require_single_process("partition");
+    const PeakMemory peak;
     check_writable(options->file.output);  // before reading for minutes
     const auto source = open_source(*options);
-    write_file(*source, options->file, options->allow_nonfinite);
+    write_file(*source, options->file, options->allow_nonfinite, peak);
     return 0;
   };
 }

@@ -2,19 +2,31 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
+#include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 
-#include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
+#include "kernels/base/timer.h"
 #include "tools/checks.h"
 #include "tools/commands/quality_table.h"
+#include "tools/peak_memory.h"
 #include "tools/progress_bar.h"
 
 namespace shardmat::tools {
 namespace {
 
 constexpr std::int64_t kMostParts = 1'000'000;
+
+/// This process's command line as it was typed, for the people who find the file.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline");
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  if (!text.empty() && text.back() == '\0') text.pop_back();
+  std::replace(text.begin(), text.end(), '\0', ' ');
+  return text;
+}
 
 }  // namespace
 
@@ -32,10 +44,10 @@ void add_file_options(CLI::App& app, FileOptions& options) {
       ->capture_default_str();
 }
 
-void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite) {
-  const auto start = std::chrono::steady_clock::now();
+void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite, const PeakMemory& peak) {
+  const Timer timer;
   WriteOptions write;
-  write.how = source.name();
+  write.how = command_line();
   write.parts = options.parts;
   write.method = options.method;
   write.sort_global = options.sort == "global";
@@ -43,10 +55,10 @@ void write_file(const RowSource& source, const FileOptions& options, bool allow_
   write.allow_nonfinite = allow_nonfinite;
   write.progress = make_progress_bar();
   const std::vector<StoredPartition> partitions = write_shard_file(options.output, source, write);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = timer.seconds();
   const auto bytes = static_cast<double>(std::filesystem::file_size(options.output));
-  fmt::print("{}: {} × {}, {} in {}, {} peak memory\n", options.output, human_count(source.rows()), human_count(source.cols()),
-             human_bytes(bytes), human_seconds(seconds), human_bytes(static_cast<double>(peak_host_memory())));
+  fmt::print("{}: {} × {}, {} in {}, {} peak memory (mapped files not counted)\n", options.output, human_count(source.rows()), human_count(source.cols()),
+             human_bytes(bytes), human_seconds(seconds), human_bytes(static_cast<double>(peak.bytes())));
   const std::string table = quality_table(partitions);
   if (!table.empty()) fmt::print("\n{}", table);
 }

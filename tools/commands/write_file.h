@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "partition/shard_file.h"
+#include "tools/peak_memory.h"
 
 namespace shardmat::tools {
 
@@ -19,7 +20,7 @@ struct FileOptions {
 /// Adds --parts, --method and --sort.
 void add_file_options(CLI::App& app, FileOptions& options);
 
-/// Writes and prints what was written.
-void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite);
+/// Writes and prints what was written and the memory it took since `peak` began.
+void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite, const PeakMemory& peak);
 
 }  // namespace shardmat::tools

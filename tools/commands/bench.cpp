@@ -1,0 +1,29 @@
+#include <utility>
+#include <vector>
+
+#include "tools/bench/bench.h"
+#include "tools/command.h"
+
+namespace shardmat::tools {
+namespace {
+
+constexpr Benchmark kBenchmarks[] = {add_bench_io};
+
+}  // namespace
+
+std::function<int()> add_bench(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("bench", "The measurements behind the figures in the README");
+  app->require_subcommand(1);
+  std::vector<std::pair<const CLI::App*, std::function<int()>>> all;
+  for (const Benchmark add : kBenchmarks) {
+    auto run = add(*app);
+    all.emplace_back(app->get_subcommands([](CLI::App*) { return true; }).back(), std::move(run));
+  }
+  return [all] {
+    for (const auto& [benchmark, run] : all)
+      if (benchmark->parsed()) return run();
+    return 0;
+  };
+}
+
+}  // namespace shardmat::tools
