@@ -8,24 +8,27 @@ set -euo pipefail
 prefix="" tests=no
 while [ $# -gt 0 ]; do
   case $1 in
-    --prefix) prefix=$2; shift 2 ;;
+    --prefix) prefix=${2:?--prefix wants a directory}; shift 2 ;;
     --tests) tests=yes; shift ;;
+    -h | --help) sed -n '2,5p' "$0"; exit 0 ;;
     *) echo "install-dependencies.sh: unknown option $1 (there are --prefix DIR and --tests)" >&2; exit 2 ;;
   esac
 done
 
 has_command() { command -v "$1" > /dev/null; }
-# has_header HEADER [DIR...]: can the preprocessor find it?
+# has_header HEADER [DIR...]: can the preprocessor find it, under the prefix, DIR or where it looks by itself?
 has_header() {
   local header=$1 dir flags=()
   shift
   for dir in ${prefix:+"$prefix/include"} "$@"; do flags+=(-I"$dir"); done
-  has_command c++ && echo "#if !__has_include(<$header>)
+  has_command c++ && c++ -x c++ ${flags[@]+"${flags[@]}"} -E - > /dev/null 2>&1 <<< "#if !__has_include(<$header>)
 #error missing
-#endif" | c++ -std=c++17 -x c++ "${flags[@]}" -E - > /dev/null 2>&1
+#endif"
 }
+has_builder() { has_command make || has_command ninja; }
 has_hdf5() {
-  has_header hdf5.h /usr/include/hdf5/openmpi /usr/include/hdf5/serial /usr/include/hdf5/mpich || has_command h5cc || has_command h5pcc
+  has_header hdf5.h /usr/include/hdf5/openmpi /usr/include/hdf5/serial /usr/include/hdf5/mpich || has_command h5cc ||
+    has_command h5pcc
 }
 has_python_modules() {
   local python
@@ -38,10 +41,10 @@ need() { "${@:2}" || required+=("$1"); }
 want() { "${@:2}" || optional+=("$1"); }
 need g++ has_command c++
 need cmake has_command cmake
-need make has_command make
+need make has_builder
 need openmpi-bin has_command mpirun
 need libopenmpi-dev has_command mpicxx
-has_hdf5 || required+=(libhdf5-openmpi-dev)
+need libhdf5-openmpi-dev has_hdf5
 need libfmt-dev has_header fmt/format.h
 need nlohmann-json3-dev has_header nlohmann/json.hpp
 need libcli11-dev has_header CLI/CLI.hpp
@@ -54,26 +57,39 @@ if [ $tests = yes ]; then
   need python3-h5py has_python_modules h5py
   need python3-scipy has_python_modules "numpy, scipy"
 fi
+[ $((${#required[@]} + ${#optional[@]})) -gt 0 ] || exit 0
 
-[ ${#required[@]} -eq 0 ] && [ ${#optional[@]} -eq 0 ] && exit 0
-
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 as_root=()
-if [ "$(id -u)" -ne 0 ]; then has_command sudo && sudo -n true 2> /dev/null && as_root=(sudo -n) || as_root=(false); fi
-if has_command apt-get && [ "${as_root[*]:-}" != false ]; then
-  echo "Installing: ${required[*]:-} ${optional[*]:-}"
-  log=$(mktemp)
-  run_apt() { DEBIAN_FRONTEND=noninteractive ${as_root[@]+"${as_root[@]}"} apt-get "$@" > "$log" 2>&1; }
-  if run_apt update && { run_apt install -y --no-install-recommends ${required[@]+"${required[@]}"} ${optional[@]+"${optional[@]}"} ||
-      { [ ${#required[@]} -gt 0 ] && run_apt install -y --no-install-recommends "${required[@]}"; }; }; then
-    rm -f "$log"
-    exit 0
-  fi
-  tail -n 5 "$log" >&2
-  rm -f "$log"
+can_install() {
+  has_command apt-get || return 1
+  [ "$(id -u)" -eq 0 ] && return
+  as_root=(sudo -n)
+  has_command sudo && sudo -n true 2> /dev/null
+}
+apt() { ${as_root[@]+"${as_root[@]}"} env DEBIAN_FRONTEND=noninteractive apt-get "$@" > "$log" 2>&1; }
+# What the lists of this release know of, of the packages that are only wanted.
+known() {
+  local package
+  for package in "$@"; do if apt-cache show "$package" > /dev/null 2>&1; then echo "$package"; fi; done
+}
+install_all() {
+  local wanted
+  apt update || return
+  mapfile -t wanted < <(known ${optional[@]+"${optional[@]}"})
+  [ $((${#required[@]} + ${#wanted[@]})) -gt 0 ] || return
+  echo "Installing ${required[*]-} ${wanted[*]-}"
+  apt install -y --no-install-recommends ${required[@]+"${required[@]}"} ${wanted[@]+"${wanted[@]}"}
+}
+
+if can_install; then
+  if install_all; then exit 0; fi
+  if [ ${#required[@]} -gt 0 ]; then tail -n 5 "$log" >&2; fi
 fi
 if [ ${#required[@]} -gt 0 ]; then
   echo "Missing, and not installable from here: ${required[*]}" >&2
-  echo "Install them (apt-get install ${required[*]}), or give --prefix DIR with these libraries under DIR/include and DIR/lib." >&2
+  echo "Install them (apt-get install ${required[*]} ${optional[*]-}) or give --prefix DIR with these libraries under DIR/include and DIR/lib." >&2
   exit 4
 fi
-echo "Going on without: ${optional[*]} (optional)"
+echo "Going on without ${optional[*]} (optional)"

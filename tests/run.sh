@@ -1,54 +1,71 @@
 #!/usr/bin/env bash
 # tests/run.sh [--label fast|mpi|cli|fault|gpu|multigpu] [--prefix DIR] [--build DIR] [--prebuilt DIR]
-# Installs what is missing, builds, and runs every test that this machine can run. --prebuilt DIR runs the test programs found
-# in DIR instead, without compiler or CTest (with --label gpu or multigpu).
+# Installs what is missing, builds, and runs every test that this machine can run. --prebuilt DIR runs the GPU tests of the
+# programs found under DIR instead, without compiler or CTest (those of one label with --label gpu or multigpu).
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 label="" prefix="" dir=build prebuilt=""
 while [ $# -gt 0 ]; do
   case $1 in
-    --label) label=$2; shift 2 ;;
-    --prefix) prefix=$2; shift 2 ;;
-    --build) dir=$2; shift 2 ;;
-    --prebuilt) prebuilt=$2; shift 2 ;;
+    --label) label=${2:?--label wants a label}; shift 2 ;;
+    --prefix) prefix=$(realpath "${2:?--prefix wants a directory}"); shift 2 ;;
+    --build) dir=$(realpath -m "${2:?--build wants a directory}"); shift 2 ;;
+    --prebuilt) prebuilt=$(realpath "${2:?--prebuilt wants a directory}"); shift 2 ;;
     -h | --help) sed -n '2,4p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option $1; see tests/run.sh --help" >&2; exit 2 ;;
   esac
 done
+case $label in
+  "" | fast | mpi | cli | fault | gpu | multigpu) ;;
+  *) echo "run.sh: there is no label $label; see tests/run.sh --help" >&2; exit 2 ;;
+esac
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
 . deploy/environment.sh
+if [ -n "$prefix" ]; then export LD_LIBRARY_PATH="$prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi
+took() { printf '%d min %d s' $((SECONDS / 60)) $((SECONDS % 60)); }
 
-# run_gpu_tests DIR: the Gpu suites of every test program, then the MultiGpu suites on 2, 3, 4 ranks as far as GPUs go.
-run_gpu_tests() {
-  local gpus program ranks passed=0 failed=0
-  gpus=$(nvidia-smi --list-gpus 2> /dev/null | grep -c '^GPU' || true)
-  check() {
-    echo "-- $*"
-    if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); fi
+# run_prebuilt DIR: the Gpu suites of the test programs, then the MultiGpu suites on 2, 3, 4 ranks as far as GPUs go.
+run_prebuilt() {
+  local gpus name ranks passed=0 failed=0
+  gpus=$(deploy/gpu-count.sh)
+  if [ "$gpus" -eq 0 ]; then echo "run.sh: no GPU here (nvidia-smi lists none)" >&2; return 4; fi
+  run_program() {  # DIR NAME FILTER [MPIRUN…]
+    local program
+    program=$(find "$1" -name "$2" -type f -perm -u+x | head -n 1)
+    echo "-- ${*:4} $2 --gtest_filter=$3"
+    if [ -n "$program" ] && "${@:4}" "$program" "--gtest_filter=$3" --gtest_brief=1; then
+      passed=$((passed + 1))
+    else
+      failed=$((failed + 1))
+      echo "-- FAILED${program:+ }${program:-: there is no $2 under $1}"
+    fi
   }
   if [ "$label" != multigpu ]; then
-    for program in kernels_test comm_test runtime_test; do check "$1/$program" '--gtest_filter=Gpu*' --gtest_brief=1; done
+    for name in kernels_test comm_test runtime_test; do run_program "$1" $name 'Gpu*'; done
   fi
-  for ranks in 2 3 4; do
-    if [ "$ranks" -le "$gpus" ]; then
-      for program in comm_test runtime_test; do
-        check mpirun -n "$ranks" "$1/$program" '--gtest_filter=MultiGpu*' --gtest_brief=1
-      done
-    fi
-  done
-  echo "$passed passed, $failed failed"
-  [ "$failed" -eq 0 ]
+  if [ "$label" != gpu ]; then
+    for ranks in 2 3 4; do
+      if [ "$ranks" -le "$gpus" ]; then
+        for name in comm_test runtime_test; do run_program "$1" $name 'MultiGpu*' mpirun -n "$ranks"; done
+      fi
+    done
+  fi
+  echo "$passed passed, $failed failed in $(took)"
+  [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
 }
 
 if [ -n "$prebuilt" ]; then
-  run_gpu_tests "$prebuilt"
+  run_prebuilt "$prebuilt"
   exit
 fi
 
+echo "== 1. Dependencies"
 deploy/install-dependencies.sh --tests ${prefix:+--prefix "$prefix"}
-build "$dir" "$prefix" ON
-export LD_LIBRARY_PATH="${prefix:+$prefix/lib:}${LD_LIBRARY_PATH:-}"
-case $label in
-  gpu | multigpu) run_gpu_tests "$dir/tests" ;;
-  *) ctest --test-dir "$dir" --output-on-failure ${label:+-L "$label"} ;;
-esac
+echo "== 2. Build (about five minutes on two cores)"
+deploy/build.sh --build "$dir" --tests ${prefix:+--prefix "$prefix"}
+echo "== 3. Tests"
+status=0
+ctest --test-dir "$dir" --parallel "$(nproc)" --output-on-failure --no-tests=error ${label:+-L "^$label\$"} |
+  grep --line-buffered -vE '^ +Start +[0-9]+:|^Internal ctest|^Test project' || status=$?
+if [ $status -ne 0 ]; then echo "Not all tests passed; $(took)"; exit $status; fi
+echo "All tests passed; $(took) with the build"

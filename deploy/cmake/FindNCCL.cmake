@@ -1,15 +1,22 @@
-# Finds NCCL: NCCL_FOUND, NCCL_VERSION, NCCL_LIBRARY and the target NCCL::nccl. Looks into NCCL_ROOT, CMAKE_PREFIX_PATH, the
-# CUDA toolkit, and the NVIDIA wheels of the Python in PATH. A header older than the library found beside it is fine; a
-# header newer than the library is not, so each pair is taken from one place.
-find_package(Python3 QUIET COMPONENTS Interpreter)
-if(Python3_Interpreter_FOUND)
-  execute_process(COMMAND ${Python3_EXECUTABLE} -c "import nvidia.nccl as p; print(list(p.__path__)[0])"
-                  OUTPUT_VARIABLE NCCL_WHEEL OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+# Finds NCCL: NCCL_FOUND, NCCL_VERSION, NCCL_LIBRARY and the target NCCL::nccl. Looks into NCCL_ROOT, the NVIDIA wheels of the
+# Python in PATH, the CUDA toolkit, and then where CMake looks. Header and library are taken from one place, because a machine
+# may have several versions, and one's header does not fit another's library.
+find_program(NCCL_PYTHON python3)
+if(NCCL_PYTHON AND NOT NCCL_LIBRARY)
+  execute_process(COMMAND ${NCCL_PYTHON} -c "import nvidia.nccl as p; print(list(p.__path__)[0])"
+                  OUTPUT_VARIABLE nccl_wheel OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
 endif()
-set(nccl_hints ${NCCL_ROOT} $ENV{NCCL_ROOT} ${NCCL_WHEEL} ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_TARGET_DIR})
-find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${nccl_hints} PATH_SUFFIXES include)
-get_filename_component(nccl_root "${NCCL_INCLUDE_DIR}" DIRECTORY)
-find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 HINTS ${nccl_root} ${nccl_hints} PATH_SUFFIXES lib lib64)
+foreach(place ${NCCL_ROOT} $ENV{NCCL_ROOT} ${nccl_wheel} ${CUDAToolkit_LIBRARY_ROOT} ${CUDAToolkit_TARGET_DIR})
+  find_path(NCCL_INCLUDE_DIR nccl.h PATHS ${place} PATH_SUFFIXES include NO_DEFAULT_PATH)
+  find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2 PATHS ${place} PATH_SUFFIXES lib lib64 NO_DEFAULT_PATH)
+  if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+    break()
+  endif()
+  unset(NCCL_INCLUDE_DIR CACHE)
+  unset(NCCL_LIBRARY CACHE)
+endforeach()
+find_path(NCCL_INCLUDE_DIR nccl.h)
+find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2)
 if(NCCL_INCLUDE_DIR)
   file(STRINGS ${NCCL_INCLUDE_DIR}/nccl.h nccl_lines REGEX "#define NCCL_(MAJOR|MINOR|PATCH) +[0-9]+")
   string(REGEX REPLACE "[^0-9]*([0-9]+)[^0-9]+([0-9]+)[^0-9]+([0-9]+).*" "\\1.\\2.\\3" NCCL_VERSION "${nccl_lines}")
@@ -21,4 +28,4 @@ if(NCCL_FOUND AND NOT TARGET NCCL::nccl)
   set_target_properties(NCCL::nccl PROPERTIES IMPORTED_LOCATION ${NCCL_LIBRARY}
                         INTERFACE_INCLUDE_DIRECTORIES ${NCCL_INCLUDE_DIR})
 endif()
-mark_as_advanced(NCCL_INCLUDE_DIR NCCL_LIBRARY)
+mark_as_advanced(NCCL_PYTHON NCCL_INCLUDE_DIR NCCL_LIBRARY)

@@ -10,7 +10,6 @@ target_compile_options(shardmat_options INTERFACE
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra>
   $<$<AND:$<BOOL:${SHARDMAT_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Xcompiler=-Werror -Werror=all-warnings>)
 
-set(SHARDMAT_SANITIZE "" CACHE STRING "Sanitizers of the host code, e.g. address,undefined")
 if(SHARDMAT_SANITIZE)
   target_compile_options(shardmat_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${SHARDMAT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined>)

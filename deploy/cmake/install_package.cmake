@@ -2,9 +2,6 @@
 # shardmat::shardmat, which links all layers.
 include(CMakePackageConfigHelpers)
 
-add_library(shardmat_all INTERFACE)
-add_library(shardmat::shardmat ALIAS shardmat_all)
-target_link_libraries(shardmat_all INTERFACE shardmat_runtime)
 set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
 
 # The public headers, as <shardmat/…>.
@@ -28,8 +25,9 @@ install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runti
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Shardmat)
 install(EXPORT ShardmatTargets NAMESPACE shardmat:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/deploy/cmake/ShardmatConfig.cmake.in
-                              ${PROJECT_BINARY_DIR}/ShardmatConfig.cmake INSTALL_DESTINATION ${package_dir})
+                              ${PROJECT_BINARY_DIR}/ShardmatConfig.cmake INSTALL_DESTINATION ${package_dir}
+                              PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ShardmatConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/ShardmatConfig.cmake ${PROJECT_BINARY_DIR}/ShardmatConfigVersion.cmake
-              ${PROJECT_SOURCE_DIR}/deploy/cmake/FindNCCL.cmake
+              ${PROJECT_SOURCE_DIR}/deploy/cmake/FindNCCL.cmake ${PROJECT_SOURCE_DIR}/deploy/cmake/find_headers.cmake
         DESTINATION ${package_dir})

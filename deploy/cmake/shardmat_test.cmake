@@ -1,20 +1,37 @@
-# shardmat_test(NAME name SOURCES … LIBRARIES … [RANKS 1 2 3] [LABEL label])
-# A GoogleTest program. Tests whose suite name starts with Gpu need a device: they run under the label gpu (or multigpu for
-# MultiGpu…) and are filtered out of the others. With RANKS the program has its own main with MPI and runs once per count.
+# shardmat_test(NAME name [GPU] SOURCES … LIBRARIES … [RANKS 1 2 3])
+# A GoogleTest program, label fast; with RANKS it has its own main with MPI and runs once per count, label mpi. With GPU it
+# has suites named Gpu… and MultiGpu…, which need devices: they run under the labels gpu and multigpu (on 2, 3 and 4 ranks)
+# as far as this machine has GPUs, and are filtered out of the other runs.
+execute_process(COMMAND ${PROJECT_SOURCE_DIR}/deploy/gpu-count.sh OUTPUT_VARIABLE SHARDMAT_GPUS OUTPUT_STRIP_TRAILING_WHITESPACE)
+
 function(shardmat_test)
-  cmake_parse_arguments(T "" "NAME;LABEL" "SOURCES;LIBRARIES;RANKS" ${ARGN})
+  cmake_parse_arguments(T "GPU" "NAME" "SOURCES;LIBRARIES;RANKS" ${ARGN})
   add_executable(${T_NAME} ${T_SOURCES})
   target_link_libraries(${T_NAME} PRIVATE ${T_LIBRARIES} fmt::fmt GTest::gtest shardmat_options)
   target_compile_definitions(${T_NAME} PRIVATE SHARDMAT_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
+  set(mpirun ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG})
+
   if(T_RANKS)
     foreach(ranks ${T_RANKS})
-      add_test(NAME ${T_NAME}_${ranks} COMMAND ${MPIEXEC_EXECUTABLE} --oversubscribe --allow-run-as-root -n ${ranks}
-               $<TARGET_FILE:${T_NAME}> --gtest_filter=-*Gpu*)
-      set_tests_properties(${T_NAME}_${ranks} PROPERTIES LABELS mpi PROCESSORS 2 TIMEOUT 300)
+      add_test(NAME ${T_NAME}_${ranks} COMMAND ${mpirun} ${ranks} $<TARGET_FILE:${T_NAME}> --gtest_filter=-*Gpu*)
+      set_tests_properties(${T_NAME}_${ranks} PROPERTIES LABELS mpi PROCESSORS ${ranks} TIMEOUT 300)
     endforeach()
   else()
     target_link_libraries(${T_NAME} PRIVATE GTest::gtest_main)
     add_test(NAME ${T_NAME} COMMAND ${T_NAME} --gtest_filter=-*Gpu*)
-    set_tests_properties(${T_NAME} PROPERTIES LABELS "fast" TIMEOUT 300)
+    set_tests_properties(${T_NAME} PROPERTIES LABELS fast TIMEOUT 300 ENVIRONMENT ASAN_OPTIONS=detect_leaks=1)
+  endif()
+
+  if(T_GPU AND SHARDMAT_HAVE_CUDA AND SHARDMAT_GPUS GREATER 0)
+    add_test(NAME ${T_NAME}_gpu COMMAND ${T_NAME} --gtest_filter=Gpu*)
+    set_tests_properties(${T_NAME}_gpu PROPERTIES LABELS gpu TIMEOUT 600 RESOURCE_LOCK gpu)
+  endif()
+  if(T_GPU AND T_RANKS AND SHARDMAT_HAVE_NCCL)
+    foreach(ranks 2 3 4)
+      if(NOT SHARDMAT_GPUS LESS ranks)
+        add_test(NAME ${T_NAME}_multigpu_${ranks} COMMAND ${mpirun} ${ranks} $<TARGET_FILE:${T_NAME}> --gtest_filter=MultiGpu*)
+        set_tests_properties(${T_NAME}_multigpu_${ranks} PROPERTIES LABELS multigpu TIMEOUT 600 RESOURCE_LOCK gpu)
+      endif()
+    endforeach()
   endif()
 endfunction()

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <cmath>
+#include <compare>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -82,11 +82,10 @@ std::int64_t sort_and_sum(HostCsr& m, std::int64_t begin, std::int64_t end, std:
   if (increasing) return end - begin;
   scratch.clear();
   for (std::int64_t k = begin; k < end; ++k) scratch.emplace_back(columns[k], values[k]);
-  // By column, then value: the sum of duplicates does not depend on the order in which threads placed them. Values by
-  // their bits, because NaN has no place in the order of numbers.
+  // By column, then value: the sum of duplicates does not depend on the order in which threads placed them. NaN has a
+  // place in the strong order.
   std::sort(scratch.begin(), scratch.end(), [](const Entry& a, const Entry& b) {
-    return a.first != b.first ? a.first < b.first
-                              : std::bit_cast<std::uint64_t>(a.second) < std::bit_cast<std::uint64_t>(b.second);
+    return a.first != b.first ? a.first < b.first : std::strong_order(a.second, b.second) < 0;
   });
   std::int64_t out = begin;
   for (const auto& [column, value] : scratch) {

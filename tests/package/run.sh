@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
-# run.sh BUILD_DIR: installs BUILD_DIR into a new prefix, builds the consumer against it, runs it on two ranks.
+# run.sh BUILD_DIR [CMAKE_OPTION...]: installs BUILD_DIR into a new prefix, builds the consumer against it, runs it on two ranks.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+build_dir=$1
+shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cmake --install "$1" --prefix "$work/prefix" > "$work/log"
-cmake -S "$here" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/prefix" >> "$work/log" || { cat "$work/log"; exit 1; }
-cmake --build "$work/build" >> "$work/log" 2>&1 || { cat "$work/log"; exit 1; }
+log=$work/log
+quietly() { "$@" >> "$log" 2>&1 || { cat "$log"; exit 1; }; }
+quietly cmake --install "$build_dir" --prefix "$work/prefix"
+config=$(find "$work/prefix" -name ShardmatConfig.cmake)
+quietly cmake -S "$here" -B "$work/build" "$@" -DShardmat_DIR="$(dirname "$config")"
+quietly cmake --build "$work/build" --parallel 2
 . "$here/../../deploy/environment.sh"
 mpirun -n 2 "$work/build/consumer"
+"$work/prefix/bin/shardmat" --version

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# deploy/build.sh [--build DIR] [--prefix DIR] [--tests]
+# Configures and builds a release in DIR (build), says what was found and left out, and shows the log only if a step fails.
+set -euo pipefail
+
+prefix="" dir=build tests=OFF
+while [ $# -gt 0 ]; do
+  case $1 in
+    --build) dir=$(realpath -m "${2:?--build wants a directory}"); shift 2 ;;
+    --prefix) prefix=$(realpath "${2:?--prefix wants a directory}"); shift 2 ;;
+    --tests) tests=ON; shift ;;
+    -h | --help) sed -n '2,3p' "$0"; exit 0 ;;
+    *) echo "build.sh: unknown option $1 (there are --build DIR, --prefix DIR and --tests)" >&2; exit 2 ;;
+  esac
+done
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+options=(-DSHARDMAT_TESTS="$tests")
+if [ -n "$prefix" ]; then options+=(-DCMAKE_PREFIX_PATH="$prefix"); fi
+if [ $tests = ON ]; then  # the first Python with the modules that tests import
+  for python in python3 /usr/bin/python3; do
+    if "$python" -c "import h5py, numpy, scipy" 2> /dev/null; then
+      options+=(-DPython3_EXECUTABLE="$(command -v "$python")")
+      break
+    fi
+  done
+fi
+
+mkdir -p "$dir"
+log=$dir/build.log
+configure() {
+  local generator=()
+  if [ ! -e "$dir/CMakeCache.txt" ] && ! command -v make > /dev/null; then generator=(-G Ninja); fi
+  cmake -S . -B "$dir" "${generator[@]}" "${options[@]}" > "$log" 2>&1
+}
+# A directory configured for another place, compiler or generator is configured anew, once.
+if ! configure; then
+  rm -rf "$dir/CMakeCache.txt" "$dir/CMakeFiles"
+  if ! configure; then
+    cat "$log" >&2
+    exit 1
+  fi
+  echo "The settings kept in $dir did not fit this machine and were dropped."
+fi
+grep -E '^-- (HDF5 [0-9]|(CUDA|NCCL|fast_float|libzip)[ :])' "$log" | sed 's/^--/  /' || true
+if ! cmake --build "$dir" --parallel "$(nproc)" >> "$log" 2>&1; then
+  echo "The build failed; the end of $log:" >&2
+  { grep -E -A 12 '(error|Error)[: ]' "$log" || tail -n 50 "$log"; } | head -n 80 >&2
+  exit 1
+fi

@@ -1,0 +1,8 @@
+# Read by CTest before it runs anything: what deploy/environment.sh sets, so that plain `ctest` works as root, in containers and
+# with more ranks than cores.
+set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
+set(ENV{OMPI_MCA_hwloc_base_binding_policy} none)
+set(ENV{OMPI_MCA_btl_vader_single_copy_mechanism} none)
+set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
+set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
+set(ENV{ASAN_OPTIONS} detect_leaks=0)  # Open MPI's own; programs without MPI switch it on again

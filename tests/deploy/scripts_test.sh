@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Dry runs of the scripts: fake nvidia-smi, mpirun and test programs write down how they were called.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+fail() { echo "FAILED: $*" >&2; failures=$((failures + 1)); }
+# expect STATUS TEXT COMMAND…: the command ends so and says so.
+expect() {
+  local status=0
+  "${@:3}" > "$work/said" 2>&1 || status=$?
+  [ "$status" -eq "$1" ] || fail "${*:3}: status $status instead of $1: $(cat "$work/said")"
+  grep -qF -- "$2" "$work/said" || fail "${*:3}: does not say '$2' but: $(cat "$work/said")"
+}
+# fake NAME BODY: a program of that name in the fake PATH.
+fake() {
+  mkdir -p "$(dirname "$work/$1")"
+  printf '#!/bin/sh\n%s\n' "$2" > "$work/$1"
+  chmod +x "$work/$1"
+}
+
+for script in "$root"/deploy/*.sh "$root"/tests/run.sh "$root"/.ci/run; do
+  bash -n "$script" || fail "$script: syntax"
+  case $script in *environment.sh) continue ;; esac
+  if [ "$(basename "$script")" != run ] && [ "$(basename "$script")" != gpu-count.sh ]; then
+    expect 0 "$(basename "$script")" "$script" --help
+    expect 2 "unknown option --wrong" "$script" --wrong
+  fi
+done
+expect 2 "no label quick" "$root/tests/run.sh" --label quick
+
+export PATH="$work/bin:$PATH" CALLS="$work/calls"
+fake bin/nvidia-smi 'for i in 0 1 2; do echo "GPU $i: Fake (UUID: GPU-$i)"; done'
+expect 0 3 "$root/deploy/gpu-count.sh"
+expect 0 2 env CUDA_VISIBLE_DEVICES=0,2 "$root/deploy/gpu-count.sh"
+expect 0 0 env CUDA_VISIBLE_DEVICES= "$root/deploy/gpu-count.sh"
+
+# Only 2 and 3 ranks fit on three GPUs. The programs lie anywhere under DIR, whose name may hold a space.
+record='echo "$(basename "$0") $*" >> "$CALLS"'
+fake bin/mpirun "$record"'; shift 2; exec "$@"'
+fake "pre built/comm_test" "$record"
+fake "pre built/kernels/kernels_test" "$record"
+fake "pre built/runtime_test" "$record"
+expect 0 "3 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
+[ "$(grep -c -- '_test --gtest_filter=Gpu\* --gtest_brief=1' "$CALLS")" -eq 3 ] || fail "gpu: $(cat "$CALLS")"
+rm "$CALLS"
+expect 0 "4 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label multigpu
+[ "$(grep -c '^mpirun -n [23] .*_test --gtest_filter=MultiGpu\*' "$CALLS")" -eq 4 ] || fail "multigpu: $(cat "$CALLS")"
+fake "pre built/comm_test" 'exit 1'
+expect 1 "2 passed, 1 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
+rm "$work/pre built/runtime_test"
+expect 1 "there is no runtime_test" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
+fake bin/nvidia-smi 'exit 9'
+expect 4 "no GPU here" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
+
+[ $failures -eq 0 ]
