@@ -13,6 +13,7 @@
 namespace shardmat {
 
 void fail_missing(const std::filesystem::path& path) {
+  if (path.empty()) throw Error(ErrorKind::input, "the name of a file to read is empty; is a variable of your script unset?");
   std::vector<std::string> names;
   std::error_code error;
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";

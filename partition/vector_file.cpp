@@ -69,6 +69,7 @@ std::string absolute(const std::string& dataset) {
 /// Throws Error(kind) naming the known suffixes.
 Location locate(const std::filesystem::path& path, const std::string& default_dataset, ErrorKind kind) {
   const std::string text = path.string();
+  if (text.empty()) throw Error(kind, "the name of a vector's file is empty; is a variable of your script unset?");
   for (const std::string_view mark : {".h5:", ".hdf5:"})
     if (const std::size_t at = text.rfind(mark); at != std::string::npos) {
       std::string dataset = absolute(text.substr(at + mark.size()));

@@ -45,6 +45,20 @@ class Files(CliTest):
             self.fail_with(USAGE, "partition", "bar.mtx", output, says=".h5")
         self.assertEqual(self.path("bar.mtx").read_text(), SMALL)
 
+    def test_results_spare_the_matrix(self):
+        self.succeed("generate", "poisson", "--n", 4, "a.h5")
+        before = self.path("a.h5").read_bytes()
+        for option, name in (("--output", "a.h5"), ("--output", "./a.h5:/y"), ("--json", "a.h5")):
+            self.fail_on_every_rank(USAGE, "multiply", "a.h5", option, name, ranks=2, says=[name, "matrix itself"])
+        self.assertEqual(self.path("a.h5").read_bytes(), before)
+
+    def test_empty_names(self):
+        self.fail_with(INPUT, "multiply", "", says="empty")
+        self.fail_with(INPUT, "multiply", "poisson:n=3", "--x", "", says="empty")
+
+    def test_y0_without_beta(self):
+        self.fail_with(USAGE, "multiply", "poisson:n=3", "--y0", "ones", says=["--y0", "--beta"])
+
     def test_output_may_replace_the_input(self):
         self.succeed("generate", "poisson", "--n", 4, "a.h5")
         self.succeed("partition", "a.h5", "a.h5", "--parts", 3)

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <memory>
@@ -70,6 +71,8 @@ void add_options(CLI::App& app, Options& o) {
 
 void finish_options(const CLI::App& app, Options& o) {
   MultiplyOptions& m = o.multiply;
+  if (app.count("--y0") > 0 && m.beta == 0)
+    throw Error(ErrorKind::usage, "--y0 counts only with --beta: y = alpha A x + beta y0");
   m.load.type = parse_value_type(o.type);
   m.load.sort = o.sort == "local" ? LocalSort::by_length : o.sort == "none" ? LocalSort::none : LocalSort::as_file;
   m.mode = o.mode == "power" ? Mode::power : Mode::repeat;
@@ -94,9 +97,20 @@ void write_json(const std::string& path, const std::string& json) {
   file.commit();
 }
 
+/// A result must not take the place of the matrix.
+void spare_matrix(const std::string& matrix, const std::string& output) {
+  std::error_code ignored;
+  const std::string file = output.substr(0, output.rfind(":/"));  // without the dataset
+  if (std::filesystem::equivalent(matrix, file, ignored))
+    throw Error(ErrorKind::usage, fmt::format("{} is the matrix itself; write the result to another file", output));
+}
+
 int run(const Options& o, Communicator& communicator) {
   communicator.together([&] {
-    if (communicator.rank() == 0 && !o.json.empty() && o.json != "-") check_writable(o.json);
+    if (communicator.rank() != 0) return;
+    spare_matrix(o.multiply.matrix, o.multiply.output);
+    spare_matrix(o.multiply.matrix, o.json);
+    if (!o.json.empty() && o.json != "-") check_writable(o.json);
   });
   const MultiplyReport report = multiply(communicator, o.multiply);
   communicator.together([&] {
