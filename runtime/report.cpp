@@ -20,7 +20,7 @@ OverRanks over_ranks(double mine, Communicator& communicator) {
 namespace {
 
 std::string min_mean_max(const OverRanks& figure, std::string (*text)(double)) {
-  if (figure.min == figure.max) return text(figure.max);
+  if (text(figure.min) == text(figure.max)) return text(figure.max);
   return fmt::format("{} … {} (mean {})", text(figure.min), text(figure.max), text(figure.mean));
 }
 
