@@ -44,10 +44,6 @@ def file_size_limit(limit_bytes):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
 
 
-def memory_limit(limit_bytes):
-    return lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
-
-
 class Result:
     def __init__(self, command, code, out, err):
         self.command, self.code, self.out, self.err = " ".join(map(str, command)), code, out, err
