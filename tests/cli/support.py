@@ -44,8 +44,9 @@ def file_size_limit(limit_bytes):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
 
 
-def memory_limit(limit_bytes):
-    return lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+def own_lines(errors):
+    """Without what MPI's topology library says where /sys is not mounted."""
+    return [line for line in errors.splitlines() if not line.startswith("[hwloc/")]
 
 
 class Result:
@@ -114,7 +115,7 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result.code, code, result)
         self.assertEqual(len(result.messages), 1, result)
         if only and not options.get("ranks"):
-            self.assertEqual(len(result.err.splitlines()), 1, result)
+            self.assertEqual(len(own_lines(result.err)), 1, result)
         for text in [says] if isinstance(says, str) else says:
             self.assertIn(text, result.messages[0], result)
         self.assertEqual(self.files(), before, result)
@@ -127,7 +128,7 @@ class CliTest(unittest.TestCase):
             with Ranks([PROGRAM, *arguments], ranks, record, env=environment(**(env or {})), cwd=self.directory) as started:
                 codes = started.wait_for_exit(range(ranks), LIMIT)
                 report = started.report()
-                lines = [line for r in range(ranks) for line in started.errors(r).splitlines()]
+                lines = [line for r in range(ranks) for line in own_lines(started.errors(r))]
         self.assertEqual(codes, [code] * ranks, report)
         self.assertEqual(len(lines), 1, report)
         for text in ["shardmat: ", *([says] if isinstance(says, str) else says)]:

@@ -7,7 +7,7 @@ import unittest
 import numpy as np
 import scipy.sparse as sp
 
-from support import INPUT, RESOURCES, USAGE, CliTest, DATA, file_size_limit, memory_limit, write_binsparse, write_vector
+from support import INPUT, RESOURCES, USAGE, CliTest, DATA, file_size_limit, write_binsparse, write_vector
 
 HEADER = "%%MatrixMarket matrix coordinate real general\n"
 SMALL = HEADER + "2 2 2\n1 1 1.5\n2 2 2.5\n"
@@ -225,11 +225,6 @@ class Exhaustion(CliTest):
 
     def test_matrix_larger_than_the_memory(self):
         self.fail_on_every_rank(RESOURCES, "multiply", "elasticity:n=3000", ranks=2, says=["memory", "972 GB"])
-
-    def test_too_little_address_space(self):
-        count = 3_000_000
-        self.write("big.mtx", HEADER + f"{count} {count} {count}\n" + "".join(f"{i} {i} 1\n" for i in range(1, count + 1)))
-        self.fail_with(RESOURCES, "partition", "big.mtx", "o.h5", preexec_fn=memory_limit(110 << 20), says="memory")
 
 
 if __name__ == "__main__":
