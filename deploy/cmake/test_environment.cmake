@@ -3,6 +3,7 @@
 set(ENV{OMPI_MCA_rmaps_base_oversubscribe} 1)
 set(ENV{OMPI_MCA_hwloc_base_binding_policy} none)
 set(ENV{OMPI_MCA_btl_vader_single_copy_mechanism} none)
+set(ENV{HWLOC_HIDE_ERRORS} 2)
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT} 1)
 set(ENV{OMPI_ALLOW_RUN_AS_ROOT_CONFIRM} 1)
 set(ENV{ASAN_OPTIONS} detect_leaks=0)  # Open MPI's own; programs without MPI switch it on again
