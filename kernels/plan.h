@@ -11,9 +11,13 @@
 
 namespace shardmat {
 
+class ConversionInput;
+
 /// A matrix in one storage format on one device. Formats derive from it; kernels of that format cast it back.
 struct Storage {
   virtual ~Storage() = default;
+  /// Sets device, type and sizes from what is converted. Throws Error(resources) if the columns do not fit 32 bits.
+  void describe(const ConversionInput& input, std::int64_t exact_bytes);
 
   Device device;
   ValueType type = ValueType::f64;
@@ -21,6 +25,8 @@ struct Storage {
   std::int64_t cols = 0;
   std::int64_t nnz = 0;
   std::int64_t bytes = 0;  ///< of all arrays of the format, exact
+  std::string format;      ///< name in the registry
+  Policy layout;           ///< the format's own tunables (block size, slice height …)
 };
 
 /// Ready to run any number of times, by one stream at a time.
@@ -43,15 +49,17 @@ class Plan {
   }
 
   const Storage& storage() const { return *storage_; }
+  Storage& storage() { return *storage_; }
   std::string kernel;  ///< name in the registry
-  std::string format;  ///< name in the registry
-  Policy policy;
+  Policy policy;       ///< the kernel's tunables
+  /// The tunables of format and kernel, e.g. "slice=32,block_size=128"; empty if there are none.
+  std::string tunables() const;
 
  protected:
-  explicit Plan(std::shared_ptr<const Storage> storage) : storage_(std::move(storage)) {}
+  explicit Plan(std::shared_ptr<Storage> storage) : storage_(std::move(storage)) {}
 
  private:
-  std::shared_ptr<const Storage> storage_;
+  std::shared_ptr<Storage> storage_;
 };
 
 }  // namespace shardmat

@@ -49,4 +49,18 @@ Policy Policy::with(std::string_view overrides) const {
   return result;
 }
 
+std::pair<std::string, std::string> Policy::split(std::string_view overrides) const {
+  std::pair<std::string, std::string> result;
+  while (!overrides.empty()) {
+    const std::string_view item = overrides.substr(0, overrides.find(','));
+    overrides.remove_prefix(std::min(overrides.size(), item.size() + 1));
+    const std::string_view key = item.substr(0, item.find('='));
+    const bool mine = std::any_of(values_.begin(), values_.end(), [&](const auto& value) { return value.first == key; });
+    std::string& list = mine ? result.first : result.second;
+    if (!list.empty()) list += ',';
+    list += item;
+  }
+  return result;
+}
+
 }  // namespace shardmat

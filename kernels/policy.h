@@ -20,6 +20,9 @@ class Policy {
   std::string text() const;
   /// This policy with the values of "name=value,name=value" put in. Throws Error(usage) with the nearest right spelling.
   Policy with(std::string_view overrides) const;
+  /// The items of "name=value,…" whose names this policy has, and the others.
+  std::pair<std::string, std::string> split(std::string_view overrides) const;
+  bool empty() const { return values_.empty(); }
 
   bool operator==(const Policy&) const = default;
 

@@ -11,17 +11,19 @@
 namespace shardmat {
 namespace {
 
+std::vector<Policy> one_layout(ConversionInput&) { return {Policy{}}; }
+
 constexpr Format kFormats[] = {
-    {"csr", "compressed sparse rows, 32-bit columns", csr_bytes, convert_csr},
+    {"csr", "compressed sparse rows, 32-bit columns", one_layout, csr_bytes, convert_csr, update_csr},
 };
 
 // In the order of preference when nothing is measured.
 constexpr Kernel kKernels[] = {
-    {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", csr_host_policies, csr_any, make_csr_host},
+    {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", true, csr_host_policies, csr_any, make_csr_host},
 #ifdef SHARDMAT_HAVE_CUDA
-    {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", csr_vector_policies, csr_any, make_csr_vector},
-    {"csr_scalar", "csr", Backend::cuda, "one thread a row", csr_scalar_policies, csr_any, make_csr_scalar},
-    {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE CSR, algorithms 1 and 2", csr_cusparse_policies,
+    {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", true, csr_vector_policies, csr_any, make_csr_vector},
+    {"csr_scalar", "csr", Backend::cuda, "one thread a row", false, csr_scalar_policies, csr_any, make_csr_scalar},
+    {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE CSR, algorithms 1 and 2", true, csr_cusparse_policies,
      csr_cusparse_supports, make_csr_cusparse},
 #endif
 };
@@ -52,11 +54,48 @@ const Format& find_format(std::string_view name) {
   throw Error(ErrorKind::internal, fmt::format("there is no format '{}'", name));
 }
 
-std::unique_ptr<Plan> make_plan(const Kernel& kernel, std::shared_ptr<const Storage> storage, const Policy& policy,
+std::int64_t largest_reasonable_bytes(ConversionInput& input) {
+  constexpr std::int64_t kGrowth = 8, kSmall = std::int64_t{1} << 20;
+  return std::max(kSmall, kGrowth * csr_bytes(input, {}));
+}
+
+std::shared_ptr<Storage> store(const Format& format, ConversionInput& input, const Policy& layout) {
+  const bool is_csr = format.convert == convert_csr;
+  const std::int64_t bytes = format.bytes(input, layout), most = largest_reasonable_bytes(input);
+  if (bytes > most)
+    throw Error(ErrorKind::resources,
+                fmt::format("format {} does not suit this matrix: it would take {}, {:.0f} times as much as CSR ({}); the "
+                            "longest row has {} nonzeros, the mean {:.1f}. Use another kernel, or --kernel auto",
+                            format.name, human_bytes(static_cast<double>(bytes)),
+                            static_cast<double>(bytes) / static_cast<double>(csr_bytes(input, {})),
+                            human_bytes(static_cast<double>(csr_bytes(input, {}))), human_count(input.rows().max_row),
+                            input.rows().mean_row));
+  std::shared_ptr<Storage> storage;
+  if (is_csr) {
+    storage = input.csr();  // one copy for all that need it
+  } else {
+    require_memory(input.stream().device(), bytes, fmt::format("the matrix in format {}", format.name));
+    storage = format.convert(input, layout);
+  }
+  storage->format = format.name;
+  storage->layout = layout;
+  return storage;
+}
+
+void update_values(Plan& plan, const CsrView& matrix, Stream& stream) {
+  Storage& storage = plan.storage();
+  if (matrix.rows != storage.rows || matrix.cols != storage.cols || matrix.nnz() != storage.nnz)
+    throw Error(ErrorKind::input,
+                fmt::format("new values need the pattern of the plan's matrix ({} × {}, {} nonzeros), but come with {} × {}, {}",
+                            storage.rows, storage.cols, storage.nnz, matrix.rows, matrix.cols, matrix.nnz()));
+  ConversionInput input(matrix, storage.type, stream);
+  find_format(storage.format).update(storage, input);
+}
+
+std::unique_ptr<Plan> make_plan(const Kernel& kernel, std::shared_ptr<Storage> storage, const Policy& policy,
                                 Stream& stream) {
   auto plan = kernel.make(std::move(storage), policy, stream);
   plan->kernel = kernel.name;
-  plan->format = kernel.format;
   plan->policy = policy;
   return plan;
 }

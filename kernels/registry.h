@@ -7,8 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/matrix/csr.h"
-#include "kernels/matrix/statistics.h"
+#include "kernels/conversion.h"
 #include "kernels/plan.h"
 
 namespace shardmat {
@@ -16,10 +15,14 @@ namespace shardmat {
 struct Format {
   std::string_view name;
   std::string_view help;
-  /// Exact bytes of the stored matrix, known before anything is allocated.
-  std::int64_t (*bytes)(const CsrView& matrix, ValueType type);
-  /// Converts on the host and uploads. REQUIRES: a validated matrix with fewer than 2^31 columns.
-  std::shared_ptr<const Storage> (*convert)(const CsrView& matrix, ValueType type, Stream& stream);
+  /// Layouts worth trying for this matrix (block sizes, slice heights); the first is the model's choice. Never empty.
+  std::vector<Policy> (*layouts)(ConversionInput& input);
+  /// Exact bytes of the stored matrix, known before it is allocated. Throws Error(usage) for a layout that is not one.
+  std::int64_t (*bytes)(ConversionInput& input, const Policy& layout);
+  /// The matrix in this format on the input's device.
+  std::shared_ptr<Storage> (*convert)(ConversionInput& input, const Policy& layout);
+  /// Puts the values of `input`, a matrix of the same pattern, into `storage` without converting again.
+  void (*update)(Storage& storage, ConversionInput& input);
 };
 
 struct Kernel {
@@ -27,12 +30,14 @@ struct Kernel {
   std::string_view format;
   Backend backend;
   std::string_view help;
+  /// True if --kernel auto may choose it. Kernels of the literature that others have overtaken run when named.
+  bool automatic;
   /// Policies worth measuring for such a matrix; the first is the model's choice, taken when nothing is measured.
   std::vector<Policy> (*policies)(const RowStatistics& rows);
   /// False if this kernel cannot take this matrix (a library's index limits).
   bool (*supports)(const Storage& storage);
   /// Throws Error(usage) for a policy value the kernel does not have.
-  std::unique_ptr<Plan> (*make)(std::shared_ptr<const Storage> storage, const Policy& policy, Stream& stream);
+  std::unique_ptr<Plan> (*make)(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 };
 
 std::span<const Format> formats();
@@ -42,8 +47,18 @@ std::span<const Kernel> kernels();
 const Kernel& find_kernel(std::string_view name, Backend backend);
 const Format& find_format(std::string_view name);
 
+/// Bytes above which a format is refused as unsuitable: several times CSR's. Small matrices may grow by more.
+std::int64_t largest_reasonable_bytes(ConversionInput& input);
+
+/// The matrix in a format. Throws Error(resources) before allocating, with the bytes needed, if the format blows this matrix up
+/// (above largest_reasonable_bytes) or the device has not the memory.
+std::shared_ptr<Storage> store(const Format& format, ConversionInput& input, const Policy& layout);
+
+/// Puts new values on the same pattern into a plan; ready for the next product in stream order. Throws Error(input) if rows,
+/// cols or nnz differ.
+void update_values(Plan& plan, const CsrView& matrix, Stream& stream);
+
 /// kernel.make() with the names filled in.
-std::unique_ptr<Plan> make_plan(const Kernel& kernel, std::shared_ptr<const Storage> storage, const Policy& policy,
-                                Stream& stream);
+std::unique_ptr<Plan> make_plan(const Kernel& kernel, std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 }  // namespace shardmat

@@ -19,26 +19,39 @@ constexpr int kRepetitions = 9;
 
 struct Candidate {
   const Kernel* kernel;
-  Policy policy;
+  Policy layout, policy;
+
+  std::string tunables() const {
+    const std::string of_format = layout.text(), of_kernel = policy.text();
+    return of_format + (of_format.empty() || of_kernel.empty() ? "" : ",") + of_kernel;
+  }
 };
 
-/// What the request leaves open; the first is the model's choice.
-std::vector<Candidate> candidates_for(const PlanRequest& request, const RowStatistics& rows, Backend backend) {
-  std::vector<Candidate> all;
-  if (request.kernel != "auto") {
-    const Kernel& kernel = find_kernel(request.kernel, backend);
-    for (const Policy& policy : kernel.policies(rows)) {
-      const Candidate candidate{&kernel, policy.with(request.policy)};
-      const auto same = [&](const Candidate& other) { return other.policy == candidate.policy; };
+/// Every layout of the kernel's format with every policy of the kernel, `overrides` put over both.
+void add_candidates(const Kernel& kernel, const std::string& overrides, ConversionInput& input, std::vector<Candidate>& all) {
+  for (const Policy& layout : find_format(kernel.format).layouts(input))
+    for (const Policy& policy : kernel.policies(input.rows())) {
+      const auto [of_format, of_kernel] = layout.split(overrides);
+      const Candidate candidate{&kernel, layout.with(of_format), policy.with(of_kernel)};
+      const auto same = [&](const Candidate& other) {
+        return other.kernel == &kernel && other.layout == candidate.layout && other.policy == candidate.policy;
+      };
       if (std::none_of(all.begin(), all.end(), same)) all.push_back(candidate);
     }
+}
+
+/// What the request leaves open; the first is the model's choice.
+std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInput& input) {
+  const Backend backend = input.stream().device().backend;
+  std::vector<Candidate> all;
+  if (request.kernel != "auto") {
+    add_candidates(find_kernel(request.kernel, backend), request.policy, input, all);
     return all;
   }
   if (!request.policy.empty())
     throw Error(ErrorKind::usage, "--policy belongs to one kernel: name it with --kernel");
   for (const Kernel& kernel : kernels())
-    if (kernel.backend == backend)
-      for (const Policy& policy : kernel.policies(rows)) all.push_back({&kernel, policy});
+    if (kernel.backend == backend && kernel.automatic) add_candidates(kernel, "", input, all);
   return all;
 }
 
@@ -57,31 +70,32 @@ double median_seconds(const Plan& plan, const Buffer& x, const Buffer& y, Stream
 }
 
 /// Matrices converted so far, so that kernels of one format share one.
-using StorageByFormat = std::map<std::string_view, std::shared_ptr<const Storage>>;
-
-std::shared_ptr<const Storage> store(std::string_view format_name, const CsrView& matrix, ValueType type, Stream& stream,
-                                     StorageByFormat& stored) {
-  std::shared_ptr<const Storage>& storage = stored[format_name];
-  if (!storage) {
-    const Format& format = find_format(format_name);
-    require_memory(stream.device(), format.bytes(matrix, type), fmt::format("the matrix in format {}", format_name));
-    storage = format.convert(matrix, type, stream);
+class Stored {
+ public:
+  explicit Stored(ConversionInput& input) : input_(input) {}
+  std::shared_ptr<Storage> get(const Candidate& candidate) {
+    std::shared_ptr<Storage>& storage = kept_[std::string(candidate.kernel->format) + candidate.layout.text()];
+    if (!storage) storage = store(find_format(candidate.kernel->format), input_, candidate.layout);
+    return storage;
   }
-  return storage;
-}
+
+ private:
+  ConversionInput& input_;
+  std::map<std::string, std::shared_ptr<Storage>> kept_;
+};
 
 }  // namespace
 
 ChosenPlan choose_plan(const CsrView& matrix, ValueType type, const PlanRequest& request, Stream& stream) {
-  const RowStatistics rows = row_statistics(matrix.row_ptr);
-  const std::vector<Candidate> candidates = candidates_for(request, rows, stream.device().backend);
-  StorageByFormat stored;
+  ConversionInput input(matrix, type, stream);
+  const std::vector<Candidate> candidates = candidates_for(request, input);
+  Stored stored(input);
   ChosenPlan chosen;
 
   const bool measure = request.tune && candidates.size() > 1 && matrix.nnz() > 0;
   if (!measure) {
     const Candidate& first = candidates.front();
-    auto storage = store(first.kernel->format, matrix, type, stream, stored);
+    auto storage = stored.get(first);
     if (!first.kernel->supports(*storage))
       throw Error(ErrorKind::usage, fmt::format("kernel {} cannot take this matrix ({} rows, {} nonzeros); use --kernel auto",
                                                 first.kernel->name, matrix.rows, matrix.nnz()));
@@ -101,7 +115,7 @@ ChosenPlan choose_plan(const CsrView& matrix, ValueType type, const PlanRequest&
   double best = 0;
   for (const Candidate& candidate : candidates) {
     if (chosen.plan && timer.seconds() > request.budget_seconds) break;
-    auto storage = store(candidate.kernel->format, matrix, type, stream, stored);
+    auto storage = stored.get(candidate);
     if (!candidate.kernel->supports(*storage)) continue;
     auto plan = make_plan(*candidate.kernel, std::move(storage), candidate.policy, stream);
     if (!chosen.plan) {
@@ -109,7 +123,7 @@ ChosenPlan choose_plan(const CsrView& matrix, ValueType type, const PlanRequest&
       while (timer.seconds() < kWarmUpSeconds) median_seconds(*plan, x, y, stream);
     }
     const double seconds = median_seconds(*plan, x, y, stream);
-    chosen.measurements.push_back({plan->kernel, candidate.policy.text(), seconds});
+    chosen.measurements.push_back({plan->kernel, candidate.tunables(), seconds});
     if (!chosen.plan || seconds < best) chosen.plan = std::move(plan), best = seconds;
   }
   if (!chosen.plan)

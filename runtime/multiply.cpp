@@ -179,7 +179,7 @@ class Run {
     r.part_rows = over_ranks(static_cast<double>(m.local_rows()), communicator_);
     r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), communicator_);
     r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;
-    r.kernel = m.plan().kernel, r.format = m.plan().format, r.policy = m.plan().policy.text(), r.kernel_why = m.chosen().why;
+    r.kernel = m.plan().kernel, r.format = m.plan().storage().format, r.policy = m.plan().tunables(), r.kernel_why = m.chosen().why;
     r.reproducible = communicator_.all_reduce(m.plan().reproducible() ? 1 : 0, Reduction::min) == 1;
     r.kernel_of_rank = communicator_.all_gather(r.kernel + (r.policy.empty() ? "" : " " + r.policy));
     r.measurements = m.chosen().measurements;

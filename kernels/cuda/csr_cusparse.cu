@@ -19,7 +19,7 @@ void check(cusparseStatus_t status, const char* call) {
 
 class CsrCusparsePlan final : public Plan {
  public:
-  CsrCusparsePlan(std::shared_ptr<const CsrStorage> a, int algorithm, Stream& stream)
+  CsrCusparsePlan(std::shared_ptr<CsrStorage> a, int algorithm, Stream& stream)
       : Plan(a),
         a_(std::move(a)),
         algorithm_(algorithm == 1 ? CUSPARSE_SPMV_CSR_ALG1 : CUSPARSE_SPMV_CSR_ALG2),
@@ -68,7 +68,7 @@ class CsrCusparsePlan final : public Plan {
   bool reproducible() const override { return algorithm_ != CUSPARSE_SPMV_CSR_ALG1; }
 
  private:
-  std::shared_ptr<const CsrStorage> a_;
+  std::shared_ptr<CsrStorage> a_;
   cusparseSpMVAlg_t algorithm_;
   cudaDataType type_;
   struct Library {
@@ -97,13 +97,13 @@ class CsrCusparsePlan final : public Plan {
 // The library wants offsets and columns of one width.
 bool csr_cusparse_supports(const Storage& storage) { return !static_cast<const CsrStorage&>(storage).wide_offsets; }
 
-std::unique_ptr<Plan> make_csr_cusparse(std::shared_ptr<const Storage> storage, const Policy& policy, Stream& stream) {
+std::unique_ptr<Plan> make_csr_cusparse(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream) {
   const int algorithm = policy.at("algorithm");
   if (algorithm != 1 && algorithm != 2) throw Error(ErrorKind::usage, "csr_cusparse: algorithm must be 1 or 2");
   // The library takes no matrix without rows, columns or nonzeros; what is left to do there is y = beta y.
   if (storage->rows == 0 || storage->cols == 0 || storage->nnz == 0)
     return make_csr_scalar(std::move(storage), Policy{{"block_size", 128}}, stream);
-  return std::make_unique<CsrCusparsePlan>(std::static_pointer_cast<const CsrStorage>(std::move(storage)), algorithm, stream);
+  return std::make_unique<CsrCusparsePlan>(std::static_pointer_cast<CsrStorage>(std::move(storage)), algorithm, stream);
 }
 
 }  // namespace shardmat

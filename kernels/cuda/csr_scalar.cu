@@ -19,7 +19,7 @@ __global__ void csr_scalar(std::int64_t rows, const Offset* __restrict__ row_ptr
 
 class CsrScalarPlan final : public Plan {
  public:
-  CsrScalarPlan(std::shared_ptr<const CsrStorage> a, int block_size) : Plan(a), a_(std::move(a)), block_size_(block_size) {}
+  CsrScalarPlan(std::shared_ptr<CsrStorage> a, int block_size) : Plan(a), a_(std::move(a)), block_size_(block_size) {}
 
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
     dispatch(a_->type, [&](auto tag) {
@@ -36,17 +36,17 @@ class CsrScalarPlan final : public Plan {
                  static_cast<T>(beta), static_cast<T*>(y));
   }
 
-  std::shared_ptr<const CsrStorage> a_;
+  std::shared_ptr<CsrStorage> a_;
   int block_size_;
 };
 
 }  // namespace
 
-std::unique_ptr<Plan> make_csr_scalar(std::shared_ptr<const Storage> storage, const Policy& policy, Stream&) {
+std::unique_ptr<Plan> make_csr_scalar(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
   const int block_size = policy.at("block_size");
   if (block_size < 32 || block_size > 1024 || block_size % 32 != 0)
     throw Error(ErrorKind::usage, "csr_scalar: block_size must be a multiple of 32 from 32 to 1024");
-  return std::make_unique<CsrScalarPlan>(std::static_pointer_cast<const CsrStorage>(std::move(storage)), block_size);
+  return std::make_unique<CsrScalarPlan>(std::static_pointer_cast<CsrStorage>(std::move(storage)), block_size);
 }
 
 }  // namespace shardmat

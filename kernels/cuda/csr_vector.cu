@@ -55,7 +55,7 @@ auto instance(int threads_per_row) -> decltype(&csr_vector<T, Offset, 1>) {
 
 class CsrVectorPlan final : public Plan {
  public:
-  CsrVectorPlan(std::shared_ptr<const CsrStorage> a, int threads_per_row, int block_size)
+  CsrVectorPlan(std::shared_ptr<CsrStorage> a, int threads_per_row, int block_size)
       : Plan(a), a_(std::move(a)), threads_per_row_(threads_per_row), block_size_(block_size) {}
 
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
@@ -73,20 +73,20 @@ class CsrVectorPlan final : public Plan {
                  static_cast<const T*>(x), static_cast<T>(beta), static_cast<T*>(y));
   }
 
-  std::shared_ptr<const CsrStorage> a_;
+  std::shared_ptr<CsrStorage> a_;
   int threads_per_row_;
   int block_size_;
 };
 
 }  // namespace
 
-std::unique_ptr<Plan> make_csr_vector(std::shared_ptr<const Storage> storage, const Policy& policy, Stream&) {
+std::unique_ptr<Plan> make_csr_vector(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
   const int threads = policy.at("threads_per_row"), block_size = policy.at("block_size");
   if (instance<float, std::int32_t>(threads) == nullptr)
     throw Error(ErrorKind::usage, "csr_vector: threads_per_row must be 1, 2, 4, 8, 16 or 32");
   if (block_size < 32 || block_size > 1024 || block_size % 32 != 0)
     throw Error(ErrorKind::usage, "csr_vector: block_size must be a multiple of 32 from 32 to 1024");
-  return std::make_unique<CsrVectorPlan>(std::static_pointer_cast<const CsrStorage>(std::move(storage)), threads, block_size);
+  return std::make_unique<CsrVectorPlan>(std::static_pointer_cast<CsrStorage>(std::move(storage)), threads, block_size);
 }
 
 }  // namespace shardmat

@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "kernels/base/device.h"
-#include "kernels/matrix/csr.h"
-#include "kernels/matrix/statistics.h"
+#include "kernels/conversion.h"
 #include "kernels/plan.h"
 
 namespace shardmat {
@@ -20,24 +19,25 @@ struct CsrStorage final : Storage {
 };
 
 /// offset·(rows + 1) + (4 + value)·nnz.
-std::int64_t csr_bytes(const CsrView& matrix, ValueType type);
-std::shared_ptr<const Storage> convert_csr(const CsrView& matrix, ValueType type, Stream& stream);
+std::int64_t csr_bytes(ConversionInput& input, const Policy& layout);
+std::shared_ptr<Storage> convert_csr(ConversionInput& input, const Policy& layout);
+void update_csr(Storage& storage, ConversionInput& input);
 inline bool csr_any(const Storage&) { return true; }
 
 /// The NT formula of Okada, Okamoto and Imamura (their reference 1): max(1, min(32, 2^floor(log2(nnz / rows)))).
 int threads_per_row_by_formula(const RowStatistics& rows);
 
 std::vector<Policy> csr_host_policies(const RowStatistics& rows);
-std::unique_ptr<Plan> make_csr_host(std::shared_ptr<const Storage> storage, const Policy& policy, Stream& stream);
+std::unique_ptr<Plan> make_csr_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 std::vector<Policy> csr_vector_policies(const RowStatistics& rows);
-std::unique_ptr<Plan> make_csr_vector(std::shared_ptr<const Storage> storage, const Policy& policy, Stream& stream);
+std::unique_ptr<Plan> make_csr_vector(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 std::vector<Policy> csr_scalar_policies(const RowStatistics& rows);
-std::unique_ptr<Plan> make_csr_scalar(std::shared_ptr<const Storage> storage, const Policy& policy, Stream& stream);
+std::unique_ptr<Plan> make_csr_scalar(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 std::vector<Policy> csr_cusparse_policies(const RowStatistics& rows);
 bool csr_cusparse_supports(const Storage& storage);
-std::unique_ptr<Plan> make_csr_cusparse(std::shared_ptr<const Storage> storage, const Policy& policy, Stream& stream);
+std::unique_ptr<Plan> make_csr_cusparse(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 }  // namespace shardmat

@@ -28,7 +28,7 @@ void multiply_rows(const CsrStorage& a, std::int64_t begin, std::int64_t end, T 
 
 class CsrHostPlan final : public Plan {
  public:
-  explicit CsrHostPlan(std::shared_ptr<const CsrStorage> a) : Plan(a), a_(std::move(a)) {
+  explicit CsrHostPlan(std::shared_ptr<CsrStorage> a) : Plan(a), a_(std::move(a)) {
     const std::int64_t tasks = std::clamp<std::int64_t>((a_->nnz + a_->rows) / 4096, 1, std::int64_t{8} * thread_count());
     starts_.push_back(0);
     for (std::int64_t t = 1; t < tasks; ++t) starts_.push_back(row_at((a_->nnz + a_->rows) / tasks * t));
@@ -63,7 +63,7 @@ class CsrHostPlan final : public Plan {
     return low;
   }
 
-  std::shared_ptr<const CsrStorage> a_;
+  std::shared_ptr<CsrStorage> a_;
   std::vector<std::int64_t> starts_;
 };
 
@@ -71,8 +71,8 @@ class CsrHostPlan final : public Plan {
 
 std::vector<Policy> csr_host_policies(const RowStatistics&) { return {Policy{}}; }
 
-std::unique_ptr<Plan> make_csr_host(std::shared_ptr<const Storage> storage, const Policy&, Stream&) {
-  return std::make_unique<CsrHostPlan>(std::static_pointer_cast<const CsrStorage>(std::move(storage)));
+std::unique_ptr<Plan> make_csr_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
+  return std::make_unique<CsrHostPlan>(std::static_pointer_cast<CsrStorage>(std::move(storage)));
 }
 
 }  // namespace shardmat

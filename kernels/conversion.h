@@ -1,0 +1,51 @@
+// What every format is converted from: the host's matrix, and the same matrix in CSR on the device for conversions that run
+// there. Made once per matrix, so that formats tried one after another share the upload and what they learned.
+#pragma once
+
+#include <any>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "kernels/base/device.h"
+#include "kernels/matrix/csr.h"
+#include "kernels/matrix/statistics.h"
+#include "kernels/policy.h"
+
+namespace shardmat {
+
+struct CsrStorage;
+
+class ConversionInput {
+ public:
+  /// REQUIRES: a validated matrix with fewer than 2^31 columns, alive as long as this object; the stream, too.
+  ConversionInput(const CsrView& matrix, ValueType type, Stream& stream);
+
+  const CsrView& matrix() const { return matrix_; }
+  ValueType type() const { return type_; }
+  Stream& stream() const { return stream_; }
+  const RowStatistics& rows() const { return rows_; }
+  std::int64_t value_bytes() const { return static_cast<std::int64_t>(size_of(type_)); }
+
+  /// The matrix as CSR on the stream's device; uploaded by the first call. Memory is checked before.
+  std::shared_ptr<CsrStorage> csr();
+
+  /// What make() returned for this key the first time: lets bytes() and convert() of one format share an analysis.
+  template <class T>
+  const T& remember(const std::string& key, const std::function<T()>& make) {
+    std::any& kept = kept_[key];
+    if (!kept.has_value()) kept = std::make_shared<T>(make());
+    return *std::any_cast<std::shared_ptr<T>&>(kept);
+  }
+
+ private:
+  CsrView matrix_;
+  ValueType type_;
+  Stream& stream_;
+  RowStatistics rows_;
+  std::shared_ptr<CsrStorage> csr_;
+  std::map<std::string, std::any> kept_;
+};
+
+}  // namespace shardmat

@@ -1,0 +1,50 @@
+// Host arrays into device buffers: converted entry by entry on all threads, through a host buffer of bounded size, so that a
+// conversion never holds a second copy of the matrix in host memory.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/base/device.h"
+#include "kernels/base/host_vector.h"
+#include "kernels/base/parallel.h"
+
+namespace shardmat {
+
+/// Writes entry(k), k = 0 … count - 1, as To into `buffer`. entry may be called by several threads, in any order.
+template <class To, class Entry>
+void fill(const Buffer& buffer, std::int64_t count, Stream& stream, const Entry& entry) {
+  constexpr std::int64_t kChunk = std::int64_t{1} << 24;
+  const auto convert = [&](std::int64_t first, std::int64_t length, To* out) {
+    parallel_ranges(length, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t k = begin; k < end; ++k) out[k] = static_cast<To>(entry(first + k));
+    });
+  };
+  if (stream.device().backend == Backend::host) {
+    convert(0, count, buffer.as<To>());
+    return;
+  }
+  HostVector<To> chunk(static_cast<std::size_t>(std::min(count, kChunk)));
+  for (std::int64_t first = 0; first < count; first += kChunk) {
+    const std::int64_t length = std::min(kChunk, count - first);
+    convert(first, length, chunk.data());
+    copy_to_device(buffer.as<To>() + first, chunk.data(), static_cast<std::size_t>(length) * sizeof(To), stream);
+  }
+}
+
+/// A new buffer of `count` entries, filled.
+template <class To, class Entry>
+Buffer upload(std::int64_t count, Stream& stream, const Entry& entry) {
+  Buffer buffer(stream.device(), static_cast<std::size_t>(count) * sizeof(To));
+  fill<To>(buffer, count, stream, entry);
+  return buffer;
+}
+
+/// A new buffer with the entries of a host array, as To.
+template <class To, class From>
+Buffer upload(const HostVector<From>& from, Stream& stream) {
+  return upload<To>(static_cast<std::int64_t>(from.size()), stream,
+                    [&](std::int64_t k) { return from[static_cast<std::size_t>(k)]; });
+}
+
+}  // namespace shardmat

@@ -1,0 +1,24 @@
+#include "kernels/plan.h"
+
+#include "kernels/base/narrow.h"
+#include "kernels/conversion.h"
+
+namespace shardmat {
+
+void Storage::describe(const ConversionInput& input, std::int64_t exact_bytes) {
+  const CsrView& matrix = input.matrix();
+  narrow<std::int32_t>(matrix.cols, "columns of a matrix on a device");
+  device = input.stream().device();
+  type = input.type();
+  rows = matrix.rows;
+  cols = matrix.cols;
+  nnz = matrix.nnz();
+  bytes = exact_bytes;
+}
+
+std::string Plan::tunables() const {
+  const std::string of_format = storage_->layout.text(), of_kernel = policy.text();
+  return of_format + (of_format.empty() || of_kernel.empty() ? "" : ",") + of_kernel;
+}
+
+}  // namespace shardmat
