@@ -12,6 +12,7 @@
 #include "kernels/formats/dia.h"
 #include "kernels/formats/hyb.h"
 #include "kernels/formats/jds.h"
+#include "kernels/formats/packed.h"
 
 namespace shardmat {
 namespace {
@@ -33,11 +34,14 @@ constexpr Format kFormats[] = {
     {"jds", "rows sorted by length, one after another", one_layout, jds_bytes, convert_jds, update_jds},
     {"jds_t", "rows sorted by length, stored by jagged diagonals", one_layout, jds_t_bytes, convert_jds_t, update_jds},
     {"dia", "whole diagonals, without columns", one_layout, dia_bytes, convert_dia, update_dia},
+    {"packed", "runs and node blocks over slices of 32 rows, columns shared where they can be", packed_layouts, packed_bytes,
+     convert_packed, update_packed},
 };
 
 // In the order of preference when nothing is measured.
 constexpr Kernel kKernels[] = {
     {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", true, csr_host_policies, csr_any, make_csr_host},
+    {"packed_host", "packed", Backend::host, "threads over slices", true, packed_host_policies, packed_any, make_packed_host},
     {"coo_host", "coo", Backend::host, "threads over whole rows", false, one_policy, any_matrix, make_coo_host},
     {"csc_host", "csc", Backend::host, "threads over rows, found in each column", false, one_policy, any_matrix, make_csc_host},
     {"ell_host", "ell", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_ell_host},
@@ -47,6 +51,8 @@ constexpr Kernel kKernels[] = {
     {"jds_t_host", "jds_t", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_jds_t_host},
     {"dia_host", "dia", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_dia_host},
 #ifdef SHARDMAT_HAVE_CUDA
+    {"packed", "packed", Backend::cuda, "one thread a group of rows, a warp or several a slice", true, packed_policies,
+     packed_any, make_packed},
     {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", true, csr_vector_policies, csr_any, make_csr_vector},
     {"csr_scalar", "csr", Backend::cuda, "one thread a row", false, csr_scalar_policies, csr_any, make_csr_scalar},
     {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE CSR, algorithms 1 and 2", true, csr_cusparse_policies,
