@@ -32,8 +32,10 @@ Transposed transpose(const CsrView& m) {
     for_entries(range, [&, count = next_of(range)](std::int64_t, std::int64_t k) { ++count[columns[k]]; });
   });
 
-  Transposed t{HostVector<std::int64_t>(static_cast<std::size_t>(m.cols) + 1),
-               HostVector<std::int32_t>(static_cast<std::size_t>(nnz)), HostVector<std::int64_t>(static_cast<std::size_t>(nnz))};
+  Transposed t;
+  t.col_ptr.resize(static_cast<std::size_t>(m.cols) + 1);
+  t.row_idx.resize(static_cast<std::size_t>(nnz));
+  t.source.resize(static_cast<std::size_t>(nnz));
   std::int64_t position = 0;
   for (std::int64_t j = 0; j < m.cols; ++j) {
     t.col_ptr[static_cast<std::size_t>(j)] = position;

@@ -187,7 +187,7 @@ TEST(Coo, PartsShareNoRow) {
   }
 }
 
-/// Runs longer than a thread's range, empty ones at both ends, starts that do not begin at 0, and on the device several chunks.
+/// Runs longer than a thread's range, empty ones at both ends, starts that do not begin at 0; on the device several chunks.
 void check_runs(Device device, std::int64_t count) {
   Stream stream{device};
   std::vector<std::int64_t> starts{7, 7, 7};
@@ -268,10 +268,11 @@ TEST(GpuHyb, ReproducibleWithoutRest) {
   ConversionInput input(m.view(), ValueType::f64, stream);
   const Kernel& kernel = find_kernel("hyb", Backend::cuda);
   const Policy policy{{"block_size", 64}};
-  for (const int width : {1, 3})
-    EXPECT_EQ(make_plan(kernel, store(find_format("hyb"), input, {{"width", width}}), policy, stream)->reproducible(),
-              width == 3);
-  EXPECT_THROW(make_plan(kernel, store(find_format("hyb"), input, {{"width", 3}}), policy.with("block_size=48"), stream), Error);
+  for (const int width : {1, 3}) {
+    const auto storage = store(find_format("hyb"), input, {{"width", width}});
+    EXPECT_EQ(make_plan(kernel, storage, policy, stream)->reproducible(), width == 3);
+    EXPECT_THROW(make_plan(kernel, storage, policy.with("block_size=48"), stream), Error);
+  }
 }
 
 void expect_refused(const char* format, ConversionInput& input, std::int64_t bytes) {
