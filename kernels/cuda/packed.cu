@@ -36,22 +36,28 @@ template <class E, int V>
 struct alignas(sizeof(E) * V) Bundle {
   E of[V];
 };
-__device__ Bundle<float, 4> load(const float* p) {
-  const float4 v = __ldcs(reinterpret_cast<const float4*>(p));
-  return {{v.x, v.y, v.z, v.w}};
-}
-__device__ Bundle<double, 2> load(const double* p) {
-  const double2 v = __ldcs(reinterpret_cast<const double2*>(p));
-  return {{v.x, v.y}};
+template <int V, class T>
+__device__ Bundle<T, V> load(const T* p) {
+  if constexpr (V == 1) {
+    return {{__ldcs(p)}};
+  } else if constexpr (sizeof(T) == 8) {
+    const double2 v = __ldcs(reinterpret_cast<const double2*>(p));
+    return {{v.x, v.y}};
+  } else {
+    const float4 v = __ldcs(reinterpret_cast<const float4*>(p));
+    return {{v.x, v.y, v.z, v.w}};
+  }
 }
 template <int V>
 __device__ Bundle<std::int32_t, V> load(const std::int32_t* p) {
   if constexpr (V == 4) {
     const int4 v = __ldg(reinterpret_cast<const int4*>(p));
     return {{v.x, v.y, v.z, v.w}};
-  } else {
+  } else if constexpr (V == 2) {
     const int2 v = __ldg(reinterpret_cast<const int2*>(p));
     return {{v.x, v.y}};
+  } else {
+    return {{__ldg(p)}};
   }
 }
 template <int V>
@@ -59,9 +65,11 @@ __device__ Bundle<std::uint16_t, V> load(const std::uint16_t* p) {
   if constexpr (V == 4) {
     const ushort4 v = __ldcs(reinterpret_cast<const ushort4*>(p));
     return {{v.x, v.y, v.z, v.w}};
-  } else {
+  } else if constexpr (V == 2) {
     const ushort2 v = __ldcs(reinterpret_cast<const ushort2*>(p));
     return {{v.x, v.y}};
+  } else {
+    return {{__ldcs(p)}};
   }
 }
 
@@ -101,7 +109,7 @@ struct FullColumns {
 template <class S, int InFlight, class T, class Columns>
 __device__ void add_slots(int slots, int part, int parts, int lane, const T* __restrict__ values, const T* __restrict__ x,
                           const Columns& columns, T (&acc)[S::B]) {
-  constexpr int V = 16 / sizeof(T), N = S::kOfLane, U = InFlight > V * N ? InFlight / (V * N) : 1;
+  constexpr int V = S::template kInterleaved<T>, N = S::kOfLane, U = InFlight > V * N ? InFlight / (V * N) : 1;
   const int bundles = slots / V, left = slots - bundles * V;
   const T* of_lane = values + lane * V;
   for (int b = part * U; b < bundles; b += parts * U) {
@@ -109,12 +117,12 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
     Bundle<T, V> value[U][N];
 #pragma unroll
     for (int u = 0; u < U; ++u)
-      if (b + u < bundles) at[u] = columns.bundle(b + u);
+      at[u] = b + u < bundles ? columns.bundle(b + u) : Bundle<std::int32_t, V>{};
 #pragma unroll
     for (int u = 0; u < U; ++u)
 #pragma unroll
       for (int i = 0; i < N; ++i)
-        if (b + u < bundles) value[u][i] = load(of_lane + ((b + u) * N + i) * (S::kLanes * V));
+        value[u][i] = b + u < bundles ? load<V>(of_lane + ((b + u) * N + i) * (S::kLanes * V)) : Bundle<T, V>{};
 #pragma unroll
     for (int u = 0; u < U; ++u)
       if (b + u < bundles)
@@ -127,10 +135,10 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
             for (int r = 0; r < S::B; ++r) acc[r] += value[u][c * S::B + r].of[s] * of_x;
           }
   }
-  if (part != 0 || left == 0) return;
+  if (V == 1 || part != 0 || left == 0) return;
   values += static_cast<std::int64_t>(bundles) * V * S::kValues + lane;
-  std::int32_t at[V - 1];
-  T value[V - 1][N];
+  std::int32_t at[V];
+  T value[V][N];
 #pragma unroll
   for (int s = 0; s < V - 1; ++s)
     if (s < left) {
@@ -152,7 +160,7 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
 /// Adds the products of a slice's slots: shared, narrow, full. `row` is the first of this lane's group.
 template <class S, int InFlight, class T>
 __device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int part, T (&acc)[S::B]) {
-  constexpr int V = 16 / sizeof(T);
+  constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
   const int lane = in_warp < S::kLanes ? in_warp : S::kLanes - 1;  // lanes that do not work (L = 3, 6) do as the last one does
   const int index = lane / S::kLanesOfPiece;
@@ -301,7 +309,7 @@ class PackedPlan final : public Plan {
                                    static_cast<T>(alpha), static_cast<T>(beta), static_cast<const T*>(x), static_cast<T*>(y)};
       with_shape(a_->shape, [&](auto shape) {
         using S = decltype(shape);
-        const auto kernel = in_flight_ == 16 ? packed_spmv<T, S, 16> : packed_spmv<T, S, 8>;
+        const auto kernel = in_flight_ == 12 ? packed_spmv<T, S, 12> : packed_spmv<T, S, 9>;
         cuda::launch(kernel, a_->slices * parts_ * kPackedLanes, kBlock, stream, arguments);
       });
     });
@@ -316,13 +324,13 @@ class PackedPlan final : public Plan {
 
 std::vector<Policy> packed_policies(const RowStatistics&) {
   const auto policy = [](int parts, int in_flight) { return Policy{{"parts", parts}, {"in_flight", in_flight}}; };
-  return {policy(1, 16), policy(1, 8), policy(2, 16), policy(4, 16)};
+  return {policy(1, 9), policy(1, 12), policy(2, 9)};
 }
 
 std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
   const int parts = policy.at("parts"), in_flight = policy.at("in_flight");
+  if (in_flight != 9 && in_flight != 12) throw Error(ErrorKind::usage, "packed: in_flight must be 9 or 12");
   if (parts != 1 && parts != 2 && parts != 4) throw Error(ErrorKind::usage, "packed: parts must be 1, 2 or 4");
-  if (in_flight != 8 && in_flight != 16) throw Error(ErrorKind::usage, "packed: in_flight must be 8 or 16");
   return std::make_unique<PackedPlan>(std::static_pointer_cast<PackedStorage>(std::move(storage)), parts, in_flight);
 }
 

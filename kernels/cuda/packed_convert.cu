@@ -254,7 +254,7 @@ __device__ void fill_rows(const Matrix& a, const T* from, std::int64_t row, cons
 template <class S, class T>
 __device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, const Team<S::L>& team, const PackedSlice& slice,
                            const Arrays<T>& to, bool structure) {
-  constexpr int V = 16 / sizeof(T);
+  constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
   std::int32_t *deltas = to.deltas + slice.deltas, *bases = deltas + counts.shared_deltas();
   char* indices = to.indices + std::uint64_t{slice.indices} * kPackedUnit;

@@ -51,7 +51,7 @@ std::int64_t packed_bytes(ConversionInput& input, const Policy& layout) { return
 
 std::shared_ptr<Storage> convert_packed(ConversionInput& input, const Policy& layout) {
   const std::shared_ptr<PackedStorage> packed = std::move(analysed(input, layout));
-  packed->allocate();
+  packed->allocate(input.stream());
   builder_for(input).fill(*packed, input, true);
   return packed;
 }
@@ -71,8 +71,9 @@ void PackedStorage::set_sizes(const ConversionInput& input, std::uint64_t value_
   describe(input, value_bytes + index_bytes + delta_bytes + order_bytes + slices * static_cast<std::int64_t>(sizeof(PackedSlice)));
 }
 
-void PackedStorage::allocate() {
+void PackedStorage::allocate(Stream& stream) {
   deltas = Buffer(device, static_cast<std::size_t>(delta_bytes));
+  fill_bytes(deltas.data(), 0, deltas.bytes(), stream);  // lists are rounded up
   indices = Buffer(device, static_cast<std::size_t>(index_bytes));
   values = Buffer(device, static_cast<std::size_t>(value_bytes));
 }

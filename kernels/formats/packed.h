@@ -12,7 +12,8 @@
 //             narrow    column = one base for all + 16 bits each
 //             full      32 bits each
 //
-// Slots of one kind are interleaved by V = 16 bytes / value, so that a lane loads the values of V slots at once. Slices with the
+// Slots of one kind are interleaved by V = 16 bytes / value (with B = L = 1 they are not), so that a lane loads the values of V
+// slots at once. Slices with the
 // most values come first, so that the device is not left waiting for a long one. A slice whose padding would cost more than CSR
 // is stored as CSR rows, so no matrix grows.
 //
@@ -68,7 +69,7 @@ struct PackedStorage final : Storage {
   void set_sizes(const ConversionInput& input, std::uint64_t value_units, std::uint64_t index_units, std::uint64_t delta_count,
                  std::uint64_t order_count);
   /// Makes the buffers of deltas, indices and values.
-  void allocate();
+  void allocate(Stream& stream);
 
   PackedShape shape;
   std::int64_t slices = 0;

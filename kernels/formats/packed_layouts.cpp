@@ -38,9 +38,9 @@ Estimate estimate(const ConversionInput& input, int block, int shift) {
   const CsrView& m = input.matrix();
   const packed::Source<std::int64_t> a{m.rows, m.cols, nullptr, m.row_ptr.data(), m.col_idx.data(), m.rows == 0 ? 0 : m.row_ptr[0]};
   Estimate sum{block, shift};
-  packed::with_shape({block, 1, shift, 1}, [&](auto tag) {
+  packed::with_shape({block, block, shift, 1}, [&](auto tag) {
     constexpr int B = tag.B;
-    const std::int64_t groups = PackedShape{B, 1, shift, 1}.groups(m.rows), size = kRowsOfChunk / B;
+    const std::int64_t groups = PackedShape{B, B, shift, 1}.groups(m.rows), size = kRowsOfChunk / B;
     if (groups <= kChunks * size) return add_groups<B>(a, shift, 0, groups, sum);
     for (std::int64_t c = 0; c < kChunks; ++c) add_groups<B>(a, shift, groups / kChunks * c, groups / kChunks * c + size, sum);
   });
@@ -61,7 +61,7 @@ std::vector<Policy> packed_layouts(ConversionInput& input) {
                                       [](const Estimate& e, const Estimate& f) { return e.bytes < f.bytes; });
   const Estimate& best = *std::find_if(estimates.begin(), estimates.end(), [&](const Estimate& e) { return e.bytes <= kNearly * least->bytes; });
   // Groups that share their columns lie best a lane each; others read x better with neighbouring columns in neighbouring lanes.
-  const bool alike = 2 * best.shared > best.pieces;
+  const bool alike = best.block <= 3 && 2 * best.shared > best.pieces;
   const int lanes = alike ? 1 : best.block == 1 ? 2 : best.block;
   return {Policy{{"block", best.block}, {"lanes", lanes}, {"shift", best.shift}, {"window", kWindow}}};
 }

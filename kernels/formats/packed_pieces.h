@@ -78,7 +78,9 @@ SHARDMAT_HOST_DEVICE inline std::uint64_t units(std::uint64_t bytes) { return (b
 
 /// Slots interleaved by V: place of item `item` (of `items` in a slot) of slot k of n. The last n mod V slots are not interleaved.
 template <int V>
-SHARDMAT_HOST_DEVICE constexpr std::uint64_t interleaved(std::uint32_t k, std::uint32_t item, std::uint32_t items, std::uint32_t n) {
+SHARDMAT_HOST_DEVICE constexpr std::uint64_t interleaved(std::uint32_t k, std::uint32_t item, std::uint32_t items,
+                                                         [[maybe_unused]] std::uint32_t n) {
+  if constexpr (V == 1) return std::uint64_t{k} * items + item;
   const std::uint64_t whole = n / V * V;
   return k < whole ? (std::uint64_t{k / V} * items + item) * V + k % V : whole * items + (k - whole) * items + item;
 }
@@ -96,6 +98,10 @@ struct Shape {
   static constexpr int kOfLane = B * kColumns;         ///< values of a lane in a slot
   static constexpr int kValues = kOfLane * kLanes;     ///< of a slot
   static_assert(L == 1 || L % B == 0);
+
+  /// Slots interleaved: what a lane loads at once. A lane a row runs best with many warps and small loads.
+  template <class T>
+  static constexpr int kInterleaved = B == 1 && L == 1 ? 1 : 16 / static_cast<int>(sizeof(T));
 
   /// Number within its slot of the value in column j, row r of piece i (counted over the groups).
   SHARDMAT_HOST_DEVICE static constexpr int value_of(int i, int j, int r) {
@@ -187,13 +193,11 @@ decltype(auto) with_shape(const PackedShape& shape, F&& f) {
   SHARDMAT_SHAPE(3, 1)
   SHARDMAT_SHAPE(3, 3)
   SHARDMAT_SHAPE(3, 6)
-  SHARDMAT_SHAPE(4, 1)
   SHARDMAT_SHAPE(4, 4)
-  SHARDMAT_SHAPE(6, 1)
   SHARDMAT_SHAPE(6, 6)
 #undef SHARDMAT_SHAPE
   throw Error(ErrorKind::usage,
-              "packed: block and lanes must be 1 and 1, 2 or 4; 2 and 1 or 2; 3 and 1, 3 or 6; 4 and 1 or 4; or 6 and 1 or 6");
+              "packed: block and lanes must be 1 and 1, 2 or 4; 2 and 1 or 2; 3 and 1, 3 or 6; 4 and 4; or 6 and 6");
 }
 
 }  // namespace shardmat::packed

@@ -197,7 +197,7 @@ void fill_rows(const Matrix& a, const double* from, const Rows& row, const Packe
 
 template <class T, class S>
 void fill_slots(const Matrix& a, const double* from, const Rows& row, const PackedSlice& slice, PackedStorage& to) {
-  constexpr int V = 16 / sizeof(T);
+  constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
   std::int32_t *deltas = to.deltas.as<std::int32_t>() + slice.deltas, *bases = deltas + counts.shared_deltas();
   char* indices = to.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit;

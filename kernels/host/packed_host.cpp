@@ -11,7 +11,7 @@ namespace {
 /// Adds the slots of one kind: acc[r][lane] += values · x. column(k, i) is the first column of piece i in slot k.
 template <class S, class T, class Column>
 void add_slots(std::uint32_t slots, const T* values, const T* x, const Column& column, T (&acc)[S::B][kPackedLanes]) {
-  constexpr std::uint32_t V = 16 / sizeof(T);
+  constexpr std::uint32_t V = S::template kInterleaved<T>;
   for (std::uint32_t k = 0; k < slots; ++k) {
     T of_x[S::kColumns][S::kLanes];
     for (std::uint32_t i = 0; i < S::kIndices; ++i) {
@@ -31,7 +31,7 @@ void add_slots(std::uint32_t slots, const T* values, const T* x, const Column& c
 /// Adds the products of a slice's slots. `row` is the first row of each group.
 template <class S, class T>
 void add_slice(const PackedStorage& a, const PackedSlice& slice, const std::int64_t* row, const T* x, T (&acc)[S::B][kPackedLanes]) {
-  constexpr int V = 16 / sizeof(T);
+  constexpr int V = S::template kInterleaved<T>;
   const packed::SlotCounts<S> counts(slice);
   const T* values = reinterpret_cast<const T*>(a.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
   const char* indices = a.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit;

@@ -17,7 +17,7 @@ namespace {
 
 std::vector<Policy> all_layouts() {
   std::vector<Policy> layouts;
-  constexpr int kShapes[][2] = {{1, 1}, {1, 2}, {1, 4}, {2, 1}, {2, 2}, {3, 1}, {3, 3}, {3, 6}, {4, 1}, {4, 4}, {6, 1}, {6, 6}};
+  constexpr int kShapes[][2] = {{1, 1}, {1, 2}, {1, 4}, {2, 1}, {2, 2}, {3, 1}, {3, 3}, {3, 6}, {4, 4}, {6, 6}};
   for (const auto& [block, lanes] : kShapes)
     for (const int shift : {0, block - 1})
       for (const int window : {1, 64, 1 << 20})
