@@ -11,14 +11,14 @@
 
 namespace shardmat {
 
-/// Writes entry(k), k = 0 … count - 1, as To into `buffer`. entry may be called by several threads, in any order.
-template <class To, class Entry>
-void fill(const Buffer& buffer, std::int64_t count, Stream& stream, const Entry& entry) {
+/// Writes `count` entries as To into `buffer`: range(begin, end, out) writes entries begin … end - 1 to out[0], out[1] …, for
+/// conversions that find their place once and walk on from there. It may be called by several threads, in any order.
+template <class To, class Range>
+void fill_ranges(const Buffer& buffer, std::int64_t count, Stream& stream, const Range& range) {
   constexpr std::int64_t kChunk = std::int64_t{1} << 24;
   const auto convert = [&](std::int64_t first, std::int64_t length, To* out) {
-    parallel_ranges(length, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t k = begin; k < end; ++k) out[k] = static_cast<To>(entry(first + k));
-    });
+    parallel_ranges(length, 1 << 16,
+                    [&](std::int64_t begin, std::int64_t end) { range(first + begin, first + end, out + begin); });
   };
   if (stream.device().backend == Backend::host) {
     convert(0, count, buffer.as<To>());
@@ -30,6 +30,14 @@ void fill(const Buffer& buffer, std::int64_t count, Stream& stream, const Entry&
     convert(first, length, chunk.data());
     copy_to_device(buffer.as<To>() + first, chunk.data(), static_cast<std::size_t>(length) * sizeof(To), stream);
   }
+}
+
+/// Writes entry(k), k = 0 … count - 1, as To into `buffer`. entry may be called by several threads, in any order.
+template <class To, class Entry>
+void fill(const Buffer& buffer, std::int64_t count, Stream& stream, const Entry& entry) {
+  fill_ranges<To>(buffer, count, stream, [&](std::int64_t begin, std::int64_t end, To* out) {
+    for (std::int64_t k = begin; k < end; ++k) out[k - begin] = static_cast<To>(entry(k));
+  });
 }
 
 /// A new buffer of `count` entries, filled.

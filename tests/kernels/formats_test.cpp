@@ -1,0 +1,75 @@
+// What the formats promise beyond the right product: exact arrays on small matrices, exact bytes, refused layouts.
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/formats/sell.h"
+#include "kernels/registry.h"
+
+namespace shardmat {
+namespace {
+
+/// Rows given by their columns; value k is k + 1.
+HostCsr pattern(std::int64_t cols, std::initializer_list<std::vector<std::int64_t>> rows) {
+  HostCsr m;
+  m.rows = static_cast<std::int64_t>(rows.size());
+  m.cols = cols;
+  for (const auto& row : rows) {
+    for (const std::int64_t column : row) {
+      m.col_idx.push_back(column);
+      m.values.push_back(static_cast<double>(m.values.size() + 1));
+    }
+    m.row_ptr.push_back(static_cast<std::int64_t>(m.values.size()));
+  }
+  return m;
+}
+
+template <class T>
+std::vector<T> entries(const Buffer& buffer) {
+  return {buffer.as<T>(), buffer.as<T>() + buffer.bytes() / sizeof(T)};
+}
+
+using Ints = std::vector<std::int32_t>;
+using Doubles = std::vector<double>;
+
+class Formats : public ::testing::Test {
+ protected:
+  template <class S>
+  std::shared_ptr<S> converted(std::string_view format, const HostCsr& m, const Policy& layout) {
+    ConversionInput input(m.view(), ValueType::f64, stream_);
+    return std::static_pointer_cast<S>(store(find_format(format), input, layout));
+  }
+  void expect_refused(std::string_view format, const Policy& layout) {
+    const HostCsr m = pattern(3, {{0}, {1, 2}});
+    ConversionInput input(m.view(), ValueType::f64, stream_);
+    EXPECT_THROW(store(find_format(format), input, layout), Error) << format << ' ' << layout.text();
+  }
+
+  Stream stream_{Device{Backend::host, 0}};
+};
+
+TEST_F(Formats, SellIsPaddedBySlicesAndStoredByColumns) {
+  const HostCsr m = pattern(5, {{0}, {1, 2, 4}, {}, {3}, {0, 4}});
+  const auto plain = converted<SellStorage>("sell", m, {{"slice", 2}, {"sigma", 1}});
+  EXPECT_EQ(entries<std::int32_t>(plain->slice_ptr), (Ints{0, 6, 8, 12}));
+  EXPECT_EQ(entries<std::int32_t>(plain->col_idx), (Ints{0, 1, -1, 2, -1, 4, -1, 3, 0, -1, 4, -1}));
+  EXPECT_EQ(entries<double>(plain->values), (Doubles{1, 2, 0, 3, 0, 4, 0, 5, 6, 0, 7, 0}));
+  EXPECT_EQ(plain->bytes, 4 * 4 + 12 * 12);
+
+  const auto sorted = converted<SellStorage>("sell", m, {{"slice", 2}, {"sigma", 4}});
+  EXPECT_EQ(entries<std::int32_t>(sorted->permutation), (Ints{1, 0, 3, 2, 0}));
+  EXPECT_EQ(entries<std::int32_t>(sorted->col_idx), (Ints{1, 0, 2, -1, 4, -1, 3, -1, 0, -1, 4, -1}));
+  EXPECT_EQ(sorted->bytes, 4 * 4 + 4 * 5 + 12 * 12);
+}
+
+TEST_F(Formats, SellRefusesWrongLayouts) {
+  expect_refused("sell", {{"slice", 3}, {"sigma", 1}});
+  expect_refused("sell", {{"slice", 2048}, {"sigma", 1}});
+  expect_refused("sell", {{"slice", 32}, {"sigma", 48}});
+  expect_refused("sell", {{"slice", 32}, {"sigma", 0}});
+}
+
+}  // namespace
+}  // namespace shardmat
