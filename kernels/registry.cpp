@@ -6,6 +6,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "kernels/formats/bcsr.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/sell.h"
 
@@ -17,12 +18,14 @@ std::vector<Policy> one_layout(ConversionInput&) { return {Policy{}}; }
 constexpr Format kFormats[] = {
     {"csr", "compressed sparse rows, 32-bit columns", one_layout, csr_bytes, convert_csr, update_csr},
     {"sell", "slices padded to their longest row (SELL-C-sigma)", sell_layouts, sell_bytes, convert_sell, update_sell},
+    {"bcsr", "dense blocks with one column index each", bcsr_layouts, bcsr_bytes, convert_bcsr, update_bcsr},
 };
 
 // In the order of preference when nothing is measured.
 constexpr Kernel kKernels[] = {
     {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", true, csr_host_policies, csr_any, make_csr_host},
     {"sell_host", "sell", Backend::host, "threads over slices", false, sell_host_policies, sell_any, make_sell_host},
+    {"bcsr_host", "bcsr", Backend::host, "threads over block rows", false, bcsr_host_policies, bcsr_any, make_bcsr_host},
 #ifdef SHARDMAT_HAVE_CUDA
     {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", true, csr_vector_policies, csr_any, make_csr_vector},
     {"csr_scalar", "csr", Backend::cuda, "one thread a row", false, csr_scalar_policies, csr_any, make_csr_scalar},
@@ -31,6 +34,9 @@ constexpr Kernel kKernels[] = {
     {"sell", "sell", Backend::cuda, "one thread a row", true, sell_policies, sell_any, make_sell},
     {"sell_cusparse", "sell", Backend::cuda, "cuSPARSE sliced ELL", true, sell_cusparse_policies, sell_cusparse_supports,
      make_sell_cusparse},
+    {"bcsr", "bcsr", Backend::cuda, "8, 16 or 32 threads a block row", false, bcsr_policies, bcsr_any, make_bcsr},
+    {"bcsr_cusparse", "bcsr", Backend::cuda, "cuSPARSE BSR", true, bcsr_cusparse_policies, bcsr_cusparse_supports,
+     make_bcsr_cusparse},
 #endif
 };
 

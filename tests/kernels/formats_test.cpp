@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/formats/bcsr.h"
 #include "kernels/formats/sell.h"
 #include "kernels/registry.h"
 
@@ -69,6 +70,24 @@ TEST_F(Formats, SellRefusesWrongLayouts) {
   expect_refused("sell", {{"slice", 2048}, {"sigma", 1}});
   expect_refused("sell", {{"slice", 32}, {"sigma", 48}});
   expect_refused("sell", {{"slice", 32}, {"sigma", 0}});
+}
+
+TEST_F(Formats, BcsrFillsBlocksWithZeros) {
+  const HostCsr m = pattern(5, {{0, 3}, {1}, {4}});
+  const auto bcsr = converted<BcsrStorage>("bcsr", m, {{"block", 2}});
+  EXPECT_EQ(entries<std::int32_t>(bcsr->block_ptr), (Ints{0, 2, 3}));
+  EXPECT_EQ(entries<std::int32_t>(bcsr->block_col), (Ints{0, 1, 2}));
+  EXPECT_EQ(entries<double>(bcsr->values), (Doubles{1, 0, 0, 3, 0, 2, 0, 0, 4, 0, 0, 0}));
+  EXPECT_EQ(bcsr->bytes, 4 * 3 + 4 * 3 + 8 * 12);
+  EXPECT_FALSE(bcsr_cusparse_supports(*bcsr)) << "columns hang over";
+  EXPECT_TRUE(bcsr_cusparse_supports(*converted<BcsrStorage>("bcsr", pattern(4, {{0}, {3}}), {{"block", 2}})));
+}
+
+TEST_F(Formats, BcsrTriesTheSmallestFirst) {
+  const HostCsr m = pattern(6, {{0, 1, 2}, {0, 1, 2}, {0, 1, 2}, {3, 4, 5}, {3, 4, 5}, {3, 4, 5}});
+  ConversionInput input(m.view(), ValueType::f64, stream_);
+  EXPECT_EQ(bcsr_layouts(input).front(), (Policy{{"block", 3}}));
+  expect_refused("bcsr", {{"block", 5}});
 }
 
 }  // namespace
