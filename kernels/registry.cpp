@@ -8,6 +8,8 @@
 #include "kernels/base/text.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/csr.h"
+#include "kernels/formats/fold.h"
+#include "kernels/formats/rbp.h"
 #include "kernels/formats/sell.h"
 
 namespace shardmat {
@@ -19,6 +21,10 @@ constexpr Format kFormats[] = {
     {"csr", "compressed sparse rows, 32-bit columns", one_layout, csr_bytes, convert_csr, update_csr},
     {"sell", "slices padded to their longest row (SELL-C-sigma)", sell_layouts, sell_bytes, convert_sell, update_sell},
     {"bcsr", "dense blocks with one column index each", bcsr_layouts, bcsr_bytes, convert_bcsr, update_bcsr},
+    {"rbp_csr", "row block packing of CSR", one_layout, rbp_csr_bytes, convert_rbp_csr, update_rbp_csr},
+    {"rbp_ell", "row block packing of ELL", one_layout, rbp_ell_bytes, convert_rbp_ell, update_rbp_ell},
+    {"rbp_ell_r", "row block packing of ELL-R", one_layout, rbp_ell_r_bytes, convert_rbp_ell_r, update_rbp_ell},
+    {"fold", "rows folded to one width, stored transposed", fold_layouts, fold_bytes, convert_fold, update_fold},
 };
 
 // In the order of preference when nothing is measured.
@@ -26,6 +32,10 @@ constexpr Kernel kKernels[] = {
     {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", true, csr_host_policies, csr_any, make_csr_host},
     {"sell_host", "sell", Backend::host, "threads over slices", false, sell_host_policies, sell_any, make_sell_host},
     {"bcsr_host", "bcsr", Backend::host, "threads over block rows", false, bcsr_host_policies, bcsr_any, make_bcsr_host},
+    {"rbp_csr_host", "rbp_csr", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any, make_rbp_csr_host},
+    {"rbp_ell_host", "rbp_ell", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any, make_rbp_ell_host},
+    {"rbp_ell_r_host", "rbp_ell_r", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any, make_rbp_ell_host},
+    {"fold_host", "fold", Backend::host, "threads over rows", false, fold_host_policies, fold_any, make_fold_host},
 #ifdef SHARDMAT_HAVE_CUDA
     {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", true, csr_vector_policies, csr_any, make_csr_vector},
     {"csr_scalar", "csr", Backend::cuda, "one thread a row", false, csr_scalar_policies, csr_any, make_csr_scalar},
@@ -37,6 +47,10 @@ constexpr Kernel kKernels[] = {
     {"bcsr", "bcsr", Backend::cuda, "8, 16 or 32 threads a block row", false, bcsr_policies, bcsr_any, make_bcsr},
     {"bcsr_cusparse", "bcsr", Backend::cuda, "cuSPARSE BSR", true, bcsr_cusparse_policies, bcsr_cusparse_supports,
      make_bcsr_cusparse},
+    {"rbp_csr", "rbp_csr", Backend::cuda, "one thread a row", false, rbp_policies, rbp_any, make_rbp_csr},
+    {"rbp_ell", "rbp_ell", Backend::cuda, "one thread a row", false, rbp_policies, rbp_any, make_rbp_ell},
+    {"rbp_ell_r", "rbp_ell_r", Backend::cuda, "one thread a row", false, rbp_policies, rbp_any, make_rbp_ell},
+    {"fold", "fold", Backend::cuda, "one thread a piece", false, fold_policies, fold_any, make_fold},
 #endif
 };
 

@@ -8,26 +8,9 @@
 
 #include "kernels/base/host_vector.h"
 #include "kernels/formats/upload.h"
-#include "kernels/matrix/csr.h"
+#include "kernels/matrix/rows.h"
 
 namespace shardmat {
-
-/// The rows of a CSR view by offsets that start at 0; fine for a matrix without rows.
-class Rows {
- public:
-  explicit Rows(const CsrView& matrix) : matrix_(matrix), origin_(matrix.rows == 0 ? 0 : matrix.row_ptr[0]) {}
-  std::int64_t count() const { return matrix_.rows; }
-  std::int64_t begin(std::int64_t row) const { return matrix_.row_ptr[static_cast<std::size_t>(row)] - origin_; }
-  std::int64_t end(std::int64_t row) const { return begin(row + 1); }
-  std::int64_t length(std::int64_t row) const { return end(row) - begin(row); }
-  std::int64_t column(std::int64_t k) const { return matrix_.col_idx[static_cast<std::size_t>(k)]; }
-  const std::int64_t* columns() const { return matrix_.col_idx.data(); }
-  const double* values() const { return matrix_.values.data(); }
-
- private:
-  CsrView matrix_;
-  std::int64_t origin_;
-};
 
 /// Fills `buffer` with from[k] for the nonzero k at each position, `padding` where there is none. `source(begin, end, put)`
 /// calls put(k), or put(-1), for the positions begin … end - 1 in turn.
@@ -66,12 +49,6 @@ Buffer upload_values(ValueType type, std::int64_t count, Stream& stream, const S
 /// The part of `offsets` (ascending from 0) that a position lies in; empty parts are skipped.
 inline std::int64_t part_of(const HostVector<std::int64_t>& offsets, std::int64_t position) {
   return std::upper_bound(offsets.begin(), offsets.end(), position) - offsets.begin() - 1;
-}
-
-/// Turns counts, in offsets[1], offsets[2] …, into offsets from offsets[0] = 0.
-inline void accumulate_offsets(HostVector<std::int64_t>& offsets) {
-  offsets[0] = 0;
-  for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] += offsets[i - 1];
 }
 
 /// True if offsets up to `largest` need 64 bits.

@@ -122,6 +122,7 @@ int check_kernel(const Kernel& kernel, const std::shared_ptr<Storage>& storage, 
 std::vector<Policy> layouts_to_try(const Format& format, ConversionInput& input) {
   static const std::map<std::string_view, std::vector<std::string_view>> kMore = {
       {"sell", {"slice=1,sigma=7", "slice=2,sigma=1", "slice=4,sigma=12", "slice=16,sigma=1", "slice=128,sigma=256"}},
+      {"fold", {"width=1", "width=3", "width=100"}},
   };
   std::vector<Policy> all = format.layouts(input);
   if (const auto more = kMore.find(format.name); more != kMore.end())

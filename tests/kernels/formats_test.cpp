@@ -6,6 +6,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/formats/bcsr.h"
+#include "kernels/formats/fold.h"
 #include "kernels/formats/sell.h"
 #include "kernels/registry.h"
 
@@ -88,6 +89,17 @@ TEST_F(Formats, BcsrTriesTheSmallestFirst) {
   ConversionInput input(m.view(), ValueType::f64, stream_);
   EXPECT_EQ(bcsr_layouts(input).front(), (Policy{{"block", 3}}));
   expect_refused("bcsr", {{"block", 5}});
+}
+
+TEST_F(Formats, FoldCutsRowsIntoPiecesOfOneWidth) {
+  const HostCsr m = pattern(7, {{0, 2, 4, 5, 6}, {}, {3}, {1, 6}});
+  const auto fold = converted<FoldStorage>("fold", m, {{"width", 2}});
+  EXPECT_EQ(entries<std::int32_t>(fold->fold_ptr), (Ints{0, 3, 3, 4, 5}));
+  EXPECT_EQ(entries<std::int32_t>(fold->col_idx), (Ints{0, 4, 6, 3, 1, 2, 5, -1, -1, 6}));
+  EXPECT_EQ(entries<double>(fold->values), (Doubles{1, 3, 5, 6, 7, 2, 4, 0, 0, 8}));
+  EXPECT_EQ(fold->bytes, 4 * 5 + 12 * 10);
+  EXPECT_EQ(converted<FoldStorage>("fold", m, {{"width", 0}})->width, 3);  // 8 nonzeros in 3 rows
+  expect_refused("fold", {{"width", -1}});
 }
 
 }  // namespace
