@@ -9,6 +9,7 @@
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/fold.h"
+#include "kernels/formats/pkt.h"
 #include "kernels/formats/rbp.h"
 #include "kernels/formats/sell.h"
 
@@ -25,6 +26,7 @@ constexpr Format kFormats[] = {
     {"rbp_ell", "row block packing of ELL", one_layout, rbp_ell_bytes, convert_rbp_ell, update_rbp_ell},
     {"rbp_ell_r", "row block packing of ELL-R", one_layout, rbp_ell_r_bytes, convert_rbp_ell_r, update_rbp_ell},
     {"fold", "rows folded to one width, stored transposed", fold_layouts, fold_bytes, convert_fold, update_fold},
+    {"pkt", "packets with 16-bit columns, and a CSR rest", pkt_layouts, pkt_bytes, convert_pkt, update_pkt},
 };
 
 // In the order of preference when nothing is measured.
@@ -36,6 +38,7 @@ constexpr Kernel kKernels[] = {
     {"rbp_ell_host", "rbp_ell", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any, make_rbp_ell_host},
     {"rbp_ell_r_host", "rbp_ell_r", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any, make_rbp_ell_host},
     {"fold_host", "fold", Backend::host, "threads over rows", false, fold_host_policies, fold_any, make_fold_host},
+    {"pkt_host", "pkt", Backend::host, "threads over rows", false, pkt_policies, pkt_any, make_pkt_host},
 #ifdef SHARDMAT_HAVE_CUDA
     {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", true, csr_vector_policies, csr_any, make_csr_vector},
     {"csr_scalar", "csr", Backend::cuda, "one thread a row", false, csr_scalar_policies, csr_any, make_csr_scalar},
@@ -51,6 +54,7 @@ constexpr Kernel kKernels[] = {
     {"rbp_ell", "rbp_ell", Backend::cuda, "one thread a row", false, rbp_policies, rbp_any, make_rbp_ell},
     {"rbp_ell_r", "rbp_ell_r", Backend::cuda, "one thread a row", false, rbp_policies, rbp_any, make_rbp_ell},
     {"fold", "fold", Backend::cuda, "one thread a piece", false, fold_policies, fold_any, make_fold},
+    {"pkt", "pkt", Backend::cuda, "a thread block a packet, x in shared memory", false, pkt_policies, pkt_any, make_pkt},
 #endif
 };
 

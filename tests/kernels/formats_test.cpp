@@ -7,6 +7,7 @@
 #include "kernels/base/error.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/fold.h"
+#include "kernels/formats/pkt.h"
 #include "kernels/formats/sell.h"
 #include "kernels/registry.h"
 
@@ -100,6 +101,34 @@ TEST_F(Formats, FoldCutsRowsIntoPiecesOfOneWidth) {
   EXPECT_EQ(fold->bytes, 4 * 5 + 12 * 10);
   EXPECT_EQ(converted<FoldStorage>("fold", m, {{"width", 0}})->width, 3);  // 8 nonzeros in 3 rows
   expect_refused("fold", {{"width", -1}});
+}
+
+TEST_F(Formats, PktTakesTheDensestWindow) {
+  std::vector<std::int64_t> dense;
+  for (std::int64_t j = 130; j < 190; ++j) dense.push_back(j);
+  dense.insert(dense.begin(), 3);
+  dense.push_back(400);
+  const HostCsr m = pattern(500, {dense, {128, 129, 130, 191, 192}});
+  const auto pkt = converted<PktStorage>("pkt", m, {{"packet_rows", 32}, {"packet_columns", 64}});
+  EXPECT_EQ(pkt->pattern->window_first[0], 128);
+  EXPECT_EQ(pkt->pattern->window_columns[0], 64);
+  EXPECT_EQ(entries<std::int32_t>(pkt->rest_ptr), (Ints{0, 2, 3}));
+  EXPECT_EQ(entries<std::int32_t>(pkt->rest_columns), (Ints{3, 400, 192}));
+  EXPECT_EQ(entries<std::int32_t>(pkt->slice_ptr), (Ints{0, 60 * 32}));
+  const auto local = entries<std::uint16_t>(pkt->local_columns);
+  EXPECT_EQ(local[0], 2);
+  EXPECT_EQ(local[1], 0);
+  EXPECT_EQ(local[3 * 32 + 1], 63);
+  EXPECT_EQ(local[4 * 32 + 1], kPktPadding);
+  EXPECT_EQ(pkt->bytes, 8 + 4 * 2 + 4 * 3 + 10 * 60 * 32 + 12 * 3);
+}
+
+TEST_F(Formats, PktWithoutADenseWindowIsAllRest) {
+  const auto pkt = converted<PktStorage>("pkt", pattern(500, {{0, 100, 200}, {50}}), {{"packet_rows", 32}, {"packet_columns", 64}});
+  EXPECT_EQ(pkt->widest_window, 0);
+  EXPECT_EQ(entries<std::int32_t>(pkt->rest_columns), (Ints{0, 100, 200, 50}));
+  expect_refused("pkt", {{"packet_rows", 48}, {"packet_columns", 64}});
+  expect_refused("pkt", {{"packet_rows", 32}, {"packet_columns", 8192}});
 }
 
 }  // namespace
