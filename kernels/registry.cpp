@@ -36,7 +36,8 @@ constexpr Kernel kKernels[] = {
     {"bcsr_host", "bcsr", Backend::host, "threads over block rows", false, bcsr_host_policies, bcsr_any, make_bcsr_host},
     {"rbp_csr_host", "rbp_csr", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any, make_rbp_csr_host},
     {"rbp_ell_host", "rbp_ell", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any, make_rbp_ell_host},
-    {"rbp_ell_r_host", "rbp_ell_r", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any, make_rbp_ell_host},
+    {"rbp_ell_r_host", "rbp_ell_r", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any,
+     make_rbp_ell_host},
     {"fold_host", "fold", Backend::host, "threads over rows", false, fold_host_policies, fold_any, make_fold_host},
     {"pkt_host", "pkt", Backend::host, "threads over rows", false, pkt_policies, pkt_any, make_pkt_host},
 #ifdef SHARDMAT_HAVE_CUDA

@@ -29,7 +29,8 @@ class TypedPlan final : public Plan {
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      run_(*a_, Product<T>{static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta), static_cast<T*>(y)}, stream);
+      run_(*a_, Product<T>{static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta), static_cast<T*>(y)},
+           stream);
     });
   }
 

@@ -10,7 +10,8 @@
 namespace shardmat {
 namespace {
 
-/// 2^log_group threads a block row. Threads left over when B does not divide the group only take part in the exchange of sums.
+/// 2^log_group threads a block row. Threads left over when B does not divide the group only take part in the exchange of
+/// sums.
 template <class T, class Offset, int B>
 __global__ void bcsr(std::int64_t rows, std::int64_t cols, std::int64_t block_rows, int log_group,
                      const Offset* __restrict__ block_ptr, const std::int32_t* __restrict__ block_col,

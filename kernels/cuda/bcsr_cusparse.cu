@@ -24,17 +24,19 @@ std::unique_ptr<Plan> make_plan_of_library(std::shared_ptr<Storage> storage, Str
 using MatrixDescription = cuda::CusparseObject<cusparseMatDescr_t, cusparseDestroyMatDescr>;
 
 void bsrmv(cusparseHandle_t library, cusparseMatDescr_t description, const BcsrStorage& a, const Product<double>& p) {
-  cuda::check(cusparseDbsrmv(library, CUSPARSE_DIRECTION_ROW, CUSPARSE_OPERATION_NON_TRANSPOSE, static_cast<int>(a.block_rows),
-                             static_cast<int>(a.block_cols), static_cast<int>(a.blocks()), &p.alpha, description,
-                             a.values.as<double>(), a.block_ptr.as<int>(), a.block_col.as<int>(), a.block(), p.x, &p.beta, p.y),
-              "cusparseDbsrmv");
+  cuda::check(
+      cusparseDbsrmv(library, CUSPARSE_DIRECTION_ROW, CUSPARSE_OPERATION_NON_TRANSPOSE, static_cast<int>(a.block_rows),
+                     static_cast<int>(a.block_cols), static_cast<int>(a.blocks()), &p.alpha, description,
+                     a.values.as<double>(), a.block_ptr.as<int>(), a.block_col.as<int>(), a.block(), p.x, &p.beta, p.y),
+      "cusparseDbsrmv");
 }
 
 void bsrmv(cusparseHandle_t library, cusparseMatDescr_t description, const BcsrStorage& a, const Product<float>& p) {
-  cuda::check(cusparseSbsrmv(library, CUSPARSE_DIRECTION_ROW, CUSPARSE_OPERATION_NON_TRANSPOSE, static_cast<int>(a.block_rows),
-                             static_cast<int>(a.block_cols), static_cast<int>(a.blocks()), &p.alpha, description,
-                             a.values.as<float>(), a.block_ptr.as<int>(), a.block_col.as<int>(), a.block(), p.x, &p.beta, p.y),
-              "cusparseSbsrmv");
+  cuda::check(
+      cusparseSbsrmv(library, CUSPARSE_DIRECTION_ROW, CUSPARSE_OPERATION_NON_TRANSPOSE, static_cast<int>(a.block_rows),
+                     static_cast<int>(a.block_cols), static_cast<int>(a.blocks()), &p.alpha, description,
+                     a.values.as<float>(), a.block_ptr.as<int>(), a.block_col.as<int>(), a.block(), p.x, &p.beta, p.y),
+      "cusparseSbsrmv");
 }
 
 std::unique_ptr<Plan> make_plan_of_library(std::shared_ptr<Storage> storage, Stream&) {

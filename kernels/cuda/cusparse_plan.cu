@@ -32,9 +32,11 @@ class CusparsePlan final : public Plan {
           "cusparseSpMV_bufferSize");
     workspace_ = Buffer(storage_->device, bytes + 16);  // never null: CUDA 12.0 to 12.3 refuse that
 #if CUSPARSE_VERSION >= 12400
-    check(cusparseSpMV_preprocess(library_.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, one.data(), matrix_.handle, x_.handle,
-                                  zero.data(), y_.handle, type_, algorithm_, workspace_.data()),
-          "cusparseSpMV_preprocess");
+    // Of no effect for other formats.
+    if (algorithm_ == CUSPARSE_SPMV_CSR_ALG1 || algorithm_ == CUSPARSE_SPMV_CSR_ALG2)
+      check(cusparseSpMV_preprocess(library_.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, one.data(), matrix_.handle, x_.handle,
+                                    zero.data(), y_.handle, type_, algorithm_, workspace_.data()),
+            "cusparseSpMV_preprocess");
 #endif
     stream.synchronize();
   }

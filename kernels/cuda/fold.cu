@@ -33,8 +33,8 @@ __global__ void fold_pieces(std::int64_t pieces, std::int64_t width, const std::
 }
 
 template <class T, class Offset, int NT>
-__global__ void fold_rows(std::int64_t rows, const Offset* __restrict__ fold_ptr, const T* __restrict__ sums, T alpha, T beta,
-                          T* __restrict__ y) {
+__global__ void fold_rows(std::int64_t rows, const Offset* __restrict__ fold_ptr, const T* __restrict__ sums, T alpha,
+                          T beta, T* __restrict__ y) {
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t row = thread / NT;
   const int lane = static_cast<int>(thread % NT);
@@ -54,15 +54,16 @@ std::unique_ptr<Plan> make_fold(std::shared_ptr<Storage> storage, const Policy& 
   const int threads = policy.at("threads_per_row"), block_size = cuda::block_size(policy, "fold");
   if (threads != 1 && threads != 32) throw Error(ErrorKind::usage, "fold: threads_per_row must be 1 or 32");
   const auto& fold = static_cast<const FoldStorage&>(*storage);
-  const auto sums = std::make_shared<const Buffer>(fold.device, static_cast<std::size_t>(fold.pieces()) * size_of(fold.type));
+  const auto sums =
+      std::make_shared<const Buffer>(fold.device, static_cast<std::size_t>(fold.pieces()) * size_of(fold.type));
   return make_typed_plan<FoldStorage>(
       std::move(storage), [=]<class T>(const FoldStorage& a, const Product<T>& p, Stream& stream) {
         cuda::launch(fold_pieces<T>, a.pieces(), block_size, stream, a.pieces(), a.width, a.col_idx.as<std::int32_t>(),
                      a.values.as<T>(), p.x, sums->as<T>());
         dispatch_offset(a.wide_offsets, [&](auto offset) {
           using Offset = typename decltype(offset)::type;
-          cuda::launch(threads == 1 ? fold_rows<T, Offset, 1> : fold_rows<T, Offset, 32>, a.rows * threads, block_size, stream,
-                       a.rows, a.fold_ptr.as<Offset>(), sums->as<T>(), p.alpha, p.beta, p.y);
+          cuda::launch(threads == 1 ? fold_rows<T, Offset, 1> : fold_rows<T, Offset, 32>, a.rows * threads, block_size,
+                       stream, a.rows, a.fold_ptr.as<Offset>(), sums->as<T>(), p.alpha, p.beta, p.y);
         });
       });
 }

@@ -15,8 +15,8 @@ namespace shardmat::cuda {
 
 inline cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
 
-/// Runs `kernel` with at least `threads` threads in blocks of `block_size`, each with `shared_bytes` of dynamic shared memory
-/// (at most 48 KiB). Nothing is launched for 0 threads.
+/// Runs `kernel` with at least `threads` threads in blocks of `block_size`, each with `shared_bytes` of dynamic shared
+/// memory (at most 48 KiB). Nothing is launched for 0 threads.
 template <class... Parameters, class... Arguments>
 void launch_shared(void (*kernel)(Parameters...), std::int64_t threads, int block_size, std::size_t shared_bytes,
                    const Stream& stream, Arguments&&... arguments) {

@@ -1,5 +1,5 @@
-// Packets, one thread block each: the threads stage the window of x in shared memory, then each multiplies one row, first what
-// lies inside the window, then the row's rest.
+// Packets, one thread block each: the threads stage the window of x in shared memory, then each multiplies one row, first
+// what lies inside the window, then the row's rest.
 #include "kernels/cuda/launch.h"
 #include "kernels/formats/pkt.h"
 #include "kernels/typed_plan.h"
@@ -48,7 +48,8 @@ __global__ void pkt(std::int64_t rows, const std::int32_t* __restrict__ window_f
 }  // namespace
 
 std::unique_ptr<Plan> make_pkt(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
-  return make_typed_plan<PktStorage>(std::move(storage), []<class T>(const PktStorage& a, const Product<T>& p, Stream& stream) {
+  return make_typed_plan<PktStorage>(std::move(storage), []<class T>(const PktStorage& a, const Product<T>& p,
+                                                                     Stream& stream) {
     dispatch_offset(a.wide_offsets, [&](auto offset) {
       using Offset = typename decltype(offset)::type;
       cuda::launch_shared(pkt<T, Offset>, a.rows, static_cast<int>(a.pattern->packet_rows),

@@ -1,6 +1,6 @@
-// Row block packing as in the paper: one thread a row, column indices of a run by counting in a register, the single nonzeros
-// last. rbp_ell is one loop over positions, not a loop over runs around one over columns, so that the threads of a warp stay
-// on the same column of run_values and read it side by side.
+// Row block packing as in the paper: one thread a row, column indices of a run by counting in a register, the single
+// nonzeros last. rbp_ell is one loop over positions, not a loop over runs around one over columns, so that the threads of a
+// warp stay on the same column of run_values and read it side by side.
 #include "kernels/base/error.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/formats/rbp.h"
@@ -75,7 +75,8 @@ Singles<T, Offset> singles_of(const RbpStorage& a) {
 }
 
 int checked_block_size(const Policy& policy) {
-  if (policy.at("paper") != 1) throw Error(ErrorKind::usage, "row block packing: paper must be 1, there is no other variant");
+  if (policy.at("paper") != 1)
+    throw Error(ErrorKind::usage, "row block packing: paper must be 1, there is no other variant");
   return cuda::block_size(policy, "row block packing");
 }
 

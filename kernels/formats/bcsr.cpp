@@ -123,9 +123,9 @@ std::shared_ptr<Storage> convert_bcsr(ConversionInput& input, const Policy& layo
   bcsr->block_ptr = upload_offsets(block_ptr, bcsr->wide_offsets, stream);
   const Rows rows(input.matrix());
   bcsr->block_col = Buffer(bcsr->device, static_cast<std::size_t>(bcsr->blocks()) * sizeof(std::int32_t));
-  fill_ranges<std::int32_t>(bcsr->block_col, bcsr->blocks(), stream, [&](std::int64_t begin, std::int64_t end, std::int32_t* out) {
-    block_columns(block_ptr, rows, b, begin, end, out);
-  });
+  fill_ranges<std::int32_t>(
+      bcsr->block_col, bcsr->blocks(), stream,
+      [&](std::int64_t begin, std::int64_t end, std::int32_t* out) { block_columns(block_ptr, rows, b, begin, end, out); });
   bcsr->values = upload_values(bcsr->type, bcsr->blocks() * b * b, stream, source(block_ptr, rows, b), rows.values());
   return bcsr;
 }

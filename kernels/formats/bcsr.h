@@ -1,6 +1,6 @@
-// Blocked CSR: dense b×b blocks, zeros filled in, one column index a block. Blocks at the right and lower edge may hang over;
-// what hangs over is zero and never multiplied. Filled-in zeros inside the matrix are multiplied: an x that is not finite
-// spreads to the other rows of its blocks.
+// Blocked CSR: dense b×b blocks, zeros filled in, one column index a block. Blocks at the right and lower edge may hang
+// over; what hangs over is zero and never multiplied. Filled-in zeros inside the matrix are multiplied: an x that is not
+// finite spreads to the other rows of its blocks.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@
 namespace shardmat {
 
 struct BcsrStorage final : Storage {
-  std::int64_t block_rows = 0;                                 ///< rows / b, rounded up
-  std::int64_t block_cols = 0;                                 ///< cols / b, rounded up
+  std::int64_t block_rows = 0;                                     ///< rows / b, rounded up
+  std::int64_t block_cols = 0;                                     ///< cols / b, rounded up
   std::shared_ptr<const HostVector<std::int64_t>> host_block_ptr;  ///< on the host, for new values
-  bool wide_offsets = false;                                   ///< block_ptr holds int64 instead of int32
-  Buffer block_ptr;                                            ///< block_rows + 1 offsets, counted in blocks
-  Buffer block_col;                                            ///< int32 a block: its first column / b
-  Buffer values;                                               ///< b·b a block, row by row
+  bool wide_offsets = false;                                       ///< block_ptr holds int64 instead of int32
+  Buffer block_ptr;                                                ///< block_rows + 1 offsets, counted in blocks
+  Buffer block_col;                                                ///< int32 a block: its first column / b
+  Buffer values;                                                   ///< b·b a block, row by row
 
   int block() const { return layout.at("block"); }
   std::int64_t blocks() const { return host_block_ptr->back(); }

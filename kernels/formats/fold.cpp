@@ -46,7 +46,12 @@ auto source(const HostVector<std::int64_t>& fold_ptr, const Rows& rows, std::int
 
 }  // namespace
 
-std::vector<Policy> fold_layouts(ConversionInput&) { return {{{"width", 0}}, {{"width", 8}}, {{"width", 32}}}; }
+std::vector<Policy> fold_layouts(ConversionInput& input) {
+  std::vector<Policy> all{{{"width", static_cast<int>(width_of(input, {{"width", 0}}))}}};
+  for (const int width : {8, 32})
+    if (const Policy layout{{"width", width}}; layout != all.front()) all.push_back(layout);
+  return all;
+}
 
 std::int64_t fold_bytes(ConversionInput& input, const Policy& layout) {
   const std::int64_t width = width_of(input, layout), pieces = fold_pointers(input, width)->back();
@@ -63,8 +68,8 @@ std::shared_ptr<Storage> convert_fold(ConversionInput& input, const Policy& layo
   fold->fold_ptr = upload_offsets(*fold->host_fold_ptr, fold->wide_offsets, stream);
   const Rows rows(input.matrix());
   const std::int64_t stored = fold->pieces() * fold->width;
-  fold->col_idx = upload_gathered<std::int32_t>(stored, stream, source(*fold->host_fold_ptr, rows, fold->width),
-                                                rows.columns(), -1);
+  fold->col_idx =
+      upload_gathered<std::int32_t>(stored, stream, source(*fold->host_fold_ptr, rows, fold->width), rows.columns(), -1);
   fold->values = Buffer(fold->device, static_cast<std::size_t>(stored) * size_of(fold->type));
   update_fold(*fold, input);
   return fold;

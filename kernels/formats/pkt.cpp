@@ -9,7 +9,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kGranule = 64;          // windows begin at multiples of this
+constexpr std::int64_t kGranule = 64;         // windows begin at multiples of this
 constexpr std::int64_t kWidestWindow = 6144;  // 48 KiB of f64: the shared memory that every GPU gives a thread block
 
 struct Window {
@@ -36,7 +36,8 @@ Window densest_window(const Rows& rows, std::int64_t begin, std::int64_t end, st
   std::int64_t inside = 0, most = 0, best = 0;
   for (std::size_t g = 0; g < counts.size(); ++g) {
     inside += counts[g] - (g >= width ? counts[g - width] : 0);
-    if (inside > most) most = inside, best = static_cast<std::int64_t>(g + 1) - static_cast<std::int64_t>(std::min(g + 1, width));
+    if (inside > most)
+      most = inside, best = static_cast<std::int64_t>(g + 1) - static_cast<std::int64_t>(std::min(g + 1, width));
   }
   Window window;
   window.first = (origin + best) * kGranule;
@@ -54,7 +55,8 @@ std::int64_t place_row(PktPattern& p, const Rows& rows, std::int64_t row, const 
   return end - begin;
 }
 
-std::shared_ptr<const PktPattern> make_pattern(const CsrView& matrix, std::int64_t packet_rows, std::int64_t packet_columns) {
+std::shared_ptr<const PktPattern> make_pattern(const CsrView& matrix, std::int64_t packet_rows,
+                                               std::int64_t packet_columns) {
   const Rows rows(matrix);
   auto p = std::make_shared<PktPattern>();
   p->packet_rows = packet_rows;
@@ -143,7 +145,8 @@ std::shared_ptr<Storage> convert_pkt(ConversionInput& input, const Policy& layou
   pkt->describe(input, pkt_bytes(input, layout));
   pkt->pattern = pattern_of(input, layout);
   const PktPattern& p = *pkt->pattern;
-  for (const std::int32_t columns : p.window_columns) pkt->widest_window = std::max<std::int64_t>(pkt->widest_window, columns);
+  for (const std::int32_t columns : p.window_columns)
+    pkt->widest_window = std::max<std::int64_t>(pkt->widest_window, columns);
   pkt->wide_offsets = wide_offsets(p);
   pkt->window_first = upload<std::int32_t>(p.window_first, stream);
   pkt->window_columns = upload<std::int32_t>(p.window_columns, stream);
@@ -152,9 +155,10 @@ std::shared_ptr<Storage> convert_pkt(ConversionInput& input, const Policy& layou
   const Rows rows(input.matrix());
   const std::int64_t stored = p.slice_ptr.back(), rest = p.rest_ptr.back();
   pkt->local_columns = Buffer(pkt->device, static_cast<std::size_t>(stored) * sizeof(std::uint16_t));
-  fill_ranges<std::uint16_t>(pkt->local_columns, stored, stream, [&](std::int64_t begin, std::int64_t end, std::uint16_t* out) {
-    local_column_source(p, rows)(begin, end, [&](std::int64_t column) { *out++ = static_cast<std::uint16_t>(column); });
-  });
+  fill_ranges<std::uint16_t>(
+      pkt->local_columns, stored, stream, [&](std::int64_t begin, std::int64_t end, std::uint16_t* out) {
+        local_column_source(p, rows)(begin, end, [&](std::int64_t column) { *out++ = static_cast<std::uint16_t>(column); });
+      });
   pkt->rest_columns = upload_gathered<std::int32_t>(rest, stream, rest_source(p, rows), rows.columns(), 0);
   pkt->local_values = Buffer(pkt->device, static_cast<std::size_t>(stored) * size_of(pkt->type));
   pkt->rest_values = Buffer(pkt->device, static_cast<std::size_t>(rest) * size_of(pkt->type));

@@ -1,8 +1,8 @@
 // Packets (Bell, Garland): rows are cut into packets, each with a window of columns that holds as many of its nonzeros as
 // possible; these are stored with 16-bit columns counted from the window, and a product stages the window's part of x in
-// shared memory. Nonzeros outside the windows go to a CSR rest. Packets are contiguous rows, and windows contiguous columns, of
-// the matrix as it comes: an order that brings neighbours together (such as RCM) makes the packets dense, and is not made here.
-// A packet whose window holds fewer nonzeros than columns, so that staging would cost more than it saves, has none.
+// shared memory. Nonzeros outside the windows go to a CSR rest. Packets are contiguous rows, and windows contiguous columns,
+// of the matrix as it comes: an order that brings neighbours together (such as RCM) makes the packets dense, and is not made
+// here. A packet whose window holds fewer nonzeros than columns, so that staging would cost more than it saves, has none.
 #pragma once
 
 #include <cstdint>

@@ -27,8 +27,8 @@ auto kept_source(const HostVector<std::int64_t>& offsets, const Rows& rows, Kept
 
 bool single(const Rows& rows, std::int64_t row, std::int64_t k) { return !in_run(rows, row, k); }
 
-/// Position j·rows + i of `buffer` gets from[k] of the j-th nonzero k that is kept of row i, 0 behind the last. Written a few
-/// columns at a time, each row going on where it was.
+/// Position j·rows + i of `buffer` gets from[k] of the j-th nonzero k that is kept of row i, 0 behind the last. Written a
+/// few columns at a time, each row going on where it was.
 template <class To, class Kept, class From>
 void fill_columns(const Buffer& buffer, std::int64_t width, Stream& stream, const Rows& rows, Kept kept, const From* from) {
   constexpr std::int64_t kChunk = std::int64_t{1} << 24;
@@ -67,8 +67,8 @@ void convert_common(RbpStorage& rbp, ConversionInput& input, std::int64_t bytes)
   rbp.wide_offsets = entry_bytes(input).offset == 8;
   const std::int64_t singles = rbp.runs->statistics.singles;
   rbp.single_ptr = upload_offsets(rbp.runs->singles, rbp.wide_offsets, stream);
-  rbp.single_columns = upload_gathered<std::int32_t>(singles, stream, kept_source(rbp.runs->singles, rows, single),
-                                                     rows.columns(), 0);
+  rbp.single_columns =
+      upload_gathered<std::int32_t>(singles, stream, kept_source(rbp.runs->singles, rows, single), rows.columns(), 0);
   rbp.single_values = Buffer(rbp.device, static_cast<std::size_t>(singles) * size_of(rbp.type));
 }
 
@@ -109,8 +109,8 @@ std::shared_ptr<Storage> convert_rbp_csr(ConversionInput& input, const Policy& l
   const Runs& runs = *rbp->runs;
   rbp->value_ptr = upload_offsets(runs.in_runs, rbp->wide_offsets, stream);
   rbp->bound_ptr = upload_offsets(runs.bounds, rbp->wide_offsets, stream);
-  rbp->run_bounds = upload_gathered<std::int32_t>(runs.statistics.bounds, stream,
-                                                  kept_source(runs.bounds, rows, bounds_run), rows.columns(), 0);
+  rbp->run_bounds = upload_gathered<std::int32_t>(runs.statistics.bounds, stream, kept_source(runs.bounds, rows, bounds_run),
+                                                  rows.columns(), 0);
   rbp->run_values = Buffer(rbp->device, static_cast<std::size_t>(runs.statistics.in_runs) * size_of(rbp->type));
   update_rbp_csr(*rbp, input);
   return rbp;

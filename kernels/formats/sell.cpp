@@ -13,7 +13,8 @@ namespace {
 /// Rows of the window that begins at `first` by descending length, equal ones in their old order.
 void sort_window(const Rows& rows, std::int64_t first, std::int32_t* begin, std::int32_t* end) {
   std::iota(begin, end, 0);
-  std::stable_sort(begin, end, [&](std::int32_t a, std::int32_t b) { return rows.length(first + a) > rows.length(first + b); });
+  std::stable_sort(begin, end,
+                   [&](std::int32_t a, std::int32_t b) { return rows.length(first + a) > rows.length(first + b); });
 }
 
 std::int64_t row_in_slot(const SellPattern& p, std::int64_t slot) {
@@ -29,7 +30,8 @@ std::shared_ptr<const SellPattern> make_pattern(const CsrView& matrix, std::int6
     p->permutation.resize(static_cast<std::size_t>(rows.count()));
     parallel_ranges((rows.count() + sigma - 1) / sigma, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t first = begin * sigma; first < std::min(end * sigma, rows.count()); first += sigma)
-        sort_window(rows, first, p->permutation.data() + first, p->permutation.data() + std::min(first + sigma, rows.count()));
+        sort_window(rows, first, p->permutation.data() + first,
+                    p->permutation.data() + std::min(first + sigma, rows.count()));
     });
   }
   p->slice_ptr.resize(static_cast<std::size_t>((rows.count() + slice - 1) / slice) + 1);

@@ -11,8 +11,8 @@
 
 namespace shardmat {
 
-/// Writes `count` entries as To into `buffer`: range(begin, end, out) writes entries begin … end - 1 to out[0], out[1] …, for
-/// conversions that find their place once and walk on from there. It may be called by several threads, in any order.
+/// Writes `count` entries as To into `buffer`: range(begin, end, out) writes entries begin … end - 1 to out[0], out[1] …,
+/// for conversions that find their place once and walk on from there. It may be called by several threads, in any order.
 template <class To, class Range>
 void fill_ranges(const Buffer& buffer, std::int64_t count, Stream& stream, const Range& range) {
   constexpr std::int64_t kChunk = std::int64_t{1} << 24;

@@ -14,7 +14,8 @@ void multiply_slice(const SellStorage& a, const Product<T>& p, std::int64_t s) {
   const std::int32_t* col_idx = a.col_idx.as<std::int32_t>();
   const T* values = a.values.as<T>();
   const std::int64_t slice = a.pattern->slice, sigma = a.pattern->sigma;
-  T sum[1024] = {};
+  T sum[1024];
+  std::fill_n(sum, slice, T(0));
   for (std::int64_t k = slice_ptr[s]; k < slice_ptr[s + 1]; k += slice)
     for (std::int64_t lane = 0; lane < slice; ++lane)
       if (col_idx[k + lane] >= 0) sum[lane] += values[k + lane] * p.x[col_idx[k + lane]];

@@ -11,14 +11,14 @@ namespace shardmat {
 
 /// In the paper's letters N, N_z, N_non, N_val, N_col, K, K_v, K_c.
 struct RunStatistics {
-  std::int64_t rows = 0;          ///< N
-  std::int64_t nnz = 0;           ///< N_z
-  std::int64_t singles = 0;       ///< N_non: nonzeros outside runs
-  std::int64_t in_runs = 0;       ///< N_val: nonzeros inside runs
-  std::int64_t bounds = 0;        ///< N_col: first and last columns of runs, two a run
-  std::int64_t max_row = 0;       ///< K: nonzeros of the longest row
-  std::int64_t max_in_runs = 0;   ///< K_v: most nonzeros inside runs in one row
-  std::int64_t max_bounds = 0;    ///< K_c: most first and last columns in one row
+  std::int64_t rows = 0;         ///< N
+  std::int64_t nnz = 0;          ///< N_z
+  std::int64_t singles = 0;      ///< N_non: nonzeros outside runs
+  std::int64_t in_runs = 0;      ///< N_val: nonzeros inside runs
+  std::int64_t bounds = 0;       ///< N_col: first and last columns of runs, two a run
+  std::int64_t max_row = 0;      ///< K: nonzeros of the longest row
+  std::int64_t max_in_runs = 0;  ///< K_v: most nonzeros inside runs in one row
+  std::int64_t max_bounds = 0;   ///< K_c: most first and last columns in one row
 };
 
 /// Offsets of each row among the nonzeros inside runs, the bounds of runs, and the nonzeros outside; rows + 1 entries each.

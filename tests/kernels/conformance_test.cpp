@@ -38,7 +38,7 @@ class Fenced {
       EXPECT_EQ(static_cast<unsigned char>(bytes[bytes.size() - 1 - i]), kGuardByte) << "written behind the vector";
     }
     std::vector<T> values(count_);
-    std::memcpy(values.data(), bytes.data() + kGuards, count_ * sizeof(T));
+    if (count_ > 0) std::memcpy(values.data(), bytes.data() + kGuards, count_ * sizeof(T));
     return values;
   }
 
@@ -84,7 +84,7 @@ void check_plan(const Plan& plan, const HostCsr& m, ValueType type, Stream& stre
     plan.multiply(s.alpha, device_x.data(), s.beta, again.data(), stream);
     const std::vector<T> repeated = again.read(stream);
     expect_right(m, s, x, y0, repeated, type);
-    if (plan.reproducible()) {
+    if (plan.reproducible() && !y.empty()) {
       EXPECT_EQ(std::memcmp(y.data(), repeated.data(), y.size() * sizeof(T)), 0) << "not bit-identical from run to run";
     }
   }
@@ -122,7 +122,7 @@ int check_kernel(const Kernel& kernel, const std::shared_ptr<Storage>& storage, 
 std::vector<Policy> layouts_to_try(const Format& format, ConversionInput& input) {
   static const std::map<std::string_view, std::vector<std::string_view>> kMore = {
       {"sell", {"slice=1,sigma=7", "slice=2,sigma=1", "slice=4,sigma=12", "slice=16,sigma=1", "slice=128,sigma=256"}},
-      {"fold", {"width=1", "width=3", "width=100"}},
+      {"fold", {"width=0", "width=1", "width=3", "width=100"}},
       {"pkt", {"packet_rows=32,packet_columns=64", "packet_rows=1024,packet_columns=6144"}},
   };
   std::vector<Policy> all = format.layouts(input);

@@ -1,6 +1,7 @@
 // What the formats promise beyond the right product: exact arrays on small matrices, exact bytes, refused layouts.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <initializer_list>
 #include <vector>
 
@@ -8,8 +9,10 @@
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/fold.h"
 #include "kernels/formats/pkt.h"
+#include "kernels/formats/rbp.h"
 #include "kernels/formats/sell.h"
 #include "kernels/registry.h"
+#include "tests/support/matrix_zoo.h"
 
 namespace shardmat {
 namespace {
@@ -124,11 +127,82 @@ TEST_F(Formats, PktTakesTheDensestWindow) {
 }
 
 TEST_F(Formats, PktWithoutADenseWindowIsAllRest) {
-  const auto pkt = converted<PktStorage>("pkt", pattern(500, {{0, 100, 200}, {50}}), {{"packet_rows", 32}, {"packet_columns", 64}});
+  const auto pkt =
+      converted<PktStorage>("pkt", pattern(500, {{0, 100, 200}, {50}}), {{"packet_rows", 32}, {"packet_columns", 64}});
   EXPECT_EQ(pkt->widest_window, 0);
   EXPECT_EQ(entries<std::int32_t>(pkt->rest_columns), (Ints{0, 100, 200, 50}));
   expect_refused("pkt", {{"packet_rows", 48}, {"packet_columns", 64}});
   expect_refused("pkt", {{"packet_rows", 32}, {"packet_columns", 8192}});
+}
+
+Buffer widened(const Buffer& narrow, Stream& stream) {
+  Ints offsets(narrow.bytes() / sizeof(std::int32_t));
+  copy_to_host(offsets.data(), narrow.data(), narrow.bytes(), stream);
+  const std::vector<std::int64_t> wide(offsets.begin(), offsets.end());
+  Buffer buffer(stream.device(), wide.size() * sizeof(std::int64_t));
+  copy_to_device(buffer.data(), wide.data(), buffer.bytes(), stream);
+  return buffer;
+}
+
+template <class S>
+bool widen(Storage& storage, Stream& stream, std::initializer_list<Buffer S::*> offsets) {
+  auto* s = dynamic_cast<S*>(&storage);
+  if (s == nullptr) return false;
+  for (Buffer S::*member : offsets) s->*member = widened(s->*member, stream);
+  return s->wide_offsets = true;
+}
+
+/// As if the matrix were too big for 32-bit offsets. False for a format that it does not know.
+bool widen(Storage& storage, Stream& stream) {
+  return widen<SellStorage>(storage, stream, {&SellStorage::slice_ptr}) ||
+         widen<BcsrStorage>(storage, stream, {&BcsrStorage::block_ptr}) ||
+         widen<RbpCsrStorage>(storage, stream,
+                              {&RbpCsrStorage::value_ptr, &RbpCsrStorage::bound_ptr, &RbpCsrStorage::single_ptr}) ||
+         widen<RbpEllStorage>(storage, stream, {&RbpEllStorage::single_ptr}) ||
+         widen<FoldStorage>(storage, stream, {&FoldStorage::fold_ptr}) ||
+         widen<PktStorage>(storage, stream, {&PktStorage::slice_ptr, &PktStorage::rest_ptr});
+}
+
+std::vector<double> product(const Kernel& kernel, const std::shared_ptr<Storage>& storage, const HostCsr& m,
+                            Stream& stream) {
+  std::vector<double> x(static_cast<std::size_t>(m.cols)), y(static_cast<std::size_t>(m.rows));
+  for (std::size_t j = 0; j < x.size(); ++j) x[j] = test::value_of(j);
+  const Buffer device_x(stream.device(), x.size() * sizeof(double)), device_y(stream.device(), y.size() * sizeof(double));
+  copy_to_device(device_x.data(), x.data(), device_x.bytes(), stream);
+  make_plan(kernel, storage, kernel.policies(row_statistics(m.row_ptr)).front(), stream)
+      ->multiply(1, device_x.data(), 0, device_y.data(), stream);
+  copy_to_host(y.data(), device_y.data(), device_y.bytes(), stream);
+  return y;
+}
+
+/// 64-bit offsets give the same product, bit for bit, or the kernel says that it does not take them.
+void check_wide_offsets(Backend backend) {
+  Stream stream({backend, 0});
+  int compared = 0;
+  for (const test::NamedMatrix& zoo : test::matrix_zoo()) {
+    if (zoo.name != "node blocks" && zoo.name != "tall") continue;
+    ConversionInput input(zoo.matrix.view(), ValueType::f64, stream);
+    for (const Kernel& kernel : kernels()) {
+      if (kernel.backend != backend) continue;
+      SCOPED_TRACE(std::string(kernel.name) + " on " + zoo.name);
+      if (kernel.format == "csr") continue;  // its storage is the input's
+      const Format& format = find_format(kernel.format);
+      const auto storage = store(format, input, format.layouts(input).front());
+      if (!kernel.supports(*storage)) continue;
+      const std::vector<double> narrow = product(kernel, storage, zoo.matrix, stream);
+      if (!widen(*storage, stream) || !kernel.supports(*storage)) continue;
+      const std::vector<double> wide = product(kernel, storage, zoo.matrix, stream);
+      EXPECT_EQ(std::memcmp(narrow.data(), wide.data(), narrow.size() * sizeof(double)), 0);
+      ++compared;
+    }
+  }
+  EXPECT_GE(compared, 2 * 7);
+}
+
+TEST_F(Formats, HostWideOffsets) { check_wide_offsets(Backend::host); }
+TEST(GpuFormats, CudaWideOffsets) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  check_wide_offsets(Backend::cuda);
 }
 
 }  // namespace

@@ -83,7 +83,8 @@ TEST(Runs, ConditionsAndBytesAgree) {
   EXPECT_GT(growing, 0);
 }
 
-/// Table 2: N, N_z, N_non, K, K_v, K_c. All but parabolic_fem and thermal2 save memory; pwtk and UT-Heart2 as much as reported.
+/// Table 2: N, N_z, N_non, K, K_v, K_c. All but parabolic_fem and thermal2 save memory; pwtk and UT-Heart2 as much as
+/// reported.
 TEST(Runs, TheMatricesOfThePaper) {
   struct Row {
     const char* name;
