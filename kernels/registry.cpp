@@ -9,6 +9,7 @@
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/fold.h"
+#include "kernels/formats/packed.h"
 #include "kernels/formats/pkt.h"
 #include "kernels/formats/rbp.h"
 #include "kernels/formats/sell.h"
@@ -20,6 +21,8 @@ std::vector<Policy> one_layout(ConversionInput&) { return {Policy{}}; }
 
 constexpr Format kFormats[] = {
     {"csr", "compressed sparse rows, 32-bit columns", one_layout, csr_bytes, convert_csr, update_csr},
+    {"packed", "runs and node blocks over slices of 32 rows, columns shared where they can be", packed_layouts, packed_bytes,
+     convert_packed, update_packed},
     {"sell", "slices padded to their longest row (SELL-C-sigma)", sell_layouts, sell_bytes, convert_sell, update_sell},
     {"bcsr", "dense blocks with one column index each", bcsr_layouts, bcsr_bytes, convert_bcsr, update_bcsr},
     {"rbp_csr", "row block packing of CSR", one_layout, rbp_csr_bytes, convert_rbp_csr, update_rbp_csr},
@@ -32,6 +35,7 @@ constexpr Format kFormats[] = {
 // In the order of preference when nothing is measured.
 constexpr Kernel kKernels[] = {
     {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", true, csr_host_policies, csr_any, make_csr_host},
+    {"packed_host", "packed", Backend::host, "threads over slices", true, packed_host_policies, packed_any, make_packed_host},
     {"sell_host", "sell", Backend::host, "threads over slices", false, sell_host_policies, sell_any, make_sell_host},
     {"bcsr_host", "bcsr", Backend::host, "threads over block rows", false, bcsr_host_policies, bcsr_any, make_bcsr_host},
     {"rbp_csr_host", "rbp_csr", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any, make_rbp_csr_host},
@@ -41,6 +45,8 @@ constexpr Kernel kKernels[] = {
     {"fold_host", "fold", Backend::host, "threads over rows", false, fold_host_policies, fold_any, make_fold_host},
     {"pkt_host", "pkt", Backend::host, "threads over rows", false, pkt_policies, pkt_any, make_pkt_host},
 #ifdef SHARDMAT_HAVE_CUDA
+    {"packed", "packed", Backend::cuda, "one thread a group of rows, a warp or several a slice", true, packed_policies,
+     packed_any, make_packed},
     {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", true, csr_vector_policies, csr_any, make_csr_vector},
     {"csr_scalar", "csr", Backend::cuda, "one thread a row", false, csr_scalar_policies, csr_any, make_csr_scalar},
     {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE CSR, algorithms 1 and 2", true, csr_cusparse_policies,

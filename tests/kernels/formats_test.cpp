@@ -1,11 +1,14 @@
 // What the formats promise beyond the right product: exact arrays on small matrices, exact bytes, refused layouts.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <initializer_list>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/fold.h"
 #include "kernels/formats/pkt.h"
@@ -187,7 +190,9 @@ void check_wide_offsets(Backend backend) {
       SCOPED_TRACE(std::string(kernel.name) + " on " + zoo.name);
       if (kernel.format == "csr") continue;  // its storage is the input's
       const Format& format = find_format(kernel.format);
-      const auto storage = store(format, input, format.layouts(input).front());
+      const Policy layout = format.layouts(input).front();
+      if (format.bytes(input, layout) > largest_reasonable_bytes(input)) continue;
+      const auto storage = store(format, input, layout);
       if (!kernel.supports(*storage)) continue;
       const std::vector<double> narrow = product(kernel, storage, zoo.matrix, stream);
       if (!widen(*storage, stream) || !kernel.supports(*storage)) continue;
@@ -197,6 +202,42 @@ void check_wide_offsets(Backend backend) {
     }
   }
   EXPECT_GE(compared, 2 * 7);
+}
+
+/// Each thread of a conversion starts somewhere in the middle; the arrays must not depend on where.
+TEST_F(Formats, ConversionDoesNotDependOnThreads) {
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) GTEST_SKIP() << "OMP_NUM_THREADS fixes the number of threads";
+  HostCsr m;
+  m.rows = 4099;
+  m.cols = 5000;
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    for (std::int64_t j = i % 7; j < 500 + i % 13 && i % 11 != 0; ++j)
+      if ((i * 31 + j * 17) % 10 < 3 || j % 16 < 5) m.col_idx.push_back((i + j) % 2 == 0 ? j : j + i / 2);
+    auto row = m.col_idx.begin() + m.row_ptr.back();
+    std::sort(row, m.col_idx.end());
+    m.col_idx.erase(std::unique(row, m.col_idx.end()), m.col_idx.end());
+    m.row_ptr.push_back(static_cast<std::int64_t>(m.col_idx.size()));
+  }
+  for (std::size_t k = 0; k < m.col_idx.size(); ++k) m.values.push_back(test::value_of(k));
+  ASSERT_GT(m.nnz(), 10 << 16) << "too small for several threads";
+  const int threads = thread_count();
+  const auto converted_by = [&](int count, const Format& format, const Policy& layout) {
+    set_thread_count(count);
+    ConversionInput input(m.view(), ValueType::f64, stream_);
+    auto storage = store(format, input, layout);
+    set_thread_count(threads);
+    return storage;
+  };
+  ConversionInput input(m.view(), ValueType::f64, stream_);
+  for (const Kernel& kernel : kernels()) {
+    if (kernel.backend != Backend::host) continue;
+    const Format& format = find_format(kernel.format);
+    const Policy layout = format.layouts(input).front();
+    if (format.bytes(input, layout) > largest_reasonable_bytes(input)) continue;
+    SCOPED_TRACE(std::string(kernel.name));
+    EXPECT_EQ(product(kernel, converted_by(1, format, layout), m, stream_),
+              product(kernel, converted_by(7, format, layout), m, stream_));
+  }
 }
 
 TEST_F(Formats, HostWideOffsets) { check_wide_offsets(Backend::host); }
