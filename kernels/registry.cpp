@@ -7,8 +7,13 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/formats/bcsr.h"
+#include "kernels/formats/coo.h"
+#include "kernels/formats/csc.h"
 #include "kernels/formats/csr.h"
+#include "kernels/formats/dia.h"
 #include "kernels/formats/fold.h"
+#include "kernels/formats/hyb.h"
+#include "kernels/formats/jds.h"
 #include "kernels/formats/packed.h"
 #include "kernels/formats/pkt.h"
 #include "kernels/formats/rbp.h"
@@ -18,9 +23,22 @@ namespace shardmat {
 namespace {
 
 std::vector<Policy> one_layout(ConversionInput&) { return {Policy{}}; }
+std::vector<Policy> one_policy(const RowStatistics&) { return {Policy{}}; }
+[[maybe_unused]] std::vector<Policy> thread_blocks(const RowStatistics&) {
+  return {Policy{{"block_size", 128}}, Policy{{"block_size", 256}}};
+}
+bool any_matrix(const Storage&) { return true; }
 
 constexpr Format kFormats[] = {
     {"csr", "compressed sparse rows, 32-bit columns", one_layout, csr_bytes, convert_csr, update_csr},
+    {"coo", "row, column and value of each nonzero", one_layout, coo_bytes, convert_coo, update_coo},
+    {"csc", "compressed sparse columns", one_layout, csc_bytes, convert_csc, update_csc},
+    {"ell", "rows padded to the longest, transposed", one_layout, ell_bytes, convert_ell, update_ell},
+    {"ell_r", "ell with row lengths", one_layout, ell_r_bytes, convert_ell_r, update_ell},
+    {"hyb", "ell for the usual part of the rows, coo for the rest", hyb_layouts, hyb_bytes, convert_hyb, update_hyb},
+    {"jds", "rows sorted by length, one after another", one_layout, jds_bytes, convert_jds, update_jds},
+    {"jds_t", "rows sorted by length, stored by jagged diagonals", one_layout, jds_t_bytes, convert_jds_t, update_jds},
+    {"dia", "whole diagonals, without columns", one_layout, dia_bytes, convert_dia, update_dia},
     {"packed", "runs and node blocks over slices of 32 rows, columns shared where they can be", packed_layouts, packed_bytes,
      convert_packed, update_packed},
     {"sell", "slices padded to their longest row (SELL-C-sigma)", sell_layouts, sell_bytes, convert_sell, update_sell},
@@ -36,14 +54,22 @@ constexpr Format kFormats[] = {
 constexpr Kernel kKernels[] = {
     {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", true, csr_host_policies, csr_any, make_csr_host},
     {"packed_host", "packed", Backend::host, "threads over slices", true, packed_host_policies, packed_any, make_packed_host},
-    {"sell_host", "sell", Backend::host, "threads over slices", false, sell_host_policies, sell_any, make_sell_host},
-    {"bcsr_host", "bcsr", Backend::host, "threads over block rows", false, bcsr_host_policies, bcsr_any, make_bcsr_host},
-    {"rbp_csr_host", "rbp_csr", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any, make_rbp_csr_host},
-    {"rbp_ell_host", "rbp_ell", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any, make_rbp_ell_host},
-    {"rbp_ell_r_host", "rbp_ell_r", Backend::host, "threads over rows", false, rbp_host_policies, rbp_any,
+    {"coo_host", "coo", Backend::host, "threads over whole rows", false, one_policy, any_matrix, make_coo_host},
+    {"csc_host", "csc", Backend::host, "threads over rows", false, one_policy, any_matrix, make_csc_host},
+    {"ell_host", "ell", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_ell_host},
+    {"ell_r_host", "ell_r", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_ell_r_host},
+    {"hyb_host", "hyb", Backend::host, "ell_host, then coo_host", false, one_policy, any_matrix, make_hyb_host},
+    {"jds_host", "jds", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_jds_host},
+    {"jds_t_host", "jds_t", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_jds_t_host},
+    {"dia_host", "dia", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_dia_host},
+    {"sell_host", "sell", Backend::host, "threads over slices", false, one_policy, any_matrix, make_sell_host},
+    {"bcsr_host", "bcsr", Backend::host, "threads over block rows", false, one_policy, any_matrix, make_bcsr_host},
+    {"rbp_csr_host", "rbp_csr", Backend::host, "threads over rows", false, one_policy, any_matrix, make_rbp_csr_host},
+    {"rbp_ell_host", "rbp_ell", Backend::host, "threads over rows", false, one_policy, any_matrix, make_rbp_ell_host},
+    {"rbp_ell_r_host", "rbp_ell_r", Backend::host, "threads over rows", false, one_policy, any_matrix,
      make_rbp_ell_host},
-    {"fold_host", "fold", Backend::host, "threads over rows", false, fold_host_policies, fold_any, make_fold_host},
-    {"pkt_host", "pkt", Backend::host, "threads over rows", false, pkt_policies, pkt_any, make_pkt_host},
+    {"fold_host", "fold", Backend::host, "threads over rows", false, one_policy, any_matrix, make_fold_host},
+    {"pkt_host", "pkt", Backend::host, "threads over rows", false, one_policy, any_matrix, make_pkt_host},
 #ifdef SHARDMAT_HAVE_CUDA
     {"packed", "packed", Backend::cuda, "one thread a group of rows, a warp or several a slice", true, packed_policies,
      packed_any, make_packed},
@@ -51,17 +77,25 @@ constexpr Kernel kKernels[] = {
     {"csr_scalar", "csr", Backend::cuda, "one thread a row", false, csr_scalar_policies, csr_any, make_csr_scalar},
     {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE CSR, algorithms 1 and 2", true, csr_cusparse_policies,
      csr_cusparse_supports, make_csr_cusparse},
-    {"sell", "sell", Backend::cuda, "one thread a row", true, sell_policies, sell_any, make_sell},
-    {"sell_cusparse", "sell", Backend::cuda, "cuSPARSE sliced ELL", true, sell_cusparse_policies, sell_cusparse_supports,
+    {"coo", "coo", Backend::cuda, "one thread a nonzero, atomic", false, thread_blocks, any_matrix, make_coo},
+    {"csc", "csc", Backend::cuda, "1, 2, 4 … 32 threads a column, atomic", false, csc_policies, any_matrix, make_csc},
+    {"ell", "ell", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_ell},
+    {"ell_r", "ell_r", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_ell_r},
+    {"hyb", "hyb", Backend::cuda, "ell, then coo", false, thread_blocks, any_matrix, make_hyb},
+    {"jds", "jds", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_jds},
+    {"jds_t", "jds_t", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_jds_t},
+    {"dia", "dia", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_dia},
+    {"sell", "sell", Backend::cuda, "one thread a row", true, thread_blocks, any_matrix, make_sell},
+    {"sell_cusparse", "sell", Backend::cuda, "cuSPARSE sliced ELL", true, one_policy, sell_cusparse_supports,
      make_sell_cusparse},
-    {"bcsr", "bcsr", Backend::cuda, "8, 16 or 32 threads a block row", false, bcsr_policies, bcsr_any, make_bcsr},
-    {"bcsr_cusparse", "bcsr", Backend::cuda, "cuSPARSE BSR", true, bcsr_cusparse_policies, bcsr_cusparse_supports,
+    {"bcsr", "bcsr", Backend::cuda, "8, 16 or 32 threads a block row", false, bcsr_policies, any_matrix, make_bcsr},
+    {"bcsr_cusparse", "bcsr", Backend::cuda, "cuSPARSE BSR", true, one_policy, bcsr_cusparse_supports,
      make_bcsr_cusparse},
-    {"rbp_csr", "rbp_csr", Backend::cuda, "one thread a row", false, rbp_policies, rbp_any, make_rbp_csr},
-    {"rbp_ell", "rbp_ell", Backend::cuda, "one thread a row", false, rbp_policies, rbp_any, make_rbp_ell},
-    {"rbp_ell_r", "rbp_ell_r", Backend::cuda, "one thread a row", false, rbp_policies, rbp_any, make_rbp_ell},
-    {"fold", "fold", Backend::cuda, "one thread a piece", false, fold_policies, fold_any, make_fold},
-    {"pkt", "pkt", Backend::cuda, "a thread block a packet, x in shared memory", false, pkt_policies, pkt_any, make_pkt},
+    {"rbp_csr", "rbp_csr", Backend::cuda, "one thread a row", false, rbp_policies, any_matrix, make_rbp_csr},
+    {"rbp_ell", "rbp_ell", Backend::cuda, "one thread a row", false, rbp_policies, any_matrix, make_rbp_ell},
+    {"rbp_ell_r", "rbp_ell_r", Backend::cuda, "one thread a row", false, rbp_policies, any_matrix, make_rbp_ell},
+    {"fold", "fold", Backend::cuda, "one thread a piece", false, fold_policies, any_matrix, make_fold},
+    {"pkt", "pkt", Backend::cuda, "a thread block a packet, x in shared memory", false, one_policy, any_matrix, make_pkt},
 #endif
 };
 

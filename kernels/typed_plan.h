@@ -1,4 +1,4 @@
-// A plan out of a storage and one function, so that a kernel's file holds the kernel and its launch and nothing else.
+// A plan written as one function template over the value type, for kernels that need nothing but their storage and policy.
 #pragma once
 
 #include <cstdint>
@@ -9,40 +9,45 @@
 
 namespace shardmat {
 
-/// y = alpha·A·x + beta·y in the storage's type.
+/// What a product y = alpha·A·x + beta·y works on; with beta = 0, y is not read.
 template <class T>
-struct Product {
+struct Operands {
   T alpha;
   const T* x;
   T beta;
   T* y;
-
-  /// y[row] once the row's sum of products is known; y is not read with beta = 0. For host code.
-  void finish(std::int64_t row, T sum) const { y[row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row]; }
+  /// y[row] from the row's sum, on the host.
+  void put(std::int64_t row, T sum) const { y[row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row]; }
 };
 
-template <class S, class Run>
+/// Calls product(const S& a, const Operands<T>& v, Stream& stream) with T the storage's value type.
+template <class S, class Product>
 class TypedPlan final : public Plan {
  public:
-  TypedPlan(std::shared_ptr<S> a, Run run) : Plan(a), a_(std::move(a)), run_(std::move(run)) {}
+  TypedPlan(std::shared_ptr<S> a, Product product, bool reproducible)
+      : Plan(a), a_(std::move(a)), product_(std::move(product)), reproducible_(reproducible) {}
 
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      run_(*a_, Product<T>{static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta), static_cast<T*>(y)},
-           stream);
+      product_(*a_, Operands<T>{static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta), static_cast<T*>(y)},
+               stream);
     });
   }
 
+  bool reproducible() const override { return reproducible_; }
+
  private:
   std::shared_ptr<S> a_;
-  Run run_;
+  Product product_;
+  bool reproducible_;
 };
 
-/// A plan whose product is run(const S&, Product<T>, Stream&). REQUIRES: `storage` is an S; run gives the same y every time.
-template <class S, class Run>
-std::unique_ptr<Plan> make_typed_plan(std::shared_ptr<Storage> storage, Run run) {
-  return std::make_unique<TypedPlan<S, Run>>(std::static_pointer_cast<S>(std::move(storage)), std::move(run));
+/// REQUIRES: `storage` is an S.
+template <class S, class Product>
+std::unique_ptr<Plan> typed_plan(std::shared_ptr<Storage> storage, Product product, bool reproducible = true) {
+  return std::make_unique<TypedPlan<S, Product>>(std::static_pointer_cast<S>(std::move(storage)), std::move(product),
+                                                 reproducible);
 }
 
 /// Calls f(TypeTag<std::int64_t>{}) or f(TypeTag<std::int32_t>{}).

@@ -53,12 +53,12 @@ auto instance(int block) -> decltype(&bcsr<T, Offset, 2>) {
 }  // namespace
 
 std::unique_ptr<Plan> make_bcsr(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
-  const int threads = policy.at("threads_per_block_row"), block_size = cuda::block_size(policy, "bcsr");
+  const int threads = policy.at("threads_per_block_row"), block_size = cuda::block_size_of(policy, "bcsr");
   if (threads != 8 && threads != 16 && threads != 32)
     throw Error(ErrorKind::usage, "bcsr: threads_per_block_row must be 8, 16 or 32");
   const int log_group = std::countr_zero(static_cast<unsigned>(threads));
-  return make_typed_plan<BcsrStorage>(
-      std::move(storage), [=]<class T>(const BcsrStorage& a, const Product<T>& p, Stream& stream) {
+  return typed_plan<BcsrStorage>(
+      std::move(storage), [=]<class T>(const BcsrStorage& a, const Operands<T>& p, Stream& stream) {
         dispatch_offset(a.wide_offsets, [&](auto offset) {
           using Offset = typename decltype(offset)::type;
           cuda::launch(instance<T, Offset>(a.block()), a.block_rows << log_group, block_size, stream, a.rows, a.cols,

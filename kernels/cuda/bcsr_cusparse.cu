@@ -23,7 +23,7 @@ std::unique_ptr<Plan> make_plan_of_library(std::shared_ptr<Storage> storage, Str
 
 using MatrixDescription = cuda::CusparseObject<cusparseMatDescr_t, cusparseDestroyMatDescr>;
 
-void bsrmv(cusparseHandle_t library, cusparseMatDescr_t description, const BcsrStorage& a, const Product<double>& p) {
+void bsrmv(cusparseHandle_t library, cusparseMatDescr_t description, const BcsrStorage& a, const Operands<double>& p) {
   cuda::check(
       cusparseDbsrmv(library, CUSPARSE_DIRECTION_ROW, CUSPARSE_OPERATION_NON_TRANSPOSE, static_cast<int>(a.block_rows),
                      static_cast<int>(a.block_cols), static_cast<int>(a.blocks()), &p.alpha, description,
@@ -31,7 +31,7 @@ void bsrmv(cusparseHandle_t library, cusparseMatDescr_t description, const BcsrS
       "cusparseDbsrmv");
 }
 
-void bsrmv(cusparseHandle_t library, cusparseMatDescr_t description, const BcsrStorage& a, const Product<float>& p) {
+void bsrmv(cusparseHandle_t library, cusparseMatDescr_t description, const BcsrStorage& a, const Operands<float>& p) {
   cuda::check(
       cusparseSbsrmv(library, CUSPARSE_DIRECTION_ROW, CUSPARSE_OPERATION_NON_TRANSPOSE, static_cast<int>(a.block_rows),
                      static_cast<int>(a.block_cols), static_cast<int>(a.blocks()), &p.alpha, description,
@@ -44,8 +44,8 @@ std::unique_ptr<Plan> make_plan_of_library(std::shared_ptr<Storage> storage, Str
   const auto description = std::make_shared<MatrixDescription>();
   cuda::check(cusparseCreate(&library->handle), "cusparseCreate");
   cuda::check(cusparseCreateMatDescr(&description->handle), "cusparseCreateMatDescr");
-  return make_typed_plan<BcsrStorage>(
-      std::move(storage), [=]<class T>(const BcsrStorage& a, const Product<T>& p, Stream& stream) {
+  return typed_plan<BcsrStorage>(
+      std::move(storage), [=]<class T>(const BcsrStorage& a, const Operands<T>& p, Stream& stream) {
         cuda::check(cusparseSetStream(library->handle, cuda::native(stream)), "cusparseSetStream");
         bsrmv(library->handle, description->handle, a, p);
       });

@@ -51,13 +51,13 @@ __global__ void fold_rows(std::int64_t rows, const Offset* __restrict__ fold_ptr
 }  // namespace
 
 std::unique_ptr<Plan> make_fold(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
-  const int threads = policy.at("threads_per_row"), block_size = cuda::block_size(policy, "fold");
+  const int threads = policy.at("threads_per_row"), block_size = cuda::block_size_of(policy, "fold");
   if (threads != 1 && threads != 32) throw Error(ErrorKind::usage, "fold: threads_per_row must be 1 or 32");
   const auto& fold = static_cast<const FoldStorage&>(*storage);
   const auto sums =
       std::make_shared<const Buffer>(fold.device, static_cast<std::size_t>(fold.pieces()) * size_of(fold.type));
-  return make_typed_plan<FoldStorage>(
-      std::move(storage), [=]<class T>(const FoldStorage& a, const Product<T>& p, Stream& stream) {
+  return typed_plan<FoldStorage>(
+      std::move(storage), [=]<class T>(const FoldStorage& a, const Operands<T>& p, Stream& stream) {
         cuda::launch(fold_pieces<T>, a.pieces(), block_size, stream, a.pieces(), a.width, a.col_idx.as<std::int32_t>(),
                      a.values.as<T>(), p.x, sums->as<T>());
         dispatch_offset(a.wide_offsets, [&](auto offset) {

@@ -15,6 +15,14 @@ namespace shardmat::cuda {
 
 inline cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
 
+/// The policy's block_size. Throws Error(usage) if it is not one.
+inline int block_size_of(const Policy& policy, const std::string& kernel) {
+  const int block_size = policy.at("block_size");
+  if (block_size < 32 || block_size > 1024 || block_size % 32 != 0)
+    throw Error(ErrorKind::usage, kernel + ": block_size must be a multiple of 32 from 32 to 1024");
+  return block_size;
+}
+
 /// Runs `kernel` with at least `threads` threads in blocks of `block_size`, each with `shared_bytes` of dynamic shared
 /// memory (at most 48 KiB). Nothing is launched for 0 threads.
 template <class... Parameters, class... Arguments>
@@ -35,14 +43,6 @@ template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), std::int64_t threads, int block_size, const Stream& stream,
             Arguments&&... arguments) {
   launch_shared(kernel, threads, block_size, 0, stream, std::forward<Arguments>(arguments)...);
-}
-
-/// The policy's block_size. Throws Error(usage) if it is not a multiple of 32 from 32 to 1024.
-inline int block_size(const Policy& policy, const std::string& kernel) {
-  const int size = policy.at("block_size");
-  if (size < 32 || size > 1024 || size % 32 != 0)
-    throw Error(ErrorKind::usage, kernel + ": block_size must be a multiple of 32 from 32 to 1024");
-  return size;
 }
 
 }  // namespace shardmat::cuda

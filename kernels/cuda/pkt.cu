@@ -48,8 +48,7 @@ __global__ void pkt(std::int64_t rows, const std::int32_t* __restrict__ window_f
 }  // namespace
 
 std::unique_ptr<Plan> make_pkt(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
-  return make_typed_plan<PktStorage>(std::move(storage), []<class T>(const PktStorage& a, const Product<T>& p,
-                                                                     Stream& stream) {
+  return typed_plan<PktStorage>(std::move(storage), []<class T>(const PktStorage& a, const Operands<T>& p, Stream& stream) {
     dispatch_offset(a.wide_offsets, [&](auto offset) {
       using Offset = typename decltype(offset)::type;
       cuda::launch_shared(pkt<T, Offset>, a.rows, static_cast<int>(a.pattern->packet_rows),

@@ -77,15 +77,15 @@ Singles<T, Offset> singles_of(const RbpStorage& a) {
 int checked_block_size(const Policy& policy) {
   if (policy.at("paper") != 1)
     throw Error(ErrorKind::usage, "row block packing: paper must be 1, there is no other variant");
-  return cuda::block_size(policy, "row block packing");
+  return cuda::block_size_of(policy, "row block packing");
 }
 
 }  // namespace
 
 std::unique_ptr<Plan> make_rbp_csr(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
   const int block_size = checked_block_size(policy);
-  return make_typed_plan<RbpCsrStorage>(
-      std::move(storage), [block_size]<class T>(const RbpCsrStorage& a, const Product<T>& p, Stream& stream) {
+  return typed_plan<RbpCsrStorage>(
+      std::move(storage), [block_size]<class T>(const RbpCsrStorage& a, const Operands<T>& p, Stream& stream) {
         dispatch_offset(a.wide_offsets, [&](auto offset) {
           using Offset = typename decltype(offset)::type;
           cuda::launch(rbp_csr<T, Offset>, a.rows, block_size, stream, a.rows, a.value_ptr.as<Offset>(),
@@ -97,8 +97,8 @@ std::unique_ptr<Plan> make_rbp_csr(std::shared_ptr<Storage> storage, const Polic
 
 std::unique_ptr<Plan> make_rbp_ell(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
   const int block_size = checked_block_size(policy);
-  return make_typed_plan<RbpEllStorage>(
-      std::move(storage), [block_size]<class T>(const RbpEllStorage& a, const Product<T>& p, Stream& stream) {
+  return typed_plan<RbpEllStorage>(
+      std::move(storage), [block_size]<class T>(const RbpEllStorage& a, const Operands<T>& p, Stream& stream) {
         const RunStatistics& s = a.runs->statistics;
         dispatch_offset(a.wide_offsets, [&](auto offset) {
           using Offset = typename decltype(offset)::type;

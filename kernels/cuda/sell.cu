@@ -42,9 +42,9 @@ __global__ void sell(std::int64_t rows, int log_slice, const Offset* __restrict_
 }  // namespace
 
 std::unique_ptr<Plan> make_sell(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
-  const int block_size = cuda::block_size(policy, "sell");
-  return make_typed_plan<SellStorage>(
-      std::move(storage), [block_size]<class T>(const SellStorage& a, const Product<T>& p, Stream& stream) {
+  const int block_size = cuda::block_size_of(policy, "sell");
+  return typed_plan<SellStorage>(
+      std::move(storage), [block_size]<class T>(const SellStorage& a, const Operands<T>& p, Stream& stream) {
         int log_slice = 0;
         while ((std::int64_t{1} << log_slice) < a.pattern->slice) ++log_slice;
         dispatch_offset(a.wide_offsets, [&](auto offset) {

@@ -147,8 +147,6 @@ std::vector<Policy> bcsr_policies(const RowStatistics& rows) {
   return all;
 }
 
-std::vector<Policy> bcsr_cusparse_policies(const RowStatistics&) { return {Policy{}}; }
-
 bool bcsr_cusparse_supports(const Storage& storage) {
   const auto& a = static_cast<const BcsrStorage&>(storage);
   return a.rows % a.block() == 0 && a.cols % a.block() == 0 && !a.wide_offsets;

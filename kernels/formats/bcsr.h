@@ -31,15 +31,12 @@ std::vector<Policy> bcsr_layouts(ConversionInput& input);
 std::int64_t bcsr_bytes(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_bcsr(ConversionInput& input, const Policy& layout);
 void update_bcsr(Storage& storage, ConversionInput& input);
-inline bool bcsr_any(const Storage&) { return true; }
 
-std::vector<Policy> bcsr_host_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_bcsr_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 std::vector<Policy> bcsr_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_bcsr(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
-std::vector<Policy> bcsr_cusparse_policies(const RowStatistics& rows);
 /// False if blocks hang over the edge, where the library would read x and write y outside, and for wide offsets.
 bool bcsr_cusparse_supports(const Storage& storage);
 std::unique_ptr<Plan> make_bcsr_cusparse(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);

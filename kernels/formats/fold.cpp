@@ -4,6 +4,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/formats/gather.h"
+#include "kernels/formats/limits.h"
 
 namespace shardmat {
 namespace {
@@ -55,7 +56,8 @@ std::vector<Policy> fold_layouts(ConversionInput& input) {
 
 std::int64_t fold_bytes(ConversionInput& input, const Policy& layout) {
   const std::int64_t width = width_of(input, layout), pieces = fold_pointers(input, width)->back();
-  return (needs_wide_offsets(pieces) ? 8 : 4) * (input.matrix().rows + 1) + (4 + input.value_bytes()) * pieces * width;
+  return (needs_wide_offsets(pieces) ? 8 : 4) * (input.matrix().rows + 1) +
+         capped_product(capped_product(pieces, width), 4 + input.value_bytes());
 }
 
 std::shared_ptr<Storage> convert_fold(ConversionInput& input, const Policy& layout) {

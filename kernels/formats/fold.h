@@ -30,9 +30,7 @@ std::vector<Policy> fold_layouts(ConversionInput& input);
 std::int64_t fold_bytes(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_fold(ConversionInput& input, const Policy& layout);
 void update_fold(Storage& storage, ConversionInput& input);
-inline bool fold_any(const Storage&) { return true; }
 
-std::vector<Policy> fold_host_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_fold_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 /// threads_per_row add the sums of a row's pieces.

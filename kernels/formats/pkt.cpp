@@ -174,6 +174,4 @@ void update_pkt(Storage& storage, ConversionInput& input) {
   gather_values(pkt.rest_values, pkt.type, p.rest_ptr.back(), input.stream(), rest_source(p, rows), rows.values());
 }
 
-std::vector<Policy> pkt_policies(const RowStatistics&) { return {Policy{}}; }
-
 }  // namespace shardmat

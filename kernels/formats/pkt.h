@@ -48,10 +48,7 @@ std::vector<Policy> pkt_layouts(ConversionInput& input);
 std::int64_t pkt_bytes(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_pkt(ConversionInput& input, const Policy& layout);
 void update_pkt(Storage& storage, ConversionInput& input);
-inline bool pkt_any(const Storage&) { return true; }
 
-/// None: a packet is a thread block.
-std::vector<Policy> pkt_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_pkt_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 std::unique_ptr<Plan> make_pkt(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 

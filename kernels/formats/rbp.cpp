@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "kernels/formats/gather.h"
+#include "kernels/formats/limits.h"
 
 namespace shardmat {
 namespace {
@@ -14,6 +15,13 @@ std::shared_ptr<const Runs> runs_of(ConversionInput& input) {
 
 EntryBytes entry_bytes(ConversionInput& input) {
   return {input.value_bytes(), needs_wide_offsets(input.matrix().nnz()) ? 8 : 4};
+}
+
+/// Formula (5) or (6), or what is too much for any memory before it overflows.
+std::int64_t ell_bytes(ConversionInput& input, std::int64_t (*formula)(const RunStatistics&, EntryBytes)) {
+  const RunStatistics& s = runs_of(input)->statistics;
+  const std::int64_t padded = capped_product(s.rows, input.value_bytes() * s.max_in_runs + 4 * s.max_bounds);
+  return padded >= std::int64_t{1} << 60 ? padded : formula(s, entry_bytes(input));
 }
 
 /// Source of the nonzeros of each row that `kept(rows, row, k)` keeps.
@@ -94,12 +102,8 @@ std::shared_ptr<Storage> convert_ell(ConversionInput& input, std::int64_t bytes,
 std::int64_t rbp_csr_bytes(ConversionInput& input, const Policy&) {
   return rbp_csr_bytes(runs_of(input)->statistics, entry_bytes(input));
 }
-std::int64_t rbp_ell_bytes(ConversionInput& input, const Policy&) {
-  return rbp_ell_bytes(runs_of(input)->statistics, entry_bytes(input));
-}
-std::int64_t rbp_ell_r_bytes(ConversionInput& input, const Policy&) {
-  return rbp_ell_r_bytes(runs_of(input)->statistics, entry_bytes(input));
-}
+std::int64_t rbp_ell_bytes(ConversionInput& input, const Policy&) { return ell_bytes(input, rbp_ell_bytes); }
+std::int64_t rbp_ell_r_bytes(ConversionInput& input, const Policy&) { return ell_bytes(input, rbp_ell_r_bytes); }
 
 std::shared_ptr<Storage> convert_rbp_csr(ConversionInput& input, const Policy& layout) {
   Stream& stream = input.stream();

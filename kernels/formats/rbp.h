@@ -45,9 +45,7 @@ std::shared_ptr<Storage> convert_rbp_ell(ConversionInput& input, const Policy& l
 std::shared_ptr<Storage> convert_rbp_ell_r(ConversionInput& input, const Policy& layout);
 void update_rbp_csr(Storage& storage, ConversionInput& input);
 void update_rbp_ell(Storage& storage, ConversionInput& input);
-inline bool rbp_any(const Storage&) { return true; }
 
-std::vector<Policy> rbp_host_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_rbp_csr_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 std::unique_ptr<Plan> make_rbp_ell_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 

@@ -104,12 +104,6 @@ void update_sell(Storage& storage, ConversionInput& input) {
   gather_values(sell.values, sell.type, p.slice_ptr.back(), input.stream(), source(p, rows), rows.values());
 }
 
-std::vector<Policy> sell_policies(const RowStatistics&) {
-  return {Policy{{"block_size", 128}}, Policy{{"block_size", 256}}};
-}
-
-std::vector<Policy> sell_cusparse_policies(const RowStatistics&) { return {Policy{}}; }
-
 bool sell_cusparse_supports(const Storage& storage) {
   const auto& sell = static_cast<const SellStorage&>(storage);
   return sell.pattern->sigma == 1 && !sell.wide_offsets;

@@ -37,15 +37,11 @@ std::vector<Policy> sell_layouts(ConversionInput& input);
 std::int64_t sell_bytes(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_sell(ConversionInput& input, const Policy& layout);
 void update_sell(Storage& storage, ConversionInput& input);
-inline bool sell_any(const Storage&) { return true; }
 
-std::vector<Policy> sell_host_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_sell_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
-std::vector<Policy> sell_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_sell(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
-std::vector<Policy> sell_cusparse_policies(const RowStatistics& rows);
 /// False for sorted rows and for wide offsets.
 bool sell_cusparse_supports(const Storage& storage);
 std::unique_ptr<Plan> make_sell_cusparse(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);

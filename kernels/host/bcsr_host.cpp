@@ -9,7 +9,7 @@ namespace shardmat {
 namespace {
 
 template <class T, class Offset, int B>
-void multiply_block_row(const BcsrStorage& a, const Product<T>& p, std::int64_t i) {
+void multiply_block_row(const BcsrStorage& a, const Operands<T>& p, std::int64_t i) {
   const Offset* block_ptr = a.block_ptr.as<Offset>();
   const std::int32_t* block_col = a.block_col.as<std::int32_t>();
   T sum[B] = {};
@@ -20,7 +20,7 @@ void multiply_block_row(const BcsrStorage& a, const Product<T>& p, std::int64_t 
     for (int r = 0; r < B; ++r)
       for (int c = 0; c < inside; ++c) sum[r] += block[r * B + c] * p.x[column + c];
   }
-  for (std::int64_t row = i * B; row < std::min((i + 1) * B, a.rows); ++row) p.finish(row, sum[row - i * B]);
+  for (std::int64_t row = i * B; row < std::min((i + 1) * B, a.rows); ++row) p.put(row, sum[row - i * B]);
 }
 
 template <class T, class Offset>
@@ -33,10 +33,8 @@ auto instance(int block) {
 
 }  // namespace
 
-std::vector<Policy> bcsr_host_policies(const RowStatistics&) { return {Policy{}}; }
-
 std::unique_ptr<Plan> make_bcsr_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
-  return make_typed_plan<BcsrStorage>(std::move(storage), []<class T>(const BcsrStorage& a, const Product<T>& p, Stream&) {
+  return typed_plan<BcsrStorage>(std::move(storage), []<class T>(const BcsrStorage& a, const Operands<T>& p, Stream&) {
     const auto multiply = a.wide_offsets ? instance<T, std::int64_t>(a.block()) : instance<T, std::int32_t>(a.block());
     parallel_ranges(a.block_rows, 256, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) multiply(a, p, i);

@@ -23,13 +23,11 @@ T row_sum(const FoldStorage& a, const T* x, std::int64_t row) {
 
 }  // namespace
 
-std::vector<Policy> fold_host_policies(const RowStatistics&) { return {Policy{}}; }
-
 std::unique_ptr<Plan> make_fold_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
-  return make_typed_plan<FoldStorage>(std::move(storage), []<class T>(const FoldStorage& a, const Product<T>& p, Stream&) {
+  return typed_plan<FoldStorage>(std::move(storage), []<class T>(const FoldStorage& a, const Operands<T>& p, Stream&) {
     const auto sum = a.wide_offsets ? row_sum<T, std::int64_t> : row_sum<T, std::int32_t>;
     parallel_ranges(a.rows, 1024, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) p.finish(i, sum(a, p.x, i));
+      for (std::int64_t i = begin; i < end; ++i) p.put(i, sum(a, p.x, i));
     });
   });
 }

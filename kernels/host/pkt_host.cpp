@@ -26,10 +26,10 @@ T row_sum(const PktStorage& a, const T* x, std::int64_t row) {
 }  // namespace
 
 std::unique_ptr<Plan> make_pkt_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
-  return make_typed_plan<PktStorage>(std::move(storage), []<class T>(const PktStorage& a, const Product<T>& p, Stream&) {
+  return typed_plan<PktStorage>(std::move(storage), []<class T>(const PktStorage& a, const Operands<T>& p, Stream&) {
     const auto sum = a.wide_offsets ? row_sum<T, std::int64_t> : row_sum<T, std::int32_t>;
     parallel_ranges(a.rows, 1024, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) p.finish(i, sum(a, p.x, i));
+      for (std::int64_t i = begin; i < end; ++i) p.put(i, sum(a, p.x, i));
     });
   });
 }

@@ -42,20 +42,18 @@ T sum_of_runs(const RbpEllStorage& a, const T* x, std::int64_t row) {
 
 template <class S>
 std::unique_ptr<Plan> make_rbp_host(std::shared_ptr<Storage> storage) {
-  return make_typed_plan<S>(std::move(storage), []<class T>(const S& a, const Product<T>& p, Stream&) {
+  return typed_plan<S>(std::move(storage), []<class T>(const S& a, const Operands<T>& p, Stream&) {
     dispatch_offset(a.wide_offsets, [&](auto offset) {
       using Offset = typename decltype(offset)::type;
       parallel_ranges(a.rows, 1024, [&](std::int64_t begin, std::int64_t end) {
         for (std::int64_t i = begin; i < end; ++i)
-          p.finish(i, sum_of_runs<T, Offset>(a, p.x, i) + sum_of_singles<T, Offset>(a, p.x, i));
+          p.put(i, sum_of_runs<T, Offset>(a, p.x, i) + sum_of_singles<T, Offset>(a, p.x, i));
       });
     });
   });
 }
 
 }  // namespace
-
-std::vector<Policy> rbp_host_policies(const RowStatistics&) { return {Policy{}}; }
 
 std::unique_ptr<Plan> make_rbp_csr_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
   return make_rbp_host<RbpCsrStorage>(std::move(storage));
