@@ -6,13 +6,18 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "kernels/formats/bcsr.h"
 #include "kernels/formats/coo.h"
 #include "kernels/formats/csc.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/dia.h"
+#include "kernels/formats/fold.h"
 #include "kernels/formats/hyb.h"
 #include "kernels/formats/jds.h"
 #include "kernels/formats/packed.h"
+#include "kernels/formats/pkt.h"
+#include "kernels/formats/rbp.h"
+#include "kernels/formats/sell.h"
 
 namespace shardmat {
 namespace {
@@ -36,6 +41,13 @@ constexpr Format kFormats[] = {
     {"dia", "whole diagonals, without columns", one_layout, dia_bytes, convert_dia, update_dia},
     {"packed", "runs and node blocks over slices of 32 rows, columns shared where they can be", packed_layouts, packed_bytes,
      convert_packed, update_packed},
+    {"sell", "slices padded to their longest row (SELL-C-sigma)", sell_layouts, sell_bytes, convert_sell, update_sell},
+    {"bcsr", "dense blocks with one column index each", bcsr_layouts, bcsr_bytes, convert_bcsr, update_bcsr},
+    {"rbp_csr", "row block packing of CSR", one_layout, rbp_csr_bytes, convert_rbp_csr, update_rbp_csr},
+    {"rbp_ell", "row block packing of ELL", one_layout, rbp_ell_bytes, convert_rbp_ell, update_rbp_ell},
+    {"rbp_ell_r", "row block packing of ELL-R", one_layout, rbp_ell_r_bytes, convert_rbp_ell_r, update_rbp_ell},
+    {"fold", "rows folded to one width, stored transposed", fold_layouts, fold_bytes, convert_fold, update_fold},
+    {"pkt", "packets with 16-bit columns, and a CSR rest", pkt_layouts, pkt_bytes, convert_pkt, update_pkt},
 };
 
 // In the order of preference when nothing is measured.
@@ -50,6 +62,14 @@ constexpr Kernel kKernels[] = {
     {"jds_host", "jds", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_jds_host},
     {"jds_t_host", "jds_t", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_jds_t_host},
     {"dia_host", "dia", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_dia_host},
+    {"sell_host", "sell", Backend::host, "threads over slices", false, one_policy, any_matrix, make_sell_host},
+    {"bcsr_host", "bcsr", Backend::host, "threads over block rows", false, one_policy, any_matrix, make_bcsr_host},
+    {"rbp_csr_host", "rbp_csr", Backend::host, "threads over rows", false, one_policy, any_matrix, make_rbp_csr_host},
+    {"rbp_ell_host", "rbp_ell", Backend::host, "threads over rows", false, one_policy, any_matrix, make_rbp_ell_host},
+    {"rbp_ell_r_host", "rbp_ell_r", Backend::host, "threads over rows", false, one_policy, any_matrix,
+     make_rbp_ell_host},
+    {"fold_host", "fold", Backend::host, "threads over rows", false, one_policy, any_matrix, make_fold_host},
+    {"pkt_host", "pkt", Backend::host, "threads over rows", false, one_policy, any_matrix, make_pkt_host},
 #ifdef SHARDMAT_HAVE_CUDA
     {"packed", "packed", Backend::cuda, "one thread a group of rows, a warp or several a slice", true, packed_policies,
      packed_any, make_packed},
@@ -65,6 +85,17 @@ constexpr Kernel kKernels[] = {
     {"jds", "jds", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_jds},
     {"jds_t", "jds_t", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_jds_t},
     {"dia", "dia", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_dia},
+    {"sell", "sell", Backend::cuda, "one thread a row", true, thread_blocks, any_matrix, make_sell},
+    {"sell_cusparse", "sell", Backend::cuda, "cuSPARSE sliced ELL", true, one_policy, sell_cusparse_supports,
+     make_sell_cusparse},
+    {"bcsr", "bcsr", Backend::cuda, "8, 16 or 32 threads a block row", false, bcsr_policies, any_matrix, make_bcsr},
+    {"bcsr_cusparse", "bcsr", Backend::cuda, "cuSPARSE BSR", true, one_policy, bcsr_cusparse_supports,
+     make_bcsr_cusparse},
+    {"rbp_csr", "rbp_csr", Backend::cuda, "one thread a row", false, rbp_policies, any_matrix, make_rbp_csr},
+    {"rbp_ell", "rbp_ell", Backend::cuda, "one thread a row", false, rbp_policies, any_matrix, make_rbp_ell},
+    {"rbp_ell_r", "rbp_ell_r", Backend::cuda, "one thread a row", false, rbp_policies, any_matrix, make_rbp_ell},
+    {"fold", "fold", Backend::cuda, "one thread a piece", false, fold_policies, any_matrix, make_fold},
+    {"pkt", "pkt", Backend::cuda, "a thread block a packet, x in shared memory", false, one_policy, any_matrix, make_pkt},
 #endif
 };
 
