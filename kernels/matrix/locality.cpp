@@ -30,13 +30,17 @@ double mean_count(std::int64_t entries, std::int64_t changes) {
   return entries == 0 ? 0 : static_cast<double>(entries) / static_cast<double>(changes + 1);
 }
 
+/// Changes within a sequence. Each range also compares its first entry with the last of the range before it.
+template <class Index>
+std::int64_t changes(std::span<const Index> columns, int low_bits) {
+  return parallel_count(static_cast<std::int64_t>(columns.size()) - 1, [&](std::int64_t begin, std::int64_t end) {
+    return changes(columns.data(), begin + 1, end + 1, low_bits);
+  });
+}
+
 template <class Index>
 double locality(std::span<const Index> columns, int low_bits) {
-  const auto entries = static_cast<std::int64_t>(columns.size());
-  // Each range also compares its first entry with the last of the range before it.
-  return mean_count(entries, parallel_count(entries - 1, [&](std::int64_t begin, std::int64_t end) {
-                      return changes(columns.data(), begin + 1, end + 1, low_bits);
-                    }));
+  return mean_count(static_cast<std::int64_t>(columns.size()), changes(columns, low_bits));
 }
 
 }  // namespace
@@ -68,5 +72,15 @@ double column_locality(const CsrView& matrix, int low_bits, std::span<const std:
   });
   return mean_count(matrix.nnz(), found);
 }
+
+void ColumnLocality::add(std::span<const std::int64_t> columns) {
+  if (columns.empty()) return;
+  if (entries_ > 0) changes_ += ((columns.front() ^ last_) >> low_bits_) != 0;
+  changes_ += changes(columns, low_bits_);
+  entries_ += static_cast<std::int64_t>(columns.size());
+  last_ = columns.back();
+}
+
+double ColumnLocality::mean() const { return mean_count(entries_, changes_); }
 
 }  // namespace shardmat

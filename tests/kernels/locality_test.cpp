@@ -26,10 +26,11 @@ double by_hand(const Columns& columns, int low_bits) {
   }
   if (count > 0) emitted.push_back(count);
   if (emitted.empty()) return 0;
-  return static_cast<double>(std::accumulate(emitted.begin(), emitted.end(), std::int64_t{0})) / static_cast<double>(emitted.size());
+  const std::int64_t sum = std::accumulate(emitted.begin(), emitted.end(), std::int64_t{0});
+  return static_cast<double>(sum) / static_cast<double>(emitted.size());
 }
 
-TEST(ColumnLocality, MeansTheCountsEmittedAtEachChangeOfLine) {
+TEST(ColumnLocalities, MeansTheCountsEmittedAtEachChangeOfLine) {
   // Lines of 32: 0 0 0 | 1 1 | 0 | 3 3 3 3: counts 3, 2, 1, 4.
   const Columns columns{0, 5, 31, 32, 63, 31, 96, 127, 100, 99};
   EXPECT_DOUBLE_EQ(column_locality(columns, line_bits(ValueType::f32)), 10.0 / 4);
@@ -41,13 +42,13 @@ TEST(ColumnLocality, MeansTheCountsEmittedAtEachChangeOfLine) {
   EXPECT_DOUBLE_EQ(column_locality(columns, 7), 10);
 }
 
-TEST(ColumnLocality, OfNothingIsZeroAndOfOneEntryOne) {
+TEST(ColumnLocalities, OfNothingIsZeroAndOfOneEntryOne) {
   EXPECT_EQ(column_locality(Columns{}, 5), 0);
   EXPECT_EQ(column_locality(Columns{77}, 5), 1);
   EXPECT_EQ(column_locality(CsrView{}, 5), 0);
 }
 
-TEST(ColumnLocality, RunsOverTheEndsOfRows) {
+TEST(ColumnLocalities, RunsOverTheEndsOfRows) {
   HostCsr m{3, 64, {0, 2, 2, 4}, {1, 40, 41, 2}, {1, 1, 1, 1}};  // 1 | 40 41 | 2
   EXPECT_DOUBLE_EQ(column_locality(m.view(), 5), 4.0 / 3);
   EXPECT_DOUBLE_EQ(column_locality(m.view(), 5, Columns{2, 1, 0}), 4.0 / 3);  // 41 | 2 1 | 40
@@ -55,14 +56,27 @@ TEST(ColumnLocality, RunsOverTheEndsOfRows) {
   EXPECT_DOUBLE_EQ(column_locality(m.view(), 5, Columns{2, 0, 1}), 4.0 / 2);
 }
 
-TEST(ColumnLocality, IsTheSameOnAnyNumberOfThreads) {
+TEST(ColumnLocalities, IsTheSameOnAnyNumberOfThreads) {
   Columns columns(1000000);
   for (std::size_t k = 0; k < columns.size(); ++k) columns[k] = static_cast<std::int64_t>((test::value_of(k / 3) + 1) * 500);
   EXPECT_DOUBLE_EQ(column_locality(columns, 5), by_hand(columns, 5));
   EXPECT_DOUBLE_EQ(column_locality(columns, 4), by_hand(columns, 4));
 }
 
-TEST(ColumnLocality, OfReorderedRowsIsThatOfTheReorderedMatrix) {
+TEST(ColumnLocalities, IsTheSameInPieces) {
+  Columns columns(1000);
+  for (std::size_t k = 0; k < columns.size(); ++k) columns[k] = static_cast<std::int64_t>((test::value_of(k / 5) + 1) * 100);
+  for (const std::size_t piece : {1u, 2u, 7u, 999u}) {
+    ColumnLocality locality(5);
+    for (std::size_t k = 0; k < columns.size(); k += piece) {
+      locality.add(std::span(columns).subspan(k, std::min(piece, columns.size() - k)));
+      locality.add({});
+    }
+    EXPECT_DOUBLE_EQ(locality.mean(), by_hand(columns, 5)) << piece;
+  }
+}
+
+TEST(ColumnLocalities, OfReorderedRowsIsThatOfTheReorderedMatrix) {
   std::vector<test::NamedMatrix> zoo = test::matrix_zoo();
   HostCsr many{200000, 4096, HostVector<std::int64_t>(200001), {}, {}};  // several ranges, whole stretches of empty rows
   many.row_ptr[0] = 0;
