@@ -62,8 +62,7 @@ void SymmetrySample::add(std::int64_t first_row, const CsrView& slice) {
            k < slice.row_ptr[static_cast<std::size_t>(r) + 1] - base; ++k) {
         const std::int64_t column = slice.col_idx[static_cast<std::size_t>(k)];
         const auto [low, high] = std::minmax(row, column);
-        if (row != column && taken(low, high))
-          found.push_back({low, high, slice.values[static_cast<std::size_t>(k)]});
+        if (row != column && taken(low, high)) found.push_back({low, high, slice.values[static_cast<std::size_t>(k)]});
       }
     }
     const std::lock_guard lock(mutex);

@@ -9,11 +9,11 @@
 namespace shardmat {
 
 struct Symmetry {
-  bool exact = true;                ///< every off-diagonal entry was looked at, not a sample of them
-  std::int64_t off_diagonal = 0;    ///< stored entries a_ij, i ≠ j, looked at
-  std::int64_t mirrored = 0;        ///< those of which a_ji is stored, too
-  std::int64_t equal = 0;           ///< those of which a_ji is stored with the same value
-  double largest_difference = 0;    ///< largest |a_ij - a_ji| where both are stored
+  bool exact = true;              ///< every off-diagonal entry was looked at, not a sample of them
+  std::int64_t off_diagonal = 0;  ///< stored entries a_ij, i ≠ j, looked at
+  std::int64_t mirrored = 0;      ///< those of which a_ji is stored, too
+  std::int64_t equal = 0;         ///< those of which a_ji is stored with the same value
+  double largest_difference = 0;  ///< largest |a_ij - a_ji| where both are stored
 };
 
 /// Parallel; a binary search in row j for each a_ij above the diagonal. REQUIRES: a valid, square matrix, row_ptr of all

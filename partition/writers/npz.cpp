@@ -43,7 +43,9 @@ class Member {
  public:
   using Next = std::function<void(std::string& piece)>;
   Member(std::string name, std::string header, std::int64_t data_bytes, Next next)
-      : name_(std::move(name)), piece_(std::move(header)), size_(piece_.size() + static_cast<std::size_t>(data_bytes)),
+      : name_(std::move(name)),
+        piece_(std::move(header)),
+        size_(piece_.size() + static_cast<std::size_t>(data_bytes)),
         next_(std::move(next)) {
     zip_error_init(&error_);
   }
@@ -175,8 +177,7 @@ Members members_of(const RowSource& source, std::span<const std::int64_t> row_pt
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   if (row_ptr.back() <= kMost && source.cols() <= kMost && source.rows() <= kMost)
     add_arrays<std::int32_t>(members, "<i4", source, row_ptr, progress);
-  else
-    add_arrays<std::int64_t>(members, "<i8", source, row_ptr, progress);
+  else add_arrays<std::int64_t>(members, "<i8", source, row_ptr, progress);
   add_constant(members, "format.npy", make_npy_header("|S3", {}), "csr");
   const std::int64_t sizes[] = {source.rows(), source.cols()};
   std::string shape;

@@ -27,7 +27,8 @@ std::span<const Writer> writers();
 const Writer& find_writer(const std::filesystem::path& path);
 
 /// Writes the matrix in its original order in the format of the name's suffix: temporary name beside it, flushed to disk,
-/// renamed. Progress counts nonzeros. Throws Error(resources) when the disk is full or not writable; then nothing is left behind.
+/// renamed. Progress counts nonzeros. Throws Error(resources) when the disk is full or not writable; then nothing is left
+/// behind.
 void write_matrix(const std::filesystem::path& path, const RowSource& source, const Progress& progress = {});
 
 }  // namespace shardmat

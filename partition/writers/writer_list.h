@@ -9,8 +9,8 @@ namespace shardmat {
 void write_matrix_market(const std::filesystem::path& path, const std::filesystem::path& temporary, const RowSource& source,
                          std::span<const std::int64_t> row_ptr, const Progress& progress);
 
-/// What scipy.sparse.load_npz reads as csr_matrix, not compressed; indices of 32 bits where they suffice. Throws Error(input)
-/// in a build without libzip.
+/// What scipy.sparse.load_npz reads as csr_matrix, not compressed; indices of 32 bits where they suffice. Throws
+/// Error(input) in a build without libzip.
 void write_npz(const std::filesystem::path& path, const std::filesystem::path& temporary, const RowSource& source,
                std::span<const std::int64_t> row_ptr, const Progress& progress);
 
