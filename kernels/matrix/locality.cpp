@@ -1,7 +1,12 @@
 #include "kernels/matrix/locality.h"
 
-#include <atomic>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 
 namespace shardmat {
@@ -71,6 +76,49 @@ double column_locality(const CsrView& matrix, int low_bits, std::span<const std:
     return count;
   });
   return mean_count(matrix.nnz(), found);
+}
+
+double folded_column_locality(const CsrView& matrix, int low_bits, std::int64_t width) {
+  if (width < 1)
+    throw Error(ErrorKind::usage, fmt::format("rows cannot be folded to the width {}; it must be at least 1", width));
+  /// The lines at each place of the pieces of a range of rows; -1 where no piece is so long.
+  struct Range {
+    std::vector<std::int64_t> first, last;
+    std::int64_t changes = 0;
+  };
+  const std::int64_t most = std::int64_t{4} * thread_count(), tasks = std::clamp<std::int64_t>(matrix.rows / 4096, 1, most);
+  std::vector<Range> ranges(static_cast<std::size_t>(tasks));
+  parallel_tasks(tasks, [&](std::int64_t t) {
+    Range& range = ranges[static_cast<std::size_t>(t)];
+    range.first.assign(static_cast<std::size_t>(width), -1);
+    range.last = range.first;
+    for (std::int64_t row = matrix.rows * t / tasks; row < matrix.rows * (t + 1) / tasks; ++row) {
+      const std::int64_t* const start = matrix.row_ptr.data() + row;
+      for (std::int64_t k = 0; k < start[1] - start[0]; ++k) {
+        const auto place = static_cast<std::size_t>(k % width);
+        const std::int64_t line = matrix.col_idx[static_cast<std::size_t>(start[0] - matrix.row_ptr[0] + k)] >> low_bits;
+        if (range.last[place] < 0) range.first[place] = line;
+        else range.changes += range.last[place] != line;
+        range.last[place] = line;
+      }
+    }
+  });
+  std::int64_t found = 0, before = -1;
+  for (const Range& range : ranges) found += range.changes;
+  for (std::size_t place = 0; place < static_cast<std::size_t>(width); ++place)
+    for (const Range& range : ranges) {
+      if (range.first[place] < 0) continue;
+      found += before >= 0 && before != range.first[place];
+      before = range.last[place];
+    }
+  return mean_count(matrix.nnz(), found);
+}
+
+std::int64_t usual_fold_width(const CsrView& matrix) {
+  std::int64_t filled = 0;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(matrix.rows); ++i)
+    filled += matrix.row_ptr[i + 1] > matrix.row_ptr[i];
+  return filled == 0 ? 1 : (matrix.nnz() + filled - 1) / filled;
 }
 
 void ColumnLocality::add(std::span<const std::int64_t> columns) {

@@ -22,6 +22,13 @@ double column_locality(const CsrView& matrix, int low_bits);
 /// The same with the rows stored in another order: row_order[new_row] = old_row, a permutation.
 double column_locality(const CsrView& matrix, int low_bits, std::span<const std::int64_t> row_order);
 
+/// The same in the order of the Fold method: rows cut into pieces of `width` nonzeros, and of all pieces, one after another,
+/// the first nonzero, then the second …; what pads the last piece of a row is not read, as in the paper's "padding removed".
+/// Throws Error(usage) for a width below 1.
+double folded_column_locality(const CsrView& matrix, int low_bits, std::int64_t width);
+/// The mean length of the rows that are not empty, rounded up; at least 1.
+std::int64_t usual_fold_width(const CsrView& matrix);
+
 /// The same of columns that come in pieces, in storage order.
 class ColumnLocality {
  public:

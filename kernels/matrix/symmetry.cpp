@@ -74,8 +74,8 @@ void SymmetrySample::add(std::int64_t first_row, const CsrView& slice) {
   }
 }
 
-Symmetry SymmetrySample::result() const {
-  std::vector<Entry> entries = kept_;
+Symmetry SymmetrySample::result() {
+  std::vector<Entry>& entries = kept_;
   std::sort(entries.begin(), entries.end(),
             [](const Entry& a, const Entry& b) { return a.low != b.low ? a.low < b.low : a.high < b.high; });
   Symmetry found;

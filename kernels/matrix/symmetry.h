@@ -25,10 +25,10 @@ Symmetry symmetry(const CsrView& matrix);
 /// known exactly.
 class SymmetrySample {
  public:
-  explicit SymmetrySample(std::int64_t most = std::int64_t{1} << 22) : most_(most) {}
+  explicit SymmetrySample(std::int64_t most = std::int64_t{1} << 20) : most_(most) {}
   /// REQUIRES: valid rows of a square matrix, each given once.
   void add(std::int64_t first_row, const CsrView& slice);
-  Symmetry result() const;
+  Symmetry result();
 
  private:
   struct Entry {

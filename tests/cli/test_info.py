@@ -92,6 +92,11 @@ class Info(CliTest):
                 self.check_against_scipy(data, matrix)
                 order = np.argsort(-np.diff(matrix.indptr), kind="stable")
                 self.assertAlmostEqual(data["locality"]["f32"]["sorted_rows"], locality(matrix[order].indices, 5), places=12)
+                folded, width = data["locality"]["f32"]["folded"], int(np.ceil(matrix.nnz / matrix.shape[0]))
+                place = (np.arange(matrix.nnz) - np.repeat(matrix.indptr[:-1], np.diff(matrix.indptr))) % width
+                columns = matrix.indices[np.argsort(place, kind="stable")]  # the first of every piece, then the second …
+                self.assertEqual(folded["width"], width)
+                self.assertAlmostEqual(folded["locality"], locality(columns, 5), places=12)
                 self.assertEqual(data["left_out"], [])
 
     def test_a_rectangular_matrix_has_no_symmetry(self):
@@ -120,8 +125,9 @@ class Info(CliTest):
             self.assertIn(lacking, whole)
             self.assertNotIn(lacking, streamed)
         for type in ("f32", "f64"):
-            self.assertNotIn("sorted_rows", streamed["locality"][type])
-            del whole["locality"][type]["sorted_rows"]
+            for order in ("sorted_rows", "folded"):
+                self.assertNotIn(order, streamed["locality"][type])
+                del whole["locality"][type][order]
         for same in ("row_lengths", "runs", "pattern", "blocks", "values", "symmetry", "locality", "partitions"):
             self.assertEqual(whole[same], streamed[same], same)
 

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/matrix/ordering.h"
 #include "tests/support/matrix_zoo.h"
 
@@ -76,7 +77,28 @@ TEST(ColumnLocalities, IsTheSameInPieces) {
   }
 }
 
-TEST(ColumnLocalities, OfReorderedRowsIsThatOfTheReorderedMatrix) {
+/// Columns of the pieces of `width`, the first of every piece, then the second …
+Columns folded(const HostCsr& m, std::int64_t width) {
+  std::vector<Columns> pieces;
+  for (std::size_t i = 0; i + 1 < m.row_ptr.size(); ++i)
+    for (std::int64_t k = m.row_ptr[i]; k < m.row_ptr[i + 1]; k += width)
+      pieces.emplace_back(m.col_idx.begin() + k, m.col_idx.begin() + std::min(k + width, m.row_ptr[i + 1]));
+  Columns columns;
+  for (std::size_t place = 0; place < static_cast<std::size_t>(width); ++place)
+    for (const Columns& piece : pieces)
+      if (place < piece.size()) columns.push_back(piece[place]);
+  return columns;
+}
+
+TEST(ColumnLocalities, OfFoldedRowsByHand) {
+  // Rows 1 40 2 | 41 | 3 33, folded to width 2: pieces (1 40) (2) (41) (3 33), read 1 2 | 41 | 3 | 40 33.
+  const HostCsr m{3, 64, {0, 3, 4, 6}, {1, 40, 2, 41, 3, 33}, HostVector<double>(6, 1)};
+  EXPECT_DOUBLE_EQ(folded_column_locality(m.view(), 5, 2), 6.0 / 4);
+  EXPECT_EQ(usual_fold_width(m.view()), 2);
+  EXPECT_THROW(folded_column_locality(m.view(), 5, 0), Error);
+}
+
+TEST(ColumnLocalities, OfReorderedAndFoldedRowsIsThatOfTheStoredColumns) {
   std::vector<test::NamedMatrix> zoo = test::matrix_zoo();
   HostCsr many{200000, 4096, HostVector<std::int64_t>(200001), {}, {}};  // several ranges, whole stretches of empty rows
   many.row_ptr[0] = 0;
@@ -94,6 +116,8 @@ TEST(ColumnLocalities, OfReorderedRowsIsThatOfTheReorderedMatrix) {
                      m.col_idx.begin() + m.row_ptr[static_cast<std::size_t>(row + 1)]);
     HostVector<std::int64_t> same(order.size());
     std::iota(same.begin(), same.end(), 0);
+    for (const std::int64_t width : {std::int64_t{1}, std::int64_t{3}, usual_fold_width(m.view())})
+      EXPECT_DOUBLE_EQ(folded_column_locality(m.view(), 5, width), by_hand(folded(m, width), 5)) << name << " " << width;
     for (const int bits : {4, 5}) {
       EXPECT_DOUBLE_EQ(column_locality(m.view(), bits, order), by_hand(columns, bits)) << name;
       EXPECT_DOUBLE_EQ(column_locality(m.view(), bits, same), column_locality(m.view(), bits)) << name;

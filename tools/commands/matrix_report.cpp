@@ -26,7 +26,7 @@ struct Counters {
   }
   void finish(MatrixReport& report) const {
     report.pattern = pattern.result();
-    for (std::size_t i = 0; i < locality.size(); ++i) report.locality.push_back({kTypes[i], locality[i].mean(), {}});
+    for (std::size_t i = 0; i < locality.size(); ++i) report.locality.push_back({kTypes[i], locality[i].mean(), {}, {}});
   }
 
   PatternScan pattern;
@@ -59,7 +59,12 @@ void report_whole(MatrixReport& report, const CsrView& matrix, const ReportOptio
   if (options.visit) options.visit(0, matrix);
   if (matrix.rows == matrix.cols) report.symmetry = symmetry(matrix);
   const auto order = order_by_row_length(matrix.row_ptr);
-  for (Locality& locality : report.locality) locality.sorted = column_locality(matrix, line_bits(locality.type), order);
+  report.fold_width = usual_fold_width(matrix);
+  for (Locality& locality : report.locality) {
+    const int bits = line_bits(locality.type);
+    locality.sorted = column_locality(matrix, bits, order);
+    locality.folded = folded_column_locality(matrix, bits, report.fold_width);
+  }
   predict(report, matrix, options.bandwidth);
 }
 
@@ -106,7 +111,7 @@ MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& option
   } else {
     report_streamed(report, source, options);
     report.left_out.push_back(
-        fmt::format("locality of sorted rows and storage formats: they need the whole matrix in memory{}",
+        fmt::format("locality of sorted and folded rows and storage formats: they need the whole matrix in memory{}",
                     options.stream ? " (--stream)" : ", which has not enough room for it"));
   }
   return report;

@@ -31,6 +31,7 @@ struct Locality {
   ValueType type = ValueType::f64;
   double stored = 0;             ///< rows in the order they have
   std::optional<double> sorted;  ///< rows by descending length; needs the whole matrix
+  std::optional<double> folded;  ///< in the order of the Fold method, rows folded to MatrixReport::fold_width; likewise
 };
 
 struct MatrixReport {
@@ -45,8 +46,9 @@ struct MatrixReport {
   std::optional<PatternStatistics> pattern;
   std::optional<Symmetry> symmetry;  ///< of square matrices
   std::vector<Locality> locality;
-  double bandwidth = 0;      ///< bytes a second; 0 if no time is predicted
-  std::string bandwidth_of;  ///< "given", or what was measured
+  std::int64_t fold_width = 0;  ///< nonzeros of a piece of a folded row
+  double bandwidth = 0;         ///< bytes a second; 0 if no time is predicted
+  std::string bandwidth_of;     ///< "given", or what was measured
   std::vector<FormatSize> formats;
   std::vector<std::string> left_out;  ///< what is not here and why, one sentence each
 };

@@ -85,9 +85,13 @@ std::string pattern_text(const MatrixReport& report) {
 std::string locality_text(const MatrixReport& report) {
   std::string text =
       "\nSpatial locality of the column indices (nonzeros read one after another from a 128-byte line of x)\n";
-  for (const Locality& locality : report.locality)
-    text += fmt::format("  {}          {:.3f} as stored{}\n", name(locality.type), locality.stored,
-                        locality.sorted ? fmt::format(", {:.3f} with rows sorted by length", *locality.sorted) : "");
+  for (const Locality& locality : report.locality) {
+    text += fmt::format("  {}          {:.3f} as stored", name(locality.type), locality.stored);
+    if (locality.sorted) text += fmt::format(", {:.3f} with rows sorted by length", *locality.sorted);
+    if (locality.folded)
+      text += fmt::format(", {:.3f} folded to width {}", *locality.folded, human_count(report.fold_width));
+    text += "\n";
+  }
   return text;
 }
 
@@ -238,6 +242,7 @@ std::string to_json(const MatrixReport& report) {
     nlohmann::ordered_json& one = json["locality"][std::string(name(locality.type))];
     one["stored"] = locality.stored;
     if (locality.sorted) one["sorted_rows"] = *locality.sorted;
+    if (locality.folded) one["folded"] = {{"width", report.fold_width}, {"locality", *locality.folded}};
   }
   if (!report.formats.empty()) add_formats(json, report);
   json["left_out"] = report.left_out;
