@@ -10,7 +10,7 @@ import zlib
 import numpy as np
 import scipy.sparse as sp
 
-from support import DATA, INPUT, ROOT, USAGE, CliTest, fem_matrix, run
+from support import DATA, INPUT, RESOURCES, ROOT, USAGE, CliTest, fem_matrix, run
 
 
 def locality(columns, bits):
@@ -152,6 +152,18 @@ class Info(CliTest):
         text = self.succeed("info", "poisson:n=6").out
         for word in ("216 × 216", "recommended in f64", "copy bandwidth measured on", "█"):
             self.assertIn(word, text)
+
+    def test_formats_that_do_not_suit_the_matrix_are_refused_with_the_reason(self):
+        matrix = sp.eye(30000, format="lil")
+        matrix[0] = 1
+        sp.save_npz(self.path("a.npz"), matrix.tocsr())
+        refused = {f["name"]: f["refused"] for f in self.info("a.npz")["formats"] if "refused" in f}
+        self.assertIn("times as much as CSR", refused["ell"])
+        self.assertNotIn("csr", refused)
+        self.assertRegex(self.succeed("info", "a.npz").out, r"ell +f64 +refused +\S+ .B would be \d+ times as much as CSR")
+        all_formats = self.succeed("convert", "a.npz", "--format", "all", "--backend", "host").out
+        self.assertRegex(all_formats, r"ell +refused: .*does not suit this matrix")
+        self.fail_with(RESOURCES, "convert", "a.npz", "--format", "ell", "--backend", "host", says="does not suit this matrix")
 
     def test_empty_matrices(self):
         for shape in ((0, 0), (0, 5), (5, 0), (7, 7)):

@@ -20,7 +20,7 @@ struct FormatSize {
 /// Every format in one type; `bandwidth` in bytes a second.
 std::vector<FormatSize> format_sizes(ConversionInput& input, double bandwidth);
 
-/// One line a format and type; reasons of refusal below.
+/// One line a format and type, with the reason of a refusal.
 std::string format_table(std::span<const FormatSize> sizes, std::int64_t nnz);
 
 }  // namespace shardmat::tools
