@@ -8,14 +8,13 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
+#include "kernels/measure.h"
 #include "kernels/registry.h"
 
 namespace shardmat {
 namespace {
 
 constexpr double kWarmUpSeconds = 0.05;  // an idle GPU needs some milliseconds to reach its clocks
-constexpr int kWarmUps = 2;
-constexpr int kRepetitions = 9;
 
 struct Candidate {
   const Kernel* kernel;
@@ -53,20 +52,6 @@ std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInpu
   for (const Kernel& kernel : kernels())
     if (kernel.backend == backend && kernel.automatic) add_candidates(kernel, "", input, all);
   return all;
-}
-
-double median_seconds(const Plan& plan, const Buffer& x, const Buffer& y, Stream& stream) {
-  std::vector<double> seconds;
-  for (int repetition = -kWarmUps; repetition < kRepetitions; ++repetition) {
-    Event start(stream.device()), end(stream.device());
-    start.record(stream);
-    plan.multiply(1, x.data(), 0, y.data(), stream);
-    end.record(stream);
-    stream.synchronize();
-    if (repetition >= 0) seconds.push_back(end.seconds_since(start));
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + kRepetitions / 2, seconds.end());
-  return seconds[kRepetitions / 2];
 }
 
 /// Matrices converted so far, so that kernels of one format share one.
@@ -118,11 +103,12 @@ ChosenPlan choose_plan(const CsrView& matrix, ValueType type, const PlanRequest&
     auto storage = stored.get(candidate);
     if (!candidate.kernel->supports(*storage)) continue;
     auto plan = make_plan(*candidate.kernel, std::move(storage), candidate.policy, stream);
+    TimingOptions timing;
     if (!chosen.plan) {
       timer = Timer();
-      while (timer.seconds() < kWarmUpSeconds) median_seconds(*plan, x, y, stream);
+      timing.warm_up_seconds = kWarmUpSeconds;
     }
-    const double seconds = median_seconds(*plan, x, y, stream);
+    const double seconds = time_product(*plan, x.data(), y.data(), stream, timing).median;
     chosen.measurements.push_back({plan->kernel, candidate.tunables(), seconds});
     if (!chosen.plan || seconds < best) chosen.plan = std::move(plan), best = seconds;
   }
