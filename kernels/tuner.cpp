@@ -19,11 +19,6 @@ constexpr double kWarmUpSeconds = 0.05;  // an idle GPU needs some milliseconds 
 struct Candidate {
   const Kernel* kernel;
   Policy layout, policy;
-
-  std::string tunables() const {
-    const std::string of_format = layout.text(), of_kernel = policy.text();
-    return of_format + (of_format.empty() || of_kernel.empty() ? "" : ",") + of_kernel;
-  }
 };
 
 /// Every layout of the kernel's format with every policy of the kernel, `overrides` put over both.
@@ -98,9 +93,17 @@ ChosenPlan choose_plan(const CsrView& matrix, ValueType type, const PlanRequest&
   fill_bytes(x.data(), 0, x.bytes(), stream);
   Timer timer;  // restarted when the first matrix is converted: the budget is for measuring
   double best = 0;
+  std::string refused;
   for (const Candidate& candidate : candidates) {
     if (chosen.plan && timer.seconds() > request.budget_seconds) break;
-    auto storage = stored.get(candidate);
+    std::shared_ptr<Storage> storage;
+    try {
+      storage = stored.get(candidate);
+    } catch (const Error& error) {  // a format that does not suit or does not fit; one that was asked for must
+      if (request.kernel != "auto" || error.kind() != ErrorKind::resources) throw;
+      refused = error.what();
+      continue;
+    }
     if (!candidate.kernel->supports(*storage)) continue;
     auto plan = make_plan(*candidate.kernel, std::move(storage), candidate.policy, stream);
     TimingOptions timing;
@@ -109,9 +112,10 @@ ChosenPlan choose_plan(const CsrView& matrix, ValueType type, const PlanRequest&
       timing.warm_up_seconds = kWarmUpSeconds;
     }
     const double seconds = time_product(*plan, x.data(), y.data(), stream, timing).median;
-    chosen.measurements.push_back({plan->kernel, candidate.tunables(), seconds});
+    chosen.measurements.push_back({plan->kernel, tunables_text(candidate.layout, candidate.policy), seconds});
     if (!chosen.plan || seconds < best) chosen.plan = std::move(plan), best = seconds;
   }
+  if (!chosen.plan && !refused.empty()) throw Error(ErrorKind::resources, refused);
   if (!chosen.plan)
     throw Error(ErrorKind::usage, fmt::format("kernel {} cannot take this matrix; use --kernel auto", request.kernel));
   std::sort(chosen.measurements.begin(), chosen.measurements.end(),
