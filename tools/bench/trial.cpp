@@ -15,7 +15,7 @@ namespace shardmat::tools {
 namespace {
 
 constexpr std::uint64_t kSeed = 1, kVectorStream = 13;
-constexpr double kWarmUpSeconds = 0.02, kMostSeconds = 1;
+constexpr double kGpuWarmUpSeconds = 0.02, kHostWarmUpSeconds = 0.005, kMostSeconds = 1;
 
 HostVector<double> random_vector(std::int64_t count, ValueType type) {
   HostVector<double> x(static_cast<std::size_t>(count));
@@ -110,7 +110,7 @@ KernelResult Trial::measure(const Plan& plan) {
   }
   TimingOptions timing;
   timing.repetitions = options_.repetitions;
-  timing.warm_up_seconds = stream.device().backend == Backend::cuda ? kWarmUpSeconds : 0;
+  timing.warm_up_seconds = stream.device().backend == Backend::cuda ? kGpuWarmUpSeconds : kHostWarmUpSeconds;
   timing.most_seconds = kMostSeconds;
   timing.flush = options_.flush;
   result.timing = time_product(plan, x_.data(), y_.data(), stream, timing);
