@@ -13,8 +13,8 @@ namespace {
 constexpr int kWarmUps = 2;
 constexpr int kLeastRepetitions = 3;
 
-/// Four times the largest L2 of a GPU. On the host twice the last-level cache, if the system tells it, within bounds: a virtual
-/// machine may see that of a whole socket, of which it has a part.
+/// Four times the largest L2 of a GPU. On the host twice the last-level cache, if the system tells it, within bounds: a
+/// virtual machine may see that of a whole socket, of which it has a part.
 std::size_t flush_bytes(Device device) {
   constexpr long kGpu = 1L << 28, kLeast = 1L << 25, kMost = 1L << 27;
   return static_cast<std::size_t>(

@@ -9,8 +9,8 @@
 
 namespace shardmat {
 
-/// Throws what is in a device's caches out, by reading a buffer several times their size: writing one would leave lines that the
-/// next product has to write back.
+/// Throws what is in a device's caches out, by reading a buffer several times their size: writing one would leave lines
+/// that the next product has to write back.
 class CacheFlush {
  public:
   explicit CacheFlush(Device device);
@@ -24,7 +24,7 @@ class CacheFlush {
 
 struct TimingOptions {
   int repetitions = 9;         ///< of which the median is taken
-  double warm_up_seconds = 0;  ///< products before that, at least two; an idle GPU needs some milliseconds to reach its clocks
+  double warm_up_seconds = 0;  ///< products before that, at least two; an idle GPU needs milliseconds to reach its clocks
   double most_seconds = std::numeric_limits<double>::infinity();  ///< slow products are repeated less often, but 3 times
   CacheFlush* flush = nullptr;  ///< runs before each repetition, outside its time; null leaves the caches warm
 };

@@ -4,7 +4,8 @@
     plot_kernels.py kernels.json --output kernels.svg
 
 A bar is the time of the yardstick (the best cuSPARSE kernel; on the host, the best kernel on CSR) over that of our fastest
-kernel, whose name stands on it; the dot is the kernel that the automatic choice takes. Needs matplotlib (python3-matplotlib).
+kernel, whose name stands on it; the dot is the kernel that the automatic choice takes. Needs matplotlib
+(python3-matplotlib).
 """
 
 import argparse

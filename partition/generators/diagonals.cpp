@@ -70,8 +70,6 @@ std::unique_ptr<RowSource> make(const GeneratorArguments& given) {
 
 }  // namespace
 
-Generator diagonals_generator() {
-  return {"diagonals", "a few full diagonals, equally far apart", kParameters, make};
-}
+Generator diagonals_generator() { return {"diagonals", "a few full diagonals, equally far apart", kParameters, make}; }
 
 }  // namespace shardmat

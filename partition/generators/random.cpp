@@ -1,5 +1,5 @@
-// random: the same number of entries in every row, in distinct columns drawn uniformly; or a lower triangle whose rows grow to
-// that number.
+// random: the same number of entries in every row, in distinct columns drawn uniformly; or a lower triangle
+// whose rows grow to that number.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -64,7 +64,8 @@ class RandomSource final : public GeneratedSource {
  private:
   std::int64_t length(std::int64_t row) const {
     if (!triangular_) return row_nnz_;
-    const double grown = std::ceil(static_cast<double>(row + 1) / static_cast<double>(rows()) * static_cast<double>(row_nnz_));
+    const double share = static_cast<double>(row + 1) / static_cast<double>(rows());
+    const double grown = std::ceil(share * static_cast<double>(row_nnz_));
     return std::min({row + 1, row_nnz_, static_cast<std::int64_t>(grown)});
   }
 

@@ -1,5 +1,5 @@
-// poisson7: the 7-point stencil of finite differences, 6 on the diagonal and -1 for each neighbour along an axis; with nz=1 it
-// couples 5 points. Jitter as in poisson27: it weakens couplings and strengthens diagonals by up to a tenth.
+// poisson7: the 7-point stencil of finite differences, 6 on the diagonal and -1 for each neighbour along an axis; with nz=1
+// it couples 5 points. Jitter as in poisson27: it weakens couplings and strengthens diagonals by up to a tenth.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -66,22 +66,19 @@ constexpr GeneratorParameter kParameters[] = {
     {"nx", "n", "nodes along x, the fastest numbered"},
     {"ny", "n", "nodes along y"},
     {"nz", "n", "nodes along z; 1 for the 5-point stencil"},
-    {"clamp", "0",
-     "nodes in this first fraction of the longest edge become identity rows and columns; 0 for none"},
+    {"clamp", "0", "nodes in this first fraction of the longest edge become identity rows and columns; 0 for none"},
     {"seed", "1", "of the jitter of values"},
     {"uniform", "off", "no jitter: 6 and -1"},
 };
 
 std::unique_ptr<RowSource> make(const GeneratorArguments& given) {
   const Arguments arguments("poisson7", kParameters, given);
-  return std::make_unique<Stencil7Source>(arguments.specification(), grid_from(arguments, 1),
-                                          arguments.flag("uniform"), arguments.seed());
+  return std::make_unique<Stencil7Source>(arguments.specification(), grid_from(arguments, 1), arguments.flag("uniform"),
+                                          arguments.seed());
 }
 
 }  // namespace
 
-Generator poisson7_generator() {
-  return {"poisson7", "7-point Poisson stencil on a grid of nodes", kParameters, make};
-}
+Generator poisson7_generator() { return {"poisson7", "7-point Poisson stencil on a grid of nodes", kParameters, make}; }
 
 }  // namespace shardmat

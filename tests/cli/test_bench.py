@@ -8,12 +8,13 @@ import unittest
 from support import DATA, INPUT, USAGE, CliTest
 
 QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
-CLASSES = ["elasticity", "poisson27", "poisson7", "rmat", "random", "5 diagonals", "7 diagonals", "dense band", "sparse band"]
+CLASSES = ["elasticity", "poisson27", "poisson7", "rmat", "random", "5 diagonals", "7 diagonals", "dense band",
+           "sparse band"]
 
 
 def has_matplotlib():
-    return any(shutil.which(python) and subprocess.run([python, "-c", "import matplotlib"], capture_output=True).returncode == 0
-               for python in ("python3", "/usr/bin/python3"))
+    attempts = [[python, "-c", "import matplotlib"] for python in ("python3", "/usr/bin/python3") if shutil.which(python)]
+    return any(subprocess.run(attempt, capture_output=True).returncode == 0 for attempt in attempts)
 
 
 class Kernels(CliTest):
@@ -50,8 +51,9 @@ class Kernels(CliTest):
 
     def test_table_and_summary(self):
         text = self.succeed("bench", "kernels", DATA / "stokes.mtx.gz", "--type", "f64", *QUICK).out
-        for word in ("copy bandwidth", "Medians of 3 products, caches left warm", "checked row by row", "stokes.mtx.gz: 783 × 783",
-                     "B/nnz", "csr_host", "Summary; ratios over the best CSR kernel", "geometric mean of 1: best own", "auto"):
+        for word in ("copy bandwidth", "Medians of 3 products, caches left warm", "checked row by row",
+                     "stokes.mtx.gz: 783 × 783", "B/nnz", "csr_host", "Summary; ratios over the best CSR kernel",
+                     "geometric mean of 1: best own", "auto"):
             self.assertIn(word, text)
 
     def test_named_kernels_and_the_yardstick_alone(self):
@@ -70,7 +72,8 @@ class Kernels(CliTest):
         self.assertEqual(case["matrix"]["nnz"], 0)
 
     def test_budget_lists_what_it_leaves_out(self):
-        out = self.succeed("bench", "kernels", "poisson7:n=5", "--budget", "1e-9", "--type", "f64", "--no-verify", *QUICK).out
+        options = ("--budget", "1e-9", "--type", "f64", "--no-verify")
+        out = self.succeed("bench", "kernels", "poisson7:n=5", *options, *QUICK).out
         self.assertRegex(out, r"not measured: csr_host.*: the budget of .* is used up")
         self.assertIn("every result unchecked", out)
 
@@ -91,7 +94,8 @@ class Kernels(CliTest):
         self.assertEqual(self.files(), ["r.json", "r.svg"])
 
     def test_mistakes(self):
-        self.fail_with(USAGE, "bench", "kernels", "poisson7:n=5", "--kernel", "csr_hots", *QUICK, says=["csr_hots", "did you mean 'csr_host'?"])
+        self.fail_with(USAGE, "bench", "kernels", "poisson7:n=5", "--kernel", "csr_hots", *QUICK,
+                       says=["csr_hots", "did you mean 'csr_host'?"])
         self.fail_with(USAGE, "bench", "kernels", "--size", "huge", says=["huge", "tiny"])
         self.fail_with(USAGE, "bench", "kernels", "--type", "f16", says=["f16", "f32"])
         self.fail_with(USAGE, "bench", "kernels", "--repetitions", 0, says=["--repetitions", "whole number from 1"])
@@ -105,14 +109,14 @@ class Kernels(CliTest):
 
 class Papers(CliTest):
     def test_every_table(self):
-        report = self.json_of("bench", "papers", "poisson27:n=4", "rmat:scale=6", "--type", "f64", *QUICK)
+        matrices = ["poisson27:n=4", "rmat:scale=6"]
+        report = self.json_of("bench", "papers", *matrices, "--type", "f64", *QUICK)
         self.assertEqual(list(report["tables"]), ["paper_2", "paper_3", "paper_4", "paper_5"])
         self.assertEqual(report["wrong"], [])
         self.assertIn("csr_vector", report["missing_kernels"])  # a kernel of GPUs
         self.assertEqual(report["tables"]["paper_3"]["rows"], [])
-        for number in (2, 4):
-            self.assertEqual([row["matrix"] for row in report["tables"][f"paper_{number}"]["rows"]], ["poisson27:n=4", "rmat:scale=6"])
-        self.assertEqual([row["matrix"] for row in report["tables"]["paper_5"]["rows"]], ["poisson27:n=4", "rmat:scale=6", "mean"])
+        for number, expected in ((2, matrices), (4, matrices), (5, [*matrices, "mean"])):
+            self.assertEqual([row["matrix"] for row in report["tables"][f"paper_{number}"]["rows"]], expected)
 
     def test_locality_and_cache_of_a_dense_row(self):
         row = self.json_of("bench", "papers", "random:n=1,cols=3200,row_nnz=3200", "--paper", 4, "--type", "f32", *QUICK)

@@ -66,10 +66,13 @@ void flush_between_products(Backend backend) {
   Stream stream({backend, 0});
   const HostCsr m = test::matrix_zoo().back().matrix;
   ConversionInput input(m.view(), ValueType::f64, stream);
-  const Kernel& kernel = *std::find_if(kernels().begin(), kernels().end(), [&](const Kernel& k) { return k.backend == backend; });
-  const auto plan = make_plan(kernel, store(find_format(kernel.format), input, find_format(kernel.format).layouts(input).front()),
-                              kernel.policies(input.rows()).front(), stream);
-  const Buffer x(stream.device(), 8 * static_cast<std::size_t>(m.cols)), y(stream.device(), 8 * static_cast<std::size_t>(m.rows));
+  const Kernel& kernel =
+      *std::find_if(kernels().begin(), kernels().end(), [&](const Kernel& k) { return k.backend == backend; });
+  const auto plan =
+      make_plan(kernel, store(find_format(kernel.format), input, find_format(kernel.format).layouts(input).front()),
+                kernel.policies(input.rows()).front(), stream);
+  const Buffer x(stream.device(), 8 * static_cast<std::size_t>(m.cols)),
+      y(stream.device(), 8 * static_cast<std::size_t>(m.rows));
   fill_bytes(x.data(), 0, x.bytes(), stream);
   CacheFlush flush(stream.device());
   TimingOptions options;

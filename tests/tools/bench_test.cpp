@@ -110,7 +110,8 @@ TEST(ResultTable, AlignsByCharactersAndKeepsNulls) {
   ResultTable table;
   table.title = "Title";
   table.columns = {{"name", "name"}, {"time_us", "µs"}};
-  table.rows = {{Cell::word("a–b"), Cell::figure(1.25, 2)}, {Cell::word("c"), Cell::none()}, {Cell::word("d"), Cell::count(1234)}};
+  table.rows = {
+      {Cell::word("a–b"), Cell::figure(1.25, 2)}, {Cell::word("c"), Cell::none()}, {Cell::word("d"), Cell::count(1234)}};
   EXPECT_EQ(table.text(), "Title\n  name     µs\n  a–b    1.25\n  c         –\n  d     1,234\n");
   EXPECT_EQ(table.json()["rows"][0]["time_us"], 1.25);
   EXPECT_TRUE(table.json()["rows"][1]["time_us"].is_null());

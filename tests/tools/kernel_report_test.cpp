@@ -24,8 +24,8 @@ KernelReport report_of(Backend backend) {
   KernelCase one;
   one.name = one.argument = "matrix";
   one.rows.nnz = 100;
-  one.results = {result("csr_cusparse", "csr", 8e-6), result("sell_cusparse", "sell", 4e-6), result("csr_vector", "csr", 5e-6),
-                 result("sell", "sell", 2e-6), result("fast_but_wrong", "ell", 1e-6)};
+  one.results = {result("csr_cusparse", "csr", 8e-6), result("sell_cusparse", "sell", 4e-6),
+                 result("csr_vector", "csr", 5e-6), result("sell", "sell", 2e-6), result("fast_but_wrong", "ell", 1e-6)};
   one.results.back().check.wrong_rows = 3;
   KernelResult refused;
   refused.kernel = "dia";

@@ -39,9 +39,7 @@ std::string figure(double value, int digits, const char* unit = "") {
 
 std::string label(const KernelResult& r) { return r.policy.empty() ? r.kernel : r.kernel + " " + r.policy; }
 
-std::string_view yardstick_name(Backend backend) {
-  return backend == Backend::cuda ? "best cuSPARSE" : "best CSR kernel";
-}
+std::string_view yardstick_name(Backend backend) { return backend == Backend::cuda ? "best cuSPARSE" : "best CSR kernel"; }
 
 /// Geometric mean of the figures above 0; 0 without any.
 double geometric_mean(const std::vector<double>& values) {
@@ -67,12 +65,12 @@ Ratios ratios_of(const KernelReport& report) {
 
 std::string result_line(const KernelResult& r, const KernelCase& one, const Machine& machine, std::size_t width) {
   const double conversion = r.convert_seconds / r.timing.median;
-  std::string line = fmt::format(
-      "  {:<{}} {:>10.2f} {:>7.2f} {:>8.1f} {:>6} {:>7} {:>10}{}\n", label(r), width, 1e6 * r.timing.median,
-      bytes_per_nonzero(r, one), 1e-9 * rate(r),
-      machine.copy_bandwidth > 0 ? fmt::format("{:.0f} %", 100 * rate(r) / machine.copy_bandwidth) : "–",
-      figure(speed_up(one.yardstick(machine.device.backend), &r), 2), figure(conversion, conversion < 10 ? 1 : 0),
-      r.right() ? "" : "  WRONG");
+  std::string line =
+      fmt::format("  {:<{}} {:>10.2f} {:>7.2f} {:>8.1f} {:>6} {:>7} {:>10}{}\n", label(r), width, 1e6 * r.timing.median,
+                  bytes_per_nonzero(r, one), 1e-9 * rate(r),
+                  machine.copy_bandwidth > 0 ? fmt::format("{:.0f} %", 100 * rate(r) / machine.copy_bandwidth) : "–",
+                  figure(speed_up(one.yardstick(machine.device.backend), &r), 2),
+                  figure(conversion, conversion < 10 ? 1 : 0), r.right() ? "" : "  WRONG");
   if (!r.right())
     line += fmt::format("    {} wrong rows; row {}: error {:.2g}, allowed {:.2g}\n", human_count(r.check.wrong_rows),
                         r.check.worst_row, r.check.error, r.check.bound);
@@ -99,8 +97,10 @@ std::string header_text(const KernelReport& report) {
   std::string text = report.machine.text();
   text += fmt::format(
       "Medians of {} products, caches {} between them; every result {}.\n"
-      "B/nnz: bytes of the format a nonzero. GB/s: format, touched entries of x and y, once. copy: share of the copy bandwidth.\n"
-      "ratio: time of the {} over this one's, above 1 is faster. conversion: in products; the upload of the CSR does not count.\n",
+      "B/nnz: bytes of the format a nonzero. GB/s: format, touched entries of x and y, once. copy: share of the copy "
+      "bandwidth.\n"
+      "ratio: time of the {} over this one's, above 1 is faster. conversion: in products; the upload of the CSR does not "
+      "count.\n",
       report.repetitions, report.flushed ? "flushed" : "left warm",
       report.verified ? "checked row by row against a sequential f64 product" : "unchecked",
       yardstick_name(report.machine.device.backend));
@@ -109,10 +109,10 @@ std::string header_text(const KernelReport& report) {
 }
 
 std::string case_text(const KernelCase& one, const Machine& machine) {
-  std::string text = fmt::format("\n{}{}: {} × {}, {} nonzeros, {} … {} a row (mean {:.1f}), {}\n", one.name,
-                                 one.name == one.argument ? "" : " " + one.argument, human_count(one.rows.rows),
-                                 human_count(one.cols), human_count(one.rows.nnz), one.rows.min_row, one.rows.max_row,
-                                 one.rows.mean_row, name(one.type));
+  std::string text =
+      fmt::format("\n{}{}: {} × {}, {} nonzeros, {} … {} a row (mean {:.1f}), {}\n", one.name,
+                  one.name == one.argument ? "" : " " + one.argument, human_count(one.rows.rows), human_count(one.cols),
+                  human_count(one.rows.nnz), one.rows.min_row, one.rows.max_row, one.rows.mean_row, name(one.type));
   std::vector<const KernelResult*> measured;
   std::map<std::string, std::vector<std::string>> refused;  // by reason, so that it is said once
   std::size_t width = 28;
@@ -148,7 +148,8 @@ std::string summary_text(const KernelReport& report) {
     text += fmt::format("    {:<15} {:>6}  {}\n", yardstick_name(backend), "", column(one.yardstick(backend)));
     text += fmt::format("    {:<15} {:>6}  {}\n", "best own", figure(ratios.best[i], 2), column(one.best_own()));
     if (one.chosen)
-      text += fmt::format("    {:<15} {:>6}  {} ({})\n", "auto", figure(ratios.chosen[i], 2), column(&*one.chosen), one.chosen_why);
+      text += fmt::format("    {:<15} {:>6}  {} ({})\n", "auto", figure(ratios.chosen[i], 2), column(&*one.chosen),
+                          one.chosen_why);
   }
   text += fmt::format("  geometric mean of {}: best own {}, auto {}\n", report.cases.size(),
                       figure(geometric_mean(ratios.best), 3), figure(geometric_mean(ratios.chosen), 3));
@@ -181,19 +182,28 @@ ordered_json json_of(const KernelResult& r, const KernelCase& one, const Machine
 }
 
 ordered_json json_of(const KernelCase& one, const Machine& machine) {
-  const auto or_null = [&](const KernelResult* r) { return r == nullptr ? ordered_json(nullptr) : json_of(*r, one, machine); };
+  const auto or_null = [&](const KernelResult* r) {
+    return r == nullptr ? ordered_json(nullptr) : json_of(*r, one, machine);
+  };
   ordered_json results = ordered_json::array();
   for (const KernelResult& r : one.results) results.push_back(json_of(r, one, machine));
-  ordered_json json{
-      {"matrix",
-       {{"name", one.name}, {"argument", one.argument}, {"rows", one.rows.rows}, {"cols", one.cols}, {"nnz", one.rows.nnz},
-        {"x_entries", one.x_entries},
-        {"row_lengths", {{"min", one.rows.min_row}, {"mean", one.rows.mean_row}, {"max", one.rows.max_row}, {"stddev", one.rows.stddev_row}}}}},
-      {"type", name(one.type)},
-      {"results", results},
-      {"yardstick", or_null(one.yardstick(machine.device.backend))},
-      {"best_own", or_null(one.best_own())},
-      {"auto", or_null(one.chosen ? &*one.chosen : nullptr)}};
+  ordered_json json{{"matrix",
+                     {{"name", one.name},
+                      {"argument", one.argument},
+                      {"rows", one.rows.rows},
+                      {"cols", one.cols},
+                      {"nnz", one.rows.nnz},
+                      {"x_entries", one.x_entries},
+                      {"row_lengths",
+                       {{"min", one.rows.min_row},
+                        {"mean", one.rows.mean_row},
+                        {"max", one.rows.max_row},
+                        {"stddev", one.rows.stddev_row}}}}},
+                    {"type", name(one.type)},
+                    {"results", results},
+                    {"yardstick", or_null(one.yardstick(machine.device.backend))},
+                    {"best_own", or_null(one.best_own())},
+                    {"auto", or_null(one.chosen ? &*one.chosen : nullptr)}};
   if (one.chosen) json["auto"]["why"] = one.chosen_why;
   return json;
 }

@@ -58,23 +58,26 @@ bool names_kernels(const Options& o) {
 class Run {
  public:
   explicit Run(const Options& options)
-      : options_(options), machine_(examine_machine(options.backend)), guard_(machine_.device), stream_(machine_.device),
-        kernels_(choose_kernels(options.kernels, machine_.device.backend)), progress_(make_progress_bar()) {
+      : options_(options),
+        machine_(examine_machine(options.backend)),
+        guard_(machine_.device),
+        stream_(machine_.device),
+        kernels_(choose_kernels(options.kernels, machine_.device.backend)),
+        progress_(make_progress_bar()) {
     if (!options.warm) flush_ = std::make_unique<CacheFlush>(machine_.device);
     report_.machine = machine_;
     report_.repetitions = options.usual_repetitions(machine_.device.backend);
     report_.flushed = !options.warm;
     report_.verified = options.verify;
     if (options.peer_sweep && !is_chosen(kPeer))
-      report_.notes.push_back(fmt::format("--peer-sweep has nothing to sweep: there is no kernel {} on the {} backend", kPeer,
-                                          name(machine_.device.backend)));
+      report_.notes.push_back(fmt::format("--peer-sweep has nothing to sweep: there is no kernel {} on the {} backend",
+                                          kPeer, name(machine_.device.backend)));
     if (names_kernels(options)) report_.notes.emplace_back("kernels were named, so the automatic choice is not measured");
   }
 
   const KernelReport& measure_all(bool print) {
     if (print) fmt::print("{}", header_text(report_));
-    const auto matrices =
-        matrices_from(options_.matrices, kernel_classes(), options_.matrix_size(machine_.device.backend));
+    const auto matrices = matrices_from(options_.matrices, kernel_classes(), options_.matrix_size(machine_.device.backend));
     for (const NamedMatrix& matrix : matrices) {
       const HostCsr csr = load_matrix(matrix.argument, progress_);
       for (const ValueType type : options_.value_types()) {
@@ -135,8 +138,7 @@ class Run {
     const std::size_t usual = layouts.size();
     if (layouts.empty())
       for (const Kernel* kernel : of_format) leave_out(*kernel, "");
-    else
-      add_sweep(of_format, layouts);
+    else add_sweep(of_format, layouts);
     for (std::size_t l = 0; l < layouts.size(); ++l) {
       StoredMatrix stored;  // converted for the first kernel that still has time
       for (const Kernel* kernel : of_format) {
@@ -205,20 +207,23 @@ std::function<int()> add_bench_kernels(CLI::App& bench) {
   CLI::App* app = bench.add_subcommand("kernels", "Every kernel on matrices of every class, against cuSPARSE");
   auto options = std::make_shared<Options>();
   add_bench_options(*app, *options);
-  add_list(*app, "--kernel", options->kernels,
-           "kernels by name as a,b; all; or auto, those that the automatic choice tries. The yardstick (cuSPARSE; on the host "
-           "the kernels on CSR) is always measured, too");
-  app->add_option("--budget", options->budget,
-                  "seconds for a matrix in one type: after that no further layout or kernel is begun, and what is left out is "
-                  "listed. The automatic choice has as much again")
+  add_list(
+      *app, "--kernel", options->kernels,
+      "kernels by name as a,b; all; or auto, those that the automatic choice tries. The yardstick (cuSPARSE; on the host "
+      "the kernels on CSR) is always measured, too");
+  app->add_option(
+         "--budget", options->budget,
+         "seconds for a matrix in one type: after that no further layout or kernel is begun, and what is left out is "
+         "listed. The automatic choice has as much again")
       ->check(positive_number())
       ->capture_default_str();
   app->add_flag("--peer-sweep", options->peer_sweep, "try cuSPARSE's SELL with slices of 2, 4, 8, 16, 32, 64 and 128 rows");
   app->add_option("--plot", options->plot, "draw the speed-ups to this file (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(output_name());
-  app->footer("\nExamples:\n  shardmat bench kernels\n  shardmat bench kernels --size tiny --backend host\n"
-              "  shardmat bench kernels part.mtx.gz elasticity:n=60 --kernel csr_vector --type f64\n"
-              "  shardmat bench kernels --peer-sweep --json kernels.json --plot kernels.svg\n");
+  app->footer(
+      "\nExamples:\n  shardmat bench kernels\n  shardmat bench kernels --size tiny --backend host\n"
+      "  shardmat bench kernels part.mtx.gz elasticity:n=60 --kernel csr_vector --type f64\n"
+      "  shardmat bench kernels --peer-sweep --json kernels.json --plot kernels.svg\n");
   return [options] {
     require_single_process("bench kernels");
     return run(*options);

@@ -28,9 +28,7 @@ constexpr MatrixClass kKernelClasses[] = {
 
 }  // namespace
 
-Size parse_size(std::string_view text) {
-  return text == "tiny" ? Size::tiny : text == "small" ? Size::small : Size::full;
-}
+Size parse_size(std::string_view text) { return text == "tiny" ? Size::tiny : text == "small" ? Size::small : Size::full; }
 
 std::span<const MatrixClass> kernel_classes() { return kKernelClasses; }
 

@@ -23,10 +23,12 @@ CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::s
 }
 
 void add_bench_options(CLI::App& app, BenchOptions& o) {
-  app.add_option("matrix", o.matrices,
-                 "matrix files (.mtx, .mtx.gz, .npz, .h5) and generators such as elasticity:mesh=part.h5,degree=2; without any, "
-                 "one matrix of each class");
-  app.add_option("--size", o.size, "of the matrices if none is named: tiny, small, full (GPUs), auto (full on a GPU, else small)")
+  app.add_option(
+      "matrix", o.matrices,
+      "matrix files (.mtx, .mtx.gz, .npz, .h5) and generators such as elasticity:mesh=part.h5,degree=2; without any, "
+      "one matrix of each class");
+  app.add_option("--size", o.size,
+                 "of the matrices if none is named: tiny, small, full (GPUs), auto (full on a GPU, else small)")
       ->check(CLI::IsMember({"auto", "tiny", "small", "full"}))
       ->capture_default_str();
   add_list(app, "--type", o.types, "types of values, as f32,f64")->check(CLI::IsMember({"f32", "f64"}));
@@ -34,7 +36,8 @@ void add_bench_options(CLI::App& app, BenchOptions& o) {
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
   app.add_option("--repetitions", o.repetitions,
-                 "products of which the median is taken (default 21 on a GPU, 5 on the host); fewer, but at least 3, where they would "
+                 "products of which the median is taken (default 21 on a GPU, 5 on the host); fewer, but at least 3, where "
+                 "they would "
                  "take more than a second")
       ->check(whole_number(1, 1'000'000));
   app.add_flag("--warm", o.warm, "leave the caches as they are between products instead of flushing them");

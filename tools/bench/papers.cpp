@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -45,18 +46,21 @@ constexpr PaperClass kClasses[] = {
        "random:n=2000000,row_nnz=200,triangular"}},
      "jds"},
     {{"banded", {"banded:n=3000", "banded:n=200000", "banded:n=4000000"}}, "ell"},
-    {{"diagonal", {"diagonals:n=5000,spacing=70", "diagonals:n=1000000,spacing=1000", "diagonals:n=16777216,spacing=4096"}}, "dia"},
+    {{"diagonal", {"diagonals:n=5000,spacing=70", "diagonals:n=1000000,spacing=1000", "diagonals:n=16777216,spacing=4096"}},
+     "dia"},
     {{"blocks", {"elasticity:n=8", "elasticity:n=32", "elasticity:n=96"}}, "bcsr"},
     {{"stencil", {"poisson27:n=12", "poisson27:n=64", "poisson27:n=192"}}, "–"},
 };
-constexpr std::string_view kCourseFormats[] = {"csr", "csc", "coo", "ell", "ell_r", "hyb", "jds", "jds_t", "dia", "bcsr", "pkt"};
+constexpr std::string_view kCourseFormats[] = {"csr", "csc",   "coo", "ell",  "ell_r", "hyb",
+                                               "jds", "jds_t", "dia", "bcsr", "pkt"};
 constexpr std::string_view kPackedPairs[][2] = {{"rbp_csr", "csr_scalar"}, {"rbp_ell", "ell"}, {"rbp_ell_r", "ell_r"}};
 
 /// The kernel of that name; on the host NAME_host. csr_scalar there is csr_host. Null if there is none.
 const Kernel* find(std::string_view name, Backend backend) {
   const std::string host = name == "csr_scalar" ? "csr_host" : std::string(name) + "_host";
   for (const Kernel& kernel : kernels())
-    if (kernel.backend == backend && (kernel.name == name || (backend == Backend::host && kernel.name == host))) return &kernel;
+    if (kernel.backend == backend && (kernel.name == name || (backend == Backend::host && kernel.name == host)))
+      return &kernel;
   return nullptr;
 }
 
@@ -88,7 +92,9 @@ struct Subject {
 };
 const std::vector<Column> kSubjectColumns{{"matrix", "matrix"}, {"type", "type"}};
 
-Cell microseconds(const std::optional<KernelResult>& r) { return r ? Cell::figure(1e6 * r->timing.median, 2) : Cell::none(); }
+Cell microseconds(const std::optional<KernelResult>& r) {
+  return r ? Cell::figure(1e6 * r->timing.median, 2) : Cell::none();
+}
 /// Time of `base` over that of `r`.
 Cell speed_up(const std::optional<KernelResult>& base, const std::optional<KernelResult>& r) {
   return base && r ? Cell::figure(base->timing.median / r->timing.median, 2) : Cell::none();
@@ -112,9 +118,14 @@ class Bench {
     return found;
   }
 
-  /// The fastest layout and policy of a kernel; nothing if it cannot take the matrix.
+  /// Forgets what best() found for the matrix before.
+  void start() { known_.clear(); }
+
+  /// The fastest layout and policy of a kernel; nothing if it cannot take the matrix. Measured once per matrix and type,
+  /// for all tables.
   std::optional<KernelResult> best(Trial& trial, const Kernel& kernel) {
-    std::optional<KernelResult> best;
+    if (const auto known = known_.find(kernel.name); known != known_.end()) return known->second;
+    std::optional<KernelResult>& best = known_[kernel.name];
     const Format& format = find_format(kernel.format);
     for (const Policy& layout : trial.layouts(format)) {
       const StoredMatrix stored = trial.convert(format, layout);
@@ -137,6 +148,7 @@ class Bench {
   Backend backend_;
   TrialOptions options_;
   Stream& stream_;
+  std::map<std::string_view, std::optional<KernelResult>> known_;
   std::set<std::string> wrong_, missing_;
 };
 
@@ -165,8 +177,9 @@ class Formats final : public Paper {
  public:
   Formats() {
     table_.title = "Paper 2: formats by class of matrix";
-    table_.notes = {"Speed-up of each format over csr (the fastest of our kernels, layouts and policies of each); –: it does not suit",
-                    "the matrix, or there is no kernel. advised: by the course text for this class."};
+    table_.notes = {
+        "Speed-up of each format over csr (the fastest of our kernels, layouts and policies of each); –: it does not suit",
+        "the matrix, or there is no kernel. advised: by the course text for this class."};
     table_.columns = columns_of({{"advised", "advised"}, {"fastest", "fastest"}, {"csr_us", "csr µs"}});
     for (const std::string_view format : kCourseFormats)
       if (format != "csr") table_.columns.push_back({std::string(format), std::string(format)});
@@ -187,7 +200,8 @@ class Formats final : public Paper {
     std::string_view advice = "–";
     for (const PaperClass& one : kClasses)
       if (one.matrices.name == subject.matrix.name) advice = one.advice;
-    append(cells, {Cell::word(std::string(advice)), fastest ? Cell::word(fastest->format) : Cell::none(), microseconds(csr)});
+    append(cells,
+           {Cell::word(std::string(advice)), fastest ? Cell::word(fastest->format) : Cell::none(), microseconds(csr)});
     append(cells, std::move(speed_ups));
     table_.rows.push_back(std::move(cells));
   }
@@ -198,12 +212,21 @@ class ThreadsPerRow final : public Paper {
  public:
   ThreadsPerRow() {
     table_.title = "Paper 3: threads a row (NT) of csr_vector, by the formula and by measuring 1 … 32";
-    table_.notes = {"loss: time that the formula costs over the best NT. sorted: rows by descending length, y left in that order.",
-                    "Two GPUs, with the exchange: mpirun -n 2 shardmat multiply MATRIX --measure --sort local"};
-    table_.columns = columns_of({{"mean_row", "mean row"}, {"max_row", "max row"}, {"formula", "formula"}, {"best", "best"},
-                                 {"formula_us", "formula µs"}, {"best_us", "best µs"}, {"loss", "loss"},
-                                 {"sorted_best", "sorted best"}, {"sorted_us", "sorted µs"}, {"sorted_loss", "loss"},
-                                 {"sorting", "sorting gains"}, {"cusparse_us", "cuSPARSE µs"}});
+    table_.notes = {
+        "loss: time that the formula costs over the best NT. sorted: rows by descending length, y left in that order.",
+        "Two GPUs, with the exchange: mpirun -n 2 shardmat multiply MATRIX --measure --sort local"};
+    table_.columns = columns_of({{"mean_row", "mean row"},
+                                 {"max_row", "max row"},
+                                 {"formula", "formula"},
+                                 {"best", "best"},
+                                 {"formula_us", "formula µs"},
+                                 {"best_us", "best µs"},
+                                 {"loss", "loss"},
+                                 {"sorted_best", "sorted best"},
+                                 {"sorted_us", "sorted µs"},
+                                 {"sorted_loss", "sorted loss"},
+                                 {"sorting", "sorting gains"},
+                                 {"cusparse_us", "cuSPARSE µs"}});
   }
 
   void measure(Bench& bench, Trial& trial, const Subject& subject) override {
@@ -217,8 +240,8 @@ class ThreadsPerRow final : public Paper {
     std::vector<Cell> cells = subject.cells();
     append(cells, {Cell::figure(lengths.mean_row, 1), Cell::count(lengths.max_row), Cell::count(usual.formula_threads),
                    Cell::count(usual.best_threads), microseconds(usual.formula), microseconds(usual.best), usual.loss(),
-                   Cell::count(sorted.best_threads), microseconds(sorted.best), sorted.loss(), speed_up(usual.best, sorted.best),
-                   microseconds(bench.best(trial, "csr_cusparse"))});
+                   Cell::count(sorted.best_threads), microseconds(sorted.best), sorted.loss(),
+                   speed_up(usual.best, sorted.best), microseconds(bench.best(trial, "csr_cusparse"))});
     table_.rows.push_back(std::move(cells));
   }
 
@@ -226,7 +249,9 @@ class ThreadsPerRow final : public Paper {
   struct Sweep {
     std::optional<KernelResult> formula, best;
     int formula_threads = 0, best_threads = 0;
-    Cell loss() const { return formula && best ? Cell::percent(formula->timing.median / best->timing.median - 1) : Cell::none(); }
+    Cell loss() const {
+      return formula && best ? Cell::percent(formula->timing.median / best->timing.median - 1) : Cell::none();
+    }
   };
 
   static Sweep sweep(Bench& bench, Trial& trial, const Kernel& kernel) {
@@ -251,11 +276,16 @@ class Locality final : public Paper {
  public:
   Locality() {
     table_.title = "Paper 4: spatial locality of the column sequence, and the Fold method";
-    table_.notes = {"locality: mean number of consecutive columns in one 128-byte line of x; one line: 1 - 1/locality, the hit rate of",
-                    "a cache of one line; L1 model: of 192 KB, 4 ways, least recently used out, for one of 132 SMs (no measurement).",
-                    "fold: speed-up over csr_scalar."};
-    table_.columns = columns_of({{"rows", "rows"}, {"locality", "locality"}, {"one_line_hit_rate", "one line"},
-                                 {"l1_hit_rate", "L1 model"}, {"csr_scalar_us", "csr_scalar µs"}, {"fold_us", "fold µs"},
+    table_.notes = {
+        "locality: mean number of consecutive columns in one 128-byte line of x; one line: 1 - 1/locality, the hit rate of",
+        "a cache of one line; L1 model: of 192 KB, 4 ways, least recently used out, for one of 132 SMs (no measurement).",
+        "fold: speed-up over csr_scalar."};
+    table_.columns = columns_of({{"rows", "rows"},
+                                 {"locality", "locality"},
+                                 {"one_line_hit_rate", "one line"},
+                                 {"l1_hit_rate", "L1 model"},
+                                 {"csr_scalar_us", "csr_scalar µs"},
+                                 {"fold_us", "fold µs"},
                                  {"fold", "fold"}});
   }
 
@@ -263,8 +293,10 @@ class Locality final : public Paper {
     const double locality = column_locality(subject.csr, line_bits(subject.type));
     const auto csr = bench.best(trial, "csr_scalar"), fold = bench.best(trial, "fold");
     std::vector<Cell> cells = subject.cells();
-    append(cells, {Cell::count(subject.csr.rows), Cell::figure(locality, 2), locality > 0 ? Cell::percent(1 - 1 / locality) : Cell::none(),
-                   Cell::percent(l1_hit_rate(subject.csr, subject.type)), microseconds(csr), microseconds(fold), speed_up(csr, fold)});
+    append(cells, {Cell::count(subject.csr.rows), Cell::figure(locality, 2),
+                   locality > 0 ? Cell::percent(1 - 1 / locality) : Cell::none(),
+                   Cell::percent(l1_hit_rate(subject.csr, subject.type)), microseconds(csr), microseconds(fold),
+                   speed_up(csr, fold)});
     table_.rows.push_back(std::move(cells));
   }
 };
@@ -274,10 +306,13 @@ class RowBlockPacking final : public Paper {
  public:
   RowBlockPacking() {
     table_.title = "Paper 5: row block packing, memory and speed against the format it packs";
-    table_.notes = {"memory: bytes of the packed format over those of the other, less one. The last line is the mean of the matrices above."};
+    table_.notes = {
+        "memory: bytes of the packed format over those of the other, less one. The last line is the mean of the matrices "
+        "above."};
     for (const auto& [packed, usual] : kPackedPairs)
       for (const char* what : {"memory", "speed-up"})
-        table_.columns.push_back({fmt::format("{}_{}", packed, what[0] == 'm' ? "memory" : "speed_up"), fmt::format("{} {}", packed, what)});
+        table_.columns.push_back(
+            {fmt::format("{}_{}", packed, what[0] == 'm' ? "memory" : "speed_up"), fmt::format("{} {}", packed, what)});
     table_.columns = columns_of(std::move(table_.columns));
   }
 
@@ -286,8 +321,10 @@ class RowBlockPacking final : public Paper {
     for (std::size_t i = 0; i < std::size(kPackedPairs); ++i) {
       const auto packed = bench.best(trial, kPackedPairs[i][0]), usual = bench.best(trial, kPackedPairs[i][1]);
       const bool both = packed && usual && usual->format_bytes > 0;
-      append(cells, {both ? Cell::percent(static_cast<double>(packed->format_bytes) / static_cast<double>(usual->format_bytes) - 1) : Cell::none(),
-                     speed_up(usual, packed)});
+      append(cells,
+             {both ? Cell::percent(static_cast<double>(packed->format_bytes) / static_cast<double>(usual->format_bytes) - 1)
+                   : Cell::none(),
+              speed_up(usual, packed)});
     }
     table_.rows.push_back(std::move(cells));
   }
@@ -310,10 +347,14 @@ class RowBlockPacking final : public Paper {
 
 std::unique_ptr<Paper> make_paper(int number) {
   switch (number) {
-    case 2: return std::make_unique<Formats>();
-    case 3: return std::make_unique<ThreadsPerRow>();
-    case 4: return std::make_unique<Locality>();
-    default: return std::make_unique<RowBlockPacking>();
+    case 2:
+      return std::make_unique<Formats>();
+    case 3:
+      return std::make_unique<ThreadsPerRow>();
+    case 4:
+      return std::make_unique<Locality>();
+    default:
+      return std::make_unique<RowBlockPacking>();
   }
 }
 
@@ -331,9 +372,11 @@ std::vector<ResultTable> measure_all(const Options& o, const Machine& machine, B
     const HostCsr csr = load_matrix(matrix.argument, progress);
     for (const ValueType type : o.value_types()) {
       Trial trial = bench.trial(csr.view(), type);
+      bench.start();
       for (std::size_t i = 0; i < papers.size(); ++i) {
         papers[i]->measure(bench, trial, {matrix, csr.view(), type});
-        report(progress, fmt::format("{} {}", matrix.name, name(type)), static_cast<std::int64_t>(i) + 1, std::ssize(papers));
+        report(progress, fmt::format("{} {}", matrix.name, name(type)), static_cast<std::int64_t>(i) + 1,
+               std::ssize(papers));
       }
     }
   }
@@ -354,14 +397,18 @@ int run(const Options& o) {
   const std::vector<ResultTable> tables = measure_all(o, machine, bench);
 
   if (o.json != "-") {
-    fmt::print("{}Medians of {} products, caches {} between them.\n", machine.text(), repetitions, o.warm ? "left warm" : "flushed");
+    fmt::print("{}Medians of {} products, caches {} between them.\n", machine.text(), repetitions,
+               o.warm ? "left warm" : "flushed");
     for (const std::string& kernel : bench.missing())
       fmt::print("Note: there is no kernel {} on the {} backend.\n", kernel, shardmat::name(machine.device.backend));
     for (const ResultTable& table : tables) fmt::print("\n{}", table.text());
   }
   if (!o.json.empty()) {
-    nlohmann::ordered_json json{{"machine", machine.json()}, {"repetitions", repetitions}, {"missing_kernels", bench.missing()},
-                                {"wrong", bench.wrong()}, {"tables", nlohmann::ordered_json::object()}};
+    nlohmann::ordered_json json{{"machine", machine.json()},
+                                {"repetitions", repetitions},
+                                {"missing_kernels", bench.missing()},
+                                {"wrong", bench.wrong()},
+                                {"tables", nlohmann::ordered_json::object()}};
     for (std::size_t i = 0; i < tables.size(); ++i) json["tables"][fmt::format("paper_{}", o.papers[i])] = tables[i].json();
     write_json(o.json, json.dump(2) + "\n");
   }
@@ -382,8 +429,10 @@ std::function<int()> add_bench_papers(CLI::App& bench) {
       ->allow_extra_args(false)
       ->check(whole_number(2, 5))
       ->capture_default_str();
-  app->footer("\nExamples:\n  shardmat bench papers\n  shardmat bench papers --paper 5 nd24k.mtx.gz elasticity:mesh=part.h5,degree=2\n"
-              "  shardmat bench papers --size tiny --backend host --json papers.json\n");
+  app->footer(
+      "\nExamples:\n  shardmat bench papers\n  shardmat bench papers --paper 5 nd24k.mtx.gz "
+      "elasticity:mesh=part.h5,degree=2\n"
+      "  shardmat bench papers --size tiny --backend host --json papers.json\n");
   return [options] {
     require_single_process("bench papers");
     return run(*options);

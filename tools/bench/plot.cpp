@@ -23,9 +23,10 @@ fs::path find_script(const std::string& name) {
   const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
   for (const fs::path& path : {folder / name, folder.parent_path() / "share" / "shardmat" / name})
     if (fs::exists(path)) return path;
-  throw Error(ErrorKind::resources, fmt::format("--plot: {} is neither in {} nor in {}/share/shardmat; install the program with "
-                                                "cmake --install, or leave --plot out and draw from the --json file",
-                                                name, folder.string(), folder.parent_path().string()));
+  throw Error(ErrorKind::resources,
+              fmt::format("--plot: {} is neither in {} nor in {}/share/shardmat; install the program with "
+                          "cmake --install, or leave --plot out and draw from the --json file",
+                          name, folder.string(), folder.parent_path().string()));
 }
 
 bool runs(std::vector<std::string> words) {

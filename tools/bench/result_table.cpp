@@ -30,11 +30,12 @@ std::string ResultTable::text() const {
   std::vector<bool> words;
   for (std::size_t c = 0; c < columns.size(); ++c) {
     width.push_back(width_of(columns[c].heading));
-    words.push_back(!rows.empty() && rows.front()[c].value.is_string());
+    words.push_back(rows.front()[c].value.is_string());
     for (const auto& row : rows) width[c] = std::max(width[c], width_of(row[c].text));
   }
   std::string result = title + "\n";
   for (const std::string& note : notes) result += "  " + note + "\n";
+  if (rows.empty()) return result + "  (nothing was measured)\n";
   const auto line = [&](const auto& text_of) {
     std::string text;
     for (std::size_t c = 0; c < columns.size(); ++c)

@@ -15,7 +15,7 @@ namespace shardmat::tools {
 namespace {
 
 constexpr std::uint64_t kSeed = 1, kVectorStream = 13;
-constexpr double kGpuWarmUpSeconds = 0.02, kHostWarmUpSeconds = 0.005, kMostSeconds = 1;
+constexpr double kGpuWarmUpSeconds = 0.01, kHostWarmUpSeconds = 0.005, kMostSeconds = 1;
 
 HostVector<double> random_vector(std::int64_t count, ValueType type) {
   HostVector<double> x(static_cast<std::size_t>(count));

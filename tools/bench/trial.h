@@ -1,5 +1,5 @@
-// One matrix in one type on one device, with everything that measuring kernels on it shares: its CSR on the device, x, and the
-// product that is right.
+// One matrix in one type on one device, with everything that measuring kernels on it shares: its CSR on the device, x, and
+// the product that is right.
 #pragma once
 
 #include <cstdint>
