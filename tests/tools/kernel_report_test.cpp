@@ -69,6 +69,13 @@ TEST(KernelReport, SaysWhatIsWrongAndWhatWasRefused) {
   EXPECT_NE(summary_text(report).find("2 WRONG results"), std::string::npos);
 }
 
+TEST(KernelReport, SaysThatTimesAreUnsteady) {
+  KernelReport report = report_of(Backend::cuda);
+  EXPECT_EQ(summary_text(report).find("unsteady"), std::string::npos);
+  report.cases[0].results[0].timing.min = 3e-6;
+  EXPECT_NE(summary_text(report).find("1 of 10 times are unsteady"), std::string::npos);
+}
+
 TEST(KernelReport, WithoutAYardstickThereAreNoRatios) {
   KernelReport report = report_of(Backend::cuda);
   for (KernelCase& one : report.cases) one.results.erase(one.results.begin(), one.results.begin() + 2);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "kernels/base/text.h"
 
@@ -61,6 +62,15 @@ Ratios ratios_of(const KernelReport& report) {
     ratios.chosen.push_back(speed_up(yardstick, one.chosen ? &*one.chosen : nullptr));
   }
   return ratios;
+}
+
+/// How many medians are above twice the minimum, and of how many.
+std::pair<int, int> count_unsteady(const KernelReport& report) {
+  int unsteady = 0, measured = 0;
+  for (const KernelCase& one : report.cases)
+    for (const KernelResult& r : one.results)
+      if (r.measured()) ++measured, unsteady += r.timing.median > 2 * r.timing.min;
+  return {unsteady, measured};
 }
 
 std::string result_line(const KernelResult& r, const KernelCase& one, const Machine& machine, std::size_t width) {
@@ -153,6 +163,9 @@ std::string summary_text(const KernelReport& report) {
   }
   text += fmt::format("  geometric mean of {}: best own {}, auto {}\n", report.cases.size(),
                       figure(geometric_mean(ratios.best), 3), figure(geometric_mean(ratios.chosen), 3));
+  if (const auto [unsteady, measured] = count_unsteady(report); unsteady > 0)
+    text += fmt::format("  {} of {} times are unsteady (median above twice the minimum): does the machine do other work?\n",
+                        unsteady, measured);
   if (const std::int64_t wrong = count_wrong(report)) text += fmt::format("  {} WRONG results, see above\n", wrong);
   return text;
 }
