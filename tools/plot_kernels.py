@@ -54,6 +54,7 @@ def main():
         chosen = [point for point in chosen if point[1]]
         if chosen:
             axes.plot(*zip(*chosen), "o", color="black", markersize=4, label="automatic choice" if position == 0 else None)
+    axes.set_ylim(0, 1.25 * max([1, *(ratio(case["best_own"]) for case in report["cases"])]))  # the legend stands above
     axes.axhline(1, color="black", linestyle="dashed", linewidth=1)
     axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
     axes.set_ylabel(f'speed-up over the {report["yardstick"]}')
