@@ -10,8 +10,7 @@
 namespace shardmat {
 namespace {
 
-constexpr int kWarmUps = 2;
-constexpr int kLeastRepetitions = 3;
+constexpr int kLeastRepetitions = 3, kHopelessRepetitions = 2;
 
 /// Four times the largest L2 of a GPU. On the host twice the last-level cache, if the system tells it, within bounds: a
 /// virtual machine may see that of a whole socket, of which it has a part.
@@ -38,14 +37,16 @@ void CacheFlush::run(Stream& stream) {
 Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, const TimingOptions& options) {
   Event start(stream.device()), end(stream.device());
   const Timer timer;
-  for (int product = 0; product < kWarmUps || timer.seconds() < options.warm_up_seconds; ++product) {
+  for (int product = 0; product < std::max(1, options.warm_ups) || timer.seconds() < options.warm_up_seconds; ++product) {
     start.record(stream);
     plan.multiply(1, x, 0, y, stream);
     end.record(stream);
     stream.synchronize();
   }
+  const double once = end.seconds_since(start);
+  const double affordable =
+      once > options.hopeless_seconds ? kHopelessRepetitions : std::max<double>(kLeastRepetitions, options.most_seconds / once);
   Timing timing;
-  const double affordable = std::max<double>(kLeastRepetitions, options.most_seconds / end.seconds_since(start));
   timing.repetitions = affordable < options.repetitions ? static_cast<int>(affordable) : options.repetitions;
 
   // All repetitions are put into the stream before the first is waited for: the GPU never waits for a launch.

@@ -50,6 +50,16 @@ TEST(TimeProduct, RepeatsASlowProductLessOften) {
   EXPECT_EQ(time_product(plan, nullptr, nullptr, stream, options).repetitions, 3);
 }
 
+TEST(TimeProduct, RepeatsAHopelessProductTwice) {
+  Stream stream({Backend::host, 0});
+  const SlowPlan plan(5);
+  TimingOptions options;
+  options.warm_ups = 3;
+  options.hopeless_seconds = 0.004;
+  EXPECT_EQ(time_product(plan, nullptr, nullptr, stream, options).repetitions, 2);
+  EXPECT_EQ(plan.products, 3 + 2);
+}
+
 TEST(TimeProduct, WarmsUpAsLongAsAsked) {
   Stream stream({Backend::host, 0});
   const SlowPlan plan(1);
