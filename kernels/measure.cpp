@@ -37,13 +37,14 @@ void CacheFlush::run(Stream& stream) {
 Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, const TimingOptions& options) {
   Event start(stream.device()), end(stream.device());
   const Timer timer;
+  double once = std::numeric_limits<double>::infinity();  // the fastest of the warm-up
   for (int product = 0; product < std::max(1, options.warm_ups) || timer.seconds() < options.warm_up_seconds; ++product) {
     start.record(stream);
     plan.multiply(1, x, 0, y, stream);
     end.record(stream);
     stream.synchronize();
+    once = std::min(once, end.seconds_since(start));
   }
-  const double once = end.seconds_since(start);
   const double affordable =
       once > options.hopeless_seconds ? kHopelessRepetitions : std::max<double>(kLeastRepetitions, options.most_seconds / once);
   Timing timing;
