@@ -8,23 +8,17 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
+#include "kernels/measure.h"
 #include "kernels/registry.h"
 
 namespace shardmat {
 namespace {
 
 constexpr double kWarmUpSeconds = 0.05;  // an idle GPU needs some milliseconds to reach its clocks
-constexpr int kWarmUps = 2;
-constexpr int kRepetitions = 9;
 
 struct Candidate {
   const Kernel* kernel;
   Policy layout, policy;
-
-  std::string tunables() const {
-    const std::string of_format = layout.text(), of_kernel = policy.text();
-    return of_format + (of_format.empty() || of_kernel.empty() ? "" : ",") + of_kernel;
-  }
 };
 
 /// Every layout of the kernel's format with every policy of the kernel, `overrides` put over both.
@@ -53,20 +47,6 @@ std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInpu
   for (const Kernel& kernel : kernels())
     if (kernel.backend == backend && kernel.automatic) add_candidates(kernel, "", input, all);
   return all;
-}
-
-double median_seconds(const Plan& plan, const Buffer& x, const Buffer& y, Stream& stream) {
-  std::vector<double> seconds;
-  for (int repetition = -kWarmUps; repetition < kRepetitions; ++repetition) {
-    Event start(stream.device()), end(stream.device());
-    start.record(stream);
-    plan.multiply(1, x.data(), 0, y.data(), stream);
-    end.record(stream);
-    stream.synchronize();
-    if (repetition >= 0) seconds.push_back(end.seconds_since(start));
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + kRepetitions / 2, seconds.end());
-  return seconds[kRepetitions / 2];
 }
 
 /// Matrices converted so far, so that kernels of one format share one.
@@ -113,19 +93,29 @@ ChosenPlan choose_plan(const CsrView& matrix, ValueType type, const PlanRequest&
   fill_bytes(x.data(), 0, x.bytes(), stream);
   Timer timer;  // restarted when the first matrix is converted: the budget is for measuring
   double best = 0;
+  std::string refused;
   for (const Candidate& candidate : candidates) {
     if (chosen.plan && timer.seconds() > request.budget_seconds) break;
-    auto storage = stored.get(candidate);
+    std::shared_ptr<Storage> storage;
+    try {
+      storage = stored.get(candidate);
+    } catch (const Error& error) {  // a format that does not suit or does not fit; one that was asked for must
+      if (request.kernel != "auto" || error.kind() != ErrorKind::resources) throw;
+      refused = error.what();
+      continue;
+    }
     if (!candidate.kernel->supports(*storage)) continue;
     auto plan = make_plan(*candidate.kernel, std::move(storage), candidate.policy, stream);
+    TimingOptions timing;
     if (!chosen.plan) {
       timer = Timer();
-      while (timer.seconds() < kWarmUpSeconds) median_seconds(*plan, x, y, stream);
+      timing.warm_up_seconds = kWarmUpSeconds;
     }
-    const double seconds = median_seconds(*plan, x, y, stream);
-    chosen.measurements.push_back({plan->kernel, candidate.tunables(), seconds});
+    const double seconds = time_product(*plan, x.data(), y.data(), stream, timing).median;
+    chosen.measurements.push_back({plan->kernel, tunables_text(candidate.layout, candidate.policy), seconds});
     if (!chosen.plan || seconds < best) chosen.plan = std::move(plan), best = seconds;
   }
+  if (!chosen.plan && !refused.empty()) throw Error(ErrorKind::resources, refused);
   if (!chosen.plan)
     throw Error(ErrorKind::usage, fmt::format("kernel {} cannot take this matrix; use --kernel auto", request.kernel));
   std::sort(chosen.measurements.begin(), chosen.measurements.end(),

@@ -21,6 +21,11 @@ class Help(CliTest):
                 self.assertRegex(text, r"Examples?:\n")
                 self.assertIn(f"shardmat {command} ", text)
 
+    def test_every_benchmark_has_examples(self):
+        for benchmark in ("io", "kernels", "papers"):
+            with self.subTest(benchmark=benchmark):
+                self.assertIn(f"shardmat bench {benchmark}", self.succeed("bench", benchmark, "--help").out.split("Example")[1])
+
     def test_every_option_of_multiply_is_explained(self):
         text = self.succeed("multiply", "--help").out
         for option in ("alpha", "backend", "beta", "exchange", "iterations", "json", "kernel", "mode", "output", "policy",

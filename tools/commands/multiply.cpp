@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -17,6 +16,7 @@
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
 #include "tools/run_ranks.h"
+#include "tools/write_json.h"
 
 namespace shardmat::tools {
 namespace {
@@ -82,19 +82,6 @@ void finish_options(const CLI::App& app, Options& o) {
   m.graph = !o.no_graph;
   m.access = parse_file_access(environment("SHARDMAT_HDF5", "auto"));
   m.progress = make_progress_bar();
-}
-
-void write_json(const std::string& path, const std::string& json) {
-  if (path == "-") {
-    fmt::print("{}", json);
-    return;
-  }
-  AtomicFile file(path);
-  std::ofstream stream(file.temporary(), std::ios::binary);
-  stream << json;
-  stream.close();
-  if (!stream) throw Error(ErrorKind::resources, fmt::format("cannot write {}: is the disk full?", path));
-  file.commit();
 }
 
 /// A result must not take the place of the matrix.
