@@ -62,6 +62,13 @@ std::vector<Policy> csr_vector_policies(const RowStatistics& rows) {
   return all;
 }
 
+std::vector<Policy> csr_balanced_policies(const RowStatistics&) {
+  const auto policy = [](int items, int hint, int block_size) {
+    return Policy{{"items", items}, {"hint", hint}, {"block_size", block_size}};
+  };
+  return {policy(8, 2, 256), policy(8, 0, 256), policy(4, 2, 256), policy(4, 0, 256), policy(8, 2, 128), policy(16, 2, 256)};
+}
+
 std::vector<Policy> csr_scalar_policies(const RowStatistics&) { return {Policy{{"block_size", 128}}}; }
 
 std::vector<Policy> csr_cusparse_policies(const RowStatistics&) {
