@@ -24,6 +24,8 @@ constexpr Kernel kKernels[] = {
     {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", true, csr_vector_policies, csr_any, make_csr_vector},
     {"csr_balanced", "csr", Backend::cuda, "tiles of equal nonzeros and rows, for very uneven rows", true, csr_balanced_policies,
      csr_any, make_csr_balanced},
+    {"csr_segmented", "csr", Backend::cuda, "warps over equal stretches of nonzeros, for very uneven rows", true,
+     csr_segmented_policies, csr_segmented_supports, make_csr_segmented},
     {"csr_scalar", "csr", Backend::cuda, "one thread a row", false, csr_scalar_policies, csr_any, make_csr_scalar},
     {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE CSR, algorithms 1 and 2", true, csr_cusparse_policies,
      csr_cusparse_supports, make_csr_cusparse},

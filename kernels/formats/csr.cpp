@@ -69,6 +69,14 @@ std::vector<Policy> csr_balanced_policies(const RowStatistics&) {
   return {policy(8, 2, 256), policy(8, 0, 256), policy(4, 2, 256), policy(4, 0, 256), policy(8, 2, 128), policy(16, 2, 256)};
 }
 
+std::vector<Policy> csr_segmented_policies(const RowStatistics&) {
+  const auto policy = [](int items, int steps, int hint, int hub_kb) {
+    return Policy{{"items", items}, {"steps", steps}, {"hint", hint}, {"hub_kb", hub_kb}};
+  };
+  return {policy(8, 4, 2, 0),   policy(8, 4, 0, 0),   policy(8, 1, 2, 0),
+          policy(8, 4, 2, 144), policy(8, 4, 0, 144), policy(8, 2, 2, 96)};
+}
+
 std::vector<Policy> csr_scalar_policies(const RowStatistics&) { return {Policy{{"block_size", 128}}}; }
 
 std::vector<Policy> csr_cusparse_policies(const RowStatistics&) {
