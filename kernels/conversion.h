@@ -33,7 +33,7 @@ class ConversionInput {
 
   /// What make() returned for this key the first time: lets bytes() and convert() of one format share an analysis.
   template <class T>
-  const T& remember(const std::string& key, const std::function<T()>& make) {
+  T& remember(const std::string& key, const std::function<T()>& make) {
     std::any& kept = kept_[key];
     if (!kept.has_value()) kept = std::make_shared<T>(make());
     return *std::any_cast<std::shared_ptr<T>&>(kept);

@@ -7,6 +7,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/formats/csr.h"
+#include "kernels/formats/packed.h"
 
 namespace shardmat {
 namespace {
@@ -15,12 +16,17 @@ std::vector<Policy> one_layout(ConversionInput&) { return {Policy{}}; }
 
 constexpr Format kFormats[] = {
     {"csr", "compressed sparse rows, 32-bit columns", one_layout, csr_bytes, convert_csr, update_csr},
+    {"packed", "runs and node blocks over slices of 32 rows, columns shared where they can be", packed_layouts, packed_bytes,
+     convert_packed, update_packed},
 };
 
 // In the order of preference when nothing is measured.
 constexpr Kernel kKernels[] = {
     {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", true, csr_host_policies, csr_any, make_csr_host},
+    {"packed_host", "packed", Backend::host, "threads over slices", true, packed_host_policies, packed_any, make_packed_host},
 #ifdef SHARDMAT_HAVE_CUDA
+    {"packed", "packed", Backend::cuda, "one thread a group of rows, a warp or several a slice", true, packed_policies,
+     packed_any, make_packed},
     {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", true, csr_vector_policies, csr_any, make_csr_vector},
     {"csr_balanced", "csr", Backend::cuda, "tiles of equal nonzeros and rows, for very uneven rows", true, csr_balanced_policies,
      csr_any, make_csr_balanced},

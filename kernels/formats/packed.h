@@ -1,0 +1,85 @@
+// Packed rows: Shardmat's own format. It takes row block packing (Kawamura et al.) further: what is stored once is not the column
+// of a nonzero but of a *piece*, B rows × W columns, and 32 such row groups lie side by side as in sliced ELL, so that one
+// thread a group streams its values at the copy rate.
+//
+//   group   B consecutive rows (a node's unknowns) handled by one thread; their patterns are united
+//   piece   W consecutive columns of a group, one column index for B·W values; with B = 1 pieces shorter than W are single
+//   slice   32 groups; groups are sorted by their number of pieces within windows, and the order is folded into the write of y
+//   slot    the k-th piece of every group of a slice; by how its columns are stored it is
+//             shared    column = first row of the group + one delta for all 32: stencils, bands; nothing a row
+//             narrow    column = one base for all 32 + 16 bits each
+//             full      32 bits each
+//   A slice whose padding would cost more than CSR is stored as CSR rows, so no matrix grows.
+//
+// Stored zeros multiply entries of x that the row does not have: a non-finite x spreads to such rows.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/base/device.h"
+#include "kernels/conversion.h"
+#include "kernels/plan.h"
+
+namespace shardmat {
+
+constexpr int kPackedLanes = 32;       ///< groups of a slice
+constexpr int kPackedUnit = 32;        ///< bytes; values and indices of a slice start at multiples of it
+
+/// How a slot stores its columns.
+enum PackedSlotKind { kSharedSlot, kNarrowSlot, kFullSlot, kPackedSlotKinds };
+
+/// One slice. 32 bytes, read by all lanes of a warp at once.
+struct alignas(16) PackedSlice {
+  std::uint32_t values;   ///< first value, in units
+  std::uint32_t indices;  ///< first narrow or full column, in units
+  std::uint32_t deltas;   ///< first delta: shared deltas then narrow bases, pieces before singles; CSR rows: 32·B + 1 offsets
+  std::uint32_t groups;   ///< position in `order`, or the first group if the groups are consecutive
+  std::uint16_t pieces[kPackedSlotKinds];   ///< slots of width W of each kind
+  std::uint16_t singles[kPackedSlotKinds];  ///< slots of width 1 of each kind
+  std::uint16_t consecutive;  ///< groups are consecutive
+  std::uint16_t csr;          ///< the slice is stored as CSR rows
+};
+static_assert(sizeof(PackedSlice) == 32);
+
+/// What a layout fixes before anything is counted.
+struct PackedShape {
+  int rows = 1;     ///< B, rows of a group: 1, 2, 3, 4 or 6
+  int width = 1;    ///< W, columns of a piece: B if B > 1, else 1 … 4
+  int shift = 0;    ///< group g starts at row g·B - shift, 0 ≤ shift < B
+  int window = 1;   ///< groups sorted together
+
+  std::int64_t groups(std::int64_t matrix_rows) const { return (matrix_rows + shift + rows - 1) / rows; }
+  bool has_singles() const { return rows == 1 && width > 1; }
+};
+
+struct PackedStorage final : Storage {
+  /// Sets the sizes of all arrays and so `bytes`. Throws Error(resources) if a slice's places do not fit 32 bits.
+  void set_sizes(const ConversionInput& input, std::uint64_t value_units, std::uint64_t index_units, std::uint64_t delta_count,
+                 std::uint64_t order_count);
+  /// Makes the buffers of deltas, indices and values.
+  void allocate();
+
+  PackedShape shape;
+  std::int64_t slices = 0;
+  std::int64_t value_bytes = 0, index_bytes = 0, delta_bytes = 0, order_bytes = 0;
+  Buffer slice;    ///< PackedSlice[slices]
+  Buffer order;    ///< uint32: groups of the slices that are not consecutive, 32 each
+  Buffer deltas;   ///< int32
+  Buffer indices;  ///< uint16 and int32, by slice
+  Buffer values;   ///< values of a slot: [column of the piece][row of the group][lane]
+};
+
+std::vector<Policy> packed_layouts(ConversionInput& input);
+std::int64_t packed_bytes(ConversionInput& input, const Policy& layout);
+std::shared_ptr<Storage> convert_packed(ConversionInput& input, const Policy& layout);
+void update_packed(Storage& storage, ConversionInput& input);
+inline bool packed_any(const Storage&) { return true; }
+
+std::vector<Policy> packed_host_policies(const RowStatistics& rows);
+std::unique_ptr<Plan> make_packed_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+std::vector<Policy> packed_policies(const RowStatistics& rows);
+std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+}  // namespace shardmat
