@@ -26,7 +26,7 @@ constexpr Kernel kKernels[] = {
     {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", true, csr_host_policies, csr_any, make_csr_host,
      estimate<csr_bytes, 80>},
     {"packed_host", "packed", Backend::host, "threads over slices", true, packed_host_policies, packed_any, make_packed_host,
-     estimate<packed_bytes, 60>},
+     estimate<packed_bytes, 40>},
 #ifdef SHARDMAT_HAVE_CUDA
     {"packed", "packed", Backend::cuda, "one thread a group of rows, a warp or several a slice", true, packed_policies,
      packed_any, make_packed, estimate<packed_bytes, 93, 32, 5>},

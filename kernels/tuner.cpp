@@ -264,6 +264,17 @@ class Chooser {
 
 }  // namespace
 
+std::string name(Decision decision) {
+  switch (decision) {
+    case Decision::asked: return "asked";
+    case Decision::only: return "only";
+    case Decision::model: return "model";
+    case Decision::measured: return "measured";
+    case Decision::remembered: return "remembered";
+  }
+  throw Error(ErrorKind::internal, "no such decision");
+}
+
 ChosenPlan choose_plan(const CsrView& matrix, ValueType type, const PlanRequest& request, Stream& stream) {
   return Chooser(matrix, type, request, stream)();
 }

@@ -21,6 +21,7 @@ struct PlanRequest {
 };
 
 enum class Decision { asked, only, model, measured, remembered };
+std::string name(Decision decision);
 
 /// What the model expects of one candidate.
 struct Prediction {

@@ -182,7 +182,11 @@ class Run {
     r.kernel = m.plan().kernel, r.format = m.plan().storage().format, r.policy = m.plan().tunables(), r.kernel_why = m.chosen().why;
     r.reproducible = communicator_.all_reduce(m.plan().reproducible() ? 1 : 0, Reduction::min) == 1;
     r.kernel_of_rank = communicator_.all_gather(r.kernel + (r.policy.empty() ? "" : " " + r.policy));
+    r.predictions = m.chosen().predictions;
     r.measurements = m.chosen().measurements;
+    r.decision = name(m.chosen().decision);
+    r.choosing = over_ranks(m.chosen().choosing_seconds, communicator_);
+    r.choosing_products = m.chosen().choosing_products();
     r.exchange = m.exchange().name(), r.exchange_why = m.exchange().why();
     r.exchange_bytes = over_ranks(static_cast<double>(m.exchange().bytes_received()), communicator_);
     r.graph = iterated_.graph;
