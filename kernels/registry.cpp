@@ -7,16 +7,34 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/cost_model.h"
+#include "kernels/formats/coo.h"
+#include "kernels/formats/csc.h"
 #include "kernels/formats/csr.h"
+#include "kernels/formats/dia.h"
+#include "kernels/formats/hyb.h"
+#include "kernels/formats/jds.h"
 #include "kernels/formats/packed.h"
 
 namespace shardmat {
 namespace {
 
 std::vector<Policy> one_layout(ConversionInput&) { return {Policy{}}; }
+std::vector<Policy> one_policy(const RowStatistics&) { return {Policy{}}; }
+[[maybe_unused]] std::vector<Policy> thread_blocks(const RowStatistics&) {
+  return {Policy{{"block_size", 128}}, Policy{{"block_size", 256}}};
+}
+bool any_matrix(const Storage&) { return true; }
 
 constexpr Format kFormats[] = {
     {"csr", "compressed sparse rows, 32-bit columns", one_layout, csr_bytes, convert_csr, update_csr},
+    {"coo", "row, column and value of each nonzero", one_layout, coo_bytes, convert_coo, update_coo},
+    {"csc", "compressed sparse columns", one_layout, csc_bytes, convert_csc, update_csc},
+    {"ell", "rows padded to the longest, transposed", one_layout, ell_bytes, convert_ell, update_ell},
+    {"ell_r", "ell with row lengths", one_layout, ell_r_bytes, convert_ell_r, update_ell},
+    {"hyb", "ell for the usual part of the rows, coo for the rest", hyb_layouts, hyb_bytes, convert_hyb, update_hyb},
+    {"jds", "rows sorted by length, one after another", one_layout, jds_bytes, convert_jds, update_jds},
+    {"jds_t", "rows sorted by length, stored by jagged diagonals", one_layout, jds_t_bytes, convert_jds_t, update_jds},
+    {"dia", "whole diagonals, without columns", one_layout, dia_bytes, convert_dia, update_dia},
     {"packed", "runs and node blocks over slices of 32 rows, columns shared where they can be", packed_layouts, packed_bytes,
      convert_packed, update_packed},
 };
@@ -27,6 +45,14 @@ constexpr Kernel kKernels[] = {
      estimate<csr_bytes, 80>},
     {"packed_host", "packed", Backend::host, "threads over slices", true, packed_host_policies, packed_any, make_packed_host,
      estimate<packed_bytes, 40>},
+    {"coo_host", "coo", Backend::host, "threads over whole rows", false, one_policy, any_matrix, make_coo_host},
+    {"csc_host", "csc", Backend::host, "threads over rows", false, one_policy, any_matrix, make_csc_host},
+    {"ell_host", "ell", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_ell_host},
+    {"ell_r_host", "ell_r", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_ell_r_host},
+    {"hyb_host", "hyb", Backend::host, "ell_host, then coo_host", false, one_policy, any_matrix, make_hyb_host},
+    {"jds_host", "jds", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_jds_host},
+    {"jds_t_host", "jds_t", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_jds_t_host},
+    {"dia_host", "dia", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_dia_host},
 #ifdef SHARDMAT_HAVE_CUDA
     {"packed", "packed", Backend::cuda, "one thread a group of rows, a warp or several a slice", true, packed_policies,
      packed_any, make_packed, estimate<packed_bytes, 93, 32, 5>},
@@ -39,6 +65,14 @@ constexpr Kernel kKernels[] = {
     {"csr_scalar", "csr", Backend::cuda, "one thread a row", false, csr_scalar_policies, csr_any, make_csr_scalar},
     {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE CSR, algorithms 1 and 2", true, csr_cusparse_policies,
      csr_cusparse_supports, make_csr_cusparse, estimate<csr_bytes, 72>},
+    {"coo", "coo", Backend::cuda, "one thread a nonzero, atomic", false, thread_blocks, any_matrix, make_coo},
+    {"csc", "csc", Backend::cuda, "1, 2, 4 … 32 threads a column, atomic", false, csc_policies, any_matrix, make_csc},
+    {"ell", "ell", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_ell},
+    {"ell_r", "ell_r", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_ell_r},
+    {"hyb", "hyb", Backend::cuda, "ell, then coo", false, thread_blocks, any_matrix, make_hyb},
+    {"jds", "jds", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_jds},
+    {"jds_t", "jds_t", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_jds_t},
+    {"dia", "dia", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_dia},
 #endif
 };
 

@@ -8,7 +8,7 @@ set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
 set(SHARDMAT_PUBLIC_HEADERS
   kernels/base/device.h kernels/base/error.h kernels/base/host_vector.h kernels/base/progress.h kernels/base/types.h
   kernels/matrix/csr.h kernels/matrix/statistics.h
-  kernels/plan.h kernels/policy.h kernels/registry.h kernels/tuner.h
+  kernels/conversion.h kernels/plan.h kernels/policy.h kernels/registry.h kernels/tuner.h
   partition/generators/generator.h partition/partitioner.h partition/readers/reader.h partition/row_source.h
   partition/shard_file.h partition/vector_file.h
   comm/communicator.h comm/exchange.h comm/nccl_communicator.h comm/placement.h

@@ -1,5 +1,4 @@
 // CSR, one thread a row: the textbook kernel, uncoalesced and divergent; kept as the baseline and for very short rows.
-#include "kernels/base/error.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/formats/csr.h"
 
@@ -43,10 +42,8 @@ class CsrScalarPlan final : public Plan {
 }  // namespace
 
 std::unique_ptr<Plan> make_csr_scalar(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
-  const int block_size = policy.at("block_size");
-  if (block_size < 32 || block_size > 1024 || block_size % 32 != 0)
-    throw Error(ErrorKind::usage, "csr_scalar: block_size must be a multiple of 32 from 32 to 1024");
-  return std::make_unique<CsrScalarPlan>(std::static_pointer_cast<CsrStorage>(std::move(storage)), block_size);
+  return std::make_unique<CsrScalarPlan>(std::static_pointer_cast<CsrStorage>(std::move(storage)),
+                                         cuda::block_size_of(policy, "csr_scalar"));
 }
 
 }  // namespace shardmat

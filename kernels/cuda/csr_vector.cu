@@ -81,11 +81,9 @@ class CsrVectorPlan final : public Plan {
 }  // namespace
 
 std::unique_ptr<Plan> make_csr_vector(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
-  const int threads = policy.at("threads_per_row"), block_size = policy.at("block_size");
+  const int threads = policy.at("threads_per_row"), block_size = cuda::block_size_of(policy, "csr_vector");
   if (instance<float, std::int32_t>(threads) == nullptr)
     throw Error(ErrorKind::usage, "csr_vector: threads_per_row must be 1, 2, 4, 8, 16 or 32");
-  if (block_size < 32 || block_size > 1024 || block_size % 32 != 0)
-    throw Error(ErrorKind::usage, "csr_vector: block_size must be a multiple of 32 from 32 to 1024");
   return std::make_unique<CsrVectorPlan>(std::static_pointer_cast<CsrStorage>(std::move(storage)), threads, block_size);
 }
 

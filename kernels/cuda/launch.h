@@ -8,10 +8,19 @@
 
 #include "kernels/base/cuda_check.h"
 #include "kernels/base/device.h"
+#include "kernels/policy.h"
 
 namespace shardmat::cuda {
 
 inline cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
+
+/// The policy's block_size. Throws Error(usage) if it is not one.
+inline int block_size_of(const Policy& policy, const std::string& kernel) {
+  const int block_size = policy.at("block_size");
+  if (block_size < 32 || block_size > 1024 || block_size % 32 != 0)
+    throw Error(ErrorKind::usage, kernel + ": block_size must be a multiple of 32 from 32 to 1024");
+  return block_size;
+}
 
 /// Runs `kernel` on `blocks` blocks, each with `shared_bytes` of dynamic shared memory. Nothing is launched for 0 blocks.
 /// More than 48 KB of shared memory has to be allowed before, with allow_shared_memory().

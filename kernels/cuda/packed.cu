@@ -1,4 +1,4 @@
-// Packed rows on the device: a warp takes a slice, a thread the rows of a group. All loads of a few slots are issued before their
+// Packed rows on the device: a warp takes a slice, L lanes the rows of a group. All loads of a few slots are issued before their
 // products, nothing is read from memory for the columns of a shared slot, and values arrive as whole cache lines. `parts`
 // warps may share a slice when there are too few slices to fill the device; their sums meet in shared memory in fixed order.
 #include "kernels/base/error.h"
@@ -28,111 +28,135 @@ struct Arguments {
   T* __restrict__ y;
 };
 
-/// Slots whose loads are issued together: about `InFlight` values a thread.
-__host__ __device__ constexpr int slots_at_once(int values_of_slot, int in_flight) {
-  return values_of_slot >= in_flight ? 1 : in_flight / values_of_slot;
-}
+/// Where a lane stands in its slice. Lanes that do not work (L = 3, 6) do as the last one does.
+template <class S, int B, int W, int L>
+struct Place {
+  int lane, group, piece, column;  ///< column: of the piece
 
-template <class T>
-__device__ T load_value(const T* p) {
-  return __ldcs(p);
-}
+  __device__ explicit Place(int in_warp) {
+    lane = in_warp < S::kLanes ? in_warp : S::kLanes - 1;
+    group = lane / L;
+    piece = lane % L / W;
+    column = lane % L % W;
+  }
+};
 
-/// Adds the products of `slots` slots to acc; column(k) is the first column of this lane's piece in slot k.
-template <int B, int W, int U, class T, class Column>
+/// Adds the products of `slots` slots to acc; column(k) is the column of this lane in slot k. The loads of U slots are issued
+/// before their products.
+template <class S, int B, int U, class T, class Column>
 __device__ void add_slots(int slots, int part, int parts, const T* __restrict__ values, const T* __restrict__ x,
                           const Column& column, T (&acc)[B]) {
-  int k = part * U;
-  for (; k + U <= slots; k += parts * U) {
-    std::int64_t start[U];
-    T value[U][W][B];
+  for (int k = part * U; k < slots; k += parts * U) {
+    std::int32_t at[U];
+    T value[U][B];
 #pragma unroll
-    for (int u = 0; u < U; ++u) start[u] = column(k + u);
-#pragma unroll
-    for (int u = 0; u < U; ++u)
-#pragma unroll
-      for (int j = 0; j < W; ++j)
-#pragma unroll
-        for (int r = 0; r < B; ++r) value[u][j][r] = load_value(values + (((k + u) * W + j) * B + r) * kPackedLanes);
+    for (int u = 0; u < U; ++u) at[u] = k + u < slots ? column(k + u) : 0;
 #pragma unroll
     for (int u = 0; u < U; ++u)
 #pragma unroll
-      for (int j = 0; j < W; ++j) {
-        const T xj = __ldg(x + start[u] + j);
+      for (int r = 0; r < B; ++r) value[u][r] = k + u < slots ? __ldcs(values + ((k + u) * B + r) * S::kLanes) : T(0);
 #pragma unroll
-        for (int r = 0; r < B; ++r) acc[r] += value[u][j][r] * xj;
+    for (int u = 0; u < U; ++u)
+      if (k + u < slots) {
+        const T of_x = __ldg(x + at[u]);
+#pragma unroll
+        for (int r = 0; r < B; ++r) acc[r] += value[u][r] * of_x;
       }
-  }
-  for (int u = 0; u < U && k + u < slots; ++u) {
-    const std::int64_t start = column(k + u);
-#pragma unroll
-    for (int j = 0; j < W; ++j) {
-      const T xj = __ldg(x + start + j);
-#pragma unroll
-      for (int r = 0; r < B; ++r) acc[r] += load_value(values + (((k + u) * W + j) * B + r) * kPackedLanes) * xj;
-    }
   }
 }
 
 /// The slots of one width: shared, narrow, full.
-template <int B, int W, int U, class T>
+template <int B, int W, int L, int U, class T>
 __device__ void add_width(const std::uint16_t* slots, const std::int32_t* __restrict__ deltas, const char* __restrict__ indices,
-                          const T* __restrict__ values, std::int64_t row, int lane, int part, int parts,
+                          const T* __restrict__ values, std::int64_t row, int in_warp, int part, int parts,
                           const T* __restrict__ x, T (&acc)[B]) {
-  constexpr int kSlot = W * B * kPackedLanes;
+  using S = packed::Slots<B, W, L>;
+  const Place<S, B, W, L> at(in_warp);
   const int shared = slots[kSharedSlot], narrow = slots[kNarrowSlot], full = slots[kFullSlot];
+  const int index = at.group * S::kPieces + at.piece;
+  x += at.column;
+  values += at.lane;
   if (shared > 0) {
-    add_slots<B, W, U>(shared, part, parts, values + lane, x + row, [&](int k) { return __ldg(deltas + k); }, acc);
-    values += static_cast<std::int64_t>(shared) * kSlot;
+    const std::int32_t* delta = deltas + at.piece;
+    add_slots<S, B, U>(shared, part, parts, values, x + row, [&](int k) { return __ldg(delta + k * S::kPieces); }, acc);
+    values += static_cast<std::int64_t>(shared) * S::kValues;
   }
   if (narrow > 0) {
-    const std::int32_t* base = deltas + shared;
-    const auto* index = reinterpret_cast<const std::uint16_t*>(indices) + lane;
-    add_slots<B, W, U>(narrow, part, parts, values + lane, x,
-                       [&](int k) { return __ldg(base + k) + __ldcs(index + k * kPackedLanes); }, acc);
-    values += static_cast<std::int64_t>(narrow) * kSlot;
+    const std::int32_t* base = deltas + shared * S::kPieces;
+    const auto* offset = reinterpret_cast<const std::uint16_t*>(indices + full * (4 * S::kIndices)) + index;
+    add_slots<S, B, U>(narrow, part, parts, values, x,
+                       [&](int k) { return __ldg(base + k) + __ldcs(offset + k * S::kIndices); }, acc);
+    values += static_cast<std::int64_t>(narrow) * S::kValues;
   }
   if (full > 0) {
-    const auto* index = reinterpret_cast<const std::int32_t*>(indices + narrow * (2 * kPackedLanes)) + lane;
-    add_slots<B, W, U>(full, part, parts, values + lane, x, [&](int k) { return __ldcs(index + k * kPackedLanes); }, acc);
+    const auto* column = reinterpret_cast<const std::int32_t*>(indices) + index;
+    add_slots<S, B, U>(full, part, parts, values, x, [&](int k) { return __ldcs(column + k * S::kIndices); }, acc);
   }
 }
 
-/// A slice stored as CSR rows: the warp's lanes share a row, as many as its mean length asks for, and lane l ends with the sums of
-/// group l.
-template <int B, class T>
-__device__ void add_rows(const PackedSlice& slice, const Arguments<T>& a, int lane, T (&acc)[B]) {
+/// y of one row.
+template <class T>
+__device__ void store(const Arguments<T>& a, std::int64_t row, T sum) {
+  if (row < 0 || row >= a.rows) return;
+  const T product = a.alpha * sum;
+  a.y[row] = a.beta == T(0) ? product : product + a.beta * a.y[row];
+}
+
+/// First row of the group at a place in a slice.
+template <class T, int B>
+__device__ std::int64_t first_row(const PackedSlice& slice, const Arguments<T>& a, int group) {
+  const std::uint32_t at = slice.groups + group;
+  return static_cast<std::int64_t>(slice.consecutive ? at : __ldg(a.order + at)) * B - a.shift;
+}
+
+/// A slice stored as CSR rows: the warp's lanes share a row, as many as its mean length asks for.
+template <class T, int B, int L>
+__device__ void multiply_rows(const PackedSlice& slice, const Arguments<T>& a, int real, int lane) {
+  constexpr int kRows = kPackedLanes / L * B;
   const std::int32_t* offsets = a.deltas + slice.deltas;
   const auto* columns = reinterpret_cast<const std::int32_t*>(a.indices + std::uint64_t{slice.indices} * kPackedUnit);
   const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
-  const int mean = __ldg(offsets + kPackedLanes * B) / (kPackedLanes * B);
+  const int mean = __ldg(offsets + kRows) / kRows;
   const int threads = mean >= 24 ? 32 : mean >= 8 ? 8 : 2;
-  for (int first = 0; first < kPackedLanes * B; first += kPackedLanes / threads) {
-    const int row = first + lane / threads;
-    const std::int32_t end = __ldg(offsets + row + 1);
+  for (int first = 0; first < kRows; first += kPackedLanes / threads) {
+    const int i = first + lane / threads;
+    const bool inside = i < real * B;
+    const std::int32_t end = inside ? __ldg(offsets + i + 1) : 0;
     T sum = 0;
-    for (std::int32_t k = __ldg(offsets + row) + lane % threads; k < end; k += 4 * threads) {
+    for (std::int32_t k = (inside ? __ldg(offsets + i) : 0) + lane % threads; k < end; k += 4 * threads) {
 #pragma unroll
       for (int u = 0; u < 4; ++u)
         if (k + u * threads < end) sum += __ldcs(values + k + u * threads) * __ldg(a.x + __ldcs(columns + k + u * threads));
     }
     for (int offset = threads / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAll, sum, offset);
-    for (int i = 0; i < kPackedLanes / threads; ++i) {
-      const T of_row = __shfl_sync(kAll, sum, i * threads);
-#pragma unroll
-      for (int r = 0; r < B; ++r)
-        if (lane * B + r == first + i) acc[r] = of_row;
-    }
+    if (inside && lane % threads == 0) store(a, first_row<T, B>(slice, a, i / B) + i % B, sum);
   }
 }
 
-template <class T, int B, int W, int InFlight>
+/// Sum over the L lanes of a group, in its first lane.
+template <int L, class T>
+__device__ T sum_of_group(T mine) {
+  T sum = mine;
+  if constexpr ((L & (L - 1)) == 0) {
+#pragma unroll
+    for (int offset = L / 2; offset > 0; offset /= 2) sum += __shfl_down_sync(kAll, sum, offset, L);
+  } else {
+#pragma unroll
+    for (int other = 1; other < L; ++other) sum += __shfl_down_sync(kAll, mine, other);
+  }
+  return sum;
+}
+
+template <class T, class Shape, int InFlight>
 __global__ void __launch_bounds__(kBlock) packed_spmv(const Arguments<T> a) {
+  constexpr int B = Shape::B, W = Shape::W, L = Shape::L, G = kPackedLanes / L;
+  constexpr int U = InFlight > B ? InFlight / B : 1;
   __shared__ T sums[kWarps][B][kPackedLanes];
   const int warp = static_cast<int>(threadIdx.x) / kPackedLanes, lane = static_cast<int>(threadIdx.x) % kPackedLanes;
   const int part = warp % a.parts;
   const std::int64_t index = (static_cast<std::int64_t>(blockIdx.x) * kWarps + warp) / a.parts;
-  const bool inside = index < a.count;
+  const int group = min(lane / L, G - 1);
+  bool inside = index < a.count;
   T acc[B] = {};
   std::int64_t row = 0;
   if (inside) {
@@ -140,23 +164,23 @@ __global__ void __launch_bounds__(kBlock) packed_spmv(const Arguments<T> a) {
     *reinterpret_cast<int4*>(&slice) = __ldg(reinterpret_cast<const int4*>(a.slices + index));
     *(reinterpret_cast<int4*>(&slice) + 1) = __ldg(reinterpret_cast<const int4*>(a.slices + index) + 1);
     // Lanes behind the last group do as the last one does, with values that are zeros, so that their shared columns exist.
-    const auto real = static_cast<std::uint32_t>(min(std::int64_t{kPackedLanes}, a.groups - index * kPackedLanes));
-    const std::uint32_t group = slice.groups + min(static_cast<std::uint32_t>(lane), real - 1);
-    row = static_cast<std::int64_t>(slice.consecutive ? group : __ldg(a.order + group)) * B - a.shift;
+    const int real = static_cast<int>(min(std::int64_t{G}, a.groups - index * G));
+    row = first_row<T, B>(slice, a, min(group, real - 1));
     if (slice.csr) {
-      if (part == 0) add_rows<B>(slice, a, lane, acc);
+      if (part == 0) multiply_rows<T, B, L>(slice, a, real, lane);
+      inside = false;
     } else {
+      const packed::SliceCounts<B, W, L> counts(slice);
       const std::int32_t* deltas = a.deltas + slice.deltas;
       const char* indices = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
       const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
-      add_width<B, W, slots_at_once(W * B, InFlight)>(slice.pieces, deltas, indices, values, row, lane, part, a.parts, a.x, acc);
+      add_width<B, W, L, U>(slice.pieces, deltas, indices, values, row, lane, part, a.parts, a.x, acc);
       if constexpr (B == 1 && W > 1) {
-        const int shared = slice.pieces[kSharedSlot], narrow = slice.pieces[kNarrowSlot], full = slice.pieces[kFullSlot];
-        add_width<B, 1, slots_at_once(1, InFlight)>(slice.singles, deltas + shared + narrow,
-                                                    indices + (narrow + 2 * full) * (2 * kPackedLanes),
-                                                    values + static_cast<std::int64_t>(shared + narrow + full) * (W * kPackedLanes),
-                                                    row, lane, part, a.parts, a.x, acc);
+        using S = packed::Slots<B, W, L>;
+        add_width<B, 1, L, U>(slice.singles, deltas + counts.pieces.template deltas<S>(), indices + counts.single_indices(),
+                              values + counts.pieces.template values<S>(), row, lane, part, a.parts, a.x, acc);
       }
+      inside = lane / L < real;
     }
   }
   if (a.parts > 1) {
@@ -168,13 +192,14 @@ __global__ void __launch_bounds__(kBlock) packed_spmv(const Arguments<T> a) {
 #pragma unroll
       for (int r = 0; r < B; ++r) acc[r] += sums[warp + other][r][lane];
   }
-  if (!inside || index * kPackedLanes + lane >= a.groups) return;
+  T mine = 0;
 #pragma unroll
-  for (int r = 0; r < B; ++r)
-    if (B == 1 || (row + r >= 0 && row + r < a.rows)) {
-      const T product = a.alpha * acc[r];
-      a.y[row + r] = a.beta == T(0) ? product : product + a.beta * a.y[row + r];
-    }
+  for (int r = 0; r < B; ++r) {
+    const T sum = sum_of_group<L>(acc[r]);
+    const T of_row = B == 1 ? sum : __shfl_sync(kAll, sum, group * L);
+    if (lane % L == r) mine = of_row;
+  }
+  if (inside && lane % L < B) store(a, row + lane % L, mine);
 }
 
 class PackedPlan final : public Plan {
@@ -186,11 +211,15 @@ class PackedPlan final : public Plan {
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const Arguments<T> arguments{a_->slice.as<PackedSlice>(), a_->order.as<std::uint32_t>(), a_->deltas.as<std::int32_t>(),
-                                   a_->indices.as<char>(), a_->values.as<T>(), a_->slices, a_->shape.groups(a_->rows), a_->rows,
+                                   a_->indices.as<char>(), a_->values.as<T>(),   a_->slices, a_->shape.groups(a_->rows), a_->rows,
                                    a_->shape.shift, parts_, static_cast<T>(alpha), static_cast<T>(beta),
                                    static_cast<const T*>(x), static_cast<T*>(y)};
-      with_shape(a_->shape, [&](auto rows, auto width) {
-        const auto kernel = in_flight_ == 16 ? packed_spmv<T, rows, width, 16> : packed_spmv<T, rows, width, 8>;
+      with_shape(a_->shape, [&](auto shape) {
+        using Shape = decltype(shape);
+        const auto kernel = in_flight_ == 16   ? packed_spmv<T, Shape, 16>
+                            : in_flight_ == 12 ? packed_spmv<T, Shape, 12>
+                            : in_flight_ == 9  ? packed_spmv<T, Shape, 9>
+                                               : packed_spmv<T, Shape, 6>;
         cuda::launch(kernel, a_->slices * parts_ * kPackedLanes, kBlock, stream, arguments);
       });
     });
@@ -205,13 +234,14 @@ class PackedPlan final : public Plan {
 
 std::vector<Policy> packed_policies(const RowStatistics&) {
   const auto policy = [](int parts, int in_flight) { return Policy{{"parts", parts}, {"in_flight", in_flight}}; };
-  return {policy(1, 8), policy(1, 16), policy(2, 8), policy(4, 8)};
+  return {policy(1, 9), policy(1, 6), policy(1, 12), policy(1, 16), policy(2, 9), policy(4, 9), policy(2, 6), policy(4, 6)};
 }
 
 std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
   const int parts = policy.at("parts"), in_flight = policy.at("in_flight");
   if (parts != 1 && parts != 2 && parts != 4) throw Error(ErrorKind::usage, "packed: parts must be 1, 2 or 4");
-  if (in_flight != 8 && in_flight != 16) throw Error(ErrorKind::usage, "packed: in_flight must be 8 or 16");
+  if (in_flight != 6 && in_flight != 9 && in_flight != 12 && in_flight != 16)
+    throw Error(ErrorKind::usage, "packed: in_flight must be 6, 9, 12 or 16");
   return std::make_unique<PackedPlan>(std::static_pointer_cast<PackedStorage>(std::move(storage)), parts, in_flight);
 }
 

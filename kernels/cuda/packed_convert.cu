@@ -22,8 +22,9 @@ Matrix source_of(const CsrStorage& csr) {
           csr.wide_offsets ? csr.row_ptr.as<std::int64_t>() : nullptr, csr.col_idx.as<std::int32_t>()};
 }
 
-template <int B, int W>
+template <class Shape>
 __global__ void count_groups(Matrix a, PackedShape shape, std::int64_t groups, std::uint64_t* keys, std::uint32_t* ids) {
+  constexpr int B = Shape::B, W = Shape::W;
   const std::int64_t group = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (group >= groups) return;
   std::uint64_t pieces = 0, singles = 0;
@@ -35,57 +36,82 @@ __global__ void count_groups(Matrix a, PackedShape shape, std::int64_t groups, s
   ids[group] = static_cast<std::uint32_t>(group);
 }
 
-__device__ int warp_min(int value) {
-#if __CUDA_ARCH__ >= 800
-  return __reduce_min_sync(kAll, value);
-#else
-  for (int offset = 16; offset > 0; offset /= 2) value = min(value, __shfl_xor_sync(kAll, value, offset));
-  return value;
-#endif
-}
-__device__ int warp_max(int value) { return -1 - warp_min(-1 - value); }
+/// The lanes of a warp that build one slice, a lane a group. A warp builds L slices side by side.
+template <int L>
+struct Team {
+  static constexpr int kGroups = kPackedLanes / L;
+  std::int64_t slice;
+  int first, lane;  ///< lanes of the warp: the team's first, and this one counted from there
+  unsigned mask;
+  bool working;  ///< this lane belongs to a team
+  bool real;     ///< and has a group
 
-/// What all lanes of a warp agree on about one slot.
+  __device__ explicit Team(std::int64_t groups) {
+    const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kPackedLanes;
+    const int in_warp = static_cast<int>(threadIdx.x) % kPackedLanes;
+    const int team = in_warp / kGroups;
+    slice = warp * L + team;
+    first = team * kGroups, lane = in_warp - first;
+    working = team < L;
+    mask = (kGroups == kPackedLanes ? kAll : (1u << kGroups) - 1) << first;
+    real = working && slice * kGroups + lane < groups;
+  }
+  __device__ bool any(bool value) const { return __any_sync(mask, value); }
+  __device__ bool all(bool value) const { return __all_sync(mask, value); }
+  template <class V>
+  __device__ V of(int other, V value) const { return __shfl_sync(mask, value, first + other); }
+  __device__ int min(int value) const {
+#if __CUDA_ARCH__ >= 800
+    return __reduce_min_sync(mask, value);
+#else
+    int least = value;
+    for (int other = 0; other < kGroups; ++other) least = ::min(least, of(other, value));
+    return least;
+#endif
+  }
+  __device__ int max(int value) const { return -1 - min(-1 - value); }
+};
+
+/// What all lanes of a team agree on about one slot of P pieces a group.
+template <int P>
 struct Slot {
   PackedSlotKind kind;
-  int base;   ///< smallest first column
-  int delta;  ///< first column less first row, of the first lane
+  int base;      ///< smallest first column
+  int delta[P];  ///< first column less first row, of the first group
 };
 
-/// `start` is the first column of this lane's piece, or -1; `real` is false for lanes beyond the last group.
-__device__ Slot classify(int start, std::int64_t row, bool real) {
-  const bool active = start >= 0;
-  const int low = warp_min(active ? start : INT_MAX), high = warp_max(active ? start : INT_MIN);
-  const int delta = static_cast<int>(start - row);
-  const int first = __shfl_sync(kAll, delta, 0);
-  const bool shared = __all_sync(kAll, !real || (active && delta == first));
-  return {shared ? kSharedSlot : high - low <= 0xffff ? kNarrowSlot : kFullSlot, low, first};
+/// `start` are the first columns of this group's pieces, or -1.
+template <int P, int L>
+__device__ Slot<P> classify(const Team<L>& team, const int (&start)[P], std::int64_t row) {
+  Slot<P> slot;
+  int low = INT_MAX, high = INT_MIN;
+  bool same = true;
+  for (int p = 0; p < P; ++p) {
+    const int delta = static_cast<int>(start[p] - row);
+    slot.delta[p] = team.of(0, delta);
+    same = same && start[p] >= 0 && delta == slot.delta[p];
+    if (start[p] >= 0) low = min(low, start[p]), high = max(high, start[p]);
+  }
+  slot.base = team.min(low);
+  slot.kind = team.all(!team.real || same) ? kSharedSlot : team.max(high) - slot.base <= 0xffff ? kNarrowSlot : kFullSlot;
+  return slot;
 }
 
-/// A warp's place in the matrix.
-struct Lane {
-  std::int64_t slice;
-  int lane;
-  bool real;           ///< this lane has a group
-  std::uint32_t group;  ///< its group, or the last of the slice
-};
-
-__device__ Lane lane_of(std::int64_t groups, const std::uint32_t* order) {
-  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  Lane at{thread / kPackedLanes, static_cast<int>(thread % kPackedLanes), thread < groups, 0};
-  const std::int64_t position = thread < groups ? thread : groups - 1;
-  at.group = order == nullptr ? static_cast<std::uint32_t>(position) : order[position];
-  return at;
-}
-
-/// Visits the slots of one width: visit(slot, start) while any lane has a piece. `visit` must consume the piece.
-template <int B, int W, bool Singles, class Visit>
-__device__ void for_each_slot(const Matrix& a, std::int64_t row, bool real, const Visit& visit) {
-  PieceReader<B, W, std::int32_t> reader(a, real ? row : a.rows);
+/// Visits the slots of one width: visit(slot, starts, reader) with the reader before the slot's first piece.
+template <int B, int W, int L, bool Singles, class Visit>
+__device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<L>& team, const Visit& visit) {
+  constexpr int kWidth = Singles ? 1 : W, P = L / kWidth;
+  PieceReader<B, W, std::int32_t> reader(a, team.real ? row : a.rows);
   while (true) {
-    const auto start = static_cast<int>(Singles ? reader.find_single() : reader.find_piece());
-    if (!__any_sync(kAll, start >= 0)) return;
-    visit(classify(start, row, real), start, reader);
+    auto ahead = reader;
+    int start[P];
+    for (int p = 0; p < P; ++p) {
+      start[p] = static_cast<int>(Singles ? ahead.find_single() : ahead.find_piece());
+      if (start[p] >= 0) ahead.template skip<kWidth>(start[p]);
+    }
+    if (!team.any(start[0] >= 0)) return;
+    visit(classify(team, start, row), start, reader);
+    reader = ahead;
   }
 }
 
@@ -93,51 +119,51 @@ struct SizeArrays {
   std::uint64_t *value_units, *index_units, *deltas, *order, *hash[2];
 };
 
-template <int B, int W>
+template <class Shape>
 __global__ void analyse_slices(Matrix a, PackedShape shape, int value_bytes, std::int64_t groups,
                                const std::uint32_t* __restrict__ order, PackedSlice* slices, SizeArrays sizes,
                                std::int64_t count) {
-  const Lane at = lane_of(groups, order);
-  if (at.slice >= count) return;
-  const std::int64_t row = static_cast<std::int64_t>(at.group) * B - shape.shift;
-  SliceCounts counts;
+  constexpr int B = Shape::B, W = Shape::W, L = Shape::L;
+  const Team<L> team(groups);
+  if (!team.working || team.slice >= count) return;
+  const std::uint32_t group = order[min(team.slice * team.kGroups + team.lane, groups - 1)];
+  const std::int64_t row = static_cast<std::int64_t>(group) * B - shape.shift;
+  SliceCounts<B, W, L> counts;
   std::uint64_t hash[2] = {1, 2};
-  for_each_slot<B, W, false>(a, row, at.real, [&](const Slot& slot, int start, auto& reader) {
-    ++counts.pieces[slot.kind];
-    if (slot.kind == kSharedSlot) fold_delta(hash, slot.delta);
-    if (start >= 0) reader.template skip<W>(start);
-  });
-  if constexpr (B == 1 && W > 1) {
-    fold_delta(hash, -1);
-    for_each_slot<B, W, true>(a, row, at.real, [&](const Slot& slot, int start, auto& reader) {
-      ++counts.singles[slot.kind];
-      if (slot.kind == kSharedSlot) fold_delta(hash, slot.delta);
-      if (start >= 0) reader.template skip<1>(start);
-    });
-  }
+  const auto count_into = [&](SlotCounts& slots) {
+    return [&](const auto& slot, const auto&, const auto&) {
+      ++slots.of[slot.kind];
+      if (slot.kind == kSharedSlot)
+        for (const int delta : slot.delta) fold_delta(hash, delta);
+    };
+  };
+  for_each_slot<B, W, L, false>(a, row, team, count_into(counts.pieces));
+  fold_delta(hash, -1);
+  if constexpr (B == 1 && W > 1) for_each_slot<B, W, L, true>(a, row, team, count_into(counts.singles));
   const std::int64_t begin = max(row, std::int64_t{0}), end = min(row + B, a.rows);
-  std::uint64_t nnz = at.real ? a.offset(end) - a.offset(begin) : 0;
-  for (int offset = 16; offset > 0; offset /= 2) nnz += __shfl_xor_sync(kAll, nnz, offset);
-  const std::uint32_t first = __shfl_sync(kAll, at.group, 0);
-  const bool consecutive = __all_sync(kAll, !at.real || at.group == first + at.lane);
-  if (at.lane != 0) return;
+  const std::uint64_t mine = team.real ? a.offset(end) - a.offset(begin) : 0;
+  std::uint64_t nnz = 0;
+  for (int other = 0; other < team.kGroups; ++other) nnz += team.of(other, mine);
+  const std::uint32_t first = team.of(0, group);  // not inside the condition: all lanes must take part
+  const bool consecutive = team.all(!team.real || group == first + team.lane);
+  if (team.lane != 0) return;
 
-  const SliceSizes size = slice_sizes(counts, shape, value_bytes, nnz, consecutive, hash);
-  PackedSlice& slice = slices[at.slice];
+  const SliceSizes size = slice_sizes(counts, value_bytes, nnz, consecutive, hash);
+  PackedSlice& slice = slices[team.slice];
   for (int k = 0; k < kPackedSlotKinds; ++k) {
-    slice.pieces[k] = static_cast<std::uint16_t>(size.csr ? 0 : counts.pieces[k]);
-    slice.singles[k] = static_cast<std::uint16_t>(size.csr ? 0 : counts.singles[k]);
+    slice.pieces[k] = static_cast<std::uint16_t>(size.csr ? 0 : counts.pieces.of[k]);
+    slice.singles[k] = static_cast<std::uint16_t>(size.csr ? 0 : counts.singles.of[k]);
   }
   slice.consecutive = consecutive;
   slice.csr = size.csr;
-  slice.groups = first;
-  sizes.value_units[at.slice] = size.value_units;
-  sizes.index_units[at.slice] = size.index_units;
-  sizes.deltas[at.slice] = size.deltas;
-  sizes.order[at.slice] = size.order;
+  slice.groups = group;
+  sizes.value_units[team.slice] = size.value_units;
+  sizes.index_units[team.slice] = size.index_units;
+  sizes.deltas[team.slice] = size.deltas;
+  sizes.order[team.slice] = size.order;
   // A slice whose deltas nobody may share gets a hash of its own.
-  sizes.hash[0][at.slice] = size.hash[0] != 0 ? size.hash[0] : static_cast<std::uint64_t>(at.slice);
-  sizes.hash[1][at.slice] = size.hash[0] != 0 ? size.hash[1] : ~static_cast<std::uint64_t>(at.slice);
+  sizes.hash[0][team.slice] = size.hash[0] != 0 ? size.hash[0] : static_cast<std::uint64_t>(team.slice);
+  sizes.hash[1][team.slice] = size.hash[0] != 0 ? size.hash[1] : ~static_cast<std::uint64_t>(team.slice);
 }
 
 __global__ void number_items(std::int64_t count, std::uint32_t* ids) {
@@ -164,19 +190,18 @@ __global__ void share_deltas(std::int64_t count, const std::uint64_t* sorted, co
   if (same && mine != first) deltas[mine] = 0;
 }
 
-__global__ void place_slices(std::int64_t count, std::int64_t groups, const std::uint32_t* __restrict__ sorted,
-                             const std::uint32_t* representative, SizeArrays at, PackedSlice* slices, std::uint32_t* order) {
-  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const std::int64_t i = thread / kPackedLanes;
+__global__ void place_slices(std::int64_t count, int groups_of_slice, std::int64_t groups,
+                             const std::uint32_t* __restrict__ sorted, const std::uint32_t* representative, SizeArrays at,
+                             PackedSlice* slices, std::uint32_t* order) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   PackedSlice& slice = slices[i];
-  if (!slice.consecutive) order[at.order[i] + thread % kPackedLanes] = sorted[min(thread, groups - 1)];
-  __syncwarp();
-  if (thread % kPackedLanes != 0) return;
   slice.values = static_cast<std::uint32_t>(at.value_units[i]);
   slice.indices = static_cast<std::uint32_t>(at.index_units[i]);
   slice.deltas = static_cast<std::uint32_t>(at.deltas[representative[i]]);
-  if (!slice.consecutive) slice.groups = static_cast<std::uint32_t>(at.order[i]);
+  if (slice.consecutive) return;
+  slice.groups = static_cast<std::uint32_t>(at.order[i]);
+  for (int g = 0; g < groups_of_slice; ++g) order[at.order[i] + g] = sorted[min(i * groups_of_slice + g, groups - 1)];
 }
 
 template <class T>
@@ -189,93 +214,91 @@ struct Arrays {
 };
 
 /// Copies the rows of a CSR slice; offsets count from the slice's first nonzero.
-template <class T, int B>
-__device__ void fill_rows(const Matrix& a, const T* from, std::int64_t row, const Lane& at, const PackedSlice& slice,
+template <class T, int B, int L>
+__device__ void fill_rows(const Matrix& a, const T* from, std::int64_t row, const Team<L>& team, const PackedSlice& slice,
                           const Arrays<T>& to, bool structure) {
-  std::int32_t length[B], sum = 0;
-  for (int r = 0; r < B; ++r) {
-    const bool inside = at.real && row + r >= 0 && row + r < a.rows;
-    length[r] = inside ? static_cast<std::int32_t>(a.offset(row + r + 1) - a.offset(row + r)) : 0;
-    sum += length[r];
-  }
-  std::int32_t before = sum;
-  for (int offset = 1; offset < kPackedLanes; offset *= 2) {
-    const std::int32_t other = __shfl_up_sync(kAll, before, offset);
-    if (at.lane >= offset) before += other;
-  }
-  before -= sum;
   auto* columns = reinterpret_cast<std::int32_t*>(to.indices + std::uint64_t{slice.indices} * kPackedUnit);
   T* values = to.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
   std::int32_t* offsets = to.deltas + slice.deltas;
-  for (int owner = 0; owner < kPackedLanes; ++owner) {
-    const std::int64_t first_row = __shfl_sync(kAll, row, owner);
-    std::int32_t out = __shfl_sync(kAll, before, owner);
+  std::int32_t out = 0;
+  for (int owner = 0; owner < team.kGroups; ++owner) {
+    const std::int64_t first_row = team.of(owner, row);
+    const bool real = team.of(owner, static_cast<int>(team.real)) != 0;
     for (int r = 0; r < B; ++r) {
-      const std::int32_t count = __shfl_sync(kAll, length[r], owner);
-      const std::int64_t start = count > 0 ? a.offset(first_row + r) : 0;
-      if (structure && at.lane == 0) offsets[owner * B + r] = out;
-      for (std::int32_t k = at.lane; k < count; k += kPackedLanes) {
-        values[out + k] = from[start + k];
-        if (structure) columns[out + k] = a.col_idx[start + k];
+      const std::int64_t i = first_row + r;
+      const bool inside = real && i >= 0 && i < a.rows;
+      const std::int64_t start = inside ? a.offset(i) : 0, end = inside ? a.offset(i + 1) : 0;
+      if (structure && team.lane == 0) offsets[owner * B + r] = out;
+      for (std::int64_t k = start + team.lane; k < end; k += team.kGroups) {
+        values[out + (k - start)] = from[k];
+        if (structure) columns[out + (k - start)] = a.col_idx[k];
       }
-      out += count;
+      out += static_cast<std::int32_t>(end - start);
     }
-    if (structure && at.lane == 0 && owner == kPackedLanes - 1) offsets[kPackedLanes * B] = out;
   }
+  if (structure && team.lane == 0) offsets[team.kGroups * B] = out;
 }
 
 /// Writes the slots of one width of a slice.
-template <class T, int B, int W, bool Singles>
-__device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, const Lane& at, const std::uint16_t* slots,
+template <class T, int B, int W, int L, bool Singles>
+__device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, const Team<L>& team, const SlotCounts& slots,
                            std::int32_t* deltas, char* indices, T* values, bool structure) {
   constexpr int kWidth = Singles ? 1 : W;
+  using S = Slots<B, kWidth, L>;
   int filled[kPackedSlotKinds] = {0, 0, 0};
-  for_each_slot<B, W, Singles>(a, row, at.real, [&](const Slot& slot, int start, auto& reader) {
+  for_each_slot<B, W, L, Singles>(a, row, team, [&](const auto& slot, const auto& start, auto& reader) {
     const int position = filled[slot.kind]++;
-    const int before = slot.kind == kSharedSlot ? 0 : slot.kind == kNarrowSlot ? slots[0] : slots[0] + slots[1];
-    T* out = values + static_cast<std::int64_t>(before + position) * (kWidth * B * kPackedLanes) + at.lane;
-    if (start >= 0)
-      reader.template take<kWidth>(start, [&](int j, int r, std::int64_t k) {
-        out[(j * B + r) * kPackedLanes] = k >= 0 ? from[k] : T(0);
-      });
-    else
-      for (int j = 0; j < kWidth * B; ++j) out[j * kPackedLanes] = T(0);
-    if (!structure) return;
-    const int column = start >= 0 ? start : slot.base;
-    if (slot.kind == kSharedSlot) {
-      if (at.lane == 0) deltas[position] = slot.delta;
-    } else if (slot.kind == kNarrowSlot) {
-      if (at.lane == 0) deltas[slots[0] + position] = slot.base;
-      reinterpret_cast<std::uint16_t*>(indices)[position * kPackedLanes + at.lane] = static_cast<std::uint16_t>(column - slot.base);
-    } else {
-      reinterpret_cast<std::int32_t*>(indices + std::int64_t{slots[1]} * 2 * kPackedLanes)[position * kPackedLanes + at.lane] = column;
+    const int before = slot.kind == kSharedSlot ? 0 : slot.kind == kNarrowSlot ? slots.of[0] : slots.of[0] + slots.of[1];
+    T* out = values + static_cast<std::int64_t>(before + position) * S::kValues + team.lane * L;
+    for (int p = 0; p < S::kPieces; ++p) {
+      const auto put = [&](int j, int r, std::int64_t k) { out[r * S::kLanes + p * kWidth + j] = k >= 0 ? from[k] : T(0); };
+      if (start[p] >= 0)
+        reader.template take<kWidth>(start[p], put);
+      else
+        for (int r = 0; r < B; ++r)
+          for (int j = 0; j < kWidth; ++j) put(j, r, -1);
+      if (!structure) continue;
+      const int column = start[p] >= 0 ? start[p] : slot.base, index = team.lane * S::kPieces + p;
+      if (slot.kind == kSharedSlot) {
+        if (team.lane == 0) deltas[position * S::kPieces + p] = slot.delta[p];
+      } else if (slot.kind == kFullSlot) {
+        reinterpret_cast<std::int32_t*>(indices)[position * S::kIndices + index] = column;
+      } else {
+        auto* narrow = reinterpret_cast<std::uint16_t*>(indices + slots.of[kFullSlot] * (4 * S::kIndices));
+        narrow[position * S::kIndices + index] = static_cast<std::uint16_t>(column - slot.base);
+      }
     }
+    if (structure && slot.kind == kNarrowSlot && team.lane == 0) deltas[slots.of[kSharedSlot] * S::kPieces + position] = slot.base;
   });
 }
 
-template <class T, int B, int W>
+template <class T, class Shape>
 __global__ void fill_slices(Matrix a, const T* __restrict__ from, PackedShape shape, std::int64_t groups, std::int64_t count,
                             Arrays<T> to, bool structure) {
-  Lane at = lane_of(groups, nullptr);
-  if (at.slice >= count) return;
-  const PackedSlice slice = to.slices[at.slice];
-  at.group = slice.consecutive ? slice.groups + at.lane : to.order[slice.groups + at.lane];
-  const std::int64_t row = static_cast<std::int64_t>(at.group) * B - shape.shift;
+  constexpr int B = Shape::B, W = Shape::W, L = Shape::L;
+  const Team<L> team(groups);
+  if (!team.working || team.slice >= count) return;
+  const PackedSlice slice = to.slices[team.slice];
+  const std::uint32_t group = slice.consecutive ? slice.groups + team.lane : to.order[slice.groups + team.lane];
+  const std::int64_t row = static_cast<std::int64_t>(group) * B - shape.shift;
   if (slice.csr) {
-    fill_rows<T, B>(a, from, row, at, slice, to, structure);
+    fill_rows<T, B>(a, from, row, team, slice, to, structure);
     return;
   }
+  const SliceCounts<B, W, L> counts(slice);
   std::int32_t* deltas = to.deltas + slice.deltas;
   char* indices = to.indices + std::uint64_t{slice.indices} * kPackedUnit;
   T* values = to.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
-  fill_slots<T, B, W, false>(a, from, row, at, slice.pieces, deltas, indices, values, structure);
+  fill_slots<T, B, W, L, false>(a, from, row, team, counts.pieces, deltas, indices, values, structure);
   if constexpr (B == 1 && W > 1) {
-    SliceCounts counts;
-    for (int k = 0; k < kPackedSlotKinds; ++k) counts.pieces[k] = slice.pieces[k];
-    fill_slots<T, B, W, true>(a, from, row, at, slice.singles, deltas + counts.piece_deltas(),
-                              indices + 2 * counts.piece_indices(), values + counts.values(shape), structure);
+    using S = Slots<B, W, L>;
+    fill_slots<T, B, W, L, true>(a, from, row, team, counts.singles, deltas + counts.pieces.template deltas<S>(),
+                                 indices + counts.single_indices(), values + counts.pieces.template values<S>(), structure);
   }
 }
+
+/// Threads for a kernel in which a warp builds L slices.
+std::int64_t team_threads(std::int64_t slices, int lanes) { return (slices + lanes - 1) / lanes * kPackedLanes; }
 
 /// Scratch of a CUB algorithm: asked for its size, then run.
 template <class Algorithm>
@@ -318,8 +341,8 @@ std::uint64_t sum_up(const Buffer& sizes, std::int64_t count, Stream& stream) {
 Buffer order_groups(const Matrix& a, const PackedShape& shape, std::int64_t groups, Stream& stream) {
   Buffer keys = array<std::uint64_t>(groups, stream), sorted_keys = array<std::uint64_t>(groups, stream);
   Buffer ids = array<std::uint32_t>(groups, stream), sorted = array<std::uint32_t>(groups, stream);
-  with_shape(shape, [&](auto rows, auto width) {
-    cuda::launch(count_groups<rows, width>, groups, kBlock, stream, a, shape, groups, keys.as<std::uint64_t>(),
+  with_shape(shape, [&](auto tag) {
+    cuda::launch(count_groups<decltype(tag)>, groups, kBlock, stream, a, shape, groups, keys.as<std::uint64_t>(),
                  ids.as<std::uint32_t>());
   });
   if (shape.window <= 1) {
@@ -337,7 +360,7 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
   Stream& stream = input.stream();
   auto packed = std::make_shared<PackedStorage>();
   packed->shape = shape;
-  const std::int64_t groups = shape.groups(a.rows), count = packed->slices = (groups + kPackedLanes - 1) / kPackedLanes;
+  const std::int64_t groups = shape.groups(a.rows), count = packed->slices = shape.slices(a.rows);
   if (groups == 0) {
     packed->set_sizes(input, 0, 0, 0, 0);
     return packed;
@@ -348,8 +371,8 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
   for (Buffer& size : sizes) size = array<std::uint64_t>(count + 1, stream);
   const auto at = [&](int k) { return sizes[k].as<std::uint64_t>(); };
   const SizeArrays arrays{at(0), at(1), at(2), at(3), {at(4), at(5)}};
-  with_shape(shape, [&](auto rows, auto width) {
-    cuda::launch(analyse_slices<rows, width>, count * kPackedLanes, kBlock, stream, a, shape,
+  with_shape(shape, [&](auto tag) {
+    cuda::launch(analyse_slices<decltype(tag)>, team_threads(count, shape.lanes), kBlock, stream, a, shape,
                  static_cast<int>(input.value_bytes()), groups, sorted.as<std::uint32_t>(), packed->slice.as<PackedSlice>(), arrays,
                  count);
   });
@@ -364,7 +387,7 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
   for (int k = 0; k < 4; ++k) totals[k] = sum_up(sizes[k], count, stream);
   packed->set_sizes(input, totals[0], totals[1], totals[2], totals[3]);
   packed->order = array<std::uint32_t>(static_cast<std::int64_t>(totals[3]), stream);
-  cuda::launch(place_slices, count * kPackedLanes, kBlock, stream, count, groups, sorted.as<std::uint32_t>(),
+  cuda::launch(place_slices, count, kBlock, stream, count, shape.groups_of_slice(), groups, sorted.as<std::uint32_t>(),
                representative.as<std::uint32_t>(), arrays, packed->slice.as<PackedSlice>(), packed->order.as<std::uint32_t>());
   stream.synchronize();
   return packed;
@@ -377,8 +400,8 @@ void fill_values(PackedStorage& packed, ConversionInput& input, bool structure) 
     using T = typename decltype(tag)::type;
     const Arrays<T> to{packed.slice.as<PackedSlice>(), packed.order.as<std::uint32_t>(), packed.deltas.as<std::int32_t>(),
                        packed.indices.as<char>(), packed.values.as<T>()};
-    with_shape(packed.shape, [&](auto rows, auto width) {
-      cuda::launch(fill_slices<T, rows, width>, packed.slices * kPackedLanes, kBlock, input.stream(), source_of(*csr),
+    with_shape(packed.shape, [&](auto shape) {
+      cuda::launch(fill_slices<T, decltype(shape)>, team_threads(packed.slices, packed.shape.lanes), kBlock, input.stream(), source_of(*csr),
                    csr->values.as<T>(), packed.shape, groups, packed.slices, to, structure);
     });
   });

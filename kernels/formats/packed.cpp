@@ -17,9 +17,9 @@ using packed::Builder;
 
 PackedShape shape_of(const ConversionInput& input, const Policy& layout) {
   PackedShape shape;
-  shape.rows = layout.at("rows"), shape.width = layout.at("width");
+  shape.rows = layout.at("rows"), shape.width = layout.at("width"), shape.lanes = layout.at("lanes");
   shape.shift = layout.at("shift"), shape.window = layout.at("window");
-  packed::with_shape(shape, [](auto, auto) {});
+  packed::with_shape(shape, [](auto) {});
   if (shape.shift < 0 || shape.shift >= shape.rows)
     throw Error(ErrorKind::usage, fmt::format("packed: shift must be from 0 to {}, one less than the rows of a group", shape.rows - 1));
   if (shape.window < 1) throw Error(ErrorKind::usage, "packed: window must be at least 1 (no sorting)");

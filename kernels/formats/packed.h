@@ -1,13 +1,15 @@
 // Packed rows: Shardmat's own format. It takes row block packing (Kawamura et al.) further: what is stored once is not the column
-// of a nonzero but of a *piece*, B rows × W columns, and 32 such row groups lie side by side as in sliced ELL, so that one
-// thread a group streams its values at the copy rate.
+// of a nonzero but of a *piece*, B rows × W columns, and a warp's worth of rows lies side by side as in sliced ELL, so that values
+// stream at the copy rate.
 //
-//   group   B consecutive rows (a node's unknowns) handled by one thread; their patterns are united
-//   piece   W consecutive columns of a group, one column index for B·W values; with B = 1 pieces shorter than W are single
-//   slice   32 groups; groups are sorted by their number of pieces within windows, and the order is folded into the write of y
-//   slot    the k-th piece of every group of a slice; by how its columns are stored it is
-//             shared    column = first row of the group + one delta for all 32: stencils, bands; nothing a row
-//             narrow    column = one base for all 32 + 16 bits each
+//   group   B consecutive rows (a node's unknowns), multiplied by L lanes of a warp; their patterns are united
+//   piece   W consecutive columns of a group, one column index for B·W values; with B = 1 pieces shorter than W are singles
+//   slice   G = 32 / L groups; groups are sorted by their number of pieces within windows, and the order is folded into the
+//           write of y
+//   slot    the next L / W pieces of every group of a slice, so that one load of x by the warp reads neighbouring columns; by how
+//           its columns are stored it is
+//             shared    column = first row of the group + deltas common to all groups: stencils, bands; nothing a row
+//             narrow    column = one base for all + 16 bits each
 //             full      32 bits each
 //   A slice whose padding would cost more than CSR is stored as CSR rows, so no matrix grows.
 //
@@ -24,8 +26,8 @@
 
 namespace shardmat {
 
-constexpr int kPackedLanes = 32;       ///< groups of a slice
-constexpr int kPackedUnit = 32;        ///< bytes; values and indices of a slice start at multiples of it
+constexpr int kPackedLanes = 32;  ///< of a warp
+constexpr int kPackedUnit = 32;   ///< bytes; values and indices of a slice start at multiples of it
 
 /// How a slot stores its columns.
 enum PackedSlotKind { kSharedSlot, kNarrowSlot, kFullSlot, kPackedSlotKinds };
@@ -33,8 +35,8 @@ enum PackedSlotKind { kSharedSlot, kNarrowSlot, kFullSlot, kPackedSlotKinds };
 /// One slice. 32 bytes, read by all lanes of a warp at once.
 struct alignas(16) PackedSlice {
   std::uint32_t values;   ///< first value, in units
-  std::uint32_t indices;  ///< first narrow or full column, in units
-  std::uint32_t deltas;   ///< first delta: shared deltas then narrow bases, pieces before singles; CSR rows: 32·B + 1 offsets
+  std::uint32_t indices;  ///< first index, in units: full before narrow, of pieces before singles; CSR rows: columns
+  std::uint32_t deltas;   ///< first delta: of shared slots, then narrow bases, pieces before singles; CSR rows: G·B + 1 offsets
   std::uint32_t groups;   ///< position in `order`, or the first group if the groups are consecutive
   std::uint16_t pieces[kPackedSlotKinds];   ///< slots of width W of each kind
   std::uint16_t singles[kPackedSlotKinds];  ///< slots of width 1 of each kind
@@ -45,13 +47,17 @@ static_assert(sizeof(PackedSlice) == 32);
 
 /// What a layout fixes before anything is counted.
 struct PackedShape {
-  int rows = 1;     ///< B, rows of a group: 1, 2, 3, 4 or 6
-  int width = 1;    ///< W, columns of a piece: B if B > 1, else 1 … 4
+  int rows = 1;     ///< B, rows of a group
+  int width = 1;    ///< W, columns of a piece: B if B > 1
+  int lanes = 1;    ///< L, lanes of a group: a multiple of W
   int shift = 0;    ///< group g starts at row g·B - shift, 0 ≤ shift < B
   int window = 1;   ///< groups sorted together
 
   std::int64_t groups(std::int64_t matrix_rows) const { return (matrix_rows + shift + rows - 1) / rows; }
-  bool has_singles() const { return rows == 1 && width > 1; }
+  int groups_of_slice() const { return kPackedLanes / lanes; }
+  std::int64_t slices(std::int64_t matrix_rows) const {
+    return (groups(matrix_rows) + groups_of_slice() - 1) / groups_of_slice();
+  }
 };
 
 struct PackedStorage final : Storage {
@@ -65,10 +71,10 @@ struct PackedStorage final : Storage {
   std::int64_t slices = 0;
   std::int64_t value_bytes = 0, index_bytes = 0, delta_bytes = 0, order_bytes = 0;
   Buffer slice;    ///< PackedSlice[slices]
-  Buffer order;    ///< uint32: groups of the slices that are not consecutive, 32 each
+  Buffer order;    ///< uint32: groups of the slices that are not consecutive, G each
   Buffer deltas;   ///< int32
-  Buffer indices;  ///< uint16 and int32, by slice
-  Buffer values;   ///< values of a slot: [column of the piece][row of the group][lane]
+  Buffer indices;  ///< int32 and uint16, by slice
+  Buffer values;   ///< of a slot: [row of the group][lane]
 };
 
 std::vector<Policy> packed_layouts(ConversionInput& input);

@@ -46,8 +46,8 @@ Estimate estimate(const ConversionInput& input, PackedShape shape) {
   const CsrView& m = input.matrix();
   const packed::Source<std::int64_t> a{m.rows, m.cols, nullptr, m.row_ptr.data(), m.col_idx.data(), m.rows == 0 ? 0 : m.row_ptr[0]};
   Estimate result{shape};
-  packed::with_shape(shape, [&](auto rows, auto width) {
-    constexpr int B = rows, W = width;
+  packed::with_shape(shape, [&](auto tag) {
+    constexpr int B = tag.B, W = tag.W;
     const std::int64_t groups = shape.groups(m.rows), size = kRowsOfChunk / B;
     for (std::int64_t c = 0; c < kChunks; ++c) {
       const std::int64_t begin = groups / kChunks * c, end = std::min({groups, begin + size, groups / kChunks * (c + 1)});
@@ -65,7 +65,7 @@ std::vector<Policy> packed_layouts(ConversionInput& input) {
   std::vector<Estimate> estimates;
   for (const auto& [rows, width] : kShapes) {
     if (width > 1 && width > input.matrix().cols) continue;
-    for (int shift = 0; shift < rows; ++shift) estimates.push_back(estimate(input, {rows, width, shift, kWindow}));
+    for (int shift = 0; shift < rows; ++shift) estimates.push_back(estimate(input, {rows, width, width, shift, kWindow}));
   }
   // Of shapes with nearly the same bytes the first is taken: node blocks save loads of x.
   constexpr double kNearly = 1.02;
@@ -74,7 +74,7 @@ std::vector<Policy> packed_layouts(ConversionInput& input) {
   const auto first = std::find_if(estimates.begin(), estimates.end(), [&](const Estimate& e) { return e.bytes <= kNearly * least->bytes; });
   std::iter_swap(estimates.begin(), first);
   const PackedShape& s = estimates.front().shape;
-  return {Policy{{"rows", s.rows}, {"width", s.width}, {"shift", s.shift}, {"window", s.window}}};
+  return {Policy{{"rows", s.rows}, {"width", s.width}, {"lanes", s.lanes}, {"shift", s.shift}, {"window", s.window}}};
 }
 
 }  // namespace shardmat

@@ -34,7 +34,7 @@ struct Source {
 template <int B, int W, class Column>
 class PieceReader {
  public:
-  SHARDMAT_HOST_DEVICE PieceReader(const Source<Column>& a, std::int64_t first_row) : a_(a) {
+  SHARDMAT_HOST_DEVICE PieceReader(const Source<Column>& a, std::int64_t first_row) : a_(&a) {
     for (int r = 0; r < B; ++r) {
       const std::int64_t row = first_row + r;
       const bool inside = row >= 0 && row < a.rows;
@@ -47,31 +47,34 @@ class PieceReader {
   SHARDMAT_HOST_DEVICE std::int64_t find_piece() {
     if constexpr (B == 1) {
       while (at_[0] < end_[0] && !run_here()) ++at_[0];
-      return at_[0] < end_[0] ? a_.col_idx[at_[0]] : -1;
+      return at_[0] < end_[0] ? a_->col_idx[at_[0]] : -1;
     }
-    std::int64_t start = a_.cols;
+    std::int64_t start = a_->cols;
     for (int r = 0; r < B; ++r)
-      if (at_[r] < end_[r] && a_.col_idx[at_[r]] < start) start = a_.col_idx[at_[r]];
-    if (start == a_.cols) return -1;
-    return start + W <= a_.cols ? start : a_.cols - W;
+      if (at_[r] < end_[r] && a_->col_idx[at_[r]] < start) start = a_->col_idx[at_[r]];
+    if (start == a_->cols) return -1;
+    return start + W <= a_->cols ? start : a_->cols - W;
   }
 
   /// Column of the next single, or -1. Pieces before it are passed over.
   SHARDMAT_HOST_DEVICE std::int64_t find_single() {
     while (at_[0] < end_[0] && run_here()) at_[0] += W;
-    return at_[0] < end_[0] ? a_.col_idx[at_[0]] : -1;
+    return at_[0] < end_[0] ? a_->col_idx[at_[0]] : -1;
   }
 
-  /// Passes the piece of `Width` columns that starts at `start`, calling entry(column of the piece, row of the group, position of
+  /// Passes the piece (or single) of `Width` columns that starts at `start`, and what is before it, calling entry(column of the piece, row of the group, position of
   /// the nonzero or -1) for each of its places.
   template <int Width, class Entry>
   SHARDMAT_HOST_DEVICE void take(std::int64_t start, const Entry& entry) {
-    for (int r = 0; r < B; ++r)
+    for (int r = 0; r < B; ++r) {
+      if constexpr (B == 1 && W > 1)
+        while (at_[r] < end_[r] && a_->col_idx[at_[r]] < start) ++at_[r];
       for (int j = 0; j < Width; ++j) {
-        const bool here = at_[r] < end_[r] && a_.col_idx[at_[r]] == start + j;
+        const bool here = at_[r] < end_[r] && a_->col_idx[at_[r]] == start + j;
         entry(j, r, here ? at_[r] : std::int64_t{-1});
         at_[r] += here ? 1 : 0;
       }
+    }
   }
   template <int Width>
   SHARDMAT_HOST_DEVICE void skip(std::int64_t start) {
@@ -81,37 +84,56 @@ class PieceReader {
  private:
   /// B = 1: the next W nonzeros are consecutive columns.
   SHARDMAT_HOST_DEVICE bool run_here() const {
-    return W == 1 || (at_[0] + W <= end_[0] && a_.col_idx[at_[0] + W - 1] == a_.col_idx[at_[0]] + (W - 1));
+    return W == 1 || (at_[0] + W <= end_[0] && a_->col_idx[at_[0] + W - 1] == a_->col_idx[at_[0]] + (W - 1));
   }
 
-  const Source<Column>& a_;
+  const Source<Column>* a_;
   std::int64_t at_[B], end_[B];
 };
 
-/// Slots of a slice by kind, and where its parts lie.
-struct SliceCounts {
-  std::uint32_t pieces[kPackedSlotKinds] = {0, 0, 0};
-  std::uint32_t singles[kPackedSlotKinds] = {0, 0, 0};
+/// What the shape fixes of a slot.
+template <int B, int W, int L>
+struct Slots {
+  static constexpr int kGroups = kPackedLanes / L;    ///< of a slice
+  static constexpr int kPieces = L / W;               ///< of a group in a slot
+  static constexpr int kIndices = kGroups * kPieces;  ///< of a slot
+  static constexpr int kLanes = kGroups * L;          ///< lanes that work: 32, or 30
+  static constexpr int kValues = B * kLanes;          ///< of a slot
+};
 
-  SHARDMAT_HOST_DEVICE std::uint32_t piece_slots() const { return pieces[0] + pieces[1] + pieces[2]; }
-  SHARDMAT_HOST_DEVICE std::uint32_t single_slots() const { return singles[0] + singles[1] + singles[2]; }
-  /// Deltas of the pieces; those of the singles follow.
-  SHARDMAT_HOST_DEVICE std::uint32_t piece_deltas() const { return pieces[kSharedSlot] + pieces[kNarrowSlot]; }
-  SHARDMAT_HOST_DEVICE std::uint32_t deltas() const {
-    return piece_deltas() + singles[kSharedSlot] + singles[kNarrowSlot];
+/// Slots of one width in a slice, by kind.
+struct SlotCounts {
+  std::uint32_t of[kPackedSlotKinds] = {0, 0, 0};
+
+  SHARDMAT_HOST_DEVICE std::uint32_t all() const { return of[0] + of[1] + of[2]; }
+  template <class S>
+  SHARDMAT_HOST_DEVICE std::uint32_t deltas() const { return of[kSharedSlot] * S::kPieces + of[kNarrowSlot]; }
+  template <class S>
+  SHARDMAT_HOST_DEVICE std::uint64_t index_bytes() const {
+    return std::uint64_t{S::kIndices} * (4 * of[kFullSlot] + 2 * of[kNarrowSlot]);
   }
-  /// In 16-bit indices; those of the singles follow.
-  SHARDMAT_HOST_DEVICE std::uint64_t piece_indices() const {
-    return std::uint64_t{kPackedLanes} * (pieces[kNarrowSlot] + 2 * pieces[kFullSlot]);
+  template <class S>
+  SHARDMAT_HOST_DEVICE std::uint64_t values() const { return std::uint64_t{S::kValues} * all(); }
+};
+
+/// Slots of a slice: of pieces, and (B = 1, W > 1) of singles, which are pieces of width 1. Singles lie behind the pieces in every
+/// array; their indices start at a multiple of 4 bytes.
+template <int B, int W, int L>
+struct SliceCounts {
+  using Pieces = Slots<B, W, L>;
+  using Singles = Slots<B, 1, L>;
+  SlotCounts pieces, singles;
+
+  SliceCounts() = default;
+  SHARDMAT_HOST_DEVICE explicit SliceCounts(const PackedSlice& slice) {
+    for (int k = 0; k < kPackedSlotKinds; ++k) pieces.of[k] = slice.pieces[k], singles.of[k] = slice.singles[k];
   }
-  SHARDMAT_HOST_DEVICE std::uint64_t indices() const {
-    return piece_indices() + std::uint64_t{kPackedLanes} * (singles[kNarrowSlot] + 2 * singles[kFullSlot]);
-  }
-  SHARDMAT_HOST_DEVICE std::uint64_t values(const PackedShape& shape) const {
-    return std::uint64_t{kPackedLanes} * (std::uint64_t{piece_slots()} * shape.rows * shape.width + single_slots());
-  }
+  SHARDMAT_HOST_DEVICE std::uint64_t single_indices() const { return (pieces.index_bytes<Pieces>() + 3) / 4 * 4; }
+  SHARDMAT_HOST_DEVICE std::uint32_t deltas() const { return pieces.deltas<Pieces>() + singles.deltas<Singles>(); }
+  SHARDMAT_HOST_DEVICE std::uint64_t index_bytes() const { return single_indices() + singles.index_bytes<Singles>(); }
+  SHARDMAT_HOST_DEVICE std::uint64_t values() const { return pieces.values<Pieces>() + singles.values<Singles>(); }
   SHARDMAT_HOST_DEVICE bool only_shared() const {
-    return pieces[kNarrowSlot] + pieces[kFullSlot] + singles[kNarrowSlot] + singles[kFullSlot] == 0;
+    return pieces.all() == pieces.of[kSharedSlot] && singles.all() == singles.of[kSharedSlot];
   }
 };
 
@@ -127,18 +149,20 @@ struct SliceSizes {
 };
 
 /// Chooses between slots and CSR rows for a slice with `nnz` nonzeros.
-SHARDMAT_HOST_DEVICE inline SliceSizes slice_sizes(const SliceCounts& counts, const PackedShape& shape, int value_bytes,
-                                                   std::uint64_t nnz, bool consecutive, const std::uint64_t (&hash)[2]) {
+template <int B, int W, int L>
+SHARDMAT_HOST_DEVICE SliceSizes slice_sizes(const SliceCounts<B, W, L>& counts, int value_bytes, std::uint64_t nnz,
+                                            bool consecutive, const std::uint64_t (&hash)[2]) {
+  constexpr int kGroups = kPackedLanes / L;
   SliceSizes slots, rows;
-  slots.order = rows.order = consecutive ? 0 : kPackedLanes;
-  slots.value_units = units(counts.values(shape) * value_bytes);
-  slots.index_units = units(counts.indices() * 2);
+  slots.order = rows.order = consecutive ? 0 : kGroups;
+  slots.value_units = units(counts.values() * value_bytes);
+  slots.index_units = units(counts.index_bytes());
   slots.deltas = counts.deltas();
   rows.csr = true;
   rows.value_units = units(nnz * value_bytes);
   rows.index_units = units(nnz * 4);
-  rows.deltas = std::uint64_t{kPackedLanes} * shape.rows + 1;
-  const bool too_long = counts.piece_slots() > 0xffff || counts.single_slots() > 0xffff;
+  rows.deltas = std::uint64_t{kGroups} * B + 1;
+  const bool too_long = counts.pieces.all() > 0xffff || counts.singles.all() > 0xffff;
   if (too_long || slots.bytes() > rows.bytes()) return rows;
   if (counts.only_shared() && slots.deltas > 0) slots.hash[0] = hash[0], slots.hash[1] = hash[1];
   return slots;
@@ -160,22 +184,34 @@ SHARDMAT_HOST_DEVICE inline std::uint64_t sort_key(std::int64_t group, int windo
   return static_cast<std::uint64_t>(group / window) << 32 | falling(pieces) << 16 | falling(singles);
 }
 
-/// Calls f with the rows and the width of a piece as integral constants.
+/// A shape at compile time.
+template <int B_, int W_, int L_>
+struct ShapeTag {
+  static constexpr int B = B_, W = W_, L = L_;
+};
+
+/// Calls f with the ShapeTag of a shape. Throws Error(usage) if there is none.
 template <class F>
 decltype(auto) with_shape(const PackedShape& shape, F&& f) {
-#define SHARDMAT_SHAPE(B, W)                      \
-  if (shape.rows == (B) && shape.width == (W))    \
-    return f(std::integral_constant<int, B>{}, std::integral_constant<int, W>{});
-  SHARDMAT_SHAPE(1, 1)
-  SHARDMAT_SHAPE(1, 2)
-  SHARDMAT_SHAPE(1, 3)
-  SHARDMAT_SHAPE(1, 4)
-  SHARDMAT_SHAPE(2, 2)
-  SHARDMAT_SHAPE(3, 3)
-  SHARDMAT_SHAPE(4, 4)
-  SHARDMAT_SHAPE(6, 6)
+#define SHARDMAT_SHAPE(B, W, L) \
+  if (shape.rows == (B) && shape.width == (W) && shape.lanes == (L)) return f(ShapeTag<B, W, L>{});
+  SHARDMAT_SHAPE(1, 1, 1)
+  SHARDMAT_SHAPE(1, 1, 2)
+  SHARDMAT_SHAPE(1, 1, 4)
+  SHARDMAT_SHAPE(1, 1, 8)
+  SHARDMAT_SHAPE(1, 2, 2)
+  SHARDMAT_SHAPE(1, 2, 4)
+  SHARDMAT_SHAPE(1, 3, 3)
+  SHARDMAT_SHAPE(1, 4, 4)
+  SHARDMAT_SHAPE(2, 2, 2)
+  SHARDMAT_SHAPE(3, 3, 3)
+  SHARDMAT_SHAPE(3, 3, 6)
+  SHARDMAT_SHAPE(4, 4, 4)
+  SHARDMAT_SHAPE(6, 6, 6)
 #undef SHARDMAT_SHAPE
-  throw Error(ErrorKind::usage, "packed: rows and width of a piece must be 1×1, 1×2, 1×3, 1×4, 2×2, 3×3, 4×4 or 6×6");
+  throw Error(ErrorKind::usage,
+              "packed: rows × width × lanes must be 1×1×1, 1×1×2, 1×1×4, 1×1×8, 1×2×2, 1×2×4, 1×3×3, 1×4×4, 2×2×2, 3×3×3, 3×3×6, "
+              "4×4×4 or 6×6×6");
 }
 
 }  // namespace shardmat::packed

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "kernels/base/device.h"
 #include "kernels/base/host_vector.h"
@@ -11,14 +12,14 @@
 
 namespace shardmat {
 
-/// Writes entry(k), k = 0 … count - 1, as To into `buffer`. entry may be called by several threads, in any order.
-template <class To, class Entry>
-void fill(const Buffer& buffer, std::int64_t count, Stream& stream, const Entry& entry) {
+/// Writes `count` entries into `buffer`, as write(begin, end, out) puts entries begin … end - 1 into out[0 …]. write may be
+/// called by several threads, in any order.
+template <class To, class Write>
+void fill_ranges(const Buffer& buffer, std::int64_t count, Stream& stream, const Write& write) {
   constexpr std::int64_t kChunk = std::int64_t{1} << 24;
   const auto convert = [&](std::int64_t first, std::int64_t length, To* out) {
-    parallel_ranges(length, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t k = begin; k < end; ++k) out[k] = static_cast<To>(entry(first + k));
-    });
+    parallel_ranges(length, 1 << 16,
+                    [&](std::int64_t begin, std::int64_t end) { write(first + begin, first + end, out + begin); });
   };
   if (stream.device().backend == Backend::host) {
     convert(0, count, buffer.as<To>());
@@ -32,11 +33,44 @@ void fill(const Buffer& buffer, std::int64_t count, Stream& stream, const Entry&
   }
 }
 
+/// Writes entry(k), k = 0 … count - 1, as To into `buffer`.
+template <class To, class Entry>
+void fill(const Buffer& buffer, std::int64_t count, Stream& stream, const Entry& entry) {
+  fill_ranges<To>(buffer, count, stream, [&](std::int64_t begin, std::int64_t end, To* out) {
+    for (std::int64_t k = begin; k < end; ++k) *out++ = static_cast<To>(entry(k));
+  });
+}
+
+/// Writes runs one behind the other: entry(run, k) for the k-th entry of a run. Run r lies at starts[r] … starts[r + 1] - 1
+/// (less starts[0]); no starts are no runs.
+template <class To, class Entry>
+void fill_runs(const Buffer& buffer, std::span<const std::int64_t> starts, Stream& stream, const Entry& entry) {
+  if (starts.empty()) return;
+  const std::int64_t* start = starts.data();
+  const std::int64_t offset = start[0];
+  fill_ranges<To>(buffer, starts.back() - offset, stream, [&](std::int64_t begin, std::int64_t end, To* out) {
+    std::int64_t run = std::upper_bound(start, start + starts.size(), begin + offset) - start - 1;
+    for (std::int64_t k = begin + offset; k < end + offset; ++k) {
+      while (k >= start[run + 1]) ++run;
+      *out++ = static_cast<To>(entry(run, k - start[run]));
+    }
+  });
+}
+
 /// A new buffer of `count` entries, filled.
 template <class To, class Entry>
 Buffer upload(std::int64_t count, Stream& stream, const Entry& entry) {
   Buffer buffer(stream.device(), static_cast<std::size_t>(count) * sizeof(To));
   fill<To>(buffer, count, stream, entry);
+  return buffer;
+}
+
+/// A new buffer of the runs, filled.
+template <class To, class Entry>
+Buffer upload_runs(std::span<const std::int64_t> starts, Stream& stream, const Entry& entry) {
+  const std::int64_t count = starts.empty() ? 0 : starts.back() - starts.front();
+  Buffer buffer(stream.device(), static_cast<std::size_t>(count) * sizeof(To));
+  fill_runs<To>(buffer, starts, stream, entry);
   return buffer;
 }
 

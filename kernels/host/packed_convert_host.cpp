@@ -18,67 +18,77 @@ Matrix source_of(const CsrView& m) {
   return {m.rows, m.cols, nullptr, m.row_ptr.data(), m.col_idx.data(), m.rows == 0 ? 0 : m.row_ptr[0]};
 }
 
+template <int P>
 struct Slot {
   PackedSlotKind kind;
-  std::int64_t base, delta;
+  std::int64_t base;      ///< smallest first column
+  std::int64_t delta[P];  ///< first column less first row, of the first group
 };
 
-using Starts = std::array<std::int64_t, kPackedLanes>;
-using Rows = std::array<std::int64_t, kPackedLanes>;  ///< first row of each lane's group
+/// First columns of the pieces of a slot, or -1: P of each group.
+template <int P>
+using Starts = std::array<std::array<std::int64_t, P>, kPackedLanes>;
+using Rows = std::vector<std::int64_t>;  ///< first row of each group of a slice
 
-Slot classify(const Starts& start, const Rows& row, int real) {
-  std::int64_t low = std::numeric_limits<std::int64_t>::max(), high = -1;
+template <int P>
+Slot<P> classify(const Starts<P>& start, const Rows& row) {
+  Slot<P> slot{kSharedSlot, std::numeric_limits<std::int64_t>::max(), {}};
+  std::int64_t high = -1;
   bool shared = true;
-  for (std::size_t l = 0; l < static_cast<std::size_t>(real); ++l) {
-    if (start[l] >= 0) low = std::min(low, start[l]), high = std::max(high, start[l]);
-    shared = shared && start[l] >= 0 && start[l] - row[l] == start[0] - row[0];
-  }
-  return {shared ? kSharedSlot : high - low <= 0xffff ? kNarrowSlot : kFullSlot, low, start[0] - row[0]};
+  for (std::size_t p = 0; p < P; ++p) slot.delta[p] = start[0][p] - row[0];
+  for (std::size_t g = 0; g < row.size(); ++g)
+    for (std::size_t p = 0; p < P; ++p) {
+      if (start[g][p] >= 0) slot.base = std::min(slot.base, start[g][p]), high = std::max(high, start[g][p]);
+      shared = shared && start[g][p] >= 0 && start[g][p] - row[g] == slot.delta[p];
+    }
+  if (!shared) slot.kind = high - slot.base <= 0xffff ? kNarrowSlot : kFullSlot;
+  return slot;
 }
 
-/// Visits the slots of one width of a slice of `real` groups: visit(slot, starts, readers) must consume the pieces.
-template <int B, int W, bool Singles, class Visit>
-void for_each_slot(const Matrix& a, const Rows& row, int real, const Visit& visit) {
+/// Visits the slots of one width of a slice: visit(slot, starts, readers) with the readers before the slot's first pieces, free to take them.
+template <int B, int W, int L, bool Singles, class Visit>
+void for_each_slot(const Matrix& a, const Rows& row, const Visit& visit) {
+  constexpr int kWidth = Singles ? 1 : W, P = L / kWidth;
   std::vector<PieceReader<B, W, std::int64_t>> readers;
-  for (int l = 0; l < real; ++l) readers.emplace_back(a, row[static_cast<std::size_t>(l)]);
+  for (const std::int64_t first : row) readers.emplace_back(a, first);
+  auto ahead = readers;
   while (true) {
-    Starts start;
-    start.fill(-1);
+    ahead = readers;
+    Starts<P> start;
     bool any = false;
-    for (std::size_t l = 0; l < readers.size(); ++l) {
-      start[l] = Singles ? readers[l].find_single() : readers[l].find_piece();
-      any = any || start[l] >= 0;
-    }
+    for (std::size_t g = 0; g < row.size(); ++g)
+      for (std::int64_t& piece : start[g]) {
+        piece = Singles ? ahead[g].find_single() : ahead[g].find_piece();
+        if (piece >= 0) ahead[g].template skip<kWidth>(piece), any = true;
+      }
     if (!any) return;
-    visit(classify(start, row, real), start, readers);
+    visit(classify<P>(start, row), start, readers);
+    readers.swap(ahead);
   }
 }
 
 /// Counts the slots of a slice and hashes its deltas.
-template <int B, int W>
-SliceCounts count_slots(const Matrix& a, const Rows& row, int real, std::uint64_t (&hash)[2]) {
-  SliceCounts counts;
-  const auto count = [&](auto width, std::uint32_t* slots) {
-    return [&hash, slots, width](const Slot& slot, const Starts& start, auto& readers) {
-      ++slots[slot.kind];
-      if (slot.kind == kSharedSlot) fold_delta(hash, static_cast<std::int32_t>(slot.delta));
-      for (std::size_t l = 0; l < readers.size(); ++l)
-        if (start[l] >= 0) readers[l].template skip<width>(start[l]);
+template <int B, int W, int L>
+SliceCounts<B, W, L> count_slots(const Matrix& a, const Rows& row, std::uint64_t (&hash)[2]) {
+  SliceCounts<B, W, L> counts;
+  const auto count_into = [&](SlotCounts& slots) {
+    return [&](const auto& slot, const auto&, const auto&) {
+      ++slots.of[slot.kind];
+      if (slot.kind == kSharedSlot)
+        for (const std::int64_t delta : slot.delta) fold_delta(hash, static_cast<std::int32_t>(delta));
     };
   };
-  for_each_slot<B, W, false>(a, row, real, count(std::integral_constant<int, W>{}, counts.pieces));
-  if constexpr (B == 1 && W > 1) {
-    fold_delta(hash, -1);
-    for_each_slot<B, W, true>(a, row, real, count(std::integral_constant<int, 1>{}, counts.singles));
-  }
+  for_each_slot<B, W, L, false>(a, row, count_into(counts.pieces));
+  fold_delta(hash, -1);
+  if constexpr (B == 1 && W > 1) for_each_slot<B, W, L, true>(a, row, count_into(counts.singles));
   return counts;
 }
 
 HostVector<std::uint32_t> order_groups(const Matrix& a, const PackedShape& shape, std::int64_t groups) {
   HostVector<std::uint64_t> keys(static_cast<std::size_t>(groups));
   HostVector<std::uint32_t> order(static_cast<std::size_t>(groups));
-  with_shape(shape, [&](auto rows, auto width) {
-    constexpr int B = rows, W = width;
+  with_shape(shape, [&](auto tag) {
+    constexpr int B = tag.B, W = tag.W;
     parallel_ranges(groups, 1024, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t g = begin; g < end; ++g) {
         const std::int64_t row = g * B - shape.shift;
@@ -100,32 +110,28 @@ HostVector<std::uint32_t> order_groups(const Matrix& a, const PackedShape& shape
   return order;
 }
 
-/// The groups of slice s in `order`, and how many there are.
-template <int B>
-int rows_of(std::int64_t s, const PackedShape& shape, const std::uint32_t* group, std::int64_t groups, Rows& row) {
-  const int real = static_cast<int>(std::min<std::int64_t>(kPackedLanes, groups - s * kPackedLanes));
-  for (int l = 0; l < real; ++l) row[static_cast<std::size_t>(l)] = static_cast<std::int64_t>(group[l]) * B - shape.shift;
-  return real;
+/// First rows of the groups of slice s, which `group` lists.
+Rows rows_of(std::int64_t s, const PackedShape& shape, const std::uint32_t* group, std::int64_t groups) {
+  Rows row;
+  for (int g = 0; g < std::min<std::int64_t>(shape.groups_of_slice(), groups - s * shape.groups_of_slice()); ++g)
+    row.push_back(static_cast<std::int64_t>(group[g]) * shape.rows - shape.shift);
+  return row;
 }
 
-template <int B, int W>
-SliceSizes analyse_slice(const Matrix& a, const PackedShape& shape, int value_bytes, std::int64_t s, std::int64_t groups,
-                         const std::uint32_t* group, PackedSlice& slice) {
-  Rows row;
-  const int real = rows_of<B>(s, shape, group, groups, row);
+template <int B, int W, int L>
+SliceSizes analyse_slice(const Matrix& a, int value_bytes, const Rows& row, const std::uint32_t* group, PackedSlice& slice) {
   std::uint64_t hash[2] = {1, 2}, nnz = 0;
-  const SliceCounts counts = count_slots<B, W>(a, row, real, hash);
+  const SliceCounts<B, W, L> counts = count_slots<B, W, L>(a, row, hash);
   bool consecutive = true;
-  for (int l = 0; l < real; ++l) {
-    const std::int64_t first = row[static_cast<std::size_t>(l)];
-    nnz += static_cast<std::uint64_t>(a.offset(std::min(first + B, a.rows)) - a.offset(std::max<std::int64_t>(first, 0)));
-    consecutive = consecutive && group[l] == group[0] + static_cast<std::uint32_t>(l);
+  for (std::size_t g = 0; g < row.size(); ++g) {
+    nnz += static_cast<std::uint64_t>(a.offset(std::min(row[g] + B, a.rows)) - a.offset(std::max<std::int64_t>(row[g], 0)));
+    consecutive = consecutive && group[g] == group[0] + g;
   }
-  const SliceSizes size = slice_sizes(counts, shape, value_bytes, nnz, consecutive, hash);
+  const SliceSizes size = slice_sizes(counts, value_bytes, nnz, consecutive, hash);
   slice = {};
   for (int k = 0; k < kPackedSlotKinds && !size.csr; ++k) {
-    slice.pieces[k] = static_cast<std::uint16_t>(counts.pieces[k]);
-    slice.singles[k] = static_cast<std::uint16_t>(counts.singles[k]);
+    slice.pieces[k] = static_cast<std::uint16_t>(counts.pieces.of[k]);
+    slice.singles[k] = static_cast<std::uint16_t>(counts.singles.of[k]);
   }
   slice.consecutive = consecutive, slice.csr = size.csr, slice.groups = group[0];
   return size;
@@ -153,25 +159,25 @@ void place(PackedStorage& packed, const ConversionInput& input, const std::vecto
   packed.set_sizes(input, values, indices, deltas, listed);
   packed.order = Buffer(packed.device, static_cast<std::size_t>(packed.order_bytes));
   for (std::size_t s = 0; s < sizes.size(); ++s)
-    for (std::size_t l = 0; l < sizes[s].order; ++l)
-      packed.order.as<std::uint32_t>()[slice[s].groups + l] = order[std::min(s * kPackedLanes + l, order.size() - 1)];
+    for (std::size_t g = 0; g < sizes[s].order; ++g)
+      packed.order.as<std::uint32_t>()[slice[s].groups + g] = order[std::min(s * sizes[s].order + g, order.size() - 1)];
 }
 
 std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape& shape) {
   const Matrix a = source_of(input.matrix());
   auto packed = std::make_shared<PackedStorage>();
   packed->shape = shape;
-  const std::int64_t groups = shape.groups(a.rows), count = packed->slices = (groups + kPackedLanes - 1) / kPackedLanes;
+  const std::int64_t groups = shape.groups(a.rows), count = packed->slices = shape.slices(a.rows);
   const HostVector<std::uint32_t> order = order_groups(a, shape, groups);
   packed->slice = Buffer(input.stream().device(), static_cast<std::size_t>(count) * sizeof(PackedSlice));
   std::vector<SliceSizes> sizes(static_cast<std::size_t>(count));
-  with_shape(shape, [&](auto rows, auto width) {
-    constexpr int B = rows, W = width;
+  with_shape(shape, [&](auto tag) {
     parallel_ranges(count, 32, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t s = begin; s < end; ++s)
-        sizes[static_cast<std::size_t>(s)] =
-            analyse_slice<B, W>(a, shape, static_cast<int>(input.value_bytes()), s, groups, order.data() + s * kPackedLanes,
-                                packed->slice.as<PackedSlice>()[s]);
+      for (std::int64_t s = begin; s < end; ++s) {
+        const std::uint32_t* group = order.data() + s * shape.groups_of_slice();
+        sizes[static_cast<std::size_t>(s)] = analyse_slice<tag.B, tag.W, tag.L>(
+            a, static_cast<int>(input.value_bytes()), rows_of(s, shape, group, groups), group, packed->slice.as<PackedSlice>()[s]);
+      }
     });
   });
   place(*packed, input, sizes, order);
@@ -179,69 +185,74 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
 }
 
 /// Copies the rows of a CSR slice.
-template <class T, int B>
-void fill_rows(const Matrix& a, const double* from, const Rows& row, int real, const PackedSlice& slice, PackedStorage& to) {
+template <class T>
+void fill_rows(const Matrix& a, const double* from, const Rows& row, const PackedSlice& slice, PackedStorage& to) {
   auto* columns = reinterpret_cast<std::int32_t*>(to.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit);
   T* values = reinterpret_cast<T*>(to.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
   std::int32_t* offsets = to.deltas.as<std::int32_t>() + slice.deltas;
   std::int32_t out = 0;
-  for (int i = 0; i < kPackedLanes * B; ++i) {
+  const int rows = to.shape.rows, all = to.shape.groups_of_slice() * rows;
+  for (int i = 0; i < all; ++i) {
     offsets[i] = out;
-    const std::int64_t r = i / B < real ? row[static_cast<std::size_t>(i / B)] + i % B : -1;
+    const std::int64_t r = static_cast<std::size_t>(i / rows) < row.size() ? row[static_cast<std::size_t>(i / rows)] + i % rows : -1;
     if (r < 0 || r >= a.rows) continue;
     for (std::int64_t k = a.offset(r); k < a.offset(r + 1); ++k, ++out) {
       values[out] = static_cast<T>(from[k]);
       columns[out] = static_cast<std::int32_t>(a.col_idx[k]);
     }
   }
-  offsets[kPackedLanes * B] = out;
+  offsets[all] = out;
 }
 
-template <class T, int B, int W, bool Singles>
-void fill_slots(const Matrix& a, const double* from, const Rows& row, int real, const std::uint16_t* slots, std::int32_t* deltas,
-                char* indices, T* values) {
+template <class T, int B, int W, int L, bool Singles>
+void fill_slots(const Matrix& a, const double* from, const Rows& row, const SlotCounts& slots, std::int32_t* deltas, char* indices,
+                T* values) {
   constexpr int kWidth = Singles ? 1 : W;
-  int filled[kPackedSlotKinds] = {0, 0, 0};
-  for_each_slot<B, W, Singles>(a, row, real, [&](const Slot& slot, const Starts& start, auto& readers) {
-    const int position = filled[slot.kind]++;
-    const int before = slot.kind == kSharedSlot ? 0 : slot.kind == kNarrowSlot ? slots[0] : slots[0] + slots[1];
-    T* out = values + static_cast<std::int64_t>(before + position) * (kWidth * B * kPackedLanes);
-    std::fill_n(out, kWidth * B * kPackedLanes, T(0));
-    if (slot.kind == kSharedSlot) deltas[position] = static_cast<std::int32_t>(slot.delta);
-    if (slot.kind == kNarrowSlot) deltas[slots[0] + position] = static_cast<std::int32_t>(slot.base);
-    for (int l = 0; l < kPackedLanes; ++l) {
-      const std::int64_t first = l < real ? start[static_cast<std::size_t>(l)] : -1, column = first >= 0 ? first : slot.base;
+  using S = Slots<B, kWidth, L>;
+  std::uint32_t filled[kPackedSlotKinds] = {0, 0, 0};
+  for_each_slot<B, W, L, Singles>(a, row, [&](const auto& slot, const auto& start, auto& readers) {
+    const std::uint32_t position = filled[slot.kind]++;
+    const std::uint32_t before = slot.kind == kSharedSlot ? 0 : slot.kind == kNarrowSlot ? slots.of[0] : slots.of[0] + slots.of[1];
+    T* out = values + std::uint64_t{before + position} * S::kValues;
+    std::fill_n(out, S::kValues, T(0));
+    auto* full = reinterpret_cast<std::int32_t*>(indices) + position * S::kIndices;
+    auto* narrow = reinterpret_cast<std::uint16_t*>(indices + slots.of[kFullSlot] * (4 * S::kIndices)) + position * S::kIndices;
+    if (slot.kind == kNarrowSlot) deltas[slots.of[kSharedSlot] * S::kPieces + position] = static_cast<std::int32_t>(slot.base);
+    for (int i = 0; i < S::kIndices; ++i) {
+      const auto g = static_cast<std::size_t>(i / S::kPieces), p = static_cast<std::size_t>(i % S::kPieces);
+      const std::int64_t first = g < row.size() ? start[g][p] : -1, column = first >= 0 ? first : slot.base;
       if (first >= 0)
-        readers[static_cast<std::size_t>(l)].template take<kWidth>(first, [&](int j, int r, std::int64_t k) {
-          if (k >= 0) out[(j * B + r) * kPackedLanes + l] = static_cast<T>(from[k]);
+        readers[g].template take<kWidth>(first, [&](int j, int r, std::int64_t k) {
+          if (k >= 0) out[r * S::kLanes + i * kWidth + j] = static_cast<T>(from[k]);
         });
-      if (slot.kind == kNarrowSlot)
-        reinterpret_cast<std::uint16_t*>(indices)[position * kPackedLanes + l] = static_cast<std::uint16_t>(column - slot.base);
-      if (slot.kind == kFullSlot)
-        reinterpret_cast<std::int32_t*>(indices + slots[1] * (2 * kPackedLanes))[position * kPackedLanes + l] =
-            static_cast<std::int32_t>(column);
+      if (slot.kind == kSharedSlot && g == 0)
+        deltas[position * S::kPieces + p] = static_cast<std::int32_t>(slot.delta[p]);
+      else if (slot.kind == kNarrowSlot)
+        narrow[i] = static_cast<std::uint16_t>(column - slot.base);
+      else if (slot.kind == kFullSlot)
+        full[i] = static_cast<std::int32_t>(column);
     }
   });
 }
 
-template <class T, int B, int W>
+template <class T, int B, int W, int L>
 void fill_slice(const Matrix& a, const double* from, std::int64_t s, std::int64_t groups, PackedStorage& to) {
   const PackedSlice& slice = to.slice.as<PackedSlice>()[s];
-  std::uint32_t group[kPackedLanes];
-  for (std::uint32_t l = 0; l < kPackedLanes; ++l)
-    group[l] = slice.consecutive ? slice.groups + l : to.order.as<std::uint32_t>()[slice.groups + l];
-  Rows row;
-  const int real = rows_of<B>(s, to.shape, group, groups, row);
-  if (slice.csr) return fill_rows<T, B>(a, from, row, real, slice, to);
+  constexpr std::uint32_t kGroups = kPackedLanes / L;
+  std::uint32_t group[kGroups];
+  for (std::uint32_t g = 0; g < kGroups; ++g)
+    group[g] = slice.consecutive ? slice.groups + g : to.order.as<std::uint32_t>()[slice.groups + g];
+  const Rows row = rows_of(s, to.shape, group, groups);
+  if (slice.csr) return fill_rows<T>(a, from, row, slice, to);
+  const SliceCounts<B, W, L> counts(slice);
   std::int32_t* deltas = to.deltas.as<std::int32_t>() + slice.deltas;
   char* indices = to.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit;
   T* values = reinterpret_cast<T*>(to.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
-  fill_slots<T, B, W, false>(a, from, row, real, slice.pieces, deltas, indices, values);
+  fill_slots<T, B, W, L, false>(a, from, row, counts.pieces, deltas, indices, values);
   if constexpr (B == 1 && W > 1) {
-    SliceCounts counts;
-    std::copy_n(slice.pieces, kPackedSlotKinds, counts.pieces);
-    fill_slots<T, B, W, true>(a, from, row, real, slice.singles, deltas + counts.piece_deltas(),
-                              indices + 2 * counts.piece_indices(), values + counts.values(to.shape));
+    using S = Slots<B, W, L>;
+    fill_slots<T, B, W, L, true>(a, from, row, counts.singles, deltas + counts.pieces.template deltas<S>(),
+                                 indices + counts.single_indices(), values + counts.pieces.template values<S>());
   }
 }
 
@@ -251,10 +262,9 @@ void fill_packed(PackedStorage& packed, ConversionInput& input, bool) {
   const std::int64_t groups = packed.shape.groups(packed.rows);
   dispatch(packed.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    with_shape(packed.shape, [&](auto rows, auto width) {
-      constexpr int B = rows, W = width;
+    with_shape(packed.shape, [&](auto shape) {
       parallel_ranges(packed.slices, 32, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t s = begin; s < end; ++s) fill_slice<T, B, W>(a, input.matrix().values.data(), s, groups, packed);
+        for (std::int64_t s = begin; s < end; ++s) fill_slice<T, shape.B, shape.W, shape.L>(a, input.matrix().values.data(), s, groups, packed);
       });
     });
   });

@@ -1,5 +1,6 @@
-// Packed rows on host threads: the 32 groups of a slice are the lanes of vector instructions.
+// Packed rows on host threads: the lanes of a slice are those of vector instructions.
 #include <algorithm>
+#include <numeric>
 
 #include "kernels/base/parallel.h"
 #include "kernels/formats/packed_pieces.h"
@@ -22,73 +23,67 @@ struct SliceArrays {
         values(reinterpret_cast<const T*>(a.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit)) {}
 };
 
-using Columns = std::int64_t[kPackedLanes];
-
-/// Adds one slot: acc[r][lane] += values · x.
-template <int B, int W, class T>
-void add_slot(const Columns& start, const T* values, const T* x, T (&acc)[B][kPackedLanes]) {
-  for (int j = 0; j < W; ++j) {
-    T xj[kPackedLanes];
-    for (int l = 0; l < kPackedLanes; ++l) xj[l] = x[start[l] + j];
+/// Adds the slots of one width: acc[r][lane] += values · x. `row` is the first row of each group.
+template <int B, int W, int L, class T>
+void add_width(const packed::SlotCounts& slots, const std::int32_t* deltas, const char* indices, const T* values,
+               const std::int64_t* row, const T* x, T (&acc)[B][kPackedLanes]) {
+  using S = packed::Slots<B, W, L>;
+  const std::uint32_t shared = slots.of[kSharedSlot], narrow = slots.of[kNarrowSlot], full = slots.of[kFullSlot];
+  const auto* long_index = reinterpret_cast<const std::int32_t*>(indices);
+  const auto* short_index = reinterpret_cast<const std::uint16_t*>(indices + full * (4 * S::kIndices));
+  for (std::uint32_t k = 0; k < shared + narrow + full; ++k, values += S::kValues) {
+    T of_x[S::kLanes];
+    for (int i = 0; i < S::kIndices; ++i) {
+      const std::int64_t start = k < shared            ? row[i / S::kPieces] + deltas[k * S::kPieces + i % S::kPieces]
+                                 : k < shared + narrow ? deltas[shared * S::kPieces + (k - shared)] + short_index[(k - shared) * S::kIndices + i]
+                                                       : long_index[(k - shared - narrow) * S::kIndices + i];
+      for (int j = 0; j < W; ++j) of_x[i * W + j] = x[start + j];
+    }
     for (int r = 0; r < B; ++r)
-      for (int l = 0; l < kPackedLanes; ++l) acc[r][l] += values[(j * B + r) * kPackedLanes + l] * xj[l];
+      for (int l = 0; l < S::kLanes; ++l) acc[r][l] += values[r * S::kLanes + l] * of_x[l];
   }
 }
 
-template <int B, int W, class T>
-void add_width(const std::uint16_t* slots, const std::int32_t* deltas, const char* indices, const T* values, const Columns& row,
-               const T* x, T (&acc)[B][kPackedLanes]) {
-  Columns start;
-  const int shared = slots[kSharedSlot], narrow = slots[kNarrowSlot], full = slots[kFullSlot];
-  const auto* short_index = reinterpret_cast<const std::uint16_t*>(indices);
-  const auto* long_index = reinterpret_cast<const std::int32_t*>(indices + narrow * (2 * kPackedLanes));
-  for (int k = 0; k < shared + narrow + full; ++k, values += W * B * kPackedLanes) {
-    for (int l = 0; l < kPackedLanes; ++l)
-      start[l] = k < shared            ? row[l] + deltas[k]
-                 : k < shared + narrow ? deltas[k] + short_index[(k - shared) * kPackedLanes + l]
-                                       : long_index[(k - shared - narrow) * kPackedLanes + l];
-    add_slot<B, W>(start, values, x, acc);
+/// The first rows of a slice's groups; groups behind the last do as it does, with values that are zeros.
+template <int G>
+int first_rows(const PackedStorage& a, std::int64_t s, std::int64_t (&row)[G]) {
+  const PackedSlice& slice = a.slice.as<PackedSlice>()[s];
+  const int real = static_cast<int>(std::min<std::int64_t>(G, a.shape.groups(a.rows) - s * G));
+  for (int g = 0; g < G; ++g) {
+    const std::uint32_t at = slice.groups + static_cast<std::uint32_t>(std::min(g, real - 1));
+    row[g] = std::int64_t{slice.consecutive ? at : a.order.as<std::uint32_t>()[at]} * a.shape.rows - a.shape.shift;
   }
+  return real;
 }
 
-template <int B, class T>
-void add_rows(const SliceArrays<T>& a, const T* x, T (&acc)[B][kPackedLanes]) {
-  const auto* columns = reinterpret_cast<const std::int32_t*>(a.indices);
-  for (int i = 0; i < kPackedLanes * B; ++i)
-    for (std::int32_t k = a.deltas[i]; k < a.deltas[i + 1]; ++k) acc[i % B][i / B] += a.values[k] * x[columns[k]];
-}
-
-template <class T, int B, int W>
+template <class T, int B, int W, int L>
 void multiply_slice(const PackedStorage& a, std::int64_t s, T alpha, const T* x, T beta, T* y) {
+  constexpr int G = kPackedLanes / L;
   const SliceArrays<T> arrays(a, s);
-  const PackedSlice& slice = arrays.slice;
-  const std::int64_t groups = a.shape.groups(a.rows);
-  const int real = static_cast<int>(std::min<std::int64_t>(kPackedLanes, groups - s * kPackedLanes));
-  Columns row;
-  for (int l = 0; l < kPackedLanes; ++l) {
-    // Lanes behind the last group do as the last one does, with values that are zeros.
-    const std::uint32_t group = slice.groups + static_cast<std::uint32_t>(std::min(l, real - 1));
-    row[l] = std::int64_t{slice.consecutive ? group : a.order.as<std::uint32_t>()[group]} * B - a.shape.shift;
+  std::int64_t row[G];
+  const int real = first_rows(a, s, row);
+  const auto store = [&](std::int64_t i, T sum) {
+    if (i >= 0 && i < a.rows) y[i] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[i];
+  };
+  if (arrays.slice.csr) {
+    const auto* columns = reinterpret_cast<const std::int32_t*>(arrays.indices);
+    for (int i = 0; i < real * B; ++i) {
+      T sum = 0;
+      for (std::int32_t k = arrays.deltas[i]; k < arrays.deltas[i + 1]; ++k) sum += arrays.values[k] * x[columns[k]];
+      store(row[i / B] + i % B, sum);
+    }
+    return;
   }
   T acc[B][kPackedLanes] = {};
-  if (slice.csr) {
-    add_rows<B>(arrays, x, acc);
-  } else {
-    add_width<B, W>(slice.pieces, arrays.deltas, arrays.indices, arrays.values, row, x, acc);
-    if constexpr (B == 1 && W > 1) {
-      packed::SliceCounts counts;
-      std::copy_n(slice.pieces, kPackedSlotKinds, counts.pieces);
-      add_width<B, 1>(slice.singles, arrays.deltas + counts.piece_deltas(), arrays.indices + 2 * counts.piece_indices(),
-                      arrays.values + counts.values(a.shape), row, x, acc);
-    }
+  const packed::SliceCounts<B, W, L> counts(arrays.slice);
+  add_width<B, W, L>(counts.pieces, arrays.deltas, arrays.indices, arrays.values, row, x, acc);
+  if constexpr (B == 1 && W > 1) {
+    using S = packed::Slots<B, W, L>;
+    add_width<B, 1, L>(counts.singles, arrays.deltas + counts.pieces.template deltas<S>(), arrays.indices + counts.single_indices(),
+                       arrays.values + counts.pieces.template values<S>(), row, x, acc);
   }
-  for (int l = 0; l < real; ++l)
-    for (int r = 0; r < B; ++r) {
-      const std::int64_t i = row[l] + r;
-      if (i < 0 || i >= a.rows) continue;
-      const T product = alpha * acc[r][l];
-      y[i] = beta == T(0) ? product : product + beta * y[i];
-    }
+  for (int g = 0; g < real; ++g)
+    for (int r = 0; r < B; ++r) store(row[g] + r, std::accumulate(acc[r] + g * L, acc[r] + (g + 1) * L, T(0)));
 }
 
 class PackedHostPlan final : public Plan {
@@ -99,12 +94,11 @@ class PackedHostPlan final : public Plan {
     constexpr std::int64_t kSlicesATask = 16;
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      packed::with_shape(a_->shape, [&](auto rows, auto width) {
-        constexpr int B = rows, W = width;
+      packed::with_shape(a_->shape, [&](auto shape) {
         parallel_tasks((a_->slices + kSlicesATask - 1) / kSlicesATask, [&](std::int64_t task) {
           const std::int64_t end = std::min(a_->slices, (task + 1) * kSlicesATask);
           for (std::int64_t s = task * kSlicesATask; s < end; ++s)
-            multiply_slice<T, B, W>(*a_, s, static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
+            multiply_slice<T, shape.B, shape.W, shape.L>(*a_, s, static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
                                     static_cast<T*>(y));
         });
       });

@@ -17,10 +17,13 @@ namespace {
 
 std::vector<Policy> all_layouts() {
   std::vector<Policy> layouts;
-  for (const auto& [rows, width] : {std::pair{1, 1}, {1, 2}, {1, 3}, {1, 4}, {2, 2}, {3, 3}, {4, 4}, {6, 6}})
+  constexpr int kShapes[][3] = {{1, 1, 1}, {1, 1, 2}, {1, 1, 4}, {1, 1, 8}, {1, 2, 2}, {1, 2, 4}, {1, 3, 3},
+                                {1, 4, 4}, {2, 2, 2}, {3, 3, 3}, {3, 3, 6}, {4, 4, 4}, {6, 6, 6}};
+  for (const auto& [rows, width, lanes] : kShapes)
     for (const int shift : {0, rows - 1})
       for (const int window : {1, 64, 1 << 20})
-        if (shift == 0 || rows > 1) layouts.push_back({{"rows", rows}, {"width", width}, {"shift", shift}, {"window", window}});
+        if (shift == 0 || rows > 1)
+          layouts.push_back({{"rows", rows}, {"width", width}, {"lanes", lanes}, {"shift", shift}, {"window", window}});
   return layouts;
 }
 

@@ -35,7 +35,7 @@ class Fenced {
       EXPECT_EQ(static_cast<unsigned char>(bytes[bytes.size() - 1 - i]), kGuardByte) << "written behind the vector";
     }
     std::vector<T> values(count_);
-    std::memcpy(values.data(), bytes.data() + kGuards, count_ * sizeof(T));
+    if (count_ > 0) std::memcpy(values.data(), bytes.data() + kGuards, count_ * sizeof(T));
     return values;
   }
 
@@ -81,7 +81,7 @@ void check_plan(const Plan& plan, const HostCsr& m, ValueType type, Stream& stre
     plan.multiply(s.alpha, device_x.data(), s.beta, again.data(), stream);
     const std::vector<T> repeated = again.read(stream);
     expect_right(m, s, x, y0, repeated, type);
-    if (plan.reproducible()) {
+    if (plan.reproducible() && !y.empty()) {
       EXPECT_EQ(std::memcmp(y.data(), repeated.data(), y.size() * sizeof(T)), 0) << "not bit-identical from run to run";
     }
   }

@@ -1,0 +1,29 @@
+// Diagonals: each one that holds a nonzero is stored in full, without columns, so that neighbouring threads, one a row, read
+// neighbouring values and neighbouring entries of x. For matrices of a few full diagonals. What is not a nonzero is stored
+// as 0 and multiplied, so an infinite entry of x makes NaN of a row that has its column in a stored diagonal.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/base/device.h"
+#include "kernels/conversion.h"
+#include "kernels/plan.h"
+
+namespace shardmat {
+
+struct DiaStorage final : Storage {
+  std::int64_t diagonals = 0;
+  Buffer offsets;  ///< diagonals int64, ascending: column - row
+  Buffer values;   ///< diagonals·rows values of `type`; that of row i in diagonal d lies at d·rows + i, and is 0 outside A
+};
+
+/// 8·D + value·rows·D for D occupied diagonals, which are counted in a bitmap of rows + cols - 1 bits.
+std::int64_t dia_bytes(ConversionInput& input, const Policy& layout);
+std::shared_ptr<Storage> convert_dia(ConversionInput& input, const Policy& layout);
+void update_dia(Storage& storage, ConversionInput& input);
+
+std::unique_ptr<Plan> make_dia_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+std::unique_ptr<Plan> make_dia(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+}  // namespace shardmat

@@ -1,0 +1,39 @@
+// Jagged diagonals: rows sorted by descending length, equal lengths in their old order, with the row each one was, so that
+// neighbouring threads have rows of about equal length without padding. jds stores the sorted rows one after another;
+// jds_t stores them transposed, first entry of every row, second entry of every row that has one …, so that neighbouring
+// threads also read neighbouring entries. For triangular matrices and others with evenly spread lengths.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "kernels/base/device.h"
+#include "kernels/conversion.h"
+#include "kernels/plan.h"
+
+namespace shardmat {
+
+struct JdsStorage final : Storage {
+  bool transposed = false;     ///< jds_t
+  std::int64_t diagonals = 0;  ///< length of the longest row
+  Buffer row_index;            ///< rows int32: the matrix's row that sorted row i was
+  Buffer starts;               ///< int64 offsets; jds: rows + 1, of sorted rows; jds_t: diagonals + 1, of jagged diagonals
+  Buffer col_idx;              ///< nnz int32; jds_t: entry d of sorted row i lies at starts[d] + i
+  Buffer values;               ///< nnz values of `type`, likewise
+};
+
+/// 4·rows + 8·(rows + 1) + (4 + value)·nnz. Throws Error(resources) from 2^31 rows on, as jds_t_bytes does.
+std::int64_t jds_bytes(ConversionInput& input, const Policy& layout);
+std::shared_ptr<Storage> convert_jds(ConversionInput& input, const Policy& layout);
+/// 4·rows + 8·(diagonals + 1) + (4 + value)·nnz.
+std::int64_t jds_t_bytes(ConversionInput& input, const Policy& layout);
+std::shared_ptr<Storage> convert_jds_t(ConversionInput& input, const Policy& layout);
+/// Of both.
+void update_jds(Storage& storage, ConversionInput& input);
+
+std::unique_ptr<Plan> make_jds_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+std::unique_ptr<Plan> make_jds_t_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+std::unique_ptr<Plan> make_jds(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+std::unique_ptr<Plan> make_jds_t(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+}  // namespace shardmat
