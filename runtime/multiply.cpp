@@ -195,7 +195,7 @@ class Run {
     const double bytes = static_cast<double>(m.plan().compulsory_bytes(m.x_entries(), options_.beta));
     r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
     const auto x_bytes = m.exchange().layout().length() * static_cast<std::int64_t>(size_of(m.type()));
-    r.device_bytes = over_ranks(static_cast<double>(m.plan().storage().bytes + x_bytes) + static_cast<double>(y_.bytes()), communicator_);
+    r.device_bytes = over_ranks(static_cast<double>(m.plan().storage().bytes + m.plan().extra_bytes() + x_bytes) + static_cast<double>(y_.bytes()), communicator_);
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
   }
 

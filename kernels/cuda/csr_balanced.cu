@@ -173,6 +173,8 @@ class CsrBalancedPlan final : public Plan {
     });
   }
 
+  std::int64_t extra_bytes() const override { return static_cast<std::int64_t>(tile_rows_.bytes()) + split_.bytes(); }
+
  private:
   template <class Offset>
   void cut(Stream& stream) {

@@ -322,6 +322,13 @@ class CsrSegmentedPlan final : public Plan {
     });
   }
 
+  std::int64_t extra_bytes() const override {
+    std::int64_t bytes = split_.bytes();
+    for (const Buffer* buffer : {&flags_, &begun_, &rows_, &empty_, &hub_columns_, &coded_})
+      bytes += static_cast<std::int64_t>(buffer->bytes());
+    return bytes;
+  }
+
  private:
   template <class Offset>
   void prepare(Stream& stream) {

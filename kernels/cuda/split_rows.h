@@ -26,6 +26,7 @@ struct SplitRows {
         head(device, static_cast<std::size_t>(tiles) * size_of(type)),
         tail(device, static_cast<std::size_t>(tiles) * size_of(type)),
         tiles(tiles) {}
+  std::int64_t bytes() const { return static_cast<std::int64_t>(rows.bytes() + head.bytes() + tail.bytes()); }
 };
 
 /// y = alpha·sum + beta·y for all split rows, and y = beta·y for the `empty_count` rows in `empty`, in stream order.
