@@ -1,6 +1,6 @@
 // What a product is expected to cost, before anything is converted: the first choice among kernels, and which are worth
-// measuring. One unit for everything: the bytes that a copy on the device would move in the same time. A kernel costs the most
-// of three terms,
+// measuring. One unit for everything: the bytes that a copy on the device would move in the same time. A kernel costs the
+// most of three terms,
 //   streams   what it must move (the stored matrix, x and y once) over the share of the copy rate that it reaches
 //   gathers   the sectors of x that its column sequence pulls through the L2 cache
 //   longest   the longest row, where a limited number of threads walks along it
@@ -21,8 +21,8 @@ struct KernelCost {
 /// The cost of a product that stores `stored_bytes`.
 double effective_bytes(ConversionInput& input, double stored_bytes, const KernelCost& cost);
 
-/// Nonzeros in a row before the next lies in another 128-byte line of x (the spatial locality of Tomimori, Tanabe, Takata and
-/// Joe), from a sample spread over the matrix; at least 1. Remembered by the input.
+/// Nonzeros in a row before the next lies in another 128-byte line of x (the spatial locality of Tomimori, Tanabe, Takata
+/// and Joe), from a sample spread over the matrix; at least 1. Remembered by the input.
 double sampled_locality(ConversionInput& input);
 
 /// An estimate for the registry: the format's own count of bytes, streamed at kPercent of the copy rate.

@@ -34,21 +34,27 @@ Class class_of(const PatternStatistics& p, const RowStatistics& r) {
   const double filled = static_cast<double>(p.nnz) / places_of_diagonals(p);
   if (p.diagonals <= kFewDiagonals && filled >= kFilled)
     return {{"dia"}, fmt::format("all entries lie on {} diagonals, which are {:.0f} % full", p.diagonals, 100 * filled)};
-  const auto block = std::max_element(p.blocks.begin(), p.blocks.end(), [&](const BlockStatistics& a, const BlockStatistics& b) {
-    return a.fill(p.nnz) < b.fill(p.nnz) || (a.fill(p.nnz) == b.fill(p.nnz) && a.size < b.size);
-  });
+  const auto block =
+      std::max_element(p.blocks.begin(), p.blocks.end(), [&](const BlockStatistics& a, const BlockStatistics& b) {
+        return a.fill(p.nnz) < b.fill(p.nnz) || (a.fill(p.nnz) == b.fill(p.nnz) && a.size < b.size);
+      });
   if (block != p.blocks.end() && block->fill(p.nnz) >= kBlockFill)
     return {{"bcsr", "packed"},
-            fmt::format("entries come in dense blocks: {0} × {0} blocks are {1:.0f} % full", block->size, 100 * block->fill(p.nnz))};
+            fmt::format("entries come in dense blocks: {0} × {0} blocks are {1:.0f} % full", block->size,
+                        100 * block->fill(p.nnz))};
   if (r.mean_row < kVerySparse)
-    return {{"coo"}, fmt::format("very sparse: {:.2g} entries a row, {} of {} rows empty", r.mean_row, r.empty_rows, r.rows)};
+    return {{"coo"},
+            fmt::format("very sparse: {:.2g} entries a row, {} of {} rows empty", r.mean_row, r.empty_rows, r.rows)};
   const double spread = r.stddev_row / r.mean_row, longest = static_cast<double>(r.max_row) / r.mean_row;
   if ((p.lower_triangular() || p.upper_triangular()) && spread > kUneven / 2)
     return {{"jds_t", "jds"}, "triangular, with row lengths from one to many: rows sorted by length need no padding"};
   if (spread > kUneven)
-    return {{"hyb", "csr"}, fmt::format("uneven rows: mean {:.1f}, standard deviation {:.1f}, longest {}; the usual part in ELL, "
-                                        "the rest in COO", r.mean_row, r.stddev_row, r.max_row)};
-  const bool banded = static_cast<double>(p.lower_bandwidth + p.upper_bandwidth + 1) <= kNarrowBand * static_cast<double>(p.cols);
+    return {{"hyb", "csr"},
+            fmt::format("uneven rows: mean {:.1f}, standard deviation {:.1f}, longest {}; the usual part in ELL, "
+                        "the rest in COO",
+                        r.mean_row, r.stddev_row, r.max_row)};
+  const bool banded =
+      static_cast<double>(p.lower_bandwidth + p.upper_bandwidth + 1) <= kNarrowBand * static_cast<double>(p.cols);
   const std::string even = fmt::format("rows of about equal length (mean {:.1f}, longest {})", r.mean_row, r.max_row);
   const std::string where = banded ? fmt::format("a band of {} below and {} above", p.lower_bandwidth, p.upper_bandwidth)
                                    : std::string("columns anywhere");

@@ -1,5 +1,6 @@
-// Which of the textbook formats suits a matrix: the guide at the end of the course text "Parallel patterns: sparse computation", as
-// rules over the statistics of a pattern. It explains a matrix to people; what runs is chosen by cost_model.h and by measuring.
+// Which of the textbook formats suits a matrix: the guide at the end of the course text "Parallel patterns: sparse
+// computation", as rules over the statistics of a pattern. It explains a matrix to people; what runs is chosen by
+// cost_model.h and by measuring.
 #pragma once
 
 #include <span>

@@ -143,7 +143,8 @@ class Chooser {
   ChosenPlan operator()() {
     const bool named = request_.kernel != "auto", gpu = stream_.device().backend == Backend::cuda;
     if (!named && candidates_.size() > 1)
-      for (const Candidate& c : candidates_) chosen_.predictions.push_back({std::string(c.kernel->name), c.tunables(), c.bytes});
+      for (const Candidate& c : candidates_)
+        chosen_.predictions.push_back({std::string(c.kernel->name), c.tunables(), c.bytes});
     const bool measures = request_.tune || (!named && gpu && request_.measure);
     if (measures && candidates_.size() > 1 && input_.matrix().nnz() > 0)
       measure();
@@ -164,8 +165,9 @@ class Chooser {
       auto plan = make_plan(*candidate.kernel, storage, candidate.policy, stream_);
       if (!request_.reproducible || plan->reproducible()) return plan;
       if (named)
-        throw Error(ErrorKind::usage, fmt::format("kernel {} {} is not reproducible; leave out --reproducible or take another",
-                                                  candidate.kernel->name, candidate.tunables()));
+        throw Error(ErrorKind::usage,
+                    fmt::format("kernel {} {} is not reproducible; leave out --reproducible or take another",
+                                candidate.kernel->name, candidate.tunables()));
     } catch (const Error& e) {
       const bool last = !chosen_.plan && &candidate == &candidates_.back();
       if (named || e.kind() != ErrorKind::resources || last) throw;
@@ -248,8 +250,8 @@ class Chooser {
     throw Error(ErrorKind::usage,
                 request_.kernel == "auto"
                     ? "no reproducible kernel takes this matrix; leave out --reproducible"
-                    : fmt::format("kernel {} cannot take this matrix ({} rows, {} nonzeros); use --kernel auto", request_.kernel,
-                                  input_.matrix().rows, input_.matrix().nnz()));
+                    : fmt::format("kernel {} cannot take this matrix ({} rows, {} nonzeros); use --kernel auto",
+                                  request_.kernel, input_.matrix().rows, input_.matrix().nnz()));
   }
 
   const PlanRequest& request_;

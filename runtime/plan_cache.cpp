@@ -32,7 +32,8 @@ struct Remembered {
 };
 
 /// Everything that a choice depends on.
-ordered_json key_of(const CsrView& matrix, ValueType type, const PlanRequest& request, const PlanCache& cache, Backend backend) {
+ordered_json key_of(const CsrView& matrix, ValueType type, const PlanRequest& request, const PlanCache& cache,
+                    Backend backend) {
   return {{"shardmat", SHARDMAT_VERSION},
           {"pattern", fmt::format("{:016x}", pattern_fingerprint(matrix))},
           {"device", cache.device_name},

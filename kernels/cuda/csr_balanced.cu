@@ -1,8 +1,8 @@
-// CSR cut into tiles of equal work, where a nonzero and the end of a row count the same (the merge path of Merrill and Garland,
-// "Merge-based Parallel Sparse Matrix-Vector Multiplication", SC'16), so that neither long rows nor many empty ones leave
-// threads idle. Other than there, only whole tiles follow the path, found once when the plan is made; inside a tile the loads
-// are coalesced, all of a thread's come before its gathers from x, and the products meet in shared memory, where short rows are
-// added by one thread and long ones by a warp.
+// CSR cut into tiles of equal work, where a nonzero and the end of a row count the same (the merge path of Merrill and
+// Garland, "Merge-based Parallel Sparse Matrix-Vector Multiplication", SC'16), so that neither long rows nor many empty ones
+// leave threads idle. Other than there, only whole tiles follow the path, found once when the plan is made; inside a tile
+// the loads are coalesced, all of a thread's come before its gathers from x, and the products meet in shared memory, where
+// short rows are added by one thread and long ones by a warp.
 #include <algorithm>
 
 #include "kernels/base/error.h"

@@ -1,7 +1,7 @@
 // CSR as one long sequence of nonzeros with a flag where a row begins: a warp takes a stretch of it whatever rows lie there,
 // each lane adds its own few products up to the flags, and a segmented scan over the lanes joins what rows share (after the
-// bit flags of Yan, Li, Zhang and Zhou, "yaSpMV", PPoPP'14, and of Liu and Vinter, "CSR5", ICS'15, but on the CSR arrays as they
-// are). Row offsets are not read at all; empty rows are a list of their own.
+// bit flags of Yan, Li, Zhang and Zhou, "yaSpMV", PPoPP'14, and of Liu and Vinter, "CSR5", ICS'15, but on the CSR arrays as
+// they are). Row offsets are not read at all; empty rows are a list of their own.
 //
 // With hub_kb > 0 the columns that most nonzeros share are copied from x to shared memory once a block, and the plan keeps a
 // copy of the column indices in which a hub is the complement of its place there: in power-law matrices some ten thousand
@@ -180,8 +180,8 @@ std::int64_t select_rows(const CsrStorage& a, Buffer& rows, Stream& stream) {
   SHARDMAT_CUDA_CHECK(cub::DeviceSelect::If(nullptr, bytes, all, selected.as<std::int32_t>(), found.as<std::int32_t>(),
                                             count, wanted, cuda::native(stream)));
   const Buffer workspace(a.device, bytes + 1);
-  SHARDMAT_CUDA_CHECK(cub::DeviceSelect::If(workspace.data(), bytes, all, selected.as<std::int32_t>(), found.as<std::int32_t>(),
-                                            count, wanted, cuda::native(stream)));
+  SHARDMAT_CUDA_CHECK(cub::DeviceSelect::If(workspace.data(), bytes, all, selected.as<std::int32_t>(),
+                                            found.as<std::int32_t>(), count, wanted, cuda::native(stream)));
   std::int32_t length = 0;
   copy_to_host(&length, found.data(), sizeof(length), stream);
   rows = Buffer(a.device, static_cast<std::size_t>(length) * sizeof(std::int32_t));
@@ -201,7 +201,8 @@ __global__ void flag_rows(std::int64_t row_count, const std::int32_t* __restrict
 
 template <class Offset>
 __global__ void count_begun(std::int64_t row_count, const std::int32_t* __restrict__ rows,
-                            const Offset* __restrict__ row_ptr, std::int64_t chunk_items, std::int64_t chunks, std::int32_t* __restrict__ begun) {
+                            const Offset* __restrict__ row_ptr, std::int64_t chunk_items, std::int64_t chunks,
+                            std::int32_t* __restrict__ begun) {
   const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (chunk > chunks) return;
   std::int64_t low = 0, high = row_count;
@@ -227,7 +228,8 @@ __global__ void find_split_rows(const std::int32_t* __restrict__ rows, const Off
   split[chunk] = {row, finishes ? static_cast<std::int64_t>(row_ptr[row]) / chunk_items : 0};
 }
 
-__global__ void count_columns(std::int64_t nnz, const std::int32_t* __restrict__ col_idx, std::int32_t* __restrict__ counts) {
+__global__ void count_columns(std::int64_t nnz, const std::int32_t* __restrict__ col_idx,
+                              std::int32_t* __restrict__ counts) {
   const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (k < nnz) atomicAdd(counts + col_idx[k], 1);
 }

@@ -1,5 +1,5 @@
-// Rows that a kernel cut between tiles of nonzeros, and their sums: each tile leaves the parts of its first and its last row,
-// and a second kernel adds the parts of a row in a fixed order, so that results do not vary from run to run.
+// Rows that a kernel cut between tiles of nonzeros, and their sums: each tile leaves the parts of its first and its last
+// row, and a second kernel adds the parts of a row in a fixed order, so that results do not vary from run to run.
 #pragma once
 
 #include <cstdint>

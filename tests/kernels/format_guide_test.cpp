@@ -13,7 +13,8 @@
 namespace shardmat {
 namespace {
 
-constexpr std::string_view kAll[] = {"coo", "csr", "csc", "ell", "ell_r", "hyb", "jds", "jds_t", "dia", "bcsr", "sell", "packed"};
+constexpr std::string_view kAll[] = {"coo", "csr",   "csc", "ell",  "ell_r", "hyb",
+                                     "jds", "jds_t", "dia", "bcsr", "sell",  "packed"};
 
 HostCsr build(std::int64_t rows, std::int64_t cols, const std::function<std::set<std::int64_t>(std::int64_t)>& columns_of) {
   HostCsr m;
@@ -33,7 +34,8 @@ HostCsr build(std::int64_t rows, std::int64_t cols, const std::function<std::set
 std::set<std::int64_t> scattered(std::int64_t row, std::int64_t count, std::int64_t cols) {
   std::set<std::int64_t> columns;
   for (std::uint64_t k = 0; static_cast<std::int64_t>(columns.size()) < count; ++k)
-    columns.insert(static_cast<std::int64_t>((test::value_of(static_cast<std::uint64_t>(row) * 7919 + k) + 1) / 2 * static_cast<double>(cols)));
+    columns.insert(static_cast<std::int64_t>((test::value_of(static_cast<std::uint64_t>(row) * 7919 + k) + 1) / 2 *
+                                             static_cast<double>(cols)));
   return columns;
 }
 
@@ -46,8 +48,10 @@ Recommendation recommend(const HostCsr& m, std::span<const std::string_view> ava
 TEST(FormatGuide, EveryClassHasItsFormat) {
   constexpr std::int64_t n = 2000;
   EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return scattered(i, 12, n); })).format, "ell") << "random";
-  EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return scattered(i, 3 + 1500 / (i + 1), n); })).format, "hyb") << "uneven";
-  EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return scattered(i, i % 7 == 0, n); })).format, "coo") << "very sparse";
+  EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return scattered(i, 3 + 1500 / (i + 1), n); })).format, "hyb")
+      << "uneven";
+  EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return scattered(i, i % 7 == 0, n); })).format, "coo")
+      << "very sparse";
   EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) {
               auto columns = scattered(i, 9, 61);
               std::set<std::int64_t> band;
@@ -57,10 +61,15 @@ TEST(FormatGuide, EveryClassHasItsFormat) {
             "ell")
       << "banded";
   EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return std::set<std::int64_t>{i}; })).format, "dia") << "diagonal";
-  EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return std::set<std::int64_t>{i - 40, i - 1, i, i + 1, i + 40}; })).format,
+  EXPECT_EQ(recommend(build(n, n,
+                            [](std::int64_t i) {
+                              return std::set<std::int64_t>{i - 40, i - 1, i, i + 1, i + 40};
+                            }))
+                .format,
             "dia")
       << "strictly banded";
-  EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return scattered(i, 1 + i / 40, i + 1); })).format, "jds_t") << "triangular";
+  EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return scattered(i, 1 + i / 40, i + 1); })).format, "jds_t")
+      << "triangular";
   EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return scattered(i, i % 500 == 0 ? 40 : 20, n); })).format, "ell");
   EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return scattered(i, i % 500 == 0 ? 90 : 20, n); })).format, "sell")
       << "a few rows longer";

@@ -104,7 +104,8 @@ TEST_F(PlanCacheTest, ValuesDoNotMatter) {
 
 TEST_F(PlanCacheTest, DamagedFilesAreSaidAndReplaced) {
   const std::string good = (measure(), read());
-  for (const std::string& text : {std::string(), good.substr(0, good.size() / 2), std::string("[1, 2]"), std::string("{}")}) {
+  for (const std::string& text :
+       {std::string(), good.substr(0, good.size() / 2), std::string("[1, 2]"), std::string("{}")}) {
     write(text);
     const ChosenPlan chosen = choose({});
     EXPECT_EQ(chosen.decision, Decision::model) << text;
