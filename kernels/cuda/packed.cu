@@ -21,76 +21,81 @@ struct Arguments {
   const std::int32_t* __restrict__ deltas;
   const char* __restrict__ indices;
   const T* __restrict__ values;
-  std::int64_t count, groups, rows;
+  std::int64_t count, rows;
   int shift, parts;
   T alpha, beta;
   const T* __restrict__ x;
   T* __restrict__ y;
 };
 
-/// Where a lane stands in its slice. Lanes that do not work (L = 3, 6) do as the last one does.
-template <class S, int B, int W, int L>
-struct Place {
-  int lane, group, piece, column;  ///< column: of the piece
+template <int Hint, class T>
+__device__ T load(const T* p) {
+  if constexpr (Hint == 0) return __ldcs(p);
+  if constexpr (Hint == 2) return __ldg(p);
+  T value;
+  if constexpr (sizeof(T) == 8)
+    asm volatile("ld.global.nc.L1::no_allocate.f64 %0, [%1];" : "=d"(value) : "l"(p));
+  else
+    asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(value) : "l"(p));
+  return value;
+}
 
-  __device__ explicit Place(int in_warp) {
-    lane = in_warp < S::kLanes ? in_warp : S::kLanes - 1;
-    group = lane / L;
-    piece = lane % L / W;
-    column = lane % L % W;
-  }
-};
-
-/// Adds the products of `slots` slots to acc; column(k) is the column of this lane in slot k. The loads of U slots are issued
-/// before their products.
-template <class S, int B, int U, class T, class Column>
+/// Adds the products of `slots` slots to acc; column(k) is the column of this lane in slot k. The loads of about InFlight
+/// values are issued before their products.
+template <class S, int B, int InFlight, int Hint, class T, class Column>
 __device__ void add_slots(int slots, int part, int parts, const T* __restrict__ values, const T* __restrict__ x,
                           const Column& column, T (&acc)[B]) {
+  constexpr int C = S::kColumns, U = InFlight > B * C ? InFlight / (B * C) : 1;
   for (int k = part * U; k < slots; k += parts * U) {
     std::int32_t at[U];
-    T value[U][B];
+    T value[U][C][B];
 #pragma unroll
     for (int u = 0; u < U; ++u) at[u] = k + u < slots ? column(k + u) : 0;
 #pragma unroll
     for (int u = 0; u < U; ++u)
 #pragma unroll
-      for (int r = 0; r < B; ++r) value[u][r] = k + u < slots ? __ldcs(values + ((k + u) * B + r) * S::kLanes) : T(0);
+      for (int c = 0; c < C; ++c)
+#pragma unroll
+        for (int r = 0; r < B; ++r)
+          value[u][c][r] = k + u < slots ? load<Hint>(values + (((k + u) * C + c) * B + r) * S::kLanes) : T(0);
 #pragma unroll
     for (int u = 0; u < U; ++u)
-      if (k + u < slots) {
-        const T of_x = __ldg(x + at[u]);
+      if (k + u < slots)
 #pragma unroll
-        for (int r = 0; r < B; ++r) acc[r] += value[u][r] * of_x;
-      }
+        for (int c = 0; c < C; ++c) {
+          const T of_x = __ldg(x + at[u] + c);
+#pragma unroll
+          for (int r = 0; r < B; ++r) acc[r] += value[u][c][r] * of_x;
+        }
   }
 }
 
 /// The slots of one width: shared, narrow, full.
-template <int B, int W, int L, int U, class T>
+template <int B, int W, int L, int InFlight, int Hint, class T>
 __device__ void add_width(const std::uint16_t* slots, const std::int32_t* __restrict__ deltas, const char* __restrict__ indices,
                           const T* __restrict__ values, std::int64_t row, int in_warp, int part, int parts,
                           const T* __restrict__ x, T (&acc)[B]) {
   using S = packed::Slots<B, W, L>;
-  const Place<S, B, W, L> at(in_warp);
+  const int lane = in_warp < S::kLanes ? in_warp : S::kLanes - 1;  // lanes that do not work (L = 3, 6) do as the last one does
   const int shared = slots[kSharedSlot], narrow = slots[kNarrowSlot], full = slots[kFullSlot];
-  const int index = at.group * S::kPieces + at.piece;
-  x += at.column;
-  values += at.lane;
+  const int index = lane / S::kLanesOfPiece, piece = index % S::kPieces;
+  x += lane % S::kLanesOfPiece * S::kColumns;
+  values += lane;
   if (shared > 0) {
-    const std::int32_t* delta = deltas + at.piece;
-    add_slots<S, B, U>(shared, part, parts, values, x + row, [&](int k) { return __ldg(delta + k * S::kPieces); }, acc);
+    const std::int32_t* delta = deltas + piece;
+    add_slots<S, B, InFlight, Hint>(shared, part, parts, values, x + row, [&](int k) { return __ldg(delta + k * S::kPieces); }, acc);
     values += static_cast<std::int64_t>(shared) * S::kValues;
   }
   if (narrow > 0) {
     const std::int32_t* base = deltas + shared * S::kPieces;
     const auto* offset = reinterpret_cast<const std::uint16_t*>(indices + full * (4 * S::kIndices)) + index;
-    add_slots<S, B, U>(narrow, part, parts, values, x,
+    add_slots<S, B, InFlight, Hint>(narrow, part, parts, values, x,
                        [&](int k) { return __ldg(base + k) + __ldcs(offset + k * S::kIndices); }, acc);
     values += static_cast<std::int64_t>(narrow) * S::kValues;
   }
   if (full > 0) {
     const auto* column = reinterpret_cast<const std::int32_t*>(indices) + index;
-    add_slots<S, B, U>(full, part, parts, values, x, [&](int k) { return __ldcs(column + k * S::kIndices); }, acc);
+    add_slots<S, B, InFlight, Hint>(full, part, parts, values, x, [&](int k) { return __ldcs(column + k * S::kIndices); }, acc);
   }
 }
 
@@ -147,10 +152,9 @@ __device__ T sum_of_group(T mine) {
   return sum;
 }
 
-template <class T, class Shape, int InFlight>
+template <class T, class Shape, int InFlight, int Hint>
 __global__ void __launch_bounds__(kBlock) packed_spmv(const Arguments<T> a) {
   constexpr int B = Shape::B, W = Shape::W, L = Shape::L, G = kPackedLanes / L;
-  constexpr int U = InFlight > B ? InFlight / B : 1;
   __shared__ T sums[kWarps][B][kPackedLanes];
   const int warp = static_cast<int>(threadIdx.x) / kPackedLanes, lane = static_cast<int>(threadIdx.x) % kPackedLanes;
   const int part = warp % a.parts;
@@ -164,7 +168,7 @@ __global__ void __launch_bounds__(kBlock) packed_spmv(const Arguments<T> a) {
     *reinterpret_cast<int4*>(&slice) = __ldg(reinterpret_cast<const int4*>(a.slices + index));
     *(reinterpret_cast<int4*>(&slice) + 1) = __ldg(reinterpret_cast<const int4*>(a.slices + index) + 1);
     // Lanes behind the last group do as the last one does, with values that are zeros, so that their shared columns exist.
-    const int real = static_cast<int>(min(std::int64_t{G}, a.groups - index * G));
+    const int real = slice.real;
     row = first_row<T, B>(slice, a, min(group, real - 1));
     if (slice.csr) {
       if (part == 0) multiply_rows<T, B, L>(slice, a, real, lane);
@@ -174,10 +178,10 @@ __global__ void __launch_bounds__(kBlock) packed_spmv(const Arguments<T> a) {
       const std::int32_t* deltas = a.deltas + slice.deltas;
       const char* indices = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
       const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
-      add_width<B, W, L, U>(slice.pieces, deltas, indices, values, row, lane, part, a.parts, a.x, acc);
+      add_width<B, W, L, InFlight, Hint>(slice.pieces, deltas, indices, values, row, lane, part, a.parts, a.x, acc);
       if constexpr (B == 1 && W > 1) {
         using S = packed::Slots<B, W, L>;
-        add_width<B, 1, L, U>(slice.singles, deltas + counts.pieces.template deltas<S>(), indices + counts.single_indices(),
+        add_width<B, 1, L, InFlight, Hint>(slice.singles, deltas + counts.pieces.template deltas<S>(), indices + counts.single_indices(),
                               values + counts.pieces.template values<S>(), row, lane, part, a.parts, a.x, acc);
       }
       inside = lane / L < real;
@@ -204,22 +208,21 @@ __global__ void __launch_bounds__(kBlock) packed_spmv(const Arguments<T> a) {
 
 class PackedPlan final : public Plan {
  public:
-  PackedPlan(std::shared_ptr<PackedStorage> a, int parts, int in_flight)
-      : Plan(a), a_(std::move(a)), parts_(parts), in_flight_(in_flight) {}
+  PackedPlan(std::shared_ptr<PackedStorage> a, int parts, int in_flight, int hint)
+      : Plan(a), a_(std::move(a)), parts_(parts), in_flight_(in_flight), hint_(hint) {}
 
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const Arguments<T> arguments{a_->slice.as<PackedSlice>(), a_->order.as<std::uint32_t>(), a_->deltas.as<std::int32_t>(),
-                                   a_->indices.as<char>(), a_->values.as<T>(),   a_->slices, a_->shape.groups(a_->rows), a_->rows,
+                                   a_->indices.as<char>(), a_->values.as<T>(),   a_->slices, a_->rows,
                                    a_->shape.shift, parts_, static_cast<T>(alpha), static_cast<T>(beta),
                                    static_cast<const T*>(x), static_cast<T*>(y)};
       with_shape(a_->shape, [&](auto shape) {
         using Shape = decltype(shape);
-        const auto kernel = in_flight_ == 16   ? packed_spmv<T, Shape, 16>
-                            : in_flight_ == 12 ? packed_spmv<T, Shape, 12>
-                            : in_flight_ == 9  ? packed_spmv<T, Shape, 9>
-                                               : packed_spmv<T, Shape, 6>;
+        const auto kernel = hint_ == 0 ? (in_flight_ == 16 ? packed_spmv<T, Shape, 16, 0> : packed_spmv<T, Shape, 9, 0>)
+                            : hint_ == 1 ? (in_flight_ == 16 ? packed_spmv<T, Shape, 16, 1> : packed_spmv<T, Shape, 9, 1>)
+                            : (in_flight_ == 16 ? packed_spmv<T, Shape, 16, 2> : packed_spmv<T, Shape, 9, 2>);
         cuda::launch(kernel, a_->slices * parts_ * kPackedLanes, kBlock, stream, arguments);
       });
     });
@@ -227,22 +230,24 @@ class PackedPlan final : public Plan {
 
  private:
   std::shared_ptr<PackedStorage> a_;
-  int parts_, in_flight_;
+  int parts_, in_flight_, hint_;
 };
 
 }  // namespace
 
 std::vector<Policy> packed_policies(const RowStatistics&) {
-  const auto policy = [](int parts, int in_flight) { return Policy{{"parts", parts}, {"in_flight", in_flight}}; };
-  return {policy(1, 9), policy(1, 6), policy(1, 12), policy(1, 16), policy(2, 9), policy(4, 9), policy(2, 6), policy(4, 6)};
+  const auto policy = [](int parts, int in_flight, int hint) {
+    return Policy{{"parts", parts}, {"in_flight", in_flight}, {"hint", hint}};
+  };
+  return {policy(1, 9, 0), policy(1, 16, 0), policy(1, 9, 1), policy(1, 16, 1), policy(1, 9, 2), policy(1, 16, 2),
+          policy(2, 9, 0), policy(2, 16, 1), policy(4, 9, 0)};
 }
 
 std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
   const int parts = policy.at("parts"), in_flight = policy.at("in_flight");
   if (parts != 1 && parts != 2 && parts != 4) throw Error(ErrorKind::usage, "packed: parts must be 1, 2 or 4");
-  if (in_flight != 6 && in_flight != 9 && in_flight != 12 && in_flight != 16)
-    throw Error(ErrorKind::usage, "packed: in_flight must be 6, 9, 12 or 16");
-  return std::make_unique<PackedPlan>(std::static_pointer_cast<PackedStorage>(std::move(storage)), parts, in_flight);
+  if (in_flight != 9 && in_flight != 16) throw Error(ErrorKind::usage, "packed: in_flight must be 9 or 16");
+  return std::make_unique<PackedPlan>(std::static_pointer_cast<PackedStorage>(std::move(storage)), parts, in_flight, policy.at("hint"));
 }
 
 }  // namespace shardmat

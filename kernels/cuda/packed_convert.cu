@@ -44,9 +44,8 @@ struct Team {
   int first, lane;  ///< lanes of the warp: the team's first, and this one counted from there
   unsigned mask;
   bool working;  ///< this lane belongs to a team
-  bool real;     ///< and has a group
 
-  __device__ explicit Team(std::int64_t groups) {
+  __device__ Team() {
     const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x) / kPackedLanes;
     const int in_warp = static_cast<int>(threadIdx.x) % kPackedLanes;
     const int team = in_warp / kGroups;
@@ -54,7 +53,6 @@ struct Team {
     first = team * kGroups, lane = in_warp - first;
     working = team < L;
     mask = (kGroups == kPackedLanes ? kAll : (1u << kGroups) - 1) << first;
-    real = working && slice * kGroups + lane < groups;
   }
   __device__ bool any(bool value) const { return __any_sync(mask, value); }
   __device__ bool all(bool value) const { return __all_sync(mask, value); }
@@ -82,7 +80,7 @@ struct Slot {
 
 /// `start` are the first columns of this group's pieces, or -1.
 template <int P, int L>
-__device__ Slot<P> classify(const Team<L>& team, const int (&start)[P], std::int64_t row) {
+__device__ Slot<P> classify(const Team<L>& team, const int (&start)[P], std::int64_t row, bool real) {
   Slot<P> slot;
   int low = INT_MAX, high = INT_MIN;
   bool same = true;
@@ -93,15 +91,15 @@ __device__ Slot<P> classify(const Team<L>& team, const int (&start)[P], std::int
     if (start[p] >= 0) low = min(low, start[p]), high = max(high, start[p]);
   }
   slot.base = team.min(low);
-  slot.kind = team.all(!team.real || same) ? kSharedSlot : team.max(high) - slot.base <= 0xffff ? kNarrowSlot : kFullSlot;
+  slot.kind = team.all(!real || same) ? kSharedSlot : team.max(high) - slot.base <= 0xffff ? kNarrowSlot : kFullSlot;
   return slot;
 }
 
 /// Visits the slots of one width: visit(slot, starts, reader) with the reader before the slot's first piece.
 template <int B, int W, int L, bool Singles, class Visit>
-__device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<L>& team, const Visit& visit) {
-  constexpr int kWidth = Singles ? 1 : W, P = L / kWidth;
-  PieceReader<B, W, std::int32_t> reader(a, team.real ? row : a.rows);
+__device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<L>& team, bool real, const Visit& visit) {
+  constexpr int kWidth = Singles ? 1 : W, P = Slots<B, kWidth, L>::kPieces;
+  PieceReader<B, W, std::int32_t> reader(a, real ? row : a.rows);
   while (true) {
     auto ahead = reader;
     int start[P];
@@ -110,7 +108,7 @@ __device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<L>& 
       if (start[p] >= 0) ahead.template skip<kWidth>(start[p]);
     }
     if (!team.any(start[0] >= 0)) return;
-    visit(classify(team, start, row), start, reader);
+    visit(classify(team, start, row, real), start, reader);
     reader = ahead;
   }
 }
@@ -124,8 +122,9 @@ __global__ void analyse_slices(Matrix a, PackedShape shape, int value_bytes, std
                                const std::uint32_t* __restrict__ order, PackedSlice* slices, SizeArrays sizes,
                                std::int64_t count) {
   constexpr int B = Shape::B, W = Shape::W, L = Shape::L;
-  const Team<L> team(groups);
+  const Team<L> team;
   if (!team.working || team.slice >= count) return;
+  const bool real = team.slice * team.kGroups + team.lane < groups;
   const std::uint32_t group = order[min(team.slice * team.kGroups + team.lane, groups - 1)];
   const std::int64_t row = static_cast<std::int64_t>(group) * B - shape.shift;
   SliceCounts<B, W, L> counts;
@@ -137,15 +136,15 @@ __global__ void analyse_slices(Matrix a, PackedShape shape, int value_bytes, std
         for (const int delta : slot.delta) fold_delta(hash, delta);
     };
   };
-  for_each_slot<B, W, L, false>(a, row, team, count_into(counts.pieces));
+  for_each_slot<B, W, L, false>(a, row, team, real, count_into(counts.pieces));
   fold_delta(hash, -1);
-  if constexpr (B == 1 && W > 1) for_each_slot<B, W, L, true>(a, row, team, count_into(counts.singles));
+  if constexpr (B == 1 && W > 1) for_each_slot<B, W, L, true>(a, row, team, real, count_into(counts.singles));
   const std::int64_t begin = max(row, std::int64_t{0}), end = min(row + B, a.rows);
-  const std::uint64_t mine = team.real ? a.offset(end) - a.offset(begin) : 0;
+  const std::uint64_t mine = real ? a.offset(end) - a.offset(begin) : 0;
   std::uint64_t nnz = 0;
   for (int other = 0; other < team.kGroups; ++other) nnz += team.of(other, mine);
   const std::uint32_t first = team.of(0, group);  // not inside the condition: all lanes must take part
-  const bool consecutive = team.all(!team.real || group == first + team.lane);
+  const bool consecutive = team.all(!real || group == first + team.lane);
   if (team.lane != 0) return;
 
   const SliceSizes size = slice_sizes(counts, value_bytes, nnz, consecutive, hash);
@@ -154,6 +153,7 @@ __global__ void analyse_slices(Matrix a, PackedShape shape, int value_bytes, std
     slice.pieces[k] = static_cast<std::uint16_t>(size.csr ? 0 : counts.pieces.of[k]);
     slice.singles[k] = static_cast<std::uint16_t>(size.csr ? 0 : counts.singles.of[k]);
   }
+  slice.real = static_cast<std::uint8_t>(min(std::int64_t{team.kGroups}, groups - team.slice * team.kGroups));
   slice.consecutive = consecutive;
   slice.csr = size.csr;
   slice.groups = group;
@@ -166,9 +166,12 @@ __global__ void analyse_slices(Matrix a, PackedShape shape, int value_bytes, std
   sizes.hash[1][team.slice] = size.hash[0] != 0 ? size.hash[1] : ~static_cast<std::uint64_t>(team.slice);
 }
 
-__global__ void number_items(std::int64_t count, std::uint32_t* ids) {
+/// ids = 0, 1 …; keys fall with the size of the slice.
+__global__ void key_slices(std::int64_t count, const std::uint64_t* value_units, std::uint64_t* keys, std::uint32_t* ids) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count) ids[i] = static_cast<std::uint32_t>(i);
+  if (i >= count) return;
+  keys[i] = 0xffffffffu - min(value_units[i], std::uint64_t{0xffffffffu});
+  ids[i] = static_cast<std::uint32_t>(i);
 }
 
 /// representative[i] = the first slice with the same deltas; the others need no room for theirs.
@@ -190,7 +193,21 @@ __global__ void share_deltas(std::int64_t count, const std::uint64_t* sorted, co
   if (same && mine != first) deltas[mine] = 0;
 }
 
-__global__ void place_slices(std::int64_t count, int groups_of_slice, std::int64_t groups,
+/// Slices in the order `from`, with their sizes.
+__global__ void schedule_slices(std::int64_t count, const std::uint32_t* from, const PackedSlice* old_slices, SizeArrays old_sizes,
+                                PackedSlice* slices, SizeArrays sizes) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  const std::uint32_t s = from[i];
+  slices[i] = old_slices[s];
+  sizes.value_units[i] = old_sizes.value_units[s];
+  sizes.index_units[i] = old_sizes.index_units[s];
+  sizes.deltas[i] = old_sizes.deltas[s];
+  sizes.order[i] = old_sizes.order[s];
+  for (int h = 0; h < 2; ++h) sizes.hash[h][i] = old_sizes.hash[h][s];
+}
+
+__global__ void place_slices(std::int64_t count, int groups_of_slice, std::int64_t groups, const std::uint32_t* origin,
                              const std::uint32_t* __restrict__ sorted, const std::uint32_t* representative, SizeArrays at,
                              PackedSlice* slices, std::uint32_t* order) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -201,7 +218,8 @@ __global__ void place_slices(std::int64_t count, int groups_of_slice, std::int64
   slice.deltas = static_cast<std::uint32_t>(at.deltas[representative[i]]);
   if (slice.consecutive) return;
   slice.groups = static_cast<std::uint32_t>(at.order[i]);
-  for (int g = 0; g < groups_of_slice; ++g) order[at.order[i] + g] = sorted[min(i * groups_of_slice + g, groups - 1)];
+  const std::int64_t first = std::int64_t{origin[i]} * groups_of_slice;
+  for (int g = 0; g < groups_of_slice; ++g) order[at.order[i] + g] = sorted[min(first + g, groups - 1)];
 }
 
 template <class T>
@@ -223,7 +241,7 @@ __device__ void fill_rows(const Matrix& a, const T* from, std::int64_t row, cons
   std::int32_t out = 0;
   for (int owner = 0; owner < team.kGroups; ++owner) {
     const std::int64_t first_row = team.of(owner, row);
-    const bool real = team.of(owner, static_cast<int>(team.real)) != 0;
+    const bool real = owner < slice.real;
     for (int r = 0; r < B; ++r) {
       const std::int64_t i = first_row + r;
       const bool inside = real && i >= 0 && i < a.rows;
@@ -241,31 +259,32 @@ __device__ void fill_rows(const Matrix& a, const T* from, std::int64_t row, cons
 
 /// Writes the slots of one width of a slice.
 template <class T, int B, int W, int L, bool Singles>
-__device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, const Team<L>& team, const SlotCounts& slots,
-                           std::int32_t* deltas, char* indices, T* values, bool structure) {
+__device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, const Team<L>& team, bool real,
+                           const SlotCounts& slots, std::int32_t* deltas, char* indices, T* values, bool structure) {
   constexpr int kWidth = Singles ? 1 : W;
   using S = Slots<B, kWidth, L>;
   int filled[kPackedSlotKinds] = {0, 0, 0};
-  for_each_slot<B, W, L, Singles>(a, row, team, [&](const auto& slot, const auto& start, auto& reader) {
+  for_each_slot<B, W, L, Singles>(a, row, team, real, [&](const auto& slot, const auto& start, auto& reader) {
     const int position = filled[slot.kind]++;
     const int before = slot.kind == kSharedSlot ? 0 : slot.kind == kNarrowSlot ? slots.of[0] : slots.of[0] + slots.of[1];
-    T* out = values + static_cast<std::int64_t>(before + position) * S::kValues + team.lane * L;
+    T* out = values + static_cast<std::int64_t>(before + position) * S::kValues;
     for (int p = 0; p < S::kPieces; ++p) {
-      const auto put = [&](int j, int r, std::int64_t k) { out[r * S::kLanes + p * kWidth + j] = k >= 0 ? from[k] : T(0); };
+      const int piece = team.lane * S::kPieces + p;
+      const auto put = [&](int j, int r, std::int64_t k) { out[S::place(piece, j, r)] = k >= 0 ? from[k] : T(0); };
       if (start[p] >= 0)
         reader.template take<kWidth>(start[p], put);
       else
         for (int r = 0; r < B; ++r)
           for (int j = 0; j < kWidth; ++j) put(j, r, -1);
       if (!structure) continue;
-      const int column = start[p] >= 0 ? start[p] : slot.base, index = team.lane * S::kPieces + p;
+      const int column = start[p] >= 0 ? start[p] : slot.base;
       if (slot.kind == kSharedSlot) {
         if (team.lane == 0) deltas[position * S::kPieces + p] = slot.delta[p];
       } else if (slot.kind == kFullSlot) {
-        reinterpret_cast<std::int32_t*>(indices)[position * S::kIndices + index] = column;
+        reinterpret_cast<std::int32_t*>(indices)[position * S::kIndices + piece] = column;
       } else {
         auto* narrow = reinterpret_cast<std::uint16_t*>(indices + slots.of[kFullSlot] * (4 * S::kIndices));
-        narrow[position * S::kIndices + index] = static_cast<std::uint16_t>(column - slot.base);
+        narrow[position * S::kIndices + piece] = static_cast<std::uint16_t>(column - slot.base);
       }
     }
     if (structure && slot.kind == kNarrowSlot && team.lane == 0) deltas[slots.of[kSharedSlot] * S::kPieces + position] = slot.base;
@@ -273,10 +292,10 @@ __device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, con
 }
 
 template <class T, class Shape>
-__global__ void fill_slices(Matrix a, const T* __restrict__ from, PackedShape shape, std::int64_t groups, std::int64_t count,
-                            Arrays<T> to, bool structure) {
+__global__ void fill_slices(Matrix a, const T* __restrict__ from, PackedShape shape, std::int64_t count, Arrays<T> to,
+                            bool structure) {
   constexpr int B = Shape::B, W = Shape::W, L = Shape::L;
-  const Team<L> team(groups);
+  const Team<L> team;
   if (!team.working || team.slice >= count) return;
   const PackedSlice slice = to.slices[team.slice];
   const std::uint32_t group = slice.consecutive ? slice.groups + team.lane : to.order[slice.groups + team.lane];
@@ -286,13 +305,14 @@ __global__ void fill_slices(Matrix a, const T* __restrict__ from, PackedShape sh
     return;
   }
   const SliceCounts<B, W, L> counts(slice);
+  const bool real = team.lane < slice.real;
   std::int32_t* deltas = to.deltas + slice.deltas;
   char* indices = to.indices + std::uint64_t{slice.indices} * kPackedUnit;
   T* values = to.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
-  fill_slots<T, B, W, L, false>(a, from, row, team, counts.pieces, deltas, indices, values, structure);
+  fill_slots<T, B, W, L, false>(a, from, row, team, real, counts.pieces, deltas, indices, values, structure);
   if constexpr (B == 1 && W > 1) {
     using S = Slots<B, W, L>;
-    fill_slots<T, B, W, L, true>(a, from, row, team, counts.singles, deltas + counts.pieces.template deltas<S>(),
+    fill_slots<T, B, W, L, true>(a, from, row, team, real, counts.singles, deltas + counts.pieces.template deltas<S>(),
                                  indices + counts.single_indices(), values + counts.pieces.template values<S>(), structure);
   }
 }
@@ -354,6 +374,16 @@ Buffer order_groups(const Matrix& a, const PackedShape& shape, std::int64_t grou
   return sorted;
 }
 
+/// The sizes of slices, each array with one entry more for the sum.
+struct SizeBuffers {
+  Buffer of[6];
+  SizeBuffers(std::int64_t count, Stream& stream) {
+    for (Buffer& size : of) size = array<std::uint64_t>(count + 1, stream);
+  }
+  std::uint64_t* at(int k) const { return of[k].as<std::uint64_t>(); }
+  SizeArrays arrays() const { return {at(0), at(1), at(2), at(3), {at(4), at(5)}}; }
+};
+
 std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape& shape) {
   const auto csr = input.csr();
   const Matrix a = source_of(*csr);
@@ -366,43 +396,46 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
     return packed;
   }
   const Buffer sorted = order_groups(a, shape, groups, stream);
-  packed->slice = array<PackedSlice>(count, stream);
-  Buffer sizes[6];
-  for (Buffer& size : sizes) size = array<std::uint64_t>(count + 1, stream);
-  const auto at = [&](int k) { return sizes[k].as<std::uint64_t>(); };
-  const SizeArrays arrays{at(0), at(1), at(2), at(3), {at(4), at(5)}};
+  const Buffer draft = array<PackedSlice>(count, stream);
+  const SizeBuffers draft_sizes(count, stream), sizes(count, stream);
   with_shape(shape, [&](auto tag) {
     cuda::launch(analyse_slices<decltype(tag)>, team_threads(count, shape.lanes), kBlock, stream, a, shape,
-                 static_cast<int>(input.value_bytes()), groups, sorted.as<std::uint32_t>(), packed->slice.as<PackedSlice>(), arrays,
-                 count);
+                 static_cast<int>(input.value_bytes()), groups, sorted.as<std::uint32_t>(), draft.as<PackedSlice>(),
+                 draft_sizes.arrays(), count);
   });
 
-  const Buffer hashes = array<std::uint64_t>(count, stream), slice_of = array<std::uint32_t>(count, stream),
-               ids = array<std::uint32_t>(count, stream), representative = array<std::uint32_t>(count, stream);
-  cuda::launch(number_items, count, kBlock, stream, count, ids.as<std::uint32_t>());
-  sort_pairs(sizes[4], hashes, ids, slice_of, count, 64, stream);
-  cuda::launch(share_deltas, count, kBlock, stream, count, hashes.as<std::uint64_t>(), slice_of.as<std::uint32_t>(), at(5),
-               representative.as<std::uint32_t>(), at(2));
+  const Buffer keys = array<std::uint64_t>(count, stream), sorted_keys = array<std::uint64_t>(count, stream),
+               ids = array<std::uint32_t>(count, stream), origin = array<std::uint32_t>(count, stream);
+  cuda::launch(key_slices, count, kBlock, stream, count, draft_sizes.at(0), keys.as<std::uint64_t>(), ids.as<std::uint32_t>());
+  sort_pairs(keys, sorted_keys, ids, origin, count, 32, stream);
+  packed->slice = array<PackedSlice>(count, stream);
+  cuda::launch(schedule_slices, count, kBlock, stream, count, origin.as<std::uint32_t>(), draft.as<PackedSlice>(),
+               draft_sizes.arrays(), packed->slice.as<PackedSlice>(), sizes.arrays());
+
+  const Buffer with_hash = array<std::uint32_t>(count, stream), representative = array<std::uint32_t>(count, stream);
+  sort_pairs(sizes.of[4], sorted_keys, ids, with_hash, count, 64, stream);
+  cuda::launch(share_deltas, count, kBlock, stream, count, sorted_keys.as<std::uint64_t>(), with_hash.as<std::uint32_t>(),
+               sizes.at(5), representative.as<std::uint32_t>(), sizes.at(2));
   std::uint64_t totals[4];
-  for (int k = 0; k < 4; ++k) totals[k] = sum_up(sizes[k], count, stream);
+  for (int k = 0; k < 4; ++k) totals[k] = sum_up(sizes.of[k], count, stream);
   packed->set_sizes(input, totals[0], totals[1], totals[2], totals[3]);
   packed->order = array<std::uint32_t>(static_cast<std::int64_t>(totals[3]), stream);
-  cuda::launch(place_slices, count, kBlock, stream, count, shape.groups_of_slice(), groups, sorted.as<std::uint32_t>(),
-               representative.as<std::uint32_t>(), arrays, packed->slice.as<PackedSlice>(), packed->order.as<std::uint32_t>());
+  cuda::launch(place_slices, count, kBlock, stream, count, shape.groups_of_slice(), groups, origin.as<std::uint32_t>(),
+               sorted.as<std::uint32_t>(), representative.as<std::uint32_t>(), sizes.arrays(), packed->slice.as<PackedSlice>(),
+               packed->order.as<std::uint32_t>());
   stream.synchronize();
   return packed;
 }
 
 void fill_values(PackedStorage& packed, ConversionInput& input, bool structure) {
   const auto csr = input.csr();
-  const std::int64_t groups = packed.shape.groups(packed.rows);
   dispatch(packed.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     const Arrays<T> to{packed.slice.as<PackedSlice>(), packed.order.as<std::uint32_t>(), packed.deltas.as<std::int32_t>(),
                        packed.indices.as<char>(), packed.values.as<T>()};
     with_shape(packed.shape, [&](auto shape) {
       cuda::launch(fill_slices<T, decltype(shape)>, team_threads(packed.slices, packed.shape.lanes), kBlock, input.stream(), source_of(*csr),
-                   csr->values.as<T>(), packed.shape, groups, packed.slices, to, structure);
+                   csr->values.as<T>(), packed.shape, packed.slices, to, structure);
     });
   });
   input.stream().synchronize();

@@ -11,6 +11,8 @@
 //             shared    column = first row of the group + deltas common to all groups: stencils, bands; nothing a row
 //             narrow    column = one base for all + 16 bits each
 //             full      32 bits each
+//
+//   Slices with the most values come first, so that the device is not left waiting for a long one.
 //   A slice whose padding would cost more than CSR is stored as CSR rows, so no matrix grows.
 //
 // Stored zeros multiply entries of x that the row does not have: a non-finite x spreads to such rows.
@@ -40,8 +42,10 @@ struct alignas(16) PackedSlice {
   std::uint32_t groups;   ///< position in `order`, or the first group if the groups are consecutive
   std::uint16_t pieces[kPackedSlotKinds];   ///< slots of width W of each kind
   std::uint16_t singles[kPackedSlotKinds];  ///< slots of width 1 of each kind
-  std::uint16_t consecutive;  ///< groups are consecutive
-  std::uint16_t csr;          ///< the slice is stored as CSR rows
+  std::uint8_t real;         ///< groups it has; the others of G are empty
+  std::uint8_t consecutive;  ///< groups are consecutive
+  std::uint8_t csr;          ///< the slice is stored as CSR rows
+  std::uint8_t unused;
 };
 static_assert(sizeof(PackedSlice) == 32);
 
@@ -49,7 +53,7 @@ static_assert(sizeof(PackedSlice) == 32);
 struct PackedShape {
   int rows = 1;     ///< B, rows of a group
   int width = 1;    ///< W, columns of a piece: B if B > 1
-  int lanes = 1;    ///< L, lanes of a group: a multiple of W
+  int lanes = 1;    ///< L, lanes of a group: a multiple of W, or 1
   int shift = 0;    ///< group g starts at row g·B - shift, 0 ≤ shift < B
   int window = 1;   ///< groups sorted together
 
@@ -74,7 +78,7 @@ struct PackedStorage final : Storage {
   Buffer order;    ///< uint32: groups of the slices that are not consecutive, G each
   Buffer deltas;   ///< int32
   Buffer indices;  ///< int32 and uint16, by slice
-  Buffer values;   ///< of a slot: [row of the group][lane]
+  Buffer values;   ///< of a slot: [column of the lane][row of the group][lane]
 };
 
 std::vector<Policy> packed_layouts(ConversionInput& input);

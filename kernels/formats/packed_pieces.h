@@ -94,11 +94,18 @@ class PieceReader {
 /// What the shape fixes of a slot.
 template <int B, int W, int L>
 struct Slots {
-  static constexpr int kGroups = kPackedLanes / L;    ///< of a slice
-  static constexpr int kPieces = L / W;               ///< of a group in a slot
-  static constexpr int kIndices = kGroups * kPieces;  ///< of a slot
-  static constexpr int kLanes = kGroups * L;          ///< lanes that work: 32, or 30
-  static constexpr int kValues = B * kLanes;          ///< of a slot
+  static constexpr int kGroups = kPackedLanes / L;        ///< of a slice
+  static constexpr int kLanesOfPiece = L < W ? L : W;     ///< that share a piece
+  static constexpr int kColumns = W / kLanesOfPiece;      ///< of a piece in one lane
+  static constexpr int kPieces = L / kLanesOfPiece;       ///< of a group in a slot
+  static constexpr int kIndices = kGroups * kPieces;      ///< of a slot
+  static constexpr int kLanes = kGroups * L;              ///< lanes that work: 32, or 30
+  static constexpr int kValues = B * kColumns * kLanes;   ///< of a slot
+
+  /// Place among the values of a slot of column j and row r of piece i (counted over the groups).
+  SHARDMAT_HOST_DEVICE static constexpr int place(int i, int j, int r) {
+    return (j % kColumns * B + r) * kLanes + i * kLanesOfPiece + j / kColumns;
+  }
 };
 
 /// Slots of one width in a slice, by kind.
@@ -203,15 +210,18 @@ decltype(auto) with_shape(const PackedShape& shape, F&& f) {
   SHARDMAT_SHAPE(1, 2, 4)
   SHARDMAT_SHAPE(1, 3, 3)
   SHARDMAT_SHAPE(1, 4, 4)
+  SHARDMAT_SHAPE(2, 2, 1)
   SHARDMAT_SHAPE(2, 2, 2)
+  SHARDMAT_SHAPE(3, 3, 1)
   SHARDMAT_SHAPE(3, 3, 3)
   SHARDMAT_SHAPE(3, 3, 6)
+  SHARDMAT_SHAPE(4, 4, 1)
   SHARDMAT_SHAPE(4, 4, 4)
   SHARDMAT_SHAPE(6, 6, 6)
 #undef SHARDMAT_SHAPE
   throw Error(ErrorKind::usage,
-              "packed: rows × width × lanes must be 1×1×1, 1×1×2, 1×1×4, 1×1×8, 1×2×2, 1×2×4, 1×3×3, 1×4×4, 2×2×2, 3×3×3, 3×3×6, "
-              "4×4×4 or 6×6×6");
+              "packed: rows × width × lanes must be 1×1×1, 1×1×2, 1×1×4, 1×1×8, 1×2×2, 1×2×4, 1×3×3, 1×4×4, 2×2×1, 2×2×2, 3×3×1, 3×3×3, "
+              "3×3×6, 4×4×1, 4×4×4 or 6×6×6");
 }
 
 }  // namespace shardmat::packed

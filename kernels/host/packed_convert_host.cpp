@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <numeric>
 #include <unordered_map>
 
 #include "kernels/base/host_vector.h"
@@ -48,7 +49,7 @@ Slot<P> classify(const Starts<P>& start, const Rows& row) {
 /// Visits the slots of one width of a slice: visit(slot, starts, readers) with the readers before the slot's first pieces, free to take them.
 template <int B, int W, int L, bool Singles, class Visit>
 void for_each_slot(const Matrix& a, const Rows& row, const Visit& visit) {
-  constexpr int kWidth = Singles ? 1 : W, P = L / kWidth;
+  constexpr int kWidth = Singles ? 1 : W, P = Slots<B, kWidth, L>::kPieces;
   std::vector<PieceReader<B, W, std::int64_t>> readers;
   for (const std::int64_t first : row) readers.emplace_back(a, first);
   auto ahead = readers;
@@ -110,11 +111,10 @@ HostVector<std::uint32_t> order_groups(const Matrix& a, const PackedShape& shape
   return order;
 }
 
-/// First rows of the groups of slice s, which `group` lists.
-Rows rows_of(std::int64_t s, const PackedShape& shape, const std::uint32_t* group, std::int64_t groups) {
+/// First rows of the groups of a slice, which `group` lists.
+Rows rows_of(const PackedShape& shape, const std::uint32_t* group, std::int64_t real) {
   Rows row;
-  for (int g = 0; g < std::min<std::int64_t>(shape.groups_of_slice(), groups - s * shape.groups_of_slice()); ++g)
-    row.push_back(static_cast<std::int64_t>(group[g]) * shape.rows - shape.shift);
+  for (std::int64_t g = 0; g < real; ++g) row.push_back(static_cast<std::int64_t>(group[g]) * shape.rows - shape.shift);
   return row;
 }
 
@@ -133,34 +133,41 @@ SliceSizes analyse_slice(const Matrix& a, int value_bytes, const Rows& row, cons
     slice.pieces[k] = static_cast<std::uint16_t>(counts.pieces.of[k]);
     slice.singles[k] = static_cast<std::uint16_t>(counts.singles.of[k]);
   }
-  slice.consecutive = consecutive, slice.csr = size.csr, slice.groups = group[0];
+  slice.real = static_cast<std::uint8_t>(row.size()), slice.consecutive = consecutive, slice.csr = size.csr, slice.groups = group[0];
   return size;
 }
 
-/// Gives every slice its place in the arrays; slices with equal deltas share them.
+/// Puts the slices in the order in which they run and gives each its place in the arrays; slices with equal deltas share them.
 void place(PackedStorage& packed, const ConversionInput& input, const std::vector<SliceSizes>& sizes,
-           const HostVector<std::uint32_t>& order) {
+           const std::vector<PackedSlice>& drafts, const HostVector<std::uint32_t>& order) {
+  std::vector<std::size_t> origin(sizes.size());
+  std::iota(origin.begin(), origin.end(), std::size_t{0});
+  std::stable_sort(origin.begin(), origin.end(),
+                   [&](std::size_t s, std::size_t t) { return sizes[s].value_units > sizes[t].value_units; });
   auto* slice = packed.slice.as<PackedSlice>();
   std::uint64_t values = 0, indices = 0, deltas = 0, listed = 0;
   std::unordered_map<std::uint64_t, std::size_t> first_with;
-  for (std::size_t s = 0; s < sizes.size(); ++s) {
-    const SliceSizes& size = sizes[s];
-    slice[s].values = static_cast<std::uint32_t>(values), slice[s].indices = static_cast<std::uint32_t>(indices);
-    std::size_t owner = s;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const SliceSizes& size = sizes[origin[i]];
+    slice[i] = drafts[origin[i]];
+    slice[i].values = static_cast<std::uint32_t>(values), slice[i].indices = static_cast<std::uint32_t>(indices);
+    std::size_t owner = i;
     if (size.hash[0] != 0) {
-      const std::size_t first = first_with.emplace(size.hash[0], s).first->second;
-      if (sizes[first].hash[1] == size.hash[1]) owner = first;
+      const std::size_t first = first_with.emplace(size.hash[0], i).first->second;
+      if (sizes[origin[first]].hash[1] == size.hash[1]) owner = first;
     }
-    slice[s].deltas = owner == s ? static_cast<std::uint32_t>(deltas) : slice[owner].deltas;
-    if (owner == s) deltas += size.deltas;
-    if (size.order > 0) slice[s].groups = static_cast<std::uint32_t>(listed);
+    slice[i].deltas = owner == i ? static_cast<std::uint32_t>(deltas) : slice[owner].deltas;
+    if (owner == i) deltas += size.deltas;
+    if (size.order > 0) slice[i].groups = static_cast<std::uint32_t>(listed);
     values += size.value_units, indices += size.index_units, listed += size.order;
   }
   packed.set_sizes(input, values, indices, deltas, listed);
   packed.order = Buffer(packed.device, static_cast<std::size_t>(packed.order_bytes));
-  for (std::size_t s = 0; s < sizes.size(); ++s)
-    for (std::size_t g = 0; g < sizes[s].order; ++g)
-      packed.order.as<std::uint32_t>()[slice[s].groups + g] = order[std::min(s * sizes[s].order + g, order.size() - 1)];
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    const std::size_t count = sizes[origin[i]].order;
+    for (std::size_t g = 0; g < count; ++g)
+      packed.order.as<std::uint32_t>()[slice[i].groups + g] = order[std::min(origin[i] * count + g, order.size() - 1)];
+  }
 }
 
 std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape& shape) {
@@ -171,16 +178,17 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
   const HostVector<std::uint32_t> order = order_groups(a, shape, groups);
   packed->slice = Buffer(input.stream().device(), static_cast<std::size_t>(count) * sizeof(PackedSlice));
   std::vector<SliceSizes> sizes(static_cast<std::size_t>(count));
+  std::vector<PackedSlice> drafts(sizes.size());
   with_shape(shape, [&](auto tag) {
     parallel_ranges(count, 32, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t s = begin; s < end; ++s) {
         const std::uint32_t* group = order.data() + s * shape.groups_of_slice();
         sizes[static_cast<std::size_t>(s)] = analyse_slice<tag.B, tag.W, tag.L>(
-            a, static_cast<int>(input.value_bytes()), rows_of(s, shape, group, groups), group, packed->slice.as<PackedSlice>()[s]);
+            a, static_cast<int>(input.value_bytes()), rows_of(shape, group, std::min<std::int64_t>(shape.groups_of_slice(), groups - s * shape.groups_of_slice())), group, drafts[static_cast<std::size_t>(s)]);
       }
     });
   });
-  place(*packed, input, sizes, order);
+  place(*packed, input, sizes, drafts, order);
   return packed;
 }
 
@@ -223,7 +231,7 @@ void fill_slots(const Matrix& a, const double* from, const Rows& row, const Slot
       const std::int64_t first = g < row.size() ? start[g][p] : -1, column = first >= 0 ? first : slot.base;
       if (first >= 0)
         readers[g].template take<kWidth>(first, [&](int j, int r, std::int64_t k) {
-          if (k >= 0) out[r * S::kLanes + i * kWidth + j] = static_cast<T>(from[k]);
+          if (k >= 0) out[S::place(i, j, r)] = static_cast<T>(from[k]);
         });
       if (slot.kind == kSharedSlot && g == 0)
         deltas[position * S::kPieces + p] = static_cast<std::int32_t>(slot.delta[p]);
@@ -236,13 +244,13 @@ void fill_slots(const Matrix& a, const double* from, const Rows& row, const Slot
 }
 
 template <class T, int B, int W, int L>
-void fill_slice(const Matrix& a, const double* from, std::int64_t s, std::int64_t groups, PackedStorage& to) {
+void fill_slice(const Matrix& a, const double* from, std::int64_t s, PackedStorage& to) {
   const PackedSlice& slice = to.slice.as<PackedSlice>()[s];
   constexpr std::uint32_t kGroups = kPackedLanes / L;
   std::uint32_t group[kGroups];
   for (std::uint32_t g = 0; g < kGroups; ++g)
     group[g] = slice.consecutive ? slice.groups + g : to.order.as<std::uint32_t>()[slice.groups + g];
-  const Rows row = rows_of(s, to.shape, group, groups);
+  const Rows row = rows_of(to.shape, group, slice.real);
   if (slice.csr) return fill_rows<T>(a, from, row, slice, to);
   const SliceCounts<B, W, L> counts(slice);
   std::int32_t* deltas = to.deltas.as<std::int32_t>() + slice.deltas;
@@ -259,12 +267,11 @@ void fill_slice(const Matrix& a, const double* from, std::int64_t s, std::int64_
 /// The structure is written again with the same content when only values are new: host memory is not what is short here.
 void fill_packed(PackedStorage& packed, ConversionInput& input, bool) {
   const Matrix a = source_of(input.matrix());
-  const std::int64_t groups = packed.shape.groups(packed.rows);
   dispatch(packed.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     with_shape(packed.shape, [&](auto shape) {
       parallel_ranges(packed.slices, 32, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t s = begin; s < end; ++s) fill_slice<T, shape.B, shape.W, shape.L>(a, input.matrix().values.data(), s, groups, packed);
+        for (std::int64_t s = begin; s < end; ++s) fill_slice<T, shape.B, shape.W, shape.L>(a, input.matrix().values.data(), s, packed);
       });
     });
   });

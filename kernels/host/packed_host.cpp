@@ -32,15 +32,16 @@ void add_width(const packed::SlotCounts& slots, const std::int32_t* deltas, cons
   const auto* long_index = reinterpret_cast<const std::int32_t*>(indices);
   const auto* short_index = reinterpret_cast<const std::uint16_t*>(indices + full * (4 * S::kIndices));
   for (std::uint32_t k = 0; k < shared + narrow + full; ++k, values += S::kValues) {
-    T of_x[S::kLanes];
+    T of_x[S::kColumns][S::kLanes];
     for (int i = 0; i < S::kIndices; ++i) {
       const std::int64_t start = k < shared            ? row[i / S::kPieces] + deltas[k * S::kPieces + i % S::kPieces]
                                  : k < shared + narrow ? deltas[shared * S::kPieces + (k - shared)] + short_index[(k - shared) * S::kIndices + i]
                                                        : long_index[(k - shared - narrow) * S::kIndices + i];
-      for (int j = 0; j < W; ++j) of_x[i * W + j] = x[start + j];
+      for (int j = 0; j < W; ++j) of_x[j % S::kColumns][i * S::kLanesOfPiece + j / S::kColumns] = x[start + j];
     }
-    for (int r = 0; r < B; ++r)
-      for (int l = 0; l < S::kLanes; ++l) acc[r][l] += values[r * S::kLanes + l] * of_x[l];
+    for (int c = 0; c < S::kColumns; ++c)
+      for (int r = 0; r < B; ++r)
+        for (int l = 0; l < S::kLanes; ++l) acc[r][l] += values[(c * B + r) * S::kLanes + l] * of_x[c][l];
   }
 }
 
@@ -48,7 +49,7 @@ void add_width(const packed::SlotCounts& slots, const std::int32_t* deltas, cons
 template <int G>
 int first_rows(const PackedStorage& a, std::int64_t s, std::int64_t (&row)[G]) {
   const PackedSlice& slice = a.slice.as<PackedSlice>()[s];
-  const int real = static_cast<int>(std::min<std::int64_t>(G, a.shape.groups(a.rows) - s * G));
+  const int real = slice.real;
   for (int g = 0; g < G; ++g) {
     const std::uint32_t at = slice.groups + static_cast<std::uint32_t>(std::min(g, real - 1));
     row[g] = std::int64_t{slice.consecutive ? at : a.order.as<std::uint32_t>()[at]} * a.shape.rows - a.shape.shift;

@@ -18,7 +18,8 @@ namespace {
 std::vector<Policy> all_layouts() {
   std::vector<Policy> layouts;
   constexpr int kShapes[][3] = {{1, 1, 1}, {1, 1, 2}, {1, 1, 4}, {1, 1, 8}, {1, 2, 2}, {1, 2, 4}, {1, 3, 3},
-                                {1, 4, 4}, {2, 2, 2}, {3, 3, 3}, {3, 3, 6}, {4, 4, 4}, {6, 6, 6}};
+                                {1, 4, 4},
+                                {2, 2, 1}, {2, 2, 2}, {3, 3, 1}, {3, 3, 3}, {3, 3, 6}, {4, 4, 1}, {4, 4, 4}, {6, 6, 6}};
   for (const auto& [rows, width, lanes] : kShapes)
     for (const int shift : {0, rows - 1})
       for (const int window : {1, 64, 1 << 20})
