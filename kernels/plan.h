@@ -41,6 +41,9 @@ class Plan {
   /// True if the same plan and x give a bit-identical y in every run.
   virtual bool reproducible() const { return true; }
 
+  /// Bytes of device memory that the plan holds beside the storage.
+  virtual std::int64_t extra_bytes() const { return 0; }
+
   /// Bytes the product must move at least: the format's, the entries of x that its columns touch, and y once (twice if beta is
   /// not 0).
   std::int64_t compulsory_bytes(std::int64_t x_entries, double beta = 0) const {

@@ -6,6 +6,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "kernels/cost_model.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/coo.h"
 #include "kernels/formats/csc.h"
@@ -52,8 +53,10 @@ constexpr Format kFormats[] = {
 
 // In the order of preference when nothing is measured.
 constexpr Kernel kKernels[] = {
-    {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", true, csr_host_policies, csr_any, make_csr_host},
-    {"packed_host", "packed", Backend::host, "threads over slices", true, packed_host_policies, packed_any, make_packed_host},
+    {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", true, csr_host_policies, csr_any, make_csr_host,
+     estimate<csr_bytes, 80>},
+    {"packed_host", "packed", Backend::host, "threads over slices", true, packed_host_policies, packed_any, make_packed_host,
+     estimate<packed_bytes, 40>},
     {"coo_host", "coo", Backend::host, "threads over whole rows", false, one_policy, any_matrix, make_coo_host},
     {"csc_host", "csc", Backend::host, "threads over rows", false, one_policy, any_matrix, make_csc_host},
     {"ell_host", "ell", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_ell_host},
@@ -72,11 +75,16 @@ constexpr Kernel kKernels[] = {
     {"pkt_host", "pkt", Backend::host, "threads over rows", false, one_policy, any_matrix, make_pkt_host},
 #ifdef SHARDMAT_HAVE_CUDA
     {"packed", "packed", Backend::cuda, "one thread a group of rows, a warp or several a slice", true, packed_policies,
-     packed_any, make_packed},
-    {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", true, csr_vector_policies, csr_any, make_csr_vector},
+     packed_any, make_packed, estimate<packed_bytes, 93, 32, 5>},
+    {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", true, csr_vector_policies, csr_any, make_csr_vector,
+     estimate<csr_bytes, 90, 32, 25>},
+    {"csr_balanced", "csr", Backend::cuda, "tiles of equal nonzeros and rows, for very uneven rows", true, csr_balanced_policies,
+     csr_any, make_csr_balanced, estimate<csr_bytes, 80>},
+    {"csr_segmented", "csr", Backend::cuda, "warps over equal stretches of nonzeros, for very uneven rows", true,
+     csr_segmented_policies, csr_segmented_supports, make_csr_segmented, estimate<csr_bytes, 78>},
     {"csr_scalar", "csr", Backend::cuda, "one thread a row", false, csr_scalar_policies, csr_any, make_csr_scalar},
     {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE CSR, algorithms 1 and 2", true, csr_cusparse_policies,
-     csr_cusparse_supports, make_csr_cusparse},
+     csr_cusparse_supports, make_csr_cusparse, estimate<csr_bytes, 72>},
     {"coo", "coo", Backend::cuda, "one thread a nonzero, atomic", false, thread_blocks, any_matrix, make_coo},
     {"csc", "csc", Backend::cuda, "1, 2, 4 … 32 threads a column, atomic", false, csc_policies, any_matrix, make_csc},
     {"ell", "ell", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_ell},

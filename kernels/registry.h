@@ -38,6 +38,9 @@ struct Kernel {
   bool (*supports)(const Storage& storage);
   /// Throws Error(usage) for a policy value the kernel does not have.
   std::unique_ptr<Plan> (*make)(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+  /// What a product is expected to cost, in bytes of a copy (cost_model.h). Without it --kernel auto does not consider the
+  /// kernel, unless --measure asks for all.
+  double (*estimate)(ConversionInput& input, const Policy& layout) = nullptr;
 };
 
 std::span<const Format> formats();

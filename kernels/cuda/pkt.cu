@@ -51,7 +51,7 @@ std::unique_ptr<Plan> make_pkt(std::shared_ptr<Storage> storage, const Policy&, 
   return typed_plan<PktStorage>(std::move(storage), []<class T>(const PktStorage& a, const Operands<T>& p, Stream& stream) {
     dispatch_offset(a.wide_offsets, [&](auto offset) {
       using Offset = typename decltype(offset)::type;
-      cuda::launch_shared(pkt<T, Offset>, a.rows, static_cast<int>(a.pattern->packet_rows),
+      cuda::launch_blocks(pkt<T, Offset>, a.pattern->packets(), static_cast<int>(a.pattern->packet_rows),
                           static_cast<std::size_t>(a.widest_window) * sizeof(T), stream, a.rows,
                           a.window_first.as<std::int32_t>(), a.window_columns.as<std::int32_t>(), a.slice_ptr.as<Offset>(),
                           a.local_columns.as<std::uint16_t>(), a.local_values.as<T>(), a.rest_ptr.as<Offset>(),

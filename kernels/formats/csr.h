@@ -33,6 +33,13 @@ std::unique_ptr<Plan> make_csr_host(std::shared_ptr<Storage> storage, const Poli
 std::vector<Policy> csr_vector_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_csr_vector(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
+std::vector<Policy> csr_balanced_policies(const RowStatistics& rows);
+std::unique_ptr<Plan> make_csr_balanced(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+std::vector<Policy> csr_segmented_policies(const RowStatistics& rows);
+bool csr_segmented_supports(const Storage& storage);
+std::unique_ptr<Plan> make_csr_segmented(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
 std::vector<Policy> csr_scalar_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_csr_scalar(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 

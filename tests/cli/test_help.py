@@ -29,7 +29,7 @@ class Help(CliTest):
     def test_every_option_of_multiply_is_explained(self):
         text = self.succeed("multiply", "--help").out
         for option in ("alpha", "backend", "beta", "exchange", "iterations", "json", "kernel", "mode", "output", "policy",
-                       "sort", "timeout", "tune", "type", "verify", "x", "y0"):
+                       "no-cache", "no-measure", "reproducible", "sort", "timeout", "tune", "tune-budget", "type", "verify", "x", "y0"):
             self.assertRegex(text, rf"--{option}\b")
 
     def test_every_generator_has_help(self):
