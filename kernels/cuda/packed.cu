@@ -1,6 +1,7 @@
-// Packed rows on the device: a warp takes a slice, L lanes the rows of a group. All loads of a few slots are issued before their
-// products, nothing is read from memory for the columns of a shared slot, and values arrive as whole cache lines. `parts`
-// warps may share a slice when there are too few slices to fill the device; their sums meet in shared memory in fixed order.
+// Packed rows on the device: a warp takes a slice, L lanes the rows of a group. V slots are loaded at once, 16 bytes a lane, all loads
+// of a few such bundles before their products; nothing is read from memory for the columns of a shared slot, and values arrive
+// as whole cache lines. `parts` warps may share a slice when there are too few slices to fill the device; their sums meet in
+// shared memory in fixed order.
 #include "kernels/base/error.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/formats/packed_pieces.h"
@@ -8,6 +9,7 @@
 namespace shardmat {
 namespace {
 
+using packed::SlotCounts;
 using packed::with_shape;
 
 constexpr int kBlock = 128;
@@ -28,75 +30,147 @@ struct Arguments {
   T* __restrict__ y;
 };
 
-template <int Hint, class T>
-__device__ T load(const T* p) {
-  if constexpr (Hint == 0) return __ldcs(p);
-  if constexpr (Hint == 2) return __ldg(p);
-  T value;
-  if constexpr (sizeof(T) == 8)
-    asm volatile("ld.global.nc.L1::no_allocate.f64 %0, [%1];" : "=d"(value) : "l"(p));
-  else
-    asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(value) : "l"(p));
-  return value;
+/// V neighbouring entries, loaded at once: 16 bytes of values, 4·V of deltas, 2·V of narrow columns. They are read once, so they
+/// leave the caches first.
+template <class E, int V>
+struct alignas(sizeof(E) * V) Bundle {
+  E of[V];
+};
+__device__ Bundle<float, 4> load(const float* p) {
+  const float4 v = __ldcs(reinterpret_cast<const float4*>(p));
+  return {{v.x, v.y, v.z, v.w}};
 }
-
-/// Adds the products of `slots` slots to acc; column(k) is the column of this lane in slot k. The loads of about InFlight
-/// values are issued before their products.
-template <class S, int B, int InFlight, int Hint, class T, class Column>
-__device__ void add_slots(int slots, int part, int parts, const T* __restrict__ values, const T* __restrict__ x,
-                          const Column& column, T (&acc)[B]) {
-  constexpr int C = S::kColumns, U = InFlight > B * C ? InFlight / (B * C) : 1;
-  for (int k = part * U; k < slots; k += parts * U) {
-    std::int32_t at[U];
-    T value[U][C][B];
-#pragma unroll
-    for (int u = 0; u < U; ++u) at[u] = k + u < slots ? column(k + u) : 0;
-#pragma unroll
-    for (int u = 0; u < U; ++u)
-#pragma unroll
-      for (int c = 0; c < C; ++c)
-#pragma unroll
-        for (int r = 0; r < B; ++r)
-          value[u][c][r] = k + u < slots ? load<Hint>(values + (((k + u) * C + c) * B + r) * S::kLanes) : T(0);
-#pragma unroll
-    for (int u = 0; u < U; ++u)
-      if (k + u < slots)
-#pragma unroll
-        for (int c = 0; c < C; ++c) {
-          const T of_x = __ldg(x + at[u] + c);
-#pragma unroll
-          for (int r = 0; r < B; ++r) acc[r] += value[u][c][r] * of_x;
-        }
+__device__ Bundle<double, 2> load(const double* p) {
+  const double2 v = __ldcs(reinterpret_cast<const double2*>(p));
+  return {{v.x, v.y}};
+}
+template <int V>
+__device__ Bundle<std::int32_t, V> load(const std::int32_t* p) {
+  if constexpr (V == 4) {
+    const int4 v = __ldg(reinterpret_cast<const int4*>(p));
+    return {{v.x, v.y, v.z, v.w}};
+  } else {
+    const int2 v = __ldg(reinterpret_cast<const int2*>(p));
+    return {{v.x, v.y}};
+  }
+}
+template <int V>
+__device__ Bundle<std::uint16_t, V> load(const std::uint16_t* p) {
+  if constexpr (V == 4) {
+    const ushort4 v = __ldcs(reinterpret_cast<const ushort4*>(p));
+    return {{v.x, v.y, v.z, v.w}};
+  } else {
+    const ushort2 v = __ldcs(reinterpret_cast<const ushort2*>(p));
+    return {{v.x, v.y}};
   }
 }
 
-/// The slots of one width: shared, narrow, full.
-template <int B, int W, int L, int InFlight, int Hint, class T>
-__device__ void add_width(const std::uint16_t* slots, const std::int32_t* __restrict__ deltas, const char* __restrict__ indices,
-                          const T* __restrict__ values, std::int64_t row, int in_warp, int part, int parts,
-                          const T* __restrict__ x, T (&acc)[B]) {
-  using S = packed::Slots<B, W, L>;
+/// Columns of a lane in the slots of one kind: bundles of V, and the slots that are left.
+template <int V>
+struct SharedColumns {
+  const std::int32_t* deltas;
+  int piece, pieces;
+  __device__ Bundle<std::int32_t, V> bundle(int b) const { return load<V>(deltas + (b * pieces + piece) * V); }
+  __device__ std::int32_t left(int first, int k) const { return __ldg(deltas + first * pieces + k * pieces + piece); }
+};
+template <int V>
+struct NarrowColumns {
+  const std::int32_t* bases;
+  const std::uint16_t* columns;
+  int index, indices;
+  __device__ Bundle<std::int32_t, V> bundle(int b) const {
+    Bundle<std::int32_t, V> at = load<V>(bases + b * V);
+    const Bundle<std::uint16_t, V> more = load<V>(columns + (b * indices + index) * V);
+#pragma unroll
+    for (int s = 0; s < V; ++s) at.of[s] += more.of[s];
+    return at;
+  }
+  __device__ std::int32_t left(int first, int k) const {
+    return __ldg(bases + first + k) + __ldcs(columns + first * indices + k * indices + index);
+  }
+};
+template <int V>
+struct FullColumns {
+  const std::int32_t* columns;
+  int index, indices;
+  __device__ Bundle<std::int32_t, V> bundle(int b) const { return load<V>(columns + (b * indices + index) * V); }
+  __device__ std::int32_t left(int first, int k) const { return __ldg(columns + first * indices + k * indices + index); }
+};
+
+/// Adds the products of the slots of one kind to acc, for one lane. `values` are the kind's; `x` is moved to the lane's column.
+template <class S, int InFlight, class T, class Columns>
+__device__ void add_slots(int slots, int part, int parts, int lane, const T* __restrict__ values, const T* __restrict__ x,
+                          const Columns& columns, T (&acc)[S::B]) {
+  constexpr int V = 16 / sizeof(T), N = S::kOfLane, U = InFlight > V * N ? InFlight / (V * N) : 1;
+  const int bundles = slots / V, left = slots - bundles * V;
+  const T* of_lane = values + lane * V;
+  for (int b = part * U; b < bundles; b += parts * U) {
+    Bundle<std::int32_t, V> at[U];
+    Bundle<T, V> value[U][N];
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+      if (b + u < bundles) at[u] = columns.bundle(b + u);
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+        if (b + u < bundles) value[u][i] = load(of_lane + ((b + u) * N + i) * (S::kLanes * V));
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+      if (b + u < bundles)
+#pragma unroll
+        for (int s = 0; s < V; ++s)
+#pragma unroll
+          for (int c = 0; c < S::kColumns; ++c) {
+            const T of_x = __ldg(x + at[u].of[s] + c);
+#pragma unroll
+            for (int r = 0; r < S::B; ++r) acc[r] += value[u][c * S::B + r].of[s] * of_x;
+          }
+  }
+  if (part != 0 || left == 0) return;
+  values += static_cast<std::int64_t>(bundles) * V * S::kValues + lane;
+  std::int32_t at[V - 1];
+  T value[V - 1][N];
+#pragma unroll
+  for (int s = 0; s < V - 1; ++s)
+    if (s < left) {
+      at[s] = columns.left(bundles * V, s);
+#pragma unroll
+      for (int i = 0; i < N; ++i) value[s][i] = __ldcs(values + (s * N + i) * S::kLanes);
+    }
+#pragma unroll
+  for (int s = 0; s < V - 1; ++s)
+    if (s < left)
+#pragma unroll
+      for (int c = 0; c < S::kColumns; ++c) {
+        const T of_x = __ldg(x + at[s] + c);
+#pragma unroll
+        for (int r = 0; r < S::B; ++r) acc[r] += value[s][c * S::B + r] * of_x;
+      }
+}
+
+/// Adds the products of a slice's slots: shared, narrow, full. `row` is the first of this lane's group.
+template <class S, int InFlight, class T>
+__device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int part, T (&acc)[S::B]) {
+  constexpr int V = 16 / sizeof(T);
+  const SlotCounts<S> counts(slice);
   const int lane = in_warp < S::kLanes ? in_warp : S::kLanes - 1;  // lanes that do not work (L = 3, 6) do as the last one does
-  const int shared = slots[kSharedSlot], narrow = slots[kNarrowSlot], full = slots[kFullSlot];
-  const int index = lane / S::kLanesOfPiece, piece = index % S::kPieces;
-  x += lane % S::kLanesOfPiece * S::kColumns;
-  values += lane;
-  if (shared > 0) {
-    const std::int32_t* delta = deltas + piece;
-    add_slots<S, B, InFlight, Hint>(shared, part, parts, values, x + row, [&](int k) { return __ldg(delta + k * S::kPieces); }, acc);
-    values += static_cast<std::int64_t>(shared) * S::kValues;
-  }
-  if (narrow > 0) {
-    const std::int32_t* base = deltas + shared * S::kPieces;
-    const auto* offset = reinterpret_cast<const std::uint16_t*>(indices + full * (4 * S::kIndices)) + index;
-    add_slots<S, B, InFlight, Hint>(narrow, part, parts, values, x,
-                       [&](int k) { return __ldg(base + k) + __ldcs(offset + k * S::kIndices); }, acc);
-    values += static_cast<std::int64_t>(narrow) * S::kValues;
-  }
-  if (full > 0) {
-    const auto* column = reinterpret_cast<const std::int32_t*>(indices) + index;
-    add_slots<S, B, InFlight, Hint>(full, part, parts, values, x, [&](int k) { return __ldcs(column + k * S::kIndices); }, acc);
-  }
+  const int index = lane / S::kLanesOfPiece;
+  const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
+  const char* indices = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
+  const std::int32_t* deltas = a.deltas + slice.deltas;
+  const T* x = a.x + lane % S::kLanesOfPiece * S::kColumns;
+  if (slice.slots[kSharedSlot] > 0)
+    add_slots<S, InFlight>(slice.slots[kSharedSlot], part, a.parts, lane, values, x + row,
+                           SharedColumns<V>{deltas, index % S::kPieces, S::kPieces}, acc);
+  if (slice.slots[kNarrowSlot] > 0)
+    add_slots<S, InFlight>(slice.slots[kNarrowSlot], part, a.parts, lane, values + counts.values(kNarrowSlot), x,
+                           NarrowColumns<V>{deltas + counts.shared_deltas(),
+                                            reinterpret_cast<const std::uint16_t*>(indices + counts.full_bytes()), index, S::kIndices},
+                           acc);
+  if (slice.slots[kFullSlot] > 0)
+    add_slots<S, InFlight>(slice.slots[kFullSlot], part, a.parts, lane, values + counts.values(kFullSlot), x,
+                           FullColumns<V>{reinterpret_cast<const std::int32_t*>(indices), index, S::kIndices}, acc);
 }
 
 /// y of one row.
@@ -108,33 +182,40 @@ __device__ void store(const Arguments<T>& a, std::int64_t row, T sum) {
 }
 
 /// First row of the group at a place in a slice.
-template <class T, int B>
+template <class S, class T>
 __device__ std::int64_t first_row(const PackedSlice& slice, const Arguments<T>& a, int group) {
   const std::uint32_t at = slice.groups + group;
-  return static_cast<std::int64_t>(slice.consecutive ? at : __ldg(a.order + at)) * B - a.shift;
+  return static_cast<std::int64_t>(slice.consecutive ? at : __ldg(a.order + at)) * S::B - a.shift;
 }
 
-/// A slice stored as CSR rows: the warp's lanes share a row, as many as its mean length asks for.
-template <class T, int B, int L>
-__device__ void multiply_rows(const PackedSlice& slice, const Arguments<T>& a, int real, int lane) {
-  constexpr int kRows = kPackedLanes / L * B;
+/// A slice stored as CSR rows: `Threads` lanes share a row.
+template <class S, int Threads, class T>
+__device__ void multiply_rows(const PackedSlice& slice, const Arguments<T>& a, int part, int lane) {
+  constexpr int kUnroll = 4;
   const std::int32_t* offsets = a.deltas + slice.deltas;
   const auto* columns = reinterpret_cast<const std::int32_t*>(a.indices + std::uint64_t{slice.indices} * kPackedUnit);
   const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
-  const int mean = __ldg(offsets + kRows) / kRows;
-  const int threads = mean >= 24 ? 32 : mean >= 8 ? 8 : 2;
-  for (int first = 0; first < kRows; first += kPackedLanes / threads) {
-    const int i = first + lane / threads;
-    const bool inside = i < real * B;
+  for (int first = part * (kPackedLanes / Threads); first < slice.real * S::B; first += a.parts * (kPackedLanes / Threads)) {
+    const int i = first + lane / Threads;
+    const bool inside = i < slice.real * S::B;
     const std::int32_t end = inside ? __ldg(offsets + i + 1) : 0;
     T sum = 0;
-    for (std::int32_t k = (inside ? __ldg(offsets + i) : 0) + lane % threads; k < end; k += 4 * threads) {
+    for (std::int32_t k = (inside ? __ldg(offsets + i) : 0) + lane % Threads; k < end; k += kUnroll * Threads) {
+      std::int32_t at[kUnroll];
+      T value[kUnroll];
 #pragma unroll
-      for (int u = 0; u < 4; ++u)
-        if (k + u * threads < end) sum += __ldcs(values + k + u * threads) * __ldg(a.x + __ldcs(columns + k + u * threads));
+      for (int u = 0; u < kUnroll; ++u) {
+        const bool here = k + u * Threads < end;
+        at[u] = here ? __ldg(columns + k + u * Threads) : -1;
+        value[u] = here ? __ldg(values + k + u * Threads) : T(0);
+      }
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u)
+        if (at[u] >= 0) sum += value[u] * __ldg(a.x + at[u]);
     }
-    for (int offset = threads / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAll, sum, offset);
-    if (inside && lane % threads == 0) store(a, first_row<T, B>(slice, a, i / B) + i % B, sum);
+#pragma unroll
+    for (int offset = Threads / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAll, sum, offset);
+    if (inside && lane % Threads == 0) store(a, first_row<S>(slice, a, i / S::B) + i % S::B, sum);
   }
 }
 
@@ -152,77 +233,75 @@ __device__ T sum_of_group(T mine) {
   return sum;
 }
 
-template <class T, class Shape, int InFlight, int Hint>
+/// Sums of a group's rows out of its lanes and into y.
+template <class S, class T>
+__device__ void store_group(const Arguments<T>& a, std::int64_t row, int lane, bool real, T (&acc)[S::B]) {
+  if constexpr (S::L == 1) {
+#pragma unroll
+    for (int r = 0; r < S::B; ++r)
+      if (real) store(a, row + r, acc[r]);
+  } else {
+    const int group = min(lane / S::L, S::kGroups - 1);
+    T mine = 0;
+#pragma unroll
+    for (int r = 0; r < S::B; ++r) {
+      const T sum = __shfl_sync(kAll, sum_of_group<S::L>(acc[r]), group * S::L);
+      if (lane % S::L == r) mine = sum;
+    }
+    if (real && lane % S::L < S::B) store(a, row + lane % S::L, mine);
+  }
+}
+
+template <class T, class S, int InFlight>
 __global__ void __launch_bounds__(kBlock) packed_spmv(const Arguments<T> a) {
-  constexpr int B = Shape::B, W = Shape::W, L = Shape::L, G = kPackedLanes / L;
-  __shared__ T sums[kWarps][B][kPackedLanes];
+  __shared__ T sums[kWarps][S::B][kPackedLanes];
   const int warp = static_cast<int>(threadIdx.x) / kPackedLanes, lane = static_cast<int>(threadIdx.x) % kPackedLanes;
   const int part = warp % a.parts;
   const std::int64_t index = (static_cast<std::int64_t>(blockIdx.x) * kWarps + warp) / a.parts;
-  const int group = min(lane / L, G - 1);
-  bool inside = index < a.count;
-  T acc[B] = {};
+  bool real = false;
+  T acc[S::B] = {};
   std::int64_t row = 0;
-  if (inside) {
+  if (index < a.count) {
     PackedSlice slice;
     *reinterpret_cast<int4*>(&slice) = __ldg(reinterpret_cast<const int4*>(a.slices + index));
     *(reinterpret_cast<int4*>(&slice) + 1) = __ldg(reinterpret_cast<const int4*>(a.slices + index) + 1);
-    // Lanes behind the last group do as the last one does, with values that are zeros, so that their shared columns exist.
-    const int real = slice.real;
-    row = first_row<T, B>(slice, a, min(group, real - 1));
-    if (slice.csr) {
-      if (part == 0) multiply_rows<T, B, L>(slice, a, real, lane);
-      inside = false;
+    if (!slice.csr) {
+      // Lanes behind the last group do as the last one does, with values that are zeros, so that their shared columns exist.
+      row = first_row<S>(slice, a, min(lane / S::L, slice.real - 1));
+      real = lane / S::L < slice.real;
+      add_slice<S, InFlight>(slice, a, row, lane, part, acc);
+    } else if (__ldg(a.deltas + slice.deltas + S::kGroups * S::B) >= 12 * S::kGroups * S::B) {
+      multiply_rows<S, 8>(slice, a, part, lane);
     } else {
-      const packed::SliceCounts<B, W, L> counts(slice);
-      const std::int32_t* deltas = a.deltas + slice.deltas;
-      const char* indices = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
-      const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
-      add_width<B, W, L, InFlight, Hint>(slice.pieces, deltas, indices, values, row, lane, part, a.parts, a.x, acc);
-      if constexpr (B == 1 && W > 1) {
-        using S = packed::Slots<B, W, L>;
-        add_width<B, 1, L, InFlight, Hint>(slice.singles, deltas + counts.pieces.template deltas<S>(), indices + counts.single_indices(),
-                              values + counts.pieces.template values<S>(), row, lane, part, a.parts, a.x, acc);
-      }
-      inside = lane / L < real;
+      multiply_rows<S, 2>(slice, a, part, lane);
     }
   }
   if (a.parts > 1) {
 #pragma unroll
-    for (int r = 0; r < B; ++r) sums[warp][r][lane] = acc[r];
+    for (int r = 0; r < S::B; ++r) sums[warp][r][lane] = acc[r];
     __syncthreads();
     if (part != 0) return;
     for (int other = 1; other < a.parts; ++other)
 #pragma unroll
-      for (int r = 0; r < B; ++r) acc[r] += sums[warp + other][r][lane];
+      for (int r = 0; r < S::B; ++r) acc[r] += sums[warp + other][r][lane];
   }
-  T mine = 0;
-#pragma unroll
-  for (int r = 0; r < B; ++r) {
-    const T sum = sum_of_group<L>(acc[r]);
-    const T of_row = B == 1 ? sum : __shfl_sync(kAll, sum, group * L);
-    if (lane % L == r) mine = of_row;
-  }
-  if (inside && lane % L < B) store(a, row + lane % L, mine);
+  store_group<S>(a, row, lane, real, acc);
 }
 
 class PackedPlan final : public Plan {
  public:
-  PackedPlan(std::shared_ptr<PackedStorage> a, int parts, int in_flight, int hint)
-      : Plan(a), a_(std::move(a)), parts_(parts), in_flight_(in_flight), hint_(hint) {}
+  PackedPlan(std::shared_ptr<PackedStorage> a, int parts, int in_flight)
+      : Plan(a), a_(std::move(a)), parts_(parts), in_flight_(in_flight) {}
 
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
       const Arguments<T> arguments{a_->slice.as<PackedSlice>(), a_->order.as<std::uint32_t>(), a_->deltas.as<std::int32_t>(),
-                                   a_->indices.as<char>(), a_->values.as<T>(),   a_->slices, a_->rows,
-                                   a_->shape.shift, parts_, static_cast<T>(alpha), static_cast<T>(beta),
-                                   static_cast<const T*>(x), static_cast<T*>(y)};
+                                   a_->indices.as<char>(), a_->values.as<T>(), a_->slices, a_->rows, a_->shape.shift, parts_,
+                                   static_cast<T>(alpha), static_cast<T>(beta), static_cast<const T*>(x), static_cast<T*>(y)};
       with_shape(a_->shape, [&](auto shape) {
-        using Shape = decltype(shape);
-        const auto kernel = hint_ == 0 ? (in_flight_ == 16 ? packed_spmv<T, Shape, 16, 0> : packed_spmv<T, Shape, 9, 0>)
-                            : hint_ == 1 ? (in_flight_ == 16 ? packed_spmv<T, Shape, 16, 1> : packed_spmv<T, Shape, 9, 1>)
-                            : (in_flight_ == 16 ? packed_spmv<T, Shape, 16, 2> : packed_spmv<T, Shape, 9, 2>);
+        using S = decltype(shape);
+        const auto kernel = in_flight_ == 16 ? packed_spmv<T, S, 16> : packed_spmv<T, S, 8>;
         cuda::launch(kernel, a_->slices * parts_ * kPackedLanes, kBlock, stream, arguments);
       });
     });
@@ -230,24 +309,21 @@ class PackedPlan final : public Plan {
 
  private:
   std::shared_ptr<PackedStorage> a_;
-  int parts_, in_flight_, hint_;
+  int parts_, in_flight_;
 };
 
 }  // namespace
 
 std::vector<Policy> packed_policies(const RowStatistics&) {
-  const auto policy = [](int parts, int in_flight, int hint) {
-    return Policy{{"parts", parts}, {"in_flight", in_flight}, {"hint", hint}};
-  };
-  return {policy(1, 9, 0), policy(1, 16, 0), policy(1, 9, 1), policy(1, 16, 1), policy(1, 9, 2), policy(1, 16, 2),
-          policy(2, 9, 0), policy(2, 16, 1), policy(4, 9, 0)};
+  const auto policy = [](int parts, int in_flight) { return Policy{{"parts", parts}, {"in_flight", in_flight}}; };
+  return {policy(1, 16), policy(1, 8), policy(2, 16), policy(4, 16)};
 }
 
 std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
   const int parts = policy.at("parts"), in_flight = policy.at("in_flight");
   if (parts != 1 && parts != 2 && parts != 4) throw Error(ErrorKind::usage, "packed: parts must be 1, 2 or 4");
-  if (in_flight != 9 && in_flight != 16) throw Error(ErrorKind::usage, "packed: in_flight must be 9 or 16");
-  return std::make_unique<PackedPlan>(std::static_pointer_cast<PackedStorage>(std::move(storage)), parts, in_flight, policy.at("hint"));
+  if (in_flight != 8 && in_flight != 16) throw Error(ErrorKind::usage, "packed: in_flight must be 8 or 16");
+  return std::make_unique<PackedPlan>(std::static_pointer_cast<PackedStorage>(std::move(storage)), parts, in_flight);
 }
 
 }  // namespace shardmat

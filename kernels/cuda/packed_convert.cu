@@ -22,17 +22,20 @@ Matrix source_of(const CsrStorage& csr) {
           csr.wide_offsets ? csr.row_ptr.as<std::int64_t>() : nullptr, csr.col_idx.as<std::int32_t>()};
 }
 
-template <class Shape>
-__global__ void count_groups(Matrix a, PackedShape shape, std::int64_t groups, std::uint64_t* keys, std::uint32_t* ids) {
-  constexpr int B = Shape::B, W = Shape::W;
+template <class S>
+__global__ void count_groups(Matrix a, int shift, std::int64_t window, std::int64_t groups, std::uint64_t* keys,
+                             std::uint32_t* ids) {
   const std::int64_t group = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (group >= groups) return;
-  std::uint64_t pieces = 0, singles = 0;
-  const std::int64_t row = group * B - shape.shift;
-  PieceReader<B, W, std::int32_t> reader(a, row);
-  for (std::int64_t start; (start = reader.find_piece()) >= 0; ++pieces) reader.template skip<W>(start);
-  if (B == 1 && W > 1) singles = a.offset(row + 1) - a.offset(row) - pieces * W;
-  keys[group] = sort_key(group, shape.window, pieces, singles);
+  std::uint64_t pieces = 0;
+  const std::int64_t row = group * S::B - shift;
+  if constexpr (S::B == 1) {
+    pieces = a.offset(row + 1) - a.offset(row);
+  } else {
+    PieceReader<S::B, std::int32_t> reader(a, row);
+    for (std::int64_t start; (start = reader.find()) >= 0; ++pieces) reader.skip(start);
+  }
+  keys[group] = sort_key(group, window, pieces);
   ids[group] = static_cast<std::uint32_t>(group);
 }
 
@@ -95,17 +98,16 @@ __device__ Slot<P> classify(const Team<L>& team, const int (&start)[P], std::int
   return slot;
 }
 
-/// Visits the slots of one width: visit(slot, starts, reader) with the reader before the slot's first piece.
-template <int B, int W, int L, bool Singles, class Visit>
-__device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<L>& team, bool real, const Visit& visit) {
-  constexpr int kWidth = Singles ? 1 : W, P = Slots<B, kWidth, L>::kPieces;
-  PieceReader<B, W, std::int32_t> reader(a, real ? row : a.rows);
+/// Visits the slots of a slice: visit(slot, starts, reader) with the reader before the slot's first piece.
+template <class S, class Visit>
+__device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<S::L>& team, bool real, const Visit& visit) {
+  PieceReader<S::B, std::int32_t> reader(a, real ? row : a.rows);
   while (true) {
     auto ahead = reader;
-    int start[P];
-    for (int p = 0; p < P; ++p) {
-      start[p] = static_cast<int>(Singles ? ahead.find_single() : ahead.find_piece());
-      if (start[p] >= 0) ahead.template skip<kWidth>(start[p]);
+    int start[S::kPieces];
+    for (int& first : start) {
+      first = static_cast<int>(ahead.find());
+      if (first >= 0) ahead.skip(first);
     }
     if (!team.any(start[0] >= 0)) return;
     visit(classify(team, start, row, real), start, reader);
@@ -117,45 +119,36 @@ struct SizeArrays {
   std::uint64_t *value_units, *index_units, *deltas, *order, *hash[2];
 };
 
-template <class Shape>
-__global__ void analyse_slices(Matrix a, PackedShape shape, int value_bytes, std::int64_t groups,
-                               const std::uint32_t* __restrict__ order, PackedSlice* slices, SizeArrays sizes,
-                               std::int64_t count) {
-  constexpr int B = Shape::B, W = Shape::W, L = Shape::L;
-  const Team<L> team;
+template <class S>
+__global__ void analyse_slices(Matrix a, int shift, int value_bytes, std::int64_t groups, const std::uint32_t* __restrict__ order,
+                               PackedSlice* slices, SizeArrays sizes, std::int64_t count) {
+  const Team<S::L> team;
   if (!team.working || team.slice >= count) return;
-  const bool real = team.slice * team.kGroups + team.lane < groups;
-  const std::uint32_t group = order[min(team.slice * team.kGroups + team.lane, groups - 1)];
-  const std::int64_t row = static_cast<std::int64_t>(group) * B - shape.shift;
-  SliceCounts<B, W, L> counts;
+  const bool real = team.slice * S::kGroups + team.lane < groups;
+  const std::uint32_t group = order[min(team.slice * S::kGroups + team.lane, groups - 1)];
+  const std::int64_t row = static_cast<std::int64_t>(group) * S::B - shift;
+  SlotCounts<S> counts;
   std::uint64_t hash[2] = {1, 2};
-  const auto count_into = [&](SlotCounts& slots) {
-    return [&](const auto& slot, const auto&, const auto&) {
-      ++slots.of[slot.kind];
-      if (slot.kind == kSharedSlot)
-        for (const int delta : slot.delta) fold_delta(hash, delta);
-    };
-  };
-  for_each_slot<B, W, L, false>(a, row, team, real, count_into(counts.pieces));
-  fold_delta(hash, -1);
-  if constexpr (B == 1 && W > 1) for_each_slot<B, W, L, true>(a, row, team, real, count_into(counts.singles));
-  const std::int64_t begin = max(row, std::int64_t{0}), end = min(row + B, a.rows);
+  for_each_slot<S>(a, row, team, real, [&](const auto& slot, const auto&, const auto&) {
+    ++counts.of[slot.kind];
+    if (slot.kind == kSharedSlot)
+      for (const int delta : slot.delta) fold_delta(hash, delta);
+  });
+  const std::int64_t begin = max(row, std::int64_t{0}), end = min(row + S::B, a.rows);
   const std::uint64_t mine = real ? a.offset(end) - a.offset(begin) : 0;
   std::uint64_t nnz = 0;
-  for (int other = 0; other < team.kGroups; ++other) nnz += team.of(other, mine);
+  for (int other = 0; other < S::kGroups; ++other) nnz += team.of(other, mine);
   const std::uint32_t first = team.of(0, group);  // not inside the condition: all lanes must take part
   const bool consecutive = team.all(!real || group == first + team.lane);
   if (team.lane != 0) return;
 
   const SliceSizes size = slice_sizes(counts, value_bytes, nnz, consecutive, hash);
   PackedSlice& slice = slices[team.slice];
-  for (int k = 0; k < kPackedSlotKinds; ++k) {
-    slice.pieces[k] = static_cast<std::uint16_t>(size.csr ? 0 : counts.pieces.of[k]);
-    slice.singles[k] = static_cast<std::uint16_t>(size.csr ? 0 : counts.singles.of[k]);
-  }
-  slice.real = static_cast<std::uint8_t>(min(std::int64_t{team.kGroups}, groups - team.slice * team.kGroups));
+  for (int k = 0; k < kPackedSlotKinds; ++k) slice.slots[k] = size.csr ? 0 : counts.of[k];
+  slice.real = static_cast<std::uint8_t>(min(std::int64_t{S::kGroups}, groups - team.slice * S::kGroups));
   slice.consecutive = consecutive;
   slice.csr = size.csr;
+  slice.unused = 0;
   slice.groups = group;
   sizes.value_units[team.slice] = size.value_units;
   sizes.index_units[team.slice] = size.index_units;
@@ -232,89 +225,77 @@ struct Arrays {
 };
 
 /// Copies the rows of a CSR slice; offsets count from the slice's first nonzero.
-template <class T, int B, int L>
-__device__ void fill_rows(const Matrix& a, const T* from, std::int64_t row, const Team<L>& team, const PackedSlice& slice,
+template <class S, class T>
+__device__ void fill_rows(const Matrix& a, const T* from, std::int64_t row, const Team<S::L>& team, const PackedSlice& slice,
                           const Arrays<T>& to, bool structure) {
   auto* columns = reinterpret_cast<std::int32_t*>(to.indices + std::uint64_t{slice.indices} * kPackedUnit);
   T* values = to.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
   std::int32_t* offsets = to.deltas + slice.deltas;
   std::int32_t out = 0;
-  for (int owner = 0; owner < team.kGroups; ++owner) {
+  for (int owner = 0; owner < S::kGroups; ++owner) {
     const std::int64_t first_row = team.of(owner, row);
     const bool real = owner < slice.real;
-    for (int r = 0; r < B; ++r) {
+    for (int r = 0; r < S::B; ++r) {
       const std::int64_t i = first_row + r;
       const bool inside = real && i >= 0 && i < a.rows;
       const std::int64_t start = inside ? a.offset(i) : 0, end = inside ? a.offset(i + 1) : 0;
-      if (structure && team.lane == 0) offsets[owner * B + r] = out;
-      for (std::int64_t k = start + team.lane; k < end; k += team.kGroups) {
+      if (structure && team.lane == 0) offsets[owner * S::B + r] = out;
+      for (std::int64_t k = start + team.lane; k < end; k += S::kGroups) {
         values[out + (k - start)] = from[k];
         if (structure) columns[out + (k - start)] = a.col_idx[k];
       }
       out += static_cast<std::int32_t>(end - start);
     }
   }
-  if (structure && team.lane == 0) offsets[team.kGroups * B] = out;
+  if (structure && team.lane == 0) offsets[S::kGroups * S::B] = out;
 }
 
-/// Writes the slots of one width of a slice.
-template <class T, int B, int W, int L, bool Singles>
-__device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, const Team<L>& team, bool real,
-                           const SlotCounts& slots, std::int32_t* deltas, char* indices, T* values, bool structure) {
-  constexpr int kWidth = Singles ? 1 : W;
-  using S = Slots<B, kWidth, L>;
-  int filled[kPackedSlotKinds] = {0, 0, 0};
-  for_each_slot<B, W, L, Singles>(a, row, team, real, [&](const auto& slot, const auto& start, auto& reader) {
-    const int position = filled[slot.kind]++;
-    const int before = slot.kind == kSharedSlot ? 0 : slot.kind == kNarrowSlot ? slots.of[0] : slots.of[0] + slots.of[1];
-    T* out = values + static_cast<std::int64_t>(before + position) * S::kValues;
+/// Writes the slots of a slice.
+template <class S, class T>
+__device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, const Team<S::L>& team, const PackedSlice& slice,
+                           const Arrays<T>& to, bool structure) {
+  constexpr int V = 16 / sizeof(T);
+  const SlotCounts<S> counts(slice);
+  std::int32_t *deltas = to.deltas + slice.deltas, *bases = deltas + counts.shared_deltas();
+  char* indices = to.indices + std::uint64_t{slice.indices} * kPackedUnit;
+  auto* full = reinterpret_cast<std::int32_t*>(indices);
+  auto* narrow = reinterpret_cast<std::uint16_t*>(indices + counts.full_bytes());
+  T* values = to.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
+  std::uint32_t filled[kPackedSlotKinds] = {0, 0, 0};
+  for_each_slot<S>(a, row, team, team.lane < slice.real, [&](const auto& slot, const auto& start, auto& reader) {
+    const std::uint32_t k = filled[slot.kind]++, n = counts.of[slot.kind];
+    T* out = values + counts.values(slot.kind);
     for (int p = 0; p < S::kPieces; ++p) {
       const int piece = team.lane * S::kPieces + p;
-      const auto put = [&](int j, int r, std::int64_t k) { out[S::place(piece, j, r)] = k >= 0 ? from[k] : T(0); };
+      const auto put = [&](int j, int r, std::int64_t at) {
+        out[interleaved<V>(k, S::value_of(piece, j, r), S::kValues, n)] = at >= 0 ? from[at] : T(0);
+      };
       if (start[p] >= 0)
-        reader.template take<kWidth>(start[p], put);
+        reader.take(start[p], put);
       else
-        for (int r = 0; r < B; ++r)
-          for (int j = 0; j < kWidth; ++j) put(j, r, -1);
+        for (int i = 0; i < S::B * S::B; ++i) put(i % S::B, i / S::B, -1);
       if (!structure) continue;
       const int column = start[p] >= 0 ? start[p] : slot.base;
-      if (slot.kind == kSharedSlot) {
-        if (team.lane == 0) deltas[position * S::kPieces + p] = slot.delta[p];
-      } else if (slot.kind == kFullSlot) {
-        reinterpret_cast<std::int32_t*>(indices)[position * S::kIndices + piece] = column;
-      } else {
-        auto* narrow = reinterpret_cast<std::uint16_t*>(indices + slots.of[kFullSlot] * (4 * S::kIndices));
-        narrow[position * S::kIndices + piece] = static_cast<std::uint16_t>(column - slot.base);
-      }
+      const std::uint64_t place = interleaved<V>(k, piece, S::kIndices, n);
+      if (slot.kind == kFullSlot) full[place] = column;
+      if (slot.kind == kNarrowSlot) narrow[place] = static_cast<std::uint16_t>(column - slot.base);
+      if (slot.kind == kSharedSlot && team.lane == 0) deltas[interleaved<V>(k, p, S::kPieces, n)] = slot.delta[p];
     }
-    if (structure && slot.kind == kNarrowSlot && team.lane == 0) deltas[slots.of[kSharedSlot] * S::kPieces + position] = slot.base;
+    if (structure && slot.kind == kNarrowSlot && team.lane == 0) bases[k] = slot.base;
   });
 }
 
-template <class T, class Shape>
-__global__ void fill_slices(Matrix a, const T* __restrict__ from, PackedShape shape, std::int64_t count, Arrays<T> to,
-                            bool structure) {
-  constexpr int B = Shape::B, W = Shape::W, L = Shape::L;
-  const Team<L> team;
+template <class T, class S>
+__global__ void fill_slices(Matrix a, const T* __restrict__ from, int shift, std::int64_t count, Arrays<T> to, bool structure) {
+  const Team<S::L> team;
   if (!team.working || team.slice >= count) return;
   const PackedSlice slice = to.slices[team.slice];
   const std::uint32_t group = slice.consecutive ? slice.groups + team.lane : to.order[slice.groups + team.lane];
-  const std::int64_t row = static_cast<std::int64_t>(group) * B - shape.shift;
-  if (slice.csr) {
-    fill_rows<T, B>(a, from, row, team, slice, to, structure);
-    return;
-  }
-  const SliceCounts<B, W, L> counts(slice);
-  const bool real = team.lane < slice.real;
-  std::int32_t* deltas = to.deltas + slice.deltas;
-  char* indices = to.indices + std::uint64_t{slice.indices} * kPackedUnit;
-  T* values = to.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
-  fill_slots<T, B, W, L, false>(a, from, row, team, real, counts.pieces, deltas, indices, values, structure);
-  if constexpr (B == 1 && W > 1) {
-    using S = Slots<B, W, L>;
-    fill_slots<T, B, W, L, true>(a, from, row, team, real, counts.singles, deltas + counts.pieces.template deltas<S>(),
-                                 indices + counts.single_indices(), values + counts.pieces.template values<S>(), structure);
-  }
+  const std::int64_t row = static_cast<std::int64_t>(group) * S::B - shift;
+  if (slice.csr)
+    fill_rows<S>(a, from, row, team, slice, to, structure);
+  else
+    fill_slots<S>(a, from, row, team, slice, to, structure);
 }
 
 /// Threads for a kernel in which a warp builds L slices.
@@ -362,14 +343,14 @@ Buffer order_groups(const Matrix& a, const PackedShape& shape, std::int64_t grou
   Buffer keys = array<std::uint64_t>(groups, stream), sorted_keys = array<std::uint64_t>(groups, stream);
   Buffer ids = array<std::uint32_t>(groups, stream), sorted = array<std::uint32_t>(groups, stream);
   with_shape(shape, [&](auto tag) {
-    cuda::launch(count_groups<decltype(tag)>, groups, kBlock, stream, a, shape, groups, keys.as<std::uint64_t>(),
+    cuda::launch(count_groups<decltype(tag)>, groups, kBlock, stream, a, shape.shift, window_of(shape), groups, keys.as<std::uint64_t>(),
                  ids.as<std::uint32_t>());
   });
-  if (shape.window <= 1) {
+  if (shape.window <= shape.groups_of_slice()) {
     stream.synchronize();
     return ids;
   }
-  const int window_bits = std::bit_width(static_cast<std::uint64_t>(groups / shape.window));
+  const int window_bits = std::bit_width(static_cast<std::uint64_t>(groups / window_of(shape)));
   sort_pairs(keys, sorted_keys, ids, sorted, groups, 32 + window_bits, stream);
   return sorted;
 }
@@ -399,8 +380,8 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
   const Buffer draft = array<PackedSlice>(count, stream);
   const SizeBuffers draft_sizes(count, stream), sizes(count, stream);
   with_shape(shape, [&](auto tag) {
-    cuda::launch(analyse_slices<decltype(tag)>, team_threads(count, shape.lanes), kBlock, stream, a, shape,
-                 static_cast<int>(input.value_bytes()), groups, sorted.as<std::uint32_t>(), draft.as<PackedSlice>(),
+    cuda::launch(analyse_slices<decltype(tag)>, team_threads(count, shape.lanes), kBlock, stream, a,
+                 shape.shift, static_cast<int>(input.value_bytes()), groups, sorted.as<std::uint32_t>(), draft.as<PackedSlice>(),
                  draft_sizes.arrays(), count);
   });
 
@@ -435,7 +416,7 @@ void fill_values(PackedStorage& packed, ConversionInput& input, bool structure) 
                        packed.indices.as<char>(), packed.values.as<T>()};
     with_shape(packed.shape, [&](auto shape) {
       cuda::launch(fill_slices<T, decltype(shape)>, team_threads(packed.slices, packed.shape.lanes), kBlock, input.stream(), source_of(*csr),
-                   csr->values.as<T>(), packed.shape, packed.slices, to, structure);
+                   csr->values.as<T>(), packed.shape.shift, packed.slices, to, structure);
     });
   });
   input.stream().synchronize();

@@ -17,15 +17,15 @@ using packed::Builder;
 
 PackedShape shape_of(const ConversionInput& input, const Policy& layout) {
   PackedShape shape;
-  shape.rows = layout.at("rows"), shape.width = layout.at("width"), shape.lanes = layout.at("lanes");
+  shape.block = layout.at("block"), shape.lanes = layout.at("lanes");
   shape.shift = layout.at("shift"), shape.window = layout.at("window");
   packed::with_shape(shape, [](auto) {});
-  if (shape.shift < 0 || shape.shift >= shape.rows)
-    throw Error(ErrorKind::usage, fmt::format("packed: shift must be from 0 to {}, one less than the rows of a group", shape.rows - 1));
+  if (shape.shift < 0 || shape.shift >= shape.block)
+    throw Error(ErrorKind::usage, fmt::format("packed: shift must be from 0 to {}, one less than the block", shape.block - 1));
   if (shape.window < 1) throw Error(ErrorKind::usage, "packed: window must be at least 1 (no sorting)");
-  if (shape.width > 1 && shape.width > input.matrix().cols)
-    throw Error(ErrorKind::usage, fmt::format("packed: pieces of {} columns are wider than the matrix ({})", shape.width, input.matrix().cols));
-  narrow<std::int32_t>(input.matrix().rows + shape.rows, "rows of a packed matrix");
+  if (shape.block > 1 && shape.block > input.matrix().cols)
+    throw Error(ErrorKind::usage, fmt::format("packed: blocks of {} columns are wider than the matrix ({})", shape.block, input.matrix().cols));
+  narrow<std::int32_t>(input.matrix().rows + shape.block, "rows of a packed matrix");
   return shape;
 }
 

@@ -1,19 +1,20 @@
-// Packed rows: Shardmat's own format. It takes row block packing (Kawamura et al.) further: what is stored once is not the column
-// of a nonzero but of a *piece*, B rows × W columns, and a warp's worth of rows lies side by side as in sliced ELL, so that values
+// Packed rows: Shardmat's own format. It takes row block packing (Kawamura et al.) further: one column index serves a block of
+// values, or the same block in every row of a warp, and a warp's worth of rows lies side by side as in sliced ELL, so that values
 // stream at the copy rate.
 //
 //   group   B consecutive rows (a node's unknowns), multiplied by L lanes of a warp; their patterns are united
-//   piece   W consecutive columns of a group, one column index for B·W values; with B = 1 pieces shorter than W are singles
+//   piece   B consecutive columns of a group, one column index for B·B values
 //   slice   G = 32 / L groups; groups are sorted by their number of pieces within windows, and the order is folded into the
 //           write of y
-//   slot    the next L / W pieces of every group of a slice, so that one load of x by the warp reads neighbouring columns; by how
-//           its columns are stored it is
+//   slot    the next piece (L > B: the next L / B pieces) of every group of a slice; with L ≥ B its columns lie in neighbouring
+//           lanes, so that one load of x by the warp reads neighbouring entries. By how its columns are stored a slot is
 //             shared    column = first row of the group + deltas common to all groups: stencils, bands; nothing a row
 //             narrow    column = one base for all + 16 bits each
 //             full      32 bits each
 //
-//   Slices with the most values come first, so that the device is not left waiting for a long one.
-//   A slice whose padding would cost more than CSR is stored as CSR rows, so no matrix grows.
+// Slots of one kind are interleaved by V = 16 bytes / value, so that a lane loads the values of V slots at once. Slices with the
+// most values come first, so that the device is not left waiting for a long one. A slice whose padding would cost more than CSR
+// is stored as CSR rows, so no matrix grows.
 //
 // Stored zeros multiply entries of x that the row does not have: a non-finite x spreads to such rows.
 #pragma once
@@ -36,28 +37,26 @@ enum PackedSlotKind { kSharedSlot, kNarrowSlot, kFullSlot, kPackedSlotKinds };
 
 /// One slice. 32 bytes, read by all lanes of a warp at once.
 struct alignas(16) PackedSlice {
-  std::uint32_t values;   ///< first value, in units
-  std::uint32_t indices;  ///< first index, in units: full before narrow, of pieces before singles; CSR rows: columns
-  std::uint32_t deltas;   ///< first delta: of shared slots, then narrow bases, pieces before singles; CSR rows: G·B + 1 offsets
+  std::uint32_t values;   ///< first value, in units; CSR rows: likewise
+  std::uint32_t indices;  ///< first index, in units: full slots, then narrow; CSR rows: columns
+  std::uint32_t deltas;   ///< first delta: of shared slots, then bases of narrow ones; CSR rows: G·B + 1 offsets
   std::uint32_t groups;   ///< position in `order`, or the first group if the groups are consecutive
-  std::uint16_t pieces[kPackedSlotKinds];   ///< slots of width W of each kind
-  std::uint16_t singles[kPackedSlotKinds];  ///< slots of width 1 of each kind
-  std::uint8_t real;         ///< groups it has; the others of G are empty
-  std::uint8_t consecutive;  ///< groups are consecutive
-  std::uint8_t csr;          ///< the slice is stored as CSR rows
+  std::uint32_t slots[kPackedSlotKinds];  ///< of each kind
+  std::uint8_t real;                      ///< groups it has; the others of G are empty
+  std::uint8_t consecutive;               ///< groups are consecutive
+  std::uint8_t csr;                       ///< the slice is stored as CSR rows
   std::uint8_t unused;
 };
 static_assert(sizeof(PackedSlice) == 32);
 
 /// What a layout fixes before anything is counted.
 struct PackedShape {
-  int rows = 1;     ///< B, rows of a group
-  int width = 1;    ///< W, columns of a piece: B if B > 1
-  int lanes = 1;    ///< L, lanes of a group: a multiple of W, or 1
-  int shift = 0;    ///< group g starts at row g·B - shift, 0 ≤ shift < B
-  int window = 1;   ///< groups sorted together
+  int block = 1;   ///< B, rows of a group and columns of a piece: 1, 2, 3, 4 or 6
+  int lanes = 1;   ///< L, lanes of a group: 1 or a multiple of B
+  int shift = 0;   ///< group g starts at row g·B - shift, 0 ≤ shift < B
+  int window = 1;  ///< groups sorted together; rounded down to whole slices
 
-  std::int64_t groups(std::int64_t matrix_rows) const { return (matrix_rows + shift + rows - 1) / rows; }
+  std::int64_t groups(std::int64_t matrix_rows) const { return (matrix_rows + shift + block - 1) / block; }
   int groups_of_slice() const { return kPackedLanes / lanes; }
   std::int64_t slices(std::int64_t matrix_rows) const {
     return (groups(matrix_rows) + groups_of_slice() - 1) / groups_of_slice();
@@ -78,7 +77,7 @@ struct PackedStorage final : Storage {
   Buffer order;    ///< uint32: groups of the slices that are not consecutive, G each
   Buffer deltas;   ///< int32
   Buffer indices;  ///< int32 and uint16, by slice
-  Buffer values;   ///< of a slot: [column of the lane][row of the group][lane]
+  Buffer values;   ///< by slice: shared, narrow, full slots
 };
 
 std::vector<Policy> packed_layouts(ConversionInput& input);

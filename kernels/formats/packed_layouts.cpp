@@ -1,4 +1,4 @@
-// Which pieces to take, judged by a sample of the rows: the layout with the fewest bytes.
+// Which blocks and lanes to take, judged by a sample of the rows: the layout with the fewest bytes.
 #include <algorithm>
 #include <array>
 
@@ -9,72 +9,61 @@ namespace shardmat {
 namespace {
 
 constexpr std::int64_t kChunks = 32, kRowsOfChunk = 96;  ///< of the sample
-constexpr int kWindow = 4096;                            ///< groups sorted together
+constexpr int kWindow = 16384;                           ///< groups sorted together
 
-/// What a sample says about a shape.
+/// What a sample says about blocks.
 struct Estimate {
-  PackedShape shape;
-  double bytes = 0;  ///< of values and indices of the sample
+  int block = 1, shift = 0;
+  double bytes = 0;      ///< of values and indices of the sample
+  double pieces = 0;
+  double shared = 0;     ///< pieces as far from their row as the same piece of the group before
 };
 
-/// Bytes of the pieces of groups [begin, end). A piece as far from its row as the previous group's is taken to be shared.
-template <int B, int W>
-double bytes_of_groups(const packed::Source<std::int64_t>& a, const PackedShape& shape, int value_bytes, std::int64_t begin,
-                       std::int64_t end) {
-  double bytes = 0;
+/// Adds the pieces of groups [begin, end).
+template <int B>
+void add_groups(const packed::Source<std::int64_t>& a, int shift, std::int64_t begin, std::int64_t end, Estimate& sum) {
   std::vector<std::int64_t> before, deltas;
   for (std::int64_t g = begin; g < end; ++g) {
-    const std::int64_t row = g * B - shape.shift;
-    packed::PieceReader<B, W, std::int64_t> reader(a, row);
+    const std::int64_t row = g * B - shift;
+    packed::PieceReader<B, std::int64_t> reader(a, row);
     deltas.clear();
-    for (std::int64_t start; (start = reader.find_piece()) >= 0; reader.template skip<W>(start)) deltas.push_back(start - row);
-    const std::size_t pieces = deltas.size();
-    if constexpr (B == 1 && W > 1) {
-      packed::PieceReader<B, W, std::int64_t> singles(a, row);
-      for (std::int64_t start; (start = singles.find_single()) >= 0; singles.template skip<1>(start)) deltas.push_back(start - row);
-    }
-    for (std::size_t k = 0; k < deltas.size(); ++k) {
-      const bool shared = k < before.size() && before[k] == deltas[k];
-      bytes += (k < pieces ? B * W : 1) * value_bytes + (shared ? 0 : 2);
-    }
+    for (std::int64_t start; (start = reader.find()) >= 0; reader.skip(start)) deltas.push_back(start - row);
+    sum.pieces += static_cast<double>(deltas.size());
+    for (std::size_t k = 0; k < std::min(deltas.size(), before.size()); ++k) sum.shared += before[k] == deltas[k] ? 1 : 0;
     before.swap(deltas);
   }
-  return bytes;
 }
 
-Estimate estimate(const ConversionInput& input, PackedShape shape) {
+Estimate estimate(const ConversionInput& input, int block, int shift) {
   const CsrView& m = input.matrix();
   const packed::Source<std::int64_t> a{m.rows, m.cols, nullptr, m.row_ptr.data(), m.col_idx.data(), m.rows == 0 ? 0 : m.row_ptr[0]};
-  Estimate result{shape};
-  packed::with_shape(shape, [&](auto tag) {
-    constexpr int B = tag.B, W = tag.W;
-    const std::int64_t groups = shape.groups(m.rows), size = kRowsOfChunk / B;
-    for (std::int64_t c = 0; c < kChunks; ++c) {
-      const std::int64_t begin = groups / kChunks * c, end = std::min({groups, begin + size, groups / kChunks * (c + 1)});
-      result.bytes += bytes_of_groups<B, W>(a, shape, static_cast<int>(input.value_bytes()), begin,
-                                            c + 1 == kChunks ? std::min(groups, begin + size) : end);
-    }
+  Estimate sum{block, shift};
+  packed::with_shape({block, 1, shift, 1}, [&](auto tag) {
+    constexpr int B = tag.B;
+    const std::int64_t groups = PackedShape{B, 1, shift, 1}.groups(m.rows), size = kRowsOfChunk / B;
+    if (groups <= kChunks * size) return add_groups<B>(a, shift, 0, groups, sum);
+    for (std::int64_t c = 0; c < kChunks; ++c) add_groups<B>(a, shift, groups / kChunks * c, groups / kChunks * c + size, sum);
   });
-  return result;
+  sum.bytes = sum.pieces * block * block * static_cast<double>(input.value_bytes()) + 2 * (sum.pieces - sum.shared);
+  return sum;
 }
 
 }  // namespace
 
 std::vector<Policy> packed_layouts(ConversionInput& input) {
-  constexpr std::array<std::array<int, 2>, 8> kShapes{{{3, 3}, {6, 6}, {4, 4}, {2, 2}, {1, 1}, {1, 2}, {1, 3}, {1, 4}}};
   std::vector<Estimate> estimates;
-  for (const auto& [rows, width] : kShapes) {
-    if (width > 1 && width > input.matrix().cols) continue;
-    for (int shift = 0; shift < rows; ++shift) estimates.push_back(estimate(input, {rows, width, width, shift, kWindow}));
-  }
-  // Of shapes with nearly the same bytes the first is taken: node blocks save loads of x.
+  for (const int block : {3, 6, 4, 2, 1})
+    if (block == 1 || block <= input.matrix().cols)
+      for (int shift = 0; shift < block; ++shift) estimates.push_back(estimate(input, block, shift));
+  // Of blocks with nearly the same bytes the first is taken: they save loads of x.
   constexpr double kNearly = 1.02;
   const auto least = std::min_element(estimates.begin(), estimates.end(),
                                       [](const Estimate& e, const Estimate& f) { return e.bytes < f.bytes; });
-  const auto first = std::find_if(estimates.begin(), estimates.end(), [&](const Estimate& e) { return e.bytes <= kNearly * least->bytes; });
-  std::iter_swap(estimates.begin(), first);
-  const PackedShape& s = estimates.front().shape;
-  return {Policy{{"rows", s.rows}, {"width", s.width}, {"lanes", s.lanes}, {"shift", s.shift}, {"window", s.window}}};
+  const Estimate& best = *std::find_if(estimates.begin(), estimates.end(), [&](const Estimate& e) { return e.bytes <= kNearly * least->bytes; });
+  // Groups that share their columns lie best a lane each; others read x better with neighbouring columns in neighbouring lanes.
+  const bool alike = 2 * best.shared > best.pieces;
+  const int lanes = alike ? 1 : best.block == 1 ? 2 : best.block;
+  return {Policy{{"block", best.block}, {"lanes", lanes}, {"shift", best.shift}, {"window", kWindow}}};
 }
 
 }  // namespace shardmat

@@ -1,9 +1,8 @@
-// How the rows of a group fall into pieces, and slots into kinds: the one definition that counting, filling and updating share,
-// on the host and on the device.
+// How the rows of a group fall into pieces, slots into kinds, and where everything lies in a slice: the one definition that
+// counting, filling, updating and multiplying share, on the host and on the device.
 #pragma once
 
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/base/error.h"
 #include "kernels/formats/packed.h"
@@ -31,7 +30,7 @@ struct Source {
 };
 
 /// Walks the pieces of one group from left to right. Rows outside the matrix are empty.
-template <int B, int W, class Column>
+template <int B, class Column>
 class PieceReader {
  public:
   SHARDMAT_HOST_DEVICE PieceReader(const Source<Column>& a, std::int64_t first_row) : a_(&a) {
@@ -43,108 +42,89 @@ class PieceReader {
     }
   }
 
-  /// First column of the next piece, or -1 if there is none. Singles before it are passed over.
-  SHARDMAT_HOST_DEVICE std::int64_t find_piece() {
-    if constexpr (B == 1) {
-      while (at_[0] < end_[0] && !run_here()) ++at_[0];
-      return at_[0] < end_[0] ? a_->col_idx[at_[0]] : -1;
-    }
+  /// First column of the next piece, or -1 if there is none. A piece that would stick out of the matrix starts earlier.
+  SHARDMAT_HOST_DEVICE std::int64_t find() const {
     std::int64_t start = a_->cols;
     for (int r = 0; r < B; ++r)
       if (at_[r] < end_[r] && a_->col_idx[at_[r]] < start) start = a_->col_idx[at_[r]];
     if (start == a_->cols) return -1;
-    return start + W <= a_->cols ? start : a_->cols - W;
+    return start + B <= a_->cols ? start : a_->cols - B;
   }
 
-  /// Column of the next single, or -1. Pieces before it are passed over.
-  SHARDMAT_HOST_DEVICE std::int64_t find_single() {
-    while (at_[0] < end_[0] && run_here()) at_[0] += W;
-    return at_[0] < end_[0] ? a_->col_idx[at_[0]] : -1;
-  }
-
-  /// Passes the piece (or single) of `Width` columns that starts at `start`, and what is before it, calling entry(column of the piece, row of the group, position of
-  /// the nonzero or -1) for each of its places.
-  template <int Width, class Entry>
+  /// Passes the piece that starts at `start`, calling entry(column of the piece, row of the group, position of the nonzero or -1)
+  /// for each of its places.
+  template <class Entry>
   SHARDMAT_HOST_DEVICE void take(std::int64_t start, const Entry& entry) {
-    for (int r = 0; r < B; ++r) {
-      if constexpr (B == 1 && W > 1)
-        while (at_[r] < end_[r] && a_->col_idx[at_[r]] < start) ++at_[r];
-      for (int j = 0; j < Width; ++j) {
+    for (int r = 0; r < B; ++r)
+      for (int j = 0; j < B; ++j) {
         const bool here = at_[r] < end_[r] && a_->col_idx[at_[r]] == start + j;
         entry(j, r, here ? at_[r] : std::int64_t{-1});
         at_[r] += here ? 1 : 0;
       }
-    }
   }
-  template <int Width>
   SHARDMAT_HOST_DEVICE void skip(std::int64_t start) {
-    take<Width>(start, [](int, int, std::int64_t) {});
+    take(start, [](int, int, std::int64_t) {});
   }
 
  private:
-  /// B = 1: the next W nonzeros are consecutive columns.
-  SHARDMAT_HOST_DEVICE bool run_here() const {
-    return W == 1 || (at_[0] + W <= end_[0] && a_->col_idx[at_[0] + W - 1] == a_->col_idx[at_[0]] + (W - 1));
-  }
-
   const Source<Column>* a_;
   std::int64_t at_[B], end_[B];
 };
 
-/// What the shape fixes of a slot.
-template <int B, int W, int L>
-struct Slots {
-  static constexpr int kGroups = kPackedLanes / L;        ///< of a slice
-  static constexpr int kLanesOfPiece = L < W ? L : W;     ///< that share a piece
-  static constexpr int kColumns = W / kLanesOfPiece;      ///< of a piece in one lane
-  static constexpr int kPieces = L / kLanesOfPiece;       ///< of a group in a slot
-  static constexpr int kIndices = kGroups * kPieces;      ///< of a slot
-  static constexpr int kLanes = kGroups * L;              ///< lanes that work: 32, or 30
-  static constexpr int kValues = B * kColumns * kLanes;   ///< of a slot
+SHARDMAT_HOST_DEVICE constexpr std::uint64_t round_up(std::uint64_t count, std::uint64_t multiple) {
+  return (count + multiple - 1) / multiple * multiple;
+}
+SHARDMAT_HOST_DEVICE inline std::uint64_t units(std::uint64_t bytes) { return (bytes + kPackedUnit - 1) / kPackedUnit; }
 
-  /// Place among the values of a slot of column j and row r of piece i (counted over the groups).
-  SHARDMAT_HOST_DEVICE static constexpr int place(int i, int j, int r) {
+/// Slots interleaved by V: place of item `item` (of `items` in a slot) of slot k of n. The last n mod V slots are not interleaved.
+template <int V>
+SHARDMAT_HOST_DEVICE constexpr std::uint64_t interleaved(std::uint32_t k, std::uint32_t item, std::uint32_t items, std::uint32_t n) {
+  const std::uint64_t whole = n / V * V;
+  return k < whole ? (std::uint64_t{k / V} * items + item) * V + k % V : whole * items + (k - whole) * items + item;
+}
+
+/// What the shape fixes of a slot.
+template <int B_, int L_>
+struct Shape {
+  static constexpr int B = B_, L = L_;
+  static constexpr int kGroups = kPackedLanes / L;     ///< of a slice
+  static constexpr int kLanesOfPiece = L < B ? L : B;  ///< that share a piece
+  static constexpr int kColumns = B / kLanesOfPiece;   ///< of a piece in one lane
+  static constexpr int kPieces = L / kLanesOfPiece;    ///< of a group in a slot
+  static constexpr int kIndices = kGroups * kPieces;   ///< of a slot
+  static constexpr int kLanes = kGroups * L;           ///< lanes that work: 32, or 30
+  static constexpr int kOfLane = B * kColumns;         ///< values of a lane in a slot
+  static constexpr int kValues = kOfLane * kLanes;     ///< of a slot
+  static_assert(L == 1 || L % B == 0);
+
+  /// Number within its slot of the value in column j, row r of piece i (counted over the groups).
+  SHARDMAT_HOST_DEVICE static constexpr int value_of(int i, int j, int r) {
     return (j % kColumns * B + r) * kLanes + i * kLanesOfPiece + j / kColumns;
   }
 };
 
-/// Slots of one width in a slice, by kind.
+/// Slots of a slice by kind, and where each kind's part begins. Parts begin at multiples of 16 bytes.
+template <class S>
 struct SlotCounts {
   std::uint32_t of[kPackedSlotKinds] = {0, 0, 0};
 
-  SHARDMAT_HOST_DEVICE std::uint32_t all() const { return of[0] + of[1] + of[2]; }
-  template <class S>
-  SHARDMAT_HOST_DEVICE std::uint32_t deltas() const { return of[kSharedSlot] * S::kPieces + of[kNarrowSlot]; }
-  template <class S>
-  SHARDMAT_HOST_DEVICE std::uint64_t index_bytes() const {
-    return std::uint64_t{S::kIndices} * (4 * of[kFullSlot] + 2 * of[kNarrowSlot]);
+  SlotCounts() = default;
+  SHARDMAT_HOST_DEVICE explicit SlotCounts(const PackedSlice& slice) {
+    for (int k = 0; k < kPackedSlotKinds; ++k) of[k] = slice.slots[k];
   }
-  template <class S>
-  SHARDMAT_HOST_DEVICE std::uint64_t values() const { return std::uint64_t{S::kValues} * all(); }
+  /// First value of a kind; of one kind more: all.
+  SHARDMAT_HOST_DEVICE std::uint64_t values(int kind = kPackedSlotKinds) const {
+    std::uint64_t count = 0;
+    for (int k = 0; k < kind; ++k) count += round_up(std::uint64_t{of[k]} * S::kValues, 4);
+    return count;
+  }
+  /// Bytes of the full columns, which precede the narrow ones.
+  SHARDMAT_HOST_DEVICE std::uint64_t full_bytes() const { return round_up(std::uint64_t{of[kFullSlot]} * (4 * S::kIndices), 16); }
+  SHARDMAT_HOST_DEVICE std::uint64_t index_bytes() const { return full_bytes() + std::uint64_t{of[kNarrowSlot]} * (2 * S::kIndices); }
+  /// Deltas of the shared slots, which precede the bases of the narrow ones.
+  SHARDMAT_HOST_DEVICE std::uint64_t shared_deltas() const { return round_up(std::uint64_t{of[kSharedSlot]} * S::kPieces, 4); }
+  SHARDMAT_HOST_DEVICE std::uint64_t deltas() const { return shared_deltas() + round_up(of[kNarrowSlot], 4); }
 };
-
-/// Slots of a slice: of pieces, and (B = 1, W > 1) of singles, which are pieces of width 1. Singles lie behind the pieces in every
-/// array; their indices start at a multiple of 4 bytes.
-template <int B, int W, int L>
-struct SliceCounts {
-  using Pieces = Slots<B, W, L>;
-  using Singles = Slots<B, 1, L>;
-  SlotCounts pieces, singles;
-
-  SliceCounts() = default;
-  SHARDMAT_HOST_DEVICE explicit SliceCounts(const PackedSlice& slice) {
-    for (int k = 0; k < kPackedSlotKinds; ++k) pieces.of[k] = slice.pieces[k], singles.of[k] = slice.singles[k];
-  }
-  SHARDMAT_HOST_DEVICE std::uint64_t single_indices() const { return (pieces.index_bytes<Pieces>() + 3) / 4 * 4; }
-  SHARDMAT_HOST_DEVICE std::uint32_t deltas() const { return pieces.deltas<Pieces>() + singles.deltas<Singles>(); }
-  SHARDMAT_HOST_DEVICE std::uint64_t index_bytes() const { return single_indices() + singles.index_bytes<Singles>(); }
-  SHARDMAT_HOST_DEVICE std::uint64_t values() const { return pieces.values<Pieces>() + singles.values<Singles>(); }
-  SHARDMAT_HOST_DEVICE bool only_shared() const {
-    return pieces.all() == pieces.of[kSharedSlot] && singles.all() == singles.of[kSharedSlot];
-  }
-};
-
-SHARDMAT_HOST_DEVICE inline std::uint64_t units(std::uint64_t bytes) { return (bytes + kPackedUnit - 1) / kPackedUnit; }
 
 /// What a slice takes in each array.
 struct SliceSizes {
@@ -156,22 +136,21 @@ struct SliceSizes {
 };
 
 /// Chooses between slots and CSR rows for a slice with `nnz` nonzeros.
-template <int B, int W, int L>
-SHARDMAT_HOST_DEVICE SliceSizes slice_sizes(const SliceCounts<B, W, L>& counts, int value_bytes, std::uint64_t nnz,
-                                            bool consecutive, const std::uint64_t (&hash)[2]) {
-  constexpr int kGroups = kPackedLanes / L;
+template <class S>
+SHARDMAT_HOST_DEVICE SliceSizes slice_sizes(const SlotCounts<S>& counts, int value_bytes, std::uint64_t nnz, bool consecutive,
+                                            const std::uint64_t (&hash)[2]) {
   SliceSizes slots, rows;
-  slots.order = rows.order = consecutive ? 0 : kGroups;
+  slots.order = rows.order = consecutive ? 0 : S::kGroups;
   slots.value_units = units(counts.values() * value_bytes);
   slots.index_units = units(counts.index_bytes());
   slots.deltas = counts.deltas();
   rows.csr = true;
   rows.value_units = units(nnz * value_bytes);
   rows.index_units = units(nnz * 4);
-  rows.deltas = std::uint64_t{kGroups} * B + 1;
-  const bool too_long = counts.pieces.all() > 0xffff || counts.singles.all() > 0xffff;
-  if (too_long || slots.bytes() > rows.bytes()) return rows;
-  if (counts.only_shared() && slots.deltas > 0) slots.hash[0] = hash[0], slots.hash[1] = hash[1];
+  rows.deltas = round_up(S::kGroups * S::B + 1, 4);
+  if (slots.bytes() > rows.bytes()) return rows;
+  const bool only_shared = counts.of[kNarrowSlot] + counts.of[kFullSlot] == 0;
+  if (only_shared && slots.deltas > 0) slots.hash[0] = hash[0], slots.hash[1] = hash[1];
   return slots;
 }
 
@@ -184,44 +163,37 @@ SHARDMAT_HOST_DEVICE inline void fold_delta(std::uint64_t (&hash)[2], std::int32
   hash[1] ^= hash[1] >> 31;
 }
 
-/// Key that sorts groups within their window by falling number of pieces, then of singles.
-SHARDMAT_HOST_DEVICE inline std::uint64_t sort_key(std::int64_t group, int window, std::uint64_t pieces, std::uint64_t singles) {
-  constexpr std::uint64_t kMost = 0xffff;
-  const auto falling = [](std::uint64_t count) { return count < kMost ? kMost - count : 0; };
-  return static_cast<std::uint64_t>(group / window) << 32 | falling(pieces) << 16 | falling(singles);
+/// Key that sorts groups within their window by falling number of pieces. Windows are whole slices, so that no slice holds the
+/// short rows of one and the long rows of the next.
+SHARDMAT_HOST_DEVICE inline std::uint64_t sort_key(std::int64_t group, std::int64_t window, std::uint64_t pieces) {
+  constexpr std::uint64_t kMost = 0xffffffffu;
+  return static_cast<std::uint64_t>(group / window) << 32 | (pieces < kMost ? kMost - pieces : 0);
+}
+inline std::int64_t window_of(const PackedShape& shape) {
+  const int groups = shape.groups_of_slice();
+  return shape.window <= groups ? groups : shape.window / groups * groups;
 }
 
-/// A shape at compile time.
-template <int B_, int W_, int L_>
-struct ShapeTag {
-  static constexpr int B = B_, W = W_, L = L_;
-};
-
-/// Calls f with the ShapeTag of a shape. Throws Error(usage) if there is none.
+/// Calls f with the Shape of a layout. Throws Error(usage) if there is none.
 template <class F>
 decltype(auto) with_shape(const PackedShape& shape, F&& f) {
-#define SHARDMAT_SHAPE(B, W, L) \
-  if (shape.rows == (B) && shape.width == (W) && shape.lanes == (L)) return f(ShapeTag<B, W, L>{});
-  SHARDMAT_SHAPE(1, 1, 1)
-  SHARDMAT_SHAPE(1, 1, 2)
-  SHARDMAT_SHAPE(1, 1, 4)
-  SHARDMAT_SHAPE(1, 1, 8)
-  SHARDMAT_SHAPE(1, 2, 2)
-  SHARDMAT_SHAPE(1, 2, 4)
-  SHARDMAT_SHAPE(1, 3, 3)
-  SHARDMAT_SHAPE(1, 4, 4)
-  SHARDMAT_SHAPE(2, 2, 1)
-  SHARDMAT_SHAPE(2, 2, 2)
-  SHARDMAT_SHAPE(3, 3, 1)
-  SHARDMAT_SHAPE(3, 3, 3)
-  SHARDMAT_SHAPE(3, 3, 6)
-  SHARDMAT_SHAPE(4, 4, 1)
-  SHARDMAT_SHAPE(4, 4, 4)
-  SHARDMAT_SHAPE(6, 6, 6)
+#define SHARDMAT_SHAPE(B, L) \
+  if (shape.block == (B) && shape.lanes == (L)) return f(Shape<B, L>{});
+  SHARDMAT_SHAPE(1, 1)
+  SHARDMAT_SHAPE(1, 2)
+  SHARDMAT_SHAPE(1, 4)
+  SHARDMAT_SHAPE(2, 1)
+  SHARDMAT_SHAPE(2, 2)
+  SHARDMAT_SHAPE(3, 1)
+  SHARDMAT_SHAPE(3, 3)
+  SHARDMAT_SHAPE(3, 6)
+  SHARDMAT_SHAPE(4, 1)
+  SHARDMAT_SHAPE(4, 4)
+  SHARDMAT_SHAPE(6, 1)
+  SHARDMAT_SHAPE(6, 6)
 #undef SHARDMAT_SHAPE
   throw Error(ErrorKind::usage,
-              "packed: rows × width × lanes must be 1×1×1, 1×1×2, 1×1×4, 1×1×8, 1×2×2, 1×2×4, 1×3×3, 1×4×4, 2×2×1, 2×2×2, 3×3×1, 3×3×3, "
-              "3×3×6, 4×4×1, 4×4×4 or 6×6×6");
+              "packed: block and lanes must be 1 and 1, 2 or 4; 2 and 1 or 2; 3 and 1, 3 or 6; 4 and 1 or 4; or 6 and 1 or 6");
 }
 
 }  // namespace shardmat::packed

@@ -46,67 +46,47 @@ Slot<P> classify(const Starts<P>& start, const Rows& row) {
   return slot;
 }
 
-/// Visits the slots of one width of a slice: visit(slot, starts, readers) with the readers before the slot's first pieces, free to take them.
-template <int B, int W, int L, bool Singles, class Visit>
+/// Visits the slots of a slice: visit(slot, starts, readers) with the readers before the slot's first pieces, free to take them.
+template <class S, class Visit>
 void for_each_slot(const Matrix& a, const Rows& row, const Visit& visit) {
-  constexpr int kWidth = Singles ? 1 : W, P = Slots<B, kWidth, L>::kPieces;
-  std::vector<PieceReader<B, W, std::int64_t>> readers;
+  std::vector<PieceReader<S::B, std::int64_t>> readers;
   for (const std::int64_t first : row) readers.emplace_back(a, first);
   auto ahead = readers;
   while (true) {
     ahead = readers;
-    Starts<P> start;
+    Starts<S::kPieces> start;
     bool any = false;
     for (std::size_t g = 0; g < row.size(); ++g)
       for (std::int64_t& piece : start[g]) {
-        piece = Singles ? ahead[g].find_single() : ahead[g].find_piece();
-        if (piece >= 0) ahead[g].template skip<kWidth>(piece), any = true;
+        piece = ahead[g].find();
+        if (piece >= 0) ahead[g].skip(piece), any = true;
       }
     if (!any) return;
-    visit(classify<P>(start, row), start, readers);
+    visit(classify<S::kPieces>(start, row), start, readers);
     readers.swap(ahead);
   }
-}
-
-/// Counts the slots of a slice and hashes its deltas.
-template <int B, int W, int L>
-SliceCounts<B, W, L> count_slots(const Matrix& a, const Rows& row, std::uint64_t (&hash)[2]) {
-  SliceCounts<B, W, L> counts;
-  const auto count_into = [&](SlotCounts& slots) {
-    return [&](const auto& slot, const auto&, const auto&) {
-      ++slots.of[slot.kind];
-      if (slot.kind == kSharedSlot)
-        for (const std::int64_t delta : slot.delta) fold_delta(hash, static_cast<std::int32_t>(delta));
-    };
-  };
-  for_each_slot<B, W, L, false>(a, row, count_into(counts.pieces));
-  fold_delta(hash, -1);
-  if constexpr (B == 1 && W > 1) for_each_slot<B, W, L, true>(a, row, count_into(counts.singles));
-  return counts;
 }
 
 HostVector<std::uint32_t> order_groups(const Matrix& a, const PackedShape& shape, std::int64_t groups) {
   HostVector<std::uint64_t> keys(static_cast<std::size_t>(groups));
   HostVector<std::uint32_t> order(static_cast<std::size_t>(groups));
+  const std::int64_t window = window_of(shape);
   with_shape(shape, [&](auto tag) {
-    constexpr int B = tag.B, W = tag.W;
+    using S = decltype(tag);
     parallel_ranges(groups, 1024, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t g = begin; g < end; ++g) {
-        const std::int64_t row = g * B - shape.shift;
-        std::uint64_t pieces = 0, singles = 0;
-        PieceReader<B, W, std::int64_t> reader(a, row);
-        for (std::int64_t start; (start = reader.find_piece()) >= 0; ++pieces) reader.template skip<W>(start);
-        if (B == 1 && W > 1) singles = static_cast<std::uint64_t>(a.offset(row + 1) - a.offset(row)) - pieces * W;
-        keys[static_cast<std::size_t>(g)] = sort_key(g, shape.window, pieces, singles);
+        std::uint64_t pieces = 0;
+        PieceReader<S::B, std::int64_t> reader(a, g * S::B - shape.shift);
+        for (std::int64_t start; (start = reader.find()) >= 0; ++pieces) reader.skip(start);
+        keys[static_cast<std::size_t>(g)] = sort_key(g, window, pieces);
         order[static_cast<std::size_t>(g)] = static_cast<std::uint32_t>(g);
       }
     });
   });
-  if (shape.window > 1)
-    parallel_tasks((groups + shape.window - 1) / shape.window, [&](std::int64_t w) {
-      const auto begin = order.begin() + w * shape.window;
-      const auto end = order.begin() + std::min(groups, (w + 1) * shape.window);
-      std::stable_sort(begin, end, [&](std::uint32_t g, std::uint32_t h) { return keys[g] < keys[h]; });
+  if (shape.window > shape.groups_of_slice())
+    parallel_tasks((groups + window - 1) / window, [&](std::int64_t w) {
+      std::stable_sort(order.begin() + w * window, order.begin() + std::min(groups, (w + 1) * window),
+                       [&](std::uint32_t g, std::uint32_t h) { return keys[g] < keys[h]; });
     });
   return order;
 }
@@ -114,26 +94,29 @@ HostVector<std::uint32_t> order_groups(const Matrix& a, const PackedShape& shape
 /// First rows of the groups of a slice, which `group` lists.
 Rows rows_of(const PackedShape& shape, const std::uint32_t* group, std::int64_t real) {
   Rows row;
-  for (std::int64_t g = 0; g < real; ++g) row.push_back(static_cast<std::int64_t>(group[g]) * shape.rows - shape.shift);
+  for (std::int64_t g = 0; g < real; ++g) row.push_back(static_cast<std::int64_t>(group[g]) * shape.block - shape.shift);
   return row;
 }
 
-template <int B, int W, int L>
+template <class S>
 SliceSizes analyse_slice(const Matrix& a, int value_bytes, const Rows& row, const std::uint32_t* group, PackedSlice& slice) {
+  SlotCounts<S> counts;
   std::uint64_t hash[2] = {1, 2}, nnz = 0;
-  const SliceCounts<B, W, L> counts = count_slots<B, W, L>(a, row, hash);
+  for_each_slot<S>(a, row, [&](const auto& slot, const auto&, const auto&) {
+    ++counts.of[slot.kind];
+    if (slot.kind == kSharedSlot)
+      for (const std::int64_t delta : slot.delta) fold_delta(hash, static_cast<std::int32_t>(delta));
+  });
   bool consecutive = true;
   for (std::size_t g = 0; g < row.size(); ++g) {
-    nnz += static_cast<std::uint64_t>(a.offset(std::min(row[g] + B, a.rows)) - a.offset(std::max<std::int64_t>(row[g], 0)));
+    nnz += static_cast<std::uint64_t>(a.offset(std::min(row[g] + S::B, a.rows)) - a.offset(std::max<std::int64_t>(row[g], 0)));
     consecutive = consecutive && group[g] == group[0] + g;
   }
   const SliceSizes size = slice_sizes(counts, value_bytes, nnz, consecutive, hash);
   slice = {};
-  for (int k = 0; k < kPackedSlotKinds && !size.csr; ++k) {
-    slice.pieces[k] = static_cast<std::uint16_t>(counts.pieces.of[k]);
-    slice.singles[k] = static_cast<std::uint16_t>(counts.singles.of[k]);
-  }
-  slice.real = static_cast<std::uint8_t>(row.size()), slice.consecutive = consecutive, slice.csr = size.csr, slice.groups = group[0];
+  for (int k = 0; k < kPackedSlotKinds && !size.csr; ++k) slice.slots[k] = counts.of[k];
+  slice.real = static_cast<std::uint8_t>(row.size()), slice.consecutive = consecutive, slice.csr = size.csr;
+  slice.groups = group[0];
   return size;
 }
 
@@ -183,7 +166,7 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
     parallel_ranges(count, 32, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t s = begin; s < end; ++s) {
         const std::uint32_t* group = order.data() + s * shape.groups_of_slice();
-        sizes[static_cast<std::size_t>(s)] = analyse_slice<tag.B, tag.W, tag.L>(
+        sizes[static_cast<std::size_t>(s)] = analyse_slice<decltype(tag)>(
             a, static_cast<int>(input.value_bytes()), rows_of(shape, group, std::min<std::int64_t>(shape.groups_of_slice(), groups - s * shape.groups_of_slice())), group, drafts[static_cast<std::size_t>(s)]);
       }
     });
@@ -199,7 +182,7 @@ void fill_rows(const Matrix& a, const double* from, const Rows& row, const Packe
   T* values = reinterpret_cast<T*>(to.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
   std::int32_t* offsets = to.deltas.as<std::int32_t>() + slice.deltas;
   std::int32_t out = 0;
-  const int rows = to.shape.rows, all = to.shape.groups_of_slice() * rows;
+  const int rows = to.shape.block, all = to.shape.groups_of_slice() * rows;
   for (int i = 0; i < all; ++i) {
     offsets[i] = out;
     const std::int64_t r = static_cast<std::size_t>(i / rows) < row.size() ? row[static_cast<std::size_t>(i / rows)] + i % rows : -1;
@@ -212,56 +195,49 @@ void fill_rows(const Matrix& a, const double* from, const Rows& row, const Packe
   offsets[all] = out;
 }
 
-template <class T, int B, int W, int L, bool Singles>
-void fill_slots(const Matrix& a, const double* from, const Rows& row, const SlotCounts& slots, std::int32_t* deltas, char* indices,
-                T* values) {
-  constexpr int kWidth = Singles ? 1 : W;
-  using S = Slots<B, kWidth, L>;
+template <class T, class S>
+void fill_slots(const Matrix& a, const double* from, const Rows& row, const PackedSlice& slice, PackedStorage& to) {
+  constexpr int V = 16 / sizeof(T);
+  const SlotCounts<S> counts(slice);
+  std::int32_t *deltas = to.deltas.as<std::int32_t>() + slice.deltas, *bases = deltas + counts.shared_deltas();
+  char* indices = to.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit;
+  auto* full = reinterpret_cast<std::int32_t*>(indices);
+  auto* narrow = reinterpret_cast<std::uint16_t*>(indices + counts.full_bytes());
+  T* values = reinterpret_cast<T*>(to.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
+  std::fill_n(values, counts.values(), T(0));
   std::uint32_t filled[kPackedSlotKinds] = {0, 0, 0};
-  for_each_slot<B, W, L, Singles>(a, row, [&](const auto& slot, const auto& start, auto& readers) {
-    const std::uint32_t position = filled[slot.kind]++;
-    const std::uint32_t before = slot.kind == kSharedSlot ? 0 : slot.kind == kNarrowSlot ? slots.of[0] : slots.of[0] + slots.of[1];
-    T* out = values + std::uint64_t{before + position} * S::kValues;
-    std::fill_n(out, S::kValues, T(0));
-    auto* full = reinterpret_cast<std::int32_t*>(indices) + position * S::kIndices;
-    auto* narrow = reinterpret_cast<std::uint16_t*>(indices + slots.of[kFullSlot] * (4 * S::kIndices)) + position * S::kIndices;
-    if (slot.kind == kNarrowSlot) deltas[slots.of[kSharedSlot] * S::kPieces + position] = static_cast<std::int32_t>(slot.base);
+  for_each_slot<S>(a, row, [&](const auto& slot, const auto& start, auto& readers) {
+    const std::uint32_t k = filled[slot.kind]++, n = counts.of[slot.kind];
+    T* out = values + counts.values(slot.kind);
+    if (slot.kind == kNarrowSlot) bases[k] = static_cast<std::int32_t>(slot.base);
     for (int i = 0; i < S::kIndices; ++i) {
       const auto g = static_cast<std::size_t>(i / S::kPieces), p = static_cast<std::size_t>(i % S::kPieces);
       const std::int64_t first = g < row.size() ? start[g][p] : -1, column = first >= 0 ? first : slot.base;
       if (first >= 0)
-        readers[g].template take<kWidth>(first, [&](int j, int r, std::int64_t k) {
-          if (k >= 0) out[S::place(i, j, r)] = static_cast<T>(from[k]);
+        readers[g].take(first, [&](int j, int r, std::int64_t at) {
+          if (at >= 0)
+            out[interleaved<V>(k, static_cast<std::uint32_t>(S::value_of(i, j, r)), S::kValues, n)] = static_cast<T>(from[at]);
         });
+      const std::uint64_t place = interleaved<V>(k, static_cast<std::uint32_t>(i), S::kIndices, n);
+      if (slot.kind == kFullSlot) full[place] = static_cast<std::int32_t>(column);
+      if (slot.kind == kNarrowSlot) narrow[place] = static_cast<std::uint16_t>(column - slot.base);
       if (slot.kind == kSharedSlot && g == 0)
-        deltas[position * S::kPieces + p] = static_cast<std::int32_t>(slot.delta[p]);
-      else if (slot.kind == kNarrowSlot)
-        narrow[i] = static_cast<std::uint16_t>(column - slot.base);
-      else if (slot.kind == kFullSlot)
-        full[i] = static_cast<std::int32_t>(column);
+        deltas[interleaved<V>(k, static_cast<std::uint32_t>(p), S::kPieces, n)] = static_cast<std::int32_t>(slot.delta[p]);
     }
   });
 }
 
-template <class T, int B, int W, int L>
+template <class T, class S>
 void fill_slice(const Matrix& a, const double* from, std::int64_t s, PackedStorage& to) {
   const PackedSlice& slice = to.slice.as<PackedSlice>()[s];
-  constexpr std::uint32_t kGroups = kPackedLanes / L;
-  std::uint32_t group[kGroups];
-  for (std::uint32_t g = 0; g < kGroups; ++g)
+  std::uint32_t group[S::kGroups];
+  for (std::uint32_t g = 0; g < S::kGroups; ++g)
     group[g] = slice.consecutive ? slice.groups + g : to.order.as<std::uint32_t>()[slice.groups + g];
   const Rows row = rows_of(to.shape, group, slice.real);
-  if (slice.csr) return fill_rows<T>(a, from, row, slice, to);
-  const SliceCounts<B, W, L> counts(slice);
-  std::int32_t* deltas = to.deltas.as<std::int32_t>() + slice.deltas;
-  char* indices = to.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit;
-  T* values = reinterpret_cast<T*>(to.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
-  fill_slots<T, B, W, L, false>(a, from, row, counts.pieces, deltas, indices, values);
-  if constexpr (B == 1 && W > 1) {
-    using S = Slots<B, W, L>;
-    fill_slots<T, B, W, L, true>(a, from, row, counts.singles, deltas + counts.pieces.template deltas<S>(),
-                                 indices + counts.single_indices(), values + counts.pieces.template values<S>());
-  }
+  if (slice.csr)
+    fill_rows<T>(a, from, row, slice, to);
+  else
+    fill_slots<T, S>(a, from, row, slice, to);
 }
 
 /// The structure is written again with the same content when only values are new: host memory is not what is short here.
@@ -271,7 +247,7 @@ void fill_packed(PackedStorage& packed, ConversionInput& input, bool) {
     using T = typename decltype(tag)::type;
     with_shape(packed.shape, [&](auto shape) {
       parallel_ranges(packed.slices, 32, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t s = begin; s < end; ++s) fill_slice<T, shape.B, shape.W, shape.L>(a, input.matrix().values.data(), s, packed);
+        for (std::int64_t s = begin; s < end; ++s) fill_slice<T, decltype(shape)>(a, input.matrix().values.data(), s, packed);
       });
     });
   });

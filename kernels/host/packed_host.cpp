@@ -8,83 +8,77 @@
 namespace shardmat {
 namespace {
 
-/// One slice's view of the storage.
-template <class T>
-struct SliceArrays {
-  const PackedSlice& slice;
-  const std::int32_t* deltas;
-  const char* indices;
-  const T* values;
-
-  SliceArrays(const PackedStorage& a, std::int64_t s)
-      : slice(a.slice.as<PackedSlice>()[s]),
-        deltas(a.deltas.as<std::int32_t>() + slice.deltas),
-        indices(a.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit),
-        values(reinterpret_cast<const T*>(a.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit)) {}
-};
-
-/// Adds the slots of one width: acc[r][lane] += values · x. `row` is the first row of each group.
-template <int B, int W, int L, class T>
-void add_width(const packed::SlotCounts& slots, const std::int32_t* deltas, const char* indices, const T* values,
-               const std::int64_t* row, const T* x, T (&acc)[B][kPackedLanes]) {
-  using S = packed::Slots<B, W, L>;
-  const std::uint32_t shared = slots.of[kSharedSlot], narrow = slots.of[kNarrowSlot], full = slots.of[kFullSlot];
-  const auto* long_index = reinterpret_cast<const std::int32_t*>(indices);
-  const auto* short_index = reinterpret_cast<const std::uint16_t*>(indices + full * (4 * S::kIndices));
-  for (std::uint32_t k = 0; k < shared + narrow + full; ++k, values += S::kValues) {
+/// Adds the slots of one kind: acc[r][lane] += values · x. column(k, i) is the first column of piece i in slot k.
+template <class S, class T, class Column>
+void add_slots(std::uint32_t slots, const T* values, const T* x, const Column& column, T (&acc)[S::B][kPackedLanes]) {
+  constexpr std::uint32_t V = 16 / sizeof(T);
+  for (std::uint32_t k = 0; k < slots; ++k) {
     T of_x[S::kColumns][S::kLanes];
-    for (int i = 0; i < S::kIndices; ++i) {
-      const std::int64_t start = k < shared            ? row[i / S::kPieces] + deltas[k * S::kPieces + i % S::kPieces]
-                                 : k < shared + narrow ? deltas[shared * S::kPieces + (k - shared)] + short_index[(k - shared) * S::kIndices + i]
-                                                       : long_index[(k - shared - narrow) * S::kIndices + i];
-      for (int j = 0; j < W; ++j) of_x[j % S::kColumns][i * S::kLanesOfPiece + j / S::kColumns] = x[start + j];
+    for (std::uint32_t i = 0; i < S::kIndices; ++i) {
+      const std::int64_t start = column(k, i);
+      for (int j = 0; j < S::B; ++j) of_x[j % S::kColumns][i * S::kLanesOfPiece + static_cast<std::uint32_t>(j / S::kColumns)] = x[start + j];
     }
+    const std::uint32_t whole = slots / V * V;
+    const T* first = values + packed::interleaved<V>(k, 0, S::kValues, slots);
+    const std::uint32_t step = k < whole ? V : 1;
     for (int c = 0; c < S::kColumns; ++c)
-      for (int r = 0; r < B; ++r)
-        for (int l = 0; l < S::kLanes; ++l) acc[r][l] += values[(c * B + r) * S::kLanes + l] * of_x[c][l];
+      for (int r = 0; r < S::B; ++r)
+        for (std::uint32_t l = 0; l < S::kLanes; ++l)
+          acc[r][l] += first[(static_cast<std::uint32_t>(c * S::B + r) * S::kLanes + l) * step] * of_x[c][l];
   }
 }
 
-/// The first rows of a slice's groups; groups behind the last do as it does, with values that are zeros.
-template <int G>
-int first_rows(const PackedStorage& a, std::int64_t s, std::int64_t (&row)[G]) {
-  const PackedSlice& slice = a.slice.as<PackedSlice>()[s];
-  const int real = slice.real;
-  for (int g = 0; g < G; ++g) {
-    const std::uint32_t at = slice.groups + static_cast<std::uint32_t>(std::min(g, real - 1));
-    row[g] = std::int64_t{slice.consecutive ? at : a.order.as<std::uint32_t>()[at]} * a.shape.rows - a.shape.shift;
-  }
-  return real;
+/// Adds the products of a slice's slots. `row` is the first row of each group.
+template <class S, class T>
+void add_slice(const PackedStorage& a, const PackedSlice& slice, const std::int64_t* row, const T* x, T (&acc)[S::B][kPackedLanes]) {
+  constexpr int V = 16 / sizeof(T);
+  const packed::SlotCounts<S> counts(slice);
+  const T* values = reinterpret_cast<const T*>(a.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
+  const char* indices = a.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit;
+  const std::int32_t *deltas = a.deltas.as<std::int32_t>() + slice.deltas, *bases = deltas + counts.shared_deltas();
+  const auto* full = reinterpret_cast<const std::int32_t*>(indices);
+  const auto* narrow = reinterpret_cast<const std::uint16_t*>(indices + counts.full_bytes());
+  const auto place = [&](std::uint32_t k, std::uint32_t i, PackedSlotKind kind) {
+    return packed::interleaved<V>(k, i, S::kIndices, slice.slots[kind]);
+  };
+  add_slots<S>(slice.slots[kSharedSlot], values, x, [&](std::uint32_t k, std::uint32_t i) {
+    return row[i / S::kPieces] + deltas[packed::interleaved<V>(k, i % S::kPieces, S::kPieces, slice.slots[kSharedSlot])];
+  }, acc);
+  add_slots<S>(slice.slots[kNarrowSlot], values + counts.values(kNarrowSlot), x, [&](std::uint32_t k, std::uint32_t i) {
+    return std::int64_t{bases[k]} + narrow[place(k, i, kNarrowSlot)];
+  }, acc);
+  add_slots<S>(slice.slots[kFullSlot], values + counts.values(kFullSlot), x, [&](std::uint32_t k, std::uint32_t i) {
+    return std::int64_t{full[place(k, i, kFullSlot)]};
+  }, acc);
 }
 
-template <class T, int B, int W, int L>
+template <class T, class S>
 void multiply_slice(const PackedStorage& a, std::int64_t s, T alpha, const T* x, T beta, T* y) {
-  constexpr int G = kPackedLanes / L;
-  const SliceArrays<T> arrays(a, s);
-  std::int64_t row[G];
-  const int real = first_rows(a, s, row);
+  const PackedSlice& slice = a.slice.as<PackedSlice>()[s];
+  // Groups behind the last do as it does, with values that are zeros.
+  std::int64_t row[S::kGroups];
+  for (int g = 0; g < S::kGroups; ++g) {
+    const std::uint32_t at = slice.groups + static_cast<std::uint32_t>(std::min(g, slice.real - 1));
+    row[g] = std::int64_t{slice.consecutive ? at : a.order.as<std::uint32_t>()[at]} * S::B - a.shape.shift;
+  }
   const auto store = [&](std::int64_t i, T sum) {
     if (i >= 0 && i < a.rows) y[i] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[i];
   };
-  if (arrays.slice.csr) {
-    const auto* columns = reinterpret_cast<const std::int32_t*>(arrays.indices);
-    for (int i = 0; i < real * B; ++i) {
+  if (slice.csr) {
+    const auto* columns = reinterpret_cast<const std::int32_t*>(a.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit);
+    const T* values = reinterpret_cast<const T*>(a.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
+    const std::int32_t* offsets = a.deltas.as<std::int32_t>() + slice.deltas;
+    for (int i = 0; i < slice.real * S::B; ++i) {
       T sum = 0;
-      for (std::int32_t k = arrays.deltas[i]; k < arrays.deltas[i + 1]; ++k) sum += arrays.values[k] * x[columns[k]];
-      store(row[i / B] + i % B, sum);
+      for (std::int32_t k = offsets[i]; k < offsets[i + 1]; ++k) sum += values[k] * x[columns[k]];
+      store(row[i / S::B] + i % S::B, sum);
     }
     return;
   }
-  T acc[B][kPackedLanes] = {};
-  const packed::SliceCounts<B, W, L> counts(arrays.slice);
-  add_width<B, W, L>(counts.pieces, arrays.deltas, arrays.indices, arrays.values, row, x, acc);
-  if constexpr (B == 1 && W > 1) {
-    using S = packed::Slots<B, W, L>;
-    add_width<B, 1, L>(counts.singles, arrays.deltas + counts.pieces.template deltas<S>(), arrays.indices + counts.single_indices(),
-                       arrays.values + counts.pieces.template values<S>(), row, x, acc);
-  }
-  for (int g = 0; g < real; ++g)
-    for (int r = 0; r < B; ++r) store(row[g] + r, std::accumulate(acc[r] + g * L, acc[r] + (g + 1) * L, T(0)));
+  T acc[S::B][kPackedLanes] = {};
+  add_slice<S>(a, slice, row, x, acc);
+  for (int g = 0; g < slice.real; ++g)
+    for (int r = 0; r < S::B; ++r) store(row[g] + r, std::accumulate(acc[r] + g * S::L, acc[r] + (g + 1) * S::L, T(0)));
 }
 
 class PackedHostPlan final : public Plan {
@@ -99,7 +93,7 @@ class PackedHostPlan final : public Plan {
         parallel_tasks((a_->slices + kSlicesATask - 1) / kSlicesATask, [&](std::int64_t task) {
           const std::int64_t end = std::min(a_->slices, (task + 1) * kSlicesATask);
           for (std::int64_t s = task * kSlicesATask; s < end; ++s)
-            multiply_slice<T, shape.B, shape.W, shape.L>(*a_, s, static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
+            multiply_slice<T, decltype(shape)>(*a_, s, static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
                                     static_cast<T*>(y));
         });
       });

@@ -17,14 +17,12 @@ namespace {
 
 std::vector<Policy> all_layouts() {
   std::vector<Policy> layouts;
-  constexpr int kShapes[][3] = {{1, 1, 1}, {1, 1, 2}, {1, 1, 4}, {1, 1, 8}, {1, 2, 2}, {1, 2, 4}, {1, 3, 3},
-                                {1, 4, 4},
-                                {2, 2, 1}, {2, 2, 2}, {3, 3, 1}, {3, 3, 3}, {3, 3, 6}, {4, 4, 1}, {4, 4, 4}, {6, 6, 6}};
-  for (const auto& [rows, width, lanes] : kShapes)
-    for (const int shift : {0, rows - 1})
+  constexpr int kShapes[][2] = {{1, 1}, {1, 2}, {1, 4}, {2, 1}, {2, 2}, {3, 1}, {3, 3}, {3, 6}, {4, 1}, {4, 4}, {6, 1}, {6, 6}};
+  for (const auto& [block, lanes] : kShapes)
+    for (const int shift : {0, block - 1})
       for (const int window : {1, 64, 1 << 20})
-        if (shift == 0 || rows > 1)
-          layouts.push_back({{"rows", rows}, {"width", width}, {"lanes", lanes}, {"shift", shift}, {"window", window}});
+        if (shift == 0 || block > 1)
+          layouts.push_back({{"block", block}, {"lanes", lanes}, {"shift", shift}, {"window", window}});
   return layouts;
 }
 
@@ -33,7 +31,7 @@ template <class Body>
 void for_each_case(const Body& body) {
   for (const test::NamedMatrix& zoo : test::matrix_zoo())
     for (const Policy& layout : all_layouts()) {
-      if (layout.at("width") > 1 && layout.at("width") > zoo.matrix.cols) continue;
+      if (layout.at("block") > 1 && layout.at("block") > zoo.matrix.cols) continue;
       SCOPED_TRACE(fmt::format("{} on {}", layout.text(), zoo.name));
       body(zoo.matrix, layout);
     }
@@ -113,7 +111,7 @@ TEST(Packed, FindsNodeBlocksAndTheirShift) {
     part.col_idx = part.col_idx.subspan(skipped), part.values = part.values.subspan(skipped);
     ConversionInput input(part, ValueType::f64, stream);
     const Policy layout = packed_layouts(input).front();
-    EXPECT_EQ(layout.at("rows"), 3);
+    EXPECT_EQ(layout.at("block"), 3);
     EXPECT_EQ(layout.at("shift"), static_cast<int>(first));
   }
 }
@@ -135,8 +133,8 @@ TEST(Packed, RefusesWrongLayouts) {
   const HostCsr m = stencil(4);
   ConversionInput input(m.view(), ValueType::f64, stream);
   const auto with = [&](const char* text) { return packed_layouts(input).front().with(text); };
-  EXPECT_THROW(packed_bytes(input, with("rows=5,width=5")), Error);
-  EXPECT_THROW(packed_bytes(input, with("rows=2,width=2,shift=2")), Error);
+  EXPECT_THROW(packed_bytes(input, with("block=5,lanes=5")), Error);
+  EXPECT_THROW(packed_bytes(input, with("block=2,lanes=2,shift=2")), Error);
   EXPECT_THROW(packed_bytes(input, with("window=0")), Error);
 }
 
