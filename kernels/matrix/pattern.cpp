@@ -7,21 +7,12 @@
 #include <mutex>
 
 #include "kernels/base/parallel.h"
+#include "kernels/matrix/rows.h"
 
 namespace shardmat {
 namespace {
 
 constexpr std::int64_t kNoColumn = std::numeric_limits<std::int64_t>::max();
-
-/// The rows of a slice as pairs of pointers into its columns.
-struct Rows {
-  const CsrView& slice;
-  const std::int64_t* begin(std::int64_t row) const { return at(row); }
-  const std::int64_t* end(std::int64_t row) const { return at(row + 1); }
-  const std::int64_t* at(std::int64_t row) const {
-    return slice.col_idx.data() + (slice.row_ptr[static_cast<std::size_t>(row)] - slice.row_ptr[0]);
-  }
-};
 
 /// Merges the rows of each row of blocks by block column.
 template <int b>
@@ -29,7 +20,8 @@ void count_blocks(const Rows& rows, std::int64_t begin, std::int64_t end, BlockS
   for (std::int64_t first = begin; first < end; first += b) {
     const int height = static_cast<int>(std::min<std::int64_t>(b, end - first));
     const std::int64_t *at[b], *last[b];
-    for (int r = 0; r < height; ++r) at[r] = rows.begin(first + r), last[r] = rows.end(first + r);
+    for (int r = 0; r < height; ++r)
+      at[r] = rows.columns() + rows.begin(first + r), last[r] = rows.columns() + rows.end(first + r);
     while (true) {
       std::int64_t block = kNoColumn;
       for (int r = 0; r < height; ++r)
@@ -124,10 +116,11 @@ PatternScan::PatternScan(std::int64_t rows, std::int64_t cols) : all_(nothing())
 
 void PatternScan::scan_rows(std::int64_t first_row, const CsrView& slice, std::int64_t begin, std::int64_t end,
                             PatternStatistics& found) {
-  const Rows rows{slice};
+  const Rows rows(slice);
   const auto flag = [](unsigned char& set) { std::atomic_ref<unsigned char>(set).store(1, std::memory_order_relaxed); };
   for (std::int64_t r = begin; r < end; ++r) {
-    const std::int64_t row = first_row + r, *const first = rows.begin(r), *const last = rows.end(r);
+    const std::int64_t row = first_row + r;
+    const std::int64_t *const first = rows.columns() + rows.begin(r), *const last = rows.columns() + rows.end(r);
     found.row_lengths.add(last - first);
     found.empty_rows += first == last;
     if (first == last) continue;
@@ -142,9 +135,9 @@ void PatternScan::scan_rows(std::int64_t first_row, const CsrView& slice, std::i
       flag(diagonals[*column]);
     }
   }
-  const std::int64_t *const from = rows.at(begin), *const to = rows.at(end), *const origin = slice.col_idx.data();
-  found.nnz += to - from;
-  count_values(slice.values.subspan(static_cast<std::size_t>(from - origin), static_cast<std::size_t>(to - from)), found);
+  const std::int64_t from = rows.begin(begin), entries = rows.begin(end) - from;
+  found.nnz += entries;
+  count_values(slice.values.subspan(static_cast<std::size_t>(from), static_cast<std::size_t>(entries)), found);
   count_blocks<2>(rows, begin, end, found.blocks[0]);
   count_blocks<3>(rows, begin, end, found.blocks[1]);
   count_blocks<4>(rows, begin, end, found.blocks[2]);
