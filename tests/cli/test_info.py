@@ -121,7 +121,7 @@ class Info(CliTest):
         whole, streamed = self.info("a.h5"), self.info("a.h5", "--stream")
         (reason,) = streamed["left_out"]
         self.assertIn("--stream", reason)
-        for lacking in ("formats", "bandwidth", "recommended"):
+        for lacking in ("formats", "bandwidth", "fewest_bytes"):
             self.assertIn(lacking, whole)
             self.assertNotIn(lacking, streamed)
         for type in ("f32", "f64"):
@@ -148,9 +148,11 @@ class Info(CliTest):
         self.assertEqual(data["bandwidth"], {"bytes_per_second": 100e9, "of": "given"})
         known = {f["name"] for f in data["formats"] if "refused" not in f}
         for type in ("f32", "f64"):
-            self.assertIn(data["recommended"][type], known)
+            self.assertIn(data["fewest_bytes"][type], known)
+        self.assertEqual(data["recommended"]["format"], "ell")
+        self.assertIn("rows of about equal length", data["recommended"]["reason"])
         text = self.succeed("info", "poisson:n=6").out
-        for word in ("216 × 216", "recommended in f64", "copy bandwidth measured on", "█"):
+        for word in ("216 × 216", "fewest bytes in f64", "copy bandwidth measured on", "█"):
             self.assertIn(word, text)
 
     def test_formats_that_do_not_suit_the_matrix_are_refused_with_the_reason(self):

@@ -85,6 +85,16 @@ void report_streamed(MatrixReport& report, const RowSource& source, const Report
   if (square) report.symmetry = sample.result();
 }
 
+/// From the formats that no type refuses.
+Recommendation recommend(const MatrixReport& report) {
+  if (report.formats.empty()) return recommended_format(*report.pattern, report.rows);
+  std::vector<std::string_view> available;
+  for (const FormatSize& size : report.formats) available.push_back(size.name);
+  for (const FormatSize& size : report.formats)
+    if (!size.refused.empty()) std::erase(available, size.name);
+  return recommended_format(*report.pattern, report.rows, available);
+}
+
 /// Twice, because formats analyse the matrix to know their bytes.
 bool fits_memory(const MatrixReport& report) {
   return 2 * (16 * report.rows.nnz + 8 * report.rows.rows) <= available_host_memory();
@@ -114,13 +124,14 @@ MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& option
         fmt::format("locality of sorted and folded rows and storage formats: they need the whole matrix in memory{}",
                     options.stream ? " (--stream)" : ", which has not enough room for it"));
   }
+  if (report.pattern) report.recommendation = recommend(report);
   return report;
 }
 
-const FormatSize* recommended(const MatrixReport& report, ValueType type) {
+const FormatSize* smallest(const MatrixReport& report, ValueType type) {
   const FormatSize* best = nullptr;
   for (const FormatSize& size : report.formats)
-    if (size.type == type && size.refused.empty() && (best == nullptr || size.seconds < best->seconds)) best = &size;
+    if (size.type == type && size.refused.empty() && (best == nullptr || size.bytes < best->bytes)) best = &size;
   return best;
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/progress.h"
+#include "kernels/format_guide.h"
 #include "kernels/matrix/pattern.h"
 #include "kernels/matrix/statistics.h"
 #include "kernels/matrix/symmetry.h"
@@ -50,14 +51,15 @@ struct MatrixReport {
   double bandwidth = 0;         ///< bytes a second; 0 if no time is predicted
   std::string bandwidth_of;     ///< "given", or what was measured
   std::vector<FormatSize> formats;
+  std::optional<Recommendation> recommendation;  ///< for the pattern
   std::vector<std::string> left_out;  ///< what is not here and why, one sentence each
 };
 
 /// Takes the whole matrix into memory if there is room for it, so that nothing is left out; else streams it once.
 MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& options);
 
-/// The format to take in this type, or null: the one predicted to be fastest.
-const FormatSize* recommended(const MatrixReport& report, ValueType type);
+/// The format that takes the fewest bytes in this type, or null.
+const FormatSize* smallest(const MatrixReport& report, ValueType type);
 
 std::string to_text(const MatrixReport& report);
 std::string to_json(const MatrixReport& report);

@@ -100,8 +100,8 @@ std::string formats_text(const MatrixReport& report) {
       fmt::format("\nStorage formats (one product at {}/s, {})\n", human_bytes(report.bandwidth), report.bandwidth_of);
   text += format_table(report.formats, report.rows.nnz);
   for (const ValueType type : {ValueType::f32, ValueType::f64})
-    if (const FormatSize* best = recommended(report, type))
-      text += fmt::format("  recommended in {}: {}, because it moves the fewest bytes\n", name(type), best->name);
+    if (const FormatSize* best = smallest(report, type))
+      text += fmt::format("  fewest bytes in {}: {}\n", name(type), best->name);
   return text;
 }
 
@@ -185,7 +185,7 @@ void add_formats(nlohmann::ordered_json& json, const MatrixReport& report) {
     json["formats"].push_back(one);
   }
   for (const ValueType type : {ValueType::f32, ValueType::f64})
-    if (const FormatSize* best = recommended(report, type)) json["recommended"][std::string(name(type))] = best->name;
+    if (const FormatSize* best = smallest(report, type)) json["fewest_bytes"][std::string(name(type))] = best->name;
 }
 
 }  // namespace
@@ -212,6 +212,8 @@ std::string to_text(const MatrixReport& report) {
   text += " of the rows\n" + bar_chart(report.row_lengths);
   if (report.pattern) text += pattern_text(report) + locality_text(report);
   if (!report.formats.empty()) text += formats_text(report);
+  if (report.recommendation)
+    text += fmt::format("\nRecommended format: {}: {}\n", report.recommendation->format, report.recommendation->reason);
   for (const std::string& what : report.left_out) text += fmt::format("\nLeft out: {}\n", what);
   return text;
 }
@@ -245,6 +247,8 @@ std::string to_json(const MatrixReport& report) {
     if (locality.folded) one["folded"] = {{"width", report.fold_width}, {"locality", *locality.folded}};
   }
   if (!report.formats.empty()) add_formats(json, report);
+  if (report.recommendation)
+    json["recommended"] = {{"format", report.recommendation->format}, {"reason", report.recommendation->reason}};
   json["left_out"] = report.left_out;
   return json.dump(2) + "\n";
 }
