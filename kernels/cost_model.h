@@ -25,8 +25,9 @@ double effective_bytes(ConversionInput& input, double stored_bytes, const Kernel
 /// and Joe), from a sample spread over the matrix; at least 1. Remembered by the input.
 double sampled_locality(ConversionInput& input);
 
-/// An estimate for the registry: the format's own count of bytes, streamed at kPercent of the copy rate.
-template <std::int64_t (*kBytes)(ConversionInput&, const Policy&), int kPercent, int kThreadsOnRow = 0, int kUnevennessPercent = 0>
+/// An estimate for the registry: the format's own count or estimate of bytes, streamed at kPercent of the copy rate.
+template <std::int64_t (*kBytes)(ConversionInput&, const Policy&), int kPercent, int kThreadsOnRow = 0,
+          int kUnevennessPercent = 0>
 double estimate(ConversionInput& input, const Policy& layout) {
   return effective_bytes(input, static_cast<double>(kBytes(input, layout)),
                          {kPercent / 100.0, static_cast<double>(kThreadsOnRow), kUnevennessPercent / 100.0});

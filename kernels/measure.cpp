@@ -45,8 +45,9 @@ Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, co
     stream.synchronize();
     once = std::min(once, end.seconds_since(start));
   }
-  const double affordable =
-      once > options.hopeless_seconds ? kHopelessRepetitions : std::max<double>(kLeastRepetitions, options.most_seconds / once);
+  const double affordable = once > options.hopeless_seconds
+                                ? kHopelessRepetitions
+                                : std::max<double>(kLeastRepetitions, options.most_seconds / once);
   Timing timing;
   timing.repetitions = affordable < options.repetitions ? static_cast<int>(affordable) : options.repetitions;
 

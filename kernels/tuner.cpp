@@ -39,13 +39,12 @@ struct Candidate {
   std::string tunables() const { return tunables_text(layout, policy); }
 };
 
-/// What the model expects, or infinity if it says nothing or the format does not suit the matrix.
+/// What the model expects, or infinity if it says nothing or the matrix is beyond the format's limits.
 double predict(const Kernel& kernel, ConversionInput& input, const Policy& layout) {
   constexpr double kUnknown = std::numeric_limits<double>::infinity();
   if (kernel.estimate == nullptr) return kUnknown;
   try {
-    const bool suits = find_format(kernel.format).bytes(input, layout) <= largest_reasonable_bytes(input);
-    return suits ? kernel.estimate(input, layout) : kUnknown;
+    return kernel.estimate(input, layout);
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::resources) throw;
     return kUnknown;
@@ -131,22 +130,24 @@ class Chooser {
   }
 
  private:
-  /// The candidate ready to run; null if it cannot take this matrix, is not wanted, or (auto) does not fit the memory.
+  /// The candidate ready to run; null if it cannot take this matrix, is not wanted, or its format does not suit the matrix
+  /// or the memory. Where a kernel is named and nothing measured there is no other to turn to: that throws.
   std::unique_ptr<Plan> make(const Candidate& candidate) {
-    const bool named = request_.kernel != "auto";
+    const bool must = request_.kernel != "auto" && !request_.tune;
     try {
       std::shared_ptr<Storage>& storage = stored_[std::string(candidate.kernel->format) + candidate.layout.text()];
       if (!storage) storage = store(find_format(candidate.kernel->format), input_, candidate.layout);
       if (!candidate.kernel->supports(*storage)) return nullptr;
       auto plan = make_plan(*candidate.kernel, storage, candidate.policy, stream_);
       if (!request_.reproducible || plan->reproducible()) return plan;
-      if (named)
+      if (must)
         throw Error(ErrorKind::usage,
                     fmt::format("kernel {} {} is not reproducible; leave out --reproducible or take another",
                                 candidate.kernel->name, candidate.tunables()));
     } catch (const Error& e) {
-      const bool last = !chosen_.plan && &candidate == &candidates_.back();
-      if (named || e.kind() != ErrorKind::resources || last) throw;
+      if (e.kind() != ErrorKind::resources) throw;
+      refused_ = e.what();
+      if (must) require_plan();
     }
     return nullptr;
   }
@@ -228,11 +229,16 @@ class Chooser {
 
   void require_plan() const {
     if (chosen_.plan) return;
+    const bool named = request_.kernel != "auto";
+    if (!refused_.empty()) {
+      const bool others_are_smaller = named && candidates_.front().kernel->format != "csr";
+      throw Error(ErrorKind::resources, refused_ + (others_are_smaller ? ". Use another kernel, or --kernel auto" : ""));
+    }
     throw Error(ErrorKind::usage,
-                request_.kernel == "auto"
-                    ? "no reproducible kernel takes this matrix; leave out --reproducible"
-                    : fmt::format("kernel {} cannot take this matrix ({} rows, {} nonzeros); use --kernel auto",
-                                  request_.kernel, input_.matrix().rows, input_.matrix().nnz()));
+                named ? fmt::format("kernel {} cannot take this matrix ({} rows, {} nonzeros){}; use --kernel auto",
+                                    request_.kernel, input_.matrix().rows, input_.matrix().nnz(),
+                                    request_.reproducible ? " reproducibly" : "")
+                      : "no reproducible kernel takes this matrix; leave out --reproducible");
   }
 
   const PlanRequest& request_;
@@ -242,6 +248,7 @@ class Chooser {
   std::vector<Candidate> candidates_;
   std::map<std::string, std::shared_ptr<Storage>> stored_;  ///< by format and layout, so that kernels of one format share it
   ChosenPlan chosen_;
+  std::string refused_;     ///< why the last candidate whose format was refused has no plan
   double own_seconds_ = 0;  ///< converting to the chosen format, which has to be done in any case
 };
 

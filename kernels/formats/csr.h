@@ -22,7 +22,6 @@ struct CsrStorage final : Storage {
 std::int64_t csr_bytes(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_csr(ConversionInput& input, const Policy& layout);
 void update_csr(Storage& storage, ConversionInput& input);
-inline bool csr_any(const Storage&) { return true; }
 
 /// The NT formula of Okada, Okamoto and Imamura (their reference 1): max(1, min(32, 2^floor(log2(nnz / rows)))).
 int threads_per_row_by_formula(const RowStatistics& rows);

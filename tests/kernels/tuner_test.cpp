@@ -8,6 +8,7 @@
 #include "kernels/base/error.h"
 #include "kernels/cost_model.h"
 #include "kernels/formats/csr.h"
+#include "kernels/formats/packed.h"
 #include "kernels/registry.h"
 #include "tests/support/matrix_zoo.h"
 
@@ -85,6 +86,75 @@ TEST(TunerModel, EveryAutomaticKernelHasAnEstimate) {
     if (kernel.automatic) {
       EXPECT_NE(kernel.estimate, nullptr) << kernel.name;
     }
+}
+
+TEST(PackedEstimate, IsNearTheExactBytes) {
+  Stream stream({Backend::host, 0});
+  const Format& packed = find_format("packed");
+  for (const char* name : {"diagonal", "banded", "node blocks"}) {
+    const HostCsr m = zoo_matrix(name);
+    ConversionInput input(m.view(), ValueType::f64, stream);
+    const Policy layout = packed.layouts(input).front();
+    const auto exact = static_cast<double>(packed.bytes(input, layout));
+    EXPECT_NEAR(static_cast<double>(packed_estimate(input, layout)) / exact, 1, 0.15) << name << ", " << exact << " bytes";
+  }
+}
+
+/// An identity with one full row: beyond what ELL may take.
+HostCsr arrow() {
+  HostCsr m;
+  m.rows = m.cols = 5000;
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    for (std::int64_t j = i == 0 ? 0 : i; j < (i == 0 ? m.cols : i + 1); ++j) m.col_idx.push_back(j);
+    m.row_ptr.push_back(std::ssize(m.col_idx));
+  }
+  m.values.assign(m.col_idx.size(), 1);
+  return m;
+}
+
+TEST(TunerRefuses, ANamedKernelWhoseFormatDoesNotSuitAndSaysWhatToDo) {
+  Stream stream({Backend::host, 0});
+  const HostCsr m = arrow();
+  PlanRequest request;
+  request.kernel = "ell_host";
+  for (const bool tune : {false, true}) {
+    request.tune = tune;
+    try {
+      choose_plan(m.view(), ValueType::f64, request, stream);
+      FAIL() << "ell_host took it";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::resources);
+      EXPECT_NE(std::string(e.what()).find("does not suit this matrix"), std::string::npos) << e.what();
+      EXPECT_TRUE(std::string(e.what()).ends_with("Use another kernel, or --kernel auto")) << e.what();
+    }
+  }
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  try {
+    store(find_format("ell"), input, {});
+    FAIL() << "ell took it";
+  } catch (const Error& e) {
+    EXPECT_EQ(std::string(e.what()).find("--kernel"), std::string::npos) << e.what();
+  }
+}
+
+/// Scattered nonzeros leave blocks of 4 and 6 rows nearly empty.
+TEST(TunerMeasures, LayoutsThatSuitOfANamedKernel) {
+  Stream stream({Backend::host, 0});
+  HostCsr m;
+  m.rows = m.cols = 20'000;
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    m.col_idx.push_back(i * 7919 % 10'000);
+    m.col_idx.push_back(10'000 + i * 6007 % 10'000);
+    m.row_ptr.push_back(std::ssize(m.col_idx));
+  }
+  m.values.assign(m.col_idx.size(), 1);
+  PlanRequest request;
+  request.tune = true;
+  request.kernel = "bcsr_host";
+  const ChosenPlan chosen = choose_plan(m.view(), ValueType::f64, request, stream);
+  ASSERT_EQ(chosen.measurements.size(), 2u);
+  for (const Measurement& measured : chosen.measurements)
+    EXPECT_TRUE(measured.policy == "block=2" || measured.policy == "block=3") << measured.policy;
 }
 
 void measures_by_default() {
