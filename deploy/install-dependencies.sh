@@ -51,6 +51,7 @@ need libcli11-dev has_header CLI/CLI.hpp
 need zlib1g-dev has_header zlib.h
 want libfast-float-dev has_header fast_float/fast_float.h
 want libzip-dev has_header zip.h
+want libpng-dev has_header png.h
 if [ $tests = yes ]; then
   need libgtest-dev has_header gtest/gtest.h
   need python3 has_command python3

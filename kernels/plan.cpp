@@ -16,9 +16,6 @@ void Storage::describe(const ConversionInput& input, std::int64_t exact_bytes) {
   bytes = exact_bytes;
 }
 
-std::string Plan::tunables() const {
-  const std::string of_format = storage_->layout.text(), of_kernel = policy.text();
-  return of_format + (of_format.empty() || of_kernel.empty() ? "" : ",") + of_kernel;
-}
+std::string Plan::tunables() const { return tunables_text(storage_->layout, policy); }
 
 }  // namespace shardmat

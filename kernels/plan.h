@@ -41,8 +41,11 @@ class Plan {
   /// True if the same plan and x give a bit-identical y in every run.
   virtual bool reproducible() const { return true; }
 
-  /// Bytes the product must move at least: the format's, the entries of x that its columns touch, and y once (twice if beta is
-  /// not 0).
+  /// Bytes of device memory that the plan holds beside the storage.
+  virtual std::int64_t extra_bytes() const { return 0; }
+
+  /// Bytes the product must move at least: the format's, the entries of x that its columns touch, and y once (twice if
+  /// beta is not 0).
   std::int64_t compulsory_bytes(std::int64_t x_entries, double beta = 0) const {
     const auto value = static_cast<std::int64_t>(size_of(storage_->type));
     return storage_->bytes + value * (x_entries + storage_->rows * (beta == 0 ? 1 : 2));

@@ -63,4 +63,9 @@ std::pair<std::string, std::string> Policy::split(std::string_view overrides) co
   return result;
 }
 
+std::string tunables_text(const Policy& layout, const Policy& policy) {
+  const std::string of_format = layout.text(), of_kernel = policy.text();
+  return of_format + (of_format.empty() || of_kernel.empty() ? "" : ",") + of_kernel;
+}
+
 }  // namespace shardmat

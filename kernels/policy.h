@@ -30,4 +30,7 @@ class Policy {
   std::vector<std::pair<std::string, int>> values_;
 };
 
+/// The tunables of format and kernel, e.g. "slice=32,block_size=128"; empty if there are none.
+std::string tunables_text(const Policy& layout, const Policy& policy);
+
 }  // namespace shardmat

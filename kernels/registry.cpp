@@ -6,13 +6,19 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "kernels/cost_model.h"
+#include "kernels/formats/bcsr.h"
 #include "kernels/formats/coo.h"
 #include "kernels/formats/csc.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/dia.h"
+#include "kernels/formats/fold.h"
 #include "kernels/formats/hyb.h"
 #include "kernels/formats/jds.h"
 #include "kernels/formats/packed.h"
+#include "kernels/formats/pkt.h"
+#include "kernels/formats/rbp.h"
+#include "kernels/formats/sell.h"
 
 namespace shardmat {
 namespace {
@@ -34,37 +40,74 @@ constexpr Format kFormats[] = {
     {"jds", "rows sorted by length, one after another", one_layout, jds_bytes, convert_jds, update_jds},
     {"jds_t", "rows sorted by length, stored by jagged diagonals", one_layout, jds_t_bytes, convert_jds_t, update_jds},
     {"dia", "whole diagonals, without columns", one_layout, dia_bytes, convert_dia, update_dia},
-    {"packed", "runs and node blocks over slices of 32 rows, columns shared where they can be", packed_layouts, packed_bytes,
-     convert_packed, update_packed},
+
+    {"sell", "slices padded to their longest row (SELL-C-sigma)", sell_layouts, sell_bytes, convert_sell, update_sell},
+    {"bcsr", "dense blocks with one column index each", bcsr_layouts, bcsr_bytes, convert_bcsr, update_bcsr},
+    {"rbp_csr", "row block packing of CSR", one_layout, rbp_csr_bytes, convert_rbp_csr, update_rbp_csr},
+    {"rbp_ell", "row block packing of ELL", one_layout, rbp_ell_bytes, convert_rbp_ell, update_rbp_ell},
+    {"rbp_ell_r", "row block packing of ELL-R", one_layout, rbp_ell_r_bytes, convert_rbp_ell_r, update_rbp_ell},
+    {"fold", "rows folded to one width, stored transposed", fold_layouts, fold_bytes, convert_fold, update_fold},
+    {"pkt", "packets with 16-bit columns, and a CSR rest", pkt_layouts, pkt_bytes, convert_pkt, update_pkt},
+    {"packed", "node blocks and runs over slices, few columns", packed_layouts, packed_bytes, convert_packed, update_packed},
 };
+
+constexpr Backend kHost = Backend::host;
+[[maybe_unused]] constexpr Backend kCuda = Backend::cuda;
+constexpr bool kAuto = true, kNamed = false;  // what Kernel::automatic says
 
 // In the order of preference when nothing is measured.
 constexpr Kernel kKernels[] = {
-    {"csr_host", "csr", Backend::host, "threads over rows of equal nonzeros", true, csr_host_policies, csr_any, make_csr_host},
-    {"packed_host", "packed", Backend::host, "threads over slices", true, packed_host_policies, packed_any, make_packed_host},
-    {"coo_host", "coo", Backend::host, "threads over whole rows", false, one_policy, any_matrix, make_coo_host},
-    {"csc_host", "csc", Backend::host, "threads over rows", false, one_policy, any_matrix, make_csc_host},
-    {"ell_host", "ell", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_ell_host},
-    {"ell_r_host", "ell_r", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_ell_r_host},
-    {"hyb_host", "hyb", Backend::host, "ell_host, then coo_host", false, one_policy, any_matrix, make_hyb_host},
-    {"jds_host", "jds", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_jds_host},
-    {"jds_t_host", "jds_t", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_jds_t_host},
-    {"dia_host", "dia", Backend::host, "threads over blocks of rows", false, one_policy, any_matrix, make_dia_host},
+    {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", kAuto, csr_host_policies, any_matrix, make_csr_host,
+     estimate<csr_bytes, 80>},
+    {"packed_host", "packed", kHost, "threads over slices", kAuto, packed_host_policies, packed_any, make_packed_host,
+     estimate<packed_estimate, 40>},
+
+    {"coo_host", "coo", kHost, "threads over whole rows", kNamed, one_policy, any_matrix, make_coo_host},
+    {"csc_host", "csc", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_csc_host},
+    {"ell_host", "ell", kHost, "threads over blocks of rows", kNamed, one_policy, any_matrix, make_ell_host},
+    {"ell_r_host", "ell_r", kHost, "threads over blocks of rows", kNamed, one_policy, any_matrix, make_ell_r_host},
+    {"hyb_host", "hyb", kHost, "ell_host, then coo_host", kNamed, one_policy, any_matrix, make_hyb_host},
+    {"jds_host", "jds", kHost, "threads over blocks of rows", kNamed, one_policy, any_matrix, make_jds_host},
+    {"jds_t_host", "jds_t", kHost, "threads over blocks of rows", kNamed, one_policy, any_matrix, make_jds_t_host},
+    {"dia_host", "dia", kHost, "threads over blocks of rows", kNamed, one_policy, any_matrix, make_dia_host},
+    {"sell_host", "sell", kHost, "threads over slices", kNamed, one_policy, any_matrix, make_sell_host},
+    {"bcsr_host", "bcsr", kHost, "threads over block rows", kNamed, one_policy, any_matrix, make_bcsr_host},
+    {"rbp_csr_host", "rbp_csr", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_rbp_csr_host},
+    {"rbp_ell_host", "rbp_ell", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_rbp_ell_host},
+    {"rbp_ell_r_host", "rbp_ell_r", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_rbp_ell_host},
+    {"fold_host", "fold", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_fold_host},
+    {"pkt_host", "pkt", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_pkt_host},
+
 #ifdef SHARDMAT_HAVE_CUDA
-    {"packed", "packed", Backend::cuda, "one thread a group of rows, a warp or several a slice", true, packed_policies,
-     packed_any, make_packed},
-    {"csr_vector", "csr", Backend::cuda, "1, 2, 4 … 32 threads a row", true, csr_vector_policies, csr_any, make_csr_vector},
-    {"csr_scalar", "csr", Backend::cuda, "one thread a row", false, csr_scalar_policies, csr_any, make_csr_scalar},
-    {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE CSR, algorithms 1 and 2", true, csr_cusparse_policies,
-     csr_cusparse_supports, make_csr_cusparse},
-    {"coo", "coo", Backend::cuda, "one thread a nonzero, atomic", false, thread_blocks, any_matrix, make_coo},
-    {"csc", "csc", Backend::cuda, "1, 2, 4 … 32 threads a column, atomic", false, csc_policies, any_matrix, make_csc},
-    {"ell", "ell", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_ell},
-    {"ell_r", "ell_r", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_ell_r},
-    {"hyb", "hyb", Backend::cuda, "ell, then coo", false, thread_blocks, any_matrix, make_hyb},
-    {"jds", "jds", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_jds},
-    {"jds_t", "jds_t", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_jds_t},
-    {"dia", "dia", Backend::cuda, "one thread a row", false, thread_blocks, any_matrix, make_dia},
+    {"packed", "packed", kCuda, "one thread a group of rows, a warp or several a slice", kAuto, packed_policies, packed_any,
+     make_packed, estimate<packed_estimate, 93, 32, 5>},
+    {"csr_vector", "csr", kCuda, "1, 2, 4 … 32 threads a row", kAuto, csr_vector_policies, any_matrix, make_csr_vector,
+     estimate<csr_bytes, 90, 32, 25>},
+    {"csr_balanced", "csr", kCuda, "tiles of equal nonzeros and rows, for very uneven rows", kAuto, csr_balanced_policies,
+     any_matrix, make_csr_balanced, estimate<csr_bytes, 80>},
+    {"csr_segmented", "csr", kCuda, "warps over equal stretches of nonzeros, for very uneven rows", kAuto,
+     csr_segmented_policies, csr_segmented_supports, make_csr_segmented, estimate<csr_bytes, 78>},
+    {"csr_cusparse", "csr", kCuda, "cuSPARSE CSR, algorithms 1 and 2", kAuto, csr_cusparse_policies, csr_cusparse_supports,
+     make_csr_cusparse, estimate<csr_bytes, 72>},
+
+    {"csr_scalar", "csr", kCuda, "one thread a row", kNamed, csr_scalar_policies, any_matrix, make_csr_scalar},
+    {"coo", "coo", kCuda, "one thread a nonzero, atomic", kNamed, thread_blocks, any_matrix, make_coo},
+    {"csc", "csc", kCuda, "1, 2, 4 … 32 threads a column, atomic", kNamed, csc_policies, any_matrix, make_csc},
+    {"ell", "ell", kCuda, "one thread a row", kNamed, thread_blocks, any_matrix, make_ell},
+    {"ell_r", "ell_r", kCuda, "one thread a row", kNamed, thread_blocks, any_matrix, make_ell_r},
+    {"hyb", "hyb", kCuda, "ell, then coo", kNamed, thread_blocks, any_matrix, make_hyb},
+    {"jds", "jds", kCuda, "one thread a row", kNamed, thread_blocks, any_matrix, make_jds},
+    {"jds_t", "jds_t", kCuda, "one thread a row", kNamed, thread_blocks, any_matrix, make_jds_t},
+    {"dia", "dia", kCuda, "one thread a row", kNamed, thread_blocks, any_matrix, make_dia},
+    {"sell", "sell", kCuda, "one thread a row", kNamed, thread_blocks, any_matrix, make_sell},
+    {"sell_cusparse", "sell", kCuda, "cuSPARSE sliced ELL", kNamed, one_policy, sell_cusparse_supports, make_sell_cusparse},
+    {"bcsr", "bcsr", kCuda, "8, 16 or 32 threads a block row", kNamed, bcsr_policies, any_matrix, make_bcsr},
+    {"bcsr_cusparse", "bcsr", kCuda, "cuSPARSE BSR", kNamed, one_policy, bcsr_cusparse_supports, make_bcsr_cusparse},
+    {"rbp_csr", "rbp_csr", kCuda, "one thread a row", kNamed, rbp_policies, any_matrix, make_rbp_csr},
+    {"rbp_ell", "rbp_ell", kCuda, "one thread a row", kNamed, rbp_policies, any_matrix, make_rbp_ell},
+    {"rbp_ell_r", "rbp_ell_r", kCuda, "one thread a row", kNamed, rbp_policies, any_matrix, make_rbp_ell},
+    {"fold", "fold", kCuda, "one thread a piece", kNamed, fold_policies, any_matrix, make_fold},
+    {"pkt", "pkt", kCuda, "a thread block a packet, x in shared memory", kNamed, one_policy, any_matrix, make_pkt},
 #endif
 };
 
@@ -100,18 +143,17 @@ std::int64_t largest_reasonable_bytes(ConversionInput& input) {
 }
 
 std::shared_ptr<Storage> store(const Format& format, ConversionInput& input, const Policy& layout) {
-  const bool is_csr = format.convert == convert_csr;
-  const std::int64_t bytes = format.bytes(input, layout), most = largest_reasonable_bytes(input);
-  if (bytes > most)
+  const std::int64_t bytes = format.bytes(input, layout);
+  if (bytes > largest_reasonable_bytes(input)) {
+    const auto all = static_cast<double>(bytes), csr = static_cast<double>(csr_bytes(input, {}));
     throw Error(ErrorKind::resources,
                 fmt::format("format {} does not suit this matrix: it would take {}, {:.0f} times as much as CSR ({}); the "
-                            "longest row has {} nonzeros, the mean {:.1f}. Use another kernel, or --kernel auto",
-                            format.name, human_bytes(static_cast<double>(bytes)),
-                            static_cast<double>(bytes) / static_cast<double>(csr_bytes(input, {})),
-                            human_bytes(static_cast<double>(csr_bytes(input, {}))), human_count(input.rows().max_row),
+                            "longest row has {} nonzeros, the mean {:.1f}",
+                            format.name, human_bytes(all), all / csr, human_bytes(csr), human_count(input.rows().max_row),
                             input.rows().mean_row));
+  }
   std::shared_ptr<Storage> storage;
-  if (is_csr) {
+  if (format.convert == convert_csr) {
     storage = input.csr();  // one copy for all that need it
   } else {
     require_memory(input.stream().device(), bytes, fmt::format("the matrix in format {}", format.name));

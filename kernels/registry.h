@@ -30,7 +30,8 @@ struct Kernel {
   std::string_view format;
   Backend backend;
   std::string_view help;
-  /// True if --kernel auto may choose it. Kernels of the literature that others have overtaken run when named.
+  /// True if --kernel auto may choose it. Others run when named: kernels of the literature that others have overtaken, and
+  /// those whose formats are converted on the host, which takes longer than hundreds of products on a GPU.
   bool automatic;
   /// Policies worth measuring for such a matrix; the first is the model's choice, taken when nothing is measured.
   std::vector<Policy> (*policies)(const RowStatistics& rows);
@@ -38,6 +39,9 @@ struct Kernel {
   bool (*supports)(const Storage& storage);
   /// Throws Error(usage) for a policy value the kernel does not have.
   std::unique_ptr<Plan> (*make)(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+  /// What a product is expected to cost, in bytes of a copy (cost_model.h). Without it --kernel auto does not consider the
+  /// kernel, unless --measure asks for all.
+  double (*estimate)(ConversionInput& input, const Policy& layout) = nullptr;
 };
 
 std::span<const Format> formats();

@@ -1,4 +1,5 @@
-// Choosing kernel and policy for a matrix: by the model (the first policy of the first kernel), or by measuring.
+// Choosing kernel, layout and policy for a matrix: by the model of cost_model.h, then by measuring the few that it holds for
+// the best.
 #pragma once
 
 #include <memory>
@@ -11,10 +12,22 @@
 namespace shardmat {
 
 struct PlanRequest {
-  std::string kernel = "auto";   ///< a name of the registry, or "auto"
-  std::string policy;            ///< "name=value,…" put over the kernel's default; needs a named kernel
-  bool tune = false;             ///< measure every kernel and policy that the request leaves open
-  double budget_seconds = 5;     ///< measuring stops starting new candidates after this long
+  std::string kernel = "auto";  ///< a name of the registry, or "auto"
+  std::string policy;           ///< "name=value,…" put over the kernel's default; needs a named kernel
+  bool tune = false;            ///< measure every kernel, layout and policy that the request leaves open
+  bool measure = true;          ///< auto on a GPU: measure the best of the model; false: take its first
+  bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
+  double budget_seconds = 0;    ///< measuring starts no new candidate after this long; 0: some 150 products, tune: 5 s
+};
+
+enum class Decision { asked, only, model, measured, remembered };
+std::string name(Decision decision);
+
+/// What the model expects of one candidate.
+struct Prediction {
+  std::string kernel;
+  std::string policy;  ///< tunables of layout and kernel
+  double bytes = 0;    ///< a copy of this many would take as long as one product (cost_model.h)
 };
 
 /// One measured candidate.
@@ -26,8 +39,15 @@ struct Measurement {
 
 struct ChosenPlan {
   std::unique_ptr<Plan> plan;
+  Decision decision = Decision::asked;
   std::string why;                        ///< one line for the report
+  std::vector<Prediction> predictions;    ///< cheapest first; empty if the kernel was named or is the only one
   std::vector<Measurement> measurements;  ///< fastest first; empty if nothing was measured
+  double choosing_seconds = 0;            ///< predicting, measuring and converting what was not chosen
+  double product_seconds = 0;             ///< of the chosen plan, measured or remembered; 0 if not known
+
+  /// The time of choosing in products of the chosen plan; 0 if that is not known.
+  double choosing_products() const { return product_seconds > 0 ? choosing_seconds / product_seconds : 0; }
 };
 
 /// REQUIRES: a validated matrix. Throws Error(usage) for a wrong name or policy, Error(resources) with the bytes needed and

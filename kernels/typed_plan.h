@@ -1,6 +1,7 @@
 // A plan written as one function template over the value type, for kernels that need nothing but their storage and policy.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 
@@ -47,6 +48,12 @@ template <class S, class Product>
 std::unique_ptr<Plan> typed_plan(std::shared_ptr<Storage> storage, Product product, bool reproducible = true) {
   return std::make_unique<TypedPlan<S, Product>>(std::static_pointer_cast<S>(std::move(storage)), std::move(product),
                                                  reproducible);
+}
+
+/// Calls f(TypeTag<std::int64_t>{}) or f(TypeTag<std::int32_t>{}).
+template <class F>
+decltype(auto) dispatch_offset(bool wide, F&& f) {
+  return wide ? f(TypeTag<std::int64_t>{}) : f(TypeTag<std::int32_t>{});
 }
 
 }  // namespace shardmat

@@ -18,10 +18,12 @@ namespace {
 constexpr std::int64_t kGapEntries = 1024;
 constexpr std::int64_t kRunEntries = 1 << 20;
 
-class LengthSortedSource final : public RowSource {
+class ReorderedSource final : public RowSource {
  public:
-  LengthSortedSource(const RowSource& source, std::span<const std::int64_t> row_ptr)
-      : source_(source), order_(order_by_row_length(row_ptr)), lengths_(order_.size()) {
+  /// order[new_row] = row of the source.
+  ReorderedSource(const RowSource& source, HostVector<std::int64_t> order, std::span<const std::int64_t> row_ptr,
+                  bool permuted)
+      : source_(source), order_(std::move(order)), lengths_(order_.size()), permuted_(permuted) {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const auto old = static_cast<std::size_t>(order_[i]);
       lengths_[i] = row_ptr[old + 1] - row_ptr[old];
@@ -32,7 +34,7 @@ class LengthSortedSource final : public RowSource {
   std::int64_t rows() const override { return source_.rows(); }
   std::int64_t cols() const override { return source_.cols(); }
   std::string name() const override { return source_.name(); }
-  bool permuted() const override { return true; }
+  bool permuted() const override { return permuted_; }
 
   HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override {
     return {lengths_.begin() + begin, lengths_.begin() + end};
@@ -129,13 +131,19 @@ class LengthSortedSource final : public RowSource {
   HostVector<std::int64_t> order_;    // new row -> row of the source
   HostVector<std::int64_t> lengths_;  // of the new rows
   HostVector<std::int64_t> inverse_;  // row of the source -> new row; empty unless the matrix is square
+  bool permuted_;
 };
 
 }  // namespace
 
 std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source,
                                                      std::span<const std::int64_t> row_ptr) {
-  return std::make_unique<LengthSortedSource>(source, row_ptr);
+  return std::make_unique<ReorderedSource>(source, order_by_row_length(row_ptr), row_ptr, true);
+}
+
+std::unique_ptr<RowSource> make_original_order_source(const RowSource& source,
+                                                      std::span<const std::int64_t> row_ptr) {
+  return std::make_unique<ReorderedSource>(source, invert_permutation(source.permutation(0, source.rows())), row_ptr, false);
 }
 
 }  // namespace shardmat

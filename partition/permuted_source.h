@@ -1,4 +1,4 @@
-// The rows of another source by descending length; of a square matrix the columns are renumbered alike.
+// The rows of another source in another order; of a square matrix the columns are renumbered alike.
 #pragma once
 
 #include <span>
@@ -7,10 +7,14 @@
 
 namespace shardmat {
 
-/// Keeps a reference to `source` and 24 bytes a row; rows are gathered when asked for. `row_ptr` is the
+/// By descending length. Keeps a reference to `source` and 24 bytes a row; rows are gathered when asked for. `row_ptr` is the
 /// source's, with rows + 1 entries, and is used during the call only. Orders compose: if the source is
 /// permuted itself, the permutation of the result still leads to the original rows.
 std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source,
                                                      std::span<const std::int64_t> row_ptr);
+
+/// Undoes source.permutation(); memory and row_ptr as above.
+std::unique_ptr<RowSource> make_original_order_source(const RowSource& source,
+                                                      std::span<const std::int64_t> row_ptr);
 
 }  // namespace shardmat

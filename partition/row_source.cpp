@@ -23,15 +23,34 @@ HostVector<std::int64_t> RowSource::permutation(std::int64_t begin, std::int64_t
   return identity;
 }
 
+HostVector<std::int64_t> read_row_pointers(const RowSource& source, const Progress& progress) {
+  const std::int64_t rows = source.rows();
+  HostVector<std::int64_t> row_ptr(static_cast<std::size_t>(rows) + 1);
+  row_ptr[0] = 0;
+  for (std::int64_t begin = 0; begin < rows; begin += kSliceEntries) {
+    const std::int64_t end = std::min(rows, begin + kSliceEntries);
+    const auto lengths = source.row_lengths(begin, end);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t length = lengths[static_cast<std::size_t>(i - begin)];
+      if (length < 0 || length > source.cols())
+        throw Error(ErrorKind::input, fmt::format("{}: row {} has {} nonzeros in a matrix with {} columns",
+                                                  source.name(), i, length, source.cols()));
+      row_ptr[static_cast<std::size_t>(i) + 1] = row_ptr[static_cast<std::size_t>(i)] + length;
+    }
+    report(progress, "counting", end, rows);
+  }
+  return row_ptr;
+}
+
 void for_each_slice(const RowSource& source, std::int64_t begin, std::int64_t end,
-                    const std::function<void(std::int64_t, const CsrView&)>& use) {
+                    const std::function<void(std::int64_t, const CsrView&)>& use, std::int64_t multiple) {
   while (begin < end) {
-    const auto lengths = source.row_lengths(begin, std::min(end, begin + kSliceEntries));
+    const auto lengths = source.row_lengths(begin, std::min(end, begin + kSliceEntries / multiple * multiple));
     const auto rows = static_cast<std::int64_t>(lengths.size());
     for (std::int64_t from = 0, to = 0; from < rows; from = to) {
       std::int64_t entries = 0;
       do entries += lengths[static_cast<std::size_t>(to++)];
-      while (to < rows && entries + lengths[static_cast<std::size_t>(to)] <= kSliceEntries);
+      while (to < rows && (entries + lengths[static_cast<std::size_t>(to)] <= kSliceEntries || to % multiple != 0));
       source.visit_rows(begin + from, begin + to, [&](const CsrView& view) { use(begin + from, view); });
     }
     begin += rows;

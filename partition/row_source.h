@@ -9,6 +9,7 @@
 #include <string>
 
 #include "kernels/base/host_vector.h"
+#include "kernels/base/progress.h"
 #include "kernels/matrix/csr.h"
 
 namespace shardmat {
@@ -45,10 +46,15 @@ class RowSource {
 /// its own.
 constexpr std::int64_t kSliceEntries = std::int64_t{1} << 22;
 
+/// The sums of the lengths of all rows: rows + 1 entries, the first 0. Throws Error(input) for a length that a
+/// row cannot have.
+HostVector<std::int64_t> read_row_pointers(const RowSource& source, const Progress& progress = {});
+
 /// Calls use(first_row, view) for consecutive ranges of the rows [begin, end), each of at most kSliceEntries
-/// rows and nonzeros.
+/// rows and nonzeros. With a `multiple` above 1 ranges begin at `begin` plus multiples of it, and may be larger
+/// by as many rows.
 void for_each_slice(const RowSource& source, std::int64_t begin, std::int64_t end,
-                    const std::function<void(std::int64_t, const CsrView&)>& use);
+                    const std::function<void(std::int64_t, const CsrView&)>& use, std::int64_t multiple = 1);
 
 /// The rows of a matrix held in memory.
 std::unique_ptr<RowSource> make_memory_source(std::shared_ptr<const HostCsr> matrix, std::string name);

@@ -23,25 +23,6 @@ namespace {
 
 namespace format = shard_format;
 
-HostVector<std::int64_t> read_row_pointers(const RowSource& source, const Progress& progress) {
-  const std::int64_t rows = source.rows();
-  HostVector<std::int64_t> row_ptr(static_cast<std::size_t>(rows) + 1);
-  row_ptr[0] = 0;
-  for (std::int64_t begin = 0; begin < rows; begin += kSliceEntries) {
-    const std::int64_t end = std::min(rows, begin + kSliceEntries);
-    const auto lengths = source.row_lengths(begin, end);
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t length = lengths[static_cast<std::size_t>(i - begin)];
-      if (length < 0 || length > source.cols())
-        throw Error(ErrorKind::input, fmt::format("{}: row {} has {} nonzeros in a matrix with {} columns",
-                                                  source.name(), i, length, source.cols()));
-      row_ptr[static_cast<std::size_t>(i) + 1] = row_ptr[static_cast<std::size_t>(i)] + length;
-    }
-    report(progress, "counting", end, rows);
-  }
-  return row_ptr;
-}
-
 std::string binsparse_descriptor(const RowSource& source, std::int64_t nnz) {
   const bool narrow = source.cols() <= format::kNarrowCols;
   const nlohmann::ordered_json descriptor = {

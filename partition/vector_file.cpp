@@ -2,13 +2,10 @@
 // range by range.
 #include "partition/vector_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <iterator>
 #include <limits>
@@ -21,6 +18,7 @@
 #include "kernels/base/text.h"
 #include "partition/atomic_file.h"
 #include "partition/hdf5.h"
+#include "partition/output_file.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/npy_header.h"
 #include "partition/readers/text_source.h"
@@ -32,11 +30,6 @@ constexpr std::int64_t kBlock = 1 << 16;  ///< entries converted at a time
 
 [[noreturn]] void fail(const std::string& source, const std::string& what) {
   throw Error(ErrorKind::input, fmt::format("{}: {}", source, what));
-}
-
-[[noreturn]] void fail_write(const std::filesystem::path& path, const std::string& why) {
-  throw Error(ErrorKind::resources,
-              fmt::format("cannot write {}: {}; make room or choose another place", path.string(), why));
 }
 
 [[noreturn]] void fail_shape(const std::string& source, const std::vector<std::int64_t>& shape) {
@@ -273,50 +266,24 @@ class Hdf5Sink final : public Sink {
   std::int64_t written_ = 0;
 };
 
-/// Bytes to a file through a buffer.
+/// Bytes to a file.
 class ByteSink : public Sink {
  public:
-  ByteSink(const std::filesystem::path& path, const std::filesystem::path& temporary)
-      : path_(path), descriptor_(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (descriptor_ < 0) fail_write(path_, std::strerror(errno));
-  }
-  ~ByteSink() override {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  ByteSink(const ByteSink&) = delete;
-  ByteSink& operator=(const ByteSink&) = delete;
-
-  void close() override {
-    flush();
-    if (::close(std::exchange(descriptor_, -1)) != 0) fail_write(path_, std::strerror(errno));
-  }
+  ByteSink(const std::filesystem::path& path, const std::filesystem::path& temporary) : file_(path, temporary) {}
+  void close() override { file_.close(); }
 
  protected:
-  void add(std::string_view bytes) {
-    buffer_.append(bytes);
-    if (buffer_.size() >= 1 << 20) flush();
-  }
+  void add(std::string_view bytes) { file_.append(bytes); }
 
  private:
-  void flush() {
-    for (std::size_t done = 0; done < buffer_.size();) {
-      const ssize_t written = ::write(descriptor_, buffer_.data() + done, buffer_.size() - done);
-      if (written < 0 && errno != EINTR) fail_write(path_, std::strerror(errno));
-      if (written > 0) done += static_cast<std::size_t>(written);
-    }
-    buffer_.clear();
-  }
-
-  std::filesystem::path path_;
-  int descriptor_;
-  std::string buffer_;
+  OutputFile file_;
 };
 
 class NpySink final : public ByteSink {
  public:
   NpySink(const Location& location, const std::filesystem::path& temporary, std::int64_t size, bool f32)
       : ByteSink(location.file, temporary), f32_(f32) {
-    add(make_npy_header(size, f32));
+    add(make_npy_header(f32 ? "<f4" : "<f8", size));
   }
   void append(const double* values, std::int64_t count) override {
     std::vector<float> narrowed;

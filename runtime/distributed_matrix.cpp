@@ -12,6 +12,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/matrix/ordering.h"
 #include "kernels/base/timer.h"
+#include "runtime/plan_cache.h"
 
 namespace shardmat {
 namespace {
@@ -110,8 +111,11 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.exchange = timer.seconds();
 
   timer = Timer();
-  chosen_ = communicator.together(
-      [&] { return choose_plan(part.view(), options_.type, options_.plan, context_.stream()); });
+  const std::string& device_name = context.placement().ranks[static_cast<std::size_t>(communicator.rank())].device;
+  chosen_ = communicator.together([&] {
+    return choose_remembered_plan(part.view(), options_.type, options_.plan, {options_.cache_directory, device_name},
+                                  context_.stream());
+  });
   times_.plan = timer.seconds();
 }
 

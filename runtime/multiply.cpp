@@ -182,7 +182,11 @@ class Run {
     r.kernel = m.plan().kernel, r.format = m.plan().storage().format, r.policy = m.plan().tunables(), r.kernel_why = m.chosen().why;
     r.reproducible = communicator_.all_reduce(m.plan().reproducible() ? 1 : 0, Reduction::min) == 1;
     r.kernel_of_rank = communicator_.all_gather(r.kernel + (r.policy.empty() ? "" : " " + r.policy));
+    r.predictions = m.chosen().predictions;
     r.measurements = m.chosen().measurements;
+    r.decision = name(m.chosen().decision);
+    r.choosing = over_ranks(m.chosen().choosing_seconds, communicator_);
+    r.choosing_products = m.chosen().choosing_products();
     r.exchange = m.exchange().name(), r.exchange_why = m.exchange().why();
     r.exchange_bytes = over_ranks(static_cast<double>(m.exchange().bytes_received()), communicator_);
     r.graph = iterated_.graph;
@@ -191,7 +195,7 @@ class Run {
     const double bytes = static_cast<double>(m.plan().compulsory_bytes(m.x_entries(), options_.beta));
     r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
     const auto x_bytes = m.exchange().layout().length() * static_cast<std::int64_t>(size_of(m.type()));
-    r.device_bytes = over_ranks(static_cast<double>(m.plan().storage().bytes + x_bytes) + static_cast<double>(y_.bytes()), communicator_);
+    r.device_bytes = over_ranks(static_cast<double>(m.plan().storage().bytes + m.plan().extra_bytes() + x_bytes) + static_cast<double>(y_.bytes()), communicator_);
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
   }
 

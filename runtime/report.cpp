@@ -40,6 +40,27 @@ class Table {
   std::string text_;
 };
 
+/// What was measured beside what the model expected, both as multiples of the best.
+void write_candidates(Table& t, const MultiplyReport& r) {
+  const auto expected = [&](const Measurement& m) -> std::string {
+    for (const Prediction& p : r.predictions)
+      if (p.kernel == m.kernel && p.policy == m.policy && std::isfinite(p.bytes))
+        return fmt::format("{:.2f}", p.bytes / r.predictions.front().bytes);
+    return "–";
+  };
+  if (!r.measurements.empty()) {
+    t.section("Kernels measured (rank 0)   times the best, predicted");
+    for (const Measurement& m : r.measurements)
+      t.line(fmt::format("  {:>10} {:>14.2f} {:>10}  {} {}", human_seconds(m.seconds), m.seconds / r.measurements.front().seconds,
+                         expected(m), m.kernel, m.policy));
+  } else if (!r.predictions.empty()) {
+    t.section("Kernels predicted (rank 0), times the best");
+    for (const Prediction& p : r.predictions)
+      if (std::isfinite(p.bytes))
+        t.line(fmt::format("  {:>10.2f}  {} {}", p.bytes / r.predictions.front().bytes, p.kernel, p.policy));
+  }
+}
+
 void write_setup(Table& t, const MultiplyReport& r) {
   t.section(fmt::format("Matrix {}", r.matrix));
   t.row("shape", fmt::format("{} × {}, {} nonzeros, {}", human_count(r.rows), human_count(r.cols), human_count(r.nnz), r.type));
@@ -56,15 +77,14 @@ void write_setup(Table& t, const MultiplyReport& r) {
   t.row("kernel", fmt::format("{}{}{} ({})", r.kernel, r.policy.empty() ? "" : " ", r.policy, r.kernel_why));
   if (std::any_of(r.kernel_of_rank.begin(), r.kernel_of_rank.end(), [&](const auto& k) { return k != r.kernel_of_rank[0]; }))
     for (std::size_t i = 0; i < r.kernel_of_rank.size(); ++i) t.row(fmt::format("  rank {}", i), r.kernel_of_rank[i]);
+  if (r.decision == "measured" || r.decision == "remembered")
+    t.row("choosing", fmt::format("{}{}", min_mean_max(r.choosing, human_seconds),
+                                  r.choosing_products > 0 ? fmt::format(" = {:.3g} products", r.choosing_products) : ""));
   t.row("exchange", fmt::format("{} ({}); {} received a rank", r.exchange, r.exchange_why,
                                 min_mean_max(r.exchange_bytes, human_bytes)));
   t.row("reproducible", r.reproducible ? "yes, bit for bit on this number of ranks" : "no, this kernel adds in varying order");
   if (r.graph) t.row("replay", "iterations replayed from a CUDA graph");
-  if (!r.measurements.empty()) {
-    t.section("Kernels measured (rank 0)");
-    for (const Measurement& m : r.measurements)
-      t.line(fmt::format("  {:>10}  {} {}", human_seconds(m.seconds), m.kernel, m.policy));
-  }
+  write_candidates(t, r);
 }
 
 void write_iterations(Table& t, const MultiplyReport& r) {
@@ -140,9 +160,11 @@ std::string to_json(const MultiplyReport& r) {
   for (std::size_t i = 0; i < r.ranks.size(); ++i)
     ranks.push_back({{"rank", i}, {"host", r.ranks[i].host}, {"device", r.ranks[i].device}, {"id", r.ranks[i].id},
                      {"kernel", r.kernel_of_rank[i]}});
-  ordered_json measurements = ordered_json::array(), phases = ordered_json::object();
+  ordered_json measurements = ordered_json::array(), predictions = ordered_json::array(), phases = ordered_json::object();
   for (const Measurement& m : r.measurements)
     measurements.push_back({{"kernel", m.kernel}, {"policy", m.policy}, {"seconds", m.seconds}});
+  for (const Prediction& p : r.predictions)
+    predictions.push_back({{"kernel", p.kernel}, {"policy", p.policy}, {"bytes", number(p.bytes)}});
   for (const Phase& p : r.phases) phases[p.name] = json(p.seconds);
   ordered_json j{
       {"matrix", {{"name", r.matrix}, {"rows", r.rows}, {"cols", r.cols}, {"nnz", r.nnz}, {"type", r.type}, {"access", r.access}}},
@@ -153,7 +175,10 @@ std::string to_json(const MultiplyReport& r) {
       {"backend", {{"name", r.backend}, {"why", r.backend_why}}},
       {"ranks", ranks},
       {"threads_per_rank", r.threads_per_rank},
-      {"kernel", {{"name", r.kernel}, {"format", r.format}, {"policy", r.policy}, {"why", r.kernel_why}, {"reproducible", r.reproducible}, {"measurements", measurements}}},
+      {"kernel",
+       {{"name", r.kernel}, {"format", r.format}, {"policy", r.policy}, {"decision", r.decision}, {"why", r.kernel_why},
+        {"reproducible", r.reproducible}, {"choosing_s", json(r.choosing)}, {"choosing_products", r.choosing_products},
+        {"predictions", predictions}, {"measurements", measurements}}},
       {"exchange", {{"name", r.exchange}, {"why", r.exchange_why}, {"bytes_received", json(r.exchange_bytes)}, {"graph", r.graph}}},
       {"phases_s", phases},
       {"iteration", json(r.iteration)},

@@ -40,7 +40,11 @@ struct MultiplyReport {
   bool reproducible = true;  ///< the same run gives a bit-identical y
   std::string kernel, format, policy, kernel_why;  ///< rank 0's; see kernel_of_rank
   std::vector<std::string> kernel_of_rank;         ///< "csr_vector threads_per_row=8", one a rank
+  std::vector<Prediction> predictions;             ///< rank 0's, cheapest first
   std::vector<Measurement> measurements;           ///< rank 0's, fastest first
+  std::string decision;                            ///< asked, only, model, measured or remembered (rank 0)
+  OverRanks choosing;                              ///< seconds that choosing the kernel took
+  double choosing_products = 0;                    ///< the same in products on rank 0; 0 if not known
   std::string exchange, exchange_why;
   OverRanks exchange_bytes;
   bool graph = false;

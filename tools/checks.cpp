@@ -71,4 +71,10 @@ CLI::Validator shard_file_name() {
       "the name of a shard file, ending in .h5 or .hdf5");
 }
 
+CLI::Validator picture_name() {
+  return check(
+      [](const std::string& text) { return is_output_name(text) && std::filesystem::path(text).extension() == ".png"; },
+      "the name of a picture, ending in .png");
+}
+
 }  // namespace shardmat::tools

@@ -14,5 +14,7 @@ CLI::Validator positive_number();
 CLI::Validator output_name();
 /// The same with the suffix of shard files.
 CLI::Validator shard_file_name();
+/// The same with the suffix of pictures.
+CLI::Validator picture_name();
 
 }  // namespace shardmat::tools

@@ -11,6 +11,7 @@ namespace shardmat::tools {
 using Command = std::function<int()> (*)(CLI::App& program);
 
 std::function<int()> add_bench(CLI::App& program);
+std::function<int()> add_convert(CLI::App& program);
 std::function<int()> add_generate(CLI::App& program);
 std::function<int()> add_info(CLI::App& program);
 std::function<int()> add_multiply(CLI::App& program);

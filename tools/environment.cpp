@@ -20,6 +20,7 @@ struct Variable {
   const char* help;
 };
 constexpr Variable kVariables[] = {
+    {"SHARDMAT_CACHE_DIR", "where measured choices are remembered (default $XDG_CACHE_HOME/shardmat, else ~/.cache/shardmat)"},
     {"SHARDMAT_HDF5", "how ranks read a shard file: auto, serial or parallel (default auto)"},
     {"SHARDMAT_PROGRESS", "progress bars on standard error: auto, on or off (default auto: if it is a terminal)"},
 };

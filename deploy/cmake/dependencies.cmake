@@ -1,5 +1,5 @@
 # Every outside library, found here and nowhere else. Required: MPI, HDF5, OpenMP, fmt, zlib, nlohmann-json, CLI11.
-# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip.
+# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, libpng.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 set(MPI_CXX_SKIP_MPICXX ON)
@@ -43,6 +43,13 @@ if(LIBZIP_INCLUDE_DIR AND LIBZIP_LIBRARY)
   message(STATUS "libzip: ${LIBZIP_LIBRARY}")
 else()
   message(STATUS "libzip: not found; SciPy .npz files are left out (package libzip-dev)")
+endif()
+
+find_package(PNG 1.6 QUIET)
+if(PNG_FOUND)
+  message(STATUS "libpng: ${PNG_LIBRARIES}")
+else()
+  message(STATUS "libpng: not found; pictures of matrices are left out (package libpng-dev)")
 endif()
 
 include(cuda_language)

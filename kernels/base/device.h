@@ -34,6 +34,7 @@ struct DeviceProperties {
   std::string uuid;         ///< unique across hosts; empty on the host
   std::int64_t memory_bytes = 0;
   int multiprocessors = 0;  ///< SMs, or threads of this rank on the host
+  std::string software;     ///< "CUDA 13.0, driver for 13.0, cuSPARSE 12.6.3"; empty on the host
 };
 DeviceProperties properties(Device device);
 /// Bytes that can be allocated on the device now.

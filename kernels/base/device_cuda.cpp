@@ -1,6 +1,7 @@
 #include "kernels/base/device_cuda.h"
 
 #include <cuda_runtime_api.h>
+#include <cusparse.h>
 
 #include <cstdio>
 
@@ -17,6 +18,20 @@ void warn(cudaError_t status, const char* what) noexcept {
 
 cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
 cudaEvent_t as_event(void* event) { return static_cast<cudaEvent_t>(event); }
+
+std::string software_versions() {
+  int runtime = 0, driver = 0, cusparse[3] = {};
+  SHARDMAT_CUDA_CHECK(cudaRuntimeGetVersion(&runtime));
+  SHARDMAT_CUDA_CHECK(cudaDriverGetVersion(&driver));
+  constexpr libraryPropertyType kParts[3] = {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
+  for (int part = 0; part < 3; ++part)
+    if (cusparseGetProperty(kParts[part], &cusparse[part]) != CUSPARSE_STATUS_SUCCESS)
+      throw Error(ErrorKind::internal, "cuSPARSE does not tell its version");
+  char text[96];
+  std::snprintf(text, sizeof text, "CUDA %d.%d, driver for %d.%d, cuSPARSE %d.%d.%d", runtime / 1000, runtime % 1000 / 10,
+                driver / 1000, driver % 1000 / 10, cusparse[0], cusparse[1], cusparse[2]);
+  return text;
+}
 
 }  // namespace
 
@@ -49,6 +64,7 @@ DeviceProperties properties(int ordinal) {
   }
   result.memory_bytes = static_cast<std::int64_t>(p.totalGlobalMem);
   result.multiprocessors = p.multiProcessorCount;
+  result.software = software_versions();
   return result;
 }
 

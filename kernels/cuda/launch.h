@@ -1,6 +1,7 @@
 // The one place that launches kernels: 64-bit grid arithmetic, empty grids skipped, every launch checked.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -22,18 +23,32 @@ inline int block_size_of(const Policy& policy, const std::string& kernel) {
   return block_size;
 }
 
+/// Runs `kernel` on `blocks` blocks, each with `shared_bytes` of dynamic shared memory. Nothing is launched for 0 blocks.
+/// More than 48 KB of shared memory has to be allowed before, with allow_shared_memory().
+template <class... Parameters, class... Arguments>
+void launch_blocks(void (*kernel)(Parameters...), std::int64_t blocks, int block_size, std::size_t shared_bytes,
+                   const Stream& stream, Arguments&&... arguments) {
+  if (blocks == 0) return;
+  if (blocks > std::numeric_limits<std::int32_t>::max())
+    throw Error(ErrorKind::resources, "a kernel would need " + std::to_string(blocks) +
+                                          " thread blocks, more than a grid holds; use more GPUs");
+  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(block_size), shared_bytes, native(stream)>>>(
+      std::forward<Arguments>(arguments)...);
+  SHARDMAT_CUDA_CHECK(cudaGetLastError());
+}
+
 /// Runs `kernel` with at least `threads` threads in blocks of `block_size`. Nothing is launched for 0 threads.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), std::int64_t threads, int block_size, const Stream& stream,
             Arguments&&... arguments) {
-  if (threads == 0) return;
-  const std::int64_t blocks = (threads + block_size - 1) / block_size;
-  if (blocks > std::numeric_limits<std::int32_t>::max())
-    throw Error(ErrorKind::resources, "a kernel would need " + std::to_string(blocks) +
-                                          " thread blocks, more than a grid holds; use more GPUs");
-  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(block_size), 0, native(stream)>>>(
-      std::forward<Arguments>(arguments)...);
-  SHARDMAT_CUDA_CHECK(cudaGetLastError());
+  launch_blocks(kernel, (threads + block_size - 1) / block_size, block_size, 0, stream,
+                std::forward<Arguments>(arguments)...);
+}
+
+/// Lets `kernel` have this many bytes of dynamic shared memory a block.
+template <class... Parameters>
+void allow_shared_memory(void (*kernel)(Parameters...), std::size_t bytes) {
+  SHARDMAT_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
 }
 
 }  // namespace shardmat::cuda

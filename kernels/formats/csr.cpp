@@ -56,10 +56,28 @@ int threads_per_row_by_formula(const RowStatistics& rows) {
 
 std::vector<Policy> csr_vector_policies(const RowStatistics& rows) {
   const auto policy = [](int threads) { return Policy{{"threads_per_row", threads}, {"block_size", 256}}; };
-  std::vector<Policy> all{policy(threads_per_row_by_formula(rows))};
-  for (int threads = 1; threads <= 32; threads *= 2)
-    if (policy(threads) != all.front()) all.push_back(policy(threads));
+  const int formula = threads_per_row_by_formula(rows);
+  std::vector<Policy> all{policy(formula)};
+  for (int factor = 2; factor <= 32; factor *= 2) {  // the nearest first
+    if (formula / factor >= 1) all.push_back(policy(formula / factor));
+    if (formula * factor <= 32) all.push_back(policy(formula * factor));
+  }
   return all;
+}
+
+std::vector<Policy> csr_balanced_policies(const RowStatistics&) {
+  const auto policy = [](int items, int hint, int block_size) {
+    return Policy{{"items", items}, {"hint", hint}, {"block_size", block_size}};
+  };
+  return {policy(8, 2, 256), policy(8, 0, 256), policy(4, 2, 256), policy(4, 0, 256), policy(8, 2, 128), policy(16, 2, 256)};
+}
+
+std::vector<Policy> csr_segmented_policies(const RowStatistics&) {
+  const auto policy = [](int items, int steps, int hint, int hub_kb) {
+    return Policy{{"items", items}, {"steps", steps}, {"hint", hint}, {"hub_kb", hub_kb}};
+  };
+  return {policy(8, 4, 2, 0), policy(8, 4, 2, 144), policy(8, 4, 0, 0),
+          policy(8, 1, 2, 0), policy(8, 4, 0, 144), policy(8, 2, 2, 96)};
 }
 
 std::vector<Policy> csr_scalar_policies(const RowStatistics&) { return {Policy{{"block_size", 128}}}; }

@@ -22,7 +22,6 @@ struct CsrStorage final : Storage {
 std::int64_t csr_bytes(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_csr(ConversionInput& input, const Policy& layout);
 void update_csr(Storage& storage, ConversionInput& input);
-inline bool csr_any(const Storage&) { return true; }
 
 /// The NT formula of Okada, Okamoto and Imamura (their reference 1): max(1, min(32, 2^floor(log2(nnz / rows)))).
 int threads_per_row_by_formula(const RowStatistics& rows);
@@ -32,6 +31,13 @@ std::unique_ptr<Plan> make_csr_host(std::shared_ptr<Storage> storage, const Poli
 
 std::vector<Policy> csr_vector_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_csr_vector(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+std::vector<Policy> csr_balanced_policies(const RowStatistics& rows);
+std::unique_ptr<Plan> make_csr_balanced(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+std::vector<Policy> csr_segmented_policies(const RowStatistics& rows);
+bool csr_segmented_supports(const Storage& storage);
+std::unique_ptr<Plan> make_csr_segmented(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 std::vector<Policy> csr_scalar_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_csr_scalar(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);

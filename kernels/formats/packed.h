@@ -83,6 +83,8 @@ struct PackedStorage final : Storage {
 
 std::vector<Policy> packed_layouts(ConversionInput& input);
 std::int64_t packed_bytes(ConversionInput& input, const Policy& layout);
+/// About as many bytes, from a sample of the rows: nothing is converted, padding is not counted.
+std::int64_t packed_estimate(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_packed(ConversionInput& input, const Policy& layout);
 void update_packed(Storage& storage, ConversionInput& input);
 inline bool packed_any(const Storage&) { return true; }

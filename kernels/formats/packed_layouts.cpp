@@ -16,6 +16,7 @@ struct Estimate {
   int block = 1, shift = 0;
   double bytes = 0;      ///< of values and indices of the sample
   double pieces = 0;
+  std::int64_t nnz = 0;
   double shared = 0;     ///< pieces as far from their row as the same piece of the group before
 };
 
@@ -32,6 +33,10 @@ void add_groups(const packed::Source<std::int64_t>& a, int shift, std::int64_t b
     for (std::size_t k = 0; k < std::min(deltas.size(), before.size()); ++k) sum.shared += before[k] == deltas[k] ? 1 : 0;
     before.swap(deltas);
   }
+  const auto first_nonzero = [&](std::int64_t group) {
+    return a.rows == 0 ? 0 : a.offset(std::clamp<std::int64_t>(group * B - shift, 0, a.rows));
+  };
+  sum.nnz += first_nonzero(end) - first_nonzero(begin);
 }
 
 Estimate estimate(const ConversionInput& input, int block, int shift) {
@@ -64,6 +69,12 @@ std::vector<Policy> packed_layouts(ConversionInput& input) {
   const bool alike = best.block <= 3 && 2 * best.shared > best.pieces;
   const int lanes = alike ? 1 : best.block == 1 ? 2 : best.block;
   return {Policy{{"block", best.block}, {"lanes", lanes}, {"shift", best.shift}, {"window", kWindow}}};
+}
+
+std::int64_t packed_estimate(ConversionInput& input, const Policy& layout) {
+  const Estimate sample = estimate(input, layout.at("block"), layout.at("shift"));
+  if (sample.nnz == 0) return 0;
+  return static_cast<std::int64_t>(sample.bytes / static_cast<double>(sample.nnz) * static_cast<double>(input.rows().nnz));
 }
 
 }  // namespace shardmat

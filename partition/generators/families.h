@@ -6,10 +6,12 @@
 namespace shardmat {
 
 Generator poisson27_generator();
+Generator poisson7_generator();
 Generator poisson_generator();
 Generator elasticity_generator();
 Generator rmat_generator();
 Generator banded_generator();
+Generator diagonals_generator();
 Generator random_generator();
 
 }  // namespace shardmat

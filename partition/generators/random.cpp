@@ -1,7 +1,9 @@
-// random: the same number of entries in every row, in distinct columns drawn uniformly.
+// random: the same number of entries in every row, in distinct columns drawn uniformly; or a lower triangle
+// whose rows grow to that number.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -34,47 +36,56 @@ void draw_distinct(std::int64_t count, std::int64_t below, const CounterRandom& 
 class RandomSource final : public GeneratedSource {
  public:
   RandomSource(std::string name, std::int64_t rows, std::int64_t cols, std::int64_t row_nnz,
-               std::uint64_t seed)
+               bool triangular, std::uint64_t seed)
       : GeneratedSource(std::move(name), rows, cols),
         row_nnz_(row_nnz),
+        triangular_(triangular),
         pattern_(seed, kPatternStream),
         value_(seed, kValueStream) {}
 
  protected:
   void count(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const override {
-    std::fill(lengths, lengths + (end - begin), row_nnz_);
+    for (std::int64_t row = begin; row < end; ++row) lengths[row - begin] = length(row);
   }
 
   void fill(std::int64_t begin, std::int64_t end, HostCsr& part) const override {
     parallel_ranges(end - begin, kGrain, [&](std::int64_t from, std::int64_t to) {
       std::vector<std::int64_t> drawn;
       for (std::int64_t i = from; i < to; ++i) {
-        std::int64_t* columns = part.col_idx.data() + i * row_nnz_;
-        draw_columns(pattern_.of(begin + i), columns, drawn);
+        const std::int64_t first = part.row_ptr[static_cast<std::size_t>(i)], count = length(begin + i);
+        const std::int64_t below = triangular_ ? begin + i + 1 : cols();
+        draw_columns(pattern_.of(begin + i), count, below, part.col_idx.data() + first, drawn);
         const CounterRandom value = value_.of(begin + i);
-        for (std::int64_t k = 0; k < row_nnz_; ++k)
-          part.values[static_cast<std::size_t>(i * row_nnz_ + k)] = value.symmetric(k);
+        for (std::int64_t k = 0; k < count; ++k) part.values[static_cast<std::size_t>(first + k)] = value.symmetric(k);
       }
     });
   }
 
  private:
-  /// Of a row more than half full, the empty columns are drawn.
-  void draw_columns(const CounterRandom& random, std::int64_t* columns,
-                    std::vector<std::int64_t>& drawn) const {
-    if (row_nnz_ <= cols() / 2) {
-      draw_distinct(row_nnz_, cols(), random, drawn);
+  std::int64_t length(std::int64_t row) const {
+    if (!triangular_) return row_nnz_;
+    const double share = static_cast<double>(row + 1) / static_cast<double>(rows());
+    const double grown = std::ceil(share * static_cast<double>(row_nnz_));
+    return std::min({row + 1, row_nnz_, static_cast<std::int64_t>(grown)});
+  }
+
+  /// `count` columns below `below`. Of a row more than half full, the empty columns are drawn.
+  static void draw_columns(const CounterRandom& random, std::int64_t count, std::int64_t below, std::int64_t* columns,
+                           std::vector<std::int64_t>& drawn) {
+    if (count <= below / 2) {
+      draw_distinct(count, below, random, drawn);
       std::copy(drawn.begin(), drawn.end(), columns);
       return;
     }
-    draw_distinct(cols() - row_nnz_, cols(), random, drawn);
+    draw_distinct(below - count, below, random, drawn);
     auto skipped = drawn.begin();
-    for (std::int64_t column = 0; column < cols(); ++column)
+    for (std::int64_t column = 0; column < below; ++column)
       if (skipped != drawn.end() && *skipped == column) ++skipped;
       else *columns++ = column;
   }
 
   std::int64_t row_nnz_;
+  bool triangular_;
   CounterRandom pattern_, value_;
 };
 
@@ -82,6 +93,7 @@ constexpr GeneratorParameter kParameters[] = {
     {"n", "100000", "rows"},
     {"cols", "n", "columns"},
     {"row_nnz", "16", "entries in each row, up to the columns"},
+    {"triangular", "off", "lower triangle: rows grow from 1 entry to row_nnz"},
     {"seed", "1", "of pattern and values; values are uniform in [-1, 1)"},
 };
 
@@ -93,7 +105,9 @@ std::unique_ptr<RowSource> make(const GeneratorArguments& given) {
   const std::int64_t row_nnz = arguments.integer("row_nnz", 0, kMost);
   if (row_nnz > cols)
     arguments.refuse(fmt::format("row_nnz = {} is more than the {} columns", row_nnz, cols));
-  return std::make_unique<RandomSource>(arguments.specification(), rows, cols, row_nnz, arguments.seed());
+  const bool triangular = arguments.flag("triangular");
+  if (triangular && rows != cols) arguments.refuse("a triangle is square; leave cols out");
+  return std::make_unique<RandomSource>(arguments.specification(), rows, cols, row_nnz, triangular, arguments.seed());
 }
 
 }  // namespace

@@ -135,9 +135,9 @@ NpyHeader read_npy_header(const std::string& source, const ByteReader& read) {
   return header;
 }
 
-std::string make_npy_header(std::int64_t count, bool f32) {
-  std::string dictionary =
-      fmt::format("{{'descr': '<f{}', 'fortran_order': False, 'shape': ({},), }}", f32 ? 4 : 8, count);
+std::string make_npy_header(std::string_view type, std::optional<std::int64_t> count) {
+  std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type,
+                                       count ? fmt::format("{},", *count) : "");
   const std::size_t unpadded = kMagic.size() + 4 + dictionary.size() + 1;
   dictionary.append((64 - unpadded % 64) % 64, ' ');
   dictionary += '\n';

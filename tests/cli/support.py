@@ -32,11 +32,15 @@ UNIT_ROUNDOFF = {"f64": 2.0**-53, "f32": 2.0**-24}
 OK, USAGE, INPUT, RESOURCES, RANK_LOST, VERIFICATION = 0, 2, 3, 4, 5, 6
 
 
+_CACHE = tempfile.TemporaryDirectory(prefix="shardmat_cache_")  # removed when the tests end
+
+
 def environment(**more):
     """This one with what mpirun wants in containers, as root and with more ranks than cores."""
-    return dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+    ours = dict(os.environ, OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
                 OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_hwloc_base_binding_policy="none",
-                OMPI_MCA_btl_vader_single_copy_mechanism="none", OMP_NUM_THREADS="1", **more)
+                OMPI_MCA_btl_vader_single_copy_mechanism="none", OMP_NUM_THREADS="1", SHARDMAT_CACHE_DIR=_CACHE.name)
+    return ours | more
 
 
 def file_size_limit(limit_bytes):

@@ -5,7 +5,7 @@ import unittest
 
 from support import USAGE, CliTest
 
-COMMANDS = ("generate", "partition", "info", "multiply", "verify-file")
+COMMANDS = ("generate", "partition", "convert", "info", "multiply", "verify-file")
 
 
 class Help(CliTest):
@@ -21,10 +21,15 @@ class Help(CliTest):
                 self.assertRegex(text, r"Examples?:\n")
                 self.assertIn(f"shardmat {command} ", text)
 
+    def test_every_benchmark_has_examples(self):
+        for benchmark in ("io", "kernels", "papers"):
+            with self.subTest(benchmark=benchmark):
+                self.assertIn(f"shardmat bench {benchmark}", self.succeed("bench", benchmark, "--help").out.split("Example")[1])
+
     def test_every_option_of_multiply_is_explained(self):
         text = self.succeed("multiply", "--help").out
         for option in ("alpha", "backend", "beta", "exchange", "iterations", "json", "kernel", "mode", "output", "policy",
-                       "sort", "timeout", "tune", "type", "verify", "x", "y0"):
+                       "no-cache", "no-measure", "reproducible", "sort", "timeout", "tune", "tune-budget", "type", "verify", "x", "y0"):
             self.assertRegex(text, rf"--{option}\b")
 
     def test_every_generator_has_help(self):

@@ -162,6 +162,31 @@ class Report(CliTest):
             self.assertLessEqual(phase["min"], phase["max"])
         self.assertGreater(report["gflops"], 0)
 
+    def test_a_measured_choice_is_remembered(self):
+        cache = {"SHARDMAT_CACHE_DIR": str(self.path("cache"))}
+        matrix = "elasticity:n=6"
+        first = self.json_of("multiply", matrix, "--measure", ranks=2, env=cache)["kernel"]
+        self.assertEqual(first["decision"], "measured")
+        self.assertEqual(first["name"], first["measurements"][0]["kernel"])
+        self.assertGreater(first["choosing_products"], 1)
+        self.assertEqual(len(list(self.path("cache").rglob("*.json"))), 2, "one a rank")
+
+        second = self.json_of("multiply", matrix, "--verify", ranks=2, env=cache)["kernel"]
+        self.assertEqual((second["decision"], second["name"], second["policy"]), ("remembered", first["name"], first["policy"]))
+        self.assertIn("remembered from", self.succeed("multiply", matrix, ranks=2, env=cache).out)
+        for option in ("--no-cache", "--no-measure"):
+            self.assertEqual(self.json_of("multiply", matrix, option, ranks=2, env=cache)["kernel"]["decision"], "model")
+        self.assertEqual(self.json_of("multiply", matrix, "--type", "f32", ranks=2, env=cache)["kernel"]["decision"], "model")
+
+        for file in self.path("cache").rglob("*.json"):
+            file.write_text("{")
+        spoiled = self.json_of("multiply", matrix, "--verify", ranks=2, env=cache)["kernel"]
+        self.assertEqual(spoiled["decision"], "model")
+        self.assertIn("was of no use", spoiled["why"])
+
+    def test_measuring_and_not_measuring_exclude_each_other(self):
+        self.fail_with(USAGE, "multiply", "elasticity:n=3", "--measure", "--no-measure", says="exclude")
+
     def test_json_in_a_file_beside_the_table(self):
         result = self.succeed("multiply", "poisson:n=5", "--json", "report.json", ranks=2)
         self.assertEqual(json.loads(self.path("report.json").read_text())["partition"]["parts"], 2)

@@ -64,6 +64,24 @@ TEST(Slices, CoverAllRowsInOrder) {
   EXPECT_EQ(nnz, m.nnz() - m.row_ptr[3]);
 }
 
+TEST(Slices, BeginAtMultiplesWhereAsked) {
+  HostCsr m{100, kSliceEntries, {0}, {}, {}};
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    for (std::int64_t k = 0; k < (i % 40 == 3 ? kSliceEntries / 2 + 1 : 1); ++k) m.col_idx.push_back(k);
+    m.row_ptr.push_back(static_cast<std::int64_t>(m.col_idx.size()));
+  }
+  m.values.resize(m.col_idx.size());
+  std::int64_t next = 0, slices = 0;
+  for_each_slice(*test::source_of(m), 0, m.rows, [&](std::int64_t first, const CsrView& rows) {
+    EXPECT_EQ(first, next);
+    EXPECT_EQ(first % 12, 0);
+    next += rows.rows;
+    ++slices;
+  }, 12);
+  EXPECT_EQ(next, m.rows);
+  EXPECT_EQ(slices, 2);
+}
+
 class LengthSorted : public testing::TestWithParam<std::int64_t> {};
 
 TEST_P(LengthSorted, IsAPermutationThatSquareMatricesShareWithTheirColumns) {

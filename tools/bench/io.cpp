@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +20,7 @@
 #include "partition/generators/generator.h"
 #include "partition/readers/reader.h"
 #include "partition/shard_file.h"
+#include "partition/writers/writer.h"
 #include "kernels/base/timer.h"
 #include "tools/bench/bench.h"
 #include "tools/environment.h"
@@ -53,28 +53,6 @@ class Scratch {
  private:
   std::filesystem::path path_;
 };
-
-using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
-
-void write_text(const RowSource& source, const std::filesystem::path& path) {
-  const File file(std::fopen(path.c_str(), "wb"), std::fclose);
-  if (!file) throw Error(ErrorKind::resources, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
-  std::int64_t nnz = 0;
-  for (const std::int64_t length : source.row_lengths(0, source.rows())) nnz += length;
-  std::string text =
-      fmt::format("%%MatrixMarket matrix coordinate real general\n{} {} {}\n", source.rows(), source.cols(), nnz);
-  constexpr std::int64_t kRows = 1 << 14;
-  for (std::int64_t begin = 0; begin < source.rows(); begin += kRows) {
-    const HostCsr rows = source.read_rows(begin, std::min(source.rows(), begin + kRows));
-    for (std::size_t i = 0; i < static_cast<std::size_t>(rows.rows); ++i)
-      for (auto k = static_cast<std::size_t>(rows.row_ptr[i]); k < static_cast<std::size_t>(rows.row_ptr[i + 1]); ++k)
-        fmt::format_to(std::back_inserter(text), "{} {} {}\n", begin + static_cast<std::int64_t>(i) + 1,
-                       rows.col_idx[k] + 1, rows.values[k]);
-    if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size())
-      throw Error(ErrorKind::resources, fmt::format("cannot write {}: is the disk full?", path.string()));
-    text.clear();
-  }
-}
 
 /// What `cp` and `sync` of one file cost.
 void copy_and_flush(const std::filesystem::path& from, const std::filesystem::path& to) {
@@ -124,7 +102,7 @@ int run(const Options& options) {
   const auto source = make_generator(options.matrix);
   fmt::print("Writing {} as Matrix Market text …\n", source->name());
   std::fflush(stdout);
-  write_text(*source, text_path);
+  write_matrix(text_path, *source);
   const PeakMemory peak;
   const Times times = measure(text_path, scratch, options.repetitions);
 

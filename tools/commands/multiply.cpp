@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -12,11 +11,13 @@
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "partition/atomic_file.h"
+#include "runtime/plan_cache.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
 #include "tools/run_ranks.h"
+#include "tools/write_json.h"
 
 namespace shardmat::tools {
 namespace {
@@ -24,7 +25,7 @@ namespace {
 struct Options {
   MultiplyOptions multiply;
   std::string type = "f64", sort = "auto", backend = "auto", mode = "repeat", verify = "", json;
-  bool no_graph = false;
+  bool no_graph = false, no_measure = false, no_cache = false;
   double timeout = 60;
 };
 
@@ -52,8 +53,15 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--kernel", m.load.plan.kernel, "kernel by name, or auto")->capture_default_str();
   app.add_option("--policy", m.load.plan.policy, "tunables of the named kernel, e.g. threads_per_row=16");
   app.add_flag("--tune,--measure", m.load.plan.tune,
-               "measure the kernels and policies left open and take the fastest (two names: Open MPI's mpirun mistakes the word "
-               "--tune for an option of its own and prints a complaint)");
+               "measure every kernel, layout and policy left open and take the fastest (two names: Open MPI's mpirun mistakes the "
+               "word --tune for an option of its own and prints a complaint); without it, auto on a GPU measures the few that the "
+               "model expects to be best");
+  app.add_flag("--no-measure", o.no_measure, "--kernel auto takes the model's choice");
+  app.add_option("--tune-budget", m.load.plan.budget_seconds,
+                 "seconds after which no other kernel is measured (default: the time of 150 products; with --measure 5 s)")
+      ->check(positive_number());
+  app.add_flag("--reproducible", m.load.plan.reproducible, "only kernels whose results are bit-identical from run to run");
+  app.add_flag("--no-cache", o.no_cache, "neither use nor remember measured choices (kept in SHARDMAT_CACHE_DIR)");
   app.add_option("--exchange", m.load.exchange, "how x moves between ranks")->capture_default_str();
   app.add_option("--method", m.load.method, "partitioner, for parts that the file does not store")->capture_default_str();
   app.add_option("--sort", o.sort, "rows of a part by descending length: none, local, or auto (as the file says)")
@@ -80,21 +88,11 @@ void finish_options(const CLI::App& app, Options& o) {
   m.verify = app.count("--verify") > 0;
   m.verify_mode = o.verify == "full" ? VerifyMode::full : o.verify == "sampled" ? VerifyMode::sampled : VerifyMode::automatic;
   m.graph = !o.no_graph;
+  if (o.no_measure && m.load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
+  m.load.plan.measure = !o.no_measure;
+  m.load.cache_directory = o.no_cache ? "" : default_cache_directory();
   m.access = parse_file_access(environment("SHARDMAT_HDF5", "auto"));
   m.progress = make_progress_bar();
-}
-
-void write_json(const std::string& path, const std::string& json) {
-  if (path == "-") {
-    fmt::print("{}", json);
-    return;
-  }
-  AtomicFile file(path);
-  std::ofstream stream(file.temporary(), std::ios::binary);
-  stream << json;
-  stream.close();
-  if (!stream) throw Error(ErrorKind::resources, fmt::format("cannot write {}: is the disk full?", path));
-  file.commit();
 }
 
 /// A result must not take the place of the matrix.

@@ -1,18 +1,11 @@
-#include <fmt/format.h>
-
-#include <filesystem>
 #include <memory>
 
-#include "kernels/base/text.h"
-#include "kernels/base/timer.h"
 #include "partition/atomic_file.h"
-#include "partition/generators/generator.h"
-#include "partition/readers/reader.h"
 #include "tools/checks.h"
 #include "tools/command.h"
+#include "tools/commands/input_matrix.h"
 #include "tools/commands/write_file.h"
 #include "tools/environment.h"
-#include "tools/progress_bar.h"
 
 namespace shardmat::tools {
 namespace {
@@ -22,30 +15,6 @@ struct Options {
   FileOptions file;
   bool allow_nonfinite = false;
 };
-
-/// A shard file is streamed; other programs' files are read whole.
-std::unique_ptr<RowSource> open_source(const Options& options) {
-  if (is_generator_specification(options.input) && !std::filesystem::exists(options.input))
-    return make_generator(options.input);
-  const std::string suffix = std::filesystem::path(options.input).extension().string();
-  if (suffix == ".h5" || suffix == ".hdf5") return ShardFile::open(options.input, options.allow_nonfinite);
-  ReadOptions read;
-  read.allow_nonfinite = options.allow_nonfinite;
-  read.progress = make_progress_bar();
-  const Timer timer;
-  auto matrix = std::make_shared<const HostCsr>(read_matrix(options.input, read));
-  const double seconds = timer.seconds();
-  const auto bytes = static_cast<double>(std::filesystem::file_size(options.input));
-  fmt::print("{}: {} × {}, {} nonzeros, {} read in {} ({}/s)\n", options.input, human_count(matrix->rows), human_count(matrix->cols),
-             human_count(matrix->nnz()), human_bytes(bytes), human_seconds(seconds), human_bytes(bytes / seconds));
-  return make_memory_source(std::move(matrix), options.input);
-}
-
-std::string known_suffixes() {
-  std::string text = ".h5";
-  for (const Reader& reader : readers()) text += " " + std::string(reader.suffixes);
-  return text;
-}
 
 }  // namespace
 
@@ -63,7 +32,7 @@ std::function<int()> add_partition(CLI::App& program) {
     require_single_process("partition");
     const PeakMemory peak;
     check_writable(options->file.output);  // before reading for minutes
-    const auto source = open_source(*options);
+    const auto source = open_input(options->input, options->allow_nonfinite, true).rows;
     write_file(*source, options->file, options->allow_nonfinite, peak);
     return 0;
   };

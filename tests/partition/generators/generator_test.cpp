@@ -32,7 +32,7 @@ TEST(Generator, KnowsASpecificationFromAPath) {
 
 TEST(Generator, SuggestsTheNearestSpelling) {
   expect_contains(usage_error("elastisity:n=4"), "did you mean elasticity?");
-  expect_contains(usage_error("zzzzzzzzz"), "known: poisson27, poisson, elasticity");
+  expect_contains(usage_error("zzzzzzzzz"), "known: poisson27, poisson7, poisson, elasticity");
   expect_contains(usage_error("rmat:scal=4"), "did you mean scale?");
   expect_contains(usage_error("rmat:completely_wrong=4"), "known: scale, edge_factor");
 }

@@ -14,7 +14,7 @@ std::int64_t couplings(std::int64_t n) { return (3 * n - 2) * (3 * n - 2) * (3 *
 
 TEST(GridMatrices, AreSoundAndSymmetric) {
   for (const char* specification :
-       {"poisson27:n=5", "poisson27:n=1", "poisson27:nx=1,ny=7,nz=2,uniform", "poisson:n=5",
+       {"poisson27:n=5", "poisson27:n=1", "poisson7:n=6", "poisson7:nx=9,ny=4,nz=1", "poisson7:n=5,clamp=0.3,uniform", "poisson27:nx=1,ny=7,nz=2,uniform", "poisson:n=5",
         "poisson:nx=2,ny=6,nz=4", "poisson:n=4,uniform", "elasticity:n=4", "elasticity:nx=3,ny=2,nz=9",
         "elasticity:n=3,uniform", "poisson27:n=4,clamp=0.4", "poisson:nz=8,n=3,clamp=0.2",
         "elasticity:ny=6,n=3,clamp=0.3,seed=7", "elasticity:n=3,clamp=1", "poisson:nx=1500,ny=2,nz=2"}) {
@@ -197,6 +197,24 @@ TEST(Hexahedra, DistortedElementHasNoForceUnderRotationAndTheRightEnergyUnderStr
     }
   }
   EXPECT_NEAR(energy, 2 * (physics.lambda + 2 * physics.mu) * volume, 1e-13);
+}
+
+TEST(Poisson7, IsSymmetricAndDominantWithSevenPoints) {
+  const HostCsr m = generate("poisson7:nx=5,ny=4,nz=6"), uniform = generate("poisson7:nx=5,ny=4,nz=6,uniform");
+  EXPECT_EQ(m.nnz(), 5 * 4 * 6 + 2 * (4 * 4 * 6 + 5 * 3 * 6 + 5 * 4 * 5));
+  EXPECT_EQ(uniform.col_idx, m.col_idx);
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    double others = 0;
+    for (auto k = static_cast<std::size_t>(m.row_ptr[static_cast<std::size_t>(i)]);
+         k < static_cast<std::size_t>(m.row_ptr[static_cast<std::size_t>(i) + 1]); ++k) {
+      const std::int64_t j = m.col_idx[k];
+      EXPECT_EQ(m.values[k], entry(m, j, i));
+      EXPECT_EQ(uniform.values[k], i == j ? 6 : -1);
+      if (i != j) others -= m.values[k];
+    }
+    EXPECT_GE(entry(m, i, i), others);
+  }
+  EXPECT_EQ(entry(m, 0, 20), m.values[3]);  // x, y, then z
 }
 
 }  // namespace

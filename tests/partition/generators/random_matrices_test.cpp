@@ -12,12 +12,13 @@ TEST(RandomMatrices, AreSound) {
         "rmat:scale=7,a=1,b=0,c=0", "rmat:scale=7,a=0,b=0,c=0", "rmat:scale=8,a=0.25,b=0.25,c=0.25,seed=3",
         "banded:n=500", "banded:n=500,bandwidth=0", "banded:n=10,bandwidth=100", "banded:n=700,density=0.3",
         "banded:n=0", "random:n=300", "random:n=200,cols=20,row_nnz=20", "random:n=200,cols=20,row_nnz=17",
-        "random:n=50,row_nnz=0", "random:n=5,cols=1000000000000", "random:n=0,row_nnz=0"})
+        "random:n=50,row_nnz=0", "random:n=90,row_nnz=90,triangular", "random:n=400,row_nnz=9,triangular",
+        "diagonals:n=500", "diagonals:n=300,count=7,spacing=60", "diagonals:n=10,count=5,spacing=100", "diagonals:n=0", "random:n=5,cols=1000000000000", "random:n=0,row_nnz=0"})
     expect_sound(*make_generator(specification));
 }
 
 TEST(RandomMatrices, SeedsMakeDifferentMatrices) {
-  for (const char* name : {"rmat:scale=6", "banded:n=64", "random:n=64"}) {
+  for (const char* name : {"rmat:scale=6", "banded:n=64", "random:n=64", "diagonals:n=64"}) {
     const std::string base = name;
     EXPECT_EQ(generate(base).values, generate(base).values);
     EXPECT_NE(generate(base).values, generate(base + ",seed=2").values);
@@ -94,6 +95,25 @@ TEST(Random, EverySetOfColumnsIsEquallyLikely) {
     EXPECT_EQ(seen.size(), 10u);
     for (const auto& [set, count] : seen) EXPECT_NEAR(count, 2000, 220) << set;
   }
+}
+
+TEST(Random, TriangleGrowsToRowNnz) {
+  const HostCsr m = generate("random:n=1000,row_nnz=40,triangular");
+  for (std::size_t i = 0; i < 1000; ++i) {
+    const auto length = m.row_ptr[i + 1] - m.row_ptr[i];
+    EXPECT_EQ(length, static_cast<std::int64_t>((i + 25) / 25)) << "row " << i;
+    EXPECT_LE(m.col_idx[static_cast<std::size_t>(m.row_ptr[i + 1]) - 1], static_cast<std::int64_t>(i));
+  }
+  EXPECT_THROW(make_generator("random:n=10,cols=20,row_nnz=3,triangular"), Error);
+}
+
+TEST(Diagonals, AreWhereTheyShouldBe) {
+  const HostCsr m = generate("diagonals:n=100,count=3,spacing=40");
+  for (std::int64_t i = 0; i < m.rows; ++i)
+    for (auto k = m.row_ptr[static_cast<std::size_t>(i)]; k < m.row_ptr[static_cast<std::size_t>(i) + 1]; ++k)
+      EXPECT_EQ(std::abs(m.col_idx[static_cast<std::size_t>(k)] - i) % 40, 0);
+  EXPECT_EQ(m.nnz(), 100 + 2 * 60);
+  EXPECT_THROW(make_generator("diagonals:count=4"), Error);
 }
 
 }  // namespace

@@ -1,0 +1,403 @@
+// CSR as one long sequence of nonzeros with a flag where a row begins: a warp takes a stretch of it whatever rows lie there,
+// each lane adds its own few products up to the flags, and a segmented scan over the lanes joins what rows share (after the
+// bit flags of Yan, Li, Zhang and Zhou, "yaSpMV", PPoPP'14, and of Liu and Vinter, "CSR5", ICS'15, but on the CSR arrays as
+// they are). Row offsets are not read at all; empty rows are a list of their own.
+//
+// With hub_kb > 0 the columns that most nonzeros share are copied from x to shared memory once a block, and the plan keeps a
+// copy of the column indices in which a hub is the complement of its place there: in power-law matrices some ten thousand
+// columns take about half of all gathers, which otherwise compete for L1 with everything else.
+#include <thrust/iterator/counting_iterator.h>
+
+#include <algorithm>
+#include <cub/device/device_select.cuh>
+#include <limits>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/cuda/cache_hints.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/split_rows.h"
+#include "kernels/formats/csr.h"
+
+namespace shardmat {
+namespace {
+
+constexpr int kPlainBlock = 256, kPlainBlocksPerSm = 4;
+constexpr int kHubBlock = 1024;  // one an SM, so that an SM holds the hubs once
+constexpr int kCountBins = 1 << 16;
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+/// One flag for each of a lane's nonzeros.
+template <int kItems>
+using Flags = std::conditional_t<kItems == 8, std::uint8_t, std::uint16_t>;
+
+/// The matrix as the kernel sees it. A step is 32·kItems nonzeros, a chunk some steps that one warp takes.
+struct Sequence {
+  std::int64_t nnz, chunks;
+  int steps, hubs;
+  const void* flags;                ///< Flags a lane and step; whole steps, 0 behind the last nonzero
+  const std::int32_t* begun;        ///< rows that begin before each chunk
+  const std::int32_t* rows;         ///< the rows that are not empty
+  const std::int32_t* col_idx;      ///< a hub as the complement of its place in hub_columns
+  const std::int32_t* hub_columns;
+};
+
+/// Products of one step in shared memory, kItems a lane and a place between lanes against bank conflicts; 0 behind the end.
+template <int kItems, int kHint, bool kHubs, class T>
+__device__ void multiply_step(int lane, int count, const std::int32_t* __restrict__ col_idx, const T* __restrict__ values,
+                              const T* __restrict__ x, const T* hub_values, T* products) {
+  const cuda::Loads<kHint> loads;
+  std::int32_t column[kItems];
+  T value[kItems];
+#pragma unroll
+  for (int u = 0; u < kItems; ++u) {
+    const bool inside = u * 32 + lane < count;
+    column[u] = inside ? loads.matrix(col_idx + u * 32 + lane) : 0;
+    value[u] = inside ? loads.matrix(values + u * 32 + lane) : T(0);
+  }
+#pragma unroll
+  for (int u = 0; u < kItems; ++u) {
+    if (u * 32 + lane >= count) continue;
+    if (kHubs && column[u] < 0)
+      value[u] *= hub_values[~column[u]];
+    else
+      value[u] *= loads.x(x + column[u]);
+  }
+#pragma unroll
+  for (int u = 0; u < kItems; ++u) products[u * 32 + lane + (u * 32 + lane) / kItems] = value[u];
+}
+
+/// The sum over the lanes below and this one; in the lanes that have flags, and in lane 0, it begins anew.
+template <class T>
+__device__ T segmented_scan(int lane, bool has_flags, T sum) {
+  const unsigned below = __ballot_sync(kAllLanes, has_flags) & kAllLanes >> (31 - lane);
+  const int from = below == 0 ? 0 : 31 - __clz(static_cast<int>(below));
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const T other = __shfl_up_sync(kAllLanes, sum, offset);
+    if (lane - offset >= from) sum += other;
+  }
+  return sum;
+}
+
+/// The sum over the lanes below and this one.
+__device__ inline int scan(int lane, int sum) {
+#pragma unroll
+  for (int offset = 1; offset < 32; offset *= 2) {
+    const int other = __shfl_up_sync(kAllLanes, sum, offset);
+    if (lane >= offset) sum += other;
+  }
+  return sum;
+}
+
+/// Rows that end in one chunk, head[chunk] and tail[chunk]. A row is finished by the chunk in which the next one begins.
+template <int kItems, int kHint, bool kHubs, class T>
+__device__ void add_chunk(const Sequence& a, std::int64_t chunk, const T* __restrict__ values, T alpha,
+                          const T* __restrict__ x, T beta, T* __restrict__ y, T* __restrict__ head, T* __restrict__ tail,
+                          const T* hub_values, T* products) {
+  constexpr int kStep = 32 * kItems;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const auto write = [&](int row_number, T sum) {
+    const std::int32_t row = a.rows[row_number];
+    y[row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row];
+  };
+  const int first = a.begun[chunk];
+  int begun = first;
+  T open = 0;  // sum so far of the row that is open between steps
+  for (int s = 0; s < a.steps; ++s) {
+    const std::int64_t step = chunk * a.steps + s, begin = step * kStep;
+    if (begin >= a.nnz) break;
+    const unsigned flags = static_cast<const Flags<kItems>*>(a.flags)[step * 32 + lane];
+    multiply_step<kItems, kHint, kHubs>(lane, static_cast<int>(min(a.nnz - begin, std::int64_t{kStep})), a.col_idx + begin,
+                                        values + begin, x, hub_values, products);
+    const int begun_here = begun + scan(lane, __popc(flags)), entered = begun_here - __popc(flags);
+    __syncwarp();
+    int row = entered;
+    T sum = 0, joined = 0;  // joined: the part that belongs to the row open when this lane was entered
+#pragma unroll
+    for (int u = 0; u < kItems; ++u) {
+      if (flags >> u & 1) {
+        if (row == entered)
+          joined = sum;
+        else
+          write(row - 1, sum);
+        ++row;
+        sum = 0;
+      }
+      sum += products[lane * (kItems + 1) + u];
+    }
+    __syncwarp();
+    if (lane == 0 && flags == 0) sum += open;
+    sum = segmented_scan(lane, flags != 0, sum);
+    const T carried = __shfl_up_sync(kAllLanes, sum, 1);
+    if (flags != 0) {
+      joined += lane == 0 ? open : carried;
+      if (entered == first)
+        head[chunk] = joined;
+      else
+        write(entered - 1, joined);
+    }
+    open = __shfl_sync(kAllLanes, sum, 31);
+    begun = __shfl_sync(kAllLanes, begun_here, 31);
+  }
+  if (lane == 0) tail[chunk] = open;
+}
+
+template <class T, int kItems, int kHint, bool kHubs>
+__global__ void __launch_bounds__(kHubs ? kHubBlock : kPlainBlock, kHubs ? 1 : kPlainBlocksPerSm)
+    csr_segmented(Sequence a, const T* __restrict__ values, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y,
+                  T* __restrict__ head, T* __restrict__ tail) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  T* hub_values = reinterpret_cast<T*>(shared);
+  if constexpr (kHubs) {
+    for (int i = static_cast<int>(threadIdx.x); i < a.hubs; i += kHubBlock) hub_values[i] = x[a.hub_columns[i]];
+    __syncthreads();
+  }
+  const int warps = static_cast<int>(blockDim.x) / 32, warp = static_cast<int>(threadIdx.x) / 32;
+  T* products = hub_values + a.hubs + warp * 32 * (kItems + 1);
+  for (std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * warps + warp; chunk < a.chunks;
+       chunk += static_cast<std::int64_t>(gridDim.x) * warps)
+    add_chunk<kItems, kHint, kHubs>(a, chunk, values, alpha, x, beta, y, head, tail, hub_values, products);
+}
+
+// What the plan prepares.
+
+template <class Offset, bool kWanted>
+struct EmptyIs {
+  const Offset* row_ptr;
+  __device__ bool operator()(std::int32_t row) const { return (row_ptr[row] == row_ptr[row + 1]) == kWanted; }
+};
+
+/// The rows that are empty (or are not), ascending.
+template <class Offset, bool kEmpty>
+std::int64_t select_rows(const CsrStorage& a, Buffer& rows, Stream& stream) {
+  const thrust::counting_iterator<std::int32_t> all(0);
+  const EmptyIs<Offset, kEmpty> wanted{a.row_ptr.as<Offset>()};
+  const auto count = static_cast<int>(a.rows);
+  const Buffer found(a.device, sizeof(std::int32_t));
+  std::size_t bytes = 0;
+  Buffer selected(a.device, static_cast<std::size_t>(a.rows) * sizeof(std::int32_t));
+  SHARDMAT_CUDA_CHECK(cub::DeviceSelect::If(nullptr, bytes, all, selected.as<std::int32_t>(), found.as<std::int32_t>(),
+                                            count, wanted, cuda::native(stream)));
+  const Buffer workspace(a.device, bytes + 1);
+  SHARDMAT_CUDA_CHECK(cub::DeviceSelect::If(workspace.data(), bytes, all, selected.as<std::int32_t>(),
+                                            found.as<std::int32_t>(), count, wanted, cuda::native(stream)));
+  std::int32_t length = 0;
+  copy_to_host(&length, found.data(), sizeof(length), stream);
+  rows = Buffer(a.device, static_cast<std::size_t>(length) * sizeof(std::int32_t));
+  copy_on_device(rows.data(), selected.data(), rows.bytes(), stream);
+  stream.synchronize();
+  return length;
+}
+
+template <class Offset>
+__global__ void flag_rows(std::int64_t row_count, const std::int32_t* __restrict__ rows, const Offset* __restrict__ row_ptr,
+                          unsigned* __restrict__ flags) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i >= row_count) return;
+  const std::int64_t k = row_ptr[rows[i]];
+  atomicOr(flags + k / 32, 1u << (k % 32));
+}
+
+template <class Offset>
+__global__ void count_begun(std::int64_t row_count, const std::int32_t* __restrict__ rows,
+                            const Offset* __restrict__ row_ptr, std::int64_t chunk_items, std::int64_t chunks,
+                            std::int32_t* __restrict__ begun) {
+  const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (chunk > chunks) return;
+  std::int64_t low = 0, high = row_count;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (row_ptr[rows[middle]] < chunk * chunk_items)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  begun[chunk] = static_cast<std::int32_t>(low);
+}
+
+/// The row open at the beginning of each chunk is finished there if another begins in it or there is no more chunk.
+template <class Offset>
+__global__ void find_split_rows(const std::int32_t* __restrict__ rows, const Offset* __restrict__ row_ptr,
+                                std::int64_t chunk_items, std::int64_t chunks, const std::int32_t* __restrict__ begun,
+                                cuda::SplitRow* __restrict__ split) {
+  const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (chunk > chunks) return;
+  const bool finishes = chunk > 0 && (chunk == chunks || begun[chunk + 1] > begun[chunk]);
+  const std::int64_t row = finishes ? rows[begun[chunk] - 1] : -1;
+  split[chunk] = {row, finishes ? static_cast<std::int64_t>(row_ptr[row]) / chunk_items : 0};
+}
+
+__global__ void count_columns(std::int64_t nnz, const std::int32_t* __restrict__ col_idx,
+                              std::int32_t* __restrict__ counts) {
+  const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (k < nnz) atomicAdd(counts + col_idx[k], 1);
+}
+
+/// bins[c] = columns with c ≥ 2 nonzeros; the last bin has all with more.
+__global__ void count_counts(std::int64_t cols, const std::int32_t* __restrict__ counts, std::int32_t* __restrict__ bins) {
+  const std::int64_t j = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (j < cols && counts[j] >= 2) atomicAdd(bins + min(counts[j], kCountBins - 1), 1);
+}
+
+/// Gives each column with at least `fewest` nonzeros a place; counts[j] becomes its complement, or j for other columns.
+__global__ void place_hubs(std::int64_t cols, int fewest, std::int32_t* __restrict__ counts,
+                           std::int32_t* __restrict__ hub_columns, std::int32_t* __restrict__ places) {
+  const std::int64_t j = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (j >= cols) return;
+  const auto column = static_cast<std::int32_t>(j);
+  std::int32_t code = column;
+  if (counts[j] >= fewest) {
+    const int place = atomicAdd(places, 1);  // in any order: the place of a value does not change a sum
+    hub_columns[place] = column;
+    code = ~place;
+  }
+  counts[j] = code;
+}
+
+__global__ void code_columns(std::int64_t nnz, const std::int32_t* __restrict__ col_idx,
+                             const std::int32_t* __restrict__ codes, std::int32_t* __restrict__ coded) {
+  const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (k < nnz) coded[k] = codes[col_idx[k]];
+}
+
+template <class T>
+using Instance = decltype(&csr_segmented<T, 8, 0, false>);
+
+template <class T, bool kHubs>
+Instance<T> instance(int items, int hint) {
+  if (hint == cuda::kNoHint && items == 8) return csr_segmented<T, 8, cuda::kNoHint, kHubs>;
+  if (hint == cuda::kNoHint && items == 16) return csr_segmented<T, 16, cuda::kNoHint, kHubs>;
+  if (hint == cuda::kKeepX && items == 8) return csr_segmented<T, 8, cuda::kKeepX, kHubs>;
+  if (hint == cuda::kKeepX && items == 16) return csr_segmented<T, 16, cuda::kKeepX, kHubs>;
+  return nullptr;
+}
+
+struct Tunables {
+  int items, steps, hint, hub_kb;
+  bool has_hubs() const { return hub_kb > 0; }
+};
+
+/// The instance for a policy, or null.
+template <class T>
+Instance<T> instance(const Tunables& t) {
+  return t.has_hubs() ? instance<T, true>(t.items, t.hint) : instance<T, false>(t.items, t.hint);
+}
+
+class CsrSegmentedPlan final : public Plan {
+ public:
+  CsrSegmentedPlan(std::shared_ptr<CsrStorage> a, Tunables tunables, Stream& stream)
+      : Plan(a), a_(std::move(a)), t_(tunables), block_size_(t_.has_hubs() ? kHubBlock : kPlainBlock) {
+    if (a_->rows == 0) return;
+    a_->wide_offsets ? prepare<std::int64_t>(stream) : prepare<std::int32_t>(stream);
+    const auto value = size_of(a_->type);
+    const auto products = static_cast<std::size_t>(block_size_ * (t_.items + 1)) * value;
+    if (t_.has_hubs()) {
+      int most = 0;
+      SHARDMAT_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, a_->device.ordinal));
+      if (products >= static_cast<std::size_t>(most))
+        throw Error(ErrorKind::usage, "csr_segmented: this GPU has not the shared memory for hubs with so many items");
+      place(std::min(static_cast<std::size_t>(t_.hub_kb) * 1024, static_cast<std::size_t>(most) - products) / value, stream);
+    }
+    shared_bytes_ = products + static_cast<std::size_t>(hubs_) * value;
+    dispatch(a_->type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      cuda::allow_shared_memory(instance<T>(t_), shared_bytes_);
+    });
+    const std::int64_t warps = block_size_ / 32;
+    blocks_ = (chunks_ + warps - 1) / warps;
+    if (t_.has_hubs()) blocks_ = std::min<std::int64_t>(blocks_, properties(a_->device).multiprocessors);
+  }
+
+  void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
+    if (a_->rows == 0) return;
+    dispatch(a_->type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      const Sequence sequence{a_->nnz, chunks_, t_.steps, hubs_, flags_.data(), begun_.as<std::int32_t>(),
+                              rows_.as<std::int32_t>(), (t_.has_hubs() ? coded_ : a_->col_idx).as<std::int32_t>(),
+                              hub_columns_.as<std::int32_t>()};
+      cuda::launch_blocks(instance<T>(t_), blocks_, block_size_, shared_bytes_, stream, sequence,
+                          a_->values.as<T>(), static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
+                          static_cast<T*>(y), split_.head.as<T>(), split_.tail.as<T>());
+      cuda::finish_rows<T>(split_, empty_.as<std::int32_t>(), empty_count_, static_cast<T>(alpha), static_cast<T>(beta),
+                           static_cast<T*>(y), stream);
+    });
+  }
+
+  std::int64_t extra_bytes() const override {
+    std::int64_t bytes = split_.bytes();
+    for (const Buffer* buffer : {&flags_, &begun_, &rows_, &empty_, &hub_columns_, &coded_})
+      bytes += static_cast<std::int64_t>(buffer->bytes());
+    return bytes;
+  }
+
+ private:
+  template <class Offset>
+  void prepare(Stream& stream) {
+    const std::int64_t step = std::int64_t{32} * t_.items, chunk = step * t_.steps;
+    const auto* row_ptr = a_->row_ptr.as<Offset>();
+    chunks_ = (a_->nnz + chunk - 1) / chunk;
+    const std::int64_t row_count = select_rows<Offset, false>(*a_, rows_, stream);
+    empty_count_ = select_rows<Offset, true>(*a_, empty_, stream);
+    flags_ = Buffer(a_->device, static_cast<std::size_t>((a_->nnz + step - 1) / step * step / 8));
+    fill_bytes(flags_.data(), 0, flags_.bytes(), stream);
+    begun_ = Buffer(a_->device, static_cast<std::size_t>(chunks_ + 1) * sizeof(std::int32_t));
+    split_ = cuda::SplitRows(a_->device, chunks_ + 1, a_->type);
+    fill_bytes(split_.head.data(), 0, split_.head.bytes(), stream);  // no chunk writes the last
+    const auto* rows = rows_.as<std::int32_t>();
+    cuda::launch(flag_rows<Offset>, row_count, 256, stream, row_count, rows, row_ptr, flags_.as<unsigned>());
+    cuda::launch(count_begun<Offset>, chunks_ + 1, 256, stream, row_count, rows, row_ptr, chunk, chunks_,
+                 begun_.as<std::int32_t>());
+    cuda::launch(find_split_rows<Offset>, chunks_ + 1, 256, stream, rows, row_ptr, chunk, chunks_, begun_.as<std::int32_t>(),
+                 split_.rows.as<cuda::SplitRow>());
+  }
+
+  /// Chooses at most `places` hubs, those with most nonzeros, and codes the columns.
+  void place(std::size_t places, Stream& stream) {
+    const auto ints = [&](std::int64_t count) {
+      return Buffer(a_->device, static_cast<std::size_t>(count) * sizeof(std::int32_t));
+    };
+    const Buffer counts = ints(a_->cols), bins = ints(kCountBins), placed = ints(1);
+    for (const Buffer* zero : {&counts, &bins, &placed}) fill_bytes(zero->data(), 0, zero->bytes(), stream);
+    cuda::launch(count_columns, a_->nnz, 256, stream, a_->nnz, a_->col_idx.as<std::int32_t>(), counts.as<std::int32_t>());
+    cuda::launch(count_counts, a_->cols, 256, stream, a_->cols, counts.as<std::int32_t>(), bins.as<std::int32_t>());
+    std::vector<std::int32_t> of_count(kCountBins);
+    copy_to_host(of_count.data(), bins.data(), bins.bytes(), stream);
+    int fewest = kCountBins;
+    std::size_t columns = 0;
+    while (fewest > 2 && columns + static_cast<std::size_t>(of_count[static_cast<std::size_t>(fewest) - 1]) <= places)
+      columns += static_cast<std::size_t>(of_count[static_cast<std::size_t>(--fewest)]);
+    if (columns == 0) fewest = std::numeric_limits<int>::max();
+    hubs_ = static_cast<int>(columns);
+    hub_columns_ = ints(hubs_);
+    coded_ = ints(a_->nnz);
+    cuda::launch(place_hubs, a_->cols, 256, stream, a_->cols, fewest, counts.as<std::int32_t>(),
+                 hub_columns_.as<std::int32_t>(), placed.as<std::int32_t>());
+    cuda::launch(code_columns, a_->nnz, 256, stream, a_->nnz, a_->col_idx.as<std::int32_t>(), counts.as<std::int32_t>(),
+                 coded_.as<std::int32_t>());
+    stream.synchronize();
+  }
+
+  std::shared_ptr<CsrStorage> a_;
+  Tunables t_;
+  int block_size_, hubs_ = 0;
+  std::size_t shared_bytes_ = 0;
+  std::int64_t chunks_ = 0, blocks_ = 0, empty_count_ = 0;
+  Buffer flags_, begun_, rows_, empty_, hub_columns_, coded_;
+  cuda::SplitRows split_;
+};
+
+}  // namespace
+
+bool csr_segmented_supports(const Storage& storage) { return storage.rows < std::numeric_limits<std::int32_t>::max(); }
+
+std::unique_ptr<Plan> make_csr_segmented(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream) {
+  const Tunables t{policy.at("items"), policy.at("steps"), policy.at("hint"), policy.at("hub_kb")};
+  if (instance<float>(t) == nullptr)
+    throw Error(ErrorKind::usage, "csr_segmented: items must be 8 or 16, hint 0 (none) or 2 (keep x in the caches)");
+  if (t.steps < 1 || t.steps > 64) throw Error(ErrorKind::usage, "csr_segmented: steps must be from 1 to 64");
+  if (t.hub_kb < 0 || t.hub_kb > 1024) throw Error(ErrorKind::usage, "csr_segmented: hub_kb must be from 0 to 1024");
+  return std::make_unique<CsrSegmentedPlan>(std::static_pointer_cast<CsrStorage>(std::move(storage)), t, stream);
+}
+
+}  // namespace shardmat

@@ -1,0 +1,86 @@
+#include "kernels/cuda/cusparse_plan.h"
+
+#include "kernels/cuda/launch.h"
+
+namespace shardmat::cuda {
+namespace {
+
+using Matrix = CusparseObject<cusparseSpMatDescr_t, cusparseDestroySpMat>;
+using Vector = CusparseObject<cusparseDnVecDescr_t, cusparseDestroyDnVec>;
+
+class CusparsePlan final : public Plan {
+ public:
+  CusparsePlan(std::shared_ptr<Storage> storage, cusparseSpMVAlg_t algorithm, bool reproducible, const CreateMatrix& create,
+               Stream& stream)
+      : Plan(storage),
+        storage_(std::move(storage)),
+        algorithm_(algorithm),
+        reproducible_(reproducible),
+        type_(storage_->type == ValueType::f64 ? CUDA_R_64F : CUDA_R_32F) {
+    check(cusparseCreate(&library_.handle), "cusparseCreate");
+    check(cusparseSetStream(library_.handle, native(stream)), "cusparseSetStream");
+    check(create(&matrix_.handle, type_), "cusparseCreate of the matrix");
+    // The vectors' memory is set before each product; until then they only need to be there.
+    const Buffer x(storage_->device, static_cast<std::size_t>(storage_->cols) * size_of(storage_->type));
+    const Buffer y(storage_->device, static_cast<std::size_t>(storage_->rows) * size_of(storage_->type));
+    check(cusparseCreateDnVec(&x_.handle, storage_->cols, x.data(), type_), "cusparseCreateDnVec");
+    check(cusparseCreateDnVec(&y_.handle, storage_->rows, y.data(), type_), "cusparseCreateDnVec");
+    const Scalar one(1, type_), zero(0, type_);
+    std::size_t bytes = 0;
+    check(cusparseSpMV_bufferSize(library_.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, one.data(), matrix_.handle, x_.handle,
+                                  zero.data(), y_.handle, type_, algorithm_, &bytes),
+          "cusparseSpMV_bufferSize");
+    workspace_ = Buffer(storage_->device, bytes + 16);  // never null: CUDA 12.0 to 12.3 refuse that
+#if CUSPARSE_VERSION >= 12400
+    // Of no effect for other formats.
+    if (algorithm_ == CUSPARSE_SPMV_CSR_ALG1 || algorithm_ == CUSPARSE_SPMV_CSR_ALG2)
+      check(cusparseSpMV_preprocess(library_.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, one.data(), matrix_.handle, x_.handle,
+                                    zero.data(), y_.handle, type_, algorithm_, workspace_.data()),
+            "cusparseSpMV_preprocess");
+#endif
+    stream.synchronize();
+  }
+
+  void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
+    check(cusparseSetStream(library_.handle, native(stream)), "cusparseSetStream");
+    check(cusparseDnVecSetValues(x_.handle, const_cast<void*>(x)), "cusparseDnVecSetValues");
+    check(cusparseDnVecSetValues(y_.handle, y), "cusparseDnVecSetValues");
+    const Scalar a(alpha, type_), b(beta, type_);
+    check(cusparseSpMV(library_.handle, CUSPARSE_OPERATION_NON_TRANSPOSE, a.data(), matrix_.handle, x_.handle, b.data(),
+                       y_.handle, type_, algorithm_, workspace_.data()),
+          "cusparseSpMV");
+  }
+
+  bool reproducible() const override { return reproducible_; }
+
+ private:
+  /// alpha and beta as the library reads them.
+  class Scalar {
+   public:
+    Scalar(double value, cudaDataType type) : f64_(value), f32_(static_cast<float>(value)), type_(type) {}
+    const void* data() const { return type_ == CUDA_R_64F ? static_cast<const void*>(&f64_) : &f32_; }
+
+   private:
+    double f64_;
+    float f32_;
+    cudaDataType type_;
+  };
+
+  std::shared_ptr<Storage> storage_;
+  cusparseSpMVAlg_t algorithm_;
+  bool reproducible_;
+  cudaDataType type_;
+  CusparseLibrary library_;
+  Matrix matrix_;
+  Vector x_, y_;
+  Buffer workspace_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> make_cusparse_plan(std::shared_ptr<Storage> storage, cusparseSpMVAlg_t algorithm, bool reproducible,
+                                         const CreateMatrix& create, Stream& stream) {
+  return std::make_unique<CusparsePlan>(std::move(storage), algorithm, reproducible, create, stream);
+}
+
+}  // namespace shardmat::cuda

@@ -1,0 +1,46 @@
+// cuSPARSE's generic SpMV on a matrix in any format it knows: the algorithm pinned, preprocessed, one buffer per plan (since
+// CUDA 12.4 a buffer belongs to one matrix and must not be touched between calls).
+#pragma once
+
+#include <cusparse.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "kernels/base/error.h"
+#include "kernels/plan.h"
+
+namespace shardmat::cuda {
+
+/// Throws Error(resources) if the library lacks them, else Error(internal), naming the call.
+inline void check(cusparseStatus_t status, const char* call) {
+  if (status != CUSPARSE_STATUS_SUCCESS)
+    throw Error(status == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES ? ErrorKind::resources : ErrorKind::internal,
+                std::string("cuSPARSE: ") + cusparseGetErrorString(status) + " in " + call);
+}
+
+template <class Handle, auto destroy>
+struct CusparseObject {
+  CusparseObject() = default;
+  CusparseObject(const CusparseObject&) = delete;
+  CusparseObject& operator=(const CusparseObject&) = delete;
+  ~CusparseObject() {
+    if (handle != nullptr) destroy(handle);
+  }
+  Handle handle = nullptr;
+};
+using CusparseLibrary = CusparseObject<cusparseHandle_t, cusparseDestroy>;
+
+/// `create` makes the library's view of the storage's arrays; the storage outlives it.
+using CreateMatrix = std::function<cusparseStatus_t(cusparseSpMatDescr_t* matrix, cudaDataType type)>;
+
+/// REQUIRES: rows, columns and nonzeros; the library takes no matrix without. `reproducible` is what the library's manual
+/// promises for the algorithm.
+std::unique_ptr<Plan> make_cusparse_plan(std::shared_ptr<Storage> storage, cusparseSpMVAlg_t algorithm, bool reproducible,
+                                         const CreateMatrix& create, Stream& stream);
+
+/// True if nothing is left to do but y = beta y, which the library does not take.
+inline bool is_empty(const Storage& storage) { return storage.rows == 0 || storage.cols == 0 || storage.nnz == 0; }
+
+}  // namespace shardmat::cuda

@@ -1,0 +1,44 @@
+// Blocked CSR: dense b×b blocks, zeros filled in, one column index a block. Blocks at the right and lower edge may hang
+// over; what hangs over is zero and never multiplied. Filled-in zeros inside the matrix are multiplied: an x that is not
+// finite spreads to the other rows of its blocks.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/base/host_vector.h"
+#include "kernels/conversion.h"
+#include "kernels/plan.h"
+
+namespace shardmat {
+
+struct BcsrStorage final : Storage {
+  std::int64_t block_rows = 0;                                     ///< rows / b, rounded up
+  std::int64_t block_cols = 0;                                     ///< cols / b, rounded up
+  std::shared_ptr<const HostVector<std::int64_t>> host_block_ptr;  ///< on the host, for new values
+  bool wide_offsets = false;                                       ///< block_ptr holds int64 instead of int32
+  Buffer block_ptr;                                                ///< block_rows + 1 offsets, counted in blocks
+  Buffer block_col;                                                ///< int32 a block: its first column / b
+  Buffer values;                                                   ///< b·b a block, row by row
+
+  int block() const { return layout.at("block"); }
+  std::int64_t blocks() const { return host_block_ptr->back(); }
+};
+
+/// Block sizes 2, 3, 4 and 6, that of the fewest bytes first.
+std::vector<Policy> bcsr_layouts(ConversionInput& input);
+std::int64_t bcsr_bytes(ConversionInput& input, const Policy& layout);
+std::shared_ptr<Storage> convert_bcsr(ConversionInput& input, const Policy& layout);
+void update_bcsr(Storage& storage, ConversionInput& input);
+
+std::unique_ptr<Plan> make_bcsr_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+std::vector<Policy> bcsr_policies(const RowStatistics& rows);
+std::unique_ptr<Plan> make_bcsr(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+/// False if blocks hang over the edge, where the library would read x and write y outside, and for wide offsets.
+bool bcsr_cusparse_supports(const Storage& storage);
+std::unique_ptr<Plan> make_bcsr_cusparse(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+}  // namespace shardmat

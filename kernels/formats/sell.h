@@ -1,0 +1,49 @@
+// SELL-C-σ (Kreutzer, Hager, Wellein, Fehske, Bishop): slices of C rows, each padded to its longest row and stored column by
+// column, rows sorted by length within windows of σ rows so that those of one slice are about equal. With σ = 1 nothing is
+// sorted and the arrays are those of cuSPARSE's sliced ELL (padding: column -1, value 0; the last slice is a whole one).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "kernels/base/host_vector.h"
+#include "kernels/conversion.h"
+#include "kernels/plan.h"
+
+namespace shardmat {
+
+/// Where the rows are; kept on the host for new values.
+struct SellPattern {
+  std::int64_t slice = 0;                ///< C, a power of two
+  std::int64_t sigma = 0;                ///< 1 or a multiple of C
+  HostVector<std::int64_t> slice_ptr;    ///< slices + 1 offsets into the padded arrays
+  HostVector<std::int32_t> permutation;  ///< rows entries, none with sigma = 1: the row in a slot, counted from its window
+
+  std::int64_t slices() const { return static_cast<std::int64_t>(slice_ptr.size()) - 1; }
+};
+
+struct SellStorage final : Storage {
+  std::shared_ptr<const SellPattern> pattern;
+  bool wide_offsets = false;  ///< slice_ptr holds int64 instead of int32
+  Buffer slice_ptr;
+  Buffer permutation;  ///< int32, empty with sigma = 1
+  Buffer col_idx;      ///< int32, padded
+  Buffer values;       ///< padded
+};
+
+/// slice=32,sigma=1 first if it pads by less than a tenth.
+std::vector<Policy> sell_layouts(ConversionInput& input);
+std::int64_t sell_bytes(ConversionInput& input, const Policy& layout);
+std::shared_ptr<Storage> convert_sell(ConversionInput& input, const Policy& layout);
+void update_sell(Storage& storage, ConversionInput& input);
+
+std::unique_ptr<Plan> make_sell_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+std::unique_ptr<Plan> make_sell(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+/// False for sorted rows and for wide offsets.
+bool sell_cusparse_supports(const Storage& storage);
+std::unique_ptr<Plan> make_sell_cusparse(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+
+}  // namespace shardmat

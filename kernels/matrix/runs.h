@@ -1,0 +1,67 @@
+// Runs: two or more nonzeros of a row in consecutive columns, the "blocks" of row block packing (Kawamura, Yoneda, Iwamura,
+// Watanabe, Inoguchi); what their formats need to know of a matrix, and formulas (1) to (8) for the bytes those take.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/base/host_vector.h"
+#include "kernels/matrix/rows.h"
+
+namespace shardmat {
+
+/// In the paper's letters N, N_z, N_non, N_val, N_col, K, K_v, K_c.
+struct RunStatistics {
+  std::int64_t rows = 0;         ///< N
+  std::int64_t nnz = 0;          ///< N_z
+  std::int64_t singles = 0;      ///< N_non: nonzeros outside runs
+  std::int64_t in_runs = 0;      ///< N_val: nonzeros inside runs
+  std::int64_t bounds = 0;       ///< N_col: first and last columns of runs, two a run
+  std::int64_t max_row = 0;      ///< K: nonzeros of the longest row
+  std::int64_t max_in_runs = 0;  ///< K_v: most nonzeros inside runs in one row
+  std::int64_t max_bounds = 0;   ///< K_c: most first and last columns in one row
+};
+
+/// Offsets of each row among the nonzeros inside runs, the bounds of runs, and the nonzeros outside; rows + 1 entries each.
+struct Runs {
+  RunStatistics statistics;
+  HostVector<std::int64_t> in_runs;
+  HostVector<std::int64_t> bounds;
+  HostVector<std::int64_t> singles;
+};
+
+/// REQUIRES: a validated matrix (columns of a row strictly increasing). Parallel; O(nnz).
+Runs find_runs(const CsrView& matrix);
+
+/// The place of a nonzero k of `row` among runs; looks at its neighbours only.
+inline bool continues_run(const Rows& rows, std::int64_t row, std::int64_t k) {
+  return k > rows.begin(row) && rows.column(k) == rows.column(k - 1) + 1;
+}
+inline bool run_goes_on(const Rows& rows, std::int64_t row, std::int64_t k) {
+  return k + 1 < rows.end(row) && rows.column(k + 1) == rows.column(k) + 1;
+}
+inline bool in_run(const Rows& rows, std::int64_t row, std::int64_t k) {
+  return continues_run(rows, row, k) || run_goes_on(rows, row, k);
+}
+/// First or last of a run.
+inline bool bounds_run(const Rows& rows, std::int64_t row, std::int64_t k) {
+  return continues_run(rows, row, k) != run_goes_on(rows, row, k);
+}
+
+/// Bytes of one value and of one offset; columns take 4. The paper's are 8 and 4.
+struct EntryBytes {
+  std::int64_t value = 8;
+  std::int64_t offset = 4;
+};
+std::int64_t csr_bytes(const RunStatistics& s, EntryBytes bytes = {});        ///< (1)
+std::int64_t ell_bytes(const RunStatistics& s, EntryBytes bytes = {});        ///< (2)
+std::int64_t ell_r_bytes(const RunStatistics& s, EntryBytes bytes = {});      ///< (3)
+std::int64_t rbp_csr_bytes(const RunStatistics& s, EntryBytes bytes = {});    ///< (4)
+std::int64_t rbp_ell_bytes(const RunStatistics& s, EntryBytes bytes = {});    ///< (5)
+std::int64_t rbp_ell_r_bytes(const RunStatistics& s, EntryBytes bytes = {});  ///< (6)
+
+/// Condition (7): RBP-CSR takes fewer bytes than CSR, with 8-byte values and 4-byte offsets.
+bool rbp_csr_saves(const RunStatistics& s);
+/// Condition (8): RBP-ELL takes fewer bytes than ELL, and RBP-ELL-R than ELL-R, likewise.
+bool rbp_ell_saves(const RunStatistics& s);
+
+}  // namespace shardmat

@@ -1,0 +1,72 @@
+#include "kernels/measure.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/base/timer.h"
+
+namespace shardmat {
+namespace {
+
+constexpr int kLeastRepetitions = 3, kHopelessRepetitions = 2;
+
+/// Four times the largest L2 of a GPU. On the host twice the last-level cache, if the system tells it, within bounds: a
+/// virtual machine may see that of a whole socket, of which it has a part.
+std::size_t flush_bytes(Device device) {
+  constexpr long kGpu = 1L << 28, kLeast = 1L << 25, kMost = 1L << 27;
+  return static_cast<std::size_t>(
+      device.backend == Backend::cuda ? kGpu : std::clamp(2 * ::sysconf(_SC_LEVEL3_CACHE_SIZE), kLeast, kMost));
+}
+
+}  // namespace
+
+CacheFlush::CacheFlush(Device device)
+    : memory_(device, flush_bytes(device)), result_(device, 2 * sizeof(double)), dots_(device) {
+  Stream stream(device);
+  fill_bytes(memory_.data(), 0, memory_.bytes(), stream);
+  stream.synchronize();
+}
+
+void CacheFlush::run(Stream& stream) {
+  const auto count = static_cast<std::int64_t>(memory_.bytes() / sizeof(double));
+  dots_.compute(ValueType::f64, count, memory_.data(), memory_.data(), result_.as<double>(), stream);
+}
+
+Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, const TimingOptions& options) {
+  Event start(stream.device()), end(stream.device());
+  const Timer timer;
+  double once = std::numeric_limits<double>::infinity();  // the fastest of the warm-up
+  for (int product = 0; product < std::max(1, options.warm_ups) || timer.seconds() < options.warm_up_seconds; ++product) {
+    start.record(stream);
+    plan.multiply(1, x, 0, y, stream);
+    end.record(stream);
+    stream.synchronize();
+    once = std::min(once, end.seconds_since(start));
+  }
+  const double affordable = once > options.hopeless_seconds
+                                ? kHopelessRepetitions
+                                : std::max<double>(kLeastRepetitions, options.most_seconds / once);
+  Timing timing;
+  timing.repetitions = affordable < options.repetitions ? static_cast<int>(affordable) : options.repetitions;
+
+  // All repetitions are put into the stream before the first is waited for: the GPU never waits for a launch.
+  std::vector<Event> starts, ends;
+  for (int repetition = 0; repetition < timing.repetitions; ++repetition) {
+    if (options.flush != nullptr) options.flush->run(stream);
+    starts.emplace_back(stream.device()).record(stream);
+    plan.multiply(1, x, 0, y, stream);
+    ends.emplace_back(stream.device()).record(stream);
+  }
+  stream.synchronize();
+  std::vector<double> seconds;
+  for (std::size_t i = 0; i < starts.size(); ++i) seconds.push_back(ends[i].seconds_since(starts[i]));
+  std::sort(seconds.begin(), seconds.end());
+  timing.median = seconds[seconds.size() / 2];
+  timing.min = seconds.front();
+  timing.max = seconds.back();
+  return timing;
+}
+
+}  // namespace shardmat

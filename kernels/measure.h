@@ -1,0 +1,42 @@
+// How long a product takes: the one way in which the tuner and the benchmarks time a plan.
+#pragma once
+
+#include <limits>
+
+#include "kernels/base/device.h"
+#include "kernels/plan.h"
+#include "kernels/vector.h"
+
+namespace shardmat {
+
+/// Throws what is in a device's caches out, by reading a buffer several times their size: writing one would leave lines
+/// that the next product has to write back.
+class CacheFlush {
+ public:
+  explicit CacheFlush(Device device);
+  /// In stream order.
+  void run(Stream& stream);
+
+ private:
+  Buffer memory_, result_;
+  DotProducts dots_;
+};
+
+struct TimingOptions {
+  int repetitions = 9;         ///< of which the median is taken
+  int warm_ups = 2;            ///< products before that, at least one
+  double warm_up_seconds = 0;  ///< more of them, for so long: an idle GPU needs milliseconds to reach its clocks
+  double most_seconds = std::numeric_limits<double>::infinity();  ///< slow products are repeated less often, but 3 times
+  double hopeless_seconds = std::numeric_limits<double>::infinity();  ///< of a slower product, only two repetitions
+  CacheFlush* flush = nullptr;  ///< runs before each repetition, outside its time; null leaves the caches warm
+};
+
+struct Timing {
+  double median = 0, min = 0, max = 0;  ///< seconds of one product
+  int repetitions = 0;
+};
+
+/// Times y = A x by events of the stream; x has cols and y rows entries on its device. Returns when all is done.
+Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, const TimingOptions& options = {});
+
+}  // namespace shardmat

@@ -1,0 +1,35 @@
+// Bytes to a file through a buffer, with the errors of a full disk.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace shardmat {
+
+class OutputFile {
+ public:
+  /// Writes to `temporary`; messages name `path`, which it will become (AtomicFile). Throws Error(resources), as all its
+  /// functions do, if the file cannot be written.
+  OutputFile(const std::filesystem::path& path, const std::filesystem::path& temporary);
+  ~OutputFile();
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+
+  void append(std::string_view bytes);
+  /// Must be called once all is there; without it the end may be missing.
+  void close();
+
+ private:
+  void write(std::string_view bytes);
+  void flush();
+
+  std::filesystem::path path_;
+  int descriptor_;
+  std::string buffer_;
+};
+
+/// Throws Error(resources) saying that `path` cannot be written and why.
+[[noreturn]] void fail_write(const std::filesystem::path& path, const std::string& why);
+
+}  // namespace shardmat

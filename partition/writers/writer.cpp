@@ -1,0 +1,50 @@
+// The list of writers.
+#include "partition/writers/writer.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "partition/atomic_file.h"
+#include "partition/permuted_source.h"
+#include "partition/writers/writer_list.h"
+
+namespace shardmat {
+namespace {
+
+const Writer kWriters[] = {
+    {"matrix-market", ".mtx", write_matrix_market},
+    {"scipy-npz", ".npz", write_npz},
+};
+
+}  // namespace
+
+std::span<const Writer> writers() { return kWriters; }
+
+const Writer& find_writer(const std::filesystem::path& path) {
+  std::vector<std::string> known;
+  for (const Writer& writer : kWriters) {
+    if (path.extension() == writer.suffix) return writer;
+    known.emplace_back(writer.suffix);
+  }
+  throw Error(ErrorKind::usage, fmt::format("cannot write {}: its name must end in {}", path.string(), join_choices(known)));
+}
+
+void write_matrix(const std::filesystem::path& path, const RowSource& source, const Progress& progress) {
+  const Writer& writer = find_writer(path);
+  AtomicFile file(path);
+  HostVector<std::int64_t> row_ptr = read_row_pointers(source);
+  std::unique_ptr<RowSource> original;
+  if (source.permuted()) {
+    original = make_original_order_source(source, row_ptr);
+    row_ptr = read_row_pointers(*original);
+  }
+  writer.write(path, file.temporary(), original ? *original : source, row_ptr, progress);
+  file.commit();
+}
+
+}  // namespace shardmat

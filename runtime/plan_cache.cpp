@@ -1,0 +1,166 @@
+#include "runtime/plan_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+#include "kernels/base/timer.h"
+#include "partition/atomic_file.h"
+#include "partition/checksum.h"
+
+#ifndef SHARDMAT_VERSION
+#define SHARDMAT_VERSION "unknown"
+#endif
+
+namespace shardmat {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Remembered {
+  std::string kernel, policy;
+  double seconds = 0;         ///< of one product, then
+  std::size_t candidates = 0;  ///< that were measured
+};
+
+/// Everything that a choice depends on.
+ordered_json key_of(const CsrView& matrix, ValueType type, const PlanRequest& request, const PlanCache& cache,
+                    Backend backend) {
+  return {{"shardmat", SHARDMAT_VERSION},
+          {"pattern", fmt::format("{:016x}", pattern_fingerprint(matrix))},
+          {"device", cache.device_name},
+          {"host_threads", backend == Backend::host ? thread_count() : 0},
+          {"type", name(type)},
+          {"right_hand_sides", 1},
+          {"reproducible", request.reproducible}};
+}
+
+class Entry {
+ public:
+  Entry(const std::string& directory, ordered_json key) : key_(std::move(key)) {
+    const std::string text = key_.dump();
+    path_ = std::filesystem::path(directory) / "plans" / fmt::format("{:016x}.json", xxh64(text.data(), text.size()));
+  }
+
+  const std::filesystem::path& path() const { return path_; }
+
+  /// What was remembered; nothing if there is no such file. Throws std::exception if it is damaged or of another matrix.
+  std::optional<Remembered> read() const {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path_, ignored)) return std::nullopt;
+    std::ifstream file(path_, std::ios::binary);
+    const auto json = ordered_json::parse(file);
+    const Remembered found{json.at("kernel"), json.at("policy"), json.at("seconds"), json.at("measurements").size()};
+    if (json.at("key") != key_ || !std::isfinite(found.seconds) || found.seconds <= 0)
+      throw Error(ErrorKind::input, "it belongs to something else");
+    return found;
+  }
+
+  /// Throws std::exception if the file cannot be written.
+  void write(const ChosenPlan& chosen) const {
+    ordered_json measurements = ordered_json::array();
+    for (const Measurement& m : chosen.measurements)
+      measurements.push_back({{"kernel", m.kernel}, {"policy", m.policy}, {"seconds", m.seconds}});
+    const ordered_json json{{"key", key_}, {"kernel", chosen.plan->kernel}, {"policy", chosen.plan->tunables()},
+                            {"seconds", chosen.product_seconds}, {"measurements", measurements}};
+    std::filesystem::create_directories(path_.parent_path());
+    AtomicFile file(path_);
+    std::ofstream stream(file.temporary(), std::ios::binary);
+    stream << json.dump(2) << '\n';
+    stream.close();
+    if (!stream) throw Error(ErrorKind::resources, "it cannot be written");
+    file.commit();
+  }
+
+ private:
+  ordered_json key_;
+  std::filesystem::path path_;
+};
+
+/// The remembered plan, ready to run; null with the reason in `trouble` if there is a file that does not help.
+std::optional<ChosenPlan> recall(const Entry& entry, const CsrView& matrix, ValueType type, PlanRequest request,
+                                 Stream& stream, const Timer& timer, std::string& trouble) {
+  try {
+    const std::optional<Remembered> found = entry.read();
+    if (!found) return std::nullopt;
+    const double seconds = timer.seconds();
+    request.kernel = found->kernel;
+    request.policy = found->policy;
+    ChosenPlan chosen = choose_plan(matrix, type, request, stream);
+    chosen.decision = Decision::remembered;
+    chosen.why = fmt::format("remembered from {}, fastest of {} measured then", entry.path().string(), found->candidates);
+    chosen.choosing_seconds = seconds;
+    chosen.product_seconds = found->seconds;
+    return chosen;
+  } catch (const std::exception& e) {
+    const auto* error = dynamic_cast<const Error*>(&e);
+    if (error != nullptr && error->kind() == ErrorKind::internal) throw;
+    trouble = fmt::format("; {} was of no use: {}", entry.path().string(), e.what());
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string default_cache_directory() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (const std::string own = variable("SHARDMAT_CACHE_DIR"); !own.empty()) return own;
+  if (const std::string caches = variable("XDG_CACHE_HOME"); !caches.empty()) return caches + "/shardmat";
+  if (const std::string home = variable("HOME"); !home.empty()) return home + "/.cache/shardmat";
+  return "";
+}
+
+std::uint64_t pattern_fingerprint(const CsrView& matrix) {
+  constexpr std::int64_t kBlock = 1 << 16, kPieces = 512, kPiece = 16;
+  const std::int64_t offsets = matrix.rows + 1, blocks = matrix.rows == 0 ? 0 : (offsets + kBlock - 1) / kBlock;
+  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(blocks));
+  parallel_ranges(blocks, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t b = begin; b < end; ++b) {
+      const std::int64_t count = std::min(kBlock, offsets - b * kBlock);
+      hashes[static_cast<std::size_t>(b)] = xxh64(matrix.row_ptr.data() + b * kBlock, static_cast<std::size_t>(count) * 8);
+    }
+  });
+  const std::int64_t nnz = matrix.nnz();
+  const std::int64_t shape[] = {matrix.rows, matrix.cols, nnz};
+  std::uint64_t hash = xxh64(hashes.data(), hashes.size() * 8, xxh64(shape, sizeof(shape)));
+  for (std::int64_t piece = 0; piece < kPieces && nnz > 0; ++piece) {
+    const auto begin = static_cast<std::int64_t>(static_cast<double>(nnz) / kPieces * static_cast<double>(piece));
+    const std::int64_t count = std::min(kPiece, nnz - begin);
+    hash = xxh64(matrix.col_idx.data() + begin, static_cast<std::size_t>(count) * 8, hash);
+  }
+  return hash;
+}
+
+ChosenPlan choose_remembered_plan(const CsrView& matrix, ValueType type, const PlanRequest& request, const PlanCache& cache,
+                                  Stream& stream) {
+  if (cache.directory.empty() || request.kernel != "auto" || !(request.measure || request.tune) || matrix.nnz() == 0)
+    return choose_plan(matrix, type, request, stream);
+  const Timer timer;
+  const Entry entry(cache.directory, key_of(matrix, type, request, cache, stream.device().backend));
+  std::string trouble;
+  if (!request.tune)
+    if (auto chosen = recall(entry, matrix, type, request, stream, timer, trouble)) return std::move(*chosen);
+  ChosenPlan chosen = choose_plan(matrix, type, request, stream);
+  if (chosen.decision == Decision::measured) {
+    try {
+      entry.write(chosen);
+    } catch (const std::exception& e) {
+      trouble += fmt::format("; not remembered: {}", e.what());
+    }
+  }
+  chosen.why += trouble;
+  return chosen;
+}
+
+}  // namespace shardmat

@@ -1,0 +1,141 @@
+"""bench kernels and bench papers: tables and JSON are there and agree, mistakes are refused, exit codes."""
+
+import json
+import shutil
+import subprocess
+import unittest
+
+from support import DATA, INPUT, USAGE, CliTest
+
+QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
+CLASSES = ["elasticity", "poisson27", "poisson7", "rmat", "random", "5 diagonals", "7 diagonals", "dense band",
+           "sparse band"]
+
+
+def has_matplotlib():
+    attempts = [[python, "-c", "import matplotlib"] for python in ("python3", "/usr/bin/python3") if shutil.which(python)]
+    return any(subprocess.run(attempt, capture_output=True).returncode == 0 for attempt in attempts)
+
+
+class Kernels(CliTest):
+    def test_every_class_in_both_types(self):
+        report = self.json_of("bench", "kernels", "--size", "tiny", *QUICK)
+        self.assertEqual([(case["matrix"]["name"], case["type"]) for case in report["cases"]],
+                         [(name, type) for name in CLASSES for type in ("f32", "f64")])
+        self.assertEqual(report["machine"]["backend"], "host")
+        self.assertGreater(report["machine"]["copy_bandwidth_bytes_per_s"], 0)
+        self.assertEqual(report["yardstick"], "best CSR kernel")
+        for case in report["cases"]:
+            measured = {r["kernel"]: r for r in case["results"] if "refused" not in r}
+            self.assertIn("csr_host", measured)
+            for r in measured.values():
+                self.assertEqual(r["wrong_rows"], 0)
+                self.assertGreater(r["median_s"], 0)
+                self.assertLessEqual(r["min_s"], r["median_s"])
+                self.assertLessEqual(r["median_s"], r["max_s"])
+                self.assertAlmostEqual(r["ratio"], case["yardstick"]["median_s"] / r["median_s"])
+            best = min(r["median_s"] for r in measured.values())
+            self.assertEqual(case["best_own"]["median_s"], best)
+            self.assertGreater(case["auto"]["ratio"], 0)
+        ratios = [case["best_own"]["ratio"] for case in report["cases"]]
+        self.assertGreaterEqual(min(ratios), 1)
+        self.assertGreaterEqual(report["geometric_mean_ratio"]["best_own"], min(ratios))
+        self.assertLessEqual(report["geometric_mean_ratio"]["best_own"], max(ratios))
+
+    def test_bytes_are_those_of_the_format(self):
+        case = self.json_of("bench", "kernels", "random:n=1000,cols=3000,row_nnz=4", "--type", "f32", *QUICK)["cases"][0]
+        csr = next(r for r in case["results"] if r["kernel"] == "csr_host")
+        self.assertEqual(csr["format_bytes"], 4 * 1001 + 8 * 4000)
+        self.assertEqual(csr["moved_bytes"], csr["format_bytes"] + 4 * (case["matrix"]["x_entries"] + 1000))
+        self.assertLess(case["matrix"]["x_entries"], 3000)
+
+    def test_table_and_summary(self):
+        text = self.succeed("bench", "kernels", DATA / "stokes.mtx.gz", "--type", "f64", *QUICK).out
+        for word in ("copy bandwidth", "Medians of 3 products, caches left warm", "checked row by row",
+                     "stokes.mtx.gz: 783 × 783", "B/nnz", "csr_host", "Summary; ratios over the best CSR kernel",
+                     "geometric mean of 1: best own", "auto"):
+            self.assertIn(word, text)
+
+    def test_named_kernels_and_the_yardstick_alone(self):
+        report = self.json_of("bench", "kernels", "poisson7:n=5", "--kernel", "csr_host", "--type", "f64", *QUICK)
+        self.assertIn("csr_host", [r["kernel"] for r in report["cases"][0]["results"]])
+        self.assertEqual({r["format"] for r in report["cases"][0]["results"]}, {"csr"})
+        self.assertIsNone(report["cases"][0]["auto"])
+        self.assertEqual(len(report["notes"]), 1)
+
+    def test_shard_files_and_options_before_matrices(self):
+        self.succeed("generate", "diagonals", "--n", 50, "--spacing", 7, "a.h5")
+        report = self.json_of("bench", "kernels", *QUICK, "--type", "f64", "--kernel", "csr_host", "a.h5", "poisson7:n=3")
+        self.assertEqual([case["matrix"]["rows"] for case in report["cases"]], [50, 27])
+
+    def test_empty_matrix(self):
+        case = self.json_of("bench", "kernels", "random:n=0,row_nnz=0", "--type", "f64", *QUICK)["cases"][0]
+        self.assertEqual(case["matrix"]["nnz"], 0)
+
+    def test_budget_lists_what_it_leaves_out(self):
+        options = ("--budget", "1e-9", "--type", "f64", "--no-verify")
+        out = self.succeed("bench", "kernels", "poisson7:n=5", *options, *QUICK).out
+        self.assertRegex(out, r"not measured: csr_host.*: the budget of .* is used up")
+        self.assertIn("every result unchecked", out)
+
+    def test_peer_sweep_says_what_is_missing(self):
+        out = self.succeed("bench", "kernels", "poisson7:n=5", "--peer-sweep", "--kernel", "csr_host", *QUICK).out
+        self.assertIn("no kernel sell_cusparse on the host backend", out)
+
+    def test_caches_are_flushed_unless_warm(self):
+        out = self.succeed("bench", "kernels", "poisson7:n=5", "--backend", "host", "--repetitions", 1, "--type", "f64").out
+        self.assertIn("caches flushed between them", out)
+
+    def test_json_file_and_picture(self):
+        if not has_matplotlib():
+            self.skipTest("no matplotlib")
+        self.succeed("bench", "kernels", "poisson7:n=5", "rmat:scale=5", "--json", "r.json", "--plot", "r.svg", *QUICK)
+        self.assertEqual(len(json.loads(self.path("r.json").read_text())["cases"]), 4)
+        self.assertIn("<svg", self.path("r.svg").read_text())
+        self.assertEqual(self.files(), ["r.json", "r.svg"])
+
+    def test_mistakes(self):
+        self.fail_with(USAGE, "bench", "kernels", "poisson7:n=5", "--kernel", "csr_hots", *QUICK,
+                       says=["csr_hots", "did you mean 'csr_host'?"])
+        self.fail_with(USAGE, "bench", "kernels", "--size", "huge", says=["huge", "tiny"])
+        self.fail_with(USAGE, "bench", "kernels", "--type", "f16", says=["f16", "f32"])
+        self.fail_with(USAGE, "bench", "kernels", "--repetitions", 0, says=["--repetitions", "whole number from 1"])
+        self.fail_with(USAGE, "bench", "kernels", "--budget", -1, says=["--budget", "greater than 0"])
+        self.fail_with(USAGE, "bench", "kernles", says="did you mean kernels?")
+        self.fail_with(USAGE, "bench", "kernels", "poison7:n=5", *QUICK, says="did you mean poisson7?")
+        self.fail_with(INPUT, "bench", "kernels", "none.mtx", *QUICK, says=["none.mtx", "no such file"])
+        self.fail_with(INPUT, "bench", "kernels", "--json", "none/r.json", says=["none", "create it first"])
+        self.fail_on_every_rank(USAGE, "bench", "kernels", ranks=2, says=["bench kernels", "without mpirun"])
+
+
+class Papers(CliTest):
+    def test_every_table(self):
+        matrices = ["poisson27:n=4", "rmat:scale=6"]
+        report = self.json_of("bench", "papers", *matrices, "--type", "f64", *QUICK)
+        self.assertEqual(list(report["tables"]), ["paper_2", "paper_3", "paper_4", "paper_5"])
+        self.assertEqual(report["wrong"], [])
+        self.assertIn("csr_vector", report["missing_kernels"])  # a kernel of GPUs
+        self.assertEqual(report["tables"]["paper_3"]["rows"], [])
+        for number, expected in ((2, matrices), (4, matrices), (5, [*matrices, "mean"])):
+            self.assertEqual([row["matrix"] for row in report["tables"][f"paper_{number}"]["rows"]], expected)
+
+    def test_locality_and_cache_of_a_dense_row(self):
+        row = self.json_of("bench", "papers", "random:n=1,cols=3200,row_nnz=3200", "--paper", 4, "--type", "f32", *QUICK)
+        row = row["tables"]["paper_4"]["rows"][0]
+        self.assertEqual(row["locality"], 32)
+        self.assertAlmostEqual(row["one_line_hit_rate"], 31 / 32)
+        self.assertAlmostEqual(row["l1_hit_rate"], 31 / 32)
+
+    def test_text_and_classes(self):
+        out = self.succeed("bench", "papers", "--size", "tiny", "--paper", "2,4", *QUICK).out
+        for word in ("Paper 2", "Paper 4", "advised", "triangular", "very sparse", "locality", "L1 model"):
+            self.assertIn(word, out)
+        self.assertNotIn("Paper 5", out)
+
+    def test_mistakes(self):
+        self.fail_with(USAGE, "bench", "papers", "--paper", 7, says=["--paper", "whole number from 2 to 5"])
+        self.fail_on_every_rank(USAGE, "bench", "papers", ranks=2, says=["bench papers", "without mpirun"])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,233 @@
+// Every kernel, in every layout of its format and with every policy, on matrices of every class, against cuSPARSE.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "kernels/base/timer.h"
+#include "kernels/tuner.h"
+#include "partition/atomic_file.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/kernel_report.h"
+#include "tools/bench/options.h"
+#include "tools/bench/plot.h"
+#include "tools/checks.h"
+#include "tools/environment.h"
+#include "tools/progress_bar.h"
+#include "tools/write_json.h"
+
+namespace shardmat::tools {
+namespace {
+
+constexpr const char* kPlotScript = "plot_kernels.py";
+constexpr std::string_view kPeer = "sell_cusparse";
+
+struct Options : BenchOptions {
+  std::vector<std::string> kernels{"all"};
+  std::string plot;
+  double budget = 120;
+  bool peer_sweep = false;
+};
+
+/// The kernels asked for, the yardsticks among them or added, those first: the budget must not cut them off.
+std::vector<const Kernel*> choose_kernels(const std::vector<std::string>& names, Backend backend) {
+  std::vector<const Kernel*> chosen;
+  for (const std::string& name : names)
+    if (name != "all" && name != "auto") find_kernel(name, backend);
+  for (const Kernel& kernel : kernels()) {
+    if (kernel.backend != backend) continue;
+    const bool asked = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return name == "all" || (name == "auto" && kernel.automatic) || name == kernel.name;
+    });
+    if (asked || is_yardstick(kernel.name, kernel.format, backend)) chosen.push_back(&kernel);
+  }
+  std::stable_partition(chosen.begin(), chosen.end(),
+                        [&](const Kernel* k) { return is_yardstick(k->name, k->format, backend); });
+  return chosen;
+}
+
+bool names_kernels(const Options& o) {
+  return std::none_of(o.kernels.begin(), o.kernels.end(), [](const std::string& k) { return k == "all" || k == "auto"; });
+}
+
+class Run {
+ public:
+  explicit Run(const Options& options)
+      : options_(options),
+        machine_(examine_machine(options.backend)),
+        guard_(machine_.device),
+        stream_(machine_.device),
+        kernels_(choose_kernels(options.kernels, machine_.device.backend)),
+        progress_(make_progress_bar()) {
+    if (!options.warm) flush_ = std::make_unique<CacheFlush>(machine_.device);
+    report_.machine = machine_;
+    report_.repetitions = options.usual_repetitions(machine_.device.backend);
+    report_.flushed = !options.warm;
+    report_.verified = options.verify;
+    if (options.peer_sweep && !is_chosen(kPeer))
+      report_.notes.push_back(fmt::format("--peer-sweep has nothing to sweep: there is no kernel {} on the {} backend",
+                                          kPeer, name(machine_.device.backend)));
+    if (names_kernels(options)) report_.notes.emplace_back("kernels were named, so the automatic choice is not measured");
+  }
+
+  const KernelReport& measure_all(bool print) {
+    if (print) fmt::print("{}", header_text(report_));
+    const auto matrices = matrices_from(options_.matrices, kernel_classes(), options_.matrix_size(machine_.device.backend));
+    for (const NamedMatrix& matrix : matrices) {
+      const HostCsr csr = load_matrix(matrix.argument, progress_);
+      for (const ValueType type : options_.value_types()) {
+        report_.cases.push_back(measure(matrix, csr.view(), type));
+        if (print) fmt::print("{}", case_text(report_.cases.back(), machine_));
+        std::fflush(stdout);
+      }
+    }
+    if (print) fmt::print("{}", summary_text(report_));
+    return report_;
+  }
+
+ private:
+  bool is_chosen(std::string_view kernel) const {
+    return std::any_of(kernels_.begin(), kernels_.end(), [&](const Kernel* k) { return k->name == kernel; });
+  }
+
+  KernelCase measure(const NamedMatrix& matrix, const CsrView& csr, ValueType type) {
+    Trial trial(csr, type, stream_, {report_.repetitions, flush_.get(), options_.verify});
+    KernelCase one;
+    one.name = matrix.name;
+    one.argument = matrix.argument;
+    one.type = type;
+    one.cols = csr.cols;
+    one.x_entries = trial.x_entries();
+    one.rows = trial.input().rows();
+    Timer timer;
+    const std::string phase = fmt::format("{} {}", matrix.name, name(type));
+    std::vector<std::string_view> done;  // formats
+    for (std::size_t i = 0; i < kernels_.size(); ++i) {
+      const Kernel* kernel = kernels_[i];
+      report(progress_, phase, static_cast<std::int64_t>(i), std::ssize(kernels_));
+      if (std::find(done.begin(), done.end(), kernel->format) != done.end()) continue;
+      done.push_back(kernel->format);
+      measure_format(find_format(kernel->format), trial, timer, one);
+    }
+    report(progress_, phase, 1, 1);
+    if (!names_kernels(options_)) choose(csr, type, trial, one);
+    return one;
+  }
+
+  /// Kernels of one format share its conversions.
+  void measure_format(const Format& format, Trial& trial, const Timer& timer, KernelCase& one) {
+    std::vector<const Kernel*> of_format;
+    std::copy_if(kernels_.begin(), kernels_.end(), std::back_inserter(of_format),
+                 [&](const Kernel* k) { return k->format == format.name; });
+    const std::string late = fmt::format("the budget of {} is used up", human_seconds(options_.budget));
+    const auto leave_out = [&](const Kernel& kernel, const std::string& policy) {
+      KernelResult result;
+      result.kernel = kernel.name;
+      result.format = format.name;
+      result.policy = policy;
+      result.refused = late;
+      one.results.push_back(std::move(result));
+    };
+    std::vector<Policy> layouts;
+    if (timer.seconds() <= options_.budget) layouts = trial.layouts(format);
+    const std::size_t usual = layouts.size();
+    if (layouts.empty())
+      for (const Kernel* kernel : of_format) leave_out(*kernel, "");
+    else add_sweep(of_format, layouts);
+    for (std::size_t l = 0; l < layouts.size(); ++l) {
+      StoredMatrix stored;  // converted for the first kernel that still has time
+      for (const Kernel* kernel : of_format) {
+        if (l >= usual && kernel->name != kPeer) continue;
+        for (const Policy& policy : kernel->policies(one.rows)) {
+          if (timer.seconds() > options_.budget) {
+            leave_out(*kernel, tunables_text(layouts[l], policy));
+            continue;
+          }
+          if (!stored.storage && stored.refused.empty()) stored = trial.convert(format, layouts[l]);
+          one.results.push_back(trial.measure(*kernel, stored, policy));
+        }
+      }
+    }
+  }
+
+  /// The slice heights of cuSPARSE's SELL, rows left in their order, behind the layouts that all kernels of the format try.
+  void add_sweep(const std::vector<const Kernel*>& of_format, std::vector<Policy>& layouts) const {
+    const bool peer = std::any_of(of_format.begin(), of_format.end(), [](const Kernel* k) { return k->name == kPeer; });
+    if (!options_.peer_sweep || !peer) return;
+    for (int slice = 2; slice <= 128; slice *= 2) {
+      const Policy layout = layouts.front().with(fmt::format("slice={},sigma=1", slice));
+      if (std::find(layouts.begin(), layouts.end(), layout) == layouts.end()) layouts.push_back(layout);
+    }
+  }
+
+  void choose(const CsrView& csr, ValueType type, Trial& trial, KernelCase& one) {
+    PlanRequest request;
+    request.tune = true;
+    request.budget_seconds = options_.budget;
+    const ChosenPlan chosen = choose_plan(csr, type, request, stream_);
+    one.chosen = trial.measure(*chosen.plan);
+    one.chosen_why = chosen.why;
+  }
+
+  Options options_;
+  Machine machine_;
+  DeviceGuard guard_;
+  Stream stream_;
+  std::vector<const Kernel*> kernels_;
+  Progress progress_;
+  std::unique_ptr<CacheFlush> flush_;
+  KernelReport report_;
+};
+
+int run(const Options& o) {
+  if (!o.json.empty() && o.json != "-") check_writable(o.json);
+  if (!o.plot.empty()) {
+    check_writable(o.plot);
+    require_plot_script(kPlotScript);
+  }
+  Run run(o);
+  const KernelReport& report = run.measure_all(o.json != "-");
+  const std::string json = to_json(report);
+  if (!o.json.empty()) write_json(o.json, json);
+  if (!o.plot.empty()) plot(kPlotScript, json, o.plot);
+  const std::int64_t wrong = count_wrong(report);
+  if (wrong == 0) return 0;
+  fmt::print(stderr, "shardmat: {} of the results are wrong\n", wrong);
+  return static_cast<int>(ErrorKind::verification);
+}
+
+}  // namespace
+
+std::function<int()> add_bench_kernels(CLI::App& bench) {
+  CLI::App* app = bench.add_subcommand("kernels", "Every kernel on matrices of every class, against cuSPARSE");
+  auto options = std::make_shared<Options>();
+  add_bench_options(*app, *options);
+  add_list(
+      *app, "--kernel", options->kernels,
+      "kernels by name as a,b; all; or auto, those that the automatic choice tries. The yardstick (cuSPARSE; on the host "
+      "the kernels on CSR) is always measured, too");
+  app->add_option(
+         "--budget", options->budget,
+         "seconds for a matrix in one type: after that no further layout or kernel is begun, and what is left out is "
+         "listed. The automatic choice has as much again")
+      ->check(positive_number())
+      ->capture_default_str();
+  app->add_flag("--peer-sweep", options->peer_sweep, "try cuSPARSE's SELL with slices of 2, 4, 8, 16, 32, 64 and 128 rows");
+  app->add_option("--plot", options->plot, "draw the speed-ups to this file (.svg, .png or .pdf; needs python3-matplotlib)")
+      ->check(output_name());
+  app->footer(
+      "\nExamples:\n  shardmat bench kernels\n  shardmat bench kernels --size tiny --backend host\n"
+      "  shardmat bench kernels part.mtx.gz elasticity:n=60 --kernel csr_vector --type f64\n"
+      "  shardmat bench kernels --peer-sweep --json kernels.json --plot kernels.svg\n");
+  return [options] {
+    require_single_process("bench kernels");
+    return run(*options);
+  };
+}
+
+}  // namespace shardmat::tools

@@ -1,0 +1,29 @@
+// The options that benchmarks of kernels have in common.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "kernels/base/types.h"
+#include "tools/bench/matrices.h"
+
+namespace shardmat::tools {
+
+struct BenchOptions {
+  std::vector<std::string> matrices, types{"f32", "f64"};
+  std::string size = "auto", backend = "auto", json;
+  int repetitions = 0;  ///< 0: the usual ones
+  bool warm = false, verify = true;
+
+  std::vector<ValueType> value_types() const;
+  /// auto is full on a GPU, small on the host.
+  Size matrix_size(Backend backend) const;
+  int usual_repetitions(Backend backend) const;
+};
+
+void add_bench_options(CLI::App& app, BenchOptions& options);
+/// A list of words as one value "a,b", so that words behind it are not taken for more of them.
+CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::string>& list, const std::string& help);
+
+}  // namespace shardmat::tools

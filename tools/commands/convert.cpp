@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+
+#include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/text.h"
+#include "kernels/base/timer.h"
+#include "kernels/registry.h"
+#include "partition/atomic_file.h"
+#include "partition/shard_file.h"
+#include "partition/writers/writer.h"
+#include "tools/checks.h"
+#include "tools/command.h"
+#include "tools/commands/input_matrix.h"
+#include "tools/commands/write_file.h"
+#include "tools/environment.h"
+#include "tools/progress_bar.h"
+
+namespace shardmat::tools {
+namespace {
+
+struct Options {
+  std::string input, output, format, type = "f64", backend = "auto";
+  bool allow_nonfinite = false;
+};
+
+bool is_shard_file(const std::filesystem::path& path) { return path.extension() == ".h5" || path.extension() == ".hdf5"; }
+
+std::string known_outputs() {
+  std::string text = ".h5";
+  for (const Writer& writer : writers()) text.append(" ").append(writer.suffix);
+  return text;
+}
+
+void convert_file(const Options& options) {
+  const PeakMemory peak;
+  const bool shard = is_shard_file(options.output);
+  if (!shard) find_writer(options.output);
+  check_writable(options.output);  // before reading for minutes
+  const auto source = open_input(options.input, options.allow_nonfinite, true).rows;
+  if (shard) {
+    FileOptions file;
+    file.output = options.output;
+    return write_file(*source, file, options.allow_nonfinite, peak);
+  }
+  const Timer timer;
+  write_matrix(options.output, *source, make_progress_bar());
+  const double seconds = timer.seconds();
+  const auto bytes = static_cast<double>(std::filesystem::file_size(options.output));
+  fmt::print("{}: {} × {}, {} written in {} ({}/s)\n", options.output, human_count(source->rows()),
+             human_count(source->cols()), human_bytes(bytes), human_seconds(seconds), human_bytes(bytes / seconds));
+}
+
+/// One line: what the matrix is in this format, or why it is not. With `must`, the reason is thrown instead.
+void convert_to(const Format& format, ConversionInput& input, bool must) {
+  try {
+    const Policy layout = format.layouts(input).front();
+    const Timer timer;
+    const auto storage = store(format, input, layout);
+    input.stream().synchronize();
+    const double seconds = timer.seconds();
+    const auto bytes = static_cast<double>(storage->bytes), nnz = static_cast<double>(storage->nnz);
+    const auto entries = nnz * static_cast<double>(4 + input.value_bytes());
+    fmt::print("  {:<12}  {:>10}  {:>9}  {:>12}  {:>10}  {}\n", format.name, human_bytes(bytes),
+               nnz > 0 ? fmt::format("{:.2f} B", bytes / nnz) : "-",
+               nnz > 0 ? fmt::format("{:+.1f} %", 100 * (bytes / entries - 1)) : "-", human_seconds(seconds), layout.text());
+  } catch (const Error& error) {
+    if (must || error.kind() == ErrorKind::internal) throw;
+    fmt::print("  {:<12}  refused: {}\n", format.name, error.what());
+  }
+}
+
+const Format& named_format(const std::string& wanted) {
+  std::vector<std::string> names{"all"};
+  for (const Format& format : formats()) {
+    if (format.name == wanted) return format;
+    names.emplace_back(format.name);
+  }
+  const std::string near = nearest(wanted, names);
+  throw Error(ErrorKind::usage,
+              fmt::format("there is no format '{}'{}; choose {}", wanted,
+                          near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), join_choices(names)));
+}
+
+Device device_for(const std::string& backend) {
+  if (backend == "host" || (backend == "auto" && cuda_device_count() == 0)) return {};
+  if (cuda_device_count() == 0) throw Error(ErrorKind::resources, "--backend cuda: " + why_no_cuda_device());
+  return {Backend::cuda, 0};
+}
+
+void convert_storage(const Options& options) {
+  const Format* const only = options.format == "all" ? nullptr : &named_format(options.format);
+  const ValueType type = parse_value_type(options.type);
+  Stream stream(device_for(options.backend));
+  const InputMatrix matrix = open_input(options.input, options.allow_nonfinite, true);
+  const RowSource& source = *matrix.rows;
+  if (!matrix.in_memory)
+    require_host_memory(16 * read_row_pointers(source).back() + 8 * source.rows(), "the matrix on the host");
+  source.visit_rows(0, source.rows(), [&](const CsrView& all) {
+    ConversionInput input(all, type, stream);
+    fmt::print("{} in {} on {}\n  {:<12}  {:>10}  {:>9}  {:>12}  {:>10}  {}\n", source.name(), options.type,
+               properties(stream.device()).name, "format", "bytes", "a nonzero", "over entries", "converted", "layout");
+    if (only != nullptr) return convert_to(*only, input, true);
+    for (const Format& format : formats()) convert_to(format, input, false);
+  });
+}
+
+}  // namespace
+
+std::function<int()> add_convert(CLI::App& program) {
+  CLI::App* app =
+      program.add_subcommand("convert", "Turn a matrix file into another kind of file, or try the storage formats");
+  auto options = std::make_shared<Options>();
+  app->add_option("input", options->input, "matrix file (" + known_suffixes() + ") or generator, e.g. elasticity:n=20")
+      ->required();
+  auto* output = app->add_option("output", options->output, "file to write (" + known_outputs() + ")")->check(output_name());
+  auto* format =
+      app->add_option("--format", options->format,
+                      "instead of writing a file, convert into this storage format, or all, and print bytes and time");
+  app->add_option("--type", options->type, "of the values with --format")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
+  app->add_option("--backend", options->backend, "where to convert with --format; auto takes a GPU if there is one")
+      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
+  output->excludes(format);
+  std::string names;
+  for (const Format& f : formats()) names += fmt::format("  {:<12}  {}\n", f.name, f.help);
+  app->footer("\nStorage formats:\n" + names +
+              "\"over entries\" is what a format takes beyond one value and one 32-bit column for each nonzero: pointers "
+              "and padding.\n"
+              "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
+              "  shardmat convert elasticity:n=20 --format all --type f32\n");
+  return [options] {
+    require_single_process("convert");
+    if (options->output.empty() == options->format.empty())
+      throw Error(ErrorKind::usage, "convert wants a file to write, or --format; see: shardmat convert --help");
+    if (options->format.empty()) convert_file(*options);
+    else convert_storage(*options);
+    return 0;
+  };
+}
+
+}  // namespace shardmat::tools

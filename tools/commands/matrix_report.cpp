@@ -1,0 +1,138 @@
+#include "tools/commands/matrix_report.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "kernels/bandwidth.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/text.h"
+#include "kernels/matrix/locality.h"
+#include "kernels/matrix/ordering.h"
+
+namespace shardmat::tools {
+namespace {
+
+constexpr ValueType kTypes[] = {ValueType::f32, ValueType::f64};
+
+/// What is counted slice by slice, in row order.
+struct Counters {
+  Counters(std::int64_t rows, std::int64_t cols) : pattern(rows, cols) {
+    for (const ValueType type : kTypes) locality.emplace_back(line_bits(type));
+  }
+  void add(std::int64_t first_row, const CsrView& slice) {
+    pattern.add(first_row, slice);
+    for (ColumnLocality& lines : locality) lines.add(slice.col_idx);
+  }
+  void finish(MatrixReport& report) const {
+    report.pattern = pattern.result();
+    for (std::size_t i = 0; i < locality.size(); ++i) report.locality.push_back({kTypes[i], locality[i].mean(), {}, {}});
+  }
+
+  PatternScan pattern;
+  std::vector<ColumnLocality> locality;
+};
+
+void predict(MatrixReport& report, const CsrView& matrix, double bandwidth) {
+  if (matrix.cols > std::numeric_limits<std::int32_t>::max()) {
+    report.left_out.push_back("storage formats: the matrix has 2^31 columns or more; one rank's part may have fewer");
+    return;
+  }
+  const bool cuda = cuda_device_count() > 0;
+  Stream stream(cuda ? Device{Backend::cuda, 0} : Device{});
+  report.bandwidth = bandwidth > 0 ? bandwidth : measure_copy_bandwidth(stream);
+  report.bandwidth_of = bandwidth > 0 ? "given" : "copy bandwidth measured on " + properties(stream.device()).name;
+  if (report.bandwidth == 0) {
+    report.left_out.push_back("storage formats: there is no memory to measure the copy bandwidth; give --bandwidth");
+    return;
+  }
+  for (const ValueType type : kTypes) {
+    ConversionInput input(matrix, type, stream);
+    for (FormatSize& size : format_sizes(input, report.bandwidth)) report.formats.push_back(std::move(size));
+  }
+}
+
+void report_whole(MatrixReport& report, const CsrView& matrix, const ReportOptions& options) {
+  Counters counters(matrix.rows, matrix.cols);
+  counters.add(0, matrix);
+  counters.finish(report);
+  if (options.visit) options.visit(0, matrix);
+  if (matrix.rows == matrix.cols) report.symmetry = symmetry(matrix);
+  const auto order = order_by_row_length(matrix.row_ptr);
+  report.fold_width = usual_fold_width(matrix);
+  for (Locality& locality : report.locality) {
+    const int bits = line_bits(locality.type);
+    locality.sorted = column_locality(matrix, bits, order);
+    locality.folded = folded_column_locality(matrix, bits, report.fold_width);
+  }
+  predict(report, matrix, options.bandwidth);
+}
+
+void report_streamed(MatrixReport& report, const RowSource& source, const ReportOptions& options) {
+  Counters counters(source.rows(), source.cols());
+  SymmetrySample sample;
+  const bool square = source.rows() == source.cols();
+  for_each_slice(
+      source, 0, source.rows(),
+      [&](std::int64_t first_row, const CsrView& slice) {
+        counters.add(first_row, slice);
+        if (square) sample.add(first_row, slice);
+        if (options.visit) options.visit(first_row, slice);
+        shardmat::report(options.progress, "counting", first_row + slice.rows, source.rows());
+      },
+      PatternScan::kRowMultiple);
+  counters.finish(report);
+  if (square) report.symmetry = sample.result();
+}
+
+/// From the formats that no type refuses.
+Recommendation recommend(const MatrixReport& report) {
+  if (report.formats.empty()) return recommended_format(*report.pattern, report.rows);
+  std::vector<std::string_view> available;
+  for (const FormatSize& size : report.formats) available.push_back(size.name);
+  for (const FormatSize& size : report.formats)
+    if (!size.refused.empty()) std::erase(available, size.name);
+  return recommended_format(*report.pattern, report.rows, available);
+}
+
+/// Twice, because formats analyse the matrix to know their bytes.
+bool fits_memory(const MatrixReport& report) {
+  return 2 * (16 * report.rows.nnz + 8 * report.rows.rows) <= available_host_memory();
+}
+
+}  // namespace
+
+MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& options) {
+  const RowSource& source = *input.rows;
+  MatrixReport report;
+  report.name = source.name();
+  report.cols = source.cols();
+  report.file = input.file;
+  {
+    const auto row_ptr = read_row_pointers(source, options.progress);
+    report.rows = row_statistics(row_ptr);
+    report.quantiles = row_length_quantiles(row_ptr, MatrixReport::kQuantiles);
+    for (std::size_t i = 0; i + 1 < row_ptr.size(); ++i) report.row_lengths.add(row_ptr[i + 1] - row_ptr[i]);
+  }
+  if (options.quick) {
+    report.left_out.push_back("everything but row lengths and partitions: --quick reads no entries");
+  } else if (!options.stream && (input.in_memory || fits_memory(report))) {
+    source.visit_rows(0, source.rows(), [&](const CsrView& matrix) { report_whole(report, matrix, options); });
+  } else {
+    report_streamed(report, source, options);
+    report.left_out.push_back(
+        fmt::format("locality of sorted and folded rows and storage formats: they need the whole matrix in memory{}",
+                    options.stream ? " (--stream)" : ", which has not enough room for it"));
+  }
+  if (report.pattern) report.recommendation = recommend(report);
+  return report;
+}
+
+const FormatSize* smallest(const MatrixReport& report, ValueType type) {
+  const FormatSize* best = nullptr;
+  for (const FormatSize& size : report.formats)
+    if (size.type == type && size.refused.empty() && (best == nullptr || size.bytes < best->bytes)) best = &size;
+  return best;
+}
+
+}  // namespace shardmat::tools
