@@ -152,7 +152,7 @@ class Info(CliTest):
         self.assertEqual(data["recommended"]["format"], "ell")
         self.assertIn("rows of about equal length", data["recommended"]["reason"])
         text = self.succeed("info", "poisson:n=6").out
-        for word in ("216 × 216", "fewest bytes in f64", "copy bandwidth measured on", "█"):
+        for word in ("216 × 216", "fewest bytes in f64", "Recommended format\n  ell", "copy bandwidth measured on", "█"):
             self.assertIn(word, text)
 
     def test_formats_that_do_not_suit_the_matrix_are_refused_with_the_reason(self):

@@ -213,7 +213,7 @@ std::string to_text(const MatrixReport& report) {
   if (report.pattern) text += pattern_text(report) + locality_text(report);
   if (!report.formats.empty()) text += formats_text(report);
   if (report.recommendation)
-    text += fmt::format("\nRecommended format: {}: {}\n", report.recommendation->format, report.recommendation->reason);
+    text += fmt::format("\nRecommended format\n  {:<12} {}\n", report.recommendation->format, report.recommendation->reason);
   for (const std::string& what : report.left_out) text += fmt::format("\nLeft out: {}\n", what);
   return text;
 }
