@@ -9,6 +9,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
@@ -122,23 +123,18 @@ std::string default_cache_directory() {
 }
 
 std::uint64_t pattern_fingerprint(const CsrView& matrix) {
-  constexpr std::int64_t kBlock = 1 << 16, kPieces = 512, kPiece = 16;
-  const std::int64_t offsets = matrix.rows + 1, blocks = matrix.rows == 0 ? 0 : (offsets + kBlock - 1) / kBlock;
-  std::vector<std::uint64_t> hashes(static_cast<std::size_t>(blocks));
-  parallel_ranges(blocks, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t b = begin; b < end; ++b) {
-      const std::int64_t count = std::min(kBlock, offsets - b * kBlock);
-      hashes[static_cast<std::size_t>(b)] = xxh64(matrix.row_ptr.data() + b * kBlock, static_cast<std::size_t>(count) * 8);
+  constexpr std::int64_t kPieces = 512, kPiece = 16;
+  const std::int64_t shape[] = {matrix.rows, matrix.cols, matrix.nnz()};
+  std::uint64_t hash = xxh64(shape, sizeof(shape));
+  const auto sample = [&](std::span<const std::int64_t> all) {
+    const auto size = static_cast<std::int64_t>(all.size());
+    for (std::int64_t piece = 0; piece < kPieces && size > 0; ++piece) {
+      const auto begin = static_cast<std::int64_t>(static_cast<double>(size) / kPieces * static_cast<double>(piece));
+      hash = xxh64(all.data() + begin, static_cast<std::size_t>(std::min(kPiece, size - begin)) * 8, hash);
     }
-  });
-  const std::int64_t nnz = matrix.nnz();
-  const std::int64_t shape[] = {matrix.rows, matrix.cols, nnz};
-  std::uint64_t hash = xxh64(hashes.data(), hashes.size() * 8, xxh64(shape, sizeof(shape)));
-  for (std::int64_t piece = 0; piece < kPieces && nnz > 0; ++piece) {
-    const auto begin = static_cast<std::int64_t>(static_cast<double>(nnz) / kPieces * static_cast<double>(piece));
-    const std::int64_t count = std::min(kPiece, nnz - begin);
-    hash = xxh64(matrix.col_idx.data() + begin, static_cast<std::size_t>(count) * 8, hash);
-  }
+  };
+  sample(matrix.row_ptr);
+  sample(matrix.col_idx);
   return hash;
 }
 

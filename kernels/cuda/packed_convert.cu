@@ -98,20 +98,19 @@ __device__ Slot<P> classify(const Team<L>& team, const int (&start)[P], std::int
   return slot;
 }
 
-/// Visits the slots of a slice: visit(slot, starts, reader) with the reader before the slot's first piece.
+/// Visits the slots of a slice: visit(slot, starts, reader) with the reader before the slot's first piece; it must take them all.
 template <class S, class Visit>
 __device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<S::L>& team, bool real, const Visit& visit) {
   PieceReader<S::B, std::int32_t> reader(a, real ? row : a.rows);
   while (true) {
-    auto ahead = reader;
-    int start[S::kPieces];
-    for (int& first : start) {
-      first = static_cast<int>(ahead.find());
-      if (first >= 0) ahead.skip(first);
-    }
+    int start[S::kPieces] = {static_cast<int>(reader.find())};
     if (!team.any(start[0] >= 0)) return;
+    auto ahead = reader;
+    for (int p = 1; p < S::kPieces; ++p) {
+      if (start[p - 1] >= 0) ahead.skip(start[p - 1]);
+      start[p] = start[p - 1] >= 0 ? static_cast<int>(ahead.find()) : -1;
+    }
     visit(classify(team, start, row, real), start, reader);
-    reader = ahead;
   }
 }
 
@@ -129,7 +128,9 @@ __global__ void analyse_slices(Matrix a, int shift, int value_bytes, std::int64_
   const std::int64_t row = static_cast<std::int64_t>(group) * S::B - shift;
   SlotCounts<S> counts;
   std::uint64_t hash[2] = {1, 2};
-  for_each_slot<S>(a, row, team, real, [&](const auto& slot, const auto&, const auto&) {
+  for_each_slot<S>(a, row, team, real, [&](const auto& slot, const auto& start, auto& reader) {
+    for (const int first : start)
+      if (first >= 0) reader.skip(first);
     ++counts.of[slot.kind];
     if (slot.kind == kSharedSlot)
       for (const int delta : slot.delta) fold_delta(hash, delta);
