@@ -123,7 +123,7 @@ std::string default_cache_directory() {
 }
 
 std::uint64_t pattern_fingerprint(const CsrView& matrix) {
-  constexpr std::int64_t kPieces = 512, kPiece = 16;
+  constexpr std::int64_t kPieces = 128, kPiece = 16;
   const std::int64_t shape[] = {matrix.rows, matrix.cols, matrix.nnz()};
   std::uint64_t hash = xxh64(shape, sizeof(shape));
   const auto sample = [&](std::span<const std::int64_t> all) {

@@ -45,9 +45,13 @@ void launch(void (*kernel)(Parameters...), std::int64_t threads, int block_size,
                 std::forward<Arguments>(arguments)...);
 }
 
-/// Lets `kernel` have this many bytes of dynamic shared memory a block.
+/// Lets `kernel` have this many bytes of dynamic shared memory a block; never fewer than were allowed before, because other plans
+/// may count on them.
 template <class... Parameters>
 void allow_shared_memory(void (*kernel)(Parameters...), std::size_t bytes) {
+  cudaFuncAttributes attributes{};
+  SHARDMAT_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
+  if (static_cast<std::size_t>(attributes.maxDynamicSharedSizeBytes) >= bytes) return;
   SHARDMAT_CUDA_CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
 }
 

@@ -39,14 +39,14 @@ class PieceReader {
       const bool inside = row >= 0 && row < a.rows;
       at_[r] = inside ? a.offset(row) : 0;
       end_[r] = inside ? a.offset(row + 1) : 0;
+      load(r);
     }
   }
 
   /// First column of the next piece, or -1 if there is none. A piece that would stick out of the matrix starts earlier.
   SHARDMAT_HOST_DEVICE std::int64_t find() const {
-    std::int64_t start = a_->cols;
-    for (int r = 0; r < B; ++r)
-      if (at_[r] < end_[r] && a_->col_idx[at_[r]] < start) start = a_->col_idx[at_[r]];
+    Column start = static_cast<Column>(a_->cols);
+    for (int r = 0; r < B; ++r) start = column_[r] < start ? column_[r] : start;
     if (start == a_->cols) return -1;
     return start + B <= a_->cols ? start : a_->cols - B;
   }
@@ -55,11 +55,11 @@ class PieceReader {
   /// for each of its places.
   template <class Entry>
   SHARDMAT_HOST_DEVICE void take(std::int64_t start, const Entry& entry) {
-    for (int r = 0; r < B; ++r)
-      for (int j = 0; j < B; ++j) {
-        const bool here = at_[r] < end_[r] && a_->col_idx[at_[r]] == start + j;
+    for (int j = 0; j < B; ++j)
+      for (int r = 0; r < B; ++r) {
+        const bool here = column_[r] == start + j;
         entry(j, r, here ? at_[r] : std::int64_t{-1});
-        at_[r] += here ? 1 : 0;
+        if (here) ++at_[r], load(r);
       }
   }
   SHARDMAT_HOST_DEVICE void skip(std::int64_t start) {
@@ -67,8 +67,11 @@ class PieceReader {
   }
 
  private:
+  SHARDMAT_HOST_DEVICE void load(int r) { column_[r] = at_[r] < end_[r] ? a_->col_idx[at_[r]] : static_cast<Column>(a_->cols); }
+
   const Source<Column>* a_;
   std::int64_t at_[B], end_[B];
+  Column column_[B];  ///< at at_; cols behind the end
 };
 
 SHARDMAT_HOST_DEVICE constexpr std::uint64_t round_up(std::uint64_t count, std::uint64_t multiple) {
