@@ -4,7 +4,9 @@
 //   streams   what it must move (the stored matrix, x and y once) over the share of the copy rate that it reaches
 //   gathers   the sectors of x that its column sequence pulls through the L2 cache
 //   longest   the longest row, where a limited number of threads walks along it
-// so that matrices that stream are judged by bytes, and power laws by balance. Figures were fitted on an NVIDIA H200.
+// so that matrices that stream are judged by bytes, and power laws by balance. Percentages of GPU kernels are round
+// figures near the shares that `shardmat bench kernels` finds on an NVIDIA H200 for matrices that stream, not a fit; f32
+// and short rows reach less.
 #pragma once
 
 #include "kernels/conversion.h"

@@ -84,7 +84,7 @@ constexpr Kernel kKernels[] = {
     {"csr_vector", "csr", kCuda, "1, 2, 4 … 32 threads a row", kAuto, csr_vector_policies, any_matrix, make_csr_vector,
      estimate<csr_bytes, 90, 32, 25>},
     {"csr_balanced", "csr", kCuda, "tiles of equal nonzeros and rows, for very uneven rows", kAuto, csr_balanced_policies,
-     any_matrix, make_csr_balanced, estimate<csr_bytes, 80>},
+     any_matrix, make_csr_balanced, estimate<csr_bytes, 55>},
     {"csr_segmented", "csr", kCuda, "warps over equal stretches of nonzeros, for very uneven rows", kAuto,
      csr_segmented_policies, csr_segmented_supports, make_csr_segmented, estimate<csr_bytes, 78>},
     {"csr_cusparse", "csr", kCuda, "cuSPARSE CSR, algorithms 1 and 2", kAuto, csr_cusparse_policies, csr_cusparse_supports,
