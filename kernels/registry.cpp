@@ -80,7 +80,7 @@ constexpr Kernel kKernels[] = {
 
 #ifdef SHARDMAT_HAVE_CUDA
     {"packed", "packed", kCuda, "one thread a group of rows, a warp or several a slice", kAuto, packed_policies, packed_any,
-     make_packed, estimate<packed_estimate, 93, 32, 5>},
+     make_packed, estimate<packed_estimate, 93, 32, 40>},
     {"csr_vector", "csr", kCuda, "1, 2, 4 … 32 threads a row", kAuto, csr_vector_policies, any_matrix, make_csr_vector,
      estimate<csr_bytes, 90, 32, 25>},
     {"csr_balanced", "csr", kCuda, "tiles of equal nonzeros and rows, for very uneven rows", kAuto, csr_balanced_policies,

@@ -56,11 +56,12 @@ int threads_per_row_by_formula(const RowStatistics& rows) {
 
 std::vector<Policy> csr_vector_policies(const RowStatistics& rows) {
   const auto policy = [](int threads) { return Policy{{"threads_per_row", threads}, {"block_size", 256}}; };
-  const int formula = threads_per_row_by_formula(rows);
-  std::vector<Policy> all{policy(formula)};
-  for (int factor = 2; factor <= 32; factor *= 2) {  // the nearest first
-    if (formula / factor >= 1) all.push_back(policy(formula / factor));
-    if (formula * factor <= 32) all.push_back(policy(formula * factor));
+  // A quarter of the formula's, because a thread holds eight nonzeros at once; then its neighbours.
+  const int first = std::max(1, threads_per_row_by_formula(rows) / 4);
+  std::vector<Policy> all{policy(first)};
+  for (int factor = 2; factor <= 32; factor *= 2) {
+    if (first * factor <= 32) all.push_back(policy(first * factor));
+    if (first / factor >= 1) all.push_back(policy(first / factor));
   }
   return all;
 }
@@ -72,12 +73,14 @@ std::vector<Policy> csr_balanced_policies(const RowStatistics&) {
   return {policy(8, 2, 256), policy(8, 0, 256), policy(4, 2, 256), policy(4, 0, 256), policy(8, 2, 128), policy(16, 2, 256)};
 }
 
-std::vector<Policy> csr_segmented_policies(const RowStatistics&) {
+std::vector<Policy> csr_segmented_policies(const RowStatistics& rows) {
   const auto policy = [](int items, int steps, int hint, int hub_kb) {
     return Policy{{"items", items}, {"steps", steps}, {"hint", hint}, {"hub_kb", hub_kb}};
   };
-  return {policy(8, 4, 2, 0), policy(8, 4, 2, 144), policy(8, 4, 0, 0),
-          policy(8, 1, 2, 0), policy(8, 4, 0, 144), policy(8, 2, 2, 96)};
+  // Where a few rows are very long, as a rule a few columns are, too: hubs, worth keeping in shared memory.
+  if (static_cast<double>(rows.max_row) > 100 * rows.mean_row)
+    return {policy(8, 4, 2, 144), policy(8, 2, 2, 96), policy(8, 1, 2, 0), policy(8, 4, 2, 0), policy(8, 4, 0, 144)};
+  return {policy(8, 1, 2, 0), policy(8, 4, 2, 0), policy(8, 4, 0, 0), policy(8, 4, 2, 144), policy(8, 2, 2, 96)};
 }
 
 std::vector<Policy> csr_scalar_policies(const RowStatistics&) { return {Policy{{"block_size", 128}}}; }

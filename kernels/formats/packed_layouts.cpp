@@ -8,7 +8,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kChunks = 32, kRowsOfChunk = 96;  ///< of the sample
+constexpr std::int64_t kChunks = 32, kRowsOfChunk = 48;  ///< of the sample
 constexpr int kWindow = 16384;                           ///< groups sorted together
 
 /// What a sample says about blocks.

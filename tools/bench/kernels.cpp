@@ -166,10 +166,7 @@ class Run {
   }
 
   void choose(const CsrView& csr, ValueType type, Trial& trial, KernelCase& one) {
-    PlanRequest request;
-    request.tune = true;
-    request.budget_seconds = options_.budget;
-    const ChosenPlan chosen = choose_plan(csr, type, request, stream_);
+    const ChosenPlan chosen = choose_plan(csr, type, PlanRequest{}, stream_);
     one.chosen = trial.measure(*chosen.plan);
     one.chosen_why = chosen.why;
   }
@@ -214,7 +211,7 @@ std::function<int()> add_bench_kernels(CLI::App& bench) {
   app->add_option(
          "--budget", options->budget,
          "seconds for a matrix in one type: after that no further layout or kernel is begun, and what is left out is "
-         "listed. The automatic choice has as much again")
+         "listed")
       ->check(positive_number())
       ->capture_default_str();
   app->add_flag("--peer-sweep", options->peer_sweep, "try cuSPARSE's SELL with slices of 2, 4, 8, 16, 32, 64 and 128 rows");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/formats/csr.h"
 #include "kernels/matrix/locality.h"
 #include "kernels/matrix/ordering.h"
 #include "partition/atomic_file.h"
@@ -258,7 +259,7 @@ class ThreadsPerRow final : public Paper {
     Sweep result;
     const StoredMatrix stored = trial.convert(find_format(kernel.format), {});
     const std::vector<Policy> policies = kernel.policies(trial.input().rows());
-    result.formula_threads = policies.front().at("threads_per_row");  // the model's choice, which is the formula's
+    result.formula_threads = threads_per_row_by_formula(trial.input().rows());
     for (const Policy& policy : policies) {
       const int threads = policy.at("threads_per_row");
       const KernelResult one = trial.measure(kernel, stored, policy);
