@@ -9,6 +9,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
+#include "kernels/formats/csr.h"
 #include "kernels/measure.h"
 #include "kernels/registry.h"
 
@@ -20,6 +21,7 @@ constexpr double kWorthMeasuring = 1.6;          // times the cheapest predictio
 constexpr double kLaterPolicy = 0.08;            // what each further policy of a kernel is expected to cost more
 constexpr std::size_t kMostLayouts = 2;          // of a format; each may cost an analysis
 constexpr std::size_t kMostMeasured = 8;
+constexpr double kMostGrowth = 1.01;  // of a format over CSR
 constexpr double kBudgetProducts = 150, kLeastBudget = 0.02;
 constexpr double kBudgetOfTuning = 5;
 
@@ -135,6 +137,7 @@ class Chooser {
   std::unique_ptr<Plan> make(const Candidate& candidate) {
     const bool must = request_.kernel != "auto" && !request_.tune;
     try {
+      if (request_.kernel == "auto" && !request_.tune && grows(candidate)) return nullptr;
       std::shared_ptr<Storage>& storage = stored_[std::string(candidate.kernel->format) + candidate.layout.text()];
       if (!storage) storage = store(find_format(candidate.kernel->format), input_, candidate.layout);
       if (!candidate.kernel->supports(*storage)) return nullptr;
@@ -150,6 +153,13 @@ class Chooser {
       if (must) require_plan();
     }
     return nullptr;
+  }
+
+  /// The format would take more than CSR, counted exactly: then nothing is converted to it.
+  bool grows(const Candidate& candidate) {
+    if (candidate.kernel->format == "csr") return false;
+    const std::int64_t bytes = find_format(candidate.kernel->format).bytes(input_, candidate.layout);
+    return static_cast<double>(bytes) > kMostGrowth * static_cast<double>(csr_bytes(input_, {}));
   }
 
   void take_first() {
