@@ -57,8 +57,7 @@ ErrorKind kind_of(int mpi_error) {
 }
 
 void check_local(int mpi_error, const char* what) {
-  if (mpi_error != MPI_SUCCESS)
-    throw Error(ErrorKind::internal, fmt::format("{} failed: {}", what, mpi_text(mpi_error)));
+  if (mpi_error != MPI_SUCCESS) throw Error(ErrorKind::internal, fmt::format("{} failed: {}", what, mpi_text(mpi_error)));
 }
 
 /// A slice of `bytes` out of every slot of `slot_bytes`, as a datatype of which each rank sends one: MPI then
@@ -67,10 +66,8 @@ class SliceType {
  public:
   SliceType(std::size_t bytes, std::size_t slot_bytes) {
     MPI_Datatype contiguous = MPI_DATATYPE_NULL;
-    check_local(MPI_Type_contiguous(narrow<int>(bytes, "slice bytes"), MPI_BYTE, &contiguous),
-                "MPI_Type_contiguous");
-    const int status =
-        MPI_Type_create_resized(contiguous, 0, narrow<MPI_Aint>(slot_bytes, "slot bytes"), &type_);
+    check_local(MPI_Type_contiguous(narrow<int>(bytes, "slice bytes"), MPI_BYTE, &contiguous), "MPI_Type_contiguous");
+    const int status = MPI_Type_create_resized(contiguous, 0, narrow<MPI_Aint>(slot_bytes, "slot bytes"), &type_);
     MPI_Type_free(&contiguous);
     check_local(status, "MPI_Type_create_resized");
     check_local(MPI_Type_commit(&type_), "MPI_Type_commit");
@@ -140,8 +137,7 @@ MpiSession::MpiSession(int* argc, char*** argv) {
   check_local(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (provided < MPI_THREAD_FUNNELED)
-    throw Error(ErrorKind::resources,
-                "this MPI was built without thread support (MPI_THREAD_FUNNELED); use another build");
+    throw Error(ErrorKind::resources, "this MPI was built without thread support (MPI_THREAD_FUNNELED); use another build");
 }
 
 MpiSession::~MpiSession() { MPI_Finalize(); }
@@ -204,10 +200,9 @@ void Communicator::find_local_rank(MPI_Comm parent) {
   int world_to_parent = MPI_UNEQUAL;
   if (world_size == size_) MPI_Comm_compare(parent, MPI_COMM_WORLD, &world_to_parent);
   const bool spans_world = world_to_parent == MPI_IDENT || world_to_parent == MPI_CONGRUENT;
-  const int claimed = spans_world
-                          ? first_number({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-                                          "MV2_COMM_WORLD_LOCAL_RANK", "PMI_LOCAL_RANK", "SLURM_LOCALID"})
-                          : -1;
+  const int claimed = spans_world ? first_number({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
+                                                  "MV2_COMM_WORLD_LOCAL_RANK", "PMI_LOCAL_RANK", "SLURM_LOCALID"})
+                                  : -1;
   const std::vector<std::string> hosts = all_gather(host_);
   const std::vector<int> claims = all_gather(claimed);
   std::vector<std::pair<std::string, int>> places;
@@ -217,17 +212,15 @@ void Communicator::find_local_rank(MPI_Comm parent) {
                           std::adjacent_find(places.begin(), places.end()) == places.end();
   if (consistent) {
     local_rank_ = claimed;
-    local_size_ = first_number(
-        {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE"});
+    local_size_ =
+        first_number({"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "MV2_COMM_WORLD_LOCAL_SIZE", "PMI_LOCAL_SIZE"});
     if (local_size_ <= local_rank_)
-      local_size_ =
-          std::max(local_rank_ + 1, static_cast<int>(std::count(hosts.begin(), hosts.end(), host_)));
+      local_size_ = std::max(local_rank_ + 1, static_cast<int>(std::count(hosts.begin(), hosts.end(), host_)));
     return;
   }
   // MPI has no non-blocking split; the all-gather just done shows that every rank is there.
   MPI_Comm local = MPI_COMM_NULL;
-  check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &local),
-        "MPI_Comm_split_type");
+  check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &local), "MPI_Comm_split_type");
   MPI_Comm_rank(local, &local_rank_);
   MPI_Comm_size(local, &local_size_);
   MPI_Comm_free(&local);
@@ -248,8 +241,8 @@ void Communicator::lose(const std::string& problem) {
 
 void Communicator::require_intact(const char* what) const {
   if (broken_)
-    throw Error(ErrorKind::rank_lost, fmt::format("rank {} ({}): no {} after the ranks were lost: {}", rank_,
-                                                  host_, what, why_broken_));
+    throw Error(ErrorKind::rank_lost,
+                fmt::format("rank {} ({}): no {} after the ranks were lost: {}", rank_, host_, what, why_broken_));
 }
 
 void Communicator::check(int mpi_error, const char* what) {
@@ -266,12 +259,10 @@ void Communicator::wait_until(const std::function<bool()>& done, const char* wha
   require_intact(what);
   Backoff backoff;
   for (;;) {
-    const double waited =
-        backoff.elapsed();  // before the poll, so that a rank resumed after a stop polls once more
+    const double waited = backoff.elapsed();  // before the poll, so that a rank resumed after a stop polls once more
     if (done()) return;
     if (waited > timeout_)
-      lose(fmt::format("{} did not finish within {:g} s: another rank has died, was stopped, or is late",
-                       what, timeout_));
+      lose(fmt::format("{} did not finish within {:g} s: another rank has died, was stopped, or is late", what, timeout_));
     backoff.pause();
   }
 }
@@ -302,8 +293,7 @@ void Communicator::broadcast_bytes(void* data, std::size_t bytes, int root) {
   if (size_ == 1) return;
   for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ibcast(static_cast<char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, root,
-                     comm_, &request),
+    check(MPI_Ibcast(static_cast<char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, root, comm_, &request),
           "broadcast");
     complete(request, "broadcast");
   });
@@ -342,14 +332,13 @@ void Communicator::all_reduce(std::span<T> data, Reduction reduction) {
   require_intact("all-reduce");
   if (size_ == 1) return;
   const MPI_Datatype type = sizeof(T) == 8 ? MPI_INT64_T : MPI_INT32_T;
-  for_each_slice(data.size(), std::max<std::size_t>(1, slice_bytes_ / sizeof(T)),
-                 [&](std::size_t first, std::size_t count) {
-                   MPI_Request request = MPI_REQUEST_NULL;
-                   check(MPI_Iallreduce(MPI_IN_PLACE, data.data() + first, narrow<int>(count, "values"), type,
-                                        mpi_op(reduction), comm_, &request),
-                         "all-reduce");
-                   complete(request, "all-reduce");
-                 });
+  for_each_slice(data.size(), std::max<std::size_t>(1, slice_bytes_ / sizeof(T)), [&](std::size_t first, std::size_t count) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    check(MPI_Iallreduce(MPI_IN_PLACE, data.data() + first, narrow<int>(count, "values"), type, mpi_op(reduction), comm_,
+                         &request),
+          "all-reduce");
+    complete(request, "all-reduce");
+  });
 }
 template void Communicator::all_reduce(std::span<int>, Reduction);
 template void Communicator::all_reduce(std::span<std::int64_t>, Reduction);
@@ -371,8 +360,8 @@ void Communicator::all_gather_slots(void* data, std::size_t slot_bytes) {
   for_each_slice(slot_bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     const SliceType type(length, slot_bytes);
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, static_cast<char*>(data) + offset, 1, type.get(),
-                         comm_, &request),
+    check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, static_cast<char*>(data) + offset, 1, type.get(), comm_,
+                         &request),
           "all-gather");
     complete(request, "all-gather");
   });
@@ -383,8 +372,8 @@ void Communicator::send(const void* data, std::size_t bytes, int to, int tag) {
   const std::string what = fmt::format("send to rank {}", to);
   for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Isend(static_cast<const char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, to,
-                    tag, comm_, &request),
+    check(MPI_Isend(static_cast<const char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, to, tag, comm_,
+                    &request),
           what.c_str());
     complete(request, what.c_str());
   });
@@ -395,15 +384,14 @@ void Communicator::receive(void* data, std::size_t bytes, int from, int tag) {
   const std::string what = fmt::format("receive from rank {}", from);
   for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Irecv(static_cast<char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, from,
-                    tag, comm_, &request),
+    check(MPI_Irecv(static_cast<char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, from, tag, comm_,
+                    &request),
           what.c_str());
     const MPI_Status status = complete(request, what.c_str());
     int received = 0;
     MPI_Get_count(&status, MPI_BYTE, &received);
     if (static_cast<std::size_t>(received) != length)
-      throw Error(ErrorKind::internal,
-                  fmt::format("{}: {} bytes came instead of {}", what, received, length));
+      throw Error(ErrorKind::internal, fmt::format("{}: {} bytes came instead of {}", what, received, length));
   });
 }
 
@@ -430,13 +418,13 @@ void Communicator::agree(std::exception_ptr mine) {
     const bool alike = failed == size_ && all_reduce<std::int64_t>(failure.message == message ? 1 : 0, Reduction::min) == 1;
     failure.message = message;
     if (!alike) failure.message = fmt::format("rank {} ({}): {}", root, broadcast(host_, root), message);
-    if (!alike && failed > 1) failure.message += fmt::format(" ... and {} more {}", failed - 1, failed == 2 ? "rank" : "ranks");
+    if (!alike && failed > 1)
+      failure.message += fmt::format(" ... and {} more {}", failed - 1, failed == 2 ? "rank" : "ranks");
   } catch (const Error& e) {
     if (!mine || e.kind() != ErrorKind::rank_lost) throw;
     // The ranks cannot meet any more; the error at hand is nearer to the cause than that.
     const Failure cause = describe(mine);
-    throw Error(cause.kind,
-                fmt::format("rank {} ({}): {} (and then: {})", rank_, host_, cause.message, e.what()));
+    throw Error(cause.kind, fmt::format("rank {} ({}): {} (and then: {})", rank_, host_, cause.message, e.what()));
   }
   throw AgreedError(failure.kind, failure.message);
 }

@@ -77,9 +77,7 @@ class Communicator {
   void mark_broken(const std::string& why);
   /// `action` runs when the communicator breaks, on the thread that finds out, before the Error is thrown. It
   /// must neither throw nor use the communicator.
-  void on_broken(std::function<void(const std::string& why)> action) {
-    on_broken_.push_back(std::move(action));
-  }
+  void on_broken(std::function<void(const std::string& why)> action) { on_broken_.push_back(std::move(action)); }
 
   void barrier();
 

@@ -12,8 +12,7 @@
 namespace shardmat {
 namespace {
 
-std::unique_ptr<Exchange> make_all_gather(const ExchangeContext& context, GatheredLayout layout,
-                                          const std::string& why) {
+std::unique_ptr<Exchange> make_all_gather(const ExchangeContext& context, GatheredLayout layout, const std::string& why) {
   if (context.communicator.size() == 1)
     return make_no_exchange(context, std::move(layout), why + "; one rank has nothing to gather");
   return context.device.backend == Backend::host ? make_host_all_gather(context, std::move(layout), why)
@@ -48,13 +47,11 @@ GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts) {
   std::int64_t largest = 0;
   for (int p = 0; p < layout.parts(); ++p) largest = std::max(largest, layout.part_size(p));
   if (largest > (kLimit - kAlign) / layout.parts())
-    throw Error(
-        ErrorKind::resources,
-        fmt::format(
-            "an all-gather of x is impossible: {} parts of up to {} entries (the largest part sets the room "
-            "of each) reach the limit of 2^31 entries on a rank; use fewer ranks, or parts with more "
-            "even numbers of rows",
-            layout.parts(), human_count(largest)));
+    throw Error(ErrorKind::resources,
+                fmt::format("an all-gather of x is impossible: {} parts of up to {} entries (the largest part sets the room "
+                            "of each) reach the limit of 2^31 entries on a rank; use fewer ranks, or parts with more "
+                            "even numbers of rows",
+                            layout.parts(), human_count(largest)));
   layout.stride = (largest + kAlign - 1) / kAlign * kAlign;
   return layout;
 }
@@ -76,16 +73,14 @@ const ExchangeEntry* find_exchange(std::string_view name) {
     names.emplace_back(entry.name);
   }
   const std::string near = nearest(name, names);
-  throw Error(ErrorKind::usage, fmt::format("there is no exchange '{}'{}; choose {}", name,
-                                            near.empty() ? "" : fmt::format("; did you mean '{}'?", near),
-                                            join_choices(names)));
+  throw Error(ErrorKind::usage,
+              fmt::format("there is no exchange '{}'{}; choose {}", name,
+                          near.empty() ? "" : fmt::format("; did you mean '{}'?", near), join_choices(names)));
 }
 
-std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context,
-                                        GatheredLayout layout) {
+std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, GatheredLayout layout) {
   if (layout.parts() != context.communicator.size())
-    throw Error(ErrorKind::internal,
-                fmt::format("{} parts of x for {} ranks", layout.parts(), context.communicator.size()));
+    throw Error(ErrorKind::internal, fmt::format("{} parts of x for {} ranks", layout.parts(), context.communicator.size()));
   std::string why = "asked for";
   const ExchangeEntry* entry = find_exchange(name);
   if (entry == nullptr) {

@@ -25,9 +25,7 @@ struct GatheredLayout {
   std::int64_t stride = 0;           ///< entries; the largest part rounded up to 32
 
   int parts() const { return static_cast<int>(starts.size()) - 1; }
-  std::int64_t length() const {
-    return stride * parts();
-  }  ///< entries of the gathered vector, padding included
+  std::int64_t length() const { return stride * parts(); }  ///< entries of the gathered vector, padding included
   std::int64_t part_size(int part) const;
   /// Position of a global column in the gathered vector. O(log P). Throws Error(internal) if there is no such
   /// column.
@@ -90,8 +88,7 @@ struct ExchangeContext {
 struct ExchangeEntry {
   std::string_view name;
   std::string_view help;
-  std::unique_ptr<Exchange> (*make)(const ExchangeContext& context, GatheredLayout layout,
-                                    const std::string& why);
+  std::unique_ptr<Exchange> (*make)(const ExchangeContext& context, GatheredLayout layout, const std::string& why);
 };
 std::span<const ExchangeEntry> exchanges();
 
@@ -101,7 +98,6 @@ const ExchangeEntry* find_exchange(std::string_view name);
 /// `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. Collective.
 /// What the context refers to must outlive the exchange,
 /// and graphs that recorded it must not.
-std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context,
-                                        GatheredLayout layout);
+std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, GatheredLayout layout);
 
 }  // namespace shardmat

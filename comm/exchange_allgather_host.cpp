@@ -19,9 +19,7 @@ class HostAllGather final : public Exchange {
 
   std::string_view name() const override { return "allgather"; }
   std::string why() const override { return why_; }
-  void* local_x() override {
-    return x_.as<char>() + static_cast<std::size_t>(communicator_.rank()) * slot_bytes_;
-  }
+  void* local_x() override { return x_.as<char>() + static_cast<std::size_t>(communicator_.rank()) * slot_bytes_; }
   const void* gathered_x() const override { return x_.data(); }
   void start(Stream&) override { communicator_.all_gather_slots(x_.data(), slot_bytes_); }
   void finish(Stream&) override {}
@@ -42,9 +40,8 @@ class HostAllGather final : public Exchange {
 
 std::unique_ptr<Exchange> make_host_all_gather(const ExchangeContext& context, GatheredLayout layout,
                                                const std::string& why) {
-  return context.communicator.together([&]() -> std::unique_ptr<Exchange> {
-    return std::make_unique<HostAllGather>(context, std::move(layout), why);
-  });
+  return context.communicator.together(
+      [&]() -> std::unique_ptr<Exchange> { return std::make_unique<HostAllGather>(context, std::move(layout), why); });
 }
 
 }  // namespace shardmat

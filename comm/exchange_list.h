@@ -9,8 +9,7 @@
 
 namespace shardmat {
 
-std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout,
-                                           const std::string& why);
+std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout, const std::string& why);
 std::unique_ptr<Exchange> make_host_all_gather(const ExchangeContext& context, GatheredLayout layout,
                                                const std::string& why);
 std::unique_ptr<Exchange> make_nccl_all_gather(const ExchangeContext& context, GatheredLayout layout,

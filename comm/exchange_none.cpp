@@ -31,8 +31,7 @@ class NoExchange final : public Exchange {
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout,
-                                           const std::string& why) {
+std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout, const std::string& why) {
   if (context.communicator.size() > 1)
     throw Error(ErrorKind::usage, "exchange 'none' is for one rank; use --exchange auto or allgather");
   return std::make_unique<NoExchange>(context, std::move(layout), why);

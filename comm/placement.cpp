@@ -46,9 +46,8 @@ void share_cores(Communicator& communicator, const std::vector<std::string>& hos
 }
 
 /// Chooses the backend, the same on every rank.
-Backend choose_backend(Communicator& communicator, BackendChoice choice,
-                       const std::vector<std::string>& hosts, const std::vector<int>& visible,
-                       std::string& why) {
+Backend choose_backend(Communicator& communicator, BackendChoice choice, const std::vector<std::string>& hosts,
+                       const std::vector<int>& visible, std::string& why) {
   if (choice == BackendChoice::host) {
     why = "asked for";
     return Backend::host;
@@ -61,22 +60,19 @@ Backend choose_backend(Communicator& communicator, BackendChoice choice,
   const auto rank = static_cast<std::size_t>(without - visible.begin());
   const std::string reason = communicator.broadcast(why_no_cuda_device(), static_cast<int>(rank));
   if (choice == BackendChoice::automatic) {
-    why = communicator.size() == 1
-              ? "no GPU: " + reason
-              : fmt::format("rank {} on host {} has no GPU: {}", rank, hosts[rank], reason);
+    why = communicator.size() == 1 ? "no GPU: " + reason
+                                   : fmt::format("rank {} on host {} has no GPU: {}", rank, hosts[rank], reason);
     return Backend::host;
   }
-  throw Error(
-      ErrorKind::resources,
-      fmt::format("rank {} on host {} has no CUDA device: {}. Run where GPUs are visible (nvidia-smi, "
-                  "CUDA_VISIBLE_DEVICES), or on the host backend (--backend host)",
-                  rank, hosts[rank], reason));
+  throw Error(ErrorKind::resources,
+              fmt::format("rank {} on host {} has no CUDA device: {}. Run where GPUs are visible (nvidia-smi, "
+                          "CUDA_VISIBLE_DEVICES), or on the host backend (--backend host)",
+                          rank, hosts[rank], reason));
 }
 
 std::vector<RankPlace> gather_places(Communicator& communicator, const DeviceProperties& mine) {
   const std::vector<std::string> hosts = communicator.all_gather(communicator.host());
-  const std::vector<std::string> names = communicator.all_gather(mine.name),
-                                 ids = communicator.all_gather(mine.id),
+  const std::vector<std::string> names = communicator.all_gather(mine.name), ids = communicator.all_gather(mine.id),
                                  uuids = communicator.all_gather(mine.uuid);
   std::vector<RankPlace> places;
   for (std::size_t r = 0; r < hosts.size(); ++r) places.push_back({hosts[r], names[r], ids[r], uuids[r]});
@@ -104,21 +100,18 @@ void require_own_devices(const std::vector<RankPlace>& ranks, const std::vector<
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const auto [first, fresh] = owner.emplace(std::make_pair(ranks[r].host, ranks[r].uuid), r);
     if (fresh) continue;
-    const auto on_host = std::count_if(ranks.begin(), ranks.end(),
-                                       [&](const RankPlace& p) { return p.host == ranks[r].host; });
+    const auto on_host =
+        std::count_if(ranks.begin(), ranks.end(), [&](const RankPlace& p) { return p.host == ranks[r].host; });
     if (visible[r] < on_host)
       throw Error(
           ErrorKind::resources,
-          fmt::format(
-              "{0} ranks on host {1} but {2} GPU{3}: start at most {2} rank{3} there (mpirun -n {2}), or run "
-              "on the host backend (--backend host)",
-              on_host, ranks[r].host, visible[r], visible[r] == 1 ? "" : "s"));
-    throw Error(
-        ErrorKind::resources,
-        fmt::format(
-            "ranks {} and {} on host {} would share GPU {}; let every rank see all GPUs, or each its own "
-            "(CUDA_VISIBLE_DEVICES, --gpus-per-task), or run on the host backend (--backend host)",
-            first->second, r, ranks[r].host, ranks[r].id));
+          fmt::format("{0} ranks on host {1} but {2} GPU{3}: start at most {2} rank{3} there (mpirun -n {2}), or run "
+                      "on the host backend (--backend host)",
+                      on_host, ranks[r].host, visible[r], visible[r] == 1 ? "" : "s"));
+    throw Error(ErrorKind::resources,
+                fmt::format("ranks {} and {} on host {} would share GPU {}; let every rank see all GPUs, or each its own "
+                            "(CUDA_VISIBLE_DEVICES, --gpus-per-task), or run on the host backend (--backend host)",
+                            first->second, r, ranks[r].host, ranks[r].id));
   }
 }
 
@@ -132,22 +125,19 @@ Placement place_ranks(Communicator& communicator, BackendChoice choice) {
   placement.device.backend = choose_backend(communicator, choice, hosts, visible, placement.why);
   const bool on_gpu = placement.device.backend == Backend::cuda;
   if (on_gpu) placement.device.ordinal = communicator.local_rank() % mine;
-  placement.ranks =
-      gather_places(communicator, communicator.together([&] {
-        // The first use of a device is where it shows that it is full, broken or another process's alone.
-        const DeviceGuard guard(placement.device);
-        available_memory(placement.device);
-        return properties(placement.device);
-      }));
+  placement.ranks = gather_places(communicator, communicator.together([&] {
+    // The first use of a device is where it shows that it is full, broken or another process's alone.
+    const DeviceGuard guard(placement.device);
+    available_memory(placement.device);
+    return properties(placement.device);
+  }));
   if (!on_gpu || communicator.size() == 1) return placement;
   require_own_devices(placement.ranks, visible);
   if (!built_with_nccl())
-    throw Error(
-        ErrorKind::resources,
-        fmt::format(
-            "{} ranks on GPUs need NCCL, which this build does not have. Rebuild where it is installed "
-            "(libnccl-dev, or -DNCCL_ROOT=DIR), run one rank, or use the host backend (--backend host)",
-            communicator.size()));
+    throw Error(ErrorKind::resources,
+                fmt::format("{} ranks on GPUs need NCCL, which this build does not have. Rebuild where it is installed "
+                            "(libnccl-dev, or -DNCCL_ROOT=DIR), run one rank, or use the host backend (--backend host)",
+                            communicator.size()));
   return placement;
 }
 

@@ -24,8 +24,7 @@ double measure_copy_bandwidth(Stream& stream, std::size_t bytes) {
       parallel_ranges(static_cast<std::int64_t>(bytes), 1 << 20, [&](std::int64_t begin, std::int64_t last) {
         std::memcpy(to.as<char>() + begin, from.as<char>() + begin, static_cast<std::size_t>(last - begin));
       });
-    else
-      copy_on_device(to.data(), from.data(), bytes, stream);
+    else copy_on_device(to.data(), from.data(), bytes, stream);
     end.record(stream);
     stream.synchronize();
     best = std::max(best, 2.0 * static_cast<double>(bytes) / end.seconds_since(start));

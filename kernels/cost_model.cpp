@@ -8,8 +8,8 @@
 namespace shardmat {
 namespace {
 
-constexpr double kSector = 32;               // bytes of x that one gather pulls from L2
-constexpr double kCopyOverL2 = 4.2 / 5.5;    // rates
+constexpr double kSector = 32;                 // bytes of x that one gather pulls from L2
+constexpr double kCopyOverL2 = 4.2 / 5.5;      // rates
 constexpr double kBytesOfSerialNonzero = 3e5;  // copied while a thread takes one more nonzero of its row: 70 ns
 constexpr double kMostUneven = 4;
 

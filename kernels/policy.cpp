@@ -35,10 +35,10 @@ Policy Policy::with(std::string_view overrides) const {
     if (found == known.end()) {
       const std::string near = nearest(key, known);
       throw Error(ErrorKind::usage,
-                  known.empty() ? fmt::format("--policy {}: this kernel has nothing to set", item)
-                                : fmt::format("--policy: this kernel has no '{}'{}; it has {}", key,
-                                              near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
-                                              join_choices(known)));
+                  known.empty()
+                      ? fmt::format("--policy {}: this kernel has nothing to set", item)
+                      : fmt::format("--policy: this kernel has no '{}'{}; it has {}", key,
+                                    near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), join_choices(known)));
     }
     int value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);

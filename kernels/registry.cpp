@@ -167,9 +167,10 @@ std::shared_ptr<Storage> store(const Format& format, ConversionInput& input, con
 void update_values(Plan& plan, const CsrView& matrix, Stream& stream) {
   Storage& storage = plan.storage();
   if (matrix.rows != storage.rows || matrix.cols != storage.cols || matrix.nnz() != storage.nnz)
-    throw Error(ErrorKind::input,
-                fmt::format("new values need the pattern of the plan's matrix ({} × {}, {} nonzeros), but come with {} × {}, {}",
-                            storage.rows, storage.cols, storage.nnz, matrix.rows, matrix.cols, matrix.nnz()));
+    throw Error(
+        ErrorKind::input,
+        fmt::format("new values need the pattern of the plan's matrix ({} × {}, {} nonzeros), but come with {} × {}, {}",
+                    storage.rows, storage.cols, storage.nnz, matrix.rows, matrix.cols, matrix.nnz()));
   ConversionInput input(matrix, storage.type, stream);
   find_format(storage.format).update(storage, input);
 }

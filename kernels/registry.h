@@ -54,8 +54,8 @@ const Format& find_format(std::string_view name);
 /// Bytes above which a format is refused as unsuitable: several times CSR's. Small matrices may grow by more.
 std::int64_t largest_reasonable_bytes(ConversionInput& input);
 
-/// The matrix in a format. Throws Error(resources) before allocating, with the bytes needed, if the format blows this matrix up
-/// (above largest_reasonable_bytes) or the device has not the memory.
+/// The matrix in a format. Throws Error(resources) before allocating, with the bytes needed, if the format blows this matrix
+/// up (above largest_reasonable_bytes) or the device has not the memory.
 std::shared_ptr<Storage> store(const Format& format, ConversionInput& input, const Policy& layout);
 
 /// Puts new values on the same pattern into a plan; ready for the next product in stream order. Throws Error(input) if rows,
@@ -63,6 +63,7 @@ std::shared_ptr<Storage> store(const Format& format, ConversionInput& input, con
 void update_values(Plan& plan, const CsrView& matrix, Stream& stream);
 
 /// kernel.make() with the names filled in.
-std::unique_ptr<Plan> make_plan(const Kernel& kernel, std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+std::unique_ptr<Plan> make_plan(const Kernel& kernel, std::shared_ptr<Storage> storage, const Policy& policy,
+                                Stream& stream);
 
 }  // namespace shardmat

@@ -17,9 +17,9 @@ namespace shardmat {
 namespace {
 
 // Of the automatic choice. Together at most 10 + 8·7 products, so that it pays within the first hundred or two.
-constexpr double kWorthMeasuring = 1.6;          // times the cheapest prediction
-constexpr double kLaterPolicy = 0.08;            // what each further policy of a kernel is expected to cost more
-constexpr std::size_t kMostLayouts = 2;          // of a format; each may cost an analysis
+constexpr double kWorthMeasuring = 1.6;  // times the cheapest prediction
+constexpr double kLaterPolicy = 0.08;    // what each further policy of a kernel is expected to cost more
+constexpr std::size_t kMostLayouts = 2;  // of a format; each may cost an analysis
 constexpr std::size_t kMostMeasured = 8;
 constexpr double kMostGrowth = 1.01;  // of a format over CSR
 constexpr double kBudgetProducts = 150, kLeastBudget = 0.02;
@@ -89,8 +89,7 @@ std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInpu
     add_named(find_kernel(request.kernel, backend), request.policy, input, all);
     return all;
   }
-  if (!request.policy.empty())
-    throw Error(ErrorKind::usage, "--policy belongs to one kernel: name it with --kernel");
+  if (!request.policy.empty()) throw Error(ErrorKind::usage, "--policy belongs to one kernel: name it with --kernel");
   for (const Kernel& kernel : kernels())
     if (kernel.backend == backend && kernel.automatic) add_predicted(kernel, request.tune, input, all);
   std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.bytes < b.bytes; });
@@ -123,10 +122,8 @@ class Chooser {
       for (const Candidate& c : candidates_)
         chosen_.predictions.push_back({std::string(c.kernel->name), c.tunables(), c.bytes});
     const bool measures = request_.tune || (!named && gpu && request_.measure);
-    if (measures && candidates_.size() > 1 && input_.matrix().nnz() > 0)
-      measure();
-    else
-      take_first();
+    if (measures && candidates_.size() > 1 && input_.matrix().nnz() > 0) measure();
+    else take_first();
     chosen_.choosing_seconds = timer_.seconds() - own_seconds_ - upload_seconds_;
     return std::move(chosen_);
   }
@@ -249,11 +246,11 @@ class Chooser {
       const bool others_are_smaller = named && candidates_.front().kernel->format != "csr";
       throw Error(ErrorKind::resources, refused_ + (others_are_smaller ? ". Use another kernel, or --kernel auto" : ""));
     }
-    throw Error(ErrorKind::usage,
-                named ? fmt::format("kernel {} cannot take this matrix ({} rows, {} nonzeros){}; use --kernel auto",
-                                    request_.kernel, input_.matrix().rows, input_.matrix().nnz(),
-                                    request_.reproducible ? " reproducibly" : "")
-                      : "no reproducible kernel takes this matrix; leave out --reproducible");
+    throw Error(
+        ErrorKind::usage,
+        named ? fmt::format("kernel {} cannot take this matrix ({} rows, {} nonzeros){}; use --kernel auto", request_.kernel,
+                            input_.matrix().rows, input_.matrix().nnz(), request_.reproducible ? " reproducibly" : "")
+              : "no reproducible kernel takes this matrix; leave out --reproducible");
   }
 
   const PlanRequest& request_;
@@ -263,20 +260,25 @@ class Chooser {
   std::vector<Candidate> candidates_;
   std::map<std::string, std::shared_ptr<Storage>> stored_;  ///< by format and layout, so that kernels of one format share it
   ChosenPlan chosen_;
-  std::string refused_;     ///< why the last candidate whose format was refused has no plan
+  std::string refused_;        ///< why the last candidate whose format was refused has no plan
   double upload_seconds_ = 0;  ///< of the CSR to the device, which every conversion there needs
-  double own_seconds_ = 0;  ///< converting to the chosen format, which has to be done in any case
+  double own_seconds_ = 0;     ///< converting to the chosen format, which has to be done in any case
 };
 
 }  // namespace
 
 std::string name(Decision decision) {
   switch (decision) {
-    case Decision::asked: return "asked";
-    case Decision::only: return "only";
-    case Decision::model: return "model";
-    case Decision::measured: return "measured";
-    case Decision::remembered: return "remembered";
+    case Decision::asked:
+      return "asked";
+    case Decision::only:
+      return "only";
+    case Decision::model:
+      return "model";
+    case Decision::measured:
+      return "measured";
+    case Decision::remembered:
+      return "remembered";
   }
   throw Error(ErrorKind::internal, "no such decision");
 }

@@ -34,13 +34,13 @@ void check_writable(const std::filesystem::path& path) {
   const std::filesystem::path directory = directory_of(path);
   std::error_code ignored;
   if (!std::filesystem::is_directory(directory, ignored))
-    throw Error(ErrorKind::input,
-                fmt::format("cannot write {}: there is no directory {}; create it first", path.string(), directory.string()));
+    throw Error(ErrorKind::input, fmt::format("cannot write {}: there is no directory {}; create it first", path.string(),
+                                              directory.string()));
   if (std::filesystem::is_directory(path, ignored))
     throw Error(ErrorKind::input, fmt::format("cannot write {}: it is a directory; give a file name", path.string()));
   if (::access(directory.c_str(), W_OK) != 0)
-    throw Error(ErrorKind::resources, fmt::format("cannot write {}: {}: {}", path.string(), directory.string(),
-                                                  std::strerror(errno)));
+    throw Error(ErrorKind::resources,
+                fmt::format("cannot write {}: {}: {}", path.string(), directory.string(), std::strerror(errno)));
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
@@ -58,8 +58,8 @@ void AtomicFile::commit() {
   std::error_code error;
   std::filesystem::rename(temporary_, path_, error);
   if (error)
-    throw Error(ErrorKind::resources, fmt::format("cannot rename {} to {}: {}", temporary_.string(), path_.string(),
-                                                  error.message()));
+    throw Error(ErrorKind::resources,
+                fmt::format("cannot rename {} to {}: {}", temporary_.string(), path_.string(), error.message()));
   committed_ = true;
   flush_to_disk(directory_of(path_));
 }

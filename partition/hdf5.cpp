@@ -49,8 +49,7 @@ auto checked(ErrorKind kind, const std::string& place, const char* what, Call&& 
 
 void require_written(const Hdf5OutputStatus& output, const std::string& place) {
   if (output.error != 0)
-    throw Error(ErrorKind::resources,
-                fmt::format("{}: cannot write it: {}", place, std::strerror(output.error)));
+    throw Error(ErrorKind::resources, fmt::format("{}: cannot write it: {}", place, std::strerror(output.error)));
 }
 
 /// The result of a call that writes, or an Error with the system's reason why it cannot.
@@ -166,11 +165,10 @@ Hdf5File Hdf5File::open_parallel(const std::filesystem::path& path, MPI_Comm com
 bool Hdf5File::parallel_available() { return false; }
 
 Hdf5File Hdf5File::open_parallel(const std::filesystem::path& path, MPI_Comm) {
-  throw Error(ErrorKind::usage,
-              fmt::format("{}: parallel access was asked for, but this program was built with a serial "
-                          "HDF5 library; use serial access, or build with a parallel one "
-                          "(package libhdf5-openmpi-dev)",
-                          path.string()));
+  throw Error(ErrorKind::usage, fmt::format("{}: parallel access was asked for, but this program was built with a serial "
+                                            "HDF5 library; use serial access, or build with a parallel one "
+                                            "(package libhdf5-openmpi-dev)",
+                                            path.string()));
 }
 #endif
 
@@ -184,10 +182,9 @@ Hdf5File Hdf5File::create(const std::filesystem::path& path, std::int64_t expect
   file.output_ = std::make_unique<Hdf5OutputStatus>();
   file.output_->expected_bytes = expected_bytes;
   use_output_driver(access.id(), file.output_.get());
-  file.handle_ =
-      Hdf5Handle(written(*file.output_, file.path_,
-                         [&] { return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()); }),
-                 close_quietly<H5Fclose>);
+  file.handle_ = Hdf5Handle(
+      written(*file.output_, file.path_, [&] { return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()); }),
+      close_quietly<H5Fclose>);
   return file;
 }
 
@@ -227,20 +224,15 @@ Hdf5Dataset Hdf5File::dataset(const std::string& name) const {
   Hdf5Dataset result;
   result.place_ = fmt::format("{}: dataset {}", path_, name);
   if (!has(name)) throw Error(ErrorKind::input, fmt::format("{} is missing", result.place_));
-  const auto get = [&](const char* what, auto&& call) {
-    return checked(ErrorKind::input, result.place_, what, call);
-  };
+  const auto get = [&](const char* what, auto&& call) { return checked(ErrorKind::input, result.place_, what, call); };
   result.handle_ =
-      Hdf5Handle(get("open it", [&] { return H5Dopen2(handle_.id(), name.c_str(), H5P_DEFAULT); }),
-                 close_quietly<H5Dclose>);
-  const Hdf5Handle type(get("read its type", [&] { return H5Dget_type(result.handle_.id()); }),
-                        close_quietly<H5Tclose>);
+      Hdf5Handle(get("open it", [&] { return H5Dopen2(handle_.id(), name.c_str(), H5P_DEFAULT); }), close_quietly<H5Dclose>);
+  const Hdf5Handle type(get("read its type", [&] { return H5Dget_type(result.handle_.id()); }), close_quietly<H5Tclose>);
   result.type_ = type_of(type.id());
   result.stored_bytes_ = H5Tget_size(type.id());
-  const Hdf5Handle space(get("read its shape", [&] { return H5Dget_space(result.handle_.id()); }),
-                         close_quietly<H5Sclose>);
-  std::vector<hsize_t> dims(static_cast<std::size_t>(
-      get("read its shape", [&] { return H5Sget_simple_extent_ndims(space.id()); })));
+  const Hdf5Handle space(get("read its shape", [&] { return H5Dget_space(result.handle_.id()); }), close_quietly<H5Sclose>);
+  std::vector<hsize_t> dims(
+      static_cast<std::size_t>(get("read its shape", [&] { return H5Sget_simple_extent_ndims(space.id()); })));
   get("read its shape", [&] { return H5Sget_simple_extent_dims(space.id(), dims.data(), nullptr); });
   result.shape_.assign(dims.begin(), dims.end());
   return result;
@@ -250,13 +242,10 @@ void Hdf5File::create_group(const std::string& name) {
   // Attributes stay in the group's header: a heap of their own, from nine on, would cost kilobytes for each
   // partition.
   const Hdf5Handle list = property_list(H5P_GROUP_CREATE);
-  const auto get = [&](auto&& call) {
-    return written(*output_, fmt::format("{}: group {}", path_, name), call);
-  };
+  const auto get = [&](auto&& call) { return written(*output_, fmt::format("{}: group {}", path_, name), call); };
   get([&] { return H5Pset_attr_phase_change(list.id(), 255, 0); });
-  const Hdf5Handle group(
-      get([&] { return H5Gcreate2(handle_.id(), name.c_str(), H5P_DEFAULT, list.id(), H5P_DEFAULT); }),
-      close_quietly<H5Gclose>);
+  const Hdf5Handle group(get([&] { return H5Gcreate2(handle_.id(), name.c_str(), H5P_DEFAULT, list.id(), H5P_DEFAULT); }),
+                         close_quietly<H5Gclose>);
 }
 
 template <class T>
@@ -270,22 +259,18 @@ Hdf5Dataset Hdf5File::create_dataset(const std::string& name, const std::vector<
   result.output_ = output_.get();
   const auto get = [&](auto&& call) { return written(*output_, result.place_, call); };
   const std::vector<hsize_t> dims(shape.begin(), shape.end());
-  const Hdf5Handle space(
-      get([&] { return H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr); }),
-      close_quietly<H5Sclose>);
+  const Hdf5Handle space(get([&] { return H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr); }),
+                         close_quietly<H5Sclose>);
   const Hdf5Handle list = property_list(H5P_DATASET_CREATE);
   get([&] { return H5Pset_fill_time(list.id(), H5D_FILL_TIME_NEVER); });
-  result.handle_ = Hdf5Handle(get([&] {
-                                return H5Dcreate2(handle_.id(), name.c_str(), type, space.id(), H5P_DEFAULT,
-                                                  list.id(), H5P_DEFAULT);
-                              }),
-                              close_quietly<H5Dclose>);
+  result.handle_ = Hdf5Handle(
+      get([&] { return H5Dcreate2(handle_.id(), name.c_str(), type, space.id(), H5P_DEFAULT, list.id(), H5P_DEFAULT); }),
+      close_quietly<H5Dclose>);
   return result;
 }
 
-void Hdf5Dataset::transfer(std::int64_t begin, std::int64_t count, std::int64_t memory_type,
-                           std::size_t element_bytes, unsigned char* read_to,
-                           const unsigned char* write_from) const {
+void Hdf5Dataset::transfer(std::int64_t begin, std::int64_t count, std::int64_t memory_type, std::size_t element_bytes,
+                           unsigned char* read_to, const unsigned char* write_from) const {
   const bool reading = read_to != nullptr;
   const ErrorKind kind = reading ? ErrorKind::input : ErrorKind::resources;
   if (begin < 0 || count < 0 || begin > size() - count)
@@ -293,11 +278,9 @@ void Hdf5Dataset::transfer(std::int64_t begin, std::int64_t count, std::int64_t 
                 fmt::format("{}: entries [{}, {}) of {} asked for", place_, begin, begin + count, size()));
   std::vector<hsize_t> start(std::max<std::size_t>(1, shape_.size()), 0), extent(start.size(), 1);
   std::int64_t width = 1;
-  for (std::size_t d = 1; d < shape_.size(); ++d)
-    extent[d] = static_cast<hsize_t>(shape_[d]), width *= shape_[d];
+  for (std::size_t d = 1; d < shape_.size(); ++d) extent[d] = static_cast<hsize_t>(shape_[d]), width *= shape_[d];
   const auto width_bytes = width * static_cast<std::int64_t>(std::max(element_bytes, stored_bytes_));
-  const std::int64_t per_call =
-      std::max<std::int64_t>(1, kHdf5TransferBytes / std::max<std::int64_t>(1, width_bytes));
+  const std::int64_t per_call = std::max<std::int64_t>(1, kHdf5TransferBytes / std::max<std::int64_t>(1, width_bytes));
   const auto get = [&](auto&& call) { return checked(kind, place_, reading ? "read it" : "write it", call); };
   const Hdf5Handle file_space(get([&] { return H5Dget_space(handle_.id()); }), close_quietly<H5Sclose>);
   for (std::int64_t done = 0; done < count; done += per_call) {
@@ -305,18 +288,16 @@ void Hdf5Dataset::transfer(std::int64_t begin, std::int64_t count, std::int64_t 
     extent[0] = static_cast<hsize_t>(std::min(per_call, count - done));
     if (!shape_.empty())
       get([&] {
-        return H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, start.data(), nullptr, extent.data(),
-                                   nullptr);
+        return H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr);
       });
     const Hdf5Handle memory_space(
         get([&] { return H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr); }),
         close_quietly<H5Sclose>);
     const std::size_t offset = static_cast<std::size_t>(done * width) * element_bytes;
     get([&] {
-      return reading ? H5Dread(handle_.id(), memory_type, memory_space.id(), file_space.id(), H5P_DEFAULT,
-                               read_to + offset)
-                     : H5Dwrite(handle_.id(), memory_type, memory_space.id(), file_space.id(), H5P_DEFAULT,
-                                write_from + offset);
+      return reading
+                 ? H5Dread(handle_.id(), memory_type, memory_space.id(), file_space.id(), H5P_DEFAULT, read_to + offset)
+                 : H5Dwrite(handle_.id(), memory_type, memory_space.id(), file_space.id(), H5P_DEFAULT, write_from + offset);
     });
     if (output_ != nullptr) require_written(*output_, place_);
   }
@@ -324,22 +305,18 @@ void Hdf5Dataset::transfer(std::int64_t begin, std::int64_t count, std::int64_t 
 
 template <class T>
 void Hdf5Dataset::read(std::int64_t begin, std::int64_t count, T* out) const {
-  if (type_ == Hdf5Type::other)
-    throw Error(ErrorKind::input, fmt::format("{} does not hold numbers", place_));
-  if (count > 0)
-    transfer(begin, count, native(out), sizeof(T), reinterpret_cast<unsigned char*>(out), nullptr);
+  if (type_ == Hdf5Type::other) throw Error(ErrorKind::input, fmt::format("{} does not hold numbers", place_));
+  if (count > 0) transfer(begin, count, native(out), sizeof(T), reinterpret_cast<unsigned char*>(out), nullptr);
 }
 
 template <class T>
 void Hdf5Dataset::write(std::int64_t begin, std::int64_t count, const T* data) {
-  if (count > 0)
-    transfer(begin, count, native(data), sizeof(T), nullptr, reinterpret_cast<const unsigned char*>(data));
+  if (count > 0) transfer(begin, count, native(data), sizeof(T), nullptr, reinterpret_cast<const unsigned char*>(data));
 }
 
 bool Hdf5File::has_attribute(const std::string& object, const std::string& name) const {
-  return checked(ErrorKind::input, place_of(path_, object, name), "look for it", [&] {
-           return H5Aexists_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT);
-         }) > 0;
+  return checked(ErrorKind::input, place_of(path_, object, name), "look for it",
+                 [&] { return H5Aexists_by_name(handle_.id(), object.c_str(), name.c_str(), H5P_DEFAULT); }) > 0;
 }
 
 namespace {
@@ -348,15 +325,12 @@ struct OpenAttribute {
   OpenAttribute(hid_t file, const std::string& path, const std::string& object, const std::string& name)
       : place(place_of(path, object, name)),
         handle(checked(ErrorKind::input, place, "read it",
-                       [&] {
-                         return H5Aopen_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT);
-                       }),
+                       [&] { return H5Aopen_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT); }),
                close_quietly<H5Aclose>),
         type(checked(ErrorKind::input, place, "read its type", [&] { return H5Aget_type(handle.id()); }),
              close_quietly<H5Tclose>) {
-    const Hdf5Handle space(
-        checked(ErrorKind::input, place, "read its shape", [&] { return H5Aget_space(handle.id()); }),
-        close_quietly<H5Sclose>);
+    const Hdf5Handle space(checked(ErrorKind::input, place, "read its shape", [&] { return H5Aget_space(handle.id()); }),
+                           close_quietly<H5Sclose>);
     if (H5Sget_simple_extent_npoints(space.id()) != 1)
       throw Error(ErrorKind::input, fmt::format("{} must be one value", place));
   }
@@ -396,14 +370,13 @@ T Hdf5File::attribute(const std::string& object, const std::string& name) const 
   return value;
 }
 
-void Hdf5File::write_attribute(const std::string& object, const std::string& name, std::int64_t type,
-                               const void* value) {
+void Hdf5File::write_attribute(const std::string& object, const std::string& name, std::int64_t type, const void* value) {
   const std::string place = place_of(path_, object, name);
   const auto get = [&](auto&& call) { return written(*output_, place, call); };
   const Hdf5Handle space(get([] { return H5Screate(H5S_SCALAR); }), close_quietly<H5Sclose>);
   const Hdf5Handle attribute(get([&] {
-                               return H5Acreate_by_name(handle_.id(), object.c_str(), name.c_str(), type,
-                                                        space.id(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+                               return H5Acreate_by_name(handle_.id(), object.c_str(), name.c_str(), type, space.id(),
+                                                        H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
                              }),
                              close_quietly<H5Aclose>);
   get([&] { return H5Awrite(attribute.id(), type, value); });

@@ -120,8 +120,7 @@ class Hdf5File {
   void write_attribute(const std::string& object, const std::string& name, T value);
 
  private:
-  void write_attribute(const std::string& object, const std::string& name, std::int64_t type,
-                       const void* value);
+  void write_attribute(const std::string& object, const std::string& name, std::int64_t type, const void* value);
 
   std::unique_ptr<Hdf5OutputStatus> output_;  // outlives the handle; null if the file is only read
   Hdf5Handle handle_;

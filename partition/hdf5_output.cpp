@@ -53,9 +53,8 @@ void remember(Hdf5OutputStatus* status) {
 H5FD_t* open_output(const char* name, unsigned flags, hid_t access_list, haddr_t) {
   Hdf5OutputStatus* status = nullptr;
   if (H5Pget(access_list, kStatusProperty, &status) < 0) return nullptr;
-  const int mode = O_CLOEXEC | ((flags & H5F_ACC_RDWR) ? O_RDWR : O_RDONLY) |
-                   ((flags & H5F_ACC_CREAT) ? O_CREAT : 0) | ((flags & H5F_ACC_TRUNC) ? O_TRUNC : 0) |
-                   ((flags & H5F_ACC_EXCL) ? O_EXCL : 0);
+  const int mode = O_CLOEXEC | ((flags & H5F_ACC_RDWR) ? O_RDWR : O_RDONLY) | ((flags & H5F_ACC_CREAT) ? O_CREAT : 0) |
+                   ((flags & H5F_ACC_TRUNC) ? O_TRUNC : 0) | ((flags & H5F_ACC_EXCL) ? O_EXCL : 0);
   const int fd = ::open(name, mode, 0666);
   const bool creating = flags & H5F_ACC_CREAT;
   struct stat info {};
@@ -138,8 +137,7 @@ herr_t write_output(H5FD_t* file, H5FD_mem_t, hid_t, haddr_t address, size_t siz
 
 herr_t truncate_output(H5FD_t* file, hid_t, hbool_t) {
   Output& output = output_of(file);
-  if (output.eoa != output.size && output.status->error == 0 &&
-      ::ftruncate(output.fd, static_cast<off_t>(output.eoa)) != 0)
+  if (output.eoa != output.size && output.status->error == 0 && ::ftruncate(output.fd, static_cast<off_t>(output.eoa)) != 0)
     remember(output.status);
   output.eof = output.size = output.eoa;
   return 0;
@@ -178,8 +176,8 @@ void use_output_driver(std::int64_t access_list, Hdf5OutputStatus* status) {
   const H5FD_class_t driver = driver_class();
   const hid_t id = H5FDregister(&driver);  // HDF5 copies it; the list and the file keep it alive
   const bool good = id >= 0 &&
-                    H5Pinsert2(access_list, kStatusProperty, sizeof status, &status, nullptr, nullptr,
-                               nullptr, nullptr, nullptr, nullptr) >= 0 &&
+                    H5Pinsert2(access_list, kStatusProperty, sizeof status, &status, nullptr, nullptr, nullptr, nullptr,
+                               nullptr, nullptr) >= 0 &&
                     H5Pset_driver(access_list, id, nullptr) >= 0;
   if (id >= 0) H5FDunregister(id);
   if (!good) throw Error(ErrorKind::internal, "HDF5 does not accept the output driver");

@@ -13,7 +13,8 @@
 namespace shardmat {
 
 void fail_missing(const std::filesystem::path& path) {
-  if (path.empty()) throw Error(ErrorKind::input, "the name of a file to read is empty; is a variable of your script unset?");
+  if (path.empty())
+    throw Error(ErrorKind::input, "the name of a file to read is empty; is a variable of your script unset?");
   std::vector<std::string> names;
   std::error_code error;
   const std::filesystem::path directory = path.has_parent_path() ? path.parent_path() : ".";
@@ -24,8 +25,7 @@ void fail_missing(const std::filesystem::path& path) {
   throw Error(
       ErrorKind::input,
       fmt::format("{}: there is no such file; {}", path.string(),
-                  near.empty() ? "check the path"
-                               : fmt::format("did you mean {}?", (path.parent_path() / near).string())));
+                  near.empty() ? "check the path" : fmt::format("did you mean {}?", (path.parent_path() / near).string())));
 }
 
 }  // namespace shardmat

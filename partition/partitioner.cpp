@@ -36,8 +36,7 @@ class Prefix {
   }
   /// The boundary in [lo, hi] whose sum is nearest to `sum`; `preferred` decides among boundaries of equal
   /// sums.
-  std::int64_t nearest_boundary(std::int64_t lo, std::int64_t hi, std::int64_t sum,
-                                std::int64_t preferred) const {
+  std::int64_t nearest_boundary(std::int64_t lo, std::int64_t hi, std::int64_t sum, std::int64_t preferred) const {
     const auto first = sums_.begin();
     std::int64_t at_least = std::lower_bound(first + lo, first + hi, sum) - first;
     if (at_least > lo && sum - at(at_least - 1) < at(at_least) - sum) --at_least;
@@ -83,8 +82,7 @@ Starts balance_nonzeros(std::span<const std::int64_t> row_ptr, int parts) {
   }
   const std::int64_t limit = best_bottleneck(prefix, parts);
   Starts earliest(starts);  // earliest[p]: the first row from which parts p … can hold all that follows
-  for (auto p = static_cast<std::size_t>(parts); p-- > 0;)
-    earliest[p] = prefix.furthest_begin(earliest[p + 1], limit);
+  for (auto p = static_cast<std::size_t>(parts); p-- > 0;) earliest[p] = prefix.furthest_begin(earliest[p + 1], limit);
   starts[0] = 0;
   for (int part = 0; part + 1 < parts; ++part) {
     const auto p = static_cast<std::size_t>(part);
@@ -118,8 +116,7 @@ std::vector<std::int64_t> even_starts(std::int64_t count, int parts) {
 }
 
 Partition make_partition(std::string_view method, std::span<const std::int64_t> row_ptr, int parts) {
-  if (parts < 1)
-    throw Error(ErrorKind::usage, fmt::format("a matrix cannot be cut into {} parts; give 1 or more", parts));
+  if (parts < 1) throw Error(ErrorKind::usage, fmt::format("a matrix cannot be cut into {} parts; give 1 or more", parts));
   std::vector<std::string> names;
   for (const Partitioner& partitioner : kPartitioners) {
     if (partitioner.name == method) return {std::string(method), partitioner.row_starts(row_ptr, parts)};

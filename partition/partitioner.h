@@ -69,7 +69,7 @@ class QualityMeter {
 
   Partition partition_;
   std::vector<std::int64_t> column_starts_;
-  std::vector<std::uint64_t> seen_;  // a bit a column that the current part needs from others
+  std::vector<std::uint64_t> seen_;                   // a bit a column that the current part needs from others
   std::int64_t touched_begin_ = 0, touched_end_ = 0;  // words of seen_ that may have bits
   std::int64_t row_ = 0, nnz_ = 0, part_nnz_ = 0, part_halo_ = 0;
   int part_ = 0;

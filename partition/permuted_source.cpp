@@ -56,8 +56,7 @@ class ReorderedSource final : public RowSource {
     part.row_ptr.resize(static_cast<std::size_t>(part.rows) + 1);
     part.row_ptr[0] = 0;
     for (std::int64_t i = 0; i < part.rows; ++i)
-      part.row_ptr[static_cast<std::size_t>(i) + 1] =
-          part.row_ptr[static_cast<std::size_t>(i)] + length(begin + i);
+      part.row_ptr[static_cast<std::size_t>(i) + 1] = part.row_ptr[static_cast<std::size_t>(i)] + length(begin + i);
     part.col_idx.resize(static_cast<std::size_t>(part.nnz()));
     part.values.resize(static_cast<std::size_t>(part.nnz()));
     gather(begin, end, part);
@@ -73,8 +72,7 @@ class ReorderedSource final : public RowSource {
       for (auto k = static_cast<std::size_t>(lo); k < static_cast<std::size_t>(hi); ++k) {
         std::int64_t& column = part.col_idx[k];
         if (column < 0 || column >= cols())
-          throw Error(ErrorKind::input,
-                      fmt::format("{}: column {} is out of range [0, {})", name(), column, cols()));
+          throw Error(ErrorKind::input, fmt::format("{}: column {} is out of range [0, {})", name(), column, cols()));
         column = inverse_[static_cast<std::size_t>(column)];
       }
     });
@@ -85,8 +83,7 @@ class ReorderedSource final : public RowSource {
   void gather(std::int64_t begin, std::int64_t end, HostCsr& part) const {
     std::vector<std::pair<std::int64_t, std::int64_t>> wanted;  // (row of the source, row of `part`)
     wanted.reserve(static_cast<std::size_t>(part.rows));
-    for (std::int64_t i = begin; i < end; ++i)
-      wanted.emplace_back(order_[static_cast<std::size_t>(i)], i - begin);
+    for (std::int64_t i = begin; i < end; ++i) wanted.emplace_back(order_[static_cast<std::size_t>(i)], i - begin);
     std::sort(wanted.begin(), wanted.end());
     const std::span<const std::pair<std::int64_t, std::int64_t>> all(wanted);
     for (std::size_t first = 0, next = 0; first < all.size(); first = next) {
@@ -97,8 +94,8 @@ class ReorderedSource final : public RowSource {
 
   /// One past the last wanted row that is read together with `first`. Unwanted rows between two wanted ones
   /// count as long as the longer of the two, which is exact enough for neighbours in a mesh.
-  static std::size_t end_of_run(std::span<const std::pair<std::int64_t, std::int64_t>> wanted,
-                                std::size_t first, const HostCsr& part) {
+  static std::size_t end_of_run(std::span<const std::pair<std::int64_t, std::int64_t>> wanted, std::size_t first,
+                                const HostCsr& part) {
     const auto length = [&](std::size_t i) {
       const auto row = static_cast<std::size_t>(wanted[i].second);
       return part.row_ptr[row + 1] - part.row_ptr[row];
@@ -136,13 +133,11 @@ class ReorderedSource final : public RowSource {
 
 }  // namespace
 
-std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source,
-                                                     std::span<const std::int64_t> row_ptr) {
+std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source, std::span<const std::int64_t> row_ptr) {
   return std::make_unique<ReorderedSource>(source, order_by_row_length(row_ptr), row_ptr, true);
 }
 
-std::unique_ptr<RowSource> make_original_order_source(const RowSource& source,
-                                                      std::span<const std::int64_t> row_ptr) {
+std::unique_ptr<RowSource> make_original_order_source(const RowSource& source, std::span<const std::int64_t> row_ptr) {
   return std::make_unique<ReorderedSource>(source, invert_permutation(source.permutation(0, source.rows())), row_ptr, false);
 }
 

@@ -11,8 +11,7 @@
 
 namespace shardmat {
 
-void RowSource::visit_rows(std::int64_t begin, std::int64_t end,
-                           const std::function<void(const CsrView&)>& use) const {
+void RowSource::visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const {
   const HostCsr rows = read_rows(begin, end);
   use(rows.view());
 }
@@ -33,8 +32,8 @@ HostVector<std::int64_t> read_row_pointers(const RowSource& source, const Progre
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t length = lengths[static_cast<std::size_t>(i - begin)];
       if (length < 0 || length > source.cols())
-        throw Error(ErrorKind::input, fmt::format("{}: row {} has {} nonzeros in a matrix with {} columns",
-                                                  source.name(), i, length, source.cols()));
+        throw Error(ErrorKind::input, fmt::format("{}: row {} has {} nonzeros in a matrix with {} columns", source.name(), i,
+                                                  length, source.cols()));
       row_ptr[static_cast<std::size_t>(i) + 1] = row_ptr[static_cast<std::size_t>(i)] + length;
     }
     report(progress, "counting", end, rows);
@@ -71,8 +70,7 @@ class MemorySource final : public RowSource {
   HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override {
     check(begin, end);
     HostVector<std::int64_t> lengths(static_cast<std::size_t>(end - begin));
-    for (std::int64_t i = begin; i < end; ++i)
-      lengths[static_cast<std::size_t>(i - begin)] = start(i + 1) - start(i);
+    for (std::int64_t i = begin; i < end; ++i) lengths[static_cast<std::size_t>(i - begin)] = start(i + 1) - start(i);
     return lengths;
   }
 
@@ -82,25 +80,20 @@ class MemorySource final : public RowSource {
     part.rows = end - begin;
     part.cols = matrix_->cols;
     part.row_ptr.resize(static_cast<std::size_t>(part.rows + 1));
-    for (std::int64_t i = begin; i <= end; ++i)
-      part.row_ptr[static_cast<std::size_t>(i - begin)] = start(i) - start(begin);
+    for (std::int64_t i = begin; i <= end; ++i) part.row_ptr[static_cast<std::size_t>(i - begin)] = start(i) - start(begin);
     const std::int64_t first = start(begin);
     part.col_idx.resize(static_cast<std::size_t>(part.nnz()));
     part.values.resize(static_cast<std::size_t>(part.nnz()));
     parallel_ranges(part.nnz(), 1 << 20, [&](std::int64_t lo, std::int64_t hi) {
-      std::copy(matrix_->col_idx.begin() + first + lo, matrix_->col_idx.begin() + first + hi,
-                part.col_idx.begin() + lo);
-      std::copy(matrix_->values.begin() + first + lo, matrix_->values.begin() + first + hi,
-                part.values.begin() + lo);
+      std::copy(matrix_->col_idx.begin() + first + lo, matrix_->col_idx.begin() + first + hi, part.col_idx.begin() + lo);
+      std::copy(matrix_->values.begin() + first + lo, matrix_->values.begin() + first + hi, part.values.begin() + lo);
     });
     return part;
   }
 
-  void visit_rows(std::int64_t begin, std::int64_t end,
-                  const std::function<void(const CsrView&)>& use) const override {
+  void visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const override {
     check(begin, end);
-    const auto first = static_cast<std::size_t>(start(begin)),
-               count = static_cast<std::size_t>(start(end)) - first;
+    const auto first = static_cast<std::size_t>(start(begin)), count = static_cast<std::size_t>(start(end)) - first;
     const CsrView all = matrix_->view();
     use({end - begin, all.cols,
          all.row_ptr.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin + 1)),

@@ -33,8 +33,7 @@ class RowSource {
 
   /// Calls use(view) with what read_rows gives; a matrix in memory shows its own arrays instead of copying
   /// them. The view lives as long as the call.
-  virtual void visit_rows(std::int64_t begin, std::int64_t end,
-                          const std::function<void(const CsrView&)>& use) const;
+  virtual void visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const;
 
   /// True if the rows come in another order than that of the original matrix (square: the columns, too).
   virtual bool permuted() const { return false; }

@@ -33,17 +33,16 @@ struct ShardFile::Impl {
   }
 
   [[noreturn]] void reject(const Hdf5Dataset& dataset, const std::string& why) const {
-    throw Error(
-        ErrorKind::input,
-        fmt::format("{}: {}; the file is damaged: copy it again from its source, or write it again with "
-                    "`shardmat partition`",
-                    dataset.place(), why));
+    throw Error(ErrorKind::input,
+                fmt::format("{}: {}; the file is damaged: copy it again from its source, or write it again with "
+                            "`shardmat partition`",
+                            dataset.place(), why));
   }
 
   void require_range(std::int64_t begin, std::int64_t end) const {
     if (begin < 0 || begin > end || end > tables.rows)
-      throw Error(ErrorKind::internal, fmt::format("{}: rows [{}, {}) asked of a matrix with {} rows",
-                                                   file.path(), begin, end, tables.rows));
+      throw Error(ErrorKind::internal,
+                  fmt::format("{}: rows [{}, {}) asked of a matrix with {} rows", file.path(), begin, end, tables.rows));
   }
 
   /// The pointers of rows [begin, end), end - begin + 1 of them, as stored.
@@ -55,13 +54,12 @@ struct ShardFile::Impl {
 
   void check_pointers(std::int64_t begin, const HostVector<std::int64_t>& p) const {
     if (p.front() < 0 || p.back() > tables.nnz)
-      reject(pointers,
-             fmt::format("rows [{}, {}) lie at [{}, {}) of {} nonzeros", begin,
-                         begin + static_cast<std::int64_t>(p.size()) - 1, p.front(), p.back(), tables.nnz));
+      reject(pointers, fmt::format("rows [{}, {}) lie at [{}, {}) of {} nonzeros", begin,
+                                   begin + static_cast<std::int64_t>(p.size()) - 1, p.front(), p.back(), tables.nnz));
     for (std::size_t i = 0; i + 1 < p.size(); ++i)
       if (p[i + 1] < p[i])
-        reject(pointers, fmt::format("row {} has a negative length ({} to {})",
-                                     begin + static_cast<std::int64_t>(i), p[i], p[i + 1]));
+        reject(pointers,
+               fmt::format("row {} has a negative length ({} to {})", begin + static_cast<std::int64_t>(i), p[i], p[i + 1]));
   }
 
   void read_columns(std::int64_t begin, std::int64_t count, std::int64_t* out) const {
@@ -96,8 +94,7 @@ struct ShardFile::Impl {
   void verify_slice(std::size_t first, std::size_t next) const;
   void verify_permutation() const;
   void verify_rows(std::int64_t begin, std::int64_t end, const CsrView& rows) const {
-    validate({end - begin, tables.cols, rows.row_ptr, rows.col_idx, rows.values},
-             {allow_nonfinite, begin, file.path()});
+    validate({end - begin, tables.cols, rows.row_ptr, rows.col_idx, rows.values}, {allow_nonfinite, begin, file.path()});
   }
 };
 
@@ -115,8 +112,8 @@ std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, bo
   return std::unique_ptr<ShardFile>(new ShardFile(std::move(impl)));
 }
 
-std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, MPI_Comm communicator,
-                                           Access access, bool allow_nonfinite) {
+std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, MPI_Comm communicator, Access access,
+                                           bool allow_nonfinite) {
   if (access == Access::serial) return open(path, allow_nonfinite);
   // Everything that can be wrong with the file shows in a serial open. Only if that went well everywhere is
   // the collective one begun, which would otherwise wait for the rank that gave up.
@@ -131,11 +128,9 @@ std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, MP
   int failed = failure ? 1 : 0, failed_anywhere = 0;
   MPI_Allreduce(&failed, &failed_anywhere, 1, MPI_INT, MPI_MAX, communicator);
   if (failure) throw *failure;
-  if (failed_anywhere)
-    throw Error(ErrorKind::input, fmt::format("{}: another rank cannot open it", path.string()));
+  if (failed_anywhere) throw Error(ErrorKind::input, fmt::format("{}: another rank cannot open it", path.string()));
   Impl& impl = *result->impl_;
-  for (Hdf5Dataset* dataset : {&impl.pointers, &impl.indices, &impl.values, &impl.permutation})
-    *dataset = Hdf5Dataset();
+  for (Hdf5Dataset* dataset : {&impl.pointers, &impl.indices, &impl.values, &impl.permutation}) *dataset = Hdf5Dataset();
   impl.file = Hdf5File();
   impl.file = Hdf5File::open_parallel(path, communicator);
   impl.open_datasets();
@@ -160,8 +155,8 @@ std::uint64_t ShardFile::fingerprint() const {
   if (!impl_->plain_fingerprint) {
     std::uint64_t hash = format::fingerprint(rows(), cols(), nnz(), 0, {});
     for (std::int64_t begin = 0; begin < rows(); begin += kSliceEntries) {
-      const std::uint64_t pair[] = {
-          hash, format::checksum(impl_->raw_pointers(begin, std::min(rows(), begin + kSliceEntries)))};
+      const std::uint64_t pair[] = {hash,
+                                    format::checksum(impl_->raw_pointers(begin, std::min(rows(), begin + kSliceEntries)))};
       hash = format::checksum({reinterpret_cast<const std::int64_t*>(pair), 2});
     }
     impl_->plain_fingerprint = hash;
@@ -195,16 +190,14 @@ HostVector<std::int64_t> ShardFile::permutation(std::int64_t begin, std::int64_t
   HostVector<std::int64_t> result(static_cast<std::size_t>(end - begin));
   impl_->permutation.read(begin, end - begin, result.data());
   for (const std::int64_t row : result)
-    if (row < 0 || row >= rows())
-      impl_->reject(impl_->permutation, fmt::format("row {} is out of range", row));
+    if (row < 0 || row >= rows()) impl_->reject(impl_->permutation, fmt::format("row {} is out of range", row));
   return result;
 }
 
 void ShardFile::Impl::verify_slice(std::size_t first, std::size_t next) const {
   const auto& starts = tables.block_rows;
   const std::int64_t begin = starts[first], end = starts[next];
-  const auto compare = [&](std::size_t block, const Hdf5Dataset& dataset, std::uint64_t found,
-                           std::uint64_t stored) {
+  const auto compare = [&](std::size_t block, const Hdf5Dataset& dataset, std::uint64_t found, std::uint64_t stored) {
     if (found != stored)
       reject(dataset, fmt::format("the checksum of rows [{}, {}) differs", starts[block], starts[block + 1]));
   };

@@ -23,13 +23,13 @@ struct StoredPartition {
 };
 
 struct WriteOptions {
-  std::string how;              ///< how the matrix was made, e.g. the command line; stored for people
-  std::string source_checksum;  ///< of the file that the matrix was read from, e.g. "xxh64:44bc2cf5ad770999";
-                                ///< may be empty
-  std::vector<int> parts;       ///< partition tables to store
-  std::string method = "nnz";   ///< partitioner for all of them
-  bool sort_global = false;  ///< store rows by descending length with the permutation (square: columns too)
-  bool sort_local = false;  ///< ask ranks to sort their part by length when they load it; the order here stays
+  std::string how;               ///< how the matrix was made, e.g. the command line; stored for people
+  std::string source_checksum;   ///< of the file that the matrix was read from, e.g. "xxh64:44bc2cf5ad770999";
+                                 ///< may be empty
+  std::vector<int> parts;        ///< partition tables to store
+  std::string method = "nnz";    ///< partitioner for all of them
+  bool sort_global = false;      ///< store rows by descending length with the permutation (square: columns too)
+  bool sort_local = false;       ///< ask ranks to sort their part by length when they load it; the order here stays
   bool allow_nonfinite = false;  ///< accept NaN and infinity; the file remembers
   Progress progress;             ///< nonzeros written
 };
@@ -57,8 +57,8 @@ class ShardFile : public RowSource {
   /// Opens on all ranks of a communicator. With Access::parallel, open and the destructor are collective, and
   /// if open fails on one rank it throws on every rank; all other calls stay independent. With Access::serial
   /// nothing is.
-  static std::unique_ptr<ShardFile> open(const std::filesystem::path& path, MPI_Comm communicator,
-                                         Access access, bool allow_nonfinite = false);
+  static std::unique_ptr<ShardFile> open(const std::filesystem::path& path, MPI_Comm communicator, Access access,
+                                         bool allow_nonfinite = false);
 
   /// True if the HDF5 library this was built with has MPI support.
   static bool parallel_available();
@@ -74,9 +74,9 @@ class ShardFile : public RowSource {
   bool permuted() const override;
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override;
 
-  bool plain_binsparse() const;  ///< written by another program: no tables, no checksums, in its only order
-  std::string how() const;       ///< how the file was made; empty for a plain Binsparse file, as the next two
-  std::string source() const;    ///< name of the source it was written from
+  bool plain_binsparse() const;         ///< written by another program: no tables, no checksums, in its only order
+  std::string how() const;              ///< how the file was made; empty for a plain Binsparse file, as the next two
+  std::string source() const;           ///< name of the source it was written from
   std::string source_checksum() const;  ///< may be empty
   bool wants_local_sort() const;        ///< made with sort_local
   bool allows_nonfinite() const;        ///< NaN and infinity among the values are accepted

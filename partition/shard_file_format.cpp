@@ -14,15 +14,12 @@ BlockChecksums checksums(std::span<const std::int64_t> pointers, std::span<const
           xxh64(values.data(), values.size_bytes())};
 }
 
-std::uint64_t checksum(std::span<const std::int64_t> numbers) {
-  return xxh64(numbers.data(), numbers.size_bytes());
-}
+std::uint64_t checksum(std::span<const std::int64_t> numbers) { return xxh64(numbers.data(), numbers.size_bytes()); }
 
-std::uint64_t fingerprint(std::int64_t rows, std::int64_t cols, std::int64_t nnz,
-                          std::uint64_t permutation_checksum, std::span<const BlockChecksums> blocks) {
+std::uint64_t fingerprint(std::int64_t rows, std::int64_t cols, std::int64_t nnz, std::uint64_t permutation_checksum,
+                          std::span<const BlockChecksums> blocks) {
   const std::int64_t sizes[] = {rows, cols, nnz};
-  const std::uint64_t parts[] = {checksum(sizes), permutation_checksum,
-                                 xxh64(blocks.data(), blocks.size_bytes())};
+  const std::uint64_t parts[] = {checksum(sizes), permutation_checksum, xxh64(blocks.data(), blocks.size_bytes())};
   return xxh64(parts, sizeof parts);
 }
 
@@ -32,8 +29,7 @@ std::vector<std::int64_t> block_rows(std::span<const std::int64_t> row_ptr) {
   while (starts.back() < rows) {
     const std::int64_t begin = starts.back(), most = std::min(rows, begin + kBlockEntries);
     const auto first = row_ptr.begin();
-    const std::int64_t end =
-        std::upper_bound(first + begin, first + most + 1, first[begin] + kBlockEntries) - first - 1;
+    const std::int64_t end = std::upper_bound(first + begin, first + most + 1, first[begin] + kBlockEntries) - first - 1;
     starts.push_back(std::max(begin + 1, end));
   }
   return starts;

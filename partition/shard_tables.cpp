@@ -20,8 +20,7 @@ constexpr const char* kRewrite = "write it again with `shardmat partition`";
 
 nlohmann::json descriptor(const Hdf5File& file) {
   if (!file.has_attribute(format::kRoot, format::kDescriptor))
-    reject(file,
-           "is no shard file: its root has no attribute 'binsparse'; make one with `shardmat partition`");
+    reject(file, "is no shard file: its root has no attribute 'binsparse'; make one with `shardmat partition`");
   const auto json = nlohmann::json::parse(file.string_attribute(format::kRoot, format::kDescriptor), nullptr,
                                           /*exceptions=*/false);
   if (!json.is_object() || !json.contains("binsparse") || !json["binsparse"].is_object())
@@ -41,24 +40,19 @@ void read_descriptor(const Hdf5File& file, ShardTables& tables) {
   const nlohmann::json json = descriptor(file);
   const std::string matrix_format = json.value("format", nlohmann::json()).dump();
   if (matrix_format != "\"CSR\"")
-    reject(file,
-           fmt::format(
-               "is a Binsparse matrix of format {}; only \"CSR\" is read. With SciPy: convert by .tocsr()",
-               matrix_format));
+    reject(file, fmt::format("is a Binsparse matrix of format {}; only \"CSR\" is read. With SciPy: convert by .tocsr()",
+                             matrix_format));
   if (json.contains("structure") && json["structure"] != "general")
-    reject(file, fmt::format("is stored with structure {}; expand it to a general matrix first",
-                             json["structure"].dump()));
+    reject(file, fmt::format("is stored with structure {}; expand it to a general matrix first", json["structure"].dump()));
   const nlohmann::json types = json.value("data_types", nlohmann::json::object());
   const std::string values = types.is_object() && types.contains("values") ? types["values"].dump() : "";
   if (values.rfind("\"iso[", 0) == 0 || values.rfind("\"complex[", 0) == 0)
     reject(file, fmt::format("has values of type {}; only real values, one per nonzero, are read", values));
   const nlohmann::json shape = json.value("shape", nlohmann::json());
-  if (!shape.is_array() || shape.size() != 2)
-    reject(file, "the Binsparse descriptor has no shape of two numbers");
+  if (!shape.is_array() || shape.size() != 2) reject(file, "the Binsparse descriptor has no shape of two numbers");
   tables.rows = count_in(file, shape[0], "shape");
   tables.cols = count_in(file, shape[1], "shape");
-  tables.nnz =
-      count_in(file, json.value("number_of_stored_values", nlohmann::json()), "number_of_stored_values");
+  tables.nnz = count_in(file, json.value("number_of_stored_values", nlohmann::json()), "number_of_stored_values");
 }
 
 /// A dataset of `shape` and of integers (or of real numbers); anything else is refused.
@@ -68,11 +62,10 @@ Hdf5Dataset typed(const Hdf5File& file, const char* name, std::vector<std::int64
     throw Error(ErrorKind::input, fmt::format("{} has shape [{}] but must have [{}]", dataset.place(),
                                               fmt::join(dataset.shape(), ", "), fmt::join(shape, ", ")));
   const Hdf5Type type = dataset.type();
-  const bool integer = type == Hdf5Type::i32 || type == Hdf5Type::i64 || type == Hdf5Type::u64 ||
-                       type == Hdf5Type::other_integer;
+  const bool integer =
+      type == Hdf5Type::i32 || type == Hdf5Type::i64 || type == Hdf5Type::u64 || type == Hdf5Type::other_integer;
   if (type == Hdf5Type::other || (integers && !integer))
-    throw Error(ErrorKind::input,
-                fmt::format("{} must hold {} numbers", dataset.place(), integers ? "whole" : "real"));
+    throw Error(ErrorKind::input, fmt::format("{} must hold {} numbers", dataset.place(), integers ? "whole" : "real"));
   return dataset;
 }
 
@@ -84,13 +77,12 @@ void check_matrix(const Hdf5File& file, const ShardTables& tables) {
   pointers.read(0, 1, &first);
   pointers.read(tables.rows, 1, &last);
   if (first != 0 || last != tables.nnz)
-    throw Error(ErrorKind::input, fmt::format("{} runs from {} to {} but must run from 0 to {}",
-                                              pointers.place(), first, last, tables.nnz));
+    throw Error(ErrorKind::input,
+                fmt::format("{} runs from {} to {} but must run from 0 to {}", pointers.place(), first, last, tables.nnz));
 }
 
 /// Reads an int64 table that must rise from 0 to `last` (strictly or not).
-std::vector<std::int64_t> read_starts(const Hdf5File& file, const std::string& name, std::int64_t last,
-                                      bool strictly) {
+std::vector<std::int64_t> read_starts(const Hdf5File& file, const std::string& name, std::int64_t last, bool strictly) {
   const Hdf5Dataset dataset = file.dataset(name);
   std::vector<std::int64_t> starts(static_cast<std::size_t>(dataset.size()));
   if (dataset.shape().size() != 1 || dataset.type() != Hdf5Type::i64 || starts.empty())
@@ -98,12 +90,11 @@ std::vector<std::int64_t> read_starts(const Hdf5File& file, const std::string& n
   dataset.read(0, dataset.size(), starts.data());
   for (std::size_t i = 0; i + 1 < starts.size(); ++i)
     if (starts[i + 1] < starts[i] + (strictly ? 1 : 0))
-      throw Error(ErrorKind::input, fmt::format("{}: entry {} is {} after {}; {}", dataset.place(), i + 1,
-                                                starts[i + 1], starts[i], kRewrite));
+      throw Error(ErrorKind::input, fmt::format("{}: entry {} is {} after {}; {}", dataset.place(), i + 1, starts[i + 1],
+                                                starts[i], kRewrite));
   if (starts.front() != 0 || starts.back() != last)
-    throw Error(ErrorKind::input,
-                fmt::format("{} runs from {} to {} but must run from 0 to {}; {}", dataset.place(),
-                            starts.front(), starts.back(), last, kRewrite));
+    throw Error(ErrorKind::input, fmt::format("{} runs from {} to {} but must run from 0 to {}; {}", dataset.place(),
+                                              starts.front(), starts.back(), last, kRewrite));
   return starts;
 }
 
@@ -119,12 +110,10 @@ void read_checksums(const Hdf5File& file, ShardTables& tables) {
     tables.permutation_checksum = file.attribute<std::uint64_t>(format::kPermutation, "checksum");
   }
   tables.fingerprint = file.attribute<std::uint64_t>(format::kGroup, "fingerprint");
-  if (tables.fingerprint != format::fingerprint(tables.rows, tables.cols, tables.nnz,
-                                                tables.permutation_checksum, tables.checksums))
-    reject(file,
-           fmt::format(
-               "{} does not agree with the fingerprint of {}: the table is damaged or of another matrix; {}",
-               format::kChecksums, format::kGroup, kRewrite));
+  if (tables.fingerprint !=
+      format::fingerprint(tables.rows, tables.cols, tables.nnz, tables.permutation_checksum, tables.checksums))
+    reject(file, fmt::format("{} does not agree with the fingerprint of {}: the table is damaged or of another matrix; {}",
+                             format::kChecksums, format::kGroup, kRewrite));
 }
 
 StoredPartition read_partition(const Hdf5File& file, const std::string& group, const ShardTables& tables) {
@@ -136,13 +125,11 @@ StoredPartition read_partition(const Hdf5File& file, const std::string& group, c
   const std::int64_t parts = file.attribute<std::int64_t>(group, "parts");
   if (parts != static_cast<std::int64_t>(stored.partition.row_starts.size()) - 1 || parts < 1 ||
       group != format::partition_group(stored.partition.method, parts))
-    reject(
-        file,
-        fmt::format("the partition table {} has {} parts of method '{}', which is not what its name says; {}",
-                    group, stored.partition.row_starts.size() - 1, stored.partition.method, kRewrite));
+    reject(file, fmt::format("the partition table {} has {} parts of method '{}', which is not what its name says; {}",
+                             group, stored.partition.row_starts.size() - 1, stored.partition.method, kRewrite));
   if (file.attribute<std::uint64_t>(group, "checksum") != format::checksum(stored.partition.row_starts))
-    reject(file, fmt::format("{}{}: the checksum differs, so the table is damaged; {}", group,
-                             format::kRowStarts, kRewrite));
+    reject(file,
+           fmt::format("{}{}: the checksum differs, so the table is damaged; {}", group, format::kRowStarts, kRewrite));
   format::for_each_quality_field(stored.quality, [&](const char* name, auto& value) {
     value = file.attribute<std::decay_t<decltype(value)>>(group, name);
   });
@@ -151,13 +138,10 @@ StoredPartition read_partition(const Hdf5File& file, const std::string& group, c
 
 void read_partitions(const Hdf5File& file, ShardTables& tables) {
   for (const std::string& child : file.children(format::kPartitions))
-    tables.partitions.push_back(
-        read_partition(file, fmt::format("{}/{}", format::kPartitions, child), tables));
-  std::sort(tables.partitions.begin(), tables.partitions.end(),
-            [](const StoredPartition& a, const StoredPartition& b) {
-              return std::pair(a.partition.method, a.partition.parts()) <
-                     std::pair(b.partition.method, b.partition.parts());
-            });
+    tables.partitions.push_back(read_partition(file, fmt::format("{}/{}", format::kPartitions, child), tables));
+  std::sort(tables.partitions.begin(), tables.partitions.end(), [](const StoredPartition& a, const StoredPartition& b) {
+    return std::pair(a.partition.method, a.partition.parts()) < std::pair(b.partition.method, b.partition.parts());
+  });
 }
 
 }  // namespace
@@ -168,18 +152,17 @@ ShardTables read_shard_tables(const Hdf5File& file) {
   if (!tables.plain) {
     const auto version = file.attribute<std::int64_t>(format::kGroup, "format_version");
     if (version < 1 || version > format::kVersion)
-      reject(file, fmt::format(
-                       "is a shard file of version {}, but this program reads versions up to {}; use a newer "
-                       "Shardmat",
-                       version, format::kVersion));
+      reject(file, fmt::format("is a shard file of version {}, but this program reads versions up to {}; use a newer "
+                               "Shardmat",
+                               version, format::kVersion));
   }
   read_descriptor(file, tables);
   check_matrix(file, tables);
   if (tables.plain) return tables;
   const auto number = [&](const char* name) { return file.attribute<std::int64_t>(format::kGroup, name); };
   if (number("rows") != tables.rows || number("cols") != tables.cols || number("nnz") != tables.nnz)
-    reject(file, fmt::format("{} speaks of a matrix of other sizes than the Binsparse descriptor; {}",
-                             format::kGroup, kRewrite));
+    reject(file,
+           fmt::format("{} speaks of a matrix of other sizes than the Binsparse descriptor; {}", format::kGroup, kRewrite));
   tables.sort_local = number("sort_local") != 0;
   tables.allow_nonfinite = number("allow_nonfinite") != 0;
   tables.how = file.string_attribute(format::kGroup, "how");

@@ -31,8 +31,7 @@ std::string binsparse_descriptor(const RowSource& source, std::int64_t nnz) {
         {"format", "CSR"},
         {"shape", {source.rows(), source.cols()}},
         {"number_of_stored_values", nnz},
-        {"data_types",
-         {{"pointers_to_1", "int64"}, {"indices_1", narrow ? "int32" : "int64"}, {"values", "float64"}}}}}};
+        {"data_types", {{"pointers_to_1", "int64"}, {"indices_1", narrow ? "int32" : "int64"}, {"values", "float64"}}}}}};
   return descriptor.dump();
 }
 
@@ -47,16 +46,16 @@ void require_disk_space(const std::filesystem::path& path, std::int64_t bytes) {
   const auto space = std::filesystem::space(directory, error);
   if (!error && static_cast<std::uintmax_t>(bytes) > space.available)
     throw Error(ErrorKind::resources,
-                fmt::format("{} needs {} of disk but only {} is free in {}; free some or write elsewhere",
-                            path.string(), human_bytes(static_cast<double>(bytes)),
-                            human_bytes(static_cast<double>(space.available)), directory.string()));
+                fmt::format("{} needs {} of disk but only {} is free in {}; free some or write elsewhere", path.string(),
+                            human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(space.available)),
+                            directory.string()));
 }
 
 /// One file being written.
 class Writer {
  public:
-  Writer(const std::filesystem::path& temporary, const RowSource& source,
-         std::span<const std::int64_t> row_ptr, const WriteOptions& options)
+  Writer(const std::filesystem::path& temporary, const RowSource& source, std::span<const std::int64_t> row_ptr,
+         const WriteOptions& options)
       : source_(source),
         row_ptr_(row_ptr),
         options_(options),
@@ -83,8 +82,7 @@ class Writer {
   void write_matrix() {
     for (std::size_t first = 0, next = 0; first < checksums_.size(); first = next) {
       next = first + 1;
-      while (next < checksums_.size() &&
-             at(block_rows_[next + 1]) - at(block_rows_[first]) <= kSliceEntries &&
+      while (next < checksums_.size() && at(block_rows_[next + 1]) - at(block_rows_[first]) <= kSliceEntries &&
              block_rows_[next + 1] - block_rows_[first] <= kSliceEntries)
         ++next;
       source_.visit_rows(block_rows_[first], block_rows_[next], [&](const CsrView& rows) {
@@ -111,8 +109,7 @@ class Writer {
     attribute("allow_nonfinite", std::int64_t{options_.allow_nonfinite});
     write_dataset(format::kBlockRows, block_rows_);
     file_.create_dataset<std::uint64_t>(format::kChecksums, {static_cast<std::int64_t>(checksums_.size()), 3})
-        .write(0, static_cast<std::int64_t>(checksums_.size()),
-               reinterpret_cast<const std::uint64_t*>(checksums_.data()));
+        .write(0, static_cast<std::int64_t>(checksums_.size()), reinterpret_cast<const std::uint64_t*>(checksums_.data()));
     const std::uint64_t fingerprint =
         format::fingerprint(source_.rows(), source_.cols(), row_ptr_.back(), write_permutation(), checksums_);
     attribute("fingerprint", fingerprint);
@@ -150,8 +147,8 @@ class Writer {
   void require_as_counted(std::int64_t first_row, const CsrView& rows) const {
     for (std::int64_t i = 0; i <= rows.rows; ++i)
       if (rows.row_ptr[static_cast<std::size_t>(i)] - rows.row_ptr[0] != at(first_row + i) - at(first_row))
-        throw Error(ErrorKind::internal, fmt::format("{}: row {} is not as long as it was counted",
-                                                     source_.name(), first_row + i - 1));
+        throw Error(ErrorKind::internal,
+                    fmt::format("{}: row {} is not as long as it was counted", source_.name(), first_row + i - 1));
   }
 
   void check_and_measure(std::size_t first, std::size_t next, const CsrView& rows) {
@@ -163,9 +160,9 @@ class Writer {
       const std::int64_t begin = block_rows_[block], end = block_rows_[block + 1];
       const auto skip = static_cast<std::size_t>(at(begin) - at(block_rows_[first]));
       const auto count = static_cast<std::size_t>(at(end) - at(begin));
-      checksums_[block] = format::checksums(
-          row_ptr_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin + 1)),
-          rows.col_idx.subspan(skip, count), rows.values.subspan(skip, count));
+      checksums_[block] =
+          format::checksums(row_ptr_.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin + 1)),
+                            rows.col_idx.subspan(skip, count), rows.values.subspan(skip, count));
     });
   }
 
@@ -206,9 +203,8 @@ class Writer {
     file_.write_attribute(group, "parts", std::int64_t{stored.partition.parts()});
     file_.write_attribute(group, "fingerprint", fingerprint);
     file_.write_attribute(group, "checksum", format::checksum(stored.partition.row_starts));
-    format::for_each_quality_field(stored.quality, [&](const char* name, const auto& value) {
-      file_.write_attribute(group, name, value);
-    });
+    format::for_each_quality_field(stored.quality,
+                                   [&](const char* name, const auto& value) { file_.write_attribute(group, name, value); });
   }
 
   const RowSource& source_;

@@ -33,8 +33,7 @@ constexpr std::int64_t kBlock = 1 << 16;  ///< entries converted at a time
 }
 
 [[noreturn]] void fail_shape(const std::string& source, const std::vector<std::int64_t>& shape) {
-  fail(source, fmt::format("its shape is ({}); a vector must have one dimension, or be n × 1",
-                           fmt::join(shape, ", ")));
+  fail(source, fmt::format("its shape is ({}); a vector must have one dimension, or be n × 1", fmt::join(shape, ", ")));
 }
 
 enum class Format { hdf5, npy, matrix_market };
@@ -55,9 +54,7 @@ std::optional<Format> format_of(const std::filesystem::path& path) {
   return std::nullopt;
 }
 
-std::string absolute(const std::string& dataset) {
-  return dataset.starts_with('/') ? dataset : "/" + dataset;
-}
+std::string absolute(const std::string& dataset) { return dataset.starts_with('/') ? dataset : "/" + dataset; }
 
 /// Throws Error(kind) naming the known suffixes.
 Location locate(const std::filesystem::path& path, const std::string& default_dataset, ErrorKind kind) {
@@ -67,17 +64,14 @@ Location locate(const std::filesystem::path& path, const std::string& default_da
     if (const std::size_t at = text.rfind(mark); at != std::string::npos) {
       std::string dataset = absolute(text.substr(at + mark.size()));
       if (dataset.find_first_not_of('/') == std::string::npos)
-        throw Error(kind,
-                    fmt::format("{}: the name of the dataset is missing; write FILE{}/NAME", text, mark));
+        throw Error(kind, fmt::format("{}: the name of the dataset is missing; write FILE{}/NAME", text, mark));
       return {Format::hdf5, text.substr(0, at + mark.size() - 1), std::move(dataset), text};
     }
   const std::optional<Format> format = format_of(path);
   const std::string near = nearest(path.extension().string(), {".h5", ".hdf5", ".npy", ".mtx"});
   if (!format)
-    throw Error(
-        kind, fmt::format(
-                  "{}: a vector's file name must end in .h5, .hdf5, .npy or .mtx{}", text,
-                  near.empty() || path.extension().empty() ? "" : fmt::format(" (did you mean {}?)", near)));
+    throw Error(kind, fmt::format("{}: a vector's file name must end in .h5, .hdf5, .npy or .mtx{}", text,
+                                  near.empty() || path.extension().empty() ? "" : fmt::format(" (did you mean {}?)", near)));
   const bool is_hdf5 = *format == Format::hdf5;
   const std::string dataset = is_hdf5 ? absolute(default_dataset) : "";
   return {*format, path, dataset, is_hdf5 ? fmt::format("{}:{}", text, dataset) : text};
@@ -100,15 +94,14 @@ struct Hdf5Vector {
 
   explicit Hdf5Vector(const Location& location) : file(Hdf5File::open(location.file)) {
     if (!file.has(location.dataset))
-      fail(location.file.string(), fmt::format("there is no dataset {}; {}", location.dataset,
-                                               dataset_remedy(file, location.dataset)));
+      fail(location.file.string(),
+           fmt::format("there is no dataset {}; {}", location.dataset, dataset_remedy(file, location.dataset)));
     dataset = file.dataset(location.dataset);
     const Hdf5Type type = dataset.type();
     if (type != Hdf5Type::f32 && type != Hdf5Type::f64 && type != Hdf5Type::other_float)
       fail(location.text, "its elements are no floating point numbers; write it as f32 or f64");
     const std::vector<std::int64_t>& shape = dataset.shape();
-    if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1))
-      fail_shape(location.text, shape);
+    if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1)) fail_shape(location.text, shape);
   }
 
   HostVector<double> read(std::int64_t begin, std::int64_t end) const {
@@ -127,25 +120,21 @@ struct NpyVector {
     const std::string_view bytes = file.bytes();
     std::size_t position = 0;
     header = read_npy_header(location.text, [&](void* to, std::size_t size) {
-      if (size > bytes.size() - position)
-        fail(location.text, "its .npy header is truncated; copy or write it again");
+      if (size > bytes.size() - position) fail(location.text, "its .npy header is truncated; copy or write it again");
       std::memcpy(to, bytes.data() + position, size);
       position += size;
     });
     const std::vector<std::int64_t>& shape = header.shape;
     if (header.kind != 'f' || (header.item_bytes != 4 && header.item_bytes != 8))
-      fail(location.text,
-           fmt::format("its elements have the type {}{}; write them with .astype('<f8') or '<f4'",
-                       header.kind, header.item_bytes));
-    if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1))
-      fail_shape(location.text, shape);
+      fail(location.text, fmt::format("its elements have the type {}{}; write them with .astype('<f8') or '<f4'",
+                                      header.kind, header.item_bytes));
+    if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1)) fail_shape(location.text, shape);
     const auto held = static_cast<std::int64_t>(bytes.size() - position);
     if (held != header.count * header.item_bytes)
-      fail(
-          location.text,
-          fmt::format("its header promises {} bytes of data but the file has {}; it is truncated or damaged, "
-                      "write it again",
-                      header.count * header.item_bytes, held));
+      fail(location.text,
+           fmt::format("its header promises {} bytes of data but the file has {}; it is truncated or damaged, "
+                       "write it again",
+                       header.count * header.item_bytes, held));
   }
 
   HostVector<double> read(std::int64_t begin, std::int64_t end) const {
@@ -164,15 +153,13 @@ HostVector<double> parse_array(const Location& location) {
     fail(location.text + ":1", "it is a sparse matrix; a vector must be in the format array, real general");
   if (header.symmetry != mm::Symmetry::general || header.cols != 1)
     fail(fmt::format("{}:{}", location.text, header.size_line),
-         fmt::format("the array is {} × {}; a vector must be general and have one column", header.rows,
-                     header.cols));
+         fmt::format("the array is {} × {}; a vector must be general and have one column", header.rows, header.cols));
   const std::int64_t most = mm::most_entries(*source, header);
   ReadLimits{}.require_memory(8 * most, location.file);
   HostVector<double> values;
   values.reserve(static_cast<std::size_t>(most));
   ReadLimits one_piece;
-  one_piece.piece_bytes =
-      std::numeric_limits<std::int64_t>::max();  // the place of an entry depends on those before it
+  one_piece.piece_bytes = std::numeric_limits<std::int64_t>::max();  // the place of an entry depends on those before it
   for_each_piece(*source, header.body_offset, one_piece, "read vector", {}, [&](std::string_view piece) {
     const char* const end = piece.data() + piece.size();
     for (const char* line = piece.data(); line < end; line += std::string_view(line, end).find('\n') + 1) {
@@ -187,9 +174,8 @@ HostVector<double> parse_array(const Location& location) {
   });
   if (static_cast<std::int64_t>(values.size()) != header.rows)
     fail(fmt::format("{}:{}", location.text, header.size_line),
-         fmt::format(
-             "the size line promises {} entries, the file has {}; it is truncated, or the size line is wrong",
-             header.rows, values.size()));
+         fmt::format("the size line promises {} entries, the file has {}; it is truncated, or the size line is wrong",
+                     header.rows, values.size()));
   source->file().require_unchanged();
   return values;
 }
@@ -223,8 +209,7 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
   }
   read_ = [size = size_, read = std::move(read), name = location.text](std::int64_t begin, std::int64_t end) {
     if (begin < 0 || begin > end || end > size)
-      throw Error(ErrorKind::internal,
-                  fmt::format("entries [{}, {}) asked of {} with {}", begin, end, name, size));
+      throw Error(ErrorKind::internal, fmt::format("entries [{}, {}) asked of {} with {}", begin, end, name, size));
     return read(begin, end);
   };
 }
@@ -291,11 +276,8 @@ class NpySink final : public ByteSink {
       const double* const begin = values + done;
       const double* const end = begin + std::min(kBlock, count - done);
       narrowed.clear();
-      if (f32_)
-        std::transform(begin, end, std::back_inserter(narrowed),
-                       [](double v) { return static_cast<float>(v); });
-      add(f32_ ? std::string_view(reinterpret_cast<const char*>(narrowed.data()),
-                                  narrowed.size() * sizeof(float))
+      if (f32_) std::transform(begin, end, std::back_inserter(narrowed), [](double v) { return static_cast<float>(v); });
+      add(f32_ ? std::string_view(reinterpret_cast<const char*>(narrowed.data()), narrowed.size() * sizeof(float))
                : std::string_view(reinterpret_cast<const char*>(begin),
                                   static_cast<std::size_t>(end - begin) * sizeof(double)));
     }
@@ -316,8 +298,8 @@ class TextSink final : public ByteSink {
   }
 };
 
-std::unique_ptr<Sink> make_sink(const Location& location, const std::filesystem::path& temporary,
-                                std::int64_t size, bool f32) {
+std::unique_ptr<Sink> make_sink(const Location& location, const std::filesystem::path& temporary, std::int64_t size,
+                                bool f32) {
   switch (location.format) {
     case Format::hdf5:
       return std::make_unique<Hdf5Sink>(location, temporary, size, f32);
@@ -333,10 +315,7 @@ std::unique_ptr<Sink> make_sink(const Location& location, const std::filesystem:
 
 struct VectorWriter::Impl {
   Impl(const Location& location, std::int64_t entries, bool f32)
-      : file(location.file),
-        name(location.text),
-        size(entries),
-        sink(make_sink(location, file.temporary(), entries, f32)) {}
+      : file(location.file), name(location.text), size(entries), sink(make_sink(location, file.temporary(), entries, f32)) {}
 
   AtomicFile file;  // outlives the sink, which must close the temporary before it is removed
   std::string name;
@@ -345,16 +324,15 @@ struct VectorWriter::Impl {
   std::unique_ptr<Sink> sink;
 };
 
-VectorWriter::VectorWriter(const std::filesystem::path& path, const std::string& default_dataset,
-                           std::int64_t size, bool f32)
+VectorWriter::VectorWriter(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t size,
+                           bool f32)
     : impl_(std::make_unique<Impl>(locate(path, default_dataset, ErrorKind::usage), size, f32)) {}
 
 VectorWriter::~VectorWriter() = default;
 
 void VectorWriter::append(const double* values, std::int64_t count) {
   if (count > impl_->size - impl_->written)
-    throw Error(ErrorKind::internal,
-                fmt::format("more than {} entries written to {}", impl_->size, impl_->name));
+    throw Error(ErrorKind::internal, fmt::format("more than {} entries written to {}", impl_->size, impl_->name));
   if (count > 0) impl_->sink->append(values, count);
   impl_->written += count;
 }

@@ -10,8 +10,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
-#include "kernels/matrix/ordering.h"
 #include "kernels/base/timer.h"
+#include "kernels/matrix/ordering.h"
 #include "runtime/plan_cache.h"
 
 namespace shardmat {
@@ -67,9 +67,10 @@ HostCsr read_part(const RowSource& source, std::int64_t begin, std::span<const s
         const std::size_t row = static_cast<std::size_t>(first - begin) + i;
         const std::int64_t from = slice.row_ptr[i] - slice.row_ptr[0], length = slice.row_ptr[i + 1] - slice.row_ptr[i];
         if (length != lengths[row])
-          throw Error(ErrorKind::input, fmt::format("{}: row {} has {} nonzeros but was counted with {}; the file changed or "
-                                                    "is damaged",
-                                                    source.name(), begin + static_cast<std::int64_t>(row), length, lengths[row]));
+          throw Error(ErrorKind::input,
+                      fmt::format("{}: row {} has {} nonzeros but was counted with {}; the file changed or "
+                                  "is damaged",
+                                  source.name(), begin + static_cast<std::int64_t>(row), length, lengths[row]));
         std::copy_n(slice.col_idx.begin() + from, length, part.col_idx.begin() + place[row]);
         std::copy_n(slice.values.begin() + from, length, part.values.begin() + place[row]);
       }
@@ -140,8 +141,8 @@ void DistributedMatrix::find_partition(const MatrixSource& source) {
   x_starts_ = rows_ == cols_ ? row_starts_ : even_starts(cols_, parts);
 }
 
-/// This rank's rows, in local_order_; row_ids_ and x_ids_. Square matrices are permuted symmetrically, so that y can become x
-/// as it stands.
+/// This rank's rows, in local_order_; row_ids_ and x_ids_. Square matrices are permuted symmetrically, so that y can become
+/// x as it stands.
 HostCsr DistributedMatrix::load_part(const MatrixSource& source) {
   const auto rank = static_cast<std::size_t>(context_.communicator().rank());
   const std::int64_t begin = row_starts_[rank], end = row_starts_[rank + 1];
@@ -171,8 +172,8 @@ HostCsr DistributedMatrix::load_part(const MatrixSource& source) {
   return read_part(*source.rows, begin, lengths, local_order_, options_.progress);
 }
 
-/// Global columns become positions in the gathered x. With local sorting of a square matrix every part of x is in that part's
-/// order, so all ranks learn each other's (4 bytes a column).
+/// Global columns become positions in the gathered x. With local sorting of a square matrix every part of x is in that
+/// part's order, so all ranks learn each other's (4 bytes a column).
 void DistributedMatrix::renumber_columns(HostCsr& part) const {
   const GatheredLayout& layout = exchange_->layout();
   HostVector<std::int32_t> moved;  // moved[p·stride + old local position] = new local position

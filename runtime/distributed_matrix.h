@@ -24,10 +24,10 @@ enum class LocalSort {
 
 struct LoadOptions {
   ValueType type = ValueType::f64;
-  std::string method = "nnz";        ///< partitioner
+  std::string method = "nnz";  ///< partitioner
   LocalSort sort = LocalSort::as_file;
   PlanRequest plan;
-  std::string cache_directory;       ///< where measured choices are remembered (plan_cache.h); empty: nowhere
+  std::string cache_directory;  ///< where measured choices are remembered (plan_cache.h); empty: nowhere
   std::string exchange = "auto";
   /// Keep 1ᵀA of this rank's rows, 16 bytes a column, for the sampled verification if there are more nonzeros a rank.
   std::int64_t column_sums_above = std::numeric_limits<std::int64_t>::max();

@@ -9,19 +9,19 @@
 #include <string_view>
 
 #include "kernels/base/error.h"
-#include "kernels/vector.h"
 #include "kernels/base/timer.h"
+#include "kernels/vector.h"
 
 namespace shardmat {
 namespace {
 
-constexpr int kMostRepetitions = 50;         // of product and exchange, each timed alone
+constexpr int kMostRepetitions = 50;  // of product and exchange, each timed alone
 constexpr int kLeastRepetitions = 3;
 constexpr double kPhaseSeconds = 1;
-constexpr double kWarmUpSeconds = 0.05;      // an idle GPU needs some milliseconds to reach its clocks
+constexpr double kWarmUpSeconds = 0.05;  // an idle GPU needs some milliseconds to reach its clocks
 constexpr int kMostWarmUps = 200;
-constexpr double kSecondsBetweenWaits = 1;   // so that a deadline measures one stretch of work, not the whole run
-constexpr std::int64_t kMostBetweenWaits = 200;   // a device's queue must never fill behind a lost rank
+constexpr double kSecondsBetweenWaits = 1;       // so that a deadline measures one stretch of work, not the whole run
+constexpr std::int64_t kMostBetweenWaits = 200;  // a device's queue must never fill behind a lost rank
 
 /// Runs `step` `iterations` times on the stream and times each; waits now and then, so that a lost rank shows.
 std::vector<double> timed_steps(const DistributedMatrix& matrix, std::int64_t iterations, const std::function<void()>& step,
@@ -42,7 +42,8 @@ std::vector<double> timed_steps(const DistributedMatrix& matrix, std::int64_t it
     matrix.exchange().wait(stream);
     for (std::size_t i = 1; i < marks.size(); ++i) seconds.push_back(marks[i].seconds_since(marks[i - 1]));
     const double longest = *std::max_element(seconds.end() - now, seconds.end());
-    chunk = std::clamp(static_cast<std::int64_t>(kSecondsBetweenWaits / std::max(longest, 1e-9)), std::int64_t{1}, kMostBetweenWaits);
+    chunk = std::clamp(static_cast<std::int64_t>(kSecondsBetweenWaits / std::max(longest, 1e-9)), std::int64_t{1},
+                       kMostBetweenWaits);
     // All ranks take the same number of steps between waits.
     chunk = matrix.context().communicator().all_reduce(chunk, Reduction::min);
     report(progress, phase, done + now, iterations);
@@ -83,8 +84,8 @@ class PowerStep {
   explicit PowerStep(const DistributedMatrix& matrix)
       : matrix_(matrix), products_(matrix.context().device()), dots_(matrix.context().device(), 2 * sizeof(double)) {
     if (matrix.rows() != matrix.cols())
-      throw Error(ErrorKind::usage, "--mode power needs a square matrix, this one is " + std::to_string(matrix.rows()) + " × " +
-                                        std::to_string(matrix.cols()));
+      throw Error(ErrorKind::usage, "--mode power needs a square matrix, this one is " + std::to_string(matrix.rows()) +
+                                        " × " + std::to_string(matrix.cols()));
   }
 
   void normalise_x(const void* y, Stream& stream) {
@@ -105,8 +106,7 @@ class PowerStep {
   void sum_dots(const void* y, Stream& stream) {
     Context& context = matrix_.context();
     products_.compute(matrix_.type(), matrix_.local_rows(), matrix_.exchange().local_x(), y, dots_.as<double>(), stream);
-    if (context.nccl() != nullptr)
-      context.nccl()->all_reduce_sum(dots_.as<double>(), 2, stream);
+    if (context.nccl() != nullptr) context.nccl()->all_reduce_sum(dots_.as<double>(), 2, stream);
     else if (context.communicator().size() > 1)
       context.communicator().all_reduce(std::span<double>(dots_.as<double>(), 2), Reduction::sum);
   }
@@ -160,7 +160,8 @@ IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOpt
   std::unique_ptr<Graph> graph;
   result.graph = options.graph && context.device().backend == Backend::cuda && matrix.exchange().capturable();
   if (power) {  // x is normalised before the first product, so the result does not depend on its length
-    copy_on_device(y, matrix.exchange().local_x(), static_cast<std::size_t>(matrix.local_rows()) * size_of(matrix.type()), stream);
+    copy_on_device(y, matrix.exchange().local_x(), static_cast<std::size_t>(matrix.local_rows()) * size_of(matrix.type()),
+                   stream);
     power->normalise_x(y, stream);
     matrix.exchange().wait(stream);
   }

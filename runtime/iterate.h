@@ -38,7 +38,8 @@ struct IterateResult {
   double residual = 0;       ///< power: ‖Ax - λx‖₂ / |λ| of the last x, infinite if λ is 0 and Ax is not
 };
 
-/// Collective. x lies in matrix.exchange().local_x(); `y` (device memory) is overwritten. In power mode x is left normalised.
+/// Collective. x lies in matrix.exchange().local_x(); `y` (device memory) is overwritten. In power mode x is left
+/// normalised.
 IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOptions& options);
 
 }  // namespace shardmat

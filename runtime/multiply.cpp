@@ -8,10 +8,10 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/base/timer.h"
 #include "kernels/registry.h"
 #include "partition/atomic_file.h"
 #include "partition/vector_file.h"
-#include "kernels/base/timer.h"
 
 namespace shardmat {
 namespace {
@@ -93,8 +93,9 @@ class Run {
     if (options_.verify && options_.verify_mode == VerifyMode::automatic) load.column_sums_above = kFullVerificationLimit;
     matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
     const LoadTimes& times = matrix_->load_times();
-    for (const auto& [name, seconds] : {std::pair{"partition", times.partition}, std::pair{"load rows", times.read},
-                                        std::pair{"set up exchange", times.exchange}, std::pair{"convert, tune", times.plan}})
+    for (const auto& [name, seconds] :
+         {std::pair{"partition", times.partition}, std::pair{"load rows", times.read},
+          std::pair{"set up exchange", times.exchange}, std::pair{"convert, tune", times.plan}})
       report_.phases.push_back({name, over_ranks(seconds, communicator_)});
   }
 
@@ -173,13 +174,15 @@ class Run {
     r.partition_method = options_.load.method;
     r.partition_origin = m.partition_origin();
     const bool global = source_.rows->permuted();
-    r.sort = m.options().sort == LocalSort::by_length ? (global ? "globally in the file, then locally" : "locally, by length")
-             : global                                   ? "globally in the file"
-                                                        : "no";
+    r.sort = m.options().sort == LocalSort::by_length
+                 ? (global ? "globally in the file, then locally" : "locally, by length")
+             : global ? "globally in the file"
+                      : "no";
     r.part_rows = over_ranks(static_cast<double>(m.local_rows()), communicator_);
     r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), communicator_);
     r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;
-    r.kernel = m.plan().kernel, r.format = m.plan().storage().format, r.policy = m.plan().tunables(), r.kernel_why = m.chosen().why;
+    r.kernel = m.plan().kernel, r.format = m.plan().storage().format, r.policy = m.plan().tunables(),
+    r.kernel_why = m.chosen().why;
     r.reproducible = communicator_.all_reduce(m.plan().reproducible() ? 1 : 0, Reduction::min) == 1;
     r.kernel_of_rank = communicator_.all_gather(r.kernel + (r.policy.empty() ? "" : " " + r.policy));
     r.predictions = m.chosen().predictions;
@@ -195,7 +198,9 @@ class Run {
     const double bytes = static_cast<double>(m.plan().compulsory_bytes(m.x_entries(), options_.beta));
     r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
     const auto x_bytes = m.exchange().layout().length() * static_cast<std::int64_t>(size_of(m.type()));
-    r.device_bytes = over_ranks(static_cast<double>(m.plan().storage().bytes + m.plan().extra_bytes() + x_bytes) + static_cast<double>(y_.bytes()), communicator_);
+    r.device_bytes = over_ranks(
+        static_cast<double>(m.plan().storage().bytes + m.plan().extra_bytes() + x_bytes) + static_cast<double>(y_.bytes()),
+        communicator_);
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
   }
 

@@ -12,12 +12,12 @@
 namespace shardmat {
 
 struct MultiplyOptions {
-  std::string matrix;         ///< shard file or generator specification
+  std::string matrix;  ///< shard file or generator specification
   LoadOptions load;
   FileAccess access = FileAccess::automatic;
   BackendChoice backend = BackendChoice::automatic;
-  std::string x = "random";   ///< ones, zeros, random or a file
-  std::string y0 = "zeros";   ///< used if beta is not 0
+  std::string x = "random";  ///< ones, zeros, random or a file
+  std::string y0 = "zeros";  ///< used if beta is not 0
   std::uint64_t seed = 1;
   double alpha = 1, beta = 0;
   Mode mode = Mode::repeat;
@@ -25,7 +25,7 @@ struct MultiplyOptions {
   bool graph = true;
   bool verify = false;
   VerifyMode verify_mode = VerifyMode::automatic;
-  std::string output;         ///< file for y (power: for the last x), in original row order; empty = none
+  std::string output;  ///< file for y (power: for the last x), in original row order; empty = none
   Progress progress;
 };
 

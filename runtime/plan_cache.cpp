@@ -28,7 +28,7 @@ using nlohmann::ordered_json;
 
 struct Remembered {
   std::string kernel, policy;
-  double seconds = 0;         ///< of one product, then
+  double seconds = 0;          ///< of one product, then
   std::size_t candidates = 0;  ///< that were measured
 };
 
@@ -70,8 +70,11 @@ class Entry {
     ordered_json measurements = ordered_json::array();
     for (const Measurement& m : chosen.measurements)
       measurements.push_back({{"kernel", m.kernel}, {"policy", m.policy}, {"seconds", m.seconds}});
-    const ordered_json json{{"key", key_}, {"kernel", chosen.plan->kernel}, {"policy", chosen.plan->tunables()},
-                            {"seconds", chosen.product_seconds}, {"measurements", measurements}};
+    const ordered_json json{{"key", key_},
+                            {"kernel", chosen.plan->kernel},
+                            {"policy", chosen.plan->tunables()},
+                            {"seconds", chosen.product_seconds},
+                            {"measurements", measurements}};
     std::filesystem::create_directories(path_.parent_path());
     AtomicFile file(path_);
     std::ofstream stream(file.temporary(), std::ios::binary);

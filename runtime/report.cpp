@@ -51,8 +51,8 @@ void write_candidates(Table& t, const MultiplyReport& r) {
   if (!r.measurements.empty()) {
     t.section("Kernels measured (rank 0)   times the best, predicted");
     for (const Measurement& m : r.measurements)
-      t.line(fmt::format("  {:>10} {:>14.2f} {:>10}  {} {}", human_seconds(m.seconds), m.seconds / r.measurements.front().seconds,
-                         expected(m), m.kernel, m.policy));
+      t.line(fmt::format("  {:>10} {:>14.2f} {:>10}  {} {}", human_seconds(m.seconds),
+                         m.seconds / r.measurements.front().seconds, expected(m), m.kernel, m.policy));
   } else if (!r.predictions.empty()) {
     t.section("Kernels predicted (rank 0), times the best");
     for (const Prediction& p : r.predictions)
@@ -63,15 +63,18 @@ void write_candidates(Table& t, const MultiplyReport& r) {
 
 void write_setup(Table& t, const MultiplyReport& r) {
   t.section(fmt::format("Matrix {}", r.matrix));
-  t.row("shape", fmt::format("{} × {}, {} nonzeros, {}", human_count(r.rows), human_count(r.cols), human_count(r.nnz), r.type));
+  t.row("shape",
+        fmt::format("{} × {}, {} nonzeros, {}", human_count(r.rows), human_count(r.cols), human_count(r.nnz), r.type));
   t.row("read by", r.access);
-  t.row("parts", fmt::format("{} by {} ({}), rows sorted: {}", r.ranks.size(), r.partition_method, r.partition_origin, r.sort));
+  t.row("parts",
+        fmt::format("{} by {} ({}), rows sorted: {}", r.ranks.size(), r.partition_method, r.partition_origin, r.sort));
   t.row("nnz a part", fmt::format("{}, imbalance {:.4f}", min_mean_max(r.part_nnz, count_text), r.imbalance));
   t.row("rows a part", min_mean_max(r.part_rows, count_text));
   t.section("Ranks");
   for (std::size_t i = 0; i < r.ranks.size(); ++i)
-    t.row(fmt::format("rank {}", i), fmt::format("{}  {}{}{}", r.ranks[i].host, r.ranks[i].device, r.ranks[i].id.empty() ? "" : "  ",
-                                               r.ranks[i].id.empty() ? fmt::format(" × {} threads", r.threads_per_rank) : r.ranks[i].id));
+    t.row(fmt::format("rank {}", i),
+          fmt::format("{}  {}{}{}", r.ranks[i].host, r.ranks[i].device, r.ranks[i].id.empty() ? "" : "  ",
+                      r.ranks[i].id.empty() ? fmt::format(" × {} threads", r.threads_per_rank) : r.ranks[i].id));
   t.section("Choices");
   t.row("backend", fmt::format("{} ({})", r.backend, r.backend_why));
   t.row("kernel", fmt::format("{}{}{} ({})", r.kernel, r.policy.empty() ? "" : " ", r.policy, r.kernel_why));
@@ -80,9 +83,10 @@ void write_setup(Table& t, const MultiplyReport& r) {
   if (r.decision == "measured" || r.decision == "remembered")
     t.row("choosing", fmt::format("{}{}", min_mean_max(r.choosing, human_seconds),
                                   r.choosing_products > 0 ? fmt::format(" = {:.3g} products", r.choosing_products) : ""));
-  t.row("exchange", fmt::format("{} ({}); {} received a rank", r.exchange, r.exchange_why,
-                                min_mean_max(r.exchange_bytes, human_bytes)));
-  t.row("reproducible", r.reproducible ? "yes, bit for bit on this number of ranks" : "no, this kernel adds in varying order");
+  t.row("exchange",
+        fmt::format("{} ({}); {} received a rank", r.exchange, r.exchange_why, min_mean_max(r.exchange_bytes, human_bytes)));
+  t.row("reproducible",
+        r.reproducible ? "yes, bit for bit on this number of ranks" : "no, this kernel adds in varying order");
   if (r.graph) t.row("replay", "iterations replayed from a CUDA graph");
   write_candidates(t, r);
 }
@@ -100,9 +104,9 @@ void write_iterations(Table& t, const MultiplyReport& r) {
   line("  exchange", r.exchange_times);
   t.row("speed", fmt::format("{:.4g} GFLOP/s", r.gflops));
   if (r.copy_bandwidth.mean > 0)
-    t.row("local product", fmt::format("{} a rank = {:.0f} % of the copy bandwidth measured in this run ({})",
-                                       rate_text(r.bandwidth.mean), 100 * r.bandwidth.mean / r.copy_bandwidth.mean,
-                                       rate_text(r.copy_bandwidth.mean)));
+    t.row("local product",
+          fmt::format("{} a rank = {:.0f} % of the copy bandwidth measured in this run ({})", rate_text(r.bandwidth.mean),
+                      100 * r.bandwidth.mean / r.copy_bandwidth.mean, rate_text(r.copy_bandwidth.mean)));
 }
 
 void write_times(Table& t, const MultiplyReport& r) {
@@ -138,7 +142,9 @@ ordered_json json(const IterationTimes& t) {
   return {{"iterations", t.iterations}, {"median_s", t.median}, {"min_s", t.min}, {"max_s", t.max}, {"mean_s", t.mean}};
 }
 /// JSON has no NaN or infinity.
-ordered_json number(double value) { return std::isfinite(value) ? ordered_json(value) : ordered_json(fmt::format("{}", value)); }
+ordered_json number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json(fmt::format("{}", value));
+}
 
 ordered_json json(const VerifyResult& v) {
   return {{"passed", v.passed},
@@ -158,7 +164,10 @@ ordered_json json(const VerifyResult& v) {
 std::string to_json(const MultiplyReport& r) {
   ordered_json ranks = ordered_json::array();
   for (std::size_t i = 0; i < r.ranks.size(); ++i)
-    ranks.push_back({{"rank", i}, {"host", r.ranks[i].host}, {"device", r.ranks[i].device}, {"id", r.ranks[i].id},
+    ranks.push_back({{"rank", i},
+                     {"host", r.ranks[i].host},
+                     {"device", r.ranks[i].device},
+                     {"id", r.ranks[i].id},
                      {"kernel", r.kernel_of_rank[i]}});
   ordered_json measurements = ordered_json::array(), predictions = ordered_json::array(), phases = ordered_json::object();
   for (const Measurement& m : r.measurements)
@@ -167,19 +176,33 @@ std::string to_json(const MultiplyReport& r) {
     predictions.push_back({{"kernel", p.kernel}, {"policy", p.policy}, {"bytes", number(p.bytes)}});
   for (const Phase& p : r.phases) phases[p.name] = json(p.seconds);
   ordered_json j{
-      {"matrix", {{"name", r.matrix}, {"rows", r.rows}, {"cols", r.cols}, {"nnz", r.nnz}, {"type", r.type}, {"access", r.access}}},
+      {"matrix",
+       {{"name", r.matrix}, {"rows", r.rows}, {"cols", r.cols}, {"nnz", r.nnz}, {"type", r.type}, {"access", r.access}}},
       {"operation", {{"mode", r.mode}, {"alpha", r.alpha}, {"beta", r.beta}, {"x", r.x}, {"y0", r.y0}}},
       {"partition",
-       {{"parts", r.ranks.size()}, {"method", r.partition_method}, {"origin", r.partition_origin}, {"sort", r.sort},
-        {"rows", json(r.part_rows)}, {"nnz", json(r.part_nnz)}, {"imbalance", r.imbalance}}},
+       {{"parts", r.ranks.size()},
+        {"method", r.partition_method},
+        {"origin", r.partition_origin},
+        {"sort", r.sort},
+        {"rows", json(r.part_rows)},
+        {"nnz", json(r.part_nnz)},
+        {"imbalance", r.imbalance}}},
       {"backend", {{"name", r.backend}, {"why", r.backend_why}}},
       {"ranks", ranks},
       {"threads_per_rank", r.threads_per_rank},
       {"kernel",
-       {{"name", r.kernel}, {"format", r.format}, {"policy", r.policy}, {"decision", r.decision}, {"why", r.kernel_why},
-        {"reproducible", r.reproducible}, {"choosing_s", json(r.choosing)}, {"choosing_products", r.choosing_products},
-        {"predictions", predictions}, {"measurements", measurements}}},
-      {"exchange", {{"name", r.exchange}, {"why", r.exchange_why}, {"bytes_received", json(r.exchange_bytes)}, {"graph", r.graph}}},
+       {{"name", r.kernel},
+        {"format", r.format},
+        {"policy", r.policy},
+        {"decision", r.decision},
+        {"why", r.kernel_why},
+        {"reproducible", r.reproducible},
+        {"choosing_s", json(r.choosing)},
+        {"choosing_products", r.choosing_products},
+        {"predictions", predictions},
+        {"measurements", measurements}}},
+      {"exchange",
+       {{"name", r.exchange}, {"why", r.exchange_why}, {"bytes_received", json(r.exchange_bytes)}, {"graph", r.graph}}},
       {"phases_s", phases},
       {"iteration", json(r.iteration)},
       {"local_product", json(r.local)},
@@ -190,7 +213,8 @@ std::string to_json(const MultiplyReport& r) {
       {"device_bytes", json(r.device_bytes)},
       {"host_peak_bytes", json(r.host_peak_bytes)}};
   j["verification"] = r.verification ? json(*r.verification) : ordered_json(nullptr);
-  if (r.eigenvalue) j["eigenvalue"] = {{"estimate", number(*r.eigenvalue)}, {"relative_residual", number(r.residual.value_or(0))}};
+  if (r.eigenvalue)
+    j["eigenvalue"] = {{"estimate", number(*r.eigenvalue)}, {"relative_residual", number(r.residual.value_or(0))}};
   if (!r.output.empty()) j["output"] = r.output;
   return j.dump(2) + "\n";
 }

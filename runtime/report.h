@@ -37,7 +37,7 @@ struct MultiplyReport {
   std::string partition_method, partition_origin, sort;
   OverRanks part_rows, part_nnz;
   double imbalance = 1;
-  bool reproducible = true;  ///< the same run gives a bit-identical y
+  bool reproducible = true;                        ///< the same run gives a bit-identical y
   std::string kernel, format, policy, kernel_why;  ///< rank 0's; see kernel_of_rank
   std::vector<std::string> kernel_of_rank;         ///< "csr_vector threads_per_row=8", one a rank
   std::vector<Prediction> predictions;             ///< rank 0's, cheapest first
@@ -51,9 +51,9 @@ struct MultiplyReport {
   // What came out.
   std::vector<Phase> phases;
   IterationTimes iteration, local, exchange_times;
-  double gflops = 0;                ///< 2·nnz over the median iteration
-  OverRanks bandwidth;              ///< bytes a second of the product alone, compulsory bytes
-  OverRanks copy_bandwidth;         ///< measured in the same run
+  double gflops = 0;         ///< 2·nnz over the median iteration
+  OverRanks bandwidth;       ///< bytes a second of the product alone, compulsory bytes
+  OverRanks copy_bandwidth;  ///< measured in the same run
   OverRanks device_bytes, host_peak_bytes;
   std::optional<VerifyResult> verification;
   std::optional<double> eigenvalue, residual;

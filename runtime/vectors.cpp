@@ -18,7 +18,8 @@ constexpr std::int64_t kWindow = std::int64_t{1} << 22;  // entries of a vector 
 
 class Generated final : public VectorSource {
  public:
-  Generated(std::string name, std::function<double(std::int64_t)> value) : name_(std::move(name)), value_(std::move(value)) {}
+  Generated(std::string name, std::function<double(std::int64_t)> value)
+      : name_(std::move(name)), value_(std::move(value)) {}
   std::string name() const override { return name_; }
   HostVector<double> read(std::int64_t begin, std::int64_t end) const override {
     HostVector<double> values(static_cast<std::size_t>(end - begin));
@@ -37,7 +38,8 @@ class FromFile final : public VectorSource {
  public:
   FromFile(const std::string& path, const std::string& what, std::int64_t size) : path_(path), file_(path, what) {
     if (file_.size() != size)
-      throw Error(ErrorKind::input, fmt::format("{}: {} has {} entries, but this matrix needs {}", path, what, file_.size(), size));
+      throw Error(ErrorKind::input,
+                  fmt::format("{}: {} has {} entries, but this matrix needs {}", path, what, file_.size(), size));
   }
   std::string name() const override { return path_; }
   HostVector<double> read(std::int64_t begin, std::int64_t end) const override {
@@ -134,7 +136,8 @@ struct Piece {
 };
 
 Piece receive_piece(Communicator& communicator, int from, std::int64_t count) {
-  Piece piece{std::vector<std::int64_t>(static_cast<std::size_t>(count)), std::vector<double>(static_cast<std::size_t>(count))};
+  Piece piece{std::vector<std::int64_t>(static_cast<std::size_t>(count)),
+              std::vector<double>(static_cast<std::size_t>(count))};
   communicator.receive(piece.indices.data(), piece.indices.size() * sizeof(std::int64_t), from, kIndexTag);
   communicator.receive(piece.values.data(), piece.values.size() * sizeof(double), from, kValueTag);
   return piece;

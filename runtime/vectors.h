@@ -23,8 +23,9 @@ class VectorSource {
   virtual HostVector<double> read(std::int64_t begin, std::int64_t end) const = 0;
 };
 
-/// `text` is "ones", "zeros", "random" (uniform in [-1, 1), a function of seed and index alone) or a file. `what` ("x") is the
-/// dataset's name in HDF5 and names the vector in messages. Throws Error(input) if a file has not exactly `size` entries.
+/// `text` is "ones", "zeros", "random" (uniform in [-1, 1), a function of seed and index alone) or a file. `what` ("x") is
+/// the dataset's name in HDF5 and names the vector in messages. Throws Error(input) if a file has not exactly `size`
+/// entries.
 std::unique_ptr<VectorSource> open_vector(const std::string& text, const std::string& what, std::int64_t size,
                                           std::uint64_t seed);
 

@@ -45,8 +45,7 @@ class RankCheck {
  public:
   RankCheck(const DistributedMatrix& matrix, const MatrixSource& source, const CheckedProduct& product)
       : matrix_(matrix), source_(*source.rows), product_(product), f32_(matrix.type() == ValueType::f32) {
-    require_host_memory((source.rows->permuted() ? 24 : 8) * matrix.cols(),
-                        "x for the verification");
+    require_host_memory((source.rows->permuted() ? 24 : 8) * matrix.cols(), "x for the verification");
     x_ = product.x.read(0, matrix.cols());
     if (source.rows->permuted() && matrix.rows() == matrix.cols()) {
       const HostVector<std::int64_t> original = source.rows->permutation(0, matrix.cols());
@@ -117,8 +116,8 @@ class RankCheck {
     }
     // A product below the smallest normal number is rounded absolutely, not relatively.
     if (absolute > 0)
-      bound += static_cast<double>(end - begin + 2) *
-               (f32_ ? static_cast<double>(std::numeric_limits<float>::denorm_min()) : std::numeric_limits<double>::denorm_min());
+      bound += static_cast<double>(end - begin + 2) * (f32_ ? static_cast<double>(std::numeric_limits<float>::denorm_min())
+                                                            : std::numeric_limits<double>::denorm_min());
     record(product_.y[local], expected, bound, matrix_.row_ids()[local]);
   }
 
@@ -126,8 +125,9 @@ class RankCheck {
     const double error = std::abs(computed - expected);
     const bool right = error <= bound;  // false for NaN
     if (!right) ++wrong_;
-    const double ratio = right ? (bound > 0 ? error / bound : 0)
-                               : (bound > 0 && std::isfinite(error) ? error / bound : std::numeric_limits<double>::infinity());
+    const double ratio = right
+                             ? (bound > 0 ? error / bound : 0)
+                             : (bound > 0 && std::isfinite(error) ? error / bound : std::numeric_limits<double>::infinity());
     if (ratio > worst_.ratio) worst_ = {ratio, error, bound, computed, expected, original_row};
   }
 
@@ -184,8 +184,10 @@ VerifyResult verify(const DistributedMatrix& matrix, const MatrixSource& source,
     result.wrong_rows += of_rank.wrong;
     result.column_sums_passed = result.column_sums_passed && of_rank.column_sums;
     const Worst& w = of_rank.worst;
-    const double known = result.worst_row < 0 ? -1 : result.worst_bound > 0 ? result.worst_error / result.worst_bound
-                                                   : result.worst_error > 0 ? std::numeric_limits<double>::infinity() : 0;
+    const double known = result.worst_row < 0     ? -1
+                         : result.worst_bound > 0 ? result.worst_error / result.worst_bound
+                         : result.worst_error > 0 ? std::numeric_limits<double>::infinity()
+                                                  : 0;
     if (w.row < 0 || !(w.ratio > known || std::isnan(w.error))) continue;
     result.worst_row = w.row;
     result.worst_error = w.error;
@@ -198,14 +200,17 @@ VerifyResult verify(const DistributedMatrix& matrix, const MatrixSource& source,
 }
 
 std::string VerifyResult::text() const {
-  const std::string how = mode == VerifyMode::full ? "" : ", sampled; column sums " + std::string(column_sums_passed ? "agree" : "DISAGREE");
-  if (worst_row < 0) return fmt::format("{} ({} rows checked{})", passed ? "passed" : "FAILED", human_count(rows_checked), how);
+  const std::string how =
+      mode == VerifyMode::full ? "" : ", sampled; column sums " + std::string(column_sums_passed ? "agree" : "DISAGREE");
+  if (worst_row < 0)
+    return fmt::format("{} ({} rows checked{})", passed ? "passed" : "FAILED", human_count(rows_checked), how);
   if (!passed)
-    return fmt::format("FAILED: {} of {} rows wrong{}; worst row {}: computed {:.17g}, expected {:.17g}, error {:.2g} > bound {:.2g}",
-                       human_count(wrong_rows), human_count(rows_checked), how, worst_row, worst_computed, worst_expected,
-                       worst_error, worst_bound);
-  return fmt::format("passed ({} rows{}); worst row {}: error {:.2g} ≤ bound {:.2g}", human_count(rows_checked), how, worst_row,
-                     worst_error, worst_bound);
+    return fmt::format(
+        "FAILED: {} of {} rows wrong{}; worst row {}: computed {:.17g}, expected {:.17g}, error {:.2g} > bound {:.2g}",
+        human_count(wrong_rows), human_count(rows_checked), how, worst_row, worst_computed, worst_expected, worst_error,
+        worst_bound);
+  return fmt::format("passed ({} rows{}); worst row {}: error {:.2g} ≤ bound {:.2g}", human_count(rows_checked), how,
+                     worst_row, worst_error, worst_bound);
 }
 
 }  // namespace shardmat

@@ -26,8 +26,8 @@ VerifyMode resolve(VerifyMode mode, std::int64_t nnz, int ranks);
 struct CheckedProduct {
   double alpha = 1, beta = 0;
   const VectorSource& x;
-  const VectorSource* y0 = nullptr;   ///< if beta is not 0
-  std::span<const double> y;          ///< this rank's result, as f64, in the order of matrix.local_order()
+  const VectorSource* y0 = nullptr;  ///< if beta is not 0
+  std::span<const double> y;         ///< this rank's result, as f64, in the order of matrix.local_order()
 };
 
 struct VerifyResult {

@@ -20,7 +20,8 @@ struct Variable {
   const char* help;
 };
 constexpr Variable kVariables[] = {
-    {"SHARDMAT_CACHE_DIR", "where measured choices are remembered (default $XDG_CACHE_HOME/shardmat, else ~/.cache/shardmat)"},
+    {"SHARDMAT_CACHE_DIR",
+     "where measured choices are remembered (default $XDG_CACHE_HOME/shardmat, else ~/.cache/shardmat)"},
     {"SHARDMAT_HDF5", "how ranks read a shard file: auto, serial or parallel (default auto)"},
     {"SHARDMAT_PROGRESS", "progress bars on standard error: auto, on or off (default auto: if it is a terminal)"},
 };
@@ -42,8 +43,9 @@ void check_environment() {
     const std::string name(text.substr(0, text.find('=')));
     if (name.rfind("SHARDMAT_", 0) != 0 || std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string near = nearest(name, known);
-    throw Error(ErrorKind::usage, fmt::format("the environment variable {} does not exist{}; there are {}", name,
-                                              near.empty() ? "" : fmt::format(" (did you mean {}?)", near), join_choices(known)));
+    throw Error(ErrorKind::usage,
+                fmt::format("the environment variable {} does not exist{}; there are {}", name,
+                            near.empty() ? "" : fmt::format(" (did you mean {}?)", near), join_choices(known)));
   }
 }
 
@@ -53,8 +55,8 @@ std::string environment(const char* name, const char* fallback) {
 }
 
 Launch launch() {
-  for (const auto& [rank, size] : {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}, std::pair{"PMI_RANK", "PMI_SIZE"},
-                                   std::pair{"PMIX_RANK", "PMIX_SIZE"}})
+  for (const auto& [rank, size] : {std::pair{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                   std::pair{"PMI_RANK", "PMI_SIZE"}, std::pair{"PMIX_RANK", "PMIX_SIZE"}})
     if (std::getenv(rank) != nullptr && std::getenv(size) != nullptr)
       return {std::atoi(std::getenv(rank)), std::atoi(std::getenv(size))};
   if (std::getenv("SLURM_STEP_ID") != nullptr && std::getenv("SLURM_PROCID") != nullptr)

@@ -24,7 +24,8 @@ constexpr Command kCommands[] = {add_generate, add_partition,   add_convert, add
                                  add_multiply, add_verify_file, add_bench};
 
 constexpr const char* kExitCodes =
-    "Exit codes: 0 ok, 1 internal error, 2 usage, 3 input, 4 memory, device or disk, 5 a rank was lost, 6 verification failed.\n";
+    "Exit codes: 0 ok, 1 internal error, 2 usage, 3 input, 4 memory, device or disk, 5 a rank was lost, 6 verification "
+    "failed.\n";
 
 /// Every rank parses the same command line; one says what is wrong with it.
 void say(const std::string& message) {
@@ -46,7 +47,8 @@ CLI::App& innermost(CLI::App& app) {
 
 std::vector<std::string> subcommand_names(const CLI::App& app) {
   std::vector<std::string> names;
-  for (const CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; })) names.push_back(subcommand->get_name());
+  for (const CLI::App* subcommand : app.get_subcommands([](const CLI::App*) { return true; }))
+    names.push_back(subcommand->get_name());
   return names;
 }
 
@@ -70,7 +72,8 @@ std::string explain(CLI::App& program, const CLI::ParseError& error) {
     const std::string near = short_word ? "" : nearest(word, known);
     message = option          ? fmt::format("there is no option {}", word)
               : known.empty() ? fmt::format("unexpected word \"{}\"", word)
-                              : fmt::format("there is no \"{}\" to {}; choose {}", word, app.get_parent() ? app.get_name() : "run", join_choices(known));
+                              : fmt::format("there is no \"{}\" to {}; choose {}", word,
+                                            app.get_parent() ? app.get_name() : "run", join_choices(known));
     if (!near.empty()) message += fmt::format(" (did you mean {}?)", near);
   }
   std::string path = app.get_name();

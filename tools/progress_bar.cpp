@@ -31,7 +31,8 @@ class Bar {
       drawn_ = {};
     }
     const bool complete = done >= total;
-    if (now - begun_ < kQuiet || (!complete && now - drawn_ < kBetweenDraws) || (complete && drawn_ == Clock::time_point{})) return;
+    if (now - begun_ < kQuiet || (!complete && now - drawn_ < kBetweenDraws) || (complete && drawn_ == Clock::time_point{}))
+      return;
     drawn_ = now;
     const double fraction = total > 0 ? std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0) : 1;
     const double elapsed = std::chrono::duration<double>(now - begun_).count();

@@ -52,7 +52,8 @@ int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& w
   } catch (const std::bad_alloc&) {
     leave(static_cast<int>(ErrorKind::resources), name_of(*communicator) + ": not enough host memory; use more hosts");
   } catch (const std::exception& error) {
-    leave(static_cast<int>(ErrorKind::internal), fmt::format("{}: internal error: {}", name_of(*communicator), error.what()));
+    leave(static_cast<int>(ErrorKind::internal),
+          fmt::format("{}: internal error: {}", name_of(*communicator), error.what()));
   }
 }
 

@@ -22,9 +22,7 @@ constexpr std::align_val_t kHostAlignment{256};
 
 bool on_host(Device device) { return device.backend == Backend::host; }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::string cpu_model() {
   std::ifstream file("/proc/cpuinfo");
@@ -91,10 +89,8 @@ Event& Event::operator=(Event&& other) noexcept {
   return *this;
 }
 void Event::record(const Stream& stream) {
-  if (on_host(device_))
-    host_seconds_ = now();
-  else
-    cuda::record_event(native_, stream.native());
+  if (on_host(device_)) host_seconds_ = now();
+  else cuda::record_event(native_, stream.native());
 }
 double Event::seconds_since(const Event& earlier) const {
   return on_host(device_) ? host_seconds_ - earlier.host_seconds_ : cuda::seconds_between(earlier.native_, native_);
@@ -111,10 +107,8 @@ Buffer::Buffer(Device device, std::size_t bytes) : device_(device), bytes_(bytes
 }
 Buffer::~Buffer() {
   if (data_ == nullptr) return;
-  if (on_host(device_))
-    ::operator delete(data_, kHostAlignment);
-  else
-    cuda::release(device_.ordinal, data_);
+  if (on_host(device_)) ::operator delete(data_, kHostAlignment);
+  else cuda::release(device_.ordinal, data_);
 }
 Buffer::Buffer(Buffer&& other) noexcept
     : device_(other.device_), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -129,10 +123,8 @@ namespace {
 
 void copy_bytes(void* to, const void* from, std::size_t bytes, Stream& stream) {
   if (bytes == 0) return;
-  if (on_host(stream.device()))
-    std::memcpy(to, from, bytes);
-  else
-    cuda::copy(to, from, bytes, stream.native());
+  if (on_host(stream.device())) std::memcpy(to, from, bytes);
+  else cuda::copy(to, from, bytes, stream.native());
 }
 
 }  // namespace
@@ -148,24 +140,18 @@ void copy_to_host(void* host, const void* device_memory, std::size_t bytes, Stre
 void copy_on_device(void* to, const void* from, std::size_t bytes, Stream& stream) { copy_bytes(to, from, bytes, stream); }
 void fill_bytes(void* device_memory, unsigned char byte, std::size_t bytes, Stream& stream) {
   if (bytes == 0) return;
-  if (on_host(stream.device()))
-    std::memset(device_memory, byte, bytes);
-  else
-    cuda::fill(device_memory, byte, bytes, stream.native());
+  if (on_host(stream.device())) std::memset(device_memory, byte, bytes);
+  else cuda::fill(device_memory, byte, bytes, stream.native());
 }
 
 Graph::Graph(Stream& stream, std::function<void()> work) {
-  if (on_host(stream.device()))
-    host_work_ = std::move(work);
-  else
-    executable_ = cuda::record_graph(stream.native(), work);
+  if (on_host(stream.device())) host_work_ = std::move(work);
+  else executable_ = cuda::record_graph(stream.native(), work);
 }
 Graph::~Graph() { cuda::destroy_graph(executable_); }
 void Graph::launch(Stream& stream) {
-  if (host_work_)
-    host_work_();
-  else
-    cuda::launch_graph(executable_, stream.native());
+  if (host_work_) host_work_();
+  else cuda::launch_graph(executable_, stream.native());
 }
 
 DeviceGuard::DeviceGuard(Device device) : previous_(on_host(device) ? -1 : cuda::set_device(device.ordinal)) {}

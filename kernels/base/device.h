@@ -29,9 +29,9 @@ int cuda_device_count();
 std::string why_no_cuda_device();
 
 struct DeviceProperties {
-  std::string name;         ///< "NVIDIA H200", or the CPU's model
-  std::string id;           ///< PCI bus id "0000:3b:00.0"; empty on the host
-  std::string uuid;         ///< unique across hosts; empty on the host
+  std::string name;  ///< "NVIDIA H200", or the CPU's model
+  std::string id;    ///< PCI bus id "0000:3b:00.0"; empty on the host
+  std::string uuid;  ///< unique across hosts; empty on the host
   std::int64_t memory_bytes = 0;
   int multiprocessors = 0;  ///< SMs, or threads of this rank on the host
   std::string software;     ///< "CUDA 13.0, driver for 13.0, cuSPARSE 12.6.3"; empty on the host

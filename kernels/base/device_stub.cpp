@@ -6,7 +6,8 @@ namespace shardmat::cuda {
 namespace {
 
 [[noreturn]] void absent() {
-  throw Error(ErrorKind::resources, "this build has no CUDA support; rebuild where nvcc is installed, or use the host backend");
+  throw Error(ErrorKind::resources,
+              "this build has no CUDA support; rebuild where nvcc is installed, or use the host backend");
 }
 
 }  // namespace

@@ -40,8 +40,8 @@ std::int64_t available_in_cgroup() {
     const char *limit, *used, *statistics;
   };
   for (const Files& f : {Files{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"},
-                         Files{"/sys/fs/cgroup/memory/memory.limit_in_bytes",
-                               "/sys/fs/cgroup/memory/memory.usage_in_bytes", "/sys/fs/cgroup/memory/memory.stat"}}) {
+                         Files{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+                               "/sys/fs/cgroup/memory/memory.stat"}}) {
     const std::int64_t limit = number_in(f.limit), used = number_in(f.used);
     if (limit == kUnknown || used == kUnknown || limit > (std::int64_t{1} << 60)) continue;
     const std::int64_t cache = keyed_number_in(f.statistics, "inactive_file ", 1);

@@ -55,8 +55,7 @@ int usable_cores() {
   return std::max(1, cores);
 }
 
-void parallel_ranges(std::int64_t count, std::int64_t grain,
-                     const std::function<void(std::int64_t, std::int64_t)>& body) {
+void parallel_ranges(std::int64_t count, std::int64_t grain, const std::function<void(std::int64_t, std::int64_t)>& body) {
   if (count <= 0) return;
   const std::int64_t most = std::max<std::int64_t>(1, count / std::max<std::int64_t>(1, grain));
   const int threads = static_cast<int>(std::min<std::int64_t>(thread_count(), most));
@@ -64,8 +63,10 @@ void parallel_ranges(std::int64_t count, std::int64_t grain,
   ExceptionSlot error;
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int t = 0; t < threads; ++t)
-    error.run([&] { body(count / threads * t + std::min<std::int64_t>(t, count % threads),
-                         count / threads * (t + 1) + std::min<std::int64_t>(t + 1, count % threads)); });
+    error.run([&] {
+      body(count / threads * t + std::min<std::int64_t>(t, count % threads),
+           count / threads * (t + 1) + std::min<std::int64_t>(t + 1, count % threads));
+    });
   error.rethrow();
 }
 

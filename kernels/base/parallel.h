@@ -17,8 +17,7 @@ int usable_cores();
 
 /// Splits [0, count) into one contiguous range per thread (at least `grain` elements each, so small work stays
 /// on the caller) and calls body(begin, end) on each. The first exception thrown is rethrown on the caller.
-void parallel_ranges(std::int64_t count, std::int64_t grain,
-                     const std::function<void(std::int64_t, std::int64_t)>& body);
+void parallel_ranges(std::int64_t count, std::int64_t grain, const std::function<void(std::int64_t, std::int64_t)>& body);
 
 /// Calls body(i) for every task i in [0, tasks), handed out dynamically one at a time.
 void parallel_tasks(std::int64_t tasks, const std::function<void(std::int64_t)>& body);

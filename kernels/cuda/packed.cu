@@ -1,7 +1,7 @@
-// Packed rows on the device: a warp takes a slice, L lanes the rows of a group. V slots are loaded at once, 16 bytes a lane, all loads
-// of a few such bundles before their products; nothing is read from memory for the columns of a shared slot, and values arrive
-// as whole cache lines. `parts` warps may share a slice when there are too few slices to fill the device; their sums meet in
-// shared memory in fixed order.
+// Packed rows on the device: a warp takes a slice, L lanes the rows of a group. V slots are loaded at once, 16 bytes a lane,
+// all loads of a few such bundles before their products; nothing is read from memory for the columns of a shared slot, and
+// values arrive as whole cache lines. `parts` warps may share a slice when there are too few slices to fill the device;
+// their sums meet in shared memory in fixed order.
 #include "kernels/base/error.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/formats/packed_pieces.h"
@@ -30,8 +30,8 @@ struct Arguments {
   T* __restrict__ y;
 };
 
-/// V neighbouring entries, loaded at once: 16 bytes of values, 4·V of deltas, 2·V of narrow columns. They are read once, so they
-/// leave the caches first.
+/// V neighbouring entries, loaded at once: 16 bytes of values, 4·V of deltas, 2·V of narrow columns. They are read once, so
+/// they leave the caches first.
 template <class E, int V>
 struct alignas(sizeof(E) * V) Bundle {
   E of[V];
@@ -105,7 +105,8 @@ struct FullColumns {
   __device__ std::int32_t left(int first, int k) const { return __ldg(columns + first * indices + k * indices + index); }
 };
 
-/// Adds the products of the slots of one kind to acc, for one lane. `values` are the kind's; `x` is moved to the lane's column.
+/// Adds the products of the slots of one kind to acc, for one lane. `values` are the kind's; `x` is moved to the lane's
+/// column.
 template <class S, int InFlight, class T, class Columns>
 __device__ void add_slots(int slots, int part, int parts, int lane, const T* __restrict__ values, const T* __restrict__ x,
                           const Columns& columns, T (&acc)[S::B]) {
@@ -116,8 +117,7 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
     Bundle<std::int32_t, V> at[U];
     Bundle<T, V> value[U][N];
 #pragma unroll
-    for (int u = 0; u < U; ++u)
-      at[u] = b + u < bundles ? columns.bundle(b + u) : Bundle<std::int32_t, V>{};
+    for (int u = 0; u < U; ++u) at[u] = b + u < bundles ? columns.bundle(b + u) : Bundle<std::int32_t, V>{};
 #pragma unroll
     for (int u = 0; u < U; ++u)
 #pragma unroll
@@ -159,10 +159,12 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
 
 /// Adds the products of a slice's slots: shared, narrow, full. `row` is the first of this lane's group.
 template <class S, int InFlight, class T>
-__device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int part, T (&acc)[S::B]) {
+__device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int part,
+                          T (&acc)[S::B]) {
   constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
-  const int lane = in_warp < S::kLanes ? in_warp : S::kLanes - 1;  // lanes that do not work (L = 3, 6) do as the last one does
+  const int lane =
+      in_warp < S::kLanes ? in_warp : S::kLanes - 1;  // lanes that do not work (L = 3, 6) do as the last one does
   const int index = lane / S::kLanesOfPiece;
   const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
   const char* indices = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
@@ -172,10 +174,11 @@ __device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::
     add_slots<S, InFlight>(slice.slots[kSharedSlot], part, a.parts, lane, values, x + row,
                            SharedColumns<V>{deltas, index % S::kPieces, S::kPieces}, acc);
   if (slice.slots[kNarrowSlot] > 0)
-    add_slots<S, InFlight>(slice.slots[kNarrowSlot], part, a.parts, lane, values + counts.values(kNarrowSlot), x,
-                           NarrowColumns<V>{deltas + counts.shared_deltas(),
-                                            reinterpret_cast<const std::uint16_t*>(indices + counts.full_bytes()), index, S::kIndices},
-                           acc);
+    add_slots<S, InFlight>(
+        slice.slots[kNarrowSlot], part, a.parts, lane, values + counts.values(kNarrowSlot), x,
+        NarrowColumns<V>{deltas + counts.shared_deltas(),
+                         reinterpret_cast<const std::uint16_t*>(indices + counts.full_bytes()), index, S::kIndices},
+        acc);
   if (slice.slots[kFullSlot] > 0)
     add_slots<S, InFlight>(slice.slots[kFullSlot], part, a.parts, lane, values + counts.values(kFullSlot), x,
                            FullColumns<V>{reinterpret_cast<const std::int32_t*>(indices), index, S::kIndices}, acc);
@@ -304,9 +307,19 @@ class PackedPlan final : public Plan {
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Arguments<T> arguments{a_->slice.as<PackedSlice>(), a_->order.as<std::uint32_t>(), a_->deltas.as<std::int32_t>(),
-                                   a_->indices.as<char>(), a_->values.as<T>(), a_->slices, a_->rows, a_->shape.shift, parts_,
-                                   static_cast<T>(alpha), static_cast<T>(beta), static_cast<const T*>(x), static_cast<T*>(y)};
+      const Arguments<T> arguments{a_->slice.as<PackedSlice>(),
+                                   a_->order.as<std::uint32_t>(),
+                                   a_->deltas.as<std::int32_t>(),
+                                   a_->indices.as<char>(),
+                                   a_->values.as<T>(),
+                                   a_->slices,
+                                   a_->rows,
+                                   a_->shape.shift,
+                                   parts_,
+                                   static_cast<T>(alpha),
+                                   static_cast<T>(beta),
+                                   static_cast<const T*>(x),
+                                   static_cast<T*>(y)};
       with_shape(a_->shape, [&](auto shape) {
         using S = decltype(shape);
         const auto kernel = in_flight_ == 14 ? packed_spmv<T, S, 14> : packed_spmv<T, S, 9>;

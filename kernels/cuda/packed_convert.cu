@@ -1,5 +1,5 @@
-// Conversion to packed rows on the device, from CSR there: groups counted by a thread each, sorted, slices analysed and filled by
-// a warp each.
+// Conversion to packed rows on the device, from CSR there: groups counted by a thread each, sorted, slices analysed and
+// filled by a warp each.
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 
@@ -60,7 +60,9 @@ struct Team {
   __device__ bool any(bool value) const { return __any_sync(mask, value); }
   __device__ bool all(bool value) const { return __all_sync(mask, value); }
   template <class V>
-  __device__ V of(int other, V value) const { return __shfl_sync(mask, value, first + other); }
+  __device__ V of(int other, V value) const {
+    return __shfl_sync(mask, value, first + other);
+  }
   __device__ int min(int value) const {
 #if __CUDA_ARCH__ >= 800
     return __reduce_min_sync(mask, value);
@@ -98,7 +100,8 @@ __device__ Slot<P> classify(const Team<L>& team, const int (&start)[P], std::int
   return slot;
 }
 
-/// Visits the slots of a slice: visit(slot, starts, reader) with the reader before the slot's first piece; it must take them all.
+/// Visits the slots of a slice: visit(slot, starts, reader) with the reader before the slot's first piece; it must take them
+/// all.
 template <class S, class Visit>
 __device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<S::L>& team, bool real, const Visit& visit) {
   PieceReader<S::B, std::int32_t> reader(a, real ? row : a.rows);
@@ -119,8 +122,9 @@ struct SizeArrays {
 };
 
 template <class S>
-__global__ void analyse_slices(Matrix a, int shift, int value_bytes, std::int64_t groups, const std::uint32_t* __restrict__ order,
-                               PackedSlice* slices, SizeArrays sizes, std::int64_t count) {
+__global__ void analyse_slices(Matrix a, int shift, int value_bytes, std::int64_t groups,
+                               const std::uint32_t* __restrict__ order, PackedSlice* slices, SizeArrays sizes,
+                               std::int64_t count) {
   const Team<S::L> team;
   if (!team.working || team.slice >= count) return;
   const bool real = team.slice * S::kGroups + team.lane < groups;
@@ -176,10 +180,8 @@ __global__ void share_deltas(std::int64_t count, const std::uint64_t* sorted, co
   std::int64_t low = 0, high = i;
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
-    if (sorted[middle] < sorted[i])
-      low = middle + 1;
-    else
-      high = middle;
+    if (sorted[middle] < sorted[i]) low = middle + 1;
+    else high = middle;
   }
   const std::uint32_t mine = slice_of[i], first = slice_of[low];
   const bool same = second[mine] == second[first];
@@ -188,8 +190,8 @@ __global__ void share_deltas(std::int64_t count, const std::uint64_t* sorted, co
 }
 
 /// Slices in the order `from`, with their sizes.
-__global__ void schedule_slices(std::int64_t count, const std::uint32_t* from, const PackedSlice* old_slices, SizeArrays old_sizes,
-                                PackedSlice* slices, SizeArrays sizes) {
+__global__ void schedule_slices(std::int64_t count, const std::uint32_t* from, const PackedSlice* old_slices,
+                                SizeArrays old_sizes, PackedSlice* slices, SizeArrays sizes) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const std::uint32_t s = from[i];
@@ -253,8 +255,8 @@ __device__ void fill_rows(const Matrix& a, const T* from, std::int64_t row, cons
 
 /// Writes the slots of a slice.
 template <class S, class T>
-__device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, const Team<S::L>& team, const PackedSlice& slice,
-                           const Arrays<T>& to, bool structure) {
+__device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, const Team<S::L>& team,
+                           const PackedSlice& slice, const Arrays<T>& to, bool structure) {
   constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
   std::int32_t *deltas = to.deltas + slice.deltas, *bases = deltas + counts.shared_deltas();
@@ -271,8 +273,7 @@ __device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, con
       const auto put = [&](int j, int r, std::int64_t at) {
         out[interleaved<V>(k, S::value_of(piece, j, r), S::kValues, n)] = at >= 0 ? from[at] : T(0);
       };
-      if (start[p] >= 0)
-        reader.take(start[p], put);
+      if (start[p] >= 0) reader.take(start[p], put);
       else
         for (int i = 0; i < S::B * S::B; ++i) put(i % S::B, i / S::B, -1);
       if (!structure) continue;
@@ -287,16 +288,15 @@ __device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, con
 }
 
 template <class T, class S>
-__global__ void fill_slices(Matrix a, const T* __restrict__ from, int shift, std::int64_t count, Arrays<T> to, bool structure) {
+__global__ void fill_slices(Matrix a, const T* __restrict__ from, int shift, std::int64_t count, Arrays<T> to,
+                            bool structure) {
   const Team<S::L> team;
   if (!team.working || team.slice >= count) return;
   const PackedSlice slice = to.slices[team.slice];
   const std::uint32_t group = slice.consecutive ? slice.groups + team.lane : to.order[slice.groups + team.lane];
   const std::int64_t row = static_cast<std::int64_t>(group) * S::B - shift;
-  if (slice.csr)
-    fill_rows<S>(a, from, row, team, slice, to, structure);
-  else
-    fill_slots<S>(a, from, row, team, slice, to, structure);
+  if (slice.csr) fill_rows<S>(a, from, row, team, slice, to, structure);
+  else fill_slots<S>(a, from, row, team, slice, to, structure);
 }
 
 /// Threads for a kernel in which a warp builds L slices.
@@ -318,8 +318,8 @@ Buffer array(std::int64_t count, Stream& stream) {
 }
 
 /// Sorts 64-bit keys of `bits` bits with their 32-bit items, stable.
-void sort_pairs(const Buffer& keys, const Buffer& sorted_keys, const Buffer& items, const Buffer& sorted_items, std::int64_t count,
-                int bits, Stream& stream) {
+void sort_pairs(const Buffer& keys, const Buffer& sorted_keys, const Buffer& items, const Buffer& sorted_items,
+                std::int64_t count, int bits, Stream& stream) {
   with_scratch(stream, [&](void* scratch, std::size_t& bytes) {
     return cub::DeviceRadixSort::SortPairs(scratch, bytes, keys.as<std::uint64_t>(), sorted_keys.as<std::uint64_t>(),
                                            items.as<std::uint32_t>(), sorted_items.as<std::uint32_t>(), count, 0, bits,
@@ -344,8 +344,8 @@ Buffer order_groups(const Matrix& a, const PackedShape& shape, std::int64_t grou
   Buffer keys = array<std::uint64_t>(groups, stream), sorted_keys = array<std::uint64_t>(groups, stream);
   Buffer ids = array<std::uint32_t>(groups, stream), sorted = array<std::uint32_t>(groups, stream);
   with_shape(shape, [&](auto tag) {
-    cuda::launch(count_groups<decltype(tag)>, groups, kBlock, stream, a, shape.shift, window_of(shape), groups, keys.as<std::uint64_t>(),
-                 ids.as<std::uint32_t>());
+    cuda::launch(count_groups<decltype(tag)>, groups, kBlock, stream, a, shape.shift, window_of(shape), groups,
+                 keys.as<std::uint64_t>(), ids.as<std::uint32_t>());
   });
   if (shape.window <= shape.groups_of_slice()) {
     stream.synchronize();
@@ -381,14 +381,15 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
   const Buffer draft = array<PackedSlice>(count, stream);
   const SizeBuffers draft_sizes(count, stream), sizes(count, stream);
   with_shape(shape, [&](auto tag) {
-    cuda::launch(analyse_slices<decltype(tag)>, team_threads(count, shape.lanes), kBlock, stream, a,
-                 shape.shift, static_cast<int>(input.value_bytes()), groups, sorted.as<std::uint32_t>(), draft.as<PackedSlice>(),
+    cuda::launch(analyse_slices<decltype(tag)>, team_threads(count, shape.lanes), kBlock, stream, a, shape.shift,
+                 static_cast<int>(input.value_bytes()), groups, sorted.as<std::uint32_t>(), draft.as<PackedSlice>(),
                  draft_sizes.arrays(), count);
   });
 
   const Buffer keys = array<std::uint64_t>(count, stream), sorted_keys = array<std::uint64_t>(count, stream),
                ids = array<std::uint32_t>(count, stream), origin = array<std::uint32_t>(count, stream);
-  cuda::launch(key_slices, count, kBlock, stream, count, draft_sizes.at(0), keys.as<std::uint64_t>(), ids.as<std::uint32_t>());
+  cuda::launch(key_slices, count, kBlock, stream, count, draft_sizes.at(0), keys.as<std::uint64_t>(),
+               ids.as<std::uint32_t>());
   sort_pairs(keys, sorted_keys, ids, origin, count, 32, stream);
   packed->slice = array<PackedSlice>(count, stream);
   cuda::launch(schedule_slices, count, kBlock, stream, count, origin.as<std::uint32_t>(), draft.as<PackedSlice>(),
@@ -403,8 +404,8 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
   packed->set_sizes(input, totals[0], totals[1], totals[2], totals[3]);
   packed->order = array<std::uint32_t>(static_cast<std::int64_t>(totals[3]), stream);
   cuda::launch(place_slices, count, kBlock, stream, count, shape.groups_of_slice(), groups, origin.as<std::uint32_t>(),
-               sorted.as<std::uint32_t>(), representative.as<std::uint32_t>(), sizes.arrays(), packed->slice.as<PackedSlice>(),
-               packed->order.as<std::uint32_t>());
+               sorted.as<std::uint32_t>(), representative.as<std::uint32_t>(), sizes.arrays(),
+               packed->slice.as<PackedSlice>(), packed->order.as<std::uint32_t>());
   stream.synchronize();
   return packed;
 }
@@ -416,8 +417,8 @@ void fill_values(PackedStorage& packed, ConversionInput& input, bool structure) 
     const Arrays<T> to{packed.slice.as<PackedSlice>(), packed.order.as<std::uint32_t>(), packed.deltas.as<std::int32_t>(),
                        packed.indices.as<char>(), packed.values.as<T>()};
     with_shape(packed.shape, [&](auto shape) {
-      cuda::launch(fill_slices<T, decltype(shape)>, team_threads(packed.slices, packed.shape.lanes), kBlock, input.stream(), source_of(*csr),
-                   csr->values.as<T>(), packed.shape.shift, packed.slices, to, structure);
+      cuda::launch(fill_slices<T, decltype(shape)>, team_threads(packed.slices, packed.shape.lanes), kBlock, input.stream(),
+                   source_of(*csr), csr->values.as<T>(), packed.shape.shift, packed.slices, to, structure);
     });
   });
   input.stream().synchronize();

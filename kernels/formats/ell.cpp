@@ -56,10 +56,9 @@ std::int64_t ell_r_bytes(ConversionInput& input, const Policy& layout) {
 std::shared_ptr<Storage> convert_ell_r(ConversionInput& input, const Policy& layout) {
   auto storage = std::static_pointer_cast<EllStorage>(convert_ell(input, layout));
   storage->bytes = ell_r_bytes(input, layout);
-  storage->row_lengths = upload<std::int32_t>(storage->rows, input.stream(),
-                                              [row_ptr = input.matrix().row_ptr.data()](std::int64_t row) {
-                                                return row_ptr[row + 1] - row_ptr[row];
-                                              });
+  storage->row_lengths = upload<std::int32_t>(
+      storage->rows, input.stream(),
+      [row_ptr = input.matrix().row_ptr.data()](std::int64_t row) { return row_ptr[row + 1] - row_ptr[row]; });
   return storage;
 }
 

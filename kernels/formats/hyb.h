@@ -2,8 +2,8 @@
 // rows have beyond as COO, so that a few of them do not pad all the others.
 //
 // Width. The first layout is the classical rule (Bell and Garland): the widest ELL part whose last column at least a third
-// of the rows use, because an entry costs about three times as much time as coordinates. The second, if it differs, takes the
-// fewest bytes: a further ELL column costs 4 + value bytes a row and saves 8 + value bytes for each row that uses it.
+// of the rows use, because an entry costs about three times as much time as coordinates. The second, if it differs, takes
+// the fewest bytes: a further ELL column costs 4 + value bytes a row and saves 8 + value bytes for each row that uses it.
 #pragma once
 
 #include <cstdint>

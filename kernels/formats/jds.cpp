@@ -41,8 +41,7 @@ void fill_shape(const Buffer& buffer, const Shape& shape, ConversionInput& input
   const auto entry = [=](std::int64_t i, std::int64_t k) { return from[row_ptr[order[i]] - row_ptr[0] + k]; };
   if (shape.transposed)
     fill_runs<To>(buffer, shape.starts, input.stream(), [&](std::int64_t d, std::int64_t i) { return entry(i, d); });
-  else
-    fill_runs<To>(buffer, shape.starts, input.stream(), entry);
+  else fill_runs<To>(buffer, shape.starts, input.stream(), entry);
 }
 
 void put_values(const JdsStorage& jds, const Shape& shape, ConversionInput& input) {

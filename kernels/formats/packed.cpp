@@ -21,10 +21,12 @@ PackedShape shape_of(const ConversionInput& input, const Policy& layout) {
   shape.shift = layout.at("shift"), shape.window = layout.at("window");
   packed::with_shape(shape, [](auto) {});
   if (shape.shift < 0 || shape.shift >= shape.block)
-    throw Error(ErrorKind::usage, fmt::format("packed: shift must be from 0 to {}, one less than the block", shape.block - 1));
+    throw Error(ErrorKind::usage,
+                fmt::format("packed: shift must be from 0 to {}, one less than the block", shape.block - 1));
   if (shape.window < 1) throw Error(ErrorKind::usage, "packed: window must be at least 1 (no sorting)");
   if (shape.block > 1 && shape.block > input.matrix().cols)
-    throw Error(ErrorKind::usage, fmt::format("packed: blocks of {} columns are wider than the matrix ({})", shape.block, input.matrix().cols));
+    throw Error(ErrorKind::usage, fmt::format("packed: blocks of {} columns are wider than the matrix ({})", shape.block,
+                                              input.matrix().cols));
   narrow<std::int32_t>(input.matrix().rows + shape.block, "rows of a packed matrix");
   return shape;
 }
@@ -68,7 +70,8 @@ void PackedStorage::set_sizes(const ConversionInput& input, std::uint64_t value_
   index_bytes = static_cast<std::int64_t>(index_units) * kPackedUnit;
   delta_bytes = static_cast<std::int64_t>(delta_count) * 4;
   order_bytes = static_cast<std::int64_t>(order_count) * 4;
-  describe(input, value_bytes + index_bytes + delta_bytes + order_bytes + slices * static_cast<std::int64_t>(sizeof(PackedSlice)));
+  describe(input,
+           value_bytes + index_bytes + delta_bytes + order_bytes + slices * static_cast<std::int64_t>(sizeof(PackedSlice)));
 }
 
 void PackedStorage::allocate(Stream& stream) {

@@ -1,21 +1,21 @@
-// Packed rows: Shardmat's own format. It takes row block packing (Kawamura et al.) further: one column index serves a block of
-// values, or the same block in every row of a warp, and a warp's worth of rows lies side by side as in sliced ELL, so that values
-// stream at the copy rate.
+// Packed rows: Shardmat's own format. It takes row block packing (Kawamura et al.) further: one column index serves a block
+// of values, or the same block in every row of a warp, and a warp's worth of rows lies side by side as in sliced ELL, so
+// that values stream at the copy rate.
 //
 //   group   B consecutive rows (a node's unknowns), multiplied by L lanes of a warp; their patterns are united
 //   piece   B consecutive columns of a group, one column index for B·B values
 //   slice   G = 32 / L groups; groups are sorted by their number of pieces within windows, and the order is folded into the
 //           write of y
-//   slot    the next piece (L > B: the next L / B pieces) of every group of a slice; with L ≥ B its columns lie in neighbouring
+//   slot    the next piece (L > B: the next L / B pieces) of every group of a slice; with L ≥ B its columns lie in
+//   neighbouring
 //           lanes, so that one load of x by the warp reads neighbouring entries. By how its columns are stored a slot is
 //             shared    column = first row of the group + deltas common to all groups: stencils, bands; nothing a row
 //             narrow    column = one base for all + 16 bits each
 //             full      32 bits each
 //
-// Slots of one kind are interleaved by V = 16 bytes / value (with B = L = 1 they are not), so that a lane loads the values of V
-// slots at once. Slices with the
-// most values come first, so that the device is not left waiting for a long one. A slice whose padding would cost more than CSR
-// is stored as CSR rows, so no matrix grows.
+// Slots of one kind are interleaved by V = 16 bytes / value (with B = L = 1 they are not), so that a lane loads the values
+// of V slots at once. Slices with the most values come first, so that the device is not left waiting for a long one. A slice
+// whose padding would cost more than CSR is stored as CSR rows, so no matrix grows.
 //
 // Stored zeros multiply entries of x that the row does not have: a non-finite x spreads to such rows.
 #pragma once
@@ -66,8 +66,8 @@ struct PackedShape {
 
 struct PackedStorage final : Storage {
   /// Sets the sizes of all arrays and so `bytes`. Throws Error(resources) if a slice's places do not fit 32 bits.
-  void set_sizes(const ConversionInput& input, std::uint64_t value_units, std::uint64_t index_units, std::uint64_t delta_count,
-                 std::uint64_t order_count);
+  void set_sizes(const ConversionInput& input, std::uint64_t value_units, std::uint64_t index_units,
+                 std::uint64_t delta_count, std::uint64_t order_count);
   /// Makes the buffers of deltas, indices and values.
   void allocate(Stream& stream);
 

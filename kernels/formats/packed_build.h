@@ -8,8 +8,8 @@
 namespace shardmat::packed {
 
 struct Builder {
-  /// Groups in order, slices counted and placed: everything but deltas, indices and values, which are not allocated yet. `bytes`
-  /// is exact.
+  /// Groups in order, slices counted and placed: everything but deltas, indices and values, which are not allocated yet.
+  /// `bytes` is exact.
   std::shared_ptr<PackedStorage> (*analyse)(ConversionInput& input, const PackedShape& shape);
   /// Writes the values, and with `structure` the deltas and indices.
   void (*fill)(PackedStorage& packed, ConversionInput& input, bool structure);

@@ -14,10 +14,10 @@ constexpr int kWindow = 16384;                           ///< groups sorted toge
 /// What a sample says about blocks.
 struct Estimate {
   int block = 1, shift = 0;
-  double bytes = 0;      ///< of values and indices of the sample
+  double bytes = 0;  ///< of values and indices of the sample
   double pieces = 0;
   std::int64_t nnz = 0;
-  double shared = 0;     ///< pieces as far from their row as the same piece of the group before
+  double shared = 0;  ///< pieces as far from their row as the same piece of the group before
 };
 
 /// Adds the pieces of groups [begin, end).
@@ -41,13 +41,15 @@ void add_groups(const packed::Source<std::int64_t>& a, int shift, std::int64_t b
 
 Estimate estimate(const ConversionInput& input, int block, int shift) {
   const CsrView& m = input.matrix();
-  const packed::Source<std::int64_t> a{m.rows, m.cols, nullptr, m.row_ptr.data(), m.col_idx.data(), m.rows == 0 ? 0 : m.row_ptr[0]};
+  const packed::Source<std::int64_t> a{m.rows,           m.cols,           nullptr,
+                                       m.row_ptr.data(), m.col_idx.data(), m.rows == 0 ? 0 : m.row_ptr[0]};
   Estimate sum{block, shift};
   packed::with_shape({block, block, shift, 1}, [&](auto tag) {
     constexpr int B = tag.B;
     const std::int64_t groups = PackedShape{B, B, shift, 1}.groups(m.rows), size = kRowsOfChunk / B;
     if (groups <= kChunks * size) return add_groups<B>(a, shift, 0, groups, sum);
-    for (std::int64_t c = 0; c < kChunks; ++c) add_groups<B>(a, shift, groups / kChunks * c, groups / kChunks * c + size, sum);
+    for (std::int64_t c = 0; c < kChunks; ++c)
+      add_groups<B>(a, shift, groups / kChunks * c, groups / kChunks * c + size, sum);
   });
   sum.bytes = sum.pieces * block * block * static_cast<double>(input.value_bytes()) + 2 * (sum.pieces - sum.shared);
   return sum;
@@ -64,8 +66,10 @@ std::vector<Policy> packed_layouts(ConversionInput& input) {
   constexpr double kNearly = 1.02;
   const auto least = std::min_element(estimates.begin(), estimates.end(),
                                       [](const Estimate& e, const Estimate& f) { return e.bytes < f.bytes; });
-  const Estimate& best = *std::find_if(estimates.begin(), estimates.end(), [&](const Estimate& e) { return e.bytes <= kNearly * least->bytes; });
-  // Groups that share their columns lie best a lane each; others read x better with neighbouring columns in neighbouring lanes.
+  const Estimate& best = *std::find_if(estimates.begin(), estimates.end(),
+                                       [&](const Estimate& e) { return e.bytes <= kNearly * least->bytes; });
+  // Groups that share their columns lie best a lane each; others read x better with neighbouring columns in neighbouring
+  // lanes.
   const bool alike = best.block <= 3 && 2 * best.shared > best.pieces;
   const int lanes = alike ? 1 : best.block == 1 ? 2 : best.block;
   return {Policy{{"block", best.block}, {"lanes", lanes}, {"shift", best.shift}, {"window", kWindow}}};

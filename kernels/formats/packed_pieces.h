@@ -51,8 +51,8 @@ class PieceReader {
     return start + B <= a_->cols ? start : a_->cols - B;
   }
 
-  /// Passes the piece that starts at `start`, calling entry(column of the piece, row of the group, position of the nonzero or -1)
-  /// for each of its places.
+  /// Passes the piece that starts at `start`, calling entry(column of the piece, row of the group, position of the nonzero
+  /// or -1) for each of its places.
   template <class Entry>
   SHARDMAT_HOST_DEVICE void take(std::int64_t start, const Entry& entry) {
     for (int j = 0; j < B; ++j)
@@ -67,7 +67,9 @@ class PieceReader {
   }
 
  private:
-  SHARDMAT_HOST_DEVICE void load(int r) { column_[r] = at_[r] < end_[r] ? a_->col_idx[at_[r]] : static_cast<Column>(a_->cols); }
+  SHARDMAT_HOST_DEVICE void load(int r) {
+    column_[r] = at_[r] < end_[r] ? a_->col_idx[at_[r]] : static_cast<Column>(a_->cols);
+  }
 
   const Source<Column>* a_;
   std::int64_t at_[B], end_[B];
@@ -79,7 +81,8 @@ SHARDMAT_HOST_DEVICE constexpr std::uint64_t round_up(std::uint64_t count, std::
 }
 SHARDMAT_HOST_DEVICE inline std::uint64_t units(std::uint64_t bytes) { return (bytes + kPackedUnit - 1) / kPackedUnit; }
 
-/// Slots interleaved by V: place of item `item` (of `items` in a slot) of slot k of n. The last n mod V slots are not interleaved.
+/// Slots interleaved by V: place of item `item` (of `items` in a slot) of slot k of n. The last n mod V slots are not
+/// interleaved.
 template <int V>
 SHARDMAT_HOST_DEVICE constexpr std::uint64_t interleaved(std::uint32_t k, std::uint32_t item, std::uint32_t items,
                                                          [[maybe_unused]] std::uint32_t n) {
@@ -128,10 +131,16 @@ struct SlotCounts {
     return count;
   }
   /// Bytes of the full columns, which precede the narrow ones.
-  SHARDMAT_HOST_DEVICE std::uint64_t full_bytes() const { return round_up(std::uint64_t{of[kFullSlot]} * (4 * S::kIndices), 16); }
-  SHARDMAT_HOST_DEVICE std::uint64_t index_bytes() const { return full_bytes() + std::uint64_t{of[kNarrowSlot]} * (2 * S::kIndices); }
+  SHARDMAT_HOST_DEVICE std::uint64_t full_bytes() const {
+    return round_up(std::uint64_t{of[kFullSlot]} * (4 * S::kIndices), 16);
+  }
+  SHARDMAT_HOST_DEVICE std::uint64_t index_bytes() const {
+    return full_bytes() + std::uint64_t{of[kNarrowSlot]} * (2 * S::kIndices);
+  }
   /// Deltas of the shared slots, which precede the bases of the narrow ones.
-  SHARDMAT_HOST_DEVICE std::uint64_t shared_deltas() const { return round_up(std::uint64_t{of[kSharedSlot]} * S::kPieces, 4); }
+  SHARDMAT_HOST_DEVICE std::uint64_t shared_deltas() const {
+    return round_up(std::uint64_t{of[kSharedSlot]} * S::kPieces, 4);
+  }
   SHARDMAT_HOST_DEVICE std::uint64_t deltas() const { return shared_deltas() + round_up(of[kNarrowSlot], 4); }
 };
 
@@ -141,13 +150,15 @@ struct SliceSizes {
   std::uint64_t hash[2] = {0, 0};  ///< of the deltas, if they may be shared with other slices; else 0
   bool csr = false;
 
-  SHARDMAT_HOST_DEVICE std::uint64_t bytes() const { return kPackedUnit * (value_units + index_units) + 4 * (deltas + order); }
+  SHARDMAT_HOST_DEVICE std::uint64_t bytes() const {
+    return kPackedUnit * (value_units + index_units) + 4 * (deltas + order);
+  }
 };
 
 /// Chooses between slots and CSR rows for a slice with `nnz` nonzeros.
 template <class S>
-SHARDMAT_HOST_DEVICE SliceSizes slice_sizes(const SlotCounts<S>& counts, int value_bytes, std::uint64_t nnz, bool consecutive,
-                                            const std::uint64_t (&hash)[2]) {
+SHARDMAT_HOST_DEVICE SliceSizes slice_sizes(const SlotCounts<S>& counts, int value_bytes, std::uint64_t nnz,
+                                            bool consecutive, const std::uint64_t (&hash)[2]) {
   SliceSizes slots, rows;
   slots.order = rows.order = consecutive ? 0 : S::kGroups;
   slots.value_units = units(counts.values() * value_bytes);
@@ -172,8 +183,8 @@ SHARDMAT_HOST_DEVICE inline void fold_delta(std::uint64_t (&hash)[2], std::int32
   hash[1] ^= hash[1] >> 31;
 }
 
-/// Key that sorts groups within their window by falling number of pieces. Windows are whole slices, so that no slice holds the
-/// short rows of one and the long rows of the next.
+/// Key that sorts groups within their window by falling number of pieces. Windows are whole slices, so that no slice holds
+/// the short rows of one and the long rows of the next.
 SHARDMAT_HOST_DEVICE inline std::uint64_t sort_key(std::int64_t group, std::int64_t window, std::uint64_t pieces) {
   constexpr std::uint64_t kMost = 0xffffffffu;
   return static_cast<std::uint64_t>(group / window) << 32 | (pieces < kMost ? kMost - pieces : 0);

@@ -40,13 +40,13 @@ template void add_coo_host(const CooEntries&, const std::vector<std::int64_t>&, 
 
 std::unique_ptr<Plan> make_coo_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
   auto cuts = cut_between_rows(static_cast<const CooStorage&>(*storage).entries);
-  return typed_plan<CooStorage>(
-      std::move(storage), [cuts = std::move(cuts)]<class T>(const CooStorage& a, const Operands<T>& v, Stream&) {
-        parallel_ranges(a.rows, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-          for (std::int64_t i = begin; i < end; ++i) v.put(i, 0);
-        });
-        add_coo_host(a.entries, cuts, v);
-      });
+  return typed_plan<CooStorage>(std::move(storage),
+                                [cuts = std::move(cuts)]<class T>(const CooStorage& a, const Operands<T>& v, Stream&) {
+                                  parallel_ranges(a.rows, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+                                    for (std::int64_t i = begin; i < end; ++i) v.put(i, 0);
+                                  });
+                                  add_coo_host(a.entries, cuts, v);
+                                });
 }
 
 }  // namespace shardmat

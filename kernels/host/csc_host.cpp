@@ -27,12 +27,10 @@ void multiply_rows(const CscStorage& a, std::int64_t begin, std::int64_t end, co
 
 std::unique_ptr<Plan> make_csc_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
   const std::int64_t parts = std::clamp<std::int64_t>((storage->nnz + storage->rows) / 4096, 1, thread_count());
-  return typed_plan<CscStorage>(std::move(storage),
-                                [parts]<class T>(const CscStorage& a, const Operands<T>& v, Stream&) {
-                                  parallel_tasks(parts, [&](std::int64_t part) {
-                                    multiply_rows(a, a.rows * part / parts, a.rows * (part + 1) / parts, v);
-                                  });
-                                });
+  return typed_plan<CscStorage>(std::move(storage), [parts]<class T>(const CscStorage& a, const Operands<T>& v, Stream&) {
+    parallel_tasks(parts,
+                   [&](std::int64_t part) { multiply_rows(a, a.rows * part / parts, a.rows * (part + 1) / parts, v); });
+  });
 }
 
 }  // namespace shardmat

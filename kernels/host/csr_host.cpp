@@ -55,10 +55,8 @@ class CsrHostPlan final : public Plan {
       const std::int64_t middle = low + (high - low) / 2;
       const std::int64_t offset =
           a_->wide_offsets ? a_->row_ptr.as<std::int64_t>()[middle] : a_->row_ptr.as<std::int32_t>()[middle];
-      if (offset + middle < work)
-        low = middle + 1;
-      else
-        high = middle;
+      if (offset + middle < work) low = middle + 1;
+      else high = middle;
     }
     return low;
   }

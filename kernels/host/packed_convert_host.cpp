@@ -46,7 +46,8 @@ Slot<P> classify(const Starts<P>& start, const Rows& row) {
   return slot;
 }
 
-/// Visits the slots of a slice: visit(slot, starts, readers) with the readers before the slot's first pieces, free to take them.
+/// Visits the slots of a slice: visit(slot, starts, readers) with the readers before the slot's first pieces, free to take
+/// them.
 template <class S, class Visit>
 void for_each_slot(const Matrix& a, const Rows& row, const Visit& visit) {
   std::vector<PieceReader<S::B, std::int64_t>> readers;
@@ -109,7 +110,8 @@ SliceSizes analyse_slice(const Matrix& a, int value_bytes, const Rows& row, cons
   });
   bool consecutive = true;
   for (std::size_t g = 0; g < row.size(); ++g) {
-    nnz += static_cast<std::uint64_t>(a.offset(std::min(row[g] + S::B, a.rows)) - a.offset(std::max<std::int64_t>(row[g], 0)));
+    nnz +=
+        static_cast<std::uint64_t>(a.offset(std::min(row[g] + S::B, a.rows)) - a.offset(std::max<std::int64_t>(row[g], 0)));
     consecutive = consecutive && group[g] == group[0] + g;
   }
   const SliceSizes size = slice_sizes(counts, value_bytes, nnz, consecutive, hash);
@@ -120,7 +122,8 @@ SliceSizes analyse_slice(const Matrix& a, int value_bytes, const Rows& row, cons
   return size;
 }
 
-/// Puts the slices in the order in which they run and gives each its place in the arrays; slices with equal deltas share them.
+/// Puts the slices in the order in which they run and gives each its place in the arrays; slices with equal deltas share
+/// them.
 void place(PackedStorage& packed, const ConversionInput& input, const std::vector<SliceSizes>& sizes,
            const std::vector<PackedSlice>& drafts, const HostVector<std::uint32_t>& order) {
   std::vector<std::size_t> origin(sizes.size());
@@ -167,7 +170,9 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
       for (std::int64_t s = begin; s < end; ++s) {
         const std::uint32_t* group = order.data() + s * shape.groups_of_slice();
         sizes[static_cast<std::size_t>(s)] = analyse_slice<decltype(tag)>(
-            a, static_cast<int>(input.value_bytes()), rows_of(shape, group, std::min<std::int64_t>(shape.groups_of_slice(), groups - s * shape.groups_of_slice())), group, drafts[static_cast<std::size_t>(s)]);
+            a, static_cast<int>(input.value_bytes()),
+            rows_of(shape, group, std::min<std::int64_t>(shape.groups_of_slice(), groups - s * shape.groups_of_slice())),
+            group, drafts[static_cast<std::size_t>(s)]);
       }
     });
   });
@@ -185,7 +190,8 @@ void fill_rows(const Matrix& a, const double* from, const Rows& row, const Packe
   const int rows = to.shape.block, all = to.shape.groups_of_slice() * rows;
   for (int i = 0; i < all; ++i) {
     offsets[i] = out;
-    const std::int64_t r = static_cast<std::size_t>(i / rows) < row.size() ? row[static_cast<std::size_t>(i / rows)] + i % rows : -1;
+    const std::int64_t r =
+        static_cast<std::size_t>(i / rows) < row.size() ? row[static_cast<std::size_t>(i / rows)] + i % rows : -1;
     if (r < 0 || r >= a.rows) continue;
     for (std::int64_t k = a.offset(r); k < a.offset(r + 1); ++k, ++out) {
       values[out] = static_cast<T>(from[k]);
@@ -216,7 +222,8 @@ void fill_slots(const Matrix& a, const double* from, const Rows& row, const Pack
       if (first >= 0)
         readers[g].take(first, [&](int j, int r, std::int64_t at) {
           if (at >= 0)
-            out[interleaved<V>(k, static_cast<std::uint32_t>(S::value_of(i, j, r)), S::kValues, n)] = static_cast<T>(from[at]);
+            out[interleaved<V>(k, static_cast<std::uint32_t>(S::value_of(i, j, r)), S::kValues, n)] =
+                static_cast<T>(from[at]);
         });
       const std::uint64_t place = interleaved<V>(k, static_cast<std::uint32_t>(i), S::kIndices, n);
       if (slot.kind == kFullSlot) full[place] = static_cast<std::int32_t>(column);
@@ -234,10 +241,8 @@ void fill_slice(const Matrix& a, const double* from, std::int64_t s, PackedStora
   for (std::uint32_t g = 0; g < S::kGroups; ++g)
     group[g] = slice.consecutive ? slice.groups + g : to.order.as<std::uint32_t>()[slice.groups + g];
   const Rows row = rows_of(to.shape, group, slice.real);
-  if (slice.csr)
-    fill_rows<T>(a, from, row, slice, to);
-  else
-    fill_slots<T, S>(a, from, row, slice, to);
+  if (slice.csr) fill_rows<T>(a, from, row, slice, to);
+  else fill_slots<T, S>(a, from, row, slice, to);
 }
 
 /// The structure is written again with the same content when only values are new: host memory is not what is short here.
@@ -247,7 +252,8 @@ void fill_packed(PackedStorage& packed, ConversionInput& input, bool) {
     using T = typename decltype(tag)::type;
     with_shape(packed.shape, [&](auto shape) {
       parallel_ranges(packed.slices, 32, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t s = begin; s < end; ++s) fill_slice<T, decltype(shape)>(a, input.matrix().values.data(), s, packed);
+        for (std::int64_t s = begin; s < end; ++s)
+          fill_slice<T, decltype(shape)>(a, input.matrix().values.data(), s, packed);
       });
     });
   });

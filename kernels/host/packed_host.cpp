@@ -16,7 +16,8 @@ void add_slots(std::uint32_t slots, const T* values, const T* x, const Column& c
     T of_x[S::kColumns][S::kLanes];
     for (std::uint32_t i = 0; i < S::kIndices; ++i) {
       const std::int64_t start = column(k, i);
-      for (int j = 0; j < S::B; ++j) of_x[j % S::kColumns][i * S::kLanesOfPiece + static_cast<std::uint32_t>(j / S::kColumns)] = x[start + j];
+      for (int j = 0; j < S::B; ++j)
+        of_x[j % S::kColumns][i * S::kLanesOfPiece + static_cast<std::uint32_t>(j / S::kColumns)] = x[start + j];
     }
     const std::uint32_t whole = slots / V * V;
     const T* first = values + packed::interleaved<V>(k, 0, S::kValues, slots);
@@ -30,7 +31,8 @@ void add_slots(std::uint32_t slots, const T* values, const T* x, const Column& c
 
 /// Adds the products of a slice's slots. `row` is the first row of each group.
 template <class S, class T>
-void add_slice(const PackedStorage& a, const PackedSlice& slice, const std::int64_t* row, const T* x, T (&acc)[S::B][kPackedLanes]) {
+void add_slice(const PackedStorage& a, const PackedSlice& slice, const std::int64_t* row, const T* x,
+               T (&acc)[S::B][kPackedLanes]) {
   constexpr int V = S::template kInterleaved<T>;
   const packed::SlotCounts<S> counts(slice);
   const T* values = reinterpret_cast<const T*>(a.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
@@ -41,15 +43,18 @@ void add_slice(const PackedStorage& a, const PackedSlice& slice, const std::int6
   const auto place = [&](std::uint32_t k, std::uint32_t i, PackedSlotKind kind) {
     return packed::interleaved<V>(k, i, S::kIndices, slice.slots[kind]);
   };
-  add_slots<S>(slice.slots[kSharedSlot], values, x, [&](std::uint32_t k, std::uint32_t i) {
-    return row[i / S::kPieces] + deltas[packed::interleaved<V>(k, i % S::kPieces, S::kPieces, slice.slots[kSharedSlot])];
-  }, acc);
-  add_slots<S>(slice.slots[kNarrowSlot], values + counts.values(kNarrowSlot), x, [&](std::uint32_t k, std::uint32_t i) {
-    return std::int64_t{bases[k]} + narrow[place(k, i, kNarrowSlot)];
-  }, acc);
-  add_slots<S>(slice.slots[kFullSlot], values + counts.values(kFullSlot), x, [&](std::uint32_t k, std::uint32_t i) {
-    return std::int64_t{full[place(k, i, kFullSlot)]};
-  }, acc);
+  add_slots<S>(
+      slice.slots[kSharedSlot], values, x,
+      [&](std::uint32_t k, std::uint32_t i) {
+        return row[i / S::kPieces] + deltas[packed::interleaved<V>(k, i % S::kPieces, S::kPieces, slice.slots[kSharedSlot])];
+      },
+      acc);
+  add_slots<S>(
+      slice.slots[kNarrowSlot], values + counts.values(kNarrowSlot), x,
+      [&](std::uint32_t k, std::uint32_t i) { return std::int64_t{bases[k]} + narrow[place(k, i, kNarrowSlot)]; }, acc);
+  add_slots<S>(
+      slice.slots[kFullSlot], values + counts.values(kFullSlot), x,
+      [&](std::uint32_t k, std::uint32_t i) { return std::int64_t{full[place(k, i, kFullSlot)]}; }, acc);
 }
 
 template <class T, class S>
@@ -65,7 +70,8 @@ void multiply_slice(const PackedStorage& a, std::int64_t s, T alpha, const T* x,
     if (i >= 0 && i < a.rows) y[i] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[i];
   };
   if (slice.csr) {
-    const auto* columns = reinterpret_cast<const std::int32_t*>(a.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit);
+    const auto* columns =
+        reinterpret_cast<const std::int32_t*>(a.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit);
     const T* values = reinterpret_cast<const T*>(a.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
     const std::int32_t* offsets = a.deltas.as<std::int32_t>() + slice.deltas;
     for (int i = 0; i < slice.real * S::B; ++i) {
@@ -94,7 +100,7 @@ class PackedHostPlan final : public Plan {
           const std::int64_t end = std::min(a_->slices, (task + 1) * kSlicesATask);
           for (std::int64_t s = task * kSlicesATask; s < end; ++s)
             multiply_slice<T, decltype(shape)>(*a_, s, static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
-                                    static_cast<T*>(y));
+                                               static_cast<T*>(y));
         });
       });
     });

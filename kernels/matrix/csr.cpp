@@ -28,8 +28,7 @@ std::string fault_of_row(const CsrView& m, std::int64_t i, const ValidationOptio
   for (std::int64_t k = begin; k < end; ++k) {
     const std::int64_t column = m.col_idx[static_cast<std::size_t>(k)];
     const double value = m.values[static_cast<std::size_t>(k)];
-    if (column < 0 || column >= m.cols)
-      return fmt::format("column {} is out of range [0, {})", column, m.cols);
+    if (column < 0 || column >= m.cols) return fmt::format("column {} is out of range [0, {})", column, m.cols);
     if (column <= previous)
       return fmt::format("column {} follows column {}; columns must be strictly increasing", column, previous);
     if (!options.allow_nonfinite && !std::isfinite(value))
@@ -44,12 +43,12 @@ std::string fault_of_row(const CsrView& m, std::int64_t i, const ValidationOptio
 void validate(const CsrView& m, const ValidationOptions& options) {
   if (m.rows < 0 || m.cols < 0) reject(options, fmt::format("the shape {} × {} is negative", m.rows, m.cols));
   if (static_cast<std::int64_t>(m.row_ptr.size()) != m.rows + 1)
-    reject(options, fmt::format("there are {} row pointers for {} rows; there must be {}", m.row_ptr.size(), m.rows,
-                                m.rows + 1));
+    reject(options,
+           fmt::format("there are {} row pointers for {} rows; there must be {}", m.row_ptr.size(), m.rows, m.rows + 1));
   for (std::size_t i = 0; i < static_cast<std::size_t>(m.rows); ++i)
     if (m.row_ptr[i + 1] < m.row_ptr[i])
-      reject(options, fmt::format("row {} has a negative length ({} to {})", options.first_row + static_cast<std::int64_t>(i),
-                                  m.row_ptr[i], m.row_ptr[i + 1]));
+      reject(options, fmt::format("row {} has a negative length ({} to {})",
+                                  options.first_row + static_cast<std::int64_t>(i), m.row_ptr[i], m.row_ptr[i + 1]));
   if (static_cast<std::int64_t>(m.col_idx.size()) != m.nnz() || m.col_idx.size() != m.values.size())
     reject(options, fmt::format("the row pointers promise {} nonzeros but there are {} columns and {} values", m.nnz(),
                                 m.col_idx.size(), m.values.size()));

@@ -16,8 +16,7 @@ HostVector<std::int64_t> order_by_row_length(std::span<const std::int64_t> row_p
   };
   HostVector<std::int64_t> order(rows);
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::int64_t a, std::int64_t b) { return length(a) > length(b); });
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return length(a) > length(b); });
   return order;
 }
 
@@ -27,8 +26,8 @@ HostVector<std::int64_t> invert_permutation(std::span<const std::int64_t> permut
   for (std::size_t i = 0; i < permutation.size(); ++i) {
     const std::int64_t old = permutation[i];
     if (old < 0 || old >= static_cast<std::int64_t>(permutation.size()) || inverse[static_cast<std::size_t>(old)] >= 0)
-      throw Error(ErrorKind::input, fmt::format("entry {} of the permutation is {}, which is out of range or there twice",
-                                                i, old));
+      throw Error(ErrorKind::input,
+                  fmt::format("entry {} of the permutation is {}, which is out of range or there twice", i, old));
     inverse[static_cast<std::size_t>(old)] = static_cast<std::int64_t>(i);
   }
   return inverse;

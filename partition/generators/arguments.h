@@ -16,8 +16,7 @@ namespace shardmat {
 /// object.
 class Arguments {
  public:
-  Arguments(std::string_view generator, std::span<const GeneratorParameter> parameters,
-            const GeneratorArguments& arguments)
+  Arguments(std::string_view generator, std::span<const GeneratorParameter> parameters, const GeneratorArguments& arguments)
       : generator_(generator), parameters_(parameters), arguments_(arguments) {}
 
   std::int64_t integer(std::string_view key, std::int64_t least, std::int64_t most) const;

@@ -76,14 +76,12 @@ std::unique_ptr<RowSource> make(const GeneratorArguments& given) {
   const Arguments arguments("banded", kParameters, given);
   constexpr std::int64_t kMost = std::int64_t{1} << 50;
   return std::make_unique<BandedSource>(arguments.specification(), arguments.integer("n", 0, kMost),
-                                        arguments.integer("bandwidth", 0, kMost),
-                                        arguments.real("density", 0, 1), arguments.seed());
+                                        arguments.integer("bandwidth", 0, kMost), arguments.real("density", 0, 1),
+                                        arguments.seed());
 }
 
 }  // namespace
 
-Generator banded_generator() {
-  return {"banded", "random entries in a band around the diagonal", kParameters, make};
-}
+Generator banded_generator() { return {"banded", "random entries in a band around the diagonal", kParameters, make}; }
 
 }  // namespace shardmat

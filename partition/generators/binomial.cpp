@@ -22,10 +22,9 @@ double logarithm(double x) {
 
 /// log k! less Stirling's (k + ½) log(k + 1) - (k + 1) + ½ log 2π.
 double stirling_remainder(double k) {
-  static constexpr double kSmall[] = {0.08106146679532726, 0.04134069595540929, 0.02767792568499834,
-                                      0.02079067210376509, 0.01664469118982119, 0.01387612882307075,
-                                      0.01189670994589177, 0.01041126526197209, 0.009255462182712733,
-                                      0.008330563433362871};
+  static constexpr double kSmall[] = {0.08106146679532726,  0.04134069595540929, 0.02767792568499834, 0.02079067210376509,
+                                      0.01664469118982119,  0.01387612882307075, 0.01189670994589177, 0.01041126526197209,
+                                      0.009255462182712733, 0.008330563433362871};
   if (k < 10) return kSmall[static_cast<int>(k)];
   const double inverse = 1 / (k + 1), square = inverse * inverse;
   return (1.0 / 12 - (1.0 / 360 - (1.0 / 1260 - square / 1680) * square) * square) * inverse;
@@ -70,9 +69,8 @@ std::int64_t by_rejection(std::int64_t trials, double probability, const Counter
     v = logarithm(v * alpha / (a / (us * us) + b));
     const double bound = (mode + 0.5) * logarithm((mode + 1) / (p / (1 - p) * (n - mode + 1))) +
                          (n + 1) * logarithm((n - mode + 1) / (n - k + 1)) +
-                         (k + 0.5) * logarithm(p / (1 - p) * (n - k + 1) / (k + 1)) +
-                         stirling_remainder(mode) + stirling_remainder(n - mode) - stirling_remainder(k) -
-                         stirling_remainder(n - k);
+                         (k + 0.5) * logarithm(p / (1 - p) * (n - k + 1) / (k + 1)) + stirling_remainder(mode) +
+                         stirling_remainder(n - mode) - stirling_remainder(k) - stirling_remainder(n - k);
     if (v <= bound) return static_cast<std::int64_t>(k);
   }
 }

@@ -10,8 +10,7 @@ namespace shardmat {
 class CounterRandom {
  public:
   /// Independent numbers for each seed and stream.
-  constexpr CounterRandom(std::uint64_t seed, std::uint64_t stream)
-      : key_(mix(mix(seed + kStep) + stream * kStep)) {}
+  constexpr CounterRandom(std::uint64_t seed, std::uint64_t stream) : key_(mix(mix(seed + kStep) + stream * kStep)) {}
 
   /// The generator of item `id`, e.g. of one row.
   constexpr CounterRandom of(std::int64_t id) const {
@@ -28,8 +27,7 @@ class CounterRandom {
   /// Uniform in [0, count); count > 0. The bias is below count / 2^64.
   constexpr std::int64_t below(std::int64_t count, std::int64_t index) const {
     __extension__ using Wide = unsigned __int128;
-    return static_cast<std::int64_t>((static_cast<Wide>(bits(index)) * static_cast<std::uint64_t>(count)) >>
-                                     64);
+    return static_cast<std::int64_t>((static_cast<Wide>(bits(index)) * static_cast<std::uint64_t>(count)) >> 64);
   }
 
  private:

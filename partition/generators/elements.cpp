@@ -44,8 +44,7 @@ double barycentric_gradients(const double (&x)[3][4], double (&gradient)[4][3]) 
   for (int v = 0; v < 3; ++v) {
     const double* a = edge[(v + 1) % 3];
     const double* b = edge[(v + 2) % 3];
-    for (int d = 0; d < 3; ++d)
-      cross[v][d] = a[(d + 1) % 3] * b[(d + 2) % 3] - a[(d + 2) % 3] * b[(d + 1) % 3];
+    for (int d = 0; d < 3; ++d) cross[v][d] = a[(d + 1) % 3] * b[(d + 2) % 3] - a[(d + 2) % 3] * b[(d + 1) % 3];
   }
   const double determinant = edge[0][0] * cross[0][0] + edge[0][1] * cross[0][1] + edge[0][2] * cross[0][2];
   for (int d = 0; d < 3; ++d) {
@@ -69,8 +68,7 @@ void compute_gradients(const double (&x)[3][8], Hex8Gradients& gradients) {
     for (int d = 0; d < 3; ++d) {
       const int k1 = (k + 1) % 3, k2 = (k + 2) % 3, d1 = (d + 1) % 3, d2 = (d + 2) % 3;
       for (int p = 0; p < 8; ++p)
-        cofactor[d][k][p] =
-            jacobian[k1][d1][p] * jacobian[k2][d2][p] - jacobian[k1][d2][p] * jacobian[k2][d1][p];
+        cofactor[d][k][p] = jacobian[k1][d1][p] * jacobian[k2][d2][p] - jacobian[k1][d2][p] * jacobian[k2][d1][p];
     }
   for (int p = 0; p < 8; ++p)
     determinant[p] = jacobian[0][0][p] * cofactor[0][0][p] + jacobian[0][1][p] * cofactor[1][0][p] +
@@ -78,11 +76,9 @@ void compute_gradients(const double (&x)[3][8], Hex8Gradients& gradients) {
   for (int p = 0; p < 8; ++p) {
     const double scale = 1 / std::sqrt(determinant[p]);  // sqrt(det) / det
     for (int d = 0; d < 3; ++d) {
-      const double c0 = cofactor[d][0][p] * scale, c1 = cofactor[d][1][p] * scale,
-                   c2 = cofactor[d][2][p] * scale;
+      const double c0 = cofactor[d][0][p] * scale, c1 = cofactor[d][1][p] * scale, c2 = cofactor[d][2][p] * scale;
       for (int b = 0; b < 8; ++b)
-        gradients.at[p][d][b] =
-            c0 * kHex8.by_point[p][0][b] + c1 * kHex8.by_point[p][1][b] + c2 * kHex8.by_point[p][2][b];
+        gradients.at[p][d][b] = c0 * kHex8.by_point[p][0][b] + c1 * kHex8.by_point[p][1][b] + c2 * kHex8.by_point[p][2][b];
     }
   }
 }

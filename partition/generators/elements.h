@@ -15,10 +15,9 @@ struct ElementGradients {
   double at[Points][3][Nodes];
 };
 
-using Hex8Gradients = ElementGradients<8, 8>;  ///< trilinear hexahedron, 2x2x2 Gauss points
-using Tet4Gradients = ElementGradients<4, 1>;  ///< linear tetrahedron
-using Tet10Gradients =
-    ElementGradients<10, 4>;  ///< quadratic tetrahedron with straight edges, exact with 4 points
+using Hex8Gradients = ElementGradients<8, 8>;    ///< trilinear hexahedron, 2x2x2 Gauss points
+using Tet4Gradients = ElementGradients<4, 1>;    ///< linear tetrahedron
+using Tet10Gradients = ElementGradients<10, 4>;  ///< quadratic tetrahedron with straight edges, exact with 4 points
 
 /// Node dx + 2·dy + 4·dz of a hexahedron is its corner (dx, dy, dz). x[d][node] is a coordinate; the element
 /// must be convex enough for a positive Jacobian.
@@ -32,8 +31,7 @@ struct Diffusion {
   static constexpr int kUnknowns = 1;
   /// row[0][b] = entry (a, b) of the element matrix for the coefficient k.
   template <int Nodes, int Points>
-  void element_row(const ElementGradients<Nodes, Points>& gradients, int a, double k,
-                   double (&row)[1][Nodes]) const {
+  void element_row(const ElementGradients<Nodes, Points>& gradients, int a, double k, double (&row)[1][Nodes]) const {
     double sum[Nodes] = {};
     for (int p = 0; p < Points; ++p)
       for (int i = 0; i < 3; ++i)
@@ -54,8 +52,7 @@ struct Elasticity {
   /// row[3·i + j][b] = entry of the element matrix at unknown i of node a and unknown j of node b; the
   /// modulus of this element is `factor` times the material's.
   template <int Nodes, int Points>
-  void element_row(const ElementGradients<Nodes, Points>& gradients, int a, double factor,
-                   double (&row)[9][Nodes]) const {
+  void element_row(const ElementGradients<Nodes, Points>& gradients, int a, double factor, double (&row)[9][Nodes]) const {
     double products[9][Nodes];  // ∫ ∂N_a/∂x_i · ∂N_b/∂x_j
     for (int i = 0; i < 3; ++i)
       for (int j = 0; j < 3; ++j) {
@@ -67,8 +64,7 @@ struct Elasticity {
     const double l = lambda * factor, m = mu * factor;
     for (int i = 0; i < 3; ++i)
       for (int j = 0; j < 3; ++j)
-        for (int b = 0; b < Nodes; ++b)
-          row[3 * i + j][b] = l * products[3 * i + j][b] + m * products[3 * j + i][b];
+        for (int b = 0; b < Nodes; ++b) row[3 * i + j][b] = l * products[3 * i + j][b] + m * products[3 * j + i][b];
     for (int b = 0; b < Nodes; ++b) {
       const double trace = m * (products[0][b] + products[4][b] + products[8][b]);
       for (int i = 0; i < 3; ++i) row[4 * i][b] += trace;

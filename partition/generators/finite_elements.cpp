@@ -13,8 +13,7 @@ namespace {
 
 TetOptions tet_options(const Arguments& arguments, const Jitter& jitter) {
   for (const char* key : {"n", "nx", "ny", "nz"})
-    if (arguments.given(key))
-      arguments.refuse(fmt::format("{} is for grids; leave it out with mesh=FILE", key));
+    if (arguments.given(key)) arguments.refuse(fmt::format("{} is for grids; leave it out with mesh=FILE", key));
   TetOptions options;
   options.mesh = arguments.text("mesh");
   options.degree = static_cast<int>(arguments.integer("degree", 1, 2));
@@ -30,8 +29,7 @@ std::unique_ptr<RowSource> make_source(const Arguments& arguments, const Physics
   if (arguments.given("mesh"))
     return make_tetrahedra_source(arguments.specification(), tet_options(arguments, jitter), physics);
   for (const char* key : {"degree", "order"})
-    if (arguments.given(key))
-      arguments.refuse(fmt::format("{} is for meshes; give mesh=FILE too or leave it out", key));
+    if (arguments.given(key)) arguments.refuse(fmt::format("{} is for meshes; give mesh=FILE too or leave it out", key));
   return make_hexahedra_source(arguments.specification(), grid_from(arguments, 2), physics, jitter);
 }
 
@@ -43,8 +41,7 @@ constexpr GeneratorParameter kElasticity[] = {
     {"mesh", "none", "HDF5 file with /points and /tetrahedra, instead of a grid; its path may hold no comma"},
     {"degree", "1", "of the tetrahedra: 1 (4 nodes) or 2 (10 nodes)"},
     {"order", "mesh", "of the mesh's nodes: mesh, or random (by seed)"},
-    {"clamp", "0",
-     "nodes in this first fraction of the longest edge become identity rows and columns; 0 for none"},
+    {"clamp", "0", "nodes in this first fraction of the longest edge become identity rows and columns; 0 for none"},
     {"seed", "1", "of the jitter of node positions and coefficients"},
     {"uniform", "off", "no jitter"},
     {"E", "1", "Young's modulus"},
@@ -64,13 +61,11 @@ std::unique_ptr<RowSource> make_elasticity(const GeneratorArguments& given) {
 }  // namespace
 
 Generator poisson_generator() {
-  return {"poisson", "Poisson's equation: trilinear hexahedra on a grid, or tetrahedra of a mesh", kPoisson,
-          make_poisson};
+  return {"poisson", "Poisson's equation: trilinear hexahedra on a grid, or tetrahedra of a mesh", kPoisson, make_poisson};
 }
 
 Generator elasticity_generator() {
-  return {"elasticity",
-          "linear elasticity, 3 unknowns a node: trilinear hexahedra on a grid, or tetrahedra of a mesh",
+  return {"elasticity", "linear elasticity, 3 unknowns a node: trilinear hexahedra on a grid, or tetrahedra of a mesh",
           kElasticity, make_elasticity};
 }
 

@@ -14,8 +14,7 @@ constexpr std::int64_t kLarge = 1 << 24;  // nonzeros worth asking the system fo
 
 void GeneratedSource::check(std::int64_t begin, std::int64_t end) const {
   if (begin < 0 || begin > end || end > rows_)
-    throw Error(ErrorKind::internal,
-                fmt::format("rows [{}, {}) asked of {} with {} rows", begin, end, name_, rows_));
+    throw Error(ErrorKind::internal, fmt::format("rows [{}, {}) asked of {} with {} rows", begin, end, name_, rows_));
 }
 
 HostVector<std::int64_t> GeneratedSource::row_lengths(std::int64_t begin, std::int64_t end) const {

@@ -29,9 +29,7 @@ class GeneratedSource : public RowSource {
   /// them.
   virtual void fill(std::int64_t begin, std::int64_t end, HostCsr& part) const = 0;
   /// Row pointers for fill(); by default from count().
-  virtual void lay_out(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const {
-    count(begin, end, lengths);
-  }
+  virtual void lay_out(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const { count(begin, end, lengths); }
 
  private:
   void check(std::int64_t begin, std::int64_t end) const;

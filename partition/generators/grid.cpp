@@ -31,8 +31,7 @@ Grid grid_from(const Arguments& arguments, std::int64_t least) {
     grid.size[d] = arguments.integer(arguments.given(kKeys[d]) ? kKeys[d] : "n", least, kLongestEdge);
     nodes *= static_cast<double>(grid.size[d]);
   }
-  if (nodes > kMostNodes)
-    arguments.refuse(fmt::format("{:.3g} nodes are too many; there may be 2^50", nodes));
+  if (nodes > kMostNodes) arguments.refuse(fmt::format("{:.3g} nodes are too many; there may be 2^50", nodes));
   grid.axis = static_cast<int>(std::max_element(grid.size.begin(), grid.size.end()) - grid.size.begin());
   const double fraction = arguments.real("clamp", 0, 1);
   const double cells = static_cast<double>(grid.size[static_cast<std::size_t>(grid.axis)] - 1);
@@ -46,8 +45,7 @@ void GridSource::count(std::int64_t begin, std::int64_t end, std::int64_t* lengt
     for (std::int64_t node = first_node; node < last_node; ++node, grid_.advance(p)) {
       const std::int64_t length = grid_.is_clamped(p) ? 1 : grid_.neighbours(p) * unknowns_;
       const std::int64_t stop = std::min(end, (node + 1) * unknowns_);
-      for (std::int64_t row = std::max(begin, node * unknowns_); row < stop; ++row)
-        lengths[row - begin] = length;
+      for (std::int64_t row = std::max(begin, node * unknowns_); row < stop; ++row) lengths[row - begin] = length;
     }
   });
 }

@@ -21,9 +21,7 @@ struct Grid {
 
   std::int64_t nodes() const { return size[0] * size[1] * size[2]; }
   std::int64_t node(const GridPoint& p) const { return (p[2] * size[1] + p[1]) * size[0] + p[0]; }
-  GridPoint point(std::int64_t node) const {
-    return {node % size[0], node / size[0] % size[1], node / size[0] / size[1]};
-  }
+  GridPoint point(std::int64_t node) const { return {node % size[0], node / size[0] % size[1], node / size[0] / size[1]}; }
   /// The node after p.
   void advance(GridPoint& p) const {
     for (std::size_t d = 0; d < 2; ++d) {
@@ -70,8 +68,8 @@ void for_node_pieces(std::int64_t begin, std::int64_t end, int unknowns,
 /// Writes those rows of node p that are in the part, which starts at row `begin`. blocks[k][Unknowns·i + j]
 /// couples unknown i of p with unknown j of its neighbour k = (dx+1) + 3·(dy+1) + 9·(dz+1).
 template <int Unknowns>
-void write_node(const Grid& grid, const GridPoint& p, const double (&blocks)[27][Unknowns * Unknowns],
-                std::int64_t begin, HostCsr& part) {
+void write_node(const Grid& grid, const GridPoint& p, const double (&blocks)[27][Unknowns * Unknowns], std::int64_t begin,
+                HostCsr& part) {
   const std::int64_t node = grid.node(p);
   const bool clamped = grid.is_clamped(p);
   for (int i = 0; i < Unknowns; ++i) {

@@ -18,8 +18,7 @@ using NodeBlocks = double[27][Physics::kUnknowns * Physics::kUnknowns];
 
 /// Adds the row of corner `corner` to the blocks of the node at that corner.
 template <class Physics>
-void add_row(const double (&row)[Physics::kUnknowns * Physics::kUnknowns][8], int corner,
-             NodeBlocks<Physics>& blocks) {
+void add_row(const double (&row)[Physics::kUnknowns * Physics::kUnknowns][8], int corner, NodeBlocks<Physics>& blocks) {
   const int own = (corner & 1) + 3 * (corner >> 1 & 1) + 9 * (corner >> 2);
   for (int b = 0; b < 8; ++b) {
     double* block = blocks[13 - own + (b & 1) + 3 * (b >> 1 & 1) + 9 * (b >> 2)];
@@ -32,10 +31,7 @@ template <class Physics>
 class JitteredWalker {
  public:
   JitteredWalker(const Grid& grid, const Physics& physics, std::uint64_t seed)
-      : grid_(grid),
-        physics_(physics),
-        position_(seed, kPositionStream),
-        coefficient_(seed, kCoefficientStream) {}
+      : grid_(grid), physics_(physics), position_(seed, kPositionStream), coefficient_(seed, kCoefficientStream) {}
 
   void visit(const GridPoint& p, NodeBlocks<Physics>& blocks) {
     const bool next = p[0] == last_[0] + 1 && p[1] == last_[1] && p[2] == last_[2];
@@ -75,8 +71,8 @@ class JitteredWalker {
       const GridPoint q = {x, p[1] + k % 3 - 1, p[2] + k / 3 - 1};
       const std::int64_t node = grid_.node(q);
       for (std::size_t d = 0; d < 3; ++d)
-        planes_[slot][d][k] = static_cast<double>(q[d]) +
-                              kElementJitter * position_.symmetric(3 * node + static_cast<std::int64_t>(d));
+        planes_[slot][d][k] =
+            static_cast<double>(q[d]) + kElementJitter * position_.symmetric(3 * node + static_cast<std::int64_t>(d));
     }
   }
 
@@ -86,8 +82,7 @@ class JitteredWalker {
       Element& element = elements_[side][line];
       const GridPoint e = {x, p[1] + (line & 1) - 1, p[2] + (line >> 1) - 1};
       element.exists = true;
-      for (std::size_t d = 0; d < 3; ++d)
-        element.exists = element.exists && e[d] >= 0 && e[d] + 1 < grid_.size[d];
+      for (std::size_t d = 0; d < 3; ++d) element.exists = element.exists && e[d] >= 0 && e[d] + 1 < grid_.size[d];
       if (!element.exists) continue;
       double corners[3][8];
       const int low = (line & 1) + 3 * (line >> 1);
@@ -123,8 +118,7 @@ class UniformWalker {
   void visit(const GridPoint& p, NodeBlocks<Physics>& blocks) {
     for (int corner = 7; corner >= 0; --corner) {  // the elements around p in ascending order
       bool exists = true;
-      for (std::size_t d = 0; d < 3; ++d)
-        exists = exists && ((corner >> d & 1) != 0 ? p[d] > 0 : p[d] + 1 < grid_.size[d]);
+      for (std::size_t d = 0; d < 3; ++d) exists = exists && ((corner >> d & 1) != 0 ? p[d] > 0 : p[d] + 1 < grid_.size[d]);
       if (exists) add_row<Physics>(rows_[corner], corner, blocks);
     }
   }
@@ -171,9 +165,7 @@ std::unique_ptr<RowSource> make_hexahedra_source(std::string name, const Grid& g
   return std::make_unique<HexahedraSource<Physics>>(std::move(name), grid, physics, jitter);
 }
 
-template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Diffusion&,
-                                                          const Jitter&);
-template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Elasticity&,
-                                                          const Jitter&);
+template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Diffusion&, const Jitter&);
+template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Elasticity&, const Jitter&);
 
 }  // namespace shardmat

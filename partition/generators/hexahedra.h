@@ -24,9 +24,7 @@ template <class Physics>
 std::unique_ptr<RowSource> make_hexahedra_source(std::string name, const Grid& grid, const Physics& physics,
                                                  const Jitter& jitter);
 
-extern template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Diffusion&,
-                                                                 const Jitter&);
-extern template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Elasticity&,
-                                                                 const Jitter&);
+extern template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Diffusion&, const Jitter&);
+extern template std::unique_ptr<RowSource> make_hexahedra_source(std::string, const Grid&, const Elasticity&, const Jitter&);
 
 }  // namespace shardmat

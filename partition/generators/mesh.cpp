@@ -58,22 +58,19 @@ class QuietHdf5 {
 
 /// Reads the whole dataset `name` of the shape [n, width] as T; `kind` is what a mesh has there.
 template <class T, std::size_t Width>
-std::vector<std::array<T, Width>> read_table(hid_t file, const std::string& path, const char* name,
-                                             bool floating, hid_t memory_type) {
+std::vector<std::array<T, Width>> read_table(hid_t file, const std::string& path, const char* name, bool floating,
+                                             hid_t memory_type) {
   const Handle dataset(H5Dopen2(file, name, H5P_DEFAULT), H5Dclose);
   if (dataset < 0)
-    reject(
-        path,
-        fmt::format("there is no dataset {}; a mesh has /points and /tetrahedra (tools/convert_mesh.py makes "
-                    "such a file from Gmsh's and other formats)",
-                    name));
+    reject(path, fmt::format("there is no dataset {}; a mesh has /points and /tetrahedra (tools/convert_mesh.py makes "
+                             "such a file from Gmsh's and other formats)",
+                             name));
   const Handle type(H5Dget_type(dataset), H5Tclose);
   if (H5Tget_class(type) != (floating ? H5T_FLOAT : H5T_INTEGER))
     reject(path, fmt::format("{} must hold {} numbers", name, floating ? "floating-point" : "whole"));
   const Handle space(H5Dget_space(dataset), H5Sclose);
   hsize_t shape[2] = {};
-  if (H5Sget_simple_extent_ndims(space) != 2 || H5Sget_simple_extent_dims(space, shape, nullptr) != 2 ||
-      shape[1] != Width)
+  if (H5Sget_simple_extent_ndims(space) != 2 || H5Sget_simple_extent_dims(space, shape, nullptr) != 2 || shape[1] != Width)
     reject(path, fmt::format("{} must have the shape [count, {}]", name, Width));
   if (shape[0] == 0) reject(path, fmt::format("{} is empty", name));
   if (shape[0] > static_cast<hsize_t>(kMostNodes))
@@ -97,15 +94,13 @@ double relative_volume(const TetMesh& mesh, const std::array<std::int32_t, 4>& t
     }
     longest = std::max(longest, most - least);
     for (std::size_t v = 0; v < 3; ++v)
-      edge[v][d] = mesh.points[static_cast<std::size_t>(tet[v + 1])][d] -
-                   mesh.points[static_cast<std::size_t>(tet[0])][d];
+      edge[v][d] = mesh.points[static_cast<std::size_t>(tet[v + 1])][d] - mesh.points[static_cast<std::size_t>(tet[0])][d];
   }
   if (longest == 0) return 0;
   for (auto& e : edge)
     for (double& x : e) x /= longest;
   const auto& [a, b, c] = edge;
-  return a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) +
-         a[2] * (b[0] * c[1] - b[1] * c[0]);
+  return a[0] * (b[1] * c[2] - b[2] * c[1]) + a[1] * (b[2] * c[0] - b[0] * c[2]) + a[2] * (b[0] * c[1] - b[1] * c[0]);
 }
 
 void check_points(const TetMesh& mesh, const std::string& path) {
@@ -115,8 +110,7 @@ void check_points(const TetMesh& mesh, const std::string& path) {
 }
 
 /// Converts the vertices to 32 bits, checks them, and orients the tetrahedra.
-void take_tetrahedra(TetMesh& mesh, const std::vector<std::array<std::int64_t, 4>>& tetrahedra,
-                     const std::string& path) {
+void take_tetrahedra(TetMesh& mesh, const std::vector<std::array<std::int64_t, 4>>& tetrahedra, const std::string& path) {
   const auto points = static_cast<std::int64_t>(mesh.points.size());
   std::vector<bool> used(mesh.points.size());
   mesh.tetrahedra.resize(tetrahedra.size());
@@ -125,24 +119,22 @@ void take_tetrahedra(TetMesh& mesh, const std::vector<std::array<std::int64_t, 4
     for (std::size_t v = 0; v < 4; ++v) {
       const std::int64_t vertex = tetrahedra[t][v];
       if (vertex < 0 || vertex >= points)
-        reject(path, fmt::format("tetrahedron {} has the vertex {}, but the points are numbered 0 to {}", t,
-                                 vertex, points - 1));
+        reject(path,
+               fmt::format("tetrahedron {} has the vertex {}, but the points are numbered 0 to {}", t, vertex, points - 1));
       tet[v] = static_cast<std::int32_t>(vertex);
       used[static_cast<std::size_t>(vertex)] = true;
     }
     const double volume = relative_volume(mesh, tet);
     if (!(std::abs(volume) > kFlat))
-      reject(path, fmt::format("tetrahedron {} (vertices {}, {}, {}, {}) has no volume; repair the mesh", t,
-                               tet[0], tet[1], tet[2], tet[3]));
+      reject(path, fmt::format("tetrahedron {} (vertices {}, {}, {}, {}) has no volume; repair the mesh", t, tet[0], tet[1],
+                               tet[2], tet[3]));
     if (volume < 0) std::swap(tet[2], tet[3]);
   }
   const auto unused = std::find(used.begin(), used.end(), false);
   if (unused != used.end())
-    reject(path,
-           fmt::format(
-               "point {} belongs to no tetrahedron, which would make an empty row; tools/convert_mesh.py "
-               "drops such points",
-               unused - used.begin()));
+    reject(path, fmt::format("point {} belongs to no tetrahedron, which would make an empty row; tools/convert_mesh.py "
+                             "drops such points",
+                             unused - used.begin()));
 }
 
 }  // namespace
@@ -152,13 +144,11 @@ TetMesh read_tet_mesh(const std::string& path) {
   if (!std::filesystem::exists(path)) reject(path, "there is no such file");
   const Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
   if (file < 0)
-    reject(path,
-           "this is not a readable HDF5 file; tools/convert_mesh.py makes one from Gmsh's and other formats");
+    reject(path, "this is not a readable HDF5 file; tools/convert_mesh.py makes one from Gmsh's and other formats");
   TetMesh mesh;
   mesh.points = read_table<double, 3>(file, path, "/points", true, H5T_NATIVE_DOUBLE);
   check_points(mesh, path);
-  take_tetrahedra(mesh, read_table<std::int64_t, 4>(file, path, "/tetrahedra", false, H5T_NATIVE_INT64),
-                  path);
+  take_tetrahedra(mesh, read_table<std::int64_t, 4>(file, path, "/tetrahedra", false, H5T_NATIVE_INT64), path);
   return mesh;
 }
 
@@ -189,8 +179,7 @@ void TetNodes::number_edges(const TetMesh& mesh, const std::string& source) {
       const std::pair<std::int32_t, std::int32_t> edge = ends(tet, e);
       larger[static_cast<std::size_t>(place[static_cast<std::size_t>(edge.first)]++)] = edge.second;
     }
-  std::vector<std::int64_t> number(vertices +
-                                   1);  // number[v + 1]: unique edges from v, then their running sum
+  std::vector<std::int64_t> number(vertices + 1);  // number[v + 1]: unique edges from v, then their running sum
   parallel_ranges(static_cast<std::int64_t>(vertices), 1 << 12, [&](std::int64_t begin, std::int64_t end) {
     for (auto v = static_cast<std::size_t>(begin); v < static_cast<std::size_t>(end); ++v) {
       std::sort(larger.begin() + start[v], larger.begin() + start[v + 1]);
@@ -200,8 +189,7 @@ void TetNodes::number_edges(const TetMesh& mesh, const std::string& source) {
   });
   for (std::size_t v = 0; v < vertices; ++v) number[v + 1] += number[v];
   const std::int64_t total = static_cast<std::int64_t>(vertices) + number[vertices];
-  if (total > kMostNodes)
-    reject(source, fmt::format("degree 2 has {} nodes; there may be up to {}", total, kMostNodes));
+  if (total > kMostNodes) reject(source, fmt::format("degree 2 has {} nodes; there may be up to {}", total, kMostNodes));
   position_.resize(static_cast<std::size_t>(total));
   for (std::size_t t = 0; t < mesh.tetrahedra.size(); ++t)
     for (std::size_t e = 0; e < 6; ++e) {

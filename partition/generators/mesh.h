@@ -38,9 +38,7 @@ class TetNodes {
     return std::span(elements_).subspan(static_cast<std::size_t>(first_element_[i]),
                                         static_cast<std::size_t>(first_element_[i + 1] - first_element_[i]));
   }
-  const std::array<double, 3>& position(std::int64_t node) const {
-    return position_[static_cast<std::size_t>(node)];
-  }
+  const std::array<double, 3>& position(std::int64_t node) const { return position_[static_cast<std::size_t>(node)]; }
 
  private:
   void number_edges(const TetMesh& mesh, const std::string& source);

@@ -22,8 +22,7 @@ constexpr std::int64_t kGrain = 256;
 
 /// `count` distinct numbers below `below`, sorted: draws until there are enough, so every set is equally
 /// likely.
-void draw_distinct(std::int64_t count, std::int64_t below, const CounterRandom& random,
-                   std::vector<std::int64_t>& drawn) {
+void draw_distinct(std::int64_t count, std::int64_t below, const CounterRandom& random, std::vector<std::int64_t>& drawn) {
   drawn.clear();
   for (std::int64_t draw = 0; static_cast<std::int64_t>(drawn.size()) < count;) {
     const std::int64_t missing = count - static_cast<std::int64_t>(drawn.size());
@@ -35,8 +34,8 @@ void draw_distinct(std::int64_t count, std::int64_t below, const CounterRandom& 
 
 class RandomSource final : public GeneratedSource {
  public:
-  RandomSource(std::string name, std::int64_t rows, std::int64_t cols, std::int64_t row_nnz,
-               bool triangular, std::uint64_t seed)
+  RandomSource(std::string name, std::int64_t rows, std::int64_t cols, std::int64_t row_nnz, bool triangular,
+               std::uint64_t seed)
       : GeneratedSource(std::move(name), rows, cols),
         row_nnz_(row_nnz),
         triangular_(triangular),
@@ -103,8 +102,7 @@ std::unique_ptr<RowSource> make(const GeneratorArguments& given) {
   const std::int64_t rows = arguments.integer("n", 0, kMost);
   const std::int64_t cols = arguments.given("cols") ? arguments.integer("cols", 0, kMost) : rows;
   const std::int64_t row_nnz = arguments.integer("row_nnz", 0, kMost);
-  if (row_nnz > cols)
-    arguments.refuse(fmt::format("row_nnz = {} is more than the {} columns", row_nnz, cols));
+  if (row_nnz > cols) arguments.refuse(fmt::format("row_nnz = {} is more than the {} columns", row_nnz, cols));
   const bool triangular = arguments.flag("triangular");
   if (triangular && rows != cols) arguments.refuse("a triangle is square; leave cols out");
   return std::make_unique<RandomSource>(arguments.specification(), rows, cols, row_nnz, triangular, arguments.seed());

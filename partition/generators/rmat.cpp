@@ -48,8 +48,7 @@ class RmatSource final : public GeneratedSource {
     lay_out(begin, end, lengths);
     parallel_tasks((end - begin + kRowsPerTask - 1) / kRowsPerTask, [&](std::int64_t task) {
       std::vector<std::int64_t> columns;
-      for (std::int64_t row = begin + task * kRowsPerTask;
-           row < std::min(end, begin + (task + 1) * kRowsPerTask); ++row) {
+      for (std::int64_t row = begin + task * kRowsPerTask; row < std::min(end, begin + (task + 1) * kRowsPerTask); ++row) {
         columns.resize(static_cast<std::size_t>(lengths[row - begin]));
         draw_columns(row, columns);
         std::sort(columns.begin(), columns.end());
@@ -68,8 +67,7 @@ class RmatSource final : public GeneratedSource {
 
   void fill(std::int64_t begin, std::int64_t end, HostCsr& part) const override {
     parallel_tasks((end - begin + kRowsPerTask - 1) / kRowsPerTask, [&](std::int64_t task) {
-      for (std::int64_t row = begin + task * kRowsPerTask;
-           row < std::min(end, begin + (task + 1) * kRowsPerTask); ++row) {
+      for (std::int64_t row = begin + task * kRowsPerTask; row < std::min(end, begin + (task + 1) * kRowsPerTask); ++row) {
         const auto i = static_cast<std::size_t>(row - begin);
         const auto first = static_cast<std::size_t>(part.row_ptr[i]);
         const std::span columns(part.col_idx.data() + first, part.col_idx.data() + part.row_ptr[i + 1]);
@@ -157,8 +155,6 @@ std::unique_ptr<RowSource> make(const GeneratorArguments& given) {
 
 }  // namespace
 
-Generator rmat_generator() {
-  return {"rmat", "recursive power-law graph (R-MAT), 2^scale vertices", kParameters, make};
-}
+Generator rmat_generator() { return {"rmat", "recursive power-law graph (R-MAT), 2^scale vertices", kParameters, make}; }
 
 }  // namespace shardmat

@@ -53,22 +53,19 @@ constexpr GeneratorParameter kParameters[] = {
     {"nx", "n", "nodes along x, the fastest numbered"},
     {"ny", "n", "nodes along y"},
     {"nz", "n", "nodes along z"},
-    {"clamp", "0",
-     "nodes in this first fraction of the longest edge become identity rows and columns; 0 for none"},
+    {"clamp", "0", "nodes in this first fraction of the longest edge become identity rows and columns; 0 for none"},
     {"seed", "1", "of the jitter of values"},
     {"uniform", "off", "no jitter: 26 and -1"},
 };
 
 std::unique_ptr<RowSource> make(const GeneratorArguments& given) {
   const Arguments arguments("poisson27", kParameters, given);
-  return std::make_unique<StencilSource>(arguments.specification(), grid_from(arguments, 1),
-                                         arguments.flag("uniform"), arguments.seed());
+  return std::make_unique<StencilSource>(arguments.specification(), grid_from(arguments, 1), arguments.flag("uniform"),
+                                         arguments.seed());
 }
 
 }  // namespace
 
-Generator poisson27_generator() {
-  return {"poisson27", "27-point Poisson stencil on a grid of nodes", kParameters, make};
-}
+Generator poisson27_generator() { return {"poisson27", "27-point Poisson stencil on a grid of nodes", kParameters, make}; }
 
 }  // namespace shardmat

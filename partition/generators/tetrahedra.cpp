@@ -29,8 +29,7 @@ std::vector<bool> clamped_nodes(const TetNodes& nodes, double fraction) {
   for (std::size_t d = 1; d < 3; ++d)
     if (most[d] - least[d] > most[axis] - least[axis]) axis = d;
   const double limit = least[axis] + fraction * (most[axis] - least[axis]);
-  for (std::size_t i = 0; i < clamped.size(); ++i)
-    clamped[i] = nodes.position(static_cast<std::int64_t>(i))[axis] <= limit;
+  for (std::size_t i = 0; i < clamped.size(); ++i) clamped[i] = nodes.position(static_cast<std::int64_t>(i))[axis] <= limit;
   return clamped;
 }
 
@@ -47,8 +46,7 @@ std::vector<std::int32_t> random_order(std::int64_t count, std::uint64_t seed) {
 template <class Physics, class Gradients>
 class TetrahedraSource final : public GeneratedSource {
  public:
-  TetrahedraSource(std::string name, TetMesh mesh, TetNodes nodes, const TetOptions& options,
-                   const Physics& physics)
+  TetrahedraSource(std::string name, TetMesh mesh, TetNodes nodes, const TetOptions& options, const Physics& physics)
       : GeneratedSource(std::move(name), nodes.count() * kUnknowns, nodes.count() * kUnknowns),
         mesh_(std::move(mesh)),
         nodes_(std::move(nodes)),
@@ -76,8 +74,7 @@ class TetrahedraSource final : public GeneratedSource {
             if (k == 0 || column(places[k]) != column(places[k - 1])) length += kUnknowns;
         }
         const std::int64_t stop = std::min(end, (node + 1) * kUnknowns);
-        for (std::int64_t row = std::max(begin, node * kUnknowns); row < stop; ++row)
-          lengths[row - begin] = length;
+        for (std::int64_t row = std::max(begin, node * kUnknowns); row < stop; ++row) lengths[row - begin] = length;
       }
     });
   }
@@ -92,8 +89,7 @@ class TetrahedraSource final : public GeneratedSource {
         }
         for (int i = 0; i < kUnknowns; ++i) {
           const std::int64_t row = node * kUnknowns + i - begin;
-          if (row >= 0 && row < part.rows)
-            write_row(node, i, scratch, part.row_ptr[static_cast<std::size_t>(row)], part);
+          if (row >= 0 && row < part.rows) write_row(node, i, scratch, part.row_ptr[static_cast<std::size_t>(row)], part);
         }
       }
     });
@@ -129,8 +125,7 @@ class TetrahedraSource final : public GeneratedSource {
     std::int64_t slot = 0;
     for (const std::int32_t element : nodes_.elements_of(old_number(node)))
       for (const std::int32_t other : nodes_.of_element(element)) {
-        if (!clamped_[static_cast<std::size_t>(other)])
-          places.push_back((new_number(other) << kPlaceBits) + slot);
+        if (!clamped_[static_cast<std::size_t>(other)]) places.push_back((new_number(other) << kPlaceBits) + slot);
         ++slot;
       }
     std::sort(places.begin(), places.end());
@@ -189,15 +184,14 @@ class TetrahedraSource final : public GeneratedSource {
 }  // namespace
 
 template <class Physics>
-std::unique_ptr<RowSource> make_tetrahedra_source(std::string name, const TetOptions& options,
-                                                  const Physics& physics) {
+std::unique_ptr<RowSource> make_tetrahedra_source(std::string name, const TetOptions& options, const Physics& physics) {
   TetMesh mesh = read_tet_mesh(options.mesh);
   TetNodes nodes(mesh, options.degree, options.mesh);
   if (options.degree == 1)
-    return std::make_unique<TetrahedraSource<Physics, Tet4Gradients>>(std::move(name), std::move(mesh),
-                                                                      std::move(nodes), options, physics);
-  return std::make_unique<TetrahedraSource<Physics, Tet10Gradients>>(std::move(name), std::move(mesh),
-                                                                     std::move(nodes), options, physics);
+    return std::make_unique<TetrahedraSource<Physics, Tet4Gradients>>(std::move(name), std::move(mesh), std::move(nodes),
+                                                                      options, physics);
+  return std::make_unique<TetrahedraSource<Physics, Tet10Gradients>>(std::move(name), std::move(mesh), std::move(nodes),
+                                                                     options, physics);
 }
 
 template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&, const Diffusion&);

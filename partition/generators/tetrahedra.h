@@ -18,12 +18,9 @@ struct TetOptions {
 };
 
 template <class Physics>
-std::unique_ptr<RowSource> make_tetrahedra_source(std::string name, const TetOptions& options,
-                                                  const Physics& physics);
+std::unique_ptr<RowSource> make_tetrahedra_source(std::string name, const TetOptions& options, const Physics& physics);
 
-extern template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&,
-                                                                  const Diffusion&);
-extern template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&,
-                                                                  const Elasticity&);
+extern template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&, const Diffusion&);
+extern template std::unique_ptr<RowSource> make_tetrahedra_source(std::string, const TetOptions&, const Elasticity&);
 
 }  // namespace shardmat

@@ -36,28 +36,23 @@ struct Place {
 
 [[noreturn]] void fail_index(const char* line, const char* p, const char* what, std::int64_t count) {
   if (*p == '\n')
-    throw LineFault{
-        line, fmt::format("the {} index is missing in {}; the line is truncated", what, quote_line(line))};
+    throw LineFault{line, fmt::format("the {} index is missing in {}; the line is truncated", what, quote_line(line))};
   std::int64_t index = 0;
   const auto [end, error] = std::from_chars(p, line_end(p), index);
   const bool number = error != std::errc::invalid_argument && skip_blanks(end) != end;
   if (!number && *end != '\n')
-    throw LineFault{line, fmt::format("the {} index {} is no whole number in {}; correct or remove the line",
-                                      what, quote_word(p), quote_line(line))};
-  throw LineFault{
-      line,
-      fmt::format("the {} index {} is out of range: it must be from 1 to {}; correct it or the size line",
-                  what, quote_word(p), count)};
+    throw LineFault{line, fmt::format("the {} index {} is no whole number in {}; correct or remove the line", what,
+                                      quote_word(p), quote_line(line))};
+  throw LineFault{line, fmt::format("the {} index {} is out of range: it must be from 1 to {}; correct it or the size line",
+                                    what, quote_word(p), count)};
 }
 
 /// Parses an index from 1 to count into index (0-based).
-inline const char* parse_index(const char* line, const char* p, const char* what, std::int64_t count,
-                               std::int64_t& index) {
+inline const char* parse_index(const char* line, const char* p, const char* what, std::int64_t count, std::int64_t& index) {
   p = skip_blanks(p);
   const char* first = p;
   std::uint64_t value = 0;
-  for (unsigned digit; (digit = static_cast<unsigned char>(*p) - unsigned{'0'}) <= 9; ++p)
-    value = value * 10 + digit;
+  for (unsigned digit; (digit = static_cast<unsigned char>(*p) - unsigned{'0'}) <= 9; ++p) value = value * 10 + digit;
   // 19 digits cannot wrap around 2^64; longer numbers count as out of range even if they start with zeros.
   const bool ends = *p == ' ' || *p == '\n' || *p == '\t' || *p == '\r';
   if (p == first || p - first > 19 || !ends || value - 1 >= static_cast<std::uint64_t>(count))
@@ -73,16 +68,13 @@ inline const char* next_line(const char* p, const char* end) {
 [[noreturn]] void fail_symmetry(const char* line, Symmetry symmetry, const Place& place) {
   const char* kind = symmetry == Symmetry::symmetric ? "symmetric" : "skew-symmetric";
   if (place.row == place.col)
-    throw LineFault{
-        line,
-        fmt::format("the skew-symmetric matrix has an entry on its diagonal at row {}, where it is zero; "
-                    "remove the line",
-                    place.row + 1)};
-  throw LineFault{
-      line,
-      fmt::format("the {} matrix has the entry ({}, {}) above its diagonal; store the lower triangle only, "
-                  "or declare the matrix general",
-                  kind, place.row + 1, place.col + 1)};
+    throw LineFault{line, fmt::format("the skew-symmetric matrix has an entry on its diagonal at row {}, where it is zero; "
+                                      "remove the line",
+                                      place.row + 1)};
+  throw LineFault{line,
+                  fmt::format("the {} matrix has the entry ({}, {}) above its diagonal; store the lower triangle only, "
+                              "or declare the matrix general",
+                              kind, place.row + 1, place.col + 1)};
 }
 
 /// Calls on_entry(place, p) for each entry of a piece, p behind the column; it returns a place in the same
@@ -112,8 +104,8 @@ void add(std::int64_t& counter, std::int64_t count) {
 }
 
 /// Counts entries of expanded rows into row_ptr[row + 1] and returns the number of lines with entries.
-std::int64_t count_entries(TextSource& source, const Header& header, const ReadLimits& limits,
-                           const Progress& progress, HostVector<std::int64_t>& row_ptr) {
+std::int64_t count_entries(TextSource& source, const Header& header, const ReadLimits& limits, const Progress& progress,
+                           HostVector<std::int64_t>& row_ptr) {
   std::atomic<std::int64_t> lines{0};
   std::int64_t* const counts = row_ptr.data() + 1;
   const bool mirrored = header.symmetry != Symmetry::general;
@@ -139,55 +131,49 @@ std::int64_t count_entries(TextSource& source, const Header& header, const ReadL
 }
 
 /// Places every entry at row_ptr[row]++.
-void place_entries(TextSource& source, const Header& header, const ReadLimits& limits,
-                   const ReadOptions& options, HostCsr& matrix) {
+void place_entries(TextSource& source, const Header& header, const ReadLimits& limits, const ReadOptions& options,
+                   HostCsr& matrix) {
   const auto nnz = static_cast<std::int64_t>(matrix.col_idx.size());
   std::int64_t* const cursors = matrix.row_ptr.data();
   std::int64_t* const columns = matrix.col_idx.data();
   double* const values = matrix.values.data();
   const auto put = [&](std::int64_t row, std::int64_t col, double value) {
-    const std::int64_t at =
-        std::atomic_ref<std::int64_t>(cursors[row]).fetch_add(1, std::memory_order_relaxed);
+    const std::int64_t at = std::atomic_ref<std::int64_t>(cursors[row]).fetch_add(1, std::memory_order_relaxed);
     if (at >= nnz) source.file().require_unchanged();
-    if (at >= nnz)
-      throw Error(ErrorKind::internal, "the second pass over the text found more entries than the first");
+    if (at >= nnz) throw Error(ErrorKind::internal, "the second pass over the text found more entries than the first");
     columns[at] = col;
     values[at] = value;
   };
   const bool mirrored = header.symmetry != Symmetry::general;
   const double mirror_sign = header.symmetry == Symmetry::skew_symmetric ? -1 : 1;
-  for_each_piece(source, header.body_offset, limits, "read entries", options.progress,
-                 [&](std::string_view piece) {
-                   const char* const end = piece.data() + piece.size();
-                   for_each_entry(piece, header, [&](const Place& place, const char* p) {
-                     double value = 1;
-                     if (header.field != Field::pattern)
-                       p = parse_value(skip_blanks(p), end, header.field, options.allow_nonfinite, value);
-                     p = skip_blanks(p);
-                     if (*p != '\n') require_line_end(p);
-                     put(place.row, place.col, value);
-                     if (mirrored && place.row != place.col) put(place.col, place.row, mirror_sign * value);
-                     return p;
-                   });
-                 });
+  for_each_piece(source, header.body_offset, limits, "read entries", options.progress, [&](std::string_view piece) {
+    const char* const end = piece.data() + piece.size();
+    for_each_entry(piece, header, [&](const Place& place, const char* p) {
+      double value = 1;
+      if (header.field != Field::pattern) p = parse_value(skip_blanks(p), end, header.field, options.allow_nonfinite, value);
+      p = skip_blanks(p);
+      if (*p != '\n') require_line_end(p);
+      put(place.row, place.col, value);
+      if (mirrored && place.row != place.col) put(place.col, place.row, mirror_sign * value);
+      return p;
+    });
+  });
 }
 
 void require_coordinate(const std::filesystem::path& path, const Header& header) {
   if (header.layout == Layout::array)
-    throw Error(
-        ErrorKind::input,
-        fmt::format(
-            "{}:1: the format array is for dense matrices and vectors; write the matrix in the format "
-            "coordinate, for example with scipy.io.mmwrite(name, scipy.sparse.coo_array(a))",
-            path.string()));
+    throw Error(ErrorKind::input,
+                fmt::format("{}:1: the format array is for dense matrices and vectors; write the matrix in the format "
+                            "coordinate, for example with scipy.io.mmwrite(name, scipy.sparse.coo_array(a))",
+                            path.string()));
 }
 
 /// Bytes to hold `rows` rows with `nnz` entries while they are sorted: one more number a row.
 std::int64_t bytes_for(std::int64_t rows, std::int64_t nnz) {
   std::int64_t of_rows = 0, of_entries = 0, all = 0;
   if (__builtin_mul_overflow(rows, std::int64_t{16}, &of_rows) ||
-      __builtin_mul_overflow(nnz, std::int64_t{16}, &of_entries) ||
-      __builtin_add_overflow(of_rows, of_entries, &all) || __builtin_add_overflow(all, std::int64_t{8}, &all))
+      __builtin_mul_overflow(nnz, std::int64_t{16}, &of_entries) || __builtin_add_overflow(of_rows, of_entries, &all) ||
+      __builtin_add_overflow(all, std::int64_t{8}, &all))
     return std::numeric_limits<std::int64_t>::max();
   return all;
 }
@@ -206,8 +192,7 @@ HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions&
   return read_matrix_market(path, options, {});
 }
 
-HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options,
-                           const ReadLimits& limits) {
+HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits) {
   using namespace matrix_market;
   const std::unique_ptr<TextSource> source = TextSource::open(path, limits);
   const Header header = read_header(*source);
@@ -223,14 +208,12 @@ HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions&
   });
   const std::int64_t lines = count_entries(*source, header, limits, options.progress, matrix.row_ptr);
   if (lines != header.entries)
-    throw Error(ErrorKind::input,
-                fmt::format("{}:{}: the size line promises {} entries, the file has {}; {}", path.string(),
-                            header.size_line, header.entries, lines,
-                            lines < header.entries ? "it is truncated, or the size line is wrong"
-                                                   : "correct the size line"));
+    throw Error(ErrorKind::input, fmt::format("{}:{}: the size line promises {} entries, the file has {}; {}", path.string(),
+                                              header.size_line, header.entries, lines,
+                                              lines < header.entries ? "it is truncated, or the size line is wrong"
+                                                                     : "correct the size line"));
 
-  for (std::size_t i = 0; i < static_cast<std::size_t>(header.rows); ++i)
-    matrix.row_ptr[i + 1] += matrix.row_ptr[i];
+  for (std::size_t i = 0; i < static_cast<std::size_t>(header.rows); ++i) matrix.row_ptr[i + 1] += matrix.row_ptr[i];
   const std::int64_t nnz = matrix.nnz();
   limits.require_memory(16 * nnz, path);
   matrix.col_idx.resize(static_cast<std::size_t>(nnz));

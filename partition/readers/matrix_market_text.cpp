@@ -61,8 +61,7 @@ Symmetry symmetry_of(const LineCursor& lines, const std::string& word) {
   if (word == "symmetric") return Symmetry::symmetric;
   if (word == "skew-symmetric") return Symmetry::skew_symmetric;
   if (word == "hermitian")
-    lines.fail(
-        "hermitian matrices are not supported; write the real and the imaginary part as two real files");
+    lines.fail("hermitian matrices are not supported; write the real and the imaginary part as two real files");
   fail_word(lines, "symmetry", word, {"general", "symmetric", "skew-symmetric"});
 }
 
@@ -71,19 +70,18 @@ void read_banner(LineCursor& lines, Header& header) {
   if (first.empty()) lines.fail("the file is empty; copy or write it again");
   const std::vector<std::string_view> words = words_of(first);
   if (words.empty() || lower(words[0]) != "%%matrixmarket")
-    lines.fail(fmt::format(
-        "this is no Matrix Market file: it must start with \"%%MatrixMarket matrix coordinate real "
-        "general\" or the like, not with {}",
-        quote(first.substr(0, first.size() - 1))));
+    lines.fail(
+        fmt::format("this is no Matrix Market file: it must start with \"%%MatrixMarket matrix coordinate real "
+                    "general\" or the like, not with {}",
+                    quote(first.substr(0, first.size() - 1))));
   if (words.size() != 5)
-    lines.fail(fmt::format(
-        "the first line has {} words; it must have five, such as \"%%MatrixMarket matrix coordinate "
-        "real general\"",
-        words.size()));
+    lines.fail(
+        fmt::format("the first line has {} words; it must have five, such as \"%%MatrixMarket matrix coordinate "
+                    "real general\"",
+                    words.size()));
   if (lower(words[1]) != "matrix") fail_word(lines, "object", lower(words[1]), {"matrix"});
   const std::string layout = lower(words[2]);
-  if (layout != "coordinate" && layout != "array")
-    fail_word(lines, "format", layout, {"coordinate", "array"});
+  if (layout != "coordinate" && layout != "array") fail_word(lines, "format", layout, {"coordinate", "array"});
   header.layout = layout == "array" ? Layout::array : Layout::coordinate;
   header.field = field_of(lines, lower(words[3]));
   header.symmetry = symmetry_of(lines, lower(words[4]));
@@ -97,8 +95,8 @@ std::int64_t parse_size(const LineCursor& lines, std::string_view word) {
   std::int64_t size = -1;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), size);
   if (error != std::errc{} || end != word.data() + word.size() || size < 0)
-    lines.fail(fmt::format(
-        "the size {} is no whole number from 0 to 9223372036854775807; correct the size line", quote(word)));
+    lines.fail(
+        fmt::format("the size {} is no whole number from 0 to 9223372036854775807; correct the size line", quote(word)));
   return size;
 }
 
@@ -106,8 +104,7 @@ std::int64_t parse_size(const LineCursor& lines, std::string_view word) {
 std::string_view next_content(LineCursor& lines) {
   while (true) {
     const std::string_view line = lines.next();
-    if (line.empty())
-      lines.fail("the file ends before its size line; it is truncated, copy or write it again");
+    if (line.empty()) lines.fail("the file ends before its size line; it is truncated, copy or write it again");
     const char first = *skip_blanks(line.data());
     if (first != '\n' && first != '%') return line;
   }
@@ -118,9 +115,8 @@ void read_sizes(LineCursor& lines, Header& header) {
   const std::vector<std::string_view> words = words_of(line);
   const std::size_t wanted = header.layout == Layout::coordinate ? 3 : 2;
   if (words.size() != wanted)
-    lines.fail(fmt::format("the size line {} has {} numbers; it must have {}",
-                           quote(line.substr(0, line.size() - 1)), words.size(),
-                           wanted == 3 ? "three: rows, columns and entries" : "two: rows and columns"));
+    lines.fail(fmt::format("the size line {} has {} numbers; it must have {}", quote(line.substr(0, line.size() - 1)),
+                           words.size(), wanted == 3 ? "three: rows, columns and entries" : "two: rows and columns"));
   header.rows = parse_size(lines, words[0]);
   header.cols = parse_size(lines, words[1]);
   if (header.layout == Layout::coordinate) header.entries = parse_size(lines, words[2]);
@@ -129,9 +125,8 @@ void read_sizes(LineCursor& lines, Header& header) {
   header.size_line = lines.line();
   header.body_offset = lines.offset();
   if (header.symmetry != Symmetry::general && header.rows != header.cols)
-    lines.fail(
-        fmt::format("a symmetric or skew-symmetric matrix must be square, not {} × {}; declare it general",
-                    header.rows, header.cols));
+    lines.fail(fmt::format("a symmetric or skew-symmetric matrix must be square, not {} × {}; declare it general",
+                           header.rows, header.cols));
 }
 
 const char* word_end(const char* p) {
@@ -156,12 +151,10 @@ const char* parse_value_slowly(const char* p, double& value) {
   const char* end = word_end(p);
   const std::string_view word(p, static_cast<std::size_t>(end - p));
   const std::optional<double> parsed = parse_unusual(std::string(word));
-  if (!parsed)
-    throw LineFault{p, fmt::format("the value {} is no number; correct or remove the line", quote(word))};
+  if (!parsed) throw LineFault{p, fmt::format("the value {} is no number; correct or remove the line", quote(word))};
   if (std::isinf(*parsed))
     throw LineFault{
-        p, fmt::format("the value {} is too large for a 64-bit floating point number; scale the matrix",
-                       quote(word))};
+        p, fmt::format("the value {} is too large for a 64-bit floating point number; scale the matrix", quote(word))};
   value = *parsed;
   return end;
 }
@@ -189,8 +182,7 @@ std::int64_t most_entries(const TextSource& source, const Header& header) {
       header.layout == Layout::array   ? 2
       : header.field == Field::pattern ? 4
                                        : 6;
-  return std::min(header.entries,
-                  std::max<std::int64_t>(0, source.most_text_bytes() - header.body_offset) / shortest);
+  return std::min(header.entries, std::max<std::int64_t>(0, source.most_text_bytes() - header.body_offset) / shortest);
 }
 
 const char* parse_value(const char* p, const char* end, Field field, bool allow_nonfinite, double& value) {
@@ -205,24 +197,20 @@ const char* parse_value(const char* p, const char* end, Field field, bool allow_
     behind = parse_value_slowly(p, value);
   } else if (!std::isfinite(value) && !allow_nonfinite) {
     throw LineFault{
-        p, fmt::format("the value {} is not finite; correct it, or pass --allow-nonfinite to accept it",
-                       quote_word(p))};
+        p, fmt::format("the value {} is not finite; correct it, or pass --allow-nonfinite to accept it", quote_word(p))};
   }
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (field == Field::integer && !std::all_of(first + (*first == '-' ? 1 : 0), behind, is_digit))
     throw LineFault{
-        p, fmt::format("the value {} is no whole number but the field is integer; declare the field real",
-                       quote_word(p))};
+        p, fmt::format("the value {} is no whole number but the field is integer; declare the field real", quote_word(p))};
   return behind;
 }
 
 void require_line_end(const char* p) {
   p = skip_blanks(p);
   if (*p != '\n')
-    throw LineFault{
-        p,
-        fmt::format("{} follows after the last number of the entry; an entry must stand on a line of its own",
-                    quote_word(p))};
+    throw LineFault{p, fmt::format("{} follows after the last number of the entry; an entry must stand on a line of its own",
+                                   quote_word(p))};
 }
 
 std::string quote(std::string_view text) {
@@ -236,8 +224,6 @@ std::string quote(std::string_view text) {
   return out + (text.size() > kShown ? "…\"" : "\"");
 }
 
-std::string quote_word(const char* p) {
-  return quote(std::string_view(p, static_cast<std::size_t>(word_end(p) - p)));
-}
+std::string quote_word(const char* p) { return quote(std::string_view(p, static_cast<std::size_t>(word_end(p) - p))); }
 
 }  // namespace shardmat::matrix_market

@@ -30,8 +30,7 @@ std::string_view value_of(const std::string& source, std::string_view dictionary
   if (at != std::string_view::npos) at = dictionary.find(':', at);
   if (at != std::string_view::npos) at = dictionary.find_first_not_of(' ', at + 1);
   if (at == std::string_view::npos)
-    fail(source,
-         fmt::format("its .npy header has no '{}'; it is damaged, write it again with numpy.save", key));
+    fail(source, fmt::format("its .npy header has no '{}'; it is damaged, write it again with numpy.save", key));
   return dictionary.substr(at);
 }
 
@@ -42,12 +41,10 @@ void parse_type(const std::string& source, std::string_view text, NpyHeader& hea
   const std::string_view type = text.substr(1, end - 1);
   std::int64_t size = 0;
   const char* const last = type.data() + type.size();
-  if (type.size() < 3 || std::from_chars(type.data() + 2, last, size).ptr != last || size < 0 ||
-      size > 1 << 20)
+  if (type.size() < 3 || std::from_chars(type.data() + 2, last, size).ptr != last || size < 0 || size > 1 << 20)
     fail(source, "the element type in its .npy header is damaged; write it again with numpy.save");
   if (type[0] == '>' && size > 1)
-    fail(source, fmt::format("its elements are big-endian ({}); write them with .astype('<{}')", type,
-                             type.substr(1)));
+    fail(source, fmt::format("its elements are big-endian ({}); write them with .astype('<{}')", type, type.substr(1)));
   header.kind = type[1];
   header.item_bytes = type[1] == 'U' ? 4 * size : size;
 }
@@ -62,8 +59,7 @@ void parse_shape(const std::string& source, std::string_view text, NpyHeader& he
     }
     std::int64_t extent = 0;
     const auto [end, error] = std::from_chars(text.data() + i, text.data() + close, extent);
-    good =
-        error == std::errc{} && extent >= 0 && !__builtin_mul_overflow(header.count, extent, &header.count);
+    good = error == std::errc{} && extent >= 0 && !__builtin_mul_overflow(header.count, extent, &header.count);
     header.shape.push_back(extent);
     i = static_cast<std::size_t>(end - text.data());
   }
@@ -91,8 +87,7 @@ bool convert_integers(const NpyHeader& header, const char* bytes, std::size_t co
   const std::int64_t size = header.item_bytes;
   const bool is_signed = header.kind == 'i';
   if (!is_signed && header.kind != 'u' && !(header.kind == 'b' && size == 1)) return false;
-  if (size == 1)
-    is_signed ? convert<To, std::int8_t>(bytes, count, out) : convert<To, std::uint8_t>(bytes, count, out);
+  if (size == 1) is_signed ? convert<To, std::int8_t>(bytes, count, out) : convert<To, std::uint8_t>(bytes, count, out);
   else if (size == 2)
     is_signed ? convert<To, std::int16_t>(bytes, count, out) : convert<To, std::uint16_t>(bytes, count, out);
   else if (size == 4)
@@ -113,8 +108,7 @@ bool convert_integers(const NpyHeader& header, const char* bytes, std::size_t co
 NpyHeader read_npy_header(const std::string& source, const ByteReader& read) {
   unsigned char start[8];
   read(start, sizeof start);
-  if (std::memcmp(start, kMagic.data(), kMagic.size()) != 0)
-    fail(source, "it is no .npy array; write it with numpy.save");
+  if (std::memcmp(start, kMagic.data(), kMagic.size()) != 0) fail(source, "it is no .npy array; write it with numpy.save");
   const unsigned version = start[6];
   if (version < 1 || version > 3)
     fail(source, fmt::format("its .npy version {} is unknown; write it with numpy.save", version));
@@ -122,8 +116,7 @@ NpyHeader read_npy_header(const std::string& source, const ByteReader& read) {
   read(length_bytes, version == 1 ? 2 : 4);
   std::uint32_t length = 0;
   std::memcpy(&length, length_bytes, sizeof length);
-  if (length > kLongestHeader)
-    fail(source, "its .npy header is too long; it is damaged, write it again with numpy.save");
+  if (length > kLongestHeader) fail(source, "its .npy header is too long; it is damaged, write it again with numpy.save");
   std::string dictionary(length, '\0');
   read(dictionary.data(), dictionary.size());
 
@@ -147,8 +140,7 @@ std::string make_npy_header(std::string_view type, std::optional<std::int64_t> c
   return header + dictionary;
 }
 
-void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count,
-                double* out) {
+void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count, double* out) {
   if (header.kind == 'f' && header.item_bytes == 8) return convert<double, double>(bytes, count, out);
   if (header.kind == 'f' && header.item_bytes == 4) return convert<double, float>(bytes, count, out);
   if (!convert_integers(header, bytes, count, out)) fail_type(source, header, "real numbers, .astype('<f8')");
@@ -158,8 +150,7 @@ void npy_to_int64(const std::string& source, const NpyHeader& header, const char
                   std::int64_t* out) {
   if (header.kind == 'b' || !convert_integers(header, bytes, count, out))
     fail_type(source, header, "integers, .astype('<i8')");
-  if (header.kind == 'u' && header.item_bytes == 8 &&
-      std::any_of(out, out + count, [](auto i) { return i < 0; }))
+  if (header.kind == 'u' && header.item_bytes == 8 && std::any_of(out, out + count, [](auto i) { return i < 0; }))
     fail(source, fmt::format("it holds a number over {}", std::numeric_limits<std::int64_t>::max()));
 }
 

@@ -33,8 +33,7 @@ std::string make_npy_header(std::string_view type, std::optional<std::int64_t> c
 
 /// Converts `count` elements of a numeric header (f4 f8 i1 … u8 b1) to f64; throws Error(input) for other
 /// types.
-void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count,
-                double* out);
+void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count, double* out);
 
 /// Converts `count` elements of an integer header to int64; throws Error(input) for other types or numbers
 /// over 2^63.

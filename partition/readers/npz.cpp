@@ -9,9 +9,7 @@ namespace shardmat {
 
 bool accepts_npz(const std::filesystem::path& path) { return path.extension() == ".npz"; }
 
-HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options) {
-  return read_npz(path, options, {});
-}
+HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options) { return read_npz(path, options, {}); }
 
 }  // namespace shardmat
 
@@ -20,12 +18,10 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options) 
 namespace shardmat {
 
 HostCsr read_npz(const std::filesystem::path& path, const ReadOptions&, const ReadLimits&) {
-  throw Error(
-      ErrorKind::input,
-      fmt::format(
-          "{}: this build cannot read .npz files because libzip was not found; install libzip-dev and build "
-          "again, or write the matrix with scipy.io.mmwrite",
-          path.string()));
+  throw Error(ErrorKind::input,
+              fmt::format("{}: this build cannot read .npz files because libzip was not found; install libzip-dev and build "
+                          "again, or write the matrix with scipy.io.mmwrite",
+                          path.string()));
 }
 
 }  // namespace shardmat
@@ -98,9 +94,8 @@ class Member {
     if (!file_) fail(fmt::format("it cannot be read ({}); write it again", zip_strerror(archive.get())));
     header_ = read_npy_header(source_, [this](void* to, std::size_t size) { read(to, size); });
     if (header_.data_offset + header_.count * header_.item_bytes != size_)
-      fail(fmt::format(
-          "its header promises {} elements of {} bytes but the member has {} bytes; write it again",
-          header_.count, header_.item_bytes, size_ - header_.data_offset));
+      fail(fmt::format("its header promises {} elements of {} bytes but the member has {} bytes; write it again",
+                       header_.count, header_.item_bytes, size_ - header_.data_offset));
     left_ = header_.count;
   }
 
@@ -165,17 +160,16 @@ class Member {
 HostVector<std::int64_t> read_pointers(const Archive& archive, std::int64_t lines, std::int64_t nnz) {
   Member member(archive, "indptr");
   if (member.count() != lines + 1)
-    member.fail(
-        fmt::format("it has {} elements; the shape of the matrix asks for {}", member.count(), lines + 1));
+    member.fail(fmt::format("it has {} elements; the shape of the matrix asks for {}", member.count(), lines + 1));
   HostVector<std::int64_t> pointers(static_cast<std::size_t>(lines) + 1);
   member.next(pointers.data(), lines + 1);
   for (std::size_t i = 0; i < static_cast<std::size_t>(lines); ++i)
     if (pointers[i] > pointers[i + 1])
-      member.fail(fmt::format("element {} = {} is followed by the smaller {}; it must not decrease", i,
-                              pointers[i], pointers[i + 1]));
+      member.fail(fmt::format("element {} = {} is followed by the smaller {}; it must not decrease", i, pointers[i],
+                              pointers[i + 1]));
   if (pointers.front() != 0 || pointers.back() != nnz)
-    member.fail(fmt::format("it goes from {} to {}; it must go from 0 to the {} entries of indices.npy",
-                            pointers.front(), pointers.back(), nnz));
+    member.fail(fmt::format("it goes from {} to {}; it must go from 0 to the {} entries of indices.npy", pointers.front(),
+                            pointers.back(), nnz));
   return pointers;
 }
 
@@ -234,9 +228,8 @@ void read_entries(const Archive& archive, const std::string& format, std::int64_
   const Entries entries(archive, format, matrix.cols, nnz);
   const auto rows = static_cast<std::size_t>(matrix.rows);
   matrix.row_ptr.assign(rows + 1, 0);
-  entries.for_each(false, matrix.rows, [&](std::int64_t row, std::int64_t, double) {
-    ++matrix.row_ptr[static_cast<std::size_t>(row) + 1];
-  });
+  entries.for_each(false, matrix.rows,
+                   [&](std::int64_t row, std::int64_t, double) { ++matrix.row_ptr[static_cast<std::size_t>(row) + 1]; });
   for (std::size_t i = 0; i < rows; ++i) matrix.row_ptr[i + 1] += matrix.row_ptr[i];
   matrix.col_idx.resize(static_cast<std::size_t>(nnz));
   matrix.values.resize(static_cast<std::size_t>(nnz));
@@ -252,11 +245,9 @@ void read_entries(const Archive& archive, const std::string& format, std::int64_
 std::array<std::int64_t, 2> read_shape(const Archive& archive) {
   Member member(archive, "shape");
   std::array<std::int64_t, 2> shape{};
-  if (member.count() != 2)
-    member.fail(fmt::format("the matrix has {} dimensions; it must have two", member.count()));
+  if (member.count() != 2) member.fail(fmt::format("the matrix has {} dimensions; it must have two", member.count()));
   member.next(shape.data(), 2);
-  if (shape[0] < 0 || shape[1] < 0)
-    member.fail(fmt::format("the shape {} × {} is negative", shape[0], shape[1]));
+  if (shape[0] < 0 || shape[1] < 0) member.fail(fmt::format("the shape {} × {} is negative", shape[0], shape[1]));
   return shape;
 }
 
@@ -276,9 +267,8 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, 
   const Archive archive(path);
   const std::string format = Member(archive, "format").text();
   if (format != "csr" && format != "csc" && format != "coo")
-    archive.fail(fmt::format(
-        "the SciPy format {} is not supported; write it with scipy.sparse.save_npz(name, a.tocsr())",
-        format));
+    archive.fail(
+        fmt::format("the SciPy format {} is not supported; write it with scipy.sparse.save_npz(name, a.tocsr())", format));
   HostCsr matrix;
   const auto shape = read_shape(archive);
   matrix.rows = shape[0];
@@ -286,8 +276,7 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, 
   const std::int64_t nnz = Member(archive, "data").count();
   for (const char* name : {format == "coo" ? "row" : "indices", format == "coo" ? "col" : "indices"})
     if (const Member member(archive, name); member.count() != nnz)
-      member.fail(
-          fmt::format("it has {} elements but data.npy has {}; write the file again", member.count(), nnz));
+      member.fail(fmt::format("it has {} elements but data.npy has {}; write the file again", member.count(), nnz));
   limits.require_memory(bytes_needed(matrix, format, nnz), path);
   report(options.progress, "read entries", 0, size);
   if (format == "csr") read_csr(archive, nnz, matrix);

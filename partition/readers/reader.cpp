@@ -38,9 +38,9 @@ std::vector<std::string> words_of(std::string_view text) {
   const std::string suffix = path.extension().string();
   const std::string near = suffix.empty() ? "" : nearest(suffix, known);
   throw Error(ErrorKind::input,
-              fmt::format("{}: {} is no matrix file that can be read; its name must end in {}{}",
-                          path.string(), suffix.empty() ? "a file without suffix" : suffix,
-                          join_choices(known), near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
+              fmt::format("{}: {} is no matrix file that can be read; its name must end in {}{}", path.string(),
+                          suffix.empty() ? "a file without suffix" : suffix, join_choices(known),
+                          near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
 }
 
 }  // namespace
@@ -52,8 +52,7 @@ HostCsr read_matrix(const std::filesystem::path& path, const ReadOptions& option
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) fail_missing(path);
   if (status.type() == std::filesystem::file_type::directory)
-    throw Error(ErrorKind::input,
-                fmt::format("{}: it is a directory; give a matrix file in it", path.string()));
+    throw Error(ErrorKind::input, fmt::format("{}: it is a directory; give a matrix file in it", path.string()));
   for (const Reader& reader : kReaders)
     if (reader.accepts(path)) return reader.read(path, options);
   fail_suffix(path);

@@ -18,8 +18,8 @@ struct ReadOptions {
 
 /// A file format that can be read: one line in the list of reader.cpp.
 struct Reader {
-  std::string_view name;         ///< "matrix-market"
-  std::string_view suffixes;     ///< ".mtx .mtx.gz", for --help and error messages
+  std::string_view name;                               ///< "matrix-market"
+  std::string_view suffixes;                           ///< ".mtx .mtx.gz", for --help and error messages
   bool (*accepts)(const std::filesystem::path& path);  ///< decides by suffix and, where needed, first bytes
   HostCsr (*read)(const std::filesystem::path& path, const ReadOptions& options);
 };

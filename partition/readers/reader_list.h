@@ -8,8 +8,7 @@ namespace shardmat {
 
 bool accepts_matrix_market(const std::filesystem::path& path);
 HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options);
-HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options,
-                           const ReadLimits& limits);
+HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits);
 
 bool accepts_npz(const std::filesystem::path& path);
 /// Throws Error(input) in a build without libzip.

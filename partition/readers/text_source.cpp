@@ -33,10 +33,8 @@ constexpr std::int64_t kBestCompression = 1032;
 }
 
 [[noreturn]] void fail_long_line(const std::filesystem::path& path) {
-  fail(path,
-       fmt::format(
-           "there is a line of more than {}, so it is no matrix in text; check that it is the right file",
-           human_bytes(static_cast<double>(kLongestLine))));
+  fail(path, fmt::format("there is a line of more than {}, so it is no matrix in text; check that it is the right file",
+                         human_bytes(static_cast<double>(kLongestLine))));
 }
 
 std::int64_t change_time_ns(const struct stat& status) {
@@ -46,11 +44,9 @@ std::int64_t change_time_ns(const struct stat& status) {
 class PlainText final : public TextSource {
  public:
   PlainText(const std::filesystem::path& path, const ReadLimits& limits)
-      : TextSource(path),
-        batch_bytes_(static_cast<std::size_t>(std::max<std::int64_t>(1, limits.batch_bytes))) {
+      : TextSource(path), batch_bytes_(static_cast<std::size_t>(std::max<std::int64_t>(1, limits.batch_bytes))) {
     const std::string_view text = file_.bytes();
-    if (text.substr(0, 2) == "\x1f\x8b")
-      fail(path, "it is gzip data; rename it so that its name ends in .gz");
+    if (text.substr(0, 2) == "\x1f\x8b") fail(path, "it is gzip data; rename it so that its name ends in .gz");
     const std::size_t last = text.rfind('\n');
     whole_ = last == std::string_view::npos ? 0 : last + 1;
     if (text.size() - whole_ > static_cast<std::size_t>(kLongestLine)) fail_long_line(path);
@@ -78,9 +74,7 @@ class PlainText final : public TextSource {
   std::int64_t consumed() const override {
     return static_cast<std::int64_t>(tail_given_ ? file_.bytes().size() : position_);
   }
-  std::int64_t most_text_bytes() const override {
-    return static_cast<std::int64_t>(file_.bytes().size()) + 1;
-  }
+  std::int64_t most_text_bytes() const override { return static_cast<std::int64_t>(file_.bytes().size()) + 1; }
 
  private:
   std::size_t batch_bytes_;
@@ -96,13 +90,11 @@ class GzipText final : public TextSource {
   GzipText(const std::filesystem::path& path, const ReadLimits& limits) : TextSource(path) {
     const std::string_view data = file_.bytes();
     if (data.empty()) fail(path, "the file is empty; copy or write it again");
-    if (data.substr(0, std::min<std::size_t>(2, data.size())) !=
-        std::string_view("\x1f\x8b").substr(0, data.size()))
+    if (data.substr(0, std::min<std::size_t>(2, data.size())) != std::string_view("\x1f\x8b").substr(0, data.size()))
       fail(path, "it is not gzip data; rename it without .gz if it is plain text");
     const std::int64_t enough = std::min(limits.batch_bytes / 4, 16 * static_cast<std::int64_t>(data.size()));
     buffer_.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(enough, 64, kLongestLine)));
-    if (inflateInit2(&stream_, 15 + 16) != Z_OK)
-      throw Error(ErrorKind::resources, "zlib cannot start: out of memory");
+    if (inflateInit2(&stream_, 15 + 16) != Z_OK) throw Error(ErrorKind::resources, "zlib cannot start: out of memory");
   }
   ~GzipText() override { inflateEnd(&stream_); }
   GzipText(const GzipText&) = delete;
@@ -116,8 +108,8 @@ class GzipText final : public TextSource {
   }
 
   std::string_view next() override {
-    std::move(buffer_.begin() + static_cast<std::ptrdiff_t>(given_),
-              buffer_.begin() + static_cast<std::ptrdiff_t>(filled_), buffer_.begin());
+    std::move(buffer_.begin() + static_cast<std::ptrdiff_t>(given_), buffer_.begin() + static_cast<std::ptrdiff_t>(filled_),
+              buffer_.begin());
     filled_ -= given_;
     given_ = 0;
     while (true) {
@@ -172,12 +164,11 @@ class GzipText final : public TextSource {
     if (status == Z_MEM_ERROR)
       throw Error(ErrorKind::resources, fmt::format("{}: no memory to decompress it", file_.path().string()));
     if (input_ == size && (status == Z_OK || status == Z_BUF_ERROR))
-      fail(file_.path(),
-           fmt::format("the gzip data ends too early, after {} bytes; the file is truncated, copy or "
-                       "write it again",
-                       size));
-    fail(file_.path(), fmt::format("the gzip data is damaged near byte {} of {} ({}); copy or write it again",
-                                   input_, size, stream_.msg != nullptr ? stream_.msg : "unexpected data"));
+      fail(file_.path(), fmt::format("the gzip data ends too early, after {} bytes; the file is truncated, copy or "
+                                     "write it again",
+                                     size));
+    fail(file_.path(), fmt::format("the gzip data is damaged near byte {} of {} ({}); copy or write it again", input_, size,
+                                   stream_.msg != nullptr ? stream_.msg : "unexpected data"));
   }
 
   z_stream stream_{};
@@ -193,8 +184,7 @@ std::vector<std::string_view> split(std::string_view batch, std::int64_t piece_b
   const auto step = static_cast<std::size_t>(std::max<std::int64_t>(1, piece_bytes));
   std::vector<std::string_view> pieces;
   for (std::size_t begin = 0; begin < batch.size();) {
-    const std::size_t end =
-        step >= batch.size() - begin ? batch.size() : batch.find('\n', begin + step - 1) + 1;
+    const std::size_t end = step >= batch.size() - begin ? batch.size() : batch.find('\n', begin + step - 1) + 1;
     pieces.push_back(batch.substr(begin, end - begin));
     begin = end;
   }
@@ -241,9 +231,9 @@ void visit_batch(TextSource& source, std::string_view batch, std::int64_t offset
 
 void ReadLimits::require_memory(std::int64_t bytes, const std::filesystem::path& path) const {
   if (bytes > memory_bytes)
-    throw Error(ErrorKind::resources, fmt::format("{}: reading it needs {} of memory but only {} is allowed",
-                                                  path.string(), human_bytes(static_cast<double>(bytes)),
-                                                  human_bytes(static_cast<double>(memory_bytes))));
+    throw Error(ErrorKind::resources,
+                fmt::format("{}: reading it needs {} of memory but only {} is allowed", path.string(),
+                            human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(memory_bytes))));
   require_host_memory(bytes, fmt::format("reading {}", path.string()).c_str());
 }
 

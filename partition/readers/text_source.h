@@ -18,9 +18,8 @@ namespace shardmat {
 
 /// Sizes that a reader works with; the defaults are for files, tests take small ones.
 struct ReadLimits {
-  std::int64_t piece_bytes = 1 << 20;  ///< text parsed by one task
-  std::int64_t batch_bytes =
-      64 << 20;  ///< text between two progress reports; a gzip buffer is at most a quarter of it
+  std::int64_t piece_bytes = 1 << 20;   ///< text parsed by one task
+  std::int64_t batch_bytes = 64 << 20;  ///< text between two progress reports; a gzip buffer is at most a quarter of it
   /// Bytes a matrix may take at most, on top of what the machine has left.
   std::int64_t memory_bytes = std::numeric_limits<std::int64_t>::max();
 

@@ -129,7 +129,7 @@ void append(std::string& bytes, std::span<const From> values) {
   }
 }
 
-using Members = std::vector<std::unique_ptr<Member>>;
+using Members = std::vector<std::unique_ptr<Member> >;
 
 void add_constant(Members& members, const char* name, const std::string& header, const std::string& data) {
   auto bytes = std::make_shared<std::string>(data);

@@ -141,8 +141,7 @@ TEST(Communicator, AllGatherOfValuesAndTexts) {
     char b;
   };
   const std::vector<Pair> pairs = world().all_gather(Pair{world().rank() * 10, 'x'});
-  const std::vector<std::string> texts =
-      world().all_gather(std::string(static_cast<std::size_t>(world().rank()) * 3, 'y'));
+  const std::vector<std::string> texts = world().all_gather(std::string(static_cast<std::size_t>(world().rank()) * 3, 'y'));
   ASSERT_EQ(static_cast<int>(pairs.size()), world().size());
   for (std::size_t r = 0; r < pairs.size(); ++r) {
     EXPECT_EQ(pairs[r].a, static_cast<std::int64_t>(r) * 10);
@@ -156,15 +155,12 @@ TEST(Communicator, AllGatherSlotsInSlices) {
   for (const std::size_t limit : {1u, 7u, 64u, 1000u}) {
     const SliceLimit slices(limit);
     for (const std::size_t slot : {0u, 1u, 63u, 64u, 65u}) {
-      const std::size_t ranks = static_cast<std::size_t>(world().size()),
-                        mine = static_cast<std::size_t>(world().rank());
+      const std::size_t ranks = static_cast<std::size_t>(world().size()), mine = static_cast<std::size_t>(world().rank());
       std::vector<unsigned char> data(slot * ranks + 8, 0xEE);
-      for (std::size_t i = 0; i < slot; ++i)
-        data[mine * slot + i] = static_cast<unsigned char>(mine * 50 + i);
+      for (std::size_t i = 0; i < slot; ++i) data[mine * slot + i] = static_cast<unsigned char>(mine * 50 + i);
       world().all_gather_slots(data.data(), slot);
       for (std::size_t r = 0; r < ranks; ++r)
-        for (std::size_t i = 0; i < slot; ++i)
-          ASSERT_EQ(data[r * slot + i], static_cast<unsigned char>(r * 50 + i));
+        for (std::size_t i = 0; i < slot; ++i) ASSERT_EQ(data[r * slot + i], static_cast<unsigned char>(r * 50 + i));
       for (std::size_t i = slot * ranks; i < data.size(); ++i) ASSERT_EQ(data[i], 0xEE);
     }
   }
@@ -210,15 +206,13 @@ TEST(Agree, AllRanksFailedDifferently) {
     });
   });
   EXPECT_NE(message.find("out of host memory"), std::string::npos) << message;
-  const std::string more = world().size() == 2
-                               ? "... and 1 more rank"
-                               : "... and " + std::to_string(world().size() - 1) + " more ranks";
+  const std::string more =
+      world().size() == 2 ? "... and 1 more rank" : "... and " + std::to_string(world().size() - 1) + " more ranks";
   EXPECT_EQ(message.find(more) != std::string::npos, world().size() > 1) << message;
 }
 
 TEST(Agree, ForeignExceptionsAreInternal) {
-  EXPECT_NE(error_of(ErrorKind::internal, [] { world().together([] { throw std::runtime_error("odd"); }); })
-                .find("odd"),
+  EXPECT_NE(error_of(ErrorKind::internal, [] { world().together([] { throw std::runtime_error("odd"); }); }).find("odd"),
             std::string::npos);
   EXPECT_NE(error_of(ErrorKind::internal, [] { world().together([] { throw 3; }); }).find("unknown error"),
             std::string::npos);
@@ -245,20 +239,17 @@ TEST(Deadline, NamesOperationRankHostAndRemedy) {
   EXPECT_NE(message.find("--timeout"), std::string::npos) << message;
   EXPECT_EQ(why, message);
   EXPECT_TRUE(ranks.broken());
-  EXPECT_NE(
-      error_of(ErrorKind::rank_lost, [&] { ranks.barrier(); }).find("no barrier after the ranks were lost"),
-      std::string::npos);
-  EXPECT_NE(
-      error_of(ErrorKind::rank_lost, [&] { ranks.all_reduce(1.0, Reduction::sum); }).find("no all-reduce"),
-      std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::rank_lost, [&] { ranks.barrier(); }).find("no barrier after the ranks were lost"),
+            std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::rank_lost, [&] { ranks.all_reduce(1.0, Reduction::sum); }).find("no all-reduce"),
+            std::string::npos);
 }
 
 TEST(Deadline, BarrierWithoutOneRank) {
   if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
   Communicator ranks(world().native(), 0.3);
   if (world().rank() != 0) {
-    EXPECT_NE(error_of(ErrorKind::rank_lost, [&] { ranks.barrier(); }).find("barrier did not finish"),
-              std::string::npos);
+    EXPECT_NE(error_of(ErrorKind::rank_lost, [&] { ranks.barrier(); }).find("barrier did not finish"), std::string::npos);
   }
   world().barrier();
 }
@@ -268,8 +259,7 @@ TEST(Deadline, OwnErrorSurvivesWhenTheRanksCannotMeet) {
   Communicator ranks(world().native(), 0.3);
   if (world().rank() == 1) {
     const auto mine = std::make_exception_ptr(Error(ErrorKind::input, "my own trouble"));
-    EXPECT_NE(error_of(ErrorKind::input, [&] { ranks.agree(mine); }).find("my own trouble (and then: "),
-              std::string::npos);
+    EXPECT_NE(error_of(ErrorKind::input, [&] { ranks.agree(mine); }).find("my own trouble (and then: "), std::string::npos);
     EXPECT_TRUE(ranks.broken());
   }
   world().barrier();

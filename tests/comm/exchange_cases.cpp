@@ -17,8 +17,8 @@ template <class T>
 void write_x(Exchange& exchange, int rank, int round, Stream& stream) {
   const GatheredLayout& layout = exchange.layout();
   std::vector<T> mine;
-  for (std::int64_t c = layout.starts[static_cast<std::size_t>(rank)];
-       c < layout.starts[static_cast<std::size_t>(rank) + 1]; ++c)
+  for (std::int64_t c = layout.starts[static_cast<std::size_t>(rank)]; c < layout.starts[static_cast<std::size_t>(rank) + 1];
+       ++c)
     mine.push_back(value_of<T>(c, round));
   copy_to_device(exchange.local_x(), mine.data(), mine.size() * sizeof(T), stream);
 }
@@ -61,14 +61,12 @@ void check_exchanges(const ExchangeContext& given) {
     if (entry.name != "none" || size == 1) names.emplace_back(entry.name);
   std::vector<std::int64_t> only_last(static_cast<std::size_t>(size) + 1, 0);
   only_last.back() = 100;
-  const std::vector<std::vector<std::int64_t>> layouts = {
-      uneven_starts(size, 1), uneven_starts(size, 1000), only_last,
-      std::vector<std::int64_t>(static_cast<std::size_t>(size) + 1, 0)};
+  const std::vector<std::vector<std::int64_t>> layouts = {uneven_starts(size, 1), uneven_starts(size, 1000), only_last,
+                                                          std::vector<std::int64_t>(static_cast<std::size_t>(size) + 1, 0)};
   for (const std::string& name : names)
     for (const ValueType type : {ValueType::f32, ValueType::f64})
       for (const auto& starts : layouts) {
-        SCOPED_TRACE(name + " " + std::string(shardmat::name(type)) + " columns " +
-                     std::to_string(starts.back()));
+        SCOPED_TRACE(name + " " + std::string(shardmat::name(type)) + " columns " + std::to_string(starts.back()));
         ExchangeContext context = given;
         context.type = type;
         const auto exchange = make_exchange(name, context, make_gathered_layout(starts));

@@ -19,10 +19,8 @@ TEST(GatheredLayout, PositionsWithEmptyParts) {
   EXPECT_EQ(layout.position(32), 96);
   EXPECT_EQ(layout.position(33), 3 * 64);
   EXPECT_EQ(layout.position(39), 3 * 64 + 6);
-  EXPECT_NE(error_of(ErrorKind::internal, [&] { (void)layout.position(40); }).find("column 40"),
-            std::string::npos);
-  EXPECT_NE(error_of(ErrorKind::internal, [&] { (void)layout.position(-1); }).find("column -1"),
-            std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::internal, [&] { (void)layout.position(40); }).find("column 40"), std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::internal, [&] { (void)layout.position(-1); }).find("column -1"), std::string::npos);
 }
 
 TEST(GatheredLayout, NoColumns) {
@@ -43,14 +41,8 @@ TEST(GatheredLayout, RefusesMoreThanInt32CanIndex) {
 }
 
 TEST(GatheredLayout, RefusesStartsThatDecrease) {
-  EXPECT_NE(error_of(ErrorKind::internal,
-                     [] {
-                       make_gathered_layout({0, 5, 4});
-                     })
-                .find("not decrease"),
-            std::string::npos);
-  EXPECT_NE(error_of(ErrorKind::internal, [] { make_gathered_layout({}); }).find("begin with 0"),
-            std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::internal, [] { make_gathered_layout({0, 5, 4}); }).find("not decrease"), std::string::npos);
+  EXPECT_NE(error_of(ErrorKind::internal, [] { make_gathered_layout({}); }).find("begin with 0"), std::string::npos);
 }
 
 TEST(Exchange, UnknownNameIsRefusedWithTheNearest) {
@@ -64,9 +56,7 @@ TEST(Exchange, UnknownNameIsRefusedWithTheNearest) {
 
 TEST(Exchange, NoneIsForOneRank) {
   const ExchangeContext context{world()};
-  const auto make = [&] {
-    return make_exchange("none", context, make_gathered_layout(uneven_starts(world().size(), 10)));
-  };
+  const auto make = [&] { return make_exchange("none", context, make_gathered_layout(uneven_starts(world().size(), 10))); };
   if (world().size() == 1) EXPECT_EQ(make()->name(), "none");
   else EXPECT_NE(error_of(ErrorKind::usage, make).find("one rank"), std::string::npos);
 }

@@ -27,8 +27,7 @@ TEST(Placement, AutomaticWithoutDevices) {
 
 TEST(Placement, CudaWithoutDevicesIsRefusedWithTheRemedy) {
   if (cuda_device_count() > 0) GTEST_SKIP() << "there is a GPU here";
-  const std::string message =
-      error_of(ErrorKind::resources, [] { place_ranks(world(), BackendChoice::cuda); });
+  const std::string message = error_of(ErrorKind::resources, [] { place_ranks(world(), BackendChoice::cuda); });
   EXPECT_NE(message.find("has no CUDA device: " + why_no_cuda_device()), std::string::npos) << message;
   EXPECT_NE(message.find("--backend host"), std::string::npos) << message;
 }
@@ -40,13 +39,12 @@ TEST(Placement, SharedDevicesAreRefused) {
     return result;
   };
   require_own_devices(ranks({{"a", "1"}, {"a", "2"}, {"b", "1"}}), {2, 2, 2});
-  EXPECT_EQ(
-      error_of(ErrorKind::resources,
-               [&] {
-                 require_own_devices(ranks({{"a", "1"}, {"a", "2"}, {"a", "1"}, {"a", "2"}}), {2, 2, 2, 2});
-               }),
-      "4 ranks on host a but 2 GPUs: start at most 2 ranks there (mpirun -n 2), or run on the host backend "
-      "(--backend host)");
+  EXPECT_EQ(error_of(ErrorKind::resources,
+                     [&] {
+                       require_own_devices(ranks({{"a", "1"}, {"a", "2"}, {"a", "1"}, {"a", "2"}}), {2, 2, 2, 2});
+                     }),
+            "4 ranks on host a but 2 GPUs: start at most 2 ranks there (mpirun -n 2), or run on the host backend "
+            "(--backend host)");
   EXPECT_EQ(error_of(ErrorKind::resources,
                      [&] {
                        require_own_devices(ranks({{"b", "1"}, {"b", "1"}}), {1, 1});
@@ -70,9 +68,7 @@ TEST(Placement, ThreadsAreSharedOnlyWhereCpusAre) {
 
 TEST(Nccl, AbsentIsRefusedWithTheRemedy) {
   if (built_with_nccl()) GTEST_SKIP() << "this build has NCCL";
-  const std::string message = error_of(ErrorKind::resources, [] {
-    NcclCommunicator(world(), Device{Backend::cuda, 0});
-  });
+  const std::string message = error_of(ErrorKind::resources, [] { NcclCommunicator(world(), Device{Backend::cuda, 0}); });
   EXPECT_NE(message.find("libnccl-dev"), std::string::npos) << message;
   EXPECT_NE(message.find("--backend host"), std::string::npos) << message;
   EXPECT_EQ(nccl_version(), "");

@@ -22,8 +22,7 @@ using Operation = std::function<void(Communicator&)>;
 
 void send_around(Communicator& ranks) {
   std::vector<char> data(100'000);
-  const int next = (ranks.rank() + 1) % ranks.size(),
-            previous = (ranks.rank() + ranks.size() - 1) % ranks.size();
+  const int next = (ranks.rank() + 1) % ranks.size(), previous = (ranks.rank() + ranks.size() - 1) % ranks.size();
   if (ranks.rank() == 0) ranks.send(data.data(), data.size(), next, 1);
   ranks.receive(data.data(), data.size(), previous, 1);
   if (ranks.rank() != 0) ranks.send(data.data(), data.size(), next, 1);
@@ -48,8 +47,8 @@ void exchange_for_ever(Communicator& ranks, BackendChoice choice) {
     nccl = std::make_unique<NcclCommunicator>(ranks, placement.device);
   std::vector<std::int64_t> starts;
   for (int p = 0; p <= ranks.size(); ++p) starts.push_back(p * std::int64_t{500'000});
-  const auto exchange = make_exchange("auto", {ranks, nccl.get(), placement.device, ValueType::f64},
-                                      make_gathered_layout(starts));
+  const auto exchange =
+      make_exchange("auto", {ranks, nccl.get(), placement.device, ValueType::f64}, make_gathered_layout(starts));
   Stream stream(placement.device);
   std::printf("ready\n");
   std::fflush(stdout);
@@ -80,9 +79,7 @@ int run_program(int argc, char** argv) {
   MpiSession session(&argc, &argv);
   try {
     Communicator ranks(MPI_COMM_WORLD, std::atof(argv[2]));
-    ranks.on_broken([](const std::string& why) {
-      MpiSession::leave_after(10, 5, "comm_fault: could not unwind: " + why);
-    });
+    ranks.on_broken([](const std::string& why) { MpiSession::leave_after(10, 5, "comm_fault: could not unwind: " + why); });
     run(ranks, argv[1]);
   } catch (const Error& e) {
     std::fprintf(stderr, "comm_fault: %s\n", e.what());

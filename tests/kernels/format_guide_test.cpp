@@ -52,12 +52,14 @@ TEST(FormatGuide, EveryClassHasItsFormat) {
       << "uneven";
   EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return scattered(i, i % 7 == 0, n); })).format, "coo")
       << "very sparse";
-  EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) {
-              auto columns = scattered(i, 9, 61);
-              std::set<std::int64_t> band;
-              for (const std::int64_t c : columns) band.insert(i + c - 30);
-              return band;
-            })).format,
+  EXPECT_EQ(recommend(build(n, n,
+                            [](std::int64_t i) {
+                              auto columns = scattered(i, 9, 61);
+                              std::set<std::int64_t> band;
+                              for (const std::int64_t c : columns) band.insert(i + c - 30);
+                              return band;
+                            }))
+                .format,
             "ell")
       << "banded";
   EXPECT_EQ(recommend(build(n, n, [](std::int64_t i) { return std::set<std::int64_t>{i}; })).format, "dia") << "diagonal";

@@ -1,4 +1,5 @@
-// Packed rows: every shape on every matrix, host and device conversions equal to the byte, and that packing keeps its promises.
+// Packed rows: every shape on every matrix, host and device conversions equal to the byte, and that packing keeps its
+// promises.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -43,7 +44,8 @@ void check_shapes(Backend backend) {
   for_each_case([&](const HostCsr& m, const Policy& layout) {
     for (const ValueType type : {ValueType::f32, ValueType::f64}) {
       ConversionInput input(m.view(), type, stream);
-      const auto plan = make_plan(kernel, store(find_format("packed"), input, layout), kernel.policies(input.rows()).back(), stream);
+      const auto plan =
+          make_plan(kernel, store(find_format("packed"), input, layout), kernel.policies(input.rows()).back(), stream);
       dispatch(type, [&](auto tag) { test::check_plan<typename decltype(tag)::type>(*plan, m, type, stream); });
     }
   });
@@ -69,7 +71,8 @@ TEST(GpuPacked, DeviceConvertsAsTheHost) {
     const auto host = std::static_pointer_cast<PackedStorage>(convert_packed(host_input, layout));
     const auto device = std::static_pointer_cast<PackedStorage>(convert_packed(input, layout));
     ASSERT_EQ(host->bytes, device->bytes);
-    expect_equal(host->slice, device->slice, host->slices * static_cast<std::int64_t>(sizeof(PackedSlice)), stream, "slices");
+    expect_equal(host->slice, device->slice, host->slices * static_cast<std::int64_t>(sizeof(PackedSlice)), stream,
+                 "slices");
     expect_equal(host->order, device->order, host->order_bytes, stream, "orders");
     expect_equal(host->deltas, device->deltas, host->delta_bytes, stream, "deltas");
   });
@@ -123,7 +126,8 @@ TEST(Packed, DoesNotGrowMatricesWithoutRuns) {
     const Policy layout = packed_layouts(input).front();
     // Beyond CSR's bytes: the slice headers, and rounding to units.
     const auto packed = std::static_pointer_cast<PackedStorage>(convert_packed(input, layout));
-    EXPECT_LE(packed->bytes, csr_bytes(input, {}) + packed->slices * (32 + 2 * kPackedUnit + 4 * (kPackedLanes + 1)) + packed->order_bytes)
+    EXPECT_LE(packed->bytes,
+              csr_bytes(input, {}) + packed->slices * (32 + 2 * kPackedUnit + 4 * (kPackedLanes + 1)) + packed->order_bytes)
         << zoo.name;
   }
 }

@@ -64,8 +64,7 @@ TEST_F(Hdf5Test, ErrorsNameFileAndObject) {
   EXPECT_EQ(message([&] { file.dataset("/x"); }), path_.string() + ": dataset /x is missing");
   EXPECT_NE(message([&] { file.string_attribute("/", "a"); }).find(path_.string() + ": attribute a of /"),
             std::string::npos);
-  EXPECT_NE(message([&] { Hdf5File::create(directory_ / "no" / "a.h5"); }).find("No such file"),
-            std::string::npos);
+  EXPECT_NE(message([&] { Hdf5File::create(directory_ / "no" / "a.h5"); }).find("No such file"), std::string::npos);
 }
 
 /// The disk may run full at any write; whichever it is, the error says so, and files can be written

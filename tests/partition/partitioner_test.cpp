@@ -25,8 +25,7 @@ Numbers prefix_of(const Numbers& lengths, std::int64_t first = 0) {
 std::int64_t heaviest(const Numbers& prefix, const Numbers& starts) {
   std::int64_t most = 0;
   for (std::size_t p = 0; p + 1 < starts.size(); ++p)
-    most = std::max(
-        most, prefix[static_cast<std::size_t>(starts[p + 1])] - prefix[static_cast<std::size_t>(starts[p])]);
+    most = std::max(most, prefix[static_cast<std::size_t>(starts[p + 1])] - prefix[static_cast<std::size_t>(starts[p])]);
   return most;
 }
 
@@ -51,8 +50,7 @@ void expect_valid(const Numbers& starts, std::int64_t rows, int parts) {
   EXPECT_EQ(starts.back(), rows);
   EXPECT_TRUE(std::is_sorted(starts.begin(), starts.end()));
   if (rows >= parts) {
-    EXPECT_EQ(std::adjacent_find(starts.begin(), starts.end()), starts.end())
-        << "a part is empty without need";
+    EXPECT_EQ(std::adjacent_find(starts.begin(), starts.end()), starts.end()) << "a part is empty without need";
   }
 }
 
@@ -62,15 +60,12 @@ TEST(Partitioner, BottleneckIsOptimalOnRandomMatrices) {
     Numbers lengths(random() % 14);
     const auto kind = random() % 3;
     for (std::int64_t& length : lengths)
-      length = kind == 0   ? random() % 5
-               : kind == 1 ? (random() % 3 ? 0 : random() % 100)
-                           : 1 + random() % 1000;
+      length = kind == 0 ? random() % 5 : kind == 1 ? (random() % 3 ? 0 : random() % 100) : 1 + random() % 1000;
     const Numbers prefix = prefix_of(lengths, random() % 2 ? 0 : 12345);
     const int parts = 1 + static_cast<int>(random() % 8);
     const Partition p = make_partition("nnz", prefix, parts);
     expect_valid(p.row_starts, static_cast<std::int64_t>(lengths.size()), parts);
-    ASSERT_EQ(heaviest(prefix, p.row_starts), best_by_brute_force(prefix, parts))
-        << testing::PrintToString(lengths);
+    ASSERT_EQ(heaviest(prefix, p.row_starts), best_by_brute_force(prefix, parts)) << testing::PrintToString(lengths);
   }
 }
 

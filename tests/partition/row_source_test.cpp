@@ -17,8 +17,7 @@ HostCsr read_in_steps(const RowSource& source, std::int64_t step) {
   for (std::int64_t begin = 0; begin < source.rows(); begin += step) {
     const HostCsr part = source.read_rows(begin, std::min(source.rows(), begin + step));
     const std::int64_t before = all.row_ptr.back();
-    for (std::int64_t i = 1; i <= part.rows; ++i)
-      all.row_ptr.push_back(before + part.row_ptr[static_cast<std::size_t>(i)]);
+    for (std::int64_t i = 1; i <= part.rows; ++i) all.row_ptr.push_back(before + part.row_ptr[static_cast<std::size_t>(i)]);
     all.col_idx.insert(all.col_idx.end(), part.col_idx.begin(), part.col_idx.end());
     all.values.insert(all.values.end(), part.values.begin(), part.values.end());
   }
@@ -72,12 +71,15 @@ TEST(Slices, BeginAtMultiplesWhereAsked) {
   }
   m.values.resize(m.col_idx.size());
   std::int64_t next = 0, slices = 0;
-  for_each_slice(*test::source_of(m), 0, m.rows, [&](std::int64_t first, const CsrView& rows) {
-    EXPECT_EQ(first, next);
-    EXPECT_EQ(first % 12, 0);
-    next += rows.rows;
-    ++slices;
-  }, 12);
+  for_each_slice(
+      *test::source_of(m), 0, m.rows,
+      [&](std::int64_t first, const CsrView& rows) {
+        EXPECT_EQ(first, next);
+        EXPECT_EQ(first % 12, 0);
+        next += rows.rows;
+        ++slices;
+      },
+      12);
   EXPECT_EQ(next, m.rows);
   EXPECT_EQ(slices, 2);
 }
@@ -97,8 +99,7 @@ TEST_P(LengthSorted, IsAPermutationThatSquareMatricesShareWithTheirColumns) {
   const auto lengths = sorted->row_lengths(0, rows);
   EXPECT_TRUE(std::is_sorted(lengths.rbegin(), lengths.rend()));
   for (std::int64_t i = 0; i < rows; ++i) {
-    const HostCsr old =
-        source->read_rows(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(i)] + 1);
+    const HostCsr old = source->read_rows(order[static_cast<std::size_t>(i)], order[static_cast<std::size_t>(i)] + 1);
     std::vector<std::pair<std::int64_t, double>> expected, found;
     for (std::size_t k = 0; k < old.values.size(); ++k) expected.emplace_back(old.col_idx[k], old.values[k]);
     for (auto k = static_cast<std::size_t>(whole.row_ptr[static_cast<std::size_t>(i)]);

@@ -38,8 +38,7 @@ TEST_F(ShardFileTest, RefusesNewerVersionAndMissingParts) {
   write(m);
   set_attribute(path(), "/shardmat", "format_version", 2);
   EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), "version 2");
-  for (const char* name :
-       {"/pointers_to_1", "/indices_1", "/values", "/shardmat/checksums", "/shardmat/block_rows"}) {
+  for (const char* name : {"/pointers_to_1", "/indices_1", "/values", "/shardmat/checksums", "/shardmat/block_rows"}) {
     write(m);
     edit(path(), [&](hid_t file) { H5Ldelete(file, name, H5P_DEFAULT); });
     EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), std::string(name) + " is missing");
@@ -57,8 +56,8 @@ TEST_F(ShardFileTest, RefusesWrongTypesAndShapes) {
       H5Ldelete(file, name, H5P_DEFAULT);
       const std::vector<hsize_t> dims(shape.begin(), shape.end());
       const hid_t space = H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr);
-      H5Dclose(H5Dcreate2(file, name, std::is_same_v<decltype(tag), char> ? H5T_C_S1 : H5T_NATIVE_DOUBLE,
-                          space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+      H5Dclose(H5Dcreate2(file, name, std::is_same_v<decltype(tag), char> ? H5T_C_S1 : H5T_NATIVE_DOUBLE, space, H5P_DEFAULT,
+                          H5P_DEFAULT, H5P_DEFAULT));
       H5Sclose(space);
     });
     return input_error([&] { ShardFile::open(path()); });
@@ -98,8 +97,7 @@ TEST_F(ShardFileTest, RefusesPartitionsOfAnotherMatrix) {
     H5Ocopy(from, "/values", file, "/values", H5P_DEFAULT, H5P_DEFAULT);
     H5Fclose(from);
   });
-  EXPECT_SAYS(input_error([&] { ShardFile::open(path())->verify(); }),
-              "/values: the checksum of rows [0, 50) differs");
+  EXPECT_SAYS(input_error([&] { ShardFile::open(path())->verify(); }), "/values: the checksum of rows [0, 50) differs");
 }
 
 TEST_F(ShardFileTest, EveryFlippedByteIsFoundAndNamed) {
@@ -115,8 +113,7 @@ TEST_F(ShardFileTest, EveryFlippedByteIsFoundAndNamed) {
   for (const auto& [dataset, named, bytes] :
        {Flip{"/pointers_to_1", "/pointers_to_1", 8 * 61}, Flip{"/indices_1", "/indices_1", 4 * nnz},
         Flip{"/values", "/values", 8 * nnz}, Flip{"/shardmat/permutation", "/shardmat/permutation", 8 * 60},
-        Flip{"/shardmat/checksums", "/shardmat/checksums", 24},
-        Flip{"/shardmat/block_rows", "/shardmat/block_rows", 16},
+        Flip{"/shardmat/checksums", "/shardmat/checksums", 24}, Flip{"/shardmat/block_rows", "/shardmat/block_rows", 16},
         Flip{"/shardmat/partitions/nnz-3/row_starts", "nnz-3/row_starts", 32}}) {
     write(m, options, "good.h5");
     for (std::int64_t i = 0; i < 24; ++i) {
@@ -202,8 +199,7 @@ class Liar : public RowSource {
 };
 
 TEST_F(ShardFileTest, RefusesASourceThatContradictsItself) {
-  EXPECT_SAYS(input_error([&] { write_shard_file(path(), Liar(), {}); }, ErrorKind::internal),
-              "row 1 is not as long");
+  EXPECT_SAYS(input_error([&] { write_shard_file(path(), Liar(), {}); }, ErrorKind::internal), "row 1 is not as long");
   EXPECT_TRUE(directory_.files().empty());
 }
 

@@ -57,13 +57,12 @@ void edit(const Path& path, F&& f) {
   H5Fclose(file);
 }
 
-inline void set_attribute(const Path& path, const std::string& object, const std::string& name,
-                          std::int64_t value) {
+inline void set_attribute(const Path& path, const std::string& object, const std::string& name, std::int64_t value) {
   edit(path, [&](hid_t file) {
     EXPECT_GE(H5Adelete_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT), 0);
     const hid_t space = H5Screate(H5S_SCALAR);
-    const hid_t a = H5Acreate_by_name(file, object.c_str(), name.c_str(), H5T_NATIVE_INT64, space,
-                                      H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t a = H5Acreate_by_name(file, object.c_str(), name.c_str(), H5T_NATIVE_INT64, space, H5P_DEFAULT, H5P_DEFAULT,
+                                      H5P_DEFAULT);
     EXPECT_GE(H5Awrite(a, H5T_NATIVE_INT64, &value), 0);
     H5Aclose(a), H5Sclose(space);
   });
@@ -73,8 +72,7 @@ class ShardFileTest : public testing::Test {
  protected:
   Path path(const std::string& name = "a.h5") const { return directory_ / name; }
 
-  std::vector<StoredPartition> write(const HostCsr& m, WriteOptions options = {},
-                                     const std::string& name = "a.h5") {
+  std::vector<StoredPartition> write(const HostCsr& m, WriteOptions options = {}, const std::string& name = "a.h5") {
     options.how = "a test";
     return write_shard_file(path(name), *source_of(m, "bar.mtx"), options);
   }
@@ -84,8 +82,7 @@ class ShardFileTest : public testing::Test {
   void write_plain(const HostCsr& m, const nlohmann::json& descriptor) {
     Hdf5File file = Hdf5File::create(path());
     file.write_attribute("/", "binsparse", nlohmann::json{{"binsparse", descriptor}}.dump());
-    const std::vector<Index> pointers(m.row_ptr.begin(), m.row_ptr.end()),
-        columns(m.col_idx.begin(), m.col_idx.end());
+    const std::vector<Index> pointers(m.row_ptr.begin(), m.row_ptr.end()), columns(m.col_idx.begin(), m.col_idx.end());
     const std::vector<Value> values(m.values.begin(), m.values.end());
     file.create_dataset<Index>("/pointers_to_1", {m.rows + 1}).write(0, m.rows + 1, pointers.data());
     file.create_dataset<Index>("/indices_1", {m.nnz()}).write(0, m.nnz(), columns.data());

@@ -31,8 +31,7 @@ class ShardFileOnRanks : public testing::TestWithParam<Access> {
   ~ShardFileOnRanks() override { MPI_Barrier(MPI_COMM_WORLD); }
 
   void SetUp() override {
-    if (GetParam() == Access::parallel && !ShardFile::parallel_available())
-      GTEST_SKIP() << "this HDF5 library is serial";
+    if (GetParam() == Access::parallel && !ShardFile::parallel_available()) GTEST_SKIP() << "this HDF5 library is serial";
   }
 
   void write(const HostCsr& matrix, bool sort_global) {
@@ -66,12 +65,10 @@ TEST_P(ShardFileOnRanks, EachReadsItsOwnRows) {
   write(m, false);
   const auto file = ShardFile::open(path_, MPI_COMM_WORLD, GetParam());
   const auto& starts = file->partitions().at(0).partition.row_starts;
-  const std::int64_t begin = starts[static_cast<std::size_t>(rank_)],
-                     end = starts[static_cast<std::size_t>(rank_) + 1];
+  const std::int64_t begin = starts[static_cast<std::size_t>(rank_)], end = starts[static_cast<std::size_t>(rank_) + 1];
   EXPECT_TRUE(test::same(file->read_rows(begin, end), test::source_of(m)->read_rows(begin, end)));
   // Reads are independent: ranks may make different numbers of them.
-  for (int i = 0; i < rank_ * 3; ++i)
-    EXPECT_EQ(file->row_lengths(i, 100 + i), test::source_of(m)->row_lengths(i, 100 + i));
+  for (int i = 0; i < rank_ * 3; ++i) EXPECT_EQ(file->row_lengths(i, 100 + i), test::source_of(m)->row_lengths(i, 100 + i));
 }
 
 TEST_P(ShardFileOnRanks, ReadPermutationAndVerify) {
@@ -105,9 +102,7 @@ TEST_P(ShardFileOnRanks, OneFailingRankFailsParallelOpenEverywhere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Access, ShardFileOnRanks, testing::Values(Access::serial, Access::parallel),
-                         [](const auto& access) {
-                           return access.param == Access::serial ? "serial" : "parallel";
-                         });
+                         [](const auto& access) { return access.param == Access::serial ? "serial" : "parallel"; });
 
 }  // namespace
 }  // namespace shardmat

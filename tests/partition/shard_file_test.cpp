@@ -127,8 +127,7 @@ TEST_F(ShardFileTest, WideMatrixKeepsWideColumns) {
 TEST_F(ShardFileTest, DescriptorIsBinsparse) {
   const HostCsr m = test::random_matrix(20, 30, 5, 1);
   write(m);
-  const auto json =
-      nlohmann::json::parse(Hdf5File::open(path()).string_attribute("/", "binsparse"))["binsparse"];
+  const auto json = nlohmann::json::parse(Hdf5File::open(path()).string_attribute("/", "binsparse"))["binsparse"];
   EXPECT_EQ(json["version"], "0.1");
   EXPECT_EQ(json["format"], "CSR");
   EXPECT_EQ(json["shape"], (nlohmann::json{20, 30}));
@@ -161,10 +160,8 @@ HostCsr in_original_order(const ShardFile& file) {
   const HostCsr stored = file.read_rows(0, file.rows());
   for (std::size_t i = 0; i < order.size(); ++i) {
     auto& row = rows[static_cast<std::size_t>(order[i])];
-    for (auto k = static_cast<std::size_t>(stored.row_ptr[i]);
-         k < static_cast<std::size_t>(stored.row_ptr[i + 1]); ++k)
-      row.emplace_back(square ? order[static_cast<std::size_t>(stored.col_idx[k])] : stored.col_idx[k],
-                       stored.values[k]);
+    for (auto k = static_cast<std::size_t>(stored.row_ptr[i]); k < static_cast<std::size_t>(stored.row_ptr[i + 1]); ++k)
+      row.emplace_back(square ? order[static_cast<std::size_t>(stored.col_idx[k])] : stored.col_idx[k], stored.values[k]);
     std::sort(row.begin(), row.end());
   }
   return test::from_rows(file.cols(), rows);
@@ -211,8 +208,7 @@ TEST_F(ShardFileTest, SortsAFileAsItSortsMemory) {
   options.sort_global = true;
   write(m, options, "memory.h5");
   write_shard_file(path("file.h5"), *ShardFile::open(path("plain.h5")), options);
-  EXPECT_EQ(ShardFile::open(path("file.h5"))->fingerprint(),
-            ShardFile::open(path("memory.h5"))->fingerprint());
+  EXPECT_EQ(ShardFile::open(path("file.h5"))->fingerprint(), ShardFile::open(path("memory.h5"))->fingerprint());
 }
 
 TEST_F(ShardFileTest, ReplacesTheFileItReads) {
@@ -277,8 +273,7 @@ TEST_F(ShardFileTest, RefusesBinsparseThatIsNotPlainRealCsr) {
   EXPECT_SAYS(error_with("data_types", nlohmann::json{{"values", "iso[float64]"}}), "iso");
   EXPECT_SAYS(error_with("shape", nlohmann::json{40}), "shape");
   EXPECT_SAYS(error_with("shape", nlohmann::json{-1, 30}), "shape");
-  EXPECT_SAYS(error_with("shape", nlohmann::json{41, 30}),
-              "/pointers_to_1 has shape [41] but must have [42]");
+  EXPECT_SAYS(error_with("shape", nlohmann::json{41, 30}), "/pointers_to_1 has shape [41] but must have [42]");
   EXPECT_SAYS(error_with("number_of_stored_values", m.nnz() + 1), "/indices_1 has shape");
   EXPECT_SAYS(error_with("number_of_stored_values", "many"), "number_of_stored_values");
 }

@@ -14,8 +14,7 @@
 
 namespace shardmat::test {
 
-inline HostCsr from_rows(std::int64_t cols,
-                         const std::vector<std::vector<std::pair<std::int64_t, double>>>& rows) {
+inline HostCsr from_rows(std::int64_t cols, const std::vector<std::vector<std::pair<std::int64_t, double>>>& rows) {
   HostCsr m;
   m.rows = static_cast<std::int64_t>(rows.size());
   m.cols = cols;
@@ -46,8 +45,7 @@ inline std::unique_ptr<RowSource> source_of(const HostCsr& matrix, const std::st
 }
 
 inline bool same(const HostCsr& a, const HostCsr& b) {
-  return a.rows == b.rows && a.cols == b.cols && a.row_ptr == b.row_ptr && a.col_idx == b.col_idx &&
-         a.values == b.values;
+  return a.rows == b.rows && a.cols == b.cols && a.row_ptr == b.row_ptr && a.col_idx == b.col_idx && a.values == b.values;
 }
 
 /// A directory that is removed with everything in it.
@@ -68,8 +66,7 @@ class TemporaryDirectory {
   /// Names of the files in it, ascending.
   std::vector<std::string> files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(path_))
-      names.push_back(entry.path().filename());
+    for (const auto& entry : std::filesystem::directory_iterator(path_)) names.push_back(entry.path().filename());
     std::sort(names.begin(), names.end());
     return names;
   }

@@ -83,37 +83,29 @@ TEST_F(VectorFileTest, WritesWhatNumPyWrites) {
 
 TEST_F(VectorFileTest, RefusesDamagedNpy) {
   const std::string good = test::bytes_of(npy("f8"));
-  EXPECT_SAYS(error_of([&] { all(write("x.npy", good.substr(0, good.size() - 1))); }), "x.npy", "24 bytes",
-              "has 23");
+  EXPECT_SAYS(error_of([&] { all(write("x.npy", good.substr(0, good.size() - 1))); }), "x.npy", "24 bytes", "has 23");
   EXPECT_SAYS(error_of([&] { all(write("x.npy", good + "z")); }), "x.npy", "has 25");
   EXPECT_SAYS(error_of([&] { all(write("x.npy", good.substr(0, 50))); }), "x.npy", "truncated");
   EXPECT_SAYS(error_of([&] { all(write("x.npy", "")); }), "x.npy", "truncated");
-  EXPECT_SAYS(error_of([&] { all(write("x.npy", "garbage that is longer than a header")); }), "x.npy",
-              "numpy.save");
+  EXPECT_SAYS(error_of([&] { all(write("x.npy", "garbage that is longer than a header")); }), "x.npy", "numpy.save");
 }
 
 TEST_F(VectorFileTest, ReadsArrays) {
   const std::string banner = "%%MatrixMarket matrix array real general\n";
-  EXPECT_EQ(all(write("x.mtx", banner + "% c\n3 1\n1.5\r\n\n%\n -2\n1e-2")),
-            (HostVector<double>{1.5, -2, 0.01}));
-  EXPECT_EQ(all(write("x.mtx", "%%MatrixMarket matrix array integer general\n2 1\n1\n-2\n")),
-            (HostVector<double>{1, -2}));
+  EXPECT_EQ(all(write("x.mtx", banner + "% c\n3 1\n1.5\r\n\n%\n -2\n1e-2")), (HostVector<double>{1.5, -2, 0.01}));
+  EXPECT_EQ(all(write("x.mtx", "%%MatrixMarket matrix array integer general\n2 1\n1\n-2\n")), (HostVector<double>{1, -2}));
   EXPECT_SAYS(error_of([&] { all(write("x.mtx", banner + "3 1\n1\n2\n")); }),
               "x.mtx:2: ", "promises 3 entries, the file has 2");
-  EXPECT_SAYS(error_of([&] { all(write("x.mtx", banner + "1 1\n1\n2\n")); }),
-              "x.mtx:4: ", "more than the promised 1");
+  EXPECT_SAYS(error_of([&] { all(write("x.mtx", banner + "1 1\n1\n2\n")); }), "x.mtx:4: ", "more than the promised 1");
   EXPECT_SAYS(error_of([&] { all(write("x.mtx", banner + "2 1\n1\n2 3\n")); }), "x.mtx:4: ", "\"3\" follows");
-  EXPECT_SAYS(error_of([&] { all(write("x.mtx", banner + "2 1\n1\nx\n")); }),
-              "x.mtx:4: ", "\"x\" is no number");
-  EXPECT_SAYS(error_of([&] { all(write("x.mtx", banner + "1 2\n1\n2\n")); }), "x.mtx:2: ", "1 × 2",
-              "one column");
+  EXPECT_SAYS(error_of([&] { all(write("x.mtx", banner + "2 1\n1\nx\n")); }), "x.mtx:4: ", "\"x\" is no number");
+  EXPECT_SAYS(error_of([&] { all(write("x.mtx", banner + "1 2\n1\n2\n")); }), "x.mtx:2: ", "1 × 2", "one column");
   EXPECT_SAYS(error_of([&] { all(write("x.mtx", banner + "4000000000 4000000000\n")); }),
               "x.mtx:2: ", "9223372036854775807");
   EXPECT_SAYS(error_of([&] { all(write("x.mtx", banner + "4000000000 1\n1\n")); }),
               "x.mtx:2: ", "promises 4000000000 entries, the file has 1");
-  EXPECT_SAYS(
-      error_of([&] { all(write("x.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n")); }),
-      "x.mtx:1: ", "format array");
+  EXPECT_SAYS(error_of([&] { all(write("x.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 1\n")); }),
+              "x.mtx:1: ", "format array");
 }
 
 TEST_F(VectorFileTest, RefusesWrongDatasets) {
@@ -148,10 +140,8 @@ TEST_F(VectorFileTest, RefusesDamagedHdf5) {
 }
 
 TEST_F(VectorFileTest, SuffixIsCheckedBeforeWork) {
-  for (const char* name : {"y.h5", "y.hdf5", "y.npy", "y.mtx", "y.h5:/a"})
-    EXPECT_NO_THROW(check_vector_suffix(name));
-  EXPECT_SAYS(error_of([] { check_vector_suffix("y.npz"); }, ErrorKind::usage), "y.npz", ".npy",
-              "did you mean .npy?");
+  for (const char* name : {"y.h5", "y.hdf5", "y.npy", "y.mtx", "y.h5:/a"}) EXPECT_NO_THROW(check_vector_suffix(name));
+  EXPECT_SAYS(error_of([] { check_vector_suffix("y.npz"); }, ErrorKind::usage), "y.npz", ".npy", "did you mean .npy?");
   EXPECT_SAYS(error_of([] { check_vector_suffix("y"); }, ErrorKind::usage), ".h5, .hdf5, .npy or .mtx");
   EXPECT_SAYS(error_of([] { check_vector_suffix("y.h5:"); }, ErrorKind::usage), "y.h5:", "missing");
   EXPECT_SAYS(error_of([&] { all(write("x.txt", "1\n")); }), "x.txt", ".h5, .hdf5, .npy or .mtx");

@@ -30,7 +30,8 @@ struct Case {
 class SharedDirectory {
  public:
   explicit SharedDirectory(Communicator& communicator) : communicator_(communicator) {
-    path_ = communicator.broadcast(fmt::format("{}/shardmat_test_{}", std::filesystem::temp_directory_path().string(), ::getpid()));
+    path_ = communicator.broadcast(
+        fmt::format("{}/shardmat_test_{}", std::filesystem::temp_directory_path().string(), ::getpid()));
     if (communicator.rank() == 0) std::filesystem::create_directories(path_);
     communicator.barrier();
   }
@@ -184,9 +185,12 @@ class Spoilt final : public RowSource {
     if (fault_ == Fault::changed_value) part.values[first] *= 1 + 1e-3;
     if (fault_ == Fault::swapped_column) std::swap(part.values[first], part.values[first + 1]);
     if (fault_ == Fault::skipped_row) {
-      part.col_idx.erase(part.col_idx.begin() + static_cast<std::ptrdiff_t>(first), part.col_idx.begin() + static_cast<std::ptrdiff_t>(first + length));
-      part.values.erase(part.values.begin() + static_cast<std::ptrdiff_t>(first), part.values.begin() + static_cast<std::ptrdiff_t>(first + length));
-      for (auto i = static_cast<std::size_t>(row) + 1; i < part.row_ptr.size(); ++i) part.row_ptr[i] -= static_cast<std::int64_t>(length);
+      part.col_idx.erase(part.col_idx.begin() + static_cast<std::ptrdiff_t>(first),
+                         part.col_idx.begin() + static_cast<std::ptrdiff_t>(first + length));
+      part.values.erase(part.values.begin() + static_cast<std::ptrdiff_t>(first),
+                        part.values.begin() + static_cast<std::ptrdiff_t>(first + length));
+      for (auto i = static_cast<std::size_t>(row) + 1; i < part.row_ptr.size(); ++i)
+        part.row_ptr[i] -= static_cast<std::int64_t>(length);
     }
     return part;
   }
@@ -259,12 +263,12 @@ void on_gpus(void (*check)(const Case&), const Case& c) {
 }
 
 // Host, each test in both types; on GPUs the same under Gpu (one rank) and MultiGpu (one GPU a rank).
-#define SHARDMAT_ON_ALL_BACKENDS(name, check)                           \
-  TEST(Multiply, name##F64) { check(kHost64); }                         \
-  TEST(Multiply, name##F32) { check(kHost32); }                         \
-  TEST(GpuMultiply, name##F64) { on_gpus(check, kCuda64); }             \
-  TEST(GpuMultiply, name##F32) { on_gpus(check, kCuda32); }             \
-  TEST(MultiGpuMultiply, name##F64) { on_gpus(check, kCuda64); }        \
+#define SHARDMAT_ON_ALL_BACKENDS(name, check)                    \
+  TEST(Multiply, name##F64) { check(kHost64); }                  \
+  TEST(Multiply, name##F32) { check(kHost32); }                  \
+  TEST(GpuMultiply, name##F64) { on_gpus(check, kCuda64); }      \
+  TEST(GpuMultiply, name##F32) { on_gpus(check, kCuda32); }      \
+  TEST(MultiGpuMultiply, name##F64) { on_gpus(check, kCuda64); } \
   TEST(MultiGpuMultiply, name##F32) { on_gpus(check, kCuda32); }
 
 SHARDMAT_ON_ALL_BACKENDS(Generated, multiplies_generated)

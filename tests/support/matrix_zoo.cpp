@@ -34,7 +34,8 @@ HostCsr build(std::int64_t rows, std::int64_t cols, const RowColumns& columns_of
 std::set<std::int64_t> scattered(std::int64_t row, std::int64_t count, std::int64_t cols) {
   std::set<std::int64_t> columns;
   for (std::uint64_t k = 0; static_cast<std::int64_t>(columns.size()) < std::min(count, cols); ++k)
-    columns.insert(static_cast<std::int64_t>(mix(static_cast<std::uint64_t>(row) * 7919 + k) % static_cast<std::uint64_t>(cols)));
+    columns.insert(
+        static_cast<std::int64_t>(mix(static_cast<std::uint64_t>(row) * 7919 + k) % static_cast<std::uint64_t>(cols)));
   return columns;
 }
 
@@ -72,15 +73,18 @@ std::vector<NamedMatrix> matrix_zoo() {
   zoo.push_back({"all rows empty", build(100, 100, none)});
   zoo.push_back({"1x1", build(1, 1, [](std::int64_t) { return range(0, 1); })});
   zoo.push_back({"diagonal", build(1000, 1000, [](std::int64_t i) { return range(i, i + 1); })});
-  zoo.push_back({"every third row", build(500, 500, [&](std::int64_t i) { return i % 3 == 0 ? scattered(i, 9, 500) : none(i); })});
-  zoo.push_back({"one dense row", build(300, 2000, [](std::int64_t i) { return i == 150 ? range(0, 2000) : scattered(i, 3, 2000); })});
+  zoo.push_back(
+      {"every third row", build(500, 500, [&](std::int64_t i) { return i % 3 == 0 ? scattered(i, 9, 500) : none(i); })});
+  zoo.push_back(
+      {"one dense row", build(300, 2000, [](std::int64_t i) { return i == 150 ? range(0, 2000) : scattered(i, 3, 2000); })});
   zoo.push_back({"one dense column", build(1000, 400, [](std::int64_t i) {
                    auto columns = scattered(i, 2, 400);
                    columns.insert(57);
                    return columns;
                  })});
   for (const std::int64_t width : {31, 32, 33, 255, 256, 257})
-    zoo.push_back({"width " + std::to_string(width), build(97, 600, [=](std::int64_t i) { return scattered(i, width, 600); })});
+    zoo.push_back(
+        {"width " + std::to_string(width), build(97, 600, [=](std::int64_t i) { return scattered(i, width, 600); })});
   zoo.push_back({"power law", build(1500, 1500, [](std::int64_t i) { return scattered(i, 1 + 1200 / (i + 1), 1500); })});
   zoo.push_back({"banded", build(700, 700, [](std::int64_t i) { return near(i, 8, 700); })});
   zoo.push_back({"node blocks", build(3 * 343, 3 * 343, [](std::int64_t i) { return node_blocks(i, 7); })});

@@ -20,7 +20,9 @@ std::unique_ptr<Communicator>& world_slot() {
 /// Prints the failures of ranks that are otherwise silent.
 class FailurePrinter : public testing::EmptyTestEventListener {
   // Asking GoogleTest for the running test from within OnTestPartResult would wait for its own lock.
-  void OnTestStart(const testing::TestInfo& test) override { test_ = std::string(test.test_suite_name()) + "." + test.name(); }
+  void OnTestStart(const testing::TestInfo& test) override {
+    test_ = std::string(test.test_suite_name()) + "." + test.name();
+  }
   void OnTestPartResult(const testing::TestPartResult& result) override {
     if (!result.failed()) return;
     std::fprintf(stderr, "rank %d: %s: %s:%d: %s\n", world().rank(), test_.c_str(),

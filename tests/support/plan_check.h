@@ -1,5 +1,5 @@
-// Is a plan right? Against a plain f64 loop, with outputs poisoned with NaN and fenced with guard bytes, so that a row nobody
-// writes and a write outside fail.
+// Is a plan right? Against a plain f64 loop, with outputs poisoned with NaN and fenced with guard bytes, so that a row
+// nobody writes and a write outside fail.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -55,7 +55,8 @@ void expect_right(const HostCsr& m, Scalars s, const std::vector<T>& x, const st
     double sum = 0, absolute = 0;
     const auto row = static_cast<std::size_t>(i);
     for (auto k = static_cast<std::size_t>(m.row_ptr[row]); k < static_cast<std::size_t>(m.row_ptr[row + 1]); ++k) {
-      const double term = static_cast<double>(static_cast<T>(m.values[k])) * static_cast<double>(x[static_cast<std::size_t>(m.col_idx[k])]);
+      const double term =
+          static_cast<double>(static_cast<T>(m.values[k])) * static_cast<double>(x[static_cast<std::size_t>(m.col_idx[k])]);
       sum += term;
       absolute += std::abs(term);
     }

@@ -17,11 +17,11 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
+#include "kernels/base/timer.h"
 #include "partition/generators/generator.h"
 #include "partition/readers/reader.h"
 #include "partition/shard_file.h"
 #include "partition/writers/writer.h"
-#include "kernels/base/timer.h"
 #include "tools/bench/bench.h"
 #include "tools/environment.h"
 #include "tools/peak_memory.h"
@@ -60,8 +60,7 @@ void copy_and_flush(const std::filesystem::path& from, const std::filesystem::pa
   const int fd = ::open(to.c_str(), O_RDONLY | O_CLOEXEC);
   const bool flushed = fd >= 0 && ::fsync(fd) == 0;
   if (fd >= 0) ::close(fd);
-  if (!flushed)
-    throw Error(ErrorKind::resources, fmt::format("cannot flush {}: {}", to.string(), std::strerror(errno)));
+  if (!flushed) throw Error(ErrorKind::resources, fmt::format("cannot flush {}: {}", to.string(), std::strerror(errno)));
   std::filesystem::remove(to);
 }
 

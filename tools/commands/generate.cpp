@@ -27,7 +27,8 @@ struct Options {
 void add_parameter(Options& options, const GeneratorParameter& parameter) {
   const std::string name(parameter.name), help(parameter.help);
   if (is_flag(parameter)) {
-    options.app->add_flag_callback("--" + name, [&options, name] { options.arguments[name] = "on"; }, help);
+    options.app->add_flag_callback(
+        "--" + name, [&options, name] { options.arguments[name] = "on"; }, help);
     return;
   }
   const std::string fallback(parameter.default_value);
@@ -51,18 +52,22 @@ std::string specification(const Options& options) {
 }  // namespace
 
 std::function<int()> add_generate(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("generate", "Assemble a matrix (finite elements, graphs, bands) and write a shard file");
+  CLI::App* app =
+      program.add_subcommand("generate", "Assemble a matrix (finite elements, graphs, bands) and write a shard file");
   app->require_subcommand(1);
-  app->footer("\nExamples:\n  shardmat generate elasticity --n 40 bar.h5\n"
-              "  shardmat generate elasticity --mesh part.h5 --degree 2 part-elasticity.h5 --parts 2,4\n"
-              "  mpirun -n 4 shardmat multiply elasticity:n=40      # the same matrix without a file\n");
+  app->footer(
+      "\nExamples:\n  shardmat generate elasticity --n 40 bar.h5\n"
+      "  shardmat generate elasticity --mesh part.h5 --degree 2 part-elasticity.h5 --parts 2,4\n"
+      "  mpirun -n 4 shardmat multiply elasticity:n=40      # the same matrix without a file\n");
   auto all = std::make_shared<std::list<Options>>();
   for (const Generator& generator : generators()) {
     Options& options = all->emplace_back();
     options.generator = &generator;
     options.app = app->add_subcommand(std::string(generator.name), std::string(generator.help));
     for (const GeneratorParameter& parameter : generator.parameters) add_parameter(options, parameter);
-    options.app->add_option("output", options.file.output, "shard file to write (.h5)")->required()->check(shard_file_name());
+    options.app->add_option("output", options.file.output, "shard file to write (.h5)")
+        ->required()
+        ->check(shard_file_name());
     add_file_options(*options.app, options.file);
   }
   return [all] {

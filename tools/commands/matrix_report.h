@@ -52,7 +52,7 @@ struct MatrixReport {
   std::string bandwidth_of;     ///< "given", or what was measured
   std::vector<FormatSize> formats;
   std::optional<Recommendation> recommendation;  ///< for the pattern
-  std::vector<std::string> left_out;  ///< what is not here and why, one sentence each
+  std::vector<std::string> left_out;             ///< what is not here and why, one sentence each
 };
 
 /// Takes the whole matrix into memory if there is room for it, so that nothing is left out; else streams it once.

@@ -33,18 +33,27 @@ void add_options(CLI::App& app, Options& o) {
   MultiplyOptions& m = o.multiply;
   app.add_option("matrix", m.matrix, "shard file (.h5), or a generator such as elasticity:n=40")->required();
   app.add_option("--x", m.x, "x: ones, zeros, random, or a file (.h5 dataset /x, .npy, .mtx array)")->capture_default_str();
-  app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file (dataset /y)")->capture_default_str();
-  app.add_option("--seed", m.seed, "seed of random vectors")->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))->capture_default_str();
-  app.add_option("--output", m.output, "write y in original row order (.h5 dataset /y, .npy, .mtx); --mode power: the last x");
+  app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file (dataset /y)")
+      ->capture_default_str();
+  app.add_option("--seed", m.seed, "seed of random vectors")
+      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->capture_default_str();
+  app.add_option("--output", m.output,
+                 "write y in original row order (.h5 dataset /y, .npy, .mtx); --mode power: the last x");
   app.add_option("--alpha", m.alpha, "y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option("--beta", m.beta, "y = alpha A x + beta y")->check(finite_number())->capture_default_str();
-  app.add_option("--type", o.type, "values of matrix and vectors")->check(CLI::IsMember({"f32", "f64"}))->capture_default_str();
-  app.add_option("--iterations", m.iterations, "products timed after the first one")->check(whole_number(0, 1'000'000'000))->capture_default_str();
+  app.add_option("--type", o.type, "values of matrix and vectors")
+      ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
+  app.add_option("--iterations", m.iterations, "products timed after the first one")
+      ->check(whole_number(0, 1'000'000'000))
+      ->capture_default_str();
   app.add_option("--mode", o.mode, "repeat the same product, or power iteration x = y / |y| (square only)")
       ->check(CLI::IsMember({"repeat", "power"}))
       ->capture_default_str();
   app.add_flag("--verify{auto}", o.verify,
-               "compare with a sequential f64 product; --verify=full checks every row, --verify=sampled some rows and the column sums")
+               "compare with a sequential f64 product; --verify=full checks every row, --verify=sampled some rows and the "
+               "column sums")
       ->check(CLI::IsMember({"auto", "full", "sampled"}));
   app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output")->check(output_name());
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if every rank has one")
@@ -52,10 +61,11 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--kernel", m.load.plan.kernel, "kernel by name, or auto")->capture_default_str();
   app.add_option("--policy", m.load.plan.policy, "tunables of the named kernel, e.g. threads_per_row=16");
-  app.add_flag("--tune,--measure", m.load.plan.tune,
-               "measure every kernel, layout and policy left open and take the fastest (two names: Open MPI's mpirun mistakes the "
-               "word --tune for an option of its own and prints a complaint); without it, auto on a GPU measures the few that the "
-               "model expects to be best");
+  app.add_flag(
+      "--tune,--measure", m.load.plan.tune,
+      "measure every kernel, layout and policy left open and take the fastest (two names: Open MPI's mpirun mistakes the "
+      "word --tune for an option of its own and prints a complaint); without it, auto on a GPU measures the few that the "
+      "model expects to be best");
   app.add_flag("--no-measure", o.no_measure, "--kernel auto takes the model's choice");
   app.add_option("--tune-budget", m.load.plan.budget_seconds,
                  "seconds after which no other kernel is measured (default: the time of 150 products; with --measure 5 s)")
@@ -71,10 +81,11 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
       ->check(positive_number())
       ->capture_default_str();
-  app.footer("\nExamples:\n  mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json\n"
-             "  mpirun -n 4 shardmat multiply bar.h5 --x x.h5 --output y.h5\n"
-             "  mpirun -n 2 shardmat multiply elasticity:n=100 --type f32 --measure\n"
-             "  mpirun -n 4 shardmat multiply bar.h5 --mode power --iterations 500\n");
+  app.footer(
+      "\nExamples:\n  mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json\n"
+      "  mpirun -n 4 shardmat multiply bar.h5 --x x.h5 --output y.h5\n"
+      "  mpirun -n 2 shardmat multiply elasticity:n=100 --type f32 --measure\n"
+      "  mpirun -n 4 shardmat multiply bar.h5 --mode power --iterations 500\n");
 }
 
 void finish_options(const CLI::App& app, Options& o) {
@@ -84,9 +95,13 @@ void finish_options(const CLI::App& app, Options& o) {
   m.load.type = parse_value_type(o.type);
   m.load.sort = o.sort == "local" ? LocalSort::by_length : o.sort == "none" ? LocalSort::none : LocalSort::as_file;
   m.mode = o.mode == "power" ? Mode::power : Mode::repeat;
-  m.backend = o.backend == "host" ? BackendChoice::host : o.backend == "cuda" ? BackendChoice::cuda : BackendChoice::automatic;
+  m.backend = o.backend == "host"   ? BackendChoice::host
+              : o.backend == "cuda" ? BackendChoice::cuda
+                                    : BackendChoice::automatic;
   m.verify = app.count("--verify") > 0;
-  m.verify_mode = o.verify == "full" ? VerifyMode::full : o.verify == "sampled" ? VerifyMode::sampled : VerifyMode::automatic;
+  m.verify_mode = o.verify == "full"      ? VerifyMode::full
+                  : o.verify == "sampled" ? VerifyMode::sampled
+                                          : VerifyMode::automatic;
   m.graph = !o.no_graph;
   if (o.no_measure && m.load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
   m.load.plan.measure = !o.no_measure;

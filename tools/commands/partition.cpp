@@ -25,9 +25,10 @@ std::function<int()> add_partition(CLI::App& program) {
   app->add_option("output", options->file.output, "shard file to write (.h5)")->required()->check(shard_file_name());
   add_file_options(*app, options->file);
   app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
-  app->footer("\nExamples:\n  shardmat partition bar.mtx.gz bar.h5 --parts 2,4,8\n"
-              "  shardmat partition bar.mtx bar.h5 --parts 4 --sort local\n"
-              "  shardmat partition bar.h5 sorted.h5 --parts 4 --sort global\n");
+  app->footer(
+      "\nExamples:\n  shardmat partition bar.mtx.gz bar.h5 --parts 2,4,8\n"
+      "  shardmat partition bar.mtx bar.h5 --parts 4 --sort local\n"
+      "  shardmat partition bar.h5 sorted.h5 --parts 4 --sort global\n");
   return [options] {
     require_single_process("partition");
     const PeakMemory peak;

@@ -9,7 +9,8 @@
 namespace shardmat::tools {
 
 std::function<int()> add_verify_file(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("verify-file", "Check everything in a shard file: structure, tables, checksums, rows");
+  CLI::App* app =
+      program.add_subcommand("verify-file", "Check everything in a shard file: structure, tables, checksums, rows");
   auto path = std::make_shared<std::string>();
   app->add_option("file", *path, "shard file (.h5)")->required();
   app->footer("\nExample:\n  shardmat verify-file bar.h5\n");
@@ -17,8 +18,8 @@ std::function<int()> add_verify_file(CLI::App& program) {
     require_single_process("verify-file");
     const auto file = ShardFile::open(*path);
     file->verify(make_progress_bar());
-    fmt::print("{}: all right ({} × {}, {} nonzeros, {} partitions)\n", *path, human_count(file->rows()), human_count(file->cols()),
-               human_count(file->nnz()), file->partitions().size());
+    fmt::print("{}: all right ({} × {}, {} nonzeros, {} partitions)\n", *path, human_count(file->rows()),
+               human_count(file->cols()), human_count(file->nnz()), file->partitions().size());
     return 0;
   };
 }

@@ -31,15 +31,17 @@ std::string command_line() {
 }  // namespace
 
 void add_file_options(CLI::App& app, FileOptions& options) {
-  app.add_option("--parts", options.parts, "store partitions for these numbers of ranks, e.g. 2,4,8 (any other is computed when loading)")
+  app.add_option("--parts", options.parts,
+                 "store partitions for these numbers of ranks, e.g. 2,4,8 (any other is computed when loading)")
       ->delimiter(',')
       ->check(whole_number(1, kMostParts));
   std::vector<std::string> methods;
   for (const Partitioner& p : partitioners()) methods.emplace_back(p.name);
   app.add_option("--method", options.method, "what the parts balance")->check(CLI::IsMember(methods))->capture_default_str();
-  app.add_option("--sort", options.sort,
-                 "rows by descending length: none, local (inside each part, done by each rank when it loads) or global (whole "
-                 "matrix, permutation stored)")
+  app.add_option(
+         "--sort", options.sort,
+         "rows by descending length: none, local (inside each part, done by each rank when it loads) or global (whole "
+         "matrix, permutation stored)")
       ->check(CLI::IsMember({"none", "local", "global"}))
       ->capture_default_str();
 }
@@ -57,8 +59,9 @@ void write_file(const RowSource& source, const FileOptions& options, bool allow_
   const std::vector<StoredPartition> partitions = write_shard_file(options.output, source, write);
   const double seconds = timer.seconds();
   const auto bytes = static_cast<double>(std::filesystem::file_size(options.output));
-  fmt::print("{}: {} × {}, {} in {}, {} peak memory (mapped files not counted)\n", options.output, human_count(source.rows()), human_count(source.cols()),
-             human_bytes(bytes), human_seconds(seconds), human_bytes(static_cast<double>(peak.bytes())));
+  fmt::print("{}: {} × {}, {} in {}, {} peak memory (mapped files not counted)\n", options.output,
+             human_count(source.rows()), human_count(source.cols()), human_bytes(bytes), human_seconds(seconds),
+             human_bytes(static_cast<double>(peak.bytes())));
   const std::string table = quality_table(partitions);
   if (!table.empty()) fmt::print("\n{}", table);
 }

@@ -10,8 +10,7 @@ namespace {
 
 double log_mass(std::int64_t n, double p, std::int64_t k) {
   const auto x = static_cast<double>(n), y = static_cast<double>(k);
-  return std::lgamma(x + 1) - std::lgamma(y + 1) - std::lgamma(x - y + 1) + y * std::log(p) +
-         (x - y) * std::log1p(-p);
+  return std::lgamma(x + 1) - std::lgamma(y + 1) - std::lgamma(x - y + 1) + y * std::log(p) + (x - y) * std::log1p(-p);
 }
 
 TEST(Binomial, EdgeCases) {
@@ -34,8 +33,7 @@ TEST(Binomial, ChiSquareAgainstTheExactDistribution) {
                              Case{4000, 0.5}, Case{100000, 0.76}}) {
     const std::int64_t draws = 100000;
     std::vector<std::int64_t> seen(static_cast<std::size_t>(n + 1));
-    for (std::int64_t i = 0; i < draws; ++i)
-      ++seen[static_cast<std::size_t>(binomial(n, p, CounterRandom(7, 3).of(i)))];
+    for (std::int64_t i = 0; i < draws; ++i) ++seen[static_cast<std::size_t>(binomial(n, p, CounterRandom(7, 3).of(i)))];
     // Neighbouring values joined until each class expects 20 draws.
     double chi_square = 0, classes = 0, expected = 0, observed = 0;
     for (std::int64_t k = 0; k <= n; ++k) {

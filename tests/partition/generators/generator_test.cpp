@@ -38,8 +38,7 @@ TEST(Generator, SuggestsTheNearestSpelling) {
 }
 
 TEST(Generator, RefusesBadArguments) {
-  expect_contains(usage_error("poisson:n=1"),
-                  "poisson: n must be a whole number from 2 to 1048576, not \"1\"");
+  expect_contains(usage_error("poisson:n=1"), "poisson: n must be a whole number from 2 to 1048576, not \"1\"");
   expect_contains(usage_error("poisson:n=4x"), "not \"4x\"");
   expect_contains(usage_error("poisson:n="), "not \"\"");
   expect_contains(usage_error("poisson:n"), "n needs a value, as in n=");

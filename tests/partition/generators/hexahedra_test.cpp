@@ -14,9 +14,9 @@ std::int64_t couplings(std::int64_t n) { return (3 * n - 2) * (3 * n - 2) * (3 *
 
 TEST(GridMatrices, AreSoundAndSymmetric) {
   for (const char* specification :
-       {"poisson27:n=5", "poisson27:n=1", "poisson7:n=6", "poisson7:nx=9,ny=4,nz=1", "poisson7:n=5,clamp=0.3,uniform", "poisson27:nx=1,ny=7,nz=2,uniform", "poisson:n=5",
-        "poisson:nx=2,ny=6,nz=4", "poisson:n=4,uniform", "elasticity:n=4", "elasticity:nx=3,ny=2,nz=9",
-        "elasticity:n=3,uniform", "poisson27:n=4,clamp=0.4", "poisson:nz=8,n=3,clamp=0.2",
+       {"poisson27:n=5", "poisson27:n=1", "poisson7:n=6", "poisson7:nx=9,ny=4,nz=1", "poisson7:n=5,clamp=0.3,uniform",
+        "poisson27:nx=1,ny=7,nz=2,uniform", "poisson:n=5", "poisson:nx=2,ny=6,nz=4", "poisson:n=4,uniform", "elasticity:n=4",
+        "elasticity:nx=3,ny=2,nz=9", "elasticity:n=3,uniform", "poisson27:n=4,clamp=0.4", "poisson:nz=8,n=3,clamp=0.2",
         "elasticity:ny=6,n=3,clamp=0.3,seed=7", "elasticity:n=3,clamp=1", "poisson:nx=1500,ny=2,nz=2"}) {
     const auto source = make_generator(specification);
     expect_sound(*source);
@@ -109,8 +109,7 @@ TEST(Hexahedra, UniformPoissonHasTheKnownEntries) {
 TEST(Hexahedra, UniformElasticityHasTheKnownEntries) {
   // Integrals over the unit cube in closed form: (λ + 2μ)/9 + 2μ/9 on the diagonal and (λ + μ)/12 between
   // components.
-  const double young = 2.6, nu = 0.3, lambda = young * nu / ((1 + nu) * (1 - 2 * nu)),
-               mu = young / (2 * (1 + nu));
+  const double young = 2.6, nu = 0.3, lambda = young * nu / ((1 + nu) * (1 - 2 * nu)), mu = young / (2 * (1 + nu));
   const HostCsr m = generate("elasticity:n=2,uniform,E=2.6,nu=0.3");
   for (int i = 0; i < 3; ++i) {
     EXPECT_NEAR(entry(m, i, i), (lambda + 2 * mu) / 9 + 2 * mu / 9, 1e-14);
@@ -124,8 +123,7 @@ TEST(Hexahedra, UniformElasticityAnnihilatesTheSixRigidMotions) {
   const auto motion = [&](int kind) {
     std::vector<double> u(static_cast<std::size_t>(m.rows));
     for (std::int64_t node = 0; node < n * n * n; ++node) {
-      const Point p = {static_cast<double>(node % n), static_cast<double>(node / n % n),
-                       static_cast<double>(node / n / n)};
+      const Point p = {static_cast<double>(node % n), static_cast<double>(node / n % n), static_cast<double>(node / n / n)};
       const std::size_t c = static_cast<std::size_t>(kind % 3), d = (c + 1) % 3;
       const auto at = static_cast<std::size_t>(3 * node);
       if (kind < 3) u[at + c] = 1;
@@ -150,8 +148,7 @@ TEST(Hexahedra, JitteredElasticityAnnihilatesTranslations) {
 /// Corners of a distorted hexahedron: column d of the result is x[d].
 void distort(double (&x)[3][8]) {
   for (int b = 0; b < 8; ++b) {
-    const Point unit = {static_cast<double>(b & 1), static_cast<double>(b >> 1 & 1),
-                        static_cast<double>(b >> 2)};
+    const Point unit = {static_cast<double>(b & 1), static_cast<double>(b >> 1 & 1), static_cast<double>(b >> 2)};
     x[0][b] = 1.5 * unit[0] + 0.2 * unit[1] * unit[2] + 0.1 * unit[2];
     x[1][b] = unit[1] - 0.1 * unit[0] + 0.15 * unit[0] * unit[1];
     x[2][b] = 0.8 * unit[2] + 0.1 * unit[0] * unit[1] * unit[2];

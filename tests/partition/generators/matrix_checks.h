@@ -53,8 +53,7 @@ inline void expect_sound(const RowSource& source) {
   ASSERT_EQ(whole.cols, source.cols());
   validate(whole.view());
   const HostVector<std::int64_t> lengths = source.row_lengths(0, source.rows());
-  for (std::size_t i = 0; i < lengths.size(); ++i)
-    ASSERT_EQ(lengths[i], whole.row_ptr[i + 1] - whole.row_ptr[i]);
+  for (std::size_t i = 0; i < lengths.size(); ++i) ASSERT_EQ(lengths[i], whole.row_ptr[i + 1] - whole.row_ptr[i]);
   std::int64_t step = 1;
   for (std::int64_t begin = 0; begin < source.rows(); step = step * 3 % 1009) {
     const std::int64_t end = std::min(source.rows(), begin + step);
@@ -76,8 +75,7 @@ inline void expect_sound(const RowSource& source) {
 /// A(i, j) and A(j, i) have the same bits.
 inline void expect_symmetric(const HostCsr& m) {
   for (std::int64_t i = 0; i < m.rows; ++i)
-    for (auto k = m.row_ptr[static_cast<std::size_t>(i)]; k < m.row_ptr[static_cast<std::size_t>(i) + 1];
-         ++k) {
+    for (auto k = m.row_ptr[static_cast<std::size_t>(i)]; k < m.row_ptr[static_cast<std::size_t>(i) + 1]; ++k) {
       const std::int64_t j = m.col_idx[static_cast<std::size_t>(k)];
       ASSERT_EQ(m.values[static_cast<std::size_t>(k)], entry(m, j, i)) << "entry " << i << ", " << j;
     }

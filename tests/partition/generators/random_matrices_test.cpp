@@ -7,13 +7,30 @@ namespace shardmat {
 namespace {
 
 TEST(RandomMatrices, AreSound) {
-  for (const char* specification :
-       {"rmat:scale=9", "rmat:scale=1", "rmat:scale=8,edge_factor=0", "rmat:scale=8,edge_factor=100,uniform",
-        "rmat:scale=7,a=1,b=0,c=0", "rmat:scale=7,a=0,b=0,c=0", "rmat:scale=8,a=0.25,b=0.25,c=0.25,seed=3",
-        "banded:n=500", "banded:n=500,bandwidth=0", "banded:n=10,bandwidth=100", "banded:n=700,density=0.3",
-        "banded:n=0", "random:n=300", "random:n=200,cols=20,row_nnz=20", "random:n=200,cols=20,row_nnz=17",
-        "random:n=50,row_nnz=0", "random:n=90,row_nnz=90,triangular", "random:n=400,row_nnz=9,triangular",
-        "diagonals:n=500", "diagonals:n=300,count=7,spacing=60", "diagonals:n=10,count=5,spacing=100", "diagonals:n=0", "random:n=5,cols=1000000000000", "random:n=0,row_nnz=0"})
+  for (const char* specification : {"rmat:scale=9",
+                                    "rmat:scale=1",
+                                    "rmat:scale=8,edge_factor=0",
+                                    "rmat:scale=8,edge_factor=100,uniform",
+                                    "rmat:scale=7,a=1,b=0,c=0",
+                                    "rmat:scale=7,a=0,b=0,c=0",
+                                    "rmat:scale=8,a=0.25,b=0.25,c=0.25,seed=3",
+                                    "banded:n=500",
+                                    "banded:n=500,bandwidth=0",
+                                    "banded:n=10,bandwidth=100",
+                                    "banded:n=700,density=0.3",
+                                    "banded:n=0",
+                                    "random:n=300",
+                                    "random:n=200,cols=20,row_nnz=20",
+                                    "random:n=200,cols=20,row_nnz=17",
+                                    "random:n=50,row_nnz=0",
+                                    "random:n=90,row_nnz=90,triangular",
+                                    "random:n=400,row_nnz=9,triangular",
+                                    "diagonals:n=500",
+                                    "diagonals:n=300,count=7,spacing=60",
+                                    "diagonals:n=10,count=5,spacing=100",
+                                    "diagonals:n=0",
+                                    "random:n=5,cols=1000000000000",
+                                    "random:n=0,row_nnz=0"})
     expect_sound(*make_generator(specification));
 }
 
@@ -26,8 +43,7 @@ TEST(RandomMatrices, SeedsMakeDifferentMatrices) {
 }
 
 TEST(Rmat, HasAllItsEdges) {
-  for (const char* specification :
-       {"rmat:scale=10,uniform", "rmat:scale=10,uniform,seed=8,a=0.3,b=0.3,c=0.3"}) {
+  for (const char* specification : {"rmat:scale=10,uniform", "rmat:scale=10,uniform,seed=8,a=0.3,b=0.3,c=0.3"}) {
     double edges = 0;
     for (const double value : generate(specification).values) edges += value;
     EXPECT_EQ(edges, 16 * 1024);
@@ -38,8 +54,7 @@ TEST(Rmat, QuartersAndSkewAreAsAsked) {
   const HostCsr m = generate("rmat:scale=12,uniform,a=0.5,b=0.25,c=0.15");
   double quarter[2][2] = {}, inner[2][2] = {};
   for (std::size_t i = 0; i < 4096; ++i)
-    for (auto k = static_cast<std::size_t>(m.row_ptr[i]); k < static_cast<std::size_t>(m.row_ptr[i + 1]);
-         ++k) {
+    for (auto k = static_cast<std::size_t>(m.row_ptr[i]); k < static_cast<std::size_t>(m.row_ptr[i + 1]); ++k) {
       quarter[i >> 11][m.col_idx[k] >> 11] += m.values[k];
       inner[i & 1][m.col_idx[k] & 1] += m.values[k];
     }
@@ -69,8 +84,7 @@ TEST(Banded, KeepsToTheBandAndItsDensity) {
   std::int64_t off_diagonal = 0;
   for (std::int64_t i = 0; i < m.rows; ++i) {
     bool diagonal = false;
-    for (auto k = m.row_ptr[static_cast<std::size_t>(i)]; k < m.row_ptr[static_cast<std::size_t>(i) + 1];
-         ++k) {
+    for (auto k = m.row_ptr[static_cast<std::size_t>(i)]; k < m.row_ptr[static_cast<std::size_t>(i) + 1]; ++k) {
       const std::int64_t distance = std::abs(m.col_idx[static_cast<std::size_t>(k)] - i);
       EXPECT_LE(distance, 20);
       diagonal = diagonal || distance == 0;
@@ -88,8 +102,7 @@ TEST(Random, EverySetOfColumnsIsEquallyLikely) {
     const HostCsr m = generate("random:n=20000,cols=5,row_nnz=" + std::to_string(row_nnz));
     for (std::int64_t i = 0; i < m.rows; ++i) {
       std::int64_t set = 0;
-      for (std::int64_t k = i * row_nnz; k < (i + 1) * row_nnz; ++k)
-        set |= 1 << m.col_idx[static_cast<std::size_t>(k)];
+      for (std::int64_t k = i * row_nnz; k < (i + 1) * row_nnz; ++k) set |= 1 << m.col_idx[static_cast<std::size_t>(k)];
       ++seen[set];
     }
     EXPECT_EQ(seen.size(), 10u);

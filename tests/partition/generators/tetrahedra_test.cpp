@@ -22,8 +22,7 @@ class MeshFile {
  public:
   MeshFile()
       : path_((std::filesystem::temp_directory_path() /
-               (std::string("shardmat-") + testing::UnitTest::GetInstance()->current_test_info()->name() +
-                ".h5"))
+               (std::string("shardmat-") + testing::UnitTest::GetInstance()->current_test_info()->name() + ".h5"))
                   .string()) {}
   ~MeshFile() { std::filesystem::remove(path_); }
   MeshFile(const MeshFile&) = delete;
@@ -31,16 +30,14 @@ class MeshFile {
 
   const std::string& path() const { return path_; }
 
-  MeshFile& write(const std::vector<Point>& points,
-                  const std::vector<std::array<std::int64_t, 4>>& tetrahedra) {
+  MeshFile& write(const std::vector<Point>& points, const std::vector<std::array<std::int64_t, 4>>& tetrahedra) {
     const hid_t file = H5Fcreate(path_.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     put(file, "/points", H5T_NATIVE_DOUBLE, points.data(), points.size(), 3);
     put(file, "/tetrahedra", H5T_NATIVE_INT64, tetrahedra.data(), tetrahedra.size(), 4);
     H5Fclose(file);
     return *this;
   }
-  static void put(hid_t file, const char* name, hid_t type, const void* data, std::size_t rows,
-                  hsize_t width) {
+  static void put(hid_t file, const char* name, hid_t type, const void* data, std::size_t rows, hsize_t width) {
     const hsize_t shape[2] = {rows, width};
     const hid_t space = H5Screate_simple(2, shape, nullptr);
     const hid_t dataset = H5Dcreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
@@ -62,9 +59,7 @@ std::string mesh_error(const std::string& path) {
 TetNodes box_nodes(int degree) { return TetNodes(read_tet_mesh(kBox), degree, kBox); }
 
 /// True if the node is on the surface of the box [0, 8] x [0, 3] x [0, 3].
-bool on_surface(const Point& p) {
-  return p[0] == 0 || p[0] == 8 || p[1] == 0 || p[1] == 3 || p[2] == 0 || p[2] == 3;
-}
+bool on_surface(const Point& p) { return p[0] == 0 || p[0] == 8 || p[1] == 0 || p[1] == 3 || p[2] == 0 || p[2] == 3; }
 
 TEST(Tetrahedra, AreSoundAndSymmetric) {
   for (const char* name : {"poisson", "elasticity"})
@@ -107,8 +102,7 @@ TEST(Tetrahedra, MidEdgeNodesAreSortedByTheirVertices) {
   for (const auto& [edge, node] : edges) {  // the map is sorted by (smaller, larger)
     EXPECT_EQ(node, expected++);
     for (std::size_t d = 0; d < 3; ++d)
-      EXPECT_EQ(nodes.position(node)[d],
-                (nodes.position(edge.first)[d] + nodes.position(edge.second)[d]) / 2);
+      EXPECT_EQ(nodes.position(node)[d], (nodes.position(edge.first)[d] + nodes.position(edge.second)[d]) / 2);
   }
   EXPECT_EQ(expected, nodes.count());
 }
@@ -119,8 +113,7 @@ TEST(Tetrahedra, PatchTestOfPoisson) {
   for (const int degree : {1, 2}) {
     const TetNodes nodes = box_nodes(degree);
     const HostCsr m = generate("poisson:mesh=" + kBox + ",uniform,degree=" + std::to_string(degree));
-    std::vector<double> linear(static_cast<std::size_t>(m.rows)), one(linear.size(), 1),
-        quadratic(linear.size());
+    std::vector<double> linear(static_cast<std::size_t>(m.rows)), one(linear.size(), 1), quadratic(linear.size());
     for (std::size_t i = 0; i < linear.size(); ++i) {
       const Point& p = nodes.position(static_cast<std::int64_t>(i));
       linear[i] = 1 + 2 * p[0] - 3 * p[1] + 0.5 * p[2];
@@ -195,10 +188,8 @@ TEST(Tetrahedra, LinearElementHasTheKnownEntries) {
 
 TEST(Tetrahedra, InvertedTetrahedraGiveTheSameMatrix) {
   MeshFile file;
-  const HostCsr right =
-      generate("elasticity:degree=2,mesh=" + file.write(kCorners, {{0, 1, 2, 3}, {1, 2, 3, 4}}).path());
-  const HostCsr turned =
-      generate("elasticity:degree=2,mesh=" + file.write(kCorners, {{1, 0, 2, 3}, {2, 1, 3, 4}}).path());
+  const HostCsr right = generate("elasticity:degree=2,mesh=" + file.write(kCorners, {{0, 1, 2, 3}, {1, 2, 3, 4}}).path());
+  const HostCsr turned = generate("elasticity:degree=2,mesh=" + file.write(kCorners, {{1, 0, 2, 3}, {2, 1, 3, 4}}).path());
   ASSERT_EQ(right.col_idx, turned.col_idx);
   for (std::size_t k = 0; k < right.values.size(); ++k) EXPECT_NEAR(right.values[k], turned.values[k], 1e-14);
 }
@@ -220,8 +211,7 @@ TEST(Tetrahedra, ClampMakesIdentityRowsAndColumns) {
   const auto clamped = [&](std::int64_t row) { return nodes.position(row / 3)[0] <= 0.1 * 8; };
   std::int64_t expected = 0;
   for (std::int64_t i = 0; i < m.rows; ++i)
-    for (auto k = free.row_ptr[static_cast<std::size_t>(i)];
-         k < free.row_ptr[static_cast<std::size_t>(i) + 1]; ++k) {
+    for (auto k = free.row_ptr[static_cast<std::size_t>(i)]; k < free.row_ptr[static_cast<std::size_t>(i) + 1]; ++k) {
       const std::int64_t j = free.col_idx[static_cast<std::size_t>(k)];
       const bool kept = !clamped(i) && !clamped(j);
       expected += kept || i == j;
@@ -253,15 +243,13 @@ TEST(Mesh, RefusesWhatIsNoMesh) {
 
 TEST(Mesh, NamesTheWrongTetrahedronOrPoint) {
   MeshFile file;
-  const auto error_of = [&](const std::vector<Point>& points,
-                            const std::vector<std::array<std::int64_t, 4>>& tetrahedra) {
+  const auto error_of = [&](const std::vector<Point>& points, const std::vector<std::array<std::int64_t, 4>>& tetrahedra) {
     return mesh_error(file.write(points, tetrahedra).path());
   };
   expect_contains(error_of(kCorners, {{0, 1, 2, 3}, {1, 2, 3, 5}}),
                   "tetrahedron 1 has the vertex 5, but the points are numbered 0 to 4");
   expect_contains(error_of(kCorners, {{0, 1, 2, -1}}), "tetrahedron 0 has the vertex -1");
-  expect_contains(error_of(kCorners, {{0, 1, 2, 3}, {1, 2, 4, 4}}),
-                  "tetrahedron 1 (vertices 1, 2, 4, 4) has no volume");
+  expect_contains(error_of(kCorners, {{0, 1, 2, 3}, {1, 2, 4, 4}}), "tetrahedron 1 (vertices 1, 2, 4, 4) has no volume");
   expect_contains(error_of({{0, 0, 0}, {1, 0, 0}, {0, 1, 0}, {1, 1, 0}}, {{0, 1, 2, 3}}),
                   "tetrahedron 0 (vertices 0, 1, 2, 3) has no volume");
   expect_contains(error_of(kCorners, {{0, 1, 2, 3}}), "point 4 belongs to no tetrahedron");

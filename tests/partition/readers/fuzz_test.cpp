@@ -20,9 +20,7 @@ using test::Path;
 
 class FuzzTest : public test::FilesTest {
  protected:
-  FuzzTest() : threads_(thread_count()) {
-    set_thread_count(1);
-  }  // these files are too small to wait for threads
+  FuzzTest() : threads_(thread_count()) { set_thread_count(1); }  // these files are too small to wait for threads
   ~FuzzTest() override { set_thread_count(threads_); }
 
   using Random = std::mt19937_64;
@@ -79,8 +77,7 @@ class FuzzTest : public test::FilesTest {
   }
 
   void fuzz(const std::string& name, const std::vector<std::string>& seeds, int mutations,
-            const std::function<void(const Path&)>& read,
-            const std::function<std::string(std::string)>& pack = {}) {
+            const std::function<void(const Path&)>& read, const std::function<std::string(std::string)>& pack = {}) {
     Random random(20240601);
     int accepted = 0;
     for (int i = 0; i < mutations; ++i) {

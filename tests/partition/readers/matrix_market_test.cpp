@@ -26,8 +26,7 @@ class MatrixMarketTest : public test::FilesTest {
  protected:
   /// Pieces of one or two lines, and some tens of batches.
   static ReadLimits tiny(const std::string& text) {
-    return {7, std::max<std::int64_t>(40, static_cast<std::int64_t>(text.size()) / 30),
-            std::int64_t{1} << 30};
+    return {7, std::max<std::int64_t>(40, static_cast<std::int64_t>(text.size()) / 30), std::int64_t{1} << 30};
   }
 
   HostCsr read(const std::string& text, const ReadOptions& options = {}) {
@@ -57,14 +56,12 @@ class MatrixMarketTest : public test::FilesTest {
 };
 
 TEST_F(MatrixMarketTest, ReadsRealGeneral) {
-  expect_same(read(kBanner + "2 3 3\n2 1 -1.5e-3\n1 3 4\n2 3 .5\n"),
-              csr(2, 3, {0, 1, 3}, {2, 0, 2}, {4, -1.5e-3, .5}));
+  expect_same(read(kBanner + "2 3 3\n2 1 -1.5e-3\n1 3 4\n2 3 .5\n"), csr(2, 3, {0, 1, 3}, {2, 0, 2}, {4, -1.5e-3, .5}));
 }
 
 TEST_F(MatrixMarketTest, LastLineNeedsNoEnd) {
   expect_same(read(kBanner + "2 2 2\n1 1 1\n2 2 25"), csr(2, 2, {0, 1, 2}, {0, 1}, {1, 25}));
-  expect_same(read("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1"),
-              csr(1, 1, {0, 1}, {0}, {1}));
+  expect_same(read("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1"), csr(1, 1, {0, 1}, {0}, {1}));
   expect_same(read(kBanner + "0 0 0"), csr(0, 0, {0}, {}, {}));
 }
 
@@ -83,8 +80,7 @@ TEST_F(MatrixMarketTest, ExpandsSymmetry) {
 }
 
 TEST_F(MatrixMarketTest, SumsDuplicates) {
-  expect_same(read(kBanner + "2 2 5\n2 2 1\n1 1 2\n2 2 4\n2 1 8\n2 2 16\n"),
-              csr(2, 2, {0, 1, 3}, {0, 0, 1}, {2, 8, 21}));
+  expect_same(read(kBanner + "2 2 5\n2 2 1\n1 1 2\n2 2 4\n2 1 8\n2 2 16\n"), csr(2, 2, {0, 1, 3}, {0, 0, 1}, {2, 8, 21}));
   EXPECT_SAYS(error(kBanner + "2 2 2\n2 2 1.7e308\n2 2 1.7e308\n"), "a.mtx: row 1", "inf");
 }
 
@@ -96,10 +92,9 @@ TEST_F(MatrixMarketTest, AcceptsCarriageReturnsBlanksAndCommentsAnywhere) {
 }
 
 TEST_F(MatrixMarketTest, AcceptsNumbersAsProgramsWriteThem) {
-  const HostCsr m =
-      read(kBanner +
-           "1 9 9\n1 1 1.0D+02\n1 2 -2d-1\n1 3 +3\n1 4 1E2\n1 5 4.9406564584124654e-324\n1 6 1e-999\n1 7 -0\n"
-           "1 8 0.1000000000000000055511151231257827021181583404541015625\n1 9 5.\n");
+  const HostCsr m = read(kBanner +
+                         "1 9 9\n1 1 1.0D+02\n1 2 -2d-1\n1 3 +3\n1 4 1E2\n1 5 4.9406564584124654e-324\n1 6 1e-999\n1 7 -0\n"
+                         "1 8 0.1000000000000000055511151231257827021181583404541015625\n1 9 5.\n");
   EXPECT_EQ(m.values, (HostVector<double>{100, -.2, 3, 100, 4.9406564584124654e-324, 0, 0, .1, 5}));
   EXPECT_TRUE(std::signbit(m.values[6]));
 }
@@ -121,14 +116,11 @@ TEST_F(MatrixMarketTest, NonfiniteOnlyWhenAllowed) {
   EXPECT_SAYS(error(kBanner + "1 1 1\n1 1 -inf\n"), "a.mtx:3: ", "-inf");
   EXPECT_SAYS(error_of([&] { read_matrix(write("b.mtx", kBanner + "1 1 1\n1 1 1e999\n"), allow); }),
               "b.mtx:3: ", "too large");
-  EXPECT_SAYS(error("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 nan\n"),
-              "a.mtx:3: ", "nan");
+  EXPECT_SAYS(error("%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 nan\n"), "a.mtx:3: ", "nan");
 }
 
 TEST_F(MatrixMarketTest, RefusesOtherKindsByName) {
-  const auto banner = [&](const std::string& words) {
-    return error("%%MatrixMarket " + words + "\n1 1 1\n1 1 1\n");
-  };
+  const auto banner = [&](const std::string& words) { return error("%%MatrixMarket " + words + "\n1 1 1\n1 1 1\n"); };
   EXPECT_SAYS(banner("matrix coordinate complex general"), "a.mtx:1: ", "complex", "two real files");
   EXPECT_SAYS(banner("matrix coordinate real hermitian"), "a.mtx:1: ", "hermitian", "two real files");
   EXPECT_SAYS(banner("matrix coordinate double general"), "a.mtx:1: ", "double", "real, integer or pattern");
@@ -137,8 +129,7 @@ TEST_F(MatrixMarketTest, RefusesOtherKindsByName) {
   EXPECT_SAYS(banner("vector coordinate real general"), "a.mtx:1: ", "vector");
   EXPECT_SAYS(banner("matrix coordinate pattern skew-symmetric"), "a.mtx:1: ", "pattern");
   EXPECT_SAYS(banner("matrix coordinate real"), "a.mtx:1: ", "4 words");
-  EXPECT_SAYS(error("%%MatrixMarket matrix array real general\n1 1\n1\n"), "a.mtx:1: ", "array",
-              "coordinate");
+  EXPECT_SAYS(error("%%MatrixMarket matrix array real general\n1 1\n1\n"), "a.mtx:1: ", "array", "coordinate");
 }
 
 TEST_F(MatrixMarketTest, RefusesWhatIsNoMatrixMarketFile) {
@@ -153,8 +144,7 @@ TEST_F(MatrixMarketTest, RefusesWhatIsNoMatrixMarketFile) {
   EXPECT_SAYS(error_of([&] { read_matrix(write("e.mtx.gz", gzip(""))); }), "e.mtx.gz", "empty");
   const std::string endless = kBanner + std::string(40 << 20, 'x');
   EXPECT_SAYS(error_of([&] { read_matrix(write("l.mtx", endless)); }), "l.mtx", "line of more than");
-  EXPECT_SAYS(error_of([&] { read_matrix(write("l.mtx.gz", gzip(endless))); }), "l.mtx.gz",
-              "line of more than");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("l.mtx.gz", gzip(endless))); }), "l.mtx.gz", "line of more than");
 }
 
 TEST_F(MatrixMarketTest, RefusesWrongSizeLines) {
@@ -165,30 +155,26 @@ TEST_F(MatrixMarketTest, RefusesWrongSizeLines) {
   EXPECT_SAYS(error(kBanner + "2 x 1\n1 1 1\n"), "a.mtx:2: ", "\"x\"");
   EXPECT_SAYS(error(kBanner + "2 -2 1\n1 1 1\n"), "a.mtx:2: ", "\"-2\"");
   EXPECT_SAYS(error(kBanner + "2 9223372036854775808 1\n1 1 1\n"), "a.mtx:2: ", "9223372036854775808");
-  EXPECT_SAYS(error("%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n"),
-              "a.mtx:2: ", "square");
+  EXPECT_SAYS(error("%%MatrixMarket matrix coordinate real symmetric\n2 3 1\n1 1 1\n"), "a.mtx:2: ", "square");
 }
 
 TEST_F(MatrixMarketTest, RefusesSizeLinesThatLie) {
-  EXPECT_SAYS(error(kBanner + "% a\n2 2 3\n1 1 1\n2 2 1.000000\n"),
-              "a.mtx:3: ", "promises 3 entries, the file has 2", "truncated");
+  EXPECT_SAYS(error(kBanner + "% a\n2 2 3\n1 1 1\n2 2 1.000000\n"), "a.mtx:3: ", "promises 3 entries, the file has 2",
+              "truncated");
   EXPECT_SAYS(error(kBanner + "2 2 1\n1 1 1\n2 2 1\n"), "a.mtx:2: ", "promises 1 entries, the file has 2");
   EXPECT_SAYS(error(kBanner + "2 2 1000000000000000\n1 1 1\n"),
               "a.mtx:2: ", "promises 1000000000000000 entries, the file has 1");
   EXPECT_SAYS(error(kBanner + "9223372036854775807 2 1\n1 1 1\n", ErrorKind::resources), "a.mtx", "memory");
-  EXPECT_SAYS(error(kBanner + "1000000000000000 2 1\n1 1 1\n", ErrorKind::resources), "a.mtx", "memory",
-              "available");
+  EXPECT_SAYS(error(kBanner + "1000000000000000 2 1\n1 1 1\n", ErrorKind::resources), "a.mtx", "memory", "available");
   ReadLimits small;
   small.memory_bytes = 1000;
   write("m.mtx", kBanner + "100 2 1\n1 1 1\n");
-  EXPECT_SAYS(error_of([&] { read_matrix_market(path("m.mtx"), {}, small); }, ErrorKind::resources), "m.mtx",
-              "1.62 kB", "1 kB");
+  EXPECT_SAYS(error_of([&] { read_matrix_market(path("m.mtx"), {}, small); }, ErrorKind::resources), "m.mtx", "1.62 kB",
+              "1 kB");
 }
 
 TEST_F(MatrixMarketTest, NamesTheLineOfAWrongIndex) {
-  const auto line = [&](const std::string& wrong) {
-    return error(kBanner + "%\n3 4 3\n1 1 1\n\n" + wrong + "\n2 2 2\n");
-  };
+  const auto line = [&](const std::string& wrong) { return error(kBanner + "%\n3 4 3\n1 1 1\n\n" + wrong + "\n2 2 2\n"); };
   EXPECT_SAYS(line("4 1 1"), "a.mtx:6: ", "row index \"4\"", "from 1 to 3");
   EXPECT_SAYS(line("1 5 1"), "a.mtx:6: ", "column index \"5\"", "from 1 to 4");
   EXPECT_SAYS(line("0 1 1"), "a.mtx:6: ", "row index \"0\"");
@@ -219,18 +205,17 @@ TEST_F(MatrixMarketTest, NamesTheLineOfAWrongValue) {
   EXPECT_SAYS(line("1 2 -1D400"), "a.mtx:4: ", "too large");
   EXPECT_SAYS(line("1 2 1 7"), "a.mtx:4: ", "\"7\" follows after the last number");
   EXPECT_SAYS(line("1 2 1 % c"), "a.mtx:4: ", "\"%\" follows");
-  EXPECT_SAYS(error("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1 1\n"),
-              "a.mtx:3: ", "\"1\" follows");
+  EXPECT_SAYS(error("%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1 1\n"), "a.mtx:3: ", "\"1\" follows");
   const std::string integer = "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 ";
   EXPECT_SAYS(error(integer + "1.5\n"), "a.mtx:3: ", "\"1.5\" is no whole number", "declare the field real");
   EXPECT_SAYS(error(integer + "1d3\n"), "a.mtx:3: ", "\"1d3\" is no whole number");
 }
 
 TEST_F(MatrixMarketTest, NamesTheLineThatBreaksSymmetry) {
-  EXPECT_SAYS(error("%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 2\n1 3 3\n"),
-              "a.mtx:4: ", "(1, 3)", "above its diagonal", "declare the matrix general");
-  EXPECT_SAYS(error("%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 2\n2 1 2\n3 3 3\n"),
-              "a.mtx:4: ", "diagonal", "row 3");
+  EXPECT_SAYS(error("%%MatrixMarket matrix coordinate real symmetric\n3 3 2\n2 1 2\n1 3 3\n"), "a.mtx:4: ", "(1, 3)",
+              "above its diagonal", "declare the matrix general");
+  EXPECT_SAYS(error("%%MatrixMarket matrix coordinate real skew-symmetric\n3 3 2\n2 1 2\n3 3 3\n"), "a.mtx:4: ", "diagonal",
+              "row 3");
 }
 
 TEST_F(MatrixMarketTest, NamesTheFirstOfManyFaults) {
@@ -249,8 +234,7 @@ std::string big_text(const std::string& symmetry, std::uint64_t seed) {
     if (symmetry != "general" && i < j) std::swap(i, j);
     if (symmetry == "skew-symmetric" && i == j) (i > 0 ? j = i - 1 : i = 1);
     const double value = static_cast<double>(random() % 2000001) * 1e-7 - .1;
-    text += std::to_string(i + 1) + " " + std::to_string(j + 1) + " " +
-            std::to_string(value * (k % 7 ? 1 : 1e10)) + "\n";
+    text += std::to_string(i + 1) + " " + std::to_string(j + 1) + " " + std::to_string(value * (k % 7 ? 1 : 1e10)) + "\n";
   }
   return text;
 }
@@ -265,8 +249,7 @@ HostCsr read_simply(const std::string& text, double mirror_sign) {
   std::vector<std::vector<std::pair<std::int64_t, double>>> rows(static_cast<std::size_t>(m.rows));
   while (in >> i >> j >> value) {
     rows[static_cast<std::size_t>(i - 1)].emplace_back(j - 1, value);
-    if (mirror_sign != 0 && i != j)
-      rows[static_cast<std::size_t>(j - 1)].emplace_back(i - 1, mirror_sign * value);
+    if (mirror_sign != 0 && i != j) rows[static_cast<std::size_t>(j - 1)].emplace_back(i - 1, mirror_sign * value);
   }
   for (auto& row : rows) {
     std::sort(row.begin(), row.end());
@@ -309,8 +292,7 @@ TEST_F(MatrixMarketTest, ReadsConcatenatedGzip) {
 
 TEST_F(MatrixMarketTest, RefusesDamagedGzip) {
   const std::string good = gzip(big_text("general", 5));
-  for (const std::size_t size :
-       {std::size_t{1}, std::size_t{5}, good.size() / 2, good.size() - 9, good.size() - 1}) {
+  for (const std::size_t size : {std::size_t{1}, std::size_t{5}, good.size() / 2, good.size() - 9, good.size() - 1}) {
     write("t.mtx.gz", good.substr(0, size));
     EXPECT_SAYS(error_of([&] { read_matrix(path("t.mtx.gz")); }), "t.mtx.gz: ", "truncated");
   }

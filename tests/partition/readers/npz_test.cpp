@@ -29,9 +29,7 @@ class NpzTest : public test::FilesTest {
 #endif
 };
 
-HostCsr example() {
-  return csr(5, 4, {0, 2, 2, 3, 7, 8}, {0, 3, 1, 0, 1, 2, 3, 2}, {1.5, -2, 3, 4, 5, 6, 7, 1e-3});
-}
+HostCsr example() { return csr(5, 4, {0, 2, 2, 3, 7, 8}, {0, 3, 1, 0, 1, 2, 3, 2}, {1.5, -2, 3, 4, 5, 6, 7, 1e-3}); }
 
 TEST_F(NpzTest, ReadsWhatSciPyWrites) {
   for (const char* name : {"csr", "csc", "coo", "csr_stored", "csr_int64"}) {
@@ -52,16 +50,13 @@ TEST_F(NpzTest, SumsDuplicates) {
   expect_same(read_matrix(data("coo_duplicates")), csr(3, 4, {0, 1, 1, 2}, {3, 1}, {2, 5}));
 }
 
-TEST_F(NpzTest, ReadsAMatrixWithoutRows) {
-  expect_same(read_matrix(data("no_rows")), csr(0, 3, {0}, {}, {}));
-}
+TEST_F(NpzTest, ReadsAMatrixWithoutRows) { expect_same(read_matrix(data("no_rows")), csr(0, 3, {0}, {}, {})); }
 
 TEST_F(NpzTest, RefusesWhatIsNoValidMatrix) {
   EXPECT_SAYS(error_of([&] { read_matrix(data("bsr")); }), "bsr.npz", "bsr", "tocsr()");
   EXPECT_SAYS(error_of([&] { read_matrix(data("csr_complex")); }), "csr_complex.npz", "c16");
   EXPECT_SAYS(error_of([&] { read_matrix(data("csr_outside")); }), "csr_outside.npz", "row 3", "column 9");
-  EXPECT_SAYS(error_of([&] { read_matrix(data("csr_nan")); }), "csr_nan.npz", "row 2", "nan",
-              "--allow-nonfinite");
+  EXPECT_SAYS(error_of([&] { read_matrix(data("csr_nan")); }), "csr_nan.npz", "row 2", "nan", "--allow-nonfinite");
   ReadOptions allow;
   allow.allow_nonfinite = true;
   EXPECT_TRUE(std::isnan(read_matrix(data("csr_nan"), allow).values[2]));
@@ -69,8 +64,7 @@ TEST_F(NpzTest, RefusesWhatIsNoValidMatrix) {
 
 TEST_F(NpzTest, RefusesDamagedArchives) {
   const std::string good = test::bytes_of(data("csr"));
-  EXPECT_SAYS(error_of([&] { read_matrix(write("a.npz", good.substr(0, good.size() / 2))); }), "a.npz",
-              "zip archive");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.npz", good.substr(0, good.size() / 2))); }), "a.npz", "zip archive");
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.npz", "garbage")); }), "a.npz", "zip archive");
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.npz", "")); }), "a.npz", "zip archive");
   std::string wrong = test::bytes_of(data("csr_stored"));

@@ -25,9 +25,8 @@ class FilesTest : public testing::Test {
  protected:
   FilesTest() {
     const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    directory_ =
-        std::filesystem::temp_directory_path() / (std::string("shardmat-") + info->test_suite_name() + "-" +
-                                                  info->name() + "-" + std::to_string(::getpid()));
+    directory_ = std::filesystem::temp_directory_path() / (std::string("shardmat-") + info->test_suite_name() + "-" +
+                                                           info->name() + "-" + std::to_string(::getpid()));
     std::filesystem::create_directories(directory_);
   }
   ~FilesTest() override { std::filesystem::remove_all(directory_); }
@@ -84,8 +83,8 @@ inline void expect_same(const HostCsr& a, const HostCsr& b) {
   EXPECT_EQ(a.values, b.values);
 }
 
-inline HostCsr csr(std::int64_t rows, std::int64_t cols, HostVector<std::int64_t> row_ptr,
-                   HostVector<std::int64_t> col_idx, HostVector<double> values) {
+inline HostCsr csr(std::int64_t rows, std::int64_t cols, HostVector<std::int64_t> row_ptr, HostVector<std::int64_t> col_idx,
+                   HostVector<double> values) {
   return {rows, cols, std::move(row_ptr), std::move(col_idx), std::move(values)};
 }
 
