@@ -59,7 +59,7 @@ constexpr bool kAuto = true, kNamed = false;  // what Kernel::automatic says
 constexpr Kernel kKernels[] = {
     {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", kAuto, csr_host_policies, any_matrix, make_csr_host,
      estimate<csr_bytes, 80>},
-    {"packed_host", "packed", kHost, "threads over slices", kAuto, packed_host_policies, packed_any, make_packed_host,
+    {"packed_host", "packed", kHost, "threads over slices", kAuto, packed_host_policies, any_matrix, make_packed_host,
      estimate<packed_estimate, 40>},
 
     {"coo_host", "coo", kHost, "threads over whole rows", kNamed, one_policy, any_matrix, make_coo_host},
@@ -79,7 +79,7 @@ constexpr Kernel kKernels[] = {
     {"pkt_host", "pkt", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_pkt_host},
 
 #ifdef SHARDMAT_HAVE_CUDA
-    {"packed", "packed", kCuda, "one thread a group of rows, a warp or several a slice", kAuto, packed_policies, packed_any,
+    {"packed", "packed", kCuda, "one thread a group of rows, a warp or several a slice", kAuto, packed_policies, any_matrix,
      make_packed, estimate<packed_estimate, 93, 32, 40>},
     {"csr_vector", "csr", kCuda, "1, 2, 4 … 32 threads a row", kAuto, csr_vector_policies, any_matrix, make_csr_vector,
      estimate<csr_bytes, 90, 32, 25>},

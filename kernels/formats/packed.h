@@ -87,7 +87,6 @@ std::int64_t packed_bytes(ConversionInput& input, const Policy& layout);
 std::int64_t packed_estimate(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_packed(ConversionInput& input, const Policy& layout);
 void update_packed(Storage& storage, ConversionInput& input);
-inline bool packed_any(const Storage&) { return true; }
 
 std::vector<Policy> packed_host_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_packed_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
