@@ -22,20 +22,11 @@ Matrix source_of(const CsrStorage& csr) {
           csr.wide_offsets ? csr.row_ptr.as<std::int64_t>() : nullptr, csr.col_idx.as<std::int32_t>()};
 }
 
-template <class S>
-__global__ void count_groups(Matrix a, int shift, std::int64_t window, std::int64_t groups, std::uint64_t* keys,
-                             std::uint32_t* ids) {
+__global__ void key_groups(Matrix a, PackedShape shape, std::int64_t window, std::int64_t groups, std::uint64_t* keys,
+                           std::uint32_t* ids) {
   const std::int64_t group = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (group >= groups) return;
-  std::uint64_t pieces = 0;
-  const std::int64_t row = group * S::B - shift;
-  if constexpr (S::B == 1) {
-    pieces = a.offset(row + 1) - a.offset(row);
-  } else {
-    PieceReader<S::B, std::int32_t> reader(a, row);
-    for (std::int64_t start; (start = reader.find()) >= 0; ++pieces) reader.skip(start);
-  }
-  keys[group] = sort_key(group, window, pieces);
+  keys[group] = sort_key(a, shape, group, window);
   ids[group] = static_cast<std::uint32_t>(group);
 }
 
@@ -43,8 +34,8 @@ __global__ void count_groups(Matrix a, int shift, std::int64_t window, std::int6
 template <int L>
 struct Team {
   static constexpr int kGroups = kPackedLanes / L;
-  std::int64_t slice;
-  int first, lane;  ///< lanes of the warp: the team's first, and this one counted from there
+  std::int64_t slice, step;  ///< the first to build, and how far the next is
+  int first, lane;           ///< lanes of the warp: the team's first, and this one counted from there
   unsigned mask;
   bool working;  ///< this lane belongs to a team
 
@@ -53,6 +44,7 @@ struct Team {
     const int in_warp = static_cast<int>(threadIdx.x) % kPackedLanes;
     const int team = in_warp / kGroups;
     slice = warp * L + team;
+    step = static_cast<std::int64_t>(gridDim.x) * (kBlock / kPackedLanes) * L;
     first = team * kGroups, lane = in_warp - first;
     working = team < L;
     mask = (kGroups == kPackedLanes ? kAll : (1u << kGroups) - 1) << first;
@@ -121,12 +113,11 @@ struct SizeArrays {
   std::uint64_t *value_units, *index_units, *deltas, *order, *hash[2];
 };
 
+/// Counts the slots of a team's slice and decides how it is stored.
 template <class S>
-__global__ void analyse_slices(Matrix a, int shift, int value_bytes, std::int64_t groups,
-                               const std::uint32_t* __restrict__ order, PackedSlice* slices, SizeArrays sizes,
-                               std::int64_t count) {
-  const Team<S::L> team;
-  if (!team.working || team.slice >= count) return;
+__device__ void analyse_slice(const Matrix& a, int shift, int value_bytes, std::int64_t groups,
+                              const std::uint32_t* __restrict__ order, PackedSlice* slices, const SizeArrays& sizes,
+                              const Team<S::L>& team) {
   const bool real = team.slice * S::kGroups + team.lane < groups;
   const std::uint32_t group = order[min(team.slice * S::kGroups + team.lane, groups - 1)];
   const std::int64_t row = static_cast<std::int64_t>(group) * S::B - shift;
@@ -164,7 +155,16 @@ __global__ void analyse_slices(Matrix a, int shift, int value_bytes, std::int64_
   sizes.hash[1][team.slice] = size.hash[0] != 0 ? size.hash[1] : ~static_cast<std::uint64_t>(team.slice);
 }
 
-/// ids = 0, 1 …; keys fall with the size of the slice.
+template <class S>
+__global__ void analyse_slices(Matrix a, int shift, int value_bytes, std::int64_t groups,
+                               const std::uint32_t* __restrict__ order, PackedSlice* slices, SizeArrays sizes,
+                               std::int64_t count) {
+  Team<S::L> team;
+  for (; team.working && team.slice < count; team.slice += team.step)
+    analyse_slice<S>(a, shift, value_bytes, groups, order, slices, sizes, team);
+}
+
+/// ids = 0, 1 …; keys sort slices by falling size.
 __global__ void key_slices(std::int64_t count, const std::uint64_t* value_units, std::uint64_t* keys, std::uint32_t* ids) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
@@ -259,10 +259,9 @@ __device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, con
                            const PackedSlice& slice, const Arrays<T>& to, bool structure) {
   constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
-  std::int32_t *deltas = to.deltas + slice.deltas, *bases = deltas + counts.shared_deltas();
-  char* indices = to.indices + std::uint64_t{slice.indices} * kPackedUnit;
-  auto* full = reinterpret_cast<std::int32_t*>(indices);
-  auto* narrow = reinterpret_cast<std::uint16_t*>(indices + counts.full_bytes());
+  std::int32_t* deltas = to.deltas + slice.deltas;
+  char* narrow = to.indices + std::uint64_t{slice.indices} * kPackedUnit;
+  auto* full = reinterpret_cast<std::int32_t*>(narrow + counts.narrow_bytes());
   T* values = to.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
   std::uint32_t filled[kPackedSlotKinds] = {0, 0, 0};
   for_each_slot<S>(a, row, team, team.lane < slice.real, [&](const auto& slot, const auto& start, auto& reader) {
@@ -278,29 +277,36 @@ __device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, con
         for (int i = 0; i < S::B * S::B; ++i) put(i % S::B, i / S::B, -1);
       if (!structure) continue;
       const int column = start[p] >= 0 ? start[p] : slot.base;
-      const std::uint64_t place = interleaved<V>(k, piece, S::kIndices, n);
-      if (slot.kind == kFullSlot) full[place] = column;
-      if (slot.kind == kNarrowSlot) narrow[place] = static_cast<std::uint16_t>(column - slot.base);
+      if (slot.kind == kFullSlot) full[interleaved<V>(k, piece, S::kIndices, n)] = column;
+      if (slot.kind == kNarrowSlot) {
+        const NarrowPlace place = narrow_place<V>(k, piece, S::kNarrowBytes, n);
+        *reinterpret_cast<std::uint16_t*>(narrow + place.column) = static_cast<std::uint16_t>(column - slot.base);
+        if (piece == 0) *reinterpret_cast<std::int32_t*>(narrow + place.base) = slot.base;
+      }
       if (slot.kind == kSharedSlot && team.lane == 0) deltas[interleaved<V>(k, p, S::kPieces, n)] = slot.delta[p];
     }
-    if (structure && slot.kind == kNarrowSlot && team.lane == 0) bases[k] = slot.base;
   });
 }
 
 template <class T, class S>
 __global__ void fill_slices(Matrix a, const T* __restrict__ from, int shift, std::int64_t count, Arrays<T> to,
                             bool structure) {
-  const Team<S::L> team;
-  if (!team.working || team.slice >= count) return;
-  const PackedSlice slice = to.slices[team.slice];
-  const std::uint32_t group = slice.consecutive ? slice.groups + team.lane : to.order[slice.groups + team.lane];
-  const std::int64_t row = static_cast<std::int64_t>(group) * S::B - shift;
-  if (slice.csr) fill_rows<S>(a, from, row, team, slice, to, structure);
-  else fill_slots<S>(a, from, row, team, slice, to, structure);
+  Team<S::L> team;
+  for (; team.working && team.slice < count; team.slice += team.step) {
+    const PackedSlice slice = to.slices[team.slice];
+    const std::uint32_t group = slice.consecutive ? slice.groups + team.lane : to.order[slice.groups + team.lane];
+    const std::int64_t row = static_cast<std::int64_t>(group) * S::B - shift;
+    if (slice.csr) fill_rows<S>(a, from, row, team, slice, to, structure);
+    else fill_slots<S>(a, from, row, team, slice, to, structure);
+  }
 }
 
-/// Threads for a kernel in which a warp builds L slices.
-std::int64_t team_threads(std::int64_t slices, int lanes) { return (slices + lanes - 1) / lanes * kPackedLanes; }
+/// Blocks for a kernel in which a warp builds L slices at once. With node blocks each thread walks along B rows, whose cache
+/// lines have to stay in L1 until they are used up: then few blocks on each multiprocessor are faster.
+std::int64_t team_blocks(std::int64_t slices, const PackedShape& shape, const Stream& stream) {
+  const std::int64_t warps = (slices + shape.lanes - 1) / shape.lanes, all = (warps * kPackedLanes + kBlock - 1) / kBlock;
+  return shape.block == 1 ? all : std::min(all, std::int64_t{6} / shape.block * properties(stream.device()).multiprocessors);
+}
 
 /// Scratch of a CUB algorithm: asked for its size, then run.
 template <class Algorithm>
@@ -343,10 +349,8 @@ std::uint64_t sum_up(const Buffer& sizes, std::int64_t count, Stream& stream) {
 Buffer order_groups(const Matrix& a, const PackedShape& shape, std::int64_t groups, Stream& stream) {
   Buffer keys = array<std::uint64_t>(groups, stream), sorted_keys = array<std::uint64_t>(groups, stream);
   Buffer ids = array<std::uint32_t>(groups, stream), sorted = array<std::uint32_t>(groups, stream);
-  with_shape(shape, [&](auto tag) {
-    cuda::launch(count_groups<decltype(tag)>, groups, kBlock, stream, a, shape.shift, window_of(shape), groups,
-                 keys.as<std::uint64_t>(), ids.as<std::uint32_t>());
-  });
+  cuda::launch(key_groups, groups, kBlock, stream, a, shape, window_of(shape), groups, keys.as<std::uint64_t>(),
+               ids.as<std::uint32_t>());
   if (shape.window <= shape.groups_of_slice()) {
     stream.synchronize();
     return ids;
@@ -381,16 +385,18 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
   const Buffer draft = array<PackedSlice>(count, stream);
   const SizeBuffers draft_sizes(count, stream), sizes(count, stream);
   with_shape(shape, [&](auto tag) {
-    cuda::launch(analyse_slices<decltype(tag)>, team_threads(count, shape.lanes), kBlock, stream, a, shape.shift,
-                 static_cast<int>(input.value_bytes()), groups, sorted.as<std::uint32_t>(), draft.as<PackedSlice>(),
-                 draft_sizes.arrays(), count);
+    cuda::launch_blocks(analyse_slices<decltype(tag)>, team_blocks(count, shape, stream), kBlock, 0, stream, a,
+                        shape.shift, static_cast<int>(input.value_bytes()), groups, sorted.as<std::uint32_t>(),
+                        draft.as<PackedSlice>(), draft_sizes.arrays(), count);
   });
 
   const Buffer keys = array<std::uint64_t>(count, stream), sorted_keys = array<std::uint64_t>(count, stream),
-               ids = array<std::uint32_t>(count, stream), origin = array<std::uint32_t>(count, stream);
+               ids = array<std::uint32_t>(count, stream), by_size = array<std::uint32_t>(count, stream);
   cuda::launch(key_slices, count, kBlock, stream, count, draft_sizes.at(0), keys.as<std::uint64_t>(),
                ids.as<std::uint32_t>());
-  sort_pairs(keys, sorted_keys, ids, origin, count, 32, stream);
+  const bool sorts = longest_first(a.cols, static_cast<int>(input.value_bytes()));
+  if (sorts) sort_pairs(keys, sorted_keys, ids, by_size, count, 32, stream);
+  const Buffer& origin = sorts ? by_size : ids;
   packed->slice = array<PackedSlice>(count, stream);
   cuda::launch(schedule_slices, count, kBlock, stream, count, origin.as<std::uint32_t>(), draft.as<PackedSlice>(),
                draft_sizes.arrays(), packed->slice.as<PackedSlice>(), sizes.arrays());
@@ -417,8 +423,9 @@ void fill_values(PackedStorage& packed, ConversionInput& input, bool structure) 
     const Arrays<T> to{packed.slice.as<PackedSlice>(), packed.order.as<std::uint32_t>(), packed.deltas.as<std::int32_t>(),
                        packed.indices.as<char>(), packed.values.as<T>()};
     with_shape(packed.shape, [&](auto shape) {
-      cuda::launch(fill_slices<T, decltype(shape)>, team_threads(packed.slices, packed.shape.lanes), kBlock, input.stream(),
-                   source_of(*csr), csr->values.as<T>(), packed.shape.shift, packed.slices, to, structure);
+      cuda::launch_blocks(fill_slices<T, decltype(shape)>, team_blocks(packed.slices, packed.shape, input.stream()),
+                          kBlock, 0, input.stream(), source_of(*csr), csr->values.as<T>(), packed.shape.shift, packed.slices,
+                          to, structure);
     });
   });
   input.stream().synchronize();

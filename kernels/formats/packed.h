@@ -4,18 +4,16 @@
 //
 //   group   B consecutive rows (a node's unknowns), multiplied by L lanes of a warp; their patterns are united
 //   piece   B consecutive columns of a group, one column index for B·B values
-//   slice   G = 32 / L groups; groups are sorted by their number of pieces within windows, and the order is folded into the
+//   slice   G = 32 / L groups; groups are sorted by their longest row within windows, and the order is folded into the
 //           write of y
-//   slot    the next piece (L > B: the next L / B pieces) of every group of a slice; with L ≥ B its columns lie in
-//   neighbouring
+//   slot    the next piece (L > B: the next L / B pieces) of every group of a slice; with L ≥ B its columns lie in neighbouring
 //           lanes, so that one load of x by the warp reads neighbouring entries. By how its columns are stored a slot is
 //             shared    column = first row of the group + deltas common to all groups: stencils, bands; nothing a row
 //             narrow    column = one base for all + 16 bits each
 //             full      32 bits each
 //
 // Slots of one kind are interleaved by V = 16 bytes / value (with B = L = 1 they are not), so that a lane loads the values
-// of V slots at once. Slices with the most values come first, so that the device is not left waiting for a long one. A slice
-// whose padding would cost more than CSR is stored as CSR rows, so no matrix grows.
+// of V slots at once. A slice whose padding would cost more than CSR is stored as CSR rows, so no matrix grows.
 //
 // Stored zeros multiply entries of x that the row does not have: a non-finite x spreads to such rows.
 #pragma once
@@ -39,8 +37,8 @@ enum PackedSlotKind { kSharedSlot, kNarrowSlot, kFullSlot, kPackedSlotKinds };
 /// One slice. 32 bytes, read by all lanes of a warp at once.
 struct alignas(16) PackedSlice {
   std::uint32_t values;   ///< first value, in units; CSR rows: likewise
-  std::uint32_t indices;  ///< first index, in units: full slots, then narrow; CSR rows: columns
-  std::uint32_t deltas;   ///< first delta: of shared slots, then bases of narrow ones; CSR rows: G·B + 1 offsets
+  std::uint32_t indices;  ///< first index, in units: narrow slots, then full; CSR rows: columns
+  std::uint32_t deltas;   ///< first delta of the shared slots; CSR rows: G·B + 1 offsets
   std::uint32_t groups;   ///< position in `order`, or the first group if the groups are consecutive
   std::uint32_t slots[kPackedSlotKinds];  ///< of each kind
   std::uint8_t real;                      ///< groups it has; the others of G are empty
@@ -77,7 +75,7 @@ struct PackedStorage final : Storage {
   Buffer slice;    ///< PackedSlice[slices]
   Buffer order;    ///< uint32: groups of the slices that are not consecutive, G each
   Buffer deltas;   ///< int32
-  Buffer indices;  ///< int32 and uint16, by slice
+  Buffer indices;  ///< int32 and uint16, by slice: narrow, full slots
   Buffer values;   ///< by slice: shared, narrow, full slots
 };
 
@@ -85,6 +83,8 @@ std::vector<Policy> packed_layouts(ConversionInput& input);
 std::int64_t packed_bytes(ConversionInput& input, const Policy& layout);
 /// About as many bytes, from a sample of the rows: nothing is converted, padding is not counted.
 std::int64_t packed_estimate(ConversionInput& input, const Policy& layout);
+/// The cost of packed_stencil (cost_model.h); infinite unless most rows have the columns of their neighbours.
+double packed_stencil_cost(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_packed(ConversionInput& input, const Policy& layout);
 void update_packed(Storage& storage, ConversionInput& input);
 
@@ -92,5 +92,8 @@ std::vector<Policy> packed_host_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_packed_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 std::vector<Policy> packed_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+std::vector<Policy> packed_stencil_policies(const RowStatistics& rows);
+bool packed_stencil_supports(const Storage& storage);
+std::unique_ptr<Plan> make_packed_stencil(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 }  // namespace shardmat

@@ -91,6 +91,22 @@ SHARDMAT_HOST_DEVICE constexpr std::uint64_t interleaved(std::uint32_t k, std::u
   return k < whole ? (std::uint64_t{k / V} * items + item) * V + k % V : whole * items + (k - whole) * items + item;
 }
 
+/// Where the columns of a slot lie in the indices of a slice's narrow slots: V slots together take V bases, 32 bits each, then
+/// their columns less the base, 16 bits each, interleaved. The last n mod V slots have a base and columns each.
+struct NarrowPlace {
+  std::uint64_t base, column;  ///< bytes from the first narrow slot
+};
+template <int V>
+SHARDMAT_HOST_DEVICE constexpr NarrowPlace narrow_place(std::uint32_t k, std::uint32_t item, std::uint32_t slot_bytes,
+                                                        std::uint32_t n) {
+  if (k >= n / V * V) {
+    const std::uint64_t start = std::uint64_t{k} * slot_bytes;
+    return {start, start + 4 + 2 * item};
+  }
+  const std::uint64_t start = std::uint64_t{k / V * V} * slot_bytes;
+  return {start + 4 * (k % V), start + 4 * V + 2 * (item * V + k % V)};
+}
+
 /// What the shape fixes of a slot.
 template <int B_, int L_>
 struct Shape {
@@ -103,6 +119,8 @@ struct Shape {
   static constexpr int kLanes = kGroups * L;           ///< lanes that work: 32, or 30
   static constexpr int kOfLane = B * kColumns;         ///< values of a lane in a slot
   static constexpr int kValues = kOfLane * kLanes;     ///< of a slot
+  static constexpr int kNarrowBytes = (4 + 2 * kIndices + 3) / 4 * 4;  ///< of the columns of a narrow slot
+  static constexpr int kFullBytes = 4 * kIndices;
   static_assert(L == 1 || L % B == 0);
 
   /// Slots interleaved: what a lane loads at once. A lane a row runs best with many warps and small loads.
@@ -130,24 +148,21 @@ struct SlotCounts {
     for (int k = 0; k < kind; ++k) count += round_up(std::uint64_t{of[k]} * S::kValues, 4);
     return count;
   }
-  /// Bytes of the full columns, which precede the narrow ones.
-  SHARDMAT_HOST_DEVICE std::uint64_t full_bytes() const {
-    return round_up(std::uint64_t{of[kFullSlot]} * (4 * S::kIndices), 16);
+  /// Bytes of the narrow columns, which precede the full ones.
+  SHARDMAT_HOST_DEVICE std::uint64_t narrow_bytes() const {
+    return round_up(std::uint64_t{of[kNarrowSlot]} * S::kNarrowBytes, 16);
   }
   SHARDMAT_HOST_DEVICE std::uint64_t index_bytes() const {
-    return full_bytes() + std::uint64_t{of[kNarrowSlot]} * (2 * S::kIndices);
+    return narrow_bytes() + std::uint64_t{of[kFullSlot]} * S::kFullBytes;
   }
-  /// Deltas of the shared slots, which precede the bases of the narrow ones.
-  SHARDMAT_HOST_DEVICE std::uint64_t shared_deltas() const {
-    return round_up(std::uint64_t{of[kSharedSlot]} * S::kPieces, 4);
-  }
-  SHARDMAT_HOST_DEVICE std::uint64_t deltas() const { return shared_deltas() + round_up(of[kNarrowSlot], 4); }
+  /// Of the shared slots.
+  SHARDMAT_HOST_DEVICE std::uint64_t deltas() const { return round_up(std::uint64_t{of[kSharedSlot]} * S::kPieces, 4); }
 };
 
 /// What a slice takes in each array.
 struct SliceSizes {
   std::uint64_t value_units = 0, index_units = 0, deltas = 0, order = 0;
-  std::uint64_t hash[2] = {0, 0};  ///< of the deltas, if they may be shared with other slices; else 0
+  std::uint64_t hash[2] = {0, 0};  ///< of the deltas, which slices share; 0 if there are none
   bool csr = false;
 
   SHARDMAT_HOST_DEVICE std::uint64_t bytes() const {
@@ -169,8 +184,7 @@ SHARDMAT_HOST_DEVICE SliceSizes slice_sizes(const SlotCounts<S>& counts, int val
   rows.index_units = units(nnz * 4);
   rows.deltas = round_up(S::kGroups * S::B + 1, 4);
   if (slots.bytes() > rows.bytes()) return rows;
-  const bool only_shared = counts.of[kNarrowSlot] + counts.of[kFullSlot] == 0;
-  if (only_shared && slots.deltas > 0) slots.hash[0] = hash[0], slots.hash[1] = hash[1];
+  if (slots.deltas > 0) slots.hash[0] = hash[0], slots.hash[1] = hash[1];
   return slots;
 }
 
@@ -183,11 +197,27 @@ SHARDMAT_HOST_DEVICE inline void fold_delta(std::uint64_t (&hash)[2], std::int32
   hash[1] ^= hash[1] >> 31;
 }
 
-/// Key that sorts groups within their window by falling number of pieces. Windows are whole slices, so that no slice holds
-/// the short rows of one and the long rows of the next.
-SHARDMAT_HOST_DEVICE inline std::uint64_t sort_key(std::int64_t group, std::int64_t window, std::uint64_t pieces) {
+/// Key that sorts groups within their window by their longest row, long ones first: it stands for the number of pieces, which
+/// would take a pass over the columns to count. Windows are whole slices, so that no slice holds the short rows of one and
+/// the long rows of the next.
+template <class Column>
+SHARDMAT_HOST_DEVICE std::uint64_t sort_key(const Source<Column>& a, const PackedShape& shape, std::int64_t group,
+                                            std::int64_t window) {
   constexpr std::uint64_t kMost = 0xffffffffu;
-  return static_cast<std::uint64_t>(group / window) << 32 | (pieces < kMost ? kMost - pieces : 0);
+  std::uint64_t longest = 0;
+  for (int r = 0; r < shape.block; ++r) {
+    const std::int64_t row = group * shape.block - shape.shift + r;
+    if (row < 0 || row >= a.rows) continue;
+    const auto length = static_cast<std::uint64_t>(a.offset(row + 1) - a.offset(row));
+    longest = longest < length ? length : longest;
+  }
+  return static_cast<std::uint64_t>(group / window) << 32 | (longest < kMost ? kMost - longest : 0);
+}
+/// True if the slices of most values shall run first, so that the device is not left waiting for a long one. That takes
+/// neighbours apart, so it is for vectors that stay in the L2 cache whatever the order.
+SHARDMAT_HOST_DEVICE inline bool longest_first(std::int64_t cols, int value_bytes) {
+  constexpr std::int64_t kCachedBytes = 12 << 20;
+  return cols * value_bytes <= kCachedBytes;
 }
 inline std::int64_t window_of(const PackedShape& shape) {
   const int groups = shape.groups_of_slice();

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <numeric>
 
 #include "kernels/base/error.h"
+#include "kernels/cost_model.h"
 #include "kernels/formats/gather.h"
 
 namespace shardmat {
@@ -91,6 +93,14 @@ std::shared_ptr<Storage> convert_sell(ConversionInput& input, const Policy& layo
   sell->wide_offsets = needs_wide_offsets(stored);
   sell->slice_ptr = upload_offsets(p.slice_ptr, sell->wide_offsets, stream);
   sell->permutation = upload<std::int32_t>(p.permutation, stream);
+#ifdef SHARDMAT_HAVE_CUDA
+  if (stream.device().backend == Backend::cuda) {
+    sell->col_idx = Buffer(stream.device(), static_cast<std::size_t>(4 * stored));
+    sell->values = Buffer(stream.device(), static_cast<std::size_t>(input.value_bytes() * stored));
+    fill_sell_on_device(*sell, *input.csr(), stream);
+    return sell;
+  }
+#endif
   const Rows rows(input.matrix());
   sell->col_idx = upload_gathered<std::int32_t>(stored, stream, source(p, rows), rows.columns(), -1);
   sell->values = upload_values(sell->type, stored, stream, source(p, rows), rows.values());
@@ -107,6 +117,11 @@ void update_sell(Storage& storage, ConversionInput& input) {
 bool sell_cusparse_supports(const Storage& storage) {
   const auto& sell = static_cast<const SellStorage&>(storage);
   return sell.pattern->sigma == 1 && !sell.wide_offsets;
+}
+
+double sell_cusparse_cost(ConversionInput& input, const Policy& layout) {
+  if (layout.at("sigma") != 1) return std::numeric_limits<double>::infinity();
+  return effective_bytes(input, static_cast<double>(sell_bytes(input, layout)), {0.9, 32, 0});
 }
 
 }  // namespace shardmat

@@ -38,12 +38,18 @@ std::int64_t sell_bytes(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_sell(ConversionInput& input, const Policy& layout);
 void update_sell(Storage& storage, ConversionInput& input);
 
+struct CsrStorage;
+/// Writes columns and values, whose buffers are there, from the same matrix on the device.
+void fill_sell_on_device(SellStorage& sell, const CsrStorage& csr, Stream& stream);
+
 std::unique_ptr<Plan> make_sell_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 std::unique_ptr<Plan> make_sell(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 /// False for sorted rows and for wide offsets.
 bool sell_cusparse_supports(const Storage& storage);
+/// See cost_model.h; infinite for sorted rows.
+double sell_cusparse_cost(ConversionInput& input, const Policy& layout);
 std::unique_ptr<Plan> make_sell_cusparse(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 }  // namespace shardmat

@@ -72,17 +72,11 @@ HostVector<std::uint32_t> order_groups(const Matrix& a, const PackedShape& shape
   HostVector<std::uint64_t> keys(static_cast<std::size_t>(groups));
   HostVector<std::uint32_t> order(static_cast<std::size_t>(groups));
   const std::int64_t window = window_of(shape);
-  with_shape(shape, [&](auto tag) {
-    using S = decltype(tag);
-    parallel_ranges(groups, 1024, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t g = begin; g < end; ++g) {
-        std::uint64_t pieces = 0;
-        PieceReader<S::B, std::int64_t> reader(a, g * S::B - shape.shift);
-        for (std::int64_t start; (start = reader.find()) >= 0; ++pieces) reader.skip(start);
-        keys[static_cast<std::size_t>(g)] = sort_key(g, window, pieces);
-        order[static_cast<std::size_t>(g)] = static_cast<std::uint32_t>(g);
-      }
-    });
+  parallel_ranges(groups, 1024, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t g = begin; g < end; ++g) {
+      keys[static_cast<std::size_t>(g)] = sort_key(a, shape, g, window);
+      order[static_cast<std::size_t>(g)] = static_cast<std::uint32_t>(g);
+    }
   });
   if (shape.window > shape.groups_of_slice())
     parallel_tasks((groups + window - 1) / window, [&](std::int64_t w) {
@@ -128,8 +122,9 @@ void place(PackedStorage& packed, const ConversionInput& input, const std::vecto
            const std::vector<PackedSlice>& drafts, const HostVector<std::uint32_t>& order) {
   std::vector<std::size_t> origin(sizes.size());
   std::iota(origin.begin(), origin.end(), std::size_t{0});
-  std::stable_sort(origin.begin(), origin.end(),
-                   [&](std::size_t s, std::size_t t) { return sizes[s].value_units > sizes[t].value_units; });
+  if (longest_first(input.matrix().cols, static_cast<int>(input.value_bytes())))
+    std::stable_sort(origin.begin(), origin.end(),
+                     [&](std::size_t s, std::size_t t) { return sizes[s].value_units > sizes[t].value_units; });
   auto* slice = packed.slice.as<PackedSlice>();
   std::uint64_t values = 0, indices = 0, deltas = 0, listed = 0;
   std::unordered_map<std::uint64_t, std::size_t> first_with;
@@ -205,17 +200,15 @@ template <class T, class S>
 void fill_slots(const Matrix& a, const double* from, const Rows& row, const PackedSlice& slice, PackedStorage& to) {
   constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
-  std::int32_t *deltas = to.deltas.as<std::int32_t>() + slice.deltas, *bases = deltas + counts.shared_deltas();
-  char* indices = to.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit;
-  auto* full = reinterpret_cast<std::int32_t*>(indices);
-  auto* narrow = reinterpret_cast<std::uint16_t*>(indices + counts.full_bytes());
+  std::int32_t* deltas = to.deltas.as<std::int32_t>() + slice.deltas;
+  char* narrow = to.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit;
+  auto* full = reinterpret_cast<std::int32_t*>(narrow + counts.narrow_bytes());
   T* values = reinterpret_cast<T*>(to.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
   std::fill_n(values, counts.values(), T(0));
   std::uint32_t filled[kPackedSlotKinds] = {0, 0, 0};
   for_each_slot<S>(a, row, [&](const auto& slot, const auto& start, auto& readers) {
     const std::uint32_t k = filled[slot.kind]++, n = counts.of[slot.kind];
     T* out = values + counts.values(slot.kind);
-    if (slot.kind == kNarrowSlot) bases[k] = static_cast<std::int32_t>(slot.base);
     for (int i = 0; i < S::kIndices; ++i) {
       const auto g = static_cast<std::size_t>(i / S::kPieces), p = static_cast<std::size_t>(i % S::kPieces);
       const std::int64_t first = g < row.size() ? start[g][p] : -1, column = first >= 0 ? first : slot.base;
@@ -225,9 +218,13 @@ void fill_slots(const Matrix& a, const double* from, const Rows& row, const Pack
             out[interleaved<V>(k, static_cast<std::uint32_t>(S::value_of(i, j, r)), S::kValues, n)] =
                 static_cast<T>(from[at]);
         });
-      const std::uint64_t place = interleaved<V>(k, static_cast<std::uint32_t>(i), S::kIndices, n);
-      if (slot.kind == kFullSlot) full[place] = static_cast<std::int32_t>(column);
-      if (slot.kind == kNarrowSlot) narrow[place] = static_cast<std::uint16_t>(column - slot.base);
+      const auto item = static_cast<std::uint32_t>(i);
+      if (slot.kind == kFullSlot) full[interleaved<V>(k, item, S::kIndices, n)] = static_cast<std::int32_t>(column);
+      if (slot.kind == kNarrowSlot) {
+        const NarrowPlace place = narrow_place<V>(k, item, S::kNarrowBytes, n);
+        *reinterpret_cast<std::int32_t*>(narrow + place.base) = static_cast<std::int32_t>(slot.base);
+        *reinterpret_cast<std::uint16_t*>(narrow + place.column) = static_cast<std::uint16_t>(column - slot.base);
+      }
       if (slot.kind == kSharedSlot && g == 0)
         deltas[interleaved<V>(k, static_cast<std::uint32_t>(p), S::kPieces, n)] = static_cast<std::int32_t>(slot.delta[p]);
     }

@@ -36,13 +36,9 @@ void add_slice(const PackedStorage& a, const PackedSlice& slice, const std::int6
   constexpr int V = S::template kInterleaved<T>;
   const packed::SlotCounts<S> counts(slice);
   const T* values = reinterpret_cast<const T*>(a.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
-  const char* indices = a.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit;
-  const std::int32_t *deltas = a.deltas.as<std::int32_t>() + slice.deltas, *bases = deltas + counts.shared_deltas();
-  const auto* full = reinterpret_cast<const std::int32_t*>(indices);
-  const auto* narrow = reinterpret_cast<const std::uint16_t*>(indices + counts.full_bytes());
-  const auto place = [&](std::uint32_t k, std::uint32_t i, PackedSlotKind kind) {
-    return packed::interleaved<V>(k, i, S::kIndices, slice.slots[kind]);
-  };
+  const char* narrow = a.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit;
+  const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
+  const std::int32_t* deltas = a.deltas.as<std::int32_t>() + slice.deltas;
   add_slots<S>(
       slice.slots[kSharedSlot], values, x,
       [&](std::uint32_t k, std::uint32_t i) {
@@ -51,10 +47,18 @@ void add_slice(const PackedStorage& a, const PackedSlice& slice, const std::int6
       acc);
   add_slots<S>(
       slice.slots[kNarrowSlot], values + counts.values(kNarrowSlot), x,
-      [&](std::uint32_t k, std::uint32_t i) { return std::int64_t{bases[k]} + narrow[place(k, i, kNarrowSlot)]; }, acc);
+      [&](std::uint32_t k, std::uint32_t i) {
+        const auto place = packed::narrow_place<V>(k, i, S::kNarrowBytes, slice.slots[kNarrowSlot]);
+        return std::int64_t{*reinterpret_cast<const std::int32_t*>(narrow + place.base)} +
+               *reinterpret_cast<const std::uint16_t*>(narrow + place.column);
+      },
+      acc);
   add_slots<S>(
       slice.slots[kFullSlot], values + counts.values(kFullSlot), x,
-      [&](std::uint32_t k, std::uint32_t i) { return std::int64_t{full[place(k, i, kFullSlot)]}; }, acc);
+      [&](std::uint32_t k, std::uint32_t i) {
+        return std::int64_t{full[packed::interleaved<V>(k, i, S::kIndices, slice.slots[kFullSlot])]};
+      },
+      acc);
 }
 
 template <class T, class S>

@@ -40,15 +40,18 @@ void for_each_case(const Body& body) {
 
 void check_shapes(Backend backend) {
   Stream stream({backend, 0});
-  const Kernel& kernel = find_kernel(backend == Backend::host ? "packed_host" : "packed", backend);
-  for_each_case([&](const HostCsr& m, const Policy& layout) {
-    for (const ValueType type : {ValueType::f32, ValueType::f64}) {
-      ConversionInput input(m.view(), type, stream);
-      const auto plan =
-          make_plan(kernel, store(find_format("packed"), input, layout), kernel.policies(input.rows()).back(), stream);
-      dispatch(type, [&](auto tag) { test::check_plan<typename decltype(tag)::type>(*plan, m, type, stream); });
-    }
-  });
+  for (const Kernel& kernel : kernels()) {
+    if (kernel.format != "packed" || kernel.backend != backend) continue;
+    for_each_case([&](const HostCsr& m, const Policy& layout) {
+      for (const ValueType type : {ValueType::f32, ValueType::f64}) {
+        ConversionInput input(m.view(), type, stream);
+        const auto storage = store(find_format("packed"), input, layout);
+        if (!kernel.supports(*storage)) continue;
+        const auto plan = make_plan(kernel, storage, kernel.policies(input.rows()).back(), stream);
+        dispatch(type, [&](auto tag) { test::check_plan<typename decltype(tag)::type>(*plan, m, type, stream); });
+      }
+    });
+  }
 }
 
 TEST(Packed, EveryShapeOnHost) { check_shapes(Backend::host); }

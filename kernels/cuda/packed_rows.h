@@ -1,0 +1,312 @@
+// What the kernels of packed rows share: the matrix as they see it, CSR slices, and the way of sums into y.
+#pragma once
+
+#include "kernels/formats/packed_pieces.h"
+
+namespace shardmat::packed {
+
+constexpr unsigned kAll = 0xffffffffu;  ///< lanes of a warp
+
+template <class T>
+struct Arguments {
+  const PackedSlice* __restrict__ slices;
+  const std::uint32_t* __restrict__ order;
+  const std::int32_t* __restrict__ deltas;
+  const char* __restrict__ indices;
+  const T* __restrict__ values;
+  std::int64_t count, rows;
+  int shift;
+  T alpha, beta;
+  const T* __restrict__ x;
+  T* __restrict__ y;
+};
+
+template <class T>
+Arguments<T> arguments(const PackedStorage& a, double alpha, const void* x, double beta, void* y) {
+  return {a.slice.as<PackedSlice>(),
+          a.order.as<std::uint32_t>(),
+          a.deltas.as<std::int32_t>(),
+          a.indices.as<char>(),
+          a.values.as<T>(),
+          a.slices,
+          a.rows,
+          a.shape.shift,
+          static_cast<T>(alpha),
+          static_cast<T>(beta),
+          static_cast<const T*>(x),
+          static_cast<T*>(y)};
+}
+
+/// V neighbouring entries, loaded at once: 16 bytes of values, 4·V of deltas, 2·V of narrow columns.
+template <class E, int V>
+struct alignas(sizeof(E) * V) Bundle {
+  E of[V];
+};
+
+/// V values, or zeros. Bundles are written so that the compiler issues the loads where they stand: left to itself it waits
+/// with some of them until others have arrived, to save registers. With single values it does better by itself.
+template <int V>
+__device__ Bundle<double, V> load_if(bool there, const double* p) {
+  if constexpr (V == 1) {
+    return {{there ? __ldcs(p) : 0.0}};
+  } else {
+    Bundle<double, V> v;
+    asm volatile(
+        "{.reg .pred q; setp.ne.s32 q, %3, 0; mov.f64 %0, 0d0000000000000000; mov.f64 %1, 0d0000000000000000;"
+        "@q ld.global.cs.v2.f64 {%0, %1}, [%2];}"
+        : "=d"(v.of[0]), "=d"(v.of[1])
+        : "l"(p), "r"(static_cast<int>(there)));
+    return v;
+  }
+}
+template <int V>
+__device__ Bundle<float, V> load_if(bool there, const float* p) {
+  if constexpr (V == 1) {
+    return {{there ? __ldcs(p) : 0.0f}};
+  } else {
+    Bundle<float, V> v;
+    asm volatile(
+        "{.reg .pred q; setp.ne.s32 q, %5, 0; mov.f32 %0, 0f00000000; mov.f32 %1, 0f00000000;"
+        "mov.f32 %2, 0f00000000; mov.f32 %3, 0f00000000; @q ld.global.cs.v4.f32 {%0, %1, %2, %3}, [%4];}"
+        : "=f"(v.of[0]), "=f"(v.of[1]), "=f"(v.of[2]), "=f"(v.of[3])
+        : "l"(p), "r"(static_cast<int>(there)));
+    return v;
+  }
+}
+template <int V>
+__device__ Bundle<std::int32_t, V> load(const std::int32_t* p) {
+  if constexpr (V == 4) {
+    const int4 v = __ldg(reinterpret_cast<const int4*>(p));
+    return {{v.x, v.y, v.z, v.w}};
+  } else if constexpr (V == 2) {
+    const int2 v = __ldg(reinterpret_cast<const int2*>(p));
+    return {{v.x, v.y}};
+  } else {
+    return {{__ldg(p)}};
+  }
+}
+template <int V>
+__device__ Bundle<std::uint16_t, V> load(const std::uint16_t* p) {
+  if constexpr (V == 4) {
+    const ushort4 v = __ldcs(reinterpret_cast<const ushort4*>(p));
+    return {{v.x, v.y, v.z, v.w}};
+  } else if constexpr (V == 2) {
+    const ushort2 v = __ldcs(reinterpret_cast<const ushort2*>(p));
+    return {{v.x, v.y}};
+  } else {
+    return {{__ldcs(p)}};
+  }
+}
+
+/// Columns of a lane in the slots of one kind: bundles of V, and the slots that are left.
+template <int V>
+struct SharedColumns {
+  const std::int32_t* deltas;
+  int piece, pieces;
+  __device__ Bundle<std::int32_t, V> bundle(int b) const { return load<V>(deltas + (b * pieces + piece) * V); }
+  __device__ std::int32_t left(int first, int k) const { return __ldg(deltas + first * pieces + k * pieces + piece); }
+};
+template <class S, int V>
+struct NarrowColumns {
+  const char* slots;
+  int index;
+  __device__ static std::int32_t base(const char* at) { return __ldcs(reinterpret_cast<const std::int32_t*>(at)); }
+  __device__ Bundle<std::int32_t, V> bundle(int b) const {
+    const char* at = slots + b * (V * S::kNarrowBytes);
+    Bundle<std::int32_t, V> columns = load<V>(reinterpret_cast<const std::int32_t*>(at));
+    const Bundle<std::uint16_t, V> more = load<V>(reinterpret_cast<const std::uint16_t*>(at + 4 * V) + index * V);
+#pragma unroll
+    for (int s = 0; s < V; ++s) columns.of[s] += more.of[s];
+    return columns;
+  }
+  __device__ std::int32_t left(int first, int k) const {
+    const char* at = slots + (first + k) * S::kNarrowBytes;
+    return base(at) + __ldcs(reinterpret_cast<const std::uint16_t*>(at + 4) + index);
+  }
+};
+template <int V>
+struct FullColumns {
+  const std::int32_t* columns;
+  int index, indices;
+  __device__ Bundle<std::int32_t, V> bundle(int b) const { return load<V>(columns + (b * indices + index) * V); }
+  __device__ std::int32_t left(int first, int k) const { return __ldg(columns + first * indices + k * indices + index); }
+};
+
+/// Adds the products of the slots of one kind to acc, for one lane. `values` are the kind's; `x` is moved to the lane's
+/// column.
+template <class S, int InFlight, class T, class Columns>
+__device__ void add_slots(int slots, int part, int parts, int lane, const T* __restrict__ values, const T* __restrict__ x,
+                          const Columns& columns, T (&acc)[S::B]) {
+  constexpr int V = S::template kInterleaved<T>, N = S::kOfLane, U = InFlight > V * N ? InFlight / (V * N) : 1;
+  const int bundles = slots / V, left = slots - bundles * V;
+  const T* of_lane = values + lane * V;
+  for (int b = part * U; b < bundles; b += parts * U) {
+    Bundle<std::int32_t, V> at[U];
+    Bundle<T, V> value[U][N];
+#pragma unroll
+    for (int u = 0; u < U; ++u) at[u] = b + u < bundles ? columns.bundle(b + u) : Bundle<std::int32_t, V>{};
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+#pragma unroll
+      for (int i = 0; i < N; ++i)
+        value[u][i] = load_if<V>(b + u < bundles, of_lane + ((b + u) * N + i) * (S::kLanes * V));
+    T of_x[U][V][S::kColumns];
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+#pragma unroll
+      for (int s = 0; s < V; ++s)
+#pragma unroll
+        for (int c = 0; c < S::kColumns; ++c) of_x[u][s][c] = b + u < bundles ? __ldg(x + at[u].of[s] + c) : T(0);
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+#pragma unroll
+      for (int s = 0; s < V; ++s)
+#pragma unroll
+        for (int c = 0; c < S::kColumns; ++c)
+#pragma unroll
+          for (int r = 0; r < S::B; ++r) acc[r] += value[u][c * S::B + r].of[s] * of_x[u][s][c];
+  }
+  if (V == 1 || part != 0 || left == 0) return;
+  values += static_cast<std::int64_t>(bundles) * V * S::kValues + lane;
+  std::int32_t at[V];
+  T value[V][N];
+#pragma unroll
+  for (int s = 0; s < V - 1; ++s)
+    if (s < left) {
+      at[s] = columns.left(bundles * V, s);
+#pragma unroll
+      for (int i = 0; i < N; ++i) value[s][i] = __ldcs(values + (s * N + i) * S::kLanes);
+    }
+#pragma unroll
+  for (int s = 0; s < V - 1; ++s)
+    if (s < left)
+#pragma unroll
+      for (int c = 0; c < S::kColumns; ++c) {
+        const T of_x = __ldg(x + at[s] + c);
+#pragma unroll
+        for (int r = 0; r < S::B; ++r) acc[r] += value[s][c * S::B + r] * of_x;
+      }
+}
+
+/// Adds the products of a slice's slots: shared, narrow, full. `row` is the first of this lane's group.
+template <class S, int InFlight, class T>
+__device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int part, int parts,
+                          T (&acc)[S::B]) {
+  constexpr int V = S::template kInterleaved<T>;
+  const SlotCounts<S> counts(slice);
+  const int lane =
+      in_warp < S::kLanes ? in_warp : S::kLanes - 1;  // lanes that do not work (L = 3, 6) do as the last one does
+  const int index = lane / S::kLanesOfPiece;
+  const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
+  const char* narrow = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
+  const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
+  const std::int32_t* deltas = a.deltas + slice.deltas;
+  const T* x = a.x + lane % S::kLanesOfPiece * S::kColumns;
+  if (slice.slots[kSharedSlot] > 0)
+    add_slots<S, InFlight>(slice.slots[kSharedSlot], part, parts, lane, values, x + row,
+                           SharedColumns<V>{deltas, index % S::kPieces, S::kPieces}, acc);
+  if (slice.slots[kNarrowSlot] > 0)
+    add_slots<S, InFlight>(slice.slots[kNarrowSlot], part, parts, lane, values + counts.values(kNarrowSlot), x,
+                           NarrowColumns<S, V>{narrow, index}, acc);
+  if (slice.slots[kFullSlot] > 0)
+    add_slots<S, InFlight>(slice.slots[kFullSlot], part, parts, lane, values + counts.values(kFullSlot), x,
+                           FullColumns<V>{full, index, S::kIndices}, acc);
+}
+
+/// y of one row.
+template <class T>
+__device__ void store(const Arguments<T>& a, std::int64_t row, T sum) {
+  if (row < 0 || row >= a.rows) return;
+  const T product = a.alpha * sum;
+  a.y[row] = a.beta == T(0) ? product : product + a.beta * a.y[row];
+}
+
+__device__ inline PackedSlice load_slice(const PackedSlice* from) {
+  PackedSlice slice;
+  *reinterpret_cast<int4*>(&slice) = __ldg(reinterpret_cast<const int4*>(from));
+  *(reinterpret_cast<int4*>(&slice) + 1) = __ldg(reinterpret_cast<const int4*>(from) + 1);
+  return slice;
+}
+
+/// First row of the group at a place in a slice.
+template <class S, class T>
+__device__ std::int64_t first_row(const PackedSlice& slice, const Arguments<T>& a, int group) {
+  const std::uint32_t at = slice.groups + group;
+  return static_cast<std::int64_t>(slice.consecutive ? at : __ldg(a.order + at)) * S::B - a.shift;
+}
+
+/// A slice stored as CSR rows, or part `part` of `parts` of it: `Threads` lanes share a row.
+template <class S, int Threads, class T>
+__device__ void multiply_rows_with(const PackedSlice& slice, const Arguments<T>& a, int part, int parts, int lane) {
+  constexpr int kUnroll = 4;
+  const std::int32_t* offsets = a.deltas + slice.deltas;
+  const auto* columns = reinterpret_cast<const std::int32_t*>(a.indices + std::uint64_t{slice.indices} * kPackedUnit);
+  const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
+  for (int first = part * (kPackedLanes / Threads); first < slice.real * S::B; first += parts * (kPackedLanes / Threads)) {
+    const int i = first + lane / Threads;
+    const bool inside = i < slice.real * S::B;
+    const std::int32_t end = inside ? __ldg(offsets + i + 1) : 0;
+    T sum = 0;
+    for (std::int32_t k = (inside ? __ldg(offsets + i) : 0) + lane % Threads; k < end; k += kUnroll * Threads) {
+      std::int32_t at[kUnroll];
+      T value[kUnroll];
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u) {
+        const bool here = k + u * Threads < end;
+        at[u] = here ? __ldg(columns + k + u * Threads) : -1;
+        value[u] = here ? __ldg(values + k + u * Threads) : T(0);
+      }
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u)
+        if (at[u] >= 0) sum += value[u] * __ldg(a.x + at[u]);
+    }
+#pragma unroll
+    for (int offset = Threads / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAll, sum, offset);
+    if (inside && lane % Threads == 0) store(a, first_row<S>(slice, a, i / S::B) + i % S::B, sum);
+  }
+}
+
+/// Likewise, with more lanes a row if the rows are long.
+template <class S, class T>
+__device__ void multiply_rows(const PackedSlice& slice, const Arguments<T>& a, int part, int parts, int lane) {
+  constexpr int kRows = S::kGroups * S::B;
+  if (__ldg(a.deltas + slice.deltas + kRows) >= 12 * kRows)
+    multiply_rows_with<S, 8>(slice, a, part, parts, lane);
+  else
+    multiply_rows_with<S, 2>(slice, a, part, parts, lane);
+}
+
+/// Sum over the L lanes of a group, in its first lane.
+template <int L, class T>
+__device__ T sum_of_group(T mine) {
+  T sum = mine;
+  if constexpr ((L & (L - 1)) == 0) {
+#pragma unroll
+    for (int offset = L / 2; offset > 0; offset /= 2) sum += __shfl_down_sync(kAll, sum, offset, L);
+  } else {
+#pragma unroll
+    for (int other = 1; other < L; ++other) sum += __shfl_down_sync(kAll, mine, other);
+  }
+  return sum;
+}
+
+/// Sums of a group's rows out of its lanes and into y.
+template <class S, class T>
+__device__ void store_group(const Arguments<T>& a, std::int64_t row, int lane, bool real, T (&acc)[S::B]) {
+  if constexpr (S::L == 1) {
+#pragma unroll
+    for (int r = 0; r < S::B; ++r)
+      if (real) store(a, row + r, acc[r]);
+  } else {
+    const int group = min(lane / S::L, S::kGroups - 1);
+    T mine = 0;
+#pragma unroll
+    for (int r = 0; r < S::B; ++r) {
+      const T sum = __shfl_sync(kAll, sum_of_group<S::L>(acc[r]), group * S::L);
+      if (lane % S::L == r) mine = sum;
+    }
+    if (real && lane % S::L < S::B) store(a, row + lane % S::L, mine);
+  }
+}
+
+}  // namespace shardmat::packed
