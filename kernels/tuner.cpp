@@ -29,6 +29,7 @@ constexpr int kFirstWarmUps = 8;  // before the first candidate: an idle GPU nee
 constexpr int kWarmUps = 2;
 constexpr int kRepetitions = 5;
 constexpr double kHopeless = 1.5;  // times the best; after two repetitions
+constexpr double kNoise = 0.01;    // by which a later candidate has to be faster than one that was expected to be
 
 /// Always measured, so that no choice is slower than it.
 constexpr std::string_view kYardstick = "csr_cusparse";
@@ -209,7 +210,7 @@ class Chooser {
       const double seconds = time_product(*plan, x.data(), y.data(), stream_, timing).median;
       if (first && !every && request_.budget_seconds <= 0) budget = std::max(kLeastBudget, kBudgetProducts * seconds);
       chosen_.measurements.push_back({plan->kernel, candidate.tunables(), seconds});
-      if (first || seconds < chosen_.product_seconds) {
+      if (first || seconds < (1 - kNoise) * chosen_.product_seconds) {
         chosen_.plan = std::move(plan);
         chosen_.product_seconds = seconds;
         own_seconds_ = making_seconds;

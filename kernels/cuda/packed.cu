@@ -15,8 +15,13 @@ using packed::with_shape;
 constexpr int kBlock = 128;  // a larger bound on the block costs up to 20 %: the compiler then holds fewer loads in flight
 constexpr int kWarps = kBlock / kPackedLanes;
 
+/// Blocks a multiprocessor has to hold, 0: as the compiler likes. Blocks of three rows to a lane stream 4 % faster when the
+/// compiler does not save registers; every other shape loses.
+template <class T, class S>
+constexpr int kBlocksPerSm = S::B == 3 && S::L == 1 ? sizeof(T) == 4 ? 5 : 1 : 0;
+
 template <class T, class S, int InFlight>
-__global__ void __launch_bounds__(kBlock) packed_spmv(const Arguments<T> a, int parts) {
+__global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(const Arguments<T> a, int parts) {
   __shared__ T sums[kWarps][S::B][kPackedLanes];
   const int warp = static_cast<int>(threadIdx.x) / kPackedLanes, lane = static_cast<int>(threadIdx.x) % kPackedLanes;
   const int part = warp % parts;

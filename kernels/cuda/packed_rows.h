@@ -138,6 +138,8 @@ template <class S, int InFlight, class T, class Columns>
 __device__ void add_slots(int slots, int part, int parts, int lane, const T* __restrict__ values, const T* __restrict__ x,
                           const Columns& columns, T (&acc)[S::B]) {
   constexpr int V = S::template kInterleaved<T>, N = S::kOfLane, U = InFlight > V * N ? InFlight / (V * N) : 1;
+  // All gathers before the first product; with bundles of single rows that takes registers which warps need more.
+  constexpr bool kGatherFirst = V == 1 || S::B > 1;
   const int bundles = slots / V, left = slots - bundles * V;
   const T* of_lane = values + lane * V;
   for (int b = part * U; b < bundles; b += parts * U) {
@@ -150,21 +152,35 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
 #pragma unroll
       for (int i = 0; i < N; ++i)
         value[u][i] = load_if<V>(b + u < bundles, of_lane + ((b + u) * N + i) * (S::kLanes * V));
-    T of_x[U][V][S::kColumns];
+    if constexpr (kGatherFirst) {
+      T of_x[U][V][S::kColumns];
 #pragma unroll
-    for (int u = 0; u < U; ++u)
+      for (int u = 0; u < U; ++u)
 #pragma unroll
-      for (int s = 0; s < V; ++s)
+        for (int s = 0; s < V; ++s)
 #pragma unroll
-        for (int c = 0; c < S::kColumns; ++c) of_x[u][s][c] = b + u < bundles ? __ldg(x + at[u].of[s] + c) : T(0);
+          for (int c = 0; c < S::kColumns; ++c) of_x[u][s][c] = b + u < bundles ? __ldg(x + at[u].of[s] + c) : T(0);
 #pragma unroll
-    for (int u = 0; u < U; ++u)
+      for (int u = 0; u < U; ++u)
 #pragma unroll
-      for (int s = 0; s < V; ++s)
+        for (int s = 0; s < V; ++s)
 #pragma unroll
-        for (int c = 0; c < S::kColumns; ++c)
+          for (int c = 0; c < S::kColumns; ++c)
 #pragma unroll
-          for (int r = 0; r < S::B; ++r) acc[r] += value[u][c * S::B + r].of[s] * of_x[u][s][c];
+            for (int r = 0; r < S::B; ++r) acc[r] += value[u][c * S::B + r].of[s] * of_x[u][s][c];
+    } else {
+#pragma unroll
+      for (int u = 0; u < U; ++u)
+        if (b + u < bundles)
+#pragma unroll
+          for (int s = 0; s < V; ++s)
+#pragma unroll
+            for (int c = 0; c < S::kColumns; ++c) {
+              const T of_x = __ldg(x + at[u].of[s] + c);
+#pragma unroll
+              for (int r = 0; r < S::B; ++r) acc[r] += value[u][c * S::B + r].of[s] * of_x;
+            }
+    }
   }
   if (V == 1 || part != 0 || left == 0) return;
   values += static_cast<std::int64_t>(bundles) * V * S::kValues + lane;

@@ -76,10 +76,15 @@ std::vector<Policy> packed_layouts(ConversionInput& input) {
   const Estimate& best = *std::find_if(estimates.begin(), estimates.end(),
                                        [&](const Estimate& e) { return e.bytes <= kNearly * least->bytes; });
   // Groups that share their columns lie best a lane each; other blocks read x better with neighbouring columns in
-  // neighbouring lanes.
-  const int lanes = best.block == 1 || (best.block <= 3 && best.groups_alike()) ? 1 : best.block;
-  const int window = best.block == 1 && !best.groups_alike() ? window_of_gathers(input.value_bytes()) : kWindow;
-  return {Policy{{"block", best.block}, {"lanes", lanes}, {"shift", best.shift}, {"window", window}}};
+  // neighbouring lanes. Of single rows that share little, sparse bands prefer the one and meshes in f64 the other.
+  const auto layout = [&](int lanes, int window) {
+    return Policy{{"block", best.block}, {"lanes", lanes}, {"shift", best.shift}, {"window", window}};
+  };
+  if (best.groups_alike() && best.block <= 3) return {layout(1, kWindow)};
+  if (best.block > 1) return {layout(best.block, kWindow)};
+  std::vector<Policy> layouts = {layout(1, window_of_gathers(input.value_bytes()))};
+  if (input.type() == ValueType::f64) layouts.push_back(layout(2, kWindow));
+  return layouts;
 }
 
 double packed_stencil_cost(ConversionInput& input, const Policy& layout) {
