@@ -29,7 +29,7 @@ constexpr int kFirstWarmUps = 8;  // before the first candidate: an idle GPU nee
 constexpr int kWarmUps = 2;
 constexpr int kRepetitions = 5;
 constexpr double kHopeless = 1.5;  // times the best; after two repetitions
-constexpr double kNoise = 0.01;    // by which a later candidate has to be faster than one that was expected to be
+constexpr double kNoise = 0.02;    // by which a later candidate has to be faster than one that was expected to be
 
 /// Always measured, so that no choice is slower than it.
 constexpr std::string_view kYardstick = "csr_cusparse";

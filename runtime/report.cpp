@@ -86,7 +86,7 @@ void write_setup(Table& t, const MultiplyReport& r) {
   t.row("exchange",
         fmt::format("{} ({}); {} received a rank", r.exchange, r.exchange_why, min_mean_max(r.exchange_bytes, human_bytes)));
   t.row("reproducible",
-        r.reproducible ? "yes, bit for bit on this number of ranks" : "no, this kernel adds in varying order");
+        r.reproducible ? "yes, bit for bit with this kernel and number of ranks" : "no, this kernel adds in varying order");
   if (r.graph) t.row("replay", "iterations replayed from a CUDA graph");
   write_candidates(t, r);
 }

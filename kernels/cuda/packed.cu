@@ -78,7 +78,7 @@ class PackedPlan final : public Plan {
 
 std::vector<Policy> packed_policies(const RowStatistics&) {
   const auto policy = [](int parts, int in_flight) { return Policy{{"parts", parts}, {"in_flight", in_flight}}; };
-  return {policy(1, 9), policy(1, 14), policy(2, 9)};
+  return {policy(1, 14), policy(1, 9), policy(2, 9)};
 }
 
 std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {

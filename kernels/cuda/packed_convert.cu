@@ -93,9 +93,10 @@ __device__ Slot<P> classify(const Team<L>& team, const int (&start)[P], std::int
 }
 
 /// Visits the slots of a slice: visit(slot, starts, reader) with the reader before the slot's first piece; it must take them
-/// all.
+/// all. `all_shared`: known before.
 template <class S, class Visit>
-__device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<S::L>& team, bool real, const Visit& visit) {
+__device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<S::L>& team, bool real, bool all_shared,
+                              const Visit& visit) {
   PieceReader<S::B, std::int32_t> reader(a, real ? row : a.rows);
   while (true) {
     int start[S::kPieces] = {static_cast<int>(reader.find())};
@@ -105,7 +106,12 @@ __device__ void for_each_slot(const Matrix& a, std::int64_t row, const Team<S::L
       if (start[p - 1] >= 0) ahead.skip(start[p - 1]);
       start[p] = start[p - 1] >= 0 ? static_cast<int>(ahead.find()) : -1;
     }
-    visit(classify(team, start, row, real), start, reader);
+    Slot<S::kPieces> slot{kSharedSlot, 0, {}};
+    if (all_shared)
+      for (int p = 0; p < S::kPieces; ++p) slot.delta[p] = static_cast<int>(start[p] - row);
+    else
+      slot = classify(team, start, row, real);
+    visit(slot, start, reader);
   }
 }
 
@@ -123,7 +129,7 @@ __device__ void analyse_slice(const Matrix& a, int shift, int value_bytes, std::
   const std::int64_t row = static_cast<std::int64_t>(group) * S::B - shift;
   SlotCounts<S> counts;
   std::uint64_t hash[2] = {1, 2};
-  for_each_slot<S>(a, row, team, real, [&](const auto& slot, const auto& start, auto& reader) {
+  for_each_slot<S>(a, row, team, real, false, [&](const auto& slot, const auto& start, auto& reader) {
     for (const int first : start)
       if (first >= 0) reader.skip(first);
     ++counts.of[slot.kind];
@@ -264,7 +270,8 @@ __device__ void fill_slots(const Matrix& a, const T* from, std::int64_t row, con
   auto* full = reinterpret_cast<std::int32_t*>(narrow + counts.narrow_bytes());
   T* values = to.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
   std::uint32_t filled[kPackedSlotKinds] = {0, 0, 0};
-  for_each_slot<S>(a, row, team, team.lane < slice.real, [&](const auto& slot, const auto& start, auto& reader) {
+  const bool all_shared = counts.of[kNarrowSlot] + counts.of[kFullSlot] == 0;
+  for_each_slot<S>(a, row, team, team.lane < slice.real, all_shared, [&](const auto& slot, const auto& start, auto& reader) {
     const std::uint32_t k = filled[slot.kind]++, n = counts.of[slot.kind];
     T* out = values + counts.values(slot.kind);
     for (int p = 0; p < S::kPieces; ++p) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/base/parallel.h"
 #include "kernels/cost_model.h"
 #include "kernels/formats/packed.h"
 #include "kernels/formats/packed_pieces.h"
@@ -68,7 +69,11 @@ std::vector<Policy> packed_layouts(ConversionInput& input) {
   std::vector<Estimate> estimates;
   for (const int block : {3, 6, 4, 2, 1})
     if (block == 1 || block <= input.matrix().cols)
-      for (int shift = 0; shift < block; ++shift) estimates.push_back(estimate(input, block, shift));
+      for (int shift = 0; shift < block; ++shift) estimates.push_back({block, shift});
+  parallel_tasks(static_cast<std::int64_t>(estimates.size()), [&](std::int64_t i) {
+    Estimate& e = estimates[static_cast<std::size_t>(i)];
+    e = estimate(input, e.block, e.shift);
+  });
   // Of blocks with nearly the same bytes the first is taken: they save loads of x.
   constexpr double kNearly = 1.02;
   const auto least = std::min_element(estimates.begin(), estimates.end(),
