@@ -236,8 +236,10 @@ class Chooser {
                      [](const Measurement& a, const Measurement& b) { return a.seconds < b.seconds; });
     chosen_.decision = Decision::measured;
     const std::size_t left_out = candidates_.size() - chosen_.measurements.size();
-    chosen_.why = fmt::format("fastest of {} measured{}", chosen_.measurements.size(),
-                              left_out > 0 ? fmt::format(" ({} left out)", left_out) : "");
+    const Measurement& best = chosen_.measurements.front();
+    const bool is_best = best.kernel == chosen_.plan->kernel && best.policy == chosen_.plan->tunables();
+    chosen_.why = fmt::format("{} of {} measured{}", is_best ? "fastest" : "within 2 % of the fastest",
+                              chosen_.measurements.size(), left_out > 0 ? fmt::format(" ({} left out)", left_out) : "");
   }
 
   void require_plan() const {

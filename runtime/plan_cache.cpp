@@ -100,7 +100,7 @@ std::optional<ChosenPlan> recall(const Entry& entry, const CsrView& matrix, Valu
     request.policy = found->policy;
     ChosenPlan chosen = choose_plan(matrix, type, request, stream);
     chosen.decision = Decision::remembered;
-    chosen.why = fmt::format("remembered from {}, fastest of {} measured then", entry.path().string(), found->candidates);
+    chosen.why = fmt::format("remembered from {}, chosen from {} measured then", entry.path().string(), found->candidates);
     chosen.choosing_seconds = seconds;
     chosen.product_seconds = found->seconds;
     return chosen;

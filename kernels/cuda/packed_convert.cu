@@ -401,7 +401,7 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
                ids = array<std::uint32_t>(count, stream), by_size = array<std::uint32_t>(count, stream);
   cuda::launch(key_slices, count, kBlock, stream, count, draft_sizes.at(0), keys.as<std::uint64_t>(),
                ids.as<std::uint32_t>());
-  const bool sorts = longest_first(a.cols, static_cast<int>(input.value_bytes()));
+  const bool sorts = longest_first(a.rows, a.cols, input.value_bytes());
   if (sorts) sort_pairs(keys, sorted_keys, ids, by_size, count, 32, stream);
   const Buffer& origin = sorts ? by_size : ids;
   packed->slice = array<PackedSlice>(count, stream);

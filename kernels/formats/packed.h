@@ -6,7 +6,8 @@
 //   piece   B consecutive columns of a group, one column index for B·B values
 //   slice   G = 32 / L groups; groups are sorted by their longest row within windows, and the order is folded into the
 //           write of y
-//   slot    the next piece (L > B: the next L / B pieces) of every group of a slice; with L ≥ B its columns lie in neighbouring
+//   slot    the next piece (L > B: the next L / B pieces) of every group of a slice; with L ≥ B its columns lie in
+//   neighbouring
 //           lanes, so that one load of x by the warp reads neighbouring entries. By how its columns are stored a slot is
 //             shared    column = first row of the group + deltas common to all groups: stencils, bands; nothing a row
 //             narrow    column = one base for all + 16 bits each
@@ -36,10 +37,10 @@ enum PackedSlotKind { kSharedSlot, kNarrowSlot, kFullSlot, kPackedSlotKinds };
 
 /// One slice. 32 bytes, read by all lanes of a warp at once.
 struct alignas(16) PackedSlice {
-  std::uint32_t values;   ///< first value, in units; CSR rows: likewise
-  std::uint32_t indices;  ///< first index, in units: narrow slots, then full; CSR rows: columns
-  std::uint32_t deltas;   ///< first delta of the shared slots; CSR rows: G·B + 1 offsets
-  std::uint32_t groups;   ///< position in `order`, or the first group if the groups are consecutive
+  std::uint32_t values;                   ///< first value, in units; CSR rows: likewise
+  std::uint32_t indices;                  ///< first index, in units: narrow slots, then full; CSR rows: columns
+  std::uint32_t deltas;                   ///< first delta of the shared slots; CSR rows: G·B + 1 offsets
+  std::uint32_t groups;                   ///< position in `order`, or the first group if the groups are consecutive
   std::uint32_t slots[kPackedSlotKinds];  ///< of each kind
   std::uint8_t real;                      ///< groups it has; the others of G are empty
   std::uint8_t consecutive;               ///< groups are consecutive

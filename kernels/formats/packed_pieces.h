@@ -91,8 +91,8 @@ SHARDMAT_HOST_DEVICE constexpr std::uint64_t interleaved(std::uint32_t k, std::u
   return k < whole ? (std::uint64_t{k / V} * items + item) * V + k % V : whole * items + (k - whole) * items + item;
 }
 
-/// Where the columns of a slot lie in the indices of a slice's narrow slots: V slots together take V bases, 32 bits each, then
-/// their columns less the base, 16 bits each, interleaved. The last n mod V slots have a base and columns each.
+/// Where the columns of a slot lie in the indices of a slice's narrow slots: V slots together take V bases, 32 bits each,
+/// then their columns less the base, 16 bits each, interleaved. The last n mod V slots have a base and columns each.
 struct NarrowPlace {
   std::uint64_t base, column;  ///< bytes from the first narrow slot
 };
@@ -111,14 +111,14 @@ SHARDMAT_HOST_DEVICE constexpr NarrowPlace narrow_place(std::uint32_t k, std::ui
 template <int B_, int L_>
 struct Shape {
   static constexpr int B = B_, L = L_;
-  static constexpr int kGroups = kPackedLanes / L;     ///< of a slice
-  static constexpr int kLanesOfPiece = L < B ? L : B;  ///< that share a piece
-  static constexpr int kColumns = B / kLanesOfPiece;   ///< of a piece in one lane
-  static constexpr int kPieces = L / kLanesOfPiece;    ///< of a group in a slot
-  static constexpr int kIndices = kGroups * kPieces;   ///< of a slot
-  static constexpr int kLanes = kGroups * L;           ///< lanes that work: 32, or 30
-  static constexpr int kOfLane = B * kColumns;         ///< values of a lane in a slot
-  static constexpr int kValues = kOfLane * kLanes;     ///< of a slot
+  static constexpr int kGroups = kPackedLanes / L;                     ///< of a slice
+  static constexpr int kLanesOfPiece = L < B ? L : B;                  ///< that share a piece
+  static constexpr int kColumns = B / kLanesOfPiece;                   ///< of a piece in one lane
+  static constexpr int kPieces = L / kLanesOfPiece;                    ///< of a group in a slot
+  static constexpr int kIndices = kGroups * kPieces;                   ///< of a slot
+  static constexpr int kLanes = kGroups * L;                           ///< lanes that work: 32, or 30
+  static constexpr int kOfLane = B * kColumns;                         ///< values of a lane in a slot
+  static constexpr int kValues = kOfLane * kLanes;                     ///< of a slot
   static constexpr int kNarrowBytes = (4 + 2 * kIndices + 3) / 4 * 4;  ///< of the columns of a narrow slot
   static constexpr int kFullBytes = 4 * kIndices;
   static_assert(L == 1 || L % B == 0);
@@ -197,9 +197,9 @@ SHARDMAT_HOST_DEVICE inline void fold_delta(std::uint64_t (&hash)[2], std::int32
   hash[1] ^= hash[1] >> 31;
 }
 
-/// Key that sorts groups within their window by their longest row, long ones first: it stands for the number of pieces, which
-/// would take a pass over the columns to count. Windows are whole slices, so that no slice holds the short rows of one and
-/// the long rows of the next.
+/// Key that sorts groups within their window by their longest row, long ones first: it stands for the number of pieces,
+/// which would take a pass over the columns to count. Windows are whole slices, so that no slice holds the short rows of one
+/// and the long rows of the next.
 template <class Column>
 SHARDMAT_HOST_DEVICE std::uint64_t sort_key(const Source<Column>& a, const PackedShape& shape, std::int64_t group,
                                             std::int64_t window) {
@@ -214,10 +214,11 @@ SHARDMAT_HOST_DEVICE std::uint64_t sort_key(const Source<Column>& a, const Packe
   return static_cast<std::uint64_t>(group / window) << 32 | (longest < kMost ? kMost - longest : 0);
 }
 /// True if the slices of most values shall run first, so that the device is not left waiting for a long one. That takes
-/// neighbours apart, so it is for vectors that stay in the L2 cache whatever the order.
-SHARDMAT_HOST_DEVICE inline bool longest_first(std::int64_t cols, int value_bytes) {
+/// neighbours apart, so it is for matrices whose part of x, about as long as its shorter side, stays in the L2 cache
+/// whatever the order.
+SHARDMAT_HOST_DEVICE inline bool longest_first(std::int64_t rows, std::int64_t cols, std::int64_t value_bytes) {
   constexpr std::int64_t kCachedBytes = 12 << 20;
-  return cols * value_bytes <= kCachedBytes;
+  return (rows < cols ? rows : cols) * value_bytes <= kCachedBytes;
 }
 inline std::int64_t window_of(const PackedShape& shape) {
   const int groups = shape.groups_of_slice();

@@ -122,7 +122,7 @@ void place(PackedStorage& packed, const ConversionInput& input, const std::vecto
            const std::vector<PackedSlice>& drafts, const HostVector<std::uint32_t>& order) {
   std::vector<std::size_t> origin(sizes.size());
   std::iota(origin.begin(), origin.end(), std::size_t{0});
-  if (longest_first(input.matrix().cols, static_cast<int>(input.value_bytes())))
+  if (longest_first(input.matrix().rows, input.matrix().cols, input.value_bytes()))
     std::stable_sort(origin.begin(), origin.end(),
                      [&](std::size_t s, std::size_t t) { return sizes[s].value_units > sizes[t].value_units; });
   auto* slice = packed.slice.as<PackedSlice>();

@@ -8,6 +8,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
+#include "kernels/matrix/runs.h"
 
 namespace shardmat {
 namespace {
@@ -111,6 +112,35 @@ double folded_column_locality(const CsrView& matrix, int low_bits, std::int64_t 
       found += before >= 0 && before != range.first[place];
       before = range.last[place];
     }
+  return mean_count(matrix.nnz(), found);
+}
+
+double packed_column_locality(const CsrView& matrix, int low_bits) {
+  /// What a range of rows reads.
+  struct Range {
+    std::int64_t first = -1, last = -1, changes = 0;
+    void read(std::int64_t line) {
+      if (last < 0) first = line;
+      else changes += last != line;
+      last = line;
+    }
+  };
+  const Rows rows(matrix);
+  const std::int64_t most = std::int64_t{4} * thread_count(), tasks = std::clamp<std::int64_t>(rows.count() / 4096, 1, most);
+  std::vector<Range> ranges(static_cast<std::size_t>(tasks));
+  parallel_tasks(tasks, [&](std::int64_t t) {
+    Range& range = ranges[static_cast<std::size_t>(t)];
+    for (std::int64_t row = rows.count() * t / tasks; row < rows.count() * (t + 1) / tasks; ++row)
+      for (const bool inside : {true, false})
+        for (std::int64_t k = rows.begin(row); k < rows.end(row); ++k)
+          if (in_run(rows, row, k) == inside) range.read(rows.column(k) >> low_bits);
+  });
+  std::int64_t found = 0, before = -1;
+  for (const Range& range : ranges) {
+    if (range.first < 0) continue;
+    found += range.changes + (before >= 0 && before != range.first ? 1 : 0);
+    before = range.last;
+  }
   return mean_count(matrix.nnz(), found);
 }
 

@@ -56,43 +56,53 @@ std::vector<Policy> layouts_to_try(const Format& format, ConversionInput& input)
   return all;
 }
 
-/// Every kernel of a backend, in every layout of its format, on every matrix.
-void conform(Backend backend) {
+/// Every kernel of a backend that works on a format, in every layout, on every matrix.
+void conform(const Format& format, Backend backend) {
   Stream stream({backend, 0});
   std::map<std::string_view, int> plans;
   for (const test::NamedMatrix& zoo : test::matrix_zoo()) {
     validate(zoo.matrix.view());
     for (const ValueType type : {ValueType::f32, ValueType::f64}) {
       ConversionInput input(zoo.matrix.view(), type, stream);
-      for (const Format& format : formats())
-        for (const Policy& layout : layouts_to_try(format, input)) {
-          SCOPED_TRACE(fmt::format("{} {} {} on {}", format.name, layout.text(), name(type), zoo.name));
-          if (format.bytes(input, layout) > largest_reasonable_bytes(input)) {
-            EXPECT_THROW(store(format, input, layout), Error);
-            continue;
-          }
-          const auto storage = store(format, input, layout);
-          EXPECT_EQ(storage->bytes, format.bytes(input, layout));
-          for (const Kernel& kernel : kernels()) {
-            if (kernel.backend != backend || kernel.format != format.name || !kernel.supports(*storage)) continue;
-            SCOPED_TRACE(std::string(kernel.name));
-            plans[kernel.name] += check_kernel(kernel, storage, zoo.matrix, input);
-          }
+      for (const Policy& layout : layouts_to_try(format, input)) {
+        SCOPED_TRACE(fmt::format("{} {} on {}", layout.text(), name(type), zoo.name));
+        if (format.bytes(input, layout) > largest_reasonable_bytes(input)) {
+          EXPECT_THROW(store(format, input, layout), Error);
+          continue;
         }
+        const auto storage = store(format, input, layout);
+        EXPECT_EQ(storage->bytes, format.bytes(input, layout));
+        for (const Kernel& kernel : kernels()) {
+          if (kernel.backend != backend || kernel.format != format.name || !kernel.supports(*storage)) continue;
+          SCOPED_TRACE(std::string(kernel.name));
+          plans[kernel.name] += check_kernel(kernel, storage, zoo.matrix, input);
+        }
+      }
     }
   }
   for (const Kernel& kernel : kernels())
-    if (kernel.backend == backend) {
+    if (kernel.backend == backend && kernel.format == format.name) {
       EXPECT_GT(plans[kernel.name], 0) << kernel.name << " took no matrix of the zoo";
     }
 }
 
-TEST(Conformance, HostKernels) { conform(Backend::host); }
-
-TEST(GpuConformance, CudaKernels) {
-  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
-  conform(Backend::cuda);
+std::vector<std::string> names_of_formats() {
+  std::vector<std::string> names;
+  for (const Format& format : formats()) names.emplace_back(format.name);
+  return names;
 }
+std::string name_of(const testing::TestParamInfo<std::string>& info) { return info.param; }
+
+class HostKernels : public testing::TestWithParam<std::string> {};
+TEST_P(HostKernels, Conform) { conform(find_format(GetParam()), Backend::host); }
+INSTANTIATE_TEST_SUITE_P(, HostKernels, testing::ValuesIn(names_of_formats()), name_of);
+
+class GpuKernels : public testing::TestWithParam<std::string> {};
+TEST_P(GpuKernels, Conform) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  conform(find_format(GetParam()), Backend::cuda);
+}
+INSTANTIATE_TEST_SUITE_P(, GpuKernels, testing::ValuesIn(names_of_formats()), name_of);
 
 /// A matrix pretending to have more than 2^31 nonzeros' worth of offsets is too big to test with; the wide-offset path is
 /// taken by storage made by hand.
@@ -137,7 +147,7 @@ void check_tuner(Backend backend) {
   test::check_plan<double>(*measured.plan, m, ValueType::f64, stream);
   if (backend == Backend::cuda) {
     ASSERT_GT(measured.measurements.size(), 5u);
-    EXPECT_EQ(measured.plan->kernel, measured.measurements.front().kernel);
+    EXPECT_LE(measured.product_seconds, 1.03 * measured.measurements.front().seconds);
     request.kernel = "csr_vector";
     request.policy = "threads_per_row=4";
     EXPECT_EQ(choose_plan(m.view(), ValueType::f64, request, stream).plan->policy.at("threads_per_row"), 4);

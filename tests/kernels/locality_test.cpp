@@ -8,6 +8,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/matrix/ordering.h"
+#include "kernels/matrix/runs.h"
 #include "tests/support/matrix_zoo.h"
 
 namespace shardmat {
@@ -98,6 +99,12 @@ TEST(ColumnLocalities, OfFoldedRowsByHand) {
   EXPECT_THROW(folded_column_locality(m.view(), 5, 0), Error);
 }
 
+TEST(ColumnLocalities, OfPackedRowsByHand) {
+  // Rows 1 40 41 60 | 2 | 31 32: runs first, read 40 41 1 60 | 2 | 31 32; lines of 32 columns 1 1 0 1 | 0 | 0 1.
+  const HostCsr m{3, 64, {0, 4, 5, 7}, {1, 40, 41, 60, 2, 31, 32}, HostVector<double>(7, 1)};
+  EXPECT_DOUBLE_EQ(packed_column_locality(m.view(), 5), 7.0 / 5);
+}
+
 TEST(ColumnLocalities, OfReorderedAndFoldedRowsIsThatOfTheStoredColumns) {
   std::vector<test::NamedMatrix> zoo = test::matrix_zoo();
   HostCsr many{200000, 4096, HostVector<std::int64_t>(200001), {}, {}};  // several ranges, whole stretches of empty rows
@@ -118,6 +125,13 @@ TEST(ColumnLocalities, OfReorderedAndFoldedRowsIsThatOfTheStoredColumns) {
     std::iota(same.begin(), same.end(), 0);
     for (const std::int64_t width : {std::int64_t{1}, std::int64_t{3}, usual_fold_width(m.view())})
       EXPECT_DOUBLE_EQ(folded_column_locality(m.view(), 5, width), by_hand(folded(m, width), 5)) << name << " " << width;
+    Columns runs_first;
+    for (std::int64_t row = 0; row < m.rows; ++row)
+      for (const bool inside : {true, false})
+        for (std::int64_t k = m.row_ptr[static_cast<std::size_t>(row)]; k < m.row_ptr[static_cast<std::size_t>(row + 1)];
+             ++k)
+          if (in_run(Rows(m.view()), row, k) == inside) runs_first.push_back(m.col_idx[static_cast<std::size_t>(k)]);
+    EXPECT_DOUBLE_EQ(packed_column_locality(m.view(), 5), by_hand(runs_first, 5)) << name;
     for (const int bits : {4, 5}) {
       EXPECT_DOUBLE_EQ(column_locality(m.view(), bits, order), by_hand(columns, bits)) << name;
       EXPECT_DOUBLE_EQ(column_locality(m.view(), bits, same), column_locality(m.view(), bits)) << name;

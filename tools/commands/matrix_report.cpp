@@ -26,7 +26,7 @@ struct Counters {
   }
   void finish(MatrixReport& report) const {
     report.pattern = pattern.result();
-    for (std::size_t i = 0; i < locality.size(); ++i) report.locality.push_back({kTypes[i], locality[i].mean(), {}, {}});
+    for (std::size_t i = 0; i < locality.size(); ++i) report.locality.push_back({kTypes[i], locality[i].mean(), {}, {}, {}});
   }
 
   PatternScan pattern;
@@ -64,6 +64,7 @@ void report_whole(MatrixReport& report, const CsrView& matrix, const ReportOptio
     const int bits = line_bits(locality.type);
     locality.sorted = column_locality(matrix, bits, order);
     locality.folded = folded_column_locality(matrix, bits, report.fold_width);
+    locality.packed = packed_column_locality(matrix, bits);
   }
   predict(report, matrix, options.bandwidth);
 }
@@ -121,7 +122,7 @@ MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& option
   } else {
     report_streamed(report, source, options);
     report.left_out.push_back(
-        fmt::format("locality of sorted and folded rows and storage formats: they need the whole matrix in memory{}",
+        fmt::format("locality of sorted, folded and packed rows and storage formats: they need the whole matrix in memory{}",
                     options.stream ? " (--stream)" : ", which has not enough room for it"));
   }
   if (report.pattern) report.recommendation = recommend(report);

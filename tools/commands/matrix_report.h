@@ -33,6 +33,7 @@ struct Locality {
   double stored = 0;             ///< rows in the order they have
   std::optional<double> sorted;  ///< rows by descending length; needs the whole matrix
   std::optional<double> folded;  ///< in the order of the Fold method, rows folded to MatrixReport::fold_width; likewise
+  std::optional<double> packed;  ///< in the order of row block packing; likewise
 };
 
 struct MatrixReport {

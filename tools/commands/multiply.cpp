@@ -70,7 +70,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--tune-budget", m.load.plan.budget_seconds,
                  "seconds after which no other kernel is measured (default: the time of 150 products; with --measure 5 s)")
       ->check(positive_number());
-  app.add_flag("--reproducible", m.load.plan.reproducible, "only kernels whose results are bit-identical from run to run; with --no-measure the same kernel, too");
+  app.add_flag("--reproducible", m.load.plan.reproducible,
+               "only kernels whose results are bit-identical from run to run; with --no-measure the same kernel, too");
   app.add_flag("--no-cache", o.no_cache, "neither use nor remember measured choices (kept in SHARDMAT_CACHE_DIR)");
   app.add_option("--exchange", m.load.exchange, "how x moves between ranks")->capture_default_str();
   app.add_option("--method", m.load.method, "partitioner, for parts that the file does not store")->capture_default_str();
