@@ -206,8 +206,8 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
 
 /// Adds the products of a slice's slots: shared, narrow, full. `row` is the first of this lane's group.
 template <class S, int InFlight, class T>
-__device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int part, int parts,
-                          T (&acc)[S::B]) {
+__device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int part,
+                          int parts, T (&acc)[S::B]) {
   constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
   const int lane =

@@ -75,7 +75,8 @@ __global__ void __launch_bounds__(kBlock) packed_stencil(const Arguments<T> a) {
 #pragma unroll
     for (int u = 0; u < U; ++u)
 #pragma unroll
-      for (int k = 0; k < K; ++k) of_x[u][k] = s + u < slots ? __ldg(a.x + static_cast<std::int32_t>(row[k] + delta[u])) : T(0);
+      for (int k = 0; k < K; ++k)
+        of_x[u][k] = s + u < slots ? __ldg(a.x + static_cast<std::int32_t>(row[k] + delta[u])) : T(0);
 #pragma unroll
     for (int u = 0; u < U; ++u)
 #pragma unroll
