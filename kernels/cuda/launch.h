@@ -15,14 +15,6 @@ namespace shardmat::cuda {
 
 inline cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
 
-/// 90 for compute capability 9.0.
-inline int compute_capability(Device device) {
-  int major = 0, minor = 0;
-  SHARDMAT_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device.ordinal));
-  SHARDMAT_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device.ordinal));
-  return 10 * major + minor;
-}
-
 /// The policy's block_size. Throws Error(usage) if it is not one.
 inline int block_size_of(const Policy& policy, const std::string& kernel) {
   const int block_size = policy.at("block_size");
