@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/packed.h"
+#include "kernels/formats/packed_pieces.h"
 #include "kernels/registry.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
@@ -101,6 +103,25 @@ TEST(Packed, StencilsStoreNoColumns) {
   EXPECT_LT(packed->index_bytes, packed->bytes / 100);
   EXPECT_LT(packed->delta_bytes, packed->bytes / 100);
   EXPECT_LT(static_cast<double>(packed->bytes) / static_cast<double>(m.nnz()), 8.4);
+}
+
+TEST(Packed, StencilKernelIsForRowsThatShareColumns) {
+  Stream stream({Backend::host, 0});
+  const auto cost = [&](const HostCsr& m) {
+    ConversionInput input(m.view(), ValueType::f64, stream);
+    return packed_stencil_cost(input, packed_layouts(input).front());
+  };
+  EXPECT_LT(cost(stencil(256)), 1e9);
+  for (const test::NamedMatrix& zoo : test::matrix_zoo())
+    if (zoo.name == "node blocks" || zoo.name == "power law") {
+      EXPECT_EQ(cost(zoo.matrix), std::numeric_limits<double>::infinity()) << zoo.name;
+    }
+}
+
+TEST(Packed, LongestSlicesRunFirstWhileXIsCached) {
+  EXPECT_TRUE(packed::longest_first(1'000'000, 1'000'000, 8));
+  EXPECT_FALSE(packed::longest_first(4'000'000, 4'000'000, 8));
+  EXPECT_TRUE(packed::longest_first(1'000'000, 4'000'000, 8)) << "a part of a larger matrix";
 }
 
 TEST(Packed, FindsNodeBlocksAndTheirShift) {
