@@ -97,6 +97,12 @@ class Info(CliTest):
                 columns = matrix.indices[np.argsort(place, kind="stable")]  # the first of every piece, then the second …
                 self.assertEqual(folded["width"], width)
                 self.assertAlmostEqual(folded["locality"], locality(columns, 5), places=12)
+                rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+                starts = np.r_[True, (np.diff(rows) != 0) | (np.diff(matrix.indices) != 1)]
+                lengths = np.diff(np.r_[np.flatnonzero(starts), rows.size])
+                single = lengths[np.cumsum(starts) - 1] == 1
+                columns = matrix.indices[np.lexsort((np.arange(rows.size), single, rows))]
+                self.assertAlmostEqual(data["locality"]["f32"]["runs_first"], locality(columns, 5), places=12)
                 self.assertEqual(data["left_out"], [])
 
     def test_a_rectangular_matrix_has_no_symmetry(self):
@@ -125,7 +131,7 @@ class Info(CliTest):
             self.assertIn(lacking, whole)
             self.assertNotIn(lacking, streamed)
         for type in ("f32", "f64"):
-            for order in ("sorted_rows", "folded"):
+            for order in ("sorted_rows", "folded", "runs_first"):
                 self.assertNotIn(order, streamed["locality"][type])
                 del whole["locality"][type][order]
         for same in ("row_lengths", "runs", "pattern", "blocks", "values", "symmetry", "locality", "partitions"):
