@@ -1,9 +1,5 @@
-// CSR on host threads. Rows are cut into ranges of about equal nonzeros once, when the plan is made, so that the result does
-// not depend on scheduling and a few long rows do not stall one thread more than they must.
-#include <algorithm>
-
-#include "kernels/base/parallel.h"
-#include "kernels/formats/csr.h"
+// CSR on host threads.
+#include "kernels/host/csr_rows.h"
 
 namespace shardmat {
 namespace {
@@ -28,12 +24,7 @@ void multiply_rows(const CsrStorage& a, std::int64_t begin, std::int64_t end, T 
 
 class CsrHostPlan final : public Plan {
  public:
-  explicit CsrHostPlan(std::shared_ptr<CsrStorage> a) : Plan(a), a_(std::move(a)) {
-    const std::int64_t tasks = std::clamp<std::int64_t>((a_->nnz + a_->rows) / 4096, 1, std::int64_t{8} * thread_count());
-    starts_.push_back(0);
-    for (std::int64_t t = 1; t < tasks; ++t) starts_.push_back(row_at((a_->nnz + a_->rows) / tasks * t));
-    starts_.push_back(a_->rows);
-  }
+  explicit CsrHostPlan(std::shared_ptr<CsrStorage> a) : Plan(a), a_(std::move(a)), starts_(even_row_starts(*a_)) {}
 
   void multiply(double alpha, const void* x, double beta, void* y, Stream&) const override {
     dispatch(a_->type, [&](auto tag) {
@@ -48,19 +39,6 @@ class CsrHostPlan final : public Plan {
   }
 
  private:
-  /// First row i with row_ptr[i] + i ≥ work: a row costs its nonzeros and one more.
-  std::int64_t row_at(std::int64_t work) const {
-    std::int64_t low = 0, high = a_->rows;
-    while (low < high) {
-      const std::int64_t middle = low + (high - low) / 2;
-      const std::int64_t offset =
-          a_->wide_offsets ? a_->row_ptr.as<std::int64_t>()[middle] : a_->row_ptr.as<std::int32_t>()[middle];
-      if (offset + middle < work) low = middle + 1;
-      else high = middle;
-    }
-    return low;
-  }
-
   std::shared_ptr<CsrStorage> a_;
   std::vector<std::int64_t> starts_;
 };

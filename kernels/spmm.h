@@ -1,0 +1,82 @@
+// Products with many right-hand sides, Y = alpha·A·X + beta·Y: how the dense operands lie, a plan for such products, and
+// every kernel that makes one, each one line in spmm.cpp. The matrix is stored as for one right-hand side (registry.h), so a
+// storage may serve plans of both kinds.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/matrix/statistics.h"
+#include "kernels/plan.h"
+
+namespace shardmat {
+
+/// Entry (i, j) of a dense matrix with leading dimension ld is at i·ld + j (row_major) or i + j·ld (column_major).
+enum class DenseOrder { row_major, column_major };
+
+/// What stays the same over the products of a plan.
+struct RightHandSides {
+  std::int64_t count = 1;  ///< columns of X and Y
+  DenseOrder x = DenseOrder::row_major, y = DenseOrder::row_major;
+  bool operator==(const RightHandSides&) const = default;
+};
+
+/// Ready to run any number of times, by one stream at a time.
+class SpmmPlan {
+ public:
+  virtual ~SpmmPlan() = default;
+
+  /// Y = alpha·A·X + beta·Y in stream order. X has the matrix's cols rows, Y its rows, both right_hand_sides().count columns
+  /// of the storage's type, in memory of its device; they must not overlap. With beta = 0, Y is only written, so it may hold
+  /// NaN. What lies between the rows or columns that a leading dimension skips is neither read nor written. Throws
+  /// Error(usage) for a leading dimension shorter than what it has to span.
+  void multiply(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream& stream) const;
+
+  /// True if the same plan and X give a bit-identical Y in every run.
+  virtual bool reproducible() const { return true; }
+
+  const RightHandSides& right_hand_sides() const { return rhs_; }
+  const Storage& storage() const { return *storage_; }
+  Storage& storage() { return *storage_; }
+  std::string kernel;  ///< name in the list
+  Policy policy;       ///< the kernel's tunables
+
+ protected:
+  SpmmPlan(std::shared_ptr<Storage> storage, const RightHandSides& rhs) : storage_(std::move(storage)), rhs_(rhs) {}
+
+ private:
+  /// Called for a matrix with rows and a count above 0.
+  virtual void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy,
+                   Stream& stream) const = 0;
+
+  std::shared_ptr<Storage> storage_;
+  RightHandSides rhs_;
+};
+
+struct SpmmKernel {
+  std::string_view name;
+  std::string_view format;  ///< registry.h
+  Backend backend;
+  std::string_view help;
+  /// Policies worth measuring; the first is the model's choice.
+  std::vector<Policy> (*policies)(const RowStatistics& rows, const RightHandSides& rhs);
+  bool (*supports)(const Storage& storage, const RightHandSides& rhs);
+  /// Throws Error(usage) for a policy value the kernel does not have.
+  std::unique_ptr<SpmmPlan> (*make)(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
+                                    Stream& stream);
+};
+
+std::span<const SpmmKernel> spmm_kernels();
+
+/// Throws Error(usage) with the nearest right name, or naming the backends that have the kernel.
+const SpmmKernel& find_spmm_kernel(std::string_view name, Backend backend);
+
+/// kernel.make() with the names filled in.
+std::unique_ptr<SpmmPlan> make_spmm_plan(const SpmmKernel& kernel, std::shared_ptr<Storage> storage,
+                                         const RightHandSides& rhs, const Policy& policy, Stream& stream);
+
+}  // namespace shardmat

@@ -1,0 +1,157 @@
+// One suite over every kernel for many right-hand sides: each policy, type, order and a range of counts, the whole zoo,
+// against a plain f64 loop. Outputs are poisoned with NaN, and what lies between their rows or columns must not change.
+#include "kernels/spmm.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/registry.h"
+#include "tests/support/matrix_zoo.h"
+#include "tests/support/plan_check.h"
+
+namespace shardmat {
+namespace {
+
+/// A dense matrix on the host with some room between its rows or columns.
+template <class T>
+struct Dense {
+  std::int64_t rows, columns, leading;
+  DenseOrder order;
+  std::vector<T> entries;
+
+  Dense(std::int64_t rows_, std::int64_t columns_, DenseOrder order_, std::size_t seed)
+      : rows(rows_),
+        columns(columns_),
+        leading((order_ == DenseOrder::row_major ? columns_ : rows_) + 3),
+        order(order_),
+        entries(static_cast<std::size_t>((order_ == DenseOrder::row_major ? rows_ : columns_) * leading)) {
+    for (std::size_t k = 0; k < entries.size(); ++k) entries[k] = static_cast<T>(test::value_of(seed + k));
+  }
+  std::size_t place(std::int64_t i, std::int64_t j) const {
+    return static_cast<std::size_t>(order == DenseOrder::row_major ? i * leading + j : i + j * leading);
+  }
+};
+
+/// `y` is `before` with alpha·A·x + beta·before in its entries and all else as it was.
+template <class T>
+void expect_right(const HostCsr& m, test::Scalars s, const Dense<T>& x, const Dense<T>& before, const std::vector<T>& y,
+                  ValueType type) {
+  std::vector<T> rest = y;
+  for (std::int64_t i = 0; i < m.rows; ++i)
+    for (std::int64_t j = 0; j < x.columns; ++j) {
+      double sum = 0, absolute = 0;
+      const auto begin = static_cast<std::size_t>(m.row_ptr[static_cast<std::size_t>(i)]),
+                 end = static_cast<std::size_t>(m.row_ptr[static_cast<std::size_t>(i) + 1]);
+      for (std::size_t k = begin; k < end; ++k) {
+        const double term =
+            static_cast<double>(static_cast<T>(m.values[k])) * static_cast<double>(x.entries[x.place(m.col_idx[k], j)]);
+        sum += term, absolute += std::abs(term);
+      }
+      const std::size_t place = before.place(i, j);
+      const double old = s.beta == 0 ? 0 : s.beta * static_cast<double>(before.entries[place]);
+      const double bound = 2 * unit_roundoff(type) *
+                           ((static_cast<double>(end - begin) + 2) * std::abs(s.alpha) * absolute + 2 * std::abs(old));
+      ASSERT_LE(std::abs(static_cast<double>(y[place]) - (s.alpha * sum + old)), bound) << "row " << i << ", column " << j;
+      rest[place] = before.entries[place];
+    }
+  if (!rest.empty()) {
+    EXPECT_EQ(std::memcmp(rest.data(), before.entries.data(), rest.size() * sizeof(T)), 0) << "written between its entries";
+  }
+}
+
+template <class T>
+void check_plan(const SpmmPlan& plan, const HostCsr& m, ValueType type, Stream& stream) {
+  const RightHandSides& rhs = plan.right_hand_sides();
+  const Dense<T> x(m.cols, rhs.count, rhs.x, 1000);
+  const test::Fenced<T> device_x(x.entries, stream);
+  for (const test::Scalars s : {test::Scalars{-0.5, 0}, test::Scalars{0.25, -2}}) {
+    Dense<T> before(m.rows, rhs.count, rhs.y, 5000);
+    for (std::int64_t i = 0; i < m.rows && s.beta == 0; ++i)
+      for (std::int64_t j = 0; j < rhs.count; ++j) before.entries[before.place(i, j)] = std::numeric_limits<T>::quiet_NaN();
+    const test::Fenced<T> device_y(before.entries, stream), again(before.entries, stream);
+    plan.multiply(s.alpha, device_x.data(), x.leading, s.beta, device_y.data(), before.leading, stream);
+    const std::vector<T> y = device_y.read(stream);
+    expect_right(m, s, x, before, y, type);
+    if (!plan.reproducible() || y.empty()) continue;
+    plan.multiply(s.alpha, device_x.data(), x.leading, s.beta, again.data(), before.leading, stream);
+    EXPECT_EQ(std::memcmp(y.data(), again.read(stream).data(), y.size() * sizeof(T)), 0) << "not bit-identical";
+  }
+  EXPECT_EQ(device_x.read(stream), x.entries) << "X was changed";
+}
+
+constexpr DenseOrder kOrders[] = {DenseOrder::row_major, DenseOrder::column_major};
+
+/// Calls body(right-hand sides) for every count and order; large counts in one pair of orders each.
+template <class Body>
+void for_each_count(const Body& body) {
+  for (const std::int64_t count : {1, 2, 3, 5, 8, 17, 32, 33, 100, 257})
+    for (const DenseOrder x : kOrders)
+      for (const DenseOrder y : kOrders)
+        if (count < 100 || (x == y && (x == DenseOrder::row_major) == (count == 100))) body(RightHandSides{count, x, y});
+}
+
+void conform(const SpmmKernel& kernel) {
+  Stream stream({kernel.backend, 0});
+  int plans = 0;
+  for (const test::NamedMatrix& zoo : test::matrix_zoo())
+    for (const ValueType type : {ValueType::f32, ValueType::f64}) {
+      ConversionInput input(zoo.matrix.view(), type, stream);
+      const Format& format = find_format(kernel.format);
+      const auto storage = store(format, input, format.layouts(input).front());
+      for_each_count([&](const RightHandSides& rhs) {
+        if (!kernel.supports(*storage, rhs)) return;
+        for (const Policy& policy : kernel.policies(input.rows(), rhs)) {
+          SCOPED_TRACE(fmt::format("{} right-hand sides, orders {} {}, {} on {}: {}", rhs.count, static_cast<int>(rhs.x),
+                                   static_cast<int>(rhs.y), name(type), zoo.name, policy.text()));
+          const auto plan = make_spmm_plan(kernel, storage, rhs, policy, stream);
+          dispatch(type, [&](auto tag) { check_plan<typename decltype(tag)::type>(*plan, zoo.matrix, type, stream); });
+          ++plans;
+        }
+      });
+    }
+  EXPECT_GT(plans, 0) << "took no matrix of the zoo";
+}
+
+std::vector<std::string> names(Backend backend) {
+  std::vector<std::string> all;
+  for (const SpmmKernel& kernel : spmm_kernels())
+    if (kernel.backend == backend) all.emplace_back(kernel.name);
+  return all;
+}
+std::string name_of(const testing::TestParamInfo<std::string>& info) { return info.param; }
+
+class HostSpmm : public testing::TestWithParam<std::string> {};
+TEST_P(HostSpmm, Conforms) { conform(find_spmm_kernel(GetParam(), Backend::host)); }
+INSTANTIATE_TEST_SUITE_P(, HostSpmm, testing::ValuesIn(names(Backend::host)), name_of);
+
+TEST(Spmm, RefusesWhatItCannotDo) {
+  Stream stream({Backend::host, 0});
+  const HostCsr m{2, 3, {0, 1, 2}, {0, 2}, {1.0, 2.0}};
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  const auto storage = store(find_format("csr"), input, {});
+  const SpmmKernel& kernel = find_spmm_kernel("csr_host", Backend::host);
+  EXPECT_THROW(make_spmm_plan(kernel, storage, {0}, {}, stream), Error);
+  std::vector<double> x(12, 1.0), y(8, 0.0);
+  const auto rows = make_spmm_plan(kernel, storage, {4}, {}, stream);
+  EXPECT_THROW(rows->multiply(1, x.data(), 3, 0, y.data(), 4, stream), Error) << "rows of X overlap";
+  EXPECT_THROW(rows->multiply(1, x.data(), 4, 0, y.data(), 3, stream), Error) << "rows of Y overlap";
+  const auto columns = make_spmm_plan(kernel, storage, {4, DenseOrder::column_major, DenseOrder::column_major}, {}, stream);
+  EXPECT_THROW(columns->multiply(1, x.data(), 2, 0, y.data(), 2, stream), Error) << "columns of X overlap";
+  columns->multiply(1, x.data(), 3, 0, y.data(), 2, stream);
+  EXPECT_EQ(y, (std::vector<double>{1, 2, 1, 2, 1, 2, 1, 2}));
+  try {
+    find_spmm_kernel("csr_hots", Backend::host);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("did you mean 'csr_host'"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace shardmat
