@@ -19,6 +19,7 @@
 #include "kernels/formats/pkt.h"
 #include "kernels/formats/rbp.h"
 #include "kernels/formats/sell.h"
+#include "kernels/kernel_list.h"
 
 namespace shardmat {
 namespace {
@@ -119,20 +120,7 @@ constexpr Kernel kKernels[] = {
 std::span<const Format> formats() { return kFormats; }
 std::span<const Kernel> kernels() { return kKernels; }
 
-const Kernel& find_kernel(std::string_view name, Backend backend) {
-  std::vector<std::string> here, elsewhere;
-  for (const Kernel& kernel : kKernels) {
-    if (kernel.name == name && kernel.backend == backend) return kernel;
-    (kernel.backend == backend ? here : elsewhere).emplace_back(kernel.name);
-  }
-  if (std::find(elsewhere.begin(), elsewhere.end(), name) != elsewhere.end())
-    throw Error(ErrorKind::usage, fmt::format("kernel '{}' does not run on the {} backend; there are {}", name,
-                                              shardmat::name(backend), join_choices(here)));
-  const std::string near = nearest(name, here);
-  throw Error(ErrorKind::usage,
-              fmt::format("there is no kernel '{}' on the {} backend{}; there are {}", name, shardmat::name(backend),
-                          near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), join_choices(here)));
-}
+const Kernel& find_kernel(std::string_view name, Backend backend) { return find_in(kKernels, "kernel", name, backend); }
 
 const Format& find_format(std::string_view name) {
   for (const Format& format : kFormats)

@@ -2,21 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "kernels/base/error.h"
-#include "kernels/base/text.h"
 #include "kernels/formats/csr_spmm.h"
+#include "kernels/kernel_list.h"
 
 namespace shardmat {
 namespace {
+
+std::vector<Policy> one_policy(const RowStatistics&, const RightHandSides&) { return {Policy{}}; }
+bool any_matrix(const Storage&, const RightHandSides&) { return true; }
 
 constexpr Backend kHost = Backend::host;
 
 // In the order of preference when nothing is measured.
 constexpr SpmmKernel kKernels[] = {
-    {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", csr_spmm_host_policies, csr_spmm_host_supports,
-     make_csr_spmm_host},
+    {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", one_policy, any_matrix, make_csr_spmm_host},
 };
 
 void require_span(std::int64_t leading, std::int64_t rows, std::int64_t columns, DenseOrder order, const char* what) {
@@ -39,16 +39,7 @@ void SpmmPlan::multiply(double alpha, const void* x, std::int64_t ldx, double be
 std::span<const SpmmKernel> spmm_kernels() { return kKernels; }
 
 const SpmmKernel& find_spmm_kernel(std::string_view name, Backend backend) {
-  std::vector<std::string> here;
-  for (const SpmmKernel& kernel : kKernels) {
-    if (kernel.name == name && kernel.backend == backend) return kernel;
-    if (kernel.backend == backend) here.emplace_back(kernel.name);
-  }
-  const std::string near = nearest(name, here);
-  throw Error(ErrorKind::usage,
-              fmt::format("there is no kernel '{}' for several right-hand sides on the {} backend{}; there are {}", name,
-                          shardmat::name(backend), near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near),
-                          join_choices(here)));
+  return find_in(kKernels, "kernel for several right-hand sides", name, backend);
 }
 
 std::unique_ptr<SpmmPlan> make_spmm_plan(const SpmmKernel& kernel, std::shared_ptr<Storage> storage,

@@ -72,7 +72,7 @@ struct SpmmKernel {
 
 std::span<const SpmmKernel> spmm_kernels();
 
-/// Throws Error(usage) with the nearest right name, or naming the backends that have the kernel.
+/// As find_kernel().
 const SpmmKernel& find_spmm_kernel(std::string_view name, Backend backend);
 
 /// kernel.make() with the names filled in.

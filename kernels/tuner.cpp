@@ -238,8 +238,9 @@ class Chooser {
     const std::size_t left_out = candidates_.size() - chosen_.measurements.size();
     const Measurement& best = chosen_.measurements.front();
     const bool is_best = best.kernel == chosen_.plan->kernel && best.policy == chosen_.plan->tunables();
-    chosen_.why = fmt::format("{} of {} measured{}", is_best ? "fastest" : "within 2 % of the fastest",
-                              chosen_.measurements.size(), left_out > 0 ? fmt::format(" ({} left out)", left_out) : "");
+    chosen_.why =
+        fmt::format("{} of {} measured{}", is_best ? "fastest" : fmt::format("within {:.0f} % of the fastest", 100 * kNoise),
+                    chosen_.measurements.size(), left_out > 0 ? fmt::format(" ({} left out)", left_out) : "");
   }
 
   void require_plan() const {

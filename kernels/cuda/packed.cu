@@ -16,7 +16,7 @@ constexpr int kBlock = 128;  // a larger bound on the block costs up to 20 %: th
 constexpr int kWarps = kBlock / kPackedLanes;
 
 /// Blocks a multiprocessor has to hold, 0: as the compiler likes. Blocks of three rows to a lane stream 4 % faster when the
-/// compiler does not save registers; every other shape loses.
+/// compiler does not save registers; three lanes a block and single rows, also tried, lose.
 template <class T, class S>
 constexpr int kBlocksPerSm = S::B == 3 && S::L == 1 ? sizeof(T) == 4 ? 5 : 1 : 0;
 
@@ -52,28 +52,6 @@ __global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(cons
   packed::store_group<S>(a, row, lane, real, acc);
 }
 
-class PackedPlan final : public Plan {
- public:
-  PackedPlan(std::shared_ptr<PackedStorage> a, int parts, int in_flight)
-      : Plan(a), a_(std::move(a)), parts_(parts), in_flight_(in_flight) {}
-
-  void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
-    dispatch(a_->type, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      with_shape(a_->shape, [&](auto shape) {
-        using S = decltype(shape);
-        const auto kernel = in_flight_ == 14 ? packed_spmv<T, S, 14> : packed_spmv<T, S, 9>;
-        cuda::launch(kernel, a_->slices * parts_ * kPackedLanes, kBlock, stream,
-                     packed::arguments<T>(*a_, alpha, x, beta, y), parts_);
-      });
-    });
-  }
-
- private:
-  std::shared_ptr<PackedStorage> a_;
-  int parts_, in_flight_;
-};
-
 }  // namespace
 
 std::vector<Policy> packed_policies(const RowStatistics&) {
@@ -85,7 +63,14 @@ std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy
   const int parts = policy.at("parts"), in_flight = policy.at("in_flight");
   if (in_flight != 9 && in_flight != 14) throw Error(ErrorKind::usage, "packed: in_flight must be 9 or 14");
   if (parts != 1 && parts != 2 && parts != 4) throw Error(ErrorKind::usage, "packed: parts must be 1, 2 or 4");
-  return std::make_unique<PackedPlan>(std::static_pointer_cast<PackedStorage>(std::move(storage)), parts, in_flight);
+  return typed_plan<PackedStorage>(
+      std::move(storage), [parts, in_flight]<class T>(const PackedStorage& a, const Operands<T>& v, Stream& on) {
+        with_shape(a.shape, [&](auto shape) {
+          using S = decltype(shape);
+          const auto kernel = in_flight == 14 ? packed_spmv<T, S, 14> : packed_spmv<T, S, 9>;
+          cuda::launch(kernel, a.slices * parts * kPackedLanes, kBlock, on, packed::arguments(a, v), parts);
+        });
+      });
 }
 
 }  // namespace shardmat

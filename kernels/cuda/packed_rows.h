@@ -1,7 +1,9 @@
-// What the kernels of packed rows share: the matrix as they see it, CSR slices, and the way of sums into y.
+// What the kernels of packed rows share: the matrix as they see it, the products of one slice, stored as slots or as CSR rows,
+// and the way of sums into y.
 #pragma once
 
 #include "kernels/formats/packed_pieces.h"
+#include "kernels/typed_plan.h"
 
 namespace shardmat::packed {
 
@@ -22,7 +24,7 @@ struct Arguments {
 };
 
 template <class T>
-Arguments<T> arguments(const PackedStorage& a, double alpha, const void* x, double beta, void* y) {
+Arguments<T> arguments(const PackedStorage& a, const Operands<T>& v) {
   return {a.slice.as<PackedSlice>(),
           a.order.as<std::uint32_t>(),
           a.deltas.as<std::int32_t>(),
@@ -31,10 +33,10 @@ Arguments<T> arguments(const PackedStorage& a, double alpha, const void* x, doub
           a.slices,
           a.rows,
           a.shape.shift,
-          static_cast<T>(alpha),
-          static_cast<T>(beta),
-          static_cast<const T*>(x),
-          static_cast<T*>(y)};
+          v.alpha,
+          v.beta,
+          v.x,
+          v.y};
 }
 
 /// V neighbouring entries, loaded at once: 16 bytes of values, 4·V of deltas, 2·V of narrow columns.
@@ -237,6 +239,7 @@ __device__ void store(const Arguments<T>& a, std::int64_t row, T sum) {
   a.y[row] = a.beta == T(0) ? product : product + a.beta * a.y[row];
 }
 
+/// The header of a slice, 32 bytes in two loads that all lanes share.
 __device__ inline PackedSlice load_slice(const PackedSlice* from) {
   PackedSlice slice;
   *reinterpret_cast<int4*>(&slice) = __ldg(reinterpret_cast<const int4*>(from));

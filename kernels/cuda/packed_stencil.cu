@@ -2,6 +2,8 @@
 // slices at once, so that a lane has a row of each. Slices with the same shared slots go together: each difference of
 // columns is read once for all of them, and all their loads are under way before the first product. That is what short rows
 // need, whose time is that of a few loads that wait for each other. Other slices are multiplied one by one.
+#include <cstddef>
+
 #include "kernels/base/error.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/packed_rows.h"
@@ -17,6 +19,9 @@ using Rows = packed::Shape<1, 1>;
 /// Words of a PackedSlice.
 enum Word { kValuesWord, kIndicesWord, kDeltasWord, kGroupsWord, kSharedWord, kNarrowWord, kFullWord, kFlagsWord, kWords };
 static_assert(kWords * sizeof(std::uint32_t) == sizeof(PackedSlice));
+static_assert(offsetof(PackedSlice, deltas) == kDeltasWord * 4 && offsetof(PackedSlice, groups) == kGroupsWord * 4);
+static_assert(offsetof(PackedSlice, slots) == kSharedWord * 4 && offsetof(PackedSlice, real) == kFlagsWord * 4);
+static_assert(offsetof(PackedSlice, consecutive) == kFlagsWord * 4 + 1 && offsetof(PackedSlice, csr) == kFlagsWord * 4 + 2);
 
 /// One slice, as in packed.cu.
 template <class T>
@@ -87,27 +92,6 @@ __global__ void __launch_bounds__(kBlock) packed_stencil(const Arguments<T> a) {
     if (lane < static_cast<int>(of(k, kFlagsWord) & 0xff)) packed::store(a, row[k], acc[k]);
 }
 
-class PackedStencilPlan final : public Plan {
- public:
-  PackedStencilPlan(std::shared_ptr<PackedStorage> a, int slices, int slots)
-      : Plan(a), a_(std::move(a)), slices_(slices), slots_(slots) {}
-
-  void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
-    dispatch(a_->type, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      const auto kernel = slices_ == 4   ? packed_stencil<T, 4, 5>
-                          : slots_ == 7 ? packed_stencil<T, 2, 7>
-                                        : packed_stencil<T, 2, 9>;
-      cuda::launch(kernel, (a_->slices + slices_ - 1) / slices_ * kPackedLanes, kBlock, stream,
-                   packed::arguments<T>(*a_, alpha, x, beta, y));
-    });
-  }
-
- private:
-  std::shared_ptr<PackedStorage> a_;
-  int slices_, slots_;
-};
-
 }  // namespace
 
 std::vector<Policy> packed_stencil_policies(const RowStatistics&) {
@@ -124,7 +108,13 @@ std::unique_ptr<Plan> make_packed_stencil(std::shared_ptr<Storage> storage, cons
   const int slices = policy.at("slices"), slots = policy.at("slots");
   if (!(slices == 2 && (slots == 7 || slots == 9)) && !(slices == 4 && slots == 5))
     throw Error(ErrorKind::usage, "packed_stencil: slices and slots must be 2 and 7 or 9, or 4 and 5");
-  return std::make_unique<PackedStencilPlan>(std::static_pointer_cast<PackedStorage>(std::move(storage)), slices, slots);
+  return typed_plan<PackedStorage>(
+      std::move(storage), [slices, slots]<class T>(const PackedStorage& a, const Operands<T>& v, Stream& on) {
+        const auto kernel = slices == 4   ? packed_stencil<T, 4, 5>
+                            : slots == 7 ? packed_stencil<T, 2, 7>
+                                         : packed_stencil<T, 2, 9>;
+        cuda::launch(kernel, (a.slices + slices - 1) / slices * kPackedLanes, kBlock, on, packed::arguments(a, v));
+      });
 }
 
 }  // namespace shardmat

@@ -7,8 +7,8 @@
 //   slice   G = 32 / L groups; groups are sorted by their longest row within windows, and the order is folded into the
 //           write of y
 //   slot    the next piece (L > B: the next L / B pieces) of every group of a slice; with L ≥ B its columns lie in
-//   neighbouring
-//           lanes, so that one load of x by the warp reads neighbouring entries. By how its columns are stored a slot is
+//           neighbouring lanes, so that one load of x by the warp reads neighbouring entries. By how its columns are
+//           stored a slot is
 //             shared    column = first row of the group + deltas common to all groups: stencils, bands; nothing a row
 //             narrow    column = one base for all + 16 bits each
 //             full      32 bits each

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/cost_model.h"
 #include "kernels/formats/packed.h"
@@ -63,17 +64,31 @@ Estimate estimate(const ConversionInput& input, int block, int shift) {
   return sum;
 }
 
+/// Of every block and shift that the matrix can have; sampled once.
+const std::vector<Estimate>& estimates_of(ConversionInput& input) {
+  return input.remember<std::vector<Estimate>>("packed samples", [&] {
+    std::vector<Estimate> estimates;
+    for (const int block : {3, 6, 4, 2, 1})
+      if (block == 1 || block <= input.matrix().cols)
+        for (int shift = 0; shift < block; ++shift) estimates.push_back({block, shift});
+    parallel_tasks(static_cast<std::int64_t>(estimates.size()), [&](std::int64_t i) {
+      Estimate& e = estimates[static_cast<std::size_t>(i)];
+      e = estimate(input, e.block, e.shift);
+    });
+    return estimates;
+  });
+}
+
+const Estimate& estimate_of(ConversionInput& input, const Policy& layout) {
+  for (const Estimate& e : estimates_of(input))
+    if (e.block == layout.at("block") && e.shift == layout.at("shift")) return e;
+  throw Error(ErrorKind::usage, "packed: this matrix has no layout " + layout.text());
+}
+
 }  // namespace
 
 std::vector<Policy> packed_layouts(ConversionInput& input) {
-  std::vector<Estimate> estimates;
-  for (const int block : {3, 6, 4, 2, 1})
-    if (block == 1 || block <= input.matrix().cols)
-      for (int shift = 0; shift < block; ++shift) estimates.push_back({block, shift});
-  parallel_tasks(static_cast<std::int64_t>(estimates.size()), [&](std::int64_t i) {
-    Estimate& e = estimates[static_cast<std::size_t>(i)];
-    e = estimate(input, e.block, e.shift);
-  });
+  const std::vector<Estimate>& estimates = estimates_of(input);
   // Of blocks with nearly the same bytes the first is taken: they save loads of x.
   constexpr double kNearly = 1.02;
   const auto least = std::min_element(estimates.begin(), estimates.end(),
@@ -93,12 +108,12 @@ std::vector<Policy> packed_layouts(ConversionInput& input) {
 }
 
 double packed_stencil_cost(ConversionInput& input, const Policy& layout) {
-  if (layout.at("block") != 1 || !estimate(input, 1, 0).groups_alike()) return std::numeric_limits<double>::infinity();
+  if (layout.at("block") != 1 || !estimate_of(input, layout).groups_alike()) return std::numeric_limits<double>::infinity();
   return effective_bytes(input, static_cast<double>(packed_estimate(input, layout)), {0.95, 32, 0.4});
 }
 
 std::int64_t packed_estimate(ConversionInput& input, const Policy& layout) {
-  const Estimate sample = estimate(input, layout.at("block"), layout.at("shift"));
+  const Estimate& sample = estimate_of(input, layout);
   if (sample.nnz == 0) return 0;
   return static_cast<std::int64_t>(sample.bytes / static_cast<double>(sample.nnz) * static_cast<double>(input.rows().nnz));
 }

@@ -78,9 +78,6 @@ class CsrSpmmHostPlan final : public SpmmPlan {
 
 }  // namespace
 
-std::vector<Policy> csr_spmm_host_policies(const RowStatistics&, const RightHandSides&) { return {Policy{}}; }
-bool csr_spmm_host_supports(const Storage&, const RightHandSides&) { return true; }
-
 std::unique_ptr<SpmmPlan> make_csr_spmm_host(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy&,
                                              Stream&) {
   return std::make_unique<CsrSpmmHostPlan>(std::static_pointer_cast<CsrStorage>(std::move(storage)), rhs);

@@ -4,6 +4,7 @@
 
 #include "kernels/base/parallel.h"
 #include "kernels/formats/packed_pieces.h"
+#include "kernels/typed_plan.h"
 
 namespace shardmat {
 namespace {
@@ -91,35 +92,21 @@ void multiply_slice(const PackedStorage& a, std::int64_t s, T alpha, const T* x,
     for (int r = 0; r < S::B; ++r) store(row[g] + r, std::accumulate(acc[r] + g * S::L, acc[r] + (g + 1) * S::L, T(0)));
 }
 
-class PackedHostPlan final : public Plan {
- public:
-  explicit PackedHostPlan(std::shared_ptr<PackedStorage> a) : Plan(a), a_(std::move(a)) {}
-
-  void multiply(double alpha, const void* x, double beta, void* y, Stream&) const override {
-    constexpr std::int64_t kSlicesATask = 16;
-    dispatch(a_->type, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      packed::with_shape(a_->shape, [&](auto shape) {
-        parallel_tasks((a_->slices + kSlicesATask - 1) / kSlicesATask, [&](std::int64_t task) {
-          const std::int64_t end = std::min(a_->slices, (task + 1) * kSlicesATask);
-          for (std::int64_t s = task * kSlicesATask; s < end; ++s)
-            multiply_slice<T, decltype(shape)>(*a_, s, static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
-                                               static_cast<T*>(y));
-        });
-      });
-    });
-  }
-
- private:
-  std::shared_ptr<PackedStorage> a_;
-};
-
 }  // namespace
 
 std::vector<Policy> packed_host_policies(const RowStatistics&) { return {Policy{}}; }
 
 std::unique_ptr<Plan> make_packed_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
-  return std::make_unique<PackedHostPlan>(std::static_pointer_cast<PackedStorage>(std::move(storage)));
+  return typed_plan<PackedStorage>(std::move(storage), []<class T>(const PackedStorage& a, const Operands<T>& v, Stream&) {
+    constexpr std::int64_t kSlicesATask = 16;
+    packed::with_shape(a.shape, [&](auto shape) {
+      parallel_tasks((a.slices + kSlicesATask - 1) / kSlicesATask, [&](std::int64_t task) {
+        const std::int64_t end = std::min(a.slices, (task + 1) * kSlicesATask);
+        for (std::int64_t s = task * kSlicesATask; s < end; ++s)
+          multiply_slice<T, decltype(shape)>(a, s, v.alpha, v.x, v.beta, v.y);
+      });
+    });
+  });
 }
 
 }  // namespace shardmat

@@ -15,6 +15,11 @@ namespace {
 
 constexpr std::int64_t kGrain = 1 << 16;
 
+/// Ranges of rows that parallel_tasks takes, one after another in the matrix.
+std::int64_t ranges_of_rows(std::int64_t rows) {
+  return std::clamp<std::int64_t>(rows / 4096, 1, std::int64_t{4} * thread_count());
+}
+
 /// The sum over threads of count(begin, end) over ranges of [0, length).
 template <class Count>
 std::int64_t parallel_count(std::int64_t length, const Count& count) {
@@ -87,7 +92,7 @@ double folded_column_locality(const CsrView& matrix, int low_bits, std::int64_t 
     std::vector<std::int64_t> first, last;
     std::int64_t changes = 0;
   };
-  const std::int64_t most = std::int64_t{4} * thread_count(), tasks = std::clamp<std::int64_t>(matrix.rows / 4096, 1, most);
+  const std::int64_t tasks = ranges_of_rows(matrix.rows);
   std::vector<Range> ranges(static_cast<std::size_t>(tasks));
   parallel_tasks(tasks, [&](std::int64_t t) {
     Range& range = ranges[static_cast<std::size_t>(t)];
@@ -115,7 +120,7 @@ double folded_column_locality(const CsrView& matrix, int low_bits, std::int64_t 
   return mean_count(matrix.nnz(), found);
 }
 
-double packed_column_locality(const CsrView& matrix, int low_bits) {
+double rbp_column_locality(const CsrView& matrix, int low_bits) {
   /// What a range of rows reads.
   struct Range {
     std::int64_t first = -1, last = -1, changes = 0;
@@ -126,7 +131,7 @@ double packed_column_locality(const CsrView& matrix, int low_bits) {
     }
   };
   const Rows rows(matrix);
-  const std::int64_t most = std::int64_t{4} * thread_count(), tasks = std::clamp<std::int64_t>(rows.count() / 4096, 1, most);
+  const std::int64_t tasks = ranges_of_rows(rows.count());
   std::vector<Range> ranges(static_cast<std::size_t>(tasks));
   parallel_tasks(tasks, [&](std::int64_t t) {
     Range& range = ranges[static_cast<std::size_t>(t)];

@@ -27,7 +27,7 @@ double column_locality(const CsrView& matrix, int low_bits, std::span<const std:
 /// Throws Error(usage) for a width below 1.
 double folded_column_locality(const CsrView& matrix, int low_bits, std::int64_t width);
 /// The same in the order of row block packing: of each row the nonzeros inside runs (runs.h), then the others.
-double packed_column_locality(const CsrView& matrix, int low_bits);
+double rbp_column_locality(const CsrView& matrix, int low_bits);
 /// The mean length of the rows that are not empty, rounded up; at least 1.
 std::int64_t usual_fold_width(const CsrView& matrix);
 

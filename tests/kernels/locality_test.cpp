@@ -99,10 +99,10 @@ TEST(ColumnLocalities, OfFoldedRowsByHand) {
   EXPECT_THROW(folded_column_locality(m.view(), 5, 0), Error);
 }
 
-TEST(ColumnLocalities, OfPackedRowsByHand) {
+TEST(ColumnLocalities, OfRunsFirstByHand) {
   // Rows 1 40 41 60 | 2 | 31 32: runs first, read 40 41 1 60 | 2 | 31 32; lines of 32 columns 1 1 0 1 | 0 | 0 1.
   const HostCsr m{3, 64, {0, 4, 5, 7}, {1, 40, 41, 60, 2, 31, 32}, HostVector<double>(7, 1)};
-  EXPECT_DOUBLE_EQ(packed_column_locality(m.view(), 5), 7.0 / 5);
+  EXPECT_DOUBLE_EQ(rbp_column_locality(m.view(), 5), 7.0 / 5);
 }
 
 TEST(ColumnLocalities, OfReorderedAndFoldedRowsIsThatOfTheStoredColumns) {
@@ -131,7 +131,7 @@ TEST(ColumnLocalities, OfReorderedAndFoldedRowsIsThatOfTheStoredColumns) {
         for (std::int64_t k = m.row_ptr[static_cast<std::size_t>(row)]; k < m.row_ptr[static_cast<std::size_t>(row + 1)];
              ++k)
           if (in_run(Rows(m.view()), row, k) == inside) runs_first.push_back(m.col_idx[static_cast<std::size_t>(k)]);
-    EXPECT_DOUBLE_EQ(packed_column_locality(m.view(), 5), by_hand(runs_first, 5)) << name;
+    EXPECT_DOUBLE_EQ(rbp_column_locality(m.view(), 5), by_hand(runs_first, 5)) << name;
     for (const int bits : {4, 5}) {
       EXPECT_DOUBLE_EQ(column_locality(m.view(), bits, order), by_hand(columns, bits)) << name;
       EXPECT_DOUBLE_EQ(column_locality(m.view(), bits, same), column_locality(m.view(), bits)) << name;

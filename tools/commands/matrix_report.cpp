@@ -64,7 +64,7 @@ void report_whole(MatrixReport& report, const CsrView& matrix, const ReportOptio
     const int bits = line_bits(locality.type);
     locality.sorted = column_locality(matrix, bits, order);
     locality.folded = folded_column_locality(matrix, bits, report.fold_width);
-    locality.packed = packed_column_locality(matrix, bits);
+    locality.runs_first = rbp_column_locality(matrix, bits);
   }
   predict(report, matrix, options.bandwidth);
 }
@@ -121,9 +121,9 @@ MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& option
     source.visit_rows(0, source.rows(), [&](const CsrView& matrix) { report_whole(report, matrix, options); });
   } else {
     report_streamed(report, source, options);
-    report.left_out.push_back(
-        fmt::format("locality of sorted, folded and packed rows and storage formats: they need the whole matrix in memory{}",
-                    options.stream ? " (--stream)" : ", which has not enough room for it"));
+    report.left_out.push_back(fmt::format(
+        "locality of sorted and folded rows, of runs first and storage formats: they need the whole matrix in memory{}",
+        options.stream ? " (--stream)" : ", which has not enough room for it"));
   }
   if (report.pattern) report.recommendation = recommend(report);
   return report;

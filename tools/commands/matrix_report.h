@@ -30,10 +30,10 @@ struct ReportOptions {
 /// Mean count of Tomimori et al. with lines of 128 bytes.
 struct Locality {
   ValueType type = ValueType::f64;
-  double stored = 0;             ///< rows in the order they have
-  std::optional<double> sorted;  ///< rows by descending length; needs the whole matrix
-  std::optional<double> folded;  ///< in the order of the Fold method, rows folded to MatrixReport::fold_width; likewise
-  std::optional<double> packed;  ///< in the order of row block packing; likewise
+  double stored = 0;                 ///< rows in the order they have
+  std::optional<double> sorted;      ///< rows by descending length; needs the whole matrix
+  std::optional<double> folded;      ///< in the order of the Fold method, rows folded to MatrixReport::fold_width; likewise
+  std::optional<double> runs_first;  ///< in the order of row block packing; likewise
 };
 
 struct MatrixReport {

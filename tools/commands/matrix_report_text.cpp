@@ -90,7 +90,7 @@ std::string locality_text(const MatrixReport& report) {
     if (locality.sorted) text += fmt::format(", {:.3f} with rows sorted by length", *locality.sorted);
     if (locality.folded)
       text += fmt::format(", {:.3f} folded to width {}", *locality.folded, human_count(report.fold_width));
-    if (locality.packed) text += fmt::format(", {:.3f} with runs first", *locality.packed);
+    if (locality.runs_first) text += fmt::format(", {:.3f} with runs first", *locality.runs_first);
     text += "\n";
   }
   return text;
@@ -246,7 +246,7 @@ std::string to_json(const MatrixReport& report) {
     one["stored"] = locality.stored;
     if (locality.sorted) one["sorted_rows"] = *locality.sorted;
     if (locality.folded) one["folded"] = {{"width", report.fold_width}, {"locality", *locality.folded}};
-    if (locality.packed) one["runs_first"] = *locality.packed;
+    if (locality.runs_first) one["runs_first"] = *locality.runs_first;
   }
   if (!report.formats.empty()) add_formats(json, report);
   if (report.recommendation)

@@ -1,0 +1,36 @@
+// Finding a kernel in a list of them by name, with an error that helps.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "kernels/base/types.h"
+
+namespace shardmat {
+
+/// `kind` names what the list holds. Throws Error(usage) with the nearest right name, or saying that the kernel runs on
+/// another backend.
+template <class Kernels>
+const auto& find_in(const Kernels& kernels, std::string_view kind, std::string_view name, Backend backend) {
+  std::vector<std::string> here, elsewhere;
+  for (const auto& kernel : kernels) {
+    if (kernel.name == name && kernel.backend == backend) return kernel;
+    (kernel.backend == backend ? here : elsewhere).emplace_back(kernel.name);
+  }
+  const std::string_view place = shardmat::name(backend);
+  if (std::find(elsewhere.begin(), elsewhere.end(), name) != elsewhere.end())
+    throw Error(ErrorKind::usage,
+                fmt::format("{} '{}' does not run on the {} backend; there are {}", kind, name, place, join_choices(here)));
+  const std::string near = nearest(name, here);
+  throw Error(ErrorKind::usage,
+              fmt::format("there is no {} '{}' on the {} backend{}; there are {}", kind, name, place,
+                          near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), join_choices(here)));
+}
+
+}  // namespace shardmat
