@@ -1,5 +1,5 @@
-// What the kernels of packed rows share: the matrix as they see it, the products of one slice, stored as slots or as CSR rows,
-// and the way of sums into y.
+// What the kernels of packed rows share: the matrix as they see it, the products of one slice, stored as slots or as CSR
+// rows, and the way of sums into y.
 #pragma once
 
 #include "kernels/formats/packed_pieces.h"
