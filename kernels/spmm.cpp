@@ -4,18 +4,34 @@
 
 #include "kernels/base/error.h"
 #include "kernels/formats/csr_spmm.h"
+#include "kernels/formats/packed_spmm.h"
 #include "kernels/kernel_list.h"
 
 namespace shardmat {
 namespace {
 
-std::vector<Policy> one_policy(const RowStatistics&, const RightHandSides&) { return {Policy{}}; }
+std::vector<Policy> one_policy(const Storage&, const RightHandSides&) { return {Policy{}}; }
 bool any_matrix(const Storage&, const RightHandSides&) { return true; }
+#ifdef SHARDMAT_HAVE_CUDA
+bool single_rows(const Storage& storage, const RightHandSides&) { return packed_stencil_supports(storage); }
+#endif
 
 constexpr Backend kHost = Backend::host;
 
 // In the order of preference when nothing is measured.
 constexpr SpmmKernel kKernels[] = {
+#ifdef SHARDMAT_HAVE_CUDA
+    {"packed", "packed", Backend::cuda, "lanes side by side on a row of X, values once for many columns",
+     packed_spmm_policies, any_matrix, make_packed_spmm},
+    {"packed_stencil", "packed", Backend::cuda, "rows of X once for four rows of a stencil", packed_stencil_spmm_policies,
+     single_rows, make_packed_stencil_spmm},
+    {"csr_balanced", "csr", Backend::cuda, "equal numbers of nonzeros, whatever their rows", csr_balanced_spmm_policies,
+     any_matrix, make_csr_balanced_spmm},
+    {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE SpMM", csr_cusparse_spmm_policies, csr_cusparse_spmm_supports,
+     make_csr_cusparse_spmm},
+    {"csr_swa", "csr", Backend::cuda, "a sub-warp a row, lanes over the columns (Nagasaka et al.)", one_policy, any_matrix,
+     make_csr_swa},
+#endif
     {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", one_policy, any_matrix, make_csr_spmm_host},
 };
 

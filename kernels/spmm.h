@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/matrix/statistics.h"
 #include "kernels/plan.h"
 
 namespace shardmat {
@@ -39,6 +38,9 @@ class SpmmPlan {
   /// True if the same plan and X give a bit-identical Y in every run.
   virtual bool reproducible() const { return true; }
 
+  /// Bytes of device memory that the plan holds beside the storage.
+  virtual std::int64_t extra_bytes() const { return 0; }
+
   const RightHandSides& right_hand_sides() const { return rhs_; }
   const Storage& storage() const { return *storage_; }
   Storage& storage() { return *storage_; }
@@ -63,7 +65,7 @@ struct SpmmKernel {
   Backend backend;
   std::string_view help;
   /// Policies worth measuring; the first is the model's choice.
-  std::vector<Policy> (*policies)(const RowStatistics& rows, const RightHandSides& rhs);
+  std::vector<Policy> (*policies)(const Storage& storage, const RightHandSides& rhs);
   bool (*supports)(const Storage& storage, const RightHandSides& rhs);
   /// Throws Error(usage) for a policy value the kernel does not have.
   std::unique_ptr<SpmmPlan> (*make)(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,

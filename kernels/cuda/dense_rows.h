@@ -1,0 +1,114 @@
+// X and Y of a product with many right-hand sides, as the kernels see them: row-major, every row beginning at a multiple of
+// 16 bytes and a multiple of 16 bytes long. A lane holds 16 bytes of a row, G lanes side by side a stretch of it, and P such
+// stretches G·16 bytes apart. row_major_plan.h brings other operands into this form.
+#pragma once
+
+#include <cstdint>
+
+namespace shardmat::dense {
+
+constexpr int kWideBytes = 16;
+/// Columns that a lane loads at once.
+template <class T>
+constexpr int kWidth = kWideBytes / static_cast<int>(sizeof(T));
+
+template <class T>
+struct Rows {
+  T alpha;
+  const T* x;
+  T beta;
+  T* y;
+  std::int32_t x_bytes, y_bytes;  ///< from one row to the next, multiples of 16
+  int columns;                    ///< multiple of kWidth
+};
+
+#ifdef __CUDACC__
+
+template <class T>
+struct alignas(kWideBytes) Wide {
+  T of[kWidth<T>];
+};
+
+/// Loads whose order the compiler keeps: left to itself it waits for some before it issues others, to save registers.
+__device__ inline Wide<double> load(const char* p, const double*) {
+  Wide<double> v;
+  asm volatile("ld.global.nc.v2.f64 {%0, %1}, [%2];" : "=d"(v.of[0]), "=d"(v.of[1]) : "l"(p));
+  return v;
+}
+__device__ inline Wide<float> load(const char* p, const float*) {
+  Wide<float> v;
+  asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v.of[0]), "=f"(v.of[1]), "=f"(v.of[2]), "=f"(v.of[3])
+               : "l"(p));
+  return v;
+}
+/// Likewise N values of the matrix, N·sizeof(T) ≤ 16 bytes at a multiple of that; they do not stay in L1, which is for X.
+template <int N>
+__device__ void stream(double (&v)[N], const double* p) {
+  if constexpr (N == 1)
+    asm volatile("ld.global.nc.L1::no_allocate.f64 %0, [%1];" : "=d"(v[0]) : "l"(p));
+  else
+    asm volatile("ld.global.nc.L1::no_allocate.v2.f64 {%0, %1}, [%2];" : "=d"(v[0]), "=d"(v[1]) : "l"(p));
+}
+template <int N>
+__device__ void stream(float (&v)[N], const float* p) {
+  if constexpr (N == 1)
+    asm volatile("ld.global.nc.L1::no_allocate.f32 %0, [%1];" : "=f"(v[0]) : "l"(p));
+  else
+    asm volatile("ld.global.nc.L1::no_allocate.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+                 : "l"(p));
+}
+
+/// The columns of a lane: kWidth from `first`, and so P times, G·kWidth apart. Lanes behind the last column do as the first
+/// one does and write nothing; that takes P = 1 unless all stretches are whole.
+template <class T, int G, int P>
+struct Stretch {
+  static constexpr int W = kWidth<T>, kColumns = G * W * P;
+  static constexpr int kStepBytes = G * kWideBytes;  ///< from one of the P to the next
+  int first;
+  bool real;
+
+  __device__ Stretch(const Rows<T>& v, int begin, int lane) : first(begin + lane % G * W), real(first < v.columns) {
+    if (!real) first = 0;
+  }
+  __device__ const char* x(const Rows<T>& v, std::int64_t row) const {
+    return reinterpret_cast<const char*>(v.x + first) + row * v.x_bytes;
+  }
+  /// y = alpha·sum + beta·y for one row.
+  __device__ void store(const Rows<T>& v, std::int64_t row, const T (&sum)[P][W]) const {
+    if (!real) return;
+    char* at = reinterpret_cast<char*>(v.y + first) + row * v.y_bytes;
+#pragma unroll
+    for (int q = 0; q < P; ++q) {
+      Wide<T> out;
+      if (v.beta == T(0)) {
+#pragma unroll
+        for (int w = 0; w < W; ++w) out.of[w] = v.alpha * sum[q][w];
+      } else {
+        out = *reinterpret_cast<const Wide<T>*>(at + q * kStepBytes);
+#pragma unroll
+        for (int w = 0; w < W; ++w) out.of[w] = v.alpha * sum[q][w] + v.beta * out.of[w];
+      }
+      *reinterpret_cast<Wide<T>*>(at + q * kStepBytes) = out;
+    }
+  }
+};
+
+#endif
+
+/// How the columns of a product fall to launches of kernels with G·P·kWidth columns: whole blocks with P, the rest with
+/// P = 1 and the fewest lanes that hold it, at most 8 at once. Calls whole(first column, blocks) and rest(first column, lanes).
+template <class Whole, class Rest>
+void split_columns(int columns, int width, int lanes, int passes, const Whole& whole, const Rest& rest) {
+  const int block = lanes * passes * width, blocks = columns / block;
+  if (blocks > 0) whole(0, blocks);
+  for (int first = blocks * block; first < columns;) {
+    int few = 1;
+    while (few < 8 && few * width < columns - first) few *= 2;
+    rest(first, few);
+    first += few * width;
+  }
+}
+
+}  // namespace shardmat::dense

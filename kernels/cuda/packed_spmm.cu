@@ -1,0 +1,234 @@
+// Packed rows with many right-hand sides on the device: G lanes of a warp hold a stretch of the columns of X and Y, so that a
+// row of X arrives as whole cache lines, and 32 / G groups of a slice go together. Sums stay in registers; values and columns
+// are read once for G·P·16 bytes of a row of Y, all loads of a few slots before their products. Blocks of unknowns reuse a
+// row of X for all rows of the group. Columns beyond those of a warp are further passes of the same block over its slices,
+// which are then in the L2 cache.
+#include "kernels/base/error.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/packed_rows.h"
+#include "kernels/cuda/row_major_plan.h"
+#include "kernels/formats/packed_spmm.h"
+
+namespace shardmat {
+namespace {
+
+using dense::Stretch;
+using dense::Wide;
+
+constexpr int kBlock = 256, kWarps = kBlock / kPackedLanes;
+constexpr int kSlicesOfBlock = 4;
+
+/// What a lane adds up: the rows of its group, P stretches of columns.
+template <class T, class S, int P>
+using Sums = T[S::B][P][dense::kWidth<T>];
+
+/// Columns of a piece whose values and rows of X are in registers at once.
+template <class S>
+constexpr int kColumnsAtOnce = S::B <= 3 ? S::B : 1;
+
+/// Adds bundles b … b + U - 1 of piece `piece` of a group; `values` are those of the kind from the group's first on.
+template <int U, class T, class S, int G, int P, class Columns>
+__device__ void add_bundles(int b, int piece, const T* values, const char* x, std::int32_t x_bytes, const Columns& columns,
+                            Sums<T, S, P>& acc) {
+  constexpr int V = S::template kInterleaved<T>, B = S::B, J = kColumnsAtOnce<S>;
+  packed::Bundle<std::int32_t, V> at[U];
+  T value[U][J][B][V];
+  Wide<T> of_x[U][V][J][P];
+  values += static_cast<std::int64_t>(b) * (S::kValues * V);
+#pragma unroll
+  for (int u = 0; u < U; ++u) at[u] = columns.bundle(b + u);
+#pragma unroll
+  for (int first = 0; first < B; first += J) {
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+#pragma unroll
+      for (int j = 0; j < J; ++j)
+#pragma unroll
+        for (int r = 0; r < B; ++r)
+          dense::stream<V>(value[u][j][r], values + (u * S::kValues + S::value_of(piece, first + j, r)) * V);
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+#pragma unroll
+      for (int s = 0; s < V; ++s)
+#pragma unroll
+        for (int j = 0; j < J; ++j) {
+          const char* row = x + static_cast<std::int64_t>(at[u].of[s] + first + j) * x_bytes;
+#pragma unroll
+          for (int q = 0; q < P; ++q)
+            of_x[u][s][j][q] = dense::load(row + q * Stretch<T, G, P>::kStepBytes, values);
+        }
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+#pragma unroll
+      for (int s = 0; s < V; ++s)
+#pragma unroll
+        for (int j = 0; j < J; ++j)
+#pragma unroll
+          for (int q = 0; q < P; ++q)
+#pragma unroll
+            for (int w = 0; w < dense::kWidth<T>; ++w)
+#pragma unroll
+              for (int r = 0; r < B; ++r) acc[r][q][w] += value[u][j][r][s] * of_x[u][s][j][q].of[w];
+  }
+}
+
+/// Adds the slots of one kind to the sums of a group. columns(piece) gives the columns of a piece of it.
+template <class T, class S, int G, int P, class ColumnsOf>
+__device__ void add_slots(int slots, int group, const T* values, const char* x, std::int32_t x_bytes,
+                          const ColumnsOf& columns_of, Sums<T, S, P>& acc) {
+  constexpr int V = S::template kInterleaved<T>, U = S::B > 1 || V > 1 ? 1 : 3;
+  const int bundles = slots / V, left = slots - bundles * V;
+  const T* of_group = values + static_cast<std::int64_t>(group) * (S::kPieces * S::kLanesOfPiece * V);
+#pragma unroll
+  for (int piece = 0; piece < S::kPieces; ++piece) {
+    const auto columns = columns_of(piece);
+    int b = 0;
+#pragma unroll 1
+    for (; b + U <= bundles; b += U) add_bundles<U, T, S, G, P>(b, piece, of_group, x, x_bytes, columns, acc);
+    if constexpr (U > 1)
+#pragma unroll 1
+      for (; b < bundles; ++b) add_bundles<1, T, S, G, P>(b, piece, of_group, x, x_bytes, columns, acc);
+    if constexpr (V > 1)
+#pragma unroll 1
+      for (int k = 0; k < left; ++k) {
+        const std::int32_t at = columns.left(bundles * V, k);
+        const T* value = values + static_cast<std::int64_t>(bundles * V + k) * S::kValues;
+#pragma unroll
+        for (int j = 0; j < S::B; ++j)
+#pragma unroll
+          for (int q = 0; q < P; ++q) {
+            const Wide<T> of_x =
+                dense::load(x + static_cast<std::int64_t>(at + j) * x_bytes + q * Stretch<T, G, P>::kStepBytes, values);
+#pragma unroll
+            for (int r = 0; r < S::B; ++r) {
+              const T v = __ldg(value + S::value_of(group * S::kPieces + piece, j, r));
+#pragma unroll
+              for (int w = 0; w < dense::kWidth<T>; ++w) acc[r][q][w] += v * of_x.of[w];
+            }
+          }
+      }
+  }
+}
+
+/// Adds rows of a slice stored as CSR: those of a group.
+template <class T, class S, int G, int P>
+__device__ void add_csr_rows(const PackedSlice& slice, const packed::Arguments<T>& a, int group, const T* values,
+                             const char* x, std::int32_t x_bytes, Sums<T, S, P>& acc) {
+  const std::int32_t* offsets = a.deltas + slice.deltas + group * S::B;
+  const auto* columns = reinterpret_cast<const std::int32_t*>(a.indices + std::uint64_t{slice.indices} * kPackedUnit);
+#pragma unroll
+  for (int r = 0; r < S::B; ++r)
+#pragma unroll 1
+    for (std::int32_t k = offsets[r]; k < offsets[r + 1]; ++k) {
+      const T value = __ldg(values + k);
+      const char* row = x + static_cast<std::int64_t>(__ldg(columns + k)) * x_bytes;
+#pragma unroll
+      for (int q = 0; q < P; ++q) {
+        const Wide<T> of_x = dense::load(row + q * Stretch<T, G, P>::kStepBytes, values);
+#pragma unroll
+        for (int w = 0; w < dense::kWidth<T>; ++w) acc[r][q][w] += value * of_x.of[w];
+      }
+    }
+}
+
+template <class T, class S, int G, int P>
+__global__ void __launch_bounds__(kBlock, S::B == 1 ? 3 : S::B <= 4 ? 2 : 1)
+    packed_spmm(const packed::Arguments<T> a, const dense::Rows<T> v, int first_column, int column_blocks) {
+  constexpr int kTogether = kPackedLanes / G, kParts = (S::kGroups + kTogether - 1) / kTogether;
+  constexpr int V = S::template kInterleaved<T>;
+  const int lane = static_cast<int>(threadIdx.x) % kPackedLanes, warp = static_cast<int>(threadIdx.x) / kPackedLanes;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kSlicesOfBlock;
+  const int items = static_cast<int>(min(std::int64_t{kSlicesOfBlock}, a.count - first)) * kParts;
+  for (int block = 0; block < column_blocks; ++block) {
+    const Stretch<T, G, P> columns(v, first_column + block * Stretch<T, G, P>::kColumns, lane);
+    const char* x = columns.x(v, 0);
+    for (int item = warp; item < items; item += kWarps) {
+      const PackedSlice slice = packed::load_slice(a.slices + first + item / kParts);
+      // Lanes behind the last group do as the last one does.
+      const int wanted = item % kParts * kTogether + lane / G, group = min(wanted, slice.real - 1);
+      const std::int64_t row = packed::first_row<S>(slice, a, group);
+      const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
+      Sums<T, S, P> acc = {};
+      if (slice.csr) {
+        add_csr_rows<T, S, G, P>(slice, a, group, values, x, v.x_bytes, acc);
+      } else {
+        const packed::SlotCounts<S> counts(slice);
+        const std::int32_t* deltas = a.deltas + slice.deltas;
+        const char* narrow = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
+        const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
+        const int index = group * S::kPieces;
+        if (slice.slots[kSharedSlot] > 0)
+          add_slots<T, S, G, P>(
+              slice.slots[kSharedSlot], group, values, x + row * v.x_bytes, v.x_bytes,
+              [&](int p) { return packed::SharedColumns<V>{deltas, p, S::kPieces}; }, acc);
+        if (slice.slots[kNarrowSlot] > 0)
+          add_slots<T, S, G, P>(
+              slice.slots[kNarrowSlot], group, values + counts.values(kNarrowSlot), x, v.x_bytes,
+              [&](int p) { return packed::NarrowColumns<S, V>{narrow, index + p}; }, acc);
+        if (slice.slots[kFullSlot] > 0)
+          add_slots<T, S, G, P>(
+              slice.slots[kFullSlot], group, values + counts.values(kFullSlot), x, v.x_bytes,
+              [&](int p) { return packed::FullColumns<V>{full, index + p, S::kIndices}; }, acc);
+      }
+#pragma unroll
+      for (int r = 0; r < S::B; ++r)
+        if (wanted == group && row + r >= 0 && row + r < a.rows) columns.store(v, row + r, acc[r]);
+    }
+  }
+}
+
+template <class T, class S>
+using Instance = decltype(&packed_spmm<T, S, 1, 1>);
+
+/// The instance for a policy, or null.
+template <class T, class S>
+Instance<T, S> instance(int lanes, int passes) {
+  switch (lanes * 10 + passes) {
+    case 11: return packed_spmm<T, S, 1, 1>;
+    case 21: return packed_spmm<T, S, 2, 1>;
+    case 22: return packed_spmm<T, S, 2, 2>;
+    case 41: return packed_spmm<T, S, 4, 1>;
+    case 42: return packed_spmm<T, S, 4, 2>;
+    case 81: return packed_spmm<T, S, 8, 1>;
+    case 82: return packed_spmm<T, S, 8, 2>;
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+std::vector<Policy> packed_spmm_policies(const Storage& storage, const RightHandSides& rhs) {
+  const std::int64_t wide = (rhs.count * static_cast<std::int64_t>(size_of(storage.type)) + dense::kWideBytes - 1) /
+                            dense::kWideBytes;  // lanes that hold a row of X
+  const auto policy = [](int lanes, int passes) { return Policy{{"lanes", lanes}, {"passes", passes}}; };
+  if (wide == 1) return {policy(1, 1)};
+  if (wide <= 2) return {policy(2, 1)};
+  if (wide <= 4) return {policy(2, 2), policy(4, 1)};
+  if (wide <= 8) return {policy(4, 2), policy(8, 1)};
+  return {policy(8, 2), policy(8, 1)};
+}
+
+std::unique_ptr<SpmmPlan> make_packed_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
+                                           Stream&) {
+  const int lanes = policy.at("lanes"), passes = policy.at("passes");
+  if (instance<float, packed::Shape<1, 1>>(lanes, passes) == nullptr)
+    throw Error(ErrorKind::usage, "packed: lanes must be 1, 2, 4 or 8, and passes 1, or 2 with 2, 4 or 8 lanes");
+  return cuda::row_major_plan<PackedStorage>(
+      std::move(storage), rhs,
+      [lanes, passes]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
+        packed::with_shape(a.shape, [&](auto shape) {
+          using S = decltype(shape);
+          const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
+          const auto launch = [&](Instance<T, S> kernel, int first, int blocks) {
+            cuda::launch_blocks(kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, kBlock, 0, on, matrix, v, first,
+                                blocks);
+          };
+          dense::split_columns(
+              v.columns, dense::kWidth<T>, lanes, passes,
+              [&](int first, int blocks) { launch(instance<T, S>(lanes, passes), first, blocks); },
+              [&](int first, int few) { launch(instance<T, S>(few, 1), first, 1); });
+        });
+      });
+}
+
+}  // namespace shardmat

@@ -1,0 +1,276 @@
+// Packed rows with many right-hand sides, for matrices whose rows mostly share their columns (stencils): G lanes take four
+// rows of a slice, which mostly are neighbours. Where the columns of three slots follow each other, as those of a grid line
+// do, the four rows need six rows of X between them, which are loaded once and used from registers, where products row by
+// row would load twelve. With `cluster`, a block takes slices that share columns, so that rows of X stay in L1, too.
+#include "kernels/base/error.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/packed_rows.h"
+#include "kernels/cuda/row_major_plan.h"
+#include "kernels/formats/packed_spmm.h"
+
+namespace shardmat {
+namespace {
+
+using dense::Stretch;
+using dense::Wide;
+using SingleRows = packed::Shape<1, 1>;
+
+constexpr int kBlock = 256, kWarps = kBlock / kPackedLanes;
+constexpr int kRows = 4;  ///< of a lane
+constexpr int kRun = 3;   ///< slots with columns that follow each other
+constexpr int kSlicesOfBlock = 8;
+
+template <class T, int P>
+using Sums = T[kRows][P][dense::kWidth<T>];
+
+/// Values of N slots for the rows of a lane.
+template <int N, class T>
+__device__ void load_values(T (&value)[N][kRows], const T* values) {
+  constexpr int W = dense::kWidth<T>;
+#pragma unroll
+  for (int j = 0; j < N; ++j)
+#pragma unroll
+    for (int i = 0; i < kRows; i += W) {
+      T some[W];
+      dense::stream<W>(some, values + j * kPackedLanes + i);
+#pragma unroll
+      for (int w = 0; w < W; ++w) value[j][i + w] = some[w];
+    }
+}
+
+/// Adds N slots of neighbouring columns for neighbouring rows; `x` is at the first column of the first row.
+template <int N, class T, int G, int P>
+__device__ void add_together(const T* values, const char* x, std::int32_t x_bytes, Sums<T, P>& acc) {
+  constexpr int kOfX = N + kRows - 1;
+  T value[N][kRows];
+  Wide<T> of_x[kOfX][P];
+  load_values<N>(value, values);
+#pragma unroll
+  for (int t = 0; t < kOfX; ++t)
+#pragma unroll
+    for (int q = 0; q < P; ++q)
+      of_x[t][q] = dense::load(x + static_cast<std::int64_t>(t) * x_bytes + q * Stretch<T, G, P>::kStepBytes, values);
+#pragma unroll
+  for (int t = 0; t < kOfX; ++t)
+#pragma unroll
+    for (int j = 0; j < N; ++j)
+      if (t - j >= 0 && t - j < kRows)
+#pragma unroll
+        for (int q = 0; q < P; ++q)
+#pragma unroll
+          for (int w = 0; w < dense::kWidth<T>; ++w) acc[t - j][q][w] += value[j][t - j] * of_x[t][q].of[w];
+}
+
+/// Likewise for any rows; `x` is at the first column of row 0. Two rows at once, which is what registers allow.
+template <int N, class T, int G, int P>
+__device__ void add_apart(const T* values, const char* x, const std::int32_t (&row)[kRows], std::int32_t x_bytes,
+                          Sums<T, P>& acc) {
+  T value[N][kRows];
+  load_values<N>(value, values);
+#pragma unroll
+  for (int i = 0; i < kRows; i += 2) {
+    Wide<T> of_x[2][N][P];
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+#pragma unroll
+      for (int j = 0; j < N; ++j)
+#pragma unroll
+        for (int q = 0; q < P; ++q)
+          of_x[h][j][q] = dense::load(
+              x + (static_cast<std::int64_t>(row[i + h]) + j) * x_bytes + q * Stretch<T, G, P>::kStepBytes, values);
+#pragma unroll
+    for (int h = 0; h < 2; ++h)
+#pragma unroll
+      for (int j = 0; j < N; ++j)
+#pragma unroll
+        for (int q = 0; q < P; ++q)
+#pragma unroll
+          for (int w = 0; w < dense::kWidth<T>; ++w) acc[i + h][q][w] += value[j][i + h] * of_x[h][j][q].of[w];
+  }
+}
+
+/// Adds the shared slots of a slice. The differences of the next slots are read while the entries of these are under way.
+template <class T, int G, int P>
+__device__ void add_shared(int slots, const std::int32_t* deltas, const T* values, const char* x,
+                           const std::int32_t (&row)[kRows], std::int32_t x_bytes, Sums<T, P>& acc) {
+  const bool together = row[kRows - 1] - row[0] == kRows - 1;
+  const auto delta = [&](int slot) { return __ldg(deltas + min(slot, slots - 1)); };
+  std::int32_t here = delta(0), ahead = delta(kRun - 1);
+#pragma unroll 1
+  for (int s = 0; s < slots;) {
+    const bool run = s + kRun <= slots && ahead == here + kRun - 1;
+    const T* at = values + s * kPackedLanes;
+    s += run ? kRun : 1;
+    const std::int32_t next = delta(s), next_ahead = delta(s + kRun - 1);
+    if (together) {
+      const char* from = x + (static_cast<std::int64_t>(row[0]) + here) * x_bytes;
+      if (run) add_together<kRun, T, G, P>(at, from, x_bytes, acc);
+      else add_together<1, T, G, P>(at, from, x_bytes, acc);
+    } else {
+      const char* from = x + static_cast<std::int64_t>(here) * x_bytes;
+      if (run) add_apart<kRun, T, G, P>(at, from, row, x_bytes, acc);
+      else add_apart<1, T, G, P>(at, from, row, x_bytes, acc);
+    }
+    here = next, ahead = next_ahead;
+  }
+}
+
+/// Adds entries k = begin … end - 1 of row `i` of a lane: entry(k) gives column and value. For slots that are not shared.
+template <class T, int G, int P, class Entry>
+__device__ void add_entries(int begin, int end, int i, const char* x, std::int32_t x_bytes, const Entry& entry,
+                            Sums<T, P>& acc) {
+  constexpr int kUnroll = 2;
+  for (int k = begin; k < end; k += kUnroll) {
+    T value[kUnroll];
+    Wide<T> of_x[kUnroll][P];
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      const auto [column, v] = entry(min(k + u, end - 1));
+      value[u] = k + u < end ? v : T(0);
+#pragma unroll
+      for (int q = 0; q < P; ++q)
+        of_x[u][q] = dense::load(
+            x + static_cast<std::int64_t>(column) * x_bytes + q * Stretch<T, G, P>::kStepBytes, static_cast<const T*>(nullptr));
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u)
+      if (k + u < end)
+#pragma unroll
+        for (int r = 0; r < kRows; ++r)
+          if (r == i)
+#pragma unroll
+            for (int q = 0; q < P; ++q)
+#pragma unroll
+              for (int w = 0; w < dense::kWidth<T>; ++w) acc[r][q][w] += value[u] * of_x[u][q].of[w];
+  }
+}
+
+template <class T>
+struct Entry {
+  std::int32_t column;
+  T value;
+};
+
+template <class T, int G, int P>
+__global__ void __launch_bounds__(kBlock, 2)
+    packed_stencil_spmm(const packed::Arguments<T> a, const dense::Rows<T> v, const std::int32_t* __restrict__ order,
+                        int first_column, int column_blocks) {
+  constexpr int kTogether = kPackedLanes / G * kRows;  // rows of a slice that go together
+  constexpr int kParts = (kPackedLanes + kTogether - 1) / kTogether;
+  const int lane = static_cast<int>(threadIdx.x) % kPackedLanes, warp = static_cast<int>(threadIdx.x) / kPackedLanes;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kSlicesOfBlock;
+  const int items = static_cast<int>(min(std::int64_t{kSlicesOfBlock}, a.count - first)) * kParts;
+  for (int block = 0; block < column_blocks; ++block) {
+    const Stretch<T, G, P> columns(v, first_column + block * Stretch<T, G, P>::kColumns, lane);
+    const char* x = columns.x(v, 0);
+    for (int item = warp; item < items; item += kWarps) {
+      const std::int64_t index = first + item / kParts;
+      const PackedSlice slice = packed::load_slice(a.slices + (order != nullptr ? __ldg(order + index) : index));
+      const int group = item % kParts * kTogether + lane / G * kRows;
+      if (group >= slice.real) continue;
+      std::int32_t row[kRows];
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+        row[i] = static_cast<std::int32_t>(packed::first_row<SingleRows>(slice, a, min(group + i, slice.real - 1)));
+      const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
+      const std::int32_t* deltas = a.deltas + slice.deltas;
+      const char* narrow = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
+      Sums<T, P> acc = {};
+      if (slice.csr) {
+        const auto* column = reinterpret_cast<const std::int32_t*>(narrow);
+        for (int i = 0; i < kRows && group + i < slice.real; ++i)
+          add_entries<T, G, P>(
+              __ldg(deltas + group + i), __ldg(deltas + group + i + 1), i, x, v.x_bytes,
+              [&](int k) { return Entry<T>{__ldg(column + k), __ldg(values + k)}; }, acc);
+      } else {
+        const packed::SlotCounts<SingleRows> counts(slice);
+        if (slice.slots[kSharedSlot] > 0)
+          add_shared<T, G, P>(slice.slots[kSharedSlot], deltas, values + group, x, row, v.x_bytes, acc);
+        const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
+        for (int i = 0; i < kRows; ++i) {
+          const int item_of_slot = min(group + i, kPackedLanes - 1);
+          add_entries<T, G, P>(
+              0, slice.slots[kNarrowSlot], i, x, v.x_bytes,
+              [&](int k) {
+                return Entry<T>{packed::NarrowColumns<SingleRows, 1>{narrow, item_of_slot}.left(0, k),
+                                __ldg(values + counts.values(kNarrowSlot) + k * kPackedLanes + item_of_slot)};
+              },
+              acc);
+          add_entries<T, G, P>(
+              0, slice.slots[kFullSlot], i, x, v.x_bytes,
+              [&](int k) {
+                return Entry<T>{__ldg(full + k * kPackedLanes + item_of_slot),
+                                __ldg(values + counts.values(kFullSlot) + k * kPackedLanes + item_of_slot)};
+              },
+              acc);
+        }
+      }
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+        if (group + i < slice.real) columns.store(v, row[i], acc[i]);
+    }
+  }
+}
+
+template <class T>
+using Instance = decltype(&packed_stencil_spmm<T, 1, 1>);
+
+/// The instance for a policy, or null.
+template <class T>
+Instance<T> instance(int lanes, int passes) {
+  switch (lanes * 10 + passes) {
+    case 11: return packed_stencil_spmm<T, 1, 1>;
+    case 21: return packed_stencil_spmm<T, 2, 1>;
+    case 41: return packed_stencil_spmm<T, 4, 1>;
+    case 42: return packed_stencil_spmm<T, 4, 2>;
+    case 81: return packed_stencil_spmm<T, 8, 1>;
+    case 82: return packed_stencil_spmm<T, 8, 2>;
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+std::vector<Policy> packed_stencil_spmm_policies(const Storage& storage, const RightHandSides& rhs) {
+  const std::int64_t wide =
+      (rhs.count * static_cast<std::int64_t>(size_of(storage.type)) + dense::kWideBytes - 1) / dense::kWideBytes;
+  const auto policy = [](int lanes, int passes, int cluster) {
+    return Policy{{"lanes", lanes}, {"passes", passes}, {"cluster", cluster}};
+  };
+  if (wide <= 4) return {policy(4, 1, 0)};
+  if (wide <= 8) return {policy(4, 2, 0), policy(4, 2, 8)};
+  return {policy(8, 2, 0), policy(8, 2, 8)};
+}
+
+std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
+                                                   const Policy& policy, Stream& stream) {
+  const int lanes = policy.at("lanes"), passes = policy.at("passes"), cluster = policy.at("cluster");
+  if (instance<float>(lanes, passes) == nullptr)
+    throw Error(ErrorKind::usage, "packed_stencil: lanes must be 1, 2, 4 or 8, and passes 1, or 2 with 4 or 8 lanes");
+  if (cluster < 0 || cluster > 1024)
+    throw Error(ErrorKind::usage, "packed_stencil: cluster must be 0 (the matrix's order) or up to 1024 slices");
+  auto order = std::make_shared<Buffer>();
+  if (cluster > 0) {
+    const std::vector<std::int32_t> slices =
+        clustered_slices(static_cast<const PackedStorage&>(*storage), cluster, stream);
+    *order = Buffer(storage->device, slices.size() * sizeof(std::int32_t));
+    copy_to_device(order->data(), slices.data(), order->bytes(), stream);
+  }
+  const auto order_bytes = static_cast<std::int64_t>(order->bytes());
+  return cuda::row_major_plan<PackedStorage>(
+      std::move(storage), rhs,
+      [lanes, passes, order]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
+        const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
+        const auto launch = [&](Instance<T> kernel, int first, int blocks) {
+          cuda::launch_blocks(kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, kBlock, 0, on, matrix, v,
+                              order->as<std::int32_t>(), first, blocks);
+        };
+        dense::split_columns(
+            v.columns, dense::kWidth<T>, lanes, passes,
+            [&](int first, int blocks) { launch(instance<T>(lanes, passes), first, blocks); },
+            [&](int first, int few) { launch(instance<T>(few, 1), first, 1); });
+      },
+      order_bytes);
+}
+
+}  // namespace shardmat

@@ -1,0 +1,84 @@
+// Plans for many right-hand sides whose kernels want X and Y in the form of dense_rows.h. Operands that have it are used
+// where they lie; others (column-major, rows that do not begin at multiples of 16 bytes, a count of columns that does not
+// fill 16 bytes) go through a copy in that form.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "kernels/cuda/dense_rows.h"
+#include "kernels/spmm.h"
+
+namespace shardmat::cuda {
+
+/// The copies of a plan. Made when the plan is made if the orders or the count ask for them, else by the first product that
+/// needs them.
+class DenseCopies {
+ public:
+  DenseCopies(const Storage& storage, const RightHandSides& rhs);
+
+  /// Calls product(operands) on X and Y in the form of dense_rows.h, holding what y = alpha·A·X + beta·Y asks for.
+  template <class T, class Product>
+  void with_rows(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream& stream,
+                 const Product& product) {
+    dense::Rows<T> v{static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta), static_cast<T*>(y), 0, 0,
+                         columns_};
+    const bool copy_x = !in_place(x, ldx, rhs_.x), copy_y = !in_place(y, ldy, rhs_.y);
+    v.x_bytes = static_cast<std::int32_t>((copy_x ? columns_ : ldx) * static_cast<std::int64_t>(sizeof(T)));
+    v.y_bytes = static_cast<std::int32_t>((copy_y ? columns_ : ldy) * static_cast<std::int64_t>(sizeof(T)));
+    if (copy_x) v.x = static_cast<const T*>(copy_in(x, ldx, stream));
+    if (copy_y) v.y = static_cast<T*>(make(of_y_, rows_)), v.alpha = T(1), v.beta = T(0);
+    product(std::as_const(v));
+    if (copy_y) copy_out(alpha, beta, y, ldy, stream);
+  }
+
+  std::int64_t bytes() const { return static_cast<std::int64_t>(of_x_.bytes() + of_y_.bytes()); }
+
+ private:
+  bool in_place(const void* data, std::int64_t leading, DenseOrder order) const;
+  void* make(Buffer& buffer, std::int64_t rows) const;
+  const void* copy_in(const void* x, std::int64_t ldx, Stream& stream);
+  void copy_out(double alpha, double beta, void* y, std::int64_t ldy, Stream& stream);
+
+  Device device_;
+  ValueType type_;
+  std::int64_t rows_, cols_;
+  RightHandSides rhs_;
+  int columns_;  ///< of the copies: the count, rounded up
+  Buffer of_x_, of_y_;
+};
+
+/// Calls product(const S& a, const dense::Rows<T>& v, Stream& stream) with T the storage's value type.
+template <class S, class Product>
+class RowMajorPlan final : public SpmmPlan {
+ public:
+  RowMajorPlan(std::shared_ptr<S> a, const RightHandSides& rhs, Product product, std::int64_t product_bytes)
+      : SpmmPlan(a, rhs), a_(std::move(a)), product_(std::move(product)), product_bytes_(product_bytes), copies_(*a_, rhs) {}
+
+  std::int64_t extra_bytes() const override { return product_bytes_ + copies_.bytes(); }
+
+ private:
+  void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy,
+           Stream& stream) const override {
+    dispatch(a_->type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      copies_.with_rows<T>(alpha, x, ldx, beta, y, ldy, stream,
+                           [&](const dense::Rows<T>& v) { product_(*a_, v, stream); });
+    });
+  }
+
+  std::shared_ptr<S> a_;
+  Product product_;
+  std::int64_t product_bytes_;
+  mutable DenseCopies copies_;
+};
+
+/// REQUIRES: `storage` is an S. `product_bytes`: device memory that the product holds beside the storage.
+template <class S, class Product>
+std::unique_ptr<SpmmPlan> row_major_plan(std::shared_ptr<Storage> storage, const RightHandSides& rhs, Product product,
+                                         std::int64_t product_bytes = 0) {
+  return std::make_unique<RowMajorPlan<S, Product>>(std::static_pointer_cast<S>(std::move(storage)), rhs,
+                                                    std::move(product), product_bytes);
+}
+
+}  // namespace shardmat::cuda
