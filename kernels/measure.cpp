@@ -34,13 +34,13 @@ void CacheFlush::run(Stream& stream) {
   dots_.compute(ValueType::f64, count, memory_.data(), memory_.data(), result_.as<double>(), stream);
 }
 
-Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, const TimingOptions& options) {
+Timing time_work(const std::function<void()>& product, Stream& stream, const TimingOptions& options) {
   Event start(stream.device()), end(stream.device());
   const Timer timer;
   double once = std::numeric_limits<double>::infinity();  // the fastest of the warm-up
-  for (int product = 0; product < std::max(1, options.warm_ups) || timer.seconds() < options.warm_up_seconds; ++product) {
+  for (int done = 0; done < std::max(1, options.warm_ups) || timer.seconds() < options.warm_up_seconds; ++done) {
     start.record(stream);
-    plan.multiply(1, x, 0, y, stream);
+    product();
     end.record(stream);
     stream.synchronize();
     once = std::min(once, end.seconds_since(start));
@@ -56,7 +56,7 @@ Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, co
   for (int repetition = 0; repetition < timing.repetitions; ++repetition) {
     if (options.flush != nullptr) options.flush->run(stream);
     starts.emplace_back(stream.device()).record(stream);
-    plan.multiply(1, x, 0, y, stream);
+    product();
     ends.emplace_back(stream.device()).record(stream);
   }
   stream.synchronize();
@@ -67,6 +67,10 @@ Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, co
   timing.min = seconds.front();
   timing.max = seconds.back();
   return timing;
+}
+
+Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, const TimingOptions& options) {
+  return time_work([&] { plan.multiply(1, x, 0, y, stream); }, stream, options);
 }
 
 }  // namespace shardmat

@@ -1,6 +1,7 @@
 // How long a product takes: the one way in which the tuner and the benchmarks time a plan.
 #pragma once
 
+#include <functional>
 #include <limits>
 
 #include "kernels/base/device.h"
@@ -35,6 +36,9 @@ struct Timing {
   double median = 0, min = 0, max = 0;  ///< seconds of one product
   int repetitions = 0;
 };
+
+/// Times what `product` puts on the stream, by events of it. Returns when all is done.
+Timing time_work(const std::function<void()>& product, Stream& stream, const TimingOptions& options = {});
 
 /// Times y = A x by events of the stream; x has cols and y rows entries on its device. Returns when all is done.
 Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, const TimingOptions& options = {});

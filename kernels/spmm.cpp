@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/base/error.h"
 #include "kernels/formats/csr_spmm.h"
 #include "kernels/formats/packed_spmm.h"
@@ -16,23 +19,34 @@ bool any_matrix(const Storage&, const RightHandSides&) { return true; }
 bool single_rows(const Storage& storage, const RightHandSides&) { return packed_stencil_supports(storage); }
 #endif
 
+/// Lanes walk along a row from end to end, so a row far longer than the others would keep the device waiting.
+[[maybe_unused]] bool rows_are_even(ConversionInput& input, const Policy&) {
+  const RowStatistics& rows = input.rows();
+  return static_cast<double>(rows.max_row) <= std::max(256.0, 16 * rows.mean_row);
+}
+bool any_input(ConversionInput&, const Policy&) { return true; }
+#ifdef SHARDMAT_HAVE_CUDA
+bool rows_are_alike(ConversionInput& input, const Policy& layout) { return std::isfinite(packed_stencil_cost(input, layout)); }
+#endif
+
 constexpr Backend kHost = Backend::host;
 
 // In the order of preference when nothing is measured.
 constexpr SpmmKernel kKernels[] = {
 #ifdef SHARDMAT_HAVE_CUDA
     {"packed", "packed", Backend::cuda, "lanes side by side on a row of X, values once for many columns",
-     packed_spmm_policies, any_matrix, make_packed_spmm},
+     packed_spmm_policies, any_matrix, make_packed_spmm, rows_are_even},
     {"packed_stencil", "packed", Backend::cuda, "rows of X once for four rows of a stencil", packed_stencil_spmm_policies,
-     single_rows, make_packed_stencil_spmm},
+     single_rows, make_packed_stencil_spmm, rows_are_alike},
     {"csr_balanced", "csr", Backend::cuda, "equal numbers of nonzeros, whatever their rows", csr_balanced_spmm_policies,
-     any_matrix, make_csr_balanced_spmm},
+     any_matrix, make_csr_balanced_spmm, any_input},
     {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE SpMM", csr_cusparse_spmm_policies, csr_cusparse_spmm_supports,
-     make_csr_cusparse_spmm},
+     make_csr_cusparse_spmm, any_input},
     {"csr_swa", "csr", Backend::cuda, "a sub-warp a row, lanes over the columns (Nagasaka et al.)", one_policy, any_matrix,
-     make_csr_swa},
+     make_csr_swa, nullptr},
 #endif
-    {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", one_policy, any_matrix, make_csr_spmm_host},
+    {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", one_policy, any_matrix, make_csr_spmm_host,
+     any_input},
 };
 
 void require_span(std::int64_t leading, std::int64_t rows, std::int64_t columns, DenseOrder order, const char* what) {
@@ -44,6 +58,13 @@ void require_span(std::int64_t leading, std::int64_t rows, std::int64_t columns,
 }
 
 }  // namespace
+
+void require_count(std::int64_t count) {
+  constexpr std::int64_t kMost = 1 << 20;
+  if (count < 1 || count > kMost)
+    throw Error(ErrorKind::usage,
+                fmt::format("a product with {} right-hand sides; there must be 1 to {}", count, kMost));
+}
 
 void SpmmPlan::multiply(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy,
                         Stream& stream) const {
@@ -60,8 +81,7 @@ const SpmmKernel& find_spmm_kernel(std::string_view name, Backend backend) {
 
 std::unique_ptr<SpmmPlan> make_spmm_plan(const SpmmKernel& kernel, std::shared_ptr<Storage> storage,
                                          const RightHandSides& rhs, const Policy& policy, Stream& stream) {
-  if (rhs.count < 1)
-    throw Error(ErrorKind::usage, fmt::format("a product with {} right-hand sides; there must be at least 1", rhs.count));
+  require_count(rhs.count);
   auto plan = kernel.make(std::move(storage), rhs, policy, stream);
   plan->kernel = kernel.name;
   plan->policy = policy;

@@ -24,6 +24,9 @@ struct RightHandSides {
   bool operator==(const RightHandSides&) const = default;
 };
 
+/// Throws Error(usage) for a count below 1.
+void require_count(std::int64_t count);
+
 /// Ready to run any number of times, by one stream at a time.
 class SpmmPlan {
  public:
@@ -46,6 +49,8 @@ class SpmmPlan {
   Storage& storage() { return *storage_; }
   std::string kernel;  ///< name in the list
   Policy policy;       ///< the kernel's tunables
+  /// The tunables of format and kernel; empty if there are none.
+  std::string tunables() const { return tunables_text(storage_->layout, policy); }
 
  protected:
   SpmmPlan(std::shared_ptr<Storage> storage, const RightHandSides& rhs) : storage_(std::move(storage)), rhs_(rhs) {}
@@ -70,6 +75,8 @@ struct SpmmKernel {
   /// Throws Error(usage) for a policy value the kernel does not have.
   std::unique_ptr<SpmmPlan> (*make)(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
                                     Stream& stream);
+  /// True if the automatic choice should measure the kernel on such a matrix; null: it runs when named only.
+  bool (*promising)(ConversionInput& input, const Policy& layout);
 };
 
 std::span<const SpmmKernel> spmm_kernels();

@@ -54,18 +54,6 @@ class CusparsePlan final : public Plan {
   bool reproducible() const override { return reproducible_; }
 
  private:
-  /// alpha and beta as the library reads them.
-  class Scalar {
-   public:
-    Scalar(double value, cudaDataType type) : f64_(value), f32_(static_cast<float>(value)), type_(type) {}
-    const void* data() const { return type_ == CUDA_R_64F ? static_cast<const void*>(&f64_) : &f32_; }
-
-   private:
-    double f64_;
-    float f32_;
-    cudaDataType type_;
-  };
-
   std::shared_ptr<Storage> storage_;
   cusparseSpMVAlg_t algorithm_;
   bool reproducible_;

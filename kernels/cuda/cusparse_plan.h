@@ -32,6 +32,18 @@ struct CusparseObject {
 };
 using CusparseLibrary = CusparseObject<cusparseHandle_t, cusparseDestroy>;
 
+/// alpha or beta as the library reads them.
+class Scalar {
+ public:
+  Scalar(double value, cudaDataType type) : f64_(value), f32_(static_cast<float>(value)), type_(type) {}
+  const void* data() const { return type_ == CUDA_R_64F ? static_cast<const void*>(&f64_) : &f32_; }
+
+ private:
+  double f64_;
+  float f32_;
+  cudaDataType type_;
+};
+
 /// `create` makes the library's view of the storage's arrays; the storage outlives it.
 using CreateMatrix = std::function<cusparseStatus_t(cusparseSpMatDescr_t* matrix, cudaDataType type)>;
 

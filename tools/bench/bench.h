@@ -12,5 +12,6 @@ using Benchmark = std::function<int()> (*)(CLI::App& bench);
 std::function<int()> add_bench_io(CLI::App& bench);
 std::function<int()> add_bench_kernels(CLI::App& bench);
 std::function<int()> add_bench_papers(CLI::App& bench);
+std::function<int()> add_bench_spmm(CLI::App& bench);
 
 }  // namespace shardmat::tools

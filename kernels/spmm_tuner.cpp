@@ -1,0 +1,161 @@
+#include "kernels/spmm_tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/base/error.h"
+#include "kernels/base/timer.h"
+#include "kernels/registry.h"
+
+namespace shardmat {
+namespace {
+
+constexpr int kFirstWarmUps = 4, kWarmUps = 1, kRepetitions = 5;
+constexpr double kHopeless = 1.5;  // times the best; after two repetitions
+constexpr double kNoise = 0.02;    // by which a later candidate has to be faster
+constexpr double kMostGrowth = 1.01;  // of a format over CSR
+
+struct Candidate {
+  const SpmmKernel* kernel;
+  Policy policy;
+};
+
+}  // namespace
+
+Policy spmm_layout(const std::string& format, ConversionInput& input) {
+  Policy layout = find_format(format).layouts(input).front();
+  // Lanes lie along the rows of X; several of them on a group of rows would take more loads for the same values.
+  if (format == "packed" && layout.at("block") <= 3) layout = layout.with("lanes=1");
+  return layout;
+}
+
+std::shared_ptr<Storage> SpmmTuner::stored(const SpmmKernel& kernel) {
+  const std::string format(kernel.format);
+  std::shared_ptr<Storage>& storage = stored_[format];
+  if (!storage) storage = store(find_format(format), input_, spmm_layout(format, input_));
+  return storage;
+}
+
+std::vector<Policy> SpmmTuner::policies(const SpmmKernel& kernel, const RightHandSides& rhs) {
+  require_count(rhs.count);
+  const std::string format(kernel.format);
+  if (refused_.count(format) != 0) return {};
+  try {
+    const std::shared_ptr<Storage> storage = stored(kernel);
+    return kernel.supports(*storage, rhs) ? kernel.policies(*storage, rhs) : std::vector<Policy>{};
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::resources) throw;
+    refused_[format] = e.what();
+    return {};
+  }
+}
+
+std::unique_ptr<SpmmPlan> SpmmTuner::make(const SpmmKernel& kernel, const RightHandSides& rhs, const Policy& policy) {
+  return make_spmm_plan(kernel, stored(kernel), rhs, policy, input_.stream());
+}
+
+ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& request) {
+  require_count(rhs.count);
+  Stream& stream = input_.stream();
+  const Backend backend = stream.device().backend;
+  const bool named = request.kernel != "auto";
+  if (!named && !request.policy.empty())
+    throw Error(ErrorKind::usage, "--policy belongs to one kernel: name it with --kernel");
+  const Timer timer;
+  std::vector<Candidate> candidates;
+  const auto add = [&](const SpmmKernel& kernel) {
+    for (const Policy& policy : policies(kernel, rhs)) {
+      const Candidate candidate{&kernel, policy.with(request.policy)};
+      const auto same = [&](const Candidate& c) { return c.kernel == &kernel && c.policy == candidate.policy; };
+      if (std::none_of(candidates.begin(), candidates.end(), same)) candidates.push_back(candidate);
+    }
+  };
+  if (named) {
+    add(find_spmm_kernel(request.kernel, backend));
+  } else {
+    for (const SpmmKernel& kernel : spmm_kernels()) {
+      if (kernel.backend != backend || kernel.promising == nullptr) continue;
+      const std::string format(kernel.format);
+      if (format != "csr") {
+        const Policy layout = spmm_layout(format, input_);
+        const auto bytes = static_cast<double>(find_format(format).bytes(input_, layout));
+        if (!kernel.promising(input_, layout) ||
+            bytes > kMostGrowth * static_cast<double>(find_format("csr").bytes(input_, {})))
+          continue;
+      }
+      add(kernel);
+    }
+  }
+  if (candidates.empty()) {
+    const auto why = named ? refused_.find(std::string(find_spmm_kernel(request.kernel, backend).format)) : refused_.end();
+    if (why != refused_.end()) throw Error(ErrorKind::resources, why->second);
+    throw Error(ErrorKind::usage, fmt::format("kernel {} cannot take this matrix with {} right-hand sides; use --kernel auto",
+                                              request.kernel, rhs.count));
+  }
+
+  ChosenSpmmPlan chosen;
+  const std::size_t value = size_of(input_.type());
+  const auto entries = [&](std::int64_t rows) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(rhs.count) * value;
+  };
+  const CsrView& matrix = input_.matrix();
+  // Twice: kernels may copy X and Y into another order.
+  const bool fits = available_memory(stream.device()) / 2 >
+                    static_cast<std::int64_t>(entries(matrix.cols) + entries(matrix.rows));
+  const bool measures = request.measure && backend == Backend::cuda && candidates.size() > 1 && matrix.nnz() > 0 && fits;
+  Buffer x, y;
+  if (measures) {
+    x = Buffer(stream.device(), entries(matrix.cols));
+    y = Buffer(stream.device(), entries(matrix.rows));
+    fill_bytes(x.data(), 0, x.bytes(), stream);
+  }
+  const auto leading = [&](DenseOrder order, std::int64_t rows) { return order == DenseOrder::row_major ? rhs.count : rows; };
+  for (const Candidate& candidate : candidates) {
+    std::unique_ptr<SpmmPlan> plan;
+    try {
+      plan = make(*candidate.kernel, rhs, candidate.policy);
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::resources || (named && !chosen.plan)) throw;
+      continue;
+    }
+    if (request.reproducible && !plan->reproducible()) continue;
+    if (!measures) {
+      chosen.plan = std::move(plan);
+      break;
+    }
+    TimingOptions timing;
+    timing.repetitions = kRepetitions;
+    timing.warm_ups = chosen.plan ? kWarmUps : kFirstWarmUps;
+    timing.flush = request.flush;
+    if (chosen.plan) timing.hopeless_seconds = kHopeless * chosen.product_seconds;
+    const auto product = [&] {
+      plan->multiply(1, x.data(), leading(rhs.x, matrix.cols), 0, y.data(), leading(rhs.y, matrix.rows), stream);
+    };
+    const double seconds = time_work(product, stream, timing).median;
+    chosen.measurements.push_back({plan->kernel, plan->tunables(), seconds});
+    if (!chosen.plan || seconds < (1 - kNoise) * chosen.product_seconds) {
+      chosen.plan = std::move(plan);
+      chosen.product_seconds = seconds;
+    }
+  }
+  if (!chosen.plan)
+    throw Error(ErrorKind::usage, named ? fmt::format("kernel {} is not reproducible; leave out --reproducible or take "
+                                                      "another",
+                                                      request.kernel)
+                                        : "no reproducible kernel takes this matrix; leave out --reproducible");
+  std::stable_sort(chosen.measurements.begin(), chosen.measurements.end(),
+                   [](const Measurement& a, const Measurement& b) { return a.seconds < b.seconds; });
+  chosen.decision = measures                 ? Decision::measured
+                    : named                  ? Decision::asked
+                    : candidates.size() == 1 ? Decision::only
+                                             : Decision::model;
+  chosen.why = measures                 ? fmt::format("fastest of {} measured", chosen.measurements.size())
+               : named                  ? "kernel as asked"
+               : candidates.size() == 1 ? "the only kernel of this backend"
+                                        : "first of the list; nothing was measured";
+  chosen.choosing_seconds = timer.seconds();
+  return chosen;
+}
+
+}  // namespace shardmat

@@ -1,0 +1,60 @@
+// Choosing kernel, layout and policy for products with many right-hand sides: all that promise something are measured, on
+// the matrix stored once for all counts of right-hand sides that are asked for.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/conversion.h"
+#include "kernels/measure.h"
+#include "kernels/spmm.h"
+#include "kernels/tuner.h"
+
+namespace shardmat {
+
+struct SpmmRequest {
+  std::string kernel = "auto";  ///< a name of the list, or "auto"
+  std::string policy;           ///< "name=value,…" put over the kernel's default; needs a named kernel
+  bool measure = true;          ///< on a GPU: measure what is left open; false: take the first
+  bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
+  CacheFlush* flush = nullptr;  ///< runs before each measured product; null: caches stay warm
+};
+
+struct ChosenSpmmPlan {
+  std::unique_ptr<SpmmPlan> plan;
+  Decision decision = Decision::asked;
+  std::string why;                        ///< one line for the report
+  std::vector<Measurement> measurements;  ///< fastest first; empty if nothing was measured
+  double choosing_seconds = 0;            ///< converting and measuring
+  double product_seconds = 0;             ///< of the chosen plan if it was measured
+};
+
+class SpmmTuner {
+ public:
+  /// `input` lives as long as this.
+  explicit SpmmTuner(ConversionInput& input) : input_(input) {}
+
+  /// Throws Error(usage) for a wrong name or policy, Error(resources) with the bytes needed and available *before*
+  /// allocating if the matrix does not fit the device. Measuring takes an X and a Y of the device's memory; where they do
+  /// not fit, nothing is measured.
+  ChosenSpmmPlan choose(const RightHandSides& rhs, const SpmmRequest& request);
+
+  /// A kernel's plan in the layout that choose() would take.
+  std::unique_ptr<SpmmPlan> make(const SpmmKernel& kernel, const RightHandSides& rhs, const Policy& policy);
+  /// The policies of a kernel on this matrix; none if it cannot take it, or its format does not suit.
+  std::vector<Policy> policies(const SpmmKernel& kernel, const RightHandSides& rhs);
+
+ private:
+  std::shared_ptr<Storage> stored(const SpmmKernel& kernel);
+
+  ConversionInput& input_;
+  std::map<std::string, std::shared_ptr<Storage>> stored_;  ///< by format
+  std::map<std::string, std::string> refused_;              ///< why a format is not there
+};
+
+/// The layout in which kernels for many right-hand sides want a format.
+Policy spmm_layout(const std::string& format, ConversionInput& input);
+
+}  // namespace shardmat

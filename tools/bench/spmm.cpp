@@ -1,0 +1,280 @@
+// Products with many right-hand sides against cuSPARSE's, against as many products with one, and against the bytes that must
+// be moved.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "kernels/tuner.h"
+#include "partition/atomic_file.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/kernel_report.h"
+#include "tools/bench/options.h"
+#include "tools/bench/plot.h"
+#include "tools/bench/result_table.h"
+#include "tools/bench/spmm_trial.h"
+#include "tools/checks.h"
+#include "tools/environment.h"
+#include "tools/progress_bar.h"
+#include "tools/write_json.h"
+
+namespace shardmat::tools {
+namespace {
+
+constexpr const char* kPlotScript = "plot_spmm.py";
+
+constexpr MatrixClass kClasses[] = {
+    {"poisson27", {"poisson27:n=12", "poisson27:n=40", "poisson27:n=128"}},
+    {"elasticity", {"elasticity:n=8", "elasticity:n=24", "elasticity:n=64"}},
+    {"rmat", {"rmat:scale=11", "rmat:scale=16", "rmat:scale=20"}},
+    {"random", {"random:n=2000,row_nnz=16", "random:n=100000,row_nnz=16", "random:n=1048576,row_nnz=16"}},
+};
+
+struct Options : BenchOptions {
+  std::vector<std::string> kernels{"auto"};
+  std::vector<std::int64_t> counts{2, 4, 8, 16, 32, 64, 128, 256};
+  std::vector<std::string> orders{"row"};
+  std::string plot;
+};
+
+/// One matrix in one type and order with one number of right-hand sides.
+struct Case {
+  NamedMatrix matrix;
+  std::int64_t rows = 0, cols = 0, nnz = 0;
+  ValueType type = ValueType::f64;
+  RightHandSides rhs;
+  std::vector<SpmmResult> results;
+  std::optional<SpmmResult> chosen;  ///< what the automatic choice takes when it measures
+  std::string chosen_why;
+  double spmv_seconds = 0;   ///< of one product with one right-hand side
+  double least_seconds = 0;  ///< the bytes that must be moved at the measured copy rate
+
+  const SpmmResult* fastest(bool vendor) const {
+    const SpmmResult* best = nullptr;
+    for (const SpmmResult& r : results)
+      if (is_vendor_kernel(r.kernel) == vendor && r.wrong == 0 &&
+          (best == nullptr || r.timing.median < best->timing.median))
+        best = &r;
+    return best;
+  }
+  const SpmmResult* ours() const { return chosen ? &*chosen : fastest(false); }
+};
+
+std::string_view order_name(DenseOrder order) { return order == DenseOrder::row_major ? "row" : "column"; }
+
+class Run {
+ public:
+  explicit Run(const Options& options)
+      : options_(options),
+        machine_(examine_machine(options.backend)),
+        guard_(machine_.device),
+        stream_(machine_.device),
+        progress_(make_progress_bar()) {
+    for (const std::string& name : options.kernels)
+      if (name != "all" && name != "auto") find_spmm_kernel(name, machine_.device.backend);
+    if (!options.warm) flush_ = std::make_unique<CacheFlush>(machine_.device);
+  }
+
+  void measure_all(bool print) {
+    if (print) fmt::print("{}", machine_.text());
+    const auto matrices = matrices_from(options_.matrices, kClasses, options_.matrix_size(machine_.device.backend));
+    for (const NamedMatrix& matrix : matrices) {
+      const HostCsr csr = load_matrix(matrix.argument, progress_);
+      for (const ValueType type : options_.value_types())
+        for (const std::string& order : options_.orders) {
+          const std::size_t first = cases_.size();
+          measure(matrix, csr.view(), type, order == "row" ? DenseOrder::row_major : DenseOrder::column_major);
+          if (print) fmt::print("\n{}", table(first).text());
+          std::fflush(stdout);
+        }
+    }
+    if (print) fmt::print("{}", summary());
+  }
+
+  nlohmann::ordered_json json() const {
+    nlohmann::ordered_json report;
+    report["machine"] = machine_.json();
+    report["repetitions"] = options_.usual_repetitions(machine_.device.backend);
+    report["caches"] = options_.warm ? "warm" : "flushed";
+    report["verified"] = options_.verify;
+    report["cases"] = nlohmann::ordered_json::array();
+    const auto of = [](const SpmmResult& r) {
+      return nlohmann::ordered_json{{"kernel", r.kernel},           {"policy", r.policy},
+                                    {"median_s", r.timing.median},  {"min_s", r.timing.min},
+                                    {"max_s", r.timing.max},        {"repetitions", r.timing.repetitions},
+                                    {"format_bytes", r.format_bytes}, {"wrong_entries", r.wrong}};
+    };
+    for (const Case& c : cases_) {
+      nlohmann::ordered_json one;
+      one["matrix"] = {{"name", c.matrix.name}, {"argument", c.matrix.argument}, {"rows", c.rows}, {"cols", c.cols},
+                       {"nnz", c.nnz}};
+      one["type"] = std::string(name(c.type));
+      one["order"] = std::string(order_name(c.rhs.x));
+      one["rhs"] = c.rhs.count;
+      one["least_s"] = c.least_seconds;
+      one["spmv_s"] = c.spmv_seconds;
+      one["results"] = nlohmann::ordered_json::array();
+      for (const SpmmResult& r : c.results) one["results"].push_back(of(r));
+      one["auto"] = c.chosen ? of(*c.chosen) : nlohmann::ordered_json();
+      const SpmmResult *ours = c.ours(), *peer = c.fastest(true);
+      one["speed_up"] = ours != nullptr && peer != nullptr ? nlohmann::ordered_json(peer->timing.median / ours->timing.median)
+                                                           : nlohmann::ordered_json();
+      report["cases"].push_back(std::move(one));
+    }
+    return report;
+  }
+
+  std::int64_t wrong() const {
+    std::int64_t sum = 0;
+    for (const Case& c : cases_) {
+      for (const SpmmResult& r : c.results) sum += r.wrong > 0;
+      sum += c.chosen && c.chosen->wrong > 0;
+    }
+    return sum;
+  }
+
+ private:
+  bool wanted(const SpmmKernel& kernel) const {
+    return kernel.backend == machine_.device.backend &&
+           (is_vendor_kernel(kernel.name) ||
+            std::any_of(options_.kernels.begin(), options_.kernels.end(),
+                        [&](const std::string& name) { return name == "all" || name == kernel.name; }));
+  }
+
+  void measure(const NamedMatrix& matrix, const CsrView& csr, ValueType type, DenseOrder order) {
+    const TrialOptions trial_options{options_.usual_repetitions(machine_.device.backend), flush_.get(), options_.verify};
+    const double spmv = spmv_seconds(csr, type, trial_options);
+    SpmmTrial trial(csr, type, stream_, trial_options);
+    const bool chooses =
+        std::any_of(options_.kernels.begin(), options_.kernels.end(), [](const std::string& k) { return k == "auto"; });
+    for (std::size_t i = 0; i < options_.counts.size(); ++i) {
+      report(progress_, fmt::format("{} {} {}", matrix.name, name(type), order_name(order)), static_cast<std::int64_t>(i),
+             std::ssize(options_.counts));
+      Case one;
+      one.matrix = matrix;
+      one.rows = csr.rows, one.cols = csr.cols, one.nnz = csr.nnz();
+      one.type = type;
+      one.rhs = {options_.counts[i], order, order};
+      one.spmv_seconds = spmv;
+      trial.prepare(one.rhs);
+      one.least_seconds = trial.least_bytes() / machine_.copy_bandwidth;
+      for (const SpmmKernel& kernel : spmm_kernels())
+        if (wanted(kernel))
+          for (const Policy& policy : trial.tuner().policies(kernel, one.rhs))
+            one.results.push_back(trial.measure(*trial.tuner().make(kernel, one.rhs, policy)));
+      if (chooses) {
+        SpmmRequest request;
+        request.flush = flush_.get();
+        const ChosenSpmmPlan chosen = trial.tuner().choose(one.rhs, request);
+        one.chosen = trial.measure(*chosen.plan);
+        one.chosen_why = chosen.why;
+      }
+      cases_.push_back(std::move(one));
+    }
+    report(progress_, matrix.name, 1, 1);
+  }
+
+  double spmv_seconds(const CsrView& csr, ValueType type, const TrialOptions& options) {
+    Trial trial(csr, type, stream_, options);
+    const ChosenPlan chosen = choose_plan(csr, type, PlanRequest{}, stream_);
+    return trial.measure(*chosen.plan).timing.median;
+  }
+
+  ResultTable table(std::size_t first) const {
+    const Case& any = cases_[first];
+    ResultTable t;
+    t.title = fmt::format("{}: {} rows, {} nonzeros, {}, X and Y {}-major", any.matrix.name, human_count(any.rows),
+                          human_count(any.nnz), name(any.type), order_name(any.rhs.x));
+    t.columns = {{"rhs", "columns"},        {"peer_us", "cuSPARSE µs"}, {"us", "µs"},       {"kernel", "kernel"},
+                 {"speed_up", "speed-up"},  {"of_spmv", "of SpMVs"},    {"limit", "× limit"}, {"gflops", "GFLOP/s"}};
+    for (std::size_t i = first; i < cases_.size(); ++i) {
+      const Case& c = cases_[i];
+      const SpmmResult *ours = c.ours(), *peer = c.fastest(true);
+      if (ours == nullptr) continue;
+      const double seconds = ours->timing.median, count = static_cast<double>(c.rhs.count);
+      t.rows.push_back({Cell::count(c.rhs.count), peer != nullptr ? Cell::figure(1e6 * peer->timing.median, 1) : Cell::none(),
+                        Cell::figure(1e6 * seconds, 1), Cell::word(ours->kernel),
+                        peer != nullptr ? Cell::figure(peer->timing.median / seconds, 2) : Cell::none(),
+                        Cell::figure(count * c.spmv_seconds / seconds, 2), Cell::figure(seconds / c.least_seconds, 2),
+                        Cell::figure(2e-9 * static_cast<double>(c.nnz) * count / seconds, 0)});
+    }
+    return t;
+  }
+
+  std::string summary() const {
+    double logs = 0, least = std::numeric_limits<double>::infinity();
+    int count = 0;
+    for (const Case& c : cases_) {
+      const SpmmResult *ours = c.ours(), *peer = c.fastest(true);
+      if (ours == nullptr || peer == nullptr) continue;
+      const double ratio = peer->timing.median / ours->timing.median;
+      logs += std::log(ratio), least = std::min(least, ratio), ++count;
+    }
+    std::string text = fmt::format(
+        "\nspeed-up: time of cuSPARSE's fastest algorithm over ours; of SpMVs: as many products with one right-hand side over "
+        "ours;\n× limit: ours over the bytes of CSR, X and Y at the copy rate of this run\n");
+    if (count > 0)
+      text += fmt::format("Geometric mean of {} speed-ups {:.2f}, lowest {:.2f}\n", count, std::exp(logs / count), least);
+    return text;
+  }
+
+  Options options_;
+  Machine machine_;
+  DeviceGuard guard_;
+  Stream stream_;
+  Progress progress_;
+  std::unique_ptr<CacheFlush> flush_;
+  std::vector<Case> cases_;
+};
+
+int run(const Options& o) {
+  if (!o.json.empty() && o.json != "-") check_writable(o.json);
+  if (!o.plot.empty()) {
+    check_writable(o.plot);
+    require_plot_script(kPlotScript);
+  }
+  Run run(o);
+  run.measure_all(o.json != "-");
+  const std::string json = run.json().dump(2) + "\n";
+  if (!o.json.empty()) write_json(o.json, json);
+  if (!o.plot.empty()) plot(kPlotScript, json, o.plot);
+  if (run.wrong() == 0) return 0;
+  fmt::print(stderr, "shardmat: {} of the results are wrong\n", run.wrong());
+  return static_cast<int>(ErrorKind::verification);
+}
+
+}  // namespace
+
+std::function<int()> add_bench_spmm(CLI::App& bench) {
+  CLI::App* app = bench.add_subcommand("spmm", "Products with many right-hand sides, against cuSPARSE and against one by one");
+  auto options = std::make_shared<Options>();
+  add_bench_options(*app, *options);
+  app->add_option("--rhs", options->counts, "numbers of right-hand sides, as 8,32")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  add_list(*app, "--order", options->orders, "how X and Y lie: row, column, or both as row,column")
+      ->check(CLI::IsMember({"row", "column"}));
+  add_list(*app, "--kernel", options->kernels,
+           "kernels by name as a,b; all; or auto, the automatic choice. cuSPARSE's are always measured, too");
+  app->add_option("--plot", options->plot, "draw the speed-ups to this file (.svg, .png or .pdf; needs python3-matplotlib)")
+      ->check(output_name());
+  app->footer(
+      "\nExamples:\n  shardmat bench spmm\n  shardmat bench spmm --size tiny --backend host --rhs 4,16\n"
+      "  shardmat bench spmm part.mtx.gz --rhs 8,32 --order row,column --kernel all --json spmm.json\n");
+  return [options] {
+    require_single_process("bench spmm");
+    return run(*options);
+  };
+}
+
+}  // namespace shardmat::tools

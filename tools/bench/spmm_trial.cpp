@@ -1,0 +1,149 @@
+#include "tools/bench/spmm_trial.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/base/error.h"
+#include "partition/generators/counter_random.h"
+
+namespace shardmat::tools {
+namespace {
+
+constexpr std::size_t kTable = 1'000'003;  // prime, so that rows of X differ
+constexpr std::uint64_t kSeed = 1, kTableStream = 17;
+constexpr std::int64_t kPlaces = 32, kRowsOfPlace = 8, kColumnsChecked = 64;
+constexpr double kGpuWarmUpSeconds = 0.005, kHostWarmUpSeconds = 0.005, kMostSeconds = 1;
+
+std::vector<double> make_table(ValueType type) {
+  std::vector<double> table(kTable);
+  const CounterRandom random = CounterRandom(kSeed, kTableStream).of(0);
+  for (std::size_t i = 0; i < kTable; ++i) {
+    const double value = random.symmetric(static_cast<std::int64_t>(i));
+    table[i] = type == ValueType::f32 ? static_cast<double>(static_cast<float>(value)) : value;
+  }
+  return table;
+}
+
+/// Fills the buffer with the table, over and over.
+template <class T>
+void repeat(const std::vector<double>& table, const Buffer& buffer, Stream& stream) {
+  const std::vector<T> start(table.begin(), table.end());
+  const std::size_t all = buffer.bytes() / sizeof(T);
+  std::size_t done = std::min(all, start.size());
+  copy_to_device(buffer.data(), start.data(), done * sizeof(T), stream);
+  while (done < all) {
+    const std::size_t more = std::min(done / start.size() * start.size(), all - done);
+    copy_on_device(buffer.as<T>() + done, buffer.data(), more * sizeof(T), stream);
+    done += more;
+  }
+}
+
+}  // namespace
+
+SpmmTrial::SpmmTrial(const CsrView& matrix, ValueType type, Stream& stream, const TrialOptions& options)
+    : matrix_(matrix),
+      options_(options),
+      input_(matrix, type, stream),
+      tuner_(input_),
+      table_(make_table(type)),
+      x_rows_(count_touched_columns(matrix)) {
+  input_.csr();
+}
+
+std::int64_t SpmmTrial::leading(DenseOrder order, std::int64_t rows) const {
+  return order == DenseOrder::row_major ? rhs_.count : rows;
+}
+
+void SpmmTrial::prepare(const RightHandSides& rhs) {
+  require_count(rhs.count);
+  rhs_ = rhs;
+  x_ = Buffer(), y_ = Buffer();
+  const auto bytes = [&](std::int64_t rows) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(rhs.count) * size_of(input_.type());
+  };
+  const Device device = input_.stream().device();
+  require_memory(device, static_cast<std::int64_t>(bytes(matrix_.cols) + bytes(matrix_.rows)),
+                 "X and Y for " + std::to_string(rhs.count) + " right-hand sides");
+  x_ = Buffer(device, bytes(matrix_.cols));
+  y_ = Buffer(device, bytes(matrix_.rows));
+  dispatch(input_.type(), [&](auto tag) { repeat<typename decltype(tag)::type>(table_, x_, input_.stream()); });
+}
+
+double SpmmTrial::least_bytes() const {
+  const auto value = static_cast<double>(size_of(input_.type()));
+  return static_cast<double>(find_format("csr").bytes(const_cast<ConversionInput&>(input_), {})) +
+         value * static_cast<double>(rhs_.count) * static_cast<double>(x_rows_ + matrix_.rows);
+}
+
+std::int64_t SpmmTrial::count_wrong() {
+  const std::int64_t rows = matrix_.rows, value = static_cast<std::int64_t>(size_of(input_.type()));
+  std::int64_t longest = 0;
+  for (std::int64_t i = 0; i < rows; ++i)
+    if (matrix_.row_ptr[static_cast<std::size_t>(i) + 1] - matrix_.row_ptr[static_cast<std::size_t>(i)] >
+        matrix_.row_ptr[static_cast<std::size_t>(longest) + 1] - matrix_.row_ptr[static_cast<std::size_t>(longest)])
+      longest = i;
+  const std::int64_t columns = std::min(rhs_.count, kColumnsChecked);
+  const bool by_rows = rhs_.y == DenseOrder::row_major;
+  std::int64_t wrong = 0;
+  for (std::int64_t place = 0; place <= kPlaces; ++place) {
+    const std::int64_t wanted = place == kPlaces ? longest : rows * place / std::max<std::int64_t>(1, kPlaces - 1);
+    const std::int64_t first = std::max<std::int64_t>(0, std::min(wanted, rows - kRowsOfPlace)),
+                       last = std::min(rows, first + kRowsOfPlace);
+    const std::int64_t across = by_rows ? rhs_.count : last - first;  // entries that lie together
+    std::vector<double> y(static_cast<std::size_t>(kRowsOfPlace * std::max(columns, rhs_.count)));
+    dispatch(input_.type(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      std::vector<T> part(static_cast<std::size_t>(across));
+      for (std::int64_t k = 0; k < (by_rows ? last - first : columns); ++k) {
+        const std::int64_t at = by_rows ? (first + k) * rhs_.count : first + k * rows;
+        copy_to_host(part.data(), y_.as<char>() + at * value, part.size() * sizeof(T), input_.stream());
+        input_.stream().synchronize();
+        for (std::int64_t e = 0; e < (by_rows ? columns : across); ++e)
+          y[static_cast<std::size_t>(by_rows ? k * columns + e : e * columns + k)] = part[static_cast<std::size_t>(e)];
+      }
+      for (std::int64_t i = first; i < last; ++i) {
+        const auto begin = static_cast<std::size_t>(matrix_.row_ptr[static_cast<std::size_t>(i)] - matrix_.row_ptr[0]),
+                   end = static_cast<std::size_t>(matrix_.row_ptr[static_cast<std::size_t>(i) + 1] - matrix_.row_ptr[0]);
+        for (std::int64_t j = 0; j < columns; ++j) {
+          double sum = 0, absolute = 0;
+          for (std::size_t k = begin; k < end; ++k) {
+            const std::int64_t column = matrix_.col_idx[k];
+            const std::int64_t at =
+                rhs_.x == DenseOrder::row_major ? column * rhs_.count + j : column + j * matrix_.cols;
+            const double term = static_cast<double>(static_cast<T>(matrix_.values[k])) *
+                                table_[static_cast<std::size_t>(at) % kTable];
+            sum += term, absolute += std::abs(term);
+          }
+          const double bound = 2 * unit_roundoff(input_.type()) * (static_cast<double>(end - begin) + 2) * absolute;
+          wrong += !(std::abs(y[static_cast<std::size_t>((i - first) * columns + j)] - sum) <= bound);
+        }
+      }
+    });
+  }
+  return wrong;
+}
+
+SpmmResult SpmmTrial::measure(const SpmmPlan& plan) {
+  Stream& stream = input_.stream();
+  const auto product = [&] {
+    plan.multiply(1, x_.data(), leading(rhs_.x, matrix_.cols), 0, y_.data(), leading(rhs_.y, matrix_.rows), stream);
+  };
+  SpmmResult result;
+  result.kernel = plan.kernel;
+  result.policy = plan.tunables();
+  result.format_bytes = plan.storage().bytes;
+  if (options_.verify) {
+    fill_bytes(y_.data(), 0xff, y_.bytes(), stream);  // NaN
+    product();
+    result.wrong = count_wrong();
+  }
+  TimingOptions timing;
+  timing.repetitions = options_.repetitions;
+  timing.warm_up_seconds = stream.device().backend == Backend::cuda ? kGpuWarmUpSeconds : kHostWarmUpSeconds;
+  timing.most_seconds = kMostSeconds;
+  timing.flush = options_.flush;
+  result.timing = time_work(product, stream, timing);
+  return result;
+}
+
+}  // namespace shardmat::tools
