@@ -16,7 +16,10 @@ namespace {
 std::vector<Policy> one_policy(const Storage&, const RightHandSides&) { return {Policy{}}; }
 bool any_matrix(const Storage&, const RightHandSides&) { return true; }
 #ifdef SHARDMAT_HAVE_CUDA
-bool single_rows(const Storage& storage, const RightHandSides&) { return packed_stencil_supports(storage); }
+/// Two columns of f32 do not fill what its lanes load.
+bool single_rows(const Storage& storage, const RightHandSides& rhs) {
+  return packed_stencil_supports(storage) && rhs.count != 2;
+}
 #endif
 
 /// Lanes walk along a row from end to end, so a row far longer than the others would keep the device waiting.

@@ -65,6 +65,7 @@ void write_setup(Table& t, const MultiplyReport& r) {
   t.section(fmt::format("Matrix {}", r.matrix));
   t.row("shape",
         fmt::format("{} × {}, {} nonzeros, {}", human_count(r.rows), human_count(r.cols), human_count(r.nnz), r.type));
+  if (r.right_hand_sides > 1) t.row("X and Y", fmt::format("{} columns, row-major", human_count(r.right_hand_sides)));
   t.row("read by", r.access);
   t.row("parts",
         fmt::format("{} by {} ({}), rows sorted: {}", r.ranks.size(), r.partition_method, r.partition_origin, r.sort));
@@ -178,7 +179,7 @@ std::string to_json(const MultiplyReport& r) {
   ordered_json j{
       {"matrix",
        {{"name", r.matrix}, {"rows", r.rows}, {"cols", r.cols}, {"nnz", r.nnz}, {"type", r.type}, {"access", r.access}}},
-      {"operation", {{"mode", r.mode}, {"alpha", r.alpha}, {"beta", r.beta}, {"x", r.x}, {"y0", r.y0}}},
+      {"operation", {{"mode", r.mode}, {"right_hand_sides", r.right_hand_sides}, {"alpha", r.alpha}, {"beta", r.beta}, {"x", r.x}, {"y0", r.y0}}},
       {"partition",
        {{"parts", r.ranks.size()},
         {"method", r.partition_method},

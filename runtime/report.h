@@ -28,6 +28,7 @@ struct MultiplyReport {
   // What was multiplied.
   std::string matrix, access, type, mode;
   std::int64_t rows = 0, cols = 0, nnz = 0;
+  std::int64_t right_hand_sides = 1;
   double alpha = 1, beta = 0;
   std::string x, y0;
   // Where and how.
@@ -51,7 +52,7 @@ struct MultiplyReport {
   // What came out.
   std::vector<Phase> phases;
   IterationTimes iteration, local, exchange_times;
-  double gflops = 0;         ///< 2·nnz over the median iteration
+  double gflops = 0;         ///< 2·nnz·right-hand sides over the median iteration
   OverRanks bandwidth;       ///< bytes a second of the product alone, compulsory bytes
   OverRanks copy_bandwidth;  ///< measured in the same run
   OverRanks device_bytes, host_peak_bytes;

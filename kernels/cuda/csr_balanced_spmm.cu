@@ -123,12 +123,12 @@ __device__ void load_quad(const Matrix& a, const T* __restrict__ values, std::in
   if (j + kQuad <= a.nnz) {
     const int4 c = __ldg(reinterpret_cast<const int4*>(a.col_idx + j));
     column[0] = c.x, column[1] = c.y, column[2] = c.z, column[3] = c.w;
+    constexpr int kAtOnce = dense::kWidth<T>;
 #pragma unroll
-    for (int u = 0; u < kQuad; u += dense::kWidth<T>) {
-      T some[dense::kWidth<T>];
-      dense::stream<dense::kWidth<T>>(some, values + j + u);
+    for (int u = 0; u < kQuad; u += kAtOnce) {
+      const Wide<T, kAtOnce> some = *reinterpret_cast<const Wide<T, kAtOnce>*>(values + j + u);
 #pragma unroll
-      for (int w = 0; w < dense::kWidth<T>; ++w) value[u + w] = some[w];
+      for (int w = 0; w < kAtOnce; ++w) value[u + w] = some.of[w];
     }
   } else {
 #pragma unroll
@@ -140,51 +140,52 @@ __device__ void load_quad(const Matrix& a, const T* __restrict__ values, std::in
 }
 
 /// `pieces`: sums of the pieces, `piece_columns` each, of which the first is column `first_column`.
-template <class T, int G, int P>
+template <class T, int W, int G, int P>
 __global__ void __launch_bounds__(kBlock)
     csr_balanced_spmm(const Matrix a, const T* __restrict__ values, const dense::Rows<T> v, T* __restrict__ pieces,
                       int piece_columns, int first_column) {
-  constexpr int W = dense::kWidth<T>;
+  using Columns = Stretch<T, W, G, P>;
   const std::int64_t t = (static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x) / G;
   if (t >= a.tasks) return;
-  const Stretch<T, G, P> columns(v, first_column + static_cast<int>(blockIdx.y) * Stretch<T, G, P>::kColumns,
-                                 static_cast<int>(threadIdx.x));
+  const Columns columns(v, first_column + static_cast<int>(blockIdx.y) * Columns::kColumns, static_cast<int>(threadIdx.x));
   const Task task = a.task[t];
-  const std::int64_t end = task.begin + task.count;
+  const std::int64_t begin = task.begin / kQuad * kQuad;  // where quads are aligned
+  const int skipped = static_cast<int>(task.begin - begin), end = skipped + task.count;
+  const bool whole_rows = task.piece < 0;
   const std::int32_t* row = a.row + task.rank;
   const char* x = columns.x(v, 0);
   T acc[P][W] = {};
 #pragma unroll 1
-  for (std::int64_t j = task.begin / kQuad * kQuad; j < end; j += kQuad) {
+  for (int j = 0; j < end; j += kQuad) {
     std::int32_t column[kQuad];
     T value[kQuad];
-    load_quad(a, values, j, column, value);
-    const unsigned last = __ldg(a.end + j / kQuad);
-    Wide<T> of_x[kQuad][P];
+    load_quad(a, values, begin + j, column, value);
+    const unsigned last = whole_rows ? __ldg(a.end + (begin + j) / kQuad) : 0;
+    Wide<T, W> of_x[kQuad][P];
 #pragma unroll
-    for (int u = 0; u < kQuad; ++u) {
-      const bool inside = j + u >= task.begin && j + u < end;
-      if (!inside) value[u] = T(0);
-      const char* at = x + static_cast<std::int64_t>(inside ? column[u] : column[j < task.begin ? kQuad - 1 : 0]) * v.x_bytes;
+    for (int u = 0; u < kQuad; ++u)
+      if (j + u >= skipped && j + u < end) {
+        const char* at = x + static_cast<std::int64_t>(column[u]) * v.x_bytes;
 #pragma unroll
-      for (int q = 0; q < P; ++q) of_x[u][q] = dense::load(at + q * Stretch<T, G, P>::kStepBytes, values);
-    }
+        for (int q = 0; q < P; ++q) of_x[u][q] = dense::gather<Wide<T, W>>(at + q * Columns::kStepBytes);
+      }
 #pragma unroll
-    for (int u = 0; u < kQuad; ++u) {
-      if (j + u < task.begin || j + u >= end) continue;
+    for (int u = 0; u < kQuad; ++u)
+      if (j + u >= skipped && j + u < end) {
 #pragma unroll
-      for (int q = 0; q < P; ++q)
+        for (int q = 0; q < P; ++q)
 #pragma unroll
-        for (int w = 0; w < W; ++w) acc[q][w] += value[u] * of_x[u][q].of[w];
-      if ((last >> u & 1) == 0 || task.piece >= 0) continue;
-      columns.store(v, __ldg(row++), acc);
+          for (int w = 0; w < W; ++w) acc[q][w] += value[u] * of_x[u][q].of[w];
+        if ((last >> u & 1) != 0) {
+          columns.store(v, __ldg(row++), acc);
 #pragma unroll
-      for (int q = 0; q < P; ++q)
+          for (int q = 0; q < P; ++q)
 #pragma unroll
-        for (int w = 0; w < W; ++w) acc[q][w] = 0;
-    }
+            for (int w = 0; w < W; ++w) acc[q][w] = 0;
+        }
+      }
   }
-  if (task.piece < 0 || !columns.real) return;
+  if (whole_rows || !columns.real) return;
   T* out = pieces + static_cast<std::int64_t>(task.piece) * piece_columns + (columns.first - first_column);
 #pragma unroll
   for (int q = 0; q < P; ++q)
@@ -218,18 +219,19 @@ __global__ void write_empty_rows(std::int64_t count, const std::int32_t* __restr
 }
 
 template <class T>
-using Instance = decltype(&csr_balanced_spmm<T, 1, 1>);
+using Instance = decltype(&csr_balanced_spmm<T, dense::kWidth<T>, 1, 1>);
 
 /// The instance for a policy, or null.
 template <class T>
 Instance<T> instance(int lanes, int passes) {
+  constexpr int W = dense::kWidth<T>;
   switch (lanes * 10 + passes) {
-    case 11: return csr_balanced_spmm<T, 1, 1>;
-    case 21: return csr_balanced_spmm<T, 2, 1>;
-    case 41: return csr_balanced_spmm<T, 4, 1>;
-    case 81: return csr_balanced_spmm<T, 8, 1>;
-    case 82: return csr_balanced_spmm<T, 8, 2>;
-    case 162: return csr_balanced_spmm<T, 16, 2>;
+    case 11: return csr_balanced_spmm<T, W, 1, 1>;
+    case 21: return csr_balanced_spmm<T, W, 2, 1>;
+    case 41: return csr_balanced_spmm<T, W, 4, 1>;
+    case 81: return csr_balanced_spmm<T, W, 8, 1>;
+    case 82: return csr_balanced_spmm<T, W, 8, 2>;
+    case 162: return csr_balanced_spmm<T, W, 16, 2>;
     default: return nullptr;
   }
 }
@@ -252,7 +254,8 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
           matrix, a.values.as<T>(), some, pieces.as<T>() + (begin - first), piece_columns, begin);
       SHARDMAT_CUDA_CHECK(cudaGetLastError());
     };
-    dense::split_columns(
+    if (v.columns == 2) launch(csr_balanced_spmm<T, 2, 1, 1>, 1, 0, 1);
+    else dense::split_columns(
         piece_columns, dense::kWidth<T>, lanes, passes,
         [&](int begin, int blocks) { launch(instance<T>(lanes, passes), lanes, first + begin, blocks); },
         [&](int begin, int few) { launch(instance<T>(few, 1), few, first + begin, 1); });

@@ -92,7 +92,7 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
                      Stream& stream) const {
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      if (!copies_) copies_ = std::make_unique<cuda::DenseCopies>(*a_, right_hand_sides());
+      if (!copies_) copies_ = std::make_unique<cuda::DenseCopies>(*a_, right_hand_sides(), dense::kWidth<T>);
       copies_->with_rows<T>(alpha, x, ldx, beta, y, ldy, stream, [&](const dense::Rows<T>& v) {
         if (!of_copies_)
           of_copies_ = std::make_unique<CsrCusparseSpmmPlan>(a_, RightHandSides{v.columns}, algorithm_, stream);

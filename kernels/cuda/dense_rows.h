@@ -1,16 +1,22 @@
 // X and Y of a product with many right-hand sides, as the kernels see them: row-major, every row beginning at a multiple of
-// 16 bytes and a multiple of 16 bytes long. A lane holds 16 bytes of a row, G lanes side by side a stretch of it, and P such
-// stretches G·16 bytes apart. row_major_plan.h brings other operands into this form.
+// what a lane loads at once and a multiple of that long. A lane holds W columns of a row, 16 bytes (8 for two columns of
+// f32), G lanes side by side a stretch of it, and P such stretches follow each other. row_major_plan.h brings other operands
+// into this form.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace shardmat::dense {
 
 constexpr int kWideBytes = 16;
-/// Columns that a lane loads at once.
+/// Columns that a lane loads at once, unless there are only two.
 template <class T>
 constexpr int kWidth = kWideBytes / static_cast<int>(sizeof(T));
+/// Columns that a lane loads at once in a product with `count` right-hand sides.
+constexpr int width_for(std::int64_t count, std::size_t value_bytes) {
+  return count == 2 ? 2 : kWideBytes / static_cast<int>(value_bytes);
+}
 
 template <class T>
 struct Rows {
@@ -18,31 +24,53 @@ struct Rows {
   const T* x;
   T beta;
   T* y;
-  std::int32_t x_bytes, y_bytes;  ///< from one row to the next, multiples of 16
-  int columns;                    ///< multiple of kWidth
+  std::int32_t x_bytes, y_bytes;  ///< from one row to the next
+  int columns;                    ///< multiple of the width
 };
 
 #ifdef __CUDACC__
 
-template <class T>
-struct alignas(kWideBytes) Wide {
-  T of[kWidth<T>];
+template <class T, int W>
+struct alignas(sizeof(T) * W) Wide {
+  T of[W];
 };
 
 /// Loads whose order the compiler keeps: left to itself it waits for some before it issues others, to save registers.
-__device__ inline Wide<double> load(const char* p, const double*) {
-  Wide<double> v;
+template <class V>
+__device__ V load(const char* p) = delete;
+template <>
+__device__ inline Wide<double, 2> load<Wide<double, 2>>(const char* p) {
+  Wide<double, 2> v;
   asm volatile("ld.global.nc.v2.f64 {%0, %1}, [%2];" : "=d"(v.of[0]), "=d"(v.of[1]) : "l"(p));
   return v;
 }
-__device__ inline Wide<float> load(const char* p, const float*) {
-  Wide<float> v;
+template <>
+__device__ inline Wide<float, 4> load<Wide<float, 4>>(const char* p) {
+  Wide<float, 4> v;
   asm volatile("ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(v.of[0]), "=f"(v.of[1]), "=f"(v.of[2]), "=f"(v.of[3])
                : "l"(p));
   return v;
 }
-/// Likewise N values of the matrix, N·sizeof(T) ≤ 16 bytes at a multiple of that; they do not stay in L1, which is for X.
+template <>
+__device__ inline Wide<float, 2> load<Wide<float, 2>>(const char* p) {
+  Wide<float, 2> v;
+  asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(v.of[0]), "=f"(v.of[1]) : "l"(p));
+  return v;
+}
+/// The same in any order, and under conditions.
+template <class V>
+__device__ V gather(const char* p) {
+  V v;
+  if constexpr (sizeof(V) == 16) {
+    *reinterpret_cast<int4*>(&v) = __ldg(reinterpret_cast<const int4*>(p));
+  } else {
+    static_assert(sizeof(V) == 8);
+    *reinterpret_cast<int2*>(&v) = __ldg(reinterpret_cast<const int2*>(p));
+  }
+  return v;
+}
+/// In order, N values of the matrix, N·sizeof(T) ≤ 16 bytes at a multiple of that; they do not stay in L1, which is for X.
 template <int N>
 __device__ void stream(double (&v)[N], const double* p) {
   if constexpr (N == 1)
@@ -60,12 +88,12 @@ __device__ void stream(float (&v)[N], const float* p) {
                  : "l"(p));
 }
 
-/// The columns of a lane: kWidth from `first`, and so P times, G·kWidth apart. Lanes behind the last column do as the first
-/// one does and write nothing; that takes P = 1 unless all stretches are whole.
-template <class T, int G, int P>
+/// The columns of a lane: W from `first`, and so P times, G·W apart. Lanes behind the last column do as the first one does
+/// and write nothing; that takes P = 1 unless all stretches are whole.
+template <class T, int W, int G, int P>
 struct Stretch {
-  static constexpr int W = kWidth<T>, kColumns = G * W * P;
-  static constexpr int kStepBytes = G * kWideBytes;  ///< from one of the P to the next
+  static constexpr int kColumns = G * W * P;
+  static constexpr int kStepBytes = G * W * static_cast<int>(sizeof(T));  ///< from one of the P to the next
   int first;
   bool real;
 
@@ -81,23 +109,23 @@ struct Stretch {
     char* at = reinterpret_cast<char*>(v.y + first) + row * v.y_bytes;
 #pragma unroll
     for (int q = 0; q < P; ++q) {
-      Wide<T> out;
+      Wide<T, W> out;
       if (v.beta == T(0)) {
 #pragma unroll
         for (int w = 0; w < W; ++w) out.of[w] = v.alpha * sum[q][w];
       } else {
-        out = *reinterpret_cast<const Wide<T>*>(at + q * kStepBytes);
+        out = *reinterpret_cast<const Wide<T, W>*>(at + q * kStepBytes);
 #pragma unroll
         for (int w = 0; w < W; ++w) out.of[w] = v.alpha * sum[q][w] + v.beta * out.of[w];
       }
-      *reinterpret_cast<Wide<T>*>(at + q * kStepBytes) = out;
+      *reinterpret_cast<Wide<T, W>*>(at + q * kStepBytes) = out;
     }
   }
 };
 
 #endif
 
-/// How the columns of a product fall to launches of kernels with G·P·kWidth columns: whole blocks with P, the rest with
+/// How the columns of a product fall to launches of kernels with G·P·width columns: whole blocks with P, the rest with
 /// P = 1 and the fewest lanes that hold it, at most 8 at once. Calls whole(first column, blocks) and rest(first column, lanes).
 template <class Whole, class Rest>
 void split_columns(int columns, int width, int lanes, int passes, const Whole& whole, const Rest& rest) {

@@ -15,25 +15,29 @@ namespace {
 using dense::Stretch;
 using dense::Wide;
 
-constexpr int kBlock = 256, kWarps = kBlock / kPackedLanes;
 constexpr int kSlicesOfBlock = 4;
+/// Threads of a block, and blocks that a multiprocessor has to hold: half its registers or all of them for three rows.
+template <class S>
+constexpr int kBlock = S::B == 1 ? 256 : 512;
+template <class S>
+constexpr int kBlocksPerSm = S::B == 1 ? 3 : 1;
 
 /// What a lane adds up: the rows of its group, P stretches of columns.
-template <class T, class S, int P>
-using Sums = T[S::B][P][dense::kWidth<T>];
+template <class T, class S, int W, int P>
+using Sums = T[S::B][P][W];
 
 /// Columns of a piece whose values and rows of X are in registers at once.
 template <class S>
 constexpr int kColumnsAtOnce = S::B <= 3 ? S::B : 1;
 
 /// Adds bundles b … b + U - 1 of piece `piece` of a group; `values` are those of the kind from the group's first on.
-template <int U, class T, class S, int G, int P, class Columns>
+template <int U, class T, class S, int W, int G, int P, class Columns>
 __device__ void add_bundles(int b, int piece, const T* values, const char* x, std::int32_t x_bytes, const Columns& columns,
-                            Sums<T, S, P>& acc) {
+                            Sums<T, S, W, P>& acc) {
   constexpr int V = S::template kInterleaved<T>, B = S::B, J = kColumnsAtOnce<S>;
   packed::Bundle<std::int32_t, V> at[U];
   T value[U][J][B][V];
-  Wide<T> of_x[U][V][J][P];
+  Wide<T, W> of_x[U][V][J][P];
   values += static_cast<std::int64_t>(b) * (S::kValues * V);
 #pragma unroll
   for (int u = 0; u < U; ++u) at[u] = columns.bundle(b + u);
@@ -55,7 +59,7 @@ __device__ void add_bundles(int b, int piece, const T* values, const char* x, st
           const char* row = x + static_cast<std::int64_t>(at[u].of[s] + first + j) * x_bytes;
 #pragma unroll
           for (int q = 0; q < P; ++q)
-            of_x[u][s][j][q] = dense::load(row + q * Stretch<T, G, P>::kStepBytes, values);
+            of_x[u][s][j][q] = dense::load<Wide<T, W>>(row + q * Stretch<T, W, G, P>::kStepBytes);
         }
 #pragma unroll
     for (int u = 0; u < U; ++u)
@@ -66,16 +70,16 @@ __device__ void add_bundles(int b, int piece, const T* values, const char* x, st
 #pragma unroll
           for (int q = 0; q < P; ++q)
 #pragma unroll
-            for (int w = 0; w < dense::kWidth<T>; ++w)
+            for (int w = 0; w < W; ++w)
 #pragma unroll
               for (int r = 0; r < B; ++r) acc[r][q][w] += value[u][j][r][s] * of_x[u][s][j][q].of[w];
   }
 }
 
 /// Adds the slots of one kind to the sums of a group. columns(piece) gives the columns of a piece of it.
-template <class T, class S, int G, int P, class ColumnsOf>
+template <class T, class S, int W, int G, int P, class ColumnsOf>
 __device__ void add_slots(int slots, int group, const T* values, const char* x, std::int32_t x_bytes,
-                          const ColumnsOf& columns_of, Sums<T, S, P>& acc) {
+                          const ColumnsOf& columns_of, Sums<T, S, W, P>& acc) {
   constexpr int V = S::template kInterleaved<T>, U = S::B > 1 || V > 1 ? 1 : 3;
   const int bundles = slots / V, left = slots - bundles * V;
   const T* of_group = values + static_cast<std::int64_t>(group) * (S::kPieces * S::kLanesOfPiece * V);
@@ -84,10 +88,10 @@ __device__ void add_slots(int slots, int group, const T* values, const char* x, 
     const auto columns = columns_of(piece);
     int b = 0;
 #pragma unroll 1
-    for (; b + U <= bundles; b += U) add_bundles<U, T, S, G, P>(b, piece, of_group, x, x_bytes, columns, acc);
+    for (; b + U <= bundles; b += U) add_bundles<U, T, S, W, G, P>(b, piece, of_group, x, x_bytes, columns, acc);
     if constexpr (U > 1)
 #pragma unroll 1
-      for (; b < bundles; ++b) add_bundles<1, T, S, G, P>(b, piece, of_group, x, x_bytes, columns, acc);
+      for (; b < bundles; ++b) add_bundles<1, T, S, W, G, P>(b, piece, of_group, x, x_bytes, columns, acc);
     if constexpr (V > 1)
 #pragma unroll 1
       for (int k = 0; k < left; ++k) {
@@ -97,42 +101,54 @@ __device__ void add_slots(int slots, int group, const T* values, const char* x, 
         for (int j = 0; j < S::B; ++j)
 #pragma unroll
           for (int q = 0; q < P; ++q) {
-            const Wide<T> of_x =
-                dense::load(x + static_cast<std::int64_t>(at + j) * x_bytes + q * Stretch<T, G, P>::kStepBytes, values);
+            const Wide<T, W> of_x =
+                dense::load<Wide<T, W>>(x + static_cast<std::int64_t>(at + j) * x_bytes + q * Stretch<T, W, G, P>::kStepBytes);
 #pragma unroll
             for (int r = 0; r < S::B; ++r) {
               const T v = __ldg(value + S::value_of(group * S::kPieces + piece, j, r));
 #pragma unroll
-              for (int w = 0; w < dense::kWidth<T>; ++w) acc[r][q][w] += v * of_x.of[w];
+              for (int w = 0; w < W; ++w) acc[r][q][w] += v * of_x.of[w];
             }
           }
       }
   }
 }
 
-/// Adds rows of a slice stored as CSR: those of a group.
-template <class T, class S, int G, int P>
+/// Adds rows of a slice stored as CSR: those of a group, a few nonzeros at once.
+template <class T, class S, int W, int G, int P>
 __device__ void add_csr_rows(const PackedSlice& slice, const packed::Arguments<T>& a, int group, const T* values,
-                             const char* x, std::int32_t x_bytes, Sums<T, S, P>& acc) {
+                             const char* x, std::int32_t x_bytes, Sums<T, S, W, P>& acc) {
+  constexpr int kUnroll = 4;
   const std::int32_t* offsets = a.deltas + slice.deltas + group * S::B;
   const auto* columns = reinterpret_cast<const std::int32_t*>(a.indices + std::uint64_t{slice.indices} * kPackedUnit);
 #pragma unroll
-  for (int r = 0; r < S::B; ++r)
+  for (int r = 0; r < S::B; ++r) {
+    const std::int32_t end = __ldg(offsets + r + 1);
 #pragma unroll 1
-    for (std::int32_t k = offsets[r]; k < offsets[r + 1]; ++k) {
-      const T value = __ldg(values + k);
-      const char* row = x + static_cast<std::int64_t>(__ldg(columns + k)) * x_bytes;
+    for (std::int32_t k = __ldg(offsets + r); k < end; k += kUnroll) {
+      T value[kUnroll];
+      Wide<T, W> of_x[kUnroll][P];
 #pragma unroll
-      for (int q = 0; q < P; ++q) {
-        const Wide<T> of_x = dense::load(row + q * Stretch<T, G, P>::kStepBytes, values);
+      for (int u = 0; u < kUnroll; ++u) {
+        const std::int32_t at = min(k + u, end - 1);
+        value[u] = __ldg(values + at);
+        const char* row = x + static_cast<std::int64_t>(__ldg(columns + at)) * x_bytes;
 #pragma unroll
-        for (int w = 0; w < dense::kWidth<T>; ++w) acc[r][q][w] += value * of_x.of[w];
+        for (int q = 0; q < P; ++q) of_x[u][q] = dense::load<Wide<T, W>>(row + q * Stretch<T, W, G, P>::kStepBytes);
       }
+#pragma unroll
+      for (int u = 0; u < kUnroll; ++u)
+        if (k + u < end)
+#pragma unroll
+          for (int q = 0; q < P; ++q)
+#pragma unroll
+            for (int w = 0; w < W; ++w) acc[r][q][w] += value[u] * of_x[u][q].of[w];
     }
+  }
 }
 
-template <class T, class S, int G, int P>
-__global__ void __launch_bounds__(kBlock, S::B == 1 ? 3 : S::B <= 4 ? 2 : 1)
+template <class T, class S, int W, int G, int P>
+__global__ void __launch_bounds__(kBlock<S>, kBlocksPerSm<S>)
     packed_spmm(const packed::Arguments<T> a, const dense::Rows<T> v, int first_column, int column_blocks) {
   constexpr int kTogether = kPackedLanes / G, kParts = (S::kGroups + kTogether - 1) / kTogether;
   constexpr int V = S::template kInterleaved<T>;
@@ -140,17 +156,17 @@ __global__ void __launch_bounds__(kBlock, S::B == 1 ? 3 : S::B <= 4 ? 2 : 1)
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kSlicesOfBlock;
   const int items = static_cast<int>(min(std::int64_t{kSlicesOfBlock}, a.count - first)) * kParts;
   for (int block = 0; block < column_blocks; ++block) {
-    const Stretch<T, G, P> columns(v, first_column + block * Stretch<T, G, P>::kColumns, lane);
+    const Stretch<T, W, G, P> columns(v, first_column + block * Stretch<T, W, G, P>::kColumns, lane);
     const char* x = columns.x(v, 0);
-    for (int item = warp; item < items; item += kWarps) {
+    for (int item = warp; item < items; item += kBlock<S> / kPackedLanes) {
       const PackedSlice slice = packed::load_slice(a.slices + first + item / kParts);
       // Lanes behind the last group do as the last one does.
       const int wanted = item % kParts * kTogether + lane / G, group = min(wanted, slice.real - 1);
       const std::int64_t row = packed::first_row<S>(slice, a, group);
       const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
-      Sums<T, S, P> acc = {};
+      Sums<T, S, W, P> acc = {};
       if (slice.csr) {
-        add_csr_rows<T, S, G, P>(slice, a, group, values, x, v.x_bytes, acc);
+        add_csr_rows<T, S, W, G, P>(slice, a, group, values, x, v.x_bytes, acc);
       } else {
         const packed::SlotCounts<S> counts(slice);
         const std::int32_t* deltas = a.deltas + slice.deltas;
@@ -158,15 +174,15 @@ __global__ void __launch_bounds__(kBlock, S::B == 1 ? 3 : S::B <= 4 ? 2 : 1)
         const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
         const int index = group * S::kPieces;
         if (slice.slots[kSharedSlot] > 0)
-          add_slots<T, S, G, P>(
+          add_slots<T, S, W, G, P>(
               slice.slots[kSharedSlot], group, values, x + row * v.x_bytes, v.x_bytes,
               [&](int p) { return packed::SharedColumns<V>{deltas, p, S::kPieces}; }, acc);
         if (slice.slots[kNarrowSlot] > 0)
-          add_slots<T, S, G, P>(
+          add_slots<T, S, W, G, P>(
               slice.slots[kNarrowSlot], group, values + counts.values(kNarrowSlot), x, v.x_bytes,
               [&](int p) { return packed::NarrowColumns<S, V>{narrow, index + p}; }, acc);
         if (slice.slots[kFullSlot] > 0)
-          add_slots<T, S, G, P>(
+          add_slots<T, S, W, G, P>(
               slice.slots[kFullSlot], group, values + counts.values(kFullSlot), x, v.x_bytes,
               [&](int p) { return packed::FullColumns<V>{full, index + p, S::kIndices}; }, acc);
       }
@@ -178,19 +194,20 @@ __global__ void __launch_bounds__(kBlock, S::B == 1 ? 3 : S::B <= 4 ? 2 : 1)
 }
 
 template <class T, class S>
-using Instance = decltype(&packed_spmm<T, S, 1, 1>);
+using Instance = decltype(&packed_spmm<T, S, dense::kWidth<T>, 1, 1>);
 
 /// The instance for a policy, or null.
 template <class T, class S>
 Instance<T, S> instance(int lanes, int passes) {
+  constexpr int W = dense::kWidth<T>;
   switch (lanes * 10 + passes) {
-    case 11: return packed_spmm<T, S, 1, 1>;
-    case 21: return packed_spmm<T, S, 2, 1>;
-    case 22: return packed_spmm<T, S, 2, 2>;
-    case 41: return packed_spmm<T, S, 4, 1>;
-    case 42: return packed_spmm<T, S, 4, 2>;
-    case 81: return packed_spmm<T, S, 8, 1>;
-    case 82: return packed_spmm<T, S, 8, 2>;
+    case 11: return packed_spmm<T, S, W, 1, 1>;
+    case 21: return packed_spmm<T, S, W, 2, 1>;
+    case 22: return packed_spmm<T, S, W, 2, 2>;
+    case 41: return packed_spmm<T, S, W, 4, 1>;
+    case 42: return packed_spmm<T, S, W, 4, 2>;
+    case 81: return packed_spmm<T, S, W, 8, 1>;
+    case 82: return packed_spmm<T, S, W, 8, 2>;
     default: return nullptr;
   }
 }
@@ -220,9 +237,10 @@ std::unique_ptr<SpmmPlan> make_packed_spmm(std::shared_ptr<Storage> storage, con
           using S = decltype(shape);
           const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
           const auto launch = [&](Instance<T, S> kernel, int first, int blocks) {
-            cuda::launch_blocks(kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, kBlock, 0, on, matrix, v, first,
+            cuda::launch_blocks(kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, kBlock<S>, 0, on, matrix, v, first,
                                 blocks);
           };
+          if (v.columns == 2) return launch(packed_spmm<T, S, 2, 1, 1>, 0, 1);
           dense::split_columns(
               v.columns, dense::kWidth<T>, lanes, passes,
               [&](int first, int blocks) { launch(instance<T, S>(lanes, passes), first, blocks); },

@@ -22,6 +22,10 @@ constexpr int kSlicesOfBlock = 8;
 
 template <class T, int P>
 using Sums = T[kRows][P][dense::kWidth<T>];
+template <class T, int G, int P>
+using Columns = Stretch<T, dense::kWidth<T>, G, P>;
+template <class T>
+using Entries = Wide<T, dense::kWidth<T>>;  ///< of a row of X, in one lane
 
 /// Values of N slots for the rows of a lane.
 template <int N, class T>
@@ -43,13 +47,13 @@ template <int N, class T, int G, int P>
 __device__ void add_together(const T* values, const char* x, std::int32_t x_bytes, Sums<T, P>& acc) {
   constexpr int kOfX = N + kRows - 1;
   T value[N][kRows];
-  Wide<T> of_x[kOfX][P];
+  Entries<T> of_x[kOfX][P];
   load_values<N>(value, values);
 #pragma unroll
   for (int t = 0; t < kOfX; ++t)
 #pragma unroll
     for (int q = 0; q < P; ++q)
-      of_x[t][q] = dense::load(x + static_cast<std::int64_t>(t) * x_bytes + q * Stretch<T, G, P>::kStepBytes, values);
+      of_x[t][q] = dense::load<Entries<T>>(x + static_cast<std::int64_t>(t) * x_bytes + q * Columns<T, G, P>::kStepBytes);
 #pragma unroll
   for (int t = 0; t < kOfX; ++t)
 #pragma unroll
@@ -69,15 +73,15 @@ __device__ void add_apart(const T* values, const char* x, const std::int32_t (&r
   load_values<N>(value, values);
 #pragma unroll
   for (int i = 0; i < kRows; i += 2) {
-    Wide<T> of_x[2][N][P];
+    Entries<T> of_x[2][N][P];
 #pragma unroll
     for (int h = 0; h < 2; ++h)
 #pragma unroll
       for (int j = 0; j < N; ++j)
 #pragma unroll
         for (int q = 0; q < P; ++q)
-          of_x[h][j][q] = dense::load(
-              x + (static_cast<std::int64_t>(row[i + h]) + j) * x_bytes + q * Stretch<T, G, P>::kStepBytes, values);
+          of_x[h][j][q] = dense::load<Entries<T>>(
+              x + (static_cast<std::int64_t>(row[i + h]) + j) * x_bytes + q * Columns<T, G, P>::kStepBytes);
 #pragma unroll
     for (int h = 0; h < 2; ++h)
 #pragma unroll
@@ -122,15 +126,15 @@ __device__ void add_entries(int begin, int end, int i, const char* x, std::int32
   constexpr int kUnroll = 2;
   for (int k = begin; k < end; k += kUnroll) {
     T value[kUnroll];
-    Wide<T> of_x[kUnroll][P];
+    Entries<T> of_x[kUnroll][P];
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       const auto [column, v] = entry(min(k + u, end - 1));
       value[u] = k + u < end ? v : T(0);
 #pragma unroll
       for (int q = 0; q < P; ++q)
-        of_x[u][q] = dense::load(
-            x + static_cast<std::int64_t>(column) * x_bytes + q * Stretch<T, G, P>::kStepBytes, static_cast<const T*>(nullptr));
+        of_x[u][q] = dense::load<Entries<T>>(
+            x + static_cast<std::int64_t>(column) * x_bytes + q * Columns<T, G, P>::kStepBytes);
     }
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u)
@@ -161,7 +165,7 @@ __global__ void __launch_bounds__(kBlock, 2)
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kSlicesOfBlock;
   const int items = static_cast<int>(min(std::int64_t{kSlicesOfBlock}, a.count - first)) * kParts;
   for (int block = 0; block < column_blocks; ++block) {
-    const Stretch<T, G, P> columns(v, first_column + block * Stretch<T, G, P>::kColumns, lane);
+    const Columns<T, G, P> columns(v, first_column + block * Columns<T, G, P>::kColumns, lane);
     const char* x = columns.x(v, 0);
     for (int item = warp; item < items; item += kWarps) {
       const std::int64_t index = first + item / kParts;

@@ -1,5 +1,6 @@
 #include "kernels/cuda/row_major_plan.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -9,7 +10,8 @@
 namespace shardmat::cuda {
 namespace {
 
-constexpr int kTile = 32, kRowsOfBlock = 8;
+constexpr int kBlock = 256;
+constexpr int kTile = 1024, kMostColumns = 32;  ///< entries of a tile, and its columns
 
 /// Where entry (i, j) of a dense matrix lies: i·row + j·column.
 struct Strides {
@@ -23,58 +25,67 @@ Strides strides(DenseOrder order, std::int64_t leading) {
 /// to = alpha·from + beta·to for a rows × columns matrix, through tiles in shared memory so that both sides are read and
 /// written along their own order. Columns of `from` behind `columns` count as zeros, up to to_columns.
 template <class T>
-__global__ void __launch_bounds__(kTile* kRowsOfBlock)
-    copy_dense(std::int64_t rows, int columns, int to_columns, T alpha, const T* __restrict__ from, Strides from_at, T beta,
-               T* __restrict__ to, Strides to_at) {
-  __shared__ T tile[kTile][kTile + 1];  // [row][column]
-  const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * kTile;
-  const int first_column = static_cast<int>(blockIdx.y) * kTile;
-  const int fast = static_cast<int>(threadIdx.x) % kTile, slow = static_cast<int>(threadIdx.x) / kTile;
-  for (int s = slow; s < kTile; s += kRowsOfBlock) {
-    const int i = from_at.row == 1 ? fast : s, j = from_at.row == 1 ? s : fast;
+__global__ void __launch_bounds__(kBlock)
+    copy_dense(std::int64_t rows, int columns, int to_columns, int tile_rows, int tile_columns, T alpha,
+               const T* __restrict__ from, Strides from_at, T beta, T* __restrict__ to, Strides to_at) {
+  __shared__ T tile[2 * kTile];  // a row and one entry more
+  const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * tile_rows;
+  const int first_column = static_cast<int>(blockIdx.y) * tile_columns;
+  const auto for_entries = [&](bool along_rows, const auto& body) {
+    for (int e = static_cast<int>(threadIdx.x); e < tile_rows * tile_columns; e += kBlock)
+      along_rows ? body(e % tile_rows, e / tile_rows) : body(e / tile_columns, e % tile_columns);
+  };
+  for_entries(from_at.row == 1, [&](int i, int j) {
     const std::int64_t row = first_row + i;
     const int column = first_column + j;
-    tile[i][j] = row < rows && column < columns ? from[row * from_at.row + column * from_at.column] : T(0);
-  }
+    tile[i * (tile_columns + 1) + j] =
+        row < rows && column < columns ? from[row * from_at.row + column * from_at.column] : T(0);
+  });
   __syncthreads();
-  for (int s = slow; s < kTile; s += kRowsOfBlock) {
-    const int i = to_at.row == 1 ? fast : s, j = to_at.row == 1 ? s : fast;
+  for_entries(to_at.row == 1, [&](int i, int j) {
     const std::int64_t row = first_row + i;
     const int column = first_column + j;
-    if (row >= rows || column >= to_columns) continue;
+    if (row >= rows || column >= to_columns) return;
     T& out = to[row * to_at.row + column * to_at.column];
-    out = beta == T(0) ? alpha * tile[i][j] : alpha * tile[i][j] + beta * out;
-  }
+    const T value = alpha * tile[i * (tile_columns + 1) + j];
+    out = beta == T(0) ? value : value + beta * out;
+  });
 }
 
 template <class T>
 void copy(std::int64_t rows, int columns, int to_columns, double alpha, const void* from, Strides from_at, double beta,
           void* to, Strides to_at, Stream& stream) {
-  const std::int64_t blocks = (rows + kTile - 1) / kTile;
+  const int tile_columns = std::min(to_columns, kMostColumns), tile_rows = kTile / tile_columns;
+  const std::int64_t blocks = (rows + tile_rows - 1) / tile_rows;
   if (blocks == 0) return;
   if (blocks > std::numeric_limits<std::int32_t>::max())
     throw Error(ErrorKind::resources, "a dense matrix has too many rows for one GPU; use more");
-  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>((to_columns + kTile - 1) / kTile));
-  copy_dense<T><<<grid, kTile * kRowsOfBlock, 0, native(stream)>>>(rows, columns, to_columns, static_cast<T>(alpha),
-                                                                  static_cast<const T*>(from), from_at,
-                                                                  static_cast<T>(beta), static_cast<T*>(to), to_at);
+  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>((to_columns + tile_columns - 1) / tile_columns));
+  copy_dense<T><<<grid, kBlock, 0, native(stream)>>>(rows, columns, to_columns, tile_rows, tile_columns,
+                                                     static_cast<T>(alpha), static_cast<const T*>(from), from_at,
+                                                     static_cast<T>(beta), static_cast<T*>(to), to_at);
   SHARDMAT_CUDA_CHECK(cudaGetLastError());
 }
 
 }  // namespace
 
-DenseCopies::DenseCopies(const Storage& storage, const RightHandSides& rhs)
-    : device_(storage.device), type_(storage.type), rows_(storage.rows), cols_(storage.cols), rhs_(rhs) {
-  const std::int64_t width = dense::kWideBytes / static_cast<std::int64_t>(size_of(type_));
-  columns_ = static_cast<int>((rhs.count + width - 1) / width * width);
-  if (rhs.count % width != 0 || rhs.x != DenseOrder::row_major) make(of_x_, cols_);
-  if (rhs.count % width != 0 || rhs.y != DenseOrder::row_major) make(of_y_, rows_);
+DenseCopies::DenseCopies(const Storage& storage, const RightHandSides& rhs, int width)
+    : device_(storage.device),
+      type_(storage.type),
+      rows_(storage.rows),
+      cols_(storage.cols),
+      rhs_(rhs),
+      width_(width),
+      columns_(static_cast<int>((rhs.count + width_ - 1) / width_ * width_)) {
+  if (rhs.count != columns_ || rhs.x != DenseOrder::row_major) make(of_x_, cols_);
+  if (rhs.count != columns_ || rhs.y != DenseOrder::row_major) make(of_y_, rows_);
 }
 
 bool DenseCopies::in_place(const void* data, std::int64_t leading, DenseOrder order) const {
-  const std::int64_t bytes = leading * static_cast<std::int64_t>(size_of(type_));
-  return order == DenseOrder::row_major && rhs_.count == columns_ && bytes % dense::kWideBytes == 0 &&
-         bytes <= std::numeric_limits<std::int32_t>::max() && reinterpret_cast<std::uintptr_t>(data) % dense::kWideBytes == 0;
+  const auto value = static_cast<std::int64_t>(size_of(type_));
+  return order == DenseOrder::row_major && rhs_.count == columns_ && leading % width_ == 0 &&
+         leading * value <= std::numeric_limits<std::int32_t>::max() &&
+         reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(width_ * value) == 0;
 }
 
 void* DenseCopies::make(Buffer& buffer, std::int64_t rows) const {

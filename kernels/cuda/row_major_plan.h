@@ -1,6 +1,6 @@
 // Plans for many right-hand sides whose kernels want X and Y in the form of dense_rows.h. Operands that have it are used
 // where they lie; others (column-major, rows that do not begin at multiples of 16 bytes, a count of columns that does not
-// fill 16 bytes) go through a copy in that form.
+// fill them) go through a copy in that form.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,8 @@ namespace shardmat::cuda {
 /// needs them.
 class DenseCopies {
  public:
-  DenseCopies(const Storage& storage, const RightHandSides& rhs);
+  /// `width`: columns that a lane loads at once.
+  DenseCopies(const Storage& storage, const RightHandSides& rhs, int width);
 
   /// Calls product(operands) on X and Y in the form of dense_rows.h, holding what y = alpha·A·X + beta·Y asks for.
   template <class T, class Product>
@@ -44,7 +45,8 @@ class DenseCopies {
   ValueType type_;
   std::int64_t rows_, cols_;
   RightHandSides rhs_;
-  int columns_;  ///< of the copies: the count, rounded up
+  int width_;    ///< columns of a lane
+  int columns_;  ///< of the copies: the count, rounded up to whole lanes
   Buffer of_x_, of_y_;
 };
 
@@ -53,7 +55,8 @@ template <class S, class Product>
 class RowMajorPlan final : public SpmmPlan {
  public:
   RowMajorPlan(std::shared_ptr<S> a, const RightHandSides& rhs, Product product, std::int64_t product_bytes)
-      : SpmmPlan(a, rhs), a_(std::move(a)), product_(std::move(product)), product_bytes_(product_bytes), copies_(*a_, rhs) {}
+      : SpmmPlan(a, rhs), a_(std::move(a)), product_(std::move(product)), product_bytes_(product_bytes),
+        copies_(*a_, rhs, dense::width_for(rhs.count, size_of(a_->type))) {}
 
   std::int64_t extra_bytes() const override { return product_bytes_ + copies_.bytes(); }
 

@@ -1,4 +1,4 @@
-"""bench kernels and bench papers: tables and JSON are there and agree, mistakes are refused, exit codes."""
+"""bench kernels, bench spmm and bench papers: tables and JSON are there and agree, mistakes are refused, exit codes."""
 
 import json
 import shutil
@@ -15,6 +15,33 @@ CLASSES = ["elasticity", "poisson27", "poisson7", "rmat", "random", "5 diagonals
 def has_matplotlib():
     attempts = [[python, "-c", "import matplotlib"] for python in ("python3", "/usr/bin/python3") if shutil.which(python)]
     return any(subprocess.run(attempt, capture_output=True).returncode == 0 for attempt in attempts)
+
+
+class Spmm(CliTest):
+    def test_every_class_type_and_order(self):
+        report = self.json_of("bench", "spmm", "--size", "tiny", "--rhs", "1,4", "--order", "row,column", *QUICK)
+        self.assertEqual([(c["matrix"]["name"], c["type"], c["order"], c["rhs"]) for c in report["cases"]],
+                         [(name, type, order, rhs) for name in ("poisson27", "elasticity", "rmat", "random")
+                          for type in ("f32", "f64") for order in ("row", "column") for rhs in (1, 4)])
+        for case in report["cases"]:
+            self.assertEqual(case["auto"]["wrong_entries"], 0)
+            self.assertGreater(case["auto"]["median_s"], 0)
+            self.assertGreater(case["least_s"], 0)
+            self.assertGreater(case["spmv_s"], 0)
+
+    def test_table_names_the_kernel(self):
+        text = self.succeed("bench", "spmm", DATA / "stokes.mtx.gz", "--rhs", 3, "--type", "f64", "--kernel", "all", *QUICK).out
+        for word in ("stokes.mtx.gz", "csr_host", "GFLOP/s", "row-major"):
+            self.assertIn(word, text)
+
+    def test_mistakes(self):
+        self.fail_with(USAGE, "bench", "spmm", "poisson7:n=4", "--kernel", "csr_hots", *QUICK, says="did you mean 'csr_host'")
+        self.fail_with(USAGE, "bench", "spmm", "poisson7:n=4", "--rhs", 0, *QUICK, says="--rhs")
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_plot(self):
+        self.succeed("bench", "spmm", "poisson7:n=4", "--rhs", "2,4", "--plot", "spmm.svg", *QUICK)
+        self.assertIn("right-hand sides", (self.path("spmm.svg")).read_text())
 
 
 class Kernels(CliTest):

@@ -55,6 +55,32 @@ class FiniteElements(CliTest):
                 with self.subTest(matrix=name, sort=sort):
                     self.multiply(name, 3, "f64", ".npy", ".npy", sort)
 
+    def test_many_right_hand_sides_at_once(self):
+        for name in FEM:
+            for sort, type, count in (("none", "f64", 5), ("global", "f64", 3), ("local", "f32", 4)):
+                with self.subTest(matrix=name, sort=sort, type=type):
+                    value = {"f32": np.float32, "f64": np.float64}[type]
+                    matrix = fem_matrix(name).astype(value).astype(float)
+                    x, y0 = (np.random.default_rng(seed).uniform(-1, 1, (rows, count)).astype(value)
+                             for seed, rows in ((7, matrix.shape[1]), (8, matrix.shape[0])))
+                    write_vector(self.path("x.npy"), x.ravel())
+                    write_vector(self.path("y0.npy"), y0.ravel())
+                    report = self.json_of("multiply", self.matrices / f"{name}-{sort}.h5", "--rhs", count, "--type", type,
+                                          "--x", "x.npy", "--y0", "y0.npy", "--alpha", 2, "--beta", -0.5, "--output", "y.npy",
+                                          "--iterations", 2, "--verify")
+                    self.assertEqual(report["operation"]["right_hand_sides"], count)
+                    y = read_vector(self.path("y.npy")).reshape(-1, count)
+                    for j in range(count):
+                        assert_product(self, y[:, j].astype(float), matrix, x[:, j].astype(float), alpha=2, beta=-0.5,
+                                       y0=y0[:, j].astype(float), type=type, context=f"{name}, column {j}")
+
+    def test_many_right_hand_sides_are_refused_where_they_do_not_go(self):
+        path = self.matrices / "stokes-none.h5"
+        self.fail_on_every_rank(USAGE, "multiply", path, "--rhs", 4, ranks=2, says="one rank")
+        self.fail_with(USAGE, "multiply", path, "--rhs", 4, "--mode", "power", says="--rhs")
+        self.fail_with(USAGE, "multiply", path, "--rhs", 4, "--kernel", "csr_hots", says="csr_host")
+        self.fail_with(USAGE, "multiply", path, "--rhs", 0, says="--rhs")
+
     def test_serial_and_parallel_hdf5_give_the_same_y(self):
         path = self.matrices / "stokes-none.h5"
         serial = self.json_of("multiply", path, "--output", "serial.npy", ranks=3, env={"SHARDMAT_HDF5": "serial"})

@@ -11,6 +11,7 @@
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "partition/atomic_file.h"
+#include "runtime/multiply_many.h"
 #include "runtime/plan_cache.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -27,6 +28,7 @@ struct Options {
   std::string type = "f64", sort = "auto", backend = "auto", mode = "repeat", verify = "", json;
   bool no_graph = false, no_measure = false, no_cache = false;
   double timeout = 60;
+  std::int64_t rhs = 1;
 };
 
 void add_options(CLI::App& app, Options& o) {
@@ -44,6 +46,10 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--beta", m.beta, "y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option("--type", o.type, "values of matrix and vectors")
       ->check(CLI::IsMember({"f32", "f64"}))
+      ->capture_default_str();
+  app.add_option("--rhs", o.rhs,
+                 "right-hand sides multiplied at once, on one rank: x, y0 and the output then have as many columns, row by row")
+      ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--iterations", m.iterations, "products timed after the first one")
       ->check(whole_number(0, 1'000'000'000))
@@ -86,6 +92,7 @@ void add_options(CLI::App& app, Options& o) {
       "\nExamples:\n  mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json\n"
       "  mpirun -n 4 shardmat multiply bar.h5 --x x.h5 --output y.h5\n"
       "  mpirun -n 2 shardmat multiply elasticity:n=100 --type f32 --measure\n"
+      "  shardmat multiply bar.h5 --rhs 8 --iterations 100 --verify\n"
       "  mpirun -n 4 shardmat multiply bar.h5 --mode power --iterations 500\n");
 }
 
@@ -126,7 +133,8 @@ int run(const Options& o, Communicator& communicator) {
     spare_matrix(o.multiply.matrix, o.json);
     if (!o.json.empty() && o.json != "-") check_writable(o.json);
   });
-  const MultiplyReport report = multiply(communicator, o.multiply);
+  const MultiplyReport report =
+      o.rhs > 1 ? multiply_many(communicator, o.multiply, o.rhs) : multiply(communicator, o.multiply);
   communicator.together([&] {
     if (communicator.rank() != 0) return;
     if (o.json != "-") fmt::print("{}", to_text(report));
