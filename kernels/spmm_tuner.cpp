@@ -111,14 +111,17 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
     fill_bytes(x.data(), 0, x.bytes(), stream);
   }
   const auto leading = [&](DenseOrder order, std::int64_t rows) { return order == DenseOrder::row_major ? rhs.count : rows; };
+  double chosen_making_seconds = 0;  // beyond the matrix in its format
   for (const Candidate& candidate : candidates) {
     std::unique_ptr<SpmmPlan> plan;
+    const Timer making;
     try {
       plan = make(*candidate.kernel, rhs, candidate.policy);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::resources || (named && !chosen.plan)) throw;
       continue;
     }
+    const double making_seconds = making.seconds();
     if (request.reproducible && !plan->reproducible()) continue;
     if (!measures) {
       chosen.plan = std::move(plan);
@@ -134,9 +137,12 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
     };
     const double seconds = time_work(product, stream, timing).median;
     chosen.measurements.push_back({plan->kernel, plan->tunables(), seconds});
-    if (!chosen.plan || seconds < (1 - kNoise) * chosen.product_seconds) {
+    const double saved = chosen.product_seconds - seconds;
+    if (!chosen.plan || (saved > kNoise * chosen.product_seconds &&
+                         making_seconds - chosen_making_seconds <= request.products * saved)) {
       chosen.plan = std::move(plan);
       chosen.product_seconds = seconds;
+      chosen_making_seconds = making_seconds;
     }
   }
   if (!chosen.plan)

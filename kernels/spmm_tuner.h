@@ -19,6 +19,7 @@ struct SpmmRequest {
   std::string policy;           ///< "name=value,…" put over the kernel's default; needs a named kernel
   bool measure = true;          ///< on a GPU: measure what is left open; false: take the first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
+  double products = 2000;       ///< that are to come: what takes longer to make than it saves in so many is not chosen
   CacheFlush* flush = nullptr;  ///< runs before each measured product; null: caches stay warm
 };
 

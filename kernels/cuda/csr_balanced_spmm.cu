@@ -141,7 +141,7 @@ __device__ void load_quad(const Matrix& a, const T* __restrict__ values, std::in
 
 /// `pieces`: sums of the pieces, `piece_columns` each, of which the first is column `first_column`.
 template <class T, int W, int G, int P>
-__global__ void __launch_bounds__(kBlock)
+__global__ void __launch_bounds__(kBlock, P == 1 ? 4 : 3)
     csr_balanced_spmm(const Matrix a, const T* __restrict__ values, const dense::Rows<T> v, T* __restrict__ pieces,
                       int piece_columns, int first_column) {
   using Columns = Stretch<T, W, G, P>;

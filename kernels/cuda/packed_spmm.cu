@@ -16,11 +16,12 @@ using dense::Stretch;
 using dense::Wide;
 
 constexpr int kSlicesOfBlock = 4;
-/// Threads of a block, and blocks that a multiprocessor has to hold: half its registers or all of them for three rows.
-template <class S>
-constexpr int kBlock = S::B == 1 ? 256 : 512;
-template <class S>
-constexpr int kBlocksPerSm = S::B == 1 ? 3 : 1;
+/// Threads of a block, and blocks that a multiprocessor has to hold. Where a group has several rows and a lane as many
+/// columns as it can, two slices at once, which mostly are neighbours, share what is in L1; with few columns more blocks win.
+template <class S, int G, int P>
+constexpr int kBlock = S::B > 1 && G * P == 16 ? 512 : 256;
+template <class S, int G, int P>
+constexpr int kBlocksPerSm = S::B == 1 ? 3 : S::B == 6 || kBlock<S, G, P> == 512 ? 1 : 2;
 
 /// What a lane adds up: the rows of its group, P stretches of columns.
 template <class T, class S, int W, int P>
@@ -148,7 +149,7 @@ __device__ void add_csr_rows(const PackedSlice& slice, const packed::Arguments<T
 }
 
 template <class T, class S, int W, int G, int P>
-__global__ void __launch_bounds__(kBlock<S>, kBlocksPerSm<S>)
+__global__ void __launch_bounds__(kBlock<S, G, P>, kBlocksPerSm<S, G, P>)
     packed_spmm(const packed::Arguments<T> a, const dense::Rows<T> v, int first_column, int column_blocks) {
   constexpr int kTogether = kPackedLanes / G, kParts = (S::kGroups + kTogether - 1) / kTogether;
   constexpr int V = S::template kInterleaved<T>;
@@ -158,7 +159,7 @@ __global__ void __launch_bounds__(kBlock<S>, kBlocksPerSm<S>)
   for (int block = 0; block < column_blocks; ++block) {
     const Stretch<T, W, G, P> columns(v, first_column + block * Stretch<T, W, G, P>::kColumns, lane);
     const char* x = columns.x(v, 0);
-    for (int item = warp; item < items; item += kBlock<S> / kPackedLanes) {
+    for (int item = warp; item < items; item += kBlock<S, G, P> / kPackedLanes) {
       const PackedSlice slice = packed::load_slice(a.slices + first + item / kParts);
       // Lanes behind the last group do as the last one does.
       const int wanted = item % kParts * kTogether + lane / G, group = min(wanted, slice.real - 1);
@@ -194,21 +195,27 @@ __global__ void __launch_bounds__(kBlock<S>, kBlocksPerSm<S>)
 }
 
 template <class T, class S>
-using Instance = decltype(&packed_spmm<T, S, dense::kWidth<T>, 1, 1>);
+struct Instance {
+  decltype(&packed_spmm<T, S, dense::kWidth<T>, 1, 1>) kernel = nullptr;
+  int block_size = 0;
+};
+template <class T, class S, int G, int P, int W = dense::kWidth<T>>
+Instance<T, S> instance_of() {
+  return {packed_spmm<T, S, W, G, P>, kBlock<S, G, P>};
+}
 
-/// The instance for a policy, or null.
+/// The instance for a policy; its kernel is null if there is none.
 template <class T, class S>
 Instance<T, S> instance(int lanes, int passes) {
-  constexpr int W = dense::kWidth<T>;
   switch (lanes * 10 + passes) {
-    case 11: return packed_spmm<T, S, W, 1, 1>;
-    case 21: return packed_spmm<T, S, W, 2, 1>;
-    case 22: return packed_spmm<T, S, W, 2, 2>;
-    case 41: return packed_spmm<T, S, W, 4, 1>;
-    case 42: return packed_spmm<T, S, W, 4, 2>;
-    case 81: return packed_spmm<T, S, W, 8, 1>;
-    case 82: return packed_spmm<T, S, W, 8, 2>;
-    default: return nullptr;
+    case 11: return instance_of<T, S, 1, 1>();
+    case 21: return instance_of<T, S, 2, 1>();
+    case 22: return instance_of<T, S, 2, 2>();
+    case 41: return instance_of<T, S, 4, 1>();
+    case 42: return instance_of<T, S, 4, 2>();
+    case 81: return instance_of<T, S, 8, 1>();
+    case 82: return instance_of<T, S, 8, 2>();
+    default: return {};
   }
 }
 
@@ -228,7 +235,7 @@ std::vector<Policy> packed_spmm_policies(const Storage& storage, const RightHand
 std::unique_ptr<SpmmPlan> make_packed_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
                                            Stream&) {
   const int lanes = policy.at("lanes"), passes = policy.at("passes");
-  if (instance<float, packed::Shape<1, 1>>(lanes, passes) == nullptr)
+  if (instance<float, packed::Shape<1, 1>>(lanes, passes).kernel == nullptr)
     throw Error(ErrorKind::usage, "packed: lanes must be 1, 2, 4 or 8, and passes 1, or 2 with 2, 4 or 8 lanes");
   return cuda::row_major_plan<PackedStorage>(
       std::move(storage), rhs,
@@ -236,11 +243,11 @@ std::unique_ptr<SpmmPlan> make_packed_spmm(std::shared_ptr<Storage> storage, con
         packed::with_shape(a.shape, [&](auto shape) {
           using S = decltype(shape);
           const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
-          const auto launch = [&](Instance<T, S> kernel, int first, int blocks) {
-            cuda::launch_blocks(kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, kBlock<S>, 0, on, matrix, v, first,
-                                blocks);
+          const auto launch = [&](const Instance<T, S>& one, int first, int blocks) {
+            cuda::launch_blocks(one.kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, one.block_size, 0, on, matrix, v,
+                                first, blocks);
           };
-          if (v.columns == 2) return launch(packed_spmm<T, S, 2, 1, 1>, 0, 1);
+          if (v.columns == 2) return launch(instance_of<T, S, 1, 1, 2>(), 0, 1);
           dense::split_columns(
               v.columns, dense::kWidth<T>, lanes, passes,
               [&](int first, int blocks) { launch(instance<T, S>(lanes, passes), first, blocks); },

@@ -2,6 +2,8 @@
 // rows of a slice, which mostly are neighbours. Where the columns of three slots follow each other, as those of a grid line
 // do, the four rows need six rows of X between them, which are loaded once and used from registers, where products row by
 // row would load twelve. With `cluster`, a block takes slices that share columns, so that rows of X stay in L1, too.
+#include <type_traits>
+
 #include "kernels/base/error.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/packed_rows.h"
@@ -93,29 +95,38 @@ __device__ void add_apart(const T* values, const char* x, const std::int32_t (&r
   }
 }
 
-/// Adds the shared slots of a slice. The differences of the next slots are read while the entries of these are under way.
-template <class T, int G, int P>
-__device__ void add_shared(int slots, const std::int32_t* deltas, const T* values, const char* x,
-                           const std::int32_t (&row)[kRows], std::int32_t x_bytes, Sums<T, P>& acc) {
-  const bool together = row[kRows - 1] - row[0] == kRows - 1;
+/// Goes through the shared slots of a slice: body(first slot, its difference, std::integral_constant<int, slots>) for runs of
+/// kRun slots and for single ones. The differences of the next are read while the entries of these are under way.
+template <class Body>
+__device__ void for_runs(int slots, const std::int32_t* deltas, const Body& body) {
   const auto delta = [&](int slot) { return __ldg(deltas + min(slot, slots - 1)); };
   std::int32_t here = delta(0), ahead = delta(kRun - 1);
 #pragma unroll 1
   for (int s = 0; s < slots;) {
     const bool run = s + kRun <= slots && ahead == here + kRun - 1;
-    const T* at = values + s * kPackedLanes;
-    s += run ? kRun : 1;
-    const std::int32_t next = delta(s), next_ahead = delta(s + kRun - 1);
-    if (together) {
-      const char* from = x + (static_cast<std::int64_t>(row[0]) + here) * x_bytes;
-      if (run) add_together<kRun, T, G, P>(at, from, x_bytes, acc);
-      else add_together<1, T, G, P>(at, from, x_bytes, acc);
-    } else {
-      const char* from = x + static_cast<std::int64_t>(here) * x_bytes;
-      if (run) add_apart<kRun, T, G, P>(at, from, row, x_bytes, acc);
-      else add_apart<1, T, G, P>(at, from, row, x_bytes, acc);
-    }
-    here = next, ahead = next_ahead;
+    const int after = s + (run ? kRun : 1);
+    const std::int32_t next = delta(after), next_ahead = delta(after + kRun - 1);
+    if (run) body(s, here, std::integral_constant<int, kRun>{});
+    else body(s, here, std::integral_constant<int, 1>{});
+    s = after, here = next, ahead = next_ahead;
+  }
+}
+
+/// Adds the shared slots of a slice.
+template <class T, int G, int P>
+__device__ void add_shared(int slots, const std::int32_t* deltas, const T* values, const char* x,
+                           const std::int32_t (&row)[kRows], std::int32_t x_bytes, Sums<T, P>& acc) {
+  if (row[kRows - 1] - row[0] == kRows - 1) {
+    x += static_cast<std::int64_t>(row[0]) * x_bytes;
+    for_runs(slots, deltas, [&](int s, std::int32_t delta, auto count) {
+      add_together<decltype(count)::value, T, G, P>(values + s * kPackedLanes, x + static_cast<std::int64_t>(delta) * x_bytes,
+                                                    x_bytes, acc);
+    });
+  } else {
+    for_runs(slots, deltas, [&](int s, std::int32_t delta, auto count) {
+      add_apart<decltype(count)::value, T, G, P>(values + s * kPackedLanes, x + static_cast<std::int64_t>(delta) * x_bytes,
+                                                 row, x_bytes, acc);
+    });
   }
 }
 
@@ -191,7 +202,8 @@ __global__ void __launch_bounds__(kBlock, 2)
         if (slice.slots[kSharedSlot] > 0)
           add_shared<T, G, P>(slice.slots[kSharedSlot], deltas, values + group, x, row, v.x_bytes, acc);
         const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
-        for (int i = 0; i < kRows; ++i) {
+        const bool others = (slice.slots[kNarrowSlot] | slice.slots[kFullSlot]) != 0;
+        for (int i = 0; others && i < kRows; ++i) {
           const int item_of_slot = min(group + i, kPackedLanes - 1);
           add_entries<T, G, P>(
               0, slice.slots[kNarrowSlot], i, x, v.x_bytes,
