@@ -155,12 +155,11 @@ std::shared_ptr<Storage> store(const Format& format, ConversionInput& input, con
   return storage;
 }
 
-void update_values(Plan& plan, const CsrView& matrix, Stream& stream) {
-  Storage& storage = plan.storage();
+void update_values(Storage& storage, const CsrView& matrix, Stream& stream) {
   if (matrix.rows != storage.rows || matrix.cols != storage.cols || matrix.nnz() != storage.nnz)
     throw Error(
         ErrorKind::input,
-        fmt::format("new values need the pattern of the plan's matrix ({} × {}, {} nonzeros), but come with {} × {}, {}",
+        fmt::format("new values need the pattern of the stored matrix ({} × {}, {} nonzeros), but come with {} × {}, {}",
                     storage.rows, storage.cols, storage.nnz, matrix.rows, matrix.cols, matrix.nnz()));
   ConversionInput input(matrix, storage.type, stream);
   find_format(storage.format).update(storage, input);

@@ -58,9 +58,9 @@ std::int64_t largest_reasonable_bytes(ConversionInput& input);
 /// up (above largest_reasonable_bytes) or the device has not the memory.
 std::shared_ptr<Storage> store(const Format& format, ConversionInput& input, const Policy& layout);
 
-/// Puts new values on the same pattern into a plan; ready for the next product in stream order. Throws Error(input) if rows,
-/// cols or nnz differ.
-void update_values(Plan& plan, const CsrView& matrix, Stream& stream);
+/// Puts new values on the same pattern into a stored matrix; all plans on it multiply with them from the next product in
+/// stream order. Throws Error(input) if rows, cols or nnz differ.
+void update_values(Storage& storage, const CsrView& matrix, Stream& stream);
 
 /// kernel.make() with the names filled in.
 std::unique_ptr<Plan> make_plan(const Kernel& kernel, std::shared_ptr<Storage> storage, const Policy& policy,

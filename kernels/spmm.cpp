@@ -29,7 +29,9 @@ bool single_rows(const Storage& storage, const RightHandSides& rhs) {
 }
 bool any_input(ConversionInput&, const Policy&) { return true; }
 #ifdef SHARDMAT_HAVE_CUDA
-bool rows_are_alike(ConversionInput& input, const Policy& layout) { return std::isfinite(packed_stencil_cost(input, layout)); }
+bool rows_are_alike(ConversionInput& input, const Policy& layout) {
+  return std::isfinite(packed_stencil_cost(input, layout));
+}
 #endif
 
 constexpr Backend kHost = Backend::host;
@@ -48,8 +50,7 @@ constexpr SpmmKernel kKernels[] = {
     {"csr_swa", "csr", Backend::cuda, "a sub-warp a row, lanes over the columns (Nagasaka et al.)", one_policy, any_matrix,
      make_csr_swa, nullptr},
 #endif
-    {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", one_policy, any_matrix, make_csr_spmm_host,
-     any_input},
+    {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", one_policy, any_matrix, make_csr_spmm_host, any_input},
 };
 
 void require_span(std::int64_t leading, std::int64_t rows, std::int64_t columns, DenseOrder order, const char* what) {
@@ -65,8 +66,7 @@ void require_span(std::int64_t leading, std::int64_t rows, std::int64_t columns,
 void require_count(std::int64_t count) {
   constexpr std::int64_t kMost = 1 << 20;
   if (count < 1 || count > kMost)
-    throw Error(ErrorKind::usage,
-                fmt::format("a product with {} right-hand sides; there must be 1 to {}", count, kMost));
+    throw Error(ErrorKind::usage, fmt::format("a product with {} right-hand sides; there must be 1 to {}", count, kMost));
 }
 
 void SpmmPlan::multiply(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy,

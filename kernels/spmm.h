@@ -17,6 +17,14 @@ namespace shardmat {
 /// Entry (i, j) of a dense matrix with leading dimension ld is at i·ld + j (row_major) or i + j·ld (column_major).
 enum class DenseOrder { row_major, column_major };
 
+/// Entry (i, j) is at i·row + j·column.
+struct DenseStrides {
+  std::int64_t row, column;
+};
+constexpr DenseStrides strides(DenseOrder order, std::int64_t leading) {
+  return order == DenseOrder::row_major ? DenseStrides{leading, 1} : DenseStrides{1, leading};
+}
+
 /// What stays the same over the products of a plan.
 struct RightHandSides {
   std::int64_t count = 1;  ///< columns of X and Y
@@ -24,7 +32,7 @@ struct RightHandSides {
   bool operator==(const RightHandSides&) const = default;
 };
 
-/// Throws Error(usage) for a count below 1.
+/// Throws Error(usage) for a count of right-hand sides below 1 or beyond what kernels index.
 void require_count(std::int64_t count);
 
 /// Ready to run any number of times, by one stream at a time.

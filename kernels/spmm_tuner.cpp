@@ -12,8 +12,8 @@ namespace shardmat {
 namespace {
 
 constexpr int kFirstWarmUps = 4, kWarmUps = 1, kRepetitions = 5;
-constexpr double kHopeless = 1.5;  // times the best; after two repetitions
-constexpr double kNoise = 0.02;    // by which a later candidate has to be faster
+constexpr double kHopeless = 1.5;     // times the best; after two repetitions
+constexpr double kNoise = 0.02;       // by which a later candidate has to be faster
 constexpr double kMostGrowth = 1.01;  // of a format over CSR
 
 struct Candidate {
@@ -79,10 +79,9 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
       const std::string format(kernel.format);
       if (format != "csr") {
         const Policy layout = spmm_layout(format, input_);
+        if (!kernel.promising(input_, layout)) continue;
         const auto bytes = static_cast<double>(find_format(format).bytes(input_, layout));
-        if (!kernel.promising(input_, layout) ||
-            bytes > kMostGrowth * static_cast<double>(find_format("csr").bytes(input_, {})))
-          continue;
+        if (bytes > kMostGrowth * static_cast<double>(find_format("csr").bytes(input_, {}))) continue;
       }
       add(kernel);
     }
@@ -90,8 +89,9 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   if (candidates.empty()) {
     const auto why = named ? refused_.find(std::string(find_spmm_kernel(request.kernel, backend).format)) : refused_.end();
     if (why != refused_.end()) throw Error(ErrorKind::resources, why->second);
-    throw Error(ErrorKind::usage, fmt::format("kernel {} cannot take this matrix with {} right-hand sides; use --kernel auto",
-                                              request.kernel, rhs.count));
+    throw Error(ErrorKind::usage,
+                fmt::format("kernel {} cannot take this matrix with {} right-hand sides; use --kernel auto", request.kernel,
+                            rhs.count));
   }
 
   ChosenSpmmPlan chosen;
@@ -101,8 +101,8 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   };
   const CsrView& matrix = input_.matrix();
   // Twice: kernels may copy X and Y into another order.
-  const bool fits = available_memory(stream.device()) / 2 >
-                    static_cast<std::int64_t>(entries(matrix.cols) + entries(matrix.rows));
+  const bool fits =
+      available_memory(stream.device()) / 2 > static_cast<std::int64_t>(entries(matrix.cols) + entries(matrix.rows));
   const bool measures = request.measure && backend == Backend::cuda && candidates.size() > 1 && matrix.nnz() > 0 && fits;
   Buffer x, y;
   if (measures) {
@@ -110,7 +110,9 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
     y = Buffer(stream.device(), entries(matrix.rows));
     fill_bytes(x.data(), 0, x.bytes(), stream);
   }
-  const auto leading = [&](DenseOrder order, std::int64_t rows) { return order == DenseOrder::row_major ? rhs.count : rows; };
+  const auto leading = [&](DenseOrder order, std::int64_t rows) {
+    return order == DenseOrder::row_major ? rhs.count : rows;
+  };
   double chosen_making_seconds = 0;  // beyond the matrix in its format
   for (const Candidate& candidate : candidates) {
     std::unique_ptr<SpmmPlan> plan;
@@ -138,8 +140,8 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
     const double seconds = time_work(product, stream, timing).median;
     chosen.measurements.push_back({plan->kernel, plan->tunables(), seconds});
     const double saved = chosen.product_seconds - seconds;
-    if (!chosen.plan || (saved > kNoise * chosen.product_seconds &&
-                         making_seconds - chosen_making_seconds <= request.products * saved)) {
+    if (!chosen.plan ||
+        (saved > kNoise * chosen.product_seconds && making_seconds - chosen_making_seconds <= request.products * saved)) {
       chosen.plan = std::move(plan);
       chosen.product_seconds = seconds;
       chosen_making_seconds = making_seconds;

@@ -28,8 +28,7 @@ class Run {
     check_options();
     source_ = open_matrix(options_.matrix, communicator_, options_.access);
     const std::int64_t rows = source_.rows->rows(), cols = source_.rows->cols();
-    x_ids_ = places(cols, rows == cols);
-    y_ids_ = places(rows, true);
+    if (source_.rows->permuted()) original_ = source_.rows->permutation(0, rows);
     const auto x_source = open_vector(options_.x, "x", cols * count_, options_.seed);
     if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", rows * count_, options_.seed + 1);
     phase("load rows", [&] { matrix_ = source_.rows->read_rows(0, rows); });
@@ -37,9 +36,9 @@ class Run {
     input_ = std::make_unique<ConversionInput>(matrix_.view(), options_.load.type, stream);
     phase("convert, tune", [&] { choose(); });
     phase("vectors", [&] {
-      x_values_ = collect(*x_source, x_ids_);
+      x_values_ = entries(*x_source, cols, rows == cols);  // of a square matrix columns are permuted as rows are
       x_ = dense(x_values_, "X");
-      if (y0_source_) y0_values_ = collect(*y0_source_, y_ids_);
+      if (y0_source_) y0_values_ = entries(*y0_source_, rows, true);
       set_y();
     });
     phase("first product", [&] {
@@ -53,7 +52,7 @@ class Run {
       if (options_.iterations > 0) phase("iterate", [&] { iterate(); });
       if (!options_.output.empty()) {
         phase("write", [&] {
-          write_vector(options_.output, "y", rows * count_, options_.load.type, y_ids_, result_, communicator_);
+          write_vector(options_.output, "y", rows * count_, options_.load.type, places(rows, true), result_, communicator_);
         });
         report_.output = options_.output;
       }
@@ -80,18 +79,23 @@ class Run {
     }
   }
 
-  /// Where the entries of a dense matrix with a row for every row of the source lie in original order.
-  std::vector<std::int64_t> places(std::int64_t rows, bool follows_rows) const {
+  /// Where the entries of a dense matrix with `rows` rows lie in original order.
+  std::vector<std::int64_t> places(std::int64_t rows, bool permuted) const {
     std::vector<std::int64_t> all(static_cast<std::size_t>(rows * count_));
-    if (!source_.rows->permuted() || !follows_rows) {
-      std::iota(all.begin(), all.end(), std::int64_t{0});
-      return all;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      const std::int64_t row = permuted ? original_row(i) : i;
+      for (std::int64_t j = 0; j < count_; ++j) all[static_cast<std::size_t>(i * count_ + j)] = row * count_ + j;
     }
-    const HostVector<std::int64_t> original = source_.rows->permutation(0, rows);
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < count_; ++j)
-        all[static_cast<std::size_t>(i * count_ + j)] = original[static_cast<std::size_t>(i)] * count_ + j;
     return all;
+  }
+  std::int64_t original_row(std::int64_t row) const {
+    return original_.empty() ? row : original_[static_cast<std::size_t>(row)];
+  }
+
+  /// A dense matrix in the order of the source's rows.
+  HostVector<double> entries(const VectorSource& source, std::int64_t rows, bool permuted) const {
+    if (!permuted || original_.empty()) return source.read(0, rows * count_);
+    return collect(source, places(rows, true));
   }
 
   void choose() {
@@ -151,13 +155,13 @@ class Run {
             const auto at = static_cast<std::size_t>((first + i) * count_ + j);
             const double old = y0_source_ ? options_.beta * y0_values_[at] : 0;
             const double expected = options_.alpha * sum + old;
-            const double bound = 2 * u * ((static_cast<double>(to - from) + 2) * std::abs(options_.alpha) * absolute +
-                                          2 * std::abs(old));
+            const double bound =
+                2 * u * ((static_cast<double>(to - from) + 2) * std::abs(options_.alpha) * absolute + 2 * std::abs(old));
             const double error = std::abs(result_[at] - expected);
             if (error <= bound) continue;
             wrong = true;
             if (mine.worst_row < 0 || !(error <= mine.worst_error)) {
-              mine.worst_row = y_ids_[at] / count_;
+              mine.worst_row = original_row(first + i);
               mine.worst_error = error, mine.worst_bound = bound;
               mine.worst_computed = result_[at], mine.worst_expected = expected;
             }
@@ -165,8 +169,7 @@ class Run {
           mine.wrong_rows += wrong;
         }
         const std::lock_guard lock(mutex);
-        if (mine.worst_row >= 0 &&
-            (result.worst_row < 0 || !(mine.worst_error <= result.worst_error)))
+        if (mine.worst_row >= 0 && (result.worst_row < 0 || !(mine.worst_error <= result.worst_error)))
           result.worst_row = mine.worst_row, result.worst_error = mine.worst_error, result.worst_bound = mine.worst_bound,
           result.worst_computed = mine.worst_computed, result.worst_expected = mine.worst_expected;
         result.wrong_rows += mine.wrong_rows;
@@ -209,7 +212,8 @@ class Run {
     r.backend = name(context_.device().backend), r.backend_why = context_.placement().why;
     r.ranks = context_.placement().ranks;
     r.threads_per_rank = thread_count();
-    r.partition_method = "one part", r.partition_origin = "one rank", r.sort = source_.rows->permuted() ? "globally in the file" : "no";
+    r.partition_method = "one part", r.partition_origin = "one rank",
+    r.sort = source_.rows->permuted() ? "globally in the file" : "no";
     r.part_rows = over_ranks(static_cast<double>(r.rows), communicator_);
     r.part_nnz = over_ranks(static_cast<double>(r.nnz), communicator_);
     r.kernel = plan.kernel, r.format = plan.storage().format, r.policy = plan.tunables(), r.kernel_why = chosen_.why;
@@ -241,7 +245,7 @@ class Run {
   std::unique_ptr<ConversionInput> input_;
   ChosenSpmmPlan chosen_;
   std::unique_ptr<VectorSource> y0_source_;
-  std::vector<std::int64_t> x_ids_, y_ids_;  ///< original places of the entries
+  HostVector<std::int64_t> original_;  ///< row of each of the source's rows; empty if they are in original order
   HostVector<double> x_values_, y0_values_, result_;
   Buffer x_, y_;
   MultiplyReport report_;

@@ -49,12 +49,12 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
     create(y, a_->rows, shortest(rhs.y, a_->rows), a_->values.data(), rhs.y);
     const Scalar one(1, type_), zero(0, type_);
     std::size_t bytes = 0;
-    check(cusparseSpMM_bufferSize(library_.handle, kPlain, kPlain, one.data(), matrix_.handle, x.handle, zero.data(), y.handle, type_,
-                                  algorithm_, &bytes),
+    check(cusparseSpMM_bufferSize(library_.handle, kPlain, kPlain, one.data(), matrix_.handle, x.handle, zero.data(),
+                                  y.handle, type_, algorithm_, &bytes),
           "cusparseSpMM_bufferSize");
     workspace_ = Buffer(a_->device, bytes + 16);
-    check(cusparseSpMM_preprocess(library_.handle, kPlain, kPlain, one.data(), matrix_.handle, x.handle, zero.data(), y.handle, type_,
-                                  algorithm_, workspace_.data()),
+    check(cusparseSpMM_preprocess(library_.handle, kPlain, kPlain, one.data(), matrix_.handle, x.handle, zero.data(),
+                                  y.handle, type_, algorithm_, workspace_.data()),
           "cusparseSpMM_preprocess");
     stream.synchronize();
   }

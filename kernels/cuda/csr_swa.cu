@@ -12,19 +12,10 @@ namespace {
 
 constexpr int kBlock = 256;
 
-/// Where entry (i, j) of a dense matrix lies: i·row + j·column.
-struct Strides {
-  std::int64_t row, column;
-};
-
-Strides strides(DenseOrder order, std::int64_t leading) {
-  return order == DenseOrder::row_major ? Strides{leading, 1} : Strides{1, leading};
-}
-
 template <class T, class Offset>
 __global__ void csr_swa(std::int64_t rows, std::int64_t columns, int sub_warp, const Offset* __restrict__ row_ptr,
                         const std::int32_t* __restrict__ col_idx, const T* __restrict__ values, T alpha,
-                        const T* __restrict__ x, Strides of_x, T beta, T* __restrict__ y, Strides of_y) {
+                        const T* __restrict__ x, DenseStrides of_x, T beta, T* __restrict__ y, DenseStrides of_y) {
   const std::int64_t row = (static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x) / sub_warp;
   if (row >= rows) return;
   const Offset begin = row_ptr[row], end = row_ptr[row + 1];

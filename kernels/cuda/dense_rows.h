@@ -126,7 +126,8 @@ struct Stretch {
 #endif
 
 /// How the columns of a product fall to launches of kernels with G·P·width columns: whole blocks with P, the rest with
-/// P = 1 and the fewest lanes that hold it, at most 8 at once. Calls whole(first column, blocks) and rest(first column, lanes).
+/// P = 1 and the fewest lanes that hold it, at most 8 at once. Calls whole(first column, blocks) and rest(first column,
+/// lanes).
 template <class Whole, class Rest>
 void split_columns(int columns, int width, int lanes, int passes, const Whole& whole, const Rest& rest) {
   const int block = lanes * passes * width, blocks = columns / block;

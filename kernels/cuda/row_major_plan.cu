@@ -13,21 +13,12 @@ namespace {
 constexpr int kBlock = 256;
 constexpr int kTile = 1024, kMostColumns = 32;  ///< entries of a tile, and its columns
 
-/// Where entry (i, j) of a dense matrix lies: i·row + j·column.
-struct Strides {
-  std::int64_t row, column;
-};
-
-Strides strides(DenseOrder order, std::int64_t leading) {
-  return order == DenseOrder::row_major ? Strides{leading, 1} : Strides{1, leading};
-}
-
 /// to = alpha·from + beta·to for a rows × columns matrix, through tiles in shared memory so that both sides are read and
 /// written along their own order. Columns of `from` behind `columns` count as zeros, up to to_columns.
 template <class T>
 __global__ void __launch_bounds__(kBlock)
     copy_dense(std::int64_t rows, int columns, int to_columns, int tile_rows, int tile_columns, T alpha,
-               const T* __restrict__ from, Strides from_at, T beta, T* __restrict__ to, Strides to_at) {
+               const T* __restrict__ from, DenseStrides from_at, T beta, T* __restrict__ to, DenseStrides to_at) {
   __shared__ T tile[2 * kTile];  // a row and one entry more
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * tile_rows;
   const int first_column = static_cast<int>(blockIdx.y) * tile_columns;
@@ -53,8 +44,8 @@ __global__ void __launch_bounds__(kBlock)
 }
 
 template <class T>
-void copy(std::int64_t rows, int columns, int to_columns, double alpha, const void* from, Strides from_at, double beta,
-          void* to, Strides to_at, Stream& stream) {
+void copy(std::int64_t rows, int columns, int to_columns, double alpha, const void* from, DenseStrides from_at, double beta,
+          void* to, DenseStrides to_at, Stream& stream) {
   const int tile_columns = std::min(to_columns, kMostColumns), tile_rows = kTile / tile_columns;
   const std::int64_t blocks = (rows + tile_rows - 1) / tile_rows;
   if (blocks == 0) return;

@@ -56,8 +56,8 @@ std::vector<std::int32_t> clustered_slices(const PackedStorage& a, int cluster, 
   const SliceChunks chunks = chunks_of(a, stream);
   const auto count = static_cast<std::int32_t>(a.slices);
   const auto for_chunks = [&](std::int32_t slice, const auto& body) {
-    for (std::int64_t k = chunks.first[static_cast<std::size_t>(slice)]; k < chunks.first[static_cast<std::size_t>(slice) + 1];
-         ++k)
+    for (std::int64_t k = chunks.first[static_cast<std::size_t>(slice)];
+         k < chunks.first[static_cast<std::size_t>(slice) + 1]; ++k)
       body(static_cast<std::size_t>(chunks.chunk[static_cast<std::size_t>(k)]));
   };
   // The slices of every chunk, by counting.

@@ -33,9 +33,9 @@ int check_kernel(const Kernel& kernel, const std::shared_ptr<Storage>& storage, 
       using T = typename decltype(tag)::type;
       test::check_plan<T>(*plan, m, input.type(), input.stream());
       if (plans == 0) {
-        update_values(*plan, changed.view(), input.stream());
+        update_values(plan->storage(), changed.view(), input.stream());
         test::check_plan<T>(*plan, changed, input.type(), input.stream());
-        update_values(*plan, m.view(), input.stream());
+        update_values(plan->storage(), m.view(), input.stream());
       }
     });
     ++plans;

@@ -127,10 +127,21 @@ void conform(const SpmmKernel& kernel) {
           // Everything with the first layout; with the others, counts that have whole stretches, a rest and a copy.
           if (!first && (rhs.x != DenseOrder::row_major || rhs.y != rhs.x || (rhs.count != 5 && rhs.count != 100))) return;
           for (const Policy& policy : kernel.policies(*storage, rhs)) {
-            SCOPED_TRACE(fmt::format("{} right-hand sides, orders {} {}, {} on {}: {} {}", rhs.count, static_cast<int>(rhs.x),
-                                     static_cast<int>(rhs.y), name(type), zoo.name, layout.text(), policy.text()));
+            SCOPED_TRACE(fmt::format("{} right-hand sides, orders {} {}, {} on {}: {} {}", rhs.count,
+                                     static_cast<int>(rhs.x), static_cast<int>(rhs.y), name(type), zoo.name, layout.text(),
+                                     policy.text()));
             const auto plan = make_spmm_plan(kernel, storage, rhs, policy, stream);
-            dispatch(type, [&](auto tag) { check_plan<typename decltype(tag)::type>(*plan, zoo.matrix, type, stream); });
+            const auto check = [&](const HostCsr& matrix) {
+              dispatch(type, [&](auto tag) { check_plan<typename decltype(tag)::type>(*plan, matrix, type, stream); });
+            };
+            check(zoo.matrix);
+            if (rhs.count == 8 && rhs.x == rhs.y) {
+              HostCsr changed = zoo.matrix;
+              for (std::size_t k = 0; k < changed.values.size(); ++k) changed.values[k] = test::value_of(77 + k);
+              update_values(plan->storage(), changed.view(), stream);
+              check(changed);
+              update_values(plan->storage(), zoo.matrix.view(), stream);
+            }
             ++plans;
           }
         });

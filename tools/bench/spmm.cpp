@@ -60,8 +60,7 @@ struct Case {
   const SpmmResult* fastest(bool vendor) const {
     const SpmmResult* best = nullptr;
     for (const SpmmResult& r : results)
-      if (is_vendor_kernel(r.kernel) == vendor && r.wrong == 0 &&
-          (best == nullptr || r.timing.median < best->timing.median))
+      if (is_vendor_kernel(r.kernel) == vendor && r.wrong == 0 && (best == nullptr || r.timing.median < best->timing.median))
         best = &r;
     return best;
   }
@@ -107,15 +106,19 @@ class Run {
     report["verified"] = options_.verify;
     report["cases"] = nlohmann::ordered_json::array();
     const auto of = [](const SpmmResult& r) {
-      return nlohmann::ordered_json{{"kernel", r.kernel},           {"policy", r.policy},
-                                    {"median_s", r.timing.median},  {"min_s", r.timing.min},
-                                    {"max_s", r.timing.max},        {"repetitions", r.timing.repetitions},
-                                    {"format_bytes", r.format_bytes}, {"wrong_entries", r.wrong}};
+      return nlohmann::ordered_json{{"kernel", r.kernel},
+                                    {"policy", r.policy},
+                                    {"median_s", r.timing.median},
+                                    {"min_s", r.timing.min},
+                                    {"max_s", r.timing.max},
+                                    {"repetitions", r.timing.repetitions},
+                                    {"format_bytes", r.format_bytes},
+                                    {"wrong_entries", r.wrong}};
     };
     for (const Case& c : cases_) {
       nlohmann::ordered_json one;
-      one["matrix"] = {{"name", c.matrix.name}, {"argument", c.matrix.argument}, {"rows", c.rows}, {"cols", c.cols},
-                       {"nnz", c.nnz}};
+      one["matrix"] = {
+          {"name", c.matrix.name}, {"argument", c.matrix.argument}, {"rows", c.rows}, {"cols", c.cols}, {"nnz", c.nnz}};
       one["type"] = std::string(name(c.type));
       one["order"] = std::string(order_name(c.rhs.x));
       one["rhs"] = c.rhs.count;
@@ -125,8 +128,9 @@ class Run {
       for (const SpmmResult& r : c.results) one["results"].push_back(of(r));
       one["auto"] = c.chosen ? of(*c.chosen) : nlohmann::ordered_json();
       const SpmmResult *ours = c.ours(), *peer = c.fastest(true);
-      one["speed_up"] = ours != nullptr && peer != nullptr ? nlohmann::ordered_json(peer->timing.median / ours->timing.median)
-                                                           : nlohmann::ordered_json();
+      one["speed_up"] = ours != nullptr && peer != nullptr
+                            ? nlohmann::ordered_json(peer->timing.median / ours->timing.median)
+                            : nlohmann::ordered_json();
       report["cases"].push_back(std::move(one));
     }
     return report;
@@ -193,14 +197,15 @@ class Run {
     ResultTable t;
     t.title = fmt::format("{}: {} rows, {} nonzeros, {}, X and Y {}-major", any.matrix.name, human_count(any.rows),
                           human_count(any.nnz), name(any.type), order_name(any.rhs.x));
-    t.columns = {{"rhs", "columns"},        {"peer_us", "cuSPARSE µs"}, {"us", "µs"},       {"kernel", "kernel"},
-                 {"speed_up", "speed-up"},  {"of_spmv", "of SpMVs"},    {"limit", "× limit"}, {"gflops", "GFLOP/s"}};
+    t.columns = {{"rhs", "columns"},       {"peer_us", "cuSPARSE µs"}, {"us", "µs"},         {"kernel", "kernel"},
+                 {"speed_up", "speed-up"}, {"of_spmv", "of SpMVs"},    {"limit", "× limit"}, {"gflops", "GFLOP/s"}};
     for (std::size_t i = first; i < cases_.size(); ++i) {
       const Case& c = cases_[i];
       const SpmmResult *ours = c.ours(), *peer = c.fastest(true);
       if (ours == nullptr) continue;
       const double seconds = ours->timing.median, count = static_cast<double>(c.rhs.count);
-      t.rows.push_back({Cell::count(c.rhs.count), peer != nullptr ? Cell::figure(1e6 * peer->timing.median, 1) : Cell::none(),
+      t.rows.push_back({Cell::count(c.rhs.count),
+                        peer != nullptr ? Cell::figure(1e6 * peer->timing.median, 1) : Cell::none(),
                         Cell::figure(1e6 * seconds, 1), Cell::word(ours->kernel),
                         peer != nullptr ? Cell::figure(peer->timing.median / seconds, 2) : Cell::none(),
                         Cell::figure(count * c.spmv_seconds / seconds, 2), Cell::figure(seconds / c.least_seconds, 2),
@@ -219,7 +224,8 @@ class Run {
       logs += std::log(ratio), least = std::min(least, ratio), ++count;
     }
     std::string text = fmt::format(
-        "\nspeed-up: time of cuSPARSE's fastest algorithm over ours; of SpMVs: as many products with one right-hand side over "
+        "\nspeed-up: time of cuSPARSE's fastest algorithm over ours; of SpMVs: as many products with one right-hand side "
+        "over "
         "ours;\n× limit: ours over the bytes of CSR, X and Y at the copy rate of this run\n");
     if (count > 0)
       text += fmt::format("Geometric mean of {} speed-ups {:.2f}, lowest {:.2f}\n", count, std::exp(logs / count), least);
@@ -254,7 +260,8 @@ int run(const Options& o) {
 }  // namespace
 
 std::function<int()> add_bench_spmm(CLI::App& bench) {
-  CLI::App* app = bench.add_subcommand("spmm", "Products with many right-hand sides, against cuSPARSE and against one by one");
+  CLI::App* app =
+      bench.add_subcommand("spmm", "Products with many right-hand sides, against cuSPARSE and against one by one");
   auto options = std::make_shared<Options>();
   add_bench_options(*app, *options);
   app->add_option("--rhs", options->counts, "numbers of right-hand sides, as 8,32")

@@ -46,6 +46,7 @@ SpmmTrial::SpmmTrial(const CsrView& matrix, ValueType type, Stream& stream, cons
       input_(matrix, type, stream),
       tuner_(input_),
       table_(make_table(type)),
+      csr_bytes_(find_format("csr").bytes(input_, {})),
       x_rows_(count_touched_columns(matrix)) {
   input_.csr();
 }
@@ -71,7 +72,7 @@ void SpmmTrial::prepare(const RightHandSides& rhs) {
 
 double SpmmTrial::least_bytes() const {
   const auto value = static_cast<double>(size_of(input_.type()));
-  return static_cast<double>(find_format("csr").bytes(const_cast<ConversionInput&>(input_), {})) +
+  return static_cast<double>(csr_bytes_) +
          value * static_cast<double>(rhs_.count) * static_cast<double>(x_rows_ + matrix_.rows);
 }
 
@@ -108,10 +109,9 @@ std::int64_t SpmmTrial::count_wrong() {
           double sum = 0, absolute = 0;
           for (std::size_t k = begin; k < end; ++k) {
             const std::int64_t column = matrix_.col_idx[k];
-            const std::int64_t at =
-                rhs_.x == DenseOrder::row_major ? column * rhs_.count + j : column + j * matrix_.cols;
-            const double term = static_cast<double>(static_cast<T>(matrix_.values[k])) *
-                                table_[static_cast<std::size_t>(at) % kTable];
+            const std::int64_t at = rhs_.x == DenseOrder::row_major ? column * rhs_.count + j : column + j * matrix_.cols;
+            const double term =
+                static_cast<double>(static_cast<T>(matrix_.values[k])) * table_[static_cast<std::size_t>(at) % kTable];
             sum += term, absolute += std::abs(term);
           }
           const double bound = 2 * unit_roundoff(input_.type()) * (static_cast<double>(end - begin) + 2) * absolute;

@@ -14,7 +14,7 @@ namespace shardmat::tools {
 struct SpmmResult {
   std::string kernel, policy;  ///< policy: the tunables of format and kernel
   Timing timing;
-  std::int64_t wrong = 0;      ///< entries of the rows looked at
+  std::int64_t wrong = 0;  ///< entries of the rows looked at
   std::int64_t format_bytes = 0;
 };
 
@@ -40,7 +40,8 @@ class SpmmTrial {
   ConversionInput input_;
   SpmmTuner tuner_;
   std::vector<double> table_;  ///< entry i of X is table_[i mod its size]
-  std::int64_t x_rows_ = 0;    ///< that columns touch
+  std::int64_t csr_bytes_ = 0;
+  std::int64_t x_rows_ = 0;  ///< that columns touch
   RightHandSides rhs_;
   Buffer x_, y_;
 };

@@ -47,8 +47,9 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--type", o.type, "values of matrix and vectors")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->capture_default_str();
-  app.add_option("--rhs", o.rhs,
-                 "right-hand sides multiplied at once, on one rank: x, y0 and the output then have as many columns, row by row")
+  app.add_option(
+         "--rhs", o.rhs,
+         "right-hand sides multiplied at once, on one rank: x, y0 and the output then have as many columns, row by row")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--iterations", m.iterations, "products timed after the first one")
@@ -65,7 +66,10 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if every rank has one")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
-  app.add_option("--kernel", m.load.plan.kernel, "kernel by name, or auto")->capture_default_str();
+  app.add_option("--kernel", m.load.plan.kernel,
+                 "kernel by name, or auto; with --rhs packed, packed_stencil, csr_balanced, csr_swa, "
+                 "csr_cusparse, on the host csr_host")
+      ->capture_default_str();
   app.add_option("--policy", m.load.plan.policy, "tunables of the named kernel, e.g. threads_per_row=16");
   app.add_flag(
       "--tune,--measure", m.load.plan.tune,
