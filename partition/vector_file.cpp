@@ -32,8 +32,14 @@ constexpr std::int64_t kBlock = 1 << 16;  ///< entries converted at a time
   throw Error(ErrorKind::input, fmt::format("{}: {}", source, what));
 }
 
-[[noreturn]] void fail_shape(const std::string& source, const std::vector<std::int64_t>& shape) {
-  fail(source, fmt::format("its shape is ({}); a vector must have one dimension, or be n × 1", fmt::join(shape, ", ")));
+/// A shape that is not that of n rows with so many columns.
+void require_shape(const std::string& source, const std::vector<std::int64_t>& shape, std::int64_t columns) {
+  if (columns == 1 && shape.size() == 1) return;
+  if (shape.size() == 2 && shape[1] == columns) return;
+  const std::string text = fmt::format("{}", fmt::join(shape, ", "));
+  if (columns == 1) fail(source, fmt::format("its shape is ({}); a vector must have one dimension, or be n × 1", text));
+  fail(source,
+       fmt::format("its shape is ({}); it must have a row for every entry of a vector, and {} columns", text, columns));
 }
 
 enum class Format { hdf5, npy, matrix_market };
@@ -91,8 +97,9 @@ std::string dataset_remedy(const Hdf5File& file, const std::string& wanted) {
 struct Hdf5Vector {
   Hdf5File file;
   Hdf5Dataset dataset;  // closed before its file
+  std::int64_t columns;
 
-  explicit Hdf5Vector(const Location& location) : file(Hdf5File::open(location.file)) {
+  Hdf5Vector(const Location& location, std::int64_t columns_) : file(Hdf5File::open(location.file)), columns(columns_) {
     if (!file.has(location.dataset))
       fail(location.file.string(),
            fmt::format("there is no dataset {}; {}", location.dataset, dataset_remedy(file, location.dataset)));
@@ -100,23 +107,29 @@ struct Hdf5Vector {
     const Hdf5Type type = dataset.type();
     if (type != Hdf5Type::f32 && type != Hdf5Type::f64 && type != Hdf5Type::other_float)
       fail(location.text, "its elements are no floating point numbers; write it as f32 or f64");
-    const std::vector<std::int64_t>& shape = dataset.shape();
-    if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1)) fail_shape(location.text, shape);
+    require_shape(location.text, dataset.shape(), columns);
   }
 
   HostVector<double> read(std::int64_t begin, std::int64_t end) const {
-    HostVector<double> values(static_cast<std::size_t>(end - begin));
+    HostVector<double> values(static_cast<std::size_t>((end - begin) * columns));
     dataset.read(begin, end - begin, values.data());
     return values;
   }
 };
 
+/// Column j of a row-major matrix.
+void put_column(const HostVector<double>& column, std::int64_t j, std::int64_t columns, HostVector<double>& matrix) {
+  for (std::size_t i = 0; i < column.size(); ++i)
+    matrix[i * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)] = column[i];
+}
+
 /// One .npy file, mapped.
 struct NpyVector {
   MappedFile file;
   NpyHeader header;
+  std::int64_t columns;
 
-  explicit NpyVector(const Location& location) : file(location.file) {
+  NpyVector(const Location& location, std::int64_t columns_) : file(location.file), columns(columns_) {
     const std::string_view bytes = file.bytes();
     std::size_t position = 0;
     header = read_npy_header(location.text, [&](void* to, std::size_t size) {
@@ -124,11 +137,10 @@ struct NpyVector {
       std::memcpy(to, bytes.data() + position, size);
       position += size;
     });
-    const std::vector<std::int64_t>& shape = header.shape;
     if (header.kind != 'f' || (header.item_bytes != 4 && header.item_bytes != 8))
       fail(location.text, fmt::format("its elements have the type {}{}; write them with .astype('<f8') or '<f4'",
                                       header.kind, header.item_bytes));
-    if (shape.empty() || shape.size() > 2 || (shape.size() == 2 && shape[1] != 1)) fail_shape(location.text, shape);
+    require_shape(location.text, header.shape, columns);
     const auto held = static_cast<std::int64_t>(bytes.size() - position);
     if (held != header.count * header.item_bytes)
       fail(location.text,
@@ -137,7 +149,18 @@ struct NpyVector {
                        header.count * header.item_bytes, held));
   }
 
+  std::int64_t rows() const { return header.shape.front(); }
+
   HostVector<double> read(std::int64_t begin, std::int64_t end) const {
+    if (!header.fortran_order || columns == 1) return entries(begin * columns, end * columns);
+    HostVector<double> values(static_cast<std::size_t>((end - begin) * columns));
+    for (std::int64_t j = 0; j < columns; ++j) put_column(entries(j * rows() + begin, j * rows() + end), j, columns, values);
+    return values;
+  }
+
+ private:
+  /// As they lie in the file.
+  HostVector<double> entries(std::int64_t begin, std::int64_t end) const {
     HostVector<double> values(static_cast<std::size_t>(end - begin));
     const char* bytes = file.bytes().data() + header.data_offset + begin * header.item_bytes;
     npy_to_f64(file.path().string(), header, bytes, values.size(), values.data());
@@ -145,15 +168,18 @@ struct NpyVector {
   }
 };
 
-HostVector<double> parse_array(const Location& location) {
+/// The array row by row; the file has it column by column.
+HostVector<double> parse_array(const Location& location, std::int64_t columns) {
   namespace mm = matrix_market;
   const auto source = TextSource::open(location.file, {});
   const mm::Header header = mm::read_header(*source);
   if (header.layout != mm::Layout::array)
     fail(location.text + ":1", "it is a sparse matrix; a vector must be in the format array, real general");
-  if (header.symmetry != mm::Symmetry::general || header.cols != 1)
+  if (header.symmetry != mm::Symmetry::general || header.cols != columns)
     fail(fmt::format("{}:{}", location.text, header.size_line),
-         fmt::format("the array is {} × {}; a vector must be general and have one column", header.rows, header.cols));
+         fmt::format("the array is {} × {}; {} must be general and have {}", header.rows, header.cols,
+                     columns == 1 ? "a vector" : "it", columns == 1 ? "one column" : fmt::format("{} columns", columns)));
+  const std::int64_t promised = header.rows * columns;
   const std::int64_t most = mm::most_entries(*source, header);
   ReadLimits{}.require_memory(8 * most, location.file);
   HostVector<double> values;
@@ -165,58 +191,62 @@ HostVector<double> parse_array(const Location& location) {
     for (const char* line = piece.data(); line < end; line += std::string_view(line, end).find('\n') + 1) {
       const char* p = mm::skip_blanks(line);
       if (*p == '\n' || *p == '%') continue;
-      if (static_cast<std::int64_t>(values.size()) == header.rows)
-        throw LineFault{p, fmt::format("there are more than the promised {} entries", header.rows)};
+      if (static_cast<std::int64_t>(values.size()) == promised)
+        throw LineFault{p, fmt::format("there are more than the promised {} entries", promised)};
       double value = 0;
       mm::require_line_end(mm::parse_value(p, end, header.field, true, value));
       values.push_back(value);
     }
   });
-  if (static_cast<std::int64_t>(values.size()) != header.rows)
+  if (static_cast<std::int64_t>(values.size()) != promised)
     fail(fmt::format("{}:{}", location.text, header.size_line),
          fmt::format("the size line promises {} entries, the file has {}; it is truncated, or the size line is wrong",
-                     header.rows, values.size()));
+                     promised, values.size()));
   source->file().require_unchanged();
-  return values;
+  if (columns == 1) return values;
+  HostVector<double> by_rows(values.size());
+  for (std::int64_t j = 0; j < columns; ++j)
+    put_column({values.begin() + j * header.rows, values.begin() + (j + 1) * header.rows}, j, columns, by_rows);
+  return by_rows;
 }
 
 }  // namespace
 
-VectorFile::VectorFile(const std::filesystem::path& path, const std::string& default_dataset) {
+VectorFile::VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns) {
   const Location location = locate(path, default_dataset, ErrorKind::input);
   std::function<HostVector<double>(std::int64_t, std::int64_t)> read;
   switch (location.format) {
     case Format::hdf5: {
-      const auto vector = std::make_shared<const Hdf5Vector>(location);
+      const auto vector = std::make_shared<const Hdf5Vector>(location, columns);
       size_ = vector->dataset.size();
       read = [vector](std::int64_t begin, std::int64_t end) { return vector->read(begin, end); };
       break;
     }
     case Format::npy: {
-      const auto vector = std::make_shared<const NpyVector>(location);
-      size_ = vector->header.count;
+      const auto vector = std::make_shared<const NpyVector>(location, columns);
+      size_ = vector->rows();
       read = [vector](std::int64_t begin, std::int64_t end) { return vector->read(begin, end); };
       break;
     }
     case Format::matrix_market: {
-      const auto values = std::make_shared<const HostVector<double>>(parse_array(location));
-      size_ = static_cast<std::int64_t>(values->size());
-      read = [values](std::int64_t begin, std::int64_t end) {
-        return HostVector<double>(values->begin() + begin, values->begin() + end);
+      const auto values = std::make_shared<const HostVector<double>>(parse_array(location, columns));
+      size_ = static_cast<std::int64_t>(values->size()) / columns;
+      read = [values, columns](std::int64_t begin, std::int64_t end) {
+        return HostVector<double>(values->begin() + begin * columns, values->begin() + end * columns);
       };
       break;
     }
   }
   read_ = [size = size_, read = std::move(read), name = location.text](std::int64_t begin, std::int64_t end) {
     if (begin < 0 || begin > end || end > size)
-      throw Error(ErrorKind::internal, fmt::format("entries [{}, {}) asked of {} with {}", begin, end, name, size));
+      throw Error(ErrorKind::internal, fmt::format("rows [{}, {}) asked of {} with {}", begin, end, name, size));
     return read(begin, end);
   };
 }
 
 namespace {
 
-/// Where a writer puts entries. close() must be called once all are there; it throws if they are not on their
+/// Where a writer puts rows. close() must be called once all are there; it throws if they are not on their
 /// way to disk.
 class Sink {
  public:
@@ -227,12 +257,15 @@ class Sink {
 
 class Hdf5Sink final : public Sink {
  public:
-  Hdf5Sink(const Location& location, const std::filesystem::path& temporary, std::int64_t size, bool f32)
+  Hdf5Sink(const Location& location, const std::filesystem::path& temporary, std::int64_t size, bool f32,
+           std::int64_t columns)
       : file_(Hdf5File::create(temporary)) {
     const std::string& name = location.dataset;
     for (std::size_t end = name.find('/', 1); end != std::string::npos; end = name.find('/', end + 1))
       if (!file_.has(name.substr(0, end))) file_.create_group(name.substr(0, end));
-    dataset_ = f32 ? file_.create_dataset<float>(name, {size}) : file_.create_dataset<double>(name, {size});
+    std::vector<std::int64_t> shape{size};
+    if (columns > 1) shape.push_back(columns);
+    dataset_ = f32 ? file_.create_dataset<float>(name, shape) : file_.create_dataset<double>(name, shape);
   }
 
   void append(const double* values, std::int64_t count) override {
@@ -266,11 +299,15 @@ class ByteSink : public Sink {
 
 class NpySink final : public ByteSink {
  public:
-  NpySink(const Location& location, const std::filesystem::path& temporary, std::int64_t size, bool f32)
-      : ByteSink(location.file, temporary), f32_(f32) {
-    add(make_npy_header(f32 ? "<f4" : "<f8", size));
+  NpySink(const Location& location, const std::filesystem::path& temporary, std::int64_t size, bool f32,
+          std::int64_t columns)
+      : ByteSink(location.file, temporary), f32_(f32), columns_(columns) {
+    std::vector<std::int64_t> shape{size};
+    if (columns > 1) shape.push_back(columns);
+    add(make_npy_header(f32 ? "<f4" : "<f8", shape));
   }
-  void append(const double* values, std::int64_t count) override {
+  void append(const double* values, std::int64_t rows) override {
+    const std::int64_t count = rows * columns_;
     std::vector<float> narrowed;
     for (std::int64_t done = 0; done < count; done += kBlock) {
       const double* const begin = values + done;
@@ -285,37 +322,54 @@ class NpySink final : public ByteSink {
 
  private:
   bool f32_;
+  std::int64_t columns_;
 };
 
 class TextSink final : public ByteSink {
  public:
-  TextSink(const Location& location, const std::filesystem::path& temporary, std::int64_t size)
-      : ByteSink(location.file, temporary) {
-    add(fmt::format("%%MatrixMarket matrix array real general\n{} 1\n", size));
+  TextSink(const Location& location, const std::filesystem::path& temporary, std::int64_t size, std::int64_t columns)
+      : ByteSink(location.file, temporary), columns_(static_cast<std::size_t>(columns)) {
+    add(fmt::format("%%MatrixMarket matrix array real general\n{} {}\n", size, columns));
   }
   void append(const double* values, std::int64_t count) override {
-    for (std::int64_t i = 0; i < count; ++i) add(fmt::format("{:.17g}\n", values[i]));
+    if (columns_ == 1)
+      for (std::int64_t i = 0; i < count; ++i) add_line(values[i]);
+    else rows_.insert(rows_.end(), values, values + count * static_cast<std::int64_t>(columns_));
   }
+  void close() override {
+    for (std::size_t j = 0; j < columns_; ++j)
+      for (std::size_t k = j; k < rows_.size(); k += columns_) add_line(rows_[k]);
+    ByteSink::close();
+  }
+
+ private:
+  void add_line(double value) { add(fmt::format("{:.17g}\n", value)); }
+
+  std::size_t columns_;
+  std::vector<double> rows_;  ///< of more than one column, which the format wants one after another
 };
 
 std::unique_ptr<Sink> make_sink(const Location& location, const std::filesystem::path& temporary, std::int64_t size,
-                                bool f32) {
+                                bool f32, std::int64_t columns) {
   switch (location.format) {
     case Format::hdf5:
-      return std::make_unique<Hdf5Sink>(location, temporary, size, f32);
+      return std::make_unique<Hdf5Sink>(location, temporary, size, f32, columns);
     case Format::npy:
-      return std::make_unique<NpySink>(location, temporary, size, f32);
+      return std::make_unique<NpySink>(location, temporary, size, f32, columns);
     case Format::matrix_market:
       break;
   }
-  return std::make_unique<TextSink>(location, temporary, size);
+  return std::make_unique<TextSink>(location, temporary, size, columns);
 }
 
 }  // namespace
 
 struct VectorWriter::Impl {
-  Impl(const Location& location, std::int64_t entries, bool f32)
-      : file(location.file), name(location.text), size(entries), sink(make_sink(location, file.temporary(), entries, f32)) {}
+  Impl(const Location& location, std::int64_t rows, bool f32, std::int64_t columns)
+      : file(location.file),
+        name(location.text),
+        size(rows),
+        sink(make_sink(location, file.temporary(), rows, f32, columns)) {}
 
   AtomicFile file;  // outlives the sink, which must close the temporary before it is removed
   std::string name;
@@ -325,22 +379,21 @@ struct VectorWriter::Impl {
 };
 
 VectorWriter::VectorWriter(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t size,
-                           bool f32)
-    : impl_(std::make_unique<Impl>(locate(path, default_dataset, ErrorKind::usage), size, f32)) {}
+                           bool f32, std::int64_t columns)
+    : impl_(std::make_unique<Impl>(locate(path, default_dataset, ErrorKind::usage), size, f32, columns)) {}
 
 VectorWriter::~VectorWriter() = default;
 
 void VectorWriter::append(const double* values, std::int64_t count) {
   if (count > impl_->size - impl_->written)
-    throw Error(ErrorKind::internal, fmt::format("more than {} entries written to {}", impl_->size, impl_->name));
+    throw Error(ErrorKind::internal, fmt::format("more than {} rows written to {}", impl_->size, impl_->name));
   if (count > 0) impl_->sink->append(values, count);
   impl_->written += count;
 }
 
 void VectorWriter::finish() {
   if (impl_->written != impl_->size)
-    throw Error(ErrorKind::internal,
-                fmt::format("{} of {} entries written to {}", impl_->written, impl_->size, impl_->name));
+    throw Error(ErrorKind::internal, fmt::format("{} of {} rows written to {}", impl_->written, impl_->size, impl_->name));
   impl_->sink->close();
   impl_->file.commit();
 }

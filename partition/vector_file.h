@@ -1,4 +1,5 @@
-// Vectors as files: HDF5 datasets, NumPy .npy and Matrix Market arrays; any range of entries at a time.
+// Vectors, and matrices of a few columns, as files: HDF5 datasets, NumPy .npy and Matrix Market arrays; any range of rows at
+// a time.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +12,17 @@
 
 namespace shardmat {
 
-/// Entries of one vector of a file. The format follows the suffix: .h5/.hdf5 (1-D dataset, f32 or f64; default dataset
-/// name `default_dataset`, or FILE.h5:/name), .npy (1-D or n×1, little-endian f4/f8), .mtx (array real general, n×1).
+/// A vector of a file, or an n × columns matrix. The format follows the suffix: .h5/.hdf5 (dataset of f32 or f64; default
+/// dataset name `default_dataset`, or FILE.h5:/name), .npy (little-endian f4/f8, in either order), .mtx (array real
+/// general). The shape is n × columns; with one column also n.
 class VectorFile {
  public:
   /// Throws Error(input) naming file, place and remedy.
-  VectorFile(const std::filesystem::path& path, const std::string& default_dataset);
+  VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns = 1);
 
+  /// Rows.
   std::int64_t size() const { return size_; }
-  /// Entries [begin, end) as f64.
+  /// Rows [begin, end) as f64, row by row.
   HostVector<double> read(std::int64_t begin, std::int64_t end) const { return read_(begin, end); }
 
  private:
@@ -27,16 +30,18 @@ class VectorFile {
   std::function<HostVector<double>(std::int64_t, std::int64_t)> read_;
 };
 
-/// Writes a vector of `size` entries whose pieces arrive in ascending order. The real name appears only at finish(): without
-/// it (an exception, a kill) no file is left under that name.
+/// Writes a vector of `size` entries, or a size × columns matrix, whose pieces arrive in ascending order. The real name
+/// appears only at finish(): without it (an exception, a kill) no file is left under that name.
 class VectorWriter {
  public:
   /// f32 = store 4-byte values where the format has types (.h5, .npy).
-  VectorWriter(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t size, bool f32);
+  VectorWriter(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t size, bool f32,
+               std::int64_t columns = 1);
   ~VectorWriter();
   VectorWriter(const VectorWriter&) = delete;
   VectorWriter& operator=(const VectorWriter&) = delete;
 
+  /// `count` rows.
   void append(const double* values, std::int64_t count);
   /// Flushes to disk and renames. Throws Error(resources) when the disk is full.
   void finish();

@@ -29,8 +29,8 @@ class Run {
     source_ = open_matrix(options_.matrix, communicator_, options_.access);
     const std::int64_t rows = source_.rows->rows(), cols = source_.rows->cols();
     if (source_.rows->permuted()) original_ = source_.rows->permutation(0, rows);
-    const auto x_source = open_vector(options_.x, "x", cols * count_, options_.seed);
-    if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", rows * count_, options_.seed + 1);
+    const auto x_source = open_vector(options_.x, "x", cols, options_.seed, count_);
+    if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", rows, options_.seed + 1, count_);
     phase("load rows", [&] { matrix_ = source_.rows->read_rows(0, rows); });
     Stream& stream = context_.stream();
     input_ = std::make_unique<ConversionInput>(matrix_.view(), options_.load.type, stream);
@@ -50,12 +50,7 @@ class Run {
     report_.y0 = y0_source_ ? y0_source_->name() : "";
     if (!report_.verification || report_.verification->passed) {
       if (options_.iterations > 0) phase("iterate", [&] { iterate(); });
-      if (!options_.output.empty()) {
-        phase("write", [&] {
-          write_vector(options_.output, "y", rows * count_, options_.load.type, places(rows, true), result_, communicator_);
-        });
-        report_.output = options_.output;
-      }
+      if (!options_.output.empty()) phase("write", [&] { write(); });
     }
     describe();
     return std::move(report_);
@@ -79,23 +74,20 @@ class Run {
     }
   }
 
-  /// Where the entries of a dense matrix with `rows` rows lie in original order.
-  std::vector<std::int64_t> places(std::int64_t rows, bool permuted) const {
-    std::vector<std::int64_t> all(static_cast<std::size_t>(rows * count_));
-    for (std::int64_t i = 0; i < rows; ++i) {
-      const std::int64_t row = permuted ? original_row(i) : i;
-      for (std::int64_t j = 0; j < count_; ++j) all[static_cast<std::size_t>(i * count_ + j)] = row * count_ + j;
-    }
-    return all;
-  }
   std::int64_t original_row(std::int64_t row) const {
     return original_.empty() ? row : original_[static_cast<std::size_t>(row)];
   }
 
   /// A dense matrix in the order of the source's rows.
   HostVector<double> entries(const VectorSource& source, std::int64_t rows, bool permuted) const {
-    if (!permuted || original_.empty()) return source.read(0, rows * count_);
-    return collect(source, places(rows, true));
+    return permuted && !original_.empty() ? collect(source, original_) : source.read(0, rows);
+  }
+
+  void write() {
+    std::vector<std::int64_t> indices(static_cast<std::size_t>(matrix_.rows));
+    for (std::int64_t i = 0; i < matrix_.rows; ++i) indices[static_cast<std::size_t>(i)] = original_row(i);
+    write_vector(options_.output, "y", matrix_.rows, options_.load.type, indices, result_, communicator_, count_);
+    report_.output = options_.output;
   }
 
   void choose() {

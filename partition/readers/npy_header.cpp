@@ -128,9 +128,9 @@ NpyHeader read_npy_header(const std::string& source, const ByteReader& read) {
   return header;
 }
 
-std::string make_npy_header(std::string_view type, std::optional<std::int64_t> count) {
-  std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", type,
-                                       count ? fmt::format("{},", *count) : "");
+std::string make_npy_header(std::string_view type, const std::vector<std::int64_t>& shape) {
+  std::string dictionary = fmt::format("{{'descr': '{}', 'fortran_order': False, 'shape': ({}{}), }}", type,
+                                       fmt::join(shape, ", "), shape.size() == 1 ? "," : "");
   const std::size_t unpadded = kMagic.size() + 4 + dictionary.size() + 1;
   dictionary.append((64 - unpadded % 64) % 64, ' ');
   dictionary += '\n';

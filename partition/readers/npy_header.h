@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,8 +27,9 @@ using ByteReader = std::function<void(void* to, std::size_t size)>;
 /// what is no .npy header, is big-endian, or has a type made of fields.
 NpyHeader read_npy_header(const std::string& source, const ByteReader& read);
 
-/// The header of a 1-D array of `count` elements, or of a single value; `type` as NumPy writes it: "<f8", "<i4", "|S3".
-std::string make_npy_header(std::string_view type, std::optional<std::int64_t> count);
+/// The header of an array in C order, or of a single value if the shape is empty; `type` as NumPy writes it: "<f8", "<i4",
+/// "|S3".
+std::string make_npy_header(std::string_view type, const std::vector<std::int64_t>& shape);
 
 /// Converts `count` elements of a numeric header (f4 f8 i1 … u8 b1) to f64; throws Error(input) for other
 /// types.

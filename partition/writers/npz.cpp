@@ -144,7 +144,7 @@ void add_entries(Members& members, const char* name, const char* type, std::int6
   const std::int64_t nnz = row_ptr.back();
   auto row = std::make_shared<std::int64_t>(0);
   members.push_back(std::make_unique<Member>(
-      name, make_npy_header(type, nnz), nnz * item_bytes,
+      name, make_npy_header(type, {nnz}), nnz * item_bytes,
       [=, &source, convert = std::move(convert), phase = fmt::format("write {}", name)](std::string& piece) {
         while (piece.empty() && *row < source.rows()) {
           const auto start = row_ptr.begin() + *row;
@@ -164,7 +164,7 @@ void add_arrays(Members& members, const char* type, const RowSource& source, std
               [](std::string& piece, const CsrView& slice) { append<Index>(piece, slice.col_idx); });
   auto at = std::make_shared<std::size_t>(0);
   members.push_back(std::make_unique<Member>(
-      "indptr.npy", make_npy_header(type, static_cast<std::int64_t>(row_ptr.size())),
+      "indptr.npy", make_npy_header(type, {static_cast<std::int64_t>(row_ptr.size())}),
       static_cast<std::int64_t>(row_ptr.size() * sizeof(Index)), [=](std::string& piece) {
         const std::size_t count = std::min(row_ptr.size() - *at, static_cast<std::size_t>(kSliceEntries));
         append<Index>(piece, row_ptr.subspan(*at, count));
@@ -182,7 +182,7 @@ Members members_of(const RowSource& source, std::span<const std::int64_t> row_pt
   const std::int64_t sizes[] = {source.rows(), source.cols()};
   std::string shape;
   append<std::int64_t>(shape, std::span<const std::int64_t>(sizes));
-  add_constant(members, "shape.npy", make_npy_header("<i8", 2), shape);
+  add_constant(members, "shape.npy", make_npy_header("<i8", {2}), shape);
   add_entries(members, "data.npy", "<f8", 8, source, row_ptr, progress,
               [](std::string& piece, const CsrView& slice) { append<double>(piece, slice.values); });
   return members;

@@ -154,7 +154,7 @@ def write_vector(path, x, dataset="x"):
     elif path.suffix == ".npy":
         np.save(path, x)
     else:
-        scipy.io.mmwrite(str(path), x[:, None], precision=17)
+        scipy.io.mmwrite(str(path), x if x.ndim == 2 else x[:, None], precision=17)
     return path.name
 
 
@@ -164,7 +164,8 @@ def read_vector(path, dataset="y"):
             return file[dataset][()]
     if path.suffix == ".npy":
         return np.load(path)
-    return scipy.io.mmread(str(path)).ravel()
+    array = scipy.io.mmread(str(path))
+    return array.ravel() if array.shape[1] == 1 else array
 
 
 def write_binsparse(path, matrix, index_type=np.int64, value_type=np.float64):

@@ -57,22 +57,33 @@ class FiniteElements(CliTest):
 
     def test_many_right_hand_sides_at_once(self):
         for name in FEM:
-            for sort, type, count in (("none", "f64", 5), ("global", "f64", 3), ("local", "f32", 4)):
+            for sort, type, count, suffix in (("none", "f64", 5, ".npy"), ("global", "f64", 3, ".h5"), ("local", "f32", 4, ".mtx")):
                 with self.subTest(matrix=name, sort=sort, type=type):
                     value = {"f32": np.float32, "f64": np.float64}[type]
                     matrix = fem_matrix(name).astype(value).astype(float)
                     x, y0 = (np.random.default_rng(seed).uniform(-1, 1, (rows, count)).astype(value)
                              for seed, rows in ((7, matrix.shape[1]), (8, matrix.shape[0])))
-                    write_vector(self.path("x.npy"), x.ravel())
-                    write_vector(self.path("y0.npy"), y0.ravel())
+                    given = write_vector(self.path("x" + suffix), x)
+                    start = write_vector(self.path("y0.npy"), np.asfortranarray(y0))
                     report = self.json_of("multiply", self.matrices / f"{name}-{sort}.h5", "--rhs", count, "--type", type,
-                                          "--x", "x.npy", "--y0", "y0.npy", "--alpha", 2, "--beta", -0.5, "--output", "y.npy",
+                                          "--x", given, "--y0", start, "--alpha", 2, "--beta", -0.5, "--output", "y" + suffix,
                                           "--iterations", 2, "--verify")
                     self.assertEqual(report["operation"]["right_hand_sides"], count)
-                    y = read_vector(self.path("y.npy")).reshape(-1, count)
+                    y = read_vector(self.path("y" + suffix))
+                    self.assertEqual(y.shape, y0.shape)
                     for j in range(count):
                         assert_product(self, y[:, j].astype(float), matrix, x[:, j].astype(float), alpha=2, beta=-0.5,
                                        y0=y0[:, j].astype(float), type=type, context=f"{name}, column {j}")
+
+    def test_a_matrix_of_another_shape_is_refused(self):
+        path = self.matrices / "stokes-none.h5"
+        rows = fem_matrix("stokes").shape[1]
+        for suffix in (".npy", ".h5", ".mtx"):
+            given = write_vector(self.path("x" + suffix), np.ones((rows, 3)))
+            self.fail_with(INPUT, "multiply", path, "--rhs", 4, "--x", given, says="x" + suffix)
+            self.fail_with(INPUT, "multiply", path, "--x", given, says="x" + suffix)
+        given = write_vector(self.path("short.npy"), np.ones((rows - 1, 4)))
+        self.fail_with(INPUT, "multiply", path, "--rhs", 4, "--x", given, says=f"needs {rows}")
 
     def test_many_right_hand_sides_are_refused_where_they_do_not_go(self):
         path = self.matrices / "stokes-none.h5"

@@ -47,9 +47,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--type", o.type, "values of matrix and vectors")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->capture_default_str();
-  app.add_option(
-         "--rhs", o.rhs,
-         "right-hand sides multiplied at once, on one rank: x, y0 and the output then have as many columns, row by row")
+  app.add_option("--rhs", o.rhs,
+                 "right-hand sides multiplied at once, on one rank: x, y0 and the output then have as many columns")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--iterations", m.iterations, "products timed after the first one")
