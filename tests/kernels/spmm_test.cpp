@@ -5,13 +5,19 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numeric>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/formats/packed_spmm.h"
 #include "kernels/registry.h"
+#include "kernels/spmm_tuner.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
 
@@ -192,6 +198,87 @@ TEST(Spmm, RefusesWhatItCannotDo) {
   } catch (const Error& e) {
     EXPECT_NE(std::string(e.what()).find("did you mean 'csr_host'"), std::string::npos) << e.what();
   }
+}
+
+TEST(SpmmTuner, TakesTheKernelAndSaysWhatIsWrong) {
+  Stream stream({Backend::host, 0});
+  const HostCsr m{2, 3, {0, 1, 2}, {0, 2}, {1.0, 2.0}};
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  SpmmTuner tuner(input);
+  const ChosenSpmmPlan chosen = tuner.choose({4}, {});
+  EXPECT_EQ(chosen.plan->kernel, "csr_host");
+  EXPECT_EQ(chosen.decision, Decision::only);
+  EXPECT_EQ(&tuner.choose({2}, {}).plan->storage(), &chosen.plan->storage()) << "stored twice";
+  const auto says = [&](std::int64_t count, const std::string& kernel, const std::string& policy, const std::string& what) {
+    SpmmRequest request;
+    request.kernel = kernel, request.policy = policy;
+    try {
+      tuner.choose({count}, request);
+      ADD_FAILURE() << "no error that says " << what;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::usage);
+      EXPECT_NE(std::string(e.what()).find(what), std::string::npos) << e.what();
+    }
+  };
+  says(0, "auto", "", "there must be 1 to");
+  says(4, "csr_hots", "", "did you mean 'csr_host'");
+  says(4, "auto", "lanes=4", "name it with --kernel");
+  says(4, "csr_host", "lanes=4", "lanes");
+}
+
+/// The 27-point stencil on length × n × n points.
+HostCsr grid(int length, int n) {
+  HostCsr m;
+  m.rows = m.cols = static_cast<std::int64_t>(length) * n * n;
+  m.row_ptr.push_back(0);
+  const auto inside = [](int i, int end) { return i >= 0 && i < end; };
+  for (int z = 0; z < n; ++z)
+    for (int y = 0; y < n; ++y)
+      for (int x = 0; x < length; ++x) {
+        for (int d = 0; d < 27; ++d) {
+          const int i = x + d % 3 - 1, j = y + d / 3 % 3 - 1, k = z + d / 9 - 1;
+          if (!inside(i, length) || !inside(j, n) || !inside(k, n)) continue;
+          m.col_idx.push_back((static_cast<std::int64_t>(k) * n + j) * length + i);
+          m.values.push_back(1);
+        }
+        m.row_ptr.push_back(std::ssize(m.values));
+      }
+  return m;
+}
+
+TEST(ClusteredSlices, HoldEverySliceOnceAndNeedFewerColumns) {
+  Stream stream({Backend::host, 0});
+  const HostCsr m = grid(130, 12);  // four slices a line
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  const Format& format = find_format("packed");
+  const auto storage = store(format, input, format.layouts(input).front().with("block=1,lanes=1,shift=0,window=1024"));
+  const auto& packed = static_cast<const PackedStorage&>(*storage);
+  constexpr int kCluster = 8;
+  std::vector<std::int32_t> natural(static_cast<std::size_t>(packed.slices));
+  std::iota(natural.begin(), natural.end(), 0);
+  std::vector<std::int32_t> clustered = clustered_slices(packed, kCluster, stream);
+
+  const auto* slices = packed.slice.as<PackedSlice>();
+  const auto columns_needed = [&](const std::vector<std::int32_t>& order) {
+    std::int64_t sum = 0;
+    for (std::size_t first = 0; first < order.size(); first += kCluster) {
+      std::set<std::int64_t> columns;
+      for (std::size_t s = first; s < std::min(order.size(), first + kCluster); ++s) {
+        const PackedSlice& slice = slices[order[s]];
+        for (std::uint32_t g = 0; g < slice.real; ++g) {
+          const std::size_t row = slice.consecutive ? slice.groups + g : packed.order.as<std::uint32_t>()[slice.groups + g];
+          for (std::int64_t k = m.row_ptr[row]; k < m.row_ptr[row + 1]; ++k)
+            columns.insert(m.col_idx[static_cast<std::size_t>(k)]);
+        }
+      }
+      sum += std::ssize(columns);
+    }
+    return static_cast<double>(sum);
+  };
+  EXPECT_LT(columns_needed(clustered), 0.75 * columns_needed(natural));
+  EXPECT_EQ(clustered, clustered_slices(packed, kCluster, stream)) << "not the same every time";
+  std::sort(clustered.begin(), clustered.end());
+  EXPECT_EQ(clustered, natural);
 }
 
 }  // namespace
