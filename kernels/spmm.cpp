@@ -16,9 +16,9 @@ namespace {
 std::vector<Policy> one_policy(const Storage&, const RightHandSides&) { return {Policy{}}; }
 bool any_matrix(const Storage&, const RightHandSides&) { return true; }
 #ifdef SHARDMAT_HAVE_CUDA
-/// Two columns of f32 do not fill what its lanes load.
-bool single_rows(const Storage& storage, const RightHandSides& rhs) {
-  return packed_stencil_supports(storage) && rhs.count != 2;
+/// Single rows, and columns that fill 16 bytes: two of f32 do not.
+bool stencil_takes(const Storage& storage, const RightHandSides& rhs) {
+  return packed_stencil_supports(storage) && (rhs.count != 2 || storage.type == ValueType::f64);
 }
 #endif
 
@@ -42,7 +42,7 @@ constexpr SpmmKernel kKernels[] = {
     {"packed", "packed", Backend::cuda, "lanes side by side on a row of X, values once for many columns",
      packed_spmm_policies, any_matrix, make_packed_spmm, rows_are_even},
     {"packed_stencil", "packed", Backend::cuda, "rows of X once for four rows of a stencil", packed_stencil_spmm_policies,
-     single_rows, make_packed_stencil_spmm, rows_are_alike},
+     stencil_takes, make_packed_stencil_spmm, rows_are_alike},
     {"csr_balanced", "csr", Backend::cuda, "equal numbers of nonzeros, whatever their rows", csr_balanced_spmm_policies,
      any_matrix, make_csr_balanced_spmm, any_input},
     {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE SpMM", csr_cusparse_spmm_policies, csr_cusparse_spmm_supports,

@@ -87,8 +87,7 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
     }
   }
   if (candidates.empty()) {
-    const auto why = named ? refused_.find(std::string(find_spmm_kernel(request.kernel, backend).format)) : refused_.end();
-    if (why != refused_.end()) throw Error(ErrorKind::resources, why->second);
+    if (!refused_.empty()) throw Error(ErrorKind::resources, refused_.begin()->second);
     throw Error(ErrorKind::usage,
                 fmt::format("kernel {} cannot take this matrix with {} right-hand sides; use --kernel auto", request.kernel,
                             rhs.count));
@@ -114,30 +113,33 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
     return order == DenseOrder::row_major ? rhs.count : rows;
   };
   double chosen_making_seconds = 0;  // beyond the matrix in its format
+  std::string no_memory;             // why the last candidate that did not fit has no plan
   for (const Candidate& candidate : candidates) {
     std::unique_ptr<SpmmPlan> plan;
-    const Timer making;
+    double seconds = 0, making_seconds = 0;
     try {
+      const Timer making;
       plan = make(*candidate.kernel, rhs, candidate.policy);
+      making_seconds = making.seconds();
+      if (request.reproducible && !plan->reproducible()) continue;
+      if (!measures) {
+        chosen.plan = std::move(plan);
+        break;
+      }
+      TimingOptions timing;
+      timing.repetitions = kRepetitions;
+      timing.warm_ups = chosen.plan ? kWarmUps : kFirstWarmUps;
+      timing.flush = request.flush;
+      if (chosen.plan) timing.hopeless_seconds = kHopeless * chosen.product_seconds;
+      const auto product = [&] {
+        plan->multiply(1, x.data(), leading(rhs.x, matrix.cols), 0, y.data(), leading(rhs.y, matrix.rows), stream);
+      };
+      seconds = time_work(product, stream, timing).median;
     } catch (const Error& e) {
-      if (e.kind() != ErrorKind::resources || (named && !chosen.plan)) throw;
+      if (e.kind() != ErrorKind::resources) throw;
+      no_memory = e.what();
       continue;
     }
-    const double making_seconds = making.seconds();
-    if (request.reproducible && !plan->reproducible()) continue;
-    if (!measures) {
-      chosen.plan = std::move(plan);
-      break;
-    }
-    TimingOptions timing;
-    timing.repetitions = kRepetitions;
-    timing.warm_ups = chosen.plan ? kWarmUps : kFirstWarmUps;
-    timing.flush = request.flush;
-    if (chosen.plan) timing.hopeless_seconds = kHopeless * chosen.product_seconds;
-    const auto product = [&] {
-      plan->multiply(1, x.data(), leading(rhs.x, matrix.cols), 0, y.data(), leading(rhs.y, matrix.rows), stream);
-    };
-    const double seconds = time_work(product, stream, timing).median;
     chosen.measurements.push_back({plan->kernel, plan->tunables(), seconds});
     const double saved = chosen.product_seconds - seconds;
     if (!chosen.plan ||
@@ -147,6 +149,7 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
       chosen_making_seconds = making_seconds;
     }
   }
+  if (!chosen.plan && !no_memory.empty()) throw Error(ErrorKind::resources, no_memory);
   if (!chosen.plan)
     throw Error(ErrorKind::usage, named ? fmt::format("kernel {} is not reproducible; leave out --reproducible or take "
                                                       "another",

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -118,7 +119,7 @@ struct Hdf5Vector {
 };
 
 /// Column j of a row-major matrix.
-void put_column(const HostVector<double>& column, std::int64_t j, std::int64_t columns, HostVector<double>& matrix) {
+void put_column(std::span<const double> column, std::int64_t j, std::int64_t columns, HostVector<double>& matrix) {
   for (std::size_t i = 0; i < column.size(); ++i)
     matrix[i * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)] = column[i];
 }
@@ -181,7 +182,7 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
                      columns == 1 ? "a vector" : "it", columns == 1 ? "one column" : fmt::format("{} columns", columns)));
   const std::int64_t promised = header.rows * columns;
   const std::int64_t most = mm::most_entries(*source, header);
-  ReadLimits{}.require_memory(8 * most, location.file);
+  ReadLimits{}.require_memory((columns == 1 ? 8 : 16) * most, location.file);
   HostVector<double> values;
   values.reserve(static_cast<std::size_t>(most));
   ReadLimits one_piece;
@@ -206,7 +207,8 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
   if (columns == 1) return values;
   HostVector<double> by_rows(values.size());
   for (std::int64_t j = 0; j < columns; ++j)
-    put_column({values.begin() + j * header.rows, values.begin() + (j + 1) * header.rows}, j, columns, by_rows);
+    put_column(std::span(values).subspan(static_cast<std::size_t>(j * header.rows), static_cast<std::size_t>(header.rows)),
+               j, columns, by_rows);
   return by_rows;
 }
 

@@ -33,7 +33,6 @@ class Run {
     if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", rows, options_.seed + 1, count_);
     phase("load rows", [&] { matrix_ = source_.rows->read_rows(0, rows); });
     Stream& stream = context_.stream();
-    input_ = std::make_unique<ConversionInput>(matrix_.view(), options_.load.type, stream);
     phase("convert, tune", [&] { choose(); });
     phase("vectors", [&] {
       x_values_ = entries(*x_source, cols, rows == cols);  // of a square matrix columns are permuted as rows are
@@ -67,6 +66,10 @@ class Run {
   void check_options() const {
     require_count(count_);
     if (options_.mode == Mode::power) throw Error(ErrorKind::usage, "--mode power iterates one vector; leave out --rhs");
+    if (options_.verify_mode == VerifyMode::sampled)
+      throw Error(ErrorKind::usage, "with --rhs every entry is verified; leave =sampled out");
+    if (options_.load.plan.tune)
+      throw Error(ErrorKind::usage, "with --rhs all kernels that promise something are measured; leave --measure out");
     if (options_.load.plan.kernel != "auto") find_spmm_kernel(options_.load.plan.kernel, context_.device().backend);
     if (!options_.output.empty()) {
       check_vector_suffix(options_.output);
@@ -91,7 +94,8 @@ class Run {
   }
 
   void choose() {
-    SpmmTuner tuner(*input_);
+    ConversionInput input(matrix_.view(), options_.load.type, context_.stream());
+    SpmmTuner tuner(input);
     SpmmRequest request;
     request.kernel = options_.load.plan.kernel;
     request.policy = options_.load.plan.policy;
@@ -234,7 +238,6 @@ class Run {
   Context context_;
   MatrixSource source_;
   HostCsr matrix_;
-  std::unique_ptr<ConversionInput> input_;
   ChosenSpmmPlan chosen_;
   std::unique_ptr<VectorSource> y0_source_;
   HostVector<std::int64_t> original_;  ///< row of each of the source's rows; empty if they are in original order

@@ -40,8 +40,8 @@ void to_device(void* device_memory, std::span<const double> values, ValueType ty
 HostVector<double> to_host(const void* device_memory, std::int64_t count, ValueType type, Stream& stream);
 
 /// Writes a distributed vector to `path` in original order; rank r's values[i] is entry indices[i], or the `columns` values
-/// from i·columns on are row indices[i] of a matrix. Rank 0 writes; memory is bounded by a window of the vector. Collective;
-/// nothing is left behind on an error.
+/// from i·columns on are row indices[i] of a matrix. Rank 0 writes; memory is bounded by a window of the vector, but a
+/// matrix in .mtx, which wants columns one after another, is held whole. Collective; nothing is left behind on an error.
 void write_vector(const std::string& path, const std::string& dataset, std::int64_t size, ValueType type,
                   std::span<const std::int64_t> indices, std::span<const double> values, Communicator& communicator,
                   std::int64_t columns = 1);

@@ -225,7 +225,7 @@ using Instance = decltype(&csr_balanced_spmm<T, dense::kWidth<T>, 1, 1>);
 template <class T>
 Instance<T> instance(int lanes, int passes) {
   constexpr int W = dense::kWidth<T>;
-  switch (lanes * 10 + passes) {
+  switch (dense::shape_of(lanes, passes)) {
     case 11: return csr_balanced_spmm<T, W, 1, 1>;
     case 21: return csr_balanced_spmm<T, W, 2, 1>;
     case 41: return csr_balanced_spmm<T, W, 4, 1>;
@@ -267,8 +267,7 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
 }  // namespace
 
 std::vector<Policy> csr_balanced_spmm_policies(const Storage& storage, const RightHandSides& rhs) {
-  const std::int64_t wide =
-      (rhs.count * static_cast<std::int64_t>(size_of(storage.type)) + dense::kWideBytes - 1) / dense::kWideBytes;
+  const std::int64_t wide = dense::lanes_of_row(rhs.count, size_of(storage.type));
   int lanes = 1, passes = 1;
   while (lanes < 8 && lanes < wide) lanes *= 2;
   if (wide >= 16) passes = 2;

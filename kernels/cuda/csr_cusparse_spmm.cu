@@ -1,5 +1,5 @@
-// cuSPARSE's SpMM on CSR, the algorithm pinned, preprocessed, one buffer a plan. The library reads 16 bytes at once from
-// wherever X and Y begin, so that operands at other addresses, or with such leading dimensions, go through copies.
+// cuSPARSE's SpMM on CSR, the algorithm pinned, preprocessed, one buffer a plan. The library reads up to 16 bytes at once
+// from wherever X and Y begin, so that operands at odd addresses, or with such leading dimensions, go through copies.
 #include <cstdint>
 
 #include "kernels/base/error.h"
@@ -61,7 +61,10 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
 
   /// Long rows differ from run to run with every algorithm.
   bool reproducible() const override { return false; }
-  std::int64_t extra_bytes() const override { return static_cast<std::int64_t>(workspace_.bytes()); }
+  std::int64_t extra_bytes() const override {
+    return static_cast<std::int64_t>(workspace_.bytes()) + (copies_ ? copies_->bytes() : 0) +
+           (of_copies_ ? of_copies_->extra_bytes() : 0);
+  }
 
  private:
   void create(DenseMatrix& matrix, std::int64_t rows, std::int64_t leading, void* data, DenseOrder order) const {
@@ -71,8 +74,9 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
   }
 
   bool is_aligned(const void* data, std::int64_t leading) const {
-    return reinterpret_cast<std::uintptr_t>(data) % dense::kWideBytes == 0 &&
-           leading * static_cast<std::int64_t>(size_of(a_->type)) % dense::kWideBytes == 0;
+    const int width = dense::width_for(right_hand_sides().count, size_of(a_->type));
+    return reinterpret_cast<std::uintptr_t>(data) % (static_cast<std::size_t>(width) * size_of(a_->type)) == 0 &&
+           leading % width == 0;
   }
 
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy,

@@ -18,6 +18,13 @@ constexpr int width_for(std::int64_t count, std::size_t value_bytes) {
   return count == 2 ? 2 : kWideBytes / static_cast<int>(value_bytes);
 }
 
+/// Lanes that hold a row of so many columns.
+constexpr std::int64_t lanes_of_row(std::int64_t count, std::size_t value_bytes) {
+  return (count * static_cast<std::int64_t>(value_bytes) + kWideBytes - 1) / kWideBytes;
+}
+/// One number for a number of lanes and of passes, for switches over the instances of a kernel; -1 for passes beyond 2.
+constexpr int shape_of(int lanes, int passes) { return passes == 1 || passes == 2 ? lanes * 10 + passes : -1; }
+
 template <class T>
 struct Rows {
   T alpha;

@@ -207,7 +207,7 @@ Instance<T, S> instance_of() {
 /// The instance for a policy; its kernel is null if there is none.
 template <class T, class S>
 Instance<T, S> instance(int lanes, int passes) {
-  switch (lanes * 10 + passes) {
+  switch (dense::shape_of(lanes, passes)) {
     case 11: return instance_of<T, S, 1, 1>();
     case 21: return instance_of<T, S, 2, 1>();
     case 22: return instance_of<T, S, 2, 2>();
@@ -222,8 +222,7 @@ Instance<T, S> instance(int lanes, int passes) {
 }  // namespace
 
 std::vector<Policy> packed_spmm_policies(const Storage& storage, const RightHandSides& rhs) {
-  const std::int64_t wide = (rhs.count * static_cast<std::int64_t>(size_of(storage.type)) + dense::kWideBytes - 1) /
-                            dense::kWideBytes;  // lanes that hold a row of X
+  const std::int64_t wide = dense::lanes_of_row(rhs.count, size_of(storage.type));
   const auto policy = [](int lanes, int passes) { return Policy{{"lanes", lanes}, {"passes", passes}}; };
   if (wide == 1) return {policy(1, 1)};
   if (wide <= 2) return {policy(2, 1)};

@@ -116,7 +116,10 @@ __device__ void for_runs(int slots, const std::int32_t* deltas, const Body& body
 template <class T, int G, int P>
 __device__ void add_shared(int slots, const std::int32_t* deltas, const T* values, const char* x,
                            const std::int32_t (&row)[kRows], std::int32_t x_bytes, Sums<T, P>& acc) {
-  if (row[kRows - 1] - row[0] == kRows - 1) {
+  bool together = true;  // rows of falling length need not ascend, and those behind the last are like the last
+#pragma unroll
+  for (int i = 1; i < kRows; ++i) together = together && row[i] - row[i - 1] == 1;
+  if (together) {
     x += static_cast<std::int64_t>(row[0]) * x_bytes;
     for_runs(slots, deltas, [&](int s, std::int32_t delta, auto count) {
       add_together<decltype(count)::value, T, G, P>(values + s * kPackedLanes, x + static_cast<std::int64_t>(delta) * x_bytes,
@@ -234,7 +237,7 @@ using Instance = decltype(&packed_stencil_spmm<T, 1, 1>);
 /// The instance for a policy, or null.
 template <class T>
 Instance<T> instance(int lanes, int passes) {
-  switch (lanes * 10 + passes) {
+  switch (dense::shape_of(lanes, passes)) {
     case 11: return packed_stencil_spmm<T, 1, 1>;
     case 21: return packed_stencil_spmm<T, 2, 1>;
     case 41: return packed_stencil_spmm<T, 4, 1>;
@@ -248,8 +251,7 @@ Instance<T> instance(int lanes, int passes) {
 }  // namespace
 
 std::vector<Policy> packed_stencil_spmm_policies(const Storage& storage, const RightHandSides& rhs) {
-  const std::int64_t wide =
-      (rhs.count * static_cast<std::int64_t>(size_of(storage.type)) + dense::kWideBytes - 1) / dense::kWideBytes;
+  const std::int64_t wide = dense::lanes_of_row(rhs.count, size_of(storage.type));
   const auto policy = [](int lanes, int passes, int cluster) {
     return Policy{{"lanes", lanes}, {"passes", passes}, {"cluster", cluster}};
   };

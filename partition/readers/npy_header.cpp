@@ -1,6 +1,7 @@
 #include "partition/readers/npy_header.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>

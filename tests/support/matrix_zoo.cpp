@@ -87,6 +87,10 @@ std::vector<NamedMatrix> matrix_zoo() {
         {"width " + std::to_string(width), build(97, 600, [=](std::int64_t i) { return scattered(i, width, 600); })});
   zoo.push_back({"power law", build(1500, 1500, [](std::int64_t i) { return scattered(i, 1 + 1200 / (i + 1), 1500); })});
   zoo.push_back({"banded", build(700, 700, [](std::int64_t i) { return near(i, 8, 700); })});
+  // Sorted by length, the short rows make a slice of their own, whose last two are three apart.
+  zoo.push_back({"fixed points", build(50, 50, [](std::int64_t i) {
+                   return i % 3 == 0 || i == 1 ? range(i, i + 1) : range(i - 1, std::min<std::int64_t>(i + 2, 50));
+                 })});
   zoo.push_back({"node blocks", build(3 * 343, 3 * 343, [](std::int64_t i) { return node_blocks(i, 7); })});
   zoo.push_back({"wide", build(40, 5000, [](std::int64_t i) { return scattered(i, 60, 5000); })});
   zoo.push_back({"tall", build(5000, 40, [](std::int64_t i) { return scattered(i, 5, 40); })});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -53,9 +54,8 @@ struct Case {
   RightHandSides rhs;
   std::vector<SpmmResult> results;
   std::optional<SpmmResult> chosen;  ///< what the automatic choice takes when it measures
-  std::string chosen_why;
-  double spmv_seconds = 0;   ///< of one product with one right-hand side
-  double least_seconds = 0;  ///< the bytes that must be moved at the measured copy rate
+  double spmv_seconds = 0;           ///< of one product with one right-hand side
+  double least_seconds = 0;          ///< the bytes that must be moved at the measured copy rate
 
   const SpmmResult* fastest(bool vendor) const {
     const SpmmResult* best = nullptr;
@@ -91,7 +91,7 @@ class Run {
         for (const std::string& order : options_.orders) {
           const std::size_t first = cases_.size();
           measure(matrix, csr.view(), type, order == "row" ? DenseOrder::row_major : DenseOrder::column_major);
-          if (print) fmt::print("\n{}", table(first).text());
+          if (print && cases_.size() > first) fmt::print("\n{}", table(first).text());
           std::fflush(stdout);
         }
     }
@@ -104,6 +104,7 @@ class Run {
     report["repetitions"] = options_.usual_repetitions(machine_.device.backend);
     report["caches"] = options_.warm ? "warm" : "flushed";
     report["verified"] = options_.verify;
+    report["not_measured"] = notes_;
     report["cases"] = nlohmann::ordered_json::array();
     const auto of = [](const SpmmResult& r) {
       return nlohmann::ordered_json{{"kernel", r.kernel},
@@ -168,22 +169,36 @@ class Run {
       one.type = type;
       one.rhs = {options_.counts[i], order, order};
       one.spmv_seconds = spmv;
-      trial.prepare(one.rhs);
+      try {
+        trial.prepare(one.rhs);
+      } catch (const Error& e) {
+        leave_out(one, e);
+        continue;
+      }
       one.least_seconds = trial.least_bytes() / machine_.copy_bandwidth;
       for (const SpmmKernel& kernel : spmm_kernels())
         if (wanted(kernel))
-          for (const Policy& policy : trial.tuner().policies(kernel, one.rhs))
-            one.results.push_back(trial.measure(*trial.tuner().make(kernel, one.rhs, policy)));
-      if (chooses) {
-        SpmmRequest request;
-        request.flush = flush_.get();
-        const ChosenSpmmPlan chosen = trial.tuner().choose(one.rhs, request);
-        one.chosen = trial.measure(*chosen.plan);
-        one.chosen_why = chosen.why;
-      }
+          for (const Policy& policy : trial.tuner().policies(kernel, one.rhs)) try {
+              one.results.push_back(trial.measure(*trial.tuner().make(kernel, one.rhs, policy)));
+            } catch (const Error& e) {
+              leave_out(one, e);
+            }
+      if (chooses) try {
+          SpmmRequest request;
+          request.flush = flush_.get();
+          one.chosen = trial.measure(*trial.tuner().choose(one.rhs, request).plan);
+        } catch (const Error& e) {
+          leave_out(one, e);
+        }
       cases_.push_back(std::move(one));
     }
     report(progress_, matrix.name, 1, 1);
+  }
+
+  /// Notes what does not fit the memory; throws other errors on.
+  void leave_out(const Case& one, const Error& error) {
+    if (error.kind() != ErrorKind::resources) throw error;
+    notes_.push_back(fmt::format("{} {} with {} columns: {}", one.matrix.name, name(one.type), one.rhs.count, error.what()));
   }
 
   double spmv_seconds(const CsrView& csr, ValueType type, const TrialOptions& options) {
@@ -227,6 +242,7 @@ class Run {
         "\nspeed-up: time of cuSPARSE's fastest algorithm over ours; of SpMVs: as many products with one right-hand side "
         "over "
         "ours;\n× limit: ours over the bytes of CSR, X and Y at the copy rate of this run\n");
+    for (const std::string& note : notes_) text += "not measured: " + note + "\n";
     if (count > 0)
       text += fmt::format("Geometric mean of {} speed-ups {:.2f}, lowest {:.2f}\n", count, std::exp(logs / count), least);
     return text;
@@ -239,6 +255,7 @@ class Run {
   Progress progress_;
   std::unique_ptr<CacheFlush> flush_;
   std::vector<Case> cases_;
+  std::vector<std::string> notes_;  ///< what was not measured
 };
 
 int run(const Options& o) {
