@@ -21,8 +21,7 @@ struct Candidate {
   Policy policy;
 };
 
-}  // namespace
-
+/// The layout in which kernels for many right-hand sides want a format.
 Policy spmm_layout(const std::string& format, ConversionInput& input) {
   Policy layout = find_format(format).layouts(input).front();
   // Lanes lie along the rows of X; several of them on a group of rows would take more loads for the same values.
@@ -30,10 +29,25 @@ Policy spmm_layout(const std::string& format, ConversionInput& input) {
   return layout;
 }
 
+}  // namespace
+
+const Policy& SpmmTuner::layout_of(const std::string& format) {
+  const auto known = layouts_.find(format);
+  return known != layouts_.end() ? known->second : layouts_.emplace(format, spmm_layout(format, input_)).first->second;
+}
+
+bool SpmmTuner::grows(const std::string& format) {
+  if (format == "csr") return false;
+  const auto known = grows_.find(format);
+  if (known != grows_.end()) return known->second;
+  const auto bytes = static_cast<double>(find_format(format).bytes(input_, layout_of(format)));
+  return grows_[format] = bytes > kMostGrowth * static_cast<double>(find_format("csr").bytes(input_, {}));
+}
+
 std::shared_ptr<Storage> SpmmTuner::stored(const SpmmKernel& kernel) {
   const std::string format(kernel.format);
   std::shared_ptr<Storage>& storage = stored_[format];
-  if (!storage) storage = store(find_format(format), input_, spmm_layout(format, input_));
+  if (!storage) storage = store(find_format(format), input_, layout_of(format));
   return storage;
 }
 
@@ -77,12 +91,7 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
     for (const SpmmKernel& kernel : spmm_kernels()) {
       if (kernel.backend != backend || kernel.promising == nullptr) continue;
       const std::string format(kernel.format);
-      if (format != "csr") {
-        const Policy layout = spmm_layout(format, input_);
-        if (!kernel.promising(input_, layout)) continue;
-        const auto bytes = static_cast<double>(find_format(format).bytes(input_, layout));
-        if (bytes > kMostGrowth * static_cast<double>(find_format("csr").bytes(input_, {}))) continue;
-      }
+      if (!kernel.promising(input_, layout_of(format)) || grows(format)) continue;
       add(kernel);
     }
   }

@@ -49,13 +49,16 @@ class SpmmTuner {
 
  private:
   std::shared_ptr<Storage> stored(const SpmmKernel& kernel);
+  const Policy& layout_of(const std::string& format);
+  /// The format would take more than CSR.
+  bool grows(const std::string& format);
 
   ConversionInput& input_;
-  std::map<std::string, std::shared_ptr<Storage>> stored_;  ///< by format
-  std::map<std::string, std::string> refused_;              ///< why a format is not there
+  // By format, so that what one count of right-hand sides found out serves the next.
+  std::map<std::string, Policy> layouts_;
+  std::map<std::string, bool> grows_;
+  std::map<std::string, std::shared_ptr<Storage>> stored_;
+  std::map<std::string, std::string> refused_;  ///< why a format is not there
 };
-
-/// The layout in which kernels for many right-hand sides want a format.
-Policy spmm_layout(const std::string& format, ConversionInput& input);
 
 }  // namespace shardmat

@@ -9,8 +9,8 @@ kernel, whose name stands on it; the dot is the kernel that the automatic choice
 """
 
 import argparse
-import json
-import sys
+
+import plots
 
 COLOURS = {"f64": "#2f6f9f", "f32": "#e3a34a"}
 
@@ -24,19 +24,9 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat bench kernels")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    try:
-        import matplotlib
-        matplotlib.use("svg" if arguments.output.endswith(".svg") else "agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        sys.exit("plot_kernels.py: matplotlib is missing; install python3-matplotlib")
-    try:
-        with open(arguments.report, encoding="utf-8") as file:
-            report = json.load(file)
-    except (OSError, ValueError) as error:
-        sys.exit(f"plot_kernels.py: {arguments.report}: {error}")
+    report = plots.read(arguments.report)
 
-    matplotlib.rcParams.update({"svg.hashsalt": "shardmat", "font.size": 9})
+    plt = plots.pyplot(arguments.output, 9)
     names = list(dict.fromkeys(case["matrix"]["name"] for case in report["cases"]))
     types = [t for t in COLOURS if any(case["type"] == t for case in report["cases"])]
     width = 0.8 / max(1, len(types))
@@ -61,8 +51,7 @@ def main():
     axes.set_title(f'{report["machine"]["processor"]}, {report["machine"]["software"]}', fontsize=9)
     axes.legend(frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(arguments.output, metadata={"Date": None} if arguments.output.endswith(".svg") else None)
+    plots.save(figure, arguments.output)
 
 
 if __name__ == "__main__":

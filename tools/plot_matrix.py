@@ -8,8 +8,8 @@ Bars are bins in powers of two, their heights shares of the rows and of the runs
 """
 
 import argparse
-import json
-import sys
+
+import plots
 
 
 def draw(axes, bins, counts, color, title, xlabel):
@@ -28,30 +28,20 @@ def main():
     parser.add_argument("report", help="JSON of shardmat info")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
+    report = plots.read(arguments.report)
     try:
-        with open(arguments.report, encoding="utf-8") as file:
-            report = json.load(file)
         lengths, runs = report["row_lengths"]["histogram"], report["runs"]
     except KeyError as error:
-        sys.exit(f"plot_matrix.py: {arguments.report}: no {error} in it; make it with shardmat info --json, without --quick")
-    except (OSError, ValueError) as error:
-        sys.exit(f"plot_matrix.py: {arguments.report}: {error}")
-    try:
-        import matplotlib
-        matplotlib.use("svg" if arguments.output.endswith(".svg") else "agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        sys.exit("plot_matrix.py: matplotlib is missing; install python3-matplotlib")
+        plots.fail(f"{arguments.report}: no {error} in it; make it with shardmat info --json, without --quick")
 
-    matplotlib.rcParams.update({"svg.hashsalt": "shardmat", "font.size": 10})
+    plt = plots.pyplot(arguments.output, 10)
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
     mean = report["row_lengths"]["mean"]
     draw(left, lengths, "rows", "#2f6f9f", f"Nonzeros a row, mean {mean:.1f}", "nonzeros")
     title = f'Runs of consecutive columns, mean length {runs["mean"]:.2f}'
     draw(right, runs["histogram"], "runs", "#e3a34a", title, "nonzeros")
     figure.suptitle(f'{report["name"]}: {report["rows"]:,} rows, {report["nnz"]:,} nonzeros', fontsize=10)
-    figure.tight_layout()
-    figure.savefig(arguments.output, metadata={"Date": None} if arguments.output.endswith(".svg") else None)
+    plots.save(figure, arguments.output)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ report, the dots are cuSPARSE's best CSR algorithm where --measure was given. Ne
 """
 
 import argparse
-import json
-import sys
+
+import plots
 
 
 def best_cusparse(report):
@@ -22,21 +22,9 @@ def main():
     parser.add_argument("reports", nargs="+", help="JSON files of shardmat multiply")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    try:
-        import matplotlib
-        matplotlib.use("svg" if arguments.output.endswith(".svg") else "agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        sys.exit("plot_reports.py: matplotlib is missing; install python3-matplotlib")
-    reports = []
-    for path in arguments.reports:
-        try:
-            with open(path, encoding="utf-8") as file:
-                reports.append(json.load(file))
-        except (OSError, ValueError) as error:
-            sys.exit(f"plot_reports.py: {path}: {error}")
+    reports = [plots.read(path) for path in arguments.reports]
 
-    matplotlib.rcParams.update({"svg.hashsalt": "shardmat", "font.size": 10})
+    plt = plots.pyplot(arguments.output, 10)
     labels = [f'{len(r["ranks"])} × {r["matrix"]["type"]}' for r in reports]
     local = [1e6 * r["local_product"]["median_s"] for r in reports]
     total = [1e6 * r["iteration"]["median_s"] for r in reports]
@@ -62,8 +50,7 @@ def main():
     axes.set_title(f'{matrix["name"]}: {matrix["rows"]:,} rows, {matrix["nnz"]:,} nonzeros, {device}', fontsize=10)
     axes.legend(frameon=False, fontsize=8)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(arguments.output, metadata={"Date": None} if arguments.output.endswith(".svg") else None)
+    plots.save(figure, arguments.output)
 
 
 if __name__ == "__main__":

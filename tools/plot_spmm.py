@@ -8,8 +8,8 @@ matplotlib (python3-matplotlib).
 """
 
 import argparse
-import json
-import sys
+
+import plots
 
 STYLES = {"f64": "-", "f32": "--"}
 
@@ -19,19 +19,9 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat bench spmm")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    try:
-        import matplotlib
-        matplotlib.use("svg" if arguments.output.endswith(".svg") else "agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        sys.exit("plot_spmm.py: matplotlib is missing; install python3-matplotlib")
-    try:
-        with open(arguments.report, encoding="utf-8") as file:
-            report = json.load(file)
-    except (OSError, ValueError) as error:
-        sys.exit(f"plot_spmm.py: {arguments.report}: {error}")
+    report = plots.read(arguments.report)
 
-    matplotlib.rcParams.update({"svg.hashsalt": "shardmat", "font.size": 9})
+    plt = plots.pyplot(arguments.output, 9)
     figure, axes = plt.subplots(figsize=(6.4, 4))
     names = list(dict.fromkeys(case["matrix"]["name"] for case in report["cases"]))
     kinds = list(dict.fromkeys((case["matrix"]["name"], case["type"], case["order"]) for case in report["cases"]))
@@ -53,8 +43,7 @@ def main():
     if axes.lines[:-1]:
         axes.legend(frameon=False, fontsize=8, ncols=2)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.tight_layout()
-    figure.savefig(arguments.output, metadata={"Date": None} if arguments.output.endswith(".svg") else None)
+    plots.save(figure, arguments.output)
 
 
 if __name__ == "__main__":

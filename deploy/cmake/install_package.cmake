@@ -20,8 +20,10 @@ foreach(header ${SHARDMAT_PUBLIC_HEADERS})
 endforeach()
 
 install(TARGETS shardmat RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_kernels.py ${PROJECT_SOURCE_DIR}/tools/plot_reports.py ${PROJECT_SOURCE_DIR}/tools/plot_spmm.py
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_kernels.py ${PROJECT_SOURCE_DIR}/tools/plot_reports.py
+        ${PROJECT_SOURCE_DIR}/tools/plot_spmm.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
+install(FILES ${PROJECT_SOURCE_DIR}/tools/plots.py DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5
         EXPORT ShardmatTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Shardmat)

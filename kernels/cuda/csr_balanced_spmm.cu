@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(kBlock, P == 1 ? 4 : 3)
   const int skipped = static_cast<int>(task.begin - begin), end = skipped + task.count;
   const bool whole_rows = task.piece < 0;
   const std::int32_t* row = a.row + task.rank;
-  const char* x = columns.x(v, 0);
+  const char* x = columns.x(v);
   T acc[P][W] = {};
 #pragma unroll 1
   for (int j = 0; j < end; j += kQuad) {

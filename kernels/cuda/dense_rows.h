@@ -107,9 +107,8 @@ struct Stretch {
   __device__ Stretch(const Rows<T>& v, int begin, int lane) : first(begin + lane % G * W), real(first < v.columns) {
     if (!real) first = 0;
   }
-  __device__ const char* x(const Rows<T>& v, std::int64_t row) const {
-    return reinterpret_cast<const char*>(v.x + first) + row * v.x_bytes;
-  }
+  /// In the first row of X.
+  __device__ const char* x(const Rows<T>& v) const { return reinterpret_cast<const char*>(v.x + first); }
   /// y = alpha·sum + beta·y for one row.
   __device__ void store(const Rows<T>& v, std::int64_t row, const T (&sum)[P][W]) const {
     if (!real) return;

@@ -77,7 +77,7 @@ __device__ void add_bundles(int b, int piece, const T* values, const char* x, st
   }
 }
 
-/// Adds the slots of one kind to the sums of a group. columns(piece) gives the columns of a piece of it.
+/// Adds the slots of one kind to the sums of a group. columns_of(piece) gives the columns of a piece of it.
 template <class T, class S, int W, int G, int P, class ColumnsOf>
 __device__ void add_slots(int slots, int group, const T* values, const char* x, std::int32_t x_bytes,
                           const ColumnsOf& columns_of, Sums<T, S, W, P>& acc) {
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(kBlock<S, G, P>, kBlocksPerSm<S, G, P>)
   const int items = static_cast<int>(min(std::int64_t{kSlicesOfBlock}, a.count - first)) * kParts;
   for (int block = 0; block < column_blocks; ++block) {
     const Stretch<T, W, G, P> columns(v, first_column + block * Stretch<T, W, G, P>::kColumns, lane);
-    const char* x = columns.x(v, 0);
+    const char* x = columns.x(v);
     for (int item = warp; item < items; item += kBlock<S, G, P> / kPackedLanes) {
       const PackedSlice slice = packed::load_slice(a.slices + first + item / kParts);
       // Lanes behind the last group do as the last one does.

@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(kBlock, 2)
   const int items = static_cast<int>(min(std::int64_t{kSlicesOfBlock}, a.count - first)) * kParts;
   for (int block = 0; block < column_blocks; ++block) {
     const Columns<T, G, P> columns(v, first_column + block * Columns<T, G, P>::kColumns, lane);
-    const char* x = columns.x(v, 0);
+    const char* x = columns.x(v);
     for (int item = warp; item < items; item += kWarps) {
       const std::int64_t index = first + item / kParts;
       const PackedSlice slice = packed::load_slice(a.slices + (order != nullptr ? __ldg(order + index) : index));

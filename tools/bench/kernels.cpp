@@ -11,15 +11,13 @@
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "kernels/tuner.h"
-#include "partition/atomic_file.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/kernel_report.h"
 #include "tools/bench/options.h"
-#include "tools/bench/plot.h"
+#include "tools/bench/outputs.h"
 #include "tools/checks.h"
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
-#include "tools/write_json.h"
 
 namespace shardmat::tools {
 namespace {
@@ -182,20 +180,12 @@ class Run {
 };
 
 int run(const Options& o) {
-  if (!o.json.empty() && o.json != "-") check_writable(o.json);
-  if (!o.plot.empty()) {
-    check_writable(o.plot);
-    require_plot_script(kPlotScript);
-  }
+  const Outputs outputs{o.json, o.plot};
+  require_outputs(outputs, kPlotScript);
   Run run(o);
   const KernelReport& report = run.measure_all(o.json != "-");
-  const std::string json = to_json(report);
-  if (!o.json.empty()) write_json(o.json, json);
-  if (!o.plot.empty()) plot(kPlotScript, json, o.plot);
-  const std::int64_t wrong = count_wrong(report);
-  if (wrong == 0) return 0;
-  fmt::print(stderr, "shardmat: {} of the results are wrong\n", wrong);
-  return static_cast<int>(ErrorKind::verification);
+  write_outputs(outputs, to_json(report), kPlotScript);
+  return exit_code(count_wrong(report));
 }
 
 }  // namespace

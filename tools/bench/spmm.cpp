@@ -15,17 +15,15 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/tuner.h"
-#include "partition/atomic_file.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/kernel_report.h"
 #include "tools/bench/options.h"
-#include "tools/bench/plot.h"
+#include "tools/bench/outputs.h"
 #include "tools/bench/result_table.h"
 #include "tools/bench/spmm_trial.h"
 #include "tools/checks.h"
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
-#include "tools/write_json.h"
 
 namespace shardmat::tools {
 namespace {
@@ -87,13 +85,18 @@ class Run {
     const auto matrices = matrices_from(options_.matrices, kClasses, options_.matrix_size(machine_.device.backend));
     for (const NamedMatrix& matrix : matrices) {
       const HostCsr csr = load_matrix(matrix.argument, progress_);
-      for (const ValueType type : options_.value_types())
+      const CsrView view = csr.view();
+      for (const ValueType type : options_.value_types()) {
+        const TrialOptions trial_options{options_.usual_repetitions(machine_.device.backend), flush_.get(), options_.verify};
+        const double spmv = spmv_seconds(view, type, trial_options);
+        SpmmTrial trial(view, type, stream_, trial_options);
         for (const std::string& order : options_.orders) {
           const std::size_t first = cases_.size();
-          measure(matrix, csr.view(), type, order == "row" ? DenseOrder::row_major : DenseOrder::column_major);
+          measure(matrix, trial, spmv, order == "row" ? DenseOrder::row_major : DenseOrder::column_major);
           if (print && cases_.size() > first) fmt::print("\n{}", table(first).text());
           std::fflush(stdout);
         }
+      }
     }
     if (print) fmt::print("{}", summary());
   }
@@ -154,19 +157,17 @@ class Run {
                         [&](const std::string& name) { return name == "all" || name == kernel.name; }));
   }
 
-  void measure(const NamedMatrix& matrix, const CsrView& csr, ValueType type, DenseOrder order) {
-    const TrialOptions trial_options{options_.usual_repetitions(machine_.device.backend), flush_.get(), options_.verify};
-    const double spmv = spmv_seconds(csr, type, trial_options);
-    SpmmTrial trial(csr, type, stream_, trial_options);
+  void measure(const NamedMatrix& matrix, SpmmTrial& trial, double spmv, DenseOrder order) {
+    const CsrView& csr = trial.matrix();
     const bool chooses =
         std::any_of(options_.kernels.begin(), options_.kernels.end(), [](const std::string& k) { return k == "auto"; });
     for (std::size_t i = 0; i < options_.counts.size(); ++i) {
-      report(progress_, fmt::format("{} {} {}", matrix.name, name(type), order_name(order)), static_cast<std::int64_t>(i),
-             std::ssize(options_.counts));
+      report(progress_, fmt::format("{} {} {}", matrix.name, name(trial.type()), order_name(order)),
+             static_cast<std::int64_t>(i), std::ssize(options_.counts));
       Case one;
       one.matrix = matrix;
       one.rows = csr.rows, one.cols = csr.cols, one.nnz = csr.nnz();
-      one.type = type;
+      one.type = trial.type();
       one.rhs = {options_.counts[i], order, order};
       one.spmv_seconds = spmv;
       try {
@@ -195,9 +196,9 @@ class Run {
     report(progress_, matrix.name, 1, 1);
   }
 
-  /// Notes what does not fit the memory; throws other errors on.
+  /// Notes what does not fit the memory; throws other errors on. Called while `error` is handled.
   void leave_out(const Case& one, const Error& error) {
-    if (error.kind() != ErrorKind::resources) throw error;
+    if (error.kind() != ErrorKind::resources) throw;
     notes_.push_back(fmt::format("{} {} with {} columns: {}", one.matrix.name, name(one.type), one.rhs.count, error.what()));
   }
 
@@ -240,8 +241,7 @@ class Run {
     }
     std::string text = fmt::format(
         "\nspeed-up: time of cuSPARSE's fastest algorithm over ours; of SpMVs: as many products with one right-hand side "
-        "over "
-        "ours;\n× limit: ours over the bytes of CSR, X and Y at the copy rate of this run\n");
+        "over ours;\n× limit: ours over the bytes of CSR, X and Y at the copy rate of this run\n");
     for (const std::string& note : notes_) text += "not measured: " + note + "\n";
     if (count > 0)
       text += fmt::format("Geometric mean of {} speed-ups {:.2f}, lowest {:.2f}\n", count, std::exp(logs / count), least);
@@ -259,19 +259,12 @@ class Run {
 };
 
 int run(const Options& o) {
-  if (!o.json.empty() && o.json != "-") check_writable(o.json);
-  if (!o.plot.empty()) {
-    check_writable(o.plot);
-    require_plot_script(kPlotScript);
-  }
+  const Outputs outputs{o.json, o.plot};
+  require_outputs(outputs, kPlotScript);
   Run run(o);
   run.measure_all(o.json != "-");
-  const std::string json = run.json().dump(2) + "\n";
-  if (!o.json.empty()) write_json(o.json, json);
-  if (!o.plot.empty()) plot(kPlotScript, json, o.plot);
-  if (run.wrong() == 0) return 0;
-  fmt::print(stderr, "shardmat: {} of the results are wrong\n", run.wrong());
-  return static_cast<int>(ErrorKind::verification);
+  write_outputs(outputs, run.json().dump(2) + "\n", kPlotScript);
+  return exit_code(run.wrong());
 }
 
 }  // namespace

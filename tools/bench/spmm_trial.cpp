@@ -24,6 +24,16 @@ std::vector<double> make_table(ValueType type) {
   return table;
 }
 
+std::int64_t find_longest_row(const CsrView& matrix) {
+  const auto length = [&](std::int64_t i) {
+    return matrix.row_ptr[static_cast<std::size_t>(i) + 1] - matrix.row_ptr[static_cast<std::size_t>(i)];
+  };
+  std::int64_t longest = 0;
+  for (std::int64_t i = 1; i < matrix.rows; ++i)
+    if (length(i) > length(longest)) longest = i;
+  return longest;
+}
+
 /// Fills the buffer with the table, over and over.
 template <class T>
 void repeat(const std::vector<double>& table, const Buffer& buffer, Stream& stream) {
@@ -47,6 +57,7 @@ SpmmTrial::SpmmTrial(const CsrView& matrix, ValueType type, Stream& stream, cons
       tuner_(input_),
       table_(make_table(type)),
       csr_bytes_(find_format("csr").bytes(input_, {})),
+      longest_row_(find_longest_row(matrix)),
       x_rows_(count_touched_columns(matrix)) {
   input_.csr();
 }
@@ -78,16 +89,11 @@ double SpmmTrial::least_bytes() const {
 
 std::int64_t SpmmTrial::count_wrong() {
   const std::int64_t rows = matrix_.rows, value = static_cast<std::int64_t>(size_of(input_.type()));
-  std::int64_t longest = 0;
-  for (std::int64_t i = 0; i < rows; ++i)
-    if (matrix_.row_ptr[static_cast<std::size_t>(i) + 1] - matrix_.row_ptr[static_cast<std::size_t>(i)] >
-        matrix_.row_ptr[static_cast<std::size_t>(longest) + 1] - matrix_.row_ptr[static_cast<std::size_t>(longest)])
-      longest = i;
   const std::int64_t columns = std::min(rhs_.count, kColumnsChecked);
   const bool by_rows = rhs_.y == DenseOrder::row_major;
   std::int64_t wrong = 0;
   for (std::int64_t place = 0; place <= kPlaces; ++place) {
-    const std::int64_t wanted = place == kPlaces ? longest : rows * place / std::max<std::int64_t>(1, kPlaces - 1);
+    const std::int64_t wanted = place == kPlaces ? longest_row_ : rows * place / std::max<std::int64_t>(1, kPlaces - 1);
     const std::int64_t first = std::max<std::int64_t>(0, std::min(wanted, rows - kRowsOfPlace)),
                        last = std::min(rows, first + kRowsOfPlace);
     const std::int64_t across = by_rows ? rhs_.count : last - first;  // entries that lie together

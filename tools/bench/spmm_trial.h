@@ -23,6 +23,8 @@ class SpmmTrial {
   /// The matrix and the stream live as long as this.
   SpmmTrial(const CsrView& matrix, ValueType type, Stream& stream, const TrialOptions& options);
 
+  const CsrView& matrix() const { return matrix_; }
+  ValueType type() const { return input_.type(); }
   SpmmTuner& tuner() { return tuner_; }
   /// Makes X and Y for a number of right-hand sides. Throws Error(resources) before allocating if they do not fit.
   void prepare(const RightHandSides& rhs);
@@ -41,6 +43,7 @@ class SpmmTrial {
   SpmmTuner tuner_;
   std::vector<double> table_;  ///< entry i of X is table_[i mod its size]
   std::int64_t csr_bytes_ = 0;
+  std::int64_t longest_row_ = 0;
   std::int64_t x_rows_ = 0;  ///< that columns touch
   RightHandSides rhs_;
   Buffer x_, y_;

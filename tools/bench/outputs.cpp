@@ -1,0 +1,32 @@
+#include "tools/bench/outputs.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+#include "kernels/base/error.h"
+#include "partition/atomic_file.h"
+#include "tools/bench/plot.h"
+#include "tools/write_json.h"
+
+namespace shardmat::tools {
+
+void require_outputs(const Outputs& outputs, const std::string& script) {
+  if (!outputs.json.empty() && outputs.json != "-") check_writable(outputs.json);
+  if (outputs.plot.empty()) return;
+  check_writable(outputs.plot);
+  require_plot_script(script);
+}
+
+void write_outputs(const Outputs& outputs, const std::string& json, const std::string& script) {
+  if (!outputs.json.empty()) write_json(outputs.json, json);
+  if (!outputs.plot.empty()) plot(script, json, outputs.plot);
+}
+
+int exit_code(std::int64_t wrong) {
+  if (wrong == 0) return 0;
+  fmt::print(stderr, "shardmat: {} of the results are wrong\n", wrong);
+  return static_cast<int>(ErrorKind::verification);
+}
+
+}  // namespace shardmat::tools
