@@ -1,12 +1,16 @@
-// CSR with many right-hand sides, cut into tasks of about equal numbers of nonzeros: whole rows, or a piece of a long row. G
-// lanes take a task and go through its nonzeros four at a time, whatever row they belong to, so that the loads of X do not
-// wait for the ends of short rows; a bit per nonzero says where a row ends. The pieces of a long row are added in a fixed
-// order by a second kernel.
+// CSR with many right-hand sides, cut into tasks of equal numbers of nonzeros, whatever rows they belong to: G lanes take a
+// task and go through it a few nonzeros at a time, so that the loads of X do not wait for the ends of short rows; a bit per
+// nonzero says where a row ends. A row that goes on in the next task leaves its sum so far as a piece, and a second kernel
+// adds the pieces of such rows in a fixed order. Blocks stay for all their tasks, one a multiprocessor.
+//
+// With hub_kb > 0 the rows of X that most nonzeros ask for are copied to shared memory once a block (hubs.h): what L1 would
+// keep of them by itself competes with rows that are never asked for again.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/cuda/hubs.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/row_major_plan.h"
 #include "kernels/formats/csr.h"
@@ -18,35 +22,38 @@ namespace {
 using dense::Stretch;
 using dense::Wide;
 
-constexpr int kBlock = 256;
-constexpr int kQuad = 4;              ///< nonzeros at once
-constexpr int kPieceColumns = 128;    ///< for which sums of pieces are kept at once
+/// Nonzeros of a step and threads of a block, as registers allow: with few lanes a task, indices come in longer steps.
+template <int G, int P>
+constexpr int kStep = P == 1 && G <= 2 ? 8 : 4;
+template <int G, int P>
+constexpr int kBlock = P == 2 ? 768 : G <= 2 ? 512 : 1024;
+constexpr int kFlags = 8;           ///< nonzeros whose ends share a byte; tasks are multiples of it
+constexpr int kSmallestTask = 32;
+constexpr int kPieceColumns = 128;  ///< for which pieces are kept at once
+constexpr int kAdders = 8;          ///< threads that share the pieces of a row cut many times
+constexpr int kManyPieces = 16;
 
-struct Task {
-  std::int64_t begin;  ///< first nonzero
-  std::int32_t count;
-  std::int32_t rank;   ///< of the first row among those that have nonzeros
-  std::int32_t piece;  ///< number of the piece, or -1: whole rows
-  std::int32_t unused = 0;
+/// A row whose nonzeros several tasks share; all but the last leave a piece, number `first` to `end` - 1.
+struct SplitRow {
+  std::int32_t row, first, end;
 };
-static_assert(sizeof(Task) == 24);
 
 /// How the rows of a matrix fall to tasks.
 struct Tasks {
-  std::int64_t count = 0;
-  std::int32_t long_rows = 0, pieces = 0;
-  std::int64_t empty_rows = 0;
-  Buffer task;         ///< Task
-  Buffer row;          ///< int32: the rows that have nonzeros
-  Buffer end;          ///< a byte for kQuad nonzeros: bit u set if nonzero u is the last of its row
-  Buffer long_row;     ///< int32
-  Buffer first_piece;  ///< int32: of every long row, and the number of pieces
-  Buffer empty;        ///< int32: the rows that have none
+  int size = 0;  ///< nonzeros, but for the last task
+  std::int64_t count = 0, empty_rows = 0;
+  std::int32_t few_pieces = 0, many_pieces = 0;  ///< split rows with up to kManyPieces, and with more
+  Buffer first;  ///< int32 a task: place in `row` of the row that its first nonzero is in
+  Buffer row;    ///< int32: the rows that have nonzeros
+  Buffer end;    ///< a bit a nonzero: the last of its row
+  Buffer split;  ///< SplitRow: those with few pieces, those with many
+  Buffer empty;  ///< int32: the rows that have none
+  cuda::Hubs hubs;
 
   std::int64_t bytes() const {
     std::size_t sum = 0;
-    for (const Buffer* b : {&task, &row, &end, &long_row, &first_piece, &empty}) sum += b->bytes();
-    return static_cast<std::int64_t>(sum);
+    for (const Buffer* b : {&first, &row, &end, &split, &empty}) sum += b->bytes();
+    return static_cast<std::int64_t>(sum) + hubs.bytes();
   }
 };
 
@@ -58,18 +65,15 @@ Buffer on_device(const std::vector<E>& entries, Device device, Stream& stream) {
 }
 
 template <class Offset>
-Tasks cut(const CsrStorage& a, std::int64_t size, Stream& stream) {
+Tasks cut(const CsrStorage& a, int size, Stream& stream) {
   std::vector<Offset> row_ptr(static_cast<std::size_t>(a.rows) + 1);
   copy_to_host(row_ptr.data(), a.row_ptr.data(), row_ptr.size() * sizeof(Offset), stream);
-  std::vector<Task> tasks;
-  std::vector<std::int32_t> rows, empty, long_rows, first_piece;
-  std::vector<unsigned char> ends(static_cast<std::size_t>(a.nnz / kQuad + 1), 0);
-  std::int32_t pieces = 0;
-  Task open{0, 0, 0, -1};
-  const auto close = [&] {
-    if (open.count > 0) tasks.push_back(open);
-    open.count = 0;
-  };
+  Tasks all;
+  all.size = size;
+  all.count = (a.nnz + size - 1) / size;
+  std::vector<std::int32_t> first(static_cast<std::size_t>(all.count)), rows, empty;
+  std::vector<SplitRow> few, many;
+  std::vector<unsigned char> ends(static_cast<std::size_t>(a.nnz / kFlags + 1), 0);
   for (std::int64_t r = 0; r < a.rows; ++r) {
     const std::int64_t begin = row_ptr[static_cast<std::size_t>(r)], end = row_ptr[static_cast<std::size_t>(r) + 1];
     const auto row = static_cast<std::int32_t>(r);
@@ -77,216 +81,328 @@ Tasks cut(const CsrStorage& a, std::int64_t size, Stream& stream) {
       empty.push_back(row);
       continue;
     }
-    const auto rank = static_cast<std::int32_t>(rows.size());
+    ends[static_cast<std::size_t>((end - 1) / kFlags)] |= static_cast<unsigned char>(1 << (end - 1) % kFlags);
+    const auto begins_in = static_cast<std::int32_t>(begin / size), ends_in = static_cast<std::int32_t>((end - 1) / size);
+    for (std::int64_t t = (begin + size - 1) / size; t <= ends_in; ++t)
+      first[static_cast<std::size_t>(t)] = static_cast<std::int32_t>(rows.size());
+    if (ends_in > begins_in) (ends_in - begins_in > kManyPieces ? many : few).push_back({row, begins_in, ends_in});
     rows.push_back(row);
-    ends[static_cast<std::size_t>((end - 1) / kQuad)] |= static_cast<unsigned char>(1 << (end - 1) % kQuad);
-    if (end - begin > 2 * size) {
-      close();
-      long_rows.push_back(row);
-      first_piece.push_back(pieces);
-      for (std::int64_t k = begin; k < end; k += size)
-        tasks.push_back({k, static_cast<std::int32_t>(std::min(size, end - k)), rank, pieces++});
-    } else {
-      if (open.count + (end - begin) > size) close();
-      if (open.count == 0) open.begin = begin, open.rank = rank;
-      open.count += static_cast<std::int32_t>(end - begin);
-    }
   }
-  close();
-  first_piece.push_back(pieces);
-  Tasks all;
-  all.count = static_cast<std::int64_t>(tasks.size());
-  all.long_rows = static_cast<std::int32_t>(long_rows.size());
-  all.pieces = pieces;
+  rows.push_back(0);  // read, not used, behind the last
+  all.few_pieces = static_cast<std::int32_t>(few.size());
+  all.many_pieces = static_cast<std::int32_t>(many.size());
+  few.insert(few.end(), many.begin(), many.end());
   all.empty_rows = static_cast<std::int64_t>(empty.size());
-  all.task = on_device(tasks, a.device, stream);
+  all.first = on_device(first, a.device, stream);
   all.row = on_device(rows, a.device, stream);
   all.end = on_device(ends, a.device, stream);
-  all.long_row = on_device(long_rows, a.device, stream);
-  all.first_piece = on_device(first_piece, a.device, stream);
+  all.split = on_device(few, a.device, stream);
   all.empty = on_device(empty, a.device, stream);
   return all;
 }
 
-struct Matrix {
-  const Task* __restrict__ task;
+/// The matrix as the kernel sees it.
+struct Sequence {
+  std::int64_t nnz, tasks, empty_rows;
+  int size, hubs;
+  const std::int32_t* __restrict__ first;
   const std::int32_t* __restrict__ row;
   const unsigned char* __restrict__ end;
-  const std::int32_t* __restrict__ col_idx;
-  std::int64_t tasks, nnz;
+  const std::int32_t* __restrict__ col_idx;  ///< a hub as the complement of its place in hub_columns
+  const std::int32_t* __restrict__ hub_columns;
+  const std::int32_t* __restrict__ empty;
 };
 
-/// Four nonzeros from j on; those behind the last of the matrix are not read.
-template <class T>
-__device__ void load_quad(const Matrix& a, const T* __restrict__ values, std::int64_t j, std::int32_t (&column)[kQuad],
-                          T (&value)[kQuad]) {
-  if (j + kQuad <= a.nnz) {
-    const int4 c = __ldg(reinterpret_cast<const int4*>(a.col_idx + j));
-    column[0] = c.x, column[1] = c.y, column[2] = c.z, column[3] = c.w;
+template <int U>
+struct Step {
+  std::int32_t column[U];
+  unsigned ends;
+};
+
+/// Columns of U nonzeros from `at` on and the bits of their ends, of `left` that there are.
+template <int U>
+__device__ Step<U> load_step(const std::int32_t* column, const unsigned char* end, int at, int left) {
+  Step<U> step;
+  step.ends = __ldg(end + at / kFlags) >> at % kFlags;
+  if constexpr (U < kFlags) step.ends &= (1u << U) - 1;
+  if (left >= U) {
+#pragma unroll
+    for (int u = 0; u < U; u += 4) {
+      const int4 c = __ldg(reinterpret_cast<const int4*>(column + at + u));
+      step.column[u] = c.x, step.column[u + 1] = c.y, step.column[u + 2] = c.z, step.column[u + 3] = c.w;
+    }
+  } else {
+#pragma unroll
+    for (int u = 0; u < U; ++u) step.column[u] = u < left ? __ldg(column + at + u) : 0;
+  }
+  return step;
+}
+
+template <int U, class T>
+__device__ void load_values(T (&value)[U], const T* at, int left) {
+  if (left >= U) {
     constexpr int kAtOnce = dense::kWidth<T>;
 #pragma unroll
-    for (int u = 0; u < kQuad; u += kAtOnce) {
-      const Wide<T, kAtOnce> some = *reinterpret_cast<const Wide<T, kAtOnce>*>(values + j + u);
+    for (int u = 0; u < U; u += kAtOnce) {
+      const auto some = dense::gather<Wide<T, kAtOnce>>(reinterpret_cast<const char*>(at + u));
 #pragma unroll
       for (int w = 0; w < kAtOnce; ++w) value[u + w] = some.of[w];
     }
   } else {
 #pragma unroll
-    for (int u = 0; u < kQuad; ++u) {
-      column[u] = j + u < a.nnz ? __ldg(a.col_idx + j + u) : 0;
-      value[u] = j + u < a.nnz ? __ldg(values + j + u) : T(0);
-    }
+    for (int u = 0; u < U; ++u) value[u] = u < left ? __ldg(at + u) : T(0);
   }
 }
 
-/// `pieces`: sums of the pieces, `piece_columns` each, of which the first is column `first_column`.
-template <class T, int W, int G, int P>
-__global__ void __launch_bounds__(kBlock, P == 1 ? 4 : 3)
-    csr_balanced_spmm(const Matrix a, const T* __restrict__ values, const dense::Rows<T> v, T* __restrict__ pieces,
+/// `pieces`: of the tasks, `piece_columns` each, of which the first is column `first_column`.
+template <class T, int W, int G, int P, bool kHubs>
+__global__ void __launch_bounds__(kBlock<G, P>, 1)
+    csr_balanced_spmm(const Sequence a, const T* __restrict__ values, const dense::Rows<T> v, T* __restrict__ pieces,
                       int piece_columns, int first_column) {
   using Columns = Stretch<T, W, G, P>;
-  const std::int64_t t = (static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x) / G;
-  if (t >= a.tasks) return;
-  const Columns columns(v, first_column + static_cast<int>(blockIdx.y) * Columns::kColumns, static_cast<int>(threadIdx.x));
-  const Task task = a.task[t];
-  const std::int64_t begin = task.begin / kQuad * kQuad;  // where quads are aligned
-  const int skipped = static_cast<int>(task.begin - begin), end = skipped + task.count;
-  const bool whole_rows = task.piece < 0;
-  const std::int32_t* row = a.row + task.rank;
+  using Entries = Wide<T, W>;
+  constexpr int U = kStep<G, P>, kGroups = kBlock<G, P> / G, kHubBytes = Columns::kColumns * static_cast<int>(sizeof(T));
+  extern __shared__ __align__(16) char shared[];
+  const int begin_column = first_column + static_cast<int>(blockIdx.y) * Columns::kColumns;
+  const Columns columns(v, begin_column, static_cast<int>(threadIdx.x));
   const char* x = columns.x(v);
-  T acc[P][W] = {};
+  unsigned hubs = 0;
+  if constexpr (kHubs) {
+    for (int h = static_cast<int>(threadIdx.x) / G; h < a.hubs; h += kGroups) {
+      const char* row = dense::row_at(x, __ldg(a.hub_columns + h), v.x_bytes);
+      char* to = shared + h * kHubBytes + static_cast<int>(threadIdx.x) % G * static_cast<int>(sizeof(Entries));
+#pragma unroll
+      for (int q = 0; q < P; ++q)
+        *reinterpret_cast<Entries*>(to + q * Columns::kStepBytes) = dense::gather<Entries>(row + q * Columns::kStepBytes);
+    }
+    __syncthreads();
+    hubs = static_cast<unsigned>(__cvta_generic_to_shared(shared)) + threadIdx.x % G * unsigned{sizeof(Entries)};
+  }
+  const std::int64_t group = static_cast<std::int64_t>(blockIdx.x) * kGroups + threadIdx.x / G;
+  const std::int64_t groups = static_cast<std::int64_t>(gridDim.x) * kGroups;
+  for (std::int64_t t = group; t < a.tasks; t += groups) {
+    const std::int64_t begin = t * a.size;
+    const int count = static_cast<int>(min(std::int64_t{a.size}, a.nnz - begin));
+    const std::int32_t* column = a.col_idx + begin;
+    const unsigned char* end = a.end + begin / kFlags;
+    const T* value = values + begin;
+    const std::int32_t* row = a.row + __ldg(a.first + t);
+    std::int32_t target = __ldg(row);
+    bool open = false;  // the last nonzero was not the last of its row
+    T acc[P][W] = {};
+    Step<U> step = load_step<U>(column, end, 0, count);
 #pragma unroll 1
-  for (int j = 0; j < end; j += kQuad) {
-    std::int32_t column[kQuad];
-    T value[kQuad];
-    load_quad(a, values, begin + j, column, value);
-    const unsigned last = whole_rows ? __ldg(a.end + (begin + j) / kQuad) : 0;
-    Wide<T, W> of_x[kQuad][P];
+    for (int j = 0; j < count; j += U) {
+      const Step<U> here = step;
+      T of_a[U];
+      Entries of_x[U][P];
+      load_values<U>(of_a, value + j, count - j);
 #pragma unroll
-    for (int u = 0; u < kQuad; ++u)
-      if (j + u >= skipped && j + u < end) {
-        const char* at = x + static_cast<std::int64_t>(column[u]) * v.x_bytes;
+      for (int u = 0; u < U; ++u) {
+        const char* at = dense::row_at(x, here.column[u], v.x_bytes);
+        const unsigned hub = hubs + static_cast<unsigned>(~here.column[u]) * kHubBytes;
 #pragma unroll
-        for (int q = 0; q < P; ++q) of_x[u][q] = dense::gather<Wide<T, W>>(at + q * Columns::kStepBytes);
+        for (int q = 0; q < P; ++q)
+          if constexpr (kHubs)
+            of_x[u][q] = dense::load_either<Entries>(here.column[u] < 0, hub + q * Columns::kStepBytes,
+                                                     at + q * Columns::kStepBytes);
+          else
+            of_x[u][q] = dense::load<Entries>(at + q * Columns::kStepBytes);
       }
-#pragma unroll
-    for (int u = 0; u < kQuad; ++u)
-      if (j + u >= skipped && j + u < end) {
+      if (j + U < count) step = load_step<U>(column, end, j + U, count - j - U);
+      const auto add = [&](int u) {
 #pragma unroll
         for (int q = 0; q < P; ++q)
 #pragma unroll
-          for (int w = 0; w < W; ++w) acc[q][w] += value[u] * of_x[u][q].of[w];
-        if ((last >> u & 1) != 0) {
-          columns.store(v, __ldg(row++), acc);
+          for (int w = 0; w < W; ++w) acc[q][w] += of_a[u] * of_x[u][q].of[w];
+      };
+      if (here.ends == 0) {
 #pragma unroll
-          for (int q = 0; q < P; ++q)
+        for (int u = 0; u < U; ++u) add(u);
+      } else {
 #pragma unroll
-            for (int w = 0; w < W; ++w) acc[q][w] = 0;
+        for (int u = 0; u < U; ++u) {
+          add(u);
+          if ((here.ends >> u & 1) != 0) {
+            columns.store(v, target, acc);
+            target = __ldg(++row);
+#pragma unroll
+            for (int q = 0; q < P; ++q)
+#pragma unroll
+              for (int w = 0; w < W; ++w) acc[q][w] = 0;
+          }
         }
       }
+      open = (here.ends >> (U - 1) & 1) == 0;
+    }
+    if (!open || begin + count == a.nnz || !columns.real) continue;
+    T* out = pieces + t * piece_columns + (columns.first - first_column);
+#pragma unroll
+    for (int q = 0; q < P; ++q) {
+      Entries sum;
+#pragma unroll
+      for (int w = 0; w < W; ++w) sum.of[w] = acc[q][w];
+      *reinterpret_cast<Entries*>(out + q * G * W) = sum;
+    }
   }
-  if (whole_rows || !columns.real) return;
-  T* out = pieces + static_cast<std::int64_t>(task.piece) * piece_columns + (columns.first - first_column);
-#pragma unroll
-  for (int q = 0; q < P; ++q)
-#pragma unroll
-    for (int w = 0; w < W; ++w) out[q * G * W + w] = acc[q][w];
+  const T zero[P][W] = {};
+  for (std::int64_t i = group; i < a.empty_rows; i += groups) columns.store(v, __ldg(a.empty + i), zero);
 }
 
-template <class T>
-__device__ void write(const dense::Rows<T>& v, std::int64_t row, int column, T sum) {
-  T& y = *(reinterpret_cast<T*>(reinterpret_cast<char*>(v.y) + row * v.y_bytes) + column);
-  y = v.beta == T(0) ? v.alpha * sum : v.alpha * sum + v.beta * y;
-}
-
-/// The sums of long rows, a block each.
-template <class T>
-__global__ void add_pieces(const std::int32_t* __restrict__ long_row, const std::int32_t* __restrict__ first_piece,
-                           const T* __restrict__ pieces, int columns, int first_column, const dense::Rows<T> v) {
-  const std::int32_t begin = first_piece[blockIdx.x], end = first_piece[blockIdx.x + 1];
-  for (int c = static_cast<int>(threadIdx.x); c < columns; c += static_cast<int>(blockDim.x)) {
+/// y += alpha·(sum of the pieces) for rows that tasks share, kAdders of them a block, or one if they have many pieces.
+template <class T, bool kMany>
+__global__ void add_pieces(std::int64_t count, const SplitRow* __restrict__ rows, const T* __restrict__ pieces, int columns,
+                           int first_column, const dense::Rows<T> v) {
+  constexpr int kUnroll = 4;
+  __shared__ T partial[kAdders][32];
+  const int lane = static_cast<int>(threadIdx.x), adder = static_cast<int>(threadIdx.y);
+  const std::int64_t i = kMany ? blockIdx.x : static_cast<std::int64_t>(blockIdx.x) * kAdders + adder;
+  if (i >= count) return;
+  const SplitRow split = rows[i];
+  const int begin = split.first + (kMany ? adder : 0), stride = kMany ? kAdders : 1;
+  for (int from = 0; from < columns; from += 32) {
+    const int c = from + lane;
     T sum = 0;
-    for (std::int32_t p = begin; p < end; ++p) sum += pieces[static_cast<std::int64_t>(p) * columns + c];
-    write(v, long_row[blockIdx.x], first_column + c, sum);
+    if (c < columns) {
+      int p = begin;
+      for (; p + (kUnroll - 1) * stride < split.end; p += kUnroll * stride) {
+        T some[kUnroll];
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) some[u] = pieces[static_cast<std::int64_t>(p + u * stride) * columns + c];
+#pragma unroll
+        for (int u = 0; u < kUnroll; ++u) sum += some[u];
+      }
+      for (; p < split.end; p += stride) sum += pieces[static_cast<std::int64_t>(p) * columns + c];
+    }
+    if constexpr (kMany) {
+      partial[adder][lane] = sum;
+      __syncthreads();
+      if (adder == 0)
+        for (int other = 1; other < kAdders; ++other) sum += partial[other][lane];
+      __syncthreads();
+      if (adder > 0) continue;
+    }
+    if (c >= columns) continue;
+    T& y = *(reinterpret_cast<T*>(reinterpret_cast<char*>(v.y) + static_cast<std::int64_t>(split.row) * v.y_bytes) +
+             first_column + c);
+    y += v.alpha * sum;
   }
 }
 
-/// y = beta·y for the rows without nonzeros.
 template <class T>
-__global__ void write_empty_rows(std::int64_t count, const std::int32_t* __restrict__ rows, const dense::Rows<T> v) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i < count * v.columns) write(v, rows[i / v.columns], static_cast<int>(i % v.columns), T(0));
+struct Instance {
+  decltype(&csr_balanced_spmm<T, dense::kWidth<T>, 1, 1, false>) kernel = nullptr;
+  int block_size = 0, row_bytes = 0;  ///< bytes of a row of X that a group of lanes holds
+};
+template <class T, int W, int G, int P>
+Instance<T> instance(bool has_hubs) {
+  return {has_hubs ? csr_balanced_spmm<T, W, G, P, true> : csr_balanced_spmm<T, W, G, P, false>, kBlock<G, P>,
+          W * G * P * static_cast<int>(sizeof(T))};
 }
-
+/// The instance for a policy; its kernel is null if there is none.
 template <class T>
-using Instance = decltype(&csr_balanced_spmm<T, dense::kWidth<T>, 1, 1>);
-
-/// The instance for a policy, or null.
-template <class T>
-Instance<T> instance(int lanes, int passes) {
+Instance<T> instance(int lanes, int passes, bool has_hubs) {
   constexpr int W = dense::kWidth<T>;
   switch (dense::shape_of(lanes, passes)) {
-    case 11: return csr_balanced_spmm<T, W, 1, 1>;
-    case 21: return csr_balanced_spmm<T, W, 2, 1>;
-    case 41: return csr_balanced_spmm<T, W, 4, 1>;
-    case 81: return csr_balanced_spmm<T, W, 8, 1>;
-    case 82: return csr_balanced_spmm<T, W, 8, 2>;
-    case 162: return csr_balanced_spmm<T, W, 16, 2>;
-    default: return nullptr;
+    case 11: return instance<T, W, 1, 1>(has_hubs);
+    case 21: return instance<T, W, 2, 1>(has_hubs);
+    case 41: return instance<T, W, 4, 1>(has_hubs);
+    case 81: return instance<T, W, 8, 1>(has_hubs);
+    case 82: return instance<T, W, 8, 2>(has_hubs);
+    default: return {};
   }
 }
 
 template <class T>
 void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int lanes, int passes, const dense::Rows<T>& v,
               Stream& stream) {
-  const Matrix matrix{tasks.task.as<Task>(),         tasks.row.as<std::int32_t>(), tasks.end.as<unsigned char>(),
-                      a.col_idx.as<std::int32_t>(), tasks.count,                  a.nnz};
-  cuda::launch(write_empty_rows<T>, tasks.empty_rows * v.columns, kBlock, stream, tasks.empty_rows,
-               tasks.empty.as<std::int32_t>(), v);
+  const bool has_hubs = tasks.hubs.count > 0;
+  const Sequence sequence{a.nnz,
+                          tasks.count,
+                          tasks.empty_rows,
+                          tasks.size,
+                          tasks.hubs.count,
+                          tasks.first.as<std::int32_t>(),
+                          tasks.row.as<std::int32_t>(),
+                          tasks.end.as<unsigned char>(),
+                          (has_hubs ? tasks.hubs.coded : a.col_idx).as<std::int32_t>(),
+                          tasks.hubs.columns.as<std::int32_t>(),
+                          tasks.empty.as<std::int32_t>()};
+  const int multiprocessors = properties(a.device).multiprocessors;
   for (int first = 0; first < v.columns; first += kPieceColumns) {
     dense::Rows<T> some = v;  // columns first … some.columns - 1
     some.columns = std::min(v.columns, first + kPieceColumns);
     const int piece_columns = some.columns - first;
-    const auto launch = [&](Instance<T> kernel, int of_lanes, int begin, int blocks) {
-      if (tasks.count == 0) return;
-      const std::int64_t across = (tasks.count * of_lanes + kBlock - 1) / kBlock;
-      kernel<<<dim3(static_cast<unsigned>(across), static_cast<unsigned>(blocks)), kBlock, 0, cuda::native(stream)>>>(
-          matrix, a.values.as<T>(), some, pieces.as<T>() + (begin - first), piece_columns, begin);
+    const auto launch = [&](const Instance<T>& one, int of_lanes, int begin, int blocks) {
+      const std::int64_t threads = std::max(tasks.count, (tasks.empty_rows + 7) / 8) * of_lanes;
+      const std::int64_t across = std::min<std::int64_t>((threads + one.block_size - 1) / one.block_size, multiprocessors);
+      const auto shared = static_cast<std::size_t>(tasks.hubs.count * one.row_bytes);
+      cuda::allow_shared_memory(one.kernel, shared);
+      one.kernel<<<dim3(static_cast<unsigned>(across), static_cast<unsigned>(blocks)), one.block_size, shared,
+                   cuda::native(stream)>>>(sequence, a.values.as<T>(), some, pieces.as<T>() + (begin - first),
+                                           piece_columns, begin);
       SHARDMAT_CUDA_CHECK(cudaGetLastError());
     };
-    if (v.columns == 2) launch(csr_balanced_spmm<T, 2, 1, 1>, 1, 0, 1);
-    else dense::split_columns(
-        piece_columns, dense::kWidth<T>, lanes, passes,
-        [&](int begin, int blocks) { launch(instance<T>(lanes, passes), lanes, first + begin, blocks); },
-        [&](int begin, int few) { launch(instance<T>(few, 1), few, first + begin, 1); });
-    cuda::launch_blocks(add_pieces<T>, tasks.long_rows, kPieceColumns, 0, stream, tasks.long_row.as<std::int32_t>(),
-                        tasks.first_piece.as<std::int32_t>(), pieces.as<T>(), piece_columns, first, some);
+    if (v.columns == 2)
+      launch(instance<T, 2, 1, 1>(has_hubs), 1, 0, 1);
+    else
+      dense::split_columns(
+          piece_columns, dense::kWidth<T>, lanes, passes,
+          [&](int begin, int blocks) { launch(instance<T>(lanes, passes, has_hubs), lanes, first + begin, blocks); },
+          [&](int begin, int few) { launch(instance<T>(few, 1, has_hubs), few, first + begin, 1); });
+    const auto add = [&](auto kernel, std::int64_t rows, std::int64_t blocks, std::int64_t begin) {
+      if (rows == 0) return;
+      kernel<<<static_cast<unsigned>(blocks), dim3(32, kAdders), 0, cuda::native(stream)>>>(
+          rows, tasks.split.as<SplitRow>() + begin, pieces.as<T>(), piece_columns, first, some);
+      SHARDMAT_CUDA_CHECK(cudaGetLastError());
+    };
+    add(add_pieces<T, false>, tasks.few_pieces, (tasks.few_pieces + kAdders - 1) / kAdders, 0);
+    add(add_pieces<T, true>, tasks.many_pieces, tasks.many_pieces, tasks.few_pieces);
   }
+}
+
+/// Nonzeros of a task, about `wanted`, such that all groups of lanes of the device get equally many tasks.
+int task_size(const CsrStorage& a, std::int64_t groups_of_block, int wanted) {
+  const std::int64_t groups = properties(a.device).multiprocessors * groups_of_block;
+  const std::int64_t rounds = std::max<std::int64_t>(1, (a.nnz + groups * wanted / 2) / (groups * wanted));
+  const std::int64_t size = (a.nnz + groups * rounds - 1) / (groups * rounds);
+  return static_cast<int>(std::max<std::int64_t>(kSmallestTask, (size + kFlags - 1) / kFlags * kFlags));
 }
 
 }  // namespace
 
 std::vector<Policy> csr_balanced_spmm_policies(const Storage& storage, const RightHandSides& rhs) {
   const std::int64_t wide = dense::lanes_of_row(rhs.count, size_of(storage.type));
-  int lanes = 1, passes = 1;
+  int lanes = 1;
   while (lanes < 8 && lanes < wide) lanes *= 2;
-  if (wide >= 16) passes = 2;
-  if (wide >= 32) lanes = 16;
-  const auto policy = [&](int task) { return Policy{{"lanes", lanes}, {"passes", passes}, {"task", task}}; };
-  return {policy(256), policy(64)};
+  const auto policy = [&](int task, int hub_kb) {
+    return Policy{{"lanes", lanes}, {"passes", wide >= 16 ? 2 : 1}, {"task", task}, {"hub_kb", hub_kb}};
+  };
+  // Hubs are worth their instructions while shared memory holds thousands of them.
+  if (wide <= 4) return {policy(256, 0), policy(64, 160)};
+  return {policy(256, 0)};
 }
 
 std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
                                                  const Policy& policy, Stream& stream) {
-  const int lanes = policy.at("lanes"), passes = policy.at("passes"), size = policy.at("task");
-  if (instance<float>(lanes, passes) == nullptr)
-    throw Error(ErrorKind::usage, "csr_balanced: lanes and passes must be 1, 2, 4 or 8 and 1, or 8 or 16 and 2");
-  if (size < 16 || size > 4096) throw Error(ErrorKind::usage, "csr_balanced: task must be 16 to 4096 nonzeros");
+  const int lanes = policy.at("lanes"), passes = policy.at("passes"), wanted = policy.at("task");
+  const int hub_kb = policy.at("hub_kb");
+  const Instance<float> like = instance<float>(lanes, passes, false);
+  if (like.kernel == nullptr)
+    throw Error(ErrorKind::usage, "csr_balanced: lanes must be 1, 2, 4 or 8, and passes 1, or 2 with 8 lanes");
+  if (wanted < kSmallestTask || wanted > 65536)
+    throw Error(ErrorKind::usage, "csr_balanced: task must be 32 to 65536 nonzeros");
+  if (hub_kb < 0 || hub_kb > 208) throw Error(ErrorKind::usage, "csr_balanced: hub_kb must be from 0 to 208");
   const auto& a = static_cast<const CsrStorage&>(*storage);
-  const auto tasks =
-      std::make_shared<const Tasks>(a.wide_offsets ? cut<std::int64_t>(a, size, stream) : cut<std::int32_t>(a, size, stream));
+  const int size = task_size(a, like.block_size / lanes, wanted);
+  auto tasks = std::make_shared<Tasks>(a.wide_offsets ? cut<std::int64_t>(a, size, stream)
+                                                      : cut<std::int32_t>(a, size, stream));
+  if (hub_kb > 0) {
+    const std::size_t room = std::min(static_cast<std::size_t>(hub_kb) * 1024, cuda::most_shared_memory(a.device));
+    tasks->hubs = cuda::find_hubs(a, room / static_cast<std::size_t>(like.row_bytes), stream);
+  }
   const auto pieces = std::make_shared<const Buffer>(
-      a.device, static_cast<std::size_t>(tasks->pieces) *
+      a.device, static_cast<std::size_t>(tasks->count) *
                     static_cast<std::size_t>(std::min<std::int64_t>(rhs.count + 3, kPieceColumns)) * size_of(a.type));
   const std::int64_t bytes = tasks->bytes() + static_cast<std::int64_t>(pieces->bytes());
   return cuda::row_major_plan<CsrStorage>(

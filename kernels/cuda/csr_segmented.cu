@@ -15,6 +15,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/cuda/cache_hints.h"
+#include "kernels/cuda/hubs.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/split_rows.h"
 #include "kernels/formats/csr.h"
@@ -24,7 +25,6 @@ namespace {
 
 constexpr int kPlainBlock = 256, kPlainBlocksPerSm = 4;
 constexpr int kHubBlock = 1024;  // one an SM, so that an SM holds the hubs once
-constexpr int kCountBins = 1 << 16;
 constexpr unsigned kAllLanes = 0xffffffffu;
 
 /// One flag for each of a lane's nonzeros.
@@ -228,39 +228,6 @@ __global__ void find_split_rows(const std::int32_t* __restrict__ rows, const Off
   split[chunk] = {row, finishes ? static_cast<std::int64_t>(row_ptr[row]) / chunk_items : 0};
 }
 
-__global__ void count_columns(std::int64_t nnz, const std::int32_t* __restrict__ col_idx,
-                              std::int32_t* __restrict__ counts) {
-  const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (k < nnz) atomicAdd(counts + col_idx[k], 1);
-}
-
-/// bins[c] = columns with c ≥ 2 nonzeros; the last bin has all with more.
-__global__ void count_counts(std::int64_t cols, const std::int32_t* __restrict__ counts, std::int32_t* __restrict__ bins) {
-  const std::int64_t j = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (j < cols && counts[j] >= 2) atomicAdd(bins + min(counts[j], kCountBins - 1), 1);
-}
-
-/// Gives each column with at least `fewest` nonzeros a place; counts[j] becomes its complement, or j for other columns.
-__global__ void place_hubs(std::int64_t cols, int fewest, std::int32_t* __restrict__ counts,
-                           std::int32_t* __restrict__ hub_columns, std::int32_t* __restrict__ places) {
-  const std::int64_t j = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (j >= cols) return;
-  const auto column = static_cast<std::int32_t>(j);
-  std::int32_t code = column;
-  if (counts[j] >= fewest) {
-    const int place = atomicAdd(places, 1);  // in any order: the place of a value does not change a sum
-    hub_columns[place] = column;
-    code = ~place;
-  }
-  counts[j] = code;
-}
-
-__global__ void code_columns(std::int64_t nnz, const std::int32_t* __restrict__ col_idx,
-                             const std::int32_t* __restrict__ codes, std::int32_t* __restrict__ coded) {
-  const std::int64_t k = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (k < nnz) coded[k] = codes[col_idx[k]];
-}
-
 template <class T>
 using Instance = decltype(&csr_segmented<T, 8, 0, false>);
 
@@ -293,13 +260,13 @@ class CsrSegmentedPlan final : public Plan {
     const auto value = size_of(a_->type);
     const auto products = static_cast<std::size_t>(block_size_ * (t_.items + 1)) * value;
     if (t_.has_hubs()) {
-      int most = 0;
-      SHARDMAT_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, a_->device.ordinal));
-      if (products >= static_cast<std::size_t>(most))
+      const std::size_t most = cuda::most_shared_memory(a_->device);
+      if (products >= most)
         throw Error(ErrorKind::usage, "csr_segmented: this GPU has not the shared memory for hubs with so many items");
-      place(std::min(static_cast<std::size_t>(t_.hub_kb) * 1024, static_cast<std::size_t>(most) - products) / value, stream);
+      const std::size_t room = std::min(static_cast<std::size_t>(t_.hub_kb) * 1024, most - products);
+      hubs_ = cuda::find_hubs(*a_, room / value, stream);
     }
-    shared_bytes_ = products + static_cast<std::size_t>(hubs_) * value;
+    shared_bytes_ = products + static_cast<std::size_t>(hubs_.count) * value;
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
       cuda::allow_shared_memory(instance<T>(t_), shared_bytes_);
@@ -313,9 +280,9 @@ class CsrSegmentedPlan final : public Plan {
     if (a_->rows == 0) return;
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Sequence sequence{a_->nnz, chunks_, t_.steps, hubs_, flags_.data(), begun_.as<std::int32_t>(),
-                              rows_.as<std::int32_t>(), (t_.has_hubs() ? coded_ : a_->col_idx).as<std::int32_t>(),
-                              hub_columns_.as<std::int32_t>()};
+      const Sequence sequence{a_->nnz, chunks_, t_.steps, hubs_.count, flags_.data(), begun_.as<std::int32_t>(),
+                              rows_.as<std::int32_t>(), (hubs_.count > 0 ? hubs_.coded : a_->col_idx).as<std::int32_t>(),
+                              hubs_.columns.as<std::int32_t>()};
       cuda::launch_blocks(instance<T>(t_), blocks_, block_size_, shared_bytes_, stream, sequence,
                           a_->values.as<T>(), static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
                           static_cast<T*>(y), split_.head.as<T>(), split_.tail.as<T>());
@@ -325,8 +292,8 @@ class CsrSegmentedPlan final : public Plan {
   }
 
   std::int64_t extra_bytes() const override {
-    std::int64_t bytes = split_.bytes();
-    for (const Buffer* buffer : {&flags_, &begun_, &rows_, &empty_, &hub_columns_, &coded_})
+    std::int64_t bytes = split_.bytes() + hubs_.bytes();
+    for (const Buffer* buffer : {&flags_, &begun_, &rows_, &empty_})
       bytes += static_cast<std::int64_t>(buffer->bytes());
     return bytes;
   }
@@ -352,38 +319,13 @@ class CsrSegmentedPlan final : public Plan {
                  split_.rows.as<cuda::SplitRow>());
   }
 
-  /// Chooses at most `places` hubs, those with most nonzeros, and codes the columns.
-  void place(std::size_t places, Stream& stream) {
-    const auto ints = [&](std::int64_t count) {
-      return Buffer(a_->device, static_cast<std::size_t>(count) * sizeof(std::int32_t));
-    };
-    const Buffer counts = ints(a_->cols), bins = ints(kCountBins), placed = ints(1);
-    for (const Buffer* zero : {&counts, &bins, &placed}) fill_bytes(zero->data(), 0, zero->bytes(), stream);
-    cuda::launch(count_columns, a_->nnz, 256, stream, a_->nnz, a_->col_idx.as<std::int32_t>(), counts.as<std::int32_t>());
-    cuda::launch(count_counts, a_->cols, 256, stream, a_->cols, counts.as<std::int32_t>(), bins.as<std::int32_t>());
-    std::vector<std::int32_t> of_count(kCountBins);
-    copy_to_host(of_count.data(), bins.data(), bins.bytes(), stream);
-    int fewest = kCountBins;
-    std::size_t columns = 0;
-    while (fewest > 2 && columns + static_cast<std::size_t>(of_count[static_cast<std::size_t>(fewest) - 1]) <= places)
-      columns += static_cast<std::size_t>(of_count[static_cast<std::size_t>(--fewest)]);
-    if (columns == 0) fewest = std::numeric_limits<int>::max();
-    hubs_ = static_cast<int>(columns);
-    hub_columns_ = ints(hubs_);
-    coded_ = ints(a_->nnz);
-    cuda::launch(place_hubs, a_->cols, 256, stream, a_->cols, fewest, counts.as<std::int32_t>(),
-                 hub_columns_.as<std::int32_t>(), placed.as<std::int32_t>());
-    cuda::launch(code_columns, a_->nnz, 256, stream, a_->nnz, a_->col_idx.as<std::int32_t>(), counts.as<std::int32_t>(),
-                 coded_.as<std::int32_t>());
-    stream.synchronize();
-  }
-
   std::shared_ptr<CsrStorage> a_;
   Tunables t_;
-  int block_size_, hubs_ = 0;
+  int block_size_;
   std::size_t shared_bytes_ = 0;
   std::int64_t chunks_ = 0, blocks_ = 0, empty_count_ = 0;
-  Buffer flags_, begun_, rows_, empty_, hub_columns_, coded_;
+  Buffer flags_, begun_, rows_, empty_;
+  cuda::Hubs hubs_;
   cuda::SplitRows split_;
 };
 

@@ -77,6 +77,48 @@ __device__ V gather(const char* p) {
   }
   return v;
 }
+/// Row `row` of what begins at `base`, rows `bytes` apart: one instruction, where 64-bit products take several.
+__device__ inline const char* row_at(const char* base, std::int32_t row, std::int32_t bytes) {
+  const char* at;
+  asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(at) : "r"(row), "r"(bytes), "l"(base));
+  return at;
+}
+/// In order, from shared memory if `in_shared`, else from global memory.
+template <class V>
+__device__ V load_either(bool in_shared, unsigned shared, const char* p) = delete;
+template <>
+__device__ inline Wide<double, 2> load_either<Wide<double, 2>>(bool in_shared, unsigned shared, const char* p) {
+  Wide<double, 2> v;
+  asm volatile(
+      "{.reg .pred s; setp.ne.s32 s, %4, 0;\n\t"
+      "@s ld.shared.v2.f64 {%0, %1}, [%2];\n\t"
+      "@!s ld.global.nc.v2.f64 {%0, %1}, [%3];}"
+      : "=d"(v.of[0]), "=d"(v.of[1])
+      : "r"(shared), "l"(p), "r"(static_cast<int>(in_shared)));
+  return v;
+}
+template <>
+__device__ inline Wide<float, 4> load_either<Wide<float, 4>>(bool in_shared, unsigned shared, const char* p) {
+  Wide<float, 4> v;
+  asm volatile(
+      "{.reg .pred s; setp.ne.s32 s, %6, 0;\n\t"
+      "@s ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];\n\t"
+      "@!s ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%5];}"
+      : "=f"(v.of[0]), "=f"(v.of[1]), "=f"(v.of[2]), "=f"(v.of[3])
+      : "r"(shared), "l"(p), "r"(static_cast<int>(in_shared)));
+  return v;
+}
+template <>
+__device__ inline Wide<float, 2> load_either<Wide<float, 2>>(bool in_shared, unsigned shared, const char* p) {
+  Wide<float, 2> v;
+  asm volatile(
+      "{.reg .pred s; setp.ne.s32 s, %4, 0;\n\t"
+      "@s ld.shared.v2.f32 {%0, %1}, [%2];\n\t"
+      "@!s ld.global.nc.v2.f32 {%0, %1}, [%3];}"
+      : "=f"(v.of[0]), "=f"(v.of[1])
+      : "r"(shared), "l"(p), "r"(static_cast<int>(in_shared)));
+  return v;
+}
 /// In order, N values of the matrix, N·sizeof(T) ≤ 16 bytes at a multiple of that; they do not stay in L1, which is for X.
 template <int N>
 __device__ void stream(double (&v)[N], const double* p) {

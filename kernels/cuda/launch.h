@@ -45,6 +45,13 @@ void launch(void (*kernel)(Parameters...), std::int64_t threads, int block_size,
                 std::forward<Arguments>(arguments)...);
 }
 
+/// Bytes that a block can have at most, once allowed.
+inline std::size_t most_shared_memory(Device device) {
+  int most = 0;
+  SHARDMAT_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.ordinal));
+  return static_cast<std::size_t>(most);
+}
+
 /// Lets `kernel` have this many bytes of dynamic shared memory a block; never fewer than were allowed before, because other plans
 /// may count on them.
 template <class... Parameters>
