@@ -19,10 +19,10 @@ enum Operation { kAllGather, kAllReduceSum };
 
 ncclDataType_t nccl_type(ValueType type) {
   switch (type) {
-    case ValueType::f32:
-      return ncclFloat32;
-    case ValueType::f64:
-      return ncclFloat64;
+    case ValueType::f16: return ncclFloat16;
+    case ValueType::bf16: return ncclBfloat16;
+    case ValueType::f32: return ncclFloat32;
+    case ValueType::f64: return ncclFloat64;
   }
   throw Error(ErrorKind::internal, "unknown value type");
 }

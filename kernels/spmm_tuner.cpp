@@ -21,6 +21,9 @@ struct Candidate {
   Policy policy;
 };
 
+/// Formats other than CSR hold f32 and f64 only.
+bool holds(std::string_view format, ValueType type) { return format == "csr" || !is_half(type); }
+
 /// The layout in which kernels for many right-hand sides want a format.
 Policy spmm_layout(const std::string& format, ConversionInput& input) {
   Policy layout = find_format(format).layouts(input).front();
@@ -54,7 +57,7 @@ std::shared_ptr<Storage> SpmmTuner::stored(const SpmmKernel& kernel) {
 std::vector<Policy> SpmmTuner::policies(const SpmmKernel& kernel, const RightHandSides& rhs) {
   require_count(rhs.count);
   const std::string format(kernel.format);
-  if (refused_.count(format) != 0) return {};
+  if (refused_.count(format) != 0 || !holds(format, input_.type())) return {};
   try {
     const std::shared_ptr<Storage> storage = stored(kernel);
     return kernel.supports(*storage, rhs) ? kernel.policies(*storage, rhs) : std::vector<Policy>{};
@@ -89,8 +92,8 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
     add(find_spmm_kernel(request.kernel, backend));
   } else {
     for (const SpmmKernel& kernel : spmm_kernels()) {
-      if (kernel.backend != backend || kernel.promising == nullptr) continue;
       const std::string format(kernel.format);
+      if (kernel.backend != backend || kernel.promising == nullptr || !holds(format, input_.type())) continue;
       if (!kernel.promising(input_, layout_of(format)) || grows(format)) continue;
       add(kernel);
     }
@@ -98,24 +101,23 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   if (candidates.empty()) {
     if (!refused_.empty()) throw Error(ErrorKind::resources, refused_.begin()->second);
     throw Error(ErrorKind::usage,
-                fmt::format("kernel {} cannot take this matrix with {} right-hand sides; use --kernel auto", request.kernel,
-                            rhs.count));
+                fmt::format("kernel {} cannot take this matrix in {} with {} right-hand sides; use --kernel auto",
+                            request.kernel, name(input_.type()), rhs.count));
   }
 
   ChosenSpmmPlan chosen;
-  const std::size_t value = size_of(input_.type());
-  const auto entries = [&](std::int64_t rows) {
-    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(rhs.count) * value;
+  const auto bytes = [&](std::int64_t rows, ValueType type) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(rhs.count) * size_of(type);
   };
   const CsrView& matrix = input_.matrix();
+  const std::size_t x_bytes = bytes(matrix.cols, input_.type()), y_bytes = bytes(matrix.rows, sum_type(input_.type()));
   // Twice: kernels may copy X and Y into another order.
-  const bool fits =
-      available_memory(stream.device()) / 2 > static_cast<std::int64_t>(entries(matrix.cols) + entries(matrix.rows));
+  const bool fits = available_memory(stream.device()) / 2 > static_cast<std::int64_t>(x_bytes + y_bytes);
   const bool measures = request.measure && backend == Backend::cuda && candidates.size() > 1 && matrix.nnz() > 0 && fits;
   Buffer x, y;
   if (measures) {
-    x = Buffer(stream.device(), entries(matrix.cols));
-    y = Buffer(stream.device(), entries(matrix.rows));
+    x = Buffer(stream.device(), x_bytes);
+    y = Buffer(stream.device(), y_bytes);
     fill_bytes(x.data(), 0, x.bytes(), stream);
   }
   const auto leading = [&](DenseOrder order, std::int64_t rows) {

@@ -138,8 +138,8 @@ struct NpyVector {
       std::memcpy(to, bytes.data() + position, size);
       position += size;
     });
-    if (header.kind != 'f' || (header.item_bytes != 4 && header.item_bytes != 8))
-      fail(location.text, fmt::format("its elements have the type {}{}; write them with .astype('<f8') or '<f4'",
+    if (header.kind != 'f' || (header.item_bytes != 2 && header.item_bytes != 4 && header.item_bytes != 8))
+      fail(location.text, fmt::format("its elements have the type {}{}; write them with .astype('<f8'), '<f4' or '<f2'",
                                       header.kind, header.item_bytes));
     require_shape(location.text, header.shape, columns);
     const auto held = static_cast<std::int64_t>(bytes.size() - position);

@@ -31,18 +31,23 @@ class Run {
     if (source_.rows->permuted()) original_ = source_.rows->permutation(0, rows);
     const auto x_source = open_vector(options_.x, "x", cols, options_.seed, count_);
     if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", rows, options_.seed + 1, count_);
-    phase("load rows", [&] { matrix_ = source_.rows->read_rows(0, rows); });
+    phase("load rows", [&] {
+      matrix_ = source_.rows->read_rows(0, rows);
+      require_in_range(options_.load.type, matrix_.values, "the values of " + source_.rows->name());
+    });
     Stream& stream = context_.stream();
     phase("convert, tune", [&] { choose(); });
     phase("vectors", [&] {
       x_values_ = entries(*x_source, cols, rows == cols);  // of a square matrix columns are permuted as rows are
-      x_ = dense(x_values_, "X");
+      require_in_range(options_.load.type, x_values_, x_source->name());
+      x_ = dense(x_values_, options_.load.type, "X");
+      for (double& x : x_values_) x = rounded(options_.load.type, x);
       if (y0_source_) y0_values_ = entries(*y0_source_, rows, true);
       set_y();
     });
     phase("first product", [&] {
       product();
-      result_ = to_host(y_.data(), rows * count_, options_.load.type, stream);
+      result_ = to_host(y_.data(), rows * count_, sum_type(options_.load.type), stream);
     });
     if (options_.verify) phase("verify", [&] { report_.verification = check(); });
     report_.x = x_source->name();
@@ -89,7 +94,7 @@ class Run {
   void write() {
     std::vector<std::int64_t> indices(static_cast<std::size_t>(matrix_.rows));
     for (std::int64_t i = 0; i < matrix_.rows; ++i) indices[static_cast<std::size_t>(i)] = original_row(i);
-    write_vector(options_.output, "y", matrix_.rows, options_.load.type, indices, result_, communicator_, count_);
+    write_vector(options_.output, "y", matrix_.rows, sum_type(options_.load.type), indices, result_, communicator_, count_);
     report_.output = options_.output;
   }
 
@@ -104,20 +109,20 @@ class Run {
     chosen_ = tuner.choose({count_}, request);
   }
 
-  Buffer dense(const HostVector<double>& values, const char* what) {
-    const std::size_t bytes = values.size() * size_of(options_.load.type);
+  Buffer dense(const HostVector<double>& values, ValueType type, const char* what) {
+    const std::size_t bytes = values.size() * size_of(type);
     require_memory(context_.device(), static_cast<std::int64_t>(bytes), what);
     Buffer buffer(context_.device(), bytes);
-    to_device(buffer.data(), values, options_.load.type, context_.stream());
+    to_device(buffer.data(), values, type, context_.stream());
     return buffer;
   }
 
   void set_y() {
     if (y0_source_) {
-      y_ = dense(y0_values_, "Y");
+      y_ = dense(y0_values_, sum_type(options_.load.type), "Y");
       return;
     }
-    const std::size_t bytes = static_cast<std::size_t>(matrix_.rows * count_) * size_of(options_.load.type);
+    const std::size_t bytes = static_cast<std::size_t>(matrix_.rows * count_) * size_of(sum_type(options_.load.type));
     require_memory(context_.device(), static_cast<std::int64_t>(bytes), "Y");
     y_ = Buffer(context_.device(), bytes);
     fill_bytes(y_.data(), 0xff, bytes, context_.stream());  // NaN: an entry nobody writes cannot pass
@@ -131,21 +136,23 @@ class Run {
   VerifyResult check() const {
     VerifyResult result;
     std::mutex mutex;
-    const bool single = options_.load.type == ValueType::f32;
-    const double u = unit_roundoff(options_.load.type);
+    const ValueType type = options_.load.type;
+    const double u = unit_roundoff(type);
     for_each_slice(*source_.rows, 0, source_.rows->rows(), [&](std::int64_t first, const CsrView& rows) {
       parallel_ranges(rows.rows, 256, [&](std::int64_t begin, std::int64_t end) {
         VerifyResult mine;
+        std::vector<double> values;  // of a row, as the device has them
         for (std::int64_t i = begin; i < end; ++i) {
           const auto from = static_cast<std::size_t>(rows.row_ptr[static_cast<std::size_t>(i)] - rows.row_ptr[0]),
                      to = static_cast<std::size_t>(rows.row_ptr[static_cast<std::size_t>(i) + 1] - rows.row_ptr[0]);
+          values.clear();
+          for (std::size_t k = from; k < to; ++k) values.push_back(rounded(type, rows.values[k]));
           bool wrong = false;
           for (std::int64_t j = 0; j < count_; ++j) {
             double sum = 0, absolute = 0;
             for (std::size_t k = from; k < to; ++k) {
-              const double value = single ? static_cast<double>(static_cast<float>(rows.values[k])) : rows.values[k];
-              const double x = x_values_[static_cast<std::size_t>(rows.col_idx[k] * count_ + j)];
-              const double term = value * (single ? static_cast<double>(static_cast<float>(x)) : x);
+              const double term =
+                  values[k - from] * x_values_[static_cast<std::size_t>(rows.col_idx[k] * count_ + j)];
               sum += term, absolute += std::abs(term);
             }
             const auto at = static_cast<std::size_t>((first + i) * count_ + j);
@@ -220,12 +227,14 @@ class Run {
     r.choosing = over_ranks(chosen_.choosing_seconds, communicator_);
     r.choosing_products = chosen_.product_seconds > 0 ? chosen_.choosing_seconds / chosen_.product_seconds : 0;
     r.exchange = "none", r.exchange_why = "one rank";
-    const auto value = static_cast<double>(size_of(options_.load.type));
-    const double dense_bytes = value * static_cast<double>(count_) * static_cast<double>(r.rows + r.cols);
+    const auto value = static_cast<double>(size_of(options_.load.type)),
+               sum = static_cast<double>(size_of(sum_type(options_.load.type)));
+    const double dense_bytes =
+        static_cast<double>(count_) * (value * static_cast<double>(r.cols) + sum * static_cast<double>(r.rows));
     const auto stored = static_cast<double>(plan.storage().bytes);
     if (r.iteration.median > 0) {
       r.gflops = 2e-9 * static_cast<double>(r.nnz) * static_cast<double>(count_) / r.iteration.median;
-      const double again = r.beta != 0 ? value * static_cast<double>(count_ * r.rows) : 0;
+      const double again = r.beta != 0 ? sum * static_cast<double>(count_ * r.rows) : 0;
       r.bandwidth = over_ranks((stored + dense_bytes + again) / r.iteration.median, communicator_);
     }
     r.device_bytes = over_ranks(stored + dense_bytes + static_cast<double>(plan.extra_bytes()), communicator_);

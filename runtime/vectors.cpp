@@ -117,7 +117,7 @@ HostVector<double> collect(const VectorSource& source, std::span<const std::int6
 }
 
 void to_device(void* device_memory, std::span<const double> values, ValueType type, Stream& stream) {
-  dispatch(type, [&](auto tag) {
+  dispatch_operands(type, [&](auto tag, auto) {
     using T = typename decltype(tag)::type;
     HostVector<T> converted(values.size());
     std::transform(values.begin(), values.end(), converted.begin(), [](double value) { return static_cast<T>(value); });

@@ -3,27 +3,42 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "kernels/base/half.h"
+
 namespace shardmat {
 
-/// Storage and arithmetic type of matrix values and vectors, chosen at run time.
-enum class ValueType { f32, f64 };
+/// Type of matrix values and vectors, chosen at run time. f16 and bf16 are types of a matrix and of what it is multiplied
+/// with; sums and results are f32 then. Only products with several right-hand sides take them.
+enum class ValueType { f32, f64, f16, bf16 };
 
 /// Where the work of a rank runs: threads of the host, or one CUDA device.
 enum class Backend { host, cuda };
 
 /// Bytes of one value.
-constexpr std::size_t size_of(ValueType type) { return type == ValueType::f32 ? 4 : 8; }
+constexpr std::size_t size_of(ValueType type) { return type == ValueType::f64 ? 8 : type == ValueType::f32 ? 4 : 2; }
 
-/// Unit roundoff u: 2^-24 for f32, 2^-53 for f64.
-constexpr double unit_roundoff(ValueType type) { return type == ValueType::f32 ? 0x1p-24 : 0x1p-53; }
+constexpr bool is_half(ValueType type) { return type == ValueType::f16 || type == ValueType::bf16; }
+
+/// Of sums, and so of results.
+constexpr ValueType sum_type(ValueType type) { return is_half(type) ? ValueType::f32 : type; }
+
+/// Unit roundoff u of sums: 2^-53 for f64, else 2^-24.
+constexpr double unit_roundoff(ValueType type) { return type == ValueType::f64 ? 0x1p-53 : 0x1p-24; }
+
+/// The nearest value that the type has.
+double rounded(ValueType type, double value);
+
+/// Throws Error(input) naming `what` if a finite value would become infinite in f16 or bf16.
+void require_in_range(ValueType type, std::span<const double> values, std::string_view what);
 
 std::string_view name(ValueType type);
 std::string_view name(Backend backend);
 
-/// Parses "f32" or "f64"; throws Error(usage) naming the choices otherwise.
+/// Throws Error(usage) naming the choices for any other text.
 ValueType parse_value_type(std::string_view text);
 
 template <class T>
@@ -31,10 +46,25 @@ struct TypeTag {
   using type = T;
 };
 
-/// Calls f(TypeTag<float>{}) or f(TypeTag<double>{}).
+/// Throws Error(usage).
+[[noreturn]] void refuse_half(ValueType type);
+
+/// Calls f(TypeTag<float>{}) or f(TypeTag<double>{}); throws Error(usage) for other types.
 template <class F>
 decltype(auto) dispatch(ValueType type, F&& f) {
+  if (is_half(type)) refuse_half(type);
   return type == ValueType::f32 ? f(TypeTag<float>{}) : f(TypeTag<double>{});
+}
+
+/// Calls f(TypeTag<type>{}, TypeTag<sum_type>{}) for every type.
+template <class F>
+decltype(auto) dispatch_operands(ValueType type, F&& f) {
+  switch (type) {
+    case ValueType::f16: return f(TypeTag<F16>{}, TypeTag<float>{});
+    case ValueType::bf16: return f(TypeTag<Bf16>{}, TypeTag<float>{});
+    case ValueType::f32: return f(TypeTag<float>{}, TypeTag<float>{});
+    default: return f(TypeTag<double>{}, TypeTag<double>{});
+  }
 }
 
 }  // namespace shardmat

@@ -7,6 +7,7 @@
 // keep of them by itself competes with rows that are never asked for again.
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -15,6 +16,7 @@
 #include "kernels/cuda/row_major_plan.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/csr_spmm.h"
+#include "kernels/formats/upload.h"
 
 namespace shardmat {
 namespace {
@@ -57,13 +59,6 @@ struct Tasks {
   }
 };
 
-template <class E>
-Buffer on_device(const std::vector<E>& entries, Device device, Stream& stream) {
-  Buffer buffer(device, entries.size() * sizeof(E));
-  if (!entries.empty()) copy_to_device(buffer.data(), entries.data(), buffer.bytes(), stream);
-  return buffer;
-}
-
 template <class Offset>
 Tasks cut(const CsrStorage& a, int size, Stream& stream) {
   std::vector<Offset> row_ptr(static_cast<std::size_t>(a.rows) + 1);
@@ -93,11 +88,11 @@ Tasks cut(const CsrStorage& a, int size, Stream& stream) {
   all.many_pieces = static_cast<std::int32_t>(many.size());
   few.insert(few.end(), many.begin(), many.end());
   all.empty_rows = static_cast<std::int64_t>(empty.size());
-  all.first = on_device(first, a.device, stream);
-  all.row = on_device(rows, a.device, stream);
-  all.end = on_device(ends, a.device, stream);
-  all.split = on_device(few, a.device, stream);
-  all.empty = on_device(empty, a.device, stream);
+  all.first = upload(first, stream);
+  all.row = upload(rows, stream);
+  all.end = upload(ends, stream);
+  all.split = upload(few, stream);
+  all.empty = upload(empty, stream);
   return all;
 }
 
@@ -138,30 +133,30 @@ __device__ Step<U> load_step(const std::int32_t* column, const unsigned char* en
   return step;
 }
 
-template <int U, class T>
-__device__ void load_values(T (&value)[U], const T* at, int left) {
+template <int U, class T, class A>
+__device__ void load_values(T (&value)[U], const A* at, int left) {
   if (left >= U) {
-    constexpr int kAtOnce = dense::kWidth<T>;
+    constexpr int kAtOnce = dense::kWidth<A> < U ? dense::kWidth<A> : U;
 #pragma unroll
     for (int u = 0; u < U; u += kAtOnce) {
-      const auto some = dense::gather<Wide<T, kAtOnce>>(reinterpret_cast<const char*>(at + u));
+      const auto some = dense::gather<Wide<A, kAtOnce>>(reinterpret_cast<const char*>(at + u));
 #pragma unroll
-      for (int w = 0; w < kAtOnce; ++w) value[u + w] = some.of[w];
+      for (int w = 0; w < kAtOnce; ++w) value[u + w] = dense::widened(some.of[w]);
     }
   } else {
 #pragma unroll
-    for (int u = 0; u < U; ++u) value[u] = u < left ? __ldg(at + u) : T(0);
+    for (int u = 0; u < U; ++u) value[u] = u < left ? dense::widened(at[u]) : T(0);
   }
 }
 
 /// `pieces`: of the tasks, `piece_columns` each, of which the first is column `first_column`.
-template <class T, int W, int G, int P, bool kHubs>
+template <class T, class A, int W, int G, int P, bool kHubs>
 __global__ void __launch_bounds__(kBlock<G, P>, 1)
-    csr_balanced_spmm(const Sequence a, const T* __restrict__ values, const dense::Rows<T> v, T* __restrict__ pieces,
+    csr_balanced_spmm(const Sequence a, const A* __restrict__ values, const dense::Rows<T, A> v, T* __restrict__ pieces,
                       int piece_columns, int first_column) {
-  using Columns = Stretch<T, W, G, P>;
-  using Entries = Wide<T, W>;
-  constexpr int U = kStep<G, P>, kGroups = kBlock<G, P> / G, kHubBytes = Columns::kColumns * static_cast<int>(sizeof(T));
+  using Columns = Stretch<T, W, G, P, A>;
+  using Entries = Wide<A, W>;
+  constexpr int U = kStep<G, P>, kGroups = kBlock<G, P> / G, kHubBytes = Columns::kColumns * static_cast<int>(sizeof(A));
   extern __shared__ __align__(16) char shared[];
   const int begin_column = first_column + static_cast<int>(blockIdx.y) * Columns::kColumns;
   const Columns columns(v, begin_column, static_cast<int>(threadIdx.x));
@@ -185,7 +180,7 @@ __global__ void __launch_bounds__(kBlock<G, P>, 1)
     const int count = static_cast<int>(min(std::int64_t{a.size}, a.nnz - begin));
     const std::int32_t* column = a.col_idx + begin;
     const unsigned char* end = a.end + begin / kFlags;
-    const T* value = values + begin;
+    const A* value = values + begin;
     const std::int32_t* row = a.row + __ldg(a.first + t);
     std::int32_t target = __ldg(row);
     bool open = false;  // the last nonzero was not the last of its row
@@ -214,7 +209,7 @@ __global__ void __launch_bounds__(kBlock<G, P>, 1)
 #pragma unroll
         for (int q = 0; q < P; ++q)
 #pragma unroll
-          for (int w = 0; w < W; ++w) acc[q][w] += of_a[u] * of_x[u][q].of[w];
+          for (int w = 0; w < W; ++w) acc[q][w] += of_a[u] * dense::widened(of_x[u][q].of[w]);
       };
       if (here.ends == 0) {
 #pragma unroll
@@ -237,22 +232,25 @@ __global__ void __launch_bounds__(kBlock<G, P>, 1)
     }
     if (!open || begin + count == a.nnz || !columns.real) continue;
     T* out = pieces + t * piece_columns + (columns.first - first_column);
+    constexpr int kAtOnce = W < dense::kWidth<T> ? W : dense::kWidth<T>;
 #pragma unroll
-    for (int q = 0; q < P; ++q) {
-      Entries sum;
+    for (int q = 0; q < P; ++q)
 #pragma unroll
-      for (int w = 0; w < W; ++w) sum.of[w] = acc[q][w];
-      *reinterpret_cast<Entries*>(out + q * G * W) = sum;
-    }
+      for (int part = 0; part < W; part += kAtOnce) {
+        Wide<T, kAtOnce> sum;
+#pragma unroll
+        for (int w = 0; w < kAtOnce; ++w) sum.of[w] = acc[q][part + w];
+        *reinterpret_cast<Wide<T, kAtOnce>*>(out + q * (G * W) + part) = sum;
+      }
   }
   const T zero[P][W] = {};
   for (std::int64_t i = group; i < a.empty_rows; i += groups) columns.store(v, __ldg(a.empty + i), zero);
 }
 
 /// y += alpha·(sum of the pieces) for rows that tasks share, kAdders of them a block, or one if they have many pieces.
-template <class T, bool kMany>
+template <class T, class A, bool kMany>
 __global__ void add_pieces(std::int64_t count, const SplitRow* __restrict__ rows, const T* __restrict__ pieces, int columns,
-                           int first_column, const dense::Rows<T> v) {
+                           int first_column, const dense::Rows<T, A> v) {
   constexpr int kUnroll = 4;
   __shared__ T partial[kAdders][32];
   const int lane = static_cast<int>(threadIdx.x), adder = static_cast<int>(threadIdx.y);
@@ -289,33 +287,32 @@ __global__ void add_pieces(std::int64_t count, const SplitRow* __restrict__ rows
   }
 }
 
-template <class T>
+template <class T, class A>
 struct Instance {
-  decltype(&csr_balanced_spmm<T, dense::kWidth<T>, 1, 1, false>) kernel = nullptr;
+  decltype(&csr_balanced_spmm<T, A, dense::kWidth<A>, 1, 1, false>) kernel = nullptr;
   int block_size = 0, row_bytes = 0;  ///< bytes of a row of X that a group of lanes holds
 };
-template <class T, int W, int G, int P>
-Instance<T> instance(bool has_hubs) {
-  return {has_hubs ? csr_balanced_spmm<T, W, G, P, true> : csr_balanced_spmm<T, W, G, P, false>, kBlock<G, P>,
-          W * G * P * static_cast<int>(sizeof(T))};
+template <class T, class A, int G, int P, int W = dense::kWidth<A>>
+Instance<T, A> instance(bool has_hubs) {
+  return {has_hubs ? csr_balanced_spmm<T, A, W, G, P, true> : csr_balanced_spmm<T, A, W, G, P, false>, kBlock<G, P>,
+          W * G * P * static_cast<int>(sizeof(A))};
 }
 /// The instance for a policy; its kernel is null if there is none.
-template <class T>
-Instance<T> instance(int lanes, int passes, bool has_hubs) {
-  constexpr int W = dense::kWidth<T>;
+template <class T, class A>
+Instance<T, A> instance(int lanes, int passes, bool has_hubs) {
   switch (dense::shape_of(lanes, passes)) {
-    case 11: return instance<T, W, 1, 1>(has_hubs);
-    case 21: return instance<T, W, 2, 1>(has_hubs);
-    case 41: return instance<T, W, 4, 1>(has_hubs);
-    case 81: return instance<T, W, 8, 1>(has_hubs);
-    case 82: return instance<T, W, 8, 2>(has_hubs);
+    case 11: return instance<T, A, 1, 1>(has_hubs);
+    case 21: return instance<T, A, 2, 1>(has_hubs);
+    case 41: return instance<T, A, 4, 1>(has_hubs);
+    case 81: return instance<T, A, 8, 1>(has_hubs);
+    case 82: return instance<T, A, 8, 2>(has_hubs);
     default: return {};
   }
 }
 
-template <class T>
-void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int lanes, int passes, const dense::Rows<T>& v,
-              Stream& stream) {
+template <class T, class A>
+void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int lanes, int passes,
+              const dense::Rows<T, A>& v, Stream& stream) {
   const bool has_hubs = tasks.hubs.count > 0;
   const Sequence sequence{a.nnz,
                           tasks.count,
@@ -330,34 +327,35 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
                           tasks.empty.as<std::int32_t>()};
   const int multiprocessors = properties(a.device).multiprocessors;
   for (int first = 0; first < v.columns; first += kPieceColumns) {
-    dense::Rows<T> some = v;  // columns first … some.columns - 1
+    dense::Rows<T, A> some = v;  // columns first … some.columns - 1
     some.columns = std::min(v.columns, first + kPieceColumns);
     const int piece_columns = some.columns - first;
-    const auto launch = [&](const Instance<T>& one, int of_lanes, int begin, int blocks) {
+    const auto launch = [&](const Instance<T, A>& one, int of_lanes, int begin, int blocks) {
       const std::int64_t threads = std::max(tasks.count, (tasks.empty_rows + 7) / 8) * of_lanes;
       const std::int64_t across = std::min<std::int64_t>((threads + one.block_size - 1) / one.block_size, multiprocessors);
       const auto shared = static_cast<std::size_t>(tasks.hubs.count * one.row_bytes);
       cuda::allow_shared_memory(one.kernel, shared);
       one.kernel<<<dim3(static_cast<unsigned>(across), static_cast<unsigned>(blocks)), one.block_size, shared,
-                   cuda::native(stream)>>>(sequence, a.values.as<T>(), some, pieces.as<T>() + (begin - first),
+                   cuda::native(stream)>>>(sequence, a.values.as<A>(), some, pieces.as<T>() + (begin - first),
                                            piece_columns, begin);
       SHARDMAT_CUDA_CHECK(cudaGetLastError());
     };
-    if (v.columns == 2)
-      launch(instance<T, 2, 1, 1>(has_hubs), 1, 0, 1);
-    else
+    const auto by_lanes = [&] {
       dense::split_columns(
-          piece_columns, dense::kWidth<T>, lanes, passes,
-          [&](int begin, int blocks) { launch(instance<T>(lanes, passes, has_hubs), lanes, first + begin, blocks); },
-          [&](int begin, int few) { launch(instance<T>(few, 1, has_hubs), few, first + begin, 1); });
+          piece_columns, dense::kWidth<A>, lanes, passes,
+          [&](int begin, int blocks) { launch(instance<T, A>(lanes, passes, has_hubs), lanes, first + begin, blocks); },
+          [&](int begin, int few) { launch(instance<T, A>(few, 1, has_hubs), few, first + begin, 1); });
+    };
+    if constexpr (std::is_same_v<A, T>) v.columns == 2 ? launch(instance<T, A, 1, 1, 2>(has_hubs), 1, 0, 1) : by_lanes();
+    else by_lanes();
     const auto add = [&](auto kernel, std::int64_t rows, std::int64_t blocks, std::int64_t begin) {
       if (rows == 0) return;
       kernel<<<static_cast<unsigned>(blocks), dim3(32, kAdders), 0, cuda::native(stream)>>>(
           rows, tasks.split.as<SplitRow>() + begin, pieces.as<T>(), piece_columns, first, some);
       SHARDMAT_CUDA_CHECK(cudaGetLastError());
     };
-    add(add_pieces<T, false>, tasks.few_pieces, (tasks.few_pieces + kAdders - 1) / kAdders, 0);
-    add(add_pieces<T, true>, tasks.many_pieces, tasks.many_pieces, tasks.few_pieces);
+    add(add_pieces<T, A, false>, tasks.few_pieces, (tasks.few_pieces + kAdders - 1) / kAdders, 0);
+    add(add_pieces<T, A, true>, tasks.many_pieces, tasks.many_pieces, tasks.few_pieces);
   }
 }
 
@@ -387,7 +385,7 @@ std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storag
                                                  const Policy& policy, Stream& stream) {
   const int lanes = policy.at("lanes"), passes = policy.at("passes"), wanted = policy.at("task");
   const int hub_kb = policy.at("hub_kb");
-  const Instance<float> like = instance<float>(lanes, passes, false);
+  const Instance<float, float> like = instance<float, float>(lanes, passes, false);  // as of other types
   if (like.kernel == nullptr)
     throw Error(ErrorKind::usage, "csr_balanced: lanes must be 1, 2, 4 or 8, and passes 1, or 2 with 8 lanes");
   if (wanted < kSmallestTask || wanted > 65536)
@@ -403,12 +401,13 @@ std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storag
   }
   const auto pieces = std::make_shared<const Buffer>(
       a.device, static_cast<std::size_t>(tasks->count) *
-                    static_cast<std::size_t>(std::min<std::int64_t>(rhs.count + 3, kPieceColumns)) * size_of(a.type));
+                    static_cast<std::size_t>(std::min<std::int64_t>(rhs.count + 7, kPieceColumns)) *
+                    size_of(sum_type(a.type)));
   const std::int64_t bytes = tasks->bytes() + static_cast<std::int64_t>(pieces->bytes());
   return cuda::row_major_plan<CsrStorage>(
       std::move(storage), rhs,
-      [tasks, pieces, lanes, passes]<class T>(const CsrStorage& matrix, const dense::Rows<T>& v, Stream& on) {
-        multiply<T>(matrix, *tasks, *pieces, lanes, passes, v, on);
+      [tasks, pieces, lanes, passes]<class T, class A>(const CsrStorage& matrix, const dense::Rows<T, A>& v, Stream& on) {
+        multiply<T, A>(matrix, *tasks, *pieces, lanes, passes, v, on);
       },
       bytes);
 }

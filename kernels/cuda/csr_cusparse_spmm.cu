@@ -28,13 +28,23 @@ cusparseSpMMAlg_t algorithm_of(const Policy& policy) {
   }
 }
 
+cudaDataType cuda_type(ValueType type) {
+  switch (type) {
+    case ValueType::f16: return CUDA_R_16F;
+    case ValueType::bf16: return CUDA_R_16BF;
+    case ValueType::f32: return CUDA_R_32F;
+    default: return CUDA_R_64F;
+  }
+}
+
 class CsrCusparseSpmmPlan final : public SpmmPlan {
  public:
   CsrCusparseSpmmPlan(std::shared_ptr<CsrStorage> a, const RightHandSides& rhs, cusparseSpMMAlg_t algorithm, Stream& stream)
       : SpmmPlan(a, rhs),
         a_(std::move(a)),
         algorithm_(algorithm),
-        type_(a_->type == ValueType::f64 ? CUDA_R_64F : CUDA_R_32F) {
+        type_(cuda_type(a_->type)),
+        sum_type_(cuda_type(sum_type(a_->type))) {
     check(cusparseCreate(&library_.handle), "cusparseCreate");
     check(cusparseSetStream(library_.handle, cuda::native(stream)), "cusparseSetStream");
     check(cusparseCreateCsr(&matrix_.handle, a_->rows, a_->cols, a_->nnz, a_->row_ptr.data(), a_->col_idx.data(),
@@ -45,16 +55,16 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
       return order == DenseOrder::row_major ? rhs.count : rows;
     };
     DenseMatrix x, y;
-    create(x, a_->cols, shortest(rhs.x, a_->cols), a_->values.data(), rhs.x);
-    create(y, a_->rows, shortest(rhs.y, a_->rows), a_->values.data(), rhs.y);
-    const Scalar one(1, type_), zero(0, type_);
+    create(x, a_->cols, shortest(rhs.x, a_->cols), a_->values.data(), rhs.x, type_);
+    create(y, a_->rows, shortest(rhs.y, a_->rows), a_->values.data(), rhs.y, sum_type_);
+    const Scalar one(1, sum_type_), zero(0, sum_type_);
     std::size_t bytes = 0;
     check(cusparseSpMM_bufferSize(library_.handle, kPlain, kPlain, one.data(), matrix_.handle, x.handle, zero.data(),
-                                  y.handle, type_, algorithm_, &bytes),
+                                  y.handle, sum_type_, algorithm_, &bytes),
           "cusparseSpMM_bufferSize");
     workspace_ = Buffer(a_->device, bytes + 16);
     check(cusparseSpMM_preprocess(library_.handle, kPlain, kPlain, one.data(), matrix_.handle, x.handle, zero.data(),
-                                  y.handle, type_, algorithm_, workspace_.data()),
+                                  y.handle, sum_type_, algorithm_, workspace_.data()),
           "cusparseSpMM_preprocess");
     stream.synchronize();
   }
@@ -67,40 +77,43 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
   }
 
  private:
-  void create(DenseMatrix& matrix, std::int64_t rows, std::int64_t leading, void* data, DenseOrder order) const {
-    check(cusparseCreateDnMat(&matrix.handle, rows, right_hand_sides().count, leading, data, type_,
+  void create(DenseMatrix& matrix, std::int64_t rows, std::int64_t leading, void* data, DenseOrder order,
+              cudaDataType type) const {
+    check(cusparseCreateDnMat(&matrix.handle, rows, right_hand_sides().count, leading, data, type,
                               order == DenseOrder::row_major ? CUSPARSE_ORDER_ROW : CUSPARSE_ORDER_COL),
           "cusparseCreateDnMat");
   }
 
-  bool is_aligned(const void* data, std::int64_t leading) const {
-    const int width = dense::width_for(right_hand_sides().count, size_of(a_->type));
-    return reinterpret_cast<std::uintptr_t>(data) % (static_cast<std::size_t>(width) * size_of(a_->type)) == 0 &&
+  bool is_aligned(const void* data, std::int64_t leading, ValueType type) const {
+    const int width = dense::width_for(right_hand_sides().count, size_of(type));
+    return reinterpret_cast<std::uintptr_t>(data) % (static_cast<std::size_t>(width) * size_of(type)) == 0 &&
            leading % width == 0;
   }
 
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy,
            Stream& stream) const override {
-    if (!is_aligned(x, ldx) || !is_aligned(y, ldy)) return run_on_copies(alpha, x, ldx, beta, y, ldy, stream);
+    if (!is_aligned(x, ldx, a_->type) || !is_aligned(y, ldy, sum_type(a_->type)))
+      return run_on_copies(alpha, x, ldx, beta, y, ldy, stream);
     DenseMatrix of_x, of_y;
-    create(of_x, a_->cols, ldx, const_cast<void*>(x), right_hand_sides().x);
-    create(of_y, a_->rows, ldy, y, right_hand_sides().y);
+    create(of_x, a_->cols, ldx, const_cast<void*>(x), right_hand_sides().x, type_);
+    create(of_y, a_->rows, ldy, y, right_hand_sides().y, sum_type_);
     check(cusparseSetStream(library_.handle, cuda::native(stream)), "cusparseSetStream");
-    const Scalar a(alpha, type_), b(beta, type_);
-    check(cusparseSpMM(library_.handle, kPlain, kPlain, a.data(), matrix_.handle, of_x.handle, b.data(), of_y.handle, type_,
+    const Scalar a(alpha, sum_type_), b(beta, sum_type_);
+    check(cusparseSpMM(library_.handle, kPlain, kPlain, a.data(), matrix_.handle, of_x.handle, b.data(), of_y.handle, sum_type_,
                        algorithm_, workspace_.data()),
           "cusparseSpMM");
   }
 
   void run_on_copies(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy,
                      Stream& stream) const {
-    dispatch(a_->type, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      if (!copies_) copies_ = std::make_unique<cuda::DenseCopies>(*a_, right_hand_sides(), dense::kWidth<T>);
-      copies_->with_rows<T>(alpha, x, ldx, beta, y, ldy, stream, [&](const dense::Rows<T>& v) {
+    dispatch_operands(a_->type, [&](auto of_a, auto of_sum) {
+      using A = typename decltype(of_a)::type;
+      using T = typename decltype(of_sum)::type;
+      if (!copies_) copies_ = std::make_unique<cuda::DenseCopies>(*a_, right_hand_sides(), dense::kWidth<A>);
+      copies_->with_rows<T, A>(alpha, x, ldx, beta, y, ldy, stream, [&](const dense::Rows<T, A>& v) {
         if (!of_copies_)
           of_copies_ = std::make_unique<CsrCusparseSpmmPlan>(a_, RightHandSides{v.columns}, algorithm_, stream);
-        of_copies_->run(v.alpha, v.x, v.x_bytes / static_cast<int>(sizeof(T)), v.beta, v.y,
+        of_copies_->run(v.alpha, v.x, v.x_bytes / static_cast<int>(sizeof(A)), v.beta, v.y,
                         v.y_bytes / static_cast<int>(sizeof(T)), stream);
       });
     });
@@ -110,7 +123,7 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
   cusparseSpMMAlg_t algorithm_;
   mutable std::unique_ptr<cuda::DenseCopies> copies_;       ///< made when they are needed
   mutable std::unique_ptr<CsrCusparseSpmmPlan> of_copies_;  ///< likewise
-  cudaDataType type_;
+  cudaDataType type_, sum_type_;
   cuda::CusparseLibrary library_;
   Matrix matrix_;
   Buffer workspace_;

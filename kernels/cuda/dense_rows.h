@@ -4,8 +4,14 @@
 // into this form.
 #pragma once
 
+#ifdef __CUDACC__
+#include <cuda_fp16.h>
+#endif
+
 #include <cstddef>
 #include <cstdint>
+
+#include "kernels/base/half.h"
 
 namespace shardmat::dense {
 
@@ -13,9 +19,9 @@ constexpr int kWideBytes = 16;
 /// Columns that a lane loads at once, unless there are only two.
 template <class T>
 constexpr int kWidth = kWideBytes / static_cast<int>(sizeof(T));
-/// Columns that a lane loads at once in a product with `count` right-hand sides.
+/// Columns that a lane loads at once in a product with `count` right-hand sides; `value_bytes` are those of X.
 constexpr int width_for(std::int64_t count, std::size_t value_bytes) {
-  return count == 2 ? 2 : kWideBytes / static_cast<int>(value_bytes);
+  return count == 2 && value_bytes > 2 ? 2 : kWideBytes / static_cast<int>(value_bytes);
 }
 
 /// Lanes that hold a row of so many columns.
@@ -25,10 +31,11 @@ constexpr std::int64_t lanes_of_row(std::int64_t count, std::size_t value_bytes)
 /// One number for a number of lanes and of passes, for switches over the instances of a kernel; -1 for passes beyond 2.
 constexpr int shape_of(int lanes, int passes) { return passes == 1 || passes == 2 ? lanes * 10 + passes : -1; }
 
-template <class T>
+/// `A`: type of X and of the matrix, `T`: of Y and of sums.
+template <class T, class A = T>
 struct Rows {
   T alpha;
-  const T* x;
+  const A* x;
   T beta;
   T* y;
   std::int32_t x_bytes, y_bytes;  ///< from one row to the next
@@ -64,6 +71,23 @@ __device__ inline Wide<float, 2> load<Wide<float, 2>>(const char* p) {
   Wide<float, 2> v;
   asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(v.of[0]), "=f"(v.of[1]) : "l"(p));
   return v;
+}
+template <class V>
+__device__ V load_bits(const char* p) {
+  static_assert(sizeof(V) == 16);
+  uint4 bits;
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+               : "l"(p));
+  return *reinterpret_cast<const V*>(&bits);
+}
+template <>
+__device__ inline Wide<F16, 8> load<Wide<F16, 8>>(const char* p) {
+  return load_bits<Wide<F16, 8>>(p);
+}
+template <>
+__device__ inline Wide<Bf16, 8> load<Wide<Bf16, 8>>(const char* p) {
+  return load_bits<Wide<Bf16, 8>>(p);
 }
 /// The same in any order, and under conditions.
 template <class V>
@@ -119,6 +143,33 @@ __device__ inline Wide<float, 2> load_either<Wide<float, 2>>(bool in_shared, uns
       : "r"(shared), "l"(p), "r"(static_cast<int>(in_shared)));
   return v;
 }
+template <class V>
+__device__ V load_either_bits(bool in_shared, unsigned shared, const char* p) {
+  static_assert(sizeof(V) == 16);
+  uint4 bits;
+  asm volatile(
+      "{.reg .pred s; setp.ne.s32 s, %6, 0;\n\t"
+      "@s ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n\t"
+      "@!s ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%5];}"
+      : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+      : "r"(shared), "l"(p), "r"(static_cast<int>(in_shared)));
+  return *reinterpret_cast<const V*>(&bits);
+}
+template <>
+__device__ inline Wide<F16, 8> load_either<Wide<F16, 8>>(bool in_shared, unsigned shared, const char* p) {
+  return load_either_bits<Wide<F16, 8>>(in_shared, shared, p);
+}
+template <>
+__device__ inline Wide<Bf16, 8> load_either<Wide<Bf16, 8>>(bool in_shared, unsigned shared, const char* p) {
+  return load_either_bits<Wide<Bf16, 8>>(in_shared, shared, p);
+}
+
+/// A value as sums take it.
+__device__ inline double widened(double v) { return v; }
+__device__ inline float widened(float v) { return v; }
+__device__ inline float widened(F16 v) { return __half2float(__ushort_as_half(v.bits)); }
+__device__ inline float widened(Bf16 v) { return __uint_as_float(static_cast<unsigned>(v.bits) << 16); }
+
 /// In order, N values of the matrix, N·sizeof(T) ≤ 16 bytes at a multiple of that; they do not stay in L1, which is for X.
 template <int N>
 __device__ void stream(double (&v)[N], const double* p) {
@@ -139,35 +190,39 @@ __device__ void stream(float (&v)[N], const float* p) {
 
 /// The columns of a lane: W from `first`, and so P times, G·W apart. Lanes behind the last column do as the first one does
 /// and write nothing; that takes P = 1 unless all stretches are whole.
-template <class T, int W, int G, int P>
+template <class T, int W, int G, int P, class A = T>
 struct Stretch {
   static constexpr int kColumns = G * W * P;
-  static constexpr int kStepBytes = G * W * static_cast<int>(sizeof(T));  ///< from one of the P to the next
+  static constexpr int kStepBytes = G * W * static_cast<int>(sizeof(A));  ///< in X, from one of the P to the next
   int first;
   bool real;
 
-  __device__ Stretch(const Rows<T>& v, int begin, int lane) : first(begin + lane % G * W), real(first < v.columns) {
+  __device__ Stretch(const Rows<T, A>& v, int begin, int lane) : first(begin + lane % G * W), real(first < v.columns) {
     if (!real) first = 0;
   }
   /// In the first row of X.
-  __device__ const char* x(const Rows<T>& v) const { return reinterpret_cast<const char*>(v.x + first); }
+  __device__ const char* x(const Rows<T, A>& v) const { return reinterpret_cast<const char*>(v.x + first); }
   /// y = alpha·sum + beta·y for one row.
-  __device__ void store(const Rows<T>& v, std::int64_t row, const T (&sum)[P][W]) const {
+  __device__ void store(const Rows<T, A>& v, std::int64_t row, const T (&sum)[P][W]) const {
+    constexpr int kAtOnce = W < kWidth<T> ? W : kWidth<T>;
     if (!real) return;
-    char* at = reinterpret_cast<char*>(v.y + first) + row * v.y_bytes;
+    T* y = reinterpret_cast<T*>(reinterpret_cast<char*>(v.y + first) + row * v.y_bytes);
 #pragma unroll
-    for (int q = 0; q < P; ++q) {
-      Wide<T, W> out;
-      if (v.beta == T(0)) {
+    for (int q = 0; q < P; ++q)
 #pragma unroll
-        for (int w = 0; w < W; ++w) out.of[w] = v.alpha * sum[q][w];
-      } else {
-        out = *reinterpret_cast<const Wide<T, W>*>(at + q * kStepBytes);
+      for (int part = 0; part < W; part += kAtOnce) {
+        Wide<T, kAtOnce>& at = *reinterpret_cast<Wide<T, kAtOnce>*>(y + q * (G * W) + part);
+        Wide<T, kAtOnce> out;
+        if (v.beta == T(0)) {
 #pragma unroll
-        for (int w = 0; w < W; ++w) out.of[w] = v.alpha * sum[q][w] + v.beta * out.of[w];
+          for (int w = 0; w < kAtOnce; ++w) out.of[w] = v.alpha * sum[q][part + w];
+        } else {
+          out = at;
+#pragma unroll
+          for (int w = 0; w < kAtOnce; ++w) out.of[w] = v.alpha * sum[q][part + w] + v.beta * out.of[w];
+        }
+        at = out;
       }
-      *reinterpret_cast<Wide<T, W>*>(at + q * kStepBytes) = out;
-    }
   }
 };
 

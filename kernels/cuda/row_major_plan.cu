@@ -38,8 +38,8 @@ __global__ void __launch_bounds__(kBlock)
     const int column = first_column + j;
     if (row >= rows || column >= to_columns) return;
     T& out = to[row * to_at.row + column * to_at.column];
-    const T value = alpha * tile[i * (tile_columns + 1) + j];
-    out = beta == T(0) ? value : value + beta * out;
+    const T value = static_cast<T>(alpha * tile[i * (tile_columns + 1) + j]);
+    out = beta == T(0) ? value : static_cast<T>(value + beta * out);
   });
 }
 
@@ -68,34 +68,35 @@ DenseCopies::DenseCopies(const Storage& storage, const RightHandSides& rhs, int 
       rhs_(rhs),
       width_(width),
       columns_(static_cast<int>((rhs.count + width_ - 1) / width_ * width_)) {
-  if (rhs.count != columns_ || rhs.x != DenseOrder::row_major) make(of_x_, cols_);
-  if (rhs.count != columns_ || rhs.y != DenseOrder::row_major) make(of_y_, rows_);
+  if (rhs.count != columns_ || rhs.x != DenseOrder::row_major) make(of_x_, cols_, size_of(type_));
+  if (rhs.count != columns_ || rhs.y != DenseOrder::row_major) make(of_y_, rows_, size_of(sum_type(type_)));
 }
 
-bool DenseCopies::in_place(const void* data, std::int64_t leading, DenseOrder order) const {
-  const auto value = static_cast<std::int64_t>(size_of(type_));
+bool DenseCopies::in_place(const void* data, std::int64_t leading, DenseOrder order, std::size_t value_bytes) const {
+  const auto value = static_cast<std::int64_t>(value_bytes);
   return order == DenseOrder::row_major && rhs_.count == columns_ && leading % width_ == 0 &&
          leading * value <= std::numeric_limits<std::int32_t>::max() &&
          reinterpret_cast<std::uintptr_t>(data) % static_cast<std::uintptr_t>(width_ * value) == 0;
 }
 
-void* DenseCopies::make(Buffer& buffer, std::int64_t rows) const {
-  const std::size_t bytes = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns_) * size_of(type_);
+void* DenseCopies::make(Buffer& buffer, std::int64_t rows, std::size_t value_bytes) const {
+  const std::size_t bytes = static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns_) * value_bytes;
   if (buffer.bytes() < bytes) buffer = Buffer(device_, bytes);
   return buffer.data();
 }
 
 const void* DenseCopies::copy_in(const void* x, std::int64_t ldx, Stream& stream) {
-  void* to = make(of_x_, cols_);
-  dispatch(type_, [&](auto tag) {
+  void* to = make(of_x_, cols_, size_of(type_));
+  const auto copy_as = [&](auto tag) {
     copy<typename decltype(tag)::type>(cols_, static_cast<int>(rhs_.count), columns_, 1, x, strides(rhs_.x, ldx), 0, to,
                                        {columns_, 1}, stream);
-  });
+  };
+  is_half(type_) ? copy_as(TypeTag<std::uint16_t>{}) : dispatch(type_, copy_as);  // 16 bits are moved, not read
   return to;
 }
 
 void DenseCopies::copy_out(double alpha, double beta, void* y, std::int64_t ldy, Stream& stream) {
-  dispatch(type_, [&](auto tag) {
+  dispatch(sum_type(type_), [&](auto tag) {
     const int columns = static_cast<int>(rhs_.count);
     copy<typename decltype(tag)::type>(rows_, columns, columns, alpha, of_y_.data(), {columns_, 1}, beta, y,
                                        strides(rhs_.y, ldy), stream);

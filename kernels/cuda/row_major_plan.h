@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/cuda/dense_rows.h"
@@ -18,17 +19,18 @@ class DenseCopies {
   /// `width`: columns that a lane loads at once.
   DenseCopies(const Storage& storage, const RightHandSides& rhs, int width);
 
-  /// Calls product(operands) on X and Y in the form of dense_rows.h, holding what y = alpha·A·X + beta·Y asks for.
-  template <class T, class Product>
+  /// Calls product(operands) on X and Y in the form of dense_rows.h, holding what y = alpha·A·X + beta·Y asks for; X of the
+  /// type A, Y of T.
+  template <class T, class A = T, class Product>
   void with_rows(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream& stream,
                  const Product& product) {
-    dense::Rows<T> v{static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta), static_cast<T*>(y), 0, 0,
-                         columns_};
-    const bool copy_x = !in_place(x, ldx, rhs_.x), copy_y = !in_place(y, ldy, rhs_.y);
-    v.x_bytes = static_cast<std::int32_t>((copy_x ? columns_ : ldx) * static_cast<std::int64_t>(sizeof(T)));
+    dense::Rows<T, A> v{static_cast<T>(alpha), static_cast<const A*>(x), static_cast<T>(beta), static_cast<T*>(y), 0, 0,
+                        columns_};
+    const bool copy_x = !in_place(x, ldx, rhs_.x, sizeof(A)), copy_y = !in_place(y, ldy, rhs_.y, sizeof(T));
+    v.x_bytes = static_cast<std::int32_t>((copy_x ? columns_ : ldx) * static_cast<std::int64_t>(sizeof(A)));
     v.y_bytes = static_cast<std::int32_t>((copy_y ? columns_ : ldy) * static_cast<std::int64_t>(sizeof(T)));
-    if (copy_x) v.x = static_cast<const T*>(copy_in(x, ldx, stream));
-    if (copy_y) v.y = static_cast<T*>(make(of_y_, rows_)), v.alpha = T(1), v.beta = T(0);
+    if (copy_x) v.x = static_cast<const A*>(copy_in(x, ldx, stream));
+    if (copy_y) v.y = static_cast<T*>(make(of_y_, rows_, sizeof(T))), v.alpha = T(1), v.beta = T(0);
     product(std::as_const(v));
     if (copy_y) copy_out(alpha, beta, y, ldy, stream);
   }
@@ -36,13 +38,13 @@ class DenseCopies {
   std::int64_t bytes() const { return static_cast<std::int64_t>(of_x_.bytes() + of_y_.bytes()); }
 
  private:
-  bool in_place(const void* data, std::int64_t leading, DenseOrder order) const;
-  void* make(Buffer& buffer, std::int64_t rows) const;
+  bool in_place(const void* data, std::int64_t leading, DenseOrder order, std::size_t value_bytes) const;
+  void* make(Buffer& buffer, std::int64_t rows, std::size_t value_bytes) const;
   const void* copy_in(const void* x, std::int64_t ldx, Stream& stream);
   void copy_out(double alpha, double beta, void* y, std::int64_t ldy, Stream& stream);
 
   Device device_;
-  ValueType type_;
+  ValueType type_;  ///< of X
   std::int64_t rows_, cols_;
   RightHandSides rhs_;
   int width_;    ///< columns of a lane
@@ -50,7 +52,8 @@ class DenseCopies {
   Buffer of_x_, of_y_;
 };
 
-/// Calls product(const S& a, const dense::Rows<T>& v, Stream& stream) with T the storage's value type.
+/// Calls product(const S& a, const dense::Rows<T, A>& v, Stream& stream) with A the storage's value type and T that of sums;
+/// a product that takes dense::Rows<T> only has no f16 and bf16.
 template <class S, class Product>
 class RowMajorPlan final : public SpmmPlan {
  public:
@@ -63,10 +66,14 @@ class RowMajorPlan final : public SpmmPlan {
  private:
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy,
            Stream& stream) const override {
-    dispatch(a_->type, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      copies_.with_rows<T>(alpha, x, ldx, beta, y, ldy, stream,
-                           [&](const dense::Rows<T>& v) { product_(*a_, v, stream); });
+    dispatch_operands(a_->type, [&](auto of_a, auto of_sum) {
+      using A = typename decltype(of_a)::type;
+      using T = typename decltype(of_sum)::type;
+      if constexpr (std::is_invocable_v<const Product&, const S&, const dense::Rows<T, A>&, Stream&>)
+        copies_.with_rows<T, A>(alpha, x, ldx, beta, y, ldy, stream,
+                                [&](const dense::Rows<T, A>& v) { product_(*a_, v, stream); });
+      else
+        refuse_half(a_->type);
     });
   }
 

@@ -42,7 +42,8 @@ std::shared_ptr<Storage> convert_csr(ConversionInput& input, const Policy& layou
 void update_csr(Storage& storage, ConversionInput& input) {
   auto& csr = static_cast<CsrStorage&>(storage);
   const double* values = input.matrix().values.data();
-  dispatch(csr.type, [&](auto tag) {
+  require_in_range(csr.type, input.matrix().values, "the matrix's values");
+  dispatch_operands(csr.type, [&](auto tag, auto) {
     using T = typename decltype(tag)::type;
     fill<T>(csr.values, csr.nnz, input.stream(), [=](std::int64_t k) { return values[k]; });
   });

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "kernels/base/device.h"
 #include "kernels/base/host_vector.h"
@@ -79,6 +80,22 @@ template <class To, class From>
 Buffer upload(const HostVector<From>& from, Stream& stream) {
   return upload<To>(static_cast<std::int64_t>(from.size()), stream,
                     [&](std::int64_t k) { return from[static_cast<std::size_t>(k)]; });
+}
+
+/// A new buffer with a copy of the entries.
+template <class E>
+Buffer upload(const std::vector<E>& entries, Stream& stream) {
+  Buffer buffer(stream.device(), entries.size() * sizeof(E));
+  if (!entries.empty()) copy_to_device(buffer.data(), entries.data(), buffer.bytes(), stream);
+  return buffer;
+}
+
+/// A copy of the entries of a buffer.
+template <class E>
+std::vector<E> download(const Buffer& buffer, Stream& stream) {
+  std::vector<E> entries(buffer.bytes() / sizeof(E));
+  if (!entries.empty()) copy_to_host(entries.data(), buffer.data(), entries.size() * sizeof(E), stream);
+  return entries;
 }
 
 }  // namespace shardmat

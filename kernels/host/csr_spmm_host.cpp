@@ -24,18 +24,19 @@ Dense<T, false> by_columns(T* data, std::int64_t leading) {
   return {data, 1, leading};
 }
 
-template <class T, class Offset, class X, class Y>
+template <class A, class T, class Offset, class X, class Y>
 void multiply_rows(const CsrStorage& a, std::int64_t begin, std::int64_t end, std::int64_t count, T alpha, const X& x,
                    T beta, const Y& y) {
   const Offset* row_ptr = a.row_ptr.as<Offset>();
   const std::int32_t* col_idx = a.col_idx.as<std::int32_t>();
-  const T* values = a.values.as<T>();
+  const A* values = a.values.as<A>();
   for (std::int64_t i = begin; i < end; ++i)
     for (std::int64_t first = 0; first < count; first += kBlock) {
       const std::int64_t columns = std::min<std::int64_t>(kBlock, count - first);
       T sum[kBlock] = {};
       for (Offset k = row_ptr[i]; k < row_ptr[i + 1]; ++k)
-        for (std::int64_t j = 0; j < columns; ++j) sum[j] += values[k] * x.at(col_idx[k], first + j);
+        for (std::int64_t j = 0; j < columns; ++j)
+          sum[j] += static_cast<T>(values[k]) * static_cast<T>(x.at(col_idx[k], first + j));
       for (std::int64_t j = 0; j < columns; ++j) {
         T& out = y.at(i, first + j);
         out = beta == T(0) ? alpha * sum[j] : alpha * sum[j] + beta * out;
@@ -50,18 +51,19 @@ class CsrSpmmHostPlan final : public SpmmPlan {
 
  private:
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
-    dispatch(a_->type, [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    dispatch_operands(a_->type, [&](auto of_a, auto of_sum) {
+      using A = typename decltype(of_a)::type;
+      using T = typename decltype(of_sum)::type;
       const auto with_order = [](DenseOrder order, auto* data, std::int64_t leading, const auto& f) {
         if (order == DenseOrder::row_major) f(by_rows(data, leading));
         else f(by_columns(data, leading));
       };
-      with_order(right_hand_sides().x, static_cast<const T*>(x), ldx, [&](const auto& from) {
+      with_order(right_hand_sides().x, static_cast<const A*>(x), ldx, [&](const auto& from) {
         with_order(right_hand_sides().y, static_cast<T*>(y), ldy, [&](const auto& to) {
           parallel_tasks(static_cast<std::int64_t>(starts_.size()) - 1, [&](std::int64_t t) {
             const std::int64_t begin = starts_[static_cast<std::size_t>(t)], end = starts_[static_cast<std::size_t>(t) + 1];
             const auto rows = [&](auto offset) {
-              multiply_rows<T, typename decltype(offset)::type>(*a_, begin, end, right_hand_sides().count,
+              multiply_rows<A, T, typename decltype(offset)::type>(*a_, begin, end, right_hand_sides().count,
                                                                 static_cast<T>(alpha), from, static_cast<T>(beta), to);
             };
             if (a_->wide_offsets) rows(TypeTag<std::int64_t>{});

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "kernels/base/error.h"
+#include "kernels/base/half.h"
 
 namespace shardmat {
 namespace {
@@ -144,6 +145,7 @@ std::string make_npy_header(std::string_view type, const std::vector<std::int64_
 void npy_to_f64(const std::string& source, const NpyHeader& header, const char* bytes, std::size_t count, double* out) {
   if (header.kind == 'f' && header.item_bytes == 8) return convert<double, double>(bytes, count, out);
   if (header.kind == 'f' && header.item_bytes == 4) return convert<double, float>(bytes, count, out);
+  if (header.kind == 'f' && header.item_bytes == 2) return convert<double, F16>(bytes, count, out);
   if (!convert_integers(header, bytes, count, out)) fail_type(source, header, "real numbers, .astype('<f8')");
 }
 

@@ -75,6 +75,31 @@ class FiniteElements(CliTest):
                         assert_product(self, y[:, j].astype(float), matrix, x[:, j].astype(float), alpha=2, beta=-0.5,
                                        y0=y0[:, j].astype(float), type=type, context=f"{name}, column {j}")
 
+    def test_16_bit_values_are_added_in_32(self):
+        def upper_half(values):  # bf16: f32 rounded to its upper 16 bits, ties to even
+            bits = np.asarray(values, np.float32).view(np.uint32)
+            return ((bits + 0x7fff + (bits >> 16 & 1)) & 0xffff0000).astype(np.uint32).view(np.float32)
+        matrix = fem_matrix("stokes")
+        x = np.random.default_rng(3).uniform(-1, 1, (matrix.shape[1], 5))
+        for type, rounded in (("f16", lambda v: v.astype(np.float16)), ("bf16", upper_half)):
+            with self.subTest(type=type):
+                given = write_vector(self.path("x.npy"), rounded(x))
+                self.json_of("multiply", self.matrices / "stokes-none.h5", "--rhs", 5, "--type", type, "--x", given,
+                             "--output", "y.npy", "--verify")
+                y, of_rounded = read_vector(self.path("y.npy")), matrix.copy()
+                of_rounded.data = rounded(matrix.data).astype(float)
+                self.assertEqual(y.dtype, np.float32)
+                for j in range(5):
+                    assert_product(self, y[:, j].astype(float), of_rounded, rounded(x[:, j]).astype(float), type="f32",
+                                   context=f"column {j}")
+
+    def test_values_beyond_16_bits_are_named(self):
+        given = write_vector(self.path("x.npy"), np.full((fem_matrix("stokes").shape[1], 2), 7e4))
+        path = self.matrices / "stokes-none.h5"
+        self.fail_with(INPUT, "multiply", path, "--rhs", 2, "--type", "f16", "--x", given, says="65504")
+        self.succeed("multiply", path, "--rhs", 2, "--type", "bf16", "--x", given, "--verify")
+        self.fail_with(USAGE, "multiply", path, "--type", "f16", says="--rhs")
+
     def test_a_matrix_of_another_shape_is_refused(self):
         path = self.matrices / "stokes-none.h5"
         rows = fem_matrix("stokes").shape[1]

@@ -45,8 +45,8 @@ struct Dense {
 };
 
 /// `y` is `before` with alpha·A·x + beta·before in its entries and all else as it was.
-template <class T>
-void expect_right(const HostCsr& m, test::Scalars s, const Dense<T>& x, const Dense<T>& before, const std::vector<T>& y,
+template <class A, class T>
+void expect_right(const HostCsr& m, test::Scalars s, const Dense<A>& x, const Dense<T>& before, const std::vector<T>& y,
                   ValueType type) {
   std::vector<T> rest = y;
   for (std::int64_t i = 0; i < m.rows; ++i)
@@ -56,7 +56,7 @@ void expect_right(const HostCsr& m, test::Scalars s, const Dense<T>& x, const De
                  end = static_cast<std::size_t>(m.row_ptr[static_cast<std::size_t>(i) + 1]);
       for (std::size_t k = begin; k < end; ++k) {
         const double term =
-            static_cast<double>(static_cast<T>(m.values[k])) * static_cast<double>(x.entries[x.place(m.col_idx[k], j)]);
+            static_cast<double>(static_cast<A>(m.values[k])) * static_cast<double>(x.entries[x.place(m.col_idx[k], j)]);
         sum += term, absolute += std::abs(term);
       }
       const std::size_t place = before.place(i, j);
@@ -71,11 +71,11 @@ void expect_right(const HostCsr& m, test::Scalars s, const Dense<T>& x, const De
   }
 }
 
-template <class T>
+template <class A, class T>
 void check_plan(const SpmmPlan& plan, const HostCsr& m, ValueType type, Stream& stream) {
   const RightHandSides& rhs = plan.right_hand_sides();
-  const Dense<T> x(m.cols, rhs.count, rhs.x, 1000);
-  const test::Fenced<T> device_x(x.entries, stream);
+  const Dense<A> x(m.cols, rhs.count, rhs.x, 1000);
+  const test::Fenced<A> device_x(x.entries, stream);
   for (const test::Scalars s : {test::Scalars{-0.5, 0}, test::Scalars{0.25, -2}}) {
     Dense<T> before(m.rows, rhs.count, rhs.y, 5000);
     for (std::int64_t i = 0; i < m.rows && s.beta == 0; ++i)
@@ -116,7 +116,8 @@ void conform(const SpmmKernel& kernel) {
   Stream stream({kernel.backend, 0});
   int plans = 0;
   for (const test::NamedMatrix& zoo : test::matrix_zoo())
-    for (const ValueType type : {ValueType::f32, ValueType::f64}) {
+    for (const ValueType type : {ValueType::f32, ValueType::f64, ValueType::f16, ValueType::bf16}) {
+      if (is_half(type) && kernel.format != "csr") continue;
       ConversionInput input(zoo.matrix.view(), type, stream);
       const Format& format = find_format(kernel.format);
       bool first = true;
@@ -138,7 +139,9 @@ void conform(const SpmmKernel& kernel) {
                                      policy.text()));
             const auto plan = make_spmm_plan(kernel, storage, rhs, policy, stream);
             const auto check = [&](const HostCsr& matrix) {
-              dispatch(type, [&](auto tag) { check_plan<typename decltype(tag)::type>(*plan, matrix, type, stream); });
+              dispatch_operands(type, [&](auto of_a, auto of_sum) {
+                check_plan<typename decltype(of_a)::type, typename decltype(of_sum)::type>(*plan, matrix, type, stream);
+              });
             };
             check(zoo.matrix);
             if (rhs.count == 8 && rhs.x == rhs.y) {
@@ -176,6 +179,33 @@ TEST_P(GpuSpmm, Conforms) {
 }
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuSpmm);
 INSTANTIATE_TEST_SUITE_P(, GpuSpmm, testing::ValuesIn(names(Backend::cuda)), name_of);
+
+TEST(Spmm, AddsHalvesInSingle) {
+  Stream stream({Backend::host, 0});
+  HostCsr m{1, 4096, {0, 4096}, {}, {}};
+  for (std::int64_t j = 0; j < m.cols; ++j) m.col_idx.push_back(j), m.values.push_back(1);
+  ConversionInput input(m.view(), ValueType::f16, stream);
+  const std::vector<F16> x(2 * 4096, F16(1.0));
+  std::vector<float> y(2);
+  make_spmm_plan(find_spmm_kernel("csr_host", Backend::host), store(find_format("csr"), input, {}), {2}, {}, stream)
+      ->multiply(1, x.data(), 2, 0, y.data(), 2, stream);
+  EXPECT_EQ(y, (std::vector<float>{4096, 4096})) << "f16 ends counting at 2048";
+}
+
+TEST(Spmm, RefusesValuesBeyondHalves) {
+  Stream stream({Backend::host, 0});
+  const HostCsr m{1, 2, {0, 2}, {0, 1}, {1.0, 1e5}};
+  ConversionInput f16(m.view(), ValueType::f16, stream), bf16(m.view(), ValueType::bf16, stream);
+  EXPECT_NO_THROW(store(find_format("csr"), bf16, {}));
+  try {
+    store(find_format("csr"), f16, {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_NE(std::string(e.what()).find("entry 2 of the matrix's values is 100000"), std::string::npos) << e.what();
+  }
+  EXPECT_THROW(store(find_format("sell"), bf16, {}), Error);
+}
 
 TEST(Spmm, RefusesWhatItCannotDo) {
   Stream stream({Backend::host, 0});

@@ -22,7 +22,7 @@ CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::s
   return app.add_option(name, list, help)->delimiter(',')->allow_extra_args(false)->capture_default_str();
 }
 
-void add_bench_options(CLI::App& app, BenchOptions& o) {
+void add_bench_options(CLI::App& app, BenchOptions& o, const std::vector<std::string>& types) {
   app.add_option(
       "matrix", o.matrices,
       "matrix files (.mtx, .mtx.gz, .npz, .h5) and generators such as elasticity:mesh=part.h5,degree=2; without any, "
@@ -31,7 +31,7 @@ void add_bench_options(CLI::App& app, BenchOptions& o) {
                  "of the matrices if none is named: tiny, small, full (GPUs), auto (full on a GPU, else small)")
       ->check(CLI::IsMember({"auto", "tiny", "small", "full"}))
       ->capture_default_str();
-  add_list(app, "--type", o.types, "types of values, as f32,f64")->check(CLI::IsMember({"f32", "f64"}));
+  add_list(app, "--type", o.types, "types of values, as f32,f64")->check(CLI::IsMember(types));
   app.add_option("--backend", o.backend, "where to run; auto takes the first GPU if there is one")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();

@@ -22,7 +22,8 @@ struct BenchOptions {
   int usual_repetitions(Backend backend) const;
 };
 
-void add_bench_options(CLI::App& app, BenchOptions& options);
+/// `types`: the values that --type takes.
+void add_bench_options(CLI::App& app, BenchOptions& options, const std::vector<std::string>& types = {"f32", "f64"});
 /// A list of words as one value "a,b", so that words behind it are not taken for more of them.
 CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::string>& list, const std::string& help);
 

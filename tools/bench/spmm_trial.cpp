@@ -19,7 +19,7 @@ std::vector<double> make_table(ValueType type) {
   const CounterRandom random = CounterRandom(kSeed, kTableStream).of(0);
   for (std::size_t i = 0; i < kTable; ++i) {
     const double value = random.symmetric(static_cast<std::int64_t>(i));
-    table[i] = type == ValueType::f32 ? static_cast<double>(static_cast<float>(value)) : value;
+    table[i] = rounded(type, value);
   }
   return table;
 }
@@ -70,25 +70,26 @@ void SpmmTrial::prepare(const RightHandSides& rhs) {
   require_count(rhs.count);
   rhs_ = rhs;
   x_ = Buffer(), y_ = Buffer();
-  const auto bytes = [&](std::int64_t rows) {
-    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(rhs.count) * size_of(input_.type());
+  const auto bytes = [&](std::int64_t rows, ValueType type) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(rhs.count) * size_of(type);
   };
+  const std::size_t x_bytes = bytes(matrix_.cols, input_.type()), y_bytes = bytes(matrix_.rows, sum_type(input_.type()));
   const Device device = input_.stream().device();
-  require_memory(device, static_cast<std::int64_t>(bytes(matrix_.cols) + bytes(matrix_.rows)),
+  require_memory(device, static_cast<std::int64_t>(x_bytes + y_bytes),
                  "X and Y for " + std::to_string(rhs.count) + " right-hand sides");
-  x_ = Buffer(device, bytes(matrix_.cols));
-  y_ = Buffer(device, bytes(matrix_.rows));
-  dispatch(input_.type(), [&](auto tag) { repeat<typename decltype(tag)::type>(table_, x_, input_.stream()); });
+  x_ = Buffer(device, x_bytes);
+  y_ = Buffer(device, y_bytes);
+  dispatch_operands(input_.type(), [&](auto tag, auto) { repeat<typename decltype(tag)::type>(table_, x_, input_.stream()); });
 }
 
 double SpmmTrial::least_bytes() const {
-  const auto value = static_cast<double>(size_of(input_.type()));
-  return static_cast<double>(csr_bytes_) +
-         value * static_cast<double>(rhs_.count) * static_cast<double>(x_rows_ + matrix_.rows);
+  const auto of_x = static_cast<double>(size_of(input_.type())), of_y = static_cast<double>(size_of(sum_type(input_.type())));
+  return static_cast<double>(csr_bytes_) + static_cast<double>(rhs_.count) * (of_x * static_cast<double>(x_rows_) +
+                                                                             of_y * static_cast<double>(matrix_.rows));
 }
 
 std::int64_t SpmmTrial::count_wrong() {
-  const std::int64_t rows = matrix_.rows, value = static_cast<std::int64_t>(size_of(input_.type()));
+  const std::int64_t rows = matrix_.rows, value = static_cast<std::int64_t>(size_of(sum_type(input_.type())));
   const std::int64_t columns = std::min(rhs_.count, kColumnsChecked);
   const bool by_rows = rhs_.y == DenseOrder::row_major;
   std::int64_t wrong = 0;
@@ -98,8 +99,9 @@ std::int64_t SpmmTrial::count_wrong() {
                        last = std::min(rows, first + kRowsOfPlace);
     const std::int64_t across = by_rows ? rhs_.count : last - first;  // entries that lie together
     std::vector<double> y(static_cast<std::size_t>(kRowsOfPlace * std::max(columns, rhs_.count)));
-    dispatch(input_.type(), [&](auto tag) {
-      using T = typename decltype(tag)::type;
+    dispatch_operands(input_.type(), [&](auto of_a, auto of_sum) {
+      using A = typename decltype(of_a)::type;
+      using T = typename decltype(of_sum)::type;
       std::vector<T> part(static_cast<std::size_t>(across));
       for (std::int64_t k = 0; k < (by_rows ? last - first : columns); ++k) {
         const std::int64_t at = by_rows ? (first + k) * rhs_.count : first + k * rows;
@@ -117,7 +119,7 @@ std::int64_t SpmmTrial::count_wrong() {
             const std::int64_t column = matrix_.col_idx[k];
             const std::int64_t at = rhs_.x == DenseOrder::row_major ? column * rhs_.count + j : column + j * matrix_.cols;
             const double term =
-                static_cast<double>(static_cast<T>(matrix_.values[k])) * table_[static_cast<std::size_t>(at) % kTable];
+                static_cast<double>(static_cast<A>(matrix_.values[k])) * table_[static_cast<std::size_t>(at) % kTable];
             sum += term, absolute += std::abs(term);
           }
           const double bound = 2 * unit_roundoff(input_.type()) * (static_cast<double>(end - begin) + 2) * absolute;

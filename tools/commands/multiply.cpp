@@ -44,8 +44,9 @@ void add_options(CLI::App& app, Options& o) {
                  "write y in original row order (.h5 dataset /y, .npy, .mtx); --mode power: the last x");
   app.add_option("--alpha", m.alpha, "y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option("--beta", m.beta, "y = alpha A x + beta y")->check(finite_number())->capture_default_str();
-  app.add_option("--type", o.type, "values of matrix and vectors")
-      ->check(CLI::IsMember({"f32", "f64"}))
+  app.add_option("--type", o.type,
+                 "values of matrix and vectors; f16 and bf16, with --rhs: those of matrix and x, sums and y are f32")
+      ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
       ->capture_default_str();
   app.add_option("--rhs", o.rhs,
                  "right-hand sides multiplied at once, on one rank: x, y0 and the output then have as many columns")
@@ -104,6 +105,8 @@ void finish_options(const CLI::App& app, Options& o) {
   if (app.count("--y0") > 0 && m.beta == 0)
     throw Error(ErrorKind::usage, "--y0 counts only with --beta: y = alpha A x + beta y0");
   m.load.type = parse_value_type(o.type);
+  if (is_half(m.load.type) && o.rhs < 2)
+    throw Error(ErrorKind::usage, fmt::format("--type {} is for several right-hand sides: add --rhs", o.type));
   m.load.sort = o.sort == "local" ? LocalSort::by_length : o.sort == "none" ? LocalSort::none : LocalSort::as_file;
   m.mode = o.mode == "power" ? Mode::power : Mode::repeat;
   m.backend = o.backend == "host"   ? BackendChoice::host
