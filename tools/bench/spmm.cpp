@@ -202,7 +202,8 @@ class Run {
     notes_.push_back(fmt::format("{} {} with {} columns: {}", one.matrix.name, name(one.type), one.rhs.count, error.what()));
   }
 
-  double spmv_seconds(const CsrView& csr, ValueType type, const TrialOptions& options) {
+  double spmv_seconds(const CsrView& csr, ValueType operands, const TrialOptions& options) {
+    const ValueType type = sum_type(operands);  // there are no products with one right-hand side in f16 and bf16
     Trial trial(csr, type, stream_, options);
     const ChosenPlan chosen = choose_plan(csr, type, PlanRequest{}, stream_);
     return trial.measure(*chosen.plan).timing.median;
@@ -273,7 +274,7 @@ std::function<int()> add_bench_spmm(CLI::App& bench) {
   CLI::App* app =
       bench.add_subcommand("spmm", "Products with many right-hand sides, against cuSPARSE and against one by one");
   auto options = std::make_shared<Options>();
-  add_bench_options(*app, *options);
+  add_bench_options(*app, *options, {"f32", "f64", "f16", "bf16"});
   app->add_option("--rhs", options->counts, "numbers of right-hand sides, as 8,32")
       ->delimiter(',')
       ->allow_extra_args(false)
