@@ -16,6 +16,7 @@ namespace {
 std::vector<Policy> one_policy(const Storage&, const RightHandSides&) { return {Policy{}}; }
 bool any_matrix(const Storage&, const RightHandSides&) { return true; }
 #ifdef SHARDMAT_HAVE_CUDA
+bool not_half(const Storage& storage, const RightHandSides&) { return !is_half(storage.type); }
 /// Single rows, and columns that fill 16 bytes: two of f32 do not.
 bool stencil_takes(const Storage& storage, const RightHandSides& rhs) {
   return packed_stencil_supports(storage) && (rhs.count != 2 || storage.type == ValueType::f64);
@@ -47,7 +48,7 @@ constexpr SpmmKernel kKernels[] = {
      any_matrix, make_csr_balanced_spmm, any_input},
     {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE SpMM", csr_cusparse_spmm_policies, csr_cusparse_spmm_supports,
      make_csr_cusparse_spmm, any_input},
-    {"csr_swa", "csr", Backend::cuda, "a sub-warp a row, lanes over the columns (Nagasaka et al.)", one_policy, any_matrix,
+    {"csr_swa", "csr", Backend::cuda, "a sub-warp a row, lanes over the columns (Nagasaka et al.)", one_policy, not_half,
      make_csr_swa, nullptr},
 #endif
     {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", one_policy, any_matrix, make_csr_spmm_host, any_input},

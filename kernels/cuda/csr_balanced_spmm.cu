@@ -27,8 +27,8 @@ using dense::Wide;
 /// Nonzeros of a step and threads of a block, as registers allow: with few lanes a task, indices come in longer steps.
 template <int G, int P>
 constexpr int kStep = P == 1 && G <= 2 ? 8 : 4;
-template <int G, int P>
-constexpr int kBlock = P == 2 ? 768 : G <= 2 ? 512 : 1024;
+template <class A, int G, int P>
+constexpr int kBlock = P == 2 ? (sizeof(A) == 2 ? 640 : 768) : G <= 2 ? 512 : 1024;
 constexpr int kFlags = 8;           ///< nonzeros whose ends share a byte; tasks are multiples of it
 constexpr int kSmallestTask = 32;
 constexpr int kPieceColumns = 128;  ///< for which pieces are kept at once
@@ -151,12 +151,12 @@ __device__ void load_values(T (&value)[U], const A* at, int left) {
 
 /// `pieces`: of the tasks, `piece_columns` each, of which the first is column `first_column`.
 template <class T, class A, int W, int G, int P, bool kHubs>
-__global__ void __launch_bounds__(kBlock<G, P>, 1)
+__global__ void __launch_bounds__(kBlock<A, G, P>, 1)
     csr_balanced_spmm(const Sequence a, const A* __restrict__ values, const dense::Rows<T, A> v, T* __restrict__ pieces,
                       int piece_columns, int first_column) {
   using Columns = Stretch<T, W, G, P, A>;
   using Entries = Wide<A, W>;
-  constexpr int U = kStep<G, P>, kGroups = kBlock<G, P> / G, kHubBytes = Columns::kColumns * static_cast<int>(sizeof(A));
+  constexpr int U = kStep<G, P>, kGroups = kBlock<A, G, P> / G, kHubBytes = Columns::kColumns * static_cast<int>(sizeof(A));
   extern __shared__ __align__(16) char shared[];
   const int begin_column = first_column + static_cast<int>(blockIdx.y) * Columns::kColumns;
   const Columns columns(v, begin_column, static_cast<int>(threadIdx.x));
@@ -294,7 +294,7 @@ struct Instance {
 };
 template <class T, class A, int G, int P, int W = dense::kWidth<A>>
 Instance<T, A> instance(bool has_hubs) {
-  return {has_hubs ? csr_balanced_spmm<T, A, W, G, P, true> : csr_balanced_spmm<T, A, W, G, P, false>, kBlock<G, P>,
+  return {has_hubs ? csr_balanced_spmm<T, A, W, G, P, true> : csr_balanced_spmm<T, A, W, G, P, false>, kBlock<A, G, P>,
           W * G * P * static_cast<int>(sizeof(A))};
 }
 /// The instance for a policy; its kernel is null if there is none.
@@ -335,10 +335,8 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
       const std::int64_t across = std::min<std::int64_t>((threads + one.block_size - 1) / one.block_size, multiprocessors);
       const auto shared = static_cast<std::size_t>(tasks.hubs.count * one.row_bytes);
       cuda::allow_shared_memory(one.kernel, shared);
-      one.kernel<<<dim3(static_cast<unsigned>(across), static_cast<unsigned>(blocks)), one.block_size, shared,
-                   cuda::native(stream)>>>(sequence, a.values.as<A>(), some, pieces.as<T>() + (begin - first),
-                                           piece_columns, begin);
-      SHARDMAT_CUDA_CHECK(cudaGetLastError());
+      cuda::launch_grid(one.kernel, across, blocks, static_cast<unsigned>(one.block_size), shared, stream, sequence,
+                        a.values.as<A>(), some, pieces.as<T>() + (begin - first), piece_columns, begin);
     };
     const auto by_lanes = [&] {
       dense::split_columns(
@@ -349,10 +347,8 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
     if constexpr (std::is_same_v<A, T>) v.columns == 2 ? launch(instance<T, A, 1, 1, 2>(has_hubs), 1, 0, 1) : by_lanes();
     else by_lanes();
     const auto add = [&](auto kernel, std::int64_t rows, std::int64_t blocks, std::int64_t begin) {
-      if (rows == 0) return;
-      kernel<<<static_cast<unsigned>(blocks), dim3(32, kAdders), 0, cuda::native(stream)>>>(
-          rows, tasks.split.as<SplitRow>() + begin, pieces.as<T>(), piece_columns, first, some);
-      SHARDMAT_CUDA_CHECK(cudaGetLastError());
+      cuda::launch_grid(kernel, blocks, 1, dim3(32, kAdders), 0, stream, rows, tasks.split.as<SplitRow>() + begin,
+                        pieces.as<T>(), piece_columns, first, some);
     };
     add(add_pieces<T, A, false>, tasks.few_pieces, (tasks.few_pieces + kAdders - 1) / kAdders, 0);
     add(add_pieces<T, A, true>, tasks.many_pieces, tasks.many_pieces, tasks.few_pieces);

@@ -23,18 +23,27 @@ inline int block_size_of(const Policy& policy, const std::string& kernel) {
   return block_size;
 }
 
-/// Runs `kernel` on `blocks` blocks, each with `shared_bytes` of dynamic shared memory. Nothing is launched for 0 blocks.
-/// More than 48 KB of shared memory has to be allowed before, with allow_shared_memory().
+/// Runs `kernel` on a grid of `blocks` × `across` blocks (x goes first), each with `shared_bytes` of dynamic shared memory.
+/// Nothing is launched for 0 blocks. More than 48 KB of shared memory has to be allowed before, with allow_shared_memory().
+template <class... Parameters, class... Arguments>
+void launch_grid(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_t across, dim3 block_size,
+                 std::size_t shared_bytes, const Stream& stream, Arguments&&... arguments) {
+  if (blocks == 0 || across == 0) return;
+  constexpr std::int64_t kMostAcross = 65535;
+  if (blocks > std::numeric_limits<std::int32_t>::max() || across > kMostAcross)
+    throw Error(ErrorKind::resources, "a kernel would need " + std::to_string(blocks) + " × " + std::to_string(across) +
+                                          " thread blocks, more than a grid holds; use more GPUs");
+  kernel<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(across)), block_size, shared_bytes, native(stream)>>>(
+      std::forward<Arguments>(arguments)...);
+  SHARDMAT_CUDA_CHECK(cudaGetLastError());
+}
+
+/// Likewise on `blocks` blocks.
 template <class... Parameters, class... Arguments>
 void launch_blocks(void (*kernel)(Parameters...), std::int64_t blocks, int block_size, std::size_t shared_bytes,
                    const Stream& stream, Arguments&&... arguments) {
-  if (blocks == 0) return;
-  if (blocks > std::numeric_limits<std::int32_t>::max())
-    throw Error(ErrorKind::resources, "a kernel would need " + std::to_string(blocks) +
-                                          " thread blocks, more than a grid holds; use more GPUs");
-  kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(block_size), shared_bytes, native(stream)>>>(
-      std::forward<Arguments>(arguments)...);
-  SHARDMAT_CUDA_CHECK(cudaGetLastError());
+  launch_grid(kernel, blocks, 1, dim3(static_cast<unsigned>(block_size)), shared_bytes, stream,
+              std::forward<Arguments>(arguments)...);
 }
 
 /// Runs `kernel` with at least `threads` threads in blocks of `block_size`. Nothing is launched for 0 threads.
@@ -52,8 +61,8 @@ inline std::size_t most_shared_memory(Device device) {
   return static_cast<std::size_t>(most);
 }
 
-/// Lets `kernel` have this many bytes of dynamic shared memory a block; never fewer than were allowed before, because other plans
-/// may count on them.
+/// Lets `kernel` have this many bytes of dynamic shared memory a block; never fewer than were allowed before, because other
+/// plans may count on them.
 template <class... Parameters>
 void allow_shared_memory(void (*kernel)(Parameters...), std::size_t bytes) {
   cudaFuncAttributes attributes{};

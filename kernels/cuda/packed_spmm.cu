@@ -1,8 +1,8 @@
 // Packed rows with many right-hand sides on the device: G lanes of a warp hold a stretch of the columns of X and Y, so that a
 // row of X arrives as whole cache lines, and 32 / G groups of a slice go together. Sums stay in registers; values and columns
 // are read once for G·P·16 bytes of a row of Y, all loads of a few slots before their products. Blocks of unknowns reuse a
-// row of X for all rows of the group. Columns beyond those of a warp are further passes of the same block over its slices,
-// which are then in the L2 cache.
+// row of X for all rows of the group. Columns beyond those of a warp are further passes over the matrix: what L2 holds of X
+// then serves more rows than if a block took all columns of its slices.
 #include "kernels/base/error.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/packed_rows.h"
@@ -150,47 +150,45 @@ __device__ void add_csr_rows(const PackedSlice& slice, const packed::Arguments<T
 
 template <class T, class S, int W, int G, int P>
 __global__ void __launch_bounds__(kBlock<S, G, P>, kBlocksPerSm<S, G, P>)
-    packed_spmm(const packed::Arguments<T> a, const dense::Rows<T> v, int first_column, int column_blocks) {
+    packed_spmm(const packed::Arguments<T> a, const dense::Rows<T> v, int first_column) {
   constexpr int kTogether = kPackedLanes / G, kParts = (S::kGroups + kTogether - 1) / kTogether;
   constexpr int V = S::template kInterleaved<T>;
   const int lane = static_cast<int>(threadIdx.x) % kPackedLanes, warp = static_cast<int>(threadIdx.x) / kPackedLanes;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kSlicesOfBlock;
   const int items = static_cast<int>(min(std::int64_t{kSlicesOfBlock}, a.count - first)) * kParts;
-  for (int block = 0; block < column_blocks; ++block) {
-    const Stretch<T, W, G, P> columns(v, first_column + block * Stretch<T, W, G, P>::kColumns, lane);
-    const char* x = columns.x(v);
-    for (int item = warp; item < items; item += kBlock<S, G, P> / kPackedLanes) {
-      const PackedSlice slice = packed::load_slice(a.slices + first + item / kParts);
-      // Lanes behind the last group do as the last one does.
-      const int wanted = item % kParts * kTogether + lane / G, group = min(wanted, slice.real - 1);
-      const std::int64_t row = packed::first_row<S>(slice, a, group);
-      const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
-      Sums<T, S, W, P> acc = {};
-      if (slice.csr) {
-        add_csr_rows<T, S, W, G, P>(slice, a, group, values, x, v.x_bytes, acc);
-      } else {
-        const packed::SlotCounts<S> counts(slice);
-        const std::int32_t* deltas = a.deltas + slice.deltas;
-        const char* narrow = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
-        const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
-        const int index = group * S::kPieces;
-        if (slice.slots[kSharedSlot] > 0)
-          add_slots<T, S, W, G, P>(
-              slice.slots[kSharedSlot], group, values, x + row * v.x_bytes, v.x_bytes,
-              [&](int p) { return packed::SharedColumns<V>{deltas, p, S::kPieces}; }, acc);
-        if (slice.slots[kNarrowSlot] > 0)
-          add_slots<T, S, W, G, P>(
-              slice.slots[kNarrowSlot], group, values + counts.values(kNarrowSlot), x, v.x_bytes,
-              [&](int p) { return packed::NarrowColumns<S, V>{narrow, index + p}; }, acc);
-        if (slice.slots[kFullSlot] > 0)
-          add_slots<T, S, W, G, P>(
-              slice.slots[kFullSlot], group, values + counts.values(kFullSlot), x, v.x_bytes,
-              [&](int p) { return packed::FullColumns<V>{full, index + p, S::kIndices}; }, acc);
-      }
-#pragma unroll
-      for (int r = 0; r < S::B; ++r)
-        if (wanted == group && row + r >= 0 && row + r < a.rows) columns.store(v, row + r, acc[r]);
+  const Stretch<T, W, G, P> columns(v, first_column + static_cast<int>(blockIdx.y) * Stretch<T, W, G, P>::kColumns, lane);
+  const char* x = columns.x(v);
+  for (int item = warp; item < items; item += kBlock<S, G, P> / kPackedLanes) {
+    const PackedSlice slice = packed::load_slice(a.slices + first + item / kParts);
+    // Lanes behind the last group do as the last one does.
+    const int wanted = item % kParts * kTogether + lane / G, group = min(wanted, slice.real - 1);
+    const std::int64_t row = packed::first_row<S>(slice, a, group);
+    const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
+    Sums<T, S, W, P> acc = {};
+    if (slice.csr) {
+      add_csr_rows<T, S, W, G, P>(slice, a, group, values, x, v.x_bytes, acc);
+    } else {
+      const packed::SlotCounts<S> counts(slice);
+      const std::int32_t* deltas = a.deltas + slice.deltas;
+      const char* narrow = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
+      const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
+      const int index = group * S::kPieces;
+      if (slice.slots[kSharedSlot] > 0)
+        add_slots<T, S, W, G, P>(
+            slice.slots[kSharedSlot], group, values, x + row * v.x_bytes, v.x_bytes,
+            [&](int p) { return packed::SharedColumns<V>{deltas, p, S::kPieces}; }, acc);
+      if (slice.slots[kNarrowSlot] > 0)
+        add_slots<T, S, W, G, P>(
+            slice.slots[kNarrowSlot], group, values + counts.values(kNarrowSlot), x, v.x_bytes,
+            [&](int p) { return packed::NarrowColumns<S, V>{narrow, index + p}; }, acc);
+      if (slice.slots[kFullSlot] > 0)
+        add_slots<T, S, W, G, P>(
+            slice.slots[kFullSlot], group, values + counts.values(kFullSlot), x, v.x_bytes,
+            [&](int p) { return packed::FullColumns<V>{full, index + p, S::kIndices}; }, acc);
     }
+#pragma unroll
+    for (int r = 0; r < S::B; ++r)
+      if (wanted == group && row + r >= 0 && row + r < a.rows) columns.store(v, row + r, acc[r]);
   }
 }
 
@@ -243,8 +241,8 @@ std::unique_ptr<SpmmPlan> make_packed_spmm(std::shared_ptr<Storage> storage, con
           using S = decltype(shape);
           const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
           const auto launch = [&](const Instance<T, S>& one, int first, int blocks) {
-            cuda::launch_blocks(one.kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, one.block_size, 0, on, matrix, v,
-                                first, blocks);
+            cuda::launch_grid(one.kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, blocks,
+                              static_cast<unsigned>(one.block_size), 0, on, matrix, v, first);
           };
           if (v.columns == 2) return launch(instance_of<T, S, 1, 1, 2>(), 0, 1);
           dense::split_columns(

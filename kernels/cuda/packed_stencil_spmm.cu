@@ -20,7 +20,7 @@ using SingleRows = packed::Shape<1, 1>;
 constexpr int kBlock = 256, kWarps = kBlock / kPackedLanes;
 constexpr int kRows = 4;  ///< of a lane
 constexpr int kRun = 3;   ///< slots with columns that follow each other
-constexpr int kSlicesOfBlock = 8;
+constexpr int kSlicesOfBlock = 16;
 
 template <class T, int P>
 using Sums = T[kRows][P][dense::kWidth<T>];
@@ -172,62 +172,64 @@ struct Entry {
 template <class T, int G, int P>
 __global__ void __launch_bounds__(kBlock, 2)
     packed_stencil_spmm(const packed::Arguments<T> a, const dense::Rows<T> v, const std::int32_t* __restrict__ order,
-                        int first_column, int column_blocks) {
+                        int first_column) {
   constexpr int kTogether = kPackedLanes / G * kRows;  // rows of a slice that go together
   constexpr int kParts = (kPackedLanes + kTogether - 1) / kTogether;
   const int lane = static_cast<int>(threadIdx.x) % kPackedLanes, warp = static_cast<int>(threadIdx.x) / kPackedLanes;
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kSlicesOfBlock;
   const int items = static_cast<int>(min(std::int64_t{kSlicesOfBlock}, a.count - first)) * kParts;
-  for (int block = 0; block < column_blocks; ++block) {
-    const Columns<T, G, P> columns(v, first_column + block * Columns<T, G, P>::kColumns, lane);
-    const char* x = columns.x(v);
-    for (int item = warp; item < items; item += kWarps) {
-      const std::int64_t index = first + item / kParts;
-      const PackedSlice slice = packed::load_slice(a.slices + (order != nullptr ? __ldg(order + index) : index));
-      const int group = item % kParts * kTogether + lane / G * kRows;
-      if (group >= slice.real) continue;
-      std::int32_t row[kRows];
+  __shared__ int taken;  // some items take longer than others
+  if (threadIdx.x == 0) taken = kWarps;
+  __syncthreads();
+  const Columns<T, G, P> columns(v, first_column + static_cast<int>(blockIdx.y) * Columns<T, G, P>::kColumns, lane);
+  const char* x = columns.x(v);
+  const auto next = [&] { return __shfl_sync(packed::kAll, lane == 0 ? atomicAdd(&taken, 1) : 0, 0); };
+  for (int item = warp; item < items; item = next()) {
+    const std::int64_t index = first + item / kParts;
+    const PackedSlice slice = packed::load_slice(a.slices + (order != nullptr ? __ldg(order + index) : index));
+    const int group = item % kParts * kTogether + lane / G * kRows;
+    if (group >= slice.real) continue;
+    std::int32_t row[kRows];
 #pragma unroll
-      for (int i = 0; i < kRows; ++i)
-        row[i] = static_cast<std::int32_t>(packed::first_row<SingleRows>(slice, a, min(group + i, slice.real - 1)));
-      const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
-      const std::int32_t* deltas = a.deltas + slice.deltas;
-      const char* narrow = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
-      Sums<T, P> acc = {};
-      if (slice.csr) {
-        const auto* column = reinterpret_cast<const std::int32_t*>(narrow);
-        for (int i = 0; i < kRows && group + i < slice.real; ++i)
-          add_entries<T, G, P>(
-              __ldg(deltas + group + i), __ldg(deltas + group + i + 1), i, x, v.x_bytes,
-              [&](int k) { return Entry<T>{__ldg(column + k), __ldg(values + k)}; }, acc);
-      } else {
-        const packed::SlotCounts<SingleRows> counts(slice);
-        if (slice.slots[kSharedSlot] > 0)
-          add_shared<T, G, P>(slice.slots[kSharedSlot], deltas, values + group, x, row, v.x_bytes, acc);
-        const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
-        const bool others = (slice.slots[kNarrowSlot] | slice.slots[kFullSlot]) != 0;
-        for (int i = 0; others && i < kRows; ++i) {
-          const int item_of_slot = min(group + i, kPackedLanes - 1);
-          add_entries<T, G, P>(
-              0, slice.slots[kNarrowSlot], i, x, v.x_bytes,
-              [&](int k) {
-                return Entry<T>{packed::NarrowColumns<SingleRows, 1>{narrow, item_of_slot}.left(0, k),
-                                __ldg(values + counts.values(kNarrowSlot) + k * kPackedLanes + item_of_slot)};
-              },
-              acc);
-          add_entries<T, G, P>(
-              0, slice.slots[kFullSlot], i, x, v.x_bytes,
-              [&](int k) {
-                return Entry<T>{__ldg(full + k * kPackedLanes + item_of_slot),
-                                __ldg(values + counts.values(kFullSlot) + k * kPackedLanes + item_of_slot)};
-              },
-              acc);
-        }
+    for (int i = 0; i < kRows; ++i)
+      row[i] = static_cast<std::int32_t>(packed::first_row<SingleRows>(slice, a, min(group + i, slice.real - 1)));
+    const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
+    const std::int32_t* deltas = a.deltas + slice.deltas;
+    const char* narrow = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
+    Sums<T, P> acc = {};
+    if (slice.csr) {
+      const auto* column = reinterpret_cast<const std::int32_t*>(narrow);
+      for (int i = 0; i < kRows && group + i < slice.real; ++i)
+        add_entries<T, G, P>(
+            __ldg(deltas + group + i), __ldg(deltas + group + i + 1), i, x, v.x_bytes,
+            [&](int k) { return Entry<T>{__ldg(column + k), __ldg(values + k)}; }, acc);
+    } else {
+      const packed::SlotCounts<SingleRows> counts(slice);
+      if (slice.slots[kSharedSlot] > 0)
+        add_shared<T, G, P>(slice.slots[kSharedSlot], deltas, values + group, x, row, v.x_bytes, acc);
+      const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
+      const bool others = (slice.slots[kNarrowSlot] | slice.slots[kFullSlot]) != 0;
+      for (int i = 0; others && i < kRows; ++i) {
+        const int item_of_slot = min(group + i, kPackedLanes - 1);
+        add_entries<T, G, P>(
+            0, slice.slots[kNarrowSlot], i, x, v.x_bytes,
+            [&](int k) {
+              return Entry<T>{packed::NarrowColumns<SingleRows, 1>{narrow, item_of_slot}.left(0, k),
+                              __ldg(values + counts.values(kNarrowSlot) + k * kPackedLanes + item_of_slot)};
+            },
+            acc);
+        add_entries<T, G, P>(
+            0, slice.slots[kFullSlot], i, x, v.x_bytes,
+            [&](int k) {
+              return Entry<T>{__ldg(full + k * kPackedLanes + item_of_slot),
+                              __ldg(values + counts.values(kFullSlot) + k * kPackedLanes + item_of_slot)};
+            },
+            acc);
       }
-#pragma unroll
-      for (int i = 0; i < kRows; ++i)
-        if (group + i < slice.real) columns.store(v, row[i], acc[i]);
     }
+#pragma unroll
+    for (int i = 0; i < kRows; ++i)
+      if (group + i < slice.real) columns.store(v, row[i], acc[i]);
   }
 }
 
@@ -256,8 +258,8 @@ std::vector<Policy> packed_stencil_spmm_policies(const Storage& storage, const R
     return Policy{{"lanes", lanes}, {"passes", passes}, {"cluster", cluster}};
   };
   if (wide <= 4) return {policy(4, 1, 0)};
-  if (wide <= 8) return {policy(4, 2, 0), policy(4, 2, 8)};
-  return {policy(8, 2, 0), policy(8, 2, 8)};
+  if (wide <= 8) return {policy(4, 2, 0), policy(4, 2, 16)};
+  return {policy(8, 2, 0), policy(8, 2, 16)};
 }
 
 std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
@@ -280,8 +282,8 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
       [lanes, passes, order]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
         const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
         const auto launch = [&](Instance<T> kernel, int first, int blocks) {
-          cuda::launch_blocks(kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, kBlock, 0, on, matrix, v,
-                              order->as<std::int32_t>(), first, blocks);
+          cuda::launch_grid(kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, blocks, kBlock, 0, on, matrix, v,
+                            order->as<std::int32_t>(), first);
         };
         dense::split_columns(
             v.columns, dense::kWidth<T>, lanes, passes,

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <limits>
 
-#include "kernels/base/error.h"
 #include "kernels/cuda/launch.h"
 
 namespace shardmat::cuda {
@@ -47,15 +46,9 @@ template <class T>
 void copy(std::int64_t rows, int columns, int to_columns, double alpha, const void* from, DenseStrides from_at, double beta,
           void* to, DenseStrides to_at, Stream& stream) {
   const int tile_columns = std::min(to_columns, kMostColumns), tile_rows = kTile / tile_columns;
-  const std::int64_t blocks = (rows + tile_rows - 1) / tile_rows;
-  if (blocks == 0) return;
-  if (blocks > std::numeric_limits<std::int32_t>::max())
-    throw Error(ErrorKind::resources, "a dense matrix has too many rows for one GPU; use more");
-  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>((to_columns + tile_columns - 1) / tile_columns));
-  copy_dense<T><<<grid, kBlock, 0, native(stream)>>>(rows, columns, to_columns, tile_rows, tile_columns,
-                                                     static_cast<T>(alpha), static_cast<const T*>(from), from_at,
-                                                     static_cast<T>(beta), static_cast<T*>(to), to_at);
-  SHARDMAT_CUDA_CHECK(cudaGetLastError());
+  launch_grid(copy_dense<T>, (rows + tile_rows - 1) / tile_rows, (to_columns + tile_columns - 1) / tile_columns, kBlock, 0,
+              stream, rows, columns, to_columns, tile_rows, tile_columns, static_cast<T>(alpha),
+              static_cast<const T*>(from), from_at, static_cast<T>(beta), static_cast<T*>(to), to_at);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kernels/formats/packed_spmm.h"
+#include "kernels/formats/upload.h"
 
 namespace shardmat {
 namespace {
@@ -15,17 +16,10 @@ struct SliceChunks {
   std::vector<std::int32_t> chunk;
 };
 
-template <class E>
-std::vector<E> on_host(const Buffer& buffer, Stream& stream) {
-  std::vector<E> entries(buffer.bytes() / sizeof(E));
-  if (!entries.empty()) copy_to_host(entries.data(), buffer.data(), entries.size() * sizeof(E), stream);
-  return entries;
-}
-
 SliceChunks chunks_of(const PackedStorage& a, Stream& stream) {
-  const auto slices = on_host<PackedSlice>(a.slice, stream);
-  const auto order = on_host<std::uint32_t>(a.order, stream);
-  const auto deltas = on_host<std::int32_t>(a.deltas, stream);
+  const auto slices = download<PackedSlice>(a.slice, stream);
+  const auto order = download<std::uint32_t>(a.order, stream);
+  const auto deltas = download<std::int32_t>(a.deltas, stream);
   SliceChunks chunks;
   for (const PackedSlice& slice : slices) {
     const auto begin = static_cast<std::ptrdiff_t>(chunks.chunk.size());
