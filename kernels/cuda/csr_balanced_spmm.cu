@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -290,14 +291,14 @@ __global__ void add_pieces(std::int64_t count, const SplitRow* __restrict__ rows
 template <class T, class A>
 struct Instance {
   decltype(&csr_balanced_spmm<T, A, dense::kWidth<A>, 1, 1, false>) kernel = nullptr;
-  int block_size = 0, row_bytes = 0;  ///< bytes of a row of X that a group of lanes holds
+  int block_size = 0, row_bytes = 0;  ///< row_bytes: of a row of X, what a group of lanes holds
 };
 template <class T, class A, int G, int P, int W = dense::kWidth<A>>
 Instance<T, A> instance(bool has_hubs) {
   return {has_hubs ? csr_balanced_spmm<T, A, W, G, P, true> : csr_balanced_spmm<T, A, W, G, P, false>, kBlock<A, G, P>,
           W * G * P * static_cast<int>(sizeof(A))};
 }
-/// The instance for a policy; its kernel is null if there is none.
+/// The instance for a policy; null, with a block_size of 0, if there is none.
 template <class T, class A>
 Instance<T, A> instance(int lanes, int passes, bool has_hubs) {
   switch (dense::shape_of(lanes, passes)) {
@@ -381,19 +382,22 @@ std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storag
                                                  const Policy& policy, Stream& stream) {
   const int lanes = policy.at("lanes"), passes = policy.at("passes"), wanted = policy.at("task");
   const int hub_kb = policy.at("hub_kb");
-  const Instance<float, float> like = instance<float, float>(lanes, passes, false);  // as of other types
-  if (like.kernel == nullptr)
+  const auto& a = static_cast<const CsrStorage&>(*storage);
+  const auto [block_size, row_bytes] = dispatch_operands(a.type, [&](auto of_a, auto of_sum) {
+    const auto one = instance<typename decltype(of_sum)::type, typename decltype(of_a)::type>(lanes, passes, false);
+    return std::pair(one.block_size, one.row_bytes);
+  });
+  if (block_size == 0)
     throw Error(ErrorKind::usage, "csr_balanced: lanes must be 1, 2, 4 or 8, and passes 1, or 2 with 8 lanes");
   if (wanted < kSmallestTask || wanted > 65536)
     throw Error(ErrorKind::usage, "csr_balanced: task must be 32 to 65536 nonzeros");
   if (hub_kb < 0 || hub_kb > 208) throw Error(ErrorKind::usage, "csr_balanced: hub_kb must be from 0 to 208");
-  const auto& a = static_cast<const CsrStorage&>(*storage);
-  const int size = task_size(a, like.block_size / lanes, wanted);
+  const int size = task_size(a, block_size / lanes, wanted);
   auto tasks = std::make_shared<Tasks>(a.wide_offsets ? cut<std::int64_t>(a, size, stream)
                                                       : cut<std::int32_t>(a, size, stream));
   if (hub_kb > 0) {
     const std::size_t room = std::min(static_cast<std::size_t>(hub_kb) * 1024, cuda::most_shared_memory(a.device));
-    tasks->hubs = cuda::find_hubs(a, room / static_cast<std::size_t>(like.row_bytes), stream);
+    tasks->hubs = cuda::find_hubs(a, room / static_cast<std::size_t>(row_bytes), stream);
   }
   const auto pieces = std::make_shared<const Buffer>(
       a.device, static_cast<std::size_t>(tasks->count) *
