@@ -2,15 +2,27 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <limits>
 
 #include "comm/exchange_list.h"
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
 
 namespace shardmat {
 namespace {
+
+/// In the gathered layout, by `make`.
+template <auto make>
+std::unique_ptr<Exchange> make_gathered(const ExchangeContext& context, const XParts& parts, std::span<std::int64_t> columns,
+                                        const std::string& why) {
+  GatheredLayout layout = context.communicator.together([&] {
+    GatheredLayout made = make_gathered_layout(parts.starts);
+    require_memory(context.device, static_cast<std::int64_t>(gathered_bytes(made, context.type)), "the gathered x");
+    return made;
+  });
+  renumber_gathered(context.communicator, layout, parts, columns);
+  return make(context, std::move(layout), why);
+}
 
 std::unique_ptr<Exchange> make_all_gather(const ExchangeContext& context, GatheredLayout layout, const std::string& why) {
   if (context.communicator.size() == 1)
@@ -19,49 +31,20 @@ std::unique_ptr<Exchange> make_all_gather(const ExchangeContext& context, Gather
                                                  : make_nccl_all_gather(context, std::move(layout), why);
 }
 
+std::unique_ptr<Exchange> make_halo_exchange(const ExchangeContext& context, const XParts& parts,
+                                             std::span<std::int64_t> columns, const std::string& why) {
+  if (context.communicator.size() == 1)
+    return make_gathered<make_no_exchange>(context, parts, columns, why + "; one rank has no neighbours");
+  return make_host_halo(context, parts, columns, why);
+}
+
 constexpr std::array kExchanges = {
-    ExchangeEntry{"none", "one rank owns all of x (one rank only)", make_no_exchange},
-    ExchangeEntry{"allgather", "every rank gets all of x (MPI on the host, NCCL on GPUs)", make_all_gather},
+    ExchangeEntry{"none", "one rank owns all of x (one rank only)", make_gathered<make_no_exchange>},
+    ExchangeEntry{"allgather", "every rank gets all of x (MPI on the host, NCCL on GPUs)", make_gathered<make_all_gather>},
+    ExchangeEntry{"halo", "every rank gets what its rows need (MPI on the host)", make_halo_exchange},
 };
 
 }  // namespace
-
-std::int64_t GatheredLayout::part_size(int part) const {
-  return starts.at(static_cast<std::size_t>(part) + 1) - starts.at(static_cast<std::size_t>(part));
-}
-
-std::int64_t GatheredLayout::position(std::int64_t column) const {
-  if (starts.empty() || column < 0 || column >= starts.back())
-    throw Error(ErrorKind::internal, fmt::format("column {} is in no part of x", column));
-  // The last part that starts at or before the column; empty parts before it share its start.
-  const auto part = std::upper_bound(starts.begin(), starts.end(), column) - starts.begin() - 1;
-  return part * stride + (column - starts[static_cast<std::size_t>(part)]);
-}
-
-GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts) {
-  if (starts.size() < 2 || starts.front() != 0 || !std::is_sorted(starts.begin(), starts.end()))
-    throw Error(ErrorKind::internal, "the starts of the parts of x must begin with 0 and not decrease");
-  constexpr std::int64_t kAlign = 32, kLimit = std::int64_t{1} << 31;
-  GatheredLayout layout;
-  layout.starts = std::move(starts);
-  std::int64_t largest = 0;
-  for (int p = 0; p < layout.parts(); ++p) largest = std::max(largest, layout.part_size(p));
-  if (largest > (kLimit - kAlign) / layout.parts())
-    throw Error(ErrorKind::resources,
-                fmt::format("an all-gather of x is impossible: {} parts of up to {} entries (the largest part sets the room "
-                            "of each) reach the limit of 2^31 entries on a rank; use fewer ranks, or parts with more "
-                            "even numbers of rows",
-                            layout.parts(), human_count(largest)));
-  layout.stride = (largest + kAlign - 1) / kAlign * kAlign;
-  return layout;
-}
-
-std::size_t slot_bytes(const GatheredLayout& layout, ValueType type) {
-  return static_cast<std::size_t>(layout.stride) * size_of(type);
-}
-std::size_t gathered_bytes(const GatheredLayout& layout, ValueType type) {
-  return slot_bytes(layout, type) * static_cast<std::size_t>(layout.parts());
-}
 
 std::span<const ExchangeEntry> exchanges() { return kExchanges; }
 
@@ -78,9 +61,11 @@ const ExchangeEntry* find_exchange(std::string_view name) {
                           near.empty() ? "" : fmt::format("; did you mean '{}'?", near), join_choices(names)));
 }
 
-std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, GatheredLayout layout) {
-  if (layout.parts() != context.communicator.size())
-    throw Error(ErrorKind::internal, fmt::format("{} parts of x for {} ranks", layout.parts(), context.communicator.size()));
+std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
+                                        std::span<std::int64_t> columns) {
+  if (static_cast<int>(parts.starts.size()) - 1 != context.communicator.size())
+    throw Error(ErrorKind::internal,
+                fmt::format("{} parts of x for {} ranks", parts.starts.size() - 1, context.communicator.size()));
   std::string why = "asked for";
   const ExchangeEntry* entry = find_exchange(name);
   if (entry == nullptr) {
@@ -88,7 +73,7 @@ std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeCon
     entry = find_exchange(alone ? "none" : "allgather");
     why = alone ? "one rank" : "the only exchange for several ranks";
   }
-  return entry->make(context, std::move(layout), why);
+  return entry->make(context, parts, columns, why);
 }
 
 }  // namespace shardmat

@@ -1,4 +1,4 @@
-// Moving x between ranks. An exchange owns the gathered x of this rank and the layout of columns in it.
+// Moving x between ranks. An exchange owns the x that this rank's kernels read, and says where in it a column lies.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -17,23 +16,11 @@ namespace shardmat {
 
 class NcclCommunicator;
 
-/// Which entries of x each rank owns, and where they lie in the gathered vector: part p owns columns
-/// [starts[p], starts[p+1]) and lies at p·stride, so unequal parts fit an equal-count all-gather without
-/// unpacking.
-struct GatheredLayout {
-  std::vector<std::int64_t> starts;  ///< P + 1 entries, the first 0, not decreasing
-  std::int64_t stride = 0;           ///< entries; the largest part rounded up to 32
-
-  int parts() const { return static_cast<int>(starts.size()) - 1; }
-  std::int64_t length() const { return stride * parts(); }  ///< entries of the gathered vector, padding included
-  std::int64_t part_size(int part) const;
-  /// Position of a global column in the gathered vector. O(log P). Throws Error(internal) if there is no such
-  /// column.
-  std::int64_t position(std::int64_t column) const;
+/// The parts of x, one a rank.
+struct XParts {
+  std::vector<std::int64_t> starts;           ///< part p owns columns [starts[p], starts[p + 1]); P + 1 entries, the first 0
+  std::span<const std::int64_t> order = {};   ///< this rank's entry i is column starts[rank] + order[i]; empty: + i
 };
-
-/// Throws Error(resources) naming the reason if the gathered vector would have 2^31 entries or more.
-GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts);
 
 /// One way to move x, ready to run. start()/finish() put work on the stream (host backend: do it) and never
 /// synchronise the device; a rank that is gone shows in the wait that follows (see wait()).
@@ -47,11 +34,11 @@ class Exchange {
   /// Why this one, and in what memory, for the report.
   virtual std::string why() const = 0;
 
-  /// Where this rank writes its own entries of x before start(): part_size(rank) entries on the device.
+  /// Where this rank writes its own entries of x before start(), on the device.
   virtual void* local_x() = 0;
-  /// The whole x in the gathered layout, valid in stream order after finish(). Padding is zero.
-  virtual const void* gathered_x() const = 0;
-  const GatheredLayout& layout() const { return layout_; }
+  /// What kernels read, length() entries, valid in stream order after finish(). Where no column lies there are zeros.
+  virtual const void* x() const = 0;
+  std::int64_t length() const { return length_; }
 
   /// Between start() and finish() nobody may touch x. REQUIRES: work that other ranks' start() waits for was
   /// given to the device on all ranks, i.e. all ranks call start() and launch graphs with it in the same
@@ -71,12 +58,13 @@ class Exchange {
   virtual std::int64_t bytes_received() const = 0;
 
  protected:
-  explicit Exchange(GatheredLayout layout) : layout_(std::move(layout)) {}
-  GatheredLayout layout_;
+  explicit Exchange(std::int64_t length) : length_(length) {}
+
+ private:
+  std::int64_t length_;
 };
 
-/// What an exchange is built from. `nccl` is null on the host backend or with one rank. The layout has one
-/// part a rank.
+/// What an exchange is built from. `nccl` is null on the host backend or with one rank.
 struct ExchangeContext {
   Communicator& communicator;
   NcclCommunicator* nccl = nullptr;
@@ -84,20 +72,23 @@ struct ExchangeContext {
   ValueType type = ValueType::f64;
 };
 
-/// One line in the list of exchange.cpp.
+/// One line in the list of exchange.cpp. `columns`: as in make_exchange().
 struct ExchangeEntry {
   std::string_view name;
   std::string_view help;
-  std::unique_ptr<Exchange> (*make)(const ExchangeContext& context, GatheredLayout layout, const std::string& why);
+  std::unique_ptr<Exchange> (*make)(const ExchangeContext& context, const XParts& parts, std::span<std::int64_t> columns,
+                                    const std::string& why);
 };
 std::span<const ExchangeEntry> exchanges();
 
 /// The entry of that name, or null for "auto". Throws Error(usage) with the nearest right name for any other.
 const ExchangeEntry* find_exchange(std::string_view name);
 
-/// `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. Collective.
-/// What the context refers to must outlive the exchange,
+/// An exchange that brings what `columns` need: the columns of this rank's nonzeros, in any order, each as often as it comes;
+/// on return they are positions in x() instead. `name` is "auto" or in the list; throws Error(usage) with the nearest right
+/// name otherwise. Collective. Memory is checked before it is taken. What the context refers to must outlive the exchange,
 /// and graphs that recorded it must not.
-std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, GatheredLayout layout);
+std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
+                                        std::span<std::int64_t> columns);
 
 }  // namespace shardmat

@@ -8,7 +8,8 @@ namespace {
 class HostAllGather final : public Exchange {
  public:
   HostAllGather(const ExchangeContext& context, GatheredLayout layout, const std::string& why)
-      : Exchange(std::move(layout)),
+      : Exchange(layout.length()),
+        layout_(std::move(layout)),
         communicator_(context.communicator),
         why_(why + "; MPI, in place"),
         slot_bytes_(slot_bytes(layout_, context.type)),
@@ -20,7 +21,7 @@ class HostAllGather final : public Exchange {
   std::string_view name() const override { return "allgather"; }
   std::string why() const override { return why_; }
   void* local_x() override { return x_.as<char>() + static_cast<std::size_t>(communicator_.rank()) * slot_bytes_; }
-  const void* gathered_x() const override { return x_.data(); }
+  const void* x() const override { return x_.data(); }
   void start(Stream&) override { communicator_.all_gather_slots(x_.data(), slot_bytes_); }
   void finish(Stream&) override {}
   bool capturable() const override { return true; }  // a host graph replays the function
@@ -30,6 +31,7 @@ class HostAllGather final : public Exchange {
   }
 
  private:
+  GatheredLayout layout_;
   Communicator& communicator_;
   std::string why_;
   std::size_t slot_bytes_;

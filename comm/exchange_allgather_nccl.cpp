@@ -10,7 +10,8 @@ namespace {
 class NcclAllGather final : public Exchange {
  public:
   NcclAllGather(const ExchangeContext& context, GatheredLayout layout, const std::string& why)
-      : Exchange(std::move(layout)),
+      : Exchange(layout.length()),
+        layout_(std::move(layout)),
         communicator_(context.communicator),
         nccl_(*context.nccl),
         type_(context.type),
@@ -30,7 +31,7 @@ class NcclAllGather final : public Exchange {
     return static_cast<char*>(x_.data()) +
            static_cast<std::size_t>(communicator_.rank()) * slot_bytes(layout_, type_);
   }
-  const void* gathered_x() const override { return x_.data(); }
+  const void* x() const override { return x_.data(); }
   void start(Stream& stream) override {
     nccl_.all_gather_in_place(x_.data(), static_cast<std::size_t>(layout_.stride), type_, stream);
   }
@@ -42,6 +43,7 @@ class NcclAllGather final : public Exchange {
   }
 
  private:
+  GatheredLayout layout_;
   Communicator& communicator_;
   NcclCommunicator& nccl_;
   ValueType type_;

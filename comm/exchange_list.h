@@ -1,11 +1,11 @@
 // The exchanges that exist; exchange.cpp lists them. Each lives in its own file.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <string>
 
 #include "comm/exchange.h"
+#include "comm/gathered_layout.h"
 
 namespace shardmat {
 
@@ -15,9 +15,7 @@ std::unique_ptr<Exchange> make_host_all_gather(const ExchangeContext& context, G
 std::unique_ptr<Exchange> make_nccl_all_gather(const ExchangeContext& context, GatheredLayout layout,
                                                const std::string& why);
 
-/// Bytes of the gathered vector.
-std::size_t gathered_bytes(const GatheredLayout& layout, ValueType type);
-/// Bytes of one part's slot in it.
-std::size_t slot_bytes(const GatheredLayout& layout, ValueType type);
+std::unique_ptr<Exchange> make_host_halo(const ExchangeContext& context, const XParts& parts,
+                                         std::span<std::int64_t> columns, const std::string& why);
 
 }  // namespace shardmat

@@ -7,8 +7,8 @@ namespace {
 
 class NoExchange final : public Exchange {
  public:
-  NoExchange(const ExchangeContext& context, GatheredLayout layout, const std::string& why)
-      : Exchange(std::move(layout)), why_(why), x_(context.device, gathered_bytes(layout_, context.type)) {
+  NoExchange(const ExchangeContext& context, const GatheredLayout& layout, const std::string& why)
+      : Exchange(layout.length()), why_(why), x_(context.device, gathered_bytes(layout, context.type)) {
     Stream stream(context.device);
     fill_bytes(x_.data(), 0, x_.bytes(), stream);
     stream.synchronize();
@@ -17,7 +17,7 @@ class NoExchange final : public Exchange {
   std::string_view name() const override { return "none"; }
   std::string why() const override { return why_; }
   void* local_x() override { return x_.data(); }
-  const void* gathered_x() const override { return x_.data(); }
+  const void* x() const override { return x_.data(); }
   void start(Stream&) override {}
   void finish(Stream&) override {}
   bool capturable() const override { return true; }
@@ -34,7 +34,7 @@ class NoExchange final : public Exchange {
 std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout, const std::string& why) {
   if (context.communicator.size() > 1)
     throw Error(ErrorKind::usage, "exchange 'none' is for one rank; use --exchange auto or allgather");
-  return std::make_unique<NoExchange>(context, std::move(layout), why);
+  return std::make_unique<NoExchange>(context, layout, why);
 }
 
 }  // namespace shardmat

@@ -101,13 +101,11 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.read = timer.seconds();
 
   timer = Timer();
-  GatheredLayout layout = communicator.together([&] { return make_gathered_layout(x_starts_); });
-  communicator.together([&] {
-    require_memory(context.device(), layout.length() * static_cast<std::int64_t>(size_of(options_.type)), "the gathered x");
-  });
+  const bool sorted = options_.sort != LocalSort::none && rows_ == cols_;
+  const XParts parts{x_starts_, sorted ? std::span<const std::int64_t>(local_order_) : std::span<const std::int64_t>()};
   exchange_ = communicator.together(
-      [&] { return make_exchange(options_.exchange, context.exchange_context(options_.type), std::move(layout)); });
-  renumber_columns(part);
+      [&] { return make_exchange(options_.exchange, context.exchange_context(options_.type), parts, part.col_idx); });
+  part.cols = exchange_->length();
   count_x_entries(part);
   times_.exchange = timer.seconds();
 
@@ -172,38 +170,7 @@ HostCsr DistributedMatrix::load_part(const MatrixSource& source) {
   return read_part(*source.rows, begin, lengths, local_order_, options_.progress);
 }
 
-/// Global columns become positions in the gathered x. With local sorting of a square matrix every part of x is in that
-/// part's order, so all ranks learn each other's (4 bytes a column).
-void DistributedMatrix::renumber_columns(HostCsr& part) const {
-  const GatheredLayout& layout = exchange_->layout();
-  HostVector<std::int32_t> moved;  // moved[p·stride + old local position] = new local position
-  if (options_.sort != LocalSort::none && rows_ == cols_) {
-    context_.communicator().together([&] {
-      require_host_memory(4 * layout.length(), "the order of x on every rank");
-      moved.resize(static_cast<std::size_t>(layout.length()));
-    });
-    std::int32_t* mine = moved.data() + layout.stride * context_.communicator().rank();
-    for (std::size_t i = 0; i < local_order_.size(); ++i) mine[local_order_[i]] = static_cast<std::int32_t>(i);
-    context_.communicator().all_gather_slots(moved.data(), static_cast<std::size_t>(layout.stride) * sizeof(std::int32_t));
-  }
-  parallel_ranges(part.nnz(), 1 << 16, [&](std::int64_t first, std::int64_t last) {
-    std::int64_t part_begin = 0, part_end = 0, shift = 0;  // of the part that held the last column: neighbours share it
-    for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) {
-      std::int64_t& column = part.col_idx[k];
-      if (column < part_begin || column >= part_end) {
-        const auto above = std::upper_bound(layout.starts.begin(), layout.starts.end(), column);
-        part_begin = *(above - 1);
-        part_end = *above;
-        shift = (above - 1 - layout.starts.begin()) * layout.stride - part_begin;
-      }
-      const std::int64_t position = column + shift;
-      column = moved.empty() ? position : part_begin + shift + moved[static_cast<std::size_t>(position)];
-    }
-  });
-  part.cols = layout.length();
-}
-
-/// Entries of the gathered x that this rank's rows touch: what a product must read of it.
+/// Entries of x that this rank's rows touch: what a product must read of it.
 void DistributedMatrix::count_x_entries(const HostCsr& part) {
   std::vector<bool> touched(static_cast<std::size_t>(part.cols));
   for (const std::int64_t column : part.col_idx) touched[static_cast<std::size_t>(column)] = true;
@@ -229,7 +196,7 @@ void DistributedMatrix::sum_columns(const HostCsr& part) {
 void DistributedMatrix::multiply(double alpha, double beta, void* y, Stream& stream) const {
   exchange_->start(stream);
   exchange_->finish(stream);
-  chosen_.plan->multiply(alpha, exchange_->gathered_x(), beta, y, stream);
+  chosen_.plan->multiply(alpha, exchange_->x(), beta, y, stream);
 }
 
 }  // namespace shardmat

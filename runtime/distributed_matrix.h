@@ -85,7 +85,6 @@ class DistributedMatrix {
  private:
   void find_partition(const MatrixSource& source);
   HostCsr load_part(const MatrixSource& source);
-  void renumber_columns(HostCsr& part) const;
   void count_x_entries(const HostCsr& part);
   void sum_columns(const HostCsr& part);
 

@@ -197,7 +197,7 @@ class Run {
     if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz()) / r.iteration.median;
     const double bytes = static_cast<double>(m.plan().compulsory_bytes(m.x_entries(), options_.beta));
     r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
-    const auto x_bytes = m.exchange().layout().length() * static_cast<std::int64_t>(size_of(m.type()));
+    const auto x_bytes = m.exchange().length() * static_cast<std::int64_t>(size_of(m.type()));
     r.device_bytes = over_ranks(
         static_cast<double>(m.plan().storage().bytes + m.plan().extra_bytes() + x_bytes) + static_cast<double>(y_.bytes()),
         communicator_);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/gathered_layout.h"
 #include "tests/comm/exchange_cases.h"
 #include "tests/support/world.h"
 
@@ -48,15 +49,15 @@ TEST(GatheredLayout, RefusesStartsThatDecrease) {
 TEST(Exchange, UnknownNameIsRefusedWithTheNearest) {
   const ExchangeContext context{world()};
   const std::string message = error_of(ErrorKind::usage, [&] {
-    make_exchange("algather", context, make_gathered_layout(uneven_starts(world().size(), 10)));
+    make_exchange("algather", context, {uneven_starts(world().size(), 10)}, {});
   });
   EXPECT_NE(message.find("did you mean 'allgather'?"), std::string::npos) << message;
-  EXPECT_NE(message.find("auto, none or allgather"), std::string::npos) << message;
+  EXPECT_NE(message.find("auto, none, allgather or halo"), std::string::npos) << message;
 }
 
 TEST(Exchange, NoneIsForOneRank) {
   const ExchangeContext context{world()};
-  const auto make = [&] { return make_exchange("none", context, make_gathered_layout(uneven_starts(world().size(), 10))); };
+  const auto make = [&] { return make_exchange("none", context, {uneven_starts(world().size(), 10)}, {}); };
   if (world().size() == 1) EXPECT_EQ(make()->name(), "none");
   else EXPECT_NE(error_of(ErrorKind::usage, make).find("one rank"), std::string::npos);
 }

@@ -64,6 +64,12 @@ class RanksLost(LoseOne):
     def test_killed_in_exchange(self):
         self.lose_one("exchange", signal.SIGKILL, victim=2)
 
+    def test_stopped_in_halo_exchange(self):
+        self.lose_one("exchange_halo", signal.SIGSTOP)
+
+    def test_killed_in_halo_exchange(self):
+        self.lose_one("exchange_halo", signal.SIGKILL, victim=2)
+
 
 class GpuRanksLost(LoseOne):
     """The same on GPUs, where SHARDMAT_FAULT_GPUS says how many there are."""
