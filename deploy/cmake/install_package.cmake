@@ -10,7 +10,7 @@ set(SHARDMAT_PUBLIC_HEADERS
   kernels/base/types.h
   kernels/matrix/csr.h kernels/matrix/statistics.h
   kernels/conversion.h kernels/measure.h kernels/plan.h kernels/policy.h kernels/registry.h kernels/spmm.h
-  kernels/spmm_tuner.h kernels/tuner.h
+  kernels/spmm_tuner.h kernels/tuner.h kernels/vector.h
   partition/generators/generator.h partition/partitioner.h partition/readers/reader.h partition/row_source.h
   partition/shard_file.h partition/vector_file.h
   comm/communicator.h comm/exchange.h comm/nccl_communicator.h comm/placement.h
