@@ -6,14 +6,16 @@ set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
 
 # The public headers, as <shardmat/…>.
 set(SHARDMAT_PUBLIC_HEADERS
-  kernels/base/device.h kernels/base/error.h kernels/base/host_vector.h kernels/base/progress.h kernels/base/types.h
+  kernels/base/device.h kernels/base/error.h kernels/base/half.h kernels/base/host_vector.h kernels/base/progress.h
+  kernels/base/types.h
   kernels/matrix/csr.h kernels/matrix/statistics.h
-  kernels/conversion.h kernels/plan.h kernels/policy.h kernels/registry.h kernels/tuner.h
+  kernels/conversion.h kernels/measure.h kernels/plan.h kernels/policy.h kernels/registry.h kernels/spmm.h
+  kernels/spmm_tuner.h kernels/tuner.h kernels/vector.h
   partition/generators/generator.h partition/partitioner.h partition/readers/reader.h partition/row_source.h
   partition/shard_file.h partition/vector_file.h
   comm/communicator.h comm/exchange.h comm/nccl_communicator.h comm/placement.h
   runtime/context.h runtime/distributed_matrix.h runtime/iterate.h runtime/matrix_source.h runtime/multiply.h
-  runtime/report.h runtime/vectors.h runtime/verify.h)
+  runtime/multiply_many.h runtime/report.h runtime/vectors.h runtime/verify.h)
 foreach(header ${SHARDMAT_PUBLIC_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardmat/${folder})
