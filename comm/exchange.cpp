@@ -31,17 +31,17 @@ std::unique_ptr<Exchange> make_all_gather(const ExchangeContext& context, Gather
                                                  : make_nccl_all_gather(context, std::move(layout), why);
 }
 
-std::unique_ptr<Exchange> make_halo_exchange(const ExchangeContext& context, const XParts& parts,
-                                             std::span<std::int64_t> columns, const std::string& why) {
+std::unique_ptr<Exchange> make_halo(const ExchangeContext& context, const XParts& parts, std::span<std::int64_t> columns,
+                                    const std::string& why) {
   if (context.communicator.size() == 1)
     return make_gathered<make_no_exchange>(context, parts, columns, why + "; one rank has no neighbours");
-  return make_host_halo(context, parts, columns, why);
+  return make_halo_exchange(context, parts, columns, why);
 }
 
 constexpr std::array kExchanges = {
     ExchangeEntry{"none", "one rank owns all of x (one rank only)", make_gathered<make_no_exchange>},
     ExchangeEntry{"allgather", "every rank gets all of x (MPI on the host, NCCL on GPUs)", make_gathered<make_all_gather>},
-    ExchangeEntry{"halo", "every rank gets what its rows need (MPI on the host)", make_halo_exchange},
+    ExchangeEntry{"halo", "every rank gets what its rows need (MPI on the host, NCCL on GPUs)", make_halo},
 };
 
 }  // namespace

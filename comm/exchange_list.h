@@ -15,7 +15,7 @@ std::unique_ptr<Exchange> make_host_all_gather(const ExchangeContext& context, G
 std::unique_ptr<Exchange> make_nccl_all_gather(const ExchangeContext& context, GatheredLayout layout,
                                                const std::string& why);
 
-std::unique_ptr<Exchange> make_host_halo(const ExchangeContext& context, const XParts& parts,
-                                         std::span<std::int64_t> columns, const std::string& why);
+std::unique_ptr<Exchange> make_halo_exchange(const ExchangeContext& context, const XParts& parts,
+                                             std::span<std::int64_t> columns, const std::string& why);
 
 }  // namespace shardmat

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <thread>
+#include <vector>
 #include <utility>
 
 #include "comm/nccl_impl.h"
@@ -15,7 +16,7 @@ namespace {
 constexpr std::chrono::milliseconds kAbortGrace{2000};
 constexpr std::uint64_t kCallsPerMark = 128;
 
-enum Operation { kAllGather, kAllReduceSum };
+enum Operation { kAllGather, kAllReduceSum, kTransfer };
 
 ncclDataType_t nccl_type(ValueType type) {
   switch (type) {
@@ -220,6 +221,25 @@ void NcclCommunicator::all_reduce_sum(double* data, std::size_t count, Stream& s
       },
       "all-reduce (NCCL)");
 }
+
+void NcclCommunicator::transfer(int number, std::span<const Communicator::Transfer::Outgoing> sends,
+                                std::span<const Communicator::Transfer::Incoming> receives, Stream& stream) {
+  impl_->enqueue(
+      {kTransfer, number, 0}, stream,
+      [comm = impl_->comm, to = native(stream), out = std::vector(sends.begin(), sends.end()),
+       in = std::vector(receives.begin(), receives.end())] {
+        ncclResult_t result = ncclGroupStart();
+        for (const auto& s : out)
+          if (result == ncclSuccess) result = ncclSend(s.data, s.bytes, ncclChar, s.to, comm, to);
+        for (const auto& r : in)
+          if (result == ncclSuccess) result = ncclRecv(r.data, r.bytes, ncclChar, r.from, comm, to);
+        const ncclResult_t end = ncclGroupEnd();
+        return result == ncclSuccess ? end : result;
+      },
+      "transfer (NCCL)");
+}
+
+int NcclCommunicator::next_transfer() { return impl_->transfers++; }
 
 void NcclCommunicator::wait(Stream& stream, const char* what) {
   constexpr int kPollsPerCheck = 64;

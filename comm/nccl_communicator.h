@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "comm/communicator.h"
@@ -60,6 +61,13 @@ class NcclCommunicator {
   void all_gather_in_place(void* data, std::size_t count, ValueType type, Stream& stream);
   /// Sum of `count` f64 values over the ranks, in place. Stream-ordered; captured as above.
   void all_reduce_sum(double* data, std::size_t count, Stream& stream);
+
+  /// Sends and receives at once, to and from memory of the device. Stream-ordered; captured as above. `number` tells apart
+  /// transfers between other ranks or of other sizes; the same on all ranks (see next_transfer()).
+  void transfer(int number, std::span<const Communicator::Transfer::Outgoing> sends,
+                std::span<const Communicator::Transfer::Incoming> receives, Stream& stream);
+  /// Called as often on all ranks.
+  int next_transfer();
 
   /// Polls the stream, NCCL's asynchronous error and the deadline; on failure aborts NCCL, marks the
   /// communicator broken and throws Error(rank_lost).

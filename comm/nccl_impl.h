@@ -51,6 +51,7 @@ struct NcclCommunicator::Impl {
   std::set<Signature> connected;
   std::array<cudaEvent_t, 2> marks{};
   std::uint64_t calls = 0;
+  int transfers = 0;
 };
 
 /// "unhandled cuda error: …" with NCCL's own last message.

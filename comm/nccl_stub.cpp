@@ -23,6 +23,11 @@ NcclCommunicator::NcclCommunicator(Communicator&, Device) { absent(); }
 NcclCommunicator::~NcclCommunicator() = default;
 void NcclCommunicator::all_gather_in_place(void*, std::size_t, ValueType, Stream&) { absent(); }
 void NcclCommunicator::all_reduce_sum(double*, std::size_t, Stream&) { absent(); }
+void NcclCommunicator::transfer(int, std::span<const Communicator::Transfer::Outgoing>,
+                                std::span<const Communicator::Transfer::Incoming>, Stream&) {
+  absent();
+}
+int NcclCommunicator::next_transfer() { absent(); }
 void NcclCommunicator::wait(Stream&, const char*) { absent(); }
 
 NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t) : owner_(owner) { absent(); }

@@ -50,6 +50,13 @@ __global__ void scale_by_inverse_norm(std::int64_t n, const T* __restrict__ y, c
   if (i < n) x[i] = static_cast<T>((*norm_squared > 0 ? rsqrt(*norm_squared) : 0.0) * static_cast<double>(y[i]));
 }
 
+template <class T>
+__global__ void gather(std::int64_t n, const std::int32_t* __restrict__ places, const T* __restrict__ from,
+                       T* __restrict__ to) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) to[i] = from[places[i]];
+}
+
 void dots(ValueType type, std::int64_t n, const void* x, const void* y, double* partial, double* result, Stream& stream) {
   dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -67,8 +74,15 @@ void normalise_cuda(ValueType type, std::int64_t n, const void* y, const double*
   });
 }
 
+void gather_cuda(ValueType type, std::int64_t n, const std::int32_t* places, const void* from, void* to, Stream& stream) {
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cuda::launch(gather<T>, n, kThreads, stream, n, places, static_cast<const T*>(from), static_cast<T*>(to));
+  });
+}
+
 }  // namespace
 
-const VectorBackend cuda_vector_backend{dots, normalise_cuda};
+const VectorBackend cuda_vector_backend{dots, normalise_cuda, gather_cuda};
 
 }  // namespace shardmat

@@ -41,8 +41,17 @@ void normalise_host(ValueType type, std::int64_t n, const void* y, const double*
   });
 }
 
+void gather_host(ValueType type, std::int64_t n, const std::int32_t* places, const void* from, void* to, Stream&) {
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    parallel_ranges(n, 1 << 14, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) static_cast<T*>(to)[i] = static_cast<const T*>(from)[places[i]];
+    });
+  });
+}
+
 }  // namespace
 
-const VectorBackend host_vector_backend{dots, normalise_host};
+const VectorBackend host_vector_backend{dots, normalise_host, gather_host};
 
 }  // namespace shardmat

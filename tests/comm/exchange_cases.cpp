@@ -7,8 +7,6 @@
 #include <span>
 #include <string>
 
-#include "kernels/base/error.h"
-
 namespace shardmat {
 namespace {
 
@@ -108,10 +106,6 @@ void check_exchanges(const ExchangeContext& given) {
             context.type = type;
             const Case c(starts, given.communicator.rank(), shuffled, reach);
             std::vector<std::int64_t> positions = c.columns;
-            if (name == "halo" && size > 1 && context.device.backend == Backend::cuda) {
-              EXPECT_THROW(make_exchange(name, context, c.parts(), positions), Error);
-              continue;
-            }
             const auto exchange = make_exchange(name, context, c.parts(), positions);
             EXPECT_EQ(exchange->name(), size == 1 ? "none" : name == "auto" ? "allgather" : name);
             EXPECT_FALSE(exchange->why().empty());
@@ -125,7 +119,6 @@ void check_replay(const ExchangeContext& given) {
   ExchangeContext context = given;
   context.type = ValueType::f32;
   for (const std::string name : {"auto", "halo"}) {
-    if (name == "halo" && context.device.backend == Backend::cuda) continue;
     const Case c(uneven_starts(context.communicator.size(), 500), context.communicator.rank(), false, -1);
     std::vector<std::int64_t> positions = c.columns;
     const auto exchange = make_exchange(name, context, c.parts(), positions);

@@ -24,6 +24,7 @@ namespace {
 struct Case {
   BackendChoice backend;
   ValueType type;
+  const char* exchange = "auto";
 };
 
 /// A directory that all ranks share and that goes away with the object.
@@ -52,6 +53,7 @@ MultiplyOptions options_for(const Case& c, const std::string& matrix) {
   options.matrix = matrix;
   options.backend = c.backend;
   options.load.type = c.type;
+  options.load.exchange = c.exchange;
   options.iterations = 0;
   options.verify = true;
   return options;
@@ -209,6 +211,7 @@ VerifyResult verify_spoilt(Communicator& communicator, const Case& c, std::optio
   if (fault) loaded.rows = std::make_unique<Spoilt>(std::move(loaded.rows), *fault);
   LoadOptions load;
   load.type = c.type;
+  load.exchange = c.exchange;
   load.column_sums_above = -1;
   load.method = "rows";  // so that a row more or less does not move the parts
   const DistributedMatrix matrix(loaded, context, load);
@@ -255,6 +258,7 @@ void nan_fails(const Case& c) {
 
 constexpr Case kHost64{BackendChoice::host, ValueType::f64}, kHost32{BackendChoice::host, ValueType::f32};
 constexpr Case kCuda64{BackendChoice::cuda, ValueType::f64}, kCuda32{BackendChoice::cuda, ValueType::f32};
+constexpr Case kHostHalo{BackendChoice::host, ValueType::f64, "halo"}, kCudaHalo{BackendChoice::cuda, ValueType::f64, "halo"};
 
 /// Runs `check` on GPUs if every rank can have its own.
 void on_gpus(void (*check)(const Case&), const Case& c) {
@@ -263,14 +267,16 @@ void on_gpus(void (*check)(const Case&), const Case& c) {
   check(c);
 }
 
-// Host, each test in both types; on GPUs the same under Gpu (one rank) and MultiGpu (one GPU a rank).
+// Host, each test in both types and with the halo; on GPUs the same under Gpu (one rank) and MultiGpu (one GPU a rank).
 #define SHARDMAT_ON_ALL_BACKENDS(name, check)                    \
   TEST(Multiply, name##F64) { check(kHost64); }                  \
   TEST(Multiply, name##F32) { check(kHost32); }                  \
+  TEST(Multiply, name##Halo) { check(kHostHalo); }               \
   TEST(GpuMultiply, name##F64) { on_gpus(check, kCuda64); }      \
   TEST(GpuMultiply, name##F32) { on_gpus(check, kCuda32); }      \
   TEST(MultiGpuMultiply, name##F64) { on_gpus(check, kCuda64); } \
-  TEST(MultiGpuMultiply, name##F32) { on_gpus(check, kCuda32); }
+  TEST(MultiGpuMultiply, name##F32) { on_gpus(check, kCuda32); } \
+  TEST(MultiGpuMultiply, name##Halo) { on_gpus(check, kCudaHalo); }
 
 SHARDMAT_ON_ALL_BACKENDS(Generated, multiplies_generated)
 SHARDMAT_ON_ALL_BACKENDS(AlphaBeta, scales_and_adds)
