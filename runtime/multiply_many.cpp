@@ -216,7 +216,7 @@ class Run {
     r.ranks = context_.placement().ranks;
     r.threads_per_rank = thread_count();
     r.partition_method = "one part", r.partition_origin = "one rank",
-    r.sort = source_.rows->permuted() ? "globally in the file" : "no";
+    r.sort = order_text(source_);
     r.part_rows = over_ranks(static_cast<double>(r.rows), communicator_);
     r.part_nnz = over_ranks(static_cast<double>(r.nnz), communicator_);
     r.kernel = plan.kernel, r.format = plan.storage().format, r.policy = plan.tunables(), r.kernel_why = chosen_.why;
