@@ -32,15 +32,15 @@ enum class RowOrder {
 std::string_view name(RowOrder order);
 
 struct WriteOptions {
-  std::string how;               ///< how the matrix was made, e.g. the command line; stored for people
-  std::string source_checksum;   ///< of the file that the matrix was read from, e.g. "xxh64:44bc2cf5ad770999";
-                                 ///< may be empty
-  std::vector<int> parts;        ///< partition tables to store
-  std::string method = "nnz";    ///< partitioner for all of them
+  std::string how;                       ///< how the matrix was made, e.g. the command line; stored for people
+  std::string source_checksum;           ///< of the file that the matrix was read from, e.g. "xxh64:44bc2cf5ad770999";
+                                         ///< may be empty
+  std::vector<int> parts;                ///< partition tables to store
+  std::string method = "nnz";            ///< partitioner for all of them
   RowOrder order = RowOrder::as_source;  ///< any other is stored with the permutation
-  bool sort_local = false;       ///< ask ranks to sort their part by length when they load it; the order here stays
-  bool allow_nonfinite = false;  ///< accept NaN and infinity; the file remembers
-  Progress progress;             ///< nonzeros written
+  bool sort_local = false;               ///< ask ranks to sort their part by length when they load it; the order here stays
+  bool allow_nonfinite = false;          ///< accept NaN and infinity; the file remembers
+  Progress progress;                     ///< nonzeros written
 };
 
 /// Writes `source` to `path` (temporary name beside it, flushed to disk, renamed), streaming through bounded

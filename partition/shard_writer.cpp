@@ -241,9 +241,12 @@ HostVector<std::int64_t> rcm_order(const RowSource& source, std::span<const std:
 
 std::string_view name(RowOrder order) {
   switch (order) {
-    case RowOrder::by_length: return "length";
-    case RowOrder::rcm: return "rcm";
-    default: return "source";
+    case RowOrder::by_length:
+      return "length";
+    case RowOrder::rcm:
+      return "rcm";
+    default:
+      return "source";
   }
 }
 

@@ -174,7 +174,9 @@ class Run {
     r.partition_method = options_.load.method;
     r.partition_origin = m.partition_origin();
     const std::string stored = order_text(source_);
-    r.sort = m.options().sort != LocalSort::by_length ? stored : stored == "no" ? "locally, by length" : stored + ", then locally";
+    r.sort = m.options().sort != LocalSort::by_length ? stored
+             : stored == "no"                         ? "locally, by length"
+                                                      : stored + ", then locally";
     r.part_rows = over_ranks(static_cast<double>(m.local_rows()), communicator_);
     r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), communicator_);
     r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;

@@ -1,6 +1,6 @@
 // Reverse Cuthill-McKee: breadth first from a vertex at the edge of the graph, neighbours by ascending degree, and the whole
-// order backwards. E. Cuthill and J. McKee, "Reducing the bandwidth of sparse symmetric matrices", ACM 1969; reversed and with
-// the start as of A. George and J. W. H. Liu, "Computer Solution of Large Sparse Positive Definite Systems", 1981.
+// order backwards. E. Cuthill and J. McKee, "Reducing the bandwidth of sparse symmetric matrices", ACM 1969; reversed and
+// with the start as of A. George and J. W. H. Liu, "Computer Solution of Large Sparse Positive Definite Systems", 1981.
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -18,13 +18,14 @@ using Vertex = std::int32_t;
 
 /// Neighbours of every vertex in the pattern of A + Aᵀ, without the vertex itself, each once.
 struct Graph {
-  HostVector<std::int64_t> first;   ///< of a vertex in `neighbour`; room, not all of it used
+  HostVector<std::int64_t> first;  ///< of a vertex in `neighbour`; room, not all of it used
   HostVector<std::int32_t> degree;
   HostVector<Vertex> neighbour;
 
   Vertex vertices() const { return static_cast<Vertex>(degree.size()); }
   std::span<const Vertex> of(Vertex v) const {
-    return {neighbour.data() + first[static_cast<std::size_t>(v)], static_cast<std::size_t>(degree[static_cast<std::size_t>(v)])};
+    return {neighbour.data() + first[static_cast<std::size_t>(v)],
+            static_cast<std::size_t>(degree[static_cast<std::size_t>(v)])};
   }
 };
 
@@ -99,14 +100,13 @@ class ReverseCuthillMcKee {
     return {{}, levels};
   }
 
-  /// A vertex of v's component from which it is about as deep as can be: from the one of least degree on, again and again one
-  /// of least degree in the last level, while that makes more levels.
+  /// A vertex of v's component from which it is about as deep as can be: from the one of least degree on, again and again
+  /// one of least degree in the last level, while that makes more levels.
   Vertex edge_vertex(Vertex v) {
     constexpr int kMostSearches = 8;
     const auto least = [&](std::span<const Vertex> among) {
-      return *std::min_element(among.begin(), among.end(), [&](Vertex a, Vertex b) {
-        return degree(a) != degree(b) ? degree(a) < degree(b) : a < b;
-      });
+      return *std::min_element(among.begin(), among.end(),
+                               [&](Vertex a, Vertex b) { return degree(a) != degree(b) ? degree(a) < degree(b) : a < b; });
     };
     if (degree(v) == 0) return v;
     levels_from(v);
@@ -142,8 +142,7 @@ class ReverseCuthillMcKee {
 }  // namespace
 
 HostVector<std::int64_t> order_by_rcm(const CsrView& matrix, const Progress& progress) {
-  if (matrix.rows != matrix.cols)
-    throw Error(ErrorKind::usage, "reverse Cuthill-McKee orders square matrices only");
+  if (matrix.rows != matrix.cols) throw Error(ErrorKind::usage, "reverse Cuthill-McKee orders square matrices only");
   if (matrix.rows >= std::numeric_limits<Vertex>::max())
     throw Error(ErrorKind::resources, "reverse Cuthill-McKee orders matrices of fewer than 2^31 rows only");
   require_host_memory(40 * matrix.rows + 8 * matrix.nnz(), "the graph of the matrix, to order it");

@@ -142,8 +142,7 @@ HostCsr shuffled_grid(std::int64_t length, std::int64_t width, bool below) {
   for (std::int64_t x = 0; x < length; ++x)
     for (std::int64_t y = 0; y < width; ++y)
       for (const auto& [dx, dy] : {std::pair{0, 0}, std::pair{1, 0}, std::pair{-1, 0}, std::pair{0, 1}, std::pair{0, -1}})
-        if (x + dx >= 0 && x + dx < length && y + dy >= 0 && y + dy < width &&
-            (!below || at(x + dx, y + dy) <= at(x, y)))
+        if (x + dx >= 0 && x + dx < length && y + dy >= 0 && y + dy < width && (!below || at(x + dx, y + dy) <= at(x, y)))
           rows[static_cast<std::size_t>(at(x, y))].push_back(at(x + dx, y + dy));
   for (auto& row : rows) std::sort(row.begin(), row.end());
   return pattern(n, rows);

@@ -60,7 +60,7 @@ void write_file(const RowSource& source, const FileOptions& options, bool allow_
   write.method = options.method;
   if (options.reorder == "rcm" && options.sort == "global")
     throw Error(ErrorKind::usage, "--reorder rcm and --sort global both order the whole matrix; give one of them");
-  write.order = options.reorder == "rcm" ? RowOrder::rcm
+  write.order = options.reorder == "rcm"   ? RowOrder::rcm
                 : options.sort == "global" ? RowOrder::by_length
                                            : RowOrder::as_source;
   write.sort_local = options.sort == "local";
