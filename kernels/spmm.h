@@ -41,9 +41,9 @@ class SpmmPlan {
   virtual ~SpmmPlan() = default;
 
   /// Y = alpha·A·X + beta·Y in stream order. X has the matrix's cols rows and the storage's type, Y its rows and the type of
-  /// sums (sum_type()), both right_hand_sides().count columns, in memory of its device; they must not overlap. With beta = 0, Y is only written, so it may hold
-  /// NaN. What lies between the rows or columns that a leading dimension skips is neither read nor written. Throws
-  /// Error(usage) for a leading dimension shorter than what it has to span.
+  /// sums (sum_type()), both right_hand_sides().count columns, in memory of its device; they must not overlap. With beta =
+  /// 0, Y is only written, so it may hold NaN. What lies between the rows or columns that a leading dimension skips is
+  /// neither read nor written. Throws Error(usage) for a leading dimension shorter than what it has to span.
   void multiply(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream& stream) const;
 
   /// True if the same plan and X give a bit-identical Y in every run.

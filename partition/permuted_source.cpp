@@ -137,6 +137,11 @@ std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source, st
   return std::make_unique<ReorderedSource>(source, order_by_row_length(row_ptr), row_ptr, true);
 }
 
+std::unique_ptr<RowSource> make_reordered_source(const RowSource& source, HostVector<std::int64_t> order,
+                                                 std::span<const std::int64_t> row_ptr) {
+  return std::make_unique<ReorderedSource>(source, std::move(order), row_ptr, true);
+}
+
 std::unique_ptr<RowSource> make_original_order_source(const RowSource& source, std::span<const std::int64_t> row_ptr) {
   return std::make_unique<ReorderedSource>(source, invert_permutation(source.permutation(0, source.rows())), row_ptr, false);
 }

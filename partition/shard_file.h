@@ -22,16 +22,25 @@ struct StoredPartition {
   PartitionQuality quality;
 };
 
+/// In which order a file holds its rows (and, of a square matrix, its columns).
+enum class RowOrder {
+  as_source,
+  by_length,  ///< descending
+  rcm,        ///< reverse Cuthill-McKee; square matrices only, which it reads into memory
+};
+/// "source", "length" or "rcm".
+std::string_view name(RowOrder order);
+
 struct WriteOptions {
-  std::string how;               ///< how the matrix was made, e.g. the command line; stored for people
-  std::string source_checksum;   ///< of the file that the matrix was read from, e.g. "xxh64:44bc2cf5ad770999";
-                                 ///< may be empty
-  std::vector<int> parts;        ///< partition tables to store
-  std::string method = "nnz";    ///< partitioner for all of them
-  bool sort_global = false;      ///< store rows by descending length with the permutation (square: columns too)
-  bool sort_local = false;       ///< ask ranks to sort their part by length when they load it; the order here stays
-  bool allow_nonfinite = false;  ///< accept NaN and infinity; the file remembers
-  Progress progress;             ///< nonzeros written
+  std::string how;                       ///< how the matrix was made, e.g. the command line; stored for people
+  std::string source_checksum;           ///< of the file that the matrix was read from, e.g. "xxh64:44bc2cf5ad770999";
+                                         ///< may be empty
+  std::vector<int> parts;                ///< partition tables to store
+  std::string method = "nnz";            ///< partitioner for all of them
+  RowOrder order = RowOrder::as_source;  ///< any other is stored with the permutation
+  bool sort_local = false;               ///< ask ranks to sort their part by length when they load it; the order here stays
+  bool allow_nonfinite = false;          ///< accept NaN and infinity; the file remembers
+  Progress progress;                     ///< nonzeros written
 };
 
 /// Writes `source` to `path` (temporary name beside it, flushed to disk, renamed), streaming through bounded
@@ -74,6 +83,7 @@ class ShardFile : public RowSource {
   bool permuted() const override;
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override;
 
+  RowOrder row_order() const;           ///< as written
   bool plain_binsparse() const;         ///< written by another program: no tables, no checksums, in its only order
   std::string how() const;              ///< how the file was made; empty for a plain Binsparse file, as the next two
   std::string source() const;           ///< name of the source it was written from

@@ -136,6 +136,15 @@ StoredPartition read_partition(const Hdf5File& file, const std::string& group, c
   return stored;
 }
 
+RowOrder read_order(const Hdf5File& file, bool permuted) {
+  if (!permuted) return RowOrder::as_source;
+  if (!file.has_attribute(format::kGroup, "order")) return RowOrder::by_length;
+  const std::string order = file.string_attribute(format::kGroup, "order");
+  for (const RowOrder known : {RowOrder::by_length, RowOrder::rcm})
+    if (order == name(known)) return known;
+  reject(file, fmt::format("has its rows in the unknown order '{}'; use a newer Shardmat", order));
+}
+
 void read_partitions(const Hdf5File& file, ShardTables& tables) {
   for (const std::string& child : file.children(format::kPartitions))
     tables.partitions.push_back(read_partition(file, fmt::format("{}/{}", format::kPartitions, child), tables));
@@ -170,6 +179,7 @@ ShardTables read_shard_tables(const Hdf5File& file) {
   if (file.has_attribute(format::kGroup, "source_checksum"))
     tables.source_checksum = file.string_attribute(format::kGroup, "source_checksum");
   read_checksums(file, tables);
+  tables.order = read_order(file, tables.permuted);
   read_partitions(file, tables);
   return tables;
 }

@@ -15,6 +15,7 @@ struct ShardTables {
   std::int64_t rows = 0, cols = 0, nnz = 0;
   bool plain = false;  ///< no /shardmat: only the sizes are known
   bool permuted = false;
+  RowOrder order = RowOrder::as_source;
   bool sort_local = false;
   bool allow_nonfinite = false;
   std::string how, source, source_checksum;

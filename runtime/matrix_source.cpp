@@ -30,6 +30,11 @@ void refuse_other_formats(const std::filesystem::path& path) {
 
 }  // namespace
 
+std::string order_text(const MatrixSource& source) {
+  if (source.file == nullptr || !source.file->permuted()) return "no";
+  return source.file->row_order() == RowOrder::rcm ? "reverse Cuthill-McKee in the file" : "globally in the file";
+}
+
 MatrixSource open_matrix(const std::string& argument, Communicator& communicator, FileAccess access) {
   MatrixSource source;
   std::unique_ptr<ShardFile> file;

@@ -173,11 +173,10 @@ class Run {
     r.threads_per_rank = thread_count();
     r.partition_method = options_.load.method;
     r.partition_origin = m.partition_origin();
-    const bool global = source_.rows->permuted();
-    r.sort = m.options().sort == LocalSort::by_length
-                 ? (global ? "globally in the file, then locally" : "locally, by length")
-             : global ? "globally in the file"
-                      : "no";
+    const std::string stored = order_text(source_);
+    r.sort = m.options().sort != LocalSort::by_length ? stored
+             : stored == "no"                         ? "locally, by length"
+                                                      : stored + ", then locally";
     r.part_rows = over_ranks(static_cast<double>(m.local_rows()), communicator_);
     r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), communicator_);
     r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;

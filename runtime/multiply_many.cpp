@@ -151,8 +151,7 @@ class Run {
           for (std::int64_t j = 0; j < count_; ++j) {
             double sum = 0, absolute = 0;
             for (std::size_t k = from; k < to; ++k) {
-              const double term =
-                  values[k - from] * x_values_[static_cast<std::size_t>(rows.col_idx[k] * count_ + j)];
+              const double term = values[k - from] * x_values_[static_cast<std::size_t>(rows.col_idx[k] * count_ + j)];
               sum += term, absolute += std::abs(term);
             }
             const auto at = static_cast<std::size_t>((first + i) * count_ + j);
@@ -215,8 +214,7 @@ class Run {
     r.backend = name(context_.device().backend), r.backend_why = context_.placement().why;
     r.ranks = context_.placement().ranks;
     r.threads_per_rank = thread_count();
-    r.partition_method = "one part", r.partition_origin = "one rank",
-    r.sort = source_.rows->permuted() ? "globally in the file" : "no";
+    r.partition_method = "one part", r.partition_origin = "one rank", r.sort = order_text(source_);
     r.part_rows = over_ranks(static_cast<double>(r.rows), communicator_);
     r.part_nnz = over_ranks(static_cast<double>(r.nnz), communicator_);
     r.kernel = plan.kernel, r.format = plan.storage().format, r.policy = plan.tunables(), r.kernel_why = chosen_.why;

@@ -26,10 +26,11 @@ constexpr std::uint16_t encode(double value) {
   // moves right, its leading 1 written out.
   const int below = wanted >= 1 ? 0 : 1 - wanted;
   if (below > kFractionBits + 1) return static_cast<std::uint16_t>(sign);
-  const std::uint64_t all = below == 0 ? static_cast<std::uint64_t>(wanted) << 52 | fraction
-                                       : fraction | std::uint64_t{1} << 52;
+  const std::uint64_t all =
+      below == 0 ? static_cast<std::uint64_t>(wanted) << 52 | fraction : fraction | std::uint64_t{1} << 52;
   const int drop = kDropped + below;
-  const std::uint64_t kept = all >> drop, rest = all & ((std::uint64_t{1} << drop) - 1), tie = std::uint64_t{1} << (drop - 1);
+  const std::uint64_t kept = all >> drop, rest = all & ((std::uint64_t{1} << drop) - 1),
+                      tie = std::uint64_t{1} << (drop - 1);
   const std::uint64_t rounded = kept + (rest > tie || (rest == tie && (kept & 1) != 0) ? 1 : 0);
   return static_cast<std::uint16_t>(sign | rounded);
 }

@@ -10,10 +10,14 @@ namespace shardmat {
 
 std::string_view name(ValueType type) {
   switch (type) {
-    case ValueType::f16: return "f16";
-    case ValueType::bf16: return "bf16";
-    case ValueType::f32: return "f32";
-    default: return "f64";
+    case ValueType::f16:
+      return "f16";
+    case ValueType::bf16:
+      return "bf16";
+    case ValueType::f32:
+      return "f32";
+    default:
+      return "f64";
   }
 }
 std::string_view name(Backend backend) { return backend == Backend::host ? "host" : "cuda"; }
@@ -25,8 +29,8 @@ ValueType parse_value_type(std::string_view text) {
 }
 
 double rounded(ValueType type, double value) {
-  return dispatch_operands(type,
-                           [&](auto tag, auto) { return static_cast<double>(static_cast<typename decltype(tag)::type>(value)); });
+  return dispatch_operands(
+      type, [&](auto tag, auto) { return static_cast<double>(static_cast<typename decltype(tag)::type>(value)); });
 }
 
 void require_in_range(ValueType type, std::span<const double> values, std::string_view what) {

@@ -60,10 +60,14 @@ decltype(auto) dispatch(ValueType type, F&& f) {
 template <class F>
 decltype(auto) dispatch_operands(ValueType type, F&& f) {
   switch (type) {
-    case ValueType::f16: return f(TypeTag<F16>{}, TypeTag<float>{});
-    case ValueType::bf16: return f(TypeTag<Bf16>{}, TypeTag<float>{});
-    case ValueType::f32: return f(TypeTag<float>{}, TypeTag<float>{});
-    default: return f(TypeTag<double>{}, TypeTag<double>{});
+    case ValueType::f16:
+      return f(TypeTag<F16>{}, TypeTag<float>{});
+    case ValueType::bf16:
+      return f(TypeTag<Bf16>{}, TypeTag<float>{});
+    case ValueType::f32:
+      return f(TypeTag<float>{}, TypeTag<float>{});
+    default:
+      return f(TypeTag<double>{}, TypeTag<double>{});
   }
 }
 

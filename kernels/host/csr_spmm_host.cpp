@@ -64,7 +64,7 @@ class CsrSpmmHostPlan final : public SpmmPlan {
             const std::int64_t begin = starts_[static_cast<std::size_t>(t)], end = starts_[static_cast<std::size_t>(t) + 1];
             const auto rows = [&](auto offset) {
               multiply_rows<A, T, typename decltype(offset)::type>(*a_, begin, end, right_hand_sides().count,
-                                                                static_cast<T>(alpha), from, static_cast<T>(beta), to);
+                                                                   static_cast<T>(alpha), from, static_cast<T>(beta), to);
             };
             if (a_->wide_offsets) rows(TypeTag<std::int64_t>{});
             else rows(TypeTag<std::int32_t>{});

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from support import FEM, CliTest, DATA, fem_matrix, read_binsparse
+from support import (FEM, CliTest, DATA, USAGE, assert_product, fem_matrix, read_binsparse, read_vector, write_vector)
 
 
 def best_bottleneck(lengths, parts):
@@ -71,6 +71,32 @@ class Partition(CliTest):
             self.assertEqual(sorted(file["shardmat/partitions"]), ["rows-3", "rows-5"])
         self.succeed("partition", "a.h5", "c.h5", "--sort", "global")
         self.succeed("verify-file", "c.h5")
+
+    def test_reordering_brings_neighbours_together(self):
+        matrix = fem_matrix("elasticity_bar")
+        shuffle = np.random.default_rng(5).permutation(matrix.shape[0])
+        shuffled = matrix[shuffle][:, shuffle].tocsr()
+        scipy.io.mmwrite(str(self.path("shuffled.mtx")), shuffled, precision=17)
+        halo = {}
+        for reorder in ("none", "rcm"):
+            self.succeed("partition", "shuffled.mtx", reorder + ".h5", "--parts", 4, "--reorder", reorder)
+            info = json.loads(self.succeed("info", reorder + ".h5", "--json").out)
+            halo[reorder] = info["partitions"][0]["halo_total"]
+            self.assertEqual(info["order"], {"none": "source", "rcm": "rcm"}[reorder])
+        self.assertLess(3 * halo["rcm"], halo["none"])
+        self.succeed("verify-file", "rcm.h5")
+        self.assertIn("reverse Cuthill-McKee", self.succeed("info", "rcm.h5").out)
+        x = np.random.default_rng(6).uniform(-1, 1, matrix.shape[1])
+        report = self.json_of("multiply", "rcm.h5", "--x", write_vector(self.path("x.npy"), x), "--output", "y.npy", "--verify",
+                              ranks=3)
+        self.assertIn("Cuthill", report["partition"]["sort"])
+        assert_product(self, read_vector(self.path("y.npy")), shuffled, x)
+
+    def test_orders_that_do_not_go(self):
+        self.fail_with(USAGE, "partition", DATA / "stokes.mtx.gz", "o.h5", "--reorder", "rcm", "--sort", "global", says="one of them")
+        self.write("wide.mtx", "%%MatrixMarket matrix coordinate pattern general\n1 2 1\n1 1\n")
+        self.fail_with(USAGE, "partition", "wide.mtx", "o.h5", "--reorder", "rcm", says="square")
+        self.assertFalse(self.path("o.h5").exists())
 
     def test_no_contiguous_split_is_better(self):
         self.succeed("partition", DATA / "convection.mtx.gz", "o.h5", "--parts", "2,3,7,50")

@@ -1,8 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
+#include <random>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/narrow.h"
@@ -101,6 +107,67 @@ TEST(Statistics, CountsRows) {
   EXPECT_EQ(s.empty_rows, 1);
   EXPECT_DOUBLE_EQ(s.stddev_row, std::sqrt((1.0 / 9 + 25.0 / 9 + 16.0 / 9) / 3));
   EXPECT_EQ(row_statistics({}).rows, 0);
+}
+
+/// A square matrix of ones with these columns in its rows.
+HostCsr pattern(std::int64_t n, const std::vector<std::vector<std::int64_t>>& rows) {
+  HostCsr m{n, n, {0}, {}, {}};
+  for (const auto& row : rows) {
+    m.col_idx.insert(m.col_idx.end(), row.begin(), row.end());
+    m.values.resize(m.col_idx.size(), 1.0);
+    m.row_ptr.push_back(std::ssize(m.col_idx));
+  }
+  return m;
+}
+
+/// Largest distance of an entry from the diagonal, rows and columns in an order.
+std::int64_t bandwidth(const HostCsr& m, std::span<const std::int64_t> order) {
+  const auto place = invert_permutation(order);
+  std::int64_t width = 0;
+  for (std::int64_t i = 0; i < m.rows; ++i)
+    for (std::int64_t k = m.row_ptr[static_cast<std::size_t>(i)]; k < m.row_ptr[static_cast<std::size_t>(i) + 1]; ++k)
+      width = std::max(width, std::abs(place[static_cast<std::size_t>(i)] -
+                                       place[static_cast<std::size_t>(m.col_idx[static_cast<std::size_t>(k)])]));
+  return width;
+}
+
+/// The 5-point stencil on length × width points, numbered at random; `below`: only the entries below the diagonal and on it.
+HostCsr shuffled_grid(std::int64_t length, std::int64_t width, bool below) {
+  const std::int64_t n = length * width;
+  std::vector<std::int64_t> number(static_cast<std::size_t>(n));
+  std::iota(number.begin(), number.end(), std::int64_t{0});
+  std::shuffle(number.begin(), number.end(), std::mt19937(7));
+  std::vector<std::vector<std::int64_t>> rows(static_cast<std::size_t>(n));
+  const auto at = [&](std::int64_t x, std::int64_t y) { return number[static_cast<std::size_t>(x * width + y)]; };
+  for (std::int64_t x = 0; x < length; ++x)
+    for (std::int64_t y = 0; y < width; ++y)
+      for (const auto& [dx, dy] : {std::pair{0, 0}, std::pair{1, 0}, std::pair{-1, 0}, std::pair{0, 1}, std::pair{0, -1}})
+        if (x + dx >= 0 && x + dx < length && y + dy >= 0 && y + dy < width && (!below || at(x + dx, y + dy) <= at(x, y)))
+          rows[static_cast<std::size_t>(at(x, y))].push_back(at(x + dx, y + dy));
+  for (auto& row : rows) std::sort(row.begin(), row.end());
+  return pattern(n, rows);
+}
+
+TEST(ReverseCuthillMcKee, FindsTheNarrowOrderOfAGrid) {
+  const HostCsr m = shuffled_grid(200, 9, false);
+  std::vector<std::int64_t> given(static_cast<std::size_t>(m.rows));
+  std::iota(given.begin(), given.end(), std::int64_t{0});
+  EXPECT_GT(bandwidth(m, given), 1000);
+  const auto order = order_by_rcm(m.view());
+  EXPECT_LE(bandwidth(m, order), 12);  // 9 is best
+  EXPECT_EQ(order, order_by_rcm(m.view()));
+  EXPECT_EQ(order, order_by_rcm(shuffled_grid(200, 9, true).view())) << "half of a symmetric pattern says the same";
+}
+
+TEST(ReverseCuthillMcKee, AnyShape) {
+  EXPECT_TRUE(order_by_rcm(HostCsr{0, 0, {0}, {}, {}}.view()).empty());
+  // Two components, a lonely vertex, an empty row that others point to.
+  const HostCsr m = pattern(7, {{0, 6}, {1}, {4}, {0, 3}, {}, {2, 4}, {6}});
+  const auto order = order_by_rcm(m.view());
+  EXPECT_NO_THROW(invert_permutation(order));
+  EXPECT_EQ(order.size(), 7u);
+  EXPECT_LE(bandwidth(m, order), 2);
+  EXPECT_THROW(order_by_rcm(HostCsr{1, 2, {0, 0}, {}, {}}.view()), Error);
 }
 
 TEST(Ordering, RowLengthIsStableAndInvertible) {

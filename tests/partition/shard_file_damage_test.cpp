@@ -104,7 +104,7 @@ TEST_F(ShardFileTest, EveryFlippedByteIsFoundAndNamed) {
   const HostCsr m = test::random_matrix(60, 60, 6, 1);
   WriteOptions options;
   options.parts = {3};
-  options.sort_global = true;
+  options.order = RowOrder::by_length;
   struct Flip {
     const char *dataset, *named;
     std::int64_t bytes;
@@ -171,7 +171,7 @@ TEST_F(ShardFileTest, FailedWriteKeepsTheOldFile) {
   wrong.col_idx[0] = 1000;
   EXPECT_SAYS(input_error([&] { write(wrong); }), "column 1000 is out of range");
   WriteOptions sorted;
-  sorted.sort_global = true;
+  sorted.order = RowOrder::by_length;
   EXPECT_SAYS(input_error([&] { write(wrong, sorted); }), "column 1000 is out of range");
   EXPECT_EQ(directory_.files(), std::vector<std::string>{"a.h5"});
   EXPECT_TRUE(same(ShardFile::open(path())->read_rows(0, 50), m));

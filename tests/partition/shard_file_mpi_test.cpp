@@ -38,7 +38,7 @@ class ShardFileOnRanks : public testing::TestWithParam<Access> {
     if (rank_ == 0) {
       WriteOptions options;
       options.parts = {size_};
-      options.sort_global = sort_global;
+      options.order = sort_global ? RowOrder::by_length : RowOrder::as_source;
       write_shard_file(path_, *test::source_of(matrix), options);
     }
     MPI_Barrier(MPI_COMM_WORLD);

@@ -68,7 +68,7 @@ TEST_F(ShardFileTest, EmptyAndOddShapes) {
     for (const bool sort : {false, true}) {
       WriteOptions options;
       options.parts = {1, 2, 8};
-      options.sort_global = sort;
+      options.order = sort ? RowOrder::by_length : RowOrder::as_source;
       write(m, options);
       const auto file = ShardFile::open(path());
       EXPECT_TRUE(same(file->read_rows(0, m.rows), m));
@@ -171,7 +171,7 @@ TEST_F(ShardFileTest, GlobalSortIsUndoneByThePermutation) {
   for (const std::int64_t cols : {200, 90}) {
     const HostCsr m = test::random_matrix(200, cols, 12, 1);
     WriteOptions options;
-    options.sort_global = true;
+    options.order = RowOrder::by_length;
     options.parts = {5};
     write(m, options);
     const auto file = ShardFile::open(path());
@@ -183,10 +183,26 @@ TEST_F(ShardFileTest, GlobalSortIsUndoneByThePermutation) {
   }
 }
 
+TEST_F(ShardFileTest, ReorderingIsUndoneByThePermutation) {
+  const HostCsr m = test::random_matrix(200, 200, 12, 1);
+  WriteOptions options;
+  options.order = RowOrder::rcm;
+  options.parts = {5};
+  write(m, options);
+  const auto file = ShardFile::open(path());
+  EXPECT_TRUE(file->permuted());
+  EXPECT_EQ(file->row_order(), RowOrder::rcm);
+  file->verify();
+  EXPECT_TRUE(same(in_original_order(*file), m));
+  write_shard_file(path("again.h5"), *file, WriteOptions{});
+  EXPECT_EQ(ShardFile::open(path("again.h5"))->row_order(), RowOrder::rcm);
+  EXPECT_THROW(write(test::random_matrix(20, 30, 3, 1), options), Error);
+}
+
 TEST_F(ShardFileTest, RepartitioningComposesPermutations) {
   const HostCsr m = test::random_matrix(200, 200, 12, 1);
   WriteOptions sorted, unsorted;
-  sorted.sort_global = true;
+  sorted.order = RowOrder::by_length;
   write(m, sorted);
   const auto first = ShardFile::open(path());
   write_shard_file(path("again.h5"), *first, sorted);
@@ -205,7 +221,7 @@ TEST_F(ShardFileTest, SortsAFileAsItSortsMemory) {
   const HostCsr m = test::random_matrix(3000, 3000, 40, 1);
   WriteOptions options;
   write(m, options, "plain.h5");
-  options.sort_global = true;
+  options.order = RowOrder::by_length;
   write(m, options, "memory.h5");
   write_shard_file(path("file.h5"), *ShardFile::open(path("plain.h5")), options);
   EXPECT_EQ(ShardFile::open(path("file.h5"))->fingerprint(), ShardFile::open(path("memory.h5"))->fingerprint());

@@ -126,7 +126,7 @@ void serves_globally_sorted_files(const Case& c) {
     const std::string path = directory.file(sorted ? "sorted.h5" : "plain.h5");
     world().together([&] {
       WriteOptions write;
-      write.sort_global = sorted;
+      write.order = sorted ? RowOrder::by_length : RowOrder::as_source;
       if (world().rank() == 0) write_shard_file(path, *rows, write);
     });
     MultiplyOptions options = options_for(c, path);

@@ -79,13 +79,15 @@ void SpmmTrial::prepare(const RightHandSides& rhs) {
                  "X and Y for " + std::to_string(rhs.count) + " right-hand sides");
   x_ = Buffer(device, x_bytes);
   y_ = Buffer(device, y_bytes);
-  dispatch_operands(input_.type(), [&](auto tag, auto) { repeat<typename decltype(tag)::type>(table_, x_, input_.stream()); });
+  dispatch_operands(input_.type(),
+                    [&](auto tag, auto) { repeat<typename decltype(tag)::type>(table_, x_, input_.stream()); });
 }
 
 double SpmmTrial::least_bytes() const {
-  const auto of_x = static_cast<double>(size_of(input_.type())), of_y = static_cast<double>(size_of(sum_type(input_.type())));
-  return static_cast<double>(csr_bytes_) + static_cast<double>(rhs_.count) * (of_x * static_cast<double>(x_rows_) +
-                                                                             of_y * static_cast<double>(matrix_.rows));
+  const auto of_x = static_cast<double>(size_of(input_.type())),
+             of_y = static_cast<double>(size_of(sum_type(input_.type())));
+  return static_cast<double>(csr_bytes_) +
+         static_cast<double>(rhs_.count) * (of_x * static_cast<double>(x_rows_) + of_y * static_cast<double>(matrix_.rows));
 }
 
 std::int64_t SpmmTrial::count_wrong() {

@@ -189,6 +189,12 @@ void add_formats(nlohmann::ordered_json& json, const MatrixReport& report) {
     if (const FormatSize* best = smallest(report, type)) json["fewest_bytes"][std::string(name(type))] = best->name;
 }
 
+std::string row_order_text(const ShardFile& file) {
+  if (!file.permuted()) return "original";
+  return file.row_order() == RowOrder::rcm ? "reverse Cuthill-McKee, permutation stored"
+                                           : "sorted by length, permutation stored";
+}
+
 }  // namespace
 
 std::string to_text(const MatrixReport& report) {
@@ -199,7 +205,7 @@ std::string to_text(const MatrixReport& report) {
   text += fmt::format("  row lengths  {} … {}, mean {:.2f}, standard deviation {:.2f}, {} empty\n", rows.min_row,
                       rows.max_row, rows.mean_row, rows.stddev_row, human_count(rows.empty_rows));
   if (const ShardFile* file = report.file) {
-    text += fmt::format("  row order    {}{}\n", file->permuted() ? "sorted by length, permutation stored" : "original",
+    text += fmt::format("  row order    {}{}\n", row_order_text(*file),
                         file->wants_local_sort() ? "; each rank sorts its part by length when it loads" : "");
     if (!file->how().empty()) text += fmt::format("  made by      {}\n", file->how());
     text += fmt::format("  fingerprint  {:016x}\n", file->fingerprint());
@@ -230,6 +236,7 @@ std::string to_json(const MatrixReport& report) {
   json["nnz"] = report.rows.nnz;
   if (const ShardFile* file = report.file) {
     json["permuted"] = file->permuted();
+    json["order"] = std::string(name(file->row_order()));
     json["sort_local"] = file->wants_local_sort();
   }
   json["row_lengths"] = rows_json(report);

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "tools/checks.h"
@@ -44,6 +45,11 @@ void add_file_options(CLI::App& app, FileOptions& options) {
          "matrix, permutation stored)")
       ->check(CLI::IsMember({"none", "local", "global"}))
       ->capture_default_str();
+  app.add_option("--reorder", options.reorder,
+                 "rows and columns of a square matrix so that entries lie near the diagonal: none, or rcm (reverse "
+                 "Cuthill-McKee; permutation stored)")
+      ->check(CLI::IsMember({"none", "rcm"}))
+      ->capture_default_str();
 }
 
 void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite, const PeakMemory& peak) {
@@ -52,7 +58,11 @@ void write_file(const RowSource& source, const FileOptions& options, bool allow_
   write.how = command_line();
   write.parts = options.parts;
   write.method = options.method;
-  write.sort_global = options.sort == "global";
+  if (options.reorder == "rcm" && options.sort == "global")
+    throw Error(ErrorKind::usage, "--reorder rcm and --sort global both order the whole matrix; give one of them");
+  write.order = options.reorder == "rcm"   ? RowOrder::rcm
+                : options.sort == "global" ? RowOrder::by_length
+                                           : RowOrder::as_source;
   write.sort_local = options.sort == "local";
   write.allow_nonfinite = allow_nonfinite;
   write.progress = make_progress_bar();

@@ -14,10 +14,10 @@ struct FileOptions {
   std::string output;
   std::vector<int> parts;
   std::string method = "nnz";
-  std::string sort = "none";
+  std::string sort = "none", reorder = "none";
 };
 
-/// Adds --parts, --method and --sort.
+/// Adds --parts, --method, --sort and --reorder.
 void add_file_options(CLI::App& app, FileOptions& options);
 
 /// Writes and prints what was written and the memory it took since `peak` began.
