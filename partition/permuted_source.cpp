@@ -22,8 +22,8 @@ class ReorderedSource final : public RowSource {
  public:
   /// order[new_row] = row of the source.
   ReorderedSource(const RowSource& source, HostVector<std::int64_t> order, std::span<const std::int64_t> row_ptr,
-                  bool permuted)
-      : source_(source), order_(std::move(order)), lengths_(order_.size()), permuted_(permuted) {
+                  RowOrder name)
+      : source_(source), order_(std::move(order)), lengths_(order_.size()), name_(name) {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const auto old = static_cast<std::size_t>(order_[i]);
       lengths_[i] = row_ptr[old + 1] - row_ptr[old];
@@ -34,7 +34,7 @@ class ReorderedSource final : public RowSource {
   std::int64_t rows() const override { return source_.rows(); }
   std::int64_t cols() const override { return source_.cols(); }
   std::string name() const override { return source_.name(); }
-  bool permuted() const override { return permuted_; }
+  RowOrder row_order() const override { return name_; }
 
   HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override {
     return {lengths_.begin() + begin, lengths_.begin() + end};
@@ -128,22 +128,23 @@ class ReorderedSource final : public RowSource {
   HostVector<std::int64_t> order_;    // new row -> row of the source
   HostVector<std::int64_t> lengths_;  // of the new rows
   HostVector<std::int64_t> inverse_;  // row of the source -> new row; empty unless the matrix is square
-  bool permuted_;
+  RowOrder name_;
 };
 
 }  // namespace
 
 std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source, std::span<const std::int64_t> row_ptr) {
-  return std::make_unique<ReorderedSource>(source, order_by_row_length(row_ptr), row_ptr, true);
+  return std::make_unique<ReorderedSource>(source, order_by_row_length(row_ptr), row_ptr, RowOrder::by_length);
 }
 
 std::unique_ptr<RowSource> make_reordered_source(const RowSource& source, HostVector<std::int64_t> order,
-                                                 std::span<const std::int64_t> row_ptr) {
-  return std::make_unique<ReorderedSource>(source, std::move(order), row_ptr, true);
+                                                 std::span<const std::int64_t> row_ptr, RowOrder name) {
+  return std::make_unique<ReorderedSource>(source, std::move(order), row_ptr, name);
 }
 
 std::unique_ptr<RowSource> make_original_order_source(const RowSource& source, std::span<const std::int64_t> row_ptr) {
-  return std::make_unique<ReorderedSource>(source, invert_permutation(source.permutation(0, source.rows())), row_ptr, false);
+  return std::make_unique<ReorderedSource>(source, invert_permutation(source.permutation(0, source.rows())), row_ptr,
+                                           RowOrder::as_source);
 }
 
 }  // namespace shardmat

@@ -12,9 +12,9 @@ namespace shardmat {
 /// the permutation of the result still leads to the original rows.
 std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source, std::span<const std::int64_t> row_ptr);
 
-/// In a given order, order[new row] = row of the source; as above.
+/// In a given order, order[new row] = row of the source, which `name` calls; as above.
 std::unique_ptr<RowSource> make_reordered_source(const RowSource& source, HostVector<std::int64_t> order,
-                                                 std::span<const std::int64_t> row_ptr);
+                                                 std::span<const std::int64_t> row_ptr, RowOrder name);
 
 /// Undoes source.permutation(); memory and row_ptr as above.
 std::unique_ptr<RowSource> make_original_order_source(const RowSource& source, std::span<const std::int64_t> row_ptr);

@@ -11,6 +11,17 @@
 
 namespace shardmat {
 
+std::string_view name(RowOrder order) {
+  switch (order) {
+    case RowOrder::by_length:
+      return "length";
+    case RowOrder::rcm:
+      return "rcm";
+    default:
+      return "source";
+  }
+}
+
 void RowSource::visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const {
   const HostCsr rows = read_rows(begin, end);
   use(rows.view());

@@ -7,12 +7,22 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
 #include "kernels/matrix/csr.h"
 
 namespace shardmat {
+
+/// In which order rows come (and, of a square matrix, columns).
+enum class RowOrder {
+  as_source,  ///< the original one
+  by_length,  ///< descending
+  rcm,        ///< reverse Cuthill-McKee; square matrices only
+};
+/// "source", "length" or "rcm".
+std::string_view name(RowOrder order);
 
 class RowSource {
  public:
@@ -35,8 +45,9 @@ class RowSource {
   /// them. The view lives as long as the call.
   virtual void visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const;
 
+  virtual RowOrder row_order() const { return RowOrder::as_source; }
   /// True if the rows come in another order than that of the original matrix (square: the columns, too).
-  virtual bool permuted() const { return false; }
+  bool permuted() const { return row_order() != RowOrder::as_source; }
   /// The original row of each of the rows [begin, end).
   virtual HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const;
 };

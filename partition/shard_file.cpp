@@ -141,7 +141,6 @@ std::int64_t ShardFile::rows() const { return impl_->tables.rows; }
 std::int64_t ShardFile::cols() const { return impl_->tables.cols; }
 std::int64_t ShardFile::nnz() const { return impl_->tables.nnz; }
 std::string ShardFile::name() const { return impl_->file.path(); }
-bool ShardFile::permuted() const { return impl_->tables.permuted; }
 RowOrder ShardFile::row_order() const { return impl_->tables.order; }
 bool ShardFile::plain_binsparse() const { return impl_->tables.plain; }
 std::string ShardFile::how() const { return impl_->tables.how; }

@@ -22,15 +22,6 @@ struct StoredPartition {
   PartitionQuality quality;
 };
 
-/// In which order a file holds its rows (and, of a square matrix, its columns).
-enum class RowOrder {
-  as_source,
-  by_length,  ///< descending
-  rcm,        ///< reverse Cuthill-McKee; square matrices only, which it reads into memory
-};
-/// "source", "length" or "rcm".
-std::string_view name(RowOrder order);
-
 struct WriteOptions {
   std::string how;                       ///< how the matrix was made, e.g. the command line; stored for people
   std::string source_checksum;           ///< of the file that the matrix was read from, e.g. "xxh64:44bc2cf5ad770999";
@@ -80,10 +71,9 @@ class ShardFile : public RowSource {
   std::string name() const override;  ///< the path
   HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override;
   HostCsr read_rows(std::int64_t begin, std::int64_t end) const override;
-  bool permuted() const override;
+  RowOrder row_order() const override;
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override;
 
-  RowOrder row_order() const;           ///< as written
   bool plain_binsparse() const;         ///< written by another program: no tables, no checksums, in its only order
   std::string how() const;              ///< how the file was made; empty for a plain Binsparse file, as the next two
   std::string source() const;           ///< name of the source it was written from

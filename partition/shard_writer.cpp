@@ -108,9 +108,7 @@ class Writer {
     if (!options_.source_checksum.empty()) attribute("source_checksum", options_.source_checksum);
     attribute("how", options_.how);
     attribute("sort_local", std::int64_t{options_.sort_local});
-    const auto* stored = dynamic_cast<const ShardFile*>(&source_);
-    const RowOrder order = stored != nullptr ? stored->row_order() : options_.order;
-    if (order != RowOrder::as_source) attribute("order", std::string(name(order)));
+    if (source_.permuted()) attribute("order", std::string(name(source_.row_order())));
     attribute("allow_nonfinite", std::int64_t{options_.allow_nonfinite});
     write_dataset(format::kBlockRows, block_rows_);
     file_.create_dataset<std::uint64_t>(format::kChecksums, {static_cast<std::int64_t>(checksums_.size()), 3})
@@ -225,30 +223,22 @@ class Writer {
   std::vector<QualityMeter> meters_;
 };
 
-/// Of the whole matrix, which is in memory meanwhile.
+/// Of the whole matrix, which is read into memory if it is not there.
 HostVector<std::int64_t> rcm_order(const RowSource& source, std::span<const std::int64_t> row_ptr,
                                    const WriteOptions& options) {
   if (source.rows() != source.cols())
     throw Error(ErrorKind::usage, fmt::format("{} is {} × {}; only square matrices can be reordered", source.name(),
                                               human_count(source.rows()), human_count(source.cols())));
+  HostVector<std::int64_t> order;
   require_host_memory(8 * source.rows() + 16 * row_ptr.back(), "the matrix, to reorder it");
-  const HostCsr matrix = source.read_rows(0, source.rows());
-  validate(matrix.view(), {options.allow_nonfinite, 0, source.name()});
-  return order_by_rcm(matrix.view(), options.progress);
+  source.visit_rows(0, source.rows(), [&](const CsrView& matrix) {
+    validate(matrix, {options.allow_nonfinite, 0, source.name()});
+    order = order_by_rcm(matrix, options.progress);
+  });
+  return order;
 }
 
 }  // namespace
-
-std::string_view name(RowOrder order) {
-  switch (order) {
-    case RowOrder::by_length:
-      return "length";
-    case RowOrder::rcm:
-      return "rcm";
-    default:
-      return "source";
-  }
-}
 
 std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path, const RowSource& source,
                                               const WriteOptions& options) {
@@ -256,7 +246,8 @@ std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path,
   HostVector<std::int64_t> row_ptr = read_row_pointers(source, options.progress);
   std::unique_ptr<RowSource> sorted;
   if (options.order == RowOrder::by_length) sorted = make_length_sorted_source(source, row_ptr);
-  if (options.order == RowOrder::rcm) sorted = make_reordered_source(source, rcm_order(source, row_ptr, options), row_ptr);
+  if (options.order == RowOrder::rcm)
+    sorted = make_reordered_source(source, rcm_order(source, row_ptr, options), row_ptr, options.order);
   if (sorted) row_ptr = read_row_pointers(*sorted, {});
   require_disk_space(path, matrix_bytes(source, row_ptr.back()));
   Writer writer(target.temporary(), sorted ? *sorted : source, row_ptr, options);

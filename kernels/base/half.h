@@ -43,8 +43,8 @@ constexpr double decode(std::uint16_t bits) {
   const int exponent = bits >> kFractionBits & kLast;
   const std::uint64_t fraction = bits & ((1u << kFractionBits) - 1);
   if (exponent == 0) {
-    double value = static_cast<double>(fraction);
-    for (int i = 0; i < kBias - 1 + kFractionBits; ++i) value /= 2;
+    constexpr double kLeast = std::bit_cast<double>(static_cast<std::uint64_t>(1023 + 1 - kBias - kFractionBits) << 52);
+    const double value = kLeast * static_cast<double>(fraction);
     return sign != 0 ? -value : value;
   }
   const std::uint64_t wide = exponent == kLast ? 0x7ff : static_cast<std::uint64_t>(exponent - kBias + 1023);

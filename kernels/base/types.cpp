@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
 
 namespace shardmat {
 
@@ -35,11 +38,24 @@ double rounded(ValueType type, double value) {
 
 void require_in_range(ValueType type, std::span<const double> values, std::string_view what) {
   if (!is_half(type)) return;
-  for (std::size_t i = 0; i < values.size(); ++i)
-    if (std::isfinite(values[i]) && !std::isfinite(rounded(type, values[i])))
-      throw Error(ErrorKind::input, fmt::format("entry {} of {} is {}, beyond what {} holds ({}); use {}f32", i + 1, what,
-                                                values[i], name(type), type == ValueType::f16 ? "65504" : "3.39e38",
-                                                type == ValueType::f16 ? "bf16 or " : ""));
+  // What rounds to infinity: halfway from the largest value to the power of two behind it, and beyond.
+  const double limit = type == ValueType::f16 ? 65520 : 0x1p128 - 0x1p119;
+  const auto beyond = [&](double value) { return std::abs(value) >= limit && std::isfinite(value); };
+  std::atomic<std::int64_t> first = std::ssize(values);
+  parallel_ranges(std::ssize(values), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      if (!beyond(values[static_cast<std::size_t>(i)])) continue;
+      for (std::int64_t known = first; i < known && !first.compare_exchange_weak(known, i);) continue;
+      return;
+    }
+  });
+  if (first == std::ssize(values)) return;
+  const double value = values[static_cast<std::size_t>(first)], magnitude = std::abs(value);
+  throw Error(ErrorKind::input, fmt::format("entry {} of {} is {}, beyond what {} holds ({}); use {}", first + 1, what,
+                                            value, name(type), type == ValueType::f16 ? "65504" : "3.39e38",
+                                            magnitude > std::numeric_limits<float>::max()             ? "f64"
+                                            : type == ValueType::f16 && magnitude < 0x1p128 - 0x1p119 ? "bf16 or f32"
+                                                                                                      : "f32"));
 }
 
 void refuse_half(ValueType type) {

@@ -43,7 +43,8 @@ struct SplitRow {
 
 /// How the rows of a matrix fall to tasks.
 struct Tasks {
-  int size = 0;  ///< nonzeros, but for the last task
+  int size = 0;             ///< nonzeros, but for the last task
+  int multiprocessors = 0;  ///< of the device
   std::int64_t count = 0, empty_rows = 0;
   std::int32_t few_pieces = 0, many_pieces = 0;  ///< split rows with up to kManyPieces, and with more
   Buffer first;  ///< int32 a task: place in `row` of the row that its first nonzero is in
@@ -326,14 +327,13 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
                           (has_hubs ? tasks.hubs.coded : a.col_idx).as<std::int32_t>(),
                           tasks.hubs.columns.as<std::int32_t>(),
                           tasks.empty.as<std::int32_t>()};
-  const int multiprocessors = properties(a.device).multiprocessors;
   for (int first = 0; first < v.columns; first += kPieceColumns) {
     dense::Rows<T, A> some = v;  // columns first … some.columns - 1
     some.columns = std::min(v.columns, first + kPieceColumns);
     const int piece_columns = some.columns - first;
     const auto launch = [&](const Instance<T, A>& one, int of_lanes, int begin, int blocks) {
       const std::int64_t threads = std::max(tasks.count, (tasks.empty_rows + 7) / 8) * of_lanes;
-      const std::int64_t across = std::min<std::int64_t>((threads + one.block_size - 1) / one.block_size, multiprocessors);
+      const std::int64_t across = std::min<std::int64_t>((threads + one.block_size - 1) / one.block_size, tasks.multiprocessors);
       const auto shared = static_cast<std::size_t>(tasks.hubs.count * one.row_bytes);
       cuda::allow_shared_memory(one.kernel, shared);
       cuda::launch_grid(one.kernel, across, blocks, static_cast<unsigned>(one.block_size), shared, stream, sequence,
@@ -357,8 +357,7 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
 }
 
 /// Nonzeros of a task, about `wanted`, such that all groups of lanes of the device get equally many tasks.
-int task_size(const CsrStorage& a, std::int64_t groups_of_block, int wanted) {
-  const std::int64_t groups = properties(a.device).multiprocessors * groups_of_block;
+int task_size(const CsrStorage& a, std::int64_t groups, int wanted) {
   const std::int64_t rounds = std::max<std::int64_t>(1, (a.nnz + groups * wanted / 2) / (groups * wanted));
   const std::int64_t size = (a.nnz + groups * rounds - 1) / (groups * rounds);
   return static_cast<int>(std::max<std::int64_t>(kSmallestTask, (size + kFlags - 1) / kFlags * kFlags));
@@ -384,7 +383,11 @@ std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storag
   const int hub_kb = policy.at("hub_kb");
   const auto& a = static_cast<const CsrStorage&>(*storage);
   const auto [block_size, row_bytes] = dispatch_operands(a.type, [&](auto of_a, auto of_sum) {
-    const auto one = instance<typename decltype(of_sum)::type, typename decltype(of_a)::type>(lanes, passes, false);
+    using A = typename decltype(of_a)::type;
+    using T = typename decltype(of_sum)::type;
+    auto one = instance<T, A>(lanes, passes, false);
+    if constexpr (std::is_same_v<A, T>)
+      if (one.kernel != nullptr && rhs.count == 2) one = instance<T, A, 1, 1, 2>(false);
     return std::pair(one.block_size, one.row_bytes);
   });
   if (block_size == 0)
@@ -392,9 +395,11 @@ std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storag
   if (wanted < kSmallestTask || wanted > 65536)
     throw Error(ErrorKind::usage, "csr_balanced: task must be 32 to 65536 nonzeros");
   if (hub_kb < 0 || hub_kb > 208) throw Error(ErrorKind::usage, "csr_balanced: hub_kb must be from 0 to 208");
-  const int size = task_size(a, block_size / lanes, wanted);
+  const int multiprocessors = properties(a.device).multiprocessors;
+  const int size = task_size(a, std::int64_t{multiprocessors} * (block_size / lanes), wanted);
   auto tasks = std::make_shared<Tasks>(a.wide_offsets ? cut<std::int64_t>(a, size, stream)
                                                       : cut<std::int32_t>(a, size, stream));
+  tasks->multiprocessors = multiprocessors;
   if (hub_kb > 0) {
     const std::size_t room = std::min(static_cast<std::size_t>(hub_kb) * 1024, cuda::most_shared_memory(a.device));
     tasks->hubs = cuda::find_hubs(a, room / static_cast<std::size_t>(row_bytes), stream);

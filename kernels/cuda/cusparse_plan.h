@@ -13,11 +13,13 @@
 
 namespace shardmat::cuda {
 
-/// Throws Error(resources) if the library lacks them, else Error(internal), naming the call.
+/// Throws Error(resources) if the library lacks them or the device cannot do it, else Error(internal), naming the call.
 inline void check(cusparseStatus_t status, const char* call) {
-  if (status != CUSPARSE_STATUS_SUCCESS)
-    throw Error(status == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES ? ErrorKind::resources : ErrorKind::internal,
-                std::string("cuSPARSE: ") + cusparseGetErrorString(status) + " in " + call);
+  if (status == CUSPARSE_STATUS_SUCCESS) return;
+  const bool lacking = status == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES || status == CUSPARSE_STATUS_ARCH_MISMATCH ||
+                       status == CUSPARSE_STATUS_NOT_SUPPORTED;
+  throw Error(lacking ? ErrorKind::resources : ErrorKind::internal,
+              std::string("cuSPARSE: ") + cusparseGetErrorString(status) + " in " + call);
 }
 
 template <class Handle, auto destroy>

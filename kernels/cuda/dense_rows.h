@@ -8,6 +8,7 @@
 #include <cuda_fp16.h>
 #endif
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -233,8 +234,9 @@ struct Stretch {
 /// lanes).
 template <class Whole, class Rest>
 void split_columns(int columns, int width, int lanes, int passes, const Whole& whole, const Rest& rest) {
+  constexpr int kMostBlocks = 65535;  // of a grid, across
   const int block = lanes * passes * width, blocks = columns / block;
-  if (blocks > 0) whole(0, blocks);
+  for (int done = 0; done < blocks; done += kMostBlocks) whole(done * block, std::min(blocks - done, kMostBlocks));
   for (int first = blocks * block; first < columns;) {
     int few = 1;
     while (few < 8 && few * width < columns - first) few *= 2;

@@ -143,7 +143,7 @@ class ReverseCuthillMcKee {
 
 HostVector<std::int64_t> order_by_rcm(const CsrView& matrix, const Progress& progress) {
   if (matrix.rows != matrix.cols) throw Error(ErrorKind::usage, "reverse Cuthill-McKee orders square matrices only");
-  if (matrix.rows >= std::numeric_limits<Vertex>::max())
+  if (matrix.rows > std::numeric_limits<Vertex>::max())
     throw Error(ErrorKind::resources, "reverse Cuthill-McKee orders matrices of fewer than 2^31 rows only");
   require_host_memory(40 * matrix.rows + 8 * matrix.nnz(), "the graph of the matrix, to order it");
   const Graph graph = graph_of(matrix);

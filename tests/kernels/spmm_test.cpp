@@ -180,6 +180,48 @@ TEST_P(GpuSpmm, Conforms) {
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuSpmm);
 INSTANTIATE_TEST_SUITE_P(, GpuSpmm, testing::ValuesIn(names(Backend::cuda)), name_of);
 
+/// Enough nonzeros for every lane of a large GPU to take several tasks: a long row, empty rows, popular columns.
+HostCsr many_nonzeros() {
+  HostCsr m;
+  m.rows = 300'000, m.cols = 50'000;
+  m.row_ptr.push_back(0);
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    const std::int64_t length = i == 1000 ? 40'000 : i % 5 == 0 ? 0 : 1 + (i * 7919) % 23;
+    const auto begin = m.col_idx.size();
+    for (std::int64_t k = 0; k < length; ++k) {
+      const std::int64_t spread = (i * 131 + k * 8191) % m.cols;
+      m.col_idx.push_back(i == 1000 ? k : k == 0 ? spread % 100 : spread);
+    }
+    const auto row = m.col_idx.begin() + static_cast<std::ptrdiff_t>(begin);
+    std::sort(row, m.col_idx.end());
+    m.col_idx.erase(std::unique(row, m.col_idx.end()), m.col_idx.end());
+    while (m.values.size() < m.col_idx.size()) m.values.push_back(test::value_of(m.values.size()));
+    m.row_ptr.push_back(std::ssize(m.values));
+  }
+  return m;
+}
+
+TEST(GpuSpmm, BalancedWithManyTasksALane) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream({Backend::cuda, 0});
+  const HostCsr m = many_nonzeros();
+  ASSERT_GT(m.nnz(), 2'500'000);
+  const SpmmKernel& kernel = find_spmm_kernel("csr_balanced", Backend::cuda);
+  for (const ValueType type : {ValueType::f64, ValueType::f16}) {
+    ConversionInput input(m.view(), type, stream);
+    const auto storage = store(find_format("csr"), input, {});
+    for (const std::int64_t count : {2, 5, 40})
+      for (const char* changes : {"task=32", "task=512", "task=64,hub_kb=160"}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", name(type), count, changes));
+        const Policy policy = kernel.policies(*storage, {count}).front().with(changes);
+        const auto plan = make_spmm_plan(kernel, storage, {count}, policy, stream);
+        dispatch_operands(type, [&](auto of_a, auto of_sum) {
+          check_plan<typename decltype(of_a)::type, typename decltype(of_sum)::type>(*plan, m, type, stream);
+        });
+      }
+  }
+}
+
 TEST(Spmm, AddsHalvesInSingle) {
   Stream stream({Backend::host, 0});
   HostCsr m{1, 4096, {0, 4096}, {}, {}};
@@ -205,6 +247,22 @@ TEST(Spmm, RefusesValuesBeyondHalves) {
     EXPECT_NE(std::string(e.what()).find("entry 2 of the matrix's values is 100000"), std::string::npos) << e.what();
   }
   EXPECT_THROW(store(find_format("sell"), bf16, {}), Error);
+  const auto advice = [](ValueType type, double value) {
+    try {
+      require_in_range(type, std::vector<double>{1, -value, value}, "x");
+    } catch (const Error& e) {
+      return std::string(e.what());
+    }
+    return std::string("fits");
+  };
+  EXPECT_EQ(advice(ValueType::f16, 65519.9), "fits");
+  EXPECT_NE(advice(ValueType::f16, 65520).find("entry 2 of x is -65520"), std::string::npos);
+  EXPECT_NE(advice(ValueType::f16, 1e6).find("use bf16 or f32"), std::string::npos);
+  EXPECT_NE(advice(ValueType::f16, 1e39).find("use f64"), std::string::npos);
+  EXPECT_EQ(advice(ValueType::bf16, 3.39e38), "fits");
+  EXPECT_NE(advice(ValueType::bf16, 3.4e38).find("use f32"), std::string::npos);
+  EXPECT_NE(advice(ValueType::bf16, 1e39).find("use f64"), std::string::npos);
+  EXPECT_EQ(advice(ValueType::bf16, std::numeric_limits<double>::infinity()), "fits");
 }
 
 TEST(Spmm, RefusesWhatItCannotDo) {

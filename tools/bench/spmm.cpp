@@ -243,6 +243,8 @@ class Run {
     std::string text = fmt::format(
         "\nspeed-up: time of cuSPARSE's fastest algorithm over ours; of SpMVs: as many products with one right-hand side "
         "over ours;\n× limit: ours over the bytes of CSR, X and Y at the copy rate of this run\n");
+    if (std::any_of(cases_.begin(), cases_.end(), [](const Case& c) { return is_half(c.type); }))
+      text += "of SpMVs, f16 and bf16: those are products in f32, as there are none with one right-hand side in 16 bits\n";
     for (const std::string& note : notes_) text += "not measured: " + note + "\n";
     if (count > 0)
       text += fmt::format("Geometric mean of {} speed-ups {:.2f}, lowest {:.2f}\n", count, std::exp(logs / count), least);

@@ -75,7 +75,7 @@ std::function<int()> add_generate(CLI::App& program) {
     const PeakMemory peak;
     for (const Options& options : *all)
       if (options.app->parsed()) {
-        check_writable(options.file.output);
+        check_file_options(options.file);
         write_file(*make_generator(specification(options)), options.file, false, peak);
       }
     return 0;

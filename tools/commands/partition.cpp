@@ -1,6 +1,5 @@
 #include <memory>
 
-#include "partition/atomic_file.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
@@ -33,7 +32,7 @@ std::function<int()> add_partition(CLI::App& program) {
   return [options] {
     require_single_process("partition");
     const PeakMemory peak;
-    check_writable(options->file.output);  // before reading for minutes
+    check_file_options(options->file);
     const auto source = open_input(options->input, options->allow_nonfinite, true).rows;
     write_file(*source, options->file, options->allow_nonfinite, peak);
     return 0;

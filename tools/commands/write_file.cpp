@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
+#include "partition/atomic_file.h"
 #include "tools/checks.h"
 #include "tools/commands/quality_table.h"
 #include "tools/peak_memory.h"
@@ -52,14 +53,18 @@ void add_file_options(CLI::App& app, FileOptions& options) {
       ->capture_default_str();
 }
 
+void check_file_options(const FileOptions& options) {
+  if (options.reorder == "rcm" && options.sort == "global")
+    throw Error(ErrorKind::usage, "--reorder rcm and --sort global both order the whole matrix; give one of them");
+  check_writable(options.output);
+}
+
 void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite, const PeakMemory& peak) {
   const Timer timer;
   WriteOptions write;
   write.how = command_line();
   write.parts = options.parts;
   write.method = options.method;
-  if (options.reorder == "rcm" && options.sort == "global")
-    throw Error(ErrorKind::usage, "--reorder rcm and --sort global both order the whole matrix; give one of them");
   write.order = options.reorder == "rcm"   ? RowOrder::rcm
                 : options.sort == "global" ? RowOrder::by_length
                                            : RowOrder::as_source;

@@ -20,6 +20,10 @@ struct FileOptions {
 /// Adds --parts, --method, --sort and --reorder.
 void add_file_options(CLI::App& app, FileOptions& options);
 
+/// What can be told before reading for minutes: throws Error(usage) for options that exclude each other, Error(resources)
+/// unless the file can be written.
+void check_file_options(const FileOptions& options);
+
 /// Writes and prints what was written and the memory it took since `peak` began.
 void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite, const PeakMemory& peak);
 
