@@ -41,7 +41,6 @@ class Run {
       x_values_ = entries(*x_source, cols, rows == cols);  // of a square matrix columns are permuted as rows are
       require_in_range(options_.load.type, x_values_, x_source->name());
       x_ = dense(x_values_, options_.load.type, "X");
-      for (double& x : x_values_) x = rounded(options_.load.type, x);
       if (y0_source_) y0_values_ = entries(*y0_source_, rows, true);
       set_y();
     });
@@ -133,10 +132,16 @@ class Run {
   }
 
   /// Every entry against a sequential f64 sum over rows that are read again.
-  VerifyResult check() const {
+  VerifyResult check() {
     VerifyResult result;
     std::mutex mutex;
     const ValueType type = options_.load.type;
+    parallel_ranges(std::ssize(x_values_), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        double& x = x_values_[static_cast<std::size_t>(i)];
+        x = rounded(type, x);
+      }
+    });
     const double u = unit_roundoff(type);
     for_each_slice(*source_.rows, 0, source_.rows->rows(), [&](std::int64_t first, const CsrView& rows) {
       parallel_ranges(rows.rows, 256, [&](std::int64_t begin, std::int64_t end) {

@@ -13,6 +13,7 @@ namespace shardmat {
 namespace {
 
 using cuda::check;
+using cuda::cuda_type;
 using cuda::Scalar;
 using Matrix = cuda::CusparseObject<cusparseSpMatDescr_t, cusparseDestroySpMat>;
 using DenseMatrix = cuda::CusparseObject<cusparseDnMatDescr_t, cusparseDestroyDnMat>;
@@ -25,15 +26,6 @@ cusparseSpMMAlg_t algorithm_of(const Policy& policy) {
     case 2: return CUSPARSE_SPMM_CSR_ALG2;
     case 3: return CUSPARSE_SPMM_CSR_ALG3;
     default: throw Error(ErrorKind::usage, "csr_cusparse: algorithm must be 1, 2 or 3 (CUSPARSE_SPMM_CSR_ALG…)");
-  }
-}
-
-cudaDataType cuda_type(ValueType type) {
-  switch (type) {
-    case ValueType::f16: return CUDA_R_16F;
-    case ValueType::bf16: return CUDA_R_16BF;
-    case ValueType::f32: return CUDA_R_32F;
-    default: return CUDA_R_64F;
   }
 }
 

@@ -16,7 +16,7 @@ class CusparsePlan final : public Plan {
         storage_(std::move(storage)),
         algorithm_(algorithm),
         reproducible_(reproducible),
-        type_(storage_->type == ValueType::f64 ? CUDA_R_64F : CUDA_R_32F) {
+        type_(cuda_type(storage_->type)) {
     check(cusparseCreate(&library_.handle), "cusparseCreate");
     check(cusparseSetStream(library_.handle, native(stream)), "cusparseSetStream");
     check(create(&matrix_.handle, type_), "cusparseCreate of the matrix");

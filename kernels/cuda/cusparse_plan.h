@@ -22,6 +22,15 @@ inline void check(cusparseStatus_t status, const char* call) {
               std::string("cuSPARSE: ") + cusparseGetErrorString(status) + " in " + call);
 }
 
+inline cudaDataType cuda_type(ValueType type) {
+  switch (type) {
+    case ValueType::f16: return CUDA_R_16F;
+    case ValueType::bf16: return CUDA_R_16BF;
+    case ValueType::f32: return CUDA_R_32F;
+    default: return CUDA_R_64F;
+  }
+}
+
 template <class Handle, auto destroy>
 struct CusparseObject {
   CusparseObject() = default;

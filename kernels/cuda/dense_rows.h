@@ -1,6 +1,6 @@
 // X and Y of a product with many right-hand sides, as the kernels see them: row-major, every row beginning at a multiple of
-// what a lane loads at once and a multiple of that long. A lane holds W columns of a row, 16 bytes (8 for two columns of
-// f32), G lanes side by side a stretch of it, and P such stretches follow each other. row_major_plan.h brings other operands
+// what a lane loads at once and a multiple of that long. A lane holds W columns of a row, 16 bytes of X (8 for two columns
+// of f32), G lanes side by side a stretch of it, and P such stretches follow each other. row_major_plan.h brings other operands
 // into this form.
 #pragma once
 
@@ -52,7 +52,14 @@ struct alignas(sizeof(T) * W) Wide {
 
 /// Loads whose order the compiler keeps: left to itself it waits for some before it issues others, to save registers.
 template <class V>
-__device__ V load(const char* p) = delete;
+__device__ V load(const char* p) {
+  static_assert(sizeof(V) == 16);
+  uint4 bits;
+  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+               : "l"(p));
+  return *reinterpret_cast<const V*>(&bits);
+}
 template <>
 __device__ inline Wide<double, 2> load<Wide<double, 2>>(const char* p) {
   Wide<double, 2> v;
@@ -72,23 +79,6 @@ __device__ inline Wide<float, 2> load<Wide<float, 2>>(const char* p) {
   Wide<float, 2> v;
   asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(v.of[0]), "=f"(v.of[1]) : "l"(p));
   return v;
-}
-template <class V>
-__device__ V load_bits(const char* p) {
-  static_assert(sizeof(V) == 16);
-  uint4 bits;
-  asm volatile("ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
-               : "l"(p));
-  return *reinterpret_cast<const V*>(&bits);
-}
-template <>
-__device__ inline Wide<F16, 8> load<Wide<F16, 8>>(const char* p) {
-  return load_bits<Wide<F16, 8>>(p);
-}
-template <>
-__device__ inline Wide<Bf16, 8> load<Wide<Bf16, 8>>(const char* p) {
-  return load_bits<Wide<Bf16, 8>>(p);
 }
 /// The same in any order, and under conditions.
 template <class V>
@@ -110,7 +100,17 @@ __device__ inline const char* row_at(const char* base, std::int32_t row, std::in
 }
 /// In order, from shared memory if `in_shared`, else from global memory.
 template <class V>
-__device__ V load_either(bool in_shared, unsigned shared, const char* p) = delete;
+__device__ V load_either(bool in_shared, unsigned shared, const char* p) {
+  static_assert(sizeof(V) == 16);
+  uint4 bits;
+  asm volatile(
+      "{.reg .pred s; setp.ne.s32 s, %6, 0;\n\t"
+      "@s ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n\t"
+      "@!s ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%5];}"
+      : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
+      : "r"(shared), "l"(p), "r"(static_cast<int>(in_shared)));
+  return *reinterpret_cast<const V*>(&bits);
+}
 template <>
 __device__ inline Wide<double, 2> load_either<Wide<double, 2>>(bool in_shared, unsigned shared, const char* p) {
   Wide<double, 2> v;
@@ -144,27 +144,6 @@ __device__ inline Wide<float, 2> load_either<Wide<float, 2>>(bool in_shared, uns
       : "r"(shared), "l"(p), "r"(static_cast<int>(in_shared)));
   return v;
 }
-template <class V>
-__device__ V load_either_bits(bool in_shared, unsigned shared, const char* p) {
-  static_assert(sizeof(V) == 16);
-  uint4 bits;
-  asm volatile(
-      "{.reg .pred s; setp.ne.s32 s, %6, 0;\n\t"
-      "@s ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];\n\t"
-      "@!s ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%5];}"
-      : "=r"(bits.x), "=r"(bits.y), "=r"(bits.z), "=r"(bits.w)
-      : "r"(shared), "l"(p), "r"(static_cast<int>(in_shared)));
-  return *reinterpret_cast<const V*>(&bits);
-}
-template <>
-__device__ inline Wide<F16, 8> load_either<Wide<F16, 8>>(bool in_shared, unsigned shared, const char* p) {
-  return load_either_bits<Wide<F16, 8>>(in_shared, shared, p);
-}
-template <>
-__device__ inline Wide<Bf16, 8> load_either<Wide<Bf16, 8>>(bool in_shared, unsigned shared, const char* p) {
-  return load_either_bits<Wide<Bf16, 8>>(in_shared, shared, p);
-}
-
 /// A value as sums take it.
 __device__ inline double widened(double v) { return v; }
 __device__ inline float widened(float v) { return v; }

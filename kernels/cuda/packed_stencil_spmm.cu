@@ -9,6 +9,7 @@
 #include "kernels/cuda/packed_rows.h"
 #include "kernels/cuda/row_major_plan.h"
 #include "kernels/formats/packed_spmm.h"
+#include "kernels/formats/upload.h"
 
 namespace shardmat {
 namespace {
@@ -270,12 +271,8 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
   if (cluster < 0 || cluster > 1024)
     throw Error(ErrorKind::usage, "packed_stencil: cluster must be 0 (the matrix's order) or up to 1024 slices");
   auto order = std::make_shared<Buffer>();
-  if (cluster > 0) {
-    const std::vector<std::int32_t> slices =
-        clustered_slices(static_cast<const PackedStorage&>(*storage), cluster, stream);
-    *order = Buffer(storage->device, slices.size() * sizeof(std::int32_t));
-    copy_to_device(order->data(), slices.data(), order->bytes(), stream);
-  }
+  if (cluster > 0)
+    *order = upload(clustered_slices(static_cast<const PackedStorage&>(*storage), cluster, stream), stream);
   const auto order_bytes = static_cast<std::int64_t>(order->bytes());
   return cuda::row_major_plan<PackedStorage>(
       std::move(storage), rhs,
