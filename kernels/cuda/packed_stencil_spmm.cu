@@ -1,7 +1,11 @@
 // Packed rows with many right-hand sides, for matrices whose rows mostly share their columns (stencils): G lanes take four
 // rows of a slice, which mostly are neighbours. Where the columns of three slots follow each other, as those of a grid line
 // do, the four rows need six rows of X between them, which are loaded once and used from registers, where products row by
-// row would load twelve. With `cluster`, a block takes slices that share columns, so that rows of X stay in L1, too.
+// row would load twelve. The warps of a block take the rows of some slices one after another as they get free; with
+// `cluster`, those slices share columns, so that rows of X stay in L1, too. With `stay`, one large block a multiprocessor
+// goes through the whole matrix, else many small ones through a few slices each.
+#include <algorithm>
+#include <bit>
 #include <type_traits>
 
 #include "kernels/base/error.h"
@@ -18,10 +22,10 @@ using dense::Stretch;
 using dense::Wide;
 using SingleRows = packed::Shape<1, 1>;
 
-constexpr int kBlock = 256, kWarps = kBlock / kPackedLanes;
+constexpr int kThreads = 512;  ///< of a multiprocessor, which registers limit
 constexpr int kRows = 4;  ///< of a lane
 constexpr int kRun = 3;   ///< slots with columns that follow each other
-constexpr int kSlicesOfBlock = 16;
+constexpr int kSlicesOfBlock = 16, kSlicesAtOnce = 2;  ///< of a block that goes, and of one that stays without clusters
 
 template <class T, int P>
 using Sums = T[kRows][P][dense::kWidth<T>];
@@ -170,23 +174,26 @@ struct Entry {
   T value;
 };
 
-template <class T, int G, int P>
-__global__ void __launch_bounds__(kBlock, 2)
+template <class T, int G, int P, int kBlock>
+__global__ void __launch_bounds__(kBlock, kThreads / kBlock)
     packed_stencil_spmm(const packed::Arguments<T> a, const dense::Rows<T> v, const std::int32_t* __restrict__ order,
-                        int first_column) {
+                        int log2_slices, int first_column) {
   constexpr int kTogether = kPackedLanes / G * kRows;  // rows of a slice that go together
   constexpr int kParts = (kPackedLanes + kTogether - 1) / kTogether;
-  const int lane = static_cast<int>(threadIdx.x) % kPackedLanes, warp = static_cast<int>(threadIdx.x) / kPackedLanes;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kSlicesOfBlock;
-  const int items = static_cast<int>(min(std::int64_t{kSlicesOfBlock}, a.count - first)) * kParts;
+  const int lane = static_cast<int>(threadIdx.x) % kPackedLanes;
   __shared__ int taken;  // some items take longer than others
-  if (threadIdx.x == 0) taken = kWarps;
+  if (threadIdx.x == 0) taken = kBlock / kPackedLanes;
   __syncthreads();
   const Columns<T, G, P> columns(v, first_column + static_cast<int>(blockIdx.y) * Columns<T, G, P>::kColumns, lane);
   const char* x = columns.x(v);
   const auto next = [&] { return __shfl_sync(packed::kAll, lane == 0 ? atomicAdd(&taken, 1) : 0, 0); };
-  for (int item = warp; item < items; item = next()) {
-    const std::int64_t index = first + item / kParts;
+  for (int item = static_cast<int>(threadIdx.x) / kPackedLanes;; item = next()) {
+    const int number = item / kParts;  // of the slice, among those of this block
+    const unsigned round = static_cast<unsigned>(number) >> log2_slices;
+    const unsigned first = (blockIdx.x + round * gridDim.x) << log2_slices;
+    const unsigned index = first + (static_cast<unsigned>(number) & ((1u << log2_slices) - 1));
+    if (first >= a.count) break;
+    if (index >= a.count) continue;
     const PackedSlice slice = packed::load_slice(a.slices + (order != nullptr ? __ldg(order + index) : index));
     const int group = item % kParts * kTogether + lane / G * kRows;
     if (group >= slice.real) continue;
@@ -235,57 +242,82 @@ __global__ void __launch_bounds__(kBlock, 2)
 }
 
 template <class T>
-using Instance = decltype(&packed_stencil_spmm<T, 1, 1>);
+using Instance = decltype(&packed_stencil_spmm<T, 1, 1, kThreads>);
 
 /// The instance for a policy, or null.
-template <class T>
+template <class T, int kBlock>
 Instance<T> instance(int lanes, int passes) {
   switch (dense::shape_of(lanes, passes)) {
-    case 11: return packed_stencil_spmm<T, 1, 1>;
-    case 21: return packed_stencil_spmm<T, 2, 1>;
-    case 41: return packed_stencil_spmm<T, 4, 1>;
-    case 42: return packed_stencil_spmm<T, 4, 2>;
-    case 81: return packed_stencil_spmm<T, 8, 1>;
-    case 82: return packed_stencil_spmm<T, 8, 2>;
+    case 11: return packed_stencil_spmm<T, 1, 1, kBlock>;
+    case 21: return packed_stencil_spmm<T, 2, 1, kBlock>;
+    case 41: return packed_stencil_spmm<T, 4, 1, kBlock>;
+    case 42: return packed_stencil_spmm<T, 4, 2, kBlock>;
+    case 81: return packed_stencil_spmm<T, 8, 1, kBlock>;
+    case 82: return packed_stencil_spmm<T, 8, 2, kBlock>;
+    case 162: return packed_stencil_spmm<T, 16, 2, kBlock>;
     default: return nullptr;
   }
 }
+
+/// Many blocks that take a few slices each, or one a multiprocessor that stays.
+struct Blocks {
+  bool stay;
+  int log2_slices;    ///< that a block takes at once
+  std::int64_t most;  ///< blocks that stay
+
+  int threads() const { return stay ? kThreads : kThreads / 2; }
+  std::int64_t count(std::int64_t slices) const {
+    const std::int64_t parts = (slices + (1 << log2_slices) - 1) >> log2_slices;
+    return stay ? std::min(parts, most) : parts;
+  }
+  template <class T>
+  Instance<T> kernel(int lanes, int passes) const {
+    return stay ? instance<T, kThreads>(lanes, passes) : instance<T, kThreads / 2>(lanes, passes);
+  }
+};
 
 }  // namespace
 
 std::vector<Policy> packed_stencil_spmm_policies(const Storage& storage, const RightHandSides& rhs) {
   const std::int64_t wide = dense::lanes_of_row(rhs.count, size_of(storage.type));
-  const auto policy = [](int lanes, int passes, int cluster) {
-    return Policy{{"lanes", lanes}, {"passes", passes}, {"cluster", cluster}};
+  const auto policy = [](int lanes, int passes, int cluster, int stay) {
+    return Policy{{"lanes", lanes}, {"passes", passes}, {"cluster", cluster}, {"stay", stay}};
   };
-  if (wide <= 4) return {policy(4, 1, 0)};
-  if (wide <= 8) return {policy(4, 2, 0), policy(4, 2, 16)};
-  return {policy(8, 2, 0), policy(8, 2, 16)};
+  if (wide <= 4) return {policy(4, 1, 0, 1), policy(4, 1, 0, 0)};
+  if (wide <= 8) return {policy(4, 2, 0, 1), policy(4, 2, 16, 0)};
+  if (wide <= 16) return {policy(8, 2, 0, 1), policy(8, 2, 16, 0)};
+  return {policy(8, 2, 16, 0), policy(16, 2, 8, 1), policy(8, 2, 0, 1)};
 }
 
 std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
                                                    const Policy& policy, Stream& stream) {
-  const int lanes = policy.at("lanes"), passes = policy.at("passes"), cluster = policy.at("cluster");
-  if (instance<float>(lanes, passes) == nullptr)
-    throw Error(ErrorKind::usage, "packed_stencil: lanes must be 1, 2, 4 or 8, and passes 1, or 2 with 4 or 8 lanes");
-  if (cluster < 0 || cluster > 1024)
-    throw Error(ErrorKind::usage, "packed_stencil: cluster must be 0 (the matrix's order) or up to 1024 slices");
+  const int lanes = policy.at("lanes"), passes = policy.at("passes"), cluster = policy.at("cluster"), stay = policy.at("stay");
+  if (instance<float, kThreads>(lanes, passes) == nullptr)
+    throw Error(ErrorKind::usage, "packed_stencil: lanes must be 1, 2, 4 or 8 with one pass, or 4, 8 or 16 with two");
+  if (cluster < 0 || cluster > 1024 || (cluster & (cluster - 1)) != 0)
+    throw Error(ErrorKind::usage,
+                "packed_stencil: cluster must be 0 (the matrix's order) or a power of two up to 1024 slices");
+  if (stay != 0 && stay != 1)
+    throw Error(ErrorKind::usage, "packed_stencil: stay must be 1 (a block a multiprocessor goes through the matrix) or 0");
   auto order = std::make_shared<Buffer>();
   if (cluster > 0)
     *order = upload(clustered_slices(static_cast<const PackedStorage&>(*storage), cluster, stream), stream);
   const auto order_bytes = static_cast<std::int64_t>(order->bytes());
+  const int slices = stay == 0 ? kSlicesOfBlock : cluster > 0 ? cluster : kSlicesAtOnce;
+  const Blocks grid{stay == 1, std::countr_zero(static_cast<unsigned>(slices)),
+                    properties(storage->device).multiprocessors};
   return cuda::row_major_plan<PackedStorage>(
       std::move(storage), rhs,
-      [lanes, passes, order]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
+      [lanes, passes, order, grid]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
         const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
-        const auto launch = [&](Instance<T> kernel, int first, int blocks) {
-          cuda::launch_grid(kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, blocks, kBlock, 0, on, matrix, v,
-                            order->as<std::int32_t>(), first);
+        const auto launch = [&](int of_lanes, int of_passes, int first, int across) {
+          cuda::launch_grid(grid.kernel<T>(of_lanes, of_passes), grid.count(a.slices), across, grid.threads(), 0, on, matrix,
+                            v, order->as<std::int32_t>(), grid.log2_slices, first);
         };
         dense::split_columns(
             v.columns, dense::kWidth<T>, lanes, passes,
-            [&](int first, int blocks) { launch(instance<T>(lanes, passes), first, blocks); },
-            [&](int first, int few) { launch(instance<T>(few, 1), first, 1); });
+            [&](int first, int blocks) { launch(lanes, passes, first, blocks); },
+            [&](int first, int few) { launch(few, 1, first, 1); });
       },
       order_bytes);
 }

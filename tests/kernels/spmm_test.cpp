@@ -201,7 +201,7 @@ HostCsr many_nonzeros() {
   return m;
 }
 
-TEST(GpuSpmm, BalancedWithManyTasksALane) {
+TEST(GpuSpmmBalanced, ManyTasksALane) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
   Stream stream({Backend::cuda, 0});
   const HostCsr m = many_nonzeros();
