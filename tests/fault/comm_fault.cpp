@@ -40,7 +40,7 @@ std::map<std::string, Operation> host_operations() {
 }
 
 /// x of 4 MB a rank moved again and again, on whatever backend the ranks get.
-void exchange_for_ever(Communicator& ranks, BackendChoice choice, const char* name) {
+void exchange_for_ever(Communicator& ranks, BackendChoice choice, const std::string& name) {
   const Placement placement = place_ranks(ranks, choice);
   const DeviceGuard guard(placement.device);
   std::unique_ptr<NcclCommunicator> nccl;
@@ -62,9 +62,8 @@ void exchange_for_ever(Communicator& ranks, BackendChoice choice, const char* na
 }
 
 void run(Communicator& ranks, const std::string& name) {
-  if (name == "exchange") return exchange_for_ever(ranks, BackendChoice::host, "allgather");
-  if (name == "exchange_halo") return exchange_for_ever(ranks, BackendChoice::host, "halo");
-  if (name == "exchange_cuda") return exchange_for_ever(ranks, BackendChoice::cuda, "allgather");
+  if (name.starts_with("host_")) return exchange_for_ever(ranks, BackendChoice::host, name.substr(5));
+  if (name.starts_with("cuda_")) return exchange_for_ever(ranks, BackendChoice::cuda, name.substr(5));
   const auto operations = host_operations();
   const auto found = operations.find(name);
   if (found == operations.end()) throw Error(ErrorKind::usage, "no operation " + name);
