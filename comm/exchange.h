@@ -1,4 +1,5 @@
-// Moving x between ranks. An exchange owns the x that this rank's kernels read, and says where in it a column lies.
+// Moving x between ranks. An exchange owns the x that this rank's kernels read, and says where in it a column lies. An entry
+// of x is one value, or with several right-hand sides as many values side by side (X row-major).
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -31,8 +33,12 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   virtual std::string_view name() const = 0;
-  /// Why this one, and in what memory, for the report.
-  virtual std::string why() const = 0;
+  /// Why this one, and how it works, for the report.
+  std::string why() const { return reason_ + "; " + how(); }
+  void give_reason(std::string reason) { reason_ = std::move(reason); }
+
+  /// Columns among those that the exchange was made for become positions in x(). Once: it then forgets what that takes.
+  virtual void renumber(std::span<std::int64_t> columns) = 0;
 
   /// Where this rank writes its own entries of x before start(), on the device.
   virtual void* local_x() = 0;
@@ -40,9 +46,9 @@ class Exchange {
   virtual const void* x() const = 0;
   std::int64_t length() const { return length_; }
 
-  /// Between start() and finish() nobody may touch x. REQUIRES: work that other ranks' start() waits for was
-  /// given to the device on all ranks, i.e. all ranks call start() and launch graphs with it in the same
-  /// order.
+  /// Between start() and finish() the own entries may be read and nobody may touch the others. REQUIRES: work that other
+  /// ranks' start() waits for was given to the device on all ranks, i.e. all ranks call start() and launch graphs with it in
+  /// the same order.
   virtual void start(Stream& stream) = 0;
   virtual void finish(Stream& stream) = 0;
 
@@ -59,9 +65,12 @@ class Exchange {
 
  protected:
   explicit Exchange(std::int64_t length) : length_(length) {}
+  /// With what library, in what memory.
+  virtual std::string how() const = 0;
 
  private:
   std::int64_t length_;
+  std::string reason_;
 };
 
 /// What an exchange is built from. `nccl` is null on the host backend or with one rank.
@@ -70,25 +79,28 @@ struct ExchangeContext {
   NcclCommunicator* nccl = nullptr;
   Device device = {};
   ValueType type = ValueType::f64;
+  std::int64_t width = 1;  ///< values of an entry: right-hand sides
+
+  std::size_t entry_bytes() const { return static_cast<std::size_t>(width) * size_of(type); }
 };
 
 /// One line in the list of exchange.cpp. `columns`: as in make_exchange().
 struct ExchangeEntry {
   std::string_view name;
   std::string_view help;
-  std::unique_ptr<Exchange> (*make)(const ExchangeContext& context, const XParts& parts, std::span<std::int64_t> columns,
-                                    const std::string& why);
+  std::unique_ptr<Exchange> (*make)(const ExchangeContext& context, const XParts& parts,
+                                    std::span<const std::int64_t> columns);
 };
 std::span<const ExchangeEntry> exchanges();
 
 /// The entry of that name, or null for "auto". Throws Error(usage) with the nearest right name for any other.
 const ExchangeEntry* find_exchange(std::string_view name);
 
-/// An exchange that brings what `columns` need: the columns of this rank's nonzeros, in any order, each as often as it comes;
-/// on return they are positions in x() instead. `name` is "auto" or in the list; throws Error(usage) with the nearest right
-/// name otherwise. Collective. Memory is checked before it is taken. What the context refers to must outlive the exchange,
-/// and graphs that recorded it must not.
+/// An exchange that brings what `columns` need: the columns of this rank's nonzeros, in any order, each as often as it comes.
+/// `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. "auto" moves x in each way that
+/// promises something and takes the fastest, or the only one that promises something. Collective. Memory is checked before it
+/// is taken. What the context refers to must outlive the exchange, and graphs that recorded it must not.
 std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
-                                        std::span<std::int64_t> columns);
+                                        std::span<const std::int64_t> columns);
 
 }  // namespace shardmat

@@ -22,14 +22,19 @@ constexpr int kTag = 22;
 
 class HaloExchange final : public Exchange {
  public:
-  HaloExchange(const ExchangeContext& context, std::int64_t own, const Halo& halo, const std::string& why)
+  /// `begin`: first own column. `places`: where the own columns lie; empty: in their order.
+  HaloExchange(const ExchangeContext& context, std::int64_t begin, std::int64_t own, std::vector<std::int32_t> places,
+               Halo halo)
       : Exchange(own + std::ssize(halo.entries)),
         communicator_(context.communicator),
         nccl_(context.nccl),
-        type_(context.type),
-        why_(fmt::format("{}; {}, from {} and to {} ranks", why, nccl_ != nullptr ? "NCCL " + nccl_version() : "MPI",
-                         halo.from.size(), halo.to.size())),
-        received_(std::ssize(halo.entries)),
+        entry_bytes_(context.entry_bytes()),
+        begin_(begin),
+        own_(own),
+        own_places_(std::move(places)),
+        entries_(std::move(halo.entries)),
+        how_(fmt::format("{}, from {} and to {} ranks", nccl_ != nullptr ? "NCCL " + nccl_version() : "MPI", halo.from.size(),
+                         halo.to.size())),
         sent_(std::ssize(halo.sent)),
         x_(context.device, bytes_of(length())),
         packed_(context.device, bytes_of(sent_)),
@@ -54,11 +59,18 @@ class HaloExchange final : public Exchange {
   }
 
   std::string_view name() const override { return "halo"; }
-  std::string why() const override { return why_; }
+  std::string how() const override { return how_; }
+  void renumber(std::span<std::int64_t> columns) override {
+    parallel_ranges(static_cast<std::int64_t>(columns.size()), 1 << 16, [&](std::int64_t first, std::int64_t last) {
+      for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) columns[k] = position(columns[k]);
+    });
+    entries_ = {};
+    own_places_ = {};
+  }
   void* local_x() override { return x_.data(); }
   const void* x() const override { return x_.data(); }
   void start(Stream& stream) override {
-    gather_entries(type_, sent_, places_.as<std::int32_t>(), x_.data(), packed_.data(), stream);
+    gather_entries(entry_bytes_, sent_, places_.as<std::int32_t>(), x_.data(), packed_.data(), stream);
     if (nccl_ != nullptr) nccl_->transfer(number_, sends_, receives_, stream);
     else transfer_ = communicator_.start(sends_, receives_, kTag);
   }
@@ -67,16 +79,27 @@ class HaloExchange final : public Exchange {
   }
   bool capturable() const override { return true; }  // a host graph replays the function
   void wait(Stream& stream) override { nccl_ != nullptr ? nccl_->wait(stream, "exchange of x") : stream.synchronize(); }
-  std::int64_t bytes_received() const override { return static_cast<std::int64_t>(bytes_of(received_)); }
+  std::int64_t bytes_received() const override { return static_cast<std::int64_t>(bytes_of(length() - own_)); }
 
  private:
-  std::size_t bytes_of(std::int64_t entries) const { return static_cast<std::size_t>(entries) * size_of(type_); }
+  std::size_t bytes_of(std::int64_t entries) const { return static_cast<std::size_t>(entries) * entry_bytes_; }
+  std::int64_t position(std::int64_t column) const {
+    if (column >= begin_ && column < begin_ + own_)
+      return own_places_.empty() ? column - begin_ : own_places_[static_cast<std::size_t>(column - begin_)];
+    const auto found = std::lower_bound(entries_.begin(), entries_.end(), column);
+    if (found == entries_.end() || *found != column)
+      throw Error(ErrorKind::internal, fmt::format("column {} is not among those that the halo was made for", column));
+    return own_ + (found - entries_.begin());
+  }
 
   Communicator& communicator_;
   NcclCommunicator* nccl_;
-  ValueType type_;
-  std::string why_;
-  std::int64_t received_, sent_;
+  std::size_t entry_bytes_;
+  std::int64_t begin_, own_;
+  std::vector<std::int32_t> own_places_;  ///< until renumber(), as the next
+  std::vector<std::int64_t> entries_;     ///< columns that come, ascending
+  std::string how_;
+  std::int64_t sent_;
   Buffer x_, packed_, places_;
   std::vector<Communicator::Transfer::Outgoing> sends_;
   std::vector<Communicator::Transfer::Incoming> receives_;
@@ -87,7 +110,7 @@ class HaloExchange final : public Exchange {
 }  // namespace
 
 std::unique_ptr<Exchange> make_halo_exchange(const ExchangeContext& context, const XParts& parts,
-                                         std::span<std::int64_t> columns, const std::string& why) {
+                                         std::span<const std::int64_t> columns) {
   Communicator& communicator = context.communicator;
   if (context.device.backend == Backend::cuda && context.nccl == nullptr)
     throw Error(ErrorKind::internal, "an exchange between GPUs was made without NCCL");
@@ -105,23 +128,16 @@ std::unique_ptr<Exchange> make_halo_exchange(const ExchangeContext& context, con
     if (length > std::numeric_limits<std::int32_t>::max())
       throw Error(ErrorKind::resources, fmt::format("this rank's rows need {} entries of x, more than 2^31 - 1; use more ranks",
                                                     human_count(length)));
-    require_memory(context.device, (length + own) * static_cast<std::int64_t>(size_of(context.type)), "x and its halo");
+    require_memory(context.device, (length + own) * static_cast<std::int64_t>(context.entry_bytes()), "x and its halo");
     places.resize(parts.order.size());
     for (std::size_t i = 0; i < parts.order.size(); ++i)
       places[static_cast<std::size_t>(parts.order[i])] = static_cast<std::int32_t>(i);
     return others;
   });
-  const Halo halo = make_halo(communicator, parts.starts, std::move(needed), places);
-  parallel_ranges(static_cast<std::int64_t>(columns.size()), 1 << 16, [&](std::int64_t first, std::int64_t last) {
-    for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) {
-      std::int64_t& column = columns[k];
-      if (column >= begin && column < end)
-        column = places.empty() ? column - begin : places[static_cast<std::size_t>(column - begin)];
-      else
-        column = own + (std::lower_bound(halo.entries.begin(), halo.entries.end(), column) - halo.entries.begin());
-    }
+  Halo halo = make_halo(communicator, parts.starts, std::move(needed), places);
+  auto exchange = communicator.together([&] {
+    return std::make_unique<HaloExchange>(context, begin, own, std::move(places), std::move(halo));
   });
-  auto exchange = communicator.together([&] { return std::make_unique<HaloExchange>(context, own, halo, why); });
   exchange->connect();
   return exchange;
 }

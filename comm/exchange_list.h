@@ -9,13 +9,10 @@
 
 namespace shardmat {
 
-std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout, const std::string& why);
-std::unique_ptr<Exchange> make_host_all_gather(const ExchangeContext& context, GatheredLayout layout,
-                                               const std::string& why);
-std::unique_ptr<Exchange> make_nccl_all_gather(const ExchangeContext& context, GatheredLayout layout,
-                                               const std::string& why);
-
+std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout);
+std::unique_ptr<Exchange> make_host_all_gather(const ExchangeContext& context, GatheredLayout layout);
+std::unique_ptr<Exchange> make_nccl_all_gather(const ExchangeContext& context, GatheredLayout layout);
 std::unique_ptr<Exchange> make_halo_exchange(const ExchangeContext& context, const XParts& parts,
-                                             std::span<std::int64_t> columns, const std::string& why);
+                                             std::span<const std::int64_t> columns);
 
 }  // namespace shardmat

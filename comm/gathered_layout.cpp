@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "kernels/base/error.h"
-#include "kernels/base/host_vector.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
@@ -15,14 +15,6 @@ namespace shardmat {
 
 std::int64_t GatheredLayout::part_size(int part) const {
   return starts.at(static_cast<std::size_t>(part) + 1) - starts.at(static_cast<std::size_t>(part));
-}
-
-std::int64_t GatheredLayout::position(std::int64_t column) const {
-  if (starts.empty() || column < 0 || column >= starts.back())
-    throw Error(ErrorKind::internal, fmt::format("column {} is in no part of x", column));
-  // The last part that starts at or before the column; empty parts before it share its start.
-  const auto part = std::upper_bound(starts.begin(), starts.end(), column) - starts.begin() - 1;
-  return part * stride + (column - starts[static_cast<std::size_t>(part)]);
 }
 
 GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts) {
@@ -43,39 +35,40 @@ GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts) {
   return layout;
 }
 
-std::size_t slot_bytes(const GatheredLayout& layout, ValueType type) {
-  return static_cast<std::size_t>(layout.stride) * size_of(type);
-}
-std::size_t gathered_bytes(const GatheredLayout& layout, ValueType type) {
-  return slot_bytes(layout, type) * static_cast<std::size_t>(layout.parts());
+GatheredLayout make_gathered_layout(Communicator& communicator, const XParts& parts) {
+  GatheredLayout layout = communicator.together([&] { return make_gathered_layout(parts.starts); });
+  if (communicator.all_reduce(parts.order.empty() ? 0 : 1, Reduction::max) == 0) return layout;
+  HostVector<std::int32_t>& moved = layout.moved;
+  communicator.together([&] {
+    require_host_memory(4 * layout.length(), "the order of x on every rank");
+    moved.resize(static_cast<std::size_t>(layout.length()));
+  });
+  std::int32_t* mine = moved.data() + layout.stride * communicator.rank();
+  if (parts.order.empty()) std::iota(mine, mine + layout.part_size(communicator.rank()), 0);
+  for (std::size_t i = 0; i < parts.order.size(); ++i) mine[parts.order[i]] = static_cast<std::int32_t>(i);
+  communicator.all_gather_slots(moved.data(), static_cast<std::size_t>(layout.stride) * sizeof(std::int32_t));
+  return layout;
 }
 
-void renumber_gathered(Communicator& communicator, const GatheredLayout& layout, const XParts& parts,
-                       std::span<std::int64_t> columns) {
-  HostVector<std::int32_t> moved;  // moved[p·stride + place in the order of columns] = place in the part
-  if (communicator.all_reduce(parts.order.empty() ? 0 : 1, Reduction::max) == 1) {
-    communicator.together([&] {
-      require_host_memory(4 * layout.length(), "the order of x on every rank");
-      moved.resize(static_cast<std::size_t>(layout.length()));
-    });
-    std::int32_t* mine = moved.data() + layout.stride * communicator.rank();
-    for (std::size_t i = 0; i < parts.order.size(); ++i) mine[parts.order[i]] = static_cast<std::int32_t>(i);
-    communicator.all_gather_slots(moved.data(), static_cast<std::size_t>(layout.stride) * sizeof(std::int32_t));
-  }
+void GatheredLayout::renumber(std::span<std::int64_t> columns) {
   parallel_ranges(static_cast<std::int64_t>(columns.size()), 1 << 16, [&](std::int64_t first, std::int64_t last) {
     std::int64_t part_begin = 0, part_end = 0, shift = 0;  // of the part that held the last column: neighbours share it
     for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) {
       std::int64_t& column = columns[k];
       if (column < part_begin || column >= part_end) {
-        const auto above = std::upper_bound(layout.starts.begin(), layout.starts.end(), column);
+        if (starts.empty() || column < 0 || column >= starts.back())
+          throw Error(ErrorKind::internal, fmt::format("column {} is in no part of x", column));
+        // The last part that starts at or before the column; empty parts before it share its start.
+        const auto above = std::upper_bound(starts.begin(), starts.end(), column);
         part_begin = *(above - 1);
         part_end = *above;
-        shift = (above - 1 - layout.starts.begin()) * layout.stride - part_begin;
+        shift = (above - 1 - starts.begin()) * stride - part_begin;
       }
       const std::int64_t position = column + shift;
       column = moved.empty() ? position : part_begin + shift + moved[static_cast<std::size_t>(position)];
     }
   });
+  moved = {};
 }
 
 }  // namespace shardmat

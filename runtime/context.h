@@ -21,6 +21,8 @@ class Context {
   Device device() const { return placement_.device; }
   NcclCommunicator* nccl() const { return nccl_.get(); }
   Stream& stream() { return stream_; }
+  /// For moving x beside products: its blocks go first.
+  Stream& exchange_stream() { return exchange_stream_; }
   ExchangeContext exchange_context(ValueType type) const { return {communicator_, nccl_.get(), device(), type}; }
 
  private:
@@ -28,7 +30,7 @@ class Context {
   Placement placement_;
   DeviceGuard guard_;
   std::unique_ptr<NcclCommunicator> nccl_;
-  Stream stream_;
+  Stream stream_, exchange_stream_;
 };
 
 }  // namespace shardmat

@@ -83,7 +83,12 @@ HostCsr read_part(const RowSource& source, std::int64_t begin, std::span<const s
 }  // namespace
 
 DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& context, const LoadOptions& options)
-    : context_(context), options_(options), rows_(source.rows->rows()), cols_(source.rows->cols()) {
+    : context_(context),
+      options_(options),
+      rows_(source.rows->rows()),
+      cols_(source.rows->cols()),
+      forked_(context.device()),
+      joined_(context.device()) {
   Communicator& communicator = context.communicator();
   if (options_.sort == LocalSort::as_file)
     options_.sort = source.file != nullptr && source.file->wants_local_sort() ? LocalSort::by_length : LocalSort::none;
@@ -101,21 +106,52 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.read = timer.seconds();
 
   timer = Timer();
-  const bool sorted = options_.sort != LocalSort::none && rows_ == cols_;
-  const XParts parts{x_starts_, sorted ? std::span<const std::int64_t>(local_order_) : std::span<const std::int64_t>()};
+  const BoundaryRows boundary = communicator.together([&] { return order_boundary_last(part); });
+  const bool ordered = rows_ == cols_ && (options_.sort != LocalSort::none || boundary.rows > 0);
+  const XParts parts{x_starts_, ordered ? std::span<const std::int64_t>(local_order_) : std::span<const std::int64_t>()};
   exchange_ = communicator.together(
       [&] { return make_exchange(options_.exchange, context.exchange_context(options_.type), parts, part.col_idx); });
+  communicator.together([&] { exchange_->renumber(part.col_idx); });
   part.cols = exchange_->length();
-  count_x_entries(part);
   times_.exchange = timer.seconds();
 
   timer = Timer();
-  const std::string& device_name = context.placement().ranks[static_cast<std::size_t>(communicator.rank())].device;
-  chosen_ = communicator.together([&] {
-    return choose_remembered_plan(part.view(), options_.type, options_.plan, {options_.cache_directory, device_name},
-                                  context_.stream());
+  communicator.together([&] {
+    const HostCsr last = boundary.rows > 0 ? take_boundary_rows(part, boundary) : HostCsr();
+    add_block(part);
+    if (boundary.rows > 0) add_block(last);
   });
   times_.plan = timer.seconds();
+}
+
+/// Rows that wait for x go last, if there are few; else none are found.
+BoundaryRows DistributedMatrix::order_boundary_last(const HostCsr& part) {
+  const auto rank = static_cast<std::size_t>(context_.communicator().rank());
+  if (!options_.overlap || context_.communicator().size() == 1) return {};
+  BoundaryRows boundary = find_boundary_rows(part, x_starts_[rank], x_starts_[rank + 1]);
+  if (boundary.rows == 0 || 2 * boundary.nnz > part.nnz()) return {};
+  const auto moved = [order = boundary.order()](const HostVector<std::int64_t>& from) {
+    HostVector<std::int64_t> to(from.size());
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[static_cast<std::size_t>(order[i])];
+    return to;
+  };
+  local_order_ = moved(local_order_);
+  row_ids_ = moved(row_ids_);
+  if (rows_ == cols_) x_ids_ = row_ids_;
+  return boundary;
+}
+
+void DistributedMatrix::add_block(const HostCsr& part) {
+  const Communicator& communicator = context_.communicator();
+  const std::string& device_name = context_.placement().ranks[static_cast<std::size_t>(communicator.rank())].device;
+  RowBlock block;
+  if (!blocks_.empty()) block.first_row = blocks_.back().first_row + blocks_.back().plan().storage().rows;
+  std::vector<bool> touched(static_cast<std::size_t>(part.cols));
+  for (const std::int64_t column : part.col_idx) touched[static_cast<std::size_t>(column)] = true;
+  block.x_entries = std::count(touched.begin(), touched.end(), true);
+  block.chosen = choose_remembered_plan(part.view(), options_.type, options_.plan, {options_.cache_directory, device_name},
+                                        context_.stream());
+  blocks_.push_back(std::move(block));
 }
 
 void DistributedMatrix::find_partition(const MatrixSource& source) {
@@ -170,13 +206,6 @@ HostCsr DistributedMatrix::load_part(const MatrixSource& source) {
   return read_part(*source.rows, begin, lengths, local_order_, options_.progress);
 }
 
-/// Entries of x that this rank's rows touch: what a product must read of it.
-void DistributedMatrix::count_x_entries(const HostCsr& part) {
-  std::vector<bool> touched(static_cast<std::size_t>(part.cols));
-  for (const std::int64_t column : part.col_idx) touched[static_cast<std::size_t>(column)] = true;
-  x_entries_ = std::count(touched.begin(), touched.end(), true);
-}
-
 void DistributedMatrix::sum_columns(const HostCsr& part) {
   require_host_memory(16 * cols_, "column sums for the sampled verification");
   column_sums_.sum.assign(static_cast<std::size_t>(cols_), 0.0);
@@ -193,10 +222,31 @@ void DistributedMatrix::sum_columns(const HostCsr& part) {
   }
 }
 
+void DistributedMatrix::multiply_block(const RowBlock& block, double alpha, double beta, void* y, Stream& stream) const {
+  block.plan().multiply(alpha, exchange_->x(), beta,
+                        static_cast<char*>(y) + static_cast<std::size_t>(block.first_row) * size_of(options_.type), stream);
+}
+
 void DistributedMatrix::multiply(double alpha, double beta, void* y, Stream& stream) const {
-  exchange_->start(stream);
-  exchange_->finish(stream);
-  chosen_.plan->multiply(alpha, exchange_->x(), beta, y, stream);
+  if (blocks_.size() == 1) {
+    exchange_->start(stream);
+    exchange_->finish(stream);
+    multiply_block(blocks_[0], alpha, beta, y, stream);
+    return;
+  }
+  Stream& moving = context_.exchange_stream();
+  forked_.record(stream);
+  moving.wait_for(forked_);
+  exchange_->start(moving);
+  multiply_block(blocks_[0], alpha, beta, y, stream);
+  exchange_->finish(moving);
+  joined_.record(moving);
+  stream.wait_for(joined_);
+  multiply_block(blocks_[1], alpha, beta, y, stream);
+}
+
+void DistributedMatrix::multiply_local(double alpha, double beta, void* y, Stream& stream) const {
+  for (const RowBlock& block : blocks_) multiply_block(block, alpha, beta, y, stream);
 }
 
 }  // namespace shardmat

@@ -10,6 +10,7 @@
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
 #include "kernels/tuner.h"
+#include "runtime/boundary_rows.h"
 #include "runtime/context.h"
 #include "runtime/matrix_source.h"
 
@@ -29,6 +30,7 @@ struct LoadOptions {
   PlanRequest plan;
   std::string cache_directory;  ///< where measured choices are remembered (plan_cache.h); empty: nowhere
   std::string exchange = "auto";
+  bool overlap = true;  ///< multiply rows that need no x of others while x moves, if they hold half of the nonzeros
   /// Keep 1ᵀA of this rank's rows, 16 bytes a column, for the sampled verification if there are more nonzeros a rank.
   std::int64_t column_sums_above = std::numeric_limits<std::int64_t>::max();
   Progress progress;
@@ -43,6 +45,15 @@ struct ColumnSums {
 /// Seconds of the phases of loading, on this rank.
 struct LoadTimes {
   double partition = 0, read = 0, exchange = 0, plan = 0;
+};
+
+/// Consecutive local rows with a plan of their own.
+struct RowBlock {
+  std::int64_t first_row = 0;
+  std::int64_t x_entries = 0;  ///< entries of x that the rows touch
+  ChosenPlan chosen;
+
+  const Plan& plan() const { return *chosen.plan; }
 };
 
 class DistributedMatrix {
@@ -69,34 +80,36 @@ class DistributedMatrix {
   const HostVector<std::int64_t>& row_ids() const { return row_ids_; }
   const HostVector<std::int64_t>& x_ids() const { return x_ids_; }
 
-  /// Entries of x that this rank's rows touch.
-  std::int64_t x_entries() const { return x_entries_; }
-
   Exchange& exchange() const { return *exchange_; }
-  const ChosenPlan& chosen() const { return chosen_; }
-  const Plan& plan() const { return *chosen_.plan; }
+  /// One block, or where x moves beside the product two: rows that need no x of others, then the rest.
+  const std::vector<RowBlock>& blocks() const { return blocks_; }
   const ColumnSums& column_sums() const { return column_sums_; }
   const LoadTimes& load_times() const { return times_; }
 
   /// y = alpha·A·x + beta·y in stream order, x being what lies in exchange().local_x() on all ranks; y has local_rows()
   /// entries on this rank's device. Collective; does not wait.
   void multiply(double alpha, double beta, void* y, Stream& stream) const;
+  /// The same without the exchange, for timing.
+  void multiply_local(double alpha, double beta, void* y, Stream& stream) const;
 
  private:
   void find_partition(const MatrixSource& source);
   HostCsr load_part(const MatrixSource& source);
-  void count_x_entries(const HostCsr& part);
+  BoundaryRows order_boundary_last(const HostCsr& part);
+  void add_block(const HostCsr& part);
+  void multiply_block(const RowBlock& block, double alpha, double beta, void* y, Stream& stream) const;
   void sum_columns(const HostCsr& part);
 
   Context& context_;
   LoadOptions options_;
-  std::int64_t rows_ = 0, cols_ = 0, nnz_ = 0, local_nnz_ = 0, x_entries_ = 0;
+  std::int64_t rows_ = 0, cols_ = 0, nnz_ = 0, local_nnz_ = 0;
   std::vector<std::int64_t> row_starts_, x_starts_;
   std::string partition_origin_;
   HostVector<std::int64_t> local_order_, row_ids_, x_ids_;
   ColumnSums column_sums_;
   std::unique_ptr<Exchange> exchange_;
-  ChosenPlan chosen_;
+  std::vector<RowBlock> blocks_;
+  mutable Event forked_, joined_;  ///< of the stream that moves x
   LoadTimes times_;
 };
 

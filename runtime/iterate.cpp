@@ -140,7 +140,7 @@ IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOpt
     if (power) power->normalise_x(y, stream);
   };
   const std::function<void()> local_step = [&] {
-    matrix.plan().multiply(options.alpha, matrix.exchange().x(), options.beta, y, stream);
+    matrix.multiply_local(options.alpha, options.beta, y, stream);
   };
   const std::function<void()> exchange_step = [&] {
     matrix.exchange().start(stream);

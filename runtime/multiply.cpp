@@ -180,26 +180,41 @@ class Run {
     r.part_rows = over_ranks(static_cast<double>(m.local_rows()), communicator_);
     r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), communicator_);
     r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;
-    r.kernel = m.plan().kernel, r.format = m.plan().storage().format, r.policy = m.plan().tunables(),
-    r.kernel_why = m.chosen().why;
-    r.reproducible = communicator_.all_reduce(m.plan().reproducible() ? 1 : 0, Reduction::min) == 1;
-    r.kernel_of_rank = communicator_.all_gather(r.kernel + (r.policy.empty() ? "" : " " + r.policy));
-    r.predictions = m.chosen().predictions;
-    r.measurements = m.chosen().measurements;
-    r.decision = name(m.chosen().decision);
-    r.choosing = over_ranks(m.chosen().choosing_seconds, communicator_);
-    r.choosing_products = m.chosen().choosing_products();
+    const ChosenPlan& chosen = m.blocks()[0].chosen;
+    r.kernel = chosen.plan->kernel, r.format = chosen.plan->storage().format, r.policy = chosen.plan->tunables(),
+    r.kernel_why = chosen.why;
+    r.predictions = chosen.predictions;
+    r.measurements = chosen.measurements;
+    r.decision = name(chosen.decision);
+    r.choosing_products = chosen.choosing_products();
+    std::string kernels;
+    bool reproducible = true;
+    double choosing = 0, bytes = 0, device_bytes = 0;
+    for (const RowBlock& block : m.blocks()) {
+      const Plan& plan = block.plan();
+      kernels += (kernels.empty() ? "" : "; ") + plan.kernel + (plan.tunables().empty() ? "" : " " + plan.tunables());
+      reproducible = reproducible && plan.reproducible();
+      choosing += block.chosen.choosing_seconds;
+      bytes += static_cast<double>(plan.compulsory_bytes(block.x_entries, options_.beta));
+      device_bytes += static_cast<double>(plan.storage().bytes + plan.extra_bytes());
+    }
+    r.reproducible = communicator_.all_reduce(reproducible ? 1 : 0, Reduction::min) == 1;
+    r.kernel_of_rank = communicator_.all_gather(kernels);
+    r.choosing = over_ranks(choosing, communicator_);
+    r.overlapped = over_ranks(
+        m.blocks().size() == 1 || m.local_nnz() == 0
+            ? 0.0
+            : static_cast<double>(chosen.plan->storage().nnz) / static_cast<double>(m.local_nnz()),
+        communicator_);
     r.exchange = m.exchange().name(), r.exchange_why = m.exchange().why();
     r.exchange_bytes = over_ranks(static_cast<double>(m.exchange().bytes_received()), communicator_);
     r.graph = iterated_.graph;
     r.iteration = iterated_.iteration, r.local = iterated_.local, r.exchange_times = iterated_.exchange;
     if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz()) / r.iteration.median;
-    const double bytes = static_cast<double>(m.plan().compulsory_bytes(m.x_entries(), options_.beta));
     r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
     const auto x_bytes = m.exchange().length() * static_cast<std::int64_t>(size_of(m.type()));
     r.device_bytes = over_ranks(
-        static_cast<double>(m.plan().storage().bytes + m.plan().extra_bytes() + x_bytes) + static_cast<double>(y_.bytes()),
-        communicator_);
+        device_bytes + static_cast<double>(x_bytes) + static_cast<double>(y_.bytes()), communicator_);
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
   }
 

@@ -89,6 +89,36 @@ void scales_and_adds(const Case& c) {
   expect_passes(multiply(world(), options), 375);
 }
 
+/// Rows that need no x of others are multiplied while it moves, and the others after that.
+void overlaps(const Case& c) {
+  double eigenvalue = 0;
+  for (const bool overlap : {true, false})
+    for (const auto sort : {LocalSort::none, LocalSort::by_length}) {
+      MultiplyOptions options = options_for(c, "elasticity:n=16");
+      options.load.overlap = overlap;
+      options.load.sort = sort;
+      options.beta = 0.5;
+      options.y0 = "random";
+      options.iterations = 5;
+      const MultiplyReport report = multiply(world(), options);
+      expect_passes(report, report.rows);
+      const bool several = world().size() > 1 && world().size() <= 3;  // with more, nearly all rows are at a boundary
+      if (overlap && several) {
+        EXPECT_GE(report.overlapped.min, 0.5);
+      }
+      if (!overlap || world().size() == 1) {
+        EXPECT_EQ(report.overlapped.max, 0);
+      }
+      options.mode = Mode::power;
+      options.beta = 0;
+      options.y0.clear();
+      options.iterations = 10;
+      const double found = *multiply(world(), options).eigenvalue;
+      if (eigenvalue == 0) eigenvalue = found;
+      EXPECT_NEAR(found, eigenvalue, 1e-5 * eigenvalue);
+    }
+}
+
 void sorts_locally(const Case& c) {
   SharedDirectory directory(world());
   MultiplyOptions options = options_for(c, "rmat:scale=8");
@@ -280,6 +310,7 @@ void on_gpus(void (*check)(const Case&), const Case& c) {
 
 SHARDMAT_ON_ALL_BACKENDS(Generated, multiplies_generated)
 SHARDMAT_ON_ALL_BACKENDS(AlphaBeta, scales_and_adds)
+SHARDMAT_ON_ALL_BACKENDS(Overlap, overlaps)
 SHARDMAT_ON_ALL_BACKENDS(LocalSort, sorts_locally)
 SHARDMAT_ON_ALL_BACKENDS(OddShapes, handles_odd_shapes)
 SHARDMAT_ON_ALL_BACKENDS(GlobalSort, serves_globally_sorted_files)
