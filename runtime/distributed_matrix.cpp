@@ -240,9 +240,9 @@ void DistributedMatrix::multiply(double alpha, double beta, void* y, Stream& str
   exchange_->start(moving);
   multiply_block(blocks_[0], alpha, beta, y, stream);
   exchange_->finish(moving);
+  multiply_block(blocks_[1], alpha, beta, y, moving);  // beside the end of the first, too
   joined_.record(moving);
   stream.wait_for(joined_);
-  multiply_block(blocks_[1], alpha, beta, y, stream);
 }
 
 void DistributedMatrix::multiply_local(double alpha, double beta, void* y, Stream& stream) const {

@@ -109,7 +109,7 @@ class DistributedMatrix {
   ColumnSums column_sums_;
   std::unique_ptr<Exchange> exchange_;
   std::vector<RowBlock> blocks_;
-  mutable Event forked_, joined_;  ///< of the stream that moves x
+  mutable Event forked_, joined_;  ///< where the stream that moves x begins and ends
   LoadTimes times_;
 };
 
