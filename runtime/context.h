@@ -23,7 +23,9 @@ class Context {
   Stream& stream() { return stream_; }
   /// For moving x beside products: its blocks go first.
   Stream& exchange_stream() { return exchange_stream_; }
-  ExchangeContext exchange_context(ValueType type) const { return {communicator_, nccl_.get(), device(), type}; }
+  ExchangeContext exchange_context(ValueType type, std::int64_t right_hand_sides) const {
+    return {communicator_, nccl_.get(), device(), type, right_hand_sides};
+  }
 
  private:
   Communicator& communicator_;

@@ -12,7 +12,6 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
-#include "runtime/plan_cache.h"
 
 namespace shardmat {
 namespace {
@@ -110,7 +109,7 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   const bool ordered = rows_ == cols_ && (options_.sort != LocalSort::none || boundary.rows > 0);
   const XParts parts{x_starts_, ordered ? std::span<const std::int64_t>(local_order_) : std::span<const std::int64_t>()};
   exchange_ = communicator.together(
-      [&] { return make_exchange(options_.exchange, context.exchange_context(options_.type), parts, part.col_idx); });
+      [&] { return make_exchange(options_.exchange, context.exchange_context(options_.type, options_.right_hand_sides), parts, part.col_idx); });
   communicator.together([&] { exchange_->renumber(part.col_idx); });
   part.cols = exchange_->length();
   times_.exchange = timer.seconds();
@@ -142,16 +141,10 @@ BoundaryRows DistributedMatrix::order_boundary_last(const HostCsr& part) {
 }
 
 void DistributedMatrix::add_block(const HostCsr& part) {
-  const Communicator& communicator = context_.communicator();
-  const std::string& device_name = context_.placement().ranks[static_cast<std::size_t>(communicator.rank())].device;
-  RowBlock block;
-  if (!blocks_.empty()) block.first_row = blocks_.back().first_row + blocks_.back().plan().storage().rows;
-  std::vector<bool> touched(static_cast<std::size_t>(part.cols));
-  for (const std::int64_t column : part.col_idx) touched[static_cast<std::size_t>(column)] = true;
-  block.x_entries = std::count(touched.begin(), touched.end(), true);
-  block.chosen = choose_remembered_plan(part.view(), options_.type, options_.plan, {options_.cache_directory, device_name},
-                                        context_.stream());
-  blocks_.push_back(std::move(block));
+  const std::string& device_name =
+      context_.placement().ranks[static_cast<std::size_t>(context_.communicator().rank())].device;
+  blocks_.emplace_back(blocks_.empty() ? 0 : blocks_.back().end_row(), part.view(), options_.type, options_.right_hand_sides,
+                       options_.plan, PlanCache{options_.cache_directory, device_name}, context_.stream());
 }
 
 void DistributedMatrix::find_partition(const MatrixSource& source) {
@@ -203,7 +196,9 @@ HostCsr DistributedMatrix::load_part(const MatrixSource& source) {
     x_ids_.resize(static_cast<std::size_t>(x_starts_[rank + 1] - x_starts_[rank]));
     std::iota(x_ids_.begin(), x_ids_.end(), x_starts_[rank]);
   }
-  return read_part(*source.rows, begin, lengths, local_order_, options_.progress);
+  HostCsr part = read_part(*source.rows, begin, lengths, local_order_, options_.progress);
+  require_in_range(options_.type, part.values, "the values of " + source.rows->name());
+  return part;
 }
 
 void DistributedMatrix::sum_columns(const HostCsr& part) {
@@ -222,31 +217,26 @@ void DistributedMatrix::sum_columns(const HostCsr& part) {
   }
 }
 
-void DistributedMatrix::multiply_block(const RowBlock& block, double alpha, double beta, void* y, Stream& stream) const {
-  block.plan().multiply(alpha, exchange_->x(), beta,
-                        static_cast<char*>(y) + static_cast<std::size_t>(block.first_row) * size_of(options_.type), stream);
-}
-
 void DistributedMatrix::multiply(double alpha, double beta, void* y, Stream& stream) const {
   if (blocks_.size() == 1) {
     exchange_->start(stream);
     exchange_->finish(stream);
-    multiply_block(blocks_[0], alpha, beta, y, stream);
+    blocks_[0].multiply(alpha, exchange_->x(), beta, y, stream);
     return;
   }
   Stream& moving = context_.exchange_stream();
   forked_.record(stream);
   moving.wait_for(forked_);
   exchange_->start(moving);
-  multiply_block(blocks_[0], alpha, beta, y, stream);
+  blocks_[0].multiply(alpha, exchange_->x(), beta, y, stream);
   exchange_->finish(moving);
-  multiply_block(blocks_[1], alpha, beta, y, moving);  // beside the end of the first, too
+  blocks_[1].multiply(alpha, exchange_->x(), beta, y, moving);  // beside the end of the first, too
   joined_.record(moving);
   stream.wait_for(joined_);
 }
 
 void DistributedMatrix::multiply_local(double alpha, double beta, void* y, Stream& stream) const {
-  for (const RowBlock& block : blocks_) multiply_block(block, alpha, beta, y, stream);
+  for (const RowBlock& block : blocks_) block.multiply(alpha, exchange_->x(), beta, y, stream);
 }
 
 }  // namespace shardmat

@@ -9,10 +9,10 @@
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
-#include "kernels/tuner.h"
 #include "runtime/boundary_rows.h"
 #include "runtime/context.h"
 #include "runtime/matrix_source.h"
+#include "runtime/row_block.h"
 
 namespace shardmat {
 
@@ -24,7 +24,8 @@ enum class LocalSort {
 };
 
 struct LoadOptions {
-  ValueType type = ValueType::f64;
+  ValueType type = ValueType::f64;    ///< of the matrix and x; y has that of sums (sum_type())
+  std::int64_t right_hand_sides = 1;  ///< f16 and bf16 want 2 or more
   std::string method = "nnz";  ///< partitioner
   LocalSort sort = LocalSort::as_file;
   PlanRequest plan;
@@ -47,15 +48,6 @@ struct LoadTimes {
   double partition = 0, read = 0, exchange = 0, plan = 0;
 };
 
-/// Consecutive local rows with a plan of their own.
-struct RowBlock {
-  std::int64_t first_row = 0;
-  std::int64_t x_entries = 0;  ///< entries of x that the rows touch
-  ChosenPlan chosen;
-
-  const Plan& plan() const { return *chosen.plan; }
-};
-
 class DistributedMatrix {
  public:
   /// Collective. Each rank reads only its own rows; memory is checked before it is taken. The same error on all ranks.
@@ -65,6 +57,12 @@ class DistributedMatrix {
   std::int64_t cols() const { return cols_; }
   std::int64_t nnz() const { return nnz_; }
   ValueType type() const { return options_.type; }
+  /// Columns of X and Y, which are row-major.
+  std::int64_t right_hand_sides() const { return options_.right_hand_sides; }
+  /// Of an entry of y: its values in the type of sums.
+  std::size_t y_entry_bytes() const {
+    return static_cast<std::size_t>(options_.right_hand_sides) * size_of(sum_type(options_.type));
+  }
   const LoadOptions& options() const { return options_; }
   Context& context() const { return context_; }
 
@@ -97,7 +95,6 @@ class DistributedMatrix {
   HostCsr load_part(const MatrixSource& source);
   BoundaryRows order_boundary_last(const HostCsr& part);
   void add_block(const HostCsr& part);
-  void multiply_block(const RowBlock& block, double alpha, double beta, void* y, Stream& stream) const;
   void sum_columns(const HostCsr& part);
 
   Context& context_;

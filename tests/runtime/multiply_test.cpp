@@ -89,6 +89,32 @@ void scales_and_adds(const Case& c) {
   expect_passes(multiply(world(), options), 375);
 }
 
+void multiplies_several_columns(const Case& c) {
+  for (const std::string matrix : {"elasticity:n=7", "rmat:scale=9"})
+    for (const std::int64_t columns : {2, 3, 32}) {
+      SCOPED_TRACE(fmt::format("{} × {}", matrix, columns));
+      MultiplyOptions options = options_for(c, matrix);
+      options.load.right_hand_sides = columns;
+      options.load.sort = columns == 3 ? LocalSort::by_length : LocalSort::none;
+      options.alpha = -1.5;
+      options.beta = 0.25;
+      options.y0 = "random";
+      options.iterations = 3;
+      const MultiplyReport report = multiply(world(), options);
+      expect_passes(report, report.rows);
+      EXPECT_EQ(report.right_hand_sides, columns);
+      EXPECT_GT(report.iteration.median, 0);
+    }
+}
+
+void multiplies_halves(const Case& c) {
+  for (const ValueType type : {ValueType::f16, ValueType::bf16}) {
+    MultiplyOptions options = options_for({c.backend, type, c.exchange}, "elasticity:n=7");
+    options.load.right_hand_sides = 5;
+    expect_passes(multiply(world(), options), 1029);
+  }
+}
+
 /// Rows that need no x of others are multiplied while it moves, and the others after that.
 void overlaps(const Case& c) {
   double eigenvalue = 0;
@@ -311,6 +337,8 @@ void on_gpus(void (*check)(const Case&), const Case& c) {
 SHARDMAT_ON_ALL_BACKENDS(Generated, multiplies_generated)
 SHARDMAT_ON_ALL_BACKENDS(AlphaBeta, scales_and_adds)
 SHARDMAT_ON_ALL_BACKENDS(Overlap, overlaps)
+SHARDMAT_ON_ALL_BACKENDS(Columns, multiplies_several_columns)
+SHARDMAT_ON_ALL_BACKENDS(Halves, multiplies_halves)
 SHARDMAT_ON_ALL_BACKENDS(LocalSort, sorts_locally)
 SHARDMAT_ON_ALL_BACKENDS(OddShapes, handles_odd_shapes)
 SHARDMAT_ON_ALL_BACKENDS(GlobalSort, serves_globally_sorted_files)

@@ -11,7 +11,6 @@
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "partition/atomic_file.h"
-#include "runtime/multiply_many.h"
 #include "runtime/plan_cache.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -117,6 +116,7 @@ void finish_options(const CLI::App& app, Options& o) {
   m.verify_mode = o.verify == "full"      ? VerifyMode::full
                   : o.verify == "sampled" ? VerifyMode::sampled
                                           : VerifyMode::automatic;
+  m.load.right_hand_sides = o.rhs;
   m.graph = !o.no_graph;
   m.load.overlap = !o.no_overlap;
   if (o.no_measure && m.load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
@@ -141,8 +141,7 @@ int run(const Options& o, Communicator& communicator) {
     spare_matrix(o.multiply.matrix, o.json);
     if (!o.json.empty() && o.json != "-") check_writable(o.json);
   });
-  const MultiplyReport report =
-      o.rhs > 1 ? multiply_many(communicator, o.multiply, o.rhs) : multiply(communicator, o.multiply);
+  const MultiplyReport report = multiply(communicator, o.multiply);
   communicator.together([&] {
     if (communicator.rank() != 0) return;
     if (o.json != "-") fmt::print("{}", to_text(report));
