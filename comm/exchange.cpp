@@ -32,13 +32,24 @@ std::unique_ptr<Exchange> make_all_gather(const ExchangeContext& context, Gather
 std::unique_ptr<Exchange> make_halo(const ExchangeContext& context, const XParts& parts,
                                     std::span<const std::int64_t> columns) {
   if (context.communicator.size() == 1) return make_gathered<make_no_exchange>(context, parts, columns);
-  return make_halo_exchange(context, parts, columns);
+  return make_halo_exchange(context, shardmat::make_halo(context.communicator, parts, columns));
+}
+
+std::unique_ptr<Exchange> make_peer(const ExchangeContext& context, const XParts& parts,
+                                    std::span<const std::int64_t> columns) {
+  if (context.communicator.size() == 1) return make_gathered<make_no_exchange>(context, parts, columns);
+  PeerAttempt attempt = try_peer_exchange(context, shardmat::make_halo(context.communicator, parts, columns));
+  context.communicator.together([&] {
+    if (attempt.exchange == nullptr) throw Error(ErrorKind::usage, "exchange 'peer' cannot be had: " + attempt.why_not);
+  });
+  return std::move(attempt.exchange);
 }
 
 constexpr std::array kExchanges = {
     ExchangeEntry{"none", "one rank owns all of x (one rank only)", make_gathered<make_no_exchange>},
     ExchangeEntry{"allgather", "every rank gets all of x (MPI on the host, NCCL on GPUs)", make_gathered<make_all_gather>},
     ExchangeEntry{"halo", "every rank gets what its rows need (MPI on the host, NCCL on GPUs)", make_halo},
+    ExchangeEntry{"peer", "every rank reads what its rows need in the memory of the other GPUs", make_peer},
 };
 
 /// Seconds of one exchange on the slowest rank, the median of some.
@@ -59,7 +70,16 @@ double seconds_of(Exchange& exchange, const ExchangeContext& context) {
   return seconds[kTimes / 2];
 }
 
-/// Halo, unless it moves more than a third of what all-gather does and all-gather then is measured to be faster.
+/// Bytes that a rank holds when it has all of x.
+std::int64_t gathered_bytes(const ExchangeContext& context, const XParts& parts) {
+  std::int64_t largest = 0;
+  for (std::size_t p = 0; p + 1 < parts.starts.size(); ++p)
+    largest = std::max(largest, parts.starts[p + 1] - parts.starts[p]);
+  return largest * static_cast<std::int64_t>(context.entry_bytes()) * context.communicator.size();
+}
+
+/// The fastest of halo, peer where GPUs can read each other's memory, and all-gather if ranks need a third of x or more and
+/// there is room for all of it.
 std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& parts, std::span<const std::int64_t> columns) {
   Communicator& communicator = context.communicator;
   if (communicator.size() == 1) {
@@ -67,29 +87,32 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
     none->give_reason("one rank");
     return none;
   }
-  auto halo = make_halo_exchange(context, parts, columns);
-  const std::int64_t needed = communicator.all_reduce(halo->bytes_received(), Reduction::max);
-  std::int64_t gathered = 0;  // a rank
-  for (std::size_t p = 0; p + 1 < parts.starts.size(); ++p)
-    gathered = std::max(gathered, parts.starts[p + 1] - parts.starts[p]);
-  gathered *= static_cast<std::int64_t>(context.entry_bytes()) * communicator.size();
-  const std::string bytes = fmt::format("a rank needs at most {} of {}", human_bytes(static_cast<double>(needed)),
-                                        human_bytes(static_cast<double>(gathered)));
-  if (3 * needed <= gathered) {
-    halo->give_reason(bytes);
-    return halo;
+  std::vector<std::unique_ptr<Exchange>> candidates;
+  Halo halo = shardmat::make_halo(communicator, parts, columns);
+  const std::int64_t needed = communicator.all_reduce(
+      halo.received * static_cast<std::int64_t>(context.entry_bytes()), Reduction::max);
+  const std::int64_t all = gathered_bytes(context, parts);
+  std::string why = fmt::format("a rank needs at most {} of {}", human_bytes(static_cast<double>(needed)),
+                                human_bytes(static_cast<double>(all)));
+  candidates.push_back(make_halo_exchange(context, halo));
+  if (context.device.backend == Backend::cuda) {
+    PeerAttempt attempt = try_peer_exchange(context, std::move(halo));
+    if (attempt.exchange != nullptr) candidates.push_back(std::move(attempt.exchange));
+    else why += "; no peer: " + attempt.why_not;
   }
   const std::int64_t free = communicator.all_reduce(available_memory(context.device), Reduction::min);
-  if (2 * gathered > free) {  // the matrix has to find room, too
-    halo->give_reason(bytes + "; little memory");
-    return halo;
+  if (3 * needed > all && 2 * all <= free)  // the matrix has to find room, too
+    candidates.push_back(make_gathered<make_all_gather>(context, parts, columns));
+  if (candidates.size() > 1) {
+    std::vector<double> seconds;
+    for (const auto& candidate : candidates) seconds.push_back(seconds_of(*candidate, context));
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      why += fmt::format("{}{} {}", i == 0 ? "; measured: " : ", ", candidates[i]->name(), human_seconds(seconds[i]));
+    std::swap(candidates[0], candidates[static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) -
+                                                                 seconds.begin())]);
   }
-  auto all = make_gathered<make_all_gather>(context, parts, columns);
-  const double halo_seconds = seconds_of(*halo, context), all_seconds = seconds_of(*all, context);
-  auto& best = all_seconds < halo_seconds ? all : halo;
-  best->give_reason(fmt::format("{}; measured: halo {}, allgather {}", bytes, human_seconds(halo_seconds),
-                                human_seconds(all_seconds)));
-  return std::move(best);
+  candidates[0]->give_reason(why);
+  return std::move(candidates[0]);
 }
 
 }  // namespace

@@ -5,25 +5,33 @@
 #include <span>
 #include <vector>
 
-#include "comm/communicator.h"
+#include "comm/exchange.h"
 
 namespace shardmat {
 
+/// In x the own entries come first, in their order, and then those of other ranks.
 struct Halo {
   /// Entries [first, first + count) of `entries`, or of `sent`, belong to this rank.
   struct Peer {
     int rank;
     std::int64_t first, count;
   };
-  std::vector<Peer> from, to;          ///< ascending ranks; none with 0 entries
-  std::vector<std::int64_t> entries;   ///< columns that come, ascending, so by owner
-  std::vector<std::int32_t> sent;      ///< places among the own entries, by receiver
+  std::vector<Peer> from, to;             ///< ascending ranks; none with 0 entries
+  std::int64_t begin = 0, own = 0;        ///< this rank owns the columns [begin, begin + own)
+  std::int64_t received = 0;              ///< entries of other ranks
+  std::vector<std::int32_t> sent;         ///< places among the own entries, by receiver
+  std::vector<std::int64_t> entries;      ///< columns that come, ascending, so by owner
+  std::vector<std::int32_t> own_places;   ///< of the own columns; empty: in their order
+
+  std::int64_t length() const { return own + received; }
+  /// Columns become positions in x; `entries` and `own_places` are given up.
+  void renumber(std::span<std::int64_t> columns);
 };
 
-/// Collective; every rank holds what it needs and gives, and a number or two a rank. Part p of x owns the columns
-/// [starts[p], starts[p + 1]). `needed`: columns of other parts, ascending and distinct. `places`: where the columns of this
-/// rank's part lie among its entries; empty: in their order.
-Halo make_halo(Communicator& communicator, std::span<const std::int64_t> starts, std::vector<std::int64_t> needed,
-               std::span<const std::int32_t> places);
+/// Collective; every rank holds what it needs and gives, and a number or two a rank. `columns`: as in make_exchange().
+Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const std::int64_t> columns);
+
+/// Where each received entry lies among the entries of its owner. Collective.
+std::vector<std::int32_t> places_at_owners(Communicator& communicator, const Halo& halo);
 
 }  // namespace shardmat

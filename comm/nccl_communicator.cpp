@@ -16,8 +16,6 @@ namespace {
 constexpr std::chrono::milliseconds kAbortGrace{2000};
 constexpr std::uint64_t kCallsPerMark = 128;
 
-enum Operation { kAllGather, kAllReduceSum, kTransfer };
-
 ncclDataType_t nccl_type(ValueType type) {
   switch (type) {
     case ValueType::f16: return ncclFloat16;
@@ -66,6 +64,7 @@ NcclCommunicator::Impl::~Impl() {
   abort();
   for (cudaEvent_t mark : marks)
     if (mark != nullptr) cudaEventDestroy(mark);
+  cudaFreeHost(ended);
 }
 
 ncclResult_t NcclCommunicator::Impl::guarded(std::function<ncclResult_t()> call, const char* what) {
@@ -135,6 +134,7 @@ void NcclCommunicator::Impl::enqueue(const Signature& signature, Stream& stream,
 }
 
 void NcclCommunicator::Impl::abort() noexcept {
+  if (ended != nullptr) *static_cast<volatile int*>(ended) = 1;
   const ncclComm_t victim = std::exchange(comm, nullptr);
   if (victim == nullptr) return;
   try {
@@ -205,7 +205,7 @@ void NcclCommunicator::all_gather_in_place(void* data, std::size_t count, ValueT
   if (count == 0) return;
   const std::size_t mine = static_cast<std::size_t>(impl_->communicator.rank()) * count * size_of(type);
   impl_->enqueue(
-      {kAllGather, static_cast<int>(type), count}, stream,
+      {Impl::kAllGather, static_cast<int>(type), count}, stream,
       [=, comm = impl_->comm, to = native(stream)] {
         return ncclAllGather(static_cast<char*>(data) + mine, data, count, nccl_type(type), comm, to);
       },
@@ -215,7 +215,7 @@ void NcclCommunicator::all_gather_in_place(void* data, std::size_t count, ValueT
 void NcclCommunicator::all_reduce_sum(double* data, std::size_t count, Stream& stream) {
   if (count == 0) return;
   impl_->enqueue(
-      {kAllReduceSum, static_cast<int>(ValueType::f64), count}, stream,
+      {Impl::kAllReduceSum, static_cast<int>(ValueType::f64), count}, stream,
       [=, comm = impl_->comm, to = native(stream)] {
         return ncclAllReduce(data, data, count, ncclFloat64, ncclSum, comm, to);
       },
@@ -225,7 +225,7 @@ void NcclCommunicator::all_reduce_sum(double* data, std::size_t count, Stream& s
 void NcclCommunicator::transfer(int number, std::span<const Communicator::Transfer::Outgoing> sends,
                                 std::span<const Communicator::Transfer::Incoming> receives, Stream& stream) {
   impl_->enqueue(
-      {kTransfer, number, 0}, stream,
+      {Impl::kTransfer, number, 0}, stream,
       [comm = impl_->comm, to = native(stream), out = std::vector(sends.begin(), sends.end()),
        in = std::vector(receives.begin(), receives.end())] {
         ncclResult_t result = ncclGroupStart();

@@ -28,6 +28,10 @@ void NcclCommunicator::transfer(int, std::span<const Communicator::Transfer::Out
   absent();
 }
 int NcclCommunicator::next_transfer() { absent(); }
+std::string NcclCommunicator::why_no_peer_access() const { absent(); }
+int NcclCommunicator::blocks_to_pull(std::int64_t) { absent(); }
+void NcclCommunicator::pull(const Pull&, Stream&) { absent(); }
+NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks) : blocks_(blocks), arrived_(owner, 0) {}
 void NcclCommunicator::wait(Stream&, const char*) { absent(); }
 
 NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t) : owner_(owner) { absent(); }

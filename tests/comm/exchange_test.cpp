@@ -54,7 +54,7 @@ TEST(Exchange, UnknownNameIsRefusedWithTheNearest) {
     make_exchange("algather", context, {uneven_starts(world().size(), 10)}, {});
   });
   EXPECT_NE(message.find("did you mean 'allgather'?"), std::string::npos) << message;
-  EXPECT_NE(message.find("auto, none, allgather or halo"), std::string::npos) << message;
+  EXPECT_NE(message.find("auto, none, allgather, halo or peer"), std::string::npos) << message;
 }
 
 TEST(Exchange, NoneIsForOneRank) {
@@ -62,6 +62,16 @@ TEST(Exchange, NoneIsForOneRank) {
   const auto make = [&] { return make_exchange("none", context, {uneven_starts(world().size(), 10)}, {}); };
   if (world().size() == 1) EXPECT_EQ(make()->name(), "none");
   else EXPECT_NE(error_of(ErrorKind::usage, make).find("one rank"), std::string::npos);
+}
+
+TEST(Exchange, PeerIsForGpus) {
+  if (world().size() == 1) GTEST_SKIP() << "needs several ranks";
+  const ExchangeContext context{world()};
+  const std::string message = error_of(ErrorKind::usage, [&] {
+    make_exchange("peer", context, {uneven_starts(world().size(), 10)}, {});
+  });
+  EXPECT_NE(message.find("host backend"), std::string::npos) << message;
+  EXPECT_NE(message.find("use halo"), std::string::npos) << message;
 }
 
 TEST(Exchange, HostEveryNameTypeAndLayout) {

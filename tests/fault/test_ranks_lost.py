@@ -92,6 +92,12 @@ class GpuRanksLost(LoseOne):
     def test_killed_in_halo_exchange(self):
         self.lose_one("cuda_halo", signal.SIGKILL, victim=0, count=self.GPUS)
 
+    def test_stopped_in_peer_exchange(self):
+        self.lose_one("cuda_peer", signal.SIGSTOP, victim=0, count=self.GPUS)
+
+    def test_killed_in_peer_exchange(self):
+        self.lose_one("cuda_peer", signal.SIGKILL, victim=0, count=self.GPUS)
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
