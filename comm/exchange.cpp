@@ -80,7 +80,8 @@ std::int64_t gathered_bytes(const ExchangeContext& context, const XParts& parts)
 
 /// The fastest of halo, peer where GPUs can read each other's memory, and all-gather if ranks need a third of x or more and
 /// there is room for all of it.
-std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& parts, std::span<const std::int64_t> columns) {
+std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& parts,
+                                 std::span<const std::int64_t> columns) {
   Communicator& communicator = context.communicator;
   if (communicator.size() == 1) {
     auto none = make_gathered<make_no_exchange>(context, parts, columns);
@@ -89,8 +90,8 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
   }
   std::vector<std::unique_ptr<Exchange>> candidates;
   Halo halo = shardmat::make_halo(communicator, parts, columns);
-  const std::int64_t needed = communicator.all_reduce(
-      halo.received * static_cast<std::int64_t>(context.entry_bytes()), Reduction::max);
+  const std::int64_t needed =
+      communicator.all_reduce(halo.received * static_cast<std::int64_t>(context.entry_bytes()), Reduction::max);
   const std::int64_t all = gathered_bytes(context, parts);
   std::string why = fmt::format("a rank needs at most {} of {}", human_bytes(static_cast<double>(needed)),
                                 human_bytes(static_cast<double>(all)));
@@ -108,8 +109,8 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
     for (const auto& candidate : candidates) seconds.push_back(seconds_of(*candidate, context));
     for (std::size_t i = 0; i < candidates.size(); ++i)
       why += fmt::format("{}{} {}", i == 0 ? "; measured: " : ", ", candidates[i]->name(), human_seconds(seconds[i]));
-    std::swap(candidates[0], candidates[static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) -
-                                                                 seconds.begin())]);
+    std::swap(candidates[0],
+              candidates[static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin())]);
   }
   candidates[0]->give_reason(why);
   return std::move(candidates[0]);

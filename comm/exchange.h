@@ -20,8 +20,8 @@ class NcclCommunicator;
 
 /// The parts of x, one a rank.
 struct XParts {
-  std::vector<std::int64_t> starts;           ///< part p owns columns [starts[p], starts[p + 1]); P + 1 entries, the first 0
-  std::span<const std::int64_t> order = {};   ///< this rank's entry i is column starts[rank] + order[i]; empty: + i
+  std::vector<std::int64_t> starts;          ///< part p owns columns [starts[p], starts[p + 1]); P + 1 entries, the first 0
+  std::span<const std::int64_t> order = {};  ///< this rank's entry i is column starts[rank] + order[i]; empty: + i
 };
 
 /// One way to move x, ready to run. start()/finish() put work on the stream (host backend: do it) and never
@@ -96,10 +96,10 @@ std::span<const ExchangeEntry> exchanges();
 /// The entry of that name, or null for "auto". Throws Error(usage) with the nearest right name for any other.
 const ExchangeEntry* find_exchange(std::string_view name);
 
-/// An exchange that brings what `columns` need: the columns of this rank's nonzeros, in any order, each as often as it comes.
-/// `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. "auto" moves x in each way that
-/// promises something and takes the fastest, or the only one that promises something. Collective. Memory is checked before it
-/// is taken. What the context refers to must outlive the exchange, and graphs that recorded it must not.
+/// An exchange that brings what `columns` need: the columns of this rank's nonzeros, in any order, each as often as it
+/// comes. `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. "auto" moves x in each
+/// way that promises something and takes the fastest, or the only one that promises something. Collective. Memory is checked
+/// before it is taken. What the context refers to must outlive the exchange, and graphs that recorded it must not.
 std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
                                         std::span<const std::int64_t> columns);
 

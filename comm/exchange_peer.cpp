@@ -1,5 +1,5 @@
-// Peer: a kernel waits until all ranks are there and reads what others own out of their memory, over NVLink or PCIe: no packing,
-// no sending, no library call in an iteration. For GPUs that can read each other's memory.
+// Peer: a kernel waits until all ranks are there and reads what others own out of their memory, over NVLink or PCIe: no
+// packing, no sending, no library call in an iteration. For GPUs that can read each other's memory.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,8 @@ namespace {
 
 class PeerExchange final : public Exchange {
  public:
-  /// `places`: of the received entries among those of their owners. `entries`: of x and `received` of its halo, most of a rank.
+  /// `places`: of the received entries among those of their owners. `entries`: of x and `received` of its halo, most of a
+  /// rank.
   PeerExchange(const ExchangeContext& context, Halo halo, std::span<const std::int32_t> places, std::int64_t entries,
                std::int64_t received)
       : Exchange(halo.length()),

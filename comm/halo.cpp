@@ -46,8 +46,9 @@ std::vector<std::int64_t> find_needed(const Halo& halo, std::span<const std::int
   });
   sort_distinct(needed);
   if (halo.own + std::ssize(needed) > std::numeric_limits<std::int32_t>::max())
-    throw Error(ErrorKind::resources, fmt::format("this rank's rows need {} entries of x, more than 2^31 - 1; use more ranks",
-                                                  human_count(halo.own + std::ssize(needed))));
+    throw Error(ErrorKind::resources,
+                fmt::format("this rank's rows need {} entries of x, more than 2^31 - 1; use more ranks",
+                            human_count(halo.own + std::ssize(needed))));
   return needed;
 }
 
@@ -112,15 +113,16 @@ void Halo::renumber(std::span<std::int64_t> columns) {
     return own + (found - entries.begin());
   };
   parallel_ranges(static_cast<std::int64_t>(columns.size()), 1 << 16, [&](std::int64_t first, std::int64_t last) {
-    for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) columns[k] = position(columns[k]);
+    for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k)
+      columns[k] = position(columns[k]);
   });
   entries = {};
   own_places = {};
 }
 
 std::vector<std::int32_t> places_at_owners(Communicator& communicator, const Halo& halo) {
-  std::vector<std::int32_t> places = communicator.together(
-      [&] { return std::vector<std::int32_t>(static_cast<std::size_t>(halo.received)); });
+  std::vector<std::int32_t> places =
+      communicator.together([&] { return std::vector<std::int32_t>(static_cast<std::size_t>(halo.received)); });
   send_numbers(communicator, halo.to, halo.sent, halo.from, places, kPlacesTag);
   return places;
 }

@@ -16,12 +16,12 @@ struct Halo {
     int rank;
     std::int64_t first, count;
   };
-  std::vector<Peer> from, to;             ///< ascending ranks; none with 0 entries
-  std::int64_t begin = 0, own = 0;        ///< this rank owns the columns [begin, begin + own)
-  std::int64_t received = 0;              ///< entries of other ranks
-  std::vector<std::int32_t> sent;         ///< places among the own entries, by receiver
-  std::vector<std::int64_t> entries;      ///< columns that come, ascending, so by owner
-  std::vector<std::int32_t> own_places;   ///< of the own columns; empty: in their order
+  std::vector<Peer> from, to;            ///< ascending ranks; none with 0 entries
+  std::int64_t begin = 0, own = 0;       ///< this rank owns the columns [begin, begin + own)
+  std::int64_t received = 0;             ///< entries of other ranks
+  std::vector<std::int32_t> sent;        ///< places among the own entries, by receiver
+  std::vector<std::int64_t> entries;     ///< columns that come, ascending, so by owner
+  std::vector<std::int32_t> own_places;  ///< of the own columns; empty: in their order
 
   std::int64_t length() const { return own + received; }
   /// Columns become positions in x; `entries` and `own_places` are given up.

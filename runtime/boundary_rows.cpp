@@ -10,8 +10,7 @@ namespace shardmat {
 HostVector<std::int64_t> BoundaryRows::order() const {
   HostVector<std::int64_t> order(of_row.size());
   std::size_t interior = 0, last = of_row.size() - static_cast<std::size_t>(rows);
-  for (std::size_t i = 0; i < of_row.size(); ++i)
-    order[of_row[i] != 0 ? last++ : interior++] = static_cast<std::int64_t>(i);
+  for (std::size_t i = 0; i < of_row.size(); ++i) order[of_row[i] != 0 ? last++ : interior++] = static_cast<std::int64_t>(i);
   return order;
 }
 

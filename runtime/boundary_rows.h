@@ -1,4 +1,5 @@
-// Which rows of a part need entries of x that other ranks own. The others, the interior ones, can be multiplied while x moves.
+// Which rows of a part need entries of x that other ranks own. The others, the interior ones, can be multiplied while x
+// moves.
 #pragma once
 
 #include <cstdint>

@@ -12,6 +12,8 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
+#include "runtime/boundary_rows.h"
+#include "runtime/plan_cache.h"
 
 namespace shardmat {
 namespace {
@@ -108,8 +110,10 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   const BoundaryRows boundary = communicator.together([&] { return order_boundary_last(part); });
   const bool ordered = rows_ == cols_ && (options_.sort != LocalSort::none || boundary.rows > 0);
   const XParts parts{x_starts_, ordered ? std::span<const std::int64_t>(local_order_) : std::span<const std::int64_t>()};
-  exchange_ = communicator.together(
-      [&] { return make_exchange(options_.exchange, context.exchange_context(options_.type, options_.right_hand_sides), parts, part.col_idx); });
+  exchange_ = communicator.together([&] {
+    return make_exchange(options_.exchange, context.exchange_context(options_.type, options_.right_hand_sides), parts,
+                         part.col_idx);
+  });
   communicator.together([&] { exchange_->renumber(part.col_idx); });
   part.cols = exchange_->length();
   times_.exchange = timer.seconds();

@@ -9,7 +9,6 @@
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
-#include "runtime/boundary_rows.h"
 #include "runtime/context.h"
 #include "runtime/matrix_source.h"
 #include "runtime/row_block.h"
@@ -26,7 +25,7 @@ enum class LocalSort {
 struct LoadOptions {
   ValueType type = ValueType::f64;    ///< of the matrix and x; y has that of sums (sum_type())
   std::int64_t right_hand_sides = 1;  ///< f16 and bf16 want 2 or more
-  std::string method = "nnz";  ///< partitioner
+  std::string method = "nnz";         ///< partitioner
   LocalSort sort = LocalSort::as_file;
   PlanRequest plan;
   std::string cache_directory;  ///< where measured choices are remembered (plan_cache.h); empty: nowhere
@@ -47,6 +46,8 @@ struct ColumnSums {
 struct LoadTimes {
   double partition = 0, read = 0, exchange = 0, plan = 0;
 };
+
+struct BoundaryRows;
 
 class DistributedMatrix {
  public:

@@ -30,8 +30,7 @@ constexpr std::int64_t kStepsAMark = 8;
 std::vector<double> timed_steps(const DistributedMatrix& matrix, std::int64_t iterations, const std::function<void()>& step,
                                 const Progress& progress, std::string_view phase) {
   Stream& stream = matrix.context().stream();
-  const std::int64_t together =
-      stream.device().backend == Backend::cuda && iterations >= 5 * kStepsAMark ? kStepsAMark : 1;
+  const std::int64_t together = stream.device().backend == Backend::cuda && iterations >= 5 * kStepsAMark ? kStepsAMark : 1;
   std::vector<double> seconds;
   std::int64_t chunk = 1;
   while (static_cast<std::int64_t>(seconds.size()) < iterations) {
@@ -149,9 +148,7 @@ IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOpt
     matrix.multiply(options.alpha, options.beta, y, stream);
     if (power) power->normalise_x(y, stream);
   };
-  const std::function<void()> local_step = [&] {
-    matrix.multiply_local(options.alpha, options.beta, y, stream);
-  };
+  const std::function<void()> local_step = [&] { matrix.multiply_local(options.alpha, options.beta, y, stream); };
   const std::function<void()> exchange_step = [&] {
     matrix.exchange().start(stream);
     matrix.exchange().finish(stream);

@@ -136,8 +136,9 @@ class Run {
     phase("first product", [&] {
       matrix_->multiply(options_.alpha, options_.beta, y_.data(), context_.stream());
       matrix_->exchange().wait(context_.stream());
-      communicator_.together(
-          [&] { result_ = to_host(y_.data(), matrix_->local_rows() * columns(), sum_type(matrix_->type()), context_.stream()); });
+      communicator_.together([&] {
+        result_ = to_host(y_.data(), matrix_->local_rows() * columns(), sum_type(matrix_->type()), context_.stream());
+      });
     });
   }
 
@@ -239,8 +240,8 @@ class Run {
     r.reproducible = communicator_.all_reduce(reproducible ? 1 : 0, Reduction::min) == 1;
     r.choosing = over_ranks(choosing, communicator_);
     const bool split = m.blocks().size() > 1;
-    r.overlapped = over_ranks(
-        split ? static_cast<double>(first.storage().nnz) / static_cast<double>(m.local_nnz()) : 0.0, communicator_);
+    r.overlapped = over_ranks(split ? static_cast<double>(first.storage().nnz) / static_cast<double>(m.local_nnz()) : 0.0,
+                              communicator_);
   }
 
   Communicator& communicator_;

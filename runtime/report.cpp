@@ -91,8 +91,8 @@ void write_setup(Table& t, const MultiplyReport& r) {
   if (r.overlapped.max > 0)
     t.row("overlap", fmt::format("{} of the nonzeros are multiplied while x moves, the others need x of other ranks",
                                  min_mean_max(r.overlapped, percent_text)));
-  t.row("reproducible",
-        r.reproducible ? "yes, bit for bit with this kernel and number of ranks" : "no, this kernel adds in varying order");
+  t.row("reproducible", r.reproducible ? "yes, bit for bit with these kernels, this exchange and number of ranks"
+                                       : "no, a kernel adds in varying order");
   if (r.graph) t.row("replay", "iterations replayed from a CUDA graph");
   write_candidates(t, r);
 }
@@ -184,7 +184,13 @@ std::string to_json(const MultiplyReport& r) {
   ordered_json j{
       {"matrix",
        {{"name", r.matrix}, {"rows", r.rows}, {"cols", r.cols}, {"nnz", r.nnz}, {"type", r.type}, {"access", r.access}}},
-      {"operation", {{"mode", r.mode}, {"right_hand_sides", r.right_hand_sides}, {"alpha", r.alpha}, {"beta", r.beta}, {"x", r.x}, {"y0", r.y0}}},
+      {"operation",
+       {{"mode", r.mode},
+        {"right_hand_sides", r.right_hand_sides},
+        {"alpha", r.alpha},
+        {"beta", r.beta},
+        {"x", r.x},
+        {"y0", r.y0}}},
       {"partition",
        {{"parts", r.ranks.size()},
         {"method", r.partition_method},
@@ -208,7 +214,11 @@ std::string to_json(const MultiplyReport& r) {
         {"predictions", predictions},
         {"measurements", measurements}}},
       {"exchange",
-       {{"name", r.exchange}, {"why", r.exchange_why}, {"bytes_received", json(r.exchange_bytes)}, {"overlapped", json(r.overlapped)}, {"graph", r.graph}}},
+       {{"name", r.exchange},
+        {"why", r.exchange_why},
+        {"bytes_received", json(r.exchange_bytes)},
+        {"overlapped", json(r.overlapped)},
+        {"graph", r.graph}}},
       {"phases_s", phases},
       {"iteration", json(r.iteration)},
       {"local_product", json(r.local)},

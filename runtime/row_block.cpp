@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "kernels/conversion.h"
+#include "runtime/plan_cache.h"
 
 namespace shardmat {
 namespace {
@@ -40,16 +41,16 @@ const Storage& RowBlock::storage() const {
 }
 
 void RowBlock::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {
-  void* mine =
-      static_cast<char*>(y) + static_cast<std::size_t>(first_row_ * width_) * size_of(sum_type(storage().type));
+  void* mine = static_cast<char*>(y) + static_cast<std::size_t>(first_row_ * width_) * size_of(sum_type(storage().type));
   if (const auto* one = std::get_if<ChosenPlan>(&chosen_)) one->plan->multiply(alpha, x, beta, mine, stream);
   else std::get<ChosenSpmmPlan>(chosen_).plan->multiply(alpha, x, width_, beta, mine, width_, stream);
 }
 
 std::int64_t RowBlock::compulsory_bytes(double beta) const {
   const ValueType type = storage().type;
-  return storage().bytes + width_ * (x_entries_ * static_cast<std::int64_t>(size_of(type)) +
-                                     storage().rows * static_cast<std::int64_t>(size_of(sum_type(type))) * (beta == 0 ? 1 : 2));
+  return storage().bytes +
+         width_ * (x_entries_ * static_cast<std::int64_t>(size_of(type)) +
+                   storage().rows * static_cast<std::int64_t>(size_of(sum_type(type))) * (beta == 0 ? 1 : 2));
 }
 
 std::int64_t RowBlock::device_bytes() const {
@@ -86,7 +87,8 @@ double RowBlock::choosing_seconds() const {
   return std::visit([](const auto& c) { return c.choosing_seconds; }, chosen_);
 }
 double RowBlock::choosing_products() const {
-  return std::visit([](const auto& c) { return c.product_seconds > 0 ? c.choosing_seconds / c.product_seconds : 0; }, chosen_);
+  return std::visit([](const auto& c) { return c.product_seconds > 0 ? c.choosing_seconds / c.product_seconds : 0; },
+                    chosen_);
 }
 
 }  // namespace shardmat

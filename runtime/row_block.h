@@ -1,5 +1,5 @@
-// Consecutive rows of a rank, stored and planned by themselves: one plan for one right-hand side or for several, and all that a
-// report says about it.
+// Consecutive rows of a rank, stored and planned by themselves: one plan for one right-hand side or for several, and all
+// that a report says about it.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,15 @@
 
 #include "kernels/spmm_tuner.h"
 #include "kernels/tuner.h"
-#include "runtime/plan_cache.h"
 
 namespace shardmat {
 
+struct PlanCache;
+
 class RowBlock {
  public:
-  /// Rows first_row … of the rank. Chooses kernel, layout and policy: for one right-hand side as choose_remembered_plan(), for
-  /// several as SpmmTuner::choose(), X and Y row-major. Throws as these.
+  /// Rows first_row … of the rank. Chooses kernel, layout and policy: for one right-hand side as choose_remembered_plan(),
+  /// for several as SpmmTuner::choose(), X and Y row-major. Throws as these.
   RowBlock(std::int64_t first_row, const CsrView& rows, ValueType type, std::int64_t right_hand_sides,
            const PlanRequest& request, const PlanCache& cache, Stream& stream);
 

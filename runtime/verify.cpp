@@ -133,8 +133,8 @@ class RankCheck {
         sum += product;
         absolute += std::abs(product);
       }
-      right = check_entry(local * width_ + side, sum, absolute, static_cast<double>(end - begin),
-                          matrix_.row_ids()[local], tally.worst) &&
+      right = check_entry(local * width_ + side, sum, absolute, static_cast<double>(end - begin), matrix_.row_ids()[local],
+                          tally.worst) &&
               right;
     }
     ++tally.checked;

@@ -233,7 +233,7 @@ class Report(CliTest):
         self.assertEqual(first["decision"], "measured")
         self.assertEqual(first["name"], first["measurements"][0]["kernel"])
         self.assertGreater(first["choosing_products"], 1)
-        self.assertEqual(len(list(self.path("cache").rglob("*.json"))), 2, "one a rank")
+        self.assertEqual(len(list(self.path("cache").rglob("*.json"))), 4, "one for each of a rank's two blocks of rows")
 
         second = self.json_of("multiply", matrix, "--verify", ranks=2, env=cache)["kernel"]
         self.assertEqual((second["decision"], second["name"], second["policy"]), ("remembered", first["name"], first["policy"]))

@@ -185,8 +185,7 @@ TEST(Communicator, AllToAll) {
   std::vector<std::int64_t> values;
   for (int p = 0; p < world().size(); ++p) values.push_back(100 * world().rank() + p);
   const std::vector<std::int64_t> result = world().all_to_all(values);
-  for (int p = 0; p < world().size(); ++p)
-    EXPECT_EQ(result[static_cast<std::size_t>(p)], 100 * p + world().rank());
+  for (int p = 0; p < world().size(); ++p) EXPECT_EQ(result[static_cast<std::size_t>(p)], 100 * p + world().rank());
 }
 
 TEST(Communicator, TransfersBetweenAllRanksAtOnce) {

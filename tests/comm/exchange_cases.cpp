@@ -22,7 +22,8 @@ struct Case {
   std::vector<std::int64_t> starts, order, columns;
   std::int64_t begin, end;
 
-  /// With `shuffled`, own entries lie backwards. `reach`: columns before and behind the own ones that are needed, or -1: all.
+  /// With `shuffled`, own entries lie backwards. `reach`: columns before and behind the own ones that are needed, or -1:
+  /// all.
   Case(std::vector<std::int64_t> starts_, int rank, bool shuffled, std::int64_t reach)
       : starts(std::move(starts_)),
         begin(starts[static_cast<std::size_t>(rank)]),
@@ -111,7 +112,8 @@ void check_exchanges(const ExchangeContext& given) {
   const std::vector<std::vector<std::int64_t>> layouts = {uneven_starts(size, 1), uneven_starts(size, 1000), only_last,
                                                           std::vector<std::int64_t>(static_cast<std::size_t>(size) + 1, 0)};
   for (const std::string& name : names)
-    for (const auto& [type, width] : {std::pair{ValueType::f32, 1}, {ValueType::f64, 1}, {ValueType::f32, 3}, {ValueType::f64, 32}})
+    for (const auto& [type, width] :
+         {std::pair{ValueType::f32, 1}, {ValueType::f64, 1}, {ValueType::f32, 3}, {ValueType::f64, 32}})
       for (const auto& starts : layouts)
         for (const bool shuffled : {false, true})
           for (const std::int64_t reach : {-1, 0, 1, 150}) {
@@ -125,8 +127,9 @@ void check_exchanges(const ExchangeContext& given) {
             const auto exchange = make_exchange(name, context, c.parts(), positions);
             exchange->renumber(positions);
             expect_name(*exchange, name, size);
-            const std::int64_t others =
-                exchange->name() == "allgather" ? exchange->length() / size * (size - 1) : size == 1 ? 0 : c.foreign();
+            const std::int64_t others = exchange->name() == "allgather" ? exchange->length() / size * (size - 1)
+                                        : size == 1                     ? 0
+                                                                        : c.foreign();
             EXPECT_EQ(exchange->bytes_received(), others * static_cast<std::int64_t>(context.entry_bytes()));
             dispatch(type, [&](auto tag) { run_rounds<typename decltype(tag)::type>(*exchange, context, c, positions, 3); });
           }

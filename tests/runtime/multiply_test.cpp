@@ -314,7 +314,8 @@ void nan_fails(const Case& c) {
 
 constexpr Case kHost64{BackendChoice::host, ValueType::f64}, kHost32{BackendChoice::host, ValueType::f32};
 constexpr Case kCuda64{BackendChoice::cuda, ValueType::f64}, kCuda32{BackendChoice::cuda, ValueType::f32};
-constexpr Case kHostHalo{BackendChoice::host, ValueType::f64, "halo"}, kCudaHalo{BackendChoice::cuda, ValueType::f64, "halo"};
+constexpr Case kHostHalo{BackendChoice::host, ValueType::f64, "halo"},
+    kCudaHalo{BackendChoice::cuda, ValueType::f64, "halo"};
 
 /// Runs `check` on GPUs if every rank can have its own.
 void on_gpus(void (*check)(const Case&), const Case& c) {

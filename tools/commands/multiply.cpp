@@ -87,7 +87,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--sort", o.sort, "rows of a part by descending length: none, local, or auto (as the file says)")
       ->check(CLI::IsMember({"auto", "none", "local"}))
       ->capture_default_str();
-  app.add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied, instead of beside rows that need none of it");
+  app.add_flag("--no-overlap", o.no_overlap,
+               "move x before any row is multiplied, instead of beside rows that need none of it");
   app.add_flag("--no-graph", o.no_graph, "launch every iteration instead of replaying a CUDA graph");
   app.add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
       ->check(positive_number())
