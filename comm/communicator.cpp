@@ -395,6 +395,56 @@ void Communicator::receive(void* data, std::size_t bytes, int from, int tag) {
   });
 }
 
+std::vector<std::int64_t> Communicator::all_to_all(const std::vector<std::int64_t>& values) {
+  require_intact("all-to-all");
+  std::vector<std::int64_t> result(values.size());
+  if (size_ == 1) return values;
+  MPI_Request request = MPI_REQUEST_NULL;
+  check(MPI_Ialltoall(values.data(), 1, MPI_INT64_T, result.data(), 1, MPI_INT64_T, comm_, &request), "all-to-all");
+  complete(request, "all-to-all");
+  return result;
+}
+
+Communicator::Transfer Communicator::start(std::span<const Transfer::Outgoing> sends,
+                                           std::span<const Transfer::Incoming> receives, int tag) {
+  require_intact("transfer");
+  Transfer transfer;
+  for (const Transfer::Incoming& r : receives)
+    for_each_slice(r.bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+      transfer.received.push_back(length);
+      check(MPI_Irecv(static_cast<char*>(r.data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, r.from, tag, comm_,
+                      &transfer.requests.emplace_back(MPI_REQUEST_NULL)),
+            "receive");
+    });
+  for (const Transfer::Outgoing& s : sends)
+    for_each_slice(s.bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+      check(MPI_Isend(static_cast<const char*>(s.data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, s.to, tag,
+                      comm_, &transfer.requests.emplace_back(MPI_REQUEST_NULL)),
+            "send");
+    });
+  return transfer;
+}
+
+void Communicator::finish(Transfer& transfer) {
+  std::vector<MPI_Status> status(transfer.requests.size());
+  wait_until(
+      [&] {
+        int done = 0;
+        check(MPI_Testall(narrow<int>(transfer.requests.size(), "messages"), transfer.requests.data(), &done, status.data()),
+              "transfer");
+        return done != 0;
+      },
+      "transfer");
+  for (std::size_t i = 0; i < transfer.received.size(); ++i) {
+    int bytes = 0;
+    MPI_Get_count(&status[i], MPI_BYTE, &bytes);
+    if (static_cast<std::size_t>(bytes) != transfer.received[i])
+      throw Error(ErrorKind::internal, fmt::format("{} bytes came from rank {} instead of {}", bytes, status[i].MPI_SOURCE,
+                                                   transfer.received[i]));
+  }
+  transfer = {};
+}
+
 void Communicator::agree(std::exception_ptr mine) {
   Failure failure;
   if (mine) failure = describe(mine);

@@ -117,6 +117,32 @@ class Communicator {
   void send(const void* data, std::size_t bytes, int to, int tag);
   void receive(void* data, std::size_t bytes, int from, int tag);
 
+  /// A value for every rank in, one from every rank out: result[p] is what rank p has for this one.
+  std::vector<std::int64_t> all_to_all(const std::vector<std::int64_t>& values);
+
+  /// Messages under way, in memory that stays as it is until finish(). Several between two ranks arrive in order.
+  class Transfer {
+   public:
+    /// Both sides know `bytes`; 0 sends nothing.
+    struct Outgoing {
+      int to;
+      const void* data;
+      std::size_t bytes;
+    };
+    struct Incoming {
+      int from;
+      void* data;
+      std::size_t bytes;
+    };
+
+   private:
+    friend class Communicator;
+    std::vector<MPI_Request> requests;
+    std::vector<std::size_t> received;  ///< bytes expected by the first requests
+  };
+  Transfer start(std::span<const Transfer::Outgoing> sends, std::span<const Transfer::Incoming> receives, int tag);
+  void finish(Transfer& transfer);
+
   /// The end of a phase that can fail on one rank: every rank passes its exception or null. If any rank
   /// failed, all ranks throw the same AgreedError: kind and message of the lowest failing rank (named if size > 1,
   /// with how many more failed). An Error(rank_lost) is rethrown at once, since the ranks can no longer meet.

@@ -4,64 +4,119 @@
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include "comm/exchange_list.h"
+#include "kernels/base/device.h"
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
 
 namespace shardmat {
 namespace {
 
-std::unique_ptr<Exchange> make_all_gather(const ExchangeContext& context, GatheredLayout layout, const std::string& why) {
-  if (context.communicator.size() == 1)
-    return make_no_exchange(context, std::move(layout), why + "; one rank has nothing to gather");
-  return context.device.backend == Backend::host ? make_host_all_gather(context, std::move(layout), why)
-                                                 : make_nccl_all_gather(context, std::move(layout), why);
+/// In the gathered layout, by `make`.
+template <auto make>
+std::unique_ptr<Exchange> make_gathered(const ExchangeContext& context, const XParts& parts, std::span<const std::int64_t>) {
+  GatheredLayout layout = make_gathered_layout(context.communicator, parts);
+  context.communicator.together([&] {
+    require_memory(context.device, layout.length() * static_cast<std::int64_t>(context.entry_bytes()), "the gathered x");
+  });
+  return make(context, std::move(layout));
+}
+
+std::unique_ptr<Exchange> make_all_gather(const ExchangeContext& context, GatheredLayout layout) {
+  if (context.communicator.size() == 1) return make_no_exchange(context, std::move(layout));
+  return context.device.backend == Backend::host ? make_host_all_gather(context, std::move(layout))
+                                                 : make_nccl_all_gather(context, std::move(layout));
+}
+
+std::unique_ptr<Exchange> make_halo(const ExchangeContext& context, const XParts& parts,
+                                    std::span<const std::int64_t> columns) {
+  if (context.communicator.size() == 1) return make_gathered<make_no_exchange>(context, parts, columns);
+  return make_halo_exchange(context, shardmat::make_halo(context.communicator, parts, columns));
+}
+
+std::unique_ptr<Exchange> make_peer(const ExchangeContext& context, const XParts& parts,
+                                    std::span<const std::int64_t> columns) {
+  if (context.communicator.size() == 1) return make_gathered<make_no_exchange>(context, parts, columns);
+  PeerAttempt attempt = try_peer_exchange(context, shardmat::make_halo(context.communicator, parts, columns));
+  context.communicator.together([&] {
+    if (attempt.exchange == nullptr) throw Error(ErrorKind::usage, "exchange 'peer' cannot be had: " + attempt.why_not);
+  });
+  return std::move(attempt.exchange);
 }
 
 constexpr std::array kExchanges = {
-    ExchangeEntry{"none", "one rank owns all of x (one rank only)", make_no_exchange},
-    ExchangeEntry{"allgather", "every rank gets all of x (MPI on the host, NCCL on GPUs)", make_all_gather},
+    ExchangeEntry{"none", "one rank owns all of x (one rank only)", make_gathered<make_no_exchange>},
+    ExchangeEntry{"allgather", "every rank gets all of x (MPI on the host, NCCL on GPUs)", make_gathered<make_all_gather>},
+    ExchangeEntry{"halo", "every rank gets what its rows need (MPI on the host, NCCL on GPUs)", make_halo},
+    ExchangeEntry{"peer", "every rank reads what its rows need in the memory of the other GPUs", make_peer},
 };
 
-}  // namespace
-
-std::int64_t GatheredLayout::part_size(int part) const {
-  return starts.at(static_cast<std::size_t>(part) + 1) - starts.at(static_cast<std::size_t>(part));
+/// Seconds of one exchange on the slowest rank, the median of some.
+double seconds_of(Exchange& exchange, const ExchangeContext& context) {
+  constexpr int kWarmUps = 3, kTimes = 11;
+  Stream stream(context.device);
+  std::vector<Event> marks;
+  for (int i = 0; i <= kTimes; ++i) marks.emplace_back(context.device);
+  for (int i = -kWarmUps; i <= kTimes; ++i) {
+    if (i > -kWarmUps) exchange.start(stream), exchange.finish(stream);
+    if (i >= 0) marks[static_cast<std::size_t>(i)].record(stream);
+  }
+  exchange.wait(stream);
+  std::vector<double> seconds;
+  for (std::size_t i = 1; i < marks.size(); ++i) seconds.push_back(marks[i].seconds_since(marks[i - 1]));
+  context.communicator.all_reduce(std::span<double>(seconds), Reduction::max);
+  std::nth_element(seconds.begin(), seconds.begin() + kTimes / 2, seconds.end());
+  return seconds[kTimes / 2];
 }
 
-std::int64_t GatheredLayout::position(std::int64_t column) const {
-  if (starts.empty() || column < 0 || column >= starts.back())
-    throw Error(ErrorKind::internal, fmt::format("column {} is in no part of x", column));
-  // The last part that starts at or before the column; empty parts before it share its start.
-  const auto part = std::upper_bound(starts.begin(), starts.end(), column) - starts.begin() - 1;
-  return part * stride + (column - starts[static_cast<std::size_t>(part)]);
-}
-
-GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts) {
-  if (starts.size() < 2 || starts.front() != 0 || !std::is_sorted(starts.begin(), starts.end()))
-    throw Error(ErrorKind::internal, "the starts of the parts of x must begin with 0 and not decrease");
-  constexpr std::int64_t kAlign = 32, kLimit = std::int64_t{1} << 31;
-  GatheredLayout layout;
-  layout.starts = std::move(starts);
+/// Bytes that a rank holds when it has all of x.
+std::int64_t gathered_bytes(const ExchangeContext& context, const XParts& parts) {
   std::int64_t largest = 0;
-  for (int p = 0; p < layout.parts(); ++p) largest = std::max(largest, layout.part_size(p));
-  if (largest > (kLimit - kAlign) / layout.parts())
-    throw Error(ErrorKind::resources,
-                fmt::format("an all-gather of x is impossible: {} parts of up to {} entries (the largest part sets the room "
-                            "of each) reach the limit of 2^31 entries on a rank; use fewer ranks, or parts with more "
-                            "even numbers of rows",
-                            layout.parts(), human_count(largest)));
-  layout.stride = (largest + kAlign - 1) / kAlign * kAlign;
-  return layout;
+  for (std::size_t p = 0; p + 1 < parts.starts.size(); ++p)
+    largest = std::max(largest, parts.starts[p + 1] - parts.starts[p]);
+  return largest * static_cast<std::int64_t>(context.entry_bytes()) * context.communicator.size();
 }
 
-std::size_t slot_bytes(const GatheredLayout& layout, ValueType type) {
-  return static_cast<std::size_t>(layout.stride) * size_of(type);
+/// The fastest of halo, peer where GPUs can read each other's memory, and all-gather if ranks need a third of x or more and
+/// there is room for all of it.
+std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& parts,
+                                 std::span<const std::int64_t> columns) {
+  Communicator& communicator = context.communicator;
+  if (communicator.size() == 1) {
+    auto none = make_gathered<make_no_exchange>(context, parts, columns);
+    none->give_reason("one rank");
+    return none;
+  }
+  std::vector<std::unique_ptr<Exchange>> candidates;
+  Halo halo = shardmat::make_halo(communicator, parts, columns);
+  const std::int64_t needed =
+      communicator.all_reduce(halo.received * static_cast<std::int64_t>(context.entry_bytes()), Reduction::max);
+  const std::int64_t all = gathered_bytes(context, parts);
+  std::string why = fmt::format("a rank needs at most {} of {}", human_bytes(static_cast<double>(needed)),
+                                human_bytes(static_cast<double>(all)));
+  candidates.push_back(make_halo_exchange(context, halo));
+  if (context.device.backend == Backend::cuda) {
+    PeerAttempt attempt = try_peer_exchange(context, std::move(halo));
+    if (attempt.exchange != nullptr) candidates.push_back(std::move(attempt.exchange));
+    else why += "; no peer: " + attempt.why_not;
+  }
+  const std::int64_t free = communicator.all_reduce(available_memory(context.device), Reduction::min);
+  if (3 * needed > all && 2 * all <= free)  // the matrix has to find room, too
+    candidates.push_back(make_gathered<make_all_gather>(context, parts, columns));
+  if (candidates.size() > 1) {
+    std::vector<double> seconds;
+    for (const auto& candidate : candidates) seconds.push_back(seconds_of(*candidate, context));
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      why += fmt::format("{}{} {}", i == 0 ? "; measured: " : ", ", candidates[i]->name(), human_seconds(seconds[i]));
+    std::swap(candidates[0],
+              candidates[static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin())]);
+  }
+  candidates[0]->give_reason(why);
+  return std::move(candidates[0]);
 }
-std::size_t gathered_bytes(const GatheredLayout& layout, ValueType type) {
-  return slot_bytes(layout, type) * static_cast<std::size_t>(layout.parts());
-}
+
+}  // namespace
 
 std::span<const ExchangeEntry> exchanges() { return kExchanges; }
 
@@ -78,17 +133,16 @@ const ExchangeEntry* find_exchange(std::string_view name) {
                           near.empty() ? "" : fmt::format("; did you mean '{}'?", near), join_choices(names)));
 }
 
-std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, GatheredLayout layout) {
-  if (layout.parts() != context.communicator.size())
-    throw Error(ErrorKind::internal, fmt::format("{} parts of x for {} ranks", layout.parts(), context.communicator.size()));
-  std::string why = "asked for";
+std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
+                                        std::span<const std::int64_t> columns) {
+  if (static_cast<int>(parts.starts.size()) - 1 != context.communicator.size())
+    throw Error(ErrorKind::internal,
+                fmt::format("{} parts of x for {} ranks", parts.starts.size() - 1, context.communicator.size()));
   const ExchangeEntry* entry = find_exchange(name);
-  if (entry == nullptr) {
-    const bool alone = context.communicator.size() == 1;
-    entry = find_exchange(alone ? "none" : "allgather");
-    why = alone ? "one rank" : "the only exchange for several ranks";
-  }
-  return entry->make(context, std::move(layout), why);
+  if (entry == nullptr) return choose(context, parts, columns);
+  auto exchange = entry->make(context, parts, columns);
+  exchange->give_reason("asked for");
+  return exchange;
 }
 
 }  // namespace shardmat

@@ -1,4 +1,5 @@
-// Moving x between ranks. An exchange owns the gathered x of this rank and the layout of columns in it.
+// Moving x between ranks. An exchange owns the x that this rank's kernels read, and says where in it a column lies. An entry
+// of x is one value, or with several right-hand sides as many values side by side (X row-major).
 #pragma once
 
 #include <cstdint>
@@ -17,23 +18,11 @@ namespace shardmat {
 
 class NcclCommunicator;
 
-/// Which entries of x each rank owns, and where they lie in the gathered vector: part p owns columns
-/// [starts[p], starts[p+1]) and lies at p·stride, so unequal parts fit an equal-count all-gather without
-/// unpacking.
-struct GatheredLayout {
-  std::vector<std::int64_t> starts;  ///< P + 1 entries, the first 0, not decreasing
-  std::int64_t stride = 0;           ///< entries; the largest part rounded up to 32
-
-  int parts() const { return static_cast<int>(starts.size()) - 1; }
-  std::int64_t length() const { return stride * parts(); }  ///< entries of the gathered vector, padding included
-  std::int64_t part_size(int part) const;
-  /// Position of a global column in the gathered vector. O(log P). Throws Error(internal) if there is no such
-  /// column.
-  std::int64_t position(std::int64_t column) const;
+/// The parts of x, one a rank.
+struct XParts {
+  std::vector<std::int64_t> starts;          ///< part p owns columns [starts[p], starts[p + 1]); P + 1 entries, the first 0
+  std::span<const std::int64_t> order = {};  ///< this rank's entry i is column starts[rank] + order[i]; empty: + i
 };
-
-/// Throws Error(resources) naming the reason if the gathered vector would have 2^31 entries or more.
-GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts);
 
 /// One way to move x, ready to run. start()/finish() put work on the stream (host backend: do it) and never
 /// synchronise the device; a rank that is gone shows in the wait that follows (see wait()).
@@ -44,18 +33,22 @@ class Exchange {
   Exchange& operator=(const Exchange&) = delete;
 
   virtual std::string_view name() const = 0;
-  /// Why this one, and in what memory, for the report.
-  virtual std::string why() const = 0;
+  /// Why this one, and how it works, for the report.
+  std::string why() const { return reason_ + "; " + how(); }
+  void give_reason(std::string reason) { reason_ = std::move(reason); }
 
-  /// Where this rank writes its own entries of x before start(): part_size(rank) entries on the device.
+  /// Columns among those that the exchange was made for become positions in x(). Once: it then forgets what that takes.
+  virtual void renumber(std::span<std::int64_t> columns) = 0;
+
+  /// Where this rank writes its own entries of x before start(), on the device.
   virtual void* local_x() = 0;
-  /// The whole x in the gathered layout, valid in stream order after finish(). Padding is zero.
-  virtual const void* gathered_x() const = 0;
-  const GatheredLayout& layout() const { return layout_; }
+  /// What kernels read, length() entries, valid in stream order after finish(). Where no column lies there are zeros.
+  virtual const void* x() const = 0;
+  std::int64_t length() const { return length_; }
 
-  /// Between start() and finish() nobody may touch x. REQUIRES: work that other ranks' start() waits for was
-  /// given to the device on all ranks, i.e. all ranks call start() and launch graphs with it in the same
-  /// order.
+  /// Between start() and finish() the own entries may be read and nobody may touch the others. REQUIRES: work that other
+  /// ranks' start() waits for was given to the device on all ranks, i.e. all ranks call start() and launch graphs with it in
+  /// the same order.
   virtual void start(Stream& stream) = 0;
   virtual void finish(Stream& stream) = 0;
 
@@ -71,33 +64,43 @@ class Exchange {
   virtual std::int64_t bytes_received() const = 0;
 
  protected:
-  explicit Exchange(GatheredLayout layout) : layout_(std::move(layout)) {}
-  GatheredLayout layout_;
+  explicit Exchange(std::int64_t length) : length_(length) {}
+  /// With what library, in what memory.
+  virtual std::string how() const = 0;
+
+ private:
+  std::int64_t length_;
+  std::string reason_;
 };
 
-/// What an exchange is built from. `nccl` is null on the host backend or with one rank. The layout has one
-/// part a rank.
+/// What an exchange is built from. `nccl` is null on the host backend or with one rank.
 struct ExchangeContext {
   Communicator& communicator;
   NcclCommunicator* nccl = nullptr;
   Device device = {};
   ValueType type = ValueType::f64;
+  std::int64_t width = 1;  ///< values of an entry: right-hand sides
+
+  std::size_t entry_bytes() const { return static_cast<std::size_t>(width) * size_of(type); }
 };
 
-/// One line in the list of exchange.cpp.
+/// One line in the list of exchange.cpp. `columns`: as in make_exchange().
 struct ExchangeEntry {
   std::string_view name;
   std::string_view help;
-  std::unique_ptr<Exchange> (*make)(const ExchangeContext& context, GatheredLayout layout, const std::string& why);
+  std::unique_ptr<Exchange> (*make)(const ExchangeContext& context, const XParts& parts,
+                                    std::span<const std::int64_t> columns);
 };
 std::span<const ExchangeEntry> exchanges();
 
 /// The entry of that name, or null for "auto". Throws Error(usage) with the nearest right name for any other.
 const ExchangeEntry* find_exchange(std::string_view name);
 
-/// `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. Collective.
-/// What the context refers to must outlive the exchange,
-/// and graphs that recorded it must not.
-std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, GatheredLayout layout);
+/// An exchange that brings what `columns` need: the columns of this rank's nonzeros, in any order, each as often as it
+/// comes. `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. "auto" moves x in each
+/// way that promises something and takes the fastest, or the only one that promises something. Collective. Memory is checked
+/// before it is taken. What the context refers to must outlive the exchange, and graphs that recorded it must not.
+std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
+                                        std::span<const std::int64_t> columns);
 
 }  // namespace shardmat

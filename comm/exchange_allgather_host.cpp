@@ -7,20 +7,21 @@ namespace {
 
 class HostAllGather final : public Exchange {
  public:
-  HostAllGather(const ExchangeContext& context, GatheredLayout layout, const std::string& why)
-      : Exchange(std::move(layout)),
+  HostAllGather(const ExchangeContext& context, GatheredLayout layout)
+      : Exchange(layout.length()),
+        layout_(std::move(layout)),
         communicator_(context.communicator),
-        why_(why + "; MPI, in place"),
-        slot_bytes_(slot_bytes(layout_, context.type)),
-        x_(context.device, gathered_bytes(layout_, context.type)) {
+        slot_bytes_(static_cast<std::size_t>(layout_.stride) * context.entry_bytes()),
+        x_(context.device, static_cast<std::size_t>(length()) * context.entry_bytes()) {
     Stream stream(context.device);
     fill_bytes(x_.data(), 0, x_.bytes(), stream);
   }
 
   std::string_view name() const override { return "allgather"; }
-  std::string why() const override { return why_; }
+  std::string how() const override { return "MPI, in place"; }
+  void renumber(std::span<std::int64_t> columns) override { layout_.renumber(columns); }
   void* local_x() override { return x_.as<char>() + static_cast<std::size_t>(communicator_.rank()) * slot_bytes_; }
-  const void* gathered_x() const override { return x_.data(); }
+  const void* x() const override { return x_.data(); }
   void start(Stream&) override { communicator_.all_gather_slots(x_.data(), slot_bytes_); }
   void finish(Stream&) override {}
   bool capturable() const override { return true; }  // a host graph replays the function
@@ -30,18 +31,17 @@ class HostAllGather final : public Exchange {
   }
 
  private:
+  GatheredLayout layout_;
   Communicator& communicator_;
-  std::string why_;
   std::size_t slot_bytes_;
   Buffer x_;
 };
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_host_all_gather(const ExchangeContext& context, GatheredLayout layout,
-                                               const std::string& why) {
+std::unique_ptr<Exchange> make_host_all_gather(const ExchangeContext& context, GatheredLayout layout) {
   return context.communicator.together(
-      [&]() -> std::unique_ptr<Exchange> { return std::make_unique<HostAllGather>(context, std::move(layout), why); });
+      [&]() -> std::unique_ptr<Exchange> { return std::make_unique<HostAllGather>(context, std::move(layout)); });
 }
 
 }  // namespace shardmat

@@ -7,17 +7,20 @@ namespace {
 
 class NoExchange final : public Exchange {
  public:
-  NoExchange(const ExchangeContext& context, GatheredLayout layout, const std::string& why)
-      : Exchange(std::move(layout)), why_(why), x_(context.device, gathered_bytes(layout_, context.type)) {
+  NoExchange(const ExchangeContext& context, GatheredLayout layout)
+      : Exchange(layout.length()),
+        layout_(std::move(layout)),
+        x_(context.device, static_cast<std::size_t>(length()) * context.entry_bytes()) {
     Stream stream(context.device);
     fill_bytes(x_.data(), 0, x_.bytes(), stream);
     stream.synchronize();
   }
 
   std::string_view name() const override { return "none"; }
-  std::string why() const override { return why_; }
+  std::string how() const override { return "one rank owns all of x"; }
+  void renumber(std::span<std::int64_t> columns) override { layout_.renumber(columns); }
   void* local_x() override { return x_.data(); }
-  const void* gathered_x() const override { return x_.data(); }
+  const void* x() const override { return x_.data(); }
   void start(Stream&) override {}
   void finish(Stream&) override {}
   bool capturable() const override { return true; }
@@ -25,16 +28,16 @@ class NoExchange final : public Exchange {
   std::int64_t bytes_received() const override { return 0; }
 
  private:
-  std::string why_;
+  GatheredLayout layout_;
   Buffer x_;
 };
 
 }  // namespace
 
-std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout, const std::string& why) {
+std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout) {
   if (context.communicator.size() > 1)
     throw Error(ErrorKind::usage, "exchange 'none' is for one rank; use --exchange auto or allgather");
-  return std::make_unique<NoExchange>(context, std::move(layout), why);
+  return std::make_unique<NoExchange>(context, std::move(layout));
 }
 
 }  // namespace shardmat

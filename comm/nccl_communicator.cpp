@@ -4,6 +4,7 @@
 #include <chrono>
 #include <exception>
 #include <thread>
+#include <vector>
 #include <utility>
 
 #include "comm/nccl_impl.h"
@@ -14,8 +15,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kAbortGrace{2000};
 constexpr std::uint64_t kCallsPerMark = 128;
-
-enum Operation { kAllGather, kAllReduceSum };
 
 ncclDataType_t nccl_type(ValueType type) {
   switch (type) {
@@ -65,6 +64,7 @@ NcclCommunicator::Impl::~Impl() {
   abort();
   for (cudaEvent_t mark : marks)
     if (mark != nullptr) cudaEventDestroy(mark);
+  cudaFreeHost(ended);
 }
 
 ncclResult_t NcclCommunicator::Impl::guarded(std::function<ncclResult_t()> call, const char* what) {
@@ -134,6 +134,7 @@ void NcclCommunicator::Impl::enqueue(const Signature& signature, Stream& stream,
 }
 
 void NcclCommunicator::Impl::abort() noexcept {
+  if (ended != nullptr) *static_cast<volatile int*>(ended) = 1;
   const ncclComm_t victim = std::exchange(comm, nullptr);
   if (victim == nullptr) return;
   try {
@@ -204,7 +205,7 @@ void NcclCommunicator::all_gather_in_place(void* data, std::size_t count, ValueT
   if (count == 0) return;
   const std::size_t mine = static_cast<std::size_t>(impl_->communicator.rank()) * count * size_of(type);
   impl_->enqueue(
-      {kAllGather, static_cast<int>(type), count}, stream,
+      {Impl::kAllGather, static_cast<int>(type), count}, stream,
       [=, comm = impl_->comm, to = native(stream)] {
         return ncclAllGather(static_cast<char*>(data) + mine, data, count, nccl_type(type), comm, to);
       },
@@ -214,12 +215,31 @@ void NcclCommunicator::all_gather_in_place(void* data, std::size_t count, ValueT
 void NcclCommunicator::all_reduce_sum(double* data, std::size_t count, Stream& stream) {
   if (count == 0) return;
   impl_->enqueue(
-      {kAllReduceSum, static_cast<int>(ValueType::f64), count}, stream,
+      {Impl::kAllReduceSum, static_cast<int>(ValueType::f64), count}, stream,
       [=, comm = impl_->comm, to = native(stream)] {
         return ncclAllReduce(data, data, count, ncclFloat64, ncclSum, comm, to);
       },
       "all-reduce (NCCL)");
 }
+
+void NcclCommunicator::transfer(int number, std::span<const Communicator::Transfer::Outgoing> sends,
+                                std::span<const Communicator::Transfer::Incoming> receives, Stream& stream) {
+  impl_->enqueue(
+      {Impl::kTransfer, number, 0}, stream,
+      [comm = impl_->comm, to = native(stream), out = std::vector(sends.begin(), sends.end()),
+       in = std::vector(receives.begin(), receives.end())] {
+        ncclResult_t result = ncclGroupStart();
+        for (const auto& s : out)
+          if (result == ncclSuccess) result = ncclSend(s.data, s.bytes, ncclChar, s.to, comm, to);
+        for (const auto& r : in)
+          if (result == ncclSuccess) result = ncclRecv(r.data, r.bytes, ncclChar, r.from, comm, to);
+        const ncclResult_t end = ncclGroupEnd();
+        return result == ncclSuccess ? end : result;
+      },
+      "transfer (NCCL)");
+}
+
+int NcclCommunicator::next_transfer() { return impl_->transfers++; }
 
 void NcclCommunicator::wait(Stream& stream, const char* what) {
   constexpr int kPollsPerCheck = 64;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "comm/communicator.h"
@@ -43,6 +45,8 @@ class NcclCommunicator {
     Memory& operator=(const Memory&) = delete;
     void* data() const { return data_; }
     bool symmetric() const { return window_ != nullptr; }
+    /// ncclWindow_t as a void pointer; null if not symmetric.
+    void* window() const { return window_; }
     /// "symmetric window", or "plain device memory (why)".
     const std::string& description() const { return description_; }
 
@@ -60,6 +64,46 @@ class NcclCommunicator {
   void all_gather_in_place(void* data, std::size_t count, ValueType type, Stream& stream);
   /// Sum of `count` f64 values over the ranks, in place. Stream-ordered; captured as above.
   void all_reduce_sum(double* data, std::size_t count, Stream& stream);
+
+  /// Sends and receives at once, to and from memory of the device. Stream-ordered; captured as above. `number` tells apart
+  /// transfers between other ranks or of other sizes; the same on all ranks (see next_transfer()).
+  void transfer(int number, std::span<const Communicator::Transfer::Outgoing> sends,
+                std::span<const Communicator::Transfer::Incoming> receives, Stream& stream);
+  /// Called as often on all ranks.
+  int next_transfer();
+
+  /// Why ranks cannot read each other's memory inside a kernel; empty if they can, once it is a symmetric window.
+  std::string why_no_peer_access() const;
+
+  /// Where the thread blocks of ranks meet inside a kernel: block b waits for block b of all others. Collective, as Memory.
+  class Meeting {
+   public:
+    Meeting(NcclCommunicator& owner, int blocks);
+    int blocks() const { return blocks_; }
+    bool symmetric() const { return arrived_.symmetric(); }
+
+   private:
+    friend class NcclCommunicator;
+    int blocks_;
+    Memory arrived_;   ///< numbers [block][rank] that other ranks write
+    Buffer meetings_;  ///< that each block has had
+  };
+  /// Blocks that it takes to read so many bytes at the speed of the link.
+  static int blocks_to_pull(std::int64_t bytes);
+
+  struct Pull {
+    const Memory* from;          ///< on every rank
+    const Meeting* meeting;      ///< used by nobody else at the same time
+    std::size_t entry_bytes;     ///< even
+    std::int64_t count;          ///< entries
+    const std::int32_t* places;  ///< of the entries in the owners' memory, in entries
+    const std::uint8_t* owners;  ///< ranks
+    void* to;                    ///< `count` entries; a part of this rank's memory that nobody reads
+  };
+  /// Waits for all ranks, reads the entries, and waits until all have read. Stream-ordered, may be captured in a graph; called
+  /// by all ranks in the same order. If a rank is lost the kernel ends when the communicator breaks.
+  /// REQUIRES: symmetric memory.
+  void pull(const Pull& pull, Stream& stream);
 
   /// Polls the stream, NCCL's asynchronous error and the deadline; on failure aborts NCCL, marks the
   /// communicator broken and throws Error(rank_lost).

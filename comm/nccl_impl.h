@@ -23,6 +23,7 @@
 namespace shardmat {
 
 struct NcclCommunicator::Impl {
+  enum Operation { kAllGather, kAllReduceSum, kTransfer, kPull };
   /// Operation, value type and count of a collective: NCCL picks its algorithm, and so its connections, by
   /// these.
   using Signature = std::tuple<int, int, std::size_t>;
@@ -51,6 +52,9 @@ struct NcclCommunicator::Impl {
   std::set<Signature> connected;
   std::array<cudaEvent_t, 2> marks{};
   std::uint64_t calls = 0;
+  int transfers = 0;
+  /// Pinned memory that kernels waiting for other ranks look at; 1 ends them. Made on first use.
+  int* ended = nullptr;
 };
 
 /// "unhandled cuda error: …" with NCCL's own last message.

@@ -23,6 +23,15 @@ NcclCommunicator::NcclCommunicator(Communicator&, Device) { absent(); }
 NcclCommunicator::~NcclCommunicator() = default;
 void NcclCommunicator::all_gather_in_place(void*, std::size_t, ValueType, Stream&) { absent(); }
 void NcclCommunicator::all_reduce_sum(double*, std::size_t, Stream&) { absent(); }
+void NcclCommunicator::transfer(int, std::span<const Communicator::Transfer::Outgoing>,
+                                std::span<const Communicator::Transfer::Incoming>, Stream&) {
+  absent();
+}
+int NcclCommunicator::next_transfer() { absent(); }
+std::string NcclCommunicator::why_no_peer_access() const { absent(); }
+int NcclCommunicator::blocks_to_pull(std::int64_t) { absent(); }
+void NcclCommunicator::pull(const Pull&, Stream&) { absent(); }
+NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks) : blocks_(blocks), arrived_(owner, 0) {}
 void NcclCommunicator::wait(Stream&, const char*) { absent(); }
 
 NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t) : owner_(owner) { absent(); }

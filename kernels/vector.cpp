@@ -27,4 +27,9 @@ void normalise(ValueType type, std::int64_t n, const void* y, const double* norm
   backend_of(stream).normalise(type, n, y, norm_squared, x, stream);
 }
 
+void gather_entries(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
+                    Stream& stream) {
+  backend_of(stream).gather(entry_bytes, n, places, from, to, stream);
+}
+
 }  // namespace shardmat

@@ -1,4 +1,4 @@
-// The few vector operations that iterations need beside the product; one call for both backends.
+// The few vector operations that iterations and exchanges need beside the product; one call for both backends.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +22,9 @@ class DotProducts {
 
 /// x[i] = y[i] / sqrt(*norm_squared), in stream order; norm_squared is f64 in memory of the device. All zero if it is 0.
 void normalise(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream);
+
+/// to[i] = from[places[i]] for n entries of so many bytes, in stream order.
+void gather_entries(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
+                    Stream& stream);
 
 }  // namespace shardmat

@@ -14,6 +14,8 @@ struct VectorBackend {
   void (*dots)(ValueType type, std::int64_t n, const void* x, const void* y, double* partial, double* result,
                Stream& stream);
   void (*normalise)(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream);
+  void (*gather)(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
+                 Stream& stream);
 };
 
 extern const VectorBackend host_vector_backend;

@@ -9,6 +9,7 @@ Context::Context(Communicator& communicator, BackendChoice backend)
       nccl_(placement_.device.backend == Backend::cuda && communicator.size() > 1
                 ? std::make_unique<NcclCommunicator>(communicator, placement_.device)
                 : nullptr),
-      stream_(placement_.device) {}
+      stream_(placement_.device),
+      exchange_stream_(placement_.device, Stream::Priority::high) {}
 
 }  // namespace shardmat

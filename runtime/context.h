@@ -21,14 +21,18 @@ class Context {
   Device device() const { return placement_.device; }
   NcclCommunicator* nccl() const { return nccl_.get(); }
   Stream& stream() { return stream_; }
-  ExchangeContext exchange_context(ValueType type) const { return {communicator_, nccl_.get(), device(), type}; }
+  /// For moving x beside products: its blocks go first.
+  Stream& exchange_stream() { return exchange_stream_; }
+  ExchangeContext exchange_context(ValueType type, std::int64_t right_hand_sides) const {
+    return {communicator_, nccl_.get(), device(), type, right_hand_sides};
+  }
 
  private:
   Communicator& communicator_;
   Placement placement_;
   DeviceGuard guard_;
   std::unique_ptr<NcclCommunicator> nccl_;
-  Stream stream_;
+  Stream stream_, exchange_stream_;
 };
 
 }  // namespace shardmat

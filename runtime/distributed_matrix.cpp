@@ -12,6 +12,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
+#include "runtime/boundary_rows.h"
 #include "runtime/plan_cache.h"
 
 namespace shardmat {
@@ -83,7 +84,12 @@ HostCsr read_part(const RowSource& source, std::int64_t begin, std::span<const s
 }  // namespace
 
 DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& context, const LoadOptions& options)
-    : context_(context), options_(options), rows_(source.rows->rows()), cols_(source.rows->cols()) {
+    : context_(context),
+      options_(options),
+      rows_(source.rows->rows()),
+      cols_(source.rows->cols()),
+      forked_(context.device()),
+      joined_(context.device()) {
   Communicator& communicator = context.communicator();
   if (options_.sort == LocalSort::as_file)
     options_.sort = source.file != nullptr && source.file->wants_local_sort() ? LocalSort::by_length : LocalSort::none;
@@ -101,23 +107,48 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.read = timer.seconds();
 
   timer = Timer();
-  GatheredLayout layout = communicator.together([&] { return make_gathered_layout(x_starts_); });
-  communicator.together([&] {
-    require_memory(context.device(), layout.length() * static_cast<std::int64_t>(size_of(options_.type)), "the gathered x");
+  const BoundaryRows boundary = communicator.together([&] { return order_boundary_last(part); });
+  const bool ordered = rows_ == cols_ && (options_.sort != LocalSort::none || boundary.rows > 0);
+  const XParts parts{x_starts_, ordered ? std::span<const std::int64_t>(local_order_) : std::span<const std::int64_t>()};
+  exchange_ = communicator.together([&] {
+    return make_exchange(options_.exchange, context.exchange_context(options_.type, options_.right_hand_sides), parts,
+                         part.col_idx);
   });
-  exchange_ = communicator.together(
-      [&] { return make_exchange(options_.exchange, context.exchange_context(options_.type), std::move(layout)); });
-  renumber_columns(part);
-  count_x_entries(part);
+  communicator.together([&] { exchange_->renumber(part.col_idx); });
+  part.cols = exchange_->length();
   times_.exchange = timer.seconds();
 
   timer = Timer();
-  const std::string& device_name = context.placement().ranks[static_cast<std::size_t>(communicator.rank())].device;
-  chosen_ = communicator.together([&] {
-    return choose_remembered_plan(part.view(), options_.type, options_.plan, {options_.cache_directory, device_name},
-                                  context_.stream());
+  communicator.together([&] {
+    const HostCsr last = boundary.rows > 0 ? take_boundary_rows(part, boundary) : HostCsr();
+    add_block(part);
+    if (boundary.rows > 0) add_block(last);
   });
   times_.plan = timer.seconds();
+}
+
+/// Rows that wait for x go last, if there are few; else none are found.
+BoundaryRows DistributedMatrix::order_boundary_last(const HostCsr& part) {
+  const auto rank = static_cast<std::size_t>(context_.communicator().rank());
+  if (!options_.overlap || context_.communicator().size() == 1) return {};
+  BoundaryRows boundary = find_boundary_rows(part, x_starts_[rank], x_starts_[rank + 1]);
+  if (boundary.rows == 0 || 2 * boundary.nnz > part.nnz()) return {};
+  const auto moved = [order = boundary.order()](const HostVector<std::int64_t>& from) {
+    HostVector<std::int64_t> to(from.size());
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[static_cast<std::size_t>(order[i])];
+    return to;
+  };
+  local_order_ = moved(local_order_);
+  row_ids_ = moved(row_ids_);
+  if (rows_ == cols_) x_ids_ = row_ids_;
+  return boundary;
+}
+
+void DistributedMatrix::add_block(const HostCsr& part) {
+  const std::string& device_name =
+      context_.placement().ranks[static_cast<std::size_t>(context_.communicator().rank())].device;
+  blocks_.emplace_back(blocks_.empty() ? 0 : blocks_.back().end_row(), part.view(), options_.type, options_.right_hand_sides,
+                       options_.plan, PlanCache{options_.cache_directory, device_name}, context_.stream());
 }
 
 void DistributedMatrix::find_partition(const MatrixSource& source) {
@@ -169,45 +200,9 @@ HostCsr DistributedMatrix::load_part(const MatrixSource& source) {
     x_ids_.resize(static_cast<std::size_t>(x_starts_[rank + 1] - x_starts_[rank]));
     std::iota(x_ids_.begin(), x_ids_.end(), x_starts_[rank]);
   }
-  return read_part(*source.rows, begin, lengths, local_order_, options_.progress);
-}
-
-/// Global columns become positions in the gathered x. With local sorting of a square matrix every part of x is in that
-/// part's order, so all ranks learn each other's (4 bytes a column).
-void DistributedMatrix::renumber_columns(HostCsr& part) const {
-  const GatheredLayout& layout = exchange_->layout();
-  HostVector<std::int32_t> moved;  // moved[p·stride + old local position] = new local position
-  if (options_.sort != LocalSort::none && rows_ == cols_) {
-    context_.communicator().together([&] {
-      require_host_memory(4 * layout.length(), "the order of x on every rank");
-      moved.resize(static_cast<std::size_t>(layout.length()));
-    });
-    std::int32_t* mine = moved.data() + layout.stride * context_.communicator().rank();
-    for (std::size_t i = 0; i < local_order_.size(); ++i) mine[local_order_[i]] = static_cast<std::int32_t>(i);
-    context_.communicator().all_gather_slots(moved.data(), static_cast<std::size_t>(layout.stride) * sizeof(std::int32_t));
-  }
-  parallel_ranges(part.nnz(), 1 << 16, [&](std::int64_t first, std::int64_t last) {
-    std::int64_t part_begin = 0, part_end = 0, shift = 0;  // of the part that held the last column: neighbours share it
-    for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) {
-      std::int64_t& column = part.col_idx[k];
-      if (column < part_begin || column >= part_end) {
-        const auto above = std::upper_bound(layout.starts.begin(), layout.starts.end(), column);
-        part_begin = *(above - 1);
-        part_end = *above;
-        shift = (above - 1 - layout.starts.begin()) * layout.stride - part_begin;
-      }
-      const std::int64_t position = column + shift;
-      column = moved.empty() ? position : part_begin + shift + moved[static_cast<std::size_t>(position)];
-    }
-  });
-  part.cols = layout.length();
-}
-
-/// Entries of the gathered x that this rank's rows touch: what a product must read of it.
-void DistributedMatrix::count_x_entries(const HostCsr& part) {
-  std::vector<bool> touched(static_cast<std::size_t>(part.cols));
-  for (const std::int64_t column : part.col_idx) touched[static_cast<std::size_t>(column)] = true;
-  x_entries_ = std::count(touched.begin(), touched.end(), true);
+  HostCsr part = read_part(*source.rows, begin, lengths, local_order_, options_.progress);
+  require_in_range(options_.type, part.values, "the values of " + source.rows->name());
+  return part;
 }
 
 void DistributedMatrix::sum_columns(const HostCsr& part) {
@@ -227,9 +222,25 @@ void DistributedMatrix::sum_columns(const HostCsr& part) {
 }
 
 void DistributedMatrix::multiply(double alpha, double beta, void* y, Stream& stream) const {
-  exchange_->start(stream);
-  exchange_->finish(stream);
-  chosen_.plan->multiply(alpha, exchange_->gathered_x(), beta, y, stream);
+  if (blocks_.size() == 1) {
+    exchange_->start(stream);
+    exchange_->finish(stream);
+    blocks_[0].multiply(alpha, exchange_->x(), beta, y, stream);
+    return;
+  }
+  Stream& moving = context_.exchange_stream();
+  forked_.record(stream);
+  moving.wait_for(forked_);
+  exchange_->start(moving);
+  blocks_[0].multiply(alpha, exchange_->x(), beta, y, stream);
+  exchange_->finish(moving);
+  blocks_[1].multiply(alpha, exchange_->x(), beta, y, moving);  // beside the end of the first, too
+  joined_.record(moving);
+  stream.wait_for(joined_);
+}
+
+void DistributedMatrix::multiply_local(double alpha, double beta, void* y, Stream& stream) const {
+  for (const RowBlock& block : blocks_) block.multiply(alpha, exchange_->x(), beta, y, stream);
 }
 
 }  // namespace shardmat

@@ -9,9 +9,9 @@
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
-#include "kernels/tuner.h"
 #include "runtime/context.h"
 #include "runtime/matrix_source.h"
+#include "runtime/row_block.h"
 
 namespace shardmat {
 
@@ -23,12 +23,14 @@ enum class LocalSort {
 };
 
 struct LoadOptions {
-  ValueType type = ValueType::f64;
-  std::string method = "nnz";  ///< partitioner
+  ValueType type = ValueType::f64;    ///< of the matrix and x; y has that of sums (sum_type())
+  std::int64_t right_hand_sides = 1;  ///< f16 and bf16 want 2 or more
+  std::string method = "nnz";         ///< partitioner
   LocalSort sort = LocalSort::as_file;
   PlanRequest plan;
   std::string cache_directory;  ///< where measured choices are remembered (plan_cache.h); empty: nowhere
   std::string exchange = "auto";
+  bool overlap = true;  ///< multiply rows that need no x of others while x moves, if they hold half of the nonzeros
   /// Keep 1ᵀA of this rank's rows, 16 bytes a column, for the sampled verification if there are more nonzeros a rank.
   std::int64_t column_sums_above = std::numeric_limits<std::int64_t>::max();
   Progress progress;
@@ -45,6 +47,8 @@ struct LoadTimes {
   double partition = 0, read = 0, exchange = 0, plan = 0;
 };
 
+struct BoundaryRows;
+
 class DistributedMatrix {
  public:
   /// Collective. Each rank reads only its own rows; memory is checked before it is taken. The same error on all ranks.
@@ -54,6 +58,12 @@ class DistributedMatrix {
   std::int64_t cols() const { return cols_; }
   std::int64_t nnz() const { return nnz_; }
   ValueType type() const { return options_.type; }
+  /// Columns of X and Y, which are row-major.
+  std::int64_t right_hand_sides() const { return options_.right_hand_sides; }
+  /// Of an entry of y: its values in the type of sums.
+  std::size_t y_entry_bytes() const {
+    return static_cast<std::size_t>(options_.right_hand_sides) * size_of(sum_type(options_.type));
+  }
   const LoadOptions& options() const { return options_; }
   Context& context() const { return context_; }
 
@@ -69,35 +79,35 @@ class DistributedMatrix {
   const HostVector<std::int64_t>& row_ids() const { return row_ids_; }
   const HostVector<std::int64_t>& x_ids() const { return x_ids_; }
 
-  /// Entries of x that this rank's rows touch.
-  std::int64_t x_entries() const { return x_entries_; }
-
   Exchange& exchange() const { return *exchange_; }
-  const ChosenPlan& chosen() const { return chosen_; }
-  const Plan& plan() const { return *chosen_.plan; }
+  /// One block, or where x moves beside the product two: rows that need no x of others, then the rest.
+  const std::vector<RowBlock>& blocks() const { return blocks_; }
   const ColumnSums& column_sums() const { return column_sums_; }
   const LoadTimes& load_times() const { return times_; }
 
   /// y = alpha·A·x + beta·y in stream order, x being what lies in exchange().local_x() on all ranks; y has local_rows()
   /// entries on this rank's device. Collective; does not wait.
   void multiply(double alpha, double beta, void* y, Stream& stream) const;
+  /// The same without the exchange, for timing.
+  void multiply_local(double alpha, double beta, void* y, Stream& stream) const;
 
  private:
   void find_partition(const MatrixSource& source);
   HostCsr load_part(const MatrixSource& source);
-  void renumber_columns(HostCsr& part) const;
-  void count_x_entries(const HostCsr& part);
+  BoundaryRows order_boundary_last(const HostCsr& part);
+  void add_block(const HostCsr& part);
   void sum_columns(const HostCsr& part);
 
   Context& context_;
   LoadOptions options_;
-  std::int64_t rows_ = 0, cols_ = 0, nnz_ = 0, local_nnz_ = 0, x_entries_ = 0;
+  std::int64_t rows_ = 0, cols_ = 0, nnz_ = 0, local_nnz_ = 0;
   std::vector<std::int64_t> row_starts_, x_starts_;
   std::string partition_origin_;
   HostVector<std::int64_t> local_order_, row_ids_, x_ids_;
   ColumnSums column_sums_;
   std::unique_ptr<Exchange> exchange_;
-  ChosenPlan chosen_;
+  std::vector<RowBlock> blocks_;
+  mutable Event forked_, joined_;  ///< where the stream that moves x begins and ends
   LoadTimes times_;
 };
 

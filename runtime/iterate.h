@@ -23,7 +23,8 @@ struct IterateOptions {
   Progress progress;
 };
 
-/// Seconds of one iteration over the ranks: each iteration costs what its slowest rank takes.
+/// Seconds of one iteration over the ranks: each iteration costs what its slowest rank takes. On GPUs the mean of eight
+/// counts for each of them, if there are 40 or more.
 struct IterationTimes {
   std::int64_t iterations = 0;
   double median = 0, min = 0, max = 0, mean = 0;

@@ -10,6 +10,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
 #include "kernels/registry.h"
+#include "kernels/spmm.h"
 #include "partition/atomic_file.h"
 #include "partition/vector_file.h"
 
@@ -44,8 +45,8 @@ class Run {
                                                   source_.rows->rows(), source_.rows->cols()));
     });
     communicator_.together([&] {
-      x_source_ = open_vector(options_.x, "x", source_.rows->cols(), options_.seed);
-      if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", source_.rows->rows(), options_.seed + 1);
+      x_source_ = open_vector(options_.x, "x", source_.rows->cols(), options_.seed, columns());
+      if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", source_.rows->rows(), options_.seed + 1, columns());
     });
     load();
     set_up_vectors();
@@ -74,13 +75,28 @@ class Run {
         throw Error(ErrorKind::usage, "--mode power iterates x ← Ax / ‖Ax‖; it takes neither --alpha nor --beta");
       if (options_.mode == Mode::power && options_.iterations == 0)
         throw Error(ErrorKind::usage, "--mode power needs --iterations of at least 1");
+      if (columns() != 1) check_several();
       check_names();
     });
   }
 
+  std::int64_t columns() const { return options_.load.right_hand_sides; }
+
+  void check_several() const {
+    require_count(columns());
+    if (options_.mode == Mode::power) throw Error(ErrorKind::usage, "--mode power iterates one vector; leave out --rhs");
+    if (options_.verify_mode == VerifyMode::sampled)
+      throw Error(ErrorKind::usage, "with --rhs every entry is verified; leave =sampled out");
+    if (options_.load.plan.tune)
+      throw Error(ErrorKind::usage, "with --rhs all kernels that promise something are measured; leave --measure out");
+  }
+
   /// What is misspelt should not be found out after an hour of loading.
   void check_names() {
-    if (options_.load.plan.kernel != "auto") find_kernel(options_.load.plan.kernel, context_.device().backend);
+    const std::string& kernel = options_.load.plan.kernel;
+    const Backend backend = context_.device().backend;
+    if (kernel != "auto" && columns() == 1) find_kernel(kernel, backend);
+    if (kernel != "auto" && columns() > 1) find_spmm_kernel(kernel, backend);
     make_partition(options_.load.method, std::vector<std::int64_t>{0}, 1);
     find_exchange(options_.load.exchange);
     if (communicator_.rank() == 0 && !options_.output.empty()) AtomicFile(options_.output);
@@ -90,7 +106,8 @@ class Run {
     LoadOptions load = options_.load;
     load.progress = options_.progress;
     if (options_.verify && options_.verify_mode == VerifyMode::sampled) load.column_sums_above = -1;
-    if (options_.verify && options_.verify_mode == VerifyMode::automatic) load.column_sums_above = kFullVerificationLimit;
+    if (options_.verify && options_.verify_mode == VerifyMode::automatic && columns() == 1)
+      load.column_sums_above = kFullVerificationLimit;
     matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
     const LoadTimes& times = matrix_->load_times();
     for (const auto& [name, seconds] :
@@ -102,12 +119,15 @@ class Run {
   void set_up_vectors() {
     phase("vectors", [&] {
       communicator_.together([&] {
-        to_device(matrix_->exchange().local_x(), collect(*x_source_, matrix_->x_ids()), matrix_->type(), context_.stream());
-        const std::size_t bytes = static_cast<std::size_t>(matrix_->local_rows()) * size_of(matrix_->type());
+        const HostVector<double> x = collect(*x_source_, matrix_->x_ids());
+        require_in_range(matrix_->type(), x, x_source_->name());
+        to_device(matrix_->exchange().local_x(), x, matrix_->type(), context_.stream());
+        const std::size_t bytes = static_cast<std::size_t>(matrix_->local_rows()) * matrix_->y_entry_bytes();
         require_memory(context_.device(), static_cast<std::int64_t>(bytes), "y");
         y_ = Buffer(context_.device(), bytes);
         fill_bytes(y_.data(), 0xff, bytes, context_.stream());  // NaN: a row nobody writes cannot pass
-        if (y0_source_) to_device(y_.data(), collect(*y0_source_, matrix_->row_ids()), matrix_->type(), context_.stream());
+        if (y0_source_)
+          to_device(y_.data(), collect(*y0_source_, matrix_->row_ids()), sum_type(matrix_->type()), context_.stream());
       });
     });
   }
@@ -116,8 +136,9 @@ class Run {
     phase("first product", [&] {
       matrix_->multiply(options_.alpha, options_.beta, y_.data(), context_.stream());
       matrix_->exchange().wait(context_.stream());
-      communicator_.together(
-          [&] { result_ = to_host(y_.data(), matrix_->local_rows(), matrix_->type(), context_.stream()); });
+      communicator_.together([&] {
+        result_ = to_host(y_.data(), matrix_->local_rows() * columns(), sum_type(matrix_->type()), context_.stream());
+      });
     });
   }
 
@@ -151,8 +172,8 @@ class Run {
     }
     if (options_.output.empty()) return;
     phase("write", [&] {
-      write_vector(options_.output, options_.mode == Mode::power ? "x" : "y", matrix_->rows(), matrix_->type(),
-                   matrix_->row_ids(), result_, communicator_);
+      write_vector(options_.output, options_.mode == Mode::power ? "x" : "y", matrix_->rows(), sum_type(matrix_->type()),
+                   matrix_->row_ids(), result_, communicator_, columns());
     });
     report_.output = options_.output;
   }
@@ -164,6 +185,7 @@ class Run {
     r.access = source_.access;
     r.type = name(m.type());
     r.mode = options_.mode == Mode::power ? "power" : "repeat";
+    r.right_hand_sides = columns();
     r.rows = m.rows(), r.cols = m.cols(), r.nnz = m.nnz();
     r.alpha = options_.alpha, r.beta = options_.beta;
     r.x = x_source_->name();
@@ -180,27 +202,46 @@ class Run {
     r.part_rows = over_ranks(static_cast<double>(m.local_rows()), communicator_);
     r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), communicator_);
     r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;
-    r.kernel = m.plan().kernel, r.format = m.plan().storage().format, r.policy = m.plan().tunables(),
-    r.kernel_why = m.chosen().why;
-    r.reproducible = communicator_.all_reduce(m.plan().reproducible() ? 1 : 0, Reduction::min) == 1;
-    r.kernel_of_rank = communicator_.all_gather(r.kernel + (r.policy.empty() ? "" : " " + r.policy));
-    r.predictions = m.chosen().predictions;
-    r.measurements = m.chosen().measurements;
-    r.decision = name(m.chosen().decision);
-    r.choosing = over_ranks(m.chosen().choosing_seconds, communicator_);
-    r.choosing_products = m.chosen().choosing_products();
+    describe_kernels();
     r.exchange = m.exchange().name(), r.exchange_why = m.exchange().why();
     r.exchange_bytes = over_ranks(static_cast<double>(m.exchange().bytes_received()), communicator_);
     r.graph = iterated_.graph;
     r.iteration = iterated_.iteration, r.local = iterated_.local, r.exchange_times = iterated_.exchange;
-    if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz()) / r.iteration.median;
-    const double bytes = static_cast<double>(m.plan().compulsory_bytes(m.x_entries(), options_.beta));
+    if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz() * columns()) / r.iteration.median;
+    const auto x_bytes = static_cast<double>(m.exchange().length() * columns()) * static_cast<double>(size_of(m.type()));
+    double bytes = 0, device_bytes = x_bytes + static_cast<double>(y_.bytes());
+    for (const RowBlock& block : m.blocks()) {
+      bytes += static_cast<double>(block.compulsory_bytes(options_.beta));
+      device_bytes += static_cast<double>(block.device_bytes());
+    }
     r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
-    const auto x_bytes = m.exchange().layout().length() * static_cast<std::int64_t>(size_of(m.type()));
-    r.device_bytes = over_ranks(
-        static_cast<double>(m.plan().storage().bytes + m.plan().extra_bytes() + x_bytes) + static_cast<double>(y_.bytes()),
-        communicator_);
+    r.device_bytes = over_ranks(device_bytes, communicator_);
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
+  }
+
+  void describe_kernels() {
+    MultiplyReport& r = report_;
+    const DistributedMatrix& m = *matrix_;
+    const RowBlock& first = m.blocks()[0];
+    r.kernel = first.kernel(), r.format = first.storage().format, r.policy = first.tunables(), r.kernel_why = first.why();
+    r.predictions = first.predictions();
+    r.measurements = first.measurements();
+    r.decision = name(first.decision());
+    r.choosing_products = first.choosing_products();
+    std::string kernels;
+    bool reproducible = true;
+    double choosing = 0;
+    for (const RowBlock& block : m.blocks()) {
+      kernels += (kernels.empty() ? "" : "; ") + block.kernel_and_tunables();
+      reproducible = reproducible && block.reproducible();
+      choosing += block.choosing_seconds();
+    }
+    r.kernel_of_rank = communicator_.all_gather(kernels);
+    r.reproducible = communicator_.all_reduce(reproducible ? 1 : 0, Reduction::min) == 1;
+    r.choosing = over_ranks(choosing, communicator_);
+    const bool split = m.blocks().size() > 1;
+    r.overlapped = over_ranks(split ? static_cast<double>(first.storage().nnz) / static_cast<double>(m.local_nnz()) : 0.0,
+                              communicator_);
   }
 
   Communicator& communicator_;

@@ -25,6 +25,7 @@ std::string min_mean_max(const OverRanks& figure, std::string (*text)(double)) {
 }
 
 std::string count_text(double count) { return human_count(std::llround(count)); }
+std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string rate_text(double bytes_per_second) { return human_bytes(bytes_per_second) + "/s"; }
 
 class Table {
@@ -79,15 +80,19 @@ void write_setup(Table& t, const MultiplyReport& r) {
   t.section("Choices");
   t.row("backend", fmt::format("{} ({})", r.backend, r.backend_why));
   t.row("kernel", fmt::format("{}{}{} ({})", r.kernel, r.policy.empty() ? "" : " ", r.policy, r.kernel_why));
-  if (std::any_of(r.kernel_of_rank.begin(), r.kernel_of_rank.end(), [&](const auto& k) { return k != r.kernel_of_rank[0]; }))
+  if (r.overlapped.max > 0 ||
+      std::any_of(r.kernel_of_rank.begin(), r.kernel_of_rank.end(), [&](const auto& k) { return k != r.kernel_of_rank[0]; }))
     for (std::size_t i = 0; i < r.kernel_of_rank.size(); ++i) t.row(fmt::format("  rank {}", i), r.kernel_of_rank[i]);
   if (r.decision == "measured" || r.decision == "remembered")
     t.row("choosing", fmt::format("{}{}", min_mean_max(r.choosing, human_seconds),
                                   r.choosing_products > 0 ? fmt::format(" = {:.3g} products", r.choosing_products) : ""));
   t.row("exchange",
         fmt::format("{} ({}); {} received a rank", r.exchange, r.exchange_why, min_mean_max(r.exchange_bytes, human_bytes)));
-  t.row("reproducible",
-        r.reproducible ? "yes, bit for bit with this kernel and number of ranks" : "no, this kernel adds in varying order");
+  if (r.overlapped.max > 0)
+    t.row("overlap", fmt::format("{} of the nonzeros are multiplied while x moves, the others need x of other ranks",
+                                 min_mean_max(r.overlapped, percent_text)));
+  t.row("reproducible", r.reproducible ? "yes, bit for bit with these kernels, this exchange and number of ranks"
+                                       : "no, a kernel adds in varying order");
   if (r.graph) t.row("replay", "iterations replayed from a CUDA graph");
   write_candidates(t, r);
 }
@@ -179,7 +184,13 @@ std::string to_json(const MultiplyReport& r) {
   ordered_json j{
       {"matrix",
        {{"name", r.matrix}, {"rows", r.rows}, {"cols", r.cols}, {"nnz", r.nnz}, {"type", r.type}, {"access", r.access}}},
-      {"operation", {{"mode", r.mode}, {"right_hand_sides", r.right_hand_sides}, {"alpha", r.alpha}, {"beta", r.beta}, {"x", r.x}, {"y0", r.y0}}},
+      {"operation",
+       {{"mode", r.mode},
+        {"right_hand_sides", r.right_hand_sides},
+        {"alpha", r.alpha},
+        {"beta", r.beta},
+        {"x", r.x},
+        {"y0", r.y0}}},
       {"partition",
        {{"parts", r.ranks.size()},
         {"method", r.partition_method},
@@ -203,7 +214,11 @@ std::string to_json(const MultiplyReport& r) {
         {"predictions", predictions},
         {"measurements", measurements}}},
       {"exchange",
-       {{"name", r.exchange}, {"why", r.exchange_why}, {"bytes_received", json(r.exchange_bytes)}, {"graph", r.graph}}},
+       {{"name", r.exchange},
+        {"why", r.exchange_why},
+        {"bytes_received", json(r.exchange_bytes)},
+        {"overlapped", json(r.overlapped)},
+        {"graph", r.graph}}},
       {"phases_s", phases},
       {"iteration", json(r.iteration)},
       {"local_product", json(r.local)},

@@ -40,7 +40,7 @@ struct MultiplyReport {
   double imbalance = 1;
   bool reproducible = true;                        ///< the same run gives a bit-identical y
   std::string kernel, format, policy, kernel_why;  ///< rank 0's; see kernel_of_rank
-  std::vector<std::string> kernel_of_rank;         ///< "csr_vector threads_per_row=8", one a rank
+  std::vector<std::string> kernel_of_rank;         ///< "csr_vector threads_per_row=8", one a rank; all blocks of rows
   std::vector<Prediction> predictions;             ///< rank 0's, cheapest first
   std::vector<Measurement> measurements;           ///< rank 0's, fastest first
   std::string decision;                            ///< asked, only, model, measured or remembered (rank 0)
@@ -48,6 +48,7 @@ struct MultiplyReport {
   double choosing_products = 0;                    ///< the same in products on rank 0; 0 if not known
   std::string exchange, exchange_why;
   OverRanks exchange_bytes;
+  OverRanks overlapped;  ///< share of a rank's nonzeros that are multiplied while x moves; 0: the product waits for x
   bool graph = false;
   // What came out.
   std::vector<Phase> phases;

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <mutex>
 #include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
 
 namespace shardmat {
@@ -21,10 +23,25 @@ struct RowRange {
   std::int64_t begin, end;
 };
 
-/// The worst row of a rank; `ratio` = error / bound, infinite for NaN or an error where none is allowed.
+/// The worst row of some; `ratio` = error / bound, infinite for NaN or an error where none is allowed.
 struct Worst {
   double ratio = -1, error = 0, bound = 0, computed = 0, expected = 0;
   std::int64_t row = -1;
+
+  /// Of rows that are equally bad the first counts, whichever thread finds it first.
+  void take(const Worst& other) {
+    if (other.ratio > ratio || (other.ratio == ratio && other.row < row)) *this = other;
+  }
+};
+/// Rows that were checked.
+struct Tally {
+  Worst worst;
+  std::int64_t checked = 0, wrong = 0;
+
+  void add(const Tally& other) {
+    worst.take(other.worst);
+    checked += other.checked, wrong += other.wrong;
+  }
 };
 
 /// Neumaier's sum: its error does not grow with the number of terms.
@@ -44,15 +61,19 @@ class CompensatedSum {
 class RankCheck {
  public:
   RankCheck(const DistributedMatrix& matrix, const MatrixSource& source, const CheckedProduct& product)
-      : matrix_(matrix), source_(*source.rows), product_(product), f32_(matrix.type() == ValueType::f32) {
-    require_host_memory((source.rows->permuted() ? 24 : 8) * matrix.cols(), "x for the verification");
-    x_ = product.x.read(0, matrix.cols());
-    if (source.rows->permuted() && matrix.rows() == matrix.cols()) {
-      const HostVector<std::int64_t> original = source.rows->permutation(0, matrix.cols());
-      HostVector<double> stored(x_.size());
-      for (std::size_t j = 0; j < stored.size(); ++j) stored[j] = x_[static_cast<std::size_t>(original[j])];
-      x_ = std::move(stored);
-    }
+      : matrix_(matrix),
+        source_(*source.rows),
+        product_(product),
+        width_(static_cast<std::size_t>(matrix.right_hand_sides())),
+        alpha_(at_sum(product.alpha)),
+        beta_(at_sum(product.beta)) {
+    const bool permuted = source.rows->permuted() && matrix.rows() == matrix.cols();
+    require_host_memory((permuted ? 16 : 8) * matrix.cols() * matrix.right_hand_sides(), "x for the verification");
+    x_ = permuted ? collect(product.x, source.rows->permutation(0, matrix.cols())) : product.x.read(0, matrix.cols());
+    parallel_ranges(std::ssize(x_), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+        x_[i] = rounded(matrix.type(), x_[i]);
+    });
     // y by the source's row, not by the order the kernel worked in.
     local_of_row_.resize(matrix.local_order().size());
     for (std::size_t i = 0; i < local_of_row_.size(); ++i)
@@ -63,82 +84,96 @@ class RankCheck {
   void check_rows(RowRange range) {
     const std::int64_t first = matrix_.row_starts()[static_cast<std::size_t>(matrix_.context().communicator().rank())];
     for_each_slice(source_, first + range.begin, first + range.end, [&](std::int64_t begin, const CsrView& rows) {
-      for (std::int64_t i = 0; i < rows.rows; ++i) check_row(rows, i, begin - first + i);
-      checked_ += rows.rows;
+      std::mutex mutex;
+      parallel_ranges(rows.rows, 256, [&](std::int64_t from, std::int64_t to) {
+        Tally mine;
+        std::vector<double> values;
+        for (std::int64_t i = from; i < to; ++i) check_row(rows, i, begin - first + i, values, mine);
+        const std::lock_guard lock(mutex);
+        tally_.add(mine);
+      });
     });
   }
 
-  /// 1ᵀ(A_p x) = (1ᵀA_p) x for this rank's rows, within the sum of the rows' bounds.
+  /// 1ᵀ(A_p x) = (1ᵀA_p) x for this rank's rows, within the sum of the rows' bounds. For one right-hand side.
   bool column_sums_hold() const {
     const ColumnSums& sums = matrix_.column_sums();
-    const double alpha = at_type(product_.alpha), beta = at_type(product_.beta);
     CompensatedSum difference;
     double weight = 0;
     for (std::size_t j = 0; j < sums.sum.size(); ++j) {
-      difference.add(-alpha * sums.sum[j] * at_type(x_[j]));
-      weight += std::abs(alpha) * sums.weight[j] * std::abs(at_type(x_[j]));
+      difference.add(-alpha_ * sums.sum[j] * x_[j]);
+      weight += std::abs(alpha_) * sums.weight[j] * std::abs(x_[j]);
     }
     for (const double y : y0_) {
-      difference.add(-beta * at_type(y));
-      weight += 4 * std::abs(beta * at_type(y));
+      difference.add(-beta_ * at_sum(y));
+      weight += 4 * std::abs(beta_ * at_sum(y));
     }
     for (const double y : product_.y) difference.add(y);
     return std::abs(difference.value()) <= 2 * unit_roundoff(matrix_.type()) * weight;  // false for NaN
   }
 
-  const Worst& worst() const { return worst_; }
-  std::int64_t checked() const { return checked_; }
-  std::int64_t wrong() const { return wrong_; }
+  const Tally& tally() const { return tally_; }
 
  private:
-  /// A value as the kernel sees it.
-  double at_type(double value) const { return f32_ ? static_cast<double>(static_cast<float>(value)) : value; }
+  /// A factor or an old value of y as the kernel sees it.
+  double at_sum(double value) const { return rounded(sum_type(matrix_.type()), value); }
 
-  void check_row(const CsrView& rows, std::int64_t i, std::int64_t row) {
-    double sum = 0, absolute = 0;
-    const std::int64_t begin = rows.row_ptr[static_cast<std::size_t>(i)] - rows.row_ptr[0];
-    const std::int64_t end = rows.row_ptr[static_cast<std::size_t>(i) + 1] - rows.row_ptr[0];
-    for (std::int64_t k = begin; k < end; ++k) {
-      const double a = at_type(rows.values[static_cast<std::size_t>(k)]);
-      const double x = at_type(x_[static_cast<std::size_t>(rows.col_idx[static_cast<std::size_t>(k)])]);
-      sum += a * x;
-      absolute += std::abs(a) * std::abs(x);
-    }
+  /// `values`: room for those of a row, as the kernel sees them.
+  void check_row(const CsrView& rows, std::int64_t i, std::int64_t row, std::vector<double>& values, Tally& tally) const {
+    const auto begin = static_cast<std::size_t>(rows.row_ptr[static_cast<std::size_t>(i)] - rows.row_ptr[0]);
+    const auto end = static_cast<std::size_t>(rows.row_ptr[static_cast<std::size_t>(i) + 1] - rows.row_ptr[0]);
+    values.clear();
+    for (std::size_t k = begin; k < end; ++k) values.push_back(rounded(matrix_.type(), rows.values[k]));
     const auto local = static_cast<std::size_t>(local_of_row_[static_cast<std::size_t>(row)]);
-    const double u = unit_roundoff(matrix_.type());
-    const double alpha = at_type(product_.alpha), beta = at_type(product_.beta);
-    double expected = alpha * sum;
-    double bound = 2 * u * static_cast<double>(end - begin) * std::abs(alpha) * absolute;
+    bool right = true;
+    for (std::size_t side = 0; side < width_; ++side) {
+      double sum = 0, absolute = 0;
+      for (std::size_t k = begin; k < end; ++k) {
+        const double product = values[k - begin] * x_[static_cast<std::size_t>(rows.col_idx[k]) * width_ + side];
+        sum += product;
+        absolute += std::abs(product);
+      }
+      right = check_entry(local * width_ + side, sum, absolute, static_cast<double>(end - begin), matrix_.row_ids()[local],
+                          tally.worst) &&
+              right;
+    }
+    ++tally.checked;
+    if (!right) ++tally.wrong;
+  }
+
+  /// Entry `at` of y, for a sum of so many products that are `absolute` in sum without signs.
+  bool check_entry(std::size_t at, double sum, double absolute, double products, std::int64_t original_row,
+                   Worst& worst) const {
+    const double u = unit_roundoff(sum_type(matrix_.type()));
+    double expected = alpha_ * sum;
+    double bound = 2 * u * products * std::abs(alpha_) * absolute;
     if (product_.beta != 0) {
-      const double y0 = at_type(y0_[local]);
-      expected += beta * y0;
-      bound += 2 * u * (std::abs(alpha) * absolute + 2 * std::abs(beta * y0));
+      const double y0 = at_sum(y0_[at]);
+      expected += beta_ * y0;
+      bound += 2 * u * (std::abs(alpha_) * absolute + 2 * std::abs(beta_ * y0));
     }
     // A product below the smallest normal number is rounded absolutely, not relatively.
     if (absolute > 0)
-      bound += static_cast<double>(end - begin + 2) * (f32_ ? static_cast<double>(std::numeric_limits<float>::denorm_min())
-                                                            : std::numeric_limits<double>::denorm_min());
-    record(product_.y[local], expected, bound, matrix_.row_ids()[local]);
-  }
-
-  void record(double computed, double expected, double bound, std::int64_t original_row) {
-    const double error = std::abs(computed - expected);
+      bound += (products + 2) * (sum_type(matrix_.type()) == ValueType::f32
+                                     ? static_cast<double>(std::numeric_limits<float>::denorm_min())
+                                     : std::numeric_limits<double>::denorm_min());
+    const double computed = product_.y[at], error = std::abs(computed - expected);
     const bool right = error <= bound;  // false for NaN
-    if (!right) ++wrong_;
     const double ratio = right
                              ? (bound > 0 ? error / bound : 0)
                              : (bound > 0 && std::isfinite(error) ? error / bound : std::numeric_limits<double>::infinity());
-    if (ratio > worst_.ratio) worst_ = {ratio, error, bound, computed, expected, original_row};
+    worst.take({ratio, error, bound, computed, expected, original_row});
+    return right;
   }
 
   const DistributedMatrix& matrix_;
   const RowSource& source_;
   const CheckedProduct& product_;
-  bool f32_;
-  HostVector<double> x_, y0_;
+  std::size_t width_;
+  double alpha_, beta_;
+  HostVector<double> x_, y0_;  ///< x as the kernel sees it
   HostVector<std::int64_t> local_of_row_;
-  Worst worst_;
-  std::int64_t checked_ = 0, wrong_ = 0;
+  Tally tally_;
 };
 
 /// All of this rank's rows, in ranges between which progress is reported, or the sampled blocks.
@@ -164,10 +199,9 @@ VerifyResult verify(const DistributedMatrix& matrix, const MatrixSource& source,
                     VerifyMode mode, const Progress& progress) {
   Communicator& communicator = matrix.context().communicator();
   VerifyResult result;
-  result.mode = resolve(mode, matrix.nnz(), communicator.size());
+  result.mode = matrix.right_hand_sides() > 1 ? VerifyMode::full : resolve(mode, matrix.nnz(), communicator.size());
   struct Mine {
-    Worst worst;
-    std::int64_t checked = 0, wrong = 0;
+    Tally tally;
     bool column_sums = true;
   };
   const Mine mine = communicator.together([&] {
@@ -177,13 +211,13 @@ VerifyResult verify(const DistributedMatrix& matrix, const MatrixSource& source,
       check.check_rows(ranges[i]);
       report(progress, "verifying", static_cast<std::int64_t>(i) + 1, static_cast<std::int64_t>(ranges.size()));
     }
-    return Mine{check.worst(), check.checked(), check.wrong(), result.mode == VerifyMode::full || check.column_sums_hold()};
+    return Mine{check.tally(), result.mode == VerifyMode::full || check.column_sums_hold()};
   });
   for (const Mine& of_rank : communicator.all_gather(mine)) {
-    result.rows_checked += of_rank.checked;
-    result.wrong_rows += of_rank.wrong;
+    result.rows_checked += of_rank.tally.checked;
+    result.wrong_rows += of_rank.tally.wrong;
     result.column_sums_passed = result.column_sums_passed && of_rank.column_sums;
-    const Worst& w = of_rank.worst;
+    const Worst& w = of_rank.tally.worst;
     const double known = result.worst_row < 0     ? -1
                          : result.worst_bound > 0 ? result.worst_error / result.worst_bound
                          : result.worst_error > 0 ? std::numeric_limits<double>::infinity()

@@ -13,7 +13,7 @@
 namespace shardmat {
 
 enum class VerifyMode {
-  automatic,  ///< full, unless the matrix has more than kFullVerificationLimit nonzeros a rank
+  automatic,  ///< full, unless the matrix has more than kFullVerificationLimit nonzeros a rank and there is one vector
   full,       ///< every row
   sampled,    ///< sampled rows, and on each rank the column-sum identity 1ᵀ(Ax) = (1ᵀA)x, which covers the others
 };
@@ -27,7 +27,7 @@ struct CheckedProduct {
   double alpha = 1, beta = 0;
   const VectorSource& x;
   const VectorSource* y0 = nullptr;  ///< if beta is not 0
-  std::span<const double> y;         ///< this rank's result, as f64, in the order of matrix.local_order()
+  std::span<const double> y;         ///< this rank's result, as f64, in the order of matrix.local_order(), row-major
 };
 
 struct VerifyResult {

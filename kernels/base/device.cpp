@@ -65,7 +65,9 @@ void require_memory(Device device, std::int64_t bytes, const std::string& what) 
                             human_bytes(static_cast<double>(available))));
 }
 
-Stream::Stream(Device device) : device_(device), native_(on_host(device) ? nullptr : cuda::create_stream(device.ordinal)) {}
+Stream::Stream(Device device, Priority priority)
+    : device_(device),
+      native_(on_host(device) ? nullptr : cuda::create_stream(device.ordinal, priority == Priority::high)) {}
 Stream::~Stream() { cuda::destroy_stream(native_); }
 Stream::Stream(Stream&& other) noexcept : device_(other.device_), native_(std::exchange(other.native_, nullptr)) {}
 Stream& Stream::operator=(Stream&& other) noexcept {
@@ -76,6 +78,9 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 bool Stream::finished() const { return on_host(device_) || cuda::stream_finished(native_); }
 void Stream::synchronize() const {
   if (!on_host(device_)) cuda::synchronize_stream(native_);
+}
+void Stream::wait_for(const Event& event) {
+  if (!on_host(device_)) cuda::stream_waits(native_, event.native());
 }
 
 Event::Event(Device device) : device_(device), native_(on_host(device) ? nullptr : cuda::create_event(device.ordinal)) {}

@@ -42,10 +42,14 @@ std::int64_t available_memory(Device device);
 /// Throws Error(resources) with the bytes needed and available if `bytes` do not fit; `what` needs them.
 void require_memory(Device device, std::int64_t bytes, const std::string& what);
 
+class Event;
+
 /// An ordered queue of work. Never the default stream. Move-only.
 class Stream {
  public:
-  explicit Stream(Device device);
+  enum class Priority { normal, high };  ///< blocks of a high one go first when both wait for room
+
+  explicit Stream(Device device, Priority priority = Priority::normal);
   ~Stream();
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;
@@ -57,13 +61,16 @@ class Stream {
   bool finished() const;
   /// Blocks until all work given so far is done. Code between ranks polls finished() with a deadline instead.
   void synchronize() const;
+  /// Work given from now on waits for what came before the event in its stream. May be recorded into a Graph, where it joins
+  /// the two streams.
+  void wait_for(const Event& event);
 
  private:
   Device device_;
   void* native_ = nullptr;
 };
 
-/// A point in a stream, for timing.
+/// A point in a stream, for timing and for other streams to wait for.
 class Event {
  public:
   explicit Event(Device device);
@@ -74,6 +81,8 @@ class Event {
   void record(const Stream& stream);
   /// Seconds from `earlier` to this; both recorded and done.
   double seconds_since(const Event& earlier) const;
+  /// cudaEvent_t as a void pointer; null on the host.
+  void* native() const { return native_; }
 
  private:
   Device device_;

@@ -83,10 +83,12 @@ int set_device(int ordinal) {
   return current;
 }
 
-void* create_stream(int ordinal) {
+void* create_stream(int ordinal, bool high_priority) {
   const DeviceGuard guard({Backend::cuda, ordinal});
+  int lowest = 0, highest = 0;
+  SHARDMAT_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   cudaStream_t stream = nullptr;
-  SHARDMAT_CUDA_CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  SHARDMAT_CUDA_CHECK(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, high_priority ? highest : lowest));
   return stream;
 }
 void destroy_stream(void* stream) noexcept {
@@ -108,6 +110,9 @@ void* create_event(int ordinal) {
 }
 void destroy_event(void* event) noexcept {
   if (event != nullptr) warn(cudaEventDestroy(as_event(event)), "destroying an event");
+}
+void stream_waits(void* stream, void* event) {
+  SHARDMAT_CUDA_CHECK(cudaStreamWaitEvent(as_stream(stream), as_event(event)));
 }
 void record_event(void* event, void* stream) { SHARDMAT_CUDA_CHECK(cudaEventRecord(as_event(event), as_stream(stream))); }
 double seconds_between(void* earlier, void* later) {

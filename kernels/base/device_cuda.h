@@ -18,13 +18,14 @@ std::int64_t available_memory(int ordinal);
 /// Makes `ordinal` current; returns the one that was, or -1 if it was already.
 int set_device(int ordinal);
 
-void* create_stream(int ordinal);
+void* create_stream(int ordinal, bool high_priority);
 void destroy_stream(void* stream) noexcept;
 bool stream_finished(void* stream);
 void synchronize_stream(void* stream);
 
 void* create_event(int ordinal);
 void destroy_event(void* event) noexcept;
+void stream_waits(void* stream, void* event);
 void record_event(void* event, void* stream);
 double seconds_between(void* earlier, void* later);
 

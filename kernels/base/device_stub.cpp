@@ -20,12 +20,13 @@ int device_count(std::string* why_none) {
 DeviceProperties properties(int) { absent(); }
 std::int64_t available_memory(int) { absent(); }
 int set_device(int) { absent(); }
-void* create_stream(int) { absent(); }
+void* create_stream(int, bool) { absent(); }
 void destroy_stream(void*) noexcept {}
 bool stream_finished(void*) { absent(); }
 void synchronize_stream(void*) { absent(); }
 void* create_event(int) { absent(); }
 void destroy_event(void*) noexcept {}
+void stream_waits(void*, void*) { absent(); }
 void record_event(void*, void*) { absent(); }
 double seconds_between(void*, void*) { absent(); }
 void* allocate(int, std::size_t) { absent(); }

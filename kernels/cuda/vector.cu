@@ -50,6 +50,15 @@ __global__ void scale_by_inverse_norm(std::int64_t n, const T* __restrict__ y, c
   if (i < n) x[i] = static_cast<T>((*norm_squared > 0 ? rsqrt(*norm_squared) : 0.0) * static_cast<double>(y[i]));
 }
 
+/// Entries of `words` words; a thread copies one word.
+template <class Word>
+__global__ void gather(std::int64_t n, int words, const std::int32_t* __restrict__ places, const Word* __restrict__ from,
+                       Word* __restrict__ to) {
+  const std::int64_t at = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t i = words == 1 ? at : at / words;
+  if (i < n) to[at] = from[static_cast<std::int64_t>(places[i]) * words + (at - i * words)];
+}
+
 void dots(ValueType type, std::int64_t n, const void* x, const void* y, double* partial, double* result, Stream& stream) {
   dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -67,8 +76,21 @@ void normalise_cuda(ValueType type, std::int64_t n, const void* y, const double*
   });
 }
 
+void gather_cuda(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
+                 Stream& stream) {
+  const auto copy = [&]<class Word>(Word) {
+    const auto words = static_cast<std::int64_t>(entry_bytes / sizeof(Word));
+    cuda::launch(gather<Word>, n * words, kThreads, stream, n, static_cast<int>(words), places, static_cast<const Word*>(from),
+                 static_cast<Word*>(to));
+  };
+  if (entry_bytes % 16 == 0) copy(int4{});
+  else if (entry_bytes % 8 == 0) copy(int2{});
+  else if (entry_bytes % 4 == 0) copy(int{});
+  else copy(short{});
+}
+
 }  // namespace
 
-const VectorBackend cuda_vector_backend{dots, normalise_cuda};
+const VectorBackend cuda_vector_backend{dots, normalise_cuda, gather_cuda};
 
 }  // namespace shardmat

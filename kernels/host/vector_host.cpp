@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "kernels/base/parallel.h"
 #include "kernels/vector_backends.h"
@@ -41,8 +42,16 @@ void normalise_host(ValueType type, std::int64_t n, const void* y, const double*
   });
 }
 
+void gather_host(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to, Stream&) {
+  const auto entry = [&](auto base, std::int64_t i) { return base + static_cast<std::size_t>(i) * entry_bytes; };
+  parallel_ranges(n, 1 << 14, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i)
+      std::memcpy(entry(static_cast<char*>(to), i), entry(static_cast<const char*>(from), places[i]), entry_bytes);
+  });
+}
+
 }  // namespace
 
-const VectorBackend host_vector_backend{dots, normalise_host};
+const VectorBackend host_vector_backend{dots, normalise_host, gather_host};
 
 }  // namespace shardmat

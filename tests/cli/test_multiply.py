@@ -57,8 +57,9 @@ class FiniteElements(CliTest):
 
     def test_many_right_hand_sides_at_once(self):
         for name in FEM:
-            for sort, type, count, suffix in (("none", "f64", 5, ".npy"), ("global", "f64", 3, ".h5"), ("local", "f32", 4, ".mtx")):
-                with self.subTest(matrix=name, sort=sort, type=type):
+            for sort, type, count, suffix, ranks in (("none", "f64", 5, ".npy", 0), ("global", "f64", 3, ".h5", 2),
+                                                     ("local", "f32", 4, ".mtx", 3), ("global", "f32", 2, ".npy", 0)):
+                with self.subTest(matrix=name, sort=sort, type=type, ranks=ranks):
                     value = {"f32": np.float32, "f64": np.float64}[type]
                     matrix = fem_matrix(name).astype(value).astype(float)
                     x, y0 = (np.random.default_rng(seed).uniform(-1, 1, (rows, count)).astype(value)
@@ -67,7 +68,7 @@ class FiniteElements(CliTest):
                     start = write_vector(self.path("y0.npy"), np.asfortranarray(y0))
                     report = self.json_of("multiply", self.matrices / f"{name}-{sort}.h5", "--rhs", count, "--type", type,
                                           "--x", given, "--y0", start, "--alpha", 2, "--beta", -0.5, "--output", "y" + suffix,
-                                          "--iterations", 2, "--verify")
+                                          "--iterations", 2, "--verify", ranks=ranks)
                     self.assertEqual(report["operation"]["right_hand_sides"], count)
                     y = read_vector(self.path("y" + suffix))
                     self.assertEqual(y.shape, y0.shape)
@@ -112,8 +113,9 @@ class FiniteElements(CliTest):
 
     def test_many_right_hand_sides_are_refused_where_they_do_not_go(self):
         path = self.matrices / "stokes-none.h5"
-        self.fail_on_every_rank(USAGE, "multiply", path, "--rhs", 4, ranks=2, says="one rank")
-        self.fail_with(USAGE, "multiply", path, "--rhs", 4, "--mode", "power", says="--rhs")
+        self.fail_on_every_rank(USAGE, "multiply", path, "--rhs", 4, "--mode", "power", ranks=2, says="--rhs")
+        self.fail_with(USAGE, "multiply", path, "--rhs", 4, "--measure", says="--measure")
+        self.fail_with(USAGE, "multiply", path, "--rhs", 4, "--verify=sampled", says="sampled")
         self.fail_with(USAGE, "multiply", path, "--rhs", 4, "--kernel", "csr_hots", says="csr_host")
         self.fail_with(USAGE, "multiply", path, "--rhs", 0, says="--rhs")
 
@@ -231,7 +233,7 @@ class Report(CliTest):
         self.assertEqual(first["decision"], "measured")
         self.assertEqual(first["name"], first["measurements"][0]["kernel"])
         self.assertGreater(first["choosing_products"], 1)
-        self.assertEqual(len(list(self.path("cache").rglob("*.json"))), 2, "one a rank")
+        self.assertEqual(len(list(self.path("cache").rglob("*.json"))), 4, "one for each of a rank's two blocks of rows")
 
         second = self.json_of("multiply", matrix, "--verify", ranks=2, env=cache)["kernel"]
         self.assertEqual((second["decision"], second["name"], second["policy"]), ("remembered", first["name"], first["policy"]))

@@ -181,6 +181,37 @@ TEST(Communicator, SendAndReceiveInSlices) {
   world().send(nullptr, 0, 0, 4);
 }
 
+TEST(Communicator, AllToAll) {
+  std::vector<std::int64_t> values;
+  for (int p = 0; p < world().size(); ++p) values.push_back(100 * world().rank() + p);
+  const std::vector<std::int64_t> result = world().all_to_all(values);
+  for (int p = 0; p < world().size(); ++p) EXPECT_EQ(result[static_cast<std::size_t>(p)], 100 * p + world().rank());
+}
+
+TEST(Communicator, TransfersBetweenAllRanksAtOnce) {
+  const SliceLimit limit(100);
+  const auto size = static_cast<std::size_t>(world().size()), mine = static_cast<std::size_t>(world().rank());
+  const auto length = [](std::size_t from, std::size_t to) { return 40 * from + 7 * to; };  // 0 from rank 0 to itself
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::vector<int>> out(size), in(size);
+    std::vector<Communicator::Transfer::Outgoing> sends;
+    std::vector<Communicator::Transfer::Incoming> receives;
+    for (std::size_t p = 0; p < size; ++p) {
+      out[p].assign(length(mine, p), static_cast<int>(1000 * mine + p) + round);
+      in[p].assign(length(p, mine) + 1, -1);
+      sends.push_back({static_cast<int>(p), out[p].data(), out[p].size() * sizeof(int)});
+      receives.push_back({static_cast<int>(p), in[p].data(), length(p, mine) * sizeof(int)});
+    }
+    Communicator::Transfer transfer = world().start(sends, receives, 5);
+    world().finish(transfer);
+    for (std::size_t p = 0; p < size; ++p) {
+      std::vector<int> expected(length(p, mine), static_cast<int>(1000 * p + mine) + round);
+      expected.push_back(-1);
+      EXPECT_EQ(in[p], expected) << "from rank " << p;
+    }
+  }
+}
+
 TEST(Agree, NobodyFailed) {
   world().agree(nullptr);
   EXPECT_EQ(world().together([] { return 7; }), 7);

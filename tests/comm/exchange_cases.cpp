@@ -2,48 +2,95 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+#include <span>
 #include <string>
+#include <utility>
 
 namespace shardmat {
 namespace {
 
-/// A value that tells column and round, exact in f32.
+/// A value that tells column, right-hand side and round, exact in f32.
 template <class T>
-T value_of(std::int64_t column, int round) {
-  return static_cast<T>(1 + column % 4096 + 8192 * round);
+T value_of(std::int64_t column, std::size_t side, int round) {
+  return static_cast<T>(1 + (column + 97 * static_cast<std::int64_t>(side)) % 4096 + 8192 * round);
 }
 
+/// What a rank owns and needs.
+struct Case {
+  std::vector<std::int64_t> starts, order, columns;
+  std::int64_t begin, end;
+
+  /// With `shuffled`, own entries lie backwards. `reach`: columns before and behind the own ones that are needed, or -1:
+  /// all.
+  Case(std::vector<std::int64_t> starts_, int rank, bool shuffled, std::int64_t reach)
+      : starts(std::move(starts_)),
+        begin(starts[static_cast<std::size_t>(rank)]),
+        end(starts[static_cast<std::size_t>(rank) + 1]) {
+    if (shuffled)
+      for (std::int64_t i = end - begin - 1; i >= 0; --i) order.push_back(i);
+    const std::int64_t first = reach < 0 ? 0 : std::max<std::int64_t>(0, begin - reach),
+                       last = reach < 0 ? starts.back() : std::min(starts.back(), end + reach);
+    for (std::int64_t c = last - 1; c >= first; --c) columns.push_back(c);  // in any order
+    if (!columns.empty()) columns.push_back(columns.front());               // and more than once
+  }
+  XParts parts() const { return {starts, order}; }
+  std::int64_t foreign() const {
+    const std::set<std::int64_t> distinct(columns.begin(), columns.end());
+    return std::count_if(distinct.begin(), distinct.end(), [&](std::int64_t c) { return c < begin || c >= end; });
+  }
+};
+
 template <class T>
-void write_x(Exchange& exchange, int rank, int round, Stream& stream) {
-  const GatheredLayout& layout = exchange.layout();
+void write_x(Exchange& exchange, const Case& c, std::size_t width, int round, Stream& stream) {
   std::vector<T> mine;
-  for (std::int64_t c = layout.starts[static_cast<std::size_t>(rank)]; c < layout.starts[static_cast<std::size_t>(rank) + 1];
-       ++c)
-    mine.push_back(value_of<T>(c, round));
+  for (std::int64_t i = 0; i < c.end - c.begin; ++i)
+    for (std::size_t side = 0; side < width; ++side)
+      mine.push_back(value_of<T>(c.begin + (c.order.empty() ? i : c.order[static_cast<std::size_t>(i)]), side, round));
   copy_to_device(exchange.local_x(), mine.data(), mine.size() * sizeof(T), stream);
 }
 
+/// `positions`: of the case's columns. If it needs all, zeros lie everywhere else.
 template <class T>
-void expect_x(const Exchange& exchange, int round, Stream& stream) {
-  const GatheredLayout& layout = exchange.layout();
-  std::vector<T> expected(static_cast<std::size_t>(layout.length()), T{0}), found(expected.size(), T{-1});
-  for (std::int64_t c = 0; c < layout.starts.back(); ++c)
-    expected[static_cast<std::size_t>(layout.position(c))] = value_of<T>(c, round);
-  copy_to_host(found.data(), exchange.gathered_x(), found.size() * sizeof(T), stream);
-  EXPECT_EQ(found, expected);
+void expect_x(const Exchange& exchange, const Case& c, std::span<const std::int64_t> positions, std::size_t width, int round,
+              Stream& stream) {
+  std::vector<T> found(static_cast<std::size_t>(exchange.length()) * width, T{-1});
+  copy_to_host(found.data(), exchange.x(), found.size() * sizeof(T), stream);
+  std::vector<T> expected(found.size(), T{0});
+  for (std::size_t k = 0; k < positions.size(); ++k)
+    for (std::size_t side = 0; side < width; ++side) {
+      const std::size_t at = static_cast<std::size_t>(positions[k]) * width + side;
+      ASSERT_LT(at, found.size());
+      expected[at] = value_of<T>(c.columns[k], side, round);
+      ASSERT_EQ(found[at], expected[at]) << "column " << c.columns[k] << ", right-hand side " << side;
+    }
+  if (std::ssize(positions) > c.starts.back()) {
+    EXPECT_EQ(found, expected);
+  }
 }
 
 template <class T>
-void run_rounds(Exchange& exchange, const ExchangeContext& context, int rounds) {
+void run_rounds(Exchange& exchange, const ExchangeContext& context, const Case& c, std::span<const std::int64_t> positions,
+                int rounds) {
   Stream stream(context.device);
+  const auto width = static_cast<std::size_t>(context.width);
   for (int round = 0; round < rounds; ++round) {
-    write_x<T>(exchange, context.communicator.rank(), round, stream);
+    write_x<T>(exchange, c, width, round, stream);
     exchange.start(stream);
     exchange.finish(stream);
     exchange.wait(stream);
-    expect_x<T>(exchange, round, stream);
+    expect_x<T>(exchange, c, positions, width, round, stream);
     context.communicator.barrier();  // a fast rank must not overwrite x while a slow one still compares
   }
+}
+
+/// `name` for several ranks.
+void expect_name(const Exchange& exchange, const std::string& name, int ranks) {
+  if (ranks == 1) EXPECT_EQ(exchange.name(), "none");
+  else if (name != "auto") EXPECT_EQ(exchange.name(), name);
+  else EXPECT_NE(exchange.name(), "none");
+  EXPECT_FALSE(exchange.why().empty());
 }
 
 }  // namespace
@@ -58,43 +105,58 @@ void check_exchanges(const ExchangeContext& given) {
   const int size = given.communicator.size();
   std::vector<std::string> names = {"auto"};
   for (const ExchangeEntry& entry : exchanges())
-    if (entry.name != "none" || size == 1) names.emplace_back(entry.name);
+    if ((entry.name != "none" || size == 1) && (entry.name != "peer" || given.device.backend == Backend::cuda))
+      names.emplace_back(entry.name);
   std::vector<std::int64_t> only_last(static_cast<std::size_t>(size) + 1, 0);
   only_last.back() = 100;
   const std::vector<std::vector<std::int64_t>> layouts = {uneven_starts(size, 1), uneven_starts(size, 1000), only_last,
                                                           std::vector<std::int64_t>(static_cast<std::size_t>(size) + 1, 0)};
   for (const std::string& name : names)
-    for (const ValueType type : {ValueType::f32, ValueType::f64})
-      for (const auto& starts : layouts) {
-        SCOPED_TRACE(name + " " + std::string(shardmat::name(type)) + " columns " + std::to_string(starts.back()));
-        ExchangeContext context = given;
-        context.type = type;
-        const auto exchange = make_exchange(name, context, make_gathered_layout(starts));
-        EXPECT_EQ(exchange->name(), size == 1 ? "none" : name == "auto" ? "allgather" : name);
-        EXPECT_FALSE(exchange->why().empty());
-        EXPECT_EQ(exchange->bytes_received(),
-                  exchange->layout().stride * (size - 1) * static_cast<std::int64_t>(size_of(type)));
-        dispatch(type, [&](auto tag) { run_rounds<typename decltype(tag)::type>(*exchange, context, 3); });
-      }
+    for (const auto& [type, width] :
+         {std::pair{ValueType::f32, 1}, {ValueType::f64, 1}, {ValueType::f32, 3}, {ValueType::f64, 32}})
+      for (const auto& starts : layouts)
+        for (const bool shuffled : {false, true})
+          for (const std::int64_t reach : {-1, 0, 1, 150}) {
+            SCOPED_TRACE(name + " " + std::string(shardmat::name(type)) + " × " + std::to_string(width) + " columns " +
+                         std::to_string(starts.back()) + (shuffled ? " shuffled" : "") + " reach " + std::to_string(reach));
+            ExchangeContext context = given;
+            context.type = type;
+            context.width = width;
+            const Case c(starts, given.communicator.rank(), shuffled, reach);
+            std::vector<std::int64_t> positions = c.columns;
+            const auto exchange = make_exchange(name, context, c.parts(), positions);
+            exchange->renumber(positions);
+            expect_name(*exchange, name, size);
+            const std::int64_t others = exchange->name() == "allgather" ? exchange->length() / size * (size - 1)
+                                        : size == 1                     ? 0
+                                                                        : c.foreign();
+            EXPECT_EQ(exchange->bytes_received(), others * static_cast<std::int64_t>(context.entry_bytes()));
+            dispatch(type, [&](auto tag) { run_rounds<typename decltype(tag)::type>(*exchange, context, c, positions, 3); });
+          }
 }
 
 void check_replay(const ExchangeContext& given) {
   ExchangeContext context = given;
   context.type = ValueType::f32;
-  const auto exchange =
-      make_exchange("auto", context, make_gathered_layout(uneven_starts(context.communicator.size(), 500)));
-  ASSERT_TRUE(exchange->capturable());
-  Stream stream(context.device);
-  Graph graph(stream, [&] {
-    exchange->start(stream);
-    exchange->finish(stream);
-  });
-  for (int round = 0; round < 20; ++round) {
-    write_x<float>(*exchange, context.communicator.rank(), round, stream);
-    graph.launch(stream);
-    exchange->wait(stream);
-    expect_x<float>(*exchange, round, stream);
-    context.communicator.barrier();
+  for (const std::string name : {"allgather", "halo", "peer"}) {
+    if (name == "peer" && given.device.backend == Backend::host) continue;
+    const Case c(uneven_starts(context.communicator.size(), 500), context.communicator.rank(), false, -1);
+    std::vector<std::int64_t> positions = c.columns;
+    const auto exchange = make_exchange(name, context, c.parts(), positions);
+    exchange->renumber(positions);
+    ASSERT_TRUE(exchange->capturable());
+    Stream stream(context.device);
+    Graph graph(stream, [&] {
+      exchange->start(stream);
+      exchange->finish(stream);
+    });
+    for (int round = 0; round < 20; ++round) {
+      write_x<float>(*exchange, c, 1, round, stream);
+      graph.launch(stream);
+      exchange->wait(stream);
+      expect_x<float>(*exchange, c, positions, 1, round, stream);
+      context.communicator.barrier();
+    }
   }
 }
 

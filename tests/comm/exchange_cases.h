@@ -11,7 +11,7 @@ namespace shardmat {
 /// Starts of `parts` parts that grow with the rank; every third part is empty.
 std::vector<std::int64_t> uneven_starts(int parts, std::int64_t unit);
 
-/// Every name in the list and "auto", f32 and f64, several layouts: all entries arrive, padding stays zero.
+/// Every name in the list and "auto", f32 and f64, several parts, orders and needs: all entries arrive, padding stays zero.
 void check_exchanges(const ExchangeContext& context);
 /// Recorded once in a graph, launched with changing x.
 void check_replay(const ExchangeContext& context);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/gathered_layout.h"
 #include "tests/comm/exchange_cases.h"
 #include "tests/support/world.h"
 
@@ -9,18 +10,20 @@ namespace shardmat {
 namespace {
 
 TEST(GatheredLayout, PositionsWithEmptyParts) {
-  const GatheredLayout layout = make_gathered_layout({0, 0, 33, 33, 40, 40});
+  GatheredLayout layout = make_gathered_layout({0, 0, 33, 33, 40, 40});
   EXPECT_EQ(layout.parts(), 5);
   EXPECT_EQ(layout.stride, 64);
   EXPECT_EQ(layout.length(), 320);
   EXPECT_EQ(layout.part_size(0), 0);
   EXPECT_EQ(layout.part_size(1), 33);
-  EXPECT_EQ(layout.position(0), 64);
-  EXPECT_EQ(layout.position(32), 96);
-  EXPECT_EQ(layout.position(33), 3 * 64);
-  EXPECT_EQ(layout.position(39), 3 * 64 + 6);
-  EXPECT_NE(error_of(ErrorKind::internal, [&] { (void)layout.position(40); }).find("column 40"), std::string::npos);
-  EXPECT_NE(error_of(ErrorKind::internal, [&] { (void)layout.position(-1); }).find("column -1"), std::string::npos);
+  std::vector<std::int64_t> columns = {39, 0, 32, 33};
+  layout.renumber(columns);
+  EXPECT_EQ(columns, (std::vector<std::int64_t>{3 * 64 + 6, 64, 96, 3 * 64}));
+  for (const std::int64_t wrong : {40, -1}) {
+    std::vector<std::int64_t> one = {wrong};
+    EXPECT_NE(error_of(ErrorKind::internal, [&] { layout.renumber(one); }).find("column " + std::to_string(wrong)),
+              std::string::npos);
+  }
 }
 
 TEST(GatheredLayout, NoColumns) {
@@ -47,18 +50,26 @@ TEST(GatheredLayout, RefusesStartsThatDecrease) {
 
 TEST(Exchange, UnknownNameIsRefusedWithTheNearest) {
   const ExchangeContext context{world()};
-  const std::string message = error_of(ErrorKind::usage, [&] {
-    make_exchange("algather", context, make_gathered_layout(uneven_starts(world().size(), 10)));
-  });
+  const std::string message =
+      error_of(ErrorKind::usage, [&] { make_exchange("algather", context, {uneven_starts(world().size(), 10)}, {}); });
   EXPECT_NE(message.find("did you mean 'allgather'?"), std::string::npos) << message;
-  EXPECT_NE(message.find("auto, none or allgather"), std::string::npos) << message;
+  EXPECT_NE(message.find("auto, none, allgather, halo or peer"), std::string::npos) << message;
 }
 
 TEST(Exchange, NoneIsForOneRank) {
   const ExchangeContext context{world()};
-  const auto make = [&] { return make_exchange("none", context, make_gathered_layout(uneven_starts(world().size(), 10))); };
+  const auto make = [&] { return make_exchange("none", context, {uneven_starts(world().size(), 10)}, {}); };
   if (world().size() == 1) EXPECT_EQ(make()->name(), "none");
   else EXPECT_NE(error_of(ErrorKind::usage, make).find("one rank"), std::string::npos);
+}
+
+TEST(Exchange, PeerIsForGpus) {
+  if (world().size() == 1) GTEST_SKIP() << "needs several ranks";
+  const ExchangeContext context{world()};
+  const std::string message =
+      error_of(ErrorKind::usage, [&] { make_exchange("peer", context, {uneven_starts(world().size(), 10)}, {}); });
+  EXPECT_NE(message.find("host backend"), std::string::npos) << message;
+  EXPECT_NE(message.find("use halo"), std::string::npos) << message;
 }
 
 TEST(Exchange, HostEveryNameTypeAndLayout) {

@@ -67,8 +67,8 @@ TEST_F(MultiGpuNccl, ReplayedFromAGraph) {
 
 TEST_F(MultiGpuNccl, ManyCallsWithoutAWait) {
   NcclCommunicator nccl(world(), device_);
-  const auto exchange = make_exchange("auto", {world(), &nccl, device_, ValueType::f64},
-                                      make_gathered_layout(uneven_starts(world().size(), 100)));
+  const auto exchange = make_exchange("allgather", {world(), &nccl, device_, ValueType::f64},
+                                      {uneven_starts(world().size(), 100)}, {});
   Stream stream(device_);
   for (int i = 0; i < 3000; ++i) exchange->start(stream);
   exchange->wait(stream);

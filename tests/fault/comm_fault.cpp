@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -39,7 +40,7 @@ std::map<std::string, Operation> host_operations() {
 }
 
 /// x of 4 MB a rank moved again and again, on whatever backend the ranks get.
-void exchange_for_ever(Communicator& ranks, BackendChoice choice) {
+void exchange_for_ever(Communicator& ranks, BackendChoice choice, const std::string& name) {
   const Placement placement = place_ranks(ranks, choice);
   const DeviceGuard guard(placement.device);
   std::unique_ptr<NcclCommunicator> nccl;
@@ -47,8 +48,9 @@ void exchange_for_ever(Communicator& ranks, BackendChoice choice) {
     nccl = std::make_unique<NcclCommunicator>(ranks, placement.device);
   std::vector<std::int64_t> starts;
   for (int p = 0; p <= ranks.size(); ++p) starts.push_back(p * std::int64_t{500'000});
-  const auto exchange =
-      make_exchange("auto", {ranks, nccl.get(), placement.device, ValueType::f64}, make_gathered_layout(starts));
+  std::vector<std::int64_t> columns(static_cast<std::size_t>(starts.back()));
+  std::iota(columns.begin(), columns.end(), std::int64_t{0});
+  const auto exchange = make_exchange(name, {ranks, nccl.get(), placement.device, ValueType::f64}, {starts}, columns);
   Stream stream(placement.device);
   std::printf("ready\n");
   std::fflush(stdout);
@@ -60,8 +62,8 @@ void exchange_for_ever(Communicator& ranks, BackendChoice choice) {
 }
 
 void run(Communicator& ranks, const std::string& name) {
-  if (name == "exchange") return exchange_for_ever(ranks, BackendChoice::host);
-  if (name == "exchange_cuda") return exchange_for_ever(ranks, BackendChoice::cuda);
+  if (name.starts_with("host_")) return exchange_for_ever(ranks, BackendChoice::host, name.substr(5));
+  if (name.starts_with("cuda_")) return exchange_for_ever(ranks, BackendChoice::cuda, name.substr(5));
   const auto operations = host_operations();
   const auto found = operations.find(name);
   if (found == operations.end()) throw Error(ErrorKind::usage, "no operation " + name);

@@ -58,11 +58,17 @@ class RanksLost(LoseOne):
     def test_stopped_in_send(self):
         self.lose_one("send", signal.SIGSTOP)
 
-    def test_stopped_in_exchange(self):
-        self.lose_one("exchange", signal.SIGSTOP)
+    def test_stopped_in_all_gather(self):
+        self.lose_one("host_allgather", signal.SIGSTOP)
 
-    def test_killed_in_exchange(self):
-        self.lose_one("exchange", signal.SIGKILL, victim=2)
+    def test_killed_in_all_gather(self):
+        self.lose_one("host_allgather", signal.SIGKILL, victim=2)
+
+    def test_stopped_in_halo_exchange(self):
+        self.lose_one("host_halo", signal.SIGSTOP)
+
+    def test_killed_in_halo_exchange(self):
+        self.lose_one("host_halo", signal.SIGKILL, victim=2)
 
 
 class GpuRanksLost(LoseOne):
@@ -74,11 +80,23 @@ class GpuRanksLost(LoseOne):
         if self.GPUS < 2:
             self.skipTest("needs SHARDMAT_FAULT_GPUS=2 or more")
 
-    def test_stopped_in_nccl_exchange(self):
-        self.lose_one("exchange_cuda", signal.SIGSTOP, victim=0, count=self.GPUS)
+    def test_stopped_in_all_gather(self):
+        self.lose_one("cuda_allgather", signal.SIGSTOP, victim=0, count=self.GPUS)
 
-    def test_killed_in_nccl_exchange(self):
-        self.lose_one("exchange_cuda", signal.SIGKILL, victim=0, count=self.GPUS)
+    def test_killed_in_all_gather(self):
+        self.lose_one("cuda_allgather", signal.SIGKILL, victim=0, count=self.GPUS)
+
+    def test_stopped_in_halo_exchange(self):
+        self.lose_one("cuda_halo", signal.SIGSTOP, victim=0, count=self.GPUS)
+
+    def test_killed_in_halo_exchange(self):
+        self.lose_one("cuda_halo", signal.SIGKILL, victim=0, count=self.GPUS)
+
+    def test_stopped_in_peer_exchange(self):
+        self.lose_one("cuda_peer", signal.SIGSTOP, victim=0, count=self.GPUS)
+
+    def test_killed_in_peer_exchange(self):
+        self.lose_one("cuda_peer", signal.SIGKILL, victim=0, count=self.GPUS)
 
 
 if __name__ == "__main__":

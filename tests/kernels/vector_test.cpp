@@ -44,10 +44,33 @@ void check(Backend backend, ValueType type, std::int64_t n) {
     ASSERT_NEAR(static_cast<double>(x[i]), static_cast<double>(y[i]) / std::sqrt(yy), 4 * unit_roundoff(type));
 }
 
+/// Entries of `width` values.
+template <class T>
+void check_gather(Backend backend, std::int64_t n, std::size_t width) {
+  Stream stream({backend, 0});
+  std::vector<T> from(static_cast<std::size_t>(2 * n + 1) * width), to(static_cast<std::size_t>(n) * width);
+  std::vector<std::int32_t> places(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(i);
+  for (std::size_t i = 0; i < places.size(); ++i) places[i] = static_cast<std::int32_t>(i * 7919 % (2 * places.size() + 1));
+  const Buffer df(stream.device(), from.size() * sizeof(T)), dt(stream.device(), to.size() * sizeof(T)),
+      dp(stream.device(), places.size() * sizeof(std::int32_t));
+  copy_to_device(df.data(), from.data(), df.bytes(), stream);
+  copy_to_device(dp.data(), places.data(), dp.bytes(), stream);
+  gather_entries(width * sizeof(T), n, dp.as<std::int32_t>(), df.data(), dt.data(), stream);
+  copy_to_host(to.data(), dt.data(), dt.bytes(), stream);
+  for (std::size_t i = 0; i < to.size(); ++i)
+    ASSERT_EQ(to[i], from[static_cast<std::size_t>(places[i / width]) * width + i % width]) << i;
+}
+
 void check_all(Backend backend) {
   for (const std::int64_t n : {0, 1, 255, 256, 257, 100'003}) {
     check<float>(backend, ValueType::f32, n);
     check<double>(backend, ValueType::f64, n);
+    for (const std::size_t width : {1, 2, 3, 32}) {
+      check_gather<std::uint16_t>(backend, n, width);
+      check_gather<float>(backend, n, width);
+      check_gather<double>(backend, n, width);
+    }
   }
 }
 

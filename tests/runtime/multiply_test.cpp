@@ -24,6 +24,7 @@ namespace {
 struct Case {
   BackendChoice backend;
   ValueType type;
+  const char* exchange = "auto";
 };
 
 /// A directory that all ranks share and that goes away with the object.
@@ -52,6 +53,7 @@ MultiplyOptions options_for(const Case& c, const std::string& matrix) {
   options.matrix = matrix;
   options.backend = c.backend;
   options.load.type = c.type;
+  options.load.exchange = c.exchange;
   options.iterations = 0;
   options.verify = true;
   return options;
@@ -85,6 +87,62 @@ void scales_and_adds(const Case& c) {
   expect_passes(multiply(world(), options), 375);
   options.beta = 0;
   expect_passes(multiply(world(), options), 375);
+}
+
+void multiplies_several_columns(const Case& c) {
+  for (const std::string matrix : {"elasticity:n=7", "rmat:scale=9"})
+    for (const std::int64_t columns : {2, 3, 32}) {
+      SCOPED_TRACE(fmt::format("{} × {}", matrix, columns));
+      MultiplyOptions options = options_for(c, matrix);
+      options.load.right_hand_sides = columns;
+      options.load.sort = columns == 3 ? LocalSort::by_length : LocalSort::none;
+      options.alpha = -1.5;
+      options.beta = 0.25;
+      options.y0 = "random";
+      options.iterations = 3;
+      const MultiplyReport report = multiply(world(), options);
+      expect_passes(report, report.rows);
+      EXPECT_EQ(report.right_hand_sides, columns);
+      EXPECT_GT(report.iteration.median, 0);
+    }
+}
+
+void multiplies_halves(const Case& c) {
+  for (const ValueType type : {ValueType::f16, ValueType::bf16}) {
+    MultiplyOptions options = options_for({c.backend, type, c.exchange}, "elasticity:n=7");
+    options.load.right_hand_sides = 5;
+    expect_passes(multiply(world(), options), 1029);
+  }
+}
+
+/// Rows that need no x of others are multiplied while it moves, and the others after that.
+void overlaps(const Case& c) {
+  double eigenvalue = 0;
+  for (const bool overlap : {true, false})
+    for (const auto sort : {LocalSort::none, LocalSort::by_length}) {
+      MultiplyOptions options = options_for(c, "elasticity:n=16");
+      options.load.overlap = overlap;
+      options.load.sort = sort;
+      options.beta = 0.5;
+      options.y0 = "random";
+      options.iterations = 5;
+      const MultiplyReport report = multiply(world(), options);
+      expect_passes(report, report.rows);
+      const bool several = world().size() > 1 && world().size() <= 3;  // with more, nearly all rows are at a boundary
+      if (overlap && several) {
+        EXPECT_GE(report.overlapped.min, 0.5);
+      }
+      if (!overlap || world().size() == 1) {
+        EXPECT_EQ(report.overlapped.max, 0);
+      }
+      options.mode = Mode::power;
+      options.beta = 0;
+      options.y0.clear();
+      options.iterations = 10;
+      const double found = *multiply(world(), options).eigenvalue;
+      if (eigenvalue == 0) eigenvalue = found;
+      EXPECT_NEAR(found, eigenvalue, 1e-5 * eigenvalue);
+    }
 }
 
 void sorts_locally(const Case& c) {
@@ -209,6 +267,7 @@ VerifyResult verify_spoilt(Communicator& communicator, const Case& c, std::optio
   if (fault) loaded.rows = std::make_unique<Spoilt>(std::move(loaded.rows), *fault);
   LoadOptions load;
   load.type = c.type;
+  load.exchange = c.exchange;
   load.column_sums_above = -1;
   load.method = "rows";  // so that a row more or less does not move the parts
   const DistributedMatrix matrix(loaded, context, load);
@@ -255,6 +314,8 @@ void nan_fails(const Case& c) {
 
 constexpr Case kHost64{BackendChoice::host, ValueType::f64}, kHost32{BackendChoice::host, ValueType::f32};
 constexpr Case kCuda64{BackendChoice::cuda, ValueType::f64}, kCuda32{BackendChoice::cuda, ValueType::f32};
+constexpr Case kHostHalo{BackendChoice::host, ValueType::f64, "halo"},
+    kCudaHalo{BackendChoice::cuda, ValueType::f64, "halo"};
 
 /// Runs `check` on GPUs if every rank can have its own.
 void on_gpus(void (*check)(const Case&), const Case& c) {
@@ -263,17 +324,22 @@ void on_gpus(void (*check)(const Case&), const Case& c) {
   check(c);
 }
 
-// Host, each test in both types; on GPUs the same under Gpu (one rank) and MultiGpu (one GPU a rank).
+// Host, each test in both types and with the halo; on GPUs the same under Gpu (one rank) and MultiGpu (one GPU a rank).
 #define SHARDMAT_ON_ALL_BACKENDS(name, check)                    \
   TEST(Multiply, name##F64) { check(kHost64); }                  \
   TEST(Multiply, name##F32) { check(kHost32); }                  \
+  TEST(Multiply, name##Halo) { check(kHostHalo); }               \
   TEST(GpuMultiply, name##F64) { on_gpus(check, kCuda64); }      \
   TEST(GpuMultiply, name##F32) { on_gpus(check, kCuda32); }      \
   TEST(MultiGpuMultiply, name##F64) { on_gpus(check, kCuda64); } \
-  TEST(MultiGpuMultiply, name##F32) { on_gpus(check, kCuda32); }
+  TEST(MultiGpuMultiply, name##F32) { on_gpus(check, kCuda32); } \
+  TEST(MultiGpuMultiply, name##Halo) { on_gpus(check, kCudaHalo); }
 
 SHARDMAT_ON_ALL_BACKENDS(Generated, multiplies_generated)
 SHARDMAT_ON_ALL_BACKENDS(AlphaBeta, scales_and_adds)
+SHARDMAT_ON_ALL_BACKENDS(Overlap, overlaps)
+SHARDMAT_ON_ALL_BACKENDS(Columns, multiplies_several_columns)
+SHARDMAT_ON_ALL_BACKENDS(Halves, multiplies_halves)
 SHARDMAT_ON_ALL_BACKENDS(LocalSort, sorts_locally)
 SHARDMAT_ON_ALL_BACKENDS(OddShapes, handles_odd_shapes)
 SHARDMAT_ON_ALL_BACKENDS(GlobalSort, serves_globally_sorted_files)

@@ -11,7 +11,6 @@
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "partition/atomic_file.h"
-#include "runtime/multiply_many.h"
 #include "runtime/plan_cache.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -26,7 +25,7 @@ namespace {
 struct Options {
   MultiplyOptions multiply;
   std::string type = "f64", sort = "auto", backend = "auto", mode = "repeat", verify = "", json;
-  bool no_graph = false, no_measure = false, no_cache = false;
+  bool no_graph = false, no_overlap = false, no_measure = false, no_cache = false;
   double timeout = 60;
   std::int64_t rhs = 1;
 };
@@ -88,6 +87,8 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--sort", o.sort, "rows of a part by descending length: none, local, or auto (as the file says)")
       ->check(CLI::IsMember({"auto", "none", "local"}))
       ->capture_default_str();
+  app.add_flag("--no-overlap", o.no_overlap,
+               "move x before any row is multiplied, instead of beside rows that need none of it");
   app.add_flag("--no-graph", o.no_graph, "launch every iteration instead of replaying a CUDA graph");
   app.add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
       ->check(positive_number())
@@ -116,7 +117,9 @@ void finish_options(const CLI::App& app, Options& o) {
   m.verify_mode = o.verify == "full"      ? VerifyMode::full
                   : o.verify == "sampled" ? VerifyMode::sampled
                                           : VerifyMode::automatic;
+  m.load.right_hand_sides = o.rhs;
   m.graph = !o.no_graph;
+  m.load.overlap = !o.no_overlap;
   if (o.no_measure && m.load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
   m.load.plan.measure = !o.no_measure;
   m.load.cache_directory = o.no_cache ? "" : default_cache_directory();
@@ -139,8 +142,7 @@ int run(const Options& o, Communicator& communicator) {
     spare_matrix(o.multiply.matrix, o.json);
     if (!o.json.empty() && o.json != "-") check_writable(o.json);
   });
-  const MultiplyReport report =
-      o.rhs > 1 ? multiply_many(communicator, o.multiply, o.rhs) : multiply(communicator, o.multiply);
+  const MultiplyReport report = multiply(communicator, o.multiply);
   communicator.together([&] {
     if (communicator.rank() != 0) return;
     if (o.json != "-") fmt::print("{}", to_text(report));

@@ -1,0 +1,130 @@
+#include "comm/halo.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <mutex>
+
+#include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/narrow.h"
+#include "kernels/base/parallel.h"
+#include "kernels/base/text.h"
+
+namespace shardmat {
+namespace {
+
+constexpr int kRequestTag = 21, kPlacesTag = 23;
+
+/// The peers among counts[p] = entries of rank p.
+std::vector<Halo::Peer> peers(const std::vector<std::int64_t>& counts) {
+  std::vector<Halo::Peer> all;
+  std::int64_t first = 0;
+  for (std::size_t p = 0; p < counts.size(); first += counts[p++])
+    if (counts[p] > 0) all.push_back({static_cast<int>(p), first, counts[p]});
+  return all;
+}
+
+void sort_distinct(std::vector<std::int64_t>& numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+}
+
+/// `columns` of other ranks, ascending and distinct.
+std::vector<std::int64_t> find_needed(const Halo& halo, std::span<const std::int64_t> columns) {
+  require_host_memory(8 * static_cast<std::int64_t>(columns.size()), "finding the columns that other ranks own");
+  std::vector<std::int64_t> needed;
+  std::mutex mutex;
+  parallel_ranges(std::ssize(columns), 1 << 16, [&](std::int64_t first, std::int64_t last) {
+    std::vector<std::int64_t> mine;
+    for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k)
+      if (columns[k] < halo.begin || columns[k] >= halo.begin + halo.own) mine.push_back(columns[k]);
+    sort_distinct(mine);
+    const std::lock_guard lock(mutex);
+    needed.insert(needed.end(), mine.begin(), mine.end());
+  });
+  sort_distinct(needed);
+  if (halo.own + std::ssize(needed) > std::numeric_limits<std::int32_t>::max())
+    throw Error(ErrorKind::resources,
+                fmt::format("this rank's rows need {} entries of x, more than 2^31 - 1; use more ranks",
+                            human_count(halo.own + std::ssize(needed))));
+  return needed;
+}
+
+/// One number an entry, from one side of each pair of ranks to the other.
+void send_numbers(Communicator& communicator, const std::vector<Halo::Peer>& to, const std::vector<std::int32_t>& out,
+                  const std::vector<Halo::Peer>& from, std::vector<std::int32_t>& in, int tag) {
+  std::vector<Communicator::Transfer::Outgoing> sends;
+  std::vector<Communicator::Transfer::Incoming> receives;
+  const auto bytes = [](const Halo::Peer& peer) { return static_cast<std::size_t>(peer.count) * sizeof(std::int32_t); };
+  for (const Halo::Peer& peer : to) sends.push_back({peer.rank, out.data() + peer.first, bytes(peer)});
+  for (const Halo::Peer& peer : from) receives.push_back({peer.rank, in.data() + peer.first, bytes(peer)});
+  Communicator::Transfer transfer = communicator.start(sends, receives, tag);
+  communicator.finish(transfer);
+}
+
+}  // namespace
+
+Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const std::int64_t> columns) {
+  const auto rank = static_cast<std::size_t>(communicator.rank());
+  Halo halo;
+  halo.begin = parts.starts[rank], halo.own = parts.starts[rank + 1] - parts.starts[rank];
+  halo.entries = communicator.together([&] {
+    halo.own_places.resize(parts.order.size());
+    for (std::size_t i = 0; i < parts.order.size(); ++i)
+      halo.own_places[static_cast<std::size_t>(parts.order[i])] = static_cast<std::int32_t>(i);
+    return find_needed(halo, columns);
+  });
+  halo.received = std::ssize(halo.entries);
+
+  std::vector<std::int64_t> wanted(static_cast<std::size_t>(communicator.size()));
+  auto end = halo.entries.begin();
+  for (std::size_t p = 0; p < wanted.size(); ++p) {
+    const auto first = end;
+    end = std::lower_bound(first, halo.entries.end(), parts.starts[p + 1]);
+    wanted[p] = end - first;
+  }
+  halo.from = peers(wanted);
+  halo.to = peers(communicator.all_to_all(wanted));
+
+  // Columns are asked for as distances from the first of their part.
+  std::vector<std::int32_t> asked(halo.entries.size());
+  communicator.together([&] {
+    for (const Halo::Peer& peer : halo.from)
+      for (auto i = static_cast<std::size_t>(peer.first); i < static_cast<std::size_t>(peer.first + peer.count); ++i)
+        asked[i] = narrow<std::int32_t>(halo.entries[i] - parts.starts[static_cast<std::size_t>(peer.rank)],
+                                        "a place in a part of x");
+    halo.sent.resize(halo.to.empty() ? 0 : static_cast<std::size_t>(halo.to.back().first + halo.to.back().count));
+  });
+  send_numbers(communicator, halo.from, asked, halo.to, halo.sent, kRequestTag);
+  if (!halo.own_places.empty())
+    for (std::int32_t& place : halo.sent) place = halo.own_places[static_cast<std::size_t>(place)];
+  return halo;
+}
+
+void Halo::renumber(std::span<std::int64_t> columns) {
+  const auto position = [this](std::int64_t column) {
+    if (column >= begin && column < begin + own)
+      return own_places.empty() ? column - begin : std::int64_t{own_places[static_cast<std::size_t>(column - begin)]};
+    const auto found = std::lower_bound(entries.begin(), entries.end(), column);
+    if (found == entries.end() || *found != column)
+      throw Error(ErrorKind::internal, fmt::format("column {} is not among those that the halo was made for", column));
+    return own + (found - entries.begin());
+  };
+  parallel_ranges(static_cast<std::int64_t>(columns.size()), 1 << 16, [&](std::int64_t first, std::int64_t last) {
+    for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k)
+      columns[k] = position(columns[k]);
+  });
+  entries = {};
+  own_places = {};
+}
+
+std::vector<std::int32_t> places_at_owners(Communicator& communicator, const Halo& halo) {
+  std::vector<std::int32_t> places =
+      communicator.together([&] { return std::vector<std::int32_t>(static_cast<std::size_t>(halo.received)); });
+  send_numbers(communicator, halo.to, halo.sent, halo.from, places, kPlacesTag);
+  return places;
+}
+
+}  // namespace shardmat

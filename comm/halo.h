@@ -1,0 +1,37 @@
+// Which entries of x ranks give each other when each gets only what its rows need.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "comm/exchange.h"
+
+namespace shardmat {
+
+/// In x the own entries come first, in their order, and then those of other ranks.
+struct Halo {
+  /// Entries [first, first + count) of `entries`, or of `sent`, belong to this rank.
+  struct Peer {
+    int rank;
+    std::int64_t first, count;
+  };
+  std::vector<Peer> from, to;            ///< ascending ranks; none with 0 entries
+  std::int64_t begin = 0, own = 0;       ///< this rank owns the columns [begin, begin + own)
+  std::int64_t received = 0;             ///< entries of other ranks
+  std::vector<std::int32_t> sent;        ///< places among the own entries, by receiver
+  std::vector<std::int64_t> entries;     ///< columns that come, ascending, so by owner
+  std::vector<std::int32_t> own_places;  ///< of the own columns; empty: in their order
+
+  std::int64_t length() const { return own + received; }
+  /// Columns become positions in x; `entries` and `own_places` are given up.
+  void renumber(std::span<std::int64_t> columns);
+};
+
+/// Collective; every rank holds what it needs and gives, and a number or two a rank. `columns`: as in make_exchange().
+Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const std::int64_t> columns);
+
+/// Where each received entry lies among the entries of its owner. Collective.
+std::vector<std::int32_t> places_at_owners(Communicator& communicator, const Halo& halo);
+
+}  // namespace shardmat

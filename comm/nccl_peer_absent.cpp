@@ -1,0 +1,15 @@
+// With NCCL before 2.28, kernels cannot read the memory of other ranks.
+#include <fmt/format.h>
+
+#include "comm/nccl_impl.h"
+
+namespace shardmat {
+
+std::string NcclCommunicator::why_no_peer_access() const {
+  return fmt::format("it needs NCCL 2.28 or newer, this build has {}; use halo", nccl_version());
+}
+int NcclCommunicator::blocks_to_pull(std::int64_t) { return 1; }
+NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks) : blocks_(blocks), arrived_(owner, 0) {}
+void NcclCommunicator::pull(const Pull&, Stream&) { throw Error(ErrorKind::internal, why_no_peer_access()); }
+
+}  // namespace shardmat

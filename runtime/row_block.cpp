@@ -1,0 +1,94 @@
+#include "runtime/row_block.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/conversion.h"
+#include "runtime/plan_cache.h"
+
+namespace shardmat {
+namespace {
+
+std::int64_t count_columns(const CsrView& rows) {
+  std::vector<bool> touched(static_cast<std::size_t>(rows.cols));
+  for (const std::int64_t column : rows.col_idx) touched[static_cast<std::size_t>(column)] = true;
+  return std::count(touched.begin(), touched.end(), true);
+}
+
+ChosenSpmmPlan choose_for_several(const CsrView& rows, ValueType type, std::int64_t right_hand_sides,
+                                  const PlanRequest& request, Stream& stream) {
+  ConversionInput input(rows, type, stream);
+  SpmmRequest wanted;
+  wanted.kernel = request.kernel;
+  wanted.policy = request.policy;
+  wanted.measure = request.measure;
+  wanted.reproducible = request.reproducible;
+  return SpmmTuner(input).choose({right_hand_sides}, wanted);
+}
+
+}  // namespace
+
+RowBlock::RowBlock(std::int64_t first_row, const CsrView& rows, ValueType type, std::int64_t right_hand_sides,
+                   const PlanRequest& request, const PlanCache& cache, Stream& stream)
+    : first_row_(first_row), width_(right_hand_sides), x_entries_(count_columns(rows)) {
+  if (width_ == 1) chosen_ = choose_remembered_plan(rows, type, request, cache, stream);
+  else chosen_ = choose_for_several(rows, type, width_, request, stream);
+}
+
+const Storage& RowBlock::storage() const {
+  return std::visit([](const auto& c) -> const Storage& { return c.plan->storage(); }, chosen_);
+}
+
+void RowBlock::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {
+  void* mine = static_cast<char*>(y) + static_cast<std::size_t>(first_row_ * width_) * size_of(sum_type(storage().type));
+  if (const auto* one = std::get_if<ChosenPlan>(&chosen_)) one->plan->multiply(alpha, x, beta, mine, stream);
+  else std::get<ChosenSpmmPlan>(chosen_).plan->multiply(alpha, x, width_, beta, mine, width_, stream);
+}
+
+std::int64_t RowBlock::compulsory_bytes(double beta) const {
+  const ValueType type = storage().type;
+  return storage().bytes +
+         width_ * (x_entries_ * static_cast<std::int64_t>(size_of(type)) +
+                   storage().rows * static_cast<std::int64_t>(size_of(sum_type(type))) * (beta == 0 ? 1 : 2));
+}
+
+std::int64_t RowBlock::device_bytes() const {
+  return std::visit([](const auto& c) { return c.plan->storage().bytes + c.plan->extra_bytes(); }, chosen_);
+}
+bool RowBlock::reproducible() const {
+  return std::visit([](const auto& c) { return c.plan->reproducible(); }, chosen_);
+}
+
+const std::string& RowBlock::kernel() const {
+  return std::visit([](const auto& c) -> const std::string& { return c.plan->kernel; }, chosen_);
+}
+std::string RowBlock::tunables() const {
+  return std::visit([](const auto& c) { return c.plan->tunables(); }, chosen_);
+}
+std::string RowBlock::kernel_and_tunables() const {
+  const std::string policy = tunables();
+  return policy.empty() ? kernel() : fmt::format("{} {}", kernel(), policy);
+}
+const std::string& RowBlock::why() const {
+  return std::visit([](const auto& c) -> const std::string& { return c.why; }, chosen_);
+}
+Decision RowBlock::decision() const {
+  return std::visit([](const auto& c) { return c.decision; }, chosen_);
+}
+const std::vector<Measurement>& RowBlock::measurements() const {
+  return std::visit([](const auto& c) -> const std::vector<Measurement>& { return c.measurements; }, chosen_);
+}
+std::vector<Prediction> RowBlock::predictions() const {
+  const auto* one = std::get_if<ChosenPlan>(&chosen_);
+  return one != nullptr ? one->predictions : std::vector<Prediction>();
+}
+double RowBlock::choosing_seconds() const {
+  return std::visit([](const auto& c) { return c.choosing_seconds; }, chosen_);
+}
+double RowBlock::choosing_products() const {
+  return std::visit([](const auto& c) { return c.product_seconds > 0 ? c.choosing_seconds / c.product_seconds : 0; },
+                    chosen_);
+}
+
+}  // namespace shardmat
