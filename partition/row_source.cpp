@@ -17,8 +17,23 @@ std::string_view name(RowOrder order) {
       return "length";
     case RowOrder::rcm:
       return "rcm";
+    case RowOrder::graph:
+      return "graph";
     default:
       return "source";
+  }
+}
+
+std::string_view title(RowOrder order) {
+  switch (order) {
+    case RowOrder::by_length:
+      return "sorted by length";
+    case RowOrder::rcm:
+      return "reverse Cuthill-McKee";
+    case RowOrder::graph:
+      return "by parts of the graph";
+    default:
+      return "original";
   }
 }
 

@@ -20,9 +20,12 @@ enum class RowOrder {
   as_source,  ///< the original one
   by_length,  ///< descending
   rcm,        ///< reverse Cuthill-McKee; square matrices only
+  graph,      ///< part after part of its graph; square matrices only
 };
-/// "source", "length" or "rcm".
+/// "source", "length", "rcm" or "graph".
 std::string_view name(RowOrder order);
+/// For people: "reverse Cuthill-McKee".
+std::string_view title(RowOrder order);
 
 class RowSource {
  public:

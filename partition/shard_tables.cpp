@@ -140,7 +140,7 @@ RowOrder read_order(const Hdf5File& file, bool permuted) {
   if (!permuted) return RowOrder::as_source;
   if (!file.has_attribute(format::kGroup, "order")) return RowOrder::by_length;
   const std::string order = file.string_attribute(format::kGroup, "order");
-  for (const RowOrder known : {RowOrder::by_length, RowOrder::rcm})
+  for (const RowOrder known : {RowOrder::by_length, RowOrder::rcm, RowOrder::graph})
     if (order == name(known)) return known;
   reject(file, fmt::format("has its rows in the unknown order '{}'; use a newer Shardmat", order));
 }

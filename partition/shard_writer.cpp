@@ -15,6 +15,7 @@
 #include "kernels/base/text.h"
 #include "kernels/matrix/ordering.h"
 #include "partition/atomic_file.h"
+#include "partition/graph_order.h"
 #include "partition/hdf5.h"
 #include "partition/permuted_source.h"
 #include "partition/shard_file.h"
@@ -223,17 +224,20 @@ class Writer {
   std::vector<QualityMeter> meters_;
 };
 
-/// Of the whole matrix, which is read into memory if it is not there.
-HostVector<std::int64_t> rcm_order(const RowSource& source, std::span<const std::int64_t> row_ptr,
-                                   const WriteOptions& options) {
+/// By the pattern of the whole matrix, which is read into memory if it is not there.
+HostVector<std::int64_t> pattern_order(const RowSource& source, std::span<const std::int64_t> row_ptr,
+                                       const WriteOptions& options) {
   if (source.rows() != source.cols())
     throw Error(ErrorKind::usage, fmt::format("{} is {} × {}; only square matrices can be reordered", source.name(),
                                               human_count(source.rows()), human_count(source.cols())));
+  if (options.order == RowOrder::graph && options.parts.empty())
+    throw Error(ErrorKind::usage, "an order by parts of the graph needs to know how many parts: give --parts");
   HostVector<std::int64_t> order;
   require_host_memory(8 * source.rows() + 16 * row_ptr.back(), "the matrix, to reorder it");
   source.visit_rows(0, source.rows(), [&](const CsrView& matrix) {
     validate(matrix, {options.allow_nonfinite, 0, source.name()});
-    order = order_by_rcm(matrix, options.progress);
+    if (options.order == RowOrder::rcm) order = order_by_rcm(matrix, options.progress);
+    else order = order_by_graph(matrix, *std::max_element(options.parts.begin(), options.parts.end()));
   });
   return order;
 }
@@ -246,8 +250,8 @@ std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path,
   HostVector<std::int64_t> row_ptr = read_row_pointers(source, options.progress);
   std::unique_ptr<RowSource> sorted;
   if (options.order == RowOrder::by_length) sorted = make_length_sorted_source(source, row_ptr);
-  if (options.order == RowOrder::rcm)
-    sorted = make_reordered_source(source, rcm_order(source, row_ptr, options), row_ptr, options.order);
+  if (options.order == RowOrder::rcm || options.order == RowOrder::graph)
+    sorted = make_reordered_source(source, pattern_order(source, row_ptr, options), row_ptr, options.order);
   if (sorted) row_ptr = read_row_pointers(*sorted, {});
   require_disk_space(path, matrix_bytes(source, row_ptr.back()));
   Writer writer(target.temporary(), sorted ? *sorted : source, row_ptr, options);

@@ -32,7 +32,8 @@ void refuse_other_formats(const std::filesystem::path& path) {
 
 std::string order_text(const MatrixSource& source) {
   if (source.file == nullptr || !source.file->permuted()) return "no";
-  return source.file->row_order() == RowOrder::rcm ? "reverse Cuthill-McKee in the file" : "globally in the file";
+  const RowOrder order = source.file->row_order();
+  return order == RowOrder::by_length ? "globally in the file" : std::string(title(order)) + " in the file";
 }
 
 MatrixSource open_matrix(const std::string& argument, Communicator& communicator, FileAccess access) {

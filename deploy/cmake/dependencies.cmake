@@ -1,5 +1,5 @@
 # Every outside library, found here and nowhere else. Required: MPI, HDF5, OpenMP, fmt, zlib, nlohmann-json, CLI11.
-# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, libpng.
+# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, libpng, METIS.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 set(MPI_CXX_SKIP_MPICXX ON)
@@ -50,6 +50,14 @@ if(PNG_FOUND)
   message(STATUS "libpng: ${PNG_LIBRARIES}")
 else()
   message(STATUS "libpng: not found; pictures of matrices are left out (package libpng-dev)")
+endif()
+
+find_path(METIS_INCLUDE_DIR metis.h)
+find_library(METIS_LIBRARY metis)
+if(METIS_INCLUDE_DIR AND METIS_LIBRARY)
+  message(STATUS "METIS: ${METIS_LIBRARY}")
+else()
+  message(STATUS "METIS: not found; partition --reorder graph is left out (package libmetis-dev)")
 endif()
 
 include(cuda_language)

@@ -77,25 +77,32 @@ class Partition(CliTest):
         shuffle = np.random.default_rng(5).permutation(matrix.shape[0])
         shuffled = matrix[shuffle][:, shuffle].tocsr()
         scipy.io.mmwrite(str(self.path("shuffled.mtx")), shuffled, precision=17)
-        halo = {}
-        for reorder in ("none", "rcm"):
-            self.succeed("partition", "shuffled.mtx", reorder + ".h5", "--parts", 4, "--reorder", reorder)
-            info = json.loads(self.succeed("info", reorder + ".h5", "--json").out)
-            halo[reorder] = info["partitions"][0]["halo_total"]
-            self.assertEqual(info["order"], {"none": "source", "rcm": "rcm"}[reorder])
-        self.assertLess(3 * halo["rcm"], halo["none"])
-        self.succeed("verify-file", "rcm.h5")
-        self.assertIn("reverse Cuthill-McKee", self.succeed("info", "rcm.h5").out)
-        x = np.random.default_rng(6).uniform(-1, 1, matrix.shape[1])
-        report = self.json_of("multiply", "rcm.h5", "--x", write_vector(self.path("x.npy"), x), "--output", "y.npy", "--verify",
-                              ranks=3)
-        self.assertIn("Cuthill", report["partition"]["sort"])
-        assert_product(self, read_vector(self.path("y.npy")), shuffled, x)
+        self.succeed("partition", "shuffled.mtx", "none.h5", "--parts", "2,4")
+        for reorder, title in (("rcm", "reverse Cuthill-McKee"), ("graph", "by parts of the graph")):
+            with self.subTest(reorder=reorder):
+                result = self.call("partition", "shuffled.mtx", reorder + ".h5", "--parts", "2,4", "--reorder", reorder)
+                if "no METIS" in result.err:
+                    self.skipTest("built without METIS")
+                self.assertEqual(result.code, 0, result)
+                none, info = (json.loads(self.succeed("info", name + ".h5", "--json").out) for name in ("none", reorder))
+                self.assertEqual((none["order"], info["order"]), ("source", reorder))
+                for before, after in zip(none["partitions"], info["partitions"]):
+                    self.assertLess(3 * after["halo_total"], before["halo_total"])
+                    self.assertLess(after["imbalance"], 1.05)
+                self.succeed("verify-file", reorder + ".h5")
+                self.assertIn(title, self.succeed("info", reorder + ".h5").out)
+                x = np.random.default_rng(6).uniform(-1, 1, matrix.shape[1])
+                report = self.json_of("multiply", reorder + ".h5", "--x", write_vector(self.path("x.npy"), x), "--output",
+                                      f"{reorder}.npy", "--verify", ranks=3)
+                self.assertIn(title, report["partition"]["sort"])
+                assert_product(self, read_vector(self.path(f"{reorder}.npy")), shuffled, x)
 
     def test_orders_that_do_not_go(self):
         self.fail_with(USAGE, "partition", DATA / "stokes.mtx.gz", "o.h5", "--reorder", "rcm", "--sort", "global", says="one of them")
         self.write("wide.mtx", "%%MatrixMarket matrix coordinate pattern general\n1 2 1\n1 1\n")
-        self.fail_with(USAGE, "partition", "wide.mtx", "o.h5", "--reorder", "rcm", says="square")
+        for reorder in ("rcm", "graph"):
+            self.fail_with(USAGE, "partition", "wide.mtx", "o.h5", "--parts", 2, "--reorder", reorder, says="square")
+        self.fail_with(USAGE, "partition", DATA / "stokes.mtx.gz", "o.h5", "--reorder", "graph", says="--parts")
         self.assertFalse(self.path("o.h5").exists())
 
     def test_no_contiguous_split_is_better(self):

@@ -191,8 +191,7 @@ void add_formats(nlohmann::ordered_json& json, const MatrixReport& report) {
 
 std::string row_order_text(const ShardFile& file) {
   if (!file.permuted()) return "original";
-  return file.row_order() == RowOrder::rcm ? "reverse Cuthill-McKee, permutation stored"
-                                           : "sorted by length, permutation stored";
+  return std::string(title(file.row_order())) + ", permutation stored";
 }
 
 }  // namespace

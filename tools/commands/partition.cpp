@@ -28,7 +28,7 @@ std::function<int()> add_partition(CLI::App& program) {
       "\nExamples:\n  shardmat partition bar.mtx.gz bar.h5 --parts 2,4,8\n"
       "  shardmat partition bar.mtx bar.h5 --parts 4 --sort local\n"
       "  shardmat partition bar.h5 sorted.h5 --parts 4 --sort global\n"
-      "  shardmat partition bar.mtx near.h5 --parts 4 --reorder rcm\n");
+      "  shardmat partition bar.mtx near.h5 --parts 4 --reorder graph\n");
   return [options] {
     require_single_process("partition");
     const PeakMemory peak;

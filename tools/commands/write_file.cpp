@@ -46,16 +46,19 @@ void add_file_options(CLI::App& app, FileOptions& options) {
          "matrix, permutation stored)")
       ->check(CLI::IsMember({"none", "local", "global"}))
       ->capture_default_str();
-  app.add_option("--reorder", options.reorder,
-                 "rows and columns of a square matrix so that entries lie near the diagonal: none, or rcm (reverse "
-                 "Cuthill-McKee; permutation stored)")
-      ->check(CLI::IsMember({"none", "rcm"}))
+  app.add_option(
+         "--reorder", options.reorder,
+         "rows and columns of a square matrix so that parts need less of each other: none, rcm (reverse "
+         "Cuthill-McKee: entries lie near the diagonal) or graph (METIS: rows of a part share columns, for the largest "
+         "of --parts and its halves); permutation stored")
+      ->check(CLI::IsMember({"none", "rcm", "graph"}))
       ->capture_default_str();
 }
 
 void check_file_options(const FileOptions& options) {
-  if (options.reorder == "rcm" && options.sort == "global")
-    throw Error(ErrorKind::usage, "--reorder rcm and --sort global both order the whole matrix; give one of them");
+  if (options.reorder != "none" && options.sort == "global")
+    throw Error(ErrorKind::usage, fmt::format("--reorder {} and --sort global both order the whole matrix; give one of them",
+                                              options.reorder));
   check_writable(options.output);
 }
 
@@ -65,9 +68,10 @@ void write_file(const RowSource& source, const FileOptions& options, bool allow_
   write.how = command_line();
   write.parts = options.parts;
   write.method = options.method;
-  write.order = options.reorder == "rcm"   ? RowOrder::rcm
-                : options.sort == "global" ? RowOrder::by_length
-                                           : RowOrder::as_source;
+  write.order = options.reorder == "rcm"     ? RowOrder::rcm
+                : options.reorder == "graph" ? RowOrder::graph
+                : options.sort == "global"   ? RowOrder::by_length
+                                             : RowOrder::as_source;
   write.sort_local = options.sort == "local";
   write.allow_nonfinite = allow_nonfinite;
   write.progress = make_progress_bar();

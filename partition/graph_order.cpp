@@ -1,0 +1,94 @@
+#include "partition/graph_order.h"
+
+#include "kernels/base/error.h"
+
+#ifdef SHARDMAT_HAVE_METIS
+#include <fmt/format.h>
+#include <metis.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/text.h"
+#include "kernels/matrix/graph.h"
+#endif
+
+namespace shardmat {
+
+#ifdef SHARDMAT_HAVE_METIS
+
+namespace {
+
+/// The graph as METIS takes it, a vertex weighing as much as its row has nonzeros.
+struct MetisGraph {
+  std::vector<idx_t> first, neighbour, weight;
+};
+
+MetisGraph metis_graph(const CsrView& matrix) {
+  const Graph graph = graph_of(matrix);
+  const auto edges = std::accumulate(graph.degree.begin(), graph.degree.end(), std::int64_t{0});
+  if (edges > std::numeric_limits<idx_t>::max())
+    throw Error(ErrorKind::resources,
+                fmt::format("the graph of the matrix has {} neighbours, more than this METIS counts; use "
+                            "--reorder rcm",
+                            human_count(edges)));
+  constexpr auto kBytes = static_cast<std::int64_t>(sizeof(idx_t));
+  require_host_memory(2 * kBytes * (3 * matrix.rows + edges), "partitioning the graph of the matrix");  // METIS copies it
+  MetisGraph result;
+  result.first.push_back(0);
+  result.neighbour.reserve(static_cast<std::size_t>(edges));
+  for (Graph::Vertex v = 0; v < graph.vertices(); ++v) {
+    const auto neighbours = graph.of(v);
+    result.neighbour.insert(result.neighbour.end(), neighbours.begin(), neighbours.end());
+    result.first.push_back(static_cast<idx_t>(result.neighbour.size()));
+    const auto row = static_cast<std::size_t>(v);
+    result.weight.push_back(static_cast<idx_t>(matrix.row_ptr[row + 1] - matrix.row_ptr[row]));
+  }
+  return result;
+}
+
+}  // namespace
+
+bool built_with_metis() { return true; }
+
+HostVector<std::int64_t> order_by_graph(const CsrView& matrix, int parts) {
+  MetisGraph graph = metis_graph(matrix);
+  std::vector<idx_t> part(static_cast<std::size_t>(matrix.rows), 0);
+  if (parts > 1 && matrix.rows > 0) {
+    idx_t vertices = static_cast<idx_t>(matrix.rows), weights = 1, count = parts, cut = 0;
+    std::array<idx_t, METIS_NOPTIONS> options;
+    METIS_SetDefaultOptions(options.data());
+    options[METIS_OPTION_SEED] = 1;
+    const int status =
+        METIS_PartGraphRecursive(&vertices, &weights, graph.first.data(), graph.neighbour.data(), graph.weight.data(),
+                                 nullptr, nullptr, &count, nullptr, nullptr, options.data(), &cut, part.data());
+    if (status == METIS_ERROR_MEMORY)
+      throw Error(ErrorKind::resources, "METIS ran out of memory partitioning the graph of the matrix; use --reorder rcm");
+    if (status != METIS_OK)
+      throw Error(ErrorKind::internal, fmt::format("METIS could not partition the graph of the matrix (status {})", status));
+  }
+  HostVector<std::int64_t> order(part.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return part[static_cast<std::size_t>(a)] < part[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+
+#else
+
+bool built_with_metis() { return false; }
+
+HostVector<std::int64_t> order_by_graph(const CsrView&, int) {
+  throw Error(ErrorKind::usage,
+              "this build has no METIS to partition graphs; install libmetis-dev and build again, or use "
+              "--reorder rcm");
+}
+
+#endif
+
+}  // namespace shardmat
