@@ -173,6 +173,22 @@ Communicator::Communicator(MPI_Comm parent, double timeout_seconds) : timeout_(t
   find_local_rank(parent);
 }
 
+std::optional<Communicator> Communicator::first_ranks(int count, double timeout_seconds) {
+  if (rank_ >= count) return std::nullopt;
+  constexpr int kTag = 24;
+  int range[1][3] = {{0, count - 1, 1}};
+  MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+  MPI_Comm comm = MPI_COMM_NULL;
+  check(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
+  check(MPI_Group_range_incl(all, 1, range, &some), "MPI_Group_range_incl");
+  check(MPI_Comm_create_group(comm_, some, kTag, &comm), "MPI_Comm_create_group");
+  MPI_Group_free(&some);
+  MPI_Group_free(&all);
+  std::optional<Communicator> result(std::in_place, comm, timeout_seconds);
+  MPI_Comm_free(&comm);
+  return result;
+}
+
 Communicator::~Communicator() {
   int finalized = 0;
   MPI_Finalized(&finalized);

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -55,6 +56,9 @@ class Communicator {
   /// Duplicates `parent` and sets MPI_ERRORS_RETURN on the duplicate. `timeout_seconds` is the deadline of
   /// each call.
   explicit Communicator(MPI_Comm parent, double timeout_seconds = 60);
+  /// The first `count` ranks of this one, on those ranks; nothing on the others. Collective over the first; meeting them has
+  /// no deadline, so call barrier() before.
+  std::optional<Communicator> first_ranks(int count, double timeout_seconds);
   ~Communicator();
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) = delete;

@@ -23,6 +23,7 @@ endforeach()
 
 install(TARGETS shardmat RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_kernels.py ${PROJECT_SOURCE_DIR}/tools/plot_reports.py
+        ${PROJECT_SOURCE_DIR}/tools/plot_scaling.py
         ${PROJECT_SOURCE_DIR}/tools/plot_spmm.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(FILES ${PROJECT_SOURCE_DIR}/tools/plots.py DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)

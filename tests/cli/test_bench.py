@@ -135,6 +135,39 @@ class Kernels(CliTest):
         self.fail_on_every_rank(USAGE, "bench", "kernels", ranks=2, says=["bench kernels", "without mpirun"])
 
 
+class Scaling(CliTest):
+    def test_some_of_the_ranks_with_each_exchange(self):
+        self.succeed("partition", DATA / "stokes.mtx.gz", "stokes.h5")
+        report = self.json_of("bench", "scaling", "poisson27:n=7", "stokes.h5", "--ranks", "1,3", "--exchange",
+                              "halo,allgather", "--rhs", 2, "--iterations", 3, "--backend", "host", ranks=3)
+        self.assertEqual([(c["matrix"].split("/")[-1], c["ranks"], c["exchange_asked"]) for c in report["cases"]],
+                         [(matrix, ranks, exchange) for matrix in ("poisson27:n=7", "stokes.h5")
+                          for ranks, exchange in ((1, "auto"), (3, "halo"), (3, "allgather"))])
+        for case in report["cases"]:
+            self.assertEqual(len(case["report"]["ranks"]), case["ranks"])
+            self.assertEqual(case["report"]["exchange"]["name"], "none" if case["ranks"] == 1 else case["exchange_asked"])
+            self.assertEqual(case["report"]["operation"]["right_hand_sides"], 2)
+            self.assertTrue(case["report"]["verification"]["passed"])
+            self.assertGreater(case["efficiency"], 0)
+        self.assertEqual([c["efficiency"] for c in report["cases"] if c["ranks"] == 1], [1, 1])
+
+    def test_text(self):
+        out = self.succeed("bench", "scaling", "poisson27:n=5", "--backend", "host", "--iterations", 2, ranks=2).out
+        for word in ("125 rows", "not hidden", "100.0 %", "none", "halo"):
+            self.assertIn(word, out)
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_picture(self):
+        self.succeed("bench", "scaling", "poisson27:n=5", "--backend", "host", "--iterations", 2, "--plot", "s.svg", ranks=2)
+        self.assertIn("<svg", self.path("s.svg").read_text())
+
+    def test_mistakes(self):
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n=5", "--ranks", "1,4", ranks=2, says="mpirun -n 4")
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "poison27:n=5", "--backend", "host", ranks=2, says="poisson27")
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "--exchange", "hallo", "--backend", "host", ranks=2, says="halo")
+        self.fail_on_every_rank(INPUT, "bench", "scaling", "none.h5", "--backend", "host", ranks=2, says="none.h5")
+
+
 class Papers(CliTest):
     def test_every_table(self):
         matrices = ["poisson27:n=4", "rmat:scale=6"]

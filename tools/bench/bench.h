@@ -12,6 +12,7 @@ using Benchmark = std::function<int()> (*)(CLI::App& bench);
 std::function<int()> add_bench_io(CLI::App& bench);
 std::function<int()> add_bench_kernels(CLI::App& bench);
 std::function<int()> add_bench_papers(CLI::App& bench);
+std::function<int()> add_bench_scaling(CLI::App& bench);
 std::function<int()> add_bench_spmm(CLI::App& bench);
 
 }  // namespace shardmat::tools
