@@ -70,12 +70,12 @@ double seconds_of(Exchange& exchange, const ExchangeContext& context) {
   return seconds[kTimes / 2];
 }
 
-/// Bytes that a rank holds when it has all of x.
-std::int64_t gathered_bytes(const ExchangeContext& context, const XParts& parts) {
+/// Entries that a rank holds when it has all of x.
+std::int64_t gathered_entries(const XParts& parts) {
   std::int64_t largest = 0;
   for (std::size_t p = 0; p + 1 < parts.starts.size(); ++p)
     largest = std::max(largest, parts.starts[p + 1] - parts.starts[p]);
-  return largest * static_cast<std::int64_t>(context.entry_bytes()) * context.communicator.size();
+  return (largest + 32) * (std::ssize(parts.starts) - 1);
 }
 
 /// The fastest of halo, peer where GPUs can read each other's memory, and all-gather if ranks need a third of x or more and
@@ -92,17 +92,21 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
   Halo halo = shardmat::make_halo(communicator, parts, columns);
   const std::int64_t needed =
       communicator.all_reduce(halo.received * static_cast<std::int64_t>(context.entry_bytes()), Reduction::max);
-  const std::int64_t all = gathered_bytes(context, parts);
+  const std::int64_t entries = gathered_entries(parts), all = entries * static_cast<std::int64_t>(context.entry_bytes());
   std::string why = fmt::format("a rank needs at most {} of {}", human_bytes(static_cast<double>(needed)),
                                 human_bytes(static_cast<double>(all)));
   candidates.push_back(make_halo_exchange(context, halo));
-  if (context.device.backend == Backend::cuda) {
+  const std::int64_t longest = communicator.all_reduce(halo.length(), Reduction::max),
+                     free = communicator.all_reduce(available_memory(context.device), Reduction::min);
+  const auto fits = [&](std::int64_t bytes) { return 2 * bytes <= free; };  // the matrix has to find room, too
+  if (context.device.backend == Backend::cuda && fits(longest * static_cast<std::int64_t>(context.entry_bytes()))) {
     PeerAttempt attempt = try_peer_exchange(context, std::move(halo));
     if (attempt.exchange != nullptr) candidates.push_back(std::move(attempt.exchange));
     else why += "; no peer: " + attempt.why_not;
+  } else if (context.device.backend == Backend::cuda) {
+    why += "; no peer: no room for another x";
   }
-  const std::int64_t free = communicator.all_reduce(available_memory(context.device), Reduction::min);
-  if (3 * needed > all && 2 * all <= free)  // the matrix has to find room, too
+  if (3 * needed > all && fits(all) && entries < std::int64_t{1} << 31)
     candidates.push_back(make_gathered<make_all_gather>(context, parts, columns));
   if (candidates.size() > 1) {
     std::vector<double> seconds;

@@ -62,6 +62,8 @@ class Exchange {
 
   /// Bytes this rank receives from others in one exchange, padding included.
   virtual std::int64_t bytes_received() const = 0;
+  /// Memory of the device, x among it.
+  virtual std::int64_t device_bytes() const = 0;
 
  protected:
   explicit Exchange(std::int64_t length) : length_(length) {}

@@ -30,6 +30,8 @@ class HostAllGather final : public Exchange {
     return static_cast<std::int64_t>(slot_bytes_) * (communicator_.size() - 1);
   }
 
+  std::int64_t device_bytes() const override { return static_cast<std::int64_t>(x_.bytes()); }
+
  private:
   GatheredLayout layout_;
   Communicator& communicator_;

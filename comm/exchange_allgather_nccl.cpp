@@ -42,6 +42,8 @@ class NcclAllGather final : public Exchange {
     return static_cast<std::int64_t>(slot_bytes()) * (communicator_.size() - 1);
   }
 
+  std::int64_t device_bytes() const override { return bytes_received() + static_cast<std::int64_t>(slot_bytes()); }
+
  private:
   std::size_t slot_bytes() const { return slot_values_ * size_of(type_); }
 

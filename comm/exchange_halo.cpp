@@ -22,8 +22,9 @@ class HaloExchange final : public Exchange {
         nccl_(context.nccl),
         entry_bytes_(context.entry_bytes()),
         halo_(std::move(halo)),
+        sent_(std::ssize(halo_.sent)),
         x_(context.device, bytes_of(length())),
-        packed_(context.device, bytes_of(std::ssize(halo_.sent))),
+        packed_(context.device, bytes_of(sent_)),
         places_(context.device, halo_.sent.size() * sizeof(std::int32_t)) {
     for (const Halo::Peer& peer : halo_.to)
       sends_.push_back({peer.rank, packed_.as<char>() + bytes_of(peer.first), bytes_of(peer.count)});
@@ -33,6 +34,7 @@ class HaloExchange final : public Exchange {
     fill_bytes(x_.data(), 0, x_.bytes(), stream);
     copy_to_device(places_.data(), halo_.sent.data(), places_.bytes(), stream);
     stream.synchronize();
+    halo_.sent = std::vector<std::int32_t>();
   }
 
   /// Collective: NCCL connects the ranks now, where a deadline holds, instead of while a graph is recorded.
@@ -53,7 +55,7 @@ class HaloExchange final : public Exchange {
   void* local_x() override { return x_.data(); }
   const void* x() const override { return x_.data(); }
   void start(Stream& stream) override {
-    gather_entries(entry_bytes_, std::ssize(halo_.sent), places_.as<std::int32_t>(), x_.data(), packed_.data(), stream);
+    gather_entries(entry_bytes_, sent_, places_.as<std::int32_t>(), x_.data(), packed_.data(), stream);
     if (nccl_ != nullptr) nccl_->transfer(number_, sends_, receives_, stream);
     else transfer_ = communicator_.start(sends_, receives_, kTag);
   }
@@ -63,6 +65,9 @@ class HaloExchange final : public Exchange {
   bool capturable() const override { return true; }  // a host graph replays the function
   void wait(Stream& stream) override { nccl_ != nullptr ? nccl_->wait(stream, "exchange of x") : stream.synchronize(); }
   std::int64_t bytes_received() const override { return static_cast<std::int64_t>(bytes_of(halo_.received)); }
+  std::int64_t device_bytes() const override {
+    return static_cast<std::int64_t>(x_.bytes() + packed_.bytes() + places_.bytes());
+  }
 
  private:
   std::size_t bytes_of(std::int64_t entries) const { return static_cast<std::size_t>(entries) * entry_bytes_; }
@@ -71,6 +76,7 @@ class HaloExchange final : public Exchange {
   NcclCommunicator* nccl_;
   std::size_t entry_bytes_;
   Halo halo_;
+  std::int64_t sent_;
   Buffer x_, packed_, places_;
   std::vector<Communicator::Transfer::Outgoing> sends_;
   std::vector<Communicator::Transfer::Incoming> receives_;

@@ -26,6 +26,7 @@ class NoExchange final : public Exchange {
   bool capturable() const override { return true; }
   void wait(Stream& stream) override { stream.synchronize(); }
   std::int64_t bytes_received() const override { return 0; }
+  std::int64_t device_bytes() const override { return static_cast<std::int64_t>(x_.bytes()); }
 
  private:
   GatheredLayout layout_;
@@ -36,7 +37,7 @@ class NoExchange final : public Exchange {
 
 std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout) {
   if (context.communicator.size() > 1)
-    throw Error(ErrorKind::usage, "exchange 'none' is for one rank; use --exchange auto or allgather");
+    throw Error(ErrorKind::usage, "exchange 'none' is for one rank; use --exchange auto");
   return std::make_unique<NoExchange>(context, std::move(layout));
 }
 

@@ -23,18 +23,23 @@ class PeerExchange final : public Exchange {
         nccl_(*context.nccl),
         entry_bytes_(context.entry_bytes()),
         halo_(std::move(halo)),
-        x_(nccl_, static_cast<std::size_t>(entries) * entry_bytes_),
-        meeting_(nccl_, NcclCommunicator::blocks_to_pull(received * static_cast<std::int64_t>(entry_bytes_))),
-        places_(context.device, places.size_bytes()),
-        owners_(context.device, places.size()) {
-    std::vector<std::uint8_t> owners(places.size());
-    for (const Halo::Peer& peer : halo_.from)
-      std::fill_n(owners.begin() + peer.first, peer.count, static_cast<std::uint8_t>(peer.rank));
-    Stream stream(context.device);
-    fill_bytes(x_.data(), 0, static_cast<std::size_t>(length()) * entry_bytes_, stream);
-    copy_to_device(places_.data(), places.data(), places_.bytes(), stream);
-    copy_to_device(owners_.data(), owners.data(), owners_.bytes(), stream);
-    stream.synchronize();
+        x_bytes_(static_cast<std::size_t>(entries) * entry_bytes_),
+        x_(nccl_, x_bytes_),
+        meeting_(nccl_, NcclCommunicator::blocks_to_pull(received * static_cast<std::int64_t>(entry_bytes_))) {
+    context.communicator.together([&] {
+      std::vector<std::uint8_t> owners(places.size());
+      for (const Halo::Peer& peer : halo_.from)
+        std::fill_n(owners.begin() + peer.first, peer.count, static_cast<std::uint8_t>(peer.rank));
+      require_memory(context.device, static_cast<std::int64_t>(places.size_bytes() + owners.size()),
+                     "the places of the halo");
+      places_ = Buffer(context.device, places.size_bytes());
+      owners_ = Buffer(context.device, owners.size());
+      Stream stream(context.device);
+      fill_bytes(x_.data(), 0, static_cast<std::size_t>(length()) * entry_bytes_, stream);
+      copy_to_device(places_.data(), places.data(), places_.bytes(), stream);
+      copy_to_device(owners_.data(), owners.data(), owners_.bytes(), stream);
+      stream.synchronize();
+    });
   }
 
   std::string_view name() const override { return "peer"; }
@@ -57,10 +62,15 @@ class PeerExchange final : public Exchange {
   void wait(Stream& stream) override { nccl_.wait(stream, "exchange of x"); }
   std::int64_t bytes_received() const override { return halo_.received * static_cast<std::int64_t>(entry_bytes_); }
 
+  std::int64_t device_bytes() const override {
+    return static_cast<std::int64_t>(x_bytes_ + places_.bytes() + owners_.bytes());
+  }
+
  private:
   NcclCommunicator& nccl_;
   std::size_t entry_bytes_;
   Halo halo_;
+  std::size_t x_bytes_;  ///< as on the rank with most, for windows are alike
   NcclCommunicator::Memory x_;
   NcclCommunicator::Meeting meeting_;
   Buffer places_, owners_;
@@ -70,10 +80,13 @@ class PeerExchange final : public Exchange {
 
 namespace {
 
+constexpr int kMostRanks = 256;  // owners are numbers of 8 bits
+
 /// Empty if ranks can read each other's memory.
 std::string why_not(const ExchangeContext& context) {
   if (context.device.backend == Backend::host) return "the host backend reads no memory of other ranks; use halo";
   if (context.nccl == nullptr) return "there is one rank";
+  if (context.communicator.size() > kMostRanks) return fmt::format("it is for up to {} ranks; use halo", kMostRanks);
   return context.nccl->why_no_peer_access();
 }
 
@@ -82,7 +95,10 @@ std::string why_not(const ExchangeContext& context) {
 PeerAttempt try_peer_exchange(const ExchangeContext& context, Halo halo) {
   Communicator& communicator = context.communicator;
   PeerAttempt attempt{nullptr, why_not(context)};
-  if (communicator.all_reduce(attempt.why_not.empty() ? 1 : 0, Reduction::min) == 0) return attempt;
+  if (communicator.all_reduce(attempt.why_not.empty() ? 1 : 0, Reduction::min) == 0) {
+    if (attempt.why_not.empty()) attempt.why_not = "another rank cannot; use halo";
+    return attempt;
+  }
   const std::vector<std::int32_t> places = places_at_owners(communicator, halo);
   const std::int64_t entries = communicator.all_reduce(halo.length(), Reduction::max),
                      received = communicator.all_reduce(halo.received, Reduction::max);

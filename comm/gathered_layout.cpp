@@ -68,7 +68,7 @@ void GatheredLayout::renumber(std::span<std::int64_t> columns) {
       column = moved.empty() ? position : part_begin + shift + moved[static_cast<std::size_t>(position)];
     }
   });
-  moved = {};
+  moved = HostVector<std::int32_t>();  // = {} would keep the memory
 }
 
 }  // namespace shardmat

@@ -16,6 +16,7 @@ namespace shardmat {
 namespace {
 
 constexpr int kRequestTag = 21, kPlacesTag = 23;
+constexpr std::size_t kFewColumns = std::size_t{1} << 20;
 
 /// The peers among counts[p] = entries of rank p.
 std::vector<Halo::Peer> peers(const std::vector<std::int64_t>& counts) {
@@ -33,14 +34,20 @@ void sort_distinct(std::vector<std::int64_t>& numbers) {
 
 /// `columns` of other ranks, ascending and distinct.
 std::vector<std::int64_t> find_needed(const Halo& halo, std::span<const std::int64_t> columns) {
-  require_host_memory(8 * static_cast<std::int64_t>(columns.size()), "finding the columns that other ranks own");
   std::vector<std::int64_t> needed;
   std::mutex mutex;
   parallel_ranges(std::ssize(columns), 1 << 16, [&](std::int64_t first, std::int64_t last) {
     std::vector<std::int64_t> mine;
-    for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k)
-      if (columns[k] < halo.begin || columns[k] >= halo.begin + halo.own) mine.push_back(columns[k]);
+    std::size_t limit = kFewColumns;  // then what comes again is dropped, so that memory follows the distinct ones
+    for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) {
+      if (columns[k] >= halo.begin && columns[k] < halo.begin + halo.own) continue;
+      mine.push_back(columns[k]);
+      if (mine.size() < limit) continue;
+      sort_distinct(mine);
+      limit = std::max(kFewColumns, 2 * mine.size());
+    }
     sort_distinct(mine);
+    require_host_memory(16 * std::ssize(mine), "the columns that other ranks own");
     const std::lock_guard lock(mutex);
     needed.insert(needed.end(), mine.begin(), mine.end());
   });
@@ -89,8 +96,9 @@ Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const 
   halo.to = peers(communicator.all_to_all(wanted));
 
   // Columns are asked for as distances from the first of their part.
-  std::vector<std::int32_t> asked(halo.entries.size());
+  std::vector<std::int32_t> asked;
   communicator.together([&] {
+    asked.resize(halo.entries.size());
     for (const Halo::Peer& peer : halo.from)
       for (auto i = static_cast<std::size_t>(peer.first); i < static_cast<std::size_t>(peer.first + peer.count); ++i)
         asked[i] = narrow<std::int32_t>(halo.entries[i] - parts.starts[static_cast<std::size_t>(peer.rank)],
@@ -116,8 +124,8 @@ void Halo::renumber(std::span<std::int64_t> columns) {
     for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k)
       columns[k] = position(columns[k]);
   });
-  entries = {};
-  own_places = {};
+  entries = std::vector<std::int64_t>();  // = {} would keep the memory
+  own_places = std::vector<std::int32_t>();
 }
 
 std::vector<std::int32_t> places_at_owners(Communicator& communicator, const Halo& halo) {

@@ -14,7 +14,7 @@ namespace shardmat {
 namespace {
 
 constexpr std::chrono::milliseconds kAbortGrace{2000};
-constexpr std::uint64_t kCallsPerMark = 128;
+constexpr std::uint64_t kCallsPerMark = 64;
 
 ncclDataType_t nccl_type(ValueType type) {
   switch (type) {
@@ -71,13 +71,19 @@ ncclResult_t NcclCommunicator::Impl::guarded(std::function<ncclResult_t()> call,
   struct State {
     std::atomic<bool> done{false};
     ncclResult_t result = ncclInternalError;
+    std::exception_ptr error;
   };
   const auto state = std::make_shared<State>();
   std::thread([state, call = std::move(call), ordinal = device.ordinal] {
-    state->result = cudaSetDevice(ordinal) == cudaSuccess ? call() : ncclUnhandledCudaError;
+    try {
+      state->result = cudaSetDevice(ordinal) == cudaSuccess ? call() : ncclUnhandledCudaError;
+    } catch (...) {
+      state->error = std::current_exception();
+    }
     state->done.store(true, std::memory_order_release);
   }).detach();
   communicator.wait_until([&] { return state->done.load(std::memory_order_acquire); }, what);
+  if (state->error) std::rethrow_exception(state->error);
   return state->result;
 }
 
@@ -131,6 +137,13 @@ void NcclCommunicator::Impl::enqueue(const Signature& signature, Stream& stream,
   }
   check(guarded([call, comm_ = comm] { return settled(call(), comm_); }, what), what);
   connected.insert(signature);
+}
+
+void NcclCommunicator::Impl::launch(Stream& stream, const std::function<void()>& kernel, const char* what) {
+  communicator.wait_until([] { return true; }, what);  // throws if the communicator is broken
+  const DeviceGuard guard(device);
+  kernel();
+  if (!capturing(native(stream))) throttle(native(stream), what);
 }
 
 void NcclCommunicator::Impl::abort() noexcept {

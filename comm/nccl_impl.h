@@ -23,7 +23,7 @@
 namespace shardmat {
 
 struct NcclCommunicator::Impl {
-  enum Operation { kAllGather, kAllReduceSum, kTransfer, kPull };
+  enum Operation { kAllGather, kAllReduceSum, kTransfer };
   /// Operation, value type and count of a collective: NCCL picks its algorithm, and so its connections, by
   /// these.
   using Signature = std::tuple<int, int, std::size_t>;
@@ -37,6 +37,8 @@ struct NcclCommunicator::Impl {
   /// Enqueues a collective on the stream, connecting the ranks first if it is a new one.
   void enqueue(const Signature& signature, Stream& stream, const std::function<ncclResult_t()>& call,
                const char* what);
+  /// Launches a kernel of our own that meets other ranks.
+  void launch(Stream& stream, const std::function<void()>& kernel, const char* what);
   /// After a failed collective the ranks are out of step: marks the communicator broken and throws.
   void check(ncclResult_t result, const char* what);
   void check_async(const char* what);

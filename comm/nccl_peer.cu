@@ -90,8 +90,7 @@ int NcclCommunicator::blocks_to_pull(std::int64_t bytes) {
 
 NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks)
     : blocks_(blocks),
-      arrived_(owner, static_cast<std::size_t>(blocks * owner.impl_->communicator.size()) * sizeof(unsigned)),
-      meetings_(owner.impl_->device, static_cast<std::size_t>(blocks) * sizeof(unsigned)) {
+      arrived_(owner, static_cast<std::size_t>(blocks * owner.impl_->communicator.size()) * sizeof(unsigned)) {
   Impl& impl = *owner.impl_;
   impl.communicator.together([&] {
     const DeviceGuard guard(impl.device);
@@ -99,6 +98,7 @@ NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks)
       SHARDMAT_CUDA_CHECK(cudaMallocHost(&impl.ended, sizeof(int)));
       *impl.ended = 0;
     }
+    meetings_ = Buffer(impl.device, static_cast<std::size_t>(blocks) * sizeof(unsigned));
     Stream stream(impl.device);
     fill_bytes(arrived_.data(), 0, static_cast<std::size_t>(blocks * impl.communicator.size()) * sizeof(unsigned), stream);
     fill_bytes(meetings_.data(), 0, meetings_.bytes(), stream);
@@ -107,22 +107,21 @@ NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks)
 }
 
 void NcclCommunicator::pull(const Pull& pull, Stream& stream) {
-  impl_->enqueue(
-      {Impl::kPull, 0, 0}, stream,
-      [pull, impl = impl_.get(), &stream] {
-        const Ranks ranks{impl->communicator.rank(), impl->communicator.size(),
-                          static_cast<ncclWindow_t>(pull.meeting->arrived_.window()), pull.meeting->meetings_.as<unsigned>(),
-                          impl->ended};
-        const auto launch = [&]<class Word>(Word) {
-          cuda::launch_blocks(pull_entries<Word>, pull.meeting->blocks(), kThreads, 0, stream, ranks,
-                              static_cast<ncclWindow_t>(pull.from->window()), static_cast<int>(pull.entry_bytes / sizeof(Word)),
-                              pull.count, pull.places, pull.owners, static_cast<Word*>(pull.to));
-        };
+  const Ranks ranks{impl_->communicator.rank(), impl_->communicator.size(),
+                    static_cast<ncclWindow_t>(pull.meeting->arrived_.window()), pull.meeting->meetings_.as<unsigned>(),
+                    impl_->ended};
+  const auto launch = [&]<class Word>(Word) {
+    cuda::launch_blocks(pull_entries<Word>, pull.meeting->blocks(), kThreads, 0, stream, ranks,
+                        static_cast<ncclWindow_t>(pull.from->window()), static_cast<int>(pull.entry_bytes / sizeof(Word)),
+                        pull.count, pull.places, pull.owners, static_cast<Word*>(pull.to));
+  };
+  impl_->launch(
+      stream,
+      [&] {
         if (pull.entry_bytes % 16 == 0) launch(int4{});
         else if (pull.entry_bytes % 8 == 0) launch(int2{});
         else if (pull.entry_bytes % 4 == 0) launch(int{});
         else launch(short{});
-        return ncclSuccess;
       },
       "reading x in other GPUs' memory");
 }

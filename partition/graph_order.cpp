@@ -37,8 +37,11 @@ MetisGraph metis_graph(const CsrView& matrix) {
                             "--reorder rcm",
                             human_count(edges)));
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(idx_t));
-  require_host_memory(2 * kBytes * (3 * matrix.rows + edges), "partitioning the graph of the matrix");  // METIS copies it
+  // METIS holds the graph, coarser ones and the halves of each bisection beside ours.
+  require_host_memory(kBytes * (12 * matrix.rows + 6 * edges), "partitioning the graph of the matrix");
   MetisGraph result;
+  result.first.reserve(static_cast<std::size_t>(matrix.rows) + 1);
+  result.weight.reserve(static_cast<std::size_t>(matrix.rows));
   result.first.push_back(0);
   result.neighbour.reserve(static_cast<std::size_t>(edges));
   for (Graph::Vertex v = 0; v < graph.vertices(); ++v) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 
 namespace shardmat {
@@ -33,6 +34,7 @@ BoundaryRows find_boundary_rows(const HostCsr& part, std::int64_t begin, std::in
 }
 
 HostCsr take_boundary_rows(HostCsr& part, const BoundaryRows& boundary) {
+  require_host_memory(16 * boundary.nnz + 8 * boundary.rows, "the rows that need x of other ranks, apart");
   HostCsr taken;
   taken.rows = boundary.rows, taken.cols = part.cols;
   taken.row_ptr.reserve(static_cast<std::size_t>(boundary.rows) + 1);

@@ -110,12 +110,13 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   const BoundaryRows boundary = communicator.together([&] { return order_boundary_last(part); });
   const bool ordered = rows_ == cols_ && (options_.sort != LocalSort::none || boundary.rows > 0);
   const XParts parts{x_starts_, ordered ? std::span<const std::int64_t>(local_order_) : std::span<const std::int64_t>()};
-  exchange_ = communicator.together([&] {
-    return make_exchange(options_.exchange, context.exchange_context(options_.type, options_.right_hand_sides), parts,
-                         part.col_idx);
-  });
+  exchange_ = make_exchange(options_.exchange, context.exchange_context(options_.type, options_.right_hand_sides), parts,
+                            part.col_idx);
   communicator.together([&] { exchange_->renumber(part.col_idx); });
   part.cols = exchange_->length();
+  std::vector<bool> touched(static_cast<std::size_t>(part.cols));
+  for (const std::int64_t column : part.col_idx) touched[static_cast<std::size_t>(column)] = true;
+  x_entries_ = std::count(touched.begin(), touched.end(), true);
   times_.exchange = timer.seconds();
 
   timer = Timer();

@@ -79,6 +79,9 @@ class DistributedMatrix {
   const HostVector<std::int64_t>& row_ids() const { return row_ids_; }
   const HostVector<std::int64_t>& x_ids() const { return x_ids_; }
 
+  /// Entries of x that this rank's rows touch: what a product must read of it.
+  std::int64_t x_entries() const { return x_entries_; }
+
   Exchange& exchange() const { return *exchange_; }
   /// One block, or where x moves beside the product two: rows that need no x of others, then the rest.
   const std::vector<RowBlock>& blocks() const { return blocks_; }
@@ -100,7 +103,7 @@ class DistributedMatrix {
 
   Context& context_;
   LoadOptions options_;
-  std::int64_t rows_ = 0, cols_ = 0, nnz_ = 0, local_nnz_ = 0;
+  std::int64_t rows_ = 0, cols_ = 0, nnz_ = 0, local_nnz_ = 0, x_entries_ = 0;
   std::vector<std::int64_t> row_starts_, x_starts_;
   std::string partition_origin_;
   HostVector<std::int64_t> local_order_, row_ids_, x_ids_;

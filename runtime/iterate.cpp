@@ -21,9 +21,13 @@ constexpr double kPhaseSeconds = 1;
 constexpr double kWarmUpSeconds = 0.05;  // an idle GPU needs some milliseconds to reach its clocks
 constexpr int kMostWarmUps = 200;
 constexpr double kSecondsBetweenWaits = 1;       // so that a deadline measures one stretch of work, not the whole run
-constexpr std::int64_t kMostBetweenWaits = 200;  // a device's queue must never fill behind a lost rank
+constexpr std::int64_t kMostBetweenWaits = 100;  // a device's queue must never fill behind a lost rank
 /// Steps between two events of a GPU if there are many: an event between each two would add 3 µs to each.
 constexpr std::int64_t kStepsAMark = 8;
+
+std::int64_t steps_a_mark(const DistributedMatrix& matrix, std::int64_t iterations) {
+  return matrix.context().device().backend == Backend::cuda && iterations >= 5 * kStepsAMark ? kStepsAMark : 1;
+}
 
 /// Runs `step` `iterations` times on the stream and times each (or each kStepsAMark, giving their mean); waits now and then,
 /// so that a lost rank shows.
@@ -155,7 +159,9 @@ IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOpt
   };
   const auto times = [&](std::int64_t count, const std::function<void()>& work, const Progress& progress,
                          std::string_view phase) {
-    return over_ranks(timed_steps(matrix, count, work, progress, phase), context.communicator());
+    IterationTimes found = over_ranks(timed_steps(matrix, count, work, progress, phase), context.communicator());
+    found.together = steps_a_mark(matrix, count);
+    return found;
   };
   exchange_step();  // libraries allocate and connect on first use, which a recording forbids
   const double seconds = warm_up(matrix, local_step);

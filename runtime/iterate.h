@@ -23,10 +23,10 @@ struct IterateOptions {
   Progress progress;
 };
 
-/// Seconds of one iteration over the ranks: each iteration costs what its slowest rank takes. On GPUs the mean of eight
-/// counts for each of them, if there are 40 or more.
+/// Seconds of one iteration over the ranks: each iteration costs what its slowest rank takes.
 struct IterationTimes {
   std::int64_t iterations = 0;
+  std::int64_t together = 1;  ///< each time is the mean of so many
   double median = 0, min = 0, max = 0, mean = 0;
 };
 

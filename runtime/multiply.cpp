@@ -208,8 +208,8 @@ class Run {
     r.graph = iterated_.graph;
     r.iteration = iterated_.iteration, r.local = iterated_.local, r.exchange_times = iterated_.exchange;
     if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz() * columns()) / r.iteration.median;
-    const auto x_bytes = static_cast<double>(m.exchange().length() * columns()) * static_cast<double>(size_of(m.type()));
-    double bytes = 0, device_bytes = x_bytes + static_cast<double>(y_.bytes());
+    double bytes = static_cast<double>(m.x_entries() * columns()) * static_cast<double>(size_of(m.type())),
+           device_bytes = static_cast<double>(m.exchange().device_bytes()) + static_cast<double>(y_.bytes());
     for (const RowBlock& block : m.blocks()) {
       bytes += static_cast<double>(block.compulsory_bytes(options_.beta));
       device_bytes += static_cast<double>(block.device_bytes());

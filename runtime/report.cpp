@@ -99,8 +99,9 @@ void write_setup(Table& t, const MultiplyReport& r) {
 
 void write_iterations(Table& t, const MultiplyReport& r) {
   const std::string what = r.mode == "power" ? "power step" : "product";
-  t.section(fmt::format("{} {}{} (slowest rank)   min      median         max", human_count(r.iteration.iterations), what,
-                        r.iteration.iterations == 1 ? "" : "s"));
+  t.section(fmt::format("{} {}{} (slowest rank{})   min      median         max", human_count(r.iteration.iterations), what,
+                        r.iteration.iterations == 1 ? "" : "s",
+                        r.iteration.together > 1 ? fmt::format(", means of {}", r.iteration.together) : ""));
   const auto line = [&](const char* label, const IterationTimes& times) {
     t.line(fmt::format("  {:<16} {:>11} {:>11} {:>11}", label, human_seconds(times.min), human_seconds(times.median),
                        human_seconds(times.max)));
@@ -145,7 +146,12 @@ using nlohmann::ordered_json;
 
 ordered_json json(const OverRanks& f) { return {{"min", f.min}, {"mean", f.mean}, {"max", f.max}}; }
 ordered_json json(const IterationTimes& t) {
-  return {{"iterations", t.iterations}, {"median_s", t.median}, {"min_s", t.min}, {"max_s", t.max}, {"mean_s", t.mean}};
+  return {{"iterations", t.iterations},
+          {"means_of", t.together},
+          {"median_s", t.median},
+          {"min_s", t.min},
+          {"max_s", t.max},
+          {"mean_s", t.mean}};
 }
 /// JSON has no NaN or infinity.
 ordered_json number(double value) {

@@ -2,19 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "kernels/conversion.h"
 #include "runtime/plan_cache.h"
 
 namespace shardmat {
 namespace {
-
-std::int64_t count_columns(const CsrView& rows) {
-  std::vector<bool> touched(static_cast<std::size_t>(rows.cols));
-  for (const std::int64_t column : rows.col_idx) touched[static_cast<std::size_t>(column)] = true;
-  return std::count(touched.begin(), touched.end(), true);
-}
 
 ChosenSpmmPlan choose_for_several(const CsrView& rows, ValueType type, std::int64_t right_hand_sides,
                                   const PlanRequest& request, Stream& stream) {
@@ -31,7 +23,7 @@ ChosenSpmmPlan choose_for_several(const CsrView& rows, ValueType type, std::int6
 
 RowBlock::RowBlock(std::int64_t first_row, const CsrView& rows, ValueType type, std::int64_t right_hand_sides,
                    const PlanRequest& request, const PlanCache& cache, Stream& stream)
-    : first_row_(first_row), width_(right_hand_sides), x_entries_(count_columns(rows)) {
+    : first_row_(first_row), width_(right_hand_sides) {
   if (width_ == 1) chosen_ = choose_remembered_plan(rows, type, request, cache, stream);
   else chosen_ = choose_for_several(rows, type, width_, request, stream);
 }
@@ -47,10 +39,8 @@ void RowBlock::multiply(double alpha, const void* x, double beta, void* y, Strea
 }
 
 std::int64_t RowBlock::compulsory_bytes(double beta) const {
-  const ValueType type = storage().type;
-  return storage().bytes +
-         width_ * (x_entries_ * static_cast<std::int64_t>(size_of(type)) +
-                   storage().rows * static_cast<std::int64_t>(size_of(sum_type(type))) * (beta == 0 ? 1 : 2));
+  const auto value = static_cast<std::int64_t>(size_of(sum_type(storage().type)));
+  return storage().bytes + width_ * storage().rows * value * (beta == 0 ? 1 : 2);
 }
 
 std::int64_t RowBlock::device_bytes() const {

@@ -27,8 +27,7 @@ class RowBlock {
 
   /// Y = alpha·A·X + beta·Y in stream order; Y is that of the whole rank.
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const;
-  /// Bytes the product must move at least: the format's, the entries of x that the rows touch, and Y once (twice if beta is
-  /// not 0).
+  /// Bytes the product must move at least, but for those of X: the format's, and Y once (twice if beta is not 0).
   std::int64_t compulsory_bytes(double beta) const;
   /// Device memory of storage and plan.
   std::int64_t device_bytes() const;
@@ -47,7 +46,7 @@ class RowBlock {
   double choosing_products() const;  ///< the same in products; 0 if not known
 
  private:
-  std::int64_t first_row_, width_, x_entries_;
+  std::int64_t first_row_, width_;
   std::variant<ChosenPlan, ChosenSpmmPlan> chosen_;
 };
 

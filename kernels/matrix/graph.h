@@ -24,7 +24,7 @@ struct Graph {
   }
 };
 
-/// 20 bytes a row and 8 a nonzero; throws Error(resources) before taking more than there is, or for 2^31 rows and more,
+/// 40 bytes a row and 8 a nonzero; throws Error(resources) before taking more than there is, or for 2^31 rows and more,
 /// Error(usage) unless the matrix is square.
 Graph graph_of(const CsrView& matrix);
 

@@ -5,7 +5,6 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/base/error.h"
 #include "kernels/matrix/graph.h"
 #include "kernels/matrix/ordering.h"
 

@@ -312,10 +312,10 @@ void nan_fails(const Case& c) {
   EXPECT_EQ(result.wrong_rows, 50);
 }
 
-constexpr Case kHost64{BackendChoice::host, ValueType::f64}, kHost32{BackendChoice::host, ValueType::f32};
-constexpr Case kCuda64{BackendChoice::cuda, ValueType::f64}, kCuda32{BackendChoice::cuda, ValueType::f32};
-constexpr Case kHostHalo{BackendChoice::host, ValueType::f64, "halo"},
-    kCudaHalo{BackendChoice::cuda, ValueType::f64, "halo"};
+constexpr Case kHost64{BackendChoice::host, ValueType::f64}, kHost32{BackendChoice::host, ValueType::f32, "allgather"},
+    kHostHalo{BackendChoice::host, ValueType::f64, "halo"};
+constexpr Case kCuda64{BackendChoice::cuda, ValueType::f64}, kCuda32{BackendChoice::cuda, ValueType::f32, "allgather"},
+    kCudaHalo{BackendChoice::cuda, ValueType::f64, "halo"}, kCudaPeer{BackendChoice::cuda, ValueType::f64, "peer"};
 
 /// Runs `check` on GPUs if every rank can have its own.
 void on_gpus(void (*check)(const Case&), const Case& c) {
@@ -324,16 +324,26 @@ void on_gpus(void (*check)(const Case&), const Case& c) {
   check(c);
 }
 
-// Host, each test in both types and with the halo; on GPUs the same under Gpu (one rank) and MultiGpu (one GPU a rank).
-#define SHARDMAT_ON_ALL_BACKENDS(name, check)                    \
-  TEST(Multiply, name##F64) { check(kHost64); }                  \
-  TEST(Multiply, name##F32) { check(kHost32); }                  \
-  TEST(Multiply, name##Halo) { check(kHostHalo); }               \
-  TEST(GpuMultiply, name##F64) { on_gpus(check, kCuda64); }      \
-  TEST(GpuMultiply, name##F32) { on_gpus(check, kCuda32); }      \
-  TEST(MultiGpuMultiply, name##F64) { on_gpus(check, kCuda64); } \
-  TEST(MultiGpuMultiply, name##F32) { on_gpus(check, kCuda32); } \
-  TEST(MultiGpuMultiply, name##Halo) { on_gpus(check, kCudaHalo); }
+/// Likewise if GPUs can read each other's memory.
+void on_peers(void (*check)(const Case&), const Case& c) {
+  if (cuda_device_count() < world().size() || world().size() == 1) GTEST_SKIP() << "needs several GPUs";
+  const std::string why_not = Context(world(), c.backend).nccl()->why_no_peer_access();
+  if (!why_not.empty()) GTEST_SKIP() << why_not;
+  check(c);
+}
+
+// Host, each test in f64 with what auto takes, in f32 with all-gather and in f64 with the halo; on GPUs the same under Gpu
+// (one rank) and MultiGpu (one GPU a rank), there with peer, too.
+#define SHARDMAT_ON_ALL_BACKENDS(name, check)                       \
+  TEST(Multiply, name##F64) { check(kHost64); }                     \
+  TEST(Multiply, name##F32) { check(kHost32); }                     \
+  TEST(Multiply, name##Halo) { check(kHostHalo); }                  \
+  TEST(GpuMultiply, name##F64) { on_gpus(check, kCuda64); }         \
+  TEST(GpuMultiply, name##F32) { on_gpus(check, kCuda32); }         \
+  TEST(MultiGpuMultiply, name##F64) { on_gpus(check, kCuda64); }    \
+  TEST(MultiGpuMultiply, name##F32) { on_gpus(check, kCuda32); }    \
+  TEST(MultiGpuMultiply, name##Halo) { on_gpus(check, kCudaHalo); } \
+  TEST(MultiGpuMultiply, name##Peer) { on_peers(check, kCudaPeer); }
 
 SHARDMAT_ON_ALL_BACKENDS(Generated, multiplies_generated)
 SHARDMAT_ON_ALL_BACKENDS(AlphaBeta, scales_and_adds)

@@ -44,7 +44,7 @@ struct Case {
   std::string matrix, exchange;
   int ranks = 1;
   MultiplyReport report;  ///< on rank 0
-  std::string why_not;    ///< it did not fit; empty: it did
+  std::string why_not;    ///< it did not fit, or gave a wrong result; empty: it was measured
   double efficiency = 0;  ///< of perfect speed-up over the first case of the matrix; 0 without one
 };
 
@@ -56,9 +56,10 @@ std::vector<int> rank_counts(const Options& options, int size) {
   }
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
-  if (counts.front() < 1 || counts.back() > size)
-    throw Error(ErrorKind::usage, fmt::format("--ranks {}: this run has {}; start it with mpirun -n {}",
-                                              counts.front() < 1 ? counts.front() : counts.back(), size, counts.back()));
+  if (counts.front() < 1) throw Error(ErrorKind::usage, fmt::format("--ranks {}: there is at least one", counts.front()));
+  if (counts.back() > size)
+    throw Error(ErrorKind::usage,
+                fmt::format("--ranks {0}: this run has {1}; start it with mpirun -n {0}", counts.back(), size));
   return counts;
 }
 
@@ -84,6 +85,7 @@ void run_case(const Options& options, Case& one, Communicator& all) {
   all.barrier();
   int kind = 0;
   if (std::optional<Communicator> some = all.first_ranks(one.ranks, options.timeout)) {
+    some->on_broken([&all](const std::string& why) { all.mark_broken(why); });
     try {
       one.report = multiply(*some, multiply_options(options, one));
     } catch (const AgreedError& error) {
@@ -91,10 +93,14 @@ void run_case(const Options& options, Case& one, Communicator& all) {
       kind = error.exit_code();
     }
   }
+  all.set_timeout(kMeetingSeconds);
   one.why_not = all.broadcast(all.rank() == 0 ? one.why_not : std::string());
+  all.set_timeout(options.timeout);
   kind = all.all_reduce(kind, Reduction::max);
-  if (kind != 0 && kind != static_cast<int>(ErrorKind::resources))
-    all.together([&] { throw Error(static_cast<ErrorKind>(kind), one.why_not); });
+  const bool cannot = kind == static_cast<int>(ErrorKind::resources) || (kind != 0 && one.exchange == "peer");
+  if (kind != 0 && !cannot) all.together([&] { throw Error(static_cast<ErrorKind>(kind), one.why_not); });
+  if (one.report.verification && !one.report.verification->passed)
+    one.why_not = "WRONG: verification " + one.report.verification->text();
 }
 
 void find_efficiencies(std::vector<Case>& cases) {
@@ -110,20 +116,31 @@ void find_efficiencies(std::vector<Case>& cases) {
   }
 }
 
+/// Figures of the matrix are known if one of its cases was measured.
+void print_heading(const Options& options, const std::string& matrix, const std::vector<Case>& cases) {
+  std::string line = matrix;
+  for (const Case& one : cases)
+    if (one.matrix == matrix && one.why_not.empty()) {
+      const MultiplyReport& r = one.report;
+      line = fmt::format("{}: {} rows, {} nonzeros, {}{}, {} on {}", matrix, human_count(r.rows), human_count(r.nnz),
+                         options.type,
+                         options.right_hand_sides > 1 ? fmt::format(", {} right-hand sides", options.right_hand_sides) : "",
+                         r.backend, r.ranks[0].device);
+      break;
+    }
+  fmt::print("{}\n  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>9} {:>10} {:>8}\n", line, "ranks", "exchange", "iteration",
+             "product", "exchange", "not hidden", "imbalance", "efficiency", "GFLOP/s");
+}
+
 void print_table(const Options& options, const std::vector<Case>& cases) {
-  std::string matrix;
+  const Case* before = nullptr;
   for (const Case& one : cases) {
     const MultiplyReport& r = one.report;
-    if (one.matrix != matrix) {
-      matrix = one.matrix;
-      if (one.why_not.empty())
-        fmt::print("{}{}: {} rows, {} nonzeros, {}{}, {} on {}\n", &one == cases.data() ? "" : "\n", matrix,
-                   human_count(r.rows), human_count(r.nnz), options.type,
-                   options.right_hand_sides > 1 ? fmt::format(", {} right-hand sides", options.right_hand_sides) : "",
-                   r.backend, r.ranks[0].device);
-      fmt::print("  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>9} {:>10} {:>8}\n", "ranks", "exchange", "iteration",
-                 "product", "exchange", "not hidden", "imbalance", "efficiency", "GFLOP/s");
+    if (before == nullptr || one.matrix != before->matrix) {
+      if (before != nullptr) fmt::print("\n");
+      print_heading(options, one.matrix, cases);
     }
+    before = &one;
     if (!one.why_not.empty()) {
       fmt::print("  {:>5}  {:<10} {}\n", one.ranks, one.exchange, one.why_not);
       continue;
@@ -190,7 +207,12 @@ int run(const Options& options, Communicator& all) {
                           [](const Case& one) { return one.report.verification && !one.report.verification->passed; });
   });
   wrong = all.all_reduce(wrong, Reduction::max);
-  return wrong == 0 ? 0 : all.rank() == 0 ? exit_code(wrong) : static_cast<int>(ErrorKind::verification);
+  if (wrong != 0) return all.rank() == 0 ? exit_code(wrong) : static_cast<int>(ErrorKind::verification);
+  all.together([&] {
+    if (all.rank() == 0 && std::all_of(cases.begin(), cases.end(), [](const Case& one) { return !one.why_not.empty(); }))
+      throw Error(ErrorKind::resources, "nothing could be measured: " + cases.front().why_not);
+  });
+  return 0;
 }
 
 }  // namespace
@@ -231,7 +253,7 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
       ->check(output_name());
   app->footer(
       "\nExample:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --exchange auto,allgather --plot scaling.svg\n");
-  return [options] { return run_ranks(kMeetingSeconds, [&](Communicator& all) { return run(*options, all); }); };
+  return [options] { return run_ranks(options->timeout, [&](Communicator& all) { return run(*options, all); }); };
 }
 
 }  // namespace shardmat::tools

@@ -48,7 +48,7 @@ void add_options(CLI::App& app, Options& o) {
       ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
       ->capture_default_str();
   app.add_option("--rhs", o.rhs,
-                 "right-hand sides multiplied at once, on one rank: x, y0 and the output then have as many columns")
+                 "right-hand sides multiplied at once: x, y0 and the output then have as many columns")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--iterations", m.iterations, "products timed after the first one")
