@@ -90,16 +90,16 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
   }
   std::vector<std::unique_ptr<Exchange>> candidates;
   Halo halo = shardmat::make_halo(communicator, parts, columns);
-  const std::int64_t needed =
-      communicator.all_reduce(halo.received * static_cast<std::int64_t>(context.entry_bytes()), Reduction::max);
-  const std::int64_t entries = gathered_entries(parts), all = entries * static_cast<std::int64_t>(context.entry_bytes());
+  const auto entry_bytes = static_cast<std::int64_t>(context.entry_bytes());
+  const std::int64_t needed = communicator.all_reduce(halo.received * entry_bytes, Reduction::max);
+  const std::int64_t entries = gathered_entries(parts), all = entries * entry_bytes;
   std::string why = fmt::format("a rank needs at most {} of {}", human_bytes(static_cast<double>(needed)),
-                                human_bytes(static_cast<double>(all)));
+                                human_bytes(static_cast<double>(parts.starts.back() * entry_bytes)));
   candidates.push_back(make_halo_exchange(context, halo));
   const std::int64_t longest = communicator.all_reduce(halo.length(), Reduction::max),
                      free = communicator.all_reduce(available_memory(context.device), Reduction::min);
   const auto fits = [&](std::int64_t bytes) { return 2 * bytes <= free; };  // the matrix has to find room, too
-  if (context.device.backend == Backend::cuda && fits(longest * static_cast<std::int64_t>(context.entry_bytes()))) {
+  if (context.device.backend == Backend::cuda && fits(longest * entry_bytes)) {
     PeerAttempt attempt = try_peer_exchange(context, std::move(halo));
     if (attempt.exchange != nullptr) candidates.push_back(std::move(attempt.exchange));
     else why += "; no peer: " + attempt.why_not;
