@@ -34,7 +34,7 @@ std::int64_t steps_a_mark(const DistributedMatrix& matrix, std::int64_t iteratio
 std::vector<double> timed_steps(const DistributedMatrix& matrix, std::int64_t iterations, const std::function<void()>& step,
                                 const Progress& progress, std::string_view phase) {
   Stream& stream = matrix.context().stream();
-  const std::int64_t together = stream.device().backend == Backend::cuda && iterations >= 5 * kStepsAMark ? kStepsAMark : 1;
+  const std::int64_t together = steps_a_mark(matrix, iterations);
   std::vector<double> seconds;
   std::int64_t chunk = 1;
   while (static_cast<std::int64_t>(seconds.size()) < iterations) {
