@@ -40,6 +40,7 @@ class PeerExchange final : public Exchange {
       copy_to_device(owners_.data(), owners.data(), owners_.bytes(), stream);
       stream.synchronize();
     });
+    halo_.sent = std::vector<std::int32_t>();
   }
 
   std::string_view name() const override { return "peer"; }

@@ -6,6 +6,7 @@
 #include <limits>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
@@ -294,6 +295,19 @@ TEST(Deadline, OwnErrorSurvivesWhenTheRanksCannotMeet) {
     EXPECT_TRUE(ranks.broken());
   }
   world().barrier();
+}
+
+TEST(Communicator, FirstRanksWorkByThemselves) {
+  for (int count = 1; count <= world().size(); ++count) {
+    std::optional<Communicator> some = world().first_ranks(count, 30);
+    ASSERT_EQ(some.has_value(), world().rank() < count);
+    if (some) {
+      EXPECT_EQ(some->size(), count);
+      EXPECT_EQ(some->rank(), world().rank());
+      EXPECT_EQ(some->all_reduce(1, Reduction::sum), count);
+    }
+    world().barrier();
+  }
 }
 
 }  // namespace
