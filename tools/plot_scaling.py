@@ -34,7 +34,8 @@ def main():
         first = min(alone, key=lambda case: case["report"]["iteration"]["median_s"])
         begin = 1e6 * first["report"]["iteration"]["median_s"]
         counts = sorted({case["ranks"] for case in mine})
-        time.plot(counts, [begin * first["ranks"] / p for p in counts], "--", color="black", linewidth=1, label="perfect")
+        perfect = [begin if first["weak"] else begin * first["ranks"] / p for p in counts]
+        time.plot(counts, perfect, "--", color="black", linewidth=1, label="perfect")
         asked = [e for e in dict.fromkeys(case["exchange_asked"] for case in mine) if any(
             case["exchange_asked"] == e and case["ranks"] > first["ranks"] for case in mine)] or ["auto"]
         for color, exchange in zip(COLORS, asked):
@@ -52,7 +53,8 @@ def main():
         efficiency.set_ylim(0, 105)
         efficiency.set_ylabel("% of perfect speed-up")
         of_matrix = first["report"]["matrix"]
-        time.set_title(f'{matrix}: {of_matrix["nnz"]:,} nonzeros, {report["type"]}', fontsize=9, loc="left")
+        growing = f' on {first["ranks"]}' if first["weak"] else ""
+        time.set_title(f'{matrix}: {of_matrix["nnz"]:,} nonzeros{growing}, {report["type"]}', fontsize=9, loc="left")
         time.legend(frameon=False, fontsize=8)
         for axes in (time, efficiency):
             axes.set_xticks(counts, [str(p) for p in counts])

@@ -151,6 +151,11 @@ class Scaling(CliTest):
             self.assertGreater(case["efficiency"], 0)
         self.assertEqual([c["efficiency"] for c in report["cases"] if c["ranks"] == 1], [1, 1])
 
+    def test_weak(self):
+        report = self.json_of("bench", "scaling", "poisson27:n=5,nz={4}", "--iterations", 2, "--backend", "host", ranks=2)
+        self.assertEqual([(c["weak"], c["ranks"], c["report"]["matrix"]["rows"]) for c in report["cases"]],
+                         [(True, 1, 100), (True, 2, 200)])
+
     def test_text(self):
         out = self.succeed("bench", "scaling", "poisson27:n=5", "--backend", "host", "--iterations", 2, ranks=2).out
         for word in ("125 rows", "not hidden", "100.0 %", "none", "halo"):
@@ -163,6 +168,7 @@ class Scaling(CliTest):
 
     def test_mistakes(self):
         self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n=5", "--ranks", "1,4", ranks=2, says="mpirun -n 4")
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n={x}", ranks=2, says="nz={64}")
         self.fail_on_every_rank(USAGE, "bench", "scaling", "poison27:n=5", "--backend", "host", ranks=2, says="poisson27")
         self.fail_on_every_rank(USAGE, "bench", "scaling", "--exchange", "hallo", "--backend", "host", ranks=2, says="halo")
         self.fail_on_every_rank(INPUT, "bench", "scaling", "none.h5", "--backend", "host", ranks=2, says="none.h5")

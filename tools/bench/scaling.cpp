@@ -1,8 +1,9 @@
 // Strong scaling: the same matrix on 1, 2, 4 … of the ranks that mpirun started, each way to move x, against perfect
-// speed-up over the fewest ranks that it fits.
+// speed-up over the fewest ranks that it fits. Weak scaling: a generator some of whose numbers grow with the ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -48,6 +49,30 @@ struct Case {
   double efficiency = 0;  ///< of perfect speed-up over the first case of the matrix; 0 without one
 };
 
+/// Numbers of the matrix in braces grow with the ranks: weak scaling.
+bool grows(const std::string& matrix) { return matrix.find('{') != std::string::npos; }
+
+/// The matrix on so many ranks: {64} stands for 64·ranks.
+std::string on_ranks(const std::string& matrix, int ranks) {
+  std::string result;
+  for (std::size_t i = 0; i < matrix.size(); ++i) {
+    if (matrix[i] != '{') {
+      result += matrix[i];
+      continue;
+    }
+    const std::size_t end = std::min(matrix.find('}', i), matrix.size());
+    std::int64_t number = 0;
+    const auto [stop, error] = std::from_chars(matrix.data() + i + 1, matrix.data() + end, number);
+    if (end == matrix.size() || error != std::errc() || stop != matrix.data() + end || number < 1 || number > 1 << 30)
+      throw Error(ErrorKind::usage, fmt::format("{}: braces hold a whole number that grows with the ranks, as in "
+                                                "poisson27:n=128,nz={{64}}",
+                                                matrix));
+    result += std::to_string(number * ranks);
+    i = end;
+  }
+  return result;
+}
+
 std::vector<int> rank_counts(const Options& options, int size) {
   std::vector<int> counts = options.ranks;
   if (counts.empty()) {
@@ -65,7 +90,7 @@ std::vector<int> rank_counts(const Options& options, int size) {
 
 MultiplyOptions multiply_options(const Options& options, const Case& one) {
   MultiplyOptions m;
-  m.matrix = one.matrix;
+  m.matrix = on_ranks(one.matrix, one.ranks);
   m.backend = options.backend == "host"   ? BackendChoice::host
               : options.backend == "cuda" ? BackendChoice::cuda
                                           : BackendChoice::automatic;
@@ -111,8 +136,9 @@ void find_efficiencies(std::vector<Case>& cases) {
           (first == nullptr || other.ranks < first->ranks ||
            (other.ranks == first->ranks && other.report.iteration.median < first->report.iteration.median)))
         first = &other;
-    if (first != nullptr && one.why_not.empty())
-      one.efficiency = first->report.iteration.median * first->ranks / (one.report.iteration.median * one.ranks);
+    if (first == nullptr || !one.why_not.empty()) continue;
+    one.efficiency = first->report.iteration.median / one.report.iteration.median;
+    if (!grows(one.matrix)) one.efficiency *= static_cast<double>(first->ranks) / one.ranks;
   }
 }
 
@@ -160,7 +186,8 @@ void print_table(const Options& options, const std::vector<Case>& cases) {
 std::string report_json(const Options& options, const std::vector<Case>& cases) {
   ordered_json list = ordered_json::array();
   for (const Case& one : cases) {
-    ordered_json j{{"matrix", one.matrix}, {"ranks", one.ranks}, {"exchange_asked", one.exchange}};
+    ordered_json j{
+        {"matrix", one.matrix}, {"weak", grows(one.matrix)}, {"ranks", one.ranks}, {"exchange_asked", one.exchange}};
     if (one.why_not.empty()) {
       j["efficiency"] = one.efficiency;
       j["report"] = ordered_json::parse(to_json(one.report));
@@ -183,6 +210,7 @@ int run(const Options& options, Communicator& all) {
   all.together([&] {
     counts = rank_counts(options, all.size());
     for (const std::string& exchange : options.exchanges) find_exchange(exchange);
+    for (const std::string& matrix : options.matrices) on_ranks(matrix, 1);
     if (all.rank() == 0) require_outputs(options.outputs, kScript);
   });
   std::vector<Case> cases;
@@ -222,7 +250,9 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
       bench.add_subcommand("scaling", "The same matrix on 1, 2, 4 … ranks: time, efficiency, what the exchange costs");
   auto options = std::make_shared<Options>();
   Options& o = *options;
-  app->add_option("matrices", o.matrices, "shard files or generators")->capture_default_str();
+  app->add_option("matrices", o.matrices,
+                  "shard files or generators; numbers in braces grow with the ranks: poisson27:n=128,nz={64}")
+      ->capture_default_str();
   app->add_option("--ranks", o.ranks, "how many ranks to use, one run each (1, 2, 4 … and all)")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -252,7 +282,8 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
                   "draw time and efficiency to this file (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(output_name());
   app->footer(
-      "\nExample:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --exchange auto,allgather --plot scaling.svg\n");
+      "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --exchange auto,allgather --plot strong.svg\n"
+      "  mpirun -n 4 shardmat bench scaling 'poisson27:n=256,nz={64}' --json weak.json\n");
   return [options] { return run_ranks(options->timeout, [&](Communicator& all) { return run(*options, all); }); };
 }
 
