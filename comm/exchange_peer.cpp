@@ -62,7 +62,6 @@ class PeerExchange final : public Exchange {
   bool capturable() const override { return true; }
   void wait(Stream& stream) override { nccl_.wait(stream, "exchange of x"); }
   std::int64_t bytes_received() const override { return halo_.received * static_cast<std::int64_t>(entry_bytes_); }
-
   std::int64_t device_bytes() const override {
     return static_cast<std::int64_t>(x_bytes_ + places_.bytes() + owners_.bytes());
   }
@@ -76,10 +75,6 @@ class PeerExchange final : public Exchange {
   NcclCommunicator::Meeting meeting_;
   Buffer places_, owners_;
 };
-
-}  // namespace
-
-namespace {
 
 constexpr int kMostRanks = 256;  // owners are numbers of 8 bits
 

@@ -115,6 +115,13 @@ void require_own_devices(const std::vector<RankPlace>& ranks, const std::vector<
   }
 }
 
+BackendChoice parse_backend_choice(std::string_view word) {
+  if (word == "auto") return BackendChoice::automatic;
+  if (word == "host") return BackendChoice::host;
+  if (word == "cuda") return BackendChoice::cuda;
+  throw Error(ErrorKind::usage, fmt::format("there is no backend '{}'; choose auto, host or cuda", word));
+}
+
 Placement place_ranks(Communicator& communicator, BackendChoice choice) {
   const std::vector<std::string> hosts = communicator.all_gather(communicator.host());
   share_cores(communicator, hosts);

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -27,6 +28,8 @@ struct Placement {
 
 /// What the user asked for.
 enum class BackendChoice { automatic, host, cuda };
+/// From auto, host or cuda. Throws Error(usage) for any other word.
+BackendChoice parse_backend_choice(std::string_view word);
 
 /// Picks the device of each rank by its local rank (or the only visible one) and sets the number of host
 /// threads to this rank's share of the cores. Collective. Throws the same error on all ranks:

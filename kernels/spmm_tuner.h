@@ -30,6 +30,9 @@ struct ChosenSpmmPlan {
   std::vector<Measurement> measurements;  ///< fastest first; empty if nothing was measured
   double choosing_seconds = 0;            ///< converting and measuring
   double product_seconds = 0;             ///< of the chosen plan if it was measured
+
+  /// The time of choosing in products of the chosen plan; 0 if that is not known.
+  double choosing_products() const { return product_seconds > 0 ? choosing_seconds / product_seconds : 0; }
 };
 
 class SpmmTuner {

@@ -75,6 +75,9 @@ class Run {
         throw Error(ErrorKind::usage, "--mode power iterates x ← Ax / ‖Ax‖; it takes neither --alpha nor --beta");
       if (options_.mode == Mode::power && options_.iterations == 0)
         throw Error(ErrorKind::usage, "--mode power needs --iterations of at least 1");
+      if (is_half(options_.load.type) && columns() < 2)
+        throw Error(ErrorKind::usage,
+                    fmt::format("--type {} is for several right-hand sides: add --rhs", name(options_.load.type)));
       if (columns() != 1) check_several();
       check_names();
     });

@@ -77,8 +77,7 @@ double RowBlock::choosing_seconds() const {
   return std::visit([](const auto& c) { return c.choosing_seconds; }, chosen_);
 }
 double RowBlock::choosing_products() const {
-  return std::visit([](const auto& c) { return c.product_seconds > 0 ? c.choosing_seconds / c.product_seconds : 0; },
-                    chosen_);
+  return std::visit([](const auto& c) { return c.choosing_products(); }, chosen_);
 }
 
 }  // namespace shardmat

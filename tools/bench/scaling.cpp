@@ -91,9 +91,7 @@ std::vector<int> rank_counts(const Options& options, int size) {
 MultiplyOptions multiply_options(const Options& options, const Case& one) {
   MultiplyOptions m;
   m.matrix = on_ranks(one.matrix, one.ranks);
-  m.backend = options.backend == "host"   ? BackendChoice::host
-              : options.backend == "cuda" ? BackendChoice::cuda
-                                          : BackendChoice::automatic;
+  m.backend = parse_backend_choice(options.backend);
   m.load.type = parse_value_type(options.type);
   m.load.right_hand_sides = options.right_hand_sides;
   m.load.exchange = one.exchange;
@@ -261,7 +259,7 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
       ->check(CLI::IsMember({"f64", "f32", "f16", "bf16"}))
       ->capture_default_str();
   app->add_option("--rhs", o.right_hand_sides, "right-hand sides at once")
-      ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
+      ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app->add_option("--kernel", o.kernel, "kernel by name, or auto")->capture_default_str();
   app->add_option("--backend", o.backend, "auto, host or cuda")

@@ -47,8 +47,7 @@ void add_options(CLI::App& app, Options& o) {
                  "values of matrix and vectors; f16 and bf16, with --rhs: those of matrix and x, sums and y are f32")
       ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
       ->capture_default_str();
-  app.add_option("--rhs", o.rhs,
-                 "right-hand sides multiplied at once: x, y0 and the output then have as many columns")
+  app.add_option("--rhs", o.rhs, "right-hand sides multiplied at once: x, y0 and the output then have as many columns")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--iterations", m.iterations, "products timed after the first one")
@@ -106,13 +105,9 @@ void finish_options(const CLI::App& app, Options& o) {
   if (app.count("--y0") > 0 && m.beta == 0)
     throw Error(ErrorKind::usage, "--y0 counts only with --beta: y = alpha A x + beta y0");
   m.load.type = parse_value_type(o.type);
-  if (is_half(m.load.type) && o.rhs < 2)
-    throw Error(ErrorKind::usage, fmt::format("--type {} is for several right-hand sides: add --rhs", o.type));
   m.load.sort = o.sort == "local" ? LocalSort::by_length : o.sort == "none" ? LocalSort::none : LocalSort::as_file;
   m.mode = o.mode == "power" ? Mode::power : Mode::repeat;
-  m.backend = o.backend == "host"   ? BackendChoice::host
-              : o.backend == "cuda" ? BackendChoice::cuda
-                                    : BackendChoice::automatic;
+  m.backend = parse_backend_choice(o.backend);
   m.verify = app.count("--verify") > 0;
   m.verify_mode = o.verify == "full"      ? VerifyMode::full
                   : o.verify == "sampled" ? VerifyMode::sampled
