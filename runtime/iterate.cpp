@@ -77,16 +77,23 @@ double warm_up(const DistributedMatrix& matrix, const std::function<void()>& ste
   return seconds;
 }
 
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 /// An iteration takes as long as its slowest rank.
 IterationTimes over_ranks(std::vector<double> seconds, Communicator& communicator) {
-  communicator.all_reduce(std::span<double>(seconds), Reduction::max);
   IterationTimes times;
   times.iterations = static_cast<std::int64_t>(seconds.size());
   if (seconds.empty()) return times;
-  std::sort(seconds.begin(), seconds.end());
-  times.min = seconds.front();
-  times.max = seconds.back();
-  times.median = seconds[seconds.size() / 2];
+  times.of_ranks = over_ranks(median_of(seconds), communicator);
+  communicator.all_reduce(std::span<double>(seconds), Reduction::max);
+  const auto [min, max] = std::minmax_element(seconds.begin(), seconds.end());
+  times.min = *min;
+  times.max = *max;
+  times.median = median_of(seconds);
   times.mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
   return times;
 }

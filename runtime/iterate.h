@@ -7,6 +7,7 @@
 
 #include "kernels/base/progress.h"
 #include "runtime/distributed_matrix.h"
+#include "runtime/over_ranks.h"
 
 namespace shardmat {
 
@@ -28,6 +29,7 @@ struct IterationTimes {
   std::int64_t iterations = 0;
   std::int64_t together = 1;  ///< each time is the mean of so many
   double median = 0, min = 0, max = 0, mean = 0;
+  OverRanks of_ranks;  ///< of each rank's own median: what is between mean and max is lost because ranks differ
 };
 
 struct IterateResult {

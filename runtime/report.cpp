@@ -5,17 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "kernels/base/text.h"
 
 namespace shardmat {
-
-OverRanks over_ranks(double mine, Communicator& communicator) {
-  const std::vector<double> all = communicator.all_gather(mine);
-  const auto [min, max] = std::minmax_element(all.begin(), all.end());
-  return {*min, std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size()), *max};
-}
 
 namespace {
 
@@ -109,6 +102,7 @@ void write_iterations(Table& t, const MultiplyReport& r) {
   line("iteration", r.iteration);
   line("  local product", r.local);
   line("  exchange", r.exchange_times);
+  if (r.ranks.size() > 1) t.row("over ranks", "local product " + min_mean_max(r.local.of_ranks, human_seconds));
   t.row("speed", fmt::format("{:.4g} GFLOP/s", r.gflops));
   if (r.copy_bandwidth.mean > 0)
     t.row("local product",
@@ -151,7 +145,8 @@ ordered_json json(const IterationTimes& t) {
           {"median_s", t.median},
           {"min_s", t.min},
           {"max_s", t.max},
-          {"mean_s", t.mean}};
+          {"mean_s", t.mean},
+          {"medians_of_ranks_s", json(t.of_ranks)}};
 }
 /// JSON has no NaN or infinity.
 ordered_json number(double value) {

@@ -9,15 +9,10 @@
 #include "comm/placement.h"
 #include "kernels/tuner.h"
 #include "runtime/iterate.h"
+#include "runtime/over_ranks.h"
 #include "runtime/verify.h"
 
 namespace shardmat {
-
-/// A figure over ranks.
-struct OverRanks {
-  double min = 0, mean = 0, max = 0;
-};
-OverRanks over_ranks(double mine, Communicator& communicator);
 
 struct Phase {
   std::string name;

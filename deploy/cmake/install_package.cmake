@@ -15,7 +15,7 @@ set(SHARDMAT_PUBLIC_HEADERS
   partition/shard_file.h partition/vector_file.h
   comm/communicator.h comm/exchange.h comm/nccl_communicator.h comm/placement.h
   runtime/context.h runtime/distributed_matrix.h runtime/iterate.h runtime/matrix_source.h runtime/multiply.h
-  runtime/report.h runtime/row_block.h runtime/vectors.h runtime/verify.h)
+  runtime/over_ranks.h runtime/report.h runtime/row_block.h runtime/vectors.h runtime/verify.h)
 foreach(header ${SHARDMAT_PUBLIC_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardmat/${folder})

@@ -226,6 +226,14 @@ class Report(CliTest):
             self.assertLessEqual(phase["min"], phase["max"])
         self.assertGreater(report["gflops"], 0)
 
+    def test_each_rank_s_own_median(self):
+        report = self.json_of("multiply", "rmat:scale=10", "--iterations", 20, ranks=3)
+        for times in (report["iteration"], report["local_product"], report["exchange_alone"]):
+            ranks = times["medians_of_ranks_s"]
+            self.assertTrue(0 < ranks["min"] <= ranks["mean"] <= ranks["max"], ranks)
+            self.assertLessEqual(ranks["max"], times["median_s"], "nobody is slower than the slowest rank of each time")
+        self.assertRegex(self.succeed("multiply", "rmat:scale=10", ranks=2).out, r"over ranks +local product .*s")
+
     def test_a_measured_choice_is_remembered(self):
         cache = {"SHARDMAT_CACHE_DIR": str(self.path("cache"))}
         matrix = "elasticity:n=6"

@@ -1,0 +1,15 @@
+// One figure of each rank, as what there is to say over all of them.
+#pragma once
+
+#include "comm/communicator.h"
+
+namespace shardmat {
+
+struct OverRanks {
+  double min = 0, mean = 0, max = 0;
+};
+
+/// Collective; the same on all ranks.
+OverRanks over_ranks(double mine, Communicator& communicator);
+
+}  // namespace shardmat
