@@ -102,8 +102,8 @@ void write_iterations(Table& t, const MultiplyReport& r) {
   line("iteration", r.iteration);
   line("  local product", r.local);
   line("  exchange", r.exchange_times);
-  if (r.ranks.size() > 1) t.row("over ranks", "local product " + min_mean_max(r.local.of_ranks, human_seconds));
   t.row("speed", fmt::format("{:.4g} GFLOP/s", r.gflops));
+  if (r.ranks.size() > 1) t.row("local product", min_mean_max(r.local.of_ranks, human_seconds) + " over ranks");
   if (r.copy_bandwidth.mean > 0)
     t.row("local product",
           fmt::format("{} a rank = {:.0f} % of the copy bandwidth measured in this run ({})", rate_text(r.bandwidth.mean),

@@ -3,15 +3,117 @@
 
     plot_scaling.py scaling.json --output scaling.svg
 
-A row a matrix. Left: time of an iteration over the number of ranks, one line an exchange, and dashed perfect speed-up. Right:
-the share of perfect speed-up that was reached. Needs matplotlib (python3-matplotlib).
+A row a matrix: time of an iteration over the number of ranks, one line an exchange, and dashed perfect scaling; the share of
+perfect scaling that was reached; what an iteration is spent on. Needs matplotlib (python3-matplotlib).
 """
 
 import argparse
 
 import plots
 
-COLORS = ("#2f6f9f", "#e3a34a", "#4f9a5b", "#a33")
+COLORS = ("#2f6f9f", "#e3a34a", "#4f9a5b", "#a33a3a")
+PARTS = {"product_s": ("product", "#2f6f9f"), "imbalance_s": ("imbalance", "#a33a3a"),
+         "waiting_s": ("waiting for x", "#e3a34a")}
+
+
+def time(case):
+    return case["report"]["iteration"]["median_s"]
+
+
+def unit_of(seconds):
+    """The unit in which so many seconds are a handy number, and how many of them a second has."""
+    return next(((name, factor) for name, factor in (("s", 1), ("ms", 1e3)) if seconds * factor >= 1), ("µs", 1e6))
+
+
+class Study:
+    """What was measured of one matrix: `first` is the case that efficiency is measured against, `lines` the others of each
+    exchange with it before them."""
+
+    def __init__(self, report, matrix):
+        self.matrix, self.type = matrix, report["type"]
+        self.all = [case for case in report["cases"] if case["matrix"] == matrix]
+        self.cases = [case for case in self.all if "report" in case]
+        self.weak = self.all[0]["weak"]
+        self.scaling = "weak scaling" if self.weak else "strong scaling"
+        if not self.cases:
+            return
+        base = self.cases[0]["base_ranks"]
+        self.first = min((case for case in self.cases if case["ranks"] == base), key=time)
+        more = [case for case in self.cases if case["ranks"] > base]
+        exchanges = dict.fromkeys(case["exchange_asked"] for case in more or [self.first])
+        self.lines = {e: [self.first, *(case for case in more if case["exchange_asked"] == e)] for e in exchanges}
+        self.ranks = sorted({case["ranks"] for case in self.cases})
+        self.device = self.first["report"]["ranks"][0]["device"]
+
+    def perfect(self, ranks):
+        return time(self.first) * (1 if self.weak else self.first["ranks"] / ranks)
+
+
+def studies(report):
+    return [Study(report, matrix) for matrix in dict.fromkeys(case["matrix"] for case in report["cases"])]
+
+
+def over_ranks(axes, study):
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(study.ranks, [str(p) for p in study.ranks])
+    axes.minorticks_off()
+    axes.set_xlabel("ranks")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def draw_time(axes, study):
+    from matplotlib import ticker
+    unit, factor = unit_of(min(time(case) for case in study.cases))
+    axes.plot(study.ranks, [factor * study.perfect(p) for p in study.ranks], "--", color="black", linewidth=1,
+              label="perfect: constant" if study.weak else "perfect: 1/ranks")
+    for color, (exchange, cases) in zip(COLORS, study.lines.items()):
+        axes.plot([case["ranks"] for case in cases], [factor * time(case) for case in cases], "o-", color=color,
+                  markersize=4, label=exchange)
+    if study.weak:
+        axes.set_ylim(0, 1.3 * factor * max(time(case) for case in study.cases))
+    else:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+    axes.set_ylabel(f"{unit} an iteration")
+    axes.legend(frameon=False, fontsize="small")
+    over_ranks(axes, study)
+
+
+def draw_efficiency(axes, study):
+    for color, cases in zip(COLORS, study.lines.values()):
+        axes.plot([case["ranks"] for case in cases], [100 * case["efficiency"] for case in cases], "o-", color=color,
+                  markersize=4)
+    axes.axhline(100, linestyle="--", color="black", linewidth=1)
+    axes.set_ylim(0, max(108, *(105 * case["efficiency"] for case in study.cases)))
+    axes.set_ylabel("% of constant time" if study.weak else "% of perfect speed-up")
+    over_ranks(axes, study)
+
+
+def draw_breakdown(axes, study):
+    positions = range(len(study.cases))
+    labels = [f'{case["ranks"]}' + (f' {case["report"]["exchange"]["name"]}' if case["ranks"] > 1 else "")
+              for case in study.cases]
+    wholes = [sum(case["breakdown"].values()) for case in study.cases]
+    left = [0] * len(study.cases)
+    for part, (label, color) in PARTS.items():
+        shares = [100 * case["breakdown"][part] / whole for case, whole in zip(study.cases, wholes)]
+        axes.barh(positions, shares, 0.7, left=left, color=color, label=label)
+        left = [a + b for a, b in zip(left, shares)]
+    for position, case in zip(positions, study.cases):
+        unit, factor = unit_of(time(case))
+        axes.text(102, position, f"{factor * time(case):.3g} {unit}", va="center", fontsize="small")
+    axes.set_yticks(positions, labels)
+    axes.tick_params(axis="y", length=0)
+    axes.set_ylim(len(study.cases) - 0.4, -0.6)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("% of an iteration")
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.legend(frameon=False, fontsize="small", ncol=3, loc="lower left", bbox_to_anchor=(-0.02, 1), borderaxespad=0,
+                columnspacing=1, handlelength=1)
+
+
+PICTURES = {"time": draw_time, "efficiency": draw_efficiency, "breakdown": draw_breakdown}
 
 
 def main():
@@ -19,49 +121,19 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat bench scaling")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    report = plots.read(arguments.report)
-    cases = [case for case in report["cases"] if "report" in case]
-    if not cases:
+    drawn = [study for study in studies(plots.read(arguments.report)) if study.cases]
+    if not drawn:
         plots.fail(f"{arguments.report}: nothing was measured")
 
     plt = plots.pyplot(arguments.output, 9)
-    from matplotlib import ticker
-    matrices = list(dict.fromkeys(case["matrix"] for case in cases))
-    figure, rows = plt.subplots(len(matrices), 2, figsize=(8, 2.7 * len(matrices)), squeeze=False)
-    for matrix, (time, efficiency) in zip(matrices, rows):
-        mine = [case for case in cases if case["matrix"] == matrix]
-        alone = [case for case in mine if case["ranks"] == mine[0]["ranks"]]
-        first = min(alone, key=lambda case: case["report"]["iteration"]["median_s"])
-        begin = 1e6 * first["report"]["iteration"]["median_s"]
-        counts = sorted({case["ranks"] for case in mine})
-        perfect = [begin if first["weak"] else begin * first["ranks"] / p for p in counts]
-        time.plot(counts, perfect, "--", color="black", linewidth=1, label="perfect")
-        asked = [e for e in dict.fromkeys(case["exchange_asked"] for case in mine) if any(
-            case["exchange_asked"] == e and case["ranks"] > first["ranks"] for case in mine)] or ["auto"]
-        for color, exchange in zip(COLORS, asked):
-            line = [first] + [case for case in mine if case["exchange_asked"] == exchange and case["ranks"] > first["ranks"]]
-            ranks = [case["ranks"] for case in line]
-            time.plot(ranks, [1e6 * case["report"]["iteration"]["median_s"] for case in line], "o-", color=color,
-                      markersize=4, label=exchange)
-            efficiency.plot(ranks, [100 * case["efficiency"] for case in line], "o-", color=color, markersize=4)
-        time.set_xscale("log", base=2)
-        time.set_yscale("log")
-        time.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-        time.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
-        time.set_ylabel("µs an iteration")
-        efficiency.set_xscale("log", base=2)
-        efficiency.set_ylim(0, 105)
-        efficiency.set_ylabel("% of perfect speed-up")
-        of_matrix = first["report"]["matrix"]
-        growing = f' on {first["ranks"]}' if first["weak"] else ""
-        time.set_title(f'{matrix}: {of_matrix["nnz"]:,} nonzeros{growing}, {report["type"]}', fontsize=9, loc="left")
-        time.legend(frameon=False, fontsize=8)
-        for axes in (time, efficiency):
-            axes.set_xticks(counts, [str(p) for p in counts])
-            axes.minorticks_off()
-            axes.spines[["top", "right"]].set_visible(False)
-    for axes in rows[-1]:
-        axes.set_xlabel(f'ranks, {cases[0]["report"]["ranks"][0]["device"]}')
+    heights = [max(2.9, 1.3 + 0.22 * len(study.cases)) for study in drawn]
+    figure, rows = plt.subplots(len(drawn), 3, figsize=(12, sum(heights)), squeeze=False, height_ratios=heights)
+    for study, row in zip(drawn, rows):
+        for draw, axes in zip(PICTURES.values(), row):
+            draw(axes, study)
+        growing = f' on {study.first["ranks"]}' if study.weak else ""
+        row[0].set_title(f'{study.matrix}, {study.scaling}: {study.first["report"]["matrix"]["nnz"]:,} nonzeros{growing}, '
+                         f'{study.type}, {study.device}', fontsize=9, loc="left", pad=14)
     plots.save(figure, arguments.output)
 
 

@@ -23,8 +23,8 @@ endforeach()
 
 install(TARGETS shardmat RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_kernels.py ${PROJECT_SOURCE_DIR}/tools/plot_reports.py
-        ${PROJECT_SOURCE_DIR}/tools/plot_scaling.py
-        ${PROJECT_SOURCE_DIR}/tools/plot_spmm.py
+        ${PROJECT_SOURCE_DIR}/tools/plot_scaling.py ${PROJECT_SOURCE_DIR}/tools/plot_spmm.py
+        ${PROJECT_SOURCE_DIR}/tools/scaling_html.py ${PROJECT_SOURCE_DIR}/deploy/scaling.slurm
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(FILES ${PROJECT_SOURCE_DIR}/tools/plots.py DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5

@@ -1,11 +1,16 @@
-"""bench kernels, bench spmm and bench papers: tables and JSON are there and agree, mistakes are refused, exit codes."""
+"""bench kernels, spmm, scaling and papers: what they write is there and agrees, mistakes are refused, exit codes."""
 
+import csv
+import html.parser
 import json
+import os
+import pathlib
+import re
 import shutil
 import subprocess
 import unittest
 
-from support import DATA, INPUT, USAGE, CliTest
+from support import DATA, INPUT, OK, PROGRAM, RESOURCES, ROOT, USAGE, CliTest, run
 
 QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
 CLASSES = ["elasticity", "poisson27", "poisson7", "rmat", "random", "5 diagonals", "7 diagonals", "dense band",
@@ -135,7 +140,38 @@ class Kernels(CliTest):
         self.fail_on_every_rank(USAGE, "bench", "kernels", ranks=2, says=["bench kernels", "without mpirun"])
 
 
+class Page(html.parser.HTMLParser):
+    """What a page loads, its words, and the JSON in it."""
+
+    LOADS = {"src", "href", "xlink:href", "data", "srcset", "poster", "action", "background"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.loads, self.words, self.json, self.pictures, self.reads_json, self.hidden = [], "", "", 0, False, False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.loads += [value for name, value in attributes if name in self.LOADS and not (value or "").startswith("#")]
+        self.pictures += tag == "svg"
+        self.reads_json = tag == "script" and values.get("id") == "shardmat-report"
+        self.hidden = tag in ("script", "style")
+
+    def handle_endtag(self, tag):
+        self.reads_json = self.hidden = False
+
+    def handle_data(self, data):
+        self.json += data if self.reads_json else ""
+        self.words += "" if self.hidden else data
+
+
 class Scaling(CliTest):
+    STUDY = ("bench", "scaling", "poisson27:n=6", "poisson27:n=5,nz={4}", "--exchange", "halo,peer", "--iterations", 5,
+             "--backend", "host")  # the host has no peer exchange
+
+    def scaling(self, *options, **more):
+        return self.succeed(*self.STUDY, *options, ranks=2, **more)
+
     def test_some_of_the_ranks_with_each_exchange(self):
         self.succeed("partition", DATA / "stokes.mtx.gz", "stokes.h5")
         report = self.json_of("bench", "scaling", "poisson27:n=7", "stokes.h5", "--ranks", "1,3", "--exchange",
@@ -149,6 +185,12 @@ class Scaling(CliTest):
             self.assertEqual(case["report"]["operation"]["right_hand_sides"], 2)
             self.assertTrue(case["report"]["verification"]["passed"])
             self.assertGreater(case["efficiency"], 0)
+            self.assertEqual(case["base_ranks"], 1)
+            product, parts = case["report"]["local_product"]["medians_of_ranks_s"], case["breakdown"]
+            self.assertEqual(parts["product_s"], product["mean"])
+            self.assertAlmostEqual(parts["product_s"] + parts["imbalance_s"], product["max"], delta=1e-9)
+            waiting = max(0, case["report"]["iteration"]["median_s"] - product["max"])
+            self.assertAlmostEqual(parts["waiting_s"], waiting, delta=1e-9)
         self.assertEqual([c["efficiency"] for c in report["cases"] if c["ranks"] == 1], [1, 1])
 
     def test_weak(self):
@@ -158,8 +200,98 @@ class Scaling(CliTest):
 
     def test_text(self):
         out = self.succeed("bench", "scaling", "poisson27:n=5", "--backend", "host", "--iterations", 2, ranks=2).out
-        for word in ("125 rows", "not hidden", "100.0 %", "none", "halo"):
+        for word in ("125 rows", "strong scaling", "imbalance", "waiting", "100.0 %", "none", "halo"):
             self.assertIn(word, out)
+        self.assertIn("(weak scaling): 100 rows", self.scaling().out)
+        self.assertLessEqual(max(map(len, self.scaling().out.splitlines())), 125)
+
+    def test_csv(self):
+        self.scaling("--json", "s.json", "--csv", "s.csv")
+        data = self.path("s.csv").read_bytes()
+        self.assertEqual(data.count(b"\r\n"), data.count(b"\n"))
+        lines = list(csv.DictReader(data.decode().splitlines(), strict=True))
+        cases = json.loads(self.path("s.json").read_text())["cases"]
+        self.assertEqual([(line["matrix"], line["scaling"], int(line["ranks"]), line["exchange_asked"]) for line in lines],
+                         [(c["matrix"], "weak" if c["weak"] else "strong", c["ranks"], c["exchange_asked"]) for c in cases])
+        self.assertEqual(len(lines), 6)
+        for line, case in zip(lines, cases):
+            self.assertNotIn(None, [*line, *line.values()], "as many fields as columns")
+            if case["exchange_asked"] == "peer":
+                self.assertEqual(line["reason"], case["why_not"])
+                self.assertEqual(line["iteration_median_s"], "")
+                continue
+            report = case["report"]
+            self.assertEqual(line["reason"], "")
+            self.assertEqual(int(line["nonzeros"]), report["matrix"]["nnz"])
+            for column, figure in (("iteration_median_s", report["iteration"]["median_s"]),
+                                   ("product_mean_s", case["breakdown"]["product_s"]),
+                                   ("imbalance_s", case["breakdown"]["imbalance_s"]),
+                                   ("waiting_s", case["breakdown"]["waiting_s"]),
+                                   ("exchange_alone_s", report["exchange_alone"]["median_s"]),
+                                   ("efficiency", case["efficiency"])):
+                self.assertAlmostEqual(float(line[column]), figure, delta=1e-12, msg=column)
+        text = self.succeed("bench", "scaling", "--help").out.split("Columns of the CSV file")[1]
+        columns = re.findall(r"^  (\w+) +\S", text, re.MULTILINE)
+        self.assertEqual(columns, list(lines[0]))
+
+    def test_csv_on_standard_output_is_nothing_but_csv_and_quotes(self):
+        shutil.copy(DATA / "stokes.mtx.gz", self.path("s.mtx.gz"))
+        self.succeed("partition", "s.mtx.gz", 'a "b", c.h5')
+        out = self.succeed("bench", "scaling", 'a "b", c.h5', "--iterations", 2, "--backend", "host", "--csv", "-").out
+        lines = list(csv.DictReader(out.splitlines(), strict=True))
+        self.assertEqual([line["matrix"] for line in lines], ['a "b", c.h5'])
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_html_is_one_page_with_all_figures(self):
+        name = "a<!--<script>&amp;.h5"
+        self.succeed("partition", DATA / "stokes.mtx.gz", name)
+        self.succeed("bench", "scaling", name, "poisson27:n=5,nz={4}", "--exchange", "halo,peer", "--iterations", 5,
+                     "--backend", "host", "--json", "s.json", "--html", "s.html", ranks=2)
+        text = self.path("s.html").read_text()
+        page = Page(text)
+        self.assertEqual(json.loads(page.json), json.loads(self.path("s.json").read_text()))
+        self.assertEqual(page.loads, [])
+        self.assertNotRegex(text, r"https?:|@import|url\((?!#)")
+        self.assertEqual(page.pictures, 6)
+        report = json.loads(page.json)
+        for word in (name, "strong scaling", "weak scaling", "waiting for x", "cannot be had", report["software"],
+                     report["command"], report["date"][:10]):
+            self.assertIn(word, page.words)
+        for case in report["cases"]:
+            if "report" in case:
+                self.assertIn(f'{1e6 * case["report"]["iteration"]["median_s"]:.1f}\u00a0µs', page.words)
+        self.assertEqual(self.files(), sorted([name, "s.html", "s.json"]))
+
+    def test_files_are_refused_before_the_work(self):
+        endless = ("bench", "scaling", "poisson27:n=5", "--iterations", 10**12, "--backend", "host")
+        for option in ("--csv", "--html", "--json", "--plot"):
+            self.fail_on_every_rank(INPUT, *endless, option, "none/s.x", ranks=2, says=["none", "create it first"])
+        self.fail_on_every_rank(USAGE, *endless, "--csv", "-", "--json", "-", ranks=2, says="name a file for one of them")
+        self.write("matplotlib.py", "raise ImportError")
+        self.fail_on_every_rank(RESOURCES, *endless, "--html", "s.html", ranks=2, env={"PYTHONPATH": str(self.directory)},
+                                says=["--html", "apt-get install python3-matplotlib"])
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_slurm_script(self):
+        """The sample script with a stand-in for srun that starts the ranks by mpirun."""
+        self.path("bin").mkdir()
+        srun = self.path("bin/srun")
+        srun.write_text("""#!/bin/bash
+            while [[ $1 == -* ]]; do case $1 in --ntasks=*) ranks=${1#*=} ;; esac; shift; done
+            exec mpirun -n "$ranks" "$@"
+            """)
+        srun.chmod(0o755)
+        path = os.pathsep.join([str(self.path("bin")), str(pathlib.Path(PROGRAM).parent), os.environ["PATH"]])
+        slurm = {"SLURM_JOB_NUM_NODES": "2", "SLURM_NTASKS_PER_NODE": "1", "SLURM_CPUS_PER_TASK": "1", "SLURM_JOB_ID": "7"}
+        result = run([ROOT / "deploy" / "scaling.slurm", "poisson27:n=5", "poisson27:n=5,nz={4}"], self.directory,
+                     env={"PATH": path, **slurm})
+        self.assertEqual(result.code, OK, result)
+        folder = self.path(next(name for name in self.files() if name.startswith("scaling-")))
+        self.assertRegex(folder.name, r"^scaling-\d{4}-\d\d-\d\d-\d{6}-job7$")
+        self.assertEqual(sorted(p.name for p in folder.iterdir()), ["scaling.csv", "scaling.html", "scaling.json"])
+        cases = json.loads((folder / "scaling.json").read_text())["cases"]
+        self.assertEqual({(c["weak"], c["ranks"]) for c in cases}, {(False, 1), (False, 2), (True, 1), (True, 2)})
+        self.assertTrue(all("report" in case for case in cases))
 
     @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
     def test_picture(self):

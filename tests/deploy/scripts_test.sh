@@ -20,9 +20,9 @@ fake() {
   chmod +x "$work/$1"
 }
 
-for script in "$root"/deploy/*.sh "$root"/tests/run.sh "$root"/.ci/run; do
+for script in "$root"/deploy/*.sh "$root"/deploy/*.slurm "$root"/tests/run.sh "$root"/.ci/run; do
   bash -n "$script" || fail "$script: syntax"
-  case $script in *environment.sh) continue ;; esac
+  case $script in *environment.sh | *.slurm) continue ;; esac
   if [ "$(basename "$script")" != run ] && [ "$(basename "$script")" != gpu-count.sh ]; then
     expect 0 "$(basename "$script")" "$script" --help
     expect 2 "unknown option --wrong" "$script" --wrong
@@ -35,6 +35,21 @@ fake bin/nvidia-smi 'for i in 0 1 2; do echo "GPU $i: Fake (UUID: GPU-$i)"; done
 expect 0 3 "$root/deploy/gpu-count.sh"
 expect 0 2 env CUDA_VISIBLE_DEVICES=0,2 "$root/deploy/gpu-count.sh"
 expect 0 0 env CUDA_VISIBLE_DEVICES= "$root/deploy/gpu-count.sh"
+
+# Ranks of the scaling study: within a node, then whole nodes.
+fake bin/srun 'echo "$*"'
+study() {
+  cd "$work"
+  SLURM_JOB_NUM_NODES=$1 SLURM_NTASKS_PER_NODE=$2 SLURM_CPUS_PER_TASK=8 SLURM_JOB_ID=$RANDOM$RANDOM "${@:3}"
+}
+slurm=$root/deploy/scaling.slurm
+expect 0 "--ntasks=18 --ntasks-per-node=6 --cpus-per-task=8" study 3 6 "$slurm"
+expect 0 "shardmat bench scaling a.h5 b.h5 --ranks 1,2,4,8,16,32,40 " study 10 4 "$slurm" a.h5 b.h5
+expect 0 " --ranks 1,2,4,6,12,18 " study 3 6 "$slurm"
+expect 0 " --ranks 1 " study 1 1 "$slurm"
+echo 'raise ImportError' > "$work/matplotlib.py"
+expect 0 "make the page elsewhere" study 1 1 env PYTHONPATH="$work" "$slurm"
+expect 1 "start it with sbatch" env -u SLURM_JOB_NUM_NODES "$slurm"
 
 # Only 2 and 3 ranks fit on three GPUs. The programs lie anywhere under DIR, whose name may hold a space.
 record='echo "$(basename "$0") $*" >> "$CALLS"'

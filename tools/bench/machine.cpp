@@ -10,6 +10,10 @@
 
 namespace shardmat::tools {
 
+std::string software_versions(const DeviceProperties& device) {
+  return "shardmat " SHARDMAT_VERSION + (device.software.empty() ? "" : ", " + device.software);
+}
+
 Machine examine_machine(const std::string& backend) {
   Machine machine;
   const bool gpu = cuda_device_count() > 0;
@@ -22,7 +26,7 @@ Machine examine_machine(const std::string& backend) {
   machine.host = host;
   const DeviceProperties device = properties(machine.device);
   machine.processor = device.name;
-  machine.software = "shardmat " SHARDMAT_VERSION + (device.software.empty() ? "" : ", " + device.software);
+  machine.software = software_versions(device);
   machine.threads = thread_count();
   const DeviceGuard guard(machine.device);
   Stream stream(machine.device);

@@ -20,6 +20,9 @@ struct Machine {
   nlohmann::ordered_json json() const;
 };
 
+/// Versions of this program and of what the device is used through.
+std::string software_versions(const DeviceProperties& device);
+
 /// `backend` is auto, host or cuda; auto takes the first GPU if there is one. Throws Error(resources) if there is none for
 /// cuda. Measures the copy bandwidth.
 Machine examine_machine(const std::string& backend);

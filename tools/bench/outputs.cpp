@@ -7,7 +7,7 @@
 #include "kernels/base/error.h"
 #include "partition/atomic_file.h"
 #include "tools/bench/plot.h"
-#include "tools/write_json.h"
+#include "tools/write_text.h"
 
 namespace shardmat::tools {
 
@@ -19,7 +19,7 @@ void require_outputs(const Outputs& outputs, const std::string& script) {
 }
 
 void write_outputs(const Outputs& outputs, const std::string& json, const std::string& script) {
-  if (!outputs.json.empty()) write_json(outputs.json, json);
+  if (!outputs.json.empty()) write_text(outputs.json, json);
   if (!outputs.plot.empty()) plot(script, json, outputs.plot);
 }
 

@@ -25,7 +25,7 @@
 #include "tools/checks.h"
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
-#include "tools/write_json.h"
+#include "tools/write_text.h"
 
 namespace shardmat::tools {
 namespace {
@@ -411,7 +411,7 @@ int run(const Options& o) {
                                 {"wrong", bench.wrong()},
                                 {"tables", nlohmann::ordered_json::object()}};
     for (std::size_t i = 0; i < tables.size(); ++i) json["tables"][fmt::format("paper_{}", o.papers[i])] = tables[i].json();
-    write_json(o.json, json.dump(2) + "\n");
+    write_text(o.json, json.dump(2) + "\n");
   }
   if (bench.wrong().empty()) return 0;
   fmt::print(stderr, "shardmat: wrong results of: {}\n", fmt::join(bench.wrong(), "; "));

@@ -19,14 +19,14 @@ namespace {
 namespace fs = std::filesystem;
 
 /// In the build tree beside the program, installed in share/shardmat.
-fs::path find_script(const std::string& name) {
+fs::path find_script(const std::string& name, const std::string& option) {
   const fs::path folder = fs::read_symlink("/proc/self/exe").parent_path();
   for (const fs::path& path : {folder / name, folder.parent_path() / "share" / "shardmat" / name})
     if (fs::exists(path)) return path;
   throw Error(ErrorKind::resources,
-              fmt::format("--plot: {} is neither in {} nor in {}/share/shardmat; install the program with "
-                          "cmake --install, or leave --plot out and draw from the --json file",
-                          name, folder.string(), folder.parent_path().string()));
+              fmt::format("{0}: {1} is neither in {2} nor in {3}/share/shardmat; install the program with "
+                          "cmake --install, or leave {0} out and draw from the --json file",
+                          option, name, folder.string(), folder.parent_path().string()));
 }
 
 bool runs(std::vector<std::string> words) {
@@ -42,26 +42,27 @@ bool runs(std::vector<std::string> words) {
 }
 
 /// The first interpreter that has matplotlib: often the system's, not the one of a virtual environment.
-std::string find_python() {
+std::string find_python(const std::string& option) {
   for (const char* python : {"python3", "/usr/bin/python3"})
     if (runs({python, "-c", "import sys\ntry: import matplotlib\nexcept ImportError: sys.exit(1)"})) return python;
-  throw Error(ErrorKind::resources, "--plot needs python3 with matplotlib (apt-get install python3-matplotlib)");
+  throw Error(ErrorKind::resources,
+              fmt::format("{} needs python3 with matplotlib (apt-get install python3-matplotlib)", option));
 }
 
 }  // namespace
 
-void require_plot_script(const std::string& script) {
-  find_script(script);
-  find_python();
+void require_plot_script(const std::string& script, const std::string& option) {
+  find_script(script, option);
+  find_python(option);
 }
 
-void plot(const std::string& script, const std::string& json, const std::string& output) {
+void plot(const std::string& script, const std::string& json, const std::string& output, const std::string& option) {
   // A file without a name, which the script opens as what it inherits.
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::tmpfile(), std::fclose);
   if (!file || std::fwrite(json.data(), 1, json.size(), file.get()) != json.size() || std::fflush(file.get()) != 0)
     throw Error(ErrorKind::resources, fmt::format("cannot draw {}: no room for a temporary file", output));
   const std::string report = fmt::format("/dev/fd/{}", ::fileno(file.get()));
-  if (!runs({find_python(), find_script(script).string(), report, "--output", output}))
+  if (!runs({find_python(option), find_script(script, option).string(), report, "--output", output}))
     throw Error(ErrorKind::resources, fmt::format("cannot draw {}; see above", output));
 }
 

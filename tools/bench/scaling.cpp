@@ -1,34 +1,43 @@
 // Strong scaling: the same matrix on 1, 2, 4 … of the ranks that mpirun started, each way to move x, against perfect
 // speed-up over the fewest ranks that it fits. Weak scaling: a generator some of whose numbers grow with the ranks.
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <ctime>
+#include <fstream>
 #include <limits>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "comm/nccl_communicator.h"
+#include "kernels/base/device.h"
 #include "kernels/base/error.h"
-#include "kernels/base/text.h"
+#include "partition/atomic_file.h"
 #include "runtime/multiply.h"
 #include "runtime/plan_cache.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/machine.h"
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
+#include "tools/bench/plot.h"
+#include "tools/bench/scaling_report.h"
 #include "tools/checks.h"
 #include "tools/progress_bar.h"
 #include "tools/run_ranks.h"
+#include "tools/write_text.h"
 
 namespace shardmat::tools {
 namespace {
 
-using nlohmann::ordered_json;
-
+constexpr const char* kPlainCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
 constexpr double kMeetingSeconds = 86400;  // ranks that have nothing to do wait for those that have
-constexpr const char* kScript = "plot_scaling.py";
+constexpr const char* kPlotScript = "plot_scaling.py";
+constexpr const char* kHtmlScript = "scaling_html.py";
 
 struct Options {
   std::vector<std::string> matrices{"poisson27:n=64", "elasticity:n=32"}, exchanges{"auto"};
@@ -38,19 +47,8 @@ struct Options {
   bool no_overlap = false, no_verify = false, no_cache = false;
   double timeout = 60;
   Outputs outputs;
+  std::string csv, html;
 };
-
-/// One matrix on some ranks with one exchange.
-struct Case {
-  std::string matrix, exchange;
-  int ranks = 1;
-  MultiplyReport report;  ///< on rank 0
-  std::string why_not;    ///< it did not fit, or gave a wrong result; empty: it was measured
-  double efficiency = 0;  ///< of perfect speed-up over the first case of the matrix; 0 without one
-};
-
-/// Numbers of the matrix in braces grow with the ranks: weak scaling.
-bool grows(const std::string& matrix) { return matrix.find('{') != std::string::npos; }
 
 /// The matrix on so many ranks: {64} stands for 64·ranks.
 std::string on_ranks(const std::string& matrix, int ranks) {
@@ -88,7 +86,7 @@ std::vector<int> rank_counts(const Options& options, int size) {
   return counts;
 }
 
-MultiplyOptions multiply_options(const Options& options, const Case& one) {
+MultiplyOptions multiply_options(const Options& options, const ScalingCase& one) {
   MultiplyOptions m;
   m.matrix = on_ranks(one.matrix, one.ranks);
   m.backend = parse_backend_choice(options.backend);
@@ -104,7 +102,7 @@ MultiplyOptions multiply_options(const Options& options, const Case& one) {
 }
 
 /// Collective over all ranks; those beyond one.ranks wait.
-void run_case(const Options& options, Case& one, Communicator& all) {
+void run_case(const Options& options, ScalingCase& one, Communicator& all) {
   all.barrier();
   int kind = 0;
   if (std::optional<Communicator> some = all.first_ranks(one.ranks, options.timeout)) {
@@ -126,81 +124,56 @@ void run_case(const Options& options, Case& one, Communicator& all) {
     one.why_not = "WRONG: verification " + one.report.verification->text();
 }
 
-void find_efficiencies(std::vector<Case>& cases) {
-  for (Case& one : cases) {
-    const Case* first = nullptr;  // of the fewest ranks the fastest
-    for (const Case& other : cases)
-      if (other.matrix == one.matrix && other.why_not.empty() &&
-          (first == nullptr || other.ranks < first->ranks ||
-           (other.ranks == first->ranks && other.report.iteration.median < first->report.iteration.median)))
-        first = &other;
-    if (first == nullptr || !one.why_not.empty()) continue;
-    one.efficiency = first->report.iteration.median / one.report.iteration.median;
-    if (!grows(one.matrix)) one.efficiency *= static_cast<double>(first->ranks) / one.ranks;
-  }
+/// Throws, before long work, what write_files() would throw.
+void require_files(const Options& options) {
+  if (options.outputs.json == "-" && options.csv == "-")
+    throw Error(ErrorKind::usage, "--json - and --csv - would mix on standard output; name a file for one of them");
+  require_outputs(options.outputs, kPlotScript);
+  if (!options.csv.empty() && options.csv != "-") check_writable(options.csv);
+  if (options.html.empty()) return;
+  check_writable(options.html);
+  require_plot_script(kHtmlScript, "--html");
 }
 
-/// Figures of the matrix are known if one of its cases was measured.
-void print_heading(const Options& options, const std::string& matrix, const std::vector<Case>& cases) {
-  std::string line = matrix;
-  for (const Case& one : cases)
-    if (one.matrix == matrix && one.why_not.empty()) {
-      const MultiplyReport& r = one.report;
-      line = fmt::format("{}: {} rows, {} nonzeros, {}{}, {} on {}", matrix, human_count(r.rows), human_count(r.nnz),
-                         options.type,
-                         options.right_hand_sides > 1 ? fmt::format(", {} right-hand sides", options.right_hand_sides) : "",
-                         r.backend, r.ranks[0].device);
-      break;
-    }
-  fmt::print("{}\n  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>9} {:>10} {:>8}\n", line, "ranks", "exchange", "iteration",
-             "product", "exchange", "not hidden", "imbalance", "efficiency", "GFLOP/s");
+void write_files(const Options& options, const ScalingStudy& study) {
+  if (options.outputs.json != "-" && options.csv != "-") print_table(study);
+  const std::string json = to_json(study);
+  if (!options.csv.empty()) write_text(options.csv, to_csv(study));
+  write_outputs(options.outputs, json, kPlotScript);
+  if (!options.html.empty()) plot(kHtmlScript, json, options.html, "--html");
 }
 
-void print_table(const Options& options, const std::vector<Case>& cases) {
-  const Case* before = nullptr;
-  for (const Case& one : cases) {
-    const MultiplyReport& r = one.report;
-    if (before == nullptr || one.matrix != before->matrix) {
-      if (before != nullptr) fmt::print("\n");
-      print_heading(options, one.matrix, cases);
+/// As a shell would take it.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline");
+  std::string line;
+  for (std::string word; std::getline(file, word, '\0');) {
+    if (word.empty() || word.find_first_not_of(kPlainCharacters) != std::string::npos) {
+      std::string quoted;
+      for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+      word = "'" + quoted + "'";
     }
-    before = &one;
-    if (!one.why_not.empty()) {
-      fmt::print("  {:>5}  {:<10} {}\n", one.ranks, one.exchange, one.why_not);
-      continue;
-    }
-    fmt::print("  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>9.3f} {:>8.1f} % {:>8.0f}\n", one.ranks, r.exchange,
-               human_seconds(r.iteration.median), human_seconds(r.local.median), human_seconds(r.exchange_times.median),
-               human_seconds(std::max(0.0, r.iteration.median - r.local.median)), r.imbalance, 100 * one.efficiency,
-               r.gflops);
+    line += (line.empty() ? "" : " ") + word;
   }
-  fmt::print(
-      "\nmedians over {} iterations of the slowest rank; product and exchange: each alone; not hidden: what an iteration "
-      "takes\nbeyond the product alone; imbalance: most nonzeros of a rank over the mean; efficiency: of perfect speed-up "
-      "over the fastest\nof the fewest ranks\n",
-      options.iterations);
+  return line;
 }
 
-std::string report_json(const Options& options, const std::vector<Case>& cases) {
-  ordered_json list = ordered_json::array();
-  for (const Case& one : cases) {
-    ordered_json j{
-        {"matrix", one.matrix}, {"weak", grows(one.matrix)}, {"ranks", one.ranks}, {"exchange_asked", one.exchange}};
-    if (one.why_not.empty()) {
-      j["efficiency"] = one.efficiency;
-      j["report"] = ordered_json::parse(to_json(one.report));
-    } else {
-      j["why_not"] = one.why_not;
-    }
-    list.push_back(std::move(j));
+/// When, how and with what it was measured.
+void describe(ScalingStudy& study, const Communicator& all) {
+  study.command = command_line();
+  study.date = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+  study.host = all.host();
+  study.ranks = all.size();
+  const bool gpu = std::any_of(study.cases.begin(), study.cases.end(),
+                               [](const ScalingCase& one) { return one.measured() && one.report.backend == "cuda"; });
+  study.software = software_versions(properties({gpu ? Backend::cuda : Backend::host, 0}));
+  if (gpu) study.software += ", NCCL " + nccl_version();
+  char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  if (MPI_Get_library_version(mpi, &length) == MPI_SUCCESS) {
+    const std::string_view text(mpi, static_cast<std::size_t>(length));
+    study.software += fmt::format(", {}", text.substr(0, text.find_first_of(",\n")));
   }
-  return ordered_json{{"type", options.type},
-                      {"right_hand_sides", options.right_hand_sides},
-                      {"iterations", options.iterations},
-                      {"overlap", !options.no_overlap},
-                      {"cases", list}}
-             .dump(2) +
-         "\n";
 }
 
 int run(const Options& options, Communicator& all) {
@@ -209,13 +182,18 @@ int run(const Options& options, Communicator& all) {
     counts = rank_counts(options, all.size());
     for (const std::string& exchange : options.exchanges) find_exchange(exchange);
     for (const std::string& matrix : options.matrices) on_ranks(matrix, 1);
-    if (all.rank() == 0) require_outputs(options.outputs, kScript);
+    if (all.rank() == 0) require_files(options);
   });
-  std::vector<Case> cases;
+  ScalingStudy study;
+  study.type = options.type;
+  study.right_hand_sides = options.right_hand_sides;
+  study.iterations = options.iterations;
+  study.overlap = !options.no_overlap;
+  std::vector<ScalingCase>& cases = study.cases;
   for (const std::string& matrix : options.matrices)
     for (const int ranks : counts)
       for (std::size_t e = 0; e < (ranks == 1 ? 1 : options.exchanges.size()); ++e)
-        cases.push_back({matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, {}, 0});
+        cases.push_back({matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, {}, 0, 0});
   const Progress progress = make_progress_bar();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (all.rank() == 0)
@@ -227,15 +205,17 @@ int run(const Options& options, Communicator& all) {
     if (all.rank() != 0) return;
     report(progress, "measuring", static_cast<std::int64_t>(cases.size()), static_cast<std::int64_t>(cases.size()));
     find_efficiencies(cases);
-    if (options.outputs.json != "-") print_table(options, cases);
-    write_outputs(options.outputs, report_json(options, cases), kScript);
-    wrong = std::count_if(cases.begin(), cases.end(),
-                          [](const Case& one) { return one.report.verification && !one.report.verification->passed; });
+    describe(study, all);
+    write_files(options, study);
+    wrong = std::count_if(cases.begin(), cases.end(), [](const ScalingCase& one) {
+      return one.report.verification && !one.report.verification->passed;
+    });
   });
   wrong = all.all_reduce(wrong, Reduction::max);
   if (wrong != 0) return all.rank() == 0 ? exit_code(wrong) : static_cast<int>(ErrorKind::verification);
   all.together([&] {
-    if (all.rank() == 0 && std::all_of(cases.begin(), cases.end(), [](const Case& one) { return !one.why_not.empty(); }))
+    if (all.rank() == 0 &&
+        std::all_of(cases.begin(), cases.end(), [](const ScalingCase& one) { return !one.why_not.empty(); }))
       throw Error(ErrorKind::resources, "nothing could be measured: " + cases.front().why_not);
   });
   return 0;
@@ -244,8 +224,8 @@ int run(const Options& options, Communicator& all) {
 }  // namespace
 
 std::function<int()> add_bench_scaling(CLI::App& bench) {
-  CLI::App* app =
-      bench.add_subcommand("scaling", "The same matrix on 1, 2, 4 … ranks: time, efficiency, what the exchange costs");
+  CLI::App* app = bench.add_subcommand(
+      "scaling", "A matrix on 1, 2, 4 … ranks, strong or weak scaling: time, efficiency, where the time goes");
   auto options = std::make_shared<Options>();
   Options& o = *options;
   app->add_option("matrices", o.matrices,
@@ -274,14 +254,24 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
   app->add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
       ->check(positive_number())
       ->capture_default_str();
-  app->add_option("--json", o.outputs.json, "write the report as JSON to this file; - for standard output")
+  app->add_option("--json", o.outputs.json, "write all figures as JSON to this file; - for standard output")
       ->check(output_name());
-  app->add_option("--plot", o.outputs.plot,
-                  "draw time and efficiency to this file (.svg, .png or .pdf; needs python3-matplotlib)")
+  app->add_option("--csv", o.csv, "write a line a case as CSV to this file; - for standard output; columns below")
+      ->check(output_name());
+  app->add_option(
+         "--plot", o.outputs.plot,
+         "draw time, efficiency and where the time goes to this file (.svg, .png or .pdf; needs python3-matplotlib)")
+      ->check(output_name());
+  app->add_option("--html", o.html,
+                  "write a page with pictures, tables and all figures in it, which needs no other file (needs "
+                  "python3-matplotlib)")
       ->check(output_name());
   app->footer(
-      "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --exchange auto,allgather --plot strong.svg\n"
-      "  mpirun -n 4 shardmat bench scaling 'poisson27:n=256,nz={64}' --json weak.json\n");
+      std::string(
+          "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --exchange auto,allgather --html strong.html\n"
+          "  mpirun -n 4 shardmat bench scaling 'poisson27:n=256,nz={64}' --csv weak.csv\n"
+          "\nColumns of the CSV file (RFC 4180, SI units):\n") +
+      csv_help());
   return [options] { return run_ranks(options->timeout, [&](Communicator& all) { return run(*options, all); }); };
 }
 

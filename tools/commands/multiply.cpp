@@ -17,7 +17,7 @@
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
 #include "tools/run_ranks.h"
-#include "tools/write_json.h"
+#include "tools/write_text.h"
 
 namespace shardmat::tools {
 namespace {
@@ -141,7 +141,7 @@ int run(const Options& o, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() != 0) return;
     if (o.json != "-") fmt::print("{}", to_text(report));
-    if (!o.json.empty()) write_json(o.json, to_json(report));
+    if (!o.json.empty()) write_text(o.json, to_json(report));
     std::fflush(stdout);
   });
   if (!report.verification || report.verification->passed) return 0;

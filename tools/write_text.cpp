@@ -1,4 +1,4 @@
-#include "tools/write_json.h"
+#include "tools/write_text.h"
 
 #include <fmt/format.h>
 
@@ -9,14 +9,14 @@
 
 namespace shardmat::tools {
 
-void write_json(const std::string& path, const std::string& json) {
+void write_text(const std::string& path, const std::string& text) {
   if (path == "-") {
-    fmt::print("{}", json);
+    fmt::print("{}", text);
     return;
   }
   AtomicFile file(path);
   std::ofstream stream(file.temporary(), std::ios::binary);
-  stream << json;
+  stream << text;
   stream.close();
   if (!stream) throw Error(ErrorKind::resources, fmt::format("cannot write {}: is the disk full?", path));
   file.commit();

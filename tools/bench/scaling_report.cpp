@@ -1,0 +1,206 @@
+#include "tools/bench/scaling_report.h"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "kernels/base/text.h"
+
+namespace shardmat::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Figures of the matrix are known if one of its cases was measured.
+void print_heading(const ScalingStudy& study, const ScalingCase& first) {
+  std::string line = fmt::format("{} ({} scaling)", first.matrix, first.scaling());
+  for (const ScalingCase& one : study.cases)
+    if (one.matrix == first.matrix && one.measured()) {
+      const MultiplyReport& r = one.report;
+      line += fmt::format(": {} rows, {} nonzeros{}, {}{}, {} on {}", human_count(r.rows), human_count(r.nnz),
+                          one.weak() ? fmt::format(" on {}", one.ranks) : "", study.type,
+                          study.right_hand_sides > 1 ? fmt::format(", {} right-hand sides", study.right_hand_sides) : "",
+                          r.backend, r.ranks[0].device);
+      break;
+    }
+  fmt::print("{}\n  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>10} {:>8}\n", line, "ranks", "exchange",
+             "iteration =", "product +", "imbalance +", "waiting", "exchange alone", "nnz max/mean", "efficiency",
+             "GFLOP/s");
+}
+
+std::size_t hosts(const MultiplyReport& r) {
+  std::set<std::string> names;
+  for (const RankPlace& rank : r.ranks) names.insert(rank.host);
+  return names.size();
+}
+
+/// RFC 4180: quoted if it holds what separates fields.
+std::string field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted;
+  for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
+  return fmt::format("\"{}\"", quoted);
+}
+template <class T>
+std::string field(T number) {
+  return fmt::format("{}", number);
+}
+
+using Study = ScalingStudy;
+using Case = ScalingCase;
+using Text = std::function<std::string(const Study&, const Case&)>;
+
+/// Known before anything is measured; `get` takes the study and the case.
+Text given(auto get) {
+  return [get](const Study& study, const Case& one) { return field(get(study, one)); };
+}
+/// Empty in a case that has none; `get` takes the case and its report.
+Text figure(auto get) {
+  return [get](const Study&, const Case& one) { return one.measured() ? field(get(one, one.report)) : std::string(); };
+}
+
+struct Column {
+  const char *name, *meaning;
+  Text text;
+};
+const Column kColumns[] = {
+    {"matrix", "as named; numbers in braces grow with the ranks", given([](auto&, auto& c) { return c.matrix; })},
+    {"scaling", "strong or weak", given([](auto&, auto& c) { return std::string(c.scaling()); })},
+    {"ranks", "that shared the matrix", given([](auto&, auto& c) { return c.ranks; })},
+    {"exchange_asked", "way to move x that was asked for", given([](auto&, auto& c) { return c.exchange; })},
+    {"type", "of the values", given([](auto& s, auto&) { return s.type; })},
+    {"right_hand_sides", "multiplied at once", given([](auto& s, auto&) { return s.right_hand_sides; })},
+    {"hosts", "that the ranks ran on", figure([](auto&, auto& r) { return hosts(r); })},
+    {"exchange", "way to move x that was taken", figure([](auto&, auto& r) { return r.exchange; })},
+    {"backend", "cuda or host", figure([](auto&, auto& r) { return r.backend; })},
+    {"device", "of rank 0", figure([](auto&, auto& r) { return r.ranks[0].device; })},
+    {"kernel", "of rank 0, with its policy", figure([](auto&, auto& r) { return r.kernel_of_rank[0]; })},
+    {"rows", "of the matrix on these ranks", figure([](auto&, auto& r) { return r.rows; })},
+    {"nonzeros", "of the matrix on these ranks", figure([](auto&, auto& r) { return r.nnz; })},
+    {"nonzeros_max_over_mean", "the most of a rank over the mean", figure([](auto&, auto& r) { return r.imbalance; })},
+    {"iterations", "that were timed", figure([](auto&, auto& r) { return r.iteration.iterations; })},
+    {"iteration_median_s", "exchange and product, slowest rank", figure([](auto&, auto& r) { return r.iteration.median; })},
+    {"iteration_min_s", "the shortest", figure([](auto&, auto& r) { return r.iteration.min; })},
+    {"iteration_max_s", "the longest", figure([](auto&, auto& r) { return r.iteration.max; })},
+    {"product_mean_s", "product alone, mean over ranks of each rank's median",
+     figure([](auto& c, auto&) { return c.product(); })},
+    {"product_max_s", "the same of the slowest rank", figure([](auto&, auto& r) { return r.local.of_ranks.max; })},
+    {"imbalance_s", "product_max_s - product_mean_s", figure([](auto& c, auto&) { return c.imbalance(); })},
+    {"waiting_s", "for x: iteration_median_s - product_max_s, 0 if negative",
+     figure([](auto& c, auto&) { return c.waiting(); })},
+    {"exchange_alone_s", "with no product beside it, slowest rank",
+     figure([](auto&, auto& r) { return r.exchange_times.median; })},
+    {"received_max_bytes", "of x in an iteration, the most of a rank",
+     figure([](auto&, auto& r) { return r.exchange_bytes.max; })},
+    {"efficiency", "of perfect scaling from base_ranks: strong T0*R0/(T*R), weak T0/T",
+     figure([](auto& c, auto&) { return c.efficiency; })},
+    {"base_ranks", "fewest ranks that were measured; of several exchanges the fastest",
+     figure([](auto& c, auto&) { return c.base_ranks; })},
+    {"flop_per_s", "2 * nonzeros * right_hand_sides / iteration_median_s",
+     figure([](auto&, auto& r) { return 1e9 * r.gflops; })},
+    {"product_bytes_per_s", "compulsory bytes of the product alone, mean over ranks",
+     figure([](auto&, auto& r) { return r.bandwidth.mean; })},
+    {"copy_bytes_per_s", "copy bandwidth, read plus written, mean over ranks",
+     figure([](auto&, auto& r) { return r.copy_bandwidth.mean; })},
+    {"device_max_bytes", "memory of matrix, x and y, the most of a rank",
+     figure([](auto&, auto& r) { return r.device_bytes.max; })},
+    {"verification", "passed, or not asked for",
+     figure([](auto&, auto& r) { return std::string(r.verification ? "passed" : "not asked for"); })},
+    {"reason", "why there are no figures: it did not fit, or the result was wrong",
+     given([](auto&, auto& c) { return c.why_not; })},
+};
+
+ordered_json json(const ScalingCase& one) {
+  ordered_json j{{"matrix", one.matrix}, {"weak", one.weak()}, {"ranks", one.ranks}, {"exchange_asked", one.exchange}};
+  if (!one.measured()) {
+    j["why_not"] = one.why_not;
+    return j;
+  }
+  j["efficiency"] = one.efficiency;
+  j["base_ranks"] = one.base_ranks;
+  j["breakdown"] = {{"product_s", one.product()}, {"imbalance_s", one.imbalance()}, {"waiting_s", one.waiting()}};
+  j["report"] = ordered_json::parse(to_json(one.report));
+  return j;
+}
+
+}  // namespace
+
+void find_efficiencies(std::vector<ScalingCase>& cases) {
+  for (ScalingCase& one : cases) {
+    const ScalingCase* first = nullptr;  // of the fewest ranks the fastest
+    for (const ScalingCase& other : cases)
+      if (other.matrix == one.matrix && other.measured() &&
+          (first == nullptr || other.ranks < first->ranks ||
+           (other.ranks == first->ranks && other.report.iteration.median < first->report.iteration.median)))
+        first = &other;
+    if (first == nullptr || !one.measured()) continue;
+    one.base_ranks = first->ranks;
+    one.efficiency = first->report.iteration.median / one.report.iteration.median;
+    if (!one.weak()) one.efficiency *= static_cast<double>(first->ranks) / one.ranks;
+  }
+}
+
+void print_table(const ScalingStudy& study) {
+  const ScalingCase* before = nullptr;
+  for (const ScalingCase& one : study.cases) {
+    const MultiplyReport& r = one.report;
+    if (before == nullptr || one.matrix != before->matrix) {
+      if (before != nullptr) fmt::print("\n");
+      print_heading(study, one);
+    }
+    before = &one;
+    if (!one.measured()) {
+      fmt::print("  {:>5}  {:<10} {}\n", one.ranks, one.exchange, one.why_not);
+      continue;
+    }
+    fmt::print("  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12.3f} {:>8.1f} % {:>8.0f}\n", one.ranks, r.exchange,
+               human_seconds(r.iteration.median), human_seconds(one.product()), human_seconds(one.imbalance()),
+               human_seconds(one.waiting()), human_seconds(r.exchange_times.median), r.imbalance, 100 * one.efficiency,
+               r.gflops);
+  }
+  fmt::print(
+      "\niteration: median of {}, slowest rank; product: alone, mean over ranks; imbalance: what the slowest rank's takes "
+      "longer;\nwaiting: for x, as far as no product hides it; exchange alone: with nothing beside it; nnz max/mean: the "
+      "most "
+      "nonzeros of\na rank over the mean; efficiency: of perfect scaling from the fastest of the fewest ranks (strong: time "
+      "falls as 1/ranks;\nweak: time stays)\n",
+      study.iterations);
+}
+
+std::string to_json(const ScalingStudy& study) {
+  ordered_json cases = ordered_json::array();
+  for (const ScalingCase& one : study.cases) cases.push_back(json(one));
+  return ordered_json{{"command", study.command},
+                      {"date", study.date},
+                      {"host", study.host},
+                      {"software", study.software},
+                      {"ranks", study.ranks},
+                      {"type", study.type},
+                      {"right_hand_sides", study.right_hand_sides},
+                      {"iterations", study.iterations},
+                      {"overlap", study.overlap},
+                      {"cases", cases}}
+             .dump(2) +
+         "\n";
+}
+
+std::string to_csv(const ScalingStudy& study) {
+  std::string text;
+  const auto line = [&](auto field_of) {
+    for (const Column& column : kColumns) text += fmt::format("{}{}", &column == kColumns ? "" : ",", field_of(column));
+    text += "\r\n";
+  };
+  line([](const Column& column) { return std::string(column.name); });
+  for (const ScalingCase& one : study.cases) line([&](const Column& column) { return column.text(study, one); });
+  return text;
+}
+
+std::string csv_help() {
+  std::string text;
+  for (const Column& column : kColumns) text += fmt::format("  {:<22} {}\n", column.name, column.meaning);
+  return text;
+}
+
+}  // namespace shardmat::tools

@@ -1,0 +1,53 @@
+// What a scaling study has to say: what was measured, and as text, JSON and CSV.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/report.h"
+
+namespace shardmat::tools {
+
+/// One matrix on some ranks with one exchange.
+struct ScalingCase {
+  std::string matrix, exchange;
+  int ranks = 1;
+  MultiplyReport report;  ///< on rank 0
+  std::string why_not;    ///< it did not fit, or gave a wrong result; empty: it was measured
+  double efficiency = 0;  ///< of perfect scaling from the fastest case of the matrix on the fewest ranks; 0 without one
+  int base_ranks = 0;     ///< the ranks of that case
+
+  bool measured() const { return why_not.empty(); }
+  /// Weak scaling: numbers of the matrix, in braces, grow with the ranks, and perfect is constant time.
+  bool weak() const { return matrix.find('{') != std::string::npos; }
+  const char* scaling() const { return weak() ? "weak" : "strong"; }
+
+  // What an iteration is made of, in seconds; the three add up to it unless it takes less than the slowest product alone.
+  double product() const { return report.local.of_ranks.mean; }
+  double imbalance() const { return report.local.of_ranks.max - report.local.of_ranks.mean; }
+  /// What moving x costs beyond that: the part of the exchange that no product hides.
+  double waiting() const { return std::max(0.0, report.iteration.median - report.local.of_ranks.max); }
+};
+
+struct ScalingStudy {
+  std::string command, date, host, software;  ///< date: UTC, ISO 8601
+  int ranks = 1;                              ///< that were started
+  std::string type;
+  std::int64_t right_hand_sides = 1, iterations = 0;
+  bool overlap = true;
+  std::vector<ScalingCase> cases;
+};
+
+/// Fills in efficiency and base_ranks of each case.
+void find_efficiencies(std::vector<ScalingCase>& cases);
+
+void print_table(const ScalingStudy& study);
+std::string to_json(const ScalingStudy& study);
+/// RFC 4180: a line a case, those without figures with a reason. Units are SI and end the names.
+std::string to_csv(const ScalingStudy& study);
+/// A line a column of it.
+std::string csv_help();
+
+}  // namespace shardmat::tools
