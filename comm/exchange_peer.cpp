@@ -23,8 +23,7 @@ class PeerExchange final : public Exchange {
         nccl_(*context.nccl),
         entry_bytes_(context.entry_bytes()),
         halo_(std::move(halo)),
-        x_bytes_(static_cast<std::size_t>(entries) * entry_bytes_),
-        x_(nccl_, x_bytes_),
+        x_(nccl_, static_cast<std::size_t>(entries) * entry_bytes_),  // windows are alike on all ranks
         meeting_(nccl_, NcclCommunicator::blocks_to_pull(received * static_cast<std::int64_t>(entry_bytes_))) {
     context.communicator.together([&] {
       std::vector<std::uint8_t> owners(places.size());
@@ -63,14 +62,13 @@ class PeerExchange final : public Exchange {
   void wait(Stream& stream) override { nccl_.wait(stream, "exchange of x"); }
   std::int64_t bytes_received() const override { return halo_.received * static_cast<std::int64_t>(entry_bytes_); }
   std::int64_t device_bytes() const override {
-    return static_cast<std::int64_t>(x_bytes_ + places_.bytes() + owners_.bytes());
+    return static_cast<std::int64_t>(x_.bytes() + places_.bytes() + owners_.bytes());
   }
 
  private:
   NcclCommunicator& nccl_;
   std::size_t entry_bytes_;
   Halo halo_;
-  std::size_t x_bytes_;  ///< as on the rank with most, for windows are alike
   NcclCommunicator::Memory x_;
   NcclCommunicator::Meeting meeting_;
   Buffer places_, owners_;

@@ -44,6 +44,7 @@ class NcclCommunicator {
     Memory(const Memory&) = delete;
     Memory& operator=(const Memory&) = delete;
     void* data() const { return data_; }
+    std::size_t bytes() const { return bytes_; }
     bool symmetric() const { return window_ != nullptr; }
     /// ncclWindow_t as a void pointer; null if not symmetric.
     void* window() const { return window_; }
@@ -52,6 +53,7 @@ class NcclCommunicator {
 
    private:
     NcclCommunicator& owner_;
+    std::size_t bytes_;
     void* data_ = nullptr;
     void* window_ = nullptr;
     Buffer plain_;
@@ -104,6 +106,24 @@ class NcclCommunicator {
   /// by all ranks in the same order. If a rank is lost the kernel ends when the communicator breaks.
   /// REQUIRES: symmetric memory.
   void pull(const Pull& pull, Stream& stream);
+
+  /// Where ranks leave each other a few values. Collective, as Memory.
+  class Board {
+   public:
+    static constexpr int kMostRanks = 128;
+    Board(NcclCommunicator& owner, int values);
+    int values() const { return values_; }
+    bool symmetric() const { return slots_.symmetric(); }
+
+   private:
+    friend class NcclCommunicator;
+    int values_;
+    Memory slots_;   ///< words [round % 2][rank][value][half] that ranks write: the round, and half of the value
+    Buffer rounds_;  ///< that there have been
+  };
+  /// values[i] becomes its sum over the ranks, in rank order, by one block of threads: each rank writes its values to all
+  /// others and waits for theirs. Stream-ordered, captured and ended as pull(). REQUIRES: symmetric memory.
+  void sum(const Board& board, double* values, Stream& stream);
 
   /// Polls the stream, NCCL's asynchronous error and the deadline; on failure aborts NCCL, marks the
   /// communicator broken and throws Error(rank_lost).

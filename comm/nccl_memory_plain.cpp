@@ -5,6 +5,7 @@ namespace shardmat {
 
 NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes)
     : owner_(owner),
+      bytes_(bytes),
       description_("plain device memory (NCCL " + nccl_version() + " has no symmetric windows)") {
   Impl& impl = *owner.impl_;
   impl.communicator.together([&] {

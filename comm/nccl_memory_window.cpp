@@ -13,7 +13,7 @@ constexpr std::size_t kGranularity = std::size_t{2} << 20;  ///< of memory that 
 
 }  // namespace
 
-NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : owner_(owner) {
+NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : owner_(owner), bytes_(bytes) {
   Impl& impl = *owner.impl_;
   const DeviceGuard guard(impl.device);
   const std::size_t rounded =

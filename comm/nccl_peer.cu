@@ -13,13 +13,13 @@
 namespace shardmat {
 namespace {
 
-constexpr int kThreads = 512, kMostBlocks = 32, kAtOnce = 4;
+constexpr int kThreads = 512, kMostBlocks = 32, kAtOnce = 4, kSumThreads = 64;
 constexpr unsigned kSpinsALook = 1024;  // between looks at host memory
 
 struct Ranks {
   int rank, count;
-  ncclWindow_t arrived;       ///< [block][rank]
-  unsigned* meetings;         ///< [block]
+  ncclWindow_t arrived;       ///< [block][rank], or a board's slots
+  unsigned* meetings;         ///< [block], or a board's rounds
   const volatile int* ended;  ///< 1: nobody is coming
 };
 
@@ -74,6 +74,43 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) ranks.meetings[blockIdx.x] = meeting;
 }
 
+/// A word says by its upper half that its lower half is there, so nothing needs to be ordered. Nobody writes a slot again
+/// before all have read it: a rank is at most one round ahead of the others, and rounds take turns.
+__global__ void __launch_bounds__(kSumThreads) sum_values(Ranks ranks, int count, double* values) {
+  extern __shared__ unsigned halves[];  // [rank][value][half]
+  const unsigned round = *ranks.meetings + 1;
+  const int words = 2 * count, all = ranks.count * words, first = static_cast<int>(round % 2) * all;
+  const auto* mine = reinterpret_cast<const unsigned*>(values);
+  for (int i = static_cast<int>(threadIdx.x); i < all; i += kSumThreads) {
+    auto* there = static_cast<std::uint64_t*>(ncclGetLsaPointer(ranks.arrived, 0, i / words)) + first + ranks.rank * words;
+    const std::uint64_t word = static_cast<std::uint64_t>(round) << 32 | mine[i % words];
+    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(there + i % words), "l"(word) : "memory");
+  }
+  const auto* here = static_cast<const std::uint64_t*>(ncclGetLsaPointer(ranks.arrived, 0, ranks.rank)) + first;
+  bool lost = false;
+  for (int i = static_cast<int>(threadIdx.x); i < all && !lost; i += kSumThreads)
+    for (unsigned spins = 1;; ++spins) {
+      std::uint64_t word;
+      asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(here + i) : "memory");
+      if (word >> 32 == round) {
+        halves[i] = static_cast<unsigned>(word);
+        break;
+      }
+      if (spins % kSpinsALook == 0 && *ranks.ended != 0) {
+        lost = true;
+        break;
+      }
+    }
+  if (__syncthreads_or(lost) != 0) return;
+  for (int v = static_cast<int>(threadIdx.x); v < count; v += kSumThreads) {
+    double sum = 0;
+    for (int r = 0; r < ranks.count; ++r)
+      sum += __hiloint2double(static_cast<int>(halves[r * words + 2 * v + 1]), static_cast<int>(halves[r * words + 2 * v]));
+    values[v] = sum;
+  }
+  if (threadIdx.x == 0) *ranks.meetings = round;
+}
+
 }  // namespace
 
 std::string NcclCommunicator::why_no_peer_access() const {
@@ -88,22 +125,40 @@ int NcclCommunicator::blocks_to_pull(std::int64_t bytes) {
   return static_cast<int>(std::clamp<std::int64_t>(bytes / kBytesABlock, 1, kMostBlocks));
 }
 
+Buffer NcclCommunicator::Impl::zero_for_all(const Memory& written, std::size_t counters) {
+  Buffer mine;
+  communicator.together([&] {
+    const DeviceGuard guard(device);
+    if (ended == nullptr) {
+      SHARDMAT_CUDA_CHECK(cudaMallocHost(&ended, sizeof(int)));
+      *ended = 0;
+    }
+    mine = Buffer(device, counters * sizeof(unsigned));
+    Stream stream(device);
+    fill_bytes(written.data(), 0, written.bytes(), stream);
+    fill_bytes(mine.data(), 0, mine.bytes(), stream);
+    stream.synchronize();
+  });
+  return mine;
+}
+
 NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks)
     : blocks_(blocks),
-      arrived_(owner, static_cast<std::size_t>(blocks * owner.impl_->communicator.size()) * sizeof(unsigned)) {
-  Impl& impl = *owner.impl_;
-  impl.communicator.together([&] {
-    const DeviceGuard guard(impl.device);
-    if (impl.ended == nullptr) {
-      SHARDMAT_CUDA_CHECK(cudaMallocHost(&impl.ended, sizeof(int)));
-      *impl.ended = 0;
-    }
-    meetings_ = Buffer(impl.device, static_cast<std::size_t>(blocks) * sizeof(unsigned));
-    Stream stream(impl.device);
-    fill_bytes(arrived_.data(), 0, static_cast<std::size_t>(blocks * impl.communicator.size()) * sizeof(unsigned), stream);
-    fill_bytes(meetings_.data(), 0, meetings_.bytes(), stream);
-    stream.synchronize();
-  });  // nobody arrives before all have set their numbers to 0
+      arrived_(owner, static_cast<std::size_t>(blocks * owner.impl_->communicator.size()) * sizeof(unsigned)),
+      meetings_(owner.impl_->zero_for_all(arrived_, static_cast<std::size_t>(blocks))) {}
+
+NcclCommunicator::Board::Board(NcclCommunicator& owner, int values)
+    : values_(values),
+      slots_(owner, static_cast<std::size_t>(4 * owner.impl_->communicator.size() * values) * sizeof(std::uint64_t)),
+      rounds_(owner.impl_->zero_for_all(slots_, 1)) {}
+
+void NcclCommunicator::sum(const Board& board, double* values, Stream& stream) {
+  const Ranks ranks{impl_->communicator.rank(), impl_->communicator.size(), static_cast<ncclWindow_t>(board.slots_.window()),
+                    board.rounds_.as<unsigned>(), impl_->ended};
+  const std::size_t shared = static_cast<std::size_t>(2 * ranks.count * board.values_) * sizeof(unsigned);
+  impl_->launch(
+      stream, [&] { cuda::launch_blocks(sum_values, 1, kSumThreads, shared, stream, ranks, board.values_, values); },
+      "sum over GPUs");
 }
 
 void NcclCommunicator::pull(const Pull& pull, Stream& stream) {

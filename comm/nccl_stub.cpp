@@ -32,9 +32,11 @@ std::string NcclCommunicator::why_no_peer_access() const { absent(); }
 int NcclCommunicator::blocks_to_pull(std::int64_t) { absent(); }
 void NcclCommunicator::pull(const Pull&, Stream&) { absent(); }
 NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks) : blocks_(blocks), arrived_(owner, 0) {}
+NcclCommunicator::Board::Board(NcclCommunicator& owner, int values) : values_(values), slots_(owner, 0) {}
+void NcclCommunicator::sum(const Board&, double*, Stream&) { absent(); }
 void NcclCommunicator::wait(Stream&, const char*) { absent(); }
 
-NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t) : owner_(owner) { absent(); }
+NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : owner_(owner), bytes_(bytes) { absent(); }
 NcclCommunicator::Memory::~Memory() = default;
 
 }  // namespace shardmat

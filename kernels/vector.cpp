@@ -17,7 +17,11 @@ const VectorBackend& backend_of(const Stream& stream) {
 
 }  // namespace
 
-DotProducts::DotProducts(Device device) : partial_(device, 2 * kDotBlocks * sizeof(double)) {}
+DotProducts::DotProducts(Device device) : partial_(device, (2 * kDotBlocks + 1) * sizeof(double)) {
+  Stream stream(device);
+  fill_bytes(partial_.data(), 0, partial_.bytes(), stream);
+  stream.synchronize();
+}
 
 void DotProducts::compute(ValueType type, std::int64_t n, const void* x, const void* y, double* result, Stream& stream) {
   backend_of(stream).dots(type, n, x, y, partial_.as<double>(), result, stream);

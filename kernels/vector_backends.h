@@ -11,6 +11,7 @@ namespace shardmat {
 constexpr int kDotBlocks = 1024;  ///< partial sums of a dot product, whatever its length: the order stays fixed
 
 struct VectorBackend {
+  /// `partial`: 2·kDotBlocks sums and 8 bytes that are 0 before and after.
   void (*dots)(ValueType type, std::int64_t n, const void* x, const void* y, double* partial, double* result,
                Stream& stream);
   void (*normalise)(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream);

@@ -1,5 +1,7 @@
 #include "runtime/iterate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -7,7 +9,9 @@
 #include <numeric>
 #include <optional>
 #include <string_view>
+#include <tuple>
 
+#include "comm/sum_over_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "kernels/vector.h"
@@ -98,49 +102,47 @@ IterationTimes over_ranks(std::vector<double> seconds, Communicator& communicato
   return times;
 }
 
-/// The device's part of power iteration: after a product, dots[0] = xᵀy and dots[1] = yᵀy over all ranks, then x ← y / ‖y‖.
-class PowerStep {
+/// Dot products over all ranks, between products.
+class Dots {
  public:
-  explicit PowerStep(const DistributedMatrix& matrix)
-      : matrix_(matrix), products_(matrix.context().device()), dots_(matrix.context().device(), 2 * sizeof(double)) {
-    if (matrix.rows() != matrix.cols())
-      throw Error(ErrorKind::usage, "--mode power needs a square matrix, this one is " + std::to_string(matrix.rows()) +
-                                        " × " + std::to_string(matrix.cols()));
-  }
+  explicit Dots(const DistributedMatrix& matrix)
+      : matrix_(matrix),
+        products_(matrix.context().device()),
+        sum_(matrix.context().exchange_context(matrix.type(), 1), 2),
+        values_(matrix.context().device(), 2 * sizeof(double)) {}
 
+  /// xᵀy and yᵀy.
+  void add(const void* x, const void* y, Stream& stream) {
+    products_.compute(matrix_.type(), matrix_.local_rows(), x, y, values_.as<double>(), stream);
+    sum_(values_.as<double>(), stream);
+  }
+  /// x ← y / ‖y‖
   void normalise_x(const void* y, Stream& stream) {
-    sum_dots(y, stream);
-    normalise(matrix_.type(), matrix_.local_rows(), y, dots_.as<double>() + 1, matrix_.exchange().local_x(), stream);
+    add(y, y, stream);
+    normalise(matrix_.type(), matrix_.local_rows(), y, values_.as<double>() + 1, matrix_.exchange().local_x(), stream);
   }
-
-  /// xᵀy and yᵀy over all ranks, on the host.
-  std::pair<double, double> dots(const void* y, Stream& stream) {
-    sum_dots(y, stream);
+  /// xᵀy and yᵀy on the host.
+  std::pair<double, double> of_product(const void* y, Stream& stream) {
+    add(matrix_.exchange().local_x(), y, stream);
     matrix_.exchange().wait(stream);
     double values[2];
-    copy_to_host(values, dots_.data(), sizeof values, stream);
+    copy_to_host(values, values_.data(), sizeof values, stream);
     return {values[0], values[1]};
   }
+  std::string_view summed_by() const { return sum_.name(); }
 
  private:
-  void sum_dots(const void* y, Stream& stream) {
-    Context& context = matrix_.context();
-    products_.compute(matrix_.type(), matrix_.local_rows(), matrix_.exchange().local_x(), y, dots_.as<double>(), stream);
-    if (context.nccl() != nullptr) context.nccl()->all_reduce_sum(dots_.as<double>(), 2, stream);
-    else if (context.communicator().size() > 1)
-      context.communicator().all_reduce(std::span<double>(dots_.as<double>(), 2), Reduction::sum);
-  }
-
   const DistributedMatrix& matrix_;
   DotProducts products_;
-  Buffer dots_;
+  SumOverRanks sum_;
+  Buffer values_;
 };
 
 /// λ = xᵀy for the last normalised x, and how far (λ, x) is from an eigenpair: ‖y - λx‖² = yᵀy - λ² for ‖x‖ = 1.
-void estimate_eigenvalue(const DistributedMatrix& matrix, PowerStep& power, void* y, IterateResult& result) {
+void estimate_eigenvalue(const DistributedMatrix& matrix, Dots& dots, void* y, IterateResult& result) {
   Stream& stream = matrix.context().stream();
   matrix.multiply(1, 0, y, stream);
-  const auto [xy, yy] = power.dots(y, stream);
+  const auto [xy, yy] = dots.of_product(y, stream);
   result.eigenvalue = xy;
   const double distance = std::sqrt(std::max(0.0, yy - xy * xy));
   result.residual = distance == 0 ? 0 : distance / std::abs(xy);  // infinite if λ is 0 and y is not
@@ -148,16 +150,36 @@ void estimate_eigenvalue(const DistributedMatrix& matrix, PowerStep& power, void
 
 }  // namespace
 
+std::string_view name(Mode mode) {
+  switch (mode) {
+    case Mode::repeat:
+      return "repeat";
+    case Mode::dots:
+      return "dots";
+    case Mode::power:
+      return "power";
+  }
+  throw Error(ErrorKind::internal, "unknown mode");
+}
+
 IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOptions& options) {
   Context& context = matrix.context();
   Stream& stream = context.stream();
   IterateResult result;
-  std::optional<PowerStep> power;
-  if (options.mode == Mode::power) context.communicator().together([&] { power.emplace(matrix); });
+  const bool power = options.mode == Mode::power;
+  std::optional<Dots> dots;
+  if (options.mode != Mode::repeat) {
+    if (matrix.rows() != matrix.cols())
+      throw Error(ErrorKind::usage, fmt::format("--mode {} needs a square matrix, this one is {} × {}", name(options.mode),
+                                                matrix.rows(), matrix.cols()));
+    dots.emplace(matrix);
+    result.sums = dots->summed_by();
+  }
 
   std::function<void()> step = [&] {
     matrix.multiply(options.alpha, options.beta, y, stream);
-    if (power) power->normalise_x(y, stream);
+    if (options.mode == Mode::dots) dots->add(matrix.exchange().local_x(), y, stream), dots->add(y, y, stream);
+    if (power) dots->normalise_x(y, stream);
   };
   const std::function<void()> local_step = [&] { matrix.multiply_local(options.alpha, options.beta, y, stream); };
   const std::function<void()> exchange_step = [&] {
@@ -179,10 +201,11 @@ IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOpt
 
   std::unique_ptr<Graph> graph;
   result.graph = options.graph && context.device().backend == Backend::cuda && matrix.exchange().capturable();
+  if (options.mode == Mode::dots) dots->of_product(y, stream);  // connects the ranks
   if (power) {  // x is normalised before the first product, so the result does not depend on its length
     copy_on_device(y, matrix.exchange().local_x(), static_cast<std::size_t>(matrix.local_rows()) * size_of(matrix.type()),
                    stream);
-    power->normalise_x(y, stream);
+    dots->normalise_x(y, stream);
     matrix.exchange().wait(stream);
   }
   if (result.graph) {
@@ -196,7 +219,8 @@ IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOpt
   warm_up(matrix, step);
   copy_on_device(matrix.exchange().local_x(), x.data(), x_bytes, stream);
   result.iteration = times(options.iterations, step, options.progress, "iterating");
-  if (power) estimate_eigenvalue(matrix, *power, y, result);
+  if (power) estimate_eigenvalue(matrix, *dots, y, result);
+  if (options.mode == Mode::dots) std::tie(result.xy, result.yy) = dots->of_product(y, stream);
   return result;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/base/progress.h"
@@ -13,7 +14,9 @@ namespace shardmat {
 
 enum class Mode {
   repeat,  ///< the same product y = αAx + βy again and again
-  power,   ///< x ← y / ‖y‖₂ between products; square matrices only
+  dots,  ///< the product, then xᵀy, then yᵀy, each summed over the ranks: a step of conjugate gradients without its vector
+         ///< updates; square matrices only
+  power,  ///< x ← y / ‖y‖₂ between products; square matrices only
 };
 
 struct IterateOptions {
@@ -33,13 +36,17 @@ struct IterationTimes {
 };
 
 struct IterateResult {
-  IterationTimes iteration;  ///< exchange and product (power: and normalisation)
+  IterationTimes iteration;  ///< exchange and product (dots: and two dot products; power: and normalisation)
   IterationTimes local;      ///< the product alone
   IterationTimes exchange;   ///< the exchange alone
+  double xy = 0, yy = 0;     ///< dots: xᵀy and yᵀy
+  std::string sums;          ///< dots, power: how they are summed over the ranks (SumOverRanks::name())
   bool graph = false;        ///< iterations were replayed from a recorded graph
   double eigenvalue = 0;     ///< power: Rayleigh quotient xᵀAx / xᵀx of the last x
   double residual = 0;       ///< power: ‖Ax - λx‖₂ / |λ| of the last x, infinite if λ is 0 and Ax is not
 };
+
+std::string_view name(Mode mode);
 
 /// Collective. x lies in matrix.exchange().local_x(); `y` (device memory) is overwritten. In power mode x is left
 /// normalised.

@@ -20,8 +20,8 @@ namespace {
 /// One run; keeps what its steps share.
 class Run {
  public:
-  Run(Communicator& communicator, const MultiplyOptions& options)
-      : communicator_(communicator), options_(options), context_(communicator, options.backend) {}
+  Run(Context& context, const MultiplyOptions& options)
+      : context_(context), communicator_(context.communicator()), options_(options) {}
 
   MultiplyReport operator()() {
     try {
@@ -40,9 +40,9 @@ class Run {
     check_options();
     source_ = open_matrix(options_.matrix, communicator_, options_.access);
     communicator_.together([&] {
-      if (options_.mode == Mode::power && source_.rows->rows() != source_.rows->cols())
-        throw Error(ErrorKind::usage, fmt::format("--mode power needs a square matrix; {} is {} × {}", source_.rows->name(),
-                                                  source_.rows->rows(), source_.rows->cols()));
+      if (options_.mode != Mode::repeat && source_.rows->rows() != source_.rows->cols())
+        throw Error(ErrorKind::usage, fmt::format("--mode {} needs a square matrix; {} is {} × {}", name(options_.mode),
+                                                  source_.rows->name(), source_.rows->rows(), source_.rows->cols()));
     });
     communicator_.together([&] {
       x_source_ = open_vector(options_.x, "x", source_.rows->cols(), options_.seed, columns());
@@ -71,10 +71,11 @@ class Run {
       if (options_.iterations < 0) throw Error(ErrorKind::usage, "--iterations must be 0 or more");
       if (!options_.output.empty()) check_vector_suffix(options_.output);
       if (!options_.output.empty() && communicator_.rank() == 0) check_vector_writable(options_.output);  // it writes
-      if (options_.mode == Mode::power && (options_.alpha != 1 || options_.beta != 0))
-        throw Error(ErrorKind::usage, "--mode power iterates x ← Ax / ‖Ax‖; it takes neither --alpha nor --beta");
-      if (options_.mode == Mode::power && options_.iterations == 0)
-        throw Error(ErrorKind::usage, "--mode power needs --iterations of at least 1");
+      if (options_.mode != Mode::repeat && (options_.alpha != 1 || options_.beta != 0))
+        throw Error(ErrorKind::usage,
+                    fmt::format("--mode {} multiplies y = Ax; it takes neither --alpha nor --beta", name(options_.mode)));
+      if (options_.mode != Mode::repeat && options_.iterations == 0)
+        throw Error(ErrorKind::usage, fmt::format("--mode {} needs --iterations of at least 1", name(options_.mode)));
       if (is_half(options_.load.type) && columns() < 2)
         throw Error(ErrorKind::usage,
                     fmt::format("--type {} is for several right-hand sides: add --rhs", name(options_.load.type)));
@@ -87,7 +88,8 @@ class Run {
 
   void check_several() const {
     require_count(columns());
-    if (options_.mode == Mode::power) throw Error(ErrorKind::usage, "--mode power iterates one vector; leave out --rhs");
+    if (options_.mode != Mode::repeat)
+      throw Error(ErrorKind::usage, fmt::format("--mode {} is for one vector; leave out --rhs", name(options_.mode)));
     if (options_.verify_mode == VerifyMode::sampled)
       throw Error(ErrorKind::usage, "with --rhs every entry is verified; leave =sampled out");
     if (options_.load.plan.tune)
@@ -165,6 +167,8 @@ class Run {
       options.graph = options_.graph;
       options.progress = options_.progress;
       phase("iterate", [&] { iterated_ = iterate(*matrix_, y_.data(), options); });
+      report_.sums = iterated_.sums;
+      if (options_.mode == Mode::dots) report_.xy = iterated_.xy, report_.yy = iterated_.yy;
       if (options_.mode == Mode::power) {
         report_.eigenvalue = iterated_.eigenvalue;
         report_.residual = iterated_.residual;
@@ -187,7 +191,7 @@ class Run {
     r.matrix = source_.rows->name();
     r.access = source_.access;
     r.type = name(m.type());
-    r.mode = options_.mode == Mode::power ? "power" : "repeat";
+    r.mode = name(options_.mode);
     r.right_hand_sides = columns();
     r.rows = m.rows(), r.cols = m.cols(), r.nnz = m.nnz();
     r.alpha = options_.alpha, r.beta = options_.beta;
@@ -247,9 +251,9 @@ class Run {
                               communicator_);
   }
 
+  Context& context_;
   Communicator& communicator_;
   const MultiplyOptions& options_;
-  Context context_;
   MatrixSource source_;
   std::unique_ptr<DistributedMatrix> matrix_;
   std::unique_ptr<VectorSource> x_source_, y0_source_;
@@ -261,6 +265,11 @@ class Run {
 
 }  // namespace
 
-MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& options) { return Run(communicator, options)(); }
+MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& options) {
+  Context context(communicator, options.backend);
+  return multiply(context, options);
+}
+
+MultiplyReport multiply(Context& context, const MultiplyOptions& options) { return Run(context, options)(); }
 
 }  // namespace shardmat

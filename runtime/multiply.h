@@ -32,5 +32,8 @@ struct MultiplyOptions {
 /// Collective; the report is the same on all ranks. A failed verification is in the report, not thrown; then nothing is
 /// written. Everything else that goes wrong throws the same Error on all ranks.
 MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& options);
+/// Likewise where ranks have their devices already; starting NCCL takes most of a second. `options.backend` is not looked
+/// at.
+MultiplyReport multiply(Context& context, const MultiplyOptions& options);
 
 }  // namespace shardmat

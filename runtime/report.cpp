@@ -91,7 +91,7 @@ void write_setup(Table& t, const MultiplyReport& r) {
 }
 
 void write_iterations(Table& t, const MultiplyReport& r) {
-  const std::string what = r.mode == "power" ? "power step" : "product";
+  const std::string what = r.mode == "power" ? "power step" : r.mode == "dots" ? "two-dot step" : "product";
   t.section(fmt::format("{} {}{} (slowest rank{})   min      median         max", human_count(r.iteration.iterations), what,
                         r.iteration.iterations == 1 ? "" : "s",
                         r.iteration.together > 1 ? fmt::format(", means of {}", r.iteration.together) : ""));
@@ -102,6 +102,7 @@ void write_iterations(Table& t, const MultiplyReport& r) {
   line("iteration", r.iteration);
   line("  local product", r.local);
   line("  exchange", r.exchange_times);
+  t.row("dot products", r.sums.empty() ? "" : "summed over the ranks by " + r.sums);
   t.row("speed", fmt::format("{:.4g} GFLOP/s", r.gflops));
   if (r.ranks.size() > 1) t.row("local product", min_mean_max(r.local.of_ranks, human_seconds) + " over ranks");
   if (r.copy_bandwidth.mean > 0)
@@ -126,7 +127,8 @@ std::string to_text(const MultiplyReport& r) {
   Table t;
   write_setup(t, r);
   write_times(t, r);
-  if (r.eigenvalue || r.verification || !r.output.empty()) t.section("Result");
+  if (r.eigenvalue || r.xy || r.verification || !r.output.empty()) t.section("Result");
+  if (r.xy) t.row("dot products", fmt::format("xᵀy = {:.12g}, yᵀy = {:.12g}", *r.xy, r.yy.value_or(0)));
   if (r.eigenvalue)
     t.row("eigenvalue", fmt::format("{:.12g} (relative residual {:.2g})", *r.eigenvalue, r.residual.value_or(0)));
   if (r.verification) t.row("verification", r.verification->text());
@@ -230,6 +232,8 @@ std::string to_json(const MultiplyReport& r) {
       {"device_bytes", json(r.device_bytes)},
       {"host_peak_bytes", json(r.host_peak_bytes)}};
   j["verification"] = r.verification ? json(*r.verification) : ordered_json(nullptr);
+  if (!r.sums.empty()) j["sums"] = r.sums;
+  if (r.xy) j["dots"] = {{"xy", number(*r.xy)}, {"yy", number(r.yy.value_or(0))}};
   if (r.eigenvalue)
     j["eigenvalue"] = {{"estimate", number(*r.eigenvalue)}, {"relative_residual", number(r.residual.value_or(0))}};
   if (!r.output.empty()) j["output"] = r.output;

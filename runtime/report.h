@@ -53,8 +53,10 @@ struct MultiplyReport {
   OverRanks copy_bandwidth;  ///< measured in the same run
   OverRanks device_bytes, host_peak_bytes;
   std::optional<VerifyResult> verification;
-  std::optional<double> eigenvalue, residual;
-  std::string output;  ///< file written, or empty
+  std::string sums;                            ///< how dot products are summed over the ranks (SumOverRanks::name())
+  std::optional<double> xy, yy;                ///< --mode dots
+  std::optional<double> eigenvalue, residual;  ///< --mode power
+  std::string output;                          ///< file written, or empty
 };
 
 std::string to_text(const MultiplyReport& report);

@@ -31,6 +31,10 @@ function(shardmat_test)
       if(NOT SHARDMAT_GPUS LESS ranks)
         add_test(NAME ${T_NAME}_multigpu_${ranks} COMMAND ${mpirun} ${ranks} $<TARGET_FILE:${T_NAME}> --gtest_filter=MultiGpu*)
         set_tests_properties(${T_NAME}_multigpu_${ranks} PROPERTIES LABELS multigpu TIMEOUT 600 RESOURCE_LOCK gpu)
+        # As between hosts without RDMA: everything through sockets.
+        add_test(NAME ${T_NAME}_sockets_${ranks} COMMAND ${mpirun} ${ranks} $<TARGET_FILE:${T_NAME}> --gtest_filter=MultiGpu*)
+        set_tests_properties(${T_NAME}_sockets_${ranks} PROPERTIES LABELS multigpu TIMEOUT 600 RESOURCE_LOCK gpu
+          ENVIRONMENT "NCCL_P2P_DISABLE=1;NCCL_SHM_DISABLE=1;NCCL_IB_DISABLE=1")
       endif()
     endforeach()
   endif()

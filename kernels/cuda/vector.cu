@@ -1,4 +1,4 @@
-// Dot products in two launches with a fixed grid and a fixed tree, so the sum does not depend on scheduling.
+// Dot products with a fixed grid and a fixed tree, so the sum does not depend on scheduling.
 #include "kernels/cuda/launch.h"
 #include "kernels/vector_backends.h"
 
@@ -21,8 +21,10 @@ __device__ double block_sum(double a) {
   return sum;
 }
 
+/// The block that is done last adds the partial sums of all, in their order. `done` is 0 before and after.
 template <class T>
-__global__ void partial_dots(std::int64_t n, const T* __restrict__ x, const T* __restrict__ y, double* __restrict__ partial) {
+__global__ void dot_products(std::int64_t n, const T* __restrict__ x, const T* __restrict__ y, double* partial, unsigned* done,
+                             double* __restrict__ result) {
   double xy = 0, yy = 0;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n;
        i += static_cast<std::int64_t>(kDotBlocks) * kThreads) {
@@ -32,12 +34,16 @@ __global__ void partial_dots(std::int64_t n, const T* __restrict__ x, const T* _
   }
   xy = block_sum(xy);
   yy = block_sum(yy);
-  if (threadIdx.x == 0) partial[2 * blockIdx.x] = xy, partial[2 * blockIdx.x + 1] = yy;
-}
-
-__global__ void final_dots(const double* __restrict__ partial, double* __restrict__ result) {
-  double xy = 0, yy = 0;
-  for (int b = threadIdx.x; b < kDotBlocks; b += kThreads) xy += partial[2 * b], yy += partial[2 * b + 1];
+  bool last = false;
+  if (threadIdx.x == 0) {
+    partial[2 * blockIdx.x] = xy, partial[2 * blockIdx.x + 1] = yy;
+    __threadfence();
+    last = atomicInc(done, kDotBlocks - 1) == kDotBlocks - 1;
+  }
+  if (!__syncthreads_or(last)) return;
+  __threadfence();
+  xy = 0, yy = 0;
+  for (int b = threadIdx.x; b < kDotBlocks; b += kThreads) xy += __ldcg(partial + 2 * b), yy += __ldcg(partial + 2 * b + 1);
   xy = block_sum(xy);
   yy = block_sum(yy);
   if (threadIdx.x == 0) result[0] = xy, result[1] = yy;
@@ -62,10 +68,9 @@ __global__ void gather(std::int64_t n, int words, const std::int32_t* __restrict
 void dots(ValueType type, std::int64_t n, const void* x, const void* y, double* partial, double* result, Stream& stream) {
   dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    cuda::launch(partial_dots<T>, std::int64_t{kDotBlocks} * kThreads, kThreads, stream, n, static_cast<const T*>(x),
-                 static_cast<const T*>(y), partial);
+    cuda::launch(dot_products<T>, std::int64_t{kDotBlocks} * kThreads, kThreads, stream, n, static_cast<const T*>(x),
+                 static_cast<const T*>(y), partial, reinterpret_cast<unsigned*>(partial + 2 * kDotBlocks), result);
   });
-  cuda::launch(final_dots, kThreads, kThreads, stream, partial, result);
 }
 
 void normalise_cuda(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream) {

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
 #include <utility>
+
+#include "comm/nccl_communicator.h"
+#include "comm/sum_over_ranks.h"
 
 namespace shardmat {
 namespace {
@@ -93,6 +97,11 @@ void expect_name(const Exchange& exchange, const std::string& name, int ranks) {
   EXPECT_FALSE(exchange.why().empty());
 }
 
+/// One rank does without, too.
+bool has_peers(const ExchangeContext& given) {
+  return given.device.backend == Backend::cuda && (given.nccl == nullptr || given.nccl->why_no_peer_access().empty());
+}
+
 }  // namespace
 
 std::vector<std::int64_t> uneven_starts(int parts, std::int64_t unit) {
@@ -105,8 +114,7 @@ void check_exchanges(const ExchangeContext& given) {
   const int size = given.communicator.size();
   std::vector<std::string> names = {"auto"};
   for (const ExchangeEntry& entry : exchanges())
-    if ((entry.name != "none" || size == 1) && (entry.name != "peer" || given.device.backend == Backend::cuda))
-      names.emplace_back(entry.name);
+    if ((entry.name != "none" || size == 1) && (entry.name != "peer" || has_peers(given))) names.emplace_back(entry.name);
   std::vector<std::int64_t> only_last(static_cast<std::size_t>(size) + 1, 0);
   only_last.back() = 100;
   const std::vector<std::vector<std::int64_t>> layouts = {uneven_starts(size, 1), uneven_starts(size, 1000), only_last,
@@ -135,11 +143,39 @@ void check_exchanges(const ExchangeContext& given) {
           }
 }
 
+void check_sums(const ExchangeContext& context) {
+  const int ranks = context.communicator.size();
+  for (const int count : {1, 2, 5}) {
+    SumOverRanks sum(context, count);
+    const Buffer values(context.device, static_cast<std::size_t>(count) * sizeof(double));
+    Stream stream(context.device);
+    std::unique_ptr<Graph> graph;
+    for (int round = 0; round < 100; ++round) {
+      std::vector<double> mine(static_cast<std::size_t>(count)), expected(mine.size(), 0.0);
+      for (int r = 0; r < ranks; ++r)
+        for (std::size_t i = 0; i < mine.size(); ++i) {
+          const double value = 0.1 * (r + 1) + static_cast<double>(i) / 3 - 1e-9 * round;  // whose sum rounds
+          expected[i] += value;
+          if (r == context.communicator.rank()) mine[i] = value;
+        }
+      copy_to_device(values.data(), mine.data(), values.bytes(), stream);
+      if (round == 2) graph = std::make_unique<Graph>(stream, [&] { sum(values.as<double>(), stream); });
+      if (graph != nullptr) graph->launch(stream);
+      else sum(values.as<double>(), stream);
+      if (context.nccl != nullptr) context.nccl->wait(stream, "sum");
+      copy_to_host(mine.data(), values.data(), values.bytes(), stream);
+      for (std::size_t i = 0; i < mine.size(); ++i)
+        if (sum.name() == "NCCL") ASSERT_NEAR(mine[i], expected[i], 1e-14) << "round " << round;
+        else ASSERT_EQ(mine[i], expected[i]) << "round " << round << " by " << sum.name();
+    }
+  }
+}
+
 void check_replay(const ExchangeContext& given) {
   ExchangeContext context = given;
   context.type = ValueType::f32;
   for (const std::string name : {"allgather", "halo", "peer"}) {
-    if (name == "peer" && given.device.backend == Backend::host) continue;
+    if (name == "peer" && !has_peers(given)) continue;
     const Case c(uneven_starts(context.communicator.size(), 500), context.communicator.rank(), false, -1);
     std::vector<std::int64_t> positions = c.columns;
     const auto exchange = make_exchange(name, context, c.parts(), positions);

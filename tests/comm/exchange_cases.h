@@ -16,4 +16,7 @@ void check_exchanges(const ExchangeContext& context);
 /// Recorded once in a graph, launched with changing x.
 void check_replay(const ExchangeContext& context);
 
+/// Sums of 1, 2 and 5 values, outside of graphs and in one.
+void check_sums(const ExchangeContext& context);
+
 }  // namespace shardmat

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/gathered_layout.h"
+#include "comm/sum_over_ranks.h"
 #include "tests/comm/exchange_cases.h"
 #include "tests/support/world.h"
 
@@ -80,6 +81,12 @@ TEST(Exchange, HostEveryNameTypeAndLayout) {
 TEST(Exchange, HostReplayedFromAGraph) {
   const ExchangeContext context{world()};
   check_replay(context);
+}
+
+TEST(SumOverRanks, Host) {
+  const ExchangeContext context{world()};
+  EXPECT_EQ(SumOverRanks(context, 1).name(), world().size() == 1 ? "none" : "MPI");
+  check_sums(context);
 }
 
 }  // namespace

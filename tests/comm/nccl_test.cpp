@@ -1,11 +1,14 @@
 // Needs a GPU for every rank: run with mpirun -n 1, 2, 4.
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <numeric>
 #include <optional>
 #include <vector>
 
 #include "comm/nccl_communicator.h"
 #include "comm/placement.h"
+#include "comm/sum_over_ranks.h"
 #include "tests/comm/exchange_cases.h"
 #include "tests/support/world.h"
 
@@ -108,16 +111,39 @@ TEST_F(MultiGpuNccl, AllReduceSum) {
   }
 }
 
-TEST_F(MultiGpuNccl, MadeAndDestroyedRepeatedly) {
-  for (int i = 0; i < 5; ++i) {
-    NcclCommunicator nccl(world(), device_);
-    for (int k = 0; k < 3; ++k) {
-      const NcclCommunicator::Memory memory(nccl, static_cast<std::size_t>(k) * 5'000'000);
-      EXPECT_NE(memory.data(), nullptr);
-      EXPECT_FALSE(memory.description().empty());
-      if (i == 0 && k == 0) RecordProperty("memory", memory.description());
+TEST_F(MultiGpuNccl, SumsOverRanks) {
+  NcclCommunicator nccl(world(), device_);
+  const ExchangeContext context{world(), &nccl, device_};
+  EXPECT_EQ(SumOverRanks(context, 2).name(), nccl.why_no_peer_access().empty() ? "kernel" : "NCCL");
+  check_sums(context);
+}
+
+/// Free memory is taken after the first few, when libraries have what they keep.
+TEST_F(MultiGpuNccl, NothingLeaksInAThousandCycles) {
+  constexpr int kCycles = 1000, kCyclesACommunicator = 50, kFirst = 2 * kCyclesACommunicator;
+  std::int64_t free_before = 0;
+  std::unique_ptr<NcclCommunicator> nccl;
+  for (int i = 0; i < kCycles; ++i) {
+    if (i % kCyclesACommunicator == 0) {
+      nccl.reset();
+      if (i == kFirst) free_before = available_memory(device_);
+      nccl = std::make_unique<NcclCommunicator>(world(), device_);
     }
+    const std::vector<std::int64_t> starts = uneven_starts(world().size(), 1000 * (1 + i % 3));
+    std::vector<std::int64_t> columns(static_cast<std::size_t>(starts.back()));
+    std::iota(columns.begin(), columns.end(), 0);
+    const bool peers = nccl->why_no_peer_access().empty();
+    const char* name = i % 3 == 0 ? "allgather" : i % 3 == 1 || !peers ? "halo" : "peer";
+    const auto exchange = make_exchange(name, {world(), nccl.get(), device_}, {starts}, columns);
+    const SumOverRanks sum({world(), nccl.get(), device_}, 2);
+    Stream stream(device_);
+    exchange->start(stream);
+    exchange->finish(stream);
+    exchange->wait(stream);
   }
+  nccl.reset();
+  const std::int64_t free_after = available_memory(device_);
+  EXPECT_GE(free_after, free_before) << (free_before - free_after) / (kCycles - kFirst) << " bytes a cycle";
 }
 
 TEST_F(MultiGpuNccl, LostRankEndsTheWaitAndTheKernel) {

@@ -27,6 +27,25 @@ struct Case {
   const char* exchange = "auto";
 };
 
+/// One a backend for all tests, as starting NCCL takes most of a second.
+std::unique_ptr<Context>& context_slot(BackendChoice backend) {
+  static std::unique_ptr<Context> host, cuda;
+  return backend == BackendChoice::host ? host : cuda;
+}
+Context& context_of(const Case& c) {
+  std::unique_ptr<Context>& slot = context_slot(c.backend);
+  if (slot == nullptr) slot = std::make_unique<Context>(world(), c.backend);
+  return *slot;
+}
+
+/// Ends them while there is MPI.
+class EndContexts : public testing::Environment {
+  void TearDown() override {
+    for (const BackendChoice backend : {BackendChoice::host, BackendChoice::cuda}) context_slot(backend).reset();
+  }
+};
+const auto* const kEndContexts = testing::AddGlobalTestEnvironment(new EndContexts);
+
 /// A directory that all ranks share and that goes away with the object.
 class SharedDirectory {
  public:
@@ -59,6 +78,8 @@ MultiplyOptions options_for(const Case& c, const std::string& matrix) {
   return options;
 }
 
+MultiplyReport multiply(const Case& c, const MultiplyOptions& options) { return shardmat::multiply(context_of(c), options); }
+
 void expect_passes(const MultiplyReport& report, std::int64_t rows) {
   ASSERT_TRUE(report.verification.has_value());
   EXPECT_TRUE(report.verification->passed) << report.verification->text();
@@ -71,7 +92,7 @@ void multiplies_generated(const Case& c) {
     SCOPED_TRACE(matrix);
     MultiplyOptions options = options_for(c, matrix);
     options.iterations = 3;
-    const MultiplyReport report = multiply(world(), options);
+    const MultiplyReport report = multiply(c, options);
     expect_passes(report, report.rows);
     EXPECT_GT(report.iteration.median, 0);
     EXPECT_NE(to_json(report).find("\"passed\": true"), std::string::npos);
@@ -84,9 +105,9 @@ void scales_and_adds(const Case& c) {
   options.alpha = -1.5;
   options.beta = 0.25;
   options.y0 = "random";
-  expect_passes(multiply(world(), options), 375);
+  expect_passes(multiply(c, options), 375);
   options.beta = 0;
-  expect_passes(multiply(world(), options), 375);
+  expect_passes(multiply(c, options), 375);
 }
 
 void multiplies_several_columns(const Case& c) {
@@ -100,7 +121,7 @@ void multiplies_several_columns(const Case& c) {
       options.beta = 0.25;
       options.y0 = "random";
       options.iterations = 3;
-      const MultiplyReport report = multiply(world(), options);
+      const MultiplyReport report = multiply(c, options);
       expect_passes(report, report.rows);
       EXPECT_EQ(report.right_hand_sides, columns);
       EXPECT_GT(report.iteration.median, 0);
@@ -111,7 +132,7 @@ void multiplies_halves(const Case& c) {
   for (const ValueType type : {ValueType::f16, ValueType::bf16}) {
     MultiplyOptions options = options_for({c.backend, type, c.exchange}, "elasticity:n=7");
     options.load.right_hand_sides = 5;
-    expect_passes(multiply(world(), options), 1029);
+    expect_passes(multiply(c, options), 1029);
   }
 }
 
@@ -126,7 +147,7 @@ void overlaps(const Case& c) {
       options.beta = 0.5;
       options.y0 = "random";
       options.iterations = 5;
-      const MultiplyReport report = multiply(world(), options);
+      const MultiplyReport report = multiply(c, options);
       expect_passes(report, report.rows);
       const bool several = world().size() > 1 && world().size() <= 3;  // with more, nearly all rows are at a boundary
       if (overlap && several) {
@@ -139,7 +160,7 @@ void overlaps(const Case& c) {
       options.beta = 0;
       options.y0.clear();
       options.iterations = 10;
-      const double found = *multiply(world(), options).eigenvalue;
+      const double found = *multiply(c, options).eigenvalue;
       if (eigenvalue == 0) eigenvalue = found;
       EXPECT_NEAR(found, eigenvalue, 1e-5 * eigenvalue);
     }
@@ -150,10 +171,10 @@ void sorts_locally(const Case& c) {
   MultiplyOptions options = options_for(c, "rmat:scale=8");
   options.load.sort = LocalSort::by_length;
   options.output = directory.file("sorted.npy");
-  expect_passes(multiply(world(), options), 256);
+  expect_passes(multiply(c, options), 256);
   options.load.sort = LocalSort::none;
   options.output = directory.file("plain.npy");
-  expect_passes(multiply(world(), options), 256);
+  expect_passes(multiply(c, options), 256);
   const auto sorted = VectorFile(directory.file("sorted.npy"), "y").read(0, 256);
   const auto plain = VectorFile(directory.file("plain.npy"), "y").read(0, 256);
   for (std::size_t i = 0; i < sorted.size(); ++i) ASSERT_NEAR(sorted[i], plain[i], 1e-4 * (1 + std::abs(plain[i]))) << i;
@@ -170,7 +191,7 @@ void handles_odd_shapes(const Case& c) {
       write.parts = {2};
       write_shard_file(path, *make_memory_source(std::make_shared<const HostCsr>(zoo.matrix), zoo.name), write);
     });
-    expect_passes(multiply(world(), options_for(c, path)), zoo.matrix.rows);
+    expect_passes(multiply(c, options_for(c, path)), zoo.matrix.rows);
   }
 }
 
@@ -187,7 +208,7 @@ void serves_globally_sorted_files(const Case& c) {
     });
     MultiplyOptions options = options_for(c, path);
     options.output = directory.file("y.h5");
-    expect_passes(multiply(world(), options), rows->rows());
+    expect_passes(multiply(c, options), rows->rows());
     y[sorted] = VectorFile(options.output, "y").read(0, rows->rows());
     world().barrier();
   }
@@ -198,7 +219,7 @@ void finds_largest_eigenvalue(const Case& c) {
   MultiplyOptions options = options_for(c, "poisson27:n=4,uniform");
   options.mode = Mode::power;
   options.iterations = 400;
-  const MultiplyReport report = multiply(world(), options);
+  const MultiplyReport report = multiply(c, options);
   // 27·δ - T⊗T⊗T with T = tridiag(1, 1, 1): eigenvalues 27 - Π(1 + 2 cos(k π / 5)); largest where the product is lowest.
   double lowest = 1e9;
   for (int i = 1; i <= 4; ++i)
@@ -216,9 +237,36 @@ void repeats_power_iteration_bit_for_bit(const Case& c) {
   options.mode = Mode::power;
   options.iterations = 7;
   options.load.plan.measure = false;  // which might choose another kernel the second time
-  const MultiplyReport first = multiply(world(), options), second = multiply(world(), options);
+  const MultiplyReport first = multiply(c, options), second = multiply(c, options);
   EXPECT_EQ(*first.eigenvalue, *second.eigenvalue);
   EXPECT_EQ(*first.residual, *second.residual);
+}
+
+/// xᵀAx and ‖Ax‖² for x = 1: from the sums of rows.
+void sums_dot_products(const Case& c) {
+  MultiplyOptions options = options_for(c, "poisson27:n=9");
+  options.mode = Mode::dots;
+  options.x = "ones";
+  options.iterations = 20;
+  const MultiplyReport report = multiply(c, options);
+  double xy = 0, yy = 0;
+  const HostCsr matrix = make_generator("poisson27:n=9")->read_rows(0, 729);
+  for (std::size_t i = 0; i < 729; ++i) {
+    double y = 0;
+    for (auto k = static_cast<std::size_t>(matrix.row_ptr[i]); k < static_cast<std::size_t>(matrix.row_ptr[i + 1]); ++k)
+      y += c.type == ValueType::f32 ? static_cast<double>(static_cast<float>(matrix.values[k])) : matrix.values[k];
+    xy += y, yy += y * y;
+  }
+  ASSERT_TRUE(report.xy.has_value());
+  const double tolerance = c.type == ValueType::f64 ? 1e-12 : 1e-5;
+  EXPECT_NEAR(*report.xy, xy, tolerance * std::abs(xy));
+  EXPECT_NEAR(*report.yy, yy, tolerance * yy);
+  EXPECT_EQ(report.sums, world().size() == 1                                  ? "none"
+                         : c.backend == BackendChoice::host                   ? "MPI"
+                         : context_of(c).nccl()->why_no_peer_access().empty() ? "kernel"
+                                                                              : "NCCL");
+  const MultiplyReport again = multiply(c, options);
+  EXPECT_EQ(*report.xy, *again.xy);
 }
 
 /// Rows of another source, spoilt in one place: what a wrong kernel or a wrong file would compute.
@@ -259,9 +307,9 @@ class Spoilt final : public RowSource {
   Fault fault_;
 };
 
-VerifyResult verify_spoilt(Communicator& communicator, const Case& c, std::optional<Spoilt::Fault> fault, VerifyMode mode) {
-  Context context(communicator, c.backend);
-  const MatrixSource truth = open_matrix("random:n=40000,row_nnz=8", communicator, FileAccess::automatic);
+VerifyResult verify_spoilt(const Case& c, std::optional<Spoilt::Fault> fault, VerifyMode mode) {
+  Context& context = context_of(c);
+  const MatrixSource truth = open_matrix("random:n=40000,row_nnz=8", world(), FileAccess::automatic);
   MatrixSource loaded;
   loaded.rows = make_generator("random:n=40000,row_nnz=8");
   if (fault) loaded.rows = std::make_unique<Spoilt>(std::move(loaded.rows), *fault);
@@ -285,11 +333,11 @@ VerifyResult verify_spoilt(Communicator& communicator, const Case& c, std::optio
 
 void verification_fires(const Case& c) {
   for (const VerifyMode mode : {VerifyMode::full, VerifyMode::sampled}) {
-    EXPECT_TRUE(verify_spoilt(world(), c, {}, mode).passed);
+    EXPECT_TRUE(verify_spoilt(c, {}, mode).passed);
     for (const auto fault : {Spoilt::Fault::changed_value, Spoilt::Fault::skipped_row, Spoilt::Fault::swapped_column}) {
       // In f32 a change of 1e-3 in one value hides in the rounding of a whole rank's column sums: only full finds it.
       if (mode == VerifyMode::sampled && c.type == ValueType::f32) continue;
-      const VerifyResult result = verify_spoilt(world(), c, fault, mode);
+      const VerifyResult result = verify_spoilt(c, fault, mode);
       EXPECT_FALSE(result.passed) << static_cast<int>(fault) << (mode == VerifyMode::full ? " full" : " sampled");
       if (mode == VerifyMode::full) {
         EXPECT_EQ(result.wrong_rows, 1);
@@ -301,7 +349,7 @@ void verification_fires(const Case& c) {
 }
 
 void nan_fails(const Case& c) {
-  Context context(world(), c.backend);
+  Context& context = context_of(c);
   const MatrixSource source = open_matrix("banded:n=50", world(), FileAccess::automatic);
   const DistributedMatrix matrix(source, context, {});
   const auto x = open_vector("ones", "x", 50, 1);
@@ -327,7 +375,7 @@ void on_gpus(void (*check)(const Case&), const Case& c) {
 /// Likewise if GPUs can read each other's memory.
 void on_peers(void (*check)(const Case&), const Case& c) {
   if (cuda_device_count() < world().size() || world().size() == 1) GTEST_SKIP() << "needs several GPUs";
-  const std::string why_not = Context(world(), c.backend).nccl()->why_no_peer_access();
+  const std::string why_not = context_of(c).nccl()->why_no_peer_access();
   if (!why_not.empty()) GTEST_SKIP() << why_not;
   check(c);
 }
@@ -353,6 +401,7 @@ SHARDMAT_ON_ALL_BACKENDS(Halves, multiplies_halves)
 SHARDMAT_ON_ALL_BACKENDS(LocalSort, sorts_locally)
 SHARDMAT_ON_ALL_BACKENDS(OddShapes, handles_odd_shapes)
 SHARDMAT_ON_ALL_BACKENDS(GlobalSort, serves_globally_sorted_files)
+SHARDMAT_ON_ALL_BACKENDS(Dots, sums_dot_products)
 SHARDMAT_ON_ALL_BACKENDS(Power, finds_largest_eigenvalue)
 SHARDMAT_ON_ALL_BACKENDS(PowerRepeats, repeats_power_iteration_bit_for_bit)
 SHARDMAT_ON_ALL_BACKENDS(VerificationFires, verification_fires)
@@ -361,7 +410,7 @@ SHARDMAT_ON_ALL_BACKENDS(NanFails, nan_fails)
 TEST(Multiply, SameErrorOnEveryRank) {
   MultiplyOptions options = options_for(kHost64, "/nowhere/bar.h5");
   try {
-    multiply(world(), options);
+    multiply(kHost64, options);
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.kind(), ErrorKind::input);
@@ -369,10 +418,10 @@ TEST(Multiply, SameErrorOnEveryRank) {
   }
   options = options_for(kHost64, "random:n=20,cols=30");
   options.mode = Mode::power;
-  EXPECT_THROW(multiply(world(), options), Error);
+  EXPECT_THROW(multiply(kHost64, options), Error);
   options = options_for(kHost64, "banded:n=20");
   options.x = "/nowhere/x.npy";
-  EXPECT_THROW(multiply(world(), options), Error);
+  EXPECT_THROW(multiply(kHost64, options), Error);
 }
 
 }  // namespace

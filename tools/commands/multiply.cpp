@@ -53,8 +53,10 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--iterations", m.iterations, "products timed after the first one")
       ->check(whole_number(0, 1'000'000'000))
       ->capture_default_str();
-  app.add_option("--mode", o.mode, "repeat the same product, or power iteration x = y / |y| (square only)")
-      ->check(CLI::IsMember({"repeat", "power"}))
+  app.add_option("--mode", o.mode,
+                 "repeat the same product; dots: each with x'y and y'y over all ranks, as in conjugate gradients; power "
+                 "iteration: x = y / |y| (both square only)")
+      ->check(CLI::IsMember({"repeat", "dots", "power"}))
       ->capture_default_str();
   app.add_flag("--verify{auto}", o.verify,
                "compare with a sequential f64 product; --verify=full checks every row, --verify=sampled some rows and the "
@@ -106,7 +108,7 @@ void finish_options(const CLI::App& app, Options& o) {
     throw Error(ErrorKind::usage, "--y0 counts only with --beta: y = alpha A x + beta y0");
   m.load.type = parse_value_type(o.type);
   m.load.sort = o.sort == "local" ? LocalSort::by_length : o.sort == "none" ? LocalSort::none : LocalSort::as_file;
-  m.mode = o.mode == "power" ? Mode::power : Mode::repeat;
+  m.mode = o.mode == "power" ? Mode::power : o.mode == "dots" ? Mode::dots : Mode::repeat;
   m.backend = parse_backend_choice(o.backend);
   m.verify = app.count("--verify") > 0;
   m.verify_mode = o.verify == "full"      ? VerifyMode::full
