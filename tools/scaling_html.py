@@ -83,7 +83,8 @@ rank, the median of all iterations. It is split into three parts that add up to 
 look for a slow device.</li>
 <li><b>Waiting for x</b>: what an iteration takes beyond the slowest product. This is the part of the exchange that no
 product hides. It can be more than the exchange alone, since ranks also wait for each other and share cores and links. It
-is 0 where an iteration takes no longer than the product alone.</li>
+is 0 where an iteration takes no longer than the product alone. On one rank, where there is nothing to wait for, it shows
+how much times vary from one measurement to the next.</li>
 </ul>
 <p><b>Exchange alone</b> is moving x with no product beside it; what of it is not in <i>waiting</i> was hidden.</p>
 <p><b>Efficiency</b> is the share of perfect scaling, from the fastest case on the fewest ranks that could be measured. In

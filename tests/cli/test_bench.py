@@ -262,6 +262,14 @@ class Scaling(CliTest):
                 self.assertIn(f'{1e6 * case["report"]["iteration"]["median_s"]:.1f}\u00a0µs', page.words)
         self.assertEqual(self.files(), sorted([name, "s.html", "s.json"]))
 
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_where_nothing_can_be_measured_the_files_say_why(self):
+        result = self.call("bench", "scaling", "poisson27:n=5", "--ranks", 2, "--exchange", "peer", "--backend", "host",
+                           "--csv", "s.csv", "--html", "s.html", ranks=2)
+        self.assertEqual(result.code, RESOURCES, result)
+        for name in ("s.csv", "s.html"):
+            self.assertIn("cannot be had", self.path(name).read_text())
+
     def test_files_are_refused_before_the_work(self):
         endless = ("bench", "scaling", "poisson27:n=5", "--iterations", 10**12, "--backend", "host")
         for option in ("--csv", "--html", "--json", "--plot"):

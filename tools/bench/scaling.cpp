@@ -1,5 +1,6 @@
-// Strong scaling: the same matrix on 1, 2, 4 … of the ranks that mpirun started, each way to move x, against perfect
-// speed-up over the fewest ranks that it fits. Weak scaling: a generator some of whose numbers grow with the ranks.
+// Runs a scaling study. Strong scaling: the same matrix on 1, 2, 4 … of the ranks that mpirun started, each way to move x,
+// against perfect speed-up over the fewest ranks that it fits. Weak scaling: a generator some of whose numbers grow with the
+// ranks.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -34,6 +35,7 @@
 namespace shardmat::tools {
 namespace {
 
+/// That no shell changes.
 constexpr const char* kPlainCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
 constexpr double kMeetingSeconds = 86400;  // ranks that have nothing to do wait for those that have
 constexpr const char* kPlotScript = "plot_scaling.py";

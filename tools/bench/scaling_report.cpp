@@ -155,7 +155,7 @@ void print_table(const ScalingStudy& study) {
       fmt::print("  {:>5}  {:<10} {}\n", one.ranks, one.exchange, one.why_not);
       continue;
     }
-    fmt::print("  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12.3f} {:>8.1f} % {:>8.0f}\n", one.ranks, r.exchange,
+    fmt::print("  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12.3f} {:>8.1f} % {:>8.1f}\n", one.ranks, r.exchange,
                human_seconds(r.iteration.median), human_seconds(one.product()), human_seconds(one.imbalance()),
                human_seconds(one.waiting()), human_seconds(r.exchange_times.median), r.imbalance, 100 * one.efficiency,
                r.gflops);
