@@ -40,7 +40,7 @@ std::unique_ptr<Exchange> make_peer(const ExchangeContext& context, const XParts
   if (context.communicator.size() == 1) return make_gathered<make_no_exchange>(context, parts, columns);
   PeerAttempt attempt = try_peer_exchange(context, shardmat::make_halo(context.communicator, parts, columns));
   context.communicator.together([&] {
-    if (attempt.exchange == nullptr) throw Error(ErrorKind::usage, "exchange 'peer' cannot be had: " + attempt.why_not);
+    if (attempt.exchange == nullptr) throw Error(ErrorKind::resources, "exchange 'peer' cannot be had: " + attempt.why_not);
   });
   return std::move(attempt.exchange);
 }
@@ -51,24 +51,6 @@ constexpr std::array kExchanges = {
     ExchangeEntry{"halo", "every rank gets what its rows need (MPI on the host, NCCL on GPUs)", make_halo},
     ExchangeEntry{"peer", "every rank reads what its rows need in the memory of the other GPUs", make_peer},
 };
-
-/// Seconds of one exchange on the slowest rank, the median of some.
-double seconds_of(Exchange& exchange, const ExchangeContext& context) {
-  constexpr int kWarmUps = 3, kTimes = 11;
-  Stream stream(context.device);
-  std::vector<Event> marks;
-  for (int i = 0; i <= kTimes; ++i) marks.emplace_back(context.device);
-  for (int i = -kWarmUps; i <= kTimes; ++i) {
-    if (i > -kWarmUps) exchange.start(stream), exchange.finish(stream);
-    if (i >= 0) marks[static_cast<std::size_t>(i)].record(stream);
-  }
-  exchange.wait(stream);
-  std::vector<double> seconds;
-  for (std::size_t i = 1; i < marks.size(); ++i) seconds.push_back(marks[i].seconds_since(marks[i - 1]));
-  context.communicator.all_reduce(std::span<double>(seconds), Reduction::max);
-  std::nth_element(seconds.begin(), seconds.begin() + kTimes / 2, seconds.end());
-  return seconds[kTimes / 2];
-}
 
 /// Entries that a rank holds when it has all of x.
 std::int64_t gathered_entries(const XParts& parts) {
@@ -110,7 +92,7 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
     candidates.push_back(make_gathered<make_all_gather>(context, parts, columns));
   if (candidates.size() > 1) {
     std::vector<double> seconds;
-    for (const auto& candidate : candidates) seconds.push_back(seconds_of(*candidate, context));
+    for (const auto& candidate : candidates) seconds.push_back(time_exchange(*candidate, context));
     for (std::size_t i = 0; i < candidates.size(); ++i)
       why += fmt::format("{}{} {}", i == 0 ? "; measured: " : ", ", candidates[i]->name(), human_seconds(seconds[i]));
     std::swap(candidates[0],
@@ -121,6 +103,23 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
 }
 
 }  // namespace
+
+double time_exchange(Exchange& exchange, const ExchangeContext& context) {
+  constexpr int kWarmUps = 3, kTimes = 11;
+  Stream stream(context.device);
+  std::vector<Event> marks;
+  for (int i = 0; i <= kTimes; ++i) marks.emplace_back(context.device);
+  for (int i = -kWarmUps; i <= kTimes; ++i) {
+    if (i > -kWarmUps) exchange.start(stream), exchange.finish(stream);
+    if (i >= 0) marks[static_cast<std::size_t>(i)].record(stream);
+  }
+  exchange.wait(stream);
+  std::vector<double> seconds;
+  for (std::size_t i = 1; i < marks.size(); ++i) seconds.push_back(marks[i].seconds_since(marks[i - 1]));
+  context.communicator.all_reduce(std::span<double>(seconds), Reduction::max);
+  std::nth_element(seconds.begin(), seconds.begin() + kTimes / 2, seconds.end());
+  return seconds[kTimes / 2];
+}
 
 std::span<const ExchangeEntry> exchanges() { return kExchanges; }
 

@@ -13,7 +13,8 @@ std::vector<std::int64_t> column_starts(const Partition& partition, std::int64_t
 QualityMeter::QualityMeter(Partition partition, std::int64_t cols)
     : partition_(std::move(partition)),
       column_starts_(column_starts(partition_, cols)),
-      seen_(static_cast<std::size_t>((cols + 63) / 64)) {
+      seen_(static_cast<std::size_t>((cols + 63) / 64)),
+      met_(static_cast<std::size_t>(partition_.parts())) {
   quality_.rows_min = quality_.nnz_min = INT64_MAX;
   std::int64_t largest = 0;
   for (std::size_t p = 0; p + 1 < column_starts_.size(); ++p)
@@ -32,8 +33,12 @@ void QualityMeter::leave_part() {
   nnz_ += part_nnz_;
   quality_.halo_max = std::max(quality_.halo_max, part_halo_);
   quality_.halo_total += part_halo_;
+  quality_.neighbours_max = std::max(quality_.neighbours_max, std::ssize(neighbours_));
+  quality_.boundary_nnz_max = std::max(quality_.boundary_nnz_max, part_boundary_nnz_);
   std::fill(seen_.begin() + touched_begin_, seen_.begin() + touched_end_, 0);
-  touched_begin_ = touched_end_ = part_nnz_ = part_halo_ = 0;
+  for (const std::size_t neighbour : neighbours_) met_[neighbour] = false;
+  neighbours_.clear();
+  touched_begin_ = touched_end_ = part_nnz_ = part_halo_ = part_boundary_nnz_ = 0;
   ++part_;
 }
 
@@ -47,9 +52,19 @@ void QualityMeter::mark(std::int64_t begin, std::int64_t end, const CsrView& row
     const auto column = static_cast<std::uint64_t>(rows.col_idx[static_cast<std::size_t>(k)]);
     std::uint64_t& word = seen_[column / 64];
     const std::uint64_t bit = std::uint64_t{1} << column % 64;
-    part_halo_ += (word & bit) == 0;
+    if ((word & bit) != 0) continue;
     word |= bit;
+    ++part_halo_;
+    meet_owner(rows.col_idx[static_cast<std::size_t>(k)]);
   }
+}
+
+void QualityMeter::meet_owner(std::int64_t column) {
+  const auto after = std::upper_bound(column_starts_.begin(), column_starts_.end(), column);
+  const auto owner = static_cast<std::size_t>(after - column_starts_.begin()) - 1;
+  if (met_[owner]) return;
+  met_[owner] = true;
+  neighbours_.push_back(owner);
 }
 
 void QualityMeter::add(const CsrView& rows) {
@@ -62,6 +77,7 @@ void QualityMeter::add(const CsrView& rows) {
     if (begin == end) continue;
     const auto columns = rows.col_idx.begin();
     if (columns[begin] >= own_begin && columns[end - 1] < own_end) continue;
+    part_boundary_nnz_ += end - begin;
     mark(begin, std::lower_bound(columns + begin, columns + end, own_begin) - columns, rows);
     mark(std::lower_bound(columns + begin, columns + end, own_end) - columns, end, rows);
   }

@@ -48,6 +48,8 @@ struct PartitionQuality {
   std::int64_t halo_total = 0;     ///< entries of x that must move in all
   std::int64_t allgather_max = 0;  ///< entries one part receives in an all-gather: (P-1) · largest part of x
   std::int64_t allgather_total = 0;
+  std::int64_t neighbours_max = 0;    ///< most other parts that one part needs entries of; -1: not known
+  std::int64_t boundary_nnz_max = 0;  ///< most nonzeros of a part in rows that need others; -1: not known
 
   bool operator==(const PartitionQuality&) const = default;
 };
@@ -65,13 +67,16 @@ class QualityMeter {
 
  private:
   void leave_part();
+  void meet_owner(std::int64_t column);
   void mark(std::int64_t begin, std::int64_t end, const CsrView& rows);
 
   Partition partition_;
   std::vector<std::int64_t> column_starts_;
   std::vector<std::uint64_t> seen_;                   // a bit a column that the current part needs from others
   std::int64_t touched_begin_ = 0, touched_end_ = 0;  // words of seen_ that may have bits
-  std::int64_t row_ = 0, nnz_ = 0, part_nnz_ = 0, part_halo_ = 0;
+  std::vector<bool> met_;                             // parts that the current part needs entries of
+  std::vector<std::size_t> neighbours_;               // the same as a list
+  std::int64_t row_ = 0, nnz_ = 0, part_nnz_ = 0, part_halo_ = 0, part_boundary_nnz_ = 0;
   int part_ = 0;
   PartitionQuality quality_;
 };

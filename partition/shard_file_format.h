@@ -21,7 +21,8 @@
 //                            column permutation[j]; in any other the columns are as they were. Attribute checksum.
 //   /shardmat/partitions/<method>-<P>
 //                            attributes method (string), parts (int64), fingerprint (uint64: of the matrix it was made
-//                            for), checksum (uint64: XXH64 of row_starts) and the fields of PartitionQuality
+//                            for), checksum (uint64: XXH64 of row_starts) and the fields of PartitionQuality (older files
+//                            lack neighbours_max and boundary_nnz_max)
 //   /shardmat/partitions/<method>-<P>/row_starts   int64 [P + 1]
 //
 // The fingerprint is the XXH64 of rows, cols, nnz, the permutation's checksum (0 if there is none) and the checksums, so
@@ -97,6 +98,13 @@ void for_each_quality_field(Quality& quality, F&& f) {
   f("halo_total", quality.halo_total);
   f("allgather_max", quality.allgather_max);
   f("allgather_total", quality.allgather_total);
+}
+
+/// Likewise for those that files written before lack.
+template <class Quality, class F>
+void for_each_later_quality_field(Quality& quality, F&& f) {
+  f("neighbours_max", quality.neighbours_max);
+  f("boundary_nnz_max", quality.boundary_nnz_max);
 }
 
 }  // namespace shardmat::shard_format

@@ -133,6 +133,9 @@ StoredPartition read_partition(const Hdf5File& file, const std::string& group, c
   format::for_each_quality_field(stored.quality, [&](const char* name, auto& value) {
     value = file.attribute<std::decay_t<decltype(value)>>(group, name);
   });
+  format::for_each_later_quality_field(stored.quality, [&](const char* name, std::int64_t& value) {
+    value = file.has_attribute(group, name) ? file.attribute<std::int64_t>(group, name) : -1;
+  });
   return stored;
 }
 

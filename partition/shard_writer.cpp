@@ -207,8 +207,9 @@ class Writer {
     file_.write_attribute(group, "parts", std::int64_t{stored.partition.parts()});
     file_.write_attribute(group, "fingerprint", fingerprint);
     file_.write_attribute(group, "checksum", format::checksum(stored.partition.row_starts));
-    format::for_each_quality_field(stored.quality,
-                                   [&](const char* name, const auto& value) { file_.write_attribute(group, name, value); });
+    const auto write = [&](const char* name, const auto& value) { file_.write_attribute(group, name, value); };
+    format::for_each_quality_field(stored.quality, write);
+    format::for_each_later_quality_field(stored.quality, write);
   }
 
   const RowSource& source_;

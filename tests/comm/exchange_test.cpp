@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/exchange_cost.h"
 #include "comm/gathered_layout.h"
 #include "comm/sum_over_ranks.h"
 #include "tests/comm/exchange_cases.h"
@@ -68,7 +69,7 @@ TEST(Exchange, PeerIsForGpus) {
   if (world().size() == 1) GTEST_SKIP() << "needs several ranks";
   const ExchangeContext context{world()};
   const std::string message =
-      error_of(ErrorKind::usage, [&] { make_exchange("peer", context, {uneven_starts(world().size(), 10)}, {}); });
+      error_of(ErrorKind::resources, [&] { make_exchange("peer", context, {uneven_starts(world().size(), 10)}, {}); });
   EXPECT_NE(message.find("host backend"), std::string::npos) << message;
   EXPECT_NE(message.find("use halo"), std::string::npos) << message;
 }
@@ -81,6 +82,21 @@ TEST(Exchange, HostEveryNameTypeAndLayout) {
 TEST(Exchange, HostReplayedFromAGraph) {
   const ExchangeContext context{world()};
   check_replay(context);
+}
+
+TEST(ExchangeCost, Host) {
+  const std::vector<ExchangeCost> costs = measure_exchange_costs(ExchangeContext{world()});
+  if (world().size() == 1) {
+    EXPECT_TRUE(costs.empty());
+    return;
+  }
+  ASSERT_EQ(costs.size(), 2u);
+  EXPECT_EQ(costs[0].exchange, "allgather");
+  EXPECT_EQ(costs[1].exchange, "halo");
+  for (const ExchangeCost& cost : costs) {
+    EXPECT_GT(cost.latency, 0);
+    EXPECT_GE(cost.seconds_per_byte, 0);
+  }
 }
 
 TEST(SumOverRanks, Host) {

@@ -123,31 +123,49 @@ TEST(Partitioner, RefusesUnknownMethodAndNoParts) {
   EXPECT_THROW(make_partition("nnz", Numbers{0}, 0), Error);
 }
 
-/// Halo entries of each part, with a set for each part.
-Numbers halo_by_sets(const HostCsr& m, const Partition& partition) {
+/// What each part needs of others, with sets.
+struct Needs {
+  Numbers halo, neighbours, boundary_nnz;
+};
+Needs needs_by_sets(const HostCsr& m, const Partition& partition) {
   const auto columns = column_starts(partition, m.cols);
-  Numbers halo;
+  Needs needs;
   for (std::size_t p = 0; p + 1 < partition.row_starts.size(); ++p) {
-    std::set<std::int64_t> remote;
-    for (auto k = m.row_ptr[static_cast<std::size_t>(partition.row_starts[p])];
-         k < m.row_ptr[static_cast<std::size_t>(partition.row_starts[p + 1])]; ++k) {
-      const std::int64_t column = m.col_idx[static_cast<std::size_t>(k)];
-      if (column < columns[p] || column >= columns[p + 1]) remote.insert(column);
+    std::set<std::int64_t> remote, owners;
+    std::int64_t boundary = 0;
+    for (auto row = static_cast<std::size_t>(partition.row_starts[p]);
+         row < static_cast<std::size_t>(partition.row_starts[p + 1]); ++row) {
+      bool foreign = false;
+      for (auto k = m.row_ptr[row]; k < m.row_ptr[row + 1]; ++k) {
+        const std::int64_t column = m.col_idx[static_cast<std::size_t>(k)];
+        if (column >= columns[p] && column < columns[p + 1]) continue;
+        foreign = true;
+        remote.insert(column);
+        std::size_t owner = 0;
+        while (column >= columns[owner + 1]) ++owner;
+        owners.insert(static_cast<std::int64_t>(owner));
+      }
+      if (foreign) boundary += m.row_ptr[row + 1] - m.row_ptr[row];
     }
-    halo.push_back(static_cast<std::int64_t>(remote.size()));
+    needs.halo.push_back(std::ssize(remote));
+    needs.neighbours.push_back(std::ssize(owners));
+    needs.boundary_nnz.push_back(boundary);
   }
-  return halo;
+  return needs;
 }
 
-TEST(PartitionQuality, HaloMatchesSets) {
+TEST(PartitionQuality, NeedsMatchSets) {
+  const auto most = [](const Numbers& numbers) { return *std::max_element(numbers.begin(), numbers.end()); };
   for (const std::int64_t cols : {60, 200, 17}) {
     const HostCsr m = test::random_matrix(60, cols, 9, static_cast<unsigned>(cols));
     for (const int parts : {1, 3, 8, 70}) {
       const Partition partition = make_partition("nnz", m.row_ptr, parts);
       const PartitionQuality q = evaluate(*test::source_of(m), partition);
-      const Numbers halo = halo_by_sets(m, partition);
-      EXPECT_EQ(q.halo_max, *std::max_element(halo.begin(), halo.end()));
-      EXPECT_EQ(q.halo_total, std::accumulate(halo.begin(), halo.end(), std::int64_t{0}));
+      const Needs needs = needs_by_sets(m, partition);
+      EXPECT_EQ(q.halo_max, most(needs.halo));
+      EXPECT_EQ(q.halo_total, std::accumulate(needs.halo.begin(), needs.halo.end(), std::int64_t{0}));
+      EXPECT_EQ(q.neighbours_max, most(needs.neighbours));
+      EXPECT_EQ(q.boundary_nnz_max, most(needs.boundary_nnz));
       EXPECT_EQ(q.nnz_max, heaviest({m.row_ptr.begin(), m.row_ptr.end()}, partition.row_starts));
       EXPECT_DOUBLE_EQ(q.imbalance, static_cast<double>(q.nnz_max) * parts / static_cast<double>(m.nnz()));
       EXPECT_DOUBLE_EQ(q.rows_mean, 60.0 / parts);

@@ -129,7 +129,9 @@ nlohmann::ordered_json partitions_json(const ShardFile& file) {
                           {"halo_max", q.halo_max},
                           {"halo_total", q.halo_total},
                           {"allgather_max", q.allgather_max},
-                          {"allgather_total", q.allgather_total}});
+                          {"allgather_total", q.allgather_total},
+                          {"neighbours_max", q.neighbours_max},
+                          {"boundary_nnz_max", q.boundary_nnz_max}});
   }
   return partitions;
 }

@@ -1,0 +1,60 @@
+// What an iteration is expected to take on any number of ranks. The constants come from one device and from moving entries
+// between ranks (measure_*), or for networks from their data sheet; never from the runs that are to be foretold.
+//
+//   product(n)  = latency + n·seconds_per_nnz                    n: nonzeros of the rank with most
+//   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured; the fastest exchange
+//               = messages·network.latency + b/network.bandwidth beyond them; halo: a message from each neighbour,
+//                                                                all-gather: a ring of P - 1
+//   iteration   = product(n) + exchange(b)                       if the rows that need others hold most nonzeros
+//               = max(product(n) + split, exchange(b) + product(boundary))   else: x moves beside the product
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/exchange_cost.h"
+#include "partition/partitioner.h"
+#include "runtime/distributed_matrix.h"
+
+namespace shardmat {
+
+/// Of the product alone, on one device.
+struct ProductCost {
+  double latency = 0, seconds_per_nnz = 0;
+  double operator()(std::int64_t nnz) const { return nnz == 0 ? 0 : latency + static_cast<double>(nnz) * seconds_per_nnz; }
+};
+
+/// Between ranks that were not measured, in each direction.
+struct Network {
+  double latency = 0;    ///< seconds a message
+  double bandwidth = 0;  ///< bytes a second a rank
+};
+
+struct PerformanceModel {
+  ProductCost product;
+  std::int64_t entry_bytes = 8;  ///< of x
+  double split_latency = 0;      ///< seconds that a second stream adds to an iteration
+  std::vector<ExchangeCost> exchanges;
+  int measured_ranks = 1;  ///< that can meet by these
+  std::optional<Network> network;
+};
+
+struct Forecast {
+  double product = 0, exchange = 0, iteration = 0;  ///< seconds
+  std::string moved_by;                             ///< halo, peer, allgather; none for one rank
+  bool overlapped = false;
+};
+
+/// Throws Error(usage) for more ranks than were measured without a network.
+Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks);
+
+/// On a context of one rank: `seconds` are those of a product with all rows of the source, and rows that hold an eighth of
+/// the nonzeros are timed now. `load` names the kernel and policy.
+ProductCost measure_product_cost(Context& context, const MatrixSource& source, LoadOptions load, double seconds);
+
+/// Seconds that a second stream beside the first adds to a recorded step.
+double measure_split_latency(Context& context);
+
+}  // namespace shardmat

@@ -1,0 +1,79 @@
+#include "runtime/performance_model.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/base/error.h"
+#include "tests/support/world.h"
+
+namespace shardmat {
+namespace {
+
+/// 10 µs and 1 ns a nonzero; two exchanges among four ranks.
+PerformanceModel model() {
+  PerformanceModel m;
+  m.product = {10e-6, 1e-9};
+  m.split_latency = 3e-6;
+  m.exchanges = {{"allgather", 5e-6, 1e-11}, {"halo", 8e-6, 1e-10}};
+  m.measured_ranks = 4;
+  return m;
+}
+
+PartitionQuality quality(std::int64_t nnz, std::int64_t boundary, std::int64_t halo) {
+  PartitionQuality q;
+  q.nnz_max = nnz, q.boundary_nnz_max = boundary, q.halo_max = halo, q.allgather_max = 1'000'000, q.neighbours_max = 2;
+  return q;
+}
+
+TEST(PerformanceModel, OneRankIsTheProduct) {
+  const Forecast f = forecast(model(), quality(90'000, 0, 0), 1);
+  EXPECT_DOUBLE_EQ(f.iteration, 100e-6);
+  EXPECT_EQ(f.exchange, 0);
+  EXPECT_EQ(f.moved_by, "none");
+}
+
+TEST(PerformanceModel, TheExchangeHidesBehindTheInterior) {
+  const Forecast f = forecast(model(), quality(90'000, 1'000, 1'000), 4);
+  EXPECT_TRUE(f.overlapped);
+  EXPECT_EQ(f.moved_by, "halo");
+  EXPECT_DOUBLE_EQ(f.exchange, 8e-6 + 8000 * 1e-10);
+  EXPECT_DOUBLE_EQ(f.iteration, 103e-6);
+  const Forecast late = forecast(model(), quality(2'000, 1'000, 100'000), 4);  // 12 µs of product, 88 µs of exchange
+  EXPECT_DOUBLE_EQ(late.iteration, late.exchange + 11e-6);
+}
+
+TEST(PerformanceModel, BoundaryRowsThatHoldMostWait) {
+  const Forecast f = forecast(model(), quality(90'000, 50'000, 900'000), 4);
+  EXPECT_FALSE(f.overlapped);
+  EXPECT_EQ(f.moved_by, "allgather");  // 85 µs against 728
+  EXPECT_DOUBLE_EQ(f.iteration, 100e-6 + 5e-6 + 8e6 * 1e-11);
+}
+
+TEST(PerformanceModel, BeyondTheRanksThatWereMeasured) {
+  PerformanceModel m = model();
+  EXPECT_NE(error_of(ErrorKind::usage, [&] { forecast(m, quality(1000, 0, 0), 5); }).find("between 5 ranks"),
+            std::string::npos);
+  m.network = Network{2e-6, 1e10};
+  const Forecast f = forecast(m, quality(90'000, 50'000, 10'000), 64);
+  EXPECT_EQ(f.moved_by, "halo");
+  EXPECT_DOUBLE_EQ(f.exchange, 2 * 2e-6 + 80'000 / 1e10);
+  m.entry_bytes = 8 * 32;
+  EXPECT_DOUBLE_EQ(forecast(m, quality(90'000, 50'000, 10'000), 64).exchange, 2 * 2e-6 + 32 * 80'000 / 1e10);
+}
+
+TEST(PerformanceModel, ProductCostFitsTwoSizes) {
+  if (world().size() > 1) GTEST_SKIP() << "for one rank";
+  Context context(world(), BackendChoice::host);
+  const MatrixSource source = open_matrix("poisson27:n=16", world(), FileAccess::automatic);
+  LoadOptions load;
+  load.plan.kernel = "csr_host";
+  const double nnz = 97'336;  // (3·16 - 2)³
+  for (const double seconds : {1.0, 1e-4, 1e-12}) {
+    const ProductCost cost = measure_product_cost(context, source, load, seconds);
+    EXPECT_GE(cost.latency, 0);
+    EXPECT_GT(cost.seconds_per_nnz, 0);
+    EXPECT_NEAR(cost(static_cast<std::int64_t>(nnz)), seconds, 1e-9 * seconds);
+  }
+}
+
+}  // namespace
+}  // namespace shardmat
