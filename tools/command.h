@@ -16,6 +16,7 @@ std::function<int()> add_generate(CLI::App& program);
 std::function<int()> add_info(CLI::App& program);
 std::function<int()> add_multiply(CLI::App& program);
 std::function<int()> add_partition(CLI::App& program);
+std::function<int()> add_predict(CLI::App& program);
 std::function<int()> add_verify_file(CLI::App& program);
 
 }  // namespace shardmat::tools

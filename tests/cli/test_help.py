@@ -5,7 +5,7 @@ import unittest
 
 from support import USAGE, CliTest
 
-COMMANDS = ("generate", "partition", "convert", "info", "multiply", "verify-file")
+COMMANDS = ("generate", "partition", "convert", "info", "multiply", "predict", "verify-file")
 
 
 class Help(CliTest):

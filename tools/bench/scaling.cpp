@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <ctime>
 #include <fstream>
 #include <limits>
@@ -22,10 +21,12 @@
 #include "runtime/multiply.h"
 #include "runtime/plan_cache.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/growing_matrix.h"
 #include "tools/bench/machine.h"
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
 #include "tools/bench/plot.h"
+#include "tools/bench/scaling_forecast.h"
 #include "tools/bench/scaling_report.h"
 #include "tools/checks.h"
 #include "tools/progress_bar.h"
@@ -37,7 +38,6 @@ namespace {
 
 /// That no shell changes.
 constexpr const char* kPlainCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
-constexpr double kMeetingSeconds = 86400;  // ranks that have nothing to do wait for those that have
 constexpr const char* kPlotScript = "plot_scaling.py";
 constexpr const char* kHtmlScript = "scaling_html.py";
 
@@ -46,32 +46,11 @@ struct Options {
   std::vector<int> ranks;  ///< empty: 1, 2, 4 … and all
   std::string type = "f64", backend = "auto", kernel = "auto";
   std::int64_t right_hand_sides = 1, iterations = 200;
-  bool no_overlap = false, no_verify = false, no_cache = false;
+  bool no_overlap = false, no_verify = false, no_cache = false, no_forecast = false;
   double timeout = 60;
   Outputs outputs;
   std::string csv, html;
 };
-
-/// The matrix on so many ranks: {64} stands for 64·ranks.
-std::string on_ranks(const std::string& matrix, int ranks) {
-  std::string result;
-  for (std::size_t i = 0; i < matrix.size(); ++i) {
-    if (matrix[i] != '{') {
-      result += matrix[i];
-      continue;
-    }
-    const std::size_t end = std::min(matrix.find('}', i), matrix.size());
-    std::int64_t number = 0;
-    const auto [stop, error] = std::from_chars(matrix.data() + i + 1, matrix.data() + end, number);
-    if (end == matrix.size() || error != std::errc() || stop != matrix.data() + end || number < 1 || number > 1 << 30)
-      throw Error(ErrorKind::usage, fmt::format("{}: braces hold a whole number that grows with the ranks, as in "
-                                                "poisson27:n=128,nz={{64}}",
-                                                matrix));
-    result += std::to_string(number * ranks);
-    i = end;
-  }
-  return result;
-}
 
 std::vector<int> rank_counts(const Options& options, int size) {
   std::vector<int> counts = options.ranks;
@@ -116,12 +95,13 @@ void run_case(const Options& options, ScalingCase& one, Communicator& all) {
       kind = error.exit_code();
     }
   }
-  all.set_timeout(kMeetingSeconds);
-  one.why_not = all.broadcast(all.rank() == 0 ? one.why_not : std::string());
-  all.set_timeout(options.timeout);
+  {
+    const LongWait wait(all);
+    one.why_not = all.broadcast(all.rank() == 0 ? one.why_not : std::string());
+  }
   kind = all.all_reduce(kind, Reduction::max);
-  const bool cannot = kind == static_cast<int>(ErrorKind::resources) || (kind != 0 && one.exchange == "peer");
-  if (kind != 0 && !cannot) all.together([&] { throw Error(static_cast<ErrorKind>(kind), one.why_not); });
+  if (kind != 0 && kind != static_cast<int>(ErrorKind::resources))
+    all.together([&] { throw Error(static_cast<ErrorKind>(kind), one.why_not); });
   if (one.report.verification && !one.report.verification->passed)
     one.why_not = "WRONG: verification " + one.report.verification->text();
 }
@@ -195,13 +175,15 @@ int run(const Options& options, Communicator& all) {
   for (const std::string& matrix : options.matrices)
     for (const int ranks : counts)
       for (std::size_t e = 0; e < (ranks == 1 ? 1 : options.exchanges.size()); ++e)
-        cases.push_back({matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, {}, 0, 0});
+        cases.push_back({matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, {}, 0, 0, {}});
   const Progress progress = make_progress_bar();
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (all.rank() == 0)
       report(progress, "measuring", static_cast<std::int64_t>(i), static_cast<std::int64_t>(cases.size()));
     run_case(options, cases[i], all);
   }
+  if (!options.no_forecast)
+    forecast_cases(study, all, options.timeout, [&](const ScalingCase& one) { return multiply_options(options, one); });
   std::int64_t wrong = 0;
   all.together([&] {
     if (all.rank() != 0) return;
@@ -253,6 +235,7 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
   app->add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied");
   app->add_flag("--no-verify", o.no_verify, "do not compare each first product with a sequential one");
   app->add_flag("--no-cache", o.no_cache, "choose kernels anew");
+  app->add_flag("--no-forecast", o.no_forecast, "do not work out what a model (shardmat predict) expects of each case");
   app->add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
       ->check(positive_number())
       ->capture_default_str();

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/base/text.h"
+#include "tools/forecast.h"
 
 namespace shardmat::tools {
 namespace {
@@ -26,8 +27,7 @@ void print_heading(const ScalingStudy& study, const ScalingCase& first) {
       break;
     }
   fmt::print("{}\n  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>10} {:>8}\n", line, "ranks", "exchange",
-             "iteration =", "product +", "imbalance +", "waiting", "exchange alone", "nnz max/mean", "efficiency",
-             "GFLOP/s");
+             "iteration =", "product +", "imbalance +", "waiting", "exchange alone", "predicted", "efficiency", "GFLOP/s");
 }
 
 std::size_t hosts(const MultiplyReport& r) {
@@ -104,6 +104,8 @@ const Column kColumns[] = {
      figure([](auto&, auto& r) { return r.bandwidth.mean; })},
     {"copy_bytes_per_s", "copy bandwidth, read plus written, mean over ranks",
      figure([](auto&, auto& r) { return r.copy_bandwidth.mean; })},
+    {"predicted_iteration_s", "by the model, empty without one",
+     given([](auto&, auto& c) { return c.forecast ? fmt::format("{}", c.forecast->iteration) : std::string(); })},
     {"device_max_bytes", "memory of matrix, x and y, the most of a rank",
      figure([](auto&, auto& r) { return r.device_bytes.max; })},
     {"verification", "passed, or not asked for",
@@ -120,6 +122,12 @@ ordered_json json(const ScalingCase& one) {
   }
   j["efficiency"] = one.efficiency;
   j["base_ranks"] = one.base_ranks;
+  if (one.forecast)
+    j["forecast"] = {{"iteration_s", one.forecast->iteration},
+                     {"product_s", one.forecast->product},
+                     {"exchange_s", one.forecast->exchange},
+                     {"exchange", one.forecast->moved_by},
+                     {"overlapped", one.forecast->overlapped}};
   j["breakdown"] = {{"product_s", one.product()}, {"imbalance_s", one.imbalance()}, {"waiting_s", one.waiting()}};
   j["report"] = ordered_json::parse(to_json(one.report));
   return j;
@@ -155,23 +163,29 @@ void print_table(const ScalingStudy& study) {
       fmt::print("  {:>5}  {:<10} {}\n", one.ranks, one.exchange, one.why_not);
       continue;
     }
-    fmt::print("  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12.3f} {:>8.1f} % {:>8.1f}\n", one.ranks, r.exchange,
+    fmt::print("  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>8.1f} % {:>8.1f}\n", one.ranks, r.exchange,
                human_seconds(r.iteration.median), human_seconds(one.product()), human_seconds(one.imbalance()),
-               human_seconds(one.waiting()), human_seconds(r.exchange_times.median), r.imbalance, 100 * one.efficiency,
-               r.gflops);
+               human_seconds(one.waiting()), human_seconds(r.exchange_times.median),
+               one.forecast ? human_seconds(one.forecast->iteration) : "-", 100 * one.efficiency, r.gflops);
   }
   fmt::print(
       "\niteration: median of {}, slowest rank; product: alone, mean over ranks; imbalance: what the slowest rank's takes "
-      "longer;\nwaiting: for x, as far as no product hides it; exchange alone: with nothing beside it; nnz max/mean: the "
-      "most "
-      "nonzeros of\na rank over the mean; efficiency: of perfect scaling from the fastest of the fewest ranks (strong: time "
-      "falls as 1/ranks;\nweak: time stays)\n",
+      "longer;\nwaiting: for x, as far as no product hides it; exchange alone: with nothing beside it; predicted: an "
+      "iteration, by a model\nof one rank and of the links (shardmat predict); efficiency: of perfect scaling from the "
+      "fastest "
+      "of the fewest ranks\n(strong: time falls as 1/ranks; weak: time stays)\n",
       study.iterations);
 }
 
 std::string to_json(const ScalingStudy& study) {
   ordered_json cases = ordered_json::array();
   for (const ScalingCase& one : study.cases) cases.push_back(json(one));
+  ordered_json models = ordered_json::array();
+  for (const auto& [matrix, model] : study.models) {
+    ordered_json one{{"matrix", matrix}};
+    one.update(to_json(model));
+    models.push_back(std::move(one));
+  }
   return ordered_json{{"command", study.command},
                       {"date", study.date},
                       {"host", study.host},
@@ -181,6 +195,7 @@ std::string to_json(const ScalingStudy& study) {
                       {"right_hand_sides", study.right_hand_sides},
                       {"iterations", study.iterations},
                       {"overlap", study.overlap},
+                      {"models", models},
                       {"cases", cases}}
              .dump(2) +
          "\n";

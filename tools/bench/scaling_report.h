@@ -3,10 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/performance_model.h"
 #include "runtime/report.h"
+#include "tools/bench/growing_matrix.h"
 
 namespace shardmat::tools {
 
@@ -18,10 +22,11 @@ struct ScalingCase {
   std::string why_not;    ///< it did not fit, or gave a wrong result; empty: it was measured
   double efficiency = 0;  ///< of perfect scaling from the fastest case of the matrix on the fewest ranks; 0 without one
   int base_ranks = 0;     ///< the ranks of that case
+  std::optional<Forecast> forecast;
 
   bool measured() const { return why_not.empty(); }
   /// Weak scaling: numbers of the matrix, in braces, grow with the ranks, and perfect is constant time.
-  bool weak() const { return matrix.find('{') != std::string::npos; }
+  bool weak() const { return grows(matrix); }
   const char* scaling() const { return weak() ? "weak" : "strong"; }
 
   // What an iteration is made of, in seconds; the three add up to it unless it takes less than the slowest product alone.
@@ -38,6 +43,7 @@ struct ScalingStudy {
   std::int64_t right_hand_sides = 1, iterations = 0;
   bool overlap = true;
   std::vector<ScalingCase> cases;
+  std::vector<std::pair<std::string, PerformanceModel>> models;  ///< of matrices that were measured on one rank
 };
 
 /// Fills in efficiency and base_ranks of each case.

@@ -1,0 +1,75 @@
+"""predict: what the model says of many ranks, from a scaling study, and what it refuses."""
+
+import json
+import unittest
+
+import numpy as np
+
+from support import INPUT, USAGE, CliTest, DATA, fem_matrix
+
+
+class Predict(CliTest):
+    def study(self, *matrices, ranks=2, more=()):
+        self.succeed("bench", "scaling", *matrices, "--iterations", 3, "--backend", "host", "--json", "s.json", *more, ranks=ranks)
+        return json.loads(self.path("s.json").read_text())
+
+    def predict(self, *options):
+        return json.loads(self.succeed("predict", "s.json", *options, "--json", "-").out)
+
+    def test_measured_points_stand_beside_the_predicted(self):
+        self.succeed("partition", DATA / "stokes.mtx.gz", "stokes.h5")
+        study = self.study("stokes.h5")
+        (found,) = self.predict("--ranks", "1,2")
+        one, two = found["ranks"]
+        seconds = [case["report"]["iteration"]["median_s"] for case in study["cases"]]
+        self.assertEqual([one["measured_s"], two["measured_s"]], seconds)
+        self.assertEqual([case["forecast"]["iteration_s"] for case in study["cases"]], [one["iteration_s"], two["iteration_s"]])
+        self.assertAlmostEqual(one["iteration_s"], seconds[0], delta=1e-9)
+        self.assertEqual((one["exchange"], one["exchange_s"]), ("none", 0))
+        text = self.succeed("predict", "s.json", "--ranks", "1,2").out
+        for word in ("off by", "+0.0 %", "imbalance", "halo"):
+            self.assertIn(word, text)
+
+    def test_needs_are_those_that_scipy_counts(self):
+        self.succeed("partition", DATA / "stokes.mtx.gz", "stokes.h5", "--parts", 5)
+        (stored,) = json.loads(self.succeed("info", "stokes.h5", "--json").out)["partitions"]
+        self.study("stokes.h5")
+        (found,) = self.predict("--ranks", 5, "--network-latency", "2us", "--network-bandwidth", "10GB")
+        (five,) = found["ranks"]
+        matrix, starts = fem_matrix("stokes"), stored["row_starts"]
+        halos, neighbours, boundary = [], [], []
+        for begin, end in zip(starts, starts[1:]):
+            part = matrix[begin:end]
+            foreign = (part.indices < begin) | (part.indices >= end)
+            columns = np.unique(part.indices[foreign])
+            halos.append(columns.size)
+            neighbours.append(np.unique(np.searchsorted(starts, columns, side="right")).size)
+            rows = np.unique(np.repeat(np.arange(end - begin), np.diff(part.indptr))[foreign])
+            boundary.append(int(np.diff(part.indptr)[rows].sum()))
+        self.assertEqual((five["halo_max"], five["neighbours_max"], five["boundary_nnz_max"]),
+                         (max(halos), max(neighbours), max(boundary)))
+        by_hand = min(max(neighbours) * 2e-6 + 8 * max(halos) / 10e9, 4 * 2e-6 + 8 * 4 * max(np.diff(starts)) / 10e9)
+        self.assertAlmostEqual(five["exchange_s"], by_hand, delta=1e-12)
+
+    def test_another_matrix_at_the_speed_of_the_first(self):
+        self.study("poisson27:n=8")
+        (found,) = self.predict("--matrix", "poisson27:n=12", "--ranks", 1)
+        self.assertEqual(found["matrix"], "poisson27:n=12")
+        self.assertNotIn("measured_s", found["ranks"][0])
+        self.assertEqual(found["ranks"][0]["nnz_max"], 34 ** 3)
+
+    def test_what_it_cannot_know_is_said(self):
+        self.study("poisson27:n=5", "poisson27:n=5,nz={4}")
+        self.assertEqual(len(self.predict("--ranks", 2)), 1)  # the other matrix is another on each number of ranks
+        self.fail_with(USAGE, "predict", "s.json", "--ranks", 3, says=["only between 2", "latency"])
+        self.fail_with(USAGE, "predict", "s.json", "--network-bandwidth", "25GB", says="--network-latency")
+        self.fail_with(USAGE, "predict", "s.json", "--ranks", 0, says="--ranks")
+        self.fail_with(INPUT, "predict", "none.json", says=["none.json", "bench scaling --json"])
+        self.write("other.json", "[1, 2")
+        self.fail_with(INPUT, "predict", "other.json", says="other.json is no report")
+        self.study("poisson27:n=5", more=("--ranks", 2))
+        self.fail_with(INPUT, "predict", "s.json", says="one rank among --ranks")
+
+
+if __name__ == "__main__":
+    unittest.main()

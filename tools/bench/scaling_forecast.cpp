@@ -1,0 +1,65 @@
+#include "tools/bench/scaling_forecast.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "tools/forecast.h"
+
+namespace shardmat::tools {
+namespace {
+
+/// The constants of the product of a case on one rank.
+void measure_product(PerformanceModel& model, const ScalingCase& one, MultiplyOptions options, Communicator& alone) {
+  Context context(alone, options.backend);
+  const MatrixSource source = open_matrix(options.matrix, alone, options.access);
+  options.load.plan.kernel = one.report.kernel;
+  options.load.plan.policy = one.report.policy;
+  model.product = measure_product_cost(context, source, options.load, one.report.iteration.median);
+  model.split_latency = measure_split_latency(context);
+  model.entry_bytes = options.load.right_hand_sides * static_cast<std::int64_t>(size_of(options.load.type));
+}
+
+/// Of all cases of the model's matrix.
+void forecast_matrix(std::vector<ScalingCase>& cases, const std::string& matrix, const PerformanceModel& model,
+                     Communicator& alone) {
+  std::vector<int> ranks;
+  for (const ScalingCase& one : cases)
+    if (one.matrix == matrix && std::find(ranks.begin(), ranks.end(), one.ranks) == ranks.end()) ranks.push_back(one.ranks);
+  std::vector<RanksForecast> found;
+  const auto of = [&](const std::string& grown, std::span<const int> counts) {
+    const MatrixSource source = open_matrix(grown, alone, FileAccess::automatic);
+    for (RanksForecast& f : forecast_ranks(model, *source.rows, "nnz", counts)) found.push_back(std::move(f));
+  };
+  if (!grows(matrix)) of(matrix, ranks);
+  else
+    for (const int count : ranks) of(on_ranks(matrix, count), std::span<const int>(&count, 1));
+  for (ScalingCase& one : cases)
+    for (const RanksForecast& f : found)
+      if (one.matrix == matrix && one.ranks == f.ranks) one.forecast = f.forecast;
+}
+
+}  // namespace
+
+void forecast_cases(ScalingStudy& study, Communicator& all, double timeout,
+                    const std::function<MultiplyOptions(const ScalingCase&)>& options_of) {
+  PerformanceModel links;
+  links.measured_ranks = all.size();
+  if (all.size() > 1) {
+    Context context(all, options_of(study.cases.front()).backend);
+    links.exchanges = measure_exchange_costs(context.exchange_context(ValueType::f64, 1));
+  }
+  std::optional<Communicator> alone = all.first_ranks(1, timeout);
+  const LongWait wait(all);
+  all.together([&] {
+    if (!alone) return;
+    for (const ScalingCase& one : study.cases) {
+      if (one.ranks != 1 || !one.measured()) continue;
+      PerformanceModel model = links;
+      measure_product(model, one, options_of(one), *alone);
+      forecast_matrix(study.cases, one.matrix, model, *alone);
+      study.models.emplace_back(one.matrix, model);
+    }
+  });
+}
+
+}  // namespace shardmat::tools

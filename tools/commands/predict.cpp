@@ -1,0 +1,168 @@
+// What an iteration would take on any number of ranks, from the report of a scaling study.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <memory>
+#include <optional>
+
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "tools/bench/growing_matrix.h"
+#include "tools/checks.h"
+#include "tools/command.h"
+#include "tools/commands/input_matrix.h"
+#include "tools/environment.h"
+#include "tools/forecast.h"
+#include "tools/write_text.h"
+
+namespace shardmat::tools {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct Options {
+  std::string report, matrix, json;
+  std::vector<int> ranks{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+  std::string method = "nnz";
+  Network network;
+};
+
+/// A matrix of the report: its model, and what was measured.
+struct Studied {
+  std::string matrix;
+  PerformanceModel model;
+  std::vector<std::pair<int, double>> seconds;  ///< of an iteration on so many ranks, the fastest exchange
+};
+
+std::vector<Studied> read_report(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(ErrorKind::input, fmt::format("cannot read {}; write it with shardmat bench scaling --json", path));
+  try {
+    const ordered_json report = ordered_json::parse(file);
+    std::vector<Studied> found;
+    for (const ordered_json& one : report.at("models")) {
+      if (grows(one.at("matrix"))) continue;  // it is another on each number of ranks
+      Studied studied{one.at("matrix"), model_from_json(one), {}};
+      for (const ordered_json& c : report.at("cases")) {
+        if (c.at("matrix") != studied.matrix || !c.contains("report")) continue;
+        const double seconds = c.at("report").at("iteration").at("median_s");
+        const auto same = std::find_if(studied.seconds.begin(), studied.seconds.end(),
+                                       [&](const auto& s) { return s.first == c.at("ranks"); });
+        if (same == studied.seconds.end()) studied.seconds.emplace_back(c.at("ranks"), seconds);
+        else same->second = std::min(same->second, seconds);
+      }
+      found.push_back(std::move(studied));
+    }
+    if (found.empty())
+      throw Error(ErrorKind::input, fmt::format("{}: no matrix of it was measured on one rank and stays the same; run "
+                                                "shardmat bench scaling with one rank among --ranks",
+                                                path));
+    return found;
+  } catch (const nlohmann::json::exception& e) {
+    throw Error(ErrorKind::input,
+                fmt::format("{} is no report of shardmat bench scaling with one rank among its cases ({})", path, e.what()));
+  }
+}
+
+std::optional<double> measured(const Studied& studied, int ranks) {
+  for (const auto& [count, seconds] : studied.seconds)
+    if (count == ranks) return seconds;
+  return {};
+}
+
+void print(const Studied& studied, const RowSource& matrix, const std::vector<RanksForecast>& found, double one) {
+  const PerformanceModel& m = studied.model;
+  fmt::print("{}: {} rows\n  product: {} + {:.4g} ps a nonzero", matrix.name(), human_count(matrix.rows()),
+             human_seconds(m.product.latency), 1e12 * m.product.seconds_per_nnz);
+  for (const ExchangeCost& cost : m.exchanges)
+    fmt::print("; {}: {} + {}", cost.exchange, human_seconds(cost.latency),
+               cost.seconds_per_byte > 0 ? human_bytes(1 / cost.seconds_per_byte) + "/s" : "0 a byte");
+  fmt::print("\n  {:>6} {:>13} {:>9} {:>12} {:>6} {:>10} {:>10}  {:<9} {:>11} {:>10} {:>11} {:>8}\n", "ranks", "nnz of one",
+             "imbalance", "halo", "from", "product", "exchange", "by", "iteration", "efficiency", "measured", "off by");
+  for (const RanksForecast& f : found) {
+    const auto seconds = measured(studied, f.ranks);
+    fmt::print("  {:>6} {:>13} {:>9.3f} {:>12} {:>6} {:>10} {:>10}  {:<9} {:>11} {:>8.1f} % {:>11} {:>8}\n", f.ranks,
+               human_count(f.quality.nnz_max), f.quality.imbalance, human_count(f.quality.halo_max),
+               f.quality.neighbours_max, human_seconds(f.forecast.product), human_seconds(f.forecast.exchange),
+               f.forecast.moved_by, human_seconds(f.forecast.iteration), 100 * one / f.forecast.iteration / f.ranks,
+               seconds ? human_seconds(*seconds) : "",
+               seconds ? fmt::format("{:+.1f} %", 100 * (f.forecast.iteration / *seconds - 1)) : "");
+  }
+}
+
+ordered_json to_json(const Studied& studied, const RowSource& matrix, const std::vector<RanksForecast>& found, double one) {
+  ordered_json list = ordered_json::array();
+  for (const RanksForecast& f : found) {
+    list.push_back({{"ranks", f.ranks},
+                    {"nnz_max", f.quality.nnz_max},
+                    {"imbalance", f.quality.imbalance},
+                    {"halo_max", f.quality.halo_max},
+                    {"neighbours_max", f.quality.neighbours_max},
+                    {"boundary_nnz_max", f.quality.boundary_nnz_max},
+                    {"product_s", f.forecast.product},
+                    {"exchange_s", f.forecast.exchange},
+                    {"exchange", f.forecast.moved_by},
+                    {"overlapped", f.forecast.overlapped},
+                    {"iteration_s", f.forecast.iteration},
+                    {"efficiency", one / f.forecast.iteration / f.ranks}});
+    if (const auto seconds = measured(studied, f.ranks)) list.back()["measured_s"] = *seconds;
+  }
+  return {{"matrix", matrix.name()}, {"model", tools::to_json(studied.model)}, {"ranks", list}};
+}
+
+void predict(const Options& options) {
+  std::vector<Studied> report = read_report(options.report);
+  if (!options.matrix.empty()) {  // another one, at the speed of the first
+    report.resize(1);
+    report[0].matrix = options.matrix;
+    report[0].seconds.clear();
+  }
+  ordered_json list = ordered_json::array();
+  for (Studied& studied : report) {
+    if (options.network.bandwidth > 0) studied.model.network = options.network;
+    const InputMatrix input = open_input(studied.matrix, true, false);
+    const auto found = forecast_ranks(studied.model, *input.rows, options.method, options.ranks);
+    const double one =
+        measured(studied, 1).value_or(studied.model.product(std::llround(found[0].quality.nnz_mean * found[0].ranks)));
+    if (options.json != "-") fmt::print("{}", &studied == report.data() ? "" : "\n");
+    if (options.json != "-") print(studied, *input.rows, found, one);
+    list.push_back(to_json(studied, *input.rows, found, one));
+  }
+  if (!options.json.empty()) write_text(options.json, list.dump(2) + "\n");
+}
+
+}  // namespace
+
+std::function<int()> add_predict(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("predict", "What an iteration would take on any number of ranks");
+  auto options = std::make_shared<Options>();
+  Options& o = *options;
+  app->add_option("report", o.report, "JSON report of shardmat bench scaling, one rank among its cases")->required();
+  app->add_option("--matrix", o.matrix, "another matrix, at the speed a nonzero of the first in the report");
+  app->add_option("--ranks", o.ranks, "how many ranks")->delimiter(',')->check(whole_number(1, 1'000'000));
+  app->add_option("--method", o.method, "what the parts balance")->capture_default_str();
+  const std::map<std::string, double> times{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}},
+      rates{{"GB", 1e9}, {"MB", 1e6}, {"TB", 1e12}};
+  auto* latency = app->add_option("--network-latency", o.network.latency, "of a message beyond the ranks measured, e.g. 5us")
+                      ->transform(CLI::AsNumberWithUnit(times, CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"));
+  app->add_option("--network-bandwidth", o.network.bandwidth, "of a rank there, a second in each direction, e.g. 25GB")
+      ->transform(CLI::AsNumberWithUnit(rates, CLI::AsNumberWithUnit::CASE_SENSITIVE, "BYTES"))
+      ->needs(latency);
+  app->add_option("--json", o.json, "write all figures as JSON to this file; - for standard output")->check(output_name());
+  app->footer(
+      "\nEach rank is thought to be on a device of its own. The constants are those that the study measured on one rank and by moving entries between ranks, not its "
+      "iterations;\n"
+      "beyond the ranks that it had, those of the network. Rows that need no x of others are multiplied while x moves.\n"
+      "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --json study.json\n"
+      "  shardmat predict study.json --ranks 1,2,4\n"
+      "  shardmat predict study.json --ranks 8,64,512 --network-latency 5us --network-bandwidth 25GB\n");
+  return [options] {
+    require_single_process("predict");
+    predict(*options);
+    return 0;
+  };
+}
+
+}  // namespace shardmat::tools
