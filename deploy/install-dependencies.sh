@@ -53,6 +53,7 @@ want libfast-float-dev has_header fast_float/fast_float.h
 want libzip-dev has_header zip.h
 want libpng-dev has_header png.h
 want libmetis-dev has_header metis.h
+want libptscotch-dev has_header ptscotch.h /usr/include/scotch
 if [ $tests = yes ]; then
   need libgtest-dev has_header gtest/gtest.h
   need python3 has_command python3

@@ -1,5 +1,5 @@
 # Every outside library, found here and nowhere else. Required: MPI, HDF5, OpenMP, fmt, zlib, nlohmann-json, CLI11.
-# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, libpng, METIS.
+# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, libpng, METIS, PT-Scotch.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 set(MPI_CXX_SKIP_MPICXX ON)
@@ -37,14 +37,8 @@ else()
   message(STATUS "fast_float: not found; numbers are parsed by std::from_chars")
 endif()
 
-find_path(LIBZIP_INCLUDE_DIR zip.h)
-find_library(LIBZIP_LIBRARY zip)
-if(LIBZIP_INCLUDE_DIR AND LIBZIP_LIBRARY)
-  message(STATUS "libzip: ${LIBZIP_LIBRARY}")
-else()
-  message(STATUS "libzip: not found; SciPy .npz files are left out (package libzip-dev)")
-endif()
-
+include(find_optional)
+shardmat_find_optional(libzip LIBZIP zip.h zip "SciPy .npz files are left out" libzip-dev)
 find_package(PNG 1.6 QUIET)
 if(PNG_FOUND)
   message(STATUS "libpng: ${PNG_LIBRARIES}")
@@ -52,12 +46,13 @@ else()
   message(STATUS "libpng: not found; pictures of matrices are left out (package libpng-dev)")
 endif()
 
-find_path(METIS_INCLUDE_DIR metis.h)
-find_library(METIS_LIBRARY metis)
-if(METIS_INCLUDE_DIR AND METIS_LIBRARY)
-  message(STATUS "METIS: ${METIS_LIBRARY}")
-else()
-  message(STATUS "METIS: not found; partition --reorder graph is left out (package libmetis-dev)")
+shardmat_find_optional(METIS METIS metis.h metis "partition --reorder graph is left out" libmetis-dev)
+# Debian's default PT-Scotch counts in 32 bits and the graphs of large matrices have more edges, so that with 64 bits goes first.
+shardmat_find_optional(PT-Scotch PTSCOTCH ptscotch.h ptscotch "partition --reorder graph on several ranks is left out"
+                       libptscotch-dev scotch-int64 scotch)
+if(PTSCOTCH_FOUND)
+  find_library(SCOTCH_LIBRARY scotch PATH_SUFFIXES scotch-int64)
+  find_library(PTSCOTCHERR_LIBRARY ptscotcherr PATH_SUFFIXES scotch-int64)
 endif()
 
 include(cuda_language)

@@ -1,0 +1,25 @@
+# shardmat_find_optional(name PREFIX header library "what is left out" package [subfolder…]): a library that CMake has no
+# module for, also in subfolders of the usual places. Sets PREFIX_FOUND, PREFIX_INCLUDE_DIR and PREFIX_LIBRARY and says so.
+function(shardmat_find_optional name prefix header library left_out package)
+  find_path(${prefix}_INCLUDE_DIR ${header} PATH_SUFFIXES ${ARGN})
+  find_library(${prefix}_LIBRARY ${library} PATH_SUFFIXES ${ARGN})
+  if(${prefix}_INCLUDE_DIR AND ${prefix}_LIBRARY)
+    message(STATUS "${name}: ${${prefix}_LIBRARY}")
+    set(${prefix}_FOUND TRUE PARENT_SCOPE)
+  else()
+    message(STATUS "${name}: not found; ${left_out} (package ${package})")
+    set(${prefix}_FOUND FALSE PARENT_SCOPE)
+  endif()
+endfunction()
+
+# shardmat_use_optional(target PREFIX SOURCES file… [LIBRARIES more…]): these sources of the target then see
+# SHARDMAT_HAVE_PREFIX and its headers.
+function(shardmat_use_optional target prefix)
+  cmake_parse_arguments(USE "" "" "SOURCES;LIBRARIES" ${ARGN})
+  if(${prefix}_FOUND)
+    set_property(SOURCE ${USE_SOURCES} TARGET_DIRECTORY ${target}
+                 APPEND PROPERTY COMPILE_DEFINITIONS SHARDMAT_HAVE_${prefix})
+    target_include_directories(${target} SYSTEM PRIVATE ${${prefix}_INCLUDE_DIR})
+    target_link_libraries(${target} PRIVATE ${${prefix}_LIBRARY} ${USE_LIBRARIES})
+  endif()
+endfunction()
