@@ -132,12 +132,13 @@ Failure describe(const std::exception_ptr& error) {
 
 }  // namespace
 
-MpiSession::MpiSession(int* argc, char*** argv) {
+MpiSession::MpiSession(int* argc, char*** argv, int threads) {
   int provided = MPI_THREAD_SINGLE;
-  check_local(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
+  check_local(MPI_Init_thread(argc, argv, threads, &provided), "MPI_Init_thread");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  if (provided < MPI_THREAD_FUNNELED)
-    throw Error(ErrorKind::resources, "this MPI was built without thread support (MPI_THREAD_FUNNELED); use another build");
+  if (provided < threads)
+    throw Error(ErrorKind::resources, fmt::format("this MPI was built without thread support ({}); use another build",
+                                                  threads == MPI_THREAD_MULTIPLE ? "MPI_THREAD_MULTIPLE" : "MPI_THREAD_FUNNELED"));
 }
 
 MpiSession::~MpiSession() { MPI_Finalize(); }
@@ -277,6 +278,7 @@ void Communicator::wait_until(const std::function<bool()>& done, const char* wha
   for (;;) {
     const double waited = backoff.elapsed();  // before the poll, so that a rank resumed after a stop polls once more
     if (done()) return;
+    if (given_up_) lose(fmt::format("{} was given up because the ranks lost each other", what));
     if (waited > timeout_)
       lose(fmt::format("{} did not finish within {:g} s: another rank has died, was stopped, or is late", what, timeout_));
     backoff.pause();

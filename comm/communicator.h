@@ -8,6 +8,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -23,11 +24,11 @@
 
 namespace shardmat {
 
-/// Owns MPI_Init_thread(MPI_THREAD_FUNNELED) / MPI_Finalize of a program. A library user with MPI of their
-/// own needs none.
+/// Owns MPI_Init_thread / MPI_Finalize of a program. A library user with MPI of their own needs none.
 class MpiSession {
  public:
-  MpiSession(int* argc, char*** argv);
+  /// `threads`: MPI_THREAD_MULTIPLE for work that communicates on two threads, see while_meeting().
+  MpiSession(int* argc, char*** argv, int threads = MPI_THREAD_FUNNELED);
   ~MpiSession();  ///< MPI_Finalize; blocks for ever if a rank is gone: then call leave() instead
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -82,6 +83,9 @@ class Communicator {
   /// `action` runs when the communicator breaks, on the thread that finds out, before the Error is thrown. It
   /// must neither throw nor use the communicator.
   void on_broken(std::function<void(const std::string& why)> action) { on_broken_.push_back(std::move(action)); }
+
+  /// From any thread: waits of the thread that uses this, now or later, throw Error(rank_lost).
+  void give_up() { given_up_ = true; }
 
   void barrier();
 
@@ -199,6 +203,7 @@ class Communicator {
   double timeout_ = 60;
   std::size_t slice_bytes_ = std::size_t{256} << 20;  ///< each slice also renews the deadline
   bool broken_ = false;
+  std::atomic<bool> given_up_ = false;
   std::string why_broken_;
   std::vector<std::function<void(const std::string&)>> on_broken_;
 };

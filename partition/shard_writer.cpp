@@ -228,17 +228,14 @@ class Writer {
 /// By the pattern of the whole matrix, which is read into memory if it is not there.
 HostVector<std::int64_t> pattern_order(const RowSource& source, std::span<const std::int64_t> row_ptr,
                                        const WriteOptions& options) {
-  if (source.rows() != source.cols())
-    throw Error(ErrorKind::usage, fmt::format("{} is {} × {}; only square matrices can be reordered", source.name(),
-                                              human_count(source.rows()), human_count(source.cols())));
-  if (options.order == RowOrder::graph && options.parts.empty())
-    throw Error(ErrorKind::usage, "an order by parts of the graph needs to know how many parts: give --parts");
+  require_square(source);
+  const int parts = options.order == RowOrder::graph ? parts_of_graph(options.parts) : 1;
   HostVector<std::int64_t> order;
   require_host_memory(8 * source.rows() + 16 * row_ptr.back(), "the matrix, to reorder it");
   source.visit_rows(0, source.rows(), [&](const CsrView& matrix) {
     validate(matrix, {options.allow_nonfinite, 0, source.name()});
     if (options.order == RowOrder::rcm) order = order_by_rcm(matrix, options.progress);
-    else order = order_by_graph(matrix, *std::max_element(options.parts.begin(), options.parts.end()));
+    else order = order_by_graph(matrix, parts);
   });
   return order;
 }

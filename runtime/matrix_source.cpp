@@ -36,7 +36,7 @@ std::string order_text(const MatrixSource& source) {
   return order == RowOrder::by_length ? "globally in the file" : std::string(title(order)) + " in the file";
 }
 
-MatrixSource open_matrix(const std::string& argument, Communicator& communicator, FileAccess access) {
+MatrixSource open_matrix(const std::string& argument, Communicator& communicator, FileAccess access, bool allow_nonfinite) {
   MatrixSource source;
   std::unique_ptr<ShardFile> file;
   communicator.together([&] {
@@ -48,14 +48,16 @@ MatrixSource open_matrix(const std::string& argument, Communicator& communicator
     refuse_other_formats(argument);
     if (access == FileAccess::parallel && !ShardFile::parallel_available())
       throw Error(ErrorKind::usage, "SHARDMAT_HDF5=parallel: this build's HDF5 library has no MPI support; use auto");
-    file = ShardFile::open(argument);
+    file = ShardFile::open(argument, allow_nonfinite);
     source.access = "serial HDF5, each rank its own rows";
   });
   if (!file) return source;
   // The collective open comes when all ranks could open the file: it would wait for ever for one that could not.
   if (access == FileAccess::parallel ||
       (access == FileAccess::automatic && ShardFile::parallel_available() && communicator.size() > 1)) {
-    communicator.together([&] { file = ShardFile::open(argument, communicator.native(), ShardFile::Access::parallel); });
+    communicator.together([&] {
+      file = ShardFile::open(argument, communicator.native(), ShardFile::Access::parallel, allow_nonfinite);
+    });
     source.access = "parallel HDF5, each rank its own rows";
   }
   source.file = file.get();

@@ -27,7 +27,8 @@ struct MatrixSource {
 std::string order_text(const MatrixSource& source);
 
 /// Collective; the same error on all ranks. A file that is a matrix but no shard file is refused with the command that
-/// makes one.
-MatrixSource open_matrix(const std::string& argument, Communicator& communicator, FileAccess access);
+/// makes one. allow_nonfinite: as in ShardFile::open().
+MatrixSource open_matrix(const std::string& argument, Communicator& communicator, FileAccess access,
+                         bool allow_nonfinite = false);
 
 }  // namespace shardmat

@@ -1,10 +1,16 @@
 #include <memory>
 
+#include "partition/graph_order.h"
+#include "runtime/distributed_order.h"
+#include "runtime/matrix_source.h"
+#include "runtime/placed_rows.h"
+#include "runtime/ranked_rows.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
 #include "tools/commands/write_file.h"
 #include "tools/environment.h"
+#include "tools/run_ranks.h"
 
 namespace shardmat::tools {
 namespace {
@@ -13,7 +19,29 @@ struct Options {
   std::string input;
   FileOptions file;
   bool allow_nonfinite = false;
+  double timeout = 60;
 };
+
+/// Each rank reads, orders and holds a share of the rows; rank 0 writes.
+int order_on_ranks(const Options& o, Communicator& communicator) {
+  const PeakMemory peak;
+  communicator.together([&] {
+    if (communicator.rank() == 0) check_file_options(o.file);
+  });
+  const MatrixSource source =
+      open_matrix(o.input, communicator, parse_file_access(environment("SHARDMAT_HDF5", "auto")), o.allow_nonfinite);
+  const int parts = communicator.together([&] {
+    require_square(*source.rows);
+    return parts_of_graph(o.file.parts);
+  });
+  const RowShare share = take_share(*source.rows, communicator);
+  const PlacedRows placed = place_rows(share, order_by_graph(share, communicator, parts), communicator);
+  FileOptions file = o.file;
+  file.reorder = "none";  // any more
+  with_all_rows(placed, source.rows->name(), communicator,
+                [&](const RowSource& rows) { write_file(rows, file, o.allow_nonfinite, peak); });
+  return 0;
+}
 
 }  // namespace
 
@@ -24,12 +52,21 @@ std::function<int()> add_partition(CLI::App& program) {
   app->add_option("output", options->file.output, "shard file to write (.h5)")->required()->check(shard_file_name());
   add_file_options(*app, options->file);
   app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
+  app->add_option("--timeout", options->timeout,
+                  "with --reorder graph on several ranks: seconds after which a rank that does not answer is given up")
+      ->check(positive_number())
+      ->capture_default_str();
   app->footer(
       "\nExamples:\n  shardmat partition bar.mtx.gz bar.h5 --parts 2,4,8\n"
       "  shardmat partition bar.mtx bar.h5 --parts 4 --sort local\n"
       "  shardmat partition bar.h5 sorted.h5 --parts 4 --sort global\n"
-      "  shardmat partition bar.mtx near.h5 --parts 4 --reorder graph\n");
+      "  shardmat partition bar.mtx near.h5 --parts 4 --reorder graph\n"
+      "  mpirun -n 8 shardmat partition big.h5 near.h5 --parts 64 --reorder graph  # more than one host can hold\n");
   return [options] {
+    if (launch().size > 1 && options->file.reorder == "graph")
+      return run_ranks(
+          options->timeout, [&](Communicator& communicator) { return order_on_ranks(*options, communicator); },
+          MPI_THREAD_MULTIPLE);
     require_single_process("partition");
     const PeakMemory peak;
     check_file_options(options->file);
