@@ -9,7 +9,8 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from support import (FEM, CliTest, DATA, USAGE, assert_product, fem_matrix, read_binsparse, read_vector, write_vector)
+from support import (FEM, INPUT, PROGRAM, RESOURCES, USAGE, CliTest, DATA, assert_product, fem_matrix, read_binsparse,
+                     read_vector, run, write_binsparse, write_vector)
 
 
 def best_bottleneck(lengths, parts):
@@ -96,6 +97,80 @@ class Partition(CliTest):
                                       f"{reorder}.npy", "--verify", ranks=3)
                 self.assertIn(title, report["partition"]["sort"])
                 assert_product(self, read_vector(self.path(f"{reorder}.npy")), shuffled, x)
+
+    def order_on_ranks(self, matrix, ranks, parts):
+        """a.h5, and the same ordered by several ranks in o.h5, which is returned, as is the permutation."""
+        write_binsparse(self.path("a.h5"), matrix)
+        result = self.call("partition", "a.h5", "o.h5", "--parts", parts, "--reorder", "graph", ranks=ranks)
+        if "no PT-Scotch" in result.err:
+            self.assertEqual((result.code, result.messages), (USAGE, result.messages[:1]), result)
+            self.assertIn("libptscotch-dev", result.err)
+            self.skipTest("built without PT-Scotch, and says so")
+        self.assertEqual(result.code, 0, result)
+        self.succeed("verify-file", "o.h5")
+        with h5py.File(self.path("o.h5"), "r") as file:
+            permutation = file["shardmat/permutation"][()]
+        self.assertEqual(sorted(permutation), list(range(matrix.shape[0])))
+        self.assert_same("o.h5", sp.csr_matrix(matrix)[permutation][:, permutation])
+        return permutation
+
+    def test_several_ranks_order_as_one_does(self):
+        matrix = fem_matrix("elasticity_bar")
+        shuffle = np.random.default_rng(5).permutation(matrix.shape[0])
+        shuffled = matrix[shuffle][:, shuffle].tocsr()
+        self.order_on_ranks(shuffled, 3, "2,4")
+        self.succeed("partition", "a.h5", "none.h5", "--parts", "2,4")
+        none, info = (json.loads(self.succeed("info", name, "--json").out) for name in ("none.h5", "o.h5"))
+        self.assertEqual(info["order"], "graph")
+        for before, after in zip(none["partitions"], info["partitions"]):
+            self.assertLess(3 * after["halo_total"], before["halo_total"])
+            self.assertLess(after["imbalance"], 1.05)
+        x = np.random.default_rng(6).uniform(-1, 1, matrix.shape[1])
+        self.succeed("multiply", "o.h5", "--x", write_vector(self.path("x.npy"), x), "--output", "y.npy", "--verify", ranks=2)
+        assert_product(self, read_vector(self.path("y.npy")), shuffled, x)
+
+    def test_several_ranks_order_any_pattern(self):
+        arrow = sp.lil_matrix((200, 200))
+        arrow[0, :], arrow[:, 3] = 1, 2
+        for name, matrix in (("unsymmetric", sp.random(400, 400, density=0.02, random_state=1)), ("arrow", arrow),
+                             ("empty rows", sp.csr_matrix((50, 50))), ("not connected", sp.eye(300)),
+                             ("fewer rows than ranks", sp.csr_matrix([[0, 1], [0, 2]])), ("no rows", sp.csr_matrix((0, 0)))):
+            for ranks, parts in ((2, 5), (3, 64)):
+                with self.subTest(matrix=name, ranks=ranks):
+                    self.order_on_ranks(matrix, ranks, parts)
+
+    def test_several_ranks_order_what_is_ordered_or_generated(self):
+        self.order_on_ranks(fem_matrix("convection"), 2, 4)
+        self.succeed("partition", "a.h5", "sorted.h5", "--sort", "global")
+        self.succeed("partition", "sorted.h5", "again.h5", "--parts", 4, "--reorder", "graph", ranks=2)
+        with h5py.File(self.path("again.h5"), "r") as file:
+            permutation = file["shardmat/permutation"][()]
+        self.assert_same("again.h5", fem_matrix("convection")[permutation][:, permutation])
+        self.succeed("partition", "poisson:n=8", "p.h5", "--parts", 4, "--reorder", "graph", ranks=3)
+        self.succeed("verify-file", "p.h5")
+        self.succeed("partition", "p.h5", "p.h5", "--parts", 2, "--reorder", "graph", ranks=3)  # in its own place
+        self.succeed("verify-file", "p.h5")
+
+    def test_what_several_ranks_refuse(self):
+        graph = ("--parts", 2, "--reorder", "graph")
+        self.fail_on_every_rank(USAGE, "partition", "poisson:n=4", "o.h5", "--reorder", "graph", says="--parts")
+        self.fail_on_every_rank(USAGE, "partition", "poisson:n=4", "o.h5", *graph, "--sort", "global", says="one of them")
+        self.fail_on_every_rank(USAGE, "partition", "poisson:n=4", "o.h5", "--parts", 2, "--reorder", "rcm", says="without mpirun")
+        self.fail_on_every_rank(INPUT, "partition", DATA / "stokes.mtx.gz", "o.h5", *graph, says="shardmat partition")
+        self.fail_on_every_rank(INPUT, "partition", "none.h5", "o.h5", *graph, says="no such file")
+        write_binsparse(self.path("wide.h5"), sp.csr_matrix((1, 2)))
+        self.fail_on_every_rank(USAGE, "partition", "wide.h5", "o.h5", *graph, says="square")
+        write_binsparse(self.path("nan.h5"), sp.csr_matrix([[1.0, 2.0], [float("nan"), 3.0]]))
+        self.fail_on_every_rank(INPUT, "partition", "nan.h5", "o.h5", *graph, ranks=2, says="nan")
+
+    def test_full_disk_under_several_ranks(self):
+        self.order_on_ranks(sp.eye(10), 2, 2)
+        before = self.files()
+        limited = ["mpirun", "-n", 2, "sh", "-c", 'ulimit -f 32768; exec "$@"', "sh", PROGRAM]  # 16 MB; mpirun itself needs more
+        result = run([*limited, "partition", "poisson:n=50", "big.h5", "--parts", 1, "--reorder", "graph"], self.directory)
+        self.assertEqual((result.code, len(result.messages)), (RESOURCES, 1), result)
+        self.assertIn("cannot write", result.messages[0])
+        self.assertEqual(self.files(), before)
 
     def test_orders_that_do_not_go(self):
         self.fail_with(USAGE, "partition", DATA / "stokes.mtx.gz", "o.h5", "--reorder", "rcm", "--sort", "global", says="one of them")

@@ -1,0 +1,51 @@
+"""`shardmat partition` on three ranks loses one: each survivor says so once and leaves with code 5, and no file is left."""
+
+import os
+import signal
+import time
+import unittest
+
+from test_multiply_lost import PROGRAM, RANKS, START, TIMEOUT, LoseOne, cpu_seconds
+from ranks import Ranks
+
+
+class PartitionLost(LoseOne):
+    def start(self, matrix, *arguments):
+        env = dict(os.environ, OMP_NUM_THREADS="1")
+        return Ranks([PROGRAM, "partition", matrix, self.directory / "o.h5", "--reorder", "graph", "--timeout", TIMEOUT, *arguments],
+                     RANKS, self.directory / "ranks", env=env)
+
+    def wait(self, ranks, what, condition):
+        end = time.monotonic() + START
+        while not condition():
+            self.assertLess(time.monotonic(), end, f"no {what}\n{ranks.report()}")
+            if "no PT-Scotch" in ranks.errors(0):
+                self.skipTest("built without PT-Scotch")
+            self.assertIsNone(ranks.status(0), ranks.report())
+            time.sleep(0.005)
+
+    def lose_partitioning(self, number, victim):
+        with self.start("poisson:n=80", "--parts", "4096") as ranks:  # takes seconds to read, and many to partition
+            self.wait(ranks, "graph", lambda: all(ranks.pid(r) and cpu_seconds(ranks.pid(r)) > 3 for r in range(RANKS)))
+            self.lose_one(ranks, number, victim)
+
+    def lose_writing(self, number, victim):
+        with self.start("poisson:n=80", "--parts", "1") as ranks:  # one part needs no partitioning
+            self.wait(ranks, "file", lambda: any(self.directory.glob("*o.h5*")))
+            self.lose_one(ranks, number, victim)
+
+    def test_stopped_while_partitioning(self):
+        self.lose_partitioning(signal.SIGSTOP, 1)
+
+    def test_killed_while_partitioning(self):
+        self.lose_partitioning(signal.SIGKILL, 2)
+
+    def test_stopped_while_writing(self):
+        self.lose_writing(signal.SIGSTOP, 2)
+
+    def test_killed_while_writing(self):
+        self.lose_writing(signal.SIGKILL, 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
