@@ -91,6 +91,8 @@ RowParcels pack(const HostCsr& rows, std::span<const std::int64_t> columns, std:
   const Parcels<std::int64_t> sorted = sort_by_rank<std::int64_t>(order, ranks, owner);
   RowParcels parcels{{std::vector<std::int64_t>(sorted.counts.size()), {}},
                      {std::vector<std::int64_t>(sorted.counts.size()), {}}};
+  parcels.numbers.items.reserve(position.size() + columns.size());
+  parcels.values.items.reserve(columns.size());
   for (const std::int64_t i : sorted.items) {
     const auto begin = rows.row_ptr[static_cast<std::size_t>(i)], end = rows.row_ptr[static_cast<std::size_t>(i) + 1];
     const auto rank = static_cast<std::size_t>(owner(i));

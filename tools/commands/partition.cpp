@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "comm/placement.h"
 #include "partition/graph_order.h"
 #include "runtime/distributed_order.h"
 #include "runtime/matrix_source.h"
@@ -25,6 +26,7 @@ struct Options {
 /// Each rank reads, orders and holds a share of the rows; rank 0 writes.
 int order_on_ranks(const Options& o, Communicator& communicator) {
   const PeakMemory peak;
+  place_ranks(communicator, BackendChoice::host);  // ranks of a host share its cores and memory
   communicator.together([&] {
     if (communicator.rank() == 0) check_file_options(o.file);
   });
