@@ -1,6 +1,5 @@
 #include <memory>
 
-#include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
 #include "tools/commands/write_file.h"
@@ -21,14 +20,15 @@ std::function<int()> add_partition(CLI::App& program) {
   CLI::App* app = program.add_subcommand("partition", "Turn a matrix file into a shard file with balanced row partitions");
   auto options = std::make_shared<Options>();
   app->add_option("input", options->input, "matrix file (" + known_suffixes() + ")")->required();
-  app->add_option("output", options->file.output, "shard file to write (.h5)")->required()->check(shard_file_name());
   add_file_options(*app, options->file);
   app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app->footer(
       "\nExamples:\n  shardmat partition bar.mtx.gz bar.h5 --parts 2,4,8\n"
       "  shardmat partition bar.mtx bar.h5 --parts 4 --sort local\n"
       "  shardmat partition bar.h5 sorted.h5 --parts 4 --sort global\n"
-      "  shardmat partition bar.mtx near.h5 --parts 4 --reorder graph\n");
+      "  shardmat partition bar.mtx near.h5 --parts 4 --reorder graph\n"
+      "  shardmat partition bar.mtx best.h5 --parts 2,4,8 --reorder auto\n"
+      "  shardmat partition bar.mtx --parts 4,8 --compare\n");
   return [options] {
     require_single_process("partition");
     const PeakMemory peak;
