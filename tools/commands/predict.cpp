@@ -109,9 +109,9 @@ std::function<int()> add_predict(CLI::App& program) {
       ->needs(latency);
   app->add_option("--json", o.json, "write all figures as JSON to this file; - for standard output")->check(output_name());
   app->footer(
-      "\nEach rank is thought to be on a device of its own. The constants are those that the study measured on one rank and by moving entries between ranks, not its "
-      "iterations;\n"
-      "beyond the ranks that it had, those of the network. Rows that need no x of others are multiplied while x moves.\n"
+      "\nEach rank is thought to have a device of its own. The constants are what the study measured on one rank and by moving\n"
+      "entries between ranks, not its iterations; beyond the ranks that it had, those of the network. Rows that need no x of\n"
+      "others are multiplied while x moves.\n"
       "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --json study.json\n"
       "  shardmat predict study.json --ranks 1,2,4\n"
       "  shardmat predict study.json --ranks 8,64,512 --network-latency 5us --network-bandwidth 25GB\n");
