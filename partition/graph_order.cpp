@@ -1,37 +1,23 @@
 #include "partition/graph_order.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "kernels/base/error.h"
-#include "kernels/base/text.h"
 
 #ifdef SHARDMAT_HAVE_METIS
+#include <fmt/format.h>
 #include <metis.h>
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <numeric>
 #include <vector>
 
 #include "kernels/base/memory_limits.h"
+#include "kernels/base/text.h"
 #include "kernels/matrix/graph.h"
 #endif
 
 namespace shardmat {
-
-void require_square(const RowSource& source) {
-  if (source.rows() != source.cols())
-    throw Error(ErrorKind::usage, fmt::format("{} is {} × {}; only square matrices can be reordered", source.name(),
-                                              human_count(source.rows()), human_count(source.cols())));
-}
-
-int parts_of_graph(std::span<const int> parts) {
-  if (parts.empty())
-    throw Error(ErrorKind::usage, "an order by parts of the graph needs to know how many parts: give --parts");
-  return *std::max_element(parts.begin(), parts.end());
-}
 
 #ifdef SHARDMAT_HAVE_METIS
 

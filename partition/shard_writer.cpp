@@ -10,14 +10,11 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
-#include "kernels/matrix/ordering.h"
 #include "partition/atomic_file.h"
-#include "partition/graph_order.h"
 #include "partition/hdf5.h"
-#include "partition/permuted_source.h"
+#include "partition/ordered_source.h"
 #include "partition/shard_file.h"
 #include "partition/shard_file_format.h"
 
@@ -225,31 +222,15 @@ class Writer {
   std::vector<QualityMeter> meters_;
 };
 
-/// By the pattern of the whole matrix, which is read into memory if it is not there.
-HostVector<std::int64_t> pattern_order(const RowSource& source, std::span<const std::int64_t> row_ptr,
-                                       const WriteOptions& options) {
-  require_square(source);
-  const int parts = options.order == RowOrder::graph ? parts_of_graph(options.parts) : 1;
-  HostVector<std::int64_t> order;
-  require_host_memory(8 * source.rows() + 16 * row_ptr.back(), "the matrix, to reorder it");
-  source.visit_rows(0, source.rows(), [&](const CsrView& matrix) {
-    validate(matrix, {options.allow_nonfinite, 0, source.name()});
-    if (options.order == RowOrder::rcm) order = order_by_rcm(matrix, options.progress);
-    else order = order_by_graph(matrix, parts);
-  });
-  return order;
-}
-
 }  // namespace
 
 std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path, const RowSource& source,
                                               const WriteOptions& options) {
   AtomicFile target(path);
   HostVector<std::int64_t> row_ptr = read_row_pointers(source, options.progress);
-  std::unique_ptr<RowSource> sorted;
-  if (options.order == RowOrder::by_length) sorted = make_length_sorted_source(source, row_ptr);
-  if (options.order == RowOrder::rcm || options.order == RowOrder::graph)
-    sorted = make_reordered_source(source, pattern_order(source, row_ptr, options), row_ptr, options.order);
+  const int most_parts = options.parts.empty() ? 0 : *std::max_element(options.parts.begin(), options.parts.end());
+  const std::unique_ptr<RowSource> sorted =
+      make_ordered_source(source, row_ptr, options.order, most_parts, options.allow_nonfinite, options.progress);
   if (sorted) row_ptr = read_row_pointers(*sorted, {});
   require_disk_space(path, matrix_bytes(source, row_ptr.back()));
   Writer writer(target.temporary(), sorted ? *sorted : source, row_ptr, options);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/base/error.h"
 #include "runtime/iterate.h"
@@ -61,6 +62,15 @@ class FirstRows final : public RowSource {
 };
 
 }  // namespace
+
+PerformanceModel h200_model() {
+  PerformanceModel model;
+  model.product = {2e-6, 8.6 / 4.2e12};
+  model.split_latency = 3e-6;
+  model.exchanges = {{"halo", 12e-6, 1 / 150e9}};
+  model.measured_ranks = std::numeric_limits<int>::max();
+  return model;
+}
 
 Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks) {
   Forecast f;

@@ -1,5 +1,14 @@
 #include "tools/forecast.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+#include "kernels/base/text.h"
+#include "tools/bench/growing_matrix.h"
 #include "tools/progress_bar.h"
 
 namespace shardmat::tools {
@@ -29,20 +38,63 @@ PerformanceModel model_from_json(const ordered_json& json) {
   return model;
 }
 
-std::vector<RanksForecast> forecast_ranks(const PerformanceModel& model, const RowSource& matrix, const std::string& method,
-                                          std::span<const int> ranks) {
+std::string describe(const PerformanceModel& model) {
+  std::string text = fmt::format("product: {} + {:.4g} ps a nonzero", human_seconds(model.product.latency),
+                                 1e12 * model.product.seconds_per_nnz);
+  for (const ExchangeCost& cost : model.exchanges)
+    text += fmt::format("; {}: {} + {}", cost.exchange, human_seconds(cost.latency),
+                        cost.seconds_per_byte > 0 ? human_bytes(1 / cost.seconds_per_byte) + "/s" : "0 a byte");
+  return text;
+}
+
+std::vector<StudiedMatrix> read_study(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) throw Error(ErrorKind::input, fmt::format("cannot read {}; write it with shardmat bench scaling --json", path));
+  try {
+    const ordered_json report = ordered_json::parse(file);
+    std::vector<StudiedMatrix> found;
+    for (const ordered_json& one : report.at("models")) {
+      if (grows(one.at("matrix"))) continue;  // it is another on each number of ranks
+      StudiedMatrix studied{one.at("matrix"), model_from_json(one), {}};
+      for (const ordered_json& c : report.at("cases")) {
+        if (c.at("matrix") != studied.matrix || !c.contains("report")) continue;
+        const double seconds = c.at("report").at("iteration").at("median_s");
+        const auto same = std::find_if(studied.seconds.begin(), studied.seconds.end(),
+                                       [&](const auto& s) { return s.first == c.at("ranks"); });
+        if (same == studied.seconds.end()) studied.seconds.emplace_back(c.at("ranks"), seconds);
+        else same->second = std::min(same->second, seconds);
+      }
+      found.push_back(std::move(studied));
+    }
+    if (found.empty())
+      throw Error(ErrorKind::input, fmt::format("{}: no matrix of it was measured on one rank and stays the same; run "
+                                                "shardmat bench scaling with one rank among --ranks",
+                                                path));
+    return found;
+  } catch (const nlohmann::json::exception& e) {
+    throw Error(ErrorKind::input,
+                fmt::format("{} is no report of shardmat bench scaling with one rank among its cases ({})", path, e.what()));
+  }
+}
+
+std::vector<RanksForecast> forecast_ranks(const PerformanceModel& model, const RowSource& matrix,
+                                          std::span<const std::string> methods, std::span<const int> ranks) {
   const Progress progress = make_progress_bar();
   const HostVector<std::int64_t> row_ptr = read_row_pointers(matrix, progress);
+  std::vector<RanksForecast> found;
   std::vector<QualityMeter> meters;
-  for (const int parts : ranks) meters.emplace_back(make_partition(method, row_ptr, parts), matrix.cols());
+  for (const std::string& method : methods)
+    for (const int parts : ranks) {
+      found.push_back({method, parts, {}, {}});
+      meters.emplace_back(make_partition(method, row_ptr, parts), matrix.cols());
+    }
   for_each_slice(matrix, 0, matrix.rows(), [&](std::int64_t first_row, const CsrView& rows) {
-    for (QualityMeter& meter : meters) meter.add(rows);
+    parallel_tasks(std::ssize(meters), [&](std::int64_t i) { meters[static_cast<std::size_t>(i)].add(rows); });
     report(progress, "cutting", first_row + rows.rows, matrix.rows());
   });
-  std::vector<RanksForecast> found;
   for (std::size_t i = 0; i < meters.size(); ++i) {
-    const PartitionQuality quality = meters[i].result();
-    found.push_back({ranks[i], quality, forecast(model, quality, ranks[i])});
+    found[i].quality = meters[i].result();
+    found[i].forecast = forecast(model, found[i].quality, found[i].ranks);
   }
   return found;
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "partition/row_source.h"
@@ -15,15 +16,30 @@ nlohmann::ordered_json to_json(const PerformanceModel& model);
 /// Throws nlohmann::json::exception if something is missing.
 PerformanceModel model_from_json(const nlohmann::ordered_json& json);
 
-/// A matrix on so many ranks.
+/// "product: 2.0 µs + 2.05 ps a nonzero; halo: 12.0 µs + 150 GB/s".
+std::string describe(const PerformanceModel& model);
+
+/// A matrix of a scaling study: its model, and what was measured.
+struct StudiedMatrix {
+  std::string matrix;
+  PerformanceModel model;
+  std::vector<std::pair<int, double>> seconds;  ///< of an iteration on so many ranks, the fastest exchange
+};
+
+/// What a JSON report of bench scaling says of its matrices, those left out that are others on each number of ranks. Never
+/// empty. Throws Error(input).
+std::vector<StudiedMatrix> read_study(const std::string& path);
+
+/// A matrix on so many ranks, cut by `method`.
 struct RanksForecast {
+  std::string method;
   int ranks = 1;
   PartitionQuality quality;
   Forecast forecast;
 };
 
-/// For each number of ranks; reads the matrix once.
-std::vector<RanksForecast> forecast_ranks(const PerformanceModel& model, const RowSource& matrix, const std::string& method,
-                                          std::span<const int> ranks);
+/// For each method each number of ranks; reads the matrix once.
+std::vector<RanksForecast> forecast_ranks(const PerformanceModel& model, const RowSource& matrix,
+                                          std::span<const std::string> methods, std::span<const int> ranks);
 
 }  // namespace shardmat::tools

@@ -170,12 +170,18 @@ __global__ void analyse_slices(Matrix a, int shift, int value_bytes, std::int64_
     analyse_slice<S>(a, shift, value_bytes, groups, order, slices, sizes, team);
 }
 
-/// ids = 0, 1 …; keys sort slices by falling size.
-__global__ void key_slices(std::int64_t count, const std::uint64_t* value_units, std::uint64_t* keys, std::uint32_t* ids) {
+constexpr int kSizeBits = 32;
+
+/// ids = 0, 1 …; keys sort slices by falling size, if `by_size`, and irregular ones before all others, which are counted.
+__global__ void key_slices(std::int64_t count, const PackedSlice* slices, const std::uint64_t* value_units, bool by_size,
+                           std::uint64_t* keys, std::uint32_t* ids, unsigned long long* irregular_slices) {
   const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
-  keys[i] = 0xffffffffu - min(value_units[i], std::uint64_t{0xffffffffu});
+  constexpr std::uint64_t kMost = (std::uint64_t{1} << kSizeBits) - 1;
+  const bool first = irregular(slices[i]);
+  keys[i] = (first ? 0 : kMost + 1) + (by_size ? kMost - min(value_units[i], kMost) : 0);
   ids[i] = static_cast<std::uint32_t>(i);
+  if (first) atomicAdd(irregular_slices, 1ull);
 }
 
 /// representative[i] = the first slice with the same deltas; the others need no room for theirs.
@@ -398,12 +404,17 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
   });
 
   const Buffer keys = array<std::uint64_t>(count, stream), sorted_keys = array<std::uint64_t>(count, stream),
-               ids = array<std::uint32_t>(count, stream), by_size = array<std::uint32_t>(count, stream);
-  cuda::launch(key_slices, count, kBlock, stream, count, draft_sizes.at(0), keys.as<std::uint64_t>(),
-               ids.as<std::uint32_t>());
-  const bool sorts = longest_first(a.rows, a.cols, input.value_bytes());
-  if (sorts) sort_pairs(keys, sorted_keys, ids, by_size, count, 32, stream);
-  const Buffer& origin = sorts ? by_size : ids;
+               ids = array<std::uint32_t>(count, stream), in_order = array<std::uint32_t>(count, stream);
+  const bool by_size = longest_first(a.rows, a.cols, input.value_bytes());
+  const Buffer irregular_slices = array<unsigned long long>(1, stream);
+  fill_bytes(irregular_slices.data(), 0, irregular_slices.bytes(), stream);
+  cuda::launch(key_slices, count, kBlock, stream, count, draft.as<PackedSlice>(), draft_sizes.at(0), by_size,
+               keys.as<std::uint64_t>(), ids.as<std::uint32_t>(), irregular_slices.as<unsigned long long>());
+  unsigned long long irregular_count = 0;
+  copy_to_host(&irregular_count, irregular_slices.data(), sizeof irregular_count, stream);
+  const bool split = irregular_first(static_cast<std::int64_t>(irregular_count), count);
+  if (split || by_size) sort_pairs(keys, sorted_keys, ids, in_order, count, kSizeBits + (split ? 1 : 0), stream);
+  const Buffer& origin = split || by_size ? in_order : ids;
   packed->slice = array<PackedSlice>(count, stream);
   cuda::launch(schedule_slices, count, kBlock, stream, count, origin.as<std::uint32_t>(), draft.as<PackedSlice>(),
                draft_sizes.arrays(), packed->slice.as<PackedSlice>(), sizes.arrays());

@@ -220,6 +220,13 @@ SHARDMAT_HOST_DEVICE inline bool longest_first(std::int64_t rows, std::int64_t c
   constexpr std::int64_t kCachedBytes = 12 << 20;
   return (rows < cols ? rows : cols) * value_bytes <= kCachedBytes;
 }
+/// True for a slice that kernels multiply by itself, slot by slot or row by row: its lanes do not all share their columns.
+SHARDMAT_HOST_DEVICE inline bool irregular(const PackedSlice& slice) {
+  return slice.csr != 0 || slice.slots[kNarrowSlot] > 0 || slice.slots[kFullSlot] > 0;
+}
+/// True if irregular slices shall run before all others: where they are few, as at the edges of a grid, they take two to three
+/// times as long as the rest, and the device waits for those that run last.
+inline bool irregular_first(std::int64_t irregular, std::int64_t slices) { return irregular > 0 && irregular <= slices / 16; }
 inline std::int64_t window_of(const PackedShape& shape) {
   const int groups = shape.groups_of_slice();
   return shape.window <= groups ? groups : shape.window / groups * groups;

@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import re
+import shlex
 import unittest
 
 import h5py
@@ -9,7 +11,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from support import (FEM, INPUT, PROGRAM, RESOURCES, USAGE, CliTest, DATA, assert_product, fem_matrix, read_binsparse,
+from support import (FEM, INPUT, PROGRAM, RESOURCES, USAGE, CliTest, DATA, assert_product, fem_matrix, own_lines, read_binsparse,
                      read_vector, run, write_binsparse, write_vector)
 
 
@@ -24,6 +26,25 @@ def best_bottleneck(lengths, parts):
             load += length
         low, high = (low, limit) if used <= parts else (limit + 1, high)
     return low
+
+
+def needs(matrix, starts):
+    """What the parts of a square matrix hold and need of each other: the figures of the table of orders."""
+    most = dict(nnz=0, halo=0, neighbours=0, boundary=0)
+    for begin, end in zip(starts, starts[1:]):
+        part = matrix[begin:end]
+        foreign = (part.indices < begin) | (part.indices >= end)
+        columns = np.unique(part.indices[foreign])
+        rows = np.unique(np.repeat(np.arange(end - begin), np.diff(part.indptr))[foreign])
+        found = dict(nnz=part.nnz, halo=columns.size, boundary=int(np.diff(part.indptr)[rows].sum()),
+                     neighbours=np.unique(np.searchsorted(starts, columns, side="right")).size)
+        most = {key: max(most[key], found[key]) for key in most}
+    return most
+
+
+def shuffled(matrix, seed=5):
+    shuffle = np.random.default_rng(seed).permutation(matrix.shape[0])
+    return matrix[shuffle][:, shuffle].tocsr()
 
 
 class Partition(CliTest):
@@ -75,9 +96,8 @@ class Partition(CliTest):
 
     def test_reordering_brings_neighbours_together(self):
         matrix = fem_matrix("elasticity_bar")
-        shuffle = np.random.default_rng(5).permutation(matrix.shape[0])
-        shuffled = matrix[shuffle][:, shuffle].tocsr()
-        scipy.io.mmwrite(str(self.path("shuffled.mtx")), shuffled, precision=17)
+        mixed = shuffled(matrix)
+        scipy.io.mmwrite(str(self.path("shuffled.mtx")), mixed, precision=17)
         self.succeed("partition", "shuffled.mtx", "none.h5", "--parts", "2,4")
         for reorder, title in (("rcm", "reverse Cuthill-McKee"), ("graph", "by parts of the graph")):
             with self.subTest(reorder=reorder):
@@ -96,7 +116,7 @@ class Partition(CliTest):
                 report = self.json_of("multiply", reorder + ".h5", "--x", write_vector(self.path("x.npy"), x), "--output",
                                       f"{reorder}.npy", "--verify", ranks=3)
                 self.assertIn(title, report["partition"]["sort"])
-                assert_product(self, read_vector(self.path(f"{reorder}.npy")), shuffled, x)
+                assert_product(self, read_vector(self.path(f"{reorder}.npy")), mixed, x)
 
     def order_on_ranks(self, matrix, ranks, parts):
         """a.h5, and the same ordered by several ranks in o.h5, which is returned, as is the permutation."""
@@ -209,6 +229,162 @@ class Partition(CliTest):
         data = json.loads(self.succeed("info", "o.h5", "--json").out)
         self.assertEqual((data["rows"], data["cols"], data["nnz"]), (783, 783, 56641))
         self.assertEqual([p["parts"] for p in data["partitions"]], [2, 4])
+
+
+class Orders(CliTest):
+    """--reorder auto, --method auto and --compare: what they count, foretell and take."""
+
+    LINE = re.compile(r"^  ([* ]) (as it comes|length|rcm|graph) +(nnz|rows) +(\d+) +([\d,]+) +([\d.]+) +([\d,]+) +"
+                      r"(?:([\d.]+) ×|-) +([\d,]+) +(?:([\d.]+) %|-) +([\d.]+) (µs|ms|s) +([\d.]+) (µs|ms|s)$")
+    SECONDS = {"s": 1, "ms": 1e-3, "µs": 1e-6}
+
+    def lines(self, text):
+        """{(order, method, parts): figures}, and the order and the method that are marked."""
+        found, marked = {}, set()
+        for line in text.splitlines():
+            self.assertLessEqual(len(line), 125, line)
+            if not (match := self.LINE.match(line)):
+                continue
+            mark, order, method, parts, nnz, imbalance, halo, ratio, neighbours, boundary, *times = match.groups()
+            found[order, method, int(parts)] = dict(
+                nnz=int(nnz.replace(",", "")), imbalance=float(imbalance), halo=int(halo.replace(",", "")),
+                ratio=float(ratio or "nan"), neighbours=int(neighbours), boundary=float(boundary or "nan"),
+                exchange=float(times[0]) * self.SECONDS[times[1]], iteration=float(times[2]) * self.SECONDS[times[3]])
+            if mark == "*":
+                marked.add((order, method))
+        self.assertEqual(len(marked), 1, text)
+        return found, marked.pop()
+
+    def study(self, name="study.json", *, product=(1e-3, 1e-6), exchange=(2e-3, 1e-6), exchanges=("halo",)):
+        """A report of bench scaling, as far as models go."""
+        costs = [{"name": e, "latency_s": exchange[0], "s_per_byte": exchange[1]} for e in exchanges]
+        model = {"matrix": "bar.h5", "product": {"latency_s": product[0], "s_per_nnz": product[1]}, "entry_bytes": 8,
+                 "split_latency_s": product[0] / 2, "measured_ranks": 2, "exchanges": costs}
+        return self.write(name, json.dumps({"models": [model], "cases": []}))
+
+    def order_of(self, name):
+        return json.loads(self.succeed("info", name, "--json").out)["order"]
+
+    def test_figures_are_what_scipy_counts(self):
+        scipy.io.mmwrite(str(self.path("m.mtx")), shuffled(fem_matrix("stokes")), precision=17)
+        table, _ = self.lines(self.succeed("partition", "m.mtx", "--parts", "5,2", "--compare", "--model", self.study()).out)
+        orders = {"as it comes": (), "length": ("--sort", "global"), "rcm": ("--reorder", "rcm"), "graph": ("--reorder", "graph")}
+        if not any(order == "graph" for order, *_ in table):
+            del orders["graph"]  # built without METIS
+        self.assertEqual(len(table), 4 * len(orders))
+        for order, options in orders.items():
+            for method in ("nnz", "rows"):
+                self.succeed("partition", "m.mtx", "o.h5", "--parts", "2,5", "--method", method, *options)
+                matrix = read_binsparse(self.path("o.h5"))[1]
+                for stored in json.loads(self.succeed("info", "o.h5", "--json").out)["partitions"]:
+                    parts = stored["parts"]
+                    with self.subTest(order=order, method=method, parts=parts):
+                        line, most = table[order, method, parts], needs(matrix, stored["row_starts"])
+                        self.assertEqual([line[key] for key in ("nnz", "halo", "neighbours")],
+                                         [most[key] for key in ("nnz", "halo", "neighbours")])
+                        self.assertAlmostEqual(line["imbalance"], most["nnz"] * parts / matrix.nnz, delta=1e-4)
+                        self.assertAlmostEqual(line["boundary"], 100 * most["boundary"] / most["nnz"], delta=0.051)
+                        self.assertAlmostEqual(line["ratio"], most["halo"] / table["as it comes", method, parts]["halo"], delta=0.0051)
+                        exchange, product = 2e-3 + 8e-6 * most["halo"], 1e-3 + 1e-6 * most["nnz"]
+                        iteration = (product + exchange if 2 * most["boundary"] > most["nnz"] else
+                                     max(product + 5e-4, exchange + 1e-3 + 1e-6 * most["boundary"]))
+                        self.assertAlmostEqual(line["exchange"] / exchange, 1, delta=0.006)
+                        self.assertAlmostEqual(line["iteration"] / iteration, 1, delta=0.006)
+
+    def test_a_shuffled_mesh_is_reordered_and_a_well_ordered_one_stays(self):
+        self.succeed("generate", "poisson27", "--n", 24, "well.h5")
+        matrix = read_binsparse(self.path("well.h5"))[1]
+        write_binsparse(self.path("mixed.h5"), shuffled(matrix))
+        for name, stays in (("well", True), ("mixed", False)):
+            text = self.succeed("partition", f"{name}.h5", "o.h5", "--parts", "2,4", "--reorder", "auto").out
+            table, (order, method) = self.lines(text)
+            self.assertIn("NVIDIA H200", text)
+            self.assertEqual((order == "as it comes", method), (stays, "nnz"), text)
+            self.assertEqual(self.order_of("o.h5"), "source" if stays else order)
+            stored = {p["parts"]: p for p in json.loads(self.succeed("info", "o.h5", "--json").out)["partitions"]}
+            self.assertEqual({parts: p["halo_max"] for parts, p in stored.items()},
+                             {parts: table[order, method, parts]["halo"] for parts in (2, 4)})
+            self.succeed("verify-file", "o.h5")
+            least = min(line["iteration"] for (_, _, parts), line in table.items() if parts == 4)
+            self.assertLessEqual(table[order, method, 4]["iteration"], 1.015 * least)
+        found = read_binsparse(self.path("o.h5"))[1]
+        with h5py.File(self.path("o.h5"), "r") as file:
+            inverse = np.argsort(file["shardmat/permutation"][()])
+        self.assertEqual((found[inverse][:, inverse] != shuffled(matrix)).nnz, 0)
+
+    def test_generators_have_orders_too(self):
+        before = self.files()
+        table, _ = self.lines(self.succeed("generate", "rmat", "--scale", 8, "--parts", 3, "--compare").out)
+        self.assertEqual(self.files(), before)
+        self.assertTrue({("length", "nnz", 3), ("rcm", "rows", 3)} <= table.keys())
+        text = self.succeed("generate", "rmat", "--scale", 8, "o.h5", "--parts", 3, "--reorder", "auto", "--method", "rows").out
+        self.assertEqual({method for _, method, _ in self.lines(text)[0]}, {"rows"})
+
+    def test_sorting_rows_is_answered(self):
+        text = self.succeed("partition", DATA / "stokes.mtx.gz", "--parts", 4, "--compare").out
+        table, (_, method) = self.lines(text)
+        halos = [f"{table[order, method, 4]['halo']:,}" for order in ("as it comes", "length")]
+        self.assertIn(f"--sort global needs {halos[0]} → {halos[1]} entries", text)
+        self.assertIn("--sort local moves rows within their part", text)
+
+    def test_a_rectangular_matrix_offers_what_goes(self):
+        matrix = sp.random(90, 40, density=0.2, format="csr", random_state=3)
+        scipy.io.mmwrite(str(self.path("wide.mtx")), matrix, precision=17)
+        table, _ = self.lines(self.succeed("partition", "wide.mtx", "o.h5", "--parts", 3, "--reorder", "auto").out)
+        self.assertEqual({order for order, *_ in table}, {"as it comes", "length"})
+        self.succeed("verify-file", "o.h5")
+
+    def test_method_auto_weighs_balance_against_halo(self):
+        rng = np.random.default_rng(4)  # dense rows and sparse ones: equal rows need nothing of each other
+        blocks = sp.block_diag([rng.uniform(1, 2, (80, 80)), sp.identity(80)], format="csr")
+        scipy.io.mmwrite(str(self.path("b.mtx")), sp.csr_matrix(blocks), precision=17)
+        for name, exchange, method in (("slow.json", (1e-6, 1e-6), "rows"), ("fast.json", (1e-6, 1e-12), "nnz")):
+            study = self.study(name, product=(0, 1e-9), exchange=exchange)
+            text = self.succeed("partition", "b.mtx", "o.h5", "--parts", 2, "--method", "auto", "--model", study).out
+            self.assertEqual(self.lines(text)[1], ("as it comes", method), text)
+            self.assertIn(name, text)
+            with h5py.File(self.path("o.h5"), "r") as file:
+                self.assertEqual(list(file["shardmat/partitions"]), [f"{method}-2"])
+
+    def test_a_study_of_bench_scaling_is_a_model(self):
+        self.succeed("bench", "scaling", "poisson27:n=8", "--iterations", 3, "--backend", "host", "--json", "s.json", ranks=2)
+        text = self.succeed("partition", DATA / "stokes.mtx.gz", "--parts", 4, "--compare", "--model", "s.json").out
+        self.lines(text)
+        self.assertIn("as measured in s.json", text)
+        self.assertNotIn("H200", text)
+
+    def test_methods_that_are_orders_say_what_to_type(self):
+        for typed in (("--method", "graph"), ("--method=rcm",)):
+            order = typed[-1].split("=")[-1]
+            result = self.fail_with(USAGE, "partition", DATA / "stokes.mtx.gz", "o.h5", "--parts", 2, *typed, says=f"{order} is an order")
+            command = shlex.split(result.messages[0].split("type: ")[1].split(";")[0])
+            again = run(command, self.directory)
+            if "no METIS" in again.err:
+                continue
+            self.assertEqual((again.code, own_lines(again.err)), (0, []), again)
+            self.assertEqual(self.order_of("o.h5"), order)
+            self.path("o.h5").unlink()
+
+    def test_what_does_not_go(self):
+        stokes = DATA / "stokes.mtx.gz"
+        self.fail_with(USAGE, "partition", stokes, "o.h5", "--parts", 2, "--compare", says="--compare")
+        self.fail_with(USAGE, "partition", stokes, "--parts", 2, "--compare", "--reorder", "rcm", says="--compare")
+        self.fail_with(USAGE, "partition", stokes, "--parts", 2, says="output is required")
+        self.fail_with(USAGE, "partition", stokes, "--compare", "--parts", 2, "--sort", "global", says="one of them")
+        for options in (("--reorder", "auto"), ("--method", "auto")):
+            self.fail_with(USAGE, "partition", stokes, "o.h5", *options, says="--parts")
+        self.study()
+        self.fail_with(USAGE, "partition", stokes, "o.h5", "--parts", 2, "--model", "study.json", says="--reorder auto")
+        self.study("alone.json", exchanges=())
+        self.write("other.json", "[1, 2")
+        for model, says in (("none.json", "cannot read none.json"), ("other.json", "other.json is no report"),
+                            ("alone.json", "alone.json was measured on one rank")):
+            self.fail_with(INPUT, "partition", stokes, "--parts", 2, "--compare", "--model", model, says=says)
+
+    def test_help_names_the_choices(self):
+        text = self.succeed("partition", "--help").out
+        for word in ("--compare", "--model", "--reorder auto", "bench scaling", "fastest iteration"):
+            self.assertIn(word, text)
 
 
 if __name__ == "__main__":

@@ -60,6 +60,14 @@ TEST(PerformanceModel, BeyondTheRanksThatWereMeasured) {
   EXPECT_DOUBLE_EQ(forecast(m, quality(90'000, 50'000, 10'000), 64).exchange, 2 * 2e-6 + 32 * 80'000 / 1e10);
 }
 
+TEST(PerformanceModel, H200IsNearWhatWasMeasuredThere) {
+  constexpr std::int64_t kNnz = 449'455'096, kPlane = 256 * 256;  // poisson27:n=256, nearest neighbours in planes
+  const PerformanceModel m = h200_model();
+  EXPECT_NEAR(forecast(m, quality(kNnz, 0, 0), 1).iteration, 915e-6, 0.03 * 915e-6);
+  EXPECT_NEAR(forecast(m, quality(kNnz / 2, kNnz / 256, kPlane), 2).iteration, 475e-6, 0.03 * 475e-6);
+  EXPECT_NEAR(forecast(m, quality(kNnz / 4, kNnz / 128, 2 * kPlane), 4).iteration, 258e-6, 0.1 * 258e-6);
+}
+
 TEST(PerformanceModel, ProductCostFitsTwoSizes) {
   if (world().size() > 1) GTEST_SKIP() << "for one rank";
   Context context(world(), BackendChoice::host);

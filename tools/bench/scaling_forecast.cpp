@@ -26,9 +26,10 @@ void forecast_matrix(std::vector<ScalingCase>& cases, const std::string& matrix,
   for (const ScalingCase& one : cases)
     if (one.matrix == matrix && std::find(ranks.begin(), ranks.end(), one.ranks) == ranks.end()) ranks.push_back(one.ranks);
   std::vector<RanksForecast> found;
+  const std::string method = "nnz";
   const auto of = [&](const std::string& grown, std::span<const int> counts) {
     const MatrixSource source = open_matrix(grown, alone, FileAccess::automatic);
-    for (RanksForecast& f : forecast_ranks(model, *source.rows, "nnz", counts)) found.push_back(std::move(f));
+    for (RanksForecast& f : forecast_ranks(model, *source.rows, {&method, 1}, counts)) found.push_back(std::move(f));
   };
   if (!grows(matrix)) of(matrix, ranks);
   else

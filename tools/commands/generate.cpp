@@ -5,7 +5,6 @@
 #include "kernels/base/error.h"
 #include "partition/atomic_file.h"
 #include "partition/generators/generator.h"
-#include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/write_file.h"
 #include "tools/environment.h"
@@ -65,9 +64,6 @@ std::function<int()> add_generate(CLI::App& program) {
     options.generator = &generator;
     options.app = app->add_subcommand(std::string(generator.name), std::string(generator.help));
     for (const GeneratorParameter& parameter : generator.parameters) add_parameter(options, parameter);
-    options.app->add_option("output", options.file.output, "shard file to write (.h5)")
-        ->required()
-        ->check(shard_file_name());
     add_file_options(*options.app, options.file);
   }
   return [all] {

@@ -1,7 +1,8 @@
+#include <algorithm>
 #include <memory>
 
 #include "comm/placement.h"
-#include "partition/graph_order.h"
+#include "partition/ordered_source.h"
 #include "runtime/distributed_order.h"
 #include "runtime/matrix_source.h"
 #include "runtime/placed_rows.h"
@@ -32,10 +33,8 @@ int order_on_ranks(const Options& o, Communicator& communicator) {
   });
   const MatrixSource source =
       open_matrix(o.input, communicator, parse_file_access(environment("SHARDMAT_HDF5", "auto")), o.allow_nonfinite);
-  const int parts = communicator.together([&] {
-    require_square(*source.rows);
-    return parts_of_graph(o.file.parts);
-  });
+  const int parts = o.file.parts.empty() ? 0 : *std::max_element(o.file.parts.begin(), o.file.parts.end());
+  communicator.together([&] { require_order(*source.rows, RowOrder::graph, parts); });
   const RowShare share = take_share(*source.rows, communicator);
   const PlacedRows placed = place_rows(share, order_by_graph(share, communicator, parts), communicator);
   FileOptions file = o.file;
@@ -51,7 +50,6 @@ std::function<int()> add_partition(CLI::App& program) {
   CLI::App* app = program.add_subcommand("partition", "Turn a matrix file into a shard file with balanced row partitions");
   auto options = std::make_shared<Options>();
   app->add_option("input", options->input, "matrix file (" + known_suffixes() + ")")->required();
-  app->add_option("output", options->file.output, "shard file to write (.h5)")->required()->check(shard_file_name());
   add_file_options(*app, options->file);
   app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app->add_option("--timeout", options->timeout,
@@ -63,6 +61,8 @@ std::function<int()> add_partition(CLI::App& program) {
       "  shardmat partition bar.mtx bar.h5 --parts 4 --sort local\n"
       "  shardmat partition bar.h5 sorted.h5 --parts 4 --sort global\n"
       "  shardmat partition bar.mtx near.h5 --parts 4 --reorder graph\n"
+      "  shardmat partition bar.mtx best.h5 --parts 2,4,8 --reorder auto\n"
+      "  shardmat partition bar.mtx --parts 4,8 --compare\n"
       "  mpirun -n 8 shardmat partition big.h5 near.h5 --parts 64 --reorder graph  # more than one host can hold\n");
   return [options] {
     if (launch().size > 1 && options->file.reorder == "graph")

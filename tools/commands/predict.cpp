@@ -3,13 +3,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <memory>
 #include <optional>
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
-#include "tools/bench/growing_matrix.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
@@ -29,57 +27,15 @@ struct Options {
   Network network;
 };
 
-/// A matrix of the report: its model, and what was measured.
-struct Studied {
-  std::string matrix;
-  PerformanceModel model;
-  std::vector<std::pair<int, double>> seconds;  ///< of an iteration on so many ranks, the fastest exchange
-};
-
-std::vector<Studied> read_report(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) throw Error(ErrorKind::input, fmt::format("cannot read {}; write it with shardmat bench scaling --json", path));
-  try {
-    const ordered_json report = ordered_json::parse(file);
-    std::vector<Studied> found;
-    for (const ordered_json& one : report.at("models")) {
-      if (grows(one.at("matrix"))) continue;  // it is another on each number of ranks
-      Studied studied{one.at("matrix"), model_from_json(one), {}};
-      for (const ordered_json& c : report.at("cases")) {
-        if (c.at("matrix") != studied.matrix || !c.contains("report")) continue;
-        const double seconds = c.at("report").at("iteration").at("median_s");
-        const auto same = std::find_if(studied.seconds.begin(), studied.seconds.end(),
-                                       [&](const auto& s) { return s.first == c.at("ranks"); });
-        if (same == studied.seconds.end()) studied.seconds.emplace_back(c.at("ranks"), seconds);
-        else same->second = std::min(same->second, seconds);
-      }
-      found.push_back(std::move(studied));
-    }
-    if (found.empty())
-      throw Error(ErrorKind::input, fmt::format("{}: no matrix of it was measured on one rank and stays the same; run "
-                                                "shardmat bench scaling with one rank among --ranks",
-                                                path));
-    return found;
-  } catch (const nlohmann::json::exception& e) {
-    throw Error(ErrorKind::input,
-                fmt::format("{} is no report of shardmat bench scaling with one rank among its cases ({})", path, e.what()));
-  }
-}
-
-std::optional<double> measured(const Studied& studied, int ranks) {
+std::optional<double> measured(const StudiedMatrix& studied, int ranks) {
   for (const auto& [count, seconds] : studied.seconds)
     if (count == ranks) return seconds;
   return {};
 }
 
-void print(const Studied& studied, const RowSource& matrix, const std::vector<RanksForecast>& found, double one) {
-  const PerformanceModel& m = studied.model;
-  fmt::print("{}: {} rows\n  product: {} + {:.4g} ps a nonzero", matrix.name(), human_count(matrix.rows()),
-             human_seconds(m.product.latency), 1e12 * m.product.seconds_per_nnz);
-  for (const ExchangeCost& cost : m.exchanges)
-    fmt::print("; {}: {} + {}", cost.exchange, human_seconds(cost.latency),
-               cost.seconds_per_byte > 0 ? human_bytes(1 / cost.seconds_per_byte) + "/s" : "0 a byte");
-  fmt::print("\n  {:>6} {:>13} {:>9} {:>12} {:>6} {:>10} {:>10}  {:<9} {:>11} {:>10} {:>11} {:>8}\n", "ranks", "nnz of one",
+void print(const StudiedMatrix& studied, const RowSource& matrix, const std::vector<RanksForecast>& found, double one) {
+  fmt::print("{}: {} rows\n  {}\n", matrix.name(), human_count(matrix.rows()), describe(studied.model));
+  fmt::print("  {:>6} {:>13} {:>9} {:>12} {:>6} {:>10} {:>10}  {:<9} {:>11} {:>10} {:>11} {:>8}\n", "ranks", "nnz of one",
              "imbalance", "halo", "from", "product", "exchange", "by", "iteration", "efficiency", "measured", "off by");
   for (const RanksForecast& f : found) {
     const auto seconds = measured(studied, f.ranks);
@@ -92,7 +48,8 @@ void print(const Studied& studied, const RowSource& matrix, const std::vector<Ra
   }
 }
 
-ordered_json to_json(const Studied& studied, const RowSource& matrix, const std::vector<RanksForecast>& found, double one) {
+ordered_json to_json(const StudiedMatrix& studied, const RowSource& matrix, const std::vector<RanksForecast>& found,
+                     double one) {
   ordered_json list = ordered_json::array();
   for (const RanksForecast& f : found) {
     list.push_back({{"ranks", f.ranks},
@@ -113,17 +70,17 @@ ordered_json to_json(const Studied& studied, const RowSource& matrix, const std:
 }
 
 void predict(const Options& options) {
-  std::vector<Studied> report = read_report(options.report);
+  std::vector<StudiedMatrix> report = read_study(options.report);
   if (!options.matrix.empty()) {  // another one, at the speed of the first
     report.resize(1);
     report[0].matrix = options.matrix;
     report[0].seconds.clear();
   }
   ordered_json list = ordered_json::array();
-  for (Studied& studied : report) {
+  for (StudiedMatrix& studied : report) {
     if (options.network.bandwidth > 0) studied.model.network = options.network;
     const InputMatrix input = open_input(studied.matrix, true, false);
-    const auto found = forecast_ranks(studied.model, *input.rows, options.method, options.ranks);
+    const auto found = forecast_ranks(studied.model, *input.rows, {&options.method, 1}, options.ranks);
     const double one =
         measured(studied, 1).value_or(studied.model.product(std::llround(found[0].quality.nnz_mean * found[0].ranks)));
     if (options.json != "-") fmt::print("{}", &studied == report.data() ? "" : "\n");
@@ -152,9 +109,9 @@ std::function<int()> add_predict(CLI::App& program) {
       ->needs(latency);
   app->add_option("--json", o.json, "write all figures as JSON to this file; - for standard output")->check(output_name());
   app->footer(
-      "\nEach rank is thought to be on a device of its own. The constants are those that the study measured on one rank and by moving entries between ranks, not its "
-      "iterations;\n"
-      "beyond the ranks that it had, those of the network. Rows that need no x of others are multiplied while x moves.\n"
+      "\nEach rank is thought to have a device of its own. The constants are what the study measured on one rank and by moving\n"
+      "entries between ranks, not its iterations; beyond the ranks that it had, those of the network. Rows that need no x of\n"
+      "others are multiplied while x moves.\n"
       "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --json study.json\n"
       "  shardmat predict study.json --ranks 1,2,4\n"
       "  shardmat predict study.json --ranks 8,64,512 --network-latency 5us --network-bandwidth 25GB\n");

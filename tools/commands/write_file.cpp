@@ -11,7 +11,9 @@
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "partition/atomic_file.h"
+#include "partition/ordered_source.h"
 #include "tools/checks.h"
+#include "tools/commands/order_choice.h"
 #include "tools/commands/quality_table.h"
 #include "tools/peak_memory.h"
 #include "tools/progress_bar.h"
@@ -30,52 +32,121 @@ std::string command_line() {
   return text;
 }
 
+/// Where others call a graph partitioner a method.
+CLI::Validator no_order() {
+  return {[](std::string& text) {
+            if (text != "graph" && text != "rcm") return std::string();
+            std::string command = command_line();
+            if (const auto at = command.find("--method"); at != std::string::npos) command.replace(at, 8, "--reorder");
+            return fmt::format("{} is an order of rows, not what parts balance; type: {}", text, command);
+          },
+          ""};
+}
+
+std::vector<std::string> partitioner_names() {
+  std::vector<std::string> names;
+  for (const Partitioner& p : partitioners()) names.emplace_back(p.name);
+  return names;
+}
+
+RowOrder order_named(const FileOptions& options) {
+  return options.reorder == "rcm"     ? RowOrder::rcm
+         : options.reorder == "graph" ? RowOrder::graph
+         : options.sort == "global"   ? RowOrder::by_length
+                                      : RowOrder::as_source;
+}
+
+std::string method_of(const FileOptions& options) {
+  return !options.method.empty() ? options.method : options.reorder == "auto" ? "auto" : "nnz";
+}
+
+bool chooses(const FileOptions& options) { return options.reorder == "auto" || options.method == "auto"; }
+
+OrderChoices choices_of(const RowSource& source, const FileOptions& options, bool allow_nonfinite) {
+  OrderChoices choices;
+  choices.orders = options.reorder == "auto" ? possible_orders(source) : std::vector{order_named(options)};
+  choices.methods = method_of(options) == "auto" ? partitioner_names() : std::vector{method_of(options)};
+  choices.parts = options.parts;
+  std::sort(choices.parts.begin(), choices.parts.end());
+  choices.parts.erase(std::unique(choices.parts.begin(), choices.parts.end()), choices.parts.end());
+  choices.model = options.model;
+  choices.allow_nonfinite = allow_nonfinite;
+  return choices;
+}
+
 }  // namespace
 
 void add_file_options(CLI::App& app, FileOptions& options) {
+  auto* output = app.add_option("output", options.output, "shard file to write (.h5)")->required()->check(shard_file_name());
   app.add_option("--parts", options.parts,
                  "store partitions for these numbers of ranks, e.g. 2,4,8 (any other is computed when loading)")
       ->delimiter(',')
       ->check(whole_number(1, kMostParts));
-  std::vector<std::string> methods;
-  for (const Partitioner& p : partitioners()) methods.emplace_back(p.name);
-  app.add_option("--method", options.method, "what the parts balance")->check(CLI::IsMember(methods))->capture_default_str();
+  std::vector<std::string> methods = partitioner_names();
+  methods.emplace_back("auto");
+  app.add_option("--method", options.method,
+                 "what the parts balance; auto: whichever promises the fastest iteration (nnz, with --reorder auto: auto)")
+      ->check(no_order())
+      ->check(CLI::IsMember(methods));
   app.add_option(
          "--sort", options.sort,
          "rows by descending length: none, local (inside each part, done by each rank when it loads) or global (whole "
          "matrix, permutation stored)")
       ->check(CLI::IsMember({"none", "local", "global"}))
       ->capture_default_str();
-  app.add_option(
-         "--reorder", options.reorder,
-         "rows and columns of a square matrix so that parts need less of each other: none, rcm (reverse "
-         "Cuthill-McKee: entries lie near the diagonal) or graph (METIS: rows of a part share columns, for the largest "
-         "of --parts and its halves); permutation stored")
-      ->check(CLI::IsMember({"none", "rcm", "graph"}))
-      ->capture_default_str();
+  auto* reorder =
+      app.add_option(
+             "--reorder", options.reorder,
+             "rows and columns of a square matrix so that parts need less of each other: none, rcm (reverse "
+             "Cuthill-McKee: entries lie near the diagonal), graph (METIS, or PT-Scotch under mpirun: rows of a part share "
+             "columns, for the largest of --parts and its halves) or auto (of these and --sort global the one that promises "
+             "the fastest iteration "
+             "on the largest of --parts, with a table of all; any matrix); permutation stored")
+          ->check(CLI::IsMember({"none", "rcm", "graph", "auto"}))
+          ->capture_default_str();
+  const auto compare = [&options, output] {
+    options.compare = true;
+    options.reorder = "auto";
+    output->required(false);
+  };
+  app.add_flag_callback("--compare", compare, "only print the table of --reorder auto; no output")
+      ->excludes(output)
+      ->excludes(reorder);
+  app.add_option("--model", options.model,
+                 "speed of the machine for auto and --compare: JSON report of shardmat bench scaling (else that of NVIDIA "
+                 "H200)");
 }
 
 void check_file_options(const FileOptions& options) {
   if (options.reorder != "none" && options.sort == "global")
     throw Error(ErrorKind::usage, fmt::format("--reorder {} and --sort global both order the whole matrix; give one of them",
                                               options.reorder));
-  check_writable(options.output);
+  if (chooses(options) && options.parts.empty())
+    throw Error(ErrorKind::usage, "what is fastest depends on how many parts there are; give --parts");
+  if (!chooses(options) && !options.model.empty())
+    throw Error(ErrorKind::usage, "--model is for --compare, --reorder auto and --method auto; give one of them");
+  if (!options.compare) check_writable(options.output);
 }
 
 void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite, const PeakMemory& peak) {
+  OrderChoice choice;
+  if (chooses(options)) {
+    choice = choose_order(source, choices_of(source, options, allow_nonfinite));
+    fmt::print("{}", choice.table);
+    if (options.compare) return;
+    fmt::print("\n");
+  }
   const Timer timer;
   WriteOptions write;
   write.how = command_line();
   write.parts = options.parts;
-  write.method = options.method;
-  write.order = options.reorder == "rcm"     ? RowOrder::rcm
-                : options.reorder == "graph" ? RowOrder::graph
-                : options.sort == "global"   ? RowOrder::by_length
-                                             : RowOrder::as_source;
+  write.method = chooses(options) ? choice.method : method_of(options);
+  if (!chooses(options)) write.order = order_named(options);
   write.sort_local = options.sort == "local";
   write.allow_nonfinite = allow_nonfinite;
   write.progress = make_progress_bar();
-  const std::vector<StoredPartition> partitions = write_shard_file(options.output, source, write);
+  const std::vector<StoredPartition> partitions =
+      write_shard_file(options.output, choice.rows ? *choice.rows : source, write);
   const double seconds = timer.seconds();
   const auto bytes = static_cast<double>(std::filesystem::file_size(options.output));
   fmt::print("{}: {} × {}, {} in {}, {} peak memory (mapped files not counted)\n", options.output,

@@ -13,18 +13,20 @@ namespace shardmat::tools {
 struct FileOptions {
   std::string output;
   std::vector<int> parts;
-  std::string method = "nnz";
+  std::string method;  ///< empty: nnz, or auto where orders are chosen
   std::string sort = "none", reorder = "none";
+  std::string model;     ///< by which orders are chosen
+  bool compare = false;  ///< nothing is written
 };
 
-/// Adds --parts, --method, --sort and --reorder.
+/// Adds the output, --parts, --method, --sort, --reorder, --compare and --model.
 void add_file_options(CLI::App& app, FileOptions& options);
 
 /// What can be told before reading for minutes: throws Error(usage) for options that exclude each other, Error(resources)
 /// unless the file can be written.
 void check_file_options(const FileOptions& options);
 
-/// Writes and prints what was written and the memory it took since `peak` began.
+/// Chooses what is left open, writes and prints what was written and the memory it took since `peak` began.
 void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite, const PeakMemory& peak);
 
 }  // namespace shardmat::tools
