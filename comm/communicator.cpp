@@ -137,8 +137,9 @@ MpiSession::MpiSession(int* argc, char*** argv, int threads) {
   check_local(MPI_Init_thread(argc, argv, threads, &provided), "MPI_Init_thread");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   if (provided < threads)
-    throw Error(ErrorKind::resources, fmt::format("this MPI was built without thread support ({}); use another build",
-                                                  threads == MPI_THREAD_MULTIPLE ? "MPI_THREAD_MULTIPLE" : "MPI_THREAD_FUNNELED"));
+    throw Error(ErrorKind::resources,
+                fmt::format("this MPI was built without thread support ({}); use another build",
+                            threads == MPI_THREAD_MULTIPLE ? "MPI_THREAD_MULTIPLE" : "MPI_THREAD_FUNNELED"));
 }
 
 MpiSession::~MpiSession() { MPI_Finalize(); }

@@ -55,9 +55,8 @@ MatrixSource open_matrix(const std::string& argument, Communicator& communicator
   // The collective open comes when all ranks could open the file: it would wait for ever for one that could not.
   if (access == FileAccess::parallel ||
       (access == FileAccess::automatic && ShardFile::parallel_available() && communicator.size() > 1)) {
-    communicator.together([&] {
-      file = ShardFile::open(argument, communicator.native(), ShardFile::Access::parallel, allow_nonfinite);
-    });
+    communicator.together(
+        [&] { file = ShardFile::open(argument, communicator.native(), ShardFile::Access::parallel, allow_nonfinite); });
     source.access = "parallel HDF5, each rank its own rows";
   }
   source.file = file.get();

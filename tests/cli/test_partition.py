@@ -180,11 +180,11 @@ class Partition(CliTest):
         self.fail_on_every_rank(INPUT, "partition", "none.h5", "o.h5", *graph, says="no such file")
         write_binsparse(self.path("wide.h5"), sp.csr_matrix((1, 2)))
         self.fail_on_every_rank(USAGE, "partition", "wide.h5", "o.h5", *graph, says="square")
-        write_binsparse(self.path("nan.h5"), sp.csr_matrix([[1.0, 2.0], [float("nan"), 3.0]]))
-        self.fail_on_every_rank(INPUT, "partition", "nan.h5", "o.h5", *graph, ranks=2, says="nan")
 
-    def test_full_disk_under_several_ranks(self):
+    def test_what_fails_while_several_ranks_work(self):
         self.order_on_ranks(sp.eye(10), 2, 2)
+        write_binsparse(self.path("nan.h5"), sp.csr_matrix([[1.0, 2.0], [float("nan"), 3.0]]))
+        self.fail_on_every_rank(INPUT, "partition", "nan.h5", "p.h5", "--parts", 2, "--reorder", "graph", ranks=2, says="nan")
         before = self.files()
         limited = ["mpirun", "-n", 2, "sh", "-c", 'ulimit -f 32768; exec "$@"', "sh", PROGRAM]  # 16 MB; mpirun itself needs more
         result = run([*limited, "partition", "poisson:n=50", "big.h5", "--parts", 1, "--reorder", "graph"], self.directory)
