@@ -12,4 +12,13 @@ Context::Context(Communicator& communicator, BackendChoice backend)
       stream_(placement_.device),
       exchange_stream_(placement_.device, Stream::Priority::high) {}
 
+Context::Context(Communicator& self, const Context& among)
+    : communicator_(self),
+      placement_{among.device(),
+                 {among.placement().ranks[static_cast<std::size_t>(among.communicator().rank())]},
+                 among.placement().why},
+      guard_(placement_.device),
+      stream_(placement_.device),
+      exchange_stream_(placement_.device, Stream::Priority::high) {}
+
 }  // namespace shardmat

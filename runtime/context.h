@@ -16,6 +16,9 @@ class Context {
   /// Collective: places the ranks on devices and, with several GPUs, starts NCCL. Throws the same error on all ranks.
   Context(Communicator& communicator, BackendChoice backend);
 
+  /// This rank alone, on the device that it has among others; `self` is of one rank.
+  Context(Communicator& self, const Context& among);
+
   Communicator& communicator() const { return communicator_; }
   const Placement& placement() const { return placement_; }
   Device device() const { return placement_.device; }

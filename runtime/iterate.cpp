@@ -29,57 +29,78 @@ constexpr std::int64_t kMostBetweenWaits = 100;  // a device's queue must never 
 /// Steps between two events of a GPU if there are many: an event between each two would add 3 µs to each.
 constexpr std::int64_t kStepsAMark = 8;
 
-std::int64_t steps_a_mark(const DistributedMatrix& matrix, std::int64_t iterations) {
-  return matrix.context().device().backend == Backend::cuda && iterations >= 5 * kStepsAMark ? kStepsAMark : 1;
-}
+/// Times steps on the stream of a context; all `ranks` take the same number of them.
+class Stopwatch {
+ public:
+  Stopwatch(Communicator& ranks, Context& context, std::span<const Iterated> batch)
+      : ranks_(ranks), stream_(context.stream()), batch_(batch) {}
 
-/// Runs `step` `iterations` times on the stream and times each (or each kStepsAMark, giving their mean); waits now and then,
-/// so that a lost rank shows.
-std::vector<double> timed_steps(const DistributedMatrix& matrix, std::int64_t iterations, const std::function<void()>& step,
-                                const Progress& progress, std::string_view phase) {
-  Stream& stream = matrix.context().stream();
-  const std::int64_t together = steps_a_mark(matrix, iterations);
-  std::vector<double> seconds;
-  std::int64_t chunk = 1;
-  while (static_cast<std::int64_t>(seconds.size()) < iterations) {
-    const auto done = static_cast<std::int64_t>(seconds.size());
-    const std::int64_t now = std::min(chunk, iterations - done);
-    std::vector<Event> marks;
-    for (std::int64_t i = 0; i <= (now + together - 1) / together; ++i) marks.emplace_back(stream.device());
-    marks[0].record(stream);
-    for (std::int64_t i = 0; i < now; ++i) {
-      step();
-      if ((i + 1) % together == 0 || i + 1 == now) marks[static_cast<std::size_t>(i / together) + 1].record(stream);
+  /// Blocks until the steps so far are done, with the deadline of the exchange.
+  void wait() {
+    if (batch_.empty()) stream_.synchronize();
+    else batch_.front().matrix->exchange().wait(stream_);
+  }
+
+  std::int64_t steps_a_mark(std::int64_t iterations) const {
+    return stream_.device().backend == Backend::cuda && iterations >= 5 * kStepsAMark ? kStepsAMark : 1;
+  }
+
+  /// Runs `step` `iterations` times and times each (or each kStepsAMark, giving their mean); waits now and then, so that a
+  /// lost rank shows.
+  std::vector<double> each(std::int64_t iterations, const std::function<void()>& step, const Progress& progress,
+                           std::string_view phase) {
+    std::vector<double> seconds;
+    std::int64_t chunk = 1;
+    while (static_cast<std::int64_t>(seconds.size()) < iterations) {
+      const auto done = static_cast<std::int64_t>(seconds.size());
+      const std::int64_t now = std::min(chunk, iterations - done);
+      const std::vector<double> some = time_some(now, steps_a_mark(iterations), step);
+      seconds.insert(seconds.end(), some.begin(), some.end());
+      const double longest = *std::max_element(some.begin(), some.end());
+      chunk = std::clamp(static_cast<std::int64_t>(kSecondsBetweenWaits / std::max(longest, 1e-9)), std::int64_t{1},
+                         kMostBetweenWaits);
+      chunk = ranks_.all_reduce(chunk, Reduction::min);
+      report(progress, phase, done + now, iterations);
     }
-    matrix.exchange().wait(stream);
-    for (std::int64_t i = 0; i < now; i += together) {
+    return seconds;
+  }
+
+  /// Runs `step` for about kWarmUpSeconds; returns the seconds of the first.
+  double warm_up(const std::function<void()>& step) {
+    const Timer timer;
+    step();
+    wait();
+    const double seconds = ranks_.all_reduce(timer.seconds(), Reduction::max);
+    const int steps = static_cast<int>(std::min<double>(kMostWarmUps, kWarmUpSeconds / std::max(seconds, 1e-6)));
+    for (int i = 0; i < steps; ++i) step();
+    wait();
+    return seconds;
+  }
+
+ private:
+  std::vector<double> time_some(std::int64_t count, std::int64_t together, const std::function<void()>& step) {
+    std::vector<Event> marks;
+    for (std::int64_t i = 0; i <= (count + together - 1) / together; ++i) marks.emplace_back(stream_.device());
+    marks[0].record(stream_);
+    for (std::int64_t i = 0; i < count; ++i) {
+      step();
+      if ((i + 1) % together == 0 || i + 1 == count) marks[static_cast<std::size_t>(i / together) + 1].record(stream_);
+    }
+    wait();
+    std::vector<double> seconds;
+    for (std::int64_t i = 0; i < count; i += together) {
       const auto mark = static_cast<std::size_t>(i / together);
-      const std::int64_t steps = std::min(together, now - i);
+      const std::int64_t steps = std::min(together, count - i);
       const double mean = marks[mark + 1].seconds_since(marks[mark]) / static_cast<double>(steps);
       seconds.insert(seconds.end(), static_cast<std::size_t>(steps), mean);
     }
-    const double longest = *std::max_element(seconds.end() - now, seconds.end());
-    chunk = std::clamp(static_cast<std::int64_t>(kSecondsBetweenWaits / std::max(longest, 1e-9)), std::int64_t{1},
-                       kMostBetweenWaits);
-    // All ranks take the same number of steps between waits.
-    chunk = matrix.context().communicator().all_reduce(chunk, Reduction::min);
-    report(progress, phase, done + now, iterations);
+    return seconds;
   }
-  return seconds;
-}
 
-/// Runs `step` for about kWarmUpSeconds, the same number of times on all ranks; returns the seconds of the first.
-double warm_up(const DistributedMatrix& matrix, const std::function<void()>& step) {
-  Stream& stream = matrix.context().stream();
-  const Timer timer;
-  step();
-  matrix.exchange().wait(stream);
-  const double seconds = matrix.context().communicator().all_reduce(timer.seconds(), Reduction::max);
-  const int steps = static_cast<int>(std::min<double>(kMostWarmUps, kWarmUpSeconds / std::max(seconds, 1e-6)));
-  for (int i = 0; i < steps; ++i) step();
-  matrix.exchange().wait(stream);
-  return seconds;
-}
+  Communicator& ranks_;
+  Stream& stream_;
+  std::span<const Iterated> batch_;
+};
 
 double median_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
@@ -139,13 +160,41 @@ class Dots {
 };
 
 /// λ = xᵀy for the last normalised x, and how far (λ, x) is from an eigenpair: ‖y - λx‖² = yᵀy - λ² for ‖x‖ = 1.
-void estimate_eigenvalue(const DistributedMatrix& matrix, Dots& dots, void* y, IterateResult& result) {
-  Stream& stream = matrix.context().stream();
-  matrix.multiply(1, 0, y, stream);
-  const auto [xy, yy] = dots.of_product(y, stream);
-  result.eigenvalue = xy;
+IterationEstimate estimate_eigenvalue(const Iterated& one, Dots& dots, Stream& stream) {
+  one.matrix->multiply(1, 0, one.y, stream);
+  const auto [xy, yy] = dots.of_product(one.y, stream);
   const double distance = std::sqrt(std::max(0.0, yy - xy * xy));
-  result.residual = distance == 0 ? 0 : distance / std::abs(xy);  // infinite if λ is 0 and y is not
+  return {xy, yy, xy, distance == 0 ? 0 : distance / std::abs(xy)};  // infinite if λ is 0 and y is not
+}
+
+/// A copy of the x of each matrix, to start again from.
+class SavedX {
+ public:
+  SavedX(std::span<const Iterated> batch, Stream& stream) : batch_(batch), stream_(stream) {
+    for (const Iterated& one : batch) {
+      copies_.emplace_back(stream.device(), bytes(one));
+      copy_on_device(copies_.back().data(), one.matrix->exchange().local_x(), bytes(one), stream);
+    }
+  }
+  void restore() {
+    for (std::size_t i = 0; i < copies_.size(); ++i)
+      copy_on_device(batch_[i].matrix->exchange().local_x(), copies_[i].data(), bytes(batch_[i]), stream_);
+  }
+  static std::size_t bytes(const Iterated& one) {
+    return static_cast<std::size_t>(one.matrix->local_rows()) * size_of(one.matrix->type());
+  }
+
+ private:
+  std::span<const Iterated> batch_;
+  Stream& stream_;
+  std::vector<Buffer> copies_;
+};
+
+void require_square(std::span<const Iterated> batch, Mode mode) {
+  for (const Iterated& one : batch)
+    if (one.matrix->rows() != one.matrix->cols())
+      throw Error(ErrorKind::usage, fmt::format("--mode {} needs a square matrix, this one is {} × {}", name(mode),
+                                                one.matrix->rows(), one.matrix->cols()));
 }
 
 }  // namespace
@@ -162,66 +211,83 @@ std::string_view name(Mode mode) {
   throw Error(ErrorKind::internal, "unknown mode");
 }
 
-IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOptions& options) {
-  Context& context = matrix.context();
+IterateResult iterate(Communicator& ranks, Context& context, std::span<const Iterated> batch,
+                      const IterateOptions& options) {
   Stream& stream = context.stream();
   IterateResult result;
+  result.estimates.resize(batch.size());
+  Stopwatch watch(ranks, context, batch);
   const bool power = options.mode == Mode::power;
-  std::optional<Dots> dots;
+  std::vector<std::unique_ptr<Dots>> dots(batch.size());
   if (options.mode != Mode::repeat) {
-    if (matrix.rows() != matrix.cols())
-      throw Error(ErrorKind::usage, fmt::format("--mode {} needs a square matrix, this one is {} × {}", name(options.mode),
-                                                matrix.rows(), matrix.cols()));
-    dots.emplace(matrix);
-    result.sums = dots->summed_by();
+    require_square(batch, options.mode);
+    for (std::size_t i = 0; i < batch.size(); ++i) dots[i] = std::make_unique<Dots>(*batch[i].matrix);
+    if (!dots.empty()) result.sums = dots[0]->summed_by();
   }
 
   std::function<void()> step = [&] {
-    matrix.multiply(options.alpha, options.beta, y, stream);
-    if (options.mode == Mode::dots) dots->add(matrix.exchange().local_x(), y, stream), dots->add(y, y, stream);
-    if (power) dots->normalise_x(y, stream);
+    for (std::size_t i = 0; i < batch.size(); ++i) {
+      const auto& [matrix, y] = batch[i];
+      matrix->multiply(options.alpha, options.beta, y, stream);
+      if (options.mode == Mode::dots) dots[i]->add(matrix->exchange().local_x(), y, stream), dots[i]->add(y, y, stream);
+      if (power) dots[i]->normalise_x(y, stream);
+    }
   };
-  const std::function<void()> local_step = [&] { matrix.multiply_local(options.alpha, options.beta, y, stream); };
+  const std::function<void()> local_step = [&] {
+    for (const Iterated& one : batch) one.matrix->multiply_local(options.alpha, options.beta, one.y, stream);
+  };
   const std::function<void()> exchange_step = [&] {
-    matrix.exchange().start(stream);
-    matrix.exchange().finish(stream);
+    for (const Iterated& one : batch) one.matrix->exchange().start(stream), one.matrix->exchange().finish(stream);
   };
   const auto times = [&](std::int64_t count, const std::function<void()>& work, const Progress& progress,
                          std::string_view phase) {
-    IterationTimes found = over_ranks(timed_steps(matrix, count, work, progress, phase), context.communicator());
-    found.together = steps_a_mark(matrix, count);
+    IterationTimes found = over_ranks(watch.each(count, work, progress, phase), ranks);
+    found.together = watch.steps_a_mark(count);
     return found;
   };
   exchange_step();  // libraries allocate and connect on first use, which a recording forbids
-  const double seconds = warm_up(matrix, local_step);
+  const double seconds = watch.warm_up(local_step);
   const auto repetitions = static_cast<std::int64_t>(
       std::clamp<double>(kPhaseSeconds / std::max(seconds, 1e-9), kLeastRepetitions, kMostRepetitions));
   result.local = times(repetitions, local_step, {}, {});
   result.exchange = times(repetitions, exchange_step, {}, {});
 
-  std::unique_ptr<Graph> graph;
-  result.graph = options.graph && context.device().backend == Backend::cuda && matrix.exchange().capturable();
-  if (options.mode == Mode::dots) dots->of_product(y, stream);  // connects the ranks
-  if (power) {  // x is normalised before the first product, so the result does not depend on its length
-    copy_on_device(y, matrix.exchange().local_x(), static_cast<std::size_t>(matrix.local_rows()) * size_of(matrix.type()),
-                   stream);
-    dots->normalise_x(y, stream);
-    matrix.exchange().wait(stream);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    const auto& [matrix, y] = batch[i];
+    if (options.mode == Mode::dots) dots[i]->of_product(y, stream);  // connects the ranks
+    if (!power) continue;  // there x is normalised before the first product, so the result does not depend on its length
+    copy_on_device(y, matrix->exchange().local_x(), SavedX::bytes(batch[i]), stream);
+    dots[i]->normalise_x(y, stream);
   }
+  watch.wait();
+  std::unique_ptr<Graph> graph;
+  result.graph =
+      options.graph && context.device().backend == Backend::cuda && !batch.empty() &&
+      std::all_of(batch.begin(), batch.end(), [](const Iterated& one) { return one.matrix->exchange().capturable(); });
   if (result.graph) {
     graph = std::make_unique<Graph>(stream, step);
     step = [&] { graph->launch(stream); };
   }
-  // Warming up must not show in the result: power iteration starts from x as it is now.
-  const std::size_t x_bytes = power ? static_cast<std::size_t>(matrix.local_rows()) * size_of(matrix.type()) : 0;
-  const Buffer x(context.device(), x_bytes);
-  copy_on_device(x.data(), matrix.exchange().local_x(), x_bytes, stream);
-  warm_up(matrix, step);
-  copy_on_device(matrix.exchange().local_x(), x.data(), x_bytes, stream);
+  if (power) {  // warming up must not show in the result: it starts from x as it is now
+    SavedX x(batch, stream);
+    watch.warm_up(step);
+    x.restore();
+    watch.wait();
+  } else {
+    watch.warm_up(step);
+  }
   result.iteration = times(options.iterations, step, options.progress, "iterating");
-  if (power) estimate_eigenvalue(matrix, *dots, y, result);
-  if (options.mode == Mode::dots) std::tie(result.xy, result.yy) = dots->of_product(y, stream);
+  for (std::size_t i = 0; i < batch.size(); ++i) {
+    if (power) result.estimates[i] = estimate_eigenvalue(batch[i], *dots[i], stream);
+    if (options.mode == Mode::dots)
+      std::tie(result.estimates[i].xy, result.estimates[i].yy) = dots[i]->of_product(batch[i].y, stream);
+  }
   return result;
+}
+
+IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOptions& options) {
+  const Iterated one{&matrix, y};
+  return iterate(matrix.context().communicator(), matrix.context(), std::span<const Iterated>(&one, 1), options);
 }
 
 }  // namespace shardmat

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,21 +36,34 @@ struct IterationTimes {
   OverRanks of_ranks;  ///< of each rank's own median: what is between mean and max is lost because ranks differ
 };
 
+/// What dot products and power iteration find out about a matrix; zeros in other modes.
+struct IterationEstimate {
+  double xy = 0, yy = 0;  ///< dots: xᵀy and yᵀy
+  double eigenvalue = 0;  ///< power: Rayleigh quotient xᵀAx / xᵀx of the last x
+  double residual = 0;    ///< power: ‖Ax - λx‖₂ / |λ| of the last x, infinite if λ is 0 and Ax is not
+};
+
 struct IterateResult {
-  IterationTimes iteration;  ///< exchange and product (dots: and two dot products; power: and normalisation)
-  IterationTimes local;      ///< the product alone
-  IterationTimes exchange;   ///< the exchange alone
-  double xy = 0, yy = 0;     ///< dots: xᵀy and yᵀy
-  std::string sums;          ///< dots, power: how they are summed over the ranks (SumOverRanks::name())
-  bool graph = false;        ///< iterations were replayed from a recorded graph
-  double eigenvalue = 0;     ///< power: Rayleigh quotient xᵀAx / xᵀx of the last x
-  double residual = 0;       ///< power: ‖Ax - λx‖₂ / |λ| of the last x, infinite if λ is 0 and Ax is not
+  IterationTimes iteration;                  ///< exchange and product (dots: and two dot products; power: and normalisation)
+  IterationTimes local;                      ///< the product alone
+  IterationTimes exchange;                   ///< the exchange alone
+  std::vector<IterationEstimate> estimates;  ///< one a matrix
+  std::string sums;                          ///< dots, power: how they are summed over the ranks (SumOverRanks::name())
+  bool graph = false;                        ///< iterations were replayed from a recorded graph
 };
 
 std::string_view name(Mode mode);
 
-/// Collective. x lies in matrix.exchange().local_x(); `y` (device memory) is overwritten. In power mode x is left
-/// normalised.
+/// A matrix whose x lies in matrix->exchange().local_x(), and device memory for its y.
+struct Iterated {
+  const DistributedMatrix* matrix;
+  void* y;
+};
+
+/// Collective over `ranks`. An iteration multiplies each matrix of the batch once, in turn; they are all of `context`, whose
+/// ranks may be this one alone, and a rank may have none. Each y is overwritten. In power mode each x is left normalised.
+IterateResult iterate(Communicator& ranks, Context& context, std::span<const Iterated> batch, const IterateOptions& options);
+/// One matrix on all ranks of its context.
 IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOptions& options);
 
 }  // namespace shardmat

@@ -71,11 +71,7 @@ class Run {
       if (options_.iterations < 0) throw Error(ErrorKind::usage, "--iterations must be 0 or more");
       if (!options_.output.empty()) check_vector_suffix(options_.output);
       if (!options_.output.empty() && communicator_.rank() == 0) check_vector_writable(options_.output);  // it writes
-      if (options_.mode != Mode::repeat && (options_.alpha != 1 || options_.beta != 0))
-        throw Error(ErrorKind::usage,
-                    fmt::format("--mode {} multiplies y = Ax; it takes neither --alpha nor --beta", name(options_.mode)));
-      if (options_.mode != Mode::repeat && options_.iterations == 0)
-        throw Error(ErrorKind::usage, fmt::format("--mode {} needs --iterations of at least 1", name(options_.mode)));
+      require_mode(options_);
       if (is_half(options_.load.type) && columns() < 2)
         throw Error(ErrorKind::usage,
                     fmt::format("--type {} is for several right-hand sides: add --rhs", name(options_.load.type)));
@@ -88,8 +84,6 @@ class Run {
 
   void check_several() const {
     require_count(columns());
-    if (options_.mode != Mode::repeat)
-      throw Error(ErrorKind::usage, fmt::format("--mode {} is for one vector; leave out --rhs", name(options_.mode)));
     if (options_.verify_mode == VerifyMode::sampled)
       throw Error(ErrorKind::usage, "with --rhs every entry is verified; leave =sampled out");
     if (options_.load.plan.tune)
@@ -168,10 +162,10 @@ class Run {
       options.progress = options_.progress;
       phase("iterate", [&] { iterated_ = iterate(*matrix_, y_.data(), options); });
       report_.sums = iterated_.sums;
-      if (options_.mode == Mode::dots) report_.xy = iterated_.xy, report_.yy = iterated_.yy;
+      if (options_.mode == Mode::dots) report_.xy = iterated_.estimates[0].xy, report_.yy = iterated_.estimates[0].yy;
       if (options_.mode == Mode::power) {
-        report_.eigenvalue = iterated_.eigenvalue;
-        report_.residual = iterated_.residual;
+        report_.eigenvalue = iterated_.estimates[0].eigenvalue;
+        report_.residual = iterated_.estimates[0].residual;
         communicator_.together([&] {
           result_ = to_host(matrix_->exchange().local_x(), matrix_->local_rows(), matrix_->type(), context_.stream());
         });
@@ -264,6 +258,16 @@ class Run {
 };
 
 }  // namespace
+
+void require_mode(const MultiplyOptions& options) {
+  if (options.mode == Mode::repeat) return;
+  const auto refuse = [&](const char* why) {
+    throw Error(ErrorKind::usage, fmt::format("--mode {} {}", name(options.mode), why));
+  };
+  if (options.alpha != 1 || options.beta != 0) refuse("multiplies y = Ax; it takes neither --alpha nor --beta");
+  if (options.iterations == 0) refuse("needs --iterations of at least 1");
+  if (options.load.right_hand_sides != 1) refuse("is for one vector; leave out --rhs");
+}
 
 MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& options) {
   Context context(communicator, options.backend);

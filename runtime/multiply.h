@@ -36,4 +36,7 @@ MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& optio
 /// at.
 MultiplyReport multiply(Context& context, const MultiplyOptions& options);
 
+/// Throws Error(usage) for options that do not go with the mode.
+void require_mode(const MultiplyOptions& options);
+
 }  // namespace shardmat

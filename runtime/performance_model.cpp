@@ -61,6 +61,32 @@ class FirstRows final : public RowSource {
   std::int64_t rows_;
 };
 
+/// A recorded step that writes a word, and with `split` another on the second stream. On the host, where all is done at
+/// once, 0.
+double seconds_of_step(Context& context, bool split) {
+  constexpr int kTimes = 200;
+  if (context.device().backend == Backend::host) return 0;
+  const Buffer words(context.device(), 16);
+  Stream &stream = context.stream(), &other = context.exchange_stream();
+  Event forked(context.device()), joined(context.device()), begin(context.device()), end(context.device());
+  Graph graph(stream, [&] {
+    if (split) {
+      forked.record(stream);
+      other.wait_for(forked);
+      fill_bytes(words.as<char>() + 8, 0, 8, other);
+      joined.record(other);
+    }
+    fill_bytes(words.data(), 0, 8, stream);
+    if (split) stream.wait_for(joined);
+  });
+  for (int i = 0; i < kTimes; ++i) graph.launch(stream);
+  begin.record(stream);
+  for (int i = 0; i < kTimes; ++i) graph.launch(stream);
+  end.record(stream);
+  stream.synchronize();
+  return end.seconds_since(begin) / kTimes;
+}
+
 }  // namespace
 
 PerformanceModel h200_model() {
@@ -111,33 +137,11 @@ ProductCost measure_product_cost(Context& context, const MatrixSource& source, L
   return {latency, slope};
 }
 
+double measure_launch_latency(Context& context) { return seconds_of_step(context, false); }
+
 double measure_split_latency(Context& context) {
-  constexpr int kTimes = 200;
-  if (context.device().backend == Backend::host) return 0;
-  const Buffer words(context.device(), 16);
-  Stream &stream = context.stream(), &other = context.exchange_stream();
-  Event forked(context.device()), joined(context.device());
-  const auto seconds = [&](bool split) {
-    Graph graph(stream, [&] {
-      if (split) {
-        forked.record(stream);
-        other.wait_for(forked);
-        fill_bytes(words.as<char>() + 8, 0, 8, other);
-        joined.record(other);
-      }
-      fill_bytes(words.data(), 0, 8, stream);
-      if (split) stream.wait_for(joined);
-    });
-    for (int i = 0; i < kTimes; ++i) graph.launch(stream);
-    Event begin(context.device()), end(context.device());
-    begin.record(stream);
-    for (int i = 0; i < kTimes; ++i) graph.launch(stream);
-    end.record(stream);
-    stream.synchronize();
-    return end.seconds_since(begin) / kTimes;
-  };
-  const double one = seconds(false);
-  return std::max(0.0, seconds(true) - one);
+  const double one = seconds_of_step(context, false);
+  return std::max(0.0, seconds_of_step(context, true) - one);
 }
 
 }  // namespace shardmat

@@ -58,6 +58,8 @@ Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality
 /// the nonzeros are timed now. `load` names the kernel and policy.
 ProductCost measure_product_cost(Context& context, const MatrixSource& source, LoadOptions load, double seconds);
 
+/// Seconds of a recorded step with next to nothing in it.
+double measure_launch_latency(Context& context);
 /// Seconds that a second stream beside the first adds to a recorded step.
 double measure_split_latency(Context& context);
 

@@ -289,5 +289,22 @@ class Lines(CliTest):
         self.assertEqual(self.files(), ["bar.h5", "bar.mtx.gz", "report.json", "x.h5", "y.h5"])
 
 
+class Batch(CliTest):
+    def test_matrices_are_multiplied_together(self):
+        self.succeed("partition", DATA / "stokes.mtx.gz", "a.h5", "--parts", 2)
+        for placement in ("split", "whole"):
+            report = self.json_of("multiply", "a.h5", "poisson27:n=5", "a.h5", "--batch", placement, "--verify", ranks=2)
+            self.assertEqual([item["matrix"] for item in report["batch"]], ["a.h5", "poisson27:n=5", "a.h5"])
+            self.assertTrue(all(item["verification"]["passed"] for item in report["batch"]))
+            self.assertEqual(report["placement"]["name"], placement)
+            self.assertEqual({item["rank"] for item in report["batch"]}, {-1} if placement == "split" else {0, 1})
+            self.assertGreater(report["iteration"]["median_s"], 0)
+        self.assertIn("predicted", self.succeed("multiply", "a.h5", "poisson27:n=5", ranks=2).out)
+
+    def test_what_is_for_one_matrix_is_refused(self):
+        self.fail_with(USAGE, "multiply", "poisson27:n=5", "poisson27:n=6", "--output", "y.h5", says="--output")
+        self.fail_with(USAGE, "multiply", "poisson27:n=5", "--batch", "half", says="--batch")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -1,4 +1,4 @@
-#include "runtime/multiply.h"
+#include "runtime/batch.h"
 
 #include <fmt/format.h>
 
@@ -24,6 +24,8 @@ namespace {
 
 struct Options {
   MultiplyOptions multiply;
+  std::vector<std::string> matrices;
+  std::string batch;  ///< empty: not asked for
   std::string type = "f64", sort = "auto", backend = "auto", mode = "repeat", verify = "", json;
   bool no_graph = false, no_overlap = false, no_measure = false, no_cache = false;
   double timeout = 60;
@@ -32,7 +34,13 @@ struct Options {
 
 void add_options(CLI::App& app, Options& o) {
   MultiplyOptions& m = o.multiply;
-  app.add_option("matrix", m.matrix, "shard file (.h5), or a generator such as elasticity:n=40")->required();
+  app.add_option("matrix", o.matrices, "shard file (.h5), or a generator such as elasticity:n=40; several make a batch")
+      ->required();
+  app.add_option(
+         "--batch", o.batch,
+         "several matrices, each multiplied once an iteration: split (each over all ranks), whole (each on one rank) or "
+         "auto (what is predicted to be faster)")
+      ->check(CLI::IsMember({"auto", "split", "whole"}));
   app.add_option("--x", m.x, "x: ones, zeros, random, or a file (.h5 dataset /x, .npy, .mtx array)")->capture_default_str();
   app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file (dataset /y)")
       ->capture_default_str();
@@ -99,13 +107,15 @@ void add_options(CLI::App& app, Options& o) {
       "  mpirun -n 4 shardmat multiply bar.h5 --x x.h5 --output y.h5\n"
       "  mpirun -n 2 shardmat multiply elasticity:n=100 --type f32 --measure\n"
       "  shardmat multiply bar.h5 --rhs 8 --iterations 100 --verify\n"
-      "  mpirun -n 4 shardmat multiply bar.h5 --mode power --iterations 500\n");
+      "  mpirun -n 4 shardmat multiply bar.h5 --mode power --iterations 500\n"
+      "  mpirun -n 4 shardmat multiply a.h5 b.h5 c.h5 d.h5 e.h5 --batch auto --verify\n");
 }
 
 void finish_options(const CLI::App& app, Options& o) {
   MultiplyOptions& m = o.multiply;
   if (app.count("--y0") > 0 && m.beta == 0)
     throw Error(ErrorKind::usage, "--y0 counts only with --beta: y = alpha A x + beta y0");
+  m.matrix = o.matrices.front();
   m.load.type = parse_value_type(o.type);
   m.load.sort = o.sort == "local" ? LocalSort::by_length : o.sort == "none" ? LocalSort::none : LocalSort::as_file;
   m.mode = o.mode == "power" ? Mode::power : o.mode == "dots" ? Mode::dots : Mode::repeat;
@@ -132,20 +142,44 @@ void spare_matrix(const std::string& matrix, const std::string& output) {
     throw Error(ErrorKind::usage, fmt::format("{} is the matrix itself; write the result to another file", output));
 }
 
-int run(const Options& o, Communicator& communicator) {
-  communicator.together([&] {
-    if (communicator.rank() != 0) return;
-    spare_matrix(o.multiply.matrix, o.multiply.output);
-    spare_matrix(o.multiply.matrix, o.json);
-    if (!o.json.empty() && o.json != "-") check_writable(o.json);
-  });
-  const MultiplyReport report = multiply(communicator, o.multiply);
+template <class Report>
+void print(const Options& o, const Report& report, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() != 0) return;
     if (o.json != "-") fmt::print("{}", to_text(report));
     if (!o.json.empty()) write_text(o.json, to_json(report));
     std::fflush(stdout);
   });
+}
+
+int run_batch(const Options& o, Communicator& communicator) {
+  BatchOptions batch;
+  batch.matrices = o.matrices;
+  batch.placement = parse_batch_placement(o.batch.empty() ? "auto" : o.batch);
+  batch.each = o.multiply;
+  Context context(communicator, o.multiply.backend);
+  const BatchReport report = multiply_batch(context, batch);
+  print(o, report, communicator);
+  if (report.passed()) return 0;
+  if (communicator.rank() == 0)
+    for (const BatchItem& item : report.items)
+      if (item.verification && !item.verification->passed)
+        fmt::print(stderr, "shardmat: {}: verification {}\n", item.matrix, item.verification->text());
+  return static_cast<int>(ErrorKind::verification);
+}
+
+int run(const Options& o, Communicator& communicator) {
+  communicator.together([&] {
+    if (communicator.rank() != 0) return;
+    for (const std::string& matrix : o.matrices) {
+      spare_matrix(matrix, o.multiply.output);
+      spare_matrix(matrix, o.json);
+    }
+    if (!o.json.empty() && o.json != "-") check_writable(o.json);
+  });
+  if (o.matrices.size() > 1 || !o.batch.empty()) return run_batch(o, communicator);
+  const MultiplyReport report = multiply(communicator, o.multiply);
+  print(o, report, communicator);
   if (!report.verification || report.verification->passed) return 0;
   if (communicator.rank() == 0) fmt::print(stderr, "shardmat: verification {}\n", report.verification->text());
   return static_cast<int>(ErrorKind::verification);

@@ -1,0 +1,59 @@
+// Several matrices iterated together: an iteration multiplies each of them once. Large ones are split over all ranks, one
+// after the other; small ones go whole to one rank each, where nothing has to be exchanged.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/multiply.h"
+
+namespace shardmat {
+
+enum class BatchPlacement {
+  automatic,  ///< what is predicted to be faster
+  split,      ///< each matrix over all ranks
+  whole,      ///< each matrix on one rank
+};
+/// From auto, split or whole. Throws Error(usage) for any other word.
+BatchPlacement parse_batch_placement(std::string_view word);
+
+struct BatchOptions {
+  std::vector<std::string> matrices;  ///< may be the same
+  BatchPlacement placement = BatchPlacement::automatic;
+  MultiplyOptions each;  ///< for all: load, access, x (no file), seed, alpha, mode, iterations, graph, verify, progress
+};
+
+struct BatchItem {
+  std::string matrix;
+  std::int64_t rows = 0, cols = 0, nnz = 0;
+  int rank = -1;                 ///< that has it whole; -1: all ranks share it
+  std::string kernel, exchange;  ///< of that rank, else of rank 0
+  std::optional<VerifyResult> verification;
+  IterationEstimate estimate;  ///< modes dots and power
+};
+
+struct BatchReport {
+  std::vector<BatchItem> items;  ///< in the order given
+  std::string placement, why, type, mode, backend;
+  std::vector<RankPlace> ranks;
+  std::int64_t right_hand_sides = 1;
+  OverRanks rank_nnz, device_bytes;
+  double predicted_split = 0, predicted_whole = 0;  ///< seconds of an iteration; 0 where it was not worked out
+  IterationTimes iteration, local, exchange;        ///< of all matrices together
+  bool graph = false;
+  double gflops = 0;
+
+  bool passed() const;  ///< no verification failed
+};
+
+/// Collective; the report is the same on all ranks. A failed verification is in the report, not thrown; then nothing is
+/// iterated. Everything else that goes wrong throws the same Error on all ranks.
+BatchReport multiply_batch(Context& context, const BatchOptions& options);
+
+std::string to_text(const BatchReport& report);
+std::string to_json(const BatchReport& report);
+
+}  // namespace shardmat

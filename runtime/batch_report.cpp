@@ -1,0 +1,90 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/text.h"
+#include "runtime/batch.h"
+
+namespace shardmat {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string result_text(const BatchReport& r, const BatchItem& item) {
+  std::string text;
+  if (item.verification) text = item.verification->passed ? "passed" : "FAILED";
+  if (r.mode == "power" && r.iteration.iterations > 0)
+    text += fmt::format("{}λ = {:.10g}", text.empty() ? "" : ", ", item.estimate.eigenvalue);
+  if (r.mode == "dots" && r.iteration.iterations > 0)
+    text += fmt::format("{}xᵀy = {:.6g}, yᵀy = {:.6g}", text.empty() ? "" : ", ", item.estimate.xy, item.estimate.yy);
+  return text;
+}
+
+ordered_json json(const OverRanks& f) { return {{"min", f.min}, {"mean", f.mean}, {"max", f.max}}; }
+ordered_json json(const IterationTimes& t) {
+  return {{"iterations", t.iterations}, {"median_s", t.median}, {"min_s", t.min}, {"max_s", t.max}, {"mean_s", t.mean}};
+}
+
+}  // namespace
+
+std::string to_text(const BatchReport& r) {
+  std::string text =
+      fmt::format("Batch of {} matri{}, {}{}, on {} rank{} ({}, {})\n", r.items.size(), r.items.size() == 1 ? "x" : "ces",
+                  r.type, r.right_hand_sides > 1 ? fmt::format(", {} right-hand sides", r.right_hand_sides) : "",
+                  r.ranks.size(), r.ranks.size() == 1 ? "" : "s", r.backend, r.ranks[0].device);
+  text += fmt::format("  placed         {} ({})\n",
+                      r.placement == "whole" ? "each matrix whole on one rank" : "each over all ranks", r.why);
+  text += fmt::format("  nnz a rank     {} … {}\n  memory a rank  {} at most\n\n", human_count(std::llround(r.rank_nnz.min)),
+                      human_count(std::llround(r.rank_nnz.max)), human_bytes(r.device_bytes.max));
+  text += fmt::format("  {:>4}  {:<36} {:>12} {:>14}  {:<10} {}\n", "rank", "matrix", "rows", "nonzeros", "exchange",
+                      "kernel of the first rank");
+  for (const BatchItem& item : r.items) {
+    text += fmt::format("  {:>4}  {:<36} {:>12} {:>14}  {:<10} {}\n", item.rank < 0 ? "all" : std::to_string(item.rank),
+                        item.matrix, human_count(item.rows), human_count(item.nnz), item.exchange, item.kernel);
+    if (const std::string result = result_text(r, item); !result.empty()) text += fmt::format("        {}\n", result);
+  }
+  if (r.iteration.iterations == 0) return text;
+  const auto line = [](const char* label, const IterationTimes& t) {
+    return fmt::format("  {:<16} {:>11} {:>11} {:>11}\n", label, human_seconds(t.min), human_seconds(t.median),
+                       human_seconds(t.max));
+  };
+  text += fmt::format("\n{} iterations of all (slowest rank)   min      median         max\n",
+                      human_count(r.iteration.iterations));
+  text += line("iteration", r.iteration) + line("  local products", r.local) + line("  exchanges", r.exchange);
+  text += fmt::format("  speed          {:.4g} GFLOP/s{}\n", r.gflops, r.graph ? ", replayed from a CUDA graph" : "");
+  return text;
+}
+
+std::string to_json(const BatchReport& r) {
+  ordered_json items = ordered_json::array(), ranks = ordered_json::array();
+  for (const BatchItem& item : r.items) {
+    ordered_json one{{"matrix", item.matrix}, {"rows", item.rows},     {"cols", item.cols},        {"nnz", item.nnz},
+                     {"rank", item.rank},     {"kernel", item.kernel}, {"exchange", item.exchange}};
+    if (item.verification)
+      one["verification"] = {{"passed", item.verification->passed}, {"rows_checked", item.verification->rows_checked}};
+    if (r.mode == "power") one["eigenvalue"] = item.estimate.eigenvalue;
+    if (r.mode == "dots") one["dots"] = {{"xy", item.estimate.xy}, {"yy", item.estimate.yy}};
+    items.push_back(std::move(one));
+  }
+  for (const RankPlace& place : r.ranks) ranks.push_back({{"host", place.host}, {"device", place.device}, {"id", place.id}});
+  return ordered_json{{"batch", items},
+                      {"placement", {{"name", r.placement}, {"why", r.why}}},
+                      {"type", r.type},
+                      {"mode", r.mode},
+                      {"right_hand_sides", r.right_hand_sides},
+                      {"backend", r.backend},
+                      {"ranks", ranks},
+                      {"nnz_of_ranks", json(r.rank_nnz)},
+                      {"device_bytes", json(r.device_bytes)},
+                      {"predicted", {{"split_s", r.predicted_split}, {"whole_s", r.predicted_whole}}},
+                      {"iteration", json(r.iteration)},
+                      {"local", json(r.local)},
+                      {"exchange", json(r.exchange)},
+                      {"graph", r.graph},
+                      {"gflops", r.gflops}}
+             .dump(2) +
+         "\n";
+}
+
+}  // namespace shardmat
