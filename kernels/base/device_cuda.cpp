@@ -152,7 +152,7 @@ void* record_graph(void* stream, const std::function<void()>& work) {
   }
   SHARDMAT_CUDA_CHECK(cudaStreamEndCapture(as_stream(stream), &graph));
   cudaGraphExec_t executable = nullptr;
-  const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
+  const cudaError_t status = cudaGraphInstantiate(&executable, graph, cudaGraphInstantiateFlagUseNodePriority);
   cudaGraphDestroy(graph);
   SHARDMAT_CUDA_CHECK(status);
   return executable;

@@ -58,6 +58,11 @@ class Predict(CliTest):
         self.assertNotIn("measured_s", found["ranks"][0])
         self.assertEqual(found["ranks"][0]["nnz_max"], 34 ** 3)
 
+    def test_several_right_hand_sides(self):
+        study = self.study("poisson27:n=6", more=("--rhs", 8))
+        self.assertEqual(study["models"][0]["entry_bytes"], 64)
+        self.assertGreater(study["cases"][1]["forecast"]["iteration_s"], 0)
+
     def test_what_it_cannot_know_is_said(self):
         self.study("poisson27:n=5", "poisson27:n=5,nz={4}")
         self.assertEqual(len(self.predict("--ranks", 2)), 1)  # the other matrix is another on each number of ranks
