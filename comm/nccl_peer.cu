@@ -13,7 +13,7 @@
 namespace shardmat {
 namespace {
 
-constexpr int kThreads = 512, kMostBlocks = 32, kAtOnce = 4, kSumThreads = 64;
+constexpr int kThreads = 512, kFewBlocks = 32, kMostBlocks = 128, kAtOnce = 4, kSumThreads = 64;
 constexpr unsigned kSpinsALook = 1024;  // between looks at host memory
 
 struct Ranks {
@@ -121,8 +121,9 @@ std::string NcclCommunicator::why_no_peer_access() const {
 }
 
 int NcclCommunicator::blocks_to_pull(std::int64_t bytes) {
-  constexpr std::int64_t kBytesABlock = kThreads * kAtOnce * 8;
-  return static_cast<int>(std::clamp<std::int64_t>(bytes / kBytesABlock, 1, kMostBlocks));
+  constexpr std::int64_t kBytesABlock = kThreads * kAtOnce * 8, kBytesOfMany = 16 * kBytesABlock;
+  return static_cast<int>(std::max(std::clamp<std::int64_t>(bytes / kBytesABlock, 1, kFewBlocks),
+                                   std::min<std::int64_t>(bytes / kBytesOfMany, kMostBlocks)));
 }
 
 Buffer NcclCommunicator::Impl::zero_for_all(const Memory& written, std::size_t counters) {

@@ -131,7 +131,9 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
 /// Rows that wait for x go last, if there are few; else none are found.
 BoundaryRows DistributedMatrix::order_boundary_last(const HostCsr& part) {
   const auto rank = static_cast<std::size_t>(context_.communicator().rank());
-  if (!options_.overlap || context_.communicator().size() == 1) return {};
+  const bool wanted =
+      options_.overlap == Overlap::automatic ? options_.right_hand_sides == 1 : options_.overlap == Overlap::yes;
+  if (!wanted || context_.communicator().size() == 1) return {};
   BoundaryRows boundary = find_boundary_rows(part, x_starts_[rank], x_starts_[rank + 1]);
   if (boundary.rows == 0 || 2 * boundary.nnz > part.nnz()) return {};
   const auto moved = [order = boundary.order()](const HostVector<std::int64_t>& from) {

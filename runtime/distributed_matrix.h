@@ -22,6 +22,13 @@ enum class LocalSort {
   as_file,    ///< what the file asks for; none without a file
 };
 
+/// Whether rows that need no x of others are multiplied while x moves, if they hold half of the nonzeros.
+enum class Overlap {
+  automatic,  ///< with one right-hand side; kernels for several fill the device and leave no room to what moves x
+  yes,
+  no,
+};
+
 struct LoadOptions {
   ValueType type = ValueType::f64;    ///< of the matrix and x; y has that of sums (sum_type())
   std::int64_t right_hand_sides = 1;  ///< f16 and bf16 want 2 or more
@@ -30,7 +37,7 @@ struct LoadOptions {
   PlanRequest plan;
   std::string cache_directory;  ///< where measured choices are remembered (plan_cache.h); empty: nowhere
   std::string exchange = "auto";
-  bool overlap = true;  ///< multiply rows that need no x of others while x moves, if they hold half of the nonzeros
+  Overlap overlap = Overlap::automatic;
   /// Keep 1ᵀA of this rank's rows, 16 bytes a column, for the sampled verification if there are more nonzeros a rank.
   std::int64_t column_sums_above = std::numeric_limits<std::int64_t>::max();
   Progress progress;

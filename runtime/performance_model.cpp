@@ -107,7 +107,7 @@ Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality
   const Move move = fastest_move(model, quality, ranks);
   f.exchange = move.seconds;
   f.moved_by = move.by;
-  f.overlapped = quality.boundary_nnz_max >= 0 && 2 * quality.boundary_nnz_max <= quality.nnz_max;
+  f.overlapped = model.overlaps && quality.boundary_nnz_max >= 0 && 2 * quality.boundary_nnz_max <= quality.nnz_max;
   f.iteration = f.overlapped
                     ? std::max(f.product + model.split_latency, f.exchange + model.product(quality.boundary_nnz_max))
                     : f.product + f.exchange;

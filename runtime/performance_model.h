@@ -35,6 +35,7 @@ struct Network {
 struct PerformanceModel {
   ProductCost product;
   std::int64_t entry_bytes = 8;  ///< of x
+  bool overlaps = true;          ///< rows that need no x of others are multiplied while x moves, if they hold half
   double split_latency = 0;      ///< seconds that a second stream adds to an iteration
   std::vector<ExchangeCost> exchanges;
   int measured_ranks = 1;  ///< that can meet by these

@@ -21,6 +21,7 @@ ordered_json to_json(const PerformanceModel& model) {
     exchanges.push_back({{"name", cost.exchange}, {"latency_s", cost.latency}, {"s_per_byte", cost.seconds_per_byte}});
   return {{"product", {{"latency_s", model.product.latency}, {"s_per_nnz", model.product.seconds_per_nnz}}},
           {"entry_bytes", model.entry_bytes},
+          {"overlaps", model.overlaps},
           {"split_latency_s", model.split_latency},
           {"measured_ranks", model.measured_ranks},
           {"exchanges", exchanges}};
@@ -31,6 +32,7 @@ PerformanceModel model_from_json(const ordered_json& json) {
   model.product.latency = json.at("product").at("latency_s");
   model.product.seconds_per_nnz = json.at("product").at("s_per_nnz");
   model.entry_bytes = json.at("entry_bytes");
+  model.overlaps = json.at("overlaps");
   model.split_latency = json.at("split_latency_s");
   model.measured_ranks = json.at("measured_ranks");
   for (const ordered_json& cost : json.at("exchanges"))

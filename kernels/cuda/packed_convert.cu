@@ -413,7 +413,6 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
   unsigned long long irregular_count = 0;
   copy_to_host(&irregular_count, irregular_slices.data(), sizeof irregular_count, stream);
   const bool split = irregular_first(static_cast<std::int64_t>(irregular_count), count);
-  if (split) packed->first_irregular = static_cast<std::int64_t>(irregular_count);
   if (split || by_size) sort_pairs(keys, sorted_keys, ids, in_order, count, kSizeBits + (split ? 1 : 0), stream);
   const Buffer& origin = split || by_size ? in_order : ids;
   packed->slice = array<PackedSlice>(count, stream);

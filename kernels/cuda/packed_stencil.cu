@@ -34,13 +34,11 @@ __device__ void multiply_one(const Arguments<T>& a, std::int64_t index, int lane
   packed::store_group<Rows>(a, row, lane, lane < slice.real, acc);
 }
 
-/// K slices a warp, but one of the first `singles`; U slots of each at once.
+/// K slices a warp; U slots of each at once.
 template <class T, int K, int U>
-__global__ void __launch_bounds__(kBlock) packed_stencil(const Arguments<T> a, std::int64_t singles) {
+__global__ void __launch_bounds__(kBlock) packed_stencil(const Arguments<T> a) {
   const int lane = static_cast<int>(threadIdx.x) % kPackedLanes;
-  const std::int64_t warp = (static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x) / kPackedLanes;
-  const bool single = warp < singles;
-  const std::int64_t first = single ? warp : singles + (warp - singles) * K;
+  const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x) / kPackedLanes * K;
   if (first >= a.count) return;
   // A lane a word of the K slices.
   const bool exists = lane < K * kWords && first + lane / kWords < a.count;
@@ -53,8 +51,8 @@ __global__ void __launch_bounds__(kBlock) packed_stencil(const Arguments<T> a, s
                      : which == kNarrowWord || which == kFullWord ? word == 0
                      : which == kFlagsWord                        ? (word & 0xff0000) == 0
                                                                   : true;
-  if (!__all_sync(packed::kAll, lane >= K * kWords || (exists && alike)) || single) {
-    const int count = single ? 1 : static_cast<int>(min(std::int64_t{K}, a.count - first));
+  if (!__all_sync(packed::kAll, lane >= K * kWords || (exists && alike))) {
+    const int count = static_cast<int>(min(std::int64_t{K}, a.count - first));
     for (int k = 0; k < count; ++k) multiply_one(a, first + k, lane);
     return;
   }
@@ -115,8 +113,7 @@ std::unique_ptr<Plan> make_packed_stencil(std::shared_ptr<Storage> storage, cons
         const auto kernel = slices == 4   ? packed_stencil<T, 4, 5>
                             : slots == 7 ? packed_stencil<T, 2, 7>
                                          : packed_stencil<T, 2, 9>;
-        const std::int64_t singles = a.first_irregular, warps = singles + (a.slices - singles + slices - 1) / slices;
-        cuda::launch(kernel, warps * kPackedLanes, kBlock, on, packed::arguments(a, v), singles);
+        cuda::launch(kernel, (a.slices + slices - 1) / slices * kPackedLanes, kBlock, on, packed::arguments(a, v));
       });
 }
 

@@ -72,7 +72,6 @@ struct PackedStorage final : Storage {
 
   PackedShape shape;
   std::int64_t slices = 0;
-  std::int64_t first_irregular = 0;  ///< so many irregular slices are at the beginning, if they are to run first, else 0
   std::int64_t value_bytes = 0, index_bytes = 0, delta_bytes = 0, order_bytes = 0;
   Buffer slice;    ///< PackedSlice[slices]
   Buffer order;    ///< uint32: groups of the slices that are not consecutive, G each

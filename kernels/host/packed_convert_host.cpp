@@ -125,11 +125,8 @@ void place(PackedStorage& packed, const ConversionInput& input, const std::vecto
   if (longest_first(input.matrix().rows, input.matrix().cols, input.value_bytes()))
     std::stable_sort(origin.begin(), origin.end(),
                      [&](std::size_t s, std::size_t t) { return sizes[s].value_units > sizes[t].value_units; });
-  const std::int64_t irregular_slices = std::count_if(drafts.begin(), drafts.end(), irregular);
-  if (irregular_first(irregular_slices, std::ssize(drafts))) {
-    packed.first_irregular = irregular_slices;
+  if (irregular_first(std::count_if(drafts.begin(), drafts.end(), irregular), std::ssize(drafts)))
     std::stable_partition(origin.begin(), origin.end(), [&](std::size_t s) { return irregular(drafts[s]); });
-  }
   auto* slice = packed.slice.as<PackedSlice>();
   std::uint64_t values = 0, indices = 0, deltas = 0, listed = 0;
   std::unordered_map<std::uint64_t, std::size_t> first_with;

@@ -259,7 +259,7 @@ class Orders(CliTest):
         """A report of bench scaling, as far as models go."""
         costs = [{"name": e, "latency_s": exchange[0], "s_per_byte": exchange[1]} for e in exchanges]
         model = {"matrix": "bar.h5", "product": {"latency_s": product[0], "s_per_nnz": product[1]}, "entry_bytes": 8,
-                 "split_latency_s": product[0] / 2, "measured_ranks": 2, "exchanges": costs}
+                 "overlaps": True, "split_latency_s": product[0] / 2, "measured_ranks": 2, "exchanges": costs}
         return self.write(name, json.dumps({"models": [model], "cases": []}))
 
     def order_of(self, name):

@@ -117,6 +117,7 @@ void multiplies_several_columns(const Case& c) {
       MultiplyOptions options = options_for(c, matrix);
       options.load.right_hand_sides = columns;
       options.load.sort = columns == 3 ? LocalSort::by_length : LocalSort::none;
+      options.load.overlap = columns == 3 ? Overlap::automatic : Overlap::yes;
       options.alpha = -1.5;
       options.beta = 0.25;
       options.y0 = "random";
@@ -142,7 +143,7 @@ void overlaps(const Case& c) {
   for (const bool overlap : {true, false})
     for (const auto sort : {LocalSort::none, LocalSort::by_length}) {
       MultiplyOptions options = options_for(c, "elasticity:n=16");
-      options.load.overlap = overlap;
+      options.load.overlap = overlap ? Overlap::yes : Overlap::no;
       options.load.sort = sort;
       options.beta = 0.5;
       options.y0 = "random";
@@ -248,6 +249,7 @@ void sums_dot_products(const Case& c) {
   options.mode = Mode::dots;
   options.x = "ones";
   options.iterations = 20;
+  options.load.plan.measure = false;  // which might choose another kernel the second time
   const MultiplyReport report = multiply(c, options);
   double xy = 0, yy = 0;
   const HostCsr matrix = make_generator("poisson27:n=9")->read_rows(0, 729);

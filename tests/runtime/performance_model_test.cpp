@@ -37,6 +37,9 @@ TEST(PerformanceModel, TheExchangeHidesBehindTheInterior) {
   EXPECT_EQ(f.moved_by, "halo");
   EXPECT_DOUBLE_EQ(f.exchange, 8e-6 + 8000 * 1e-10);
   EXPECT_DOUBLE_EQ(f.iteration, 103e-6);
+  PerformanceModel waits = model();
+  waits.overlaps = false;
+  EXPECT_DOUBLE_EQ(forecast(waits, quality(90'000, 1'000, 1'000), 4).iteration, 100e-6 + 8e-6 + 8000 * 1e-10);
   const Forecast late = forecast(model(), quality(2'000, 1'000, 100'000), 4);  // 12 µs of product, 88 µs of exchange
   EXPECT_DOUBLE_EQ(late.iteration, late.exchange + 11e-6);
 }

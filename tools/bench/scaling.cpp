@@ -46,7 +46,7 @@ struct Options {
   std::vector<int> ranks;  ///< empty: 1, 2, 4 … and all
   std::string type = "f64", backend = "auto", kernel = "auto";
   std::int64_t right_hand_sides = 1, iterations = 200;
-  bool no_overlap = false, no_verify = false, no_cache = false, no_forecast = false;
+  bool overlap = false, no_overlap = false, no_verify = false, no_cache = false, no_forecast = false;
   double timeout = 60;
   Outputs outputs;
   std::string csv, html;
@@ -74,7 +74,7 @@ MultiplyOptions multiply_options(const Options& options, const ScalingCase& one)
   m.load.type = parse_value_type(options.type);
   m.load.right_hand_sides = options.right_hand_sides;
   m.load.exchange = one.exchange;
-  m.load.overlap = !options.no_overlap;
+  m.load.overlap = options.overlap ? Overlap::yes : options.no_overlap ? Overlap::no : Overlap::automatic;
   m.load.plan.kernel = options.kernel;
   m.load.cache_directory = options.no_cache ? "" : default_cache_directory();
   m.iterations = options.iterations;
@@ -170,7 +170,7 @@ int run(const Options& options, Communicator& all) {
   study.type = options.type;
   study.right_hand_sides = options.right_hand_sides;
   study.iterations = options.iterations;
-  study.overlap = !options.no_overlap;
+  study.overlap = options.overlap || (!options.no_overlap && options.right_hand_sides == 1);
   std::vector<ScalingCase>& cases = study.cases;
   for (const std::string& matrix : options.matrices)
     for (const int ranks : counts)
@@ -232,7 +232,10 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
   app->add_option("--iterations", o.iterations, "products to time")
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
-  app->add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied");
+  auto* overlap =
+      app->add_flag("--overlap", o.overlap,
+                    "multiply rows that need no x of other ranks while x moves (so by itself with one right-hand side)");
+  app->add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied")->excludes(overlap);
   app->add_flag("--no-verify", o.no_verify, "do not compare each first product with a sequential one");
   app->add_flag("--no-cache", o.no_cache, "choose kernels anew");
   app->add_flag("--no-forecast", o.no_forecast, "do not work out what a model (shardmat predict) expects of each case");

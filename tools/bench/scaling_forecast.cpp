@@ -44,6 +44,7 @@ void forecast_matrix(std::vector<ScalingCase>& cases, const std::string& matrix,
 void forecast_cases(ScalingStudy& study, Communicator& all, double timeout,
                     const std::function<MultiplyOptions(const ScalingCase&)>& options_of) {
   PerformanceModel links;
+  links.overlaps = study.overlap;
   links.measured_ranks = all.size();
   if (all.size() > 1) {
     Context context(all, options_of(study.cases.front()).backend);

@@ -27,7 +27,7 @@ struct Options {
   std::vector<std::string> matrices;
   std::string batch;  ///< empty: not asked for
   std::string type = "f64", sort = "auto", backend = "auto", mode = "repeat", verify = "", json;
-  bool no_graph = false, no_overlap = false, no_measure = false, no_cache = false;
+  bool no_graph = false, overlap = false, no_overlap = false, no_measure = false, no_cache = false;
   double timeout = 60;
   std::int64_t rhs = 1;
 };
@@ -96,8 +96,10 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--sort", o.sort, "rows of a part by descending length: none, local, or auto (as the file says)")
       ->check(CLI::IsMember({"auto", "none", "local"}))
       ->capture_default_str();
-  app.add_flag("--no-overlap", o.no_overlap,
-               "move x before any row is multiplied, instead of beside rows that need none of it");
+  auto* overlap =
+      app.add_flag("--overlap", o.overlap,
+                   "multiply rows that need no x of other ranks while x moves (so by itself with one right-hand side)");
+  app.add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied")->excludes(overlap);
   app.add_flag("--no-graph", o.no_graph, "launch every iteration instead of replaying a CUDA graph");
   app.add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
       ->check(positive_number())
@@ -126,7 +128,7 @@ void finish_options(const CLI::App& app, Options& o) {
                                           : VerifyMode::automatic;
   m.load.right_hand_sides = o.rhs;
   m.graph = !o.no_graph;
-  m.load.overlap = !o.no_overlap;
+  m.load.overlap = o.overlap ? Overlap::yes : o.no_overlap ? Overlap::no : Overlap::automatic;
   if (o.no_measure && m.load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
   m.load.plan.measure = !o.no_measure;
   m.load.cache_directory = o.no_cache ? "" : default_cache_directory();
