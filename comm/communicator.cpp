@@ -194,7 +194,7 @@ std::optional<Communicator> Communicator::first_ranks(int count, double timeout_
 Communicator::~Communicator() {
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (comm_ != MPI_COMM_NULL && !broken_ && finalized == 0) MPI_Comm_free(&comm_);
+  if (comm_ != MPI_COMM_NULL && !broken_ && !given_up_ && finalized == 0) MPI_Comm_free(&comm_);
 }
 
 Communicator::Communicator(Communicator&& other) noexcept

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "comm/nccl_communicator.h"
+
 namespace shardmat {
 namespace {
 
@@ -23,6 +25,11 @@ std::pair<double, double> measure(std::string_view name, const ExchangeContext& 
   return {bytes, time_exchange(*exchange, context)};
 }
 
+bool reaches_peers(const ExchangeContext& context) {
+  const bool mine = context.nccl != nullptr && context.nccl->why_no_peer_access().empty();
+  return context.communicator.all_reduce(mine ? 1 : 0, Reduction::min) == 1;
+}
+
 }  // namespace
 
 std::vector<ExchangeCost> measure_exchange_costs(const ExchangeContext& given) {
@@ -33,13 +40,10 @@ std::vector<ExchangeCost> measure_exchange_costs(const ExchangeContext& given) {
   if (context.communicator.size() == 1) return costs;
   for (const ExchangeEntry& entry : exchanges()) {
     if (entry.name == "none") continue;
-    try {
-      const auto [few, latency] = measure(entry.name, context, 1);
-      const auto [many, seconds] = measure(entry.name, context, kLarge / 8);
-      costs.push_back({std::string(entry.name), latency, std::max(0.0, seconds - latency) / std::max(many - few, 1.0)});
-    } catch (const AgreedError& error) {
-      if (error.kind() != ErrorKind::resources) throw;  // it cannot be had here
-    }
+    if (entry.name == "peer" && !reaches_peers(context)) continue;
+    const auto [few, latency] = measure(entry.name, context, 1);
+    const auto [many, seconds] = measure(entry.name, context, kLarge / 8);
+    costs.push_back({std::string(entry.name), latency, std::max(0.0, seconds - latency) / std::max(many - few, 1.0)});
   }
   return costs;
 }

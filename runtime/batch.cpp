@@ -7,11 +7,12 @@
 #include <numeric>
 #include <span>
 
+#include "comm/long_wait.h"
 #include "kernels/bandwidth.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
-#include "runtime/performance_model.h"
+#include "runtime/measure_performance.h"
 
 namespace shardmat {
 namespace {
@@ -87,6 +88,7 @@ class Batch {
     if (whole_) {
       alone_ = std::make_unique<Communicator>(MPI_COMM_SELF, ranks_.timeout_seconds());
       own_ = ranks_.together([&] { return std::make_unique<Context>(*alone_, context_); });
+      const LongWait wait(ranks_);  // ranks with less to load
       ranks_.together([&] { load_all(); });
     } else {
       load_all();
@@ -108,7 +110,7 @@ class Batch {
       throw Error(ErrorKind::usage, fmt::format("--x {}: in a batch x is ones, zeros or random", o.x));
     if (o.verify_mode == VerifyMode::sampled)
       throw Error(ErrorKind::usage, "in a batch every entry is verified; leave =sampled out");
-    require_mode(o);
+    require_consistent(o, context_.device().backend);
   }
 
   void check_shapes() const {
@@ -141,17 +143,22 @@ class Batch {
     report_.placement = whole_ ? "whole" : "split";
   }
 
-  /// With the bytes of CSR, columns of 32 bits, and as much again while it is made.
+  /// On the device the bytes of CSR with columns of 32 bits, and as much again while it is made; on the host, which the
+  /// ranks there share, the largest matrix while it is loaded.
   bool fits(std::span<const int> rank_of) {
-    double bytes = 0;
+    double bytes = 0, loading = 0;
     for (std::size_t i = 0; i < rank_of.size(); ++i) {
       const BatchItem& item = report_.items[i];
       if (rank_of[i] != ranks_.rank()) continue;
       bytes += static_cast<double>(item.nnz) * bytes_a_nonzero() +
                static_cast<double>((item.rows + item.cols) * load_.right_hand_sides + item.rows) * 8;
+      loading = std::max(loading, 16 * static_cast<double>(item.nnz) + 64 * static_cast<double>(item.rows + kSliceEntries));
     }
-    const auto free = static_cast<double>(available_memory(context_.device()));
-    return ranks_.all_reduce(2 * bytes <= free ? 1 : 0, Reduction::min) == 1;
+    const double host = static_cast<double>(available_host_memory()) / ranks_.local_size();
+    const bool on_host = context_.device().backend == Backend::host;
+    const double free = on_host ? host : static_cast<double>(available_memory(context_.device()));
+    const bool room = 2 * bytes <= free && loading + (on_host ? 2 * bytes : 0) <= host;
+    return ranks_.all_reduce(room ? 1 : 0, Reduction::min) == 1;
   }
 
   double bytes_a_nonzero() const { return static_cast<double>(size_of(load_.type)) + 4; }
@@ -209,11 +216,10 @@ class Batch {
 
   /// What only the rank knows that has a matrix.
   void share_results() {
-    if (!whole_) return;
     for (BatchItem& item : report_.items) {
-      item.kernel = ranks_.broadcast(item.kernel, item.rank);
-      item.exchange = ranks_.broadcast(item.exchange, item.rank);
-      if (!options_.each.verify) continue;
+      item.kernel = ranks_.broadcast(item.kernel, std::max(item.rank, 0));
+      item.exchange = ranks_.broadcast(item.exchange, std::max(item.rank, 0));
+      if (!options_.each.verify || !whole_) continue;
       VerifyResult result = item.verification.value_or(VerifyResult{});
       ranks_.broadcast(std::span<VerifyResult>(&result, 1), item.rank);
       item.verification = result;

@@ -23,7 +23,7 @@ BatchPlacement parse_batch_placement(std::string_view word);
 struct BatchOptions {
   std::vector<std::string> matrices;  ///< may be the same
   BatchPlacement placement = BatchPlacement::automatic;
-  MultiplyOptions each;  ///< for all: load, access, x (no file), seed, alpha, mode, iterations, graph, verify, progress
+  MultiplyOptions each;  ///< for all: load, x (no file), seed, alpha, mode, iterations, graph, verify, progress
 };
 
 struct BatchItem {

@@ -109,7 +109,7 @@ double median_of(std::vector<double> values) {
 }
 
 /// An iteration takes as long as its slowest rank.
-IterationTimes over_ranks(std::vector<double> seconds, Communicator& communicator) {
+IterationTimes slowest_of_ranks(std::vector<double> seconds, Communicator& communicator) {
   IterationTimes times;
   times.iterations = static_cast<std::int64_t>(seconds.size());
   if (seconds.empty()) return times;
@@ -126,15 +126,18 @@ IterationTimes over_ranks(std::vector<double> seconds, Communicator& communicato
 /// Dot products over all ranks, between products.
 class Dots {
  public:
+  /// Collective over the ranks of the matrix.
   explicit Dots(const DistributedMatrix& matrix)
-      : matrix_(matrix),
-        products_(matrix.context().device()),
-        sum_(matrix.context().exchange_context(matrix.type(), 1), 2),
-        values_(matrix.context().device(), 2 * sizeof(double)) {}
+      : matrix_(matrix), sum_(matrix.context().exchange_context(matrix.type(), 1), 2) {
+    matrix.context().communicator().together([&] {
+      products_.emplace(matrix.context().device());
+      values_ = Buffer(matrix.context().device(), 2 * sizeof(double));
+    });
+  }
 
   /// xᵀy and yᵀy.
   void add(const void* x, const void* y, Stream& stream) {
-    products_.compute(matrix_.type(), matrix_.local_rows(), x, y, values_.as<double>(), stream);
+    products_->compute(matrix_.type(), matrix_.local_rows(), x, y, values_.as<double>(), stream);
     sum_(values_.as<double>(), stream);
   }
   /// x ← y / ‖y‖
@@ -154,8 +157,8 @@ class Dots {
 
  private:
   const DistributedMatrix& matrix_;
-  DotProducts products_;
   SumOverRanks sum_;
+  std::optional<DotProducts> products_;
   Buffer values_;
 };
 
@@ -170,11 +173,15 @@ IterationEstimate estimate_eigenvalue(const Iterated& one, Dots& dots, Stream& s
 /// A copy of the x of each matrix, to start again from.
 class SavedX {
  public:
-  SavedX(std::span<const Iterated> batch, Stream& stream) : batch_(batch), stream_(stream) {
-    for (const Iterated& one : batch) {
-      copies_.emplace_back(stream.device(), bytes(one));
-      copy_on_device(copies_.back().data(), one.matrix->exchange().local_x(), bytes(one), stream);
-    }
+  SavedX(Communicator& ranks, std::span<const Iterated> batch, Stream& stream) : batch_(batch), stream_(stream) {
+    ranks.together([&] {
+      std::size_t all = 0;
+      for (const Iterated& one : batch) all += bytes(one);
+      require_memory(stream.device(), static_cast<std::int64_t>(all), "a copy of x");
+      for (const Iterated& one : batch) copies_.emplace_back(stream.device(), bytes(one));
+    });
+    for (std::size_t i = 0; i < copies_.size(); ++i)
+      copy_on_device(copies_[i].data(), batch_[i].matrix->exchange().local_x(), bytes(batch_[i]), stream);
   }
   void restore() {
     for (std::size_t i = 0; i < copies_.size(); ++i)
@@ -241,7 +248,7 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
   };
   const auto times = [&](std::int64_t count, const std::function<void()>& work, const Progress& progress,
                          std::string_view phase) {
-    IterationTimes found = over_ranks(watch.each(count, work, progress, phase), ranks);
+    IterationTimes found = slowest_of_ranks(watch.each(count, work, progress, phase), ranks);
     found.together = watch.steps_a_mark(count);
     return found;
   };
@@ -269,7 +276,7 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
     step = [&] { graph->launch(stream); };
   }
   if (power) {  // warming up must not show in the result: it starts from x as it is now
-    SavedX x(batch, stream);
+    SavedX x(ranks, batch, stream);
     watch.warm_up(step);
     x.restore();
     watch.wait();

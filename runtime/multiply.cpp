@@ -71,35 +71,14 @@ class Run {
       if (options_.iterations < 0) throw Error(ErrorKind::usage, "--iterations must be 0 or more");
       if (!options_.output.empty()) check_vector_suffix(options_.output);
       if (!options_.output.empty() && communicator_.rank() == 0) check_vector_writable(options_.output);  // it writes
-      require_mode(options_);
-      if (is_half(options_.load.type) && columns() < 2)
-        throw Error(ErrorKind::usage,
-                    fmt::format("--type {} is for several right-hand sides: add --rhs", name(options_.load.type)));
-      if (columns() != 1) check_several();
-      check_names();
+      require_consistent(options_, context_.device().backend);
+      if (columns() != 1 && options_.verify_mode == VerifyMode::sampled)
+        throw Error(ErrorKind::usage, "with --rhs every entry is verified; leave =sampled out");
+      if (communicator_.rank() == 0 && !options_.output.empty()) AtomicFile(options_.output);
     });
   }
 
   std::int64_t columns() const { return options_.load.right_hand_sides; }
-
-  void check_several() const {
-    require_count(columns());
-    if (options_.verify_mode == VerifyMode::sampled)
-      throw Error(ErrorKind::usage, "with --rhs every entry is verified; leave =sampled out");
-    if (options_.load.plan.tune)
-      throw Error(ErrorKind::usage, "with --rhs all kernels that promise something are measured; leave --measure out");
-  }
-
-  /// What is misspelt should not be found out after an hour of loading.
-  void check_names() {
-    const std::string& kernel = options_.load.plan.kernel;
-    const Backend backend = context_.device().backend;
-    if (kernel != "auto" && columns() == 1) find_kernel(kernel, backend);
-    if (kernel != "auto" && columns() > 1) find_spmm_kernel(kernel, backend);
-    make_partition(options_.load.method, std::vector<std::int64_t>{0}, 1);
-    find_exchange(options_.load.exchange);
-    if (communicator_.rank() == 0 && !options_.output.empty()) AtomicFile(options_.output);
-  }
 
   void load() {
     LoadOptions load = options_.load;
@@ -259,6 +238,8 @@ class Run {
 
 }  // namespace
 
+namespace {
+
 void require_mode(const MultiplyOptions& options) {
   if (options.mode == Mode::repeat) return;
   const auto refuse = [&](const char* why) {
@@ -267,6 +248,25 @@ void require_mode(const MultiplyOptions& options) {
   if (options.alpha != 1 || options.beta != 0) refuse("multiplies y = Ax; it takes neither --alpha nor --beta");
   if (options.iterations == 0) refuse("needs --iterations of at least 1");
   if (options.load.right_hand_sides != 1) refuse("is for one vector; leave out --rhs");
+}
+
+}  // namespace
+
+void require_consistent(const MultiplyOptions& options, Backend backend) {
+  const LoadOptions& load = options.load;
+  require_mode(options);
+  if (is_half(load.type) && load.right_hand_sides < 2)
+    throw Error(ErrorKind::usage, fmt::format("--type {} is for several right-hand sides: add --rhs", name(load.type)));
+  if (load.right_hand_sides != 1) {
+    require_count(load.right_hand_sides);
+    if (load.plan.tune)
+      throw Error(ErrorKind::usage, "with --rhs all kernels that promise something are measured; leave --measure out");
+  }
+  const std::string& kernel = load.plan.kernel;
+  if (kernel != "auto" && load.right_hand_sides == 1) find_kernel(kernel, backend);
+  if (kernel != "auto" && load.right_hand_sides > 1) find_spmm_kernel(kernel, backend);
+  make_partition(load.method, std::vector<std::int64_t>{0}, 1);
+  find_exchange(load.exchange);
 }
 
 MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& options) {

@@ -36,7 +36,8 @@ MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& optio
 /// at.
 MultiplyReport multiply(Context& context, const MultiplyOptions& options);
 
-/// Throws Error(usage) for options that do not go with the mode.
-void require_mode(const MultiplyOptions& options);
+/// Throws Error(usage) for options that exclude each other and for misspelt names, which should not be found out after an
+/// hour of loading.
+void require_consistent(const MultiplyOptions& options, Backend backend);
 
 }  // namespace shardmat

@@ -1,5 +1,5 @@
 // What an iteration is expected to take on any number of ranks. The constants come from one device and from moving entries
-// between ranks (measure_*), or for networks from their data sheet; never from the runs that are to be foretold.
+// between ranks (measure_performance.h), or for networks from their data sheet; never from the runs that are to be foretold.
 //
 //   product(n)  = latency + n·seconds_per_nnz                    n: nonzeros of the rank with most
 //   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured; the fastest exchange
@@ -16,7 +16,6 @@
 
 #include "comm/exchange_cost.h"
 #include "partition/partitioner.h"
-#include "runtime/distributed_matrix.h"
 
 namespace shardmat {
 
@@ -53,15 +52,8 @@ struct Forecast {
 };
 
 /// Throws Error(usage) for more ranks than were measured without a network.
+void require_links(const PerformanceModel& model, int ranks);
+/// Throws likewise.
 Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks);
-
-/// On a context of one rank: `seconds` are those of a product with all rows of the source, and rows that hold an eighth of
-/// the nonzeros are timed now. `load` names the kernel and policy.
-ProductCost measure_product_cost(Context& context, const MatrixSource& source, LoadOptions load, double seconds);
-
-/// Seconds of a recorded step with next to nothing in it.
-double measure_launch_latency(Context& context);
-/// Seconds that a second stream beside the first adds to a recorded step.
-double measure_split_latency(Context& context);
 
 }  // namespace shardmat

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
@@ -63,7 +64,10 @@ void for_each_round(const RowShare& share, Communicator& communicator,
   starts.resize(static_cast<std::size_t>(communicator.all_reduce(std::ssize(starts), Reduction::max)), share.end);
   for (std::size_t i = 0; i + 1 < starts.size(); ++i) {
     const HostCsr rows = communicator.together([&] {
-      require_host_memory(80 * kSliceEntries, "a slice of the matrix");  // rows, and what ranks tell each other about them
+      // A row longer than a slice makes one of its own. Rows, and what ranks tell each other about them.
+      const auto first = share.lengths.begin() + (starts[i] - share.begin), last = first + (starts[i + 1] - starts[i]);
+      require_host_memory(80 * std::max(kSliceEntries, std::accumulate(first, last, std::int64_t{0})),
+                          "a slice of the matrix");
       return read_as_counted(share, starts[i], starts[i + 1]);
     });
     use(starts[i], rows);

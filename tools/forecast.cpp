@@ -6,9 +6,10 @@
 #include <fstream>
 
 #include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
-#include "tools/bench/growing_matrix.h"
+#include "tools/growing_matrix.h"
 #include "tools/progress_bar.h"
 
 namespace shardmat::tools {
@@ -82,6 +83,9 @@ std::vector<StudiedMatrix> read_study(const std::string& path) {
 std::vector<RanksForecast> forecast_ranks(const PerformanceModel& model, const RowSource& matrix,
                                           std::span<const std::string> methods, std::span<const int> ranks) {
   const Progress progress = make_progress_bar();
+  require_host_memory(8 * (matrix.rows() + 1) + std::ssize(methods) * std::ssize(ranks) * (matrix.cols() / 8),
+                      "cutting the matrix for each number of ranks");
+  for (const int count : ranks) require_links(model, count);
   const HostVector<std::int64_t> row_ptr = read_row_pointers(matrix, progress);
   std::vector<RanksForecast> found;
   std::vector<QualityMeter> meters;

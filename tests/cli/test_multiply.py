@@ -301,9 +301,14 @@ class Batch(CliTest):
             self.assertGreater(report["iteration"]["median_s"], 0)
         self.assertIn("predicted", self.succeed("multiply", "a.h5", "poisson27:n=5", ranks=2).out)
 
+    def test_ranks_with_little_to_load_wait_for_the_others(self):
+        self.succeed("multiply", "poisson27:n=90", "poisson27:n=3", "--batch", "whole", "--timeout", "0.2", "--iterations", 0, ranks=2)
+
     def test_what_is_for_one_matrix_is_refused(self):
         self.fail_with(USAGE, "multiply", "poisson27:n=5", "poisson27:n=6", "--output", "y.h5", says="--output")
         self.fail_with(USAGE, "multiply", "poisson27:n=5", "--batch", "half", says="--batch")
+        self.fail_with(USAGE, "multiply", "poisson27:n=5", "--batch", "auto", "--type", "f16", says="--rhs")
+        self.fail_with(USAGE, "multiply", "poisson27:n=5", "poisson27:n=4", "--kernel", "nope", says="nope")
 
 
 if __name__ == "__main__":

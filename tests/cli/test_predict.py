@@ -58,6 +58,12 @@ class Predict(CliTest):
         self.assertNotIn("measured_s", found["ranks"][0])
         self.assertEqual(found["ranks"][0]["nnz_max"], 34 ** 3)
 
+    def test_without_overlap_times_add_up(self):
+        study = self.study("poisson27:n=10", more=("--no-overlap",))
+        two = study["cases"][1]["forecast"]
+        self.assertAlmostEqual(two["iteration_s"], two["product_s"] + two["exchange_s"], delta=1e-12)
+        self.assertFalse(self.predict("--ranks", 2)[0]["model"]["overlaps"])
+
     def test_several_right_hand_sides(self):
         study = self.study("poisson27:n=6", more=("--rhs", 8))
         self.assertEqual(study["models"][0]["entry_bytes"], 64)
@@ -67,7 +73,11 @@ class Predict(CliTest):
         self.study("poisson27:n=5", "poisson27:n=5,nz={4}")
         self.assertEqual(len(self.predict("--ranks", 2)), 1)  # the other matrix is another on each number of ranks
         self.fail_with(USAGE, "predict", "s.json", "--ranks", 3, says=["only between 2", "latency"])
+        self.assertEqual([r["ranks"] for r in self.predict()[0]["ranks"]], [1, 2])  # as many as were measured
         self.fail_with(USAGE, "predict", "s.json", "--network-bandwidth", "25GB", says="--network-latency")
+        self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", says="--network-bandwidth")
+        self.fail_with(USAGE, "predict", "s.json", "--network-latency=-5us", "--network-bandwidth", "25GB", says="--network-latency")
+        self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", "--network-bandwidth", "0GB", says="--network-bandwidth")
         self.fail_with(USAGE, "predict", "s.json", "--ranks", 0, says="--ranks")
         self.fail_with(INPUT, "predict", "none.json", says=["none.json", "bench scaling --json"])
         self.write("other.json", "[1, 2")

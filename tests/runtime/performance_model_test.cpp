@@ -1,4 +1,4 @@
-#include "runtime/performance_model.h"
+#include "runtime/measure_performance.h"
 
 #include <gtest/gtest.h>
 

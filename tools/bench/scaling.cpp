@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "comm/long_wait.h"
 #include "comm/nccl_communicator.h"
 #include "kernels/base/device.h"
 #include "kernels/base/error.h"
@@ -21,7 +22,6 @@
 #include "runtime/multiply.h"
 #include "runtime/plan_cache.h"
 #include "tools/bench/bench.h"
-#include "tools/bench/growing_matrix.h"
 #include "tools/bench/machine.h"
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
@@ -29,6 +29,7 @@
 #include "tools/bench/scaling_forecast.h"
 #include "tools/bench/scaling_report.h"
 #include "tools/checks.h"
+#include "tools/growing_matrix.h"
 #include "tools/progress_bar.h"
 #include "tools/run_ranks.h"
 #include "tools/write_text.h"

@@ -1,8 +1,13 @@
 #include "tools/bench/scaling_forecast.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <optional>
 
+#include "comm/long_wait.h"
+#include "kernels/base/text.h"
+#include "runtime/measure_performance.h"
 #include "tools/forecast.h"
 
 namespace shardmat::tools {
@@ -19,12 +24,21 @@ void measure_product(PerformanceModel& model, const ScalingCase& one, MultiplyOp
   model.entry_bytes = options.load.right_hand_sides * static_cast<std::int64_t>(size_of(options.load.type));
 }
 
+/// What one rank looks through at most, seconds of work; shardmat predict does so for any size.
+constexpr std::int64_t kMostNonzeros = std::int64_t{2} << 30;
+
 /// Of all cases of the model's matrix.
 void forecast_matrix(std::vector<ScalingCase>& cases, const std::string& matrix, const PerformanceModel& model,
                      Communicator& alone) {
   std::vector<int> ranks;
-  for (const ScalingCase& one : cases)
+  for (const ScalingCase& one : cases) {
+    if (one.matrix == matrix && one.measured() && one.report.nnz > kMostNonzeros)
+      throw Error(ErrorKind::resources,
+                  fmt::format("{} nonzeros on {} ranks are too many to look through between measurements; "
+                              "see shardmat predict",
+                              human_count(one.report.nnz), one.ranks));
     if (one.matrix == matrix && std::find(ranks.begin(), ranks.end(), one.ranks) == ranks.end()) ranks.push_back(one.ranks);
+  }
   std::vector<RanksForecast> found;
   const std::string method = "nnz";
   const auto of = [&](const std::string& grown, std::span<const int> counts) {
@@ -46,20 +60,27 @@ void forecast_cases(ScalingStudy& study, Communicator& all, double timeout,
   PerformanceModel links;
   links.overlaps = study.overlap;
   links.measured_ranks = all.size();
-  if (all.size() > 1) {
-    Context context(all, options_of(study.cases.front()).backend);
-    links.exchanges = measure_exchange_costs(context.exchange_context(ValueType::f64, 1));
-  }
+  if (all.size() > 1) try {
+      Context context(all, options_of(study.cases.front()).backend);
+      links.exchanges = measure_exchange_costs(context.exchange_context(ValueType::f64, 1));
+    } catch (const AgreedError& error) {
+      study.no_forecasts.push_back(fmt::format("the links between {} ranks: {}", all.size(), error.what()));
+      return;
+    }
   std::optional<Communicator> alone = all.first_ranks(1, timeout);
   const LongWait wait(all);
   all.together([&] {
     if (!alone) return;
     for (const ScalingCase& one : study.cases) {
       if (one.ranks != 1 || !one.measured()) continue;
-      PerformanceModel model = links;
-      measure_product(model, one, options_of(one), *alone);
-      forecast_matrix(study.cases, one.matrix, model, *alone);
-      study.models.emplace_back(one.matrix, model);
+      try {
+        PerformanceModel model = links;
+        measure_product(model, one, options_of(one), *alone);
+        study.models.emplace_back(one.matrix, model);
+        forecast_matrix(study.cases, one.matrix, model, *alone);
+      } catch (const Error& error) {
+        study.no_forecasts.push_back(fmt::format("{}: {}", one.matrix, error.what()));
+      }
     }
   });
 }

@@ -175,6 +175,7 @@ void print_table(const ScalingStudy& study) {
       "fastest "
       "of the fewest ranks\n(strong: time falls as 1/ranks; weak: time stays)\n",
       study.iterations);
+  for (const std::string& why : study.no_forecasts) fmt::print("no forecast for {}\n", why);
 }
 
 std::string to_json(const ScalingStudy& study) {
@@ -196,6 +197,7 @@ std::string to_json(const ScalingStudy& study) {
                       {"iterations", study.iterations},
                       {"overlap", study.overlap},
                       {"models", models},
+                      {"no_forecasts", study.no_forecasts},
                       {"cases", cases}}
              .dump(2) +
          "\n";

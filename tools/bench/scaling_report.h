@@ -10,7 +10,7 @@
 
 #include "runtime/performance_model.h"
 #include "runtime/report.h"
-#include "tools/bench/growing_matrix.h"
+#include "tools/growing_matrix.h"
 
 namespace shardmat::tools {
 
@@ -43,6 +43,7 @@ struct ScalingStudy {
   std::int64_t right_hand_sides = 1, iterations = 0;
   bool overlap = true;
   std::vector<ScalingCase> cases;
+  std::vector<std::string> no_forecasts;                         ///< what has none, and why
   std::vector<std::pair<std::string, PerformanceModel>> models;  ///< of matrices that were measured on one rank
 };
 

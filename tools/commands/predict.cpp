@@ -22,7 +22,7 @@ using nlohmann::ordered_json;
 
 struct Options {
   std::string report, matrix, json;
-  std::vector<int> ranks{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+  std::vector<int> ranks;  ///< empty: 1, 2, 4 … as far as the links are known
   std::string method = "nnz";
   Network network;
 };
@@ -69,6 +69,15 @@ ordered_json to_json(const StudiedMatrix& studied, const RowSource& matrix, cons
   return {{"matrix", matrix.name()}, {"model", tools::to_json(studied.model)}, {"ranks", list}};
 }
 
+/// 1, 2, 4 … and all that were measured, or with a network up to 1024.
+std::vector<int> usual_ranks(const PerformanceModel& model) {
+  const int most = model.network ? 1024 : model.measured_ranks;
+  std::vector<int> ranks;
+  for (int count = 1; count < most; count *= 2) ranks.push_back(count);
+  ranks.push_back(most);
+  return ranks;
+}
+
 void predict(const Options& options) {
   std::vector<StudiedMatrix> report = read_study(options.report);
   if (!options.matrix.empty()) {  // another one, at the speed of the first
@@ -80,7 +89,8 @@ void predict(const Options& options) {
   for (StudiedMatrix& studied : report) {
     if (options.network.bandwidth > 0) studied.model.network = options.network;
     const InputMatrix input = open_input(studied.matrix, true, false);
-    const auto found = forecast_ranks(studied.model, *input.rows, {&options.method, 1}, options.ranks);
+    const std::vector<int> ranks = options.ranks.empty() ? usual_ranks(studied.model) : options.ranks;
+    const auto found = forecast_ranks(studied.model, *input.rows, {&options.method, 1}, ranks);
     const double one =
         measured(studied, 1).value_or(studied.model.product(std::llround(found[0].quality.nnz_mean * found[0].ranks)));
     if (options.json != "-") fmt::print("{}", &studied == report.data() ? "" : "\n");
@@ -98,19 +108,27 @@ std::function<int()> add_predict(CLI::App& program) {
   Options& o = *options;
   app->add_option("report", o.report, "JSON report of shardmat bench scaling, one rank among its cases")->required();
   app->add_option("--matrix", o.matrix, "another matrix, at the speed a nonzero of the first in the report");
-  app->add_option("--ranks", o.ranks, "how many ranks")->delimiter(',')->check(whole_number(1, 1'000'000));
+  app->add_option("--ranks", o.ranks, "how many ranks (1, 2, 4 … as many as were measured; with a network up to 1024)")
+      ->delimiter(',')
+      ->check(whole_number(1, 1'000'000));
   app->add_option("--method", o.method, "what the parts balance")->capture_default_str();
   const std::map<std::string, double> times{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}},
       rates{{"GB", 1e9}, {"MB", 1e6}, {"TB", 1e12}};
   auto* latency = app->add_option("--network-latency", o.network.latency, "of a message beyond the ranks measured, e.g. 5us")
-                      ->transform(CLI::AsNumberWithUnit(times, CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"));
-  app->add_option("--network-bandwidth", o.network.bandwidth, "of a rank there, a second in each direction, e.g. 25GB")
-      ->transform(CLI::AsNumberWithUnit(rates, CLI::AsNumberWithUnit::CASE_SENSITIVE, "BYTES"))
-      ->needs(latency);
+                      ->transform(CLI::AsNumberWithUnit(times, CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"))
+                      ->check(CLI::NonNegativeNumber);
+  auto* bandwidth =
+      app->add_option("--network-bandwidth", o.network.bandwidth, "of a rank there, a second in each direction, e.g. 25GB")
+          ->transform(CLI::AsNumberWithUnit(rates, CLI::AsNumberWithUnit::CASE_SENSITIVE, "BYTES"))
+          ->check(positive_number())
+          ->needs(latency);
+  latency->needs(bandwidth);
   app->add_option("--json", o.json, "write all figures as JSON to this file; - for standard output")->check(output_name());
   app->footer(
-      "\nEach rank is thought to have a device of its own. The constants are what the study measured on one rank and by moving\n"
-      "entries between ranks, not its iterations; beyond the ranks that it had, those of the network. Rows that need no x of\n"
+      "\nEach rank is thought to have a device of its own. The constants are what the study measured on one rank and by "
+      "moving\n"
+      "entries between ranks, not its iterations; beyond the ranks that it had, those of the network. Rows that need no x "
+      "of\n"
       "others are multiplied while x moves.\n"
       "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --json study.json\n"
       "  shardmat predict study.json --ranks 1,2,4\n"

@@ -1,4 +1,4 @@
-#include "tools/bench/growing_matrix.h"
+#include "tools/growing_matrix.h"
 
 #include <fmt/format.h>
 

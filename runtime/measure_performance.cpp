@@ -1,0 +1,92 @@
+#include "runtime/measure_performance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "runtime/iterate.h"
+#include "runtime/vectors.h"
+
+namespace shardmat {
+namespace {
+
+/// The first rows of another source.
+class FirstRows final : public RowSource {
+ public:
+  FirstRows(const RowSource& source, std::int64_t rows) : source_(source), rows_(rows) {}
+  std::int64_t rows() const override { return rows_; }
+  std::int64_t cols() const override { return source_.cols(); }
+  std::string name() const override { return fmt::format("{} rows of {}", rows_, source_.name()); }
+  HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override {
+    return source_.row_lengths(begin, end);
+  }
+  HostCsr read_rows(std::int64_t begin, std::int64_t end) const override { return source_.read_rows(begin, end); }
+  void visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const override {
+    source_.visit_rows(begin, end, use);
+  }
+
+ private:
+  const RowSource& source_;
+  std::int64_t rows_;
+};
+
+/// A recorded step that writes a word, and with `split` another on the second stream. On the host, where all is done at
+/// once, 0.
+double seconds_of_step(Context& context, bool split) {
+  constexpr int kTimes = 200;
+  if (context.device().backend == Backend::host) return 0;
+  const Buffer words(context.device(), 16);
+  Stream &stream = context.stream(), &other = context.exchange_stream();
+  Event forked(context.device()), joined(context.device()), begin(context.device()), end(context.device());
+  Graph graph(stream, [&] {
+    if (split) {
+      forked.record(stream);
+      other.wait_for(forked);
+      fill_bytes(words.as<char>() + 8, 0, 8, other);
+      joined.record(other);
+    }
+    fill_bytes(words.data(), 0, 8, stream);
+    if (split) stream.wait_for(joined);
+  });
+  for (int i = 0; i < kTimes; ++i) graph.launch(stream);
+  begin.record(stream);
+  for (int i = 0; i < kTimes; ++i) graph.launch(stream);
+  end.record(stream);
+  stream.synchronize();
+  return end.seconds_since(begin) / kTimes;
+}
+
+}  // namespace
+
+ProductCost measure_product_cost(Context& context, const MatrixSource& source, LoadOptions load, double seconds) {
+  constexpr std::int64_t kShare = 8, kProducts = 200;
+  const HostVector<std::int64_t> row_ptr = read_row_pointers(*source.rows);
+  const std::int64_t nnz = row_ptr.back();
+  if (nnz == 0) return {};
+  const auto end = std::lower_bound(row_ptr.begin(), row_ptr.end(), (nnz + kShare - 1) / kShare);
+  MatrixSource part;
+  part.rows = std::make_unique<FirstRows>(*source.rows, end - row_ptr.begin());
+  load.exchange = "auto";
+  load.sort = LocalSort::none;
+  const DistributedMatrix matrix(part, context, load);
+  const auto x = open_vector("random", "x", matrix.cols(), 1, matrix.right_hand_sides());
+  to_device(matrix.exchange().local_x(), collect(*x, matrix.x_ids()), matrix.type(), context.stream());
+  const Buffer y(context.device(), static_cast<std::size_t>(matrix.local_rows()) * matrix.y_entry_bytes());
+  IterateOptions options;
+  options.iterations = kProducts;
+  const double few = iterate(matrix, y.data(), options).iteration.median;
+  const double slope = nnz == matrix.nnz() ? 0 : (seconds - few) / static_cast<double>(nnz - matrix.nnz()),
+               latency = few - slope * static_cast<double>(matrix.nnz());
+  if (slope <= 0 || latency < 0) return {0, seconds / static_cast<double>(nnz)};
+  return {latency, slope};
+}
+
+double measure_launch_latency(Context& context) { return seconds_of_step(context, false); }
+
+double measure_split_latency(Context& context) {
+  const double one = seconds_of_step(context, false);
+  return std::max(0.0, seconds_of_step(context, true) - one);
+}
+
+}  // namespace shardmat
