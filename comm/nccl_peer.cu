@@ -18,13 +18,13 @@ constexpr unsigned kSpinsALook = 1024;  // between looks at host memory
 
 struct Ranks {
   int rank, count;
-  ncclWindow_t arrived;       ///< [block][rank], or a board's slots
-  unsigned* meetings;         ///< [block], or a board's rounds
+  ncclWindow_t written;       ///< by other ranks: of a meeting [block][rank], of a board its slots
+  unsigned* times;            ///< this rank's own count: meetings of each block, or rounds of a board
   const volatile int* ended;  ///< 1: nobody is coming
 };
 
 __device__ unsigned* arrived_at(const Ranks& ranks, int at, int who) {
-  return static_cast<unsigned*>(ncclGetLsaPointer(ranks.arrived, 0, at)) + blockIdx.x * ranks.count + who;
+  return static_cast<unsigned*>(ncclGetLsaPointer(ranks.written, 0, at)) + blockIdx.x * ranks.count + who;
 }
 
 /// Block b of this rank waits for block b of every other; what they wrote before is seen after. False: a rank is lost.
@@ -55,7 +55,7 @@ template <class Word>
 __global__ void __launch_bounds__(kThreads)
     pull_entries(Ranks ranks, ncclWindow_t from, int words, std::int64_t count, const std::int32_t* __restrict__ places,
                  const std::uint8_t* __restrict__ owners, Word* to) {
-  unsigned meeting = ranks.meetings[blockIdx.x];
+  unsigned meeting = ranks.times[blockIdx.x];
   if (!meet(ranks, ++meeting)) return;
   const std::int64_t all = count * words, stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (std::int64_t first = blockIdx.x * kThreads + threadIdx.x; first < all; first += kAtOnce * stride) {
@@ -71,22 +71,22 @@ __global__ void __launch_bounds__(kThreads)
       if (first + u * stride < all) to[first + u * stride] = some[u];
   }
   if (!meet(ranks, ++meeting)) return;
-  if (threadIdx.x == 0) ranks.meetings[blockIdx.x] = meeting;
+  if (threadIdx.x == 0) ranks.times[blockIdx.x] = meeting;
 }
 
 /// A word says by its upper half that its lower half is there, so nothing needs to be ordered. Nobody writes a slot again
 /// before all have read it: a rank is at most one round ahead of the others, and rounds take turns.
 __global__ void __launch_bounds__(kSumThreads) sum_values(Ranks ranks, int count, double* values) {
   extern __shared__ unsigned halves[];  // [rank][value][half]
-  const unsigned round = *ranks.meetings + 1;
+  const unsigned round = *ranks.times + 1;
   const int words = 2 * count, all = ranks.count * words, first = static_cast<int>(round % 2) * all;
   const auto* mine = reinterpret_cast<const unsigned*>(values);
   for (int i = static_cast<int>(threadIdx.x); i < all; i += kSumThreads) {
-    auto* there = static_cast<std::uint64_t*>(ncclGetLsaPointer(ranks.arrived, 0, i / words)) + first + ranks.rank * words;
+    auto* there = static_cast<std::uint64_t*>(ncclGetLsaPointer(ranks.written, 0, i / words)) + first + ranks.rank * words;
     const std::uint64_t word = static_cast<std::uint64_t>(round) << 32 | mine[i % words];
     asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(there + i % words), "l"(word) : "memory");
   }
-  const auto* here = static_cast<const std::uint64_t*>(ncclGetLsaPointer(ranks.arrived, 0, ranks.rank)) + first;
+  const auto* here = static_cast<const std::uint64_t*>(ncclGetLsaPointer(ranks.written, 0, ranks.rank)) + first;
   bool lost = false;
   for (int i = static_cast<int>(threadIdx.x); i < all && !lost; i += kSumThreads)
     for (unsigned spins = 1;; ++spins) {
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kSumThreads) sum_values(Ranks ranks, int count
       sum += __hiloint2double(static_cast<int>(halves[r * words + 2 * v + 1]), static_cast<int>(halves[r * words + 2 * v]));
     values[v] = sum;
   }
-  if (threadIdx.x == 0) *ranks.meetings = round;
+  if (threadIdx.x == 0) *ranks.times = round;
 }
 
 }  // namespace

@@ -46,7 +46,10 @@ run_prebuilt() {
   if [ "$label" != gpu ]; then
     for ranks in 2 3 4; do
       if [ "$ranks" -le "$gpus" ]; then
-        for name in comm_test runtime_test; do run_program "$1" $name 'MultiGpu*' mpirun -n "$ranks"; done
+        for name in comm_test runtime_test; do
+          run_program "$1" $name 'MultiGpu*' mpirun -n "$ranks"
+          run_program "$1" $name 'MultiGpu*' env NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1 mpirun -n "$ranks"
+        done
       fi
     done
   fi

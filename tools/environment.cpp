@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -67,6 +68,22 @@ Launch launch() {
 void require_single_process(const char* command) {
   if (launch().size > 1)
     throw Error(ErrorKind::usage, fmt::format("shardmat {} is one process with threads; start it without mpirun", command));
+}
+
+std::string command_line() {
+  // That no shell changes.
+  constexpr const char* kPlainCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  std::ifstream file("/proc/self/cmdline");
+  std::string line;
+  for (std::string word; std::getline(file, word, '\0');) {
+    if (word.empty() || word.find_first_not_of(kPlainCharacters) != std::string::npos) {
+      std::string quoted;
+      for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+      word = "'" + quoted + "'";
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return line;
 }
 
 }  // namespace shardmat::tools

@@ -24,4 +24,7 @@ Launch launch();
 /// Throws Error(usage) if a command that works alone was started by mpirun with several ranks.
 void require_single_process(const char* command);
 
+/// This process's command line as a shell would take it.
+std::string command_line();
+
 }  // namespace shardmat::tools

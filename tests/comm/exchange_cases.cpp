@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 #include <memory>
 #include <set>
 #include <span>
@@ -113,6 +114,8 @@ std::vector<std::int64_t> uneven_starts(int parts, std::int64_t unit) {
 void check_exchanges(const ExchangeContext& given) {
   const int size = given.communicator.size();
   std::vector<std::string> names = {"auto"};
+  if (given.device.backend == Backend::cuda && !has_peers(given))
+    std::cout << "peer is left out: " << given.nccl->why_no_peer_access() << "\n";
   for (const ExchangeEntry& entry : exchanges())
     if ((entry.name != "none" || size == 1) && (entry.name != "peer" || has_peers(given))) names.emplace_back(entry.name);
   std::vector<std::int64_t> only_last(static_cast<std::size_t>(size) + 1, 0);

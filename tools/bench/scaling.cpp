@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -29,6 +28,7 @@
 #include "tools/bench/scaling_forecast.h"
 #include "tools/bench/scaling_report.h"
 #include "tools/checks.h"
+#include "tools/environment.h"
 #include "tools/growing_matrix.h"
 #include "tools/progress_bar.h"
 #include "tools/run_ranks.h"
@@ -37,8 +37,6 @@
 namespace shardmat::tools {
 namespace {
 
-/// That no shell changes.
-constexpr const char* kPlainCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
 constexpr const char* kPlotScript = "plot_scaling.py";
 constexpr const char* kHtmlScript = "scaling_html.py";
 
@@ -124,21 +122,6 @@ void write_files(const Options& options, const ScalingStudy& study) {
   if (!options.csv.empty()) write_text(options.csv, to_csv(study));
   write_outputs(options.outputs, json, kPlotScript);
   if (!options.html.empty()) plot(kHtmlScript, json, options.html, "--html");
-}
-
-/// As a shell would take it.
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline");
-  std::string line;
-  for (std::string word; std::getline(file, word, '\0');) {
-    if (word.empty() || word.find_first_not_of(kPlainCharacters) != std::string::npos) {
-      std::string quoted;
-      for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-      word = "'" + quoted + "'";
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return line;
 }
 
 /// When, how and with what it was measured.

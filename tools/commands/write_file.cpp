@@ -15,6 +15,7 @@
 #include "tools/checks.h"
 #include "tools/commands/order_choice.h"
 #include "tools/commands/quality_table.h"
+#include "tools/environment.h"
 #include "tools/peak_memory.h"
 #include "tools/progress_bar.h"
 
@@ -22,15 +23,6 @@ namespace shardmat::tools {
 namespace {
 
 constexpr std::int64_t kMostParts = 1'000'000;
-
-/// This process's command line as it was typed, for the people who find the file.
-std::string command_line() {
-  std::ifstream file("/proc/self/cmdline");
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  if (!text.empty() && text.back() == '\0') text.pop_back();
-  std::replace(text.begin(), text.end(), '\0', ' ');
-  return text;
-}
 
 /// Where others call a graph partitioner a method.
 CLI::Validator no_order() {
@@ -98,7 +90,7 @@ void add_file_options(CLI::App& app, FileOptions& options) {
       app.add_option(
              "--reorder", options.reorder,
              "rows and columns of a square matrix so that parts need less of each other: none, rcm (reverse "
-             "Cuthill-McKee: entries lie near the diagonal), graph (METIS, or PT-Scotch under mpirun: rows of a part share "
+             "Cuthill-McKee: entries lie near the diagonal), graph (METIS: rows of a part share "
              "columns, for the largest of --parts and its halves) or auto (of these and --sort global the one that promises "
              "the fastest iteration "
              "on the largest of --parts, with a table of all; any matrix); permutation stored")
