@@ -169,6 +169,15 @@ class Scaling(CliTest):
     STUDY = ("bench", "scaling", "poisson27:n=6", "poisson27:n=5,nz={4}", "--exchange", "halo,peer", "--iterations", 5,
              "--backend", "host")  # the host has no peer exchange
 
+    def test_what_was_measured_before_an_error_is_kept(self):
+        result = self.call("bench", "scaling", "poisson27:n=5", "missing.h5", "--iterations", 2, "--backend", "host", "--json",
+                           "s.json", ranks=2)
+        self.assertEqual(result.code, INPUT, result)
+        self.assertIn("missing.h5", result.err)
+        cases = json.loads(self.path("s.json").read_text())["cases"]
+        self.assertEqual([(case["matrix"], case["ranks"]) for case in cases], [("poisson27:n=5", 1), ("poisson27:n=5", 2)])
+        self.assertTrue(all(case["report"]["verification"]["passed"] for case in cases))
+
     def scaling(self, *options, **more):
         return self.succeed(*self.STUDY, *options, ranks=2, **more)
 

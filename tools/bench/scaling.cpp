@@ -142,6 +142,14 @@ void describe(ScalingStudy& study, const Communicator& all) {
   }
 }
 
+/// A study can take hours: what it has found is in the file after every case.
+void save_so_far(const Options& options, ScalingStudy& study, const Communicator& all) {
+  if (options.outputs.json.empty() || options.outputs.json == "-") return;
+  find_efficiencies(study.cases);
+  describe(study, all);
+  write_text(options.outputs.json, to_json(study));
+}
+
 int run(const Options& options, Communicator& all) {
   std::vector<int> counts;
   all.together([&] {
@@ -155,27 +163,30 @@ int run(const Options& options, Communicator& all) {
   study.right_hand_sides = options.right_hand_sides;
   study.iterations = options.iterations;
   study.overlap = options.overlap || (!options.no_overlap && options.right_hand_sides == 1);
-  std::vector<ScalingCase>& cases = study.cases;
+  std::vector<ScalingCase> planned;
   for (const std::string& matrix : options.matrices)
     for (const int ranks : counts)
       for (std::size_t e = 0; e < (ranks == 1 ? 1 : options.exchanges.size()); ++e)
-        cases.push_back({matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, {}, 0, 0, {}});
+        planned.push_back({matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, {}, 0, 0, {}});
   const Progress progress = make_progress_bar();
-  for (std::size_t i = 0; i < cases.size(); ++i) {
-    if (all.rank() == 0)
-      report(progress, "measuring", static_cast<std::int64_t>(i), static_cast<std::int64_t>(cases.size()));
-    run_case(options, cases[i], all);
+  for (ScalingCase& one : planned) {
+    if (all.rank() == 0) report(progress, "measuring", std::ssize(study.cases), std::ssize(planned));
+    run_case(options, one, all);
+    study.cases.push_back(std::move(one));
+    all.together([&] {
+      if (all.rank() == 0) save_so_far(options, study, all);
+    });
   }
   if (!options.no_forecast)
     forecast_cases(study, all, options.timeout, [&](const ScalingCase& one) { return multiply_options(options, one); });
   std::int64_t wrong = 0;
   all.together([&] {
     if (all.rank() != 0) return;
-    report(progress, "measuring", static_cast<std::int64_t>(cases.size()), static_cast<std::int64_t>(cases.size()));
-    find_efficiencies(cases);
+    report(progress, "measuring", std::ssize(planned), std::ssize(planned));
+    find_efficiencies(study.cases);
     describe(study, all);
     write_files(options, study);
-    wrong = std::count_if(cases.begin(), cases.end(), [](const ScalingCase& one) {
+    wrong = std::count_if(study.cases.begin(), study.cases.end(), [](const ScalingCase& one) {
       return one.report.verification && !one.report.verification->passed;
     });
   });
@@ -183,8 +194,8 @@ int run(const Options& options, Communicator& all) {
   if (wrong != 0) return all.rank() == 0 ? exit_code(wrong) : static_cast<int>(ErrorKind::verification);
   all.together([&] {
     if (all.rank() == 0 &&
-        std::all_of(cases.begin(), cases.end(), [](const ScalingCase& one) { return !one.why_not.empty(); }))
-      throw Error(ErrorKind::resources, "nothing could be measured: " + cases.front().why_not);
+        std::all_of(study.cases.begin(), study.cases.end(), [](const ScalingCase& one) { return !one.measured(); }))
+      throw Error(ErrorKind::resources, "nothing could be measured: " + study.cases.front().why_not);
   });
   return 0;
 }
@@ -226,7 +237,8 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
   app->add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
       ->check(positive_number())
       ->capture_default_str();
-  app->add_option("--json", o.outputs.json, "write all figures as JSON to this file; - for standard output")
+  app->add_option("--json", o.outputs.json,
+                  "write all figures as JSON to this file, anew after every case; - for standard output")
       ->check(output_name());
   app->add_option("--csv", o.csv, "write a line a case as CSV to this file; - for standard output; columns below")
       ->check(output_name());
