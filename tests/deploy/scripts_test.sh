@@ -52,7 +52,7 @@ expect 0 "make the page elsewhere" study 1 1 env PYTHONPATH="$work" "$slurm"
 expect 1 "start it with sbatch" env -u SLURM_JOB_NUM_NODES "$slurm"
 
 # Only 2 and 3 ranks fit on three GPUs. The programs lie anywhere under DIR, whose name may hold a space.
-record='echo "$(basename "$0") $*" >> "$CALLS"'
+record='echo "$(basename "$0") $* P2P=${NCCL_P2P_DISABLE:-0}" >> "$CALLS"'
 fake bin/mpirun "$record"'; shift 2; exec "$@"'
 fake "pre built/comm_test" "$record"
 fake "pre built/kernels/kernels_test" "$record"
@@ -60,8 +60,9 @@ fake "pre built/runtime_test" "$record"
 expect 0 "3 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
 [ "$(grep -c -- '_test --gtest_filter=Gpu\* --gtest_brief=1' "$CALLS")" -eq 3 ] || fail "gpu: $(cat "$CALLS")"
 rm "$CALLS"
-expect 0 "4 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label multigpu
-[ "$(grep -c '^mpirun -n [23] .*_test --gtest_filter=MultiGpu\*' "$CALLS")" -eq 4 ] || fail "multigpu: $(cat "$CALLS")"
+expect 0 "8 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label multigpu
+[ "$(grep -c '^mpirun -n [23] .*_test --gtest_filter=MultiGpu\*' "$CALLS")" -eq 8 ] || fail "multigpu: $(cat "$CALLS")"
+[ "$(grep -c '^mpirun .* P2P=1$' "$CALLS")" -eq 4 ] || fail "sockets: $(cat "$CALLS")"
 fake "pre built/comm_test" 'exit 1'
 expect 1 "2 passed, 1 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
 rm "$work/pre built/runtime_test"
