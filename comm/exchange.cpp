@@ -6,6 +6,7 @@
 #include <array>
 
 #include "comm/exchange_list.h"
+#include "comm/nccl_communicator.h"
 #include "kernels/base/device.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
@@ -103,6 +104,11 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
 }
 
 }  // namespace
+
+bool reaches_peers(const ExchangeContext& context) {
+  const bool mine = context.nccl != nullptr && context.nccl->why_no_peer_access().empty();
+  return context.communicator.all_reduce(mine ? 1 : 0, Reduction::min) == 1;
+}
 
 double time_exchange(Exchange& exchange, const ExchangeContext& context) {
   constexpr int kWarmUps = 3, kTimes = 11;

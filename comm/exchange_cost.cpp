@@ -1,9 +1,6 @@
 #include "comm/exchange_cost.h"
 
 #include <algorithm>
-#include <numeric>
-
-#include "comm/nccl_communicator.h"
 
 namespace shardmat {
 namespace {
@@ -23,11 +20,6 @@ std::pair<double, double> measure(std::string_view name, const ExchangeContext& 
   const auto exchange = make_exchange(name, context, {starts}, columns);
   const auto bytes = static_cast<double>(communicator.all_reduce(exchange->bytes_received(), Reduction::max));
   return {bytes, time_exchange(*exchange, context)};
-}
-
-bool reaches_peers(const ExchangeContext& context) {
-  const bool mine = context.nccl != nullptr && context.nccl->why_no_peer_access().empty();
-  return context.communicator.all_reduce(mine ? 1 : 0, Reduction::min) == 1;
 }
 
 }  // namespace

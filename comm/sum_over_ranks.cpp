@@ -4,8 +4,7 @@ namespace shardmat {
 
 SumOverRanks::SumOverRanks(const ExchangeContext& context, int values)
     : communicator_(context.communicator), nccl_(context.nccl), values_(values) {
-  if (nccl_ == nullptr || communicator_.size() > NcclCommunicator::Board::kMostRanks) return;
-  if (communicator_.all_reduce(nccl_->why_no_peer_access().empty() ? 1 : 0, Reduction::min) == 0) return;
+  if (nccl_ == nullptr || communicator_.size() > NcclCommunicator::Board::kMostRanks || !reaches_peers(context)) return;
   auto board = std::make_unique<NcclCommunicator::Board>(*nccl_, values);
   if (board->symmetric()) board_ = std::move(board);
 }
