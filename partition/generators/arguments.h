@@ -1,10 +1,12 @@
-// The arguments of one generator as typed, range-checked values.
+// From the specification "NAME:key=value,…" of a generator to its arguments as typed, range-checked values.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "partition/generators/generator.h"
@@ -20,6 +22,8 @@ class Arguments {
       : generator_(generator), parameters_(parameters), arguments_(arguments) {}
 
   std::int64_t integer(std::string_view key, std::int64_t least, std::int64_t most) const;
+  /// A whole number, or "A-B" with A ≤ B, as its ends.
+  std::pair<std::int64_t, std::int64_t> range(std::string_view key, std::int64_t least, std::int64_t most) const;
   /// Least and most are both accepted.
   double real(std::string_view key, double least, double most) const;
   bool flag(std::string_view key) const;
@@ -41,5 +45,42 @@ class Arguments {
   std::span<const GeneratorParameter> parameters_;
   const GeneratorArguments& arguments_;
 };
+
+/// Values of "key=value,key=value", the default of `parameters` where one is absent. Throws Error(usage) naming the nearest
+/// right spelling of a wrong key, or the missing parameter.
+GeneratorArguments parse_arguments(std::string_view generator, std::span<const GeneratorParameter> parameters,
+                                   std::string_view text);
+
+/// What stands before the first colon of a specification.
+inline std::string_view specified_name(std::string_view specification) {
+  return specification.substr(0, specification.find(':'));
+}
+
+/// True if the text has the form NAME:… with a NAME that a generator could have.
+bool has_specification_form(std::string_view text);
+
+/// Throws Error(usage) with the nearest of the names that there are.
+[[noreturn]] void fail_generator(std::string_view name, const std::vector<std::string>& names);
+
+/// True if the text has the form NAME:… or is the bare name of one of the list (so it is not a path).
+template <class AnyGenerator>
+bool is_specification(std::span<const AnyGenerator> list, std::string_view text) {
+  return has_specification_form(text) ||
+         std::any_of(list.begin(), list.end(), [&](const AnyGenerator& generator) { return generator.name == text; });
+}
+
+/// What the specified generator of the list makes. Throws Error(usage) naming the nearest right spelling of a wrong name.
+template <class AnyGenerator>
+auto make_specified(std::span<const AnyGenerator> list, std::string_view specification) {
+  const std::string_view name = specified_name(specification);
+  std::vector<std::string> names;
+  for (const AnyGenerator& generator : list) {
+    if (generator.name == name)
+      return generator.make(parse_arguments(name, generator.parameters,
+                                            specification.substr(std::min(specification.size(), name.size() + 1))));
+    names.emplace_back(generator.name);
+  }
+  fail_generator(name, names);
+}
 
 }  // namespace shardmat

@@ -11,6 +11,7 @@
 #include "kernels/base/parallel.h"
 #include "partition/generators/arguments.h"
 #include "partition/generators/counter_random.h"
+#include "partition/generators/draw_distinct.h"
 #include "partition/generators/families.h"
 #include "partition/generators/generated_source.h"
 
@@ -19,18 +20,6 @@ namespace {
 
 constexpr std::uint64_t kPatternStream = 9, kValueStream = 10;
 constexpr std::int64_t kGrain = 256;
-
-/// `count` distinct numbers below `below`, sorted: draws until there are enough, so every set is equally
-/// likely.
-void draw_distinct(std::int64_t count, std::int64_t below, const CounterRandom& random, std::vector<std::int64_t>& drawn) {
-  drawn.clear();
-  for (std::int64_t draw = 0; static_cast<std::int64_t>(drawn.size()) < count;) {
-    const std::int64_t missing = count - static_cast<std::int64_t>(drawn.size());
-    for (std::int64_t k = 0; k < missing; ++k) drawn.push_back(random.below(below, draw++));
-    std::sort(drawn.begin(), drawn.end());
-    drawn.erase(std::unique(drawn.begin(), drawn.end()), drawn.end());
-  }
-}
 
 class RandomSource final : public GeneratedSource {
  public:
@@ -53,7 +42,7 @@ class RandomSource final : public GeneratedSource {
       for (std::int64_t i = from; i < to; ++i) {
         const std::int64_t first = part.row_ptr[static_cast<std::size_t>(i)], count = length(begin + i);
         const std::int64_t below = triangular_ ? begin + i + 1 : cols();
-        draw_columns(pattern_.of(begin + i), count, below, part.col_idx.data() + first, drawn);
+        draw_distinct(pattern_.of(begin + i), count, below, part.col_idx.data() + first, drawn);
         const CounterRandom value = value_.of(begin + i);
         for (std::int64_t k = 0; k < count; ++k) part.values[static_cast<std::size_t>(first + k)] = value.symmetric(k);
       }
@@ -66,21 +55,6 @@ class RandomSource final : public GeneratedSource {
     const double share = static_cast<double>(row + 1) / static_cast<double>(rows());
     const double grown = std::ceil(share * static_cast<double>(row_nnz_));
     return std::min({row + 1, row_nnz_, static_cast<std::int64_t>(grown)});
-  }
-
-  /// `count` columns below `below`. Of a row more than half full, the empty columns are drawn.
-  static void draw_columns(const CounterRandom& random, std::int64_t count, std::int64_t below, std::int64_t* columns,
-                           std::vector<std::int64_t>& drawn) {
-    if (count <= below / 2) {
-      draw_distinct(count, below, random, drawn);
-      std::copy(drawn.begin(), drawn.end(), columns);
-      return;
-    }
-    draw_distinct(below - count, below, random, drawn);
-    auto skipped = drawn.begin();
-    for (std::int64_t column = 0; column < below; ++column)
-      if (skipped != drawn.end() && *skipped == column) ++skipped;
-      else *columns++ = column;
   }
 
   std::int64_t row_nnz_;
