@@ -1,0 +1,65 @@
+// A zip archive with one .npy array a member, as numpy.savez writes it. Only for sources built with libzip.
+#pragma once
+
+#include <zip.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "kernels/base/host_vector.h"
+#include "partition/readers/npy_header.h"
+
+namespace shardmat {
+
+class NpzArchive {
+ public:
+  /// Throws Error(input) if it cannot be read as a zip archive.
+  explicit NpzArchive(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  zip_t* get() const { return zip_.get(); }
+  bool has(const std::string& name) const;  ///< a member "name.npy"
+  /// Throws Error(input) "path: what".
+  [[noreturn]] void fail(const std::string& what) const;
+
+ private:
+  struct Discard {
+    void operator()(zip_t* zip) const { zip_discard(zip); }
+  };
+  std::filesystem::path path_;
+  std::unique_ptr<zip_t, Discard> zip_;
+};
+
+/// One array of an archive, read from its start to its end. All functions throw Error(input) naming archive and member.
+class NpzMember {
+ public:
+  NpzMember(const NpzArchive& archive, const std::string& name);
+
+  std::int64_t count() const { return header_.count; }
+  [[noreturn]] void fail(const std::string& what) const;
+
+  /// The next `count` elements as f64 or int64. The checksum is compared when the last one was read.
+  template <class T>
+  void next(T* out, std::int64_t count);
+  /// The letters of a member that holds one string.
+  std::string text();
+
+ private:
+  struct Close {
+    void operator()(zip_file_t* file) const { zip_fclose(file); }
+  };
+  void read(void* to, std::size_t size);
+  void require_end();
+  [[noreturn]] void fail_read();
+
+  std::string source_;
+  std::int64_t size_ = 0;
+  std::unique_ptr<zip_file_t, Close> file_;
+  NpyHeader header_;
+  HostVector<char> bytes_;
+  std::int64_t left_ = 0;
+};
+
+}  // namespace shardmat
