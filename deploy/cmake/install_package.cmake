@@ -8,9 +8,10 @@ set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
 set(SHARDMAT_PUBLIC_HEADERS
   kernels/base/device.h kernels/base/error.h kernels/base/half.h kernels/base/host_vector.h kernels/base/progress.h
   kernels/base/types.h
-  kernels/matrix/csr.h kernels/matrix/statistics.h
+  kernels/batched/batch.h kernels/matrix/csr.h kernels/matrix/statistics.h
   kernels/conversion.h kernels/measure.h kernels/plan.h kernels/policy.h kernels/registry.h kernels/spmm.h
   kernels/spmm_tuner.h kernels/tuner.h kernels/vector.h
+  partition/batched/batch_file.h partition/batched/graph_options.h partition/batched/batch_source.h
   partition/generators/generator.h partition/partitioner.h partition/readers/reader.h partition/row_source.h
   partition/shard_file.h partition/vector_file.h
   comm/communicator.h comm/exchange.h comm/exchange_cost.h comm/nccl_communicator.h comm/placement.h comm/sum_over_ranks.h

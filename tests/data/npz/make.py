@@ -25,3 +25,11 @@ wide = sp.csr_matrix(a)
 wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
 np.savez_compressed("csr_int64.npz", format=b"csr", shape=wide.shape, data=wide.data, indices=wide.indices,
                     indptr=wide.indptr)
+
+graphs = {"graph_ptr": np.array([0, 2, 2, 3], np.int32), "indptr": np.array([0, 1, 2, 3]),
+          "indices": np.array([1, 0, 0], np.uint16)}
+np.savez_compressed("graphs", **graphs, labels=np.zeros(3, np.uint8))
+np.savez_compressed("graphs_data", **graphs, data=np.array([0.5, -2, 3], np.float32))
+np.savez_compressed("graphs_outside", **{**graphs, "indices": np.array([1, 0, 1])})
+np.savez_compressed("graphs_falling", **{**graphs, "graph_ptr": np.array([0, 2, 1, 3])})
+np.savez_compressed("graphs_short", **{**graphs, "indptr": np.array([0, 1, 3])})

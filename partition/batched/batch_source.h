@@ -1,0 +1,85 @@
+// Anything that can produce a batch of small sparse matrices, any range of them at a time: a batch in memory, a batch file,
+// a collection of graphs, a generator. Spreading a batch over ranks, cutting it into chunks and writing it work on this.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "kernels/base/host_vector.h"
+#include "kernels/batched/batch.h"
+#include "partition/row_source.h"
+
+namespace shardmat {
+
+/// One entry a matrix in each.
+struct BatchSizes {
+  HostVector<std::int64_t> rows, cols, nnz;
+};
+
+/// Of all matrices together.
+struct BatchTotals {
+  std::int64_t count = 0, rows = 0, cols = 0, nnz = 0;
+
+  /// Adds matrices.
+  void add(const BatchSizes& sizes);
+};
+
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+
+  std::int64_t count() const { return totals_.count; }
+  std::int64_t rows() const { return totals_.rows; }
+  std::int64_t cols() const { return totals_.cols; }
+  std::int64_t nnz() const { return totals_.nnz; }
+  /// What people call the batch: a file or folder, or a generator's specification "batch:dim=64,seed=1".
+  const std::string& name() const { return name_; }
+
+  /// Sizes of the matrices [begin, end); cheaper than reading them.
+  BatchSizes sizes(std::int64_t begin, std::int64_t end) const;
+  /// Matrices [begin, end), validated. The same matrix is bit-identical in every range, whatever was read before. Throws
+  /// Error(input) naming the source, the matrix and its entry, both counted from 0.
+  HostBatch read(std::int64_t begin, std::int64_t end) const;
+
+ protected:
+  explicit BatchSource(std::string name, BatchTotals totals = {}) : name_(std::move(name)), totals_(totals) {}
+  /// For those that count in their constructor.
+  void set_totals(const BatchTotals& totals) { totals_ = totals; }
+
+ private:
+  void require_range(std::int64_t begin, std::int64_t end) const;
+  // With 0 ≤ begin < end ≤ count().
+  virtual BatchSizes sizes_of(std::int64_t begin, std::int64_t end) const = 0;
+  virtual HostBatch read_range(std::int64_t begin, std::int64_t end) const = 0;
+
+  std::string name_;
+  BatchTotals totals_;
+};
+
+/// Calls use(begin, end) for consecutive ranges that together are [begin, end), each of at most `most` matrices, rows,
+/// columns and nonzeros; a larger matrix is a range of its own.
+void for_each_chunk(const BatchSource& source, std::int64_t begin, std::int64_t end,
+                    const std::function<void(std::int64_t, std::int64_t)>& use, std::int64_t most = kSliceEntries);
+
+/// Validates the batch: throws Error(input) starting with `name`.
+std::unique_ptr<BatchSource> make_memory_batch(std::shared_ptr<const HostBatch> batch, std::string name);
+
+/// What a batch can be read from: one line in the list of batch_source.cpp.
+struct BatchKind {
+  std::string_view name;  ///< "tudataset"
+  std::string_view help;  ///< one line: what to give
+  bool (*accepts)(const std::string& argument);
+  std::unique_ptr<BatchSource> (*open)(const std::string& argument);
+};
+std::span<const BatchKind> batch_kinds();
+
+/// Opens what the first kind that accepts the argument makes of it. Throws Error(input) for what is missing, malformed or
+/// of no kind, Error(usage) for a wrong generator specification, as make_generator does.
+std::unique_ptr<BatchSource> open_batch(const std::string& argument);
+
+}  // namespace shardmat

@@ -1,0 +1,45 @@
+// The files are NumPy's; tests/data/npz/make.py wrote them.
+#include <gtest/gtest.h>
+
+#include "partition/batched/batch_source.h"
+#include "tests/partition/batched/test_batches.h"
+
+namespace shardmat {
+namespace {
+
+using test::error_of;
+
+std::string data(const std::string& name) { return (test::Path(SHARDMAT_TEST_DATA) / "npz" / (name + ".npz")).string(); }
+
+class NpzBatchTest : public test::FilesTest {
+ protected:
+#ifdef SHARDMAT_HAVE_LIBZIP
+  void SetUp() override {}
+#else
+  void SetUp() override {
+    EXPECT_SAYS(error_of([&] { open_batch(data("graphs")); }), "graphs.npz", "libzip");
+    GTEST_SKIP() << "this build has no libzip";
+  }
+#endif
+};
+
+TEST_F(NpzBatchTest, ReadsGraphs) {
+  HostBatch expected{{0, 2, 2, 3}, {0, 2, 2, 3}, {0, 1, 2, 3}, {1, 0, 0}, {1, 1, 1}};
+  const auto graphs = open_batch(data("graphs"));
+  test::expect_same(graphs->read(0, 3), expected);
+  test::expect_consistent(*graphs);
+  expected.values = {0.5, -2, 3};
+  test::expect_same(open_batch(data("graphs_data"))->read(0, 3), expected);
+}
+
+TEST_F(NpzBatchTest, RefusesWhatIsNoBatch) {
+  EXPECT_SAYS(error_of([] { open_batch(data("csr")); }), "csr.npz", "graph_ptr.npy", "a batch has");
+  EXPECT_SAYS(error_of([] { open_batch(data("graphs_outside")); }), "matrix 2, entry 0", "column 1");
+  EXPECT_SAYS(error_of([] { open_batch(data("graphs_falling")); }), "graph_ptr.npy", "element 1 = 2", "smaller 1");
+  EXPECT_SAYS(error_of([] { open_batch(data("graphs_short")); }), "indptr.npy has 3 elements", "asks for 4");
+  EXPECT_SAYS(error_of([&] { open_batch(write("a.npz", "garbage").string()); }), "a.npz", "zip archive");
+  EXPECT_SAYS(error_of([&] { open_batch(path("b.npz").string()); }), "b.npz", "no such file");
+}
+
+}  // namespace
+}  // namespace shardmat
