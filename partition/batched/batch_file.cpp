@@ -46,7 +46,7 @@ class Writer {
                                                {"number_of_stored_values", source.nnz()},
                                                {"source", source.name()},
                                                {"how", options.how}};
-    file_.write_attribute(kRoot, kDescriptor, descriptor.dump());
+    file_.write_attribute(kRoot, kDescriptor, descriptor.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     first_row_ = file_.create_dataset<std::int64_t>(kFirstRow, {source.count() + 1});
     first_column_ = file_.create_dataset<std::int64_t>(kFirstColumn, {source.count() + 1});
     pointers_ = file_.create_dataset<std::int64_t>(kPointers, {source.rows() + 1});
@@ -210,6 +210,9 @@ struct BatchFile::Impl {
     source = text_in(json, "source");
     how = text_in(json, "how");
     first_row = offsets(file, kFirstRow, totals.count, totals.rows);
+    if (!file.has(kFirstColumn) && totals.cols != totals.rows)
+      reject(file.path(), fmt::format("it has no dataset {}, but the matrices are not square: {} rows and {} columns",
+                                      kFirstColumn, totals.rows, totals.cols));
     first_column = offsets(file, file.has(kFirstColumn) ? kFirstColumn : kFirstRow, totals.count, totals.cols);
     pointers = offsets(file, kPointers, totals.rows, totals.nnz);
     indices = typed(file, kIndices, totals.nnz, true);
@@ -259,7 +262,7 @@ HostBatch BatchFile::read_range(std::int64_t begin, std::int64_t end) const {
   batch.row_ptr =
       read_offsets(impl_->pointers, batch.first_row.front(), batch.first_row.back(), impl_->totals.nnz, "stacked row");
   const std::int64_t first = batch.row_ptr.front(), count = batch.row_ptr.back() - first;
-  require_host_memory(12 * count, name().c_str());
+  if (count > kSliceEntries) require_host_memory(12 * count, name().c_str());
   batch.col_idx.resize(at(count));
   batch.values.resize(at(count));
   impl_->indices.read(first, count, batch.col_idx.data());

@@ -34,8 +34,8 @@ struct BatchWriteOptions {
 /// is left behind.
 void write_batch_file(const std::filesystem::path& path, const BatchSource& source, const BatchWriteOptions& options = {});
 
-/// A batch file opened for reading. What is read is checked on the way, so that a damaged file cannot crash what uses it.
-/// One thread of a process may use HDF5 at a time.
+/// A batch file opened for reading; sizes() reads the pointers of the range, but no entries. What is read is checked on the
+/// way, so that a damaged file cannot crash what uses it. One thread of a process may use HDF5 at a time.
 class BatchFile : public BatchSource {
  public:
   /// Throws Error(input) naming file, dataset and remedy if it is no batch file, is truncated, is of a newer version, or its

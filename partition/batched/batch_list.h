@@ -19,7 +19,7 @@ std::unique_ptr<BatchSource> open_batch_file(const std::string& argument);
 /// matrices, from a folder, the prefix of its files or the file …_A.txt;
 /// the files may end in ".gz".
 ///   PREFIX_graph_indicator.txt  line i: the graph of node i; graphs from 1 on, not descending (numbers left out: graphs
-///                               without nodes)
+///                               without nodes, 2^20 in a row at most)
 ///   PREFIX_A.txt                "i, j" a line: an entry in the row of node i and the column of node j, nodes from 1 on
 /// All values are 1, in particular labels, weights and attributes of edges are not read; an edge given twice counts twice.
 /// Errors name file and line.

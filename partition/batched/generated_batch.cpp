@@ -50,7 +50,7 @@ HostBatch GeneratedBatch::read_range(std::int64_t begin, std::int64_t end) const
   HostBatch batch;
   batch.first_row = offsets(sizes.rows);
   batch.first_col = offsets(sizes.cols);
-  require_host_memory(12 * first.back() + 8 * batch.first_row.back(), name().c_str());
+  if (first.back() > kSliceEntries) require_host_memory(12 * first.back() + 8 * batch.first_row.back(), name().c_str());
   batch.row_ptr.resize(at(batch.first_row.back()) + 1);
   batch.col_idx.resize(at(first.back()));
   batch.values.resize(at(first.back()));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -74,16 +75,22 @@ HostBatch with_self_loops(const HostBatch& batch) {
 /// Scales rows and columns of square matrices by the square roots of their row sums.
 void normalise(HostBatch& batch, const std::string& source, std::int64_t first_matrix) {
   HostVector<double> scale(batch.row_ptr.size() - 1);
-  for_each_matrix(batch, [&](std::int64_t i, std::int64_t first, std::int64_t rows) {
-    for (std::int64_t row = first; row < first + rows; ++row) {
-      double sum = 0;
-      for (std::int64_t k = batch.row_ptr[at(row)]; k < batch.row_ptr[at(row + 1)]; ++k) sum += batch.values[at(k)];
-      if (!(sum > 0 && std::isfinite(sum)))
-        throw Error(ErrorKind::input, fmt::format("{}: matrix {}, row {}: its sum is {}, but a row that is normalised must "
-                                                  "have a sum above 0",
-                                                  source, first_matrix + i, row - first, sum));
-      scale[at(row)] = 1 / std::sqrt(sum);
-    }
+  parallel_ranges(std::ssize(scale), kGrain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t row = begin; row < end; ++row)
+      scale[at(row)] = std::accumulate(batch.values.begin() + batch.row_ptr[at(row)],
+                                       batch.values.begin() + batch.row_ptr[at(row + 1)], 0.0);
+  });
+  const auto wrong = std::find_if(scale.begin(), scale.end(), [](double sum) { return !(sum > 0 && std::isfinite(sum)); });
+  if (wrong != scale.end()) {
+    const std::int64_t row = wrong - scale.begin();
+    const auto next = std::upper_bound(batch.first_row.begin(), batch.first_row.end(), row);
+    throw Error(
+        ErrorKind::input,
+        fmt::format("{}: matrix {}, row {}: its sum is {}, but a row that is normalised must have a finite sum above 0",
+                    source, first_matrix + (next - batch.first_row.begin()) - 1, row - next[-1], *wrong));
+  }
+  for_each_matrix(batch, [&](std::int64_t, std::int64_t first, std::int64_t rows) {
+    for (std::int64_t row = first; row < first + rows; ++row) scale[at(row)] = 1 / std::sqrt(scale[at(row)]);
     for (std::int64_t row = first; row < first + rows; ++row)
       for (std::int64_t k = batch.row_ptr[at(row)]; k < batch.row_ptr[at(row + 1)]; ++k)
         batch.values[at(k)] *= scale[at(row)] * scale[at(first + batch.col_idx[at(k)])];
@@ -99,8 +106,8 @@ class TransformedBatch final : public BatchSource {
         added_(at(source_->count())) {
     BatchTotals totals{source_->count(), source_->rows(), source_->cols(), source_->nnz()};
     for_each_chunk(*source_, 0, source_->count(), [&](std::int64_t begin, std::int64_t end) {
-      require_square(begin, source_->sizes(begin, end));
       const HostBatch chunk = source_->read(begin, end);
+      require_square(begin, chunk.view());
       for_each_matrix(chunk, [&](std::int64_t i, std::int64_t first, std::int64_t rows) {
         std::int64_t missing = 0;
         for (std::int64_t row = 0; row < rows; ++row) missing += !has_diagonal(chunk, first + row, row);
@@ -112,13 +119,12 @@ class TransformedBatch final : public BatchSource {
   }
 
  private:
-  void require_square(std::int64_t begin, const BatchSizes& sizes) const {
-    for (std::size_t i = 0; i < sizes.rows.size(); ++i)
-      if (sizes.rows[i] != sizes.cols[i])
+  void require_square(std::int64_t begin, const BatchView& chunk) const {
+    for (std::int64_t i = 0; i < chunk.count(); ++i)
+      if (chunk.rows_of(i) != chunk.cols_of(i))
         throw Error(ErrorKind::input,
-                    fmt::format("{}: matrix {} is {} × {}; self loops and their normalisation need square "
-                                "matrices",
-                                source_->name(), begin + static_cast<std::int64_t>(i), sizes.rows[i], sizes.cols[i]));
+                    fmt::format("{}: matrix {} is {} × {}; self loops and their normalisation need square matrices",
+                                source_->name(), begin + i, chunk.rows_of(i), chunk.cols_of(i)));
   }
 
   BatchSizes sizes_of(std::int64_t begin, std::int64_t end) const override {

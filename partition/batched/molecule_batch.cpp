@@ -33,8 +33,8 @@ class Bonds {
     ++neighbours_[index(a)];
     ++neighbours_[index(b)];
   }
-  /// Bonds the first pair from (a, b) on that can be. There always is one: `atoms` ≥ 9 and at most four rings leave room for
-  /// twelve bond ends or more, and free atoms that were all bonded to each other would have room for six at most.
+  /// Bonds the first pair from (a, b) on that can be. There always is one: nine atoms or more with at most four rings have
+  /// room for twelve more ends of bonds, and free atoms that were all bonded to each other would have room for six.
   void close_ring(std::int64_t a, std::int64_t b) {
     while (a == b || !free(a) || !free(b) || bonded(a, b))
       if (b = (b + 1) % atoms_; b == 0) a = (a + 1) % atoms_;

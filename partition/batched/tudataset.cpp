@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "kernels/base/memory_limits.h"
 #include "kernels/base/narrow.h"
 #include "kernels/base/parallel.h"
 #include "partition/batched/batch_list.h"
@@ -93,14 +92,18 @@ class GraphIndicator {
   const HostVector<std::int64_t>& first_nodes() const { return first_node_; }
 
  private:
-  static constexpr std::int64_t kMostGraphs = std::numeric_limits<std::int32_t>::max(), kManyLeftOut = 1 << 20;
+  static constexpr std::int64_t kMostGraphs = std::numeric_limits<std::int32_t>::max();
+  /// A graph number that is further from the one before is taken for a wrong one.
+  static constexpr std::int64_t kMostLeftOut = 1 << 20;
 
   void add(std::int64_t graph) {
     const std::int64_t before = std::ssize(first_node_) - 1;
     if (graph < before)
       throw LineFault{
           nullptr, fmt::format("graph {} comes after graph {}; the nodes must be sorted by graph", graph + 1, before + 1)};
-    if (graph > before + kManyLeftOut) require_host_memory(24 * graph, fmt::format("{} graphs", graph + 1).c_str());
+    if (graph > before + kMostLeftOut)
+      throw LineFault{nullptr, fmt::format("graph {} comes after graph {}; so many graphs without nodes are refused",
+                                           graph + 1, before + 1)};
     if (graph > before) first_node_.resize(at(graph) + 1, nodes());  // those left out have no nodes
     graph_of_.push_back(static_cast<std::int32_t>(graph));
   }

@@ -94,7 +94,7 @@ TEST(GraphOptionsTest, RefusesRowsThatDoNotAddUpToMoreThanZero) {
   const auto batch = transformed(shared({{0, 1, 3}, {0, 1, 3}, {0, 0, 0, 1}, {0}, {-1}}), kNormalise);
   EXPECT_EQ(batch->read(0, 1).values, HostVector<double>{1});
   EXPECT_SAYS(error_of([&] { batch->read(0, 2); }), "test: matrix 1, row 1: its sum is 0");
-  EXPECT_SAYS(error_of([&] { batch->read(1, 2); }), "test: matrix 1, row 1");
+  EXPECT_SAYS(error_of([&] { batch->read(1, 2); }), "test: matrix 1, row 1: its sum is 0");
 }
 
 }  // namespace
