@@ -1,5 +1,6 @@
 // molecules: graphs like those of small organic molecules, as adjacency matrices with their diagonal. A tree in which no
 // atom has more than four neighbours, grown near its end as chains with short branches are, is closed to a few rings.
+#include <algorithm>
 #include <array>
 #include <bitset>
 

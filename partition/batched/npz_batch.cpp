@@ -24,6 +24,8 @@ std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument) {
 
 #else
 
+#include <algorithm>
+
 #include "kernels/base/memory_limits.h"
 #include "partition/readers/npz_archive.h"
 #include "partition/readers/text_source.h"
