@@ -142,6 +142,12 @@ void copy_to_host(void* host, const void* device_memory, std::size_t bytes, Stre
   copy_bytes(host, device_memory, bytes, stream);
   stream.synchronize();
 }
+void copy_to_device_async(void* device_memory, const void* host, std::size_t bytes, Stream& stream) {
+  copy_bytes(device_memory, host, bytes, stream);
+}
+void copy_to_host_async(void* host, const void* device_memory, std::size_t bytes, Stream& stream) {
+  copy_bytes(host, device_memory, bytes, stream);
+}
 void copy_on_device(void* to, const void* from, std::size_t bytes, Stream& stream) { copy_bytes(to, from, bytes, stream); }
 void fill_bytes(void* device_memory, unsigned char byte, std::size_t bytes, Stream& stream) {
   if (bytes == 0) return;

@@ -117,6 +117,10 @@ class Buffer {
 /// Copies between host memory and the stream's device, in stream order; returns when `host` may be reused.
 void copy_to_device(void* device_memory, const void* host, std::size_t bytes, Stream& stream);
 void copy_to_host(void* host, const void* device_memory, std::size_t bytes, Stream& stream);
+/// The same without waiting: `host` must stay until the stream has passed this. Page-locked memory is copied beside other
+/// work; other memory may hold the caller up.
+void copy_to_device_async(void* device_memory, const void* host, std::size_t bytes, Stream& stream);
+void copy_to_host_async(void* host, const void* device_memory, std::size_t bytes, Stream& stream);
 /// Copies within the stream's device, in stream order.
 void copy_on_device(void* to, const void* from, std::size_t bytes, Stream& stream);
 /// Sets every byte, in stream order.

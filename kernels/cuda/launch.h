@@ -54,6 +54,12 @@ void launch(void (*kernel)(Parameters...), std::int64_t threads, int block_size,
                 std::forward<Arguments>(arguments)...);
 }
 
+inline int multiprocessors(Device device) {
+  int count = 0;
+  SHARDMAT_CUDA_CHECK(cudaDeviceGetAttribute(&count, cudaDevAttrMultiProcessorCount, device.ordinal));
+  return count;
+}
+
 /// Bytes that a block can have at most, once allowed.
 inline std::size_t most_shared_memory(Device device) {
   int most = 0;

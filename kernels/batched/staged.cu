@@ -1,0 +1,211 @@
+// Batched CSR products with X in shared memory: a block takes a few whole matrices, one if it is not tiny, and a block of
+// columns. Where the arrays of a group begin is known from its descriptor, so that its rows of X, row pointers, columns and
+// values are all asked for at once and none of these loads waits for another; X then leaves memory once, whatever the
+// pattern.
+#include <cuda_pipeline.h>
+
+#include "kernels/batched/kernels.h"
+#include "kernels/batched/operands.h"
+#include "kernels/batched/row_shifts.h"
+#include "kernels/cuda/launch.h"
+
+namespace shardmat {
+namespace {
+
+using namespace batched;
+
+constexpr int kMostBlock = 512;
+constexpr int kWidest = 8;                     ///< columns that a lane takes at once at most
+constexpr int kLine = 128;                     ///< bytes of a row of X that a block takes at least
+constexpr std::size_t kGoodShared = 48 << 10;  ///< a block: several of them fit a multiprocessor
+constexpr std::size_t kMostShared = 200 << 10;
+
+/// What the largest group needs.
+struct Largest {
+  int rows = 0, cols = 0, entries = 0;
+};
+
+/// How the shared memory of a block is laid out.
+struct Stage {
+  int block_columns;            ///< of X and Y, a multiple of what a lane takes at once
+  int lanes_log;
+  unsigned values, columns, row_ptr, shifts, bytes;  ///< where they begin, behind X, and where all ends
+
+  Stage(const Largest& most, int columns_at_once, int lanes, std::size_t value_bytes)
+      : block_columns(columns_at_once), lanes_log(log2_of(lanes)) {
+    const auto after = [](std::size_t begin, std::size_t bytes) { return static_cast<unsigned>((begin + bytes + 15) / 16 * 16); };
+    const auto count = [](int n) { return static_cast<std::size_t>(n); };
+    values = after(0, count(most.cols) * count(block_columns) * value_bytes);
+    columns = after(values, count(most.entries) * value_bytes);
+    row_ptr = after(columns, count(most.entries) * sizeof(std::int32_t));
+    shifts = after(row_ptr, (count(most.rows) + 1) * sizeof(std::int32_t));
+    bytes = after(shifts, count(most.rows) * sizeof(std::int32_t));
+  }
+};
+
+/// One entry or stretch into shared memory, past the registers where the hardware can.
+template <class V>
+__device__ void copy(V* shared, const V* global) {
+  if constexpr (sizeof(V) >= 4) __pipeline_memcpy_async(shared, global, sizeof(V));
+  else *shared = *global;
+}
+
+/// `groups`: first row, first column, first entry of each group, and of the end.
+template <class T, class A, int W>
+__global__ void __launch_bounds__(kMostBlock)
+    staged_product(Stage stage, const int4* __restrict__ groups, const std::int32_t* __restrict__ row_ptr,
+                   const std::int32_t* __restrict__ shift, const std::int32_t* __restrict__ col_idx,
+                   const A* __restrict__ values, Operands<T, A> v) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  A* const x = reinterpret_cast<A*>(shared);
+  A* const value = reinterpret_cast<A*>(shared + stage.values);
+  auto* const column = reinterpret_cast<std::int32_t*>(shared + stage.columns);
+  auto* const begins = reinterpret_cast<std::int32_t*>(shared + stage.row_ptr);
+  auto* const shifts = reinterpret_cast<std::int32_t*>(shared + stage.shifts);
+
+  const int4 begin = __ldg(groups + blockIdx.x), end = __ldg(groups + blockIdx.x + 1);
+  const int rows = end.x - begin.x, cols = end.y - begin.y, entries = end.z - begin.z;
+  const int first = static_cast<int>(blockIdx.y) * stage.block_columns;
+  const int width = min(stage.block_columns, v.columns - first);
+  const int lanes = 1 << stage.lanes_log, lane = static_cast<int>(threadIdx.x) & (lanes - 1);
+  const int sub_warp = static_cast<int>(threadIdx.x) >> stage.lanes_log;
+  const int sub_warps = static_cast<int>(blockDim.x) >> stage.lanes_log;
+
+  for (int i = static_cast<int>(threadIdx.x); i <= rows; i += static_cast<int>(blockDim.x)) copy(begins + i, row_ptr + begin.x + i);
+  for (int i = static_cast<int>(threadIdx.x); i < rows; i += static_cast<int>(blockDim.x)) copy(shifts + i, shift + begin.x + i);
+  for (int i = static_cast<int>(threadIdx.x); i < entries; i += static_cast<int>(blockDim.x)) {
+    copy(column + i, col_idx + begin.z + i);
+    copy(value + i, values + begin.z + i);
+  }
+  const A* from = v.x + begin.y * v.ldx + first;
+  for (int row = sub_warp; row < cols; row += sub_warps)
+    for (int j = lane * W; j < width; j += lanes * W)
+      copy(reinterpret_cast<Stretch<A, W>*>(x + row * stage.block_columns + j),
+           reinterpret_cast<const Stretch<A, W>*>(from + row * v.ldx + j));
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncthreads();
+
+  for (int row = sub_warp; row < rows; row += sub_warps) {
+    const int last = begins[row + 1] - begin.z, shift_of_row = shifts[row] - begin.y;
+    for (int j = lane * W; j < width; j += lanes * W) {
+      T sum[W] = {};
+      for (int k = begins[row] - begin.z; k < last; ++k)
+        add_product<T>(sum, value[k],
+                       *reinterpret_cast<const Stretch<A, W>*>(x + (column[k] + shift_of_row) * stage.block_columns + j));
+      store(v, begin.x + row, first + j, sum);
+    }
+  }
+}
+
+/// Consecutive matrices, together at least `rows` rows where more would still fit.
+class Groups {
+ public:
+  Groups(const BatchOffsets& at, int rows) {
+    const auto put = [&](std::size_t i) {
+      list_.insert(list_.end(), {at.first_row[i], at.first_col[i], at.first_entry[i], 0});
+    };
+    const auto matrices = static_cast<std::size_t>(at.count());
+    const std::int32_t most = std::max(rows, at.most_cols);
+    for (std::size_t begin = 0, i = 0; i < matrices; begin = i) {
+      put(begin);
+      for (++i; i < matrices && at.first_row[i] - at.first_row[begin] < rows &&
+                at.first_row[i + 1] - at.first_row[begin] <= std::max(rows, at.most_rows) &&
+                at.first_col[i + 1] - at.first_col[begin] <= most;)
+        ++i;
+      largest.rows = std::max(largest.rows, at.first_row[i] - at.first_row[begin]);
+      largest.cols = std::max(largest.cols, at.first_col[i] - at.first_col[begin]);
+      largest.entries = std::max(largest.entries, at.first_entry[i] - at.first_entry[begin]);
+      ++count;
+    }
+    put(matrices);
+  }
+  std::vector<std::int32_t> take() { return std::move(list_); }
+
+  std::int64_t count = 0;
+  Largest largest;
+
+ private:
+  std::vector<std::int32_t> list_;
+};
+
+/// Shared memory of a block with so many columns; `wide` of them are one stretch.
+std::size_t shared_bytes(const Largest& most, std::int64_t columns, std::size_t value_bytes) {
+  return Stage(most, static_cast<int>(columns), 1, value_bytes).bytes;
+}
+
+class StagedPlan final : public BatchedPlan {
+ public:
+  StagedPlan(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, const Policy& policy)
+      : BatchedPlan(std::move(batch), columns), block_(cuda::block_size_of(policy, "staged")),
+        block_columns_(policy.at("columns")) {
+    const int rows = policy.at("rows");
+    if (block_ > kMostBlock || rows < 1 || block_columns_ < 1 || block_columns_ % kWidest != 0)
+      throw Error(ErrorKind::usage, "staged: block_size must be at most 512, rows at least 1, columns a multiple of 8");
+    Groups groups(this->batch().at, rows);
+    groups_ = groups.count;
+    largest_ = groups.largest;
+    const std::size_t needed = shared_bytes(largest_, block_columns_, size_of(this->batch().type));
+    if (const std::size_t most = cuda::most_shared_memory(this->batch().device); needed > most)
+      throw Error(ErrorKind::usage, "staged: the largest matrices would take " + std::to_string(needed) +
+                                        " bytes of shared memory, a block has at most " + std::to_string(most) +
+                                        "; take fewer columns at once or the kernel rows");
+    descriptor_ = groups.take();
+    work_bytes_ = shifts_.reserve(descriptor_, this->batch().at);
+  }
+
+ private:
+  void expand(Stream& stream) override { shifts_.fill(work(), stream); }
+
+  void run(const void* x, std::int64_t ldx, void* y, std::int64_t ldy, const Epilogue& epilogue,
+           Stream& stream) const override {
+    dispatch_operands(batch().type, [&](auto of_a, auto of_sum) {
+      using A = typename decltype(of_a)::type;
+      using T = typename decltype(of_sum)::type;
+      const auto v = operands<T, A>(*this, x, ldx, y, ldy, epilogue);
+      with_width(v, [&](auto width) {
+        constexpr int kWidth = decltype(width)::value;
+        const int columns = std::min(block_columns_, (v.columns + kWidth - 1) / kWidth * kWidth);
+        const Stage stage(largest_, columns, lanes_for(columns / kWidth), sizeof(A));
+        cuda::allow_shared_memory(staged_product<T, A, kWidth>, stage.bytes);
+        cuda::launch_grid(staged_product<T, A, kWidth>, groups_, (v.columns + columns - 1) / columns,
+                          dim3(static_cast<unsigned>(block_)), stage.bytes, stream, stage, static_cast<const int4*>(work()),
+                          batch().row_ptr, shifts_.of(work()), batch().col_idx, static_cast<const A*>(batch().values), v);
+      });
+    });
+  }
+
+  int block_, block_columns_;
+  std::int64_t groups_ = 0;
+  Largest largest_;
+  RowShifts shifts_;
+};
+
+}  // namespace
+
+std::vector<Policy> staged_policies(const DeviceBatch& batch, std::int64_t columns) {
+  constexpr int kRows = 16;
+  std::vector<Policy> policies;
+  const std::size_t size = size_of(batch.type);
+  const int line = kLine / static_cast<int>(size);
+  const Largest most = Groups(batch.at, kRows).largest;
+  const std::size_t limit = std::min(kMostShared, cuda::most_shared_memory(batch.device));
+  // The widest that leaves room for several blocks first, then half of it, then whatever fits.
+  int widest = line;
+  while (widest < columns && widest < 8 * line && shared_bytes(most, 2 * widest, size) <= kGoodShared) widest *= 2;
+  while (widest > 16 && shared_bytes(most, widest, size) > limit) widest /= 2;
+  if (batch.at.rows() == 0 || shared_bytes(most, widest, size) > limit) return {};
+  for (const int at_once : {widest, std::max(line, widest / 2)})
+    for (const int block : {128, 256})
+      if (const Policy policy{{"columns", std::min(at_once, widest)}, {"block_size", block}, {"rows", kRows}};
+          std::find(policies.begin(), policies.end(), policy) == policies.end())
+        policies.push_back(policy);
+  return policies;
+}
+
+std::unique_ptr<BatchedPlan> make_staged(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns,
+                                         const Policy& policy) {
+  return std::make_unique<StagedPlan>(std::move(batch), columns, policy);
+}
+
+}  // namespace shardmat

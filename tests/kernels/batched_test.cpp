@@ -1,0 +1,330 @@
+// One suite over every kernel for batches: each policy, type and a range of column counts on batches of every mixture,
+// against a plain f64 loop. Outputs are poisoned with NaN, and what lies between their rows must not change.
+#include "kernels/batched/batched_spmm.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "tests/support/matrix_zoo.h"
+#include "tests/support/plan_check.h"
+
+namespace shardmat {
+namespace {
+
+struct NamedBatch {
+  std::string name;
+  HostBatch batch;
+  std::int64_t most_columns;  ///< that are tried with it
+};
+
+/// Appends a matrix whose rows have 0 … `most` entries in any order, some of them twice.
+void add_matrix(HostBatch& batch, std::int64_t rows, std::int64_t cols, std::int64_t most, std::mt19937& random) {
+  HostBatch one;
+  one.first_row = {0, rows};
+  one.first_col = {0, cols};
+  for (std::int64_t i = 0; i < rows; ++i) {
+    const std::int64_t length = cols == 0 ? 0 : static_cast<std::int64_t>(random()) % (most + 1);
+    for (std::int64_t k = 0; k < length; ++k) {
+      one.col_idx.push_back(static_cast<std::int32_t>(random() % static_cast<std::uint64_t>(cols)));
+      one.values.push_back(test::value_of(random()));
+    }
+    one.row_ptr.push_back(std::ssize(one.values));
+  }
+  batch.append(one.view());
+}
+
+std::vector<NamedBatch> batch_zoo() {
+  std::mt19937 random(7);
+  std::vector<NamedBatch> zoo;
+  HostBatch mixed, tiny, tall, hub, empty, large;
+  for (const int n : {50, 0, 1, 1, 2, 31, 32, 33, 0, 64, 100, 3, 255, 17, 1, 0}) add_matrix(mixed, n, n, 5, random);
+  for (const auto& [rows, cols] : {std::pair{5, 0}, {0, 7}, {3, 40}, {40, 3}, {1, 90}, {90, 1}})
+    add_matrix(mixed, rows, cols, 4, random);
+  for (int i = 0; i < 2000; ++i) add_matrix(tiny, i % 4, 1 + i % 3, 3, random);
+  add_matrix(tall, 9000, 5, 2, random);
+  add_matrix(tall, 20, 20, 3, random);
+  add_matrix(hub, 40, 600, 400, random);
+  add_matrix(hub, 8, 8, 64, random);
+  for (int i = 0; i < 5; ++i) add_matrix(empty, 0, i, 0, random);
+  for (const int n : {1024, 700, 1}) add_matrix(large, n, n, 6, random);
+  zoo.push_back({"mixed", mixed, 1024});
+  zoo.push_back({"tiny", tiny, 64});
+  zoo.push_back({"tall", tall, 33});
+  zoo.push_back({"hub", hub, 64});
+  zoo.push_back({"large", large, 64});
+  zoo.push_back({"rows in none", empty, 16});
+  zoo.push_back({"none", {}, 16});
+  return zoo;
+}
+
+/// A dense row-major matrix on the host with `skip` entries between its rows.
+template <class T>
+struct Dense {
+  std::int64_t columns, leading;
+  std::vector<T> entries;
+
+  Dense(std::int64_t rows, std::int64_t columns_, std::int64_t skip, std::size_t seed)
+      : columns(columns_), leading(columns_ + skip), entries(static_cast<std::size_t>(rows * leading)) {
+    for (std::size_t k = 0; k < entries.size(); ++k) entries[k] = static_cast<T>(test::value_of(seed + k));
+  }
+  T& at(std::int64_t row, std::int64_t column) { return entries[static_cast<std::size_t>(row * leading + column)]; }
+  double at(std::int64_t row, std::int64_t column) const {
+    return static_cast<double>(entries[static_cast<std::size_t>(row * leading + column)]);
+  }
+};
+
+/// `y` is `before` with act(alpha·A·x + beta·before + bias) in its entries and all else as it was.
+template <class A, class T>
+void expect_right(const HostBatch& batch, const Epilogue& e, const std::vector<T>& bias, const Dense<A>& x,
+                  const Dense<T>& before, const std::vector<T>& y, ValueType type) {
+  std::vector<T> rest = y;
+  const BatchView view = batch.view();
+  std::vector<double> sum, absolute;
+  for (std::int64_t i = 0; i < view.count(); ++i)
+    for (std::int64_t row = batch.first_row[static_cast<std::size_t>(i)];
+         row < batch.first_row[static_cast<std::size_t>(i) + 1]; ++row) {
+      sum.assign(static_cast<std::size_t>(x.columns), 0);
+      absolute = sum;
+      const auto begin = static_cast<std::size_t>(batch.row_ptr[static_cast<std::size_t>(row)]),
+                 end = static_cast<std::size_t>(batch.row_ptr[static_cast<std::size_t>(row) + 1]);
+      for (std::size_t k = begin; k < end; ++k) {
+        const std::int64_t from = batch.first_col[static_cast<std::size_t>(i)] + batch.col_idx[k];
+        for (std::size_t j = 0; j < sum.size(); ++j) {
+          const double term =
+              static_cast<double>(static_cast<A>(batch.values[k])) * x.at(from, static_cast<std::int64_t>(j));
+          sum[j] += term, absolute[j] += std::abs(term);
+        }
+      }
+      for (std::size_t j = 0; j < sum.size(); ++j) {
+        const double old = e.beta == 0 ? 0 : e.beta * before.at(row, static_cast<std::int64_t>(j));
+        const double added = bias.empty() ? 0 : static_cast<double>(bias[j]);
+        double expected = e.alpha * sum[j] + old + added;
+        if (e.relu) expected = std::max(expected, 0.0);
+        const double bound = 2 * unit_roundoff(type) *
+                             ((static_cast<double>(end - begin) + 3) * std::abs(e.alpha) * absolute[j] +
+                              3 * (std::abs(old) + std::abs(added)));
+        const auto place = static_cast<std::size_t>(row * before.leading) + j;
+        ASSERT_LE(std::abs(static_cast<double>(y[place]) - expected), bound)
+            << "matrix " << i << ", row " << row << ", column " << j;
+        rest[place] = before.entries[place];
+      }
+    }
+  if (!rest.empty()) {
+    EXPECT_EQ(std::memcmp(rest.data(), before.entries.data(), rest.size() * sizeof(T)), 0) << "written between its rows";
+  }
+}
+
+template <class A, class T>
+void check_plan(const BatchedPlan& plan, const HostBatch& batch, std::int64_t skip, Stream& stream) {
+  const DeviceBatch& stored = plan.batch();
+  const std::int64_t columns = plan.columns();
+  const Dense<A> x(stored.at.cols(), columns, skip, 1000);
+  const test::Fenced<A> device_x(x.entries, stream);
+  std::vector<T> bias(static_cast<std::size_t>(columns));
+  for (std::size_t j = 0; j < bias.size(); ++j) bias[j] = static_cast<T>(test::value_of(9000 + j));
+  const test::Fenced<T> device_bias(bias, stream);
+  for (const Epilogue& e : {Epilogue{}, Epilogue{-0.5, 0, nullptr, true}, Epilogue{0.25, -2, device_bias.data(), false},
+                            Epilogue{1, 1, device_bias.data(), true}}) {
+    Dense<T> before(stored.at.rows(), columns, skip, 5000);
+    for (std::int64_t i = 0; i < stored.at.rows() && e.beta == 0; ++i)
+      for (std::int64_t j = 0; j < columns; ++j) before.at(i, j) = std::numeric_limits<T>::quiet_NaN();
+    const test::Fenced<T> device_y(before.entries, stream), again(before.entries, stream);
+    plan.multiply(device_x.data(), x.leading, device_y.data(), before.leading, e, stream);
+    const std::vector<T> y = device_y.read(stream);
+    expect_right(batch, e, e.bias == nullptr ? std::vector<T>{} : bias, x, before, y, stored.type);
+    if (!plan.reproducible() || y.empty()) continue;
+    plan.multiply(device_x.data(), x.leading, again.data(), before.leading, e, stream);
+    EXPECT_EQ(std::memcmp(y.data(), again.read(stream).data(), y.size() * sizeof(T)), 0) << "not bit-identical";
+  }
+  EXPECT_EQ(device_x.read(stream), x.entries) << "X was changed";
+}
+
+std::shared_ptr<const DeviceBatch> stored(const HostBatch& batch, BatchFormat format, ValueType type, Stream& stream) {
+  return format == BatchFormat::csr ? upload(batch.view(), type, stream)
+                                    : upload(to_coo(batch.view(), 3).view(), type, stream);
+}
+
+void conform(const BatchedKernel& kernel) {
+  Stream stream(Device{kernel.backend, 0});
+  std::size_t plans = 0;
+  for (const NamedBatch& zoo : batch_zoo())
+    for (const ValueType type : {ValueType::f64, ValueType::f32, ValueType::f16, ValueType::bf16}) {
+      const auto batch = stored(zoo.batch, kernel.format, type, stream);
+      for (const std::int64_t columns : {1, 2, 3, 8, 16, 17, 31, 32, 33, 64, 200, 512, 1024}) {
+        if (columns > zoo.most_columns || (type != ValueType::f32 && columns > 64)) continue;
+        for (const Policy& policy : kernel.policies(*batch, columns)) {
+          const auto plan = make_batched_plan(kernel, batch, columns, policy);
+          plan->place(stream);
+          for (const std::int64_t skip : {0, 3, 8}) {
+            if (skip != 0 && columns > 64) continue;
+            SCOPED_TRACE(fmt::format("{} {} {} columns {} skip {}", zoo.name, name(type), columns, policy.text(), skip));
+            dispatch_operands(type, [&](auto of_a, auto of_sum) {
+              check_plan<typename decltype(of_a)::type, typename decltype(of_sum)::type>(*plan, zoo.batch, skip, stream);
+            });
+            if (testing::Test::HasFatalFailure()) return;
+          }
+          ++plans;
+        }
+      }
+    }
+  EXPECT_GT(plans, 0) << "took no batch of the zoo";
+}
+
+std::vector<std::string> names(Backend backend) {
+  std::vector<std::string> all;
+  for (const BatchedKernel& kernel : batched_kernels())
+    if (kernel.backend == backend) all.emplace_back(kernel.name);
+  return all;
+}
+std::string name_of(const testing::TestParamInfo<std::string>& info) { return info.param; }
+
+class HostBatched : public testing::TestWithParam<std::string> {};
+TEST_P(HostBatched, Conforms) { conform(find_batched_kernel(GetParam(), Backend::host)); }
+INSTANTIATE_TEST_SUITE_P(, HostBatched, testing::ValuesIn(names(Backend::host)), name_of);
+
+class GpuBatched : public testing::TestWithParam<std::string> {};
+TEST_P(GpuBatched, Conforms) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  conform(find_batched_kernel(GetParam(), Backend::cuda));
+}
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(GpuBatched);
+INSTANTIATE_TEST_SUITE_P(, GpuBatched, testing::ValuesIn(names(Backend::cuda)), name_of);
+
+HostBatch many_matrices() {
+  std::mt19937 random(11);
+  HostBatch batch;
+  for (int i = 0; i < 100'000; ++i) add_matrix(batch, i % 7, 1 + i % 5, 3, random);
+  return batch;
+}
+
+/// Every kernel of a backend that the automatic choice may take, on 100,000 matrices.
+void multiply_many(Backend backend) {
+  Stream stream(Device{backend, 0});
+  const HostBatch batch = many_matrices();
+  for (const BatchedKernel& kernel : batched_kernels()) {
+    if (kernel.backend != backend || !kernel.automatic) continue;
+    SCOPED_TRACE(std::string(kernel.name));
+    const auto device = stored(batch, kernel.format, ValueType::f32, stream);
+    const auto plan = make_batched_plan(kernel, device, 8, kernel.policies(*device, 8).front());
+    plan->place(stream);
+    check_plan<float, float>(*plan, batch, 0, stream);
+  }
+}
+TEST(Batched, ManyMatrices) { multiply_many(Backend::host); }
+TEST(GpuBatched, ManyMatrices) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  multiply_many(Backend::cuda);
+}
+
+TEST(Batched, CoordinatesAndBack) {
+  for (const NamedBatch& zoo : batch_zoo()) {
+    SCOPED_TRACE(zoo.name);
+    const HostBatch again = to_csr(to_coo(zoo.batch.view()).view());
+    EXPECT_EQ(again.row_ptr, zoo.batch.row_ptr);
+    EXPECT_EQ(again.col_idx, zoo.batch.col_idx);
+    EXPECT_EQ(again.values, zoo.batch.values);
+  }
+}
+
+TEST(Batched, TransposesMatrixByMatrix) {
+  const HostBatch batch = batch_zoo().front().batch, t = transposed(batch.view());
+  ASSERT_NO_THROW(validate(t.view()));
+  EXPECT_EQ(t.first_row, batch.first_col);
+  const auto dense = [](const BatchView& b, std::int64_t i, bool flip) {
+    std::vector<double> all(static_cast<std::size_t>(b.rows_of(i) * b.cols_of(i)));
+    for (std::int64_t row = 0; row < b.rows_of(i); ++row) {
+      const auto at = static_cast<std::size_t>(b.first_row[static_cast<std::size_t>(i)] + row);
+      for (auto k = static_cast<std::size_t>(b.row_ptr[at]); k < static_cast<std::size_t>(b.row_ptr[at + 1]); ++k) {
+        const std::int64_t col = b.col_idx[k];
+        all[static_cast<std::size_t>(flip ? col * b.rows_of(i) + row : row * b.cols_of(i) + col)] += b.values[k];
+      }
+    }
+    return all;
+  };
+  for (std::int64_t i = 0; i < batch.view().count(); ++i)
+    EXPECT_EQ(dense(t.view(), i, true), dense(batch.view(), i, false)) << i;
+}
+
+TEST(Batched, SlicesAreBatches) {
+  const HostBatch batch = batch_zoo().front().batch;
+  const BatchView whole = batch.view();
+  HostBatch joined;
+  for (std::int64_t i = 0; i < whole.count(); i += 5) {
+    const BatchView part = whole.slice(i, std::min(i + 5, whole.count()));
+    ASSERT_NO_THROW(validate(part));
+    joined.append(part);
+  }
+  EXPECT_EQ(joined.first_row, batch.first_row);
+  EXPECT_EQ(joined.first_col, batch.first_col);
+  EXPECT_EQ(joined.row_ptr, batch.row_ptr);
+  EXPECT_EQ(joined.values, batch.values);
+}
+
+std::string fault(const HostBatch& batch) {
+  try {
+    validate(batch.view(), "graphs.h5", 100);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Batched, FaultsNameMatrixAndEntry) {
+  HostBatch good;
+  std::mt19937 random(3);
+  for (int i = 0; i < 4; ++i) add_matrix(good, 0, 2, 0, random);
+  HostBatch one;
+  one.first_row = {0, 3}, one.first_col = {0, 4}, one.row_ptr = {0, 2, 2, 5};
+  one.col_idx = {0, 3, 1, 1, 2}, one.values = {1, 2, 3, 4, 5};
+  good.append(one.view());
+  EXPECT_EQ(fault(good), "");
+  HostBatch bad = good;
+  bad.col_idx[3] = 4;
+  EXPECT_EQ(fault(bad), "graphs.h5: matrix 104, entry 3 (row 2): column 4 is out of range [0, 4)");
+  bad.col_idx[1] = -1;
+  EXPECT_EQ(fault(bad), "graphs.h5: matrix 104, entry 1 (row 0): column -1 is out of range [0, 4)");
+  bad = good;
+  bad.values[4] = std::numeric_limits<double>::infinity();
+  EXPECT_NE(fault(bad).find("matrix 104, entry 4 (row 2): the value"), std::string::npos);
+  bad = good;
+  bad.row_ptr[2] = 1;
+  EXPECT_NE(fault(bad).find("row pointers fall from 2 to 1"), std::string::npos);
+  bad = good;
+  bad.first_col[2] = 1;
+  EXPECT_NE(fault(bad).find("matrix 101: its first columns fall"), std::string::npos);
+  HostCooBatch coo = to_coo(good.view());
+  coo.row_idx[2] = 3;
+  EXPECT_THROW(validate(coo.view()), Error);
+}
+
+TEST(Batched, RefusesWhatDoesNotFit) {
+  Stream stream(Device{});
+  HostBatch batch;
+  std::mt19937 random(3);
+  add_matrix(batch, 4, 4, 2, random);
+  const auto csr = upload(batch.view(), ValueType::f32, stream);
+  const BatchedKernel& coo = find_batched_kernel("coo_host", Backend::host);
+  EXPECT_THROW(make_batched_plan(coo, csr, 4, {}), Error);
+  EXPECT_THROW(find_batched_kernel("csr_hosts", Backend::host), Error);
+  const BatchedKernel& kernel = find_batched_kernel("csr_host", Backend::host);
+  EXPECT_THROW(make_batched_plan(kernel, csr, 0, {}), Error);
+  const auto plan = make_batched_plan(kernel, csr, 4, {});
+  plan->place(stream);
+  std::vector<float> x(16), y(16);
+  EXPECT_THROW(plan->multiply(x.data(), 3, y.data(), 4, {}, stream), Error);
+  std::vector<std::int64_t> huge{0, std::int64_t{1} << 31};
+  EXPECT_THROW(BatchOffsets(huge, huge, huge), Error);
+}
+
+}  // namespace
+}  // namespace shardmat
