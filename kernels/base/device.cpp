@@ -68,11 +68,15 @@ void require_memory(Device device, std::int64_t bytes, const std::string& what) 
 Stream::Stream(Device device, Priority priority)
     : device_(device),
       native_(on_host(device) ? nullptr : cuda::create_stream(device.ordinal, priority == Priority::high)) {}
-Stream::~Stream() { cuda::destroy_stream(native_); }
-Stream::Stream(Stream&& other) noexcept : device_(other.device_), native_(std::exchange(other.native_, nullptr)) {}
+Stream::~Stream() {
+  if (owned_) cuda::destroy_stream(native_);
+}
+Stream::Stream(Stream&& other) noexcept
+    : device_(other.device_), native_(std::exchange(other.native_, nullptr)), owned_(other.owned_) {}
 Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(native_, other.native_);
+  std::swap(owned_, other.owned_);
   return *this;
 }
 bool Stream::finished() const { return on_host(device_) || cuda::stream_finished(native_); }
@@ -96,6 +100,9 @@ Event& Event::operator=(Event&& other) noexcept {
 void Event::record(const Stream& stream) {
   if (on_host(device_)) host_seconds_ = now();
   else cuda::record_event(native_, stream.native());
+}
+void Event::synchronize() const {
+  if (!on_host(device_)) cuda::synchronize_event(native_);
 }
 double Event::seconds_since(const Event& earlier) const {
   return on_host(device_) ? host_seconds_ - earlier.host_seconds_ : cuda::seconds_between(earlier.native_, native_);
@@ -122,6 +129,34 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   return *this;
+}
+
+HostBuffer::~HostBuffer() { release(); }
+HostBuffer::HostBuffer(HostBuffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), page_locked_(other.page_locked_) {}
+HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(page_locked_, other.page_locked_);
+  return *this;
+}
+void HostBuffer::reserve(std::size_t bytes, Device device, bool page_locked) {
+  if (bytes <= bytes_) return;
+  release();
+  page_locked_ = page_locked && !on_host(device);
+  data_ = page_locked_ ? cuda::allocate_page_locked(bytes) : ::operator new(bytes, kHostAlignment, std::nothrow);
+  if (data_ == nullptr)
+    throw Error(ErrorKind::resources,
+                fmt::format("cannot allocate {} of {}host memory; {} is available", human_bytes(static_cast<double>(bytes)),
+                            page_locked_ ? "page-locked " : "", human_bytes(static_cast<double>(available_host_memory()))));
+  bytes_ = bytes;
+}
+void HostBuffer::release() noexcept {
+  if (data_ == nullptr) return;
+  if (page_locked_) cuda::release_page_locked(data_);
+  else ::operator delete(data_, kHostAlignment);
+  data_ = nullptr;
+  bytes_ = 0;
 }
 
 namespace {

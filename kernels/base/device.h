@@ -50,6 +50,8 @@ class Stream {
   enum class Priority { normal, high };  ///< blocks of a high one go first when both wait for room
 
   explicit Stream(Device device, Priority priority = Priority::normal);
+  /// A stream of someone else's (a cudaStream_t as a void pointer), which this neither makes nor destroys.
+  static Stream borrowed(Device device, void* native) { return Stream(device, native); }
   ~Stream();
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;
@@ -66,8 +68,11 @@ class Stream {
   void wait_for(const Event& event);
 
  private:
+  Stream(Device device, void* native) : device_(device), native_(native), owned_(false) {}
+
   Device device_;
   void* native_ = nullptr;
+  bool owned_ = true;
 };
 
 /// A point in a stream, for timing and for other streams to wait for.
@@ -79,6 +84,8 @@ class Event {
   Event& operator=(Event&&) noexcept;
 
   void record(const Stream& stream);
+  /// Blocks until what was recorded is done.
+  void synchronize() const;
   /// Seconds from `earlier` to this; both recorded and done.
   double seconds_since(const Event& earlier) const;
   /// cudaEvent_t as a void pointer; null on the host.
@@ -112,6 +119,31 @@ class Buffer {
   Device device_;
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
+};
+
+/// Host memory on its way to or from a device, kept for the next use. Page-locked if asked for and the device is a GPU: such
+/// memory is copied beside other work, but takes long to allocate. Move-only.
+class HostBuffer {
+ public:
+  HostBuffer() = default;
+  ~HostBuffer();
+  HostBuffer(HostBuffer&&) noexcept;
+  HostBuffer& operator=(HostBuffer&&) noexcept;
+
+  /// Room for `bytes`, 256-byte aligned; what was there is lost if it was too small. Throws Error(resources).
+  void reserve(std::size_t bytes, Device device, bool page_locked);
+  void* data() const { return data_; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void release() noexcept;
+
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  bool page_locked_ = false;
 };
 
 /// Copies between host memory and the stream's device, in stream order; returns when `host` may be reused.

@@ -115,6 +115,7 @@ void stream_waits(void* stream, void* event) {
   SHARDMAT_CUDA_CHECK(cudaStreamWaitEvent(as_stream(stream), as_event(event)));
 }
 void record_event(void* event, void* stream) { SHARDMAT_CUDA_CHECK(cudaEventRecord(as_event(event), as_stream(stream))); }
+void synchronize_event(void* event) { SHARDMAT_CUDA_CHECK(cudaEventSynchronize(as_event(event))); }
 double seconds_between(void* earlier, void* later) {
   float milliseconds = 0;
   SHARDMAT_CUDA_CHECK(cudaEventElapsedTime(&milliseconds, as_event(earlier), as_event(later)));
@@ -133,6 +134,17 @@ void* allocate(int ordinal, std::size_t bytes) {
   return memory;
 }
 void release(int, void* memory) noexcept { warn(cudaFree(memory), "freeing device memory"); }
+void* allocate_page_locked(std::size_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    return nullptr;
+  }
+  SHARDMAT_CUDA_CHECK(status);
+  return memory;
+}
+void release_page_locked(void* memory) noexcept { warn(cudaFreeHost(memory), "freeing page-locked memory"); }
 void copy(void* to, const void* from, std::size_t bytes, void* stream) {
   SHARDMAT_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)));
 }

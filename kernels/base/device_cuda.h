@@ -27,11 +27,15 @@ void* create_event(int ordinal);
 void destroy_event(void* event) noexcept;
 void stream_waits(void* stream, void* event);
 void record_event(void* event, void* stream);
+void synchronize_event(void* event);
 double seconds_between(void* earlier, void* later);
 
 /// nullptr if there is not enough memory.
 void* allocate(int ordinal, std::size_t bytes);
 void release(int ordinal, void* memory) noexcept;
+/// nullptr if there is not enough memory.
+void* allocate_page_locked(std::size_t bytes);
+void release_page_locked(void* memory) noexcept;
 void copy(void* to, const void* from, std::size_t bytes, void* stream);
 void fill(void* memory, unsigned char byte, std::size_t bytes, void* stream);
 

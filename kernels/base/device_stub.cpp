@@ -28,9 +28,12 @@ void* create_event(int) { absent(); }
 void destroy_event(void*) noexcept {}
 void stream_waits(void*, void*) { absent(); }
 void record_event(void*, void*) { absent(); }
+void synchronize_event(void*) { absent(); }
 double seconds_between(void*, void*) { absent(); }
 void* allocate(int, std::size_t) { absent(); }
 void release(int, void*) noexcept {}
+void* allocate_page_locked(std::size_t) { absent(); }
+void release_page_locked(void*) noexcept {}
 void copy(void*, const void*, std::size_t, void*) { absent(); }
 void fill(void*, unsigned char, std::size_t, void*) { absent(); }
 void* record_graph(void*, const std::function<void()>&) { absent(); }

@@ -13,24 +13,29 @@
 namespace shardmat {
 namespace {
 
+double compulsory(const DeviceBatch& batch, std::int64_t columns, const Policy&) {
+  return static_cast<double>(batch.compulsory_bytes(columns));
+}
+
 constexpr Backend kHost = Backend::host;
 
 // In the order of preference when nothing is measured.
 constexpr BatchedKernel kKernels[] = {
 #ifdef SHARDMAT_HAVE_CUDA
     {"staged", BatchFormat::csr, Backend::cuda, "a block takes a few whole matrices, X in shared memory", true,
-     staged_policies, make_staged},
+     staged_policies, staged_estimate, make_staged},
     {"rows", BatchFormat::csr, Backend::cuda, "a sub-warp a row, whatever its matrix, wide loads", true, rows_policies,
-     make_rows},
+     rows_estimate, make_rows},
     {"swa", BatchFormat::csr, Backend::cuda, "a sub-warp a row, sums in shared memory (Nagasaka et al.)", false,
-     swa_policies, make_swa},
+     swa_policies, compulsory, make_swa},
     {"coo_swa", BatchFormat::coo, Backend::cuda, "a sub-warp a nonzero, sums in shared memory (Nagasaka et al.)", true,
-     coo_swa_policies, make_coo_swa},
+     coo_swa_policies, compulsory, make_coo_swa},
     {"coo_tensorflow", BatchFormat::coo, Backend::cuda, "a thread a nonzero and column, one launch a matrix (TensorFlow)",
-     false, coo_tensorflow_policies, make_coo_tensorflow},
+     false, coo_tensorflow_policies, compulsory, make_coo_tensorflow},
 #endif
-    {"csr_host", BatchFormat::csr, kHost, "threads over rows", true, batched_host_policies, make_batched_host},
-    {"coo_host", BatchFormat::coo, kHost, "threads over matrices", true, batched_host_policies, make_batched_host},
+    {"csr_host", BatchFormat::csr, kHost, "threads over rows", true, batched_host_policies, compulsory, make_batched_host},
+    {"coo_host", BatchFormat::coo, kHost, "threads over matrices", true, batched_host_policies, compulsory,
+     make_batched_host},
 };
 
 void require_leading(std::int64_t leading, std::int64_t columns, const char* what) {

@@ -84,6 +84,8 @@ struct BatchedKernel {
   bool automatic;
   /// Policies worth measuring, the model's choice first; none if the kernel cannot take this batch.
   std::vector<Policy> (*policies)(const DeviceBatch& batch, std::int64_t columns);
+  /// What a product is expected to cost, in bytes that a copy on the device would move in the same time.
+  double (*estimate)(const DeviceBatch& batch, std::int64_t columns, const Policy& policy);
   /// Throws Error(usage) for a policy value the kernel does not have.
   std::unique_ptr<BatchedPlan> (*make)(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, const Policy& policy);
 };

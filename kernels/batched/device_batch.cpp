@@ -37,59 +37,25 @@ std::int32_t take(std::span<const std::int64_t> from, std::vector<std::int32_t>&
   return static_cast<std::int32_t>(most);
 }
 
-/// One block of memory for several arrays, on the host as they will lie on the device.
-class Packed {
- public:
-  template <class To>
-  std::size_t reserve(std::int64_t count) {
-    const std::size_t place = bytes_;
-    bytes_ += aligned(static_cast<std::size_t>(count) * sizeof(To));
-    return place;
-  }
-  void allocate() { memory_.resize(bytes_); }
-  template <class To, class Entry>
-  void fill(std::size_t place, std::int64_t count, const Entry& entry) {
-    To* out = reinterpret_cast<To*>(memory_.data() + place);
-    parallel_ranges(count, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) out[i] = static_cast<To>(entry(static_cast<std::size_t>(i)));
-    });
-  }
-  Buffer copy(Stream& stream) const {
-    require_memory(stream.device(), static_cast<std::int64_t>(bytes_), "the batch");
-    Buffer buffer(stream.device(), bytes_);
-    if (bytes_ > 0) copy_to_device(buffer.data(), memory_.data(), bytes_, stream);
-    return buffer;
-  }
-
- private:
-  std::size_t bytes_ = 0;
-  HostVector<std::byte> memory_;
-};
-
-/// Packs `indices` (an entry's or a row's), columns and values, copies them, and says where they lie.
-template <class Indices>
-std::shared_ptr<StoredBatch> store(StoredBatch&& stored, std::int64_t index_count, const Indices& index,
-                                   std::span<const std::int32_t> col_idx, std::span<const double> values, Stream& stream) {
-  stored.device = stream.device();
-  Packed packed;
-  const std::int64_t nnz = stored.at.nnz();
-  const std::size_t indices = packed.reserve<std::int32_t>(index_count), columns = packed.reserve<std::int32_t>(nnz);
-  std::size_t value = 0;
-  dispatch_operands(stored.type, [&](auto of_a, auto) { value = packed.reserve<typename decltype(of_a)::type>(nnz); });
-  packed.allocate();
-  packed.fill<std::int32_t>(indices, index_count, index);
-  packed.fill<std::int32_t>(columns, nnz, [&](std::size_t k) { return col_idx[k]; });
-  require_in_range(stored.type, values, "the batch");
-  dispatch_operands(stored.type, [&](auto of_a, auto) {
-    packed.fill<typename decltype(of_a)::type>(value, nnz, [&](std::size_t k) { return values[k]; });
+template <class To, class Entry>
+void fill(std::byte* place, std::int64_t count, const Entry& entry) {
+  To* out = reinterpret_cast<To*>(place);
+  parallel_ranges(count, 1 << 16, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) out[i] = static_cast<To>(entry(static_cast<std::size_t>(i)));
   });
-  stored.memory = packed.copy(stream);
-  const auto* base = stored.memory.as<std::byte>();
-  const auto at = [&](std::size_t place) { return reinterpret_cast<const std::int32_t*>(base + place); };
-  (stored.format == BatchFormat::csr ? stored.row_ptr : stored.row_idx) = at(indices);
-  stored.col_idx = at(columns);
-  stored.values = base + value;
-  return std::make_shared<StoredBatch>(std::move(stored));
+}
+
+std::shared_ptr<StoredBatch> store(const PackedBatch& packed, Stream& stream) {
+  require_memory(stream.device(), static_cast<std::int64_t>(packed.bytes()), "the batch");
+  HostBuffer block;
+  block.reserve(packed.bytes(), stream.device(), false);
+  packed.write(block.as<std::byte>());
+  Buffer memory(stream.device(), packed.bytes());
+  copy_to_device(memory.data(), block.data(), packed.bytes(), stream);
+  auto stored = std::make_shared<StoredBatch>();
+  static_cast<DeviceBatch&>(*stored) = packed.at(stream.device(), memory.data());
+  stored->memory = std::move(memory);
+  return stored;
 }
 
 }  // namespace
@@ -118,24 +84,60 @@ std::int64_t DeviceBatch::compulsory_bytes(std::int64_t columns) const {
                               at.rows() * static_cast<std::int64_t>(size_of(sum_type(type))));
 }
 
-std::shared_ptr<StoredBatch> upload(const BatchView& batch, ValueType type, Stream& stream) {
-  StoredBatch stored;
-  stored.type = type;
+PackedBatch::PackedBatch(const BatchView& batch, ValueType type)
+    : row_ptr_(batch.row_ptr), col_idx_(batch.col_idx), values_(batch.values) {
+  shape_.type = type;
   std::vector<std::int64_t> entries;
+  entries.reserve(batch.first_row.size());
   for (const std::int64_t row : batch.first_row)
     entries.push_back(batch.row_ptr[static_cast<std::size_t>(row - batch.first_row.front())]);
-  stored.at = BatchOffsets(batch.first_row, batch.first_col, entries);
-  const auto pointer = [&](std::size_t row) { return batch.row_ptr.empty() ? 0 : batch.row_ptr[row] - batch.row_ptr[0]; };
-  return store(std::move(stored), batch.rows() + 1, pointer, batch.col_idx, batch.values, stream);
+  shape_.at = BatchOffsets(batch.first_row, batch.first_col, entries);
+  lay_out();
 }
 
+PackedBatch::PackedBatch(const CooBatchView& batch, ValueType type)
+    : row_idx_(batch.row_idx), col_idx_(batch.col_idx), values_(batch.values) {
+  shape_.format = BatchFormat::coo;
+  shape_.type = type;
+  shape_.at = BatchOffsets(batch.first_row, batch.first_col, batch.first_entry);
+  lay_out();
+}
+
+void PackedBatch::lay_out() {
+  require_in_range(shape_.type, values_, "the batch");
+  const std::int64_t nnz = shape_.at.nnz();
+  columns_ = aligned(sizeof(std::int32_t) *
+                     static_cast<std::size_t>(shape_.format == BatchFormat::csr ? shape_.at.rows() + 1 : nnz));
+  values_place_ = columns_ + aligned(sizeof(std::int32_t) * static_cast<std::size_t>(nnz));
+  bytes_ = values_place_ + size_of(shape_.type) * static_cast<std::size_t>(nnz);
+}
+
+void PackedBatch::write(std::byte* to) const {
+  const std::int64_t nnz = shape_.at.nnz();
+  if (shape_.format == BatchFormat::coo) fill<std::int32_t>(to, nnz, [&](std::size_t k) { return row_idx_[k]; });
+  else if (row_ptr_.empty()) *reinterpret_cast<std::int32_t*>(to) = 0;
+  else fill<std::int32_t>(to, shape_.at.rows() + 1, [&](std::size_t row) { return row_ptr_[row] - row_ptr_[0]; });
+  fill<std::int32_t>(to + columns_, nnz, [&](std::size_t k) { return col_idx_[k]; });
+  dispatch_operands(shape_.type, [&](auto of_a, auto) {
+    fill<typename decltype(of_a)::type>(to + values_place_, nnz, [&](std::size_t k) { return values_[k]; });
+  });
+}
+
+DeviceBatch PackedBatch::at(Device device, const void* memory) const {
+  DeviceBatch batch = shape_;
+  batch.device = device;
+  const auto* base = static_cast<const std::byte*>(memory);
+  (shape_.format == BatchFormat::csr ? batch.row_ptr : batch.row_idx) = reinterpret_cast<const std::int32_t*>(base);
+  batch.col_idx = reinterpret_cast<const std::int32_t*>(base + columns_);
+  batch.values = base + values_place_;
+  return batch;
+}
+
+std::shared_ptr<StoredBatch> upload(const BatchView& batch, ValueType type, Stream& stream) {
+  return store(PackedBatch(batch, type), stream);
+}
 std::shared_ptr<StoredBatch> upload(const CooBatchView& batch, ValueType type, Stream& stream) {
-  StoredBatch stored;
-  stored.format = BatchFormat::coo;
-  stored.type = type;
-  stored.at = BatchOffsets(batch.first_row, batch.first_col, batch.first_entry);
-  const auto row = [&](std::size_t k) { return batch.row_idx[k]; };
-  return store(std::move(stored), batch.nnz(), row, batch.col_idx, batch.values, stream);
+  return store(PackedBatch(batch, type), stream);
 }
 
 }  // namespace shardmat

@@ -53,6 +53,31 @@ struct StoredBatch : DeviceBatch {
   Buffer memory;
 };
 
+/// How a batch lies in one block of memory, so that it goes to a device by one copy. What it was made from must stay.
+class PackedBatch {
+ public:
+  /// Throws as BatchOffsets does, and Error(input) for a value that would become infinite in f16 or bf16. REQUIRES: a
+  /// validated batch.
+  PackedBatch(const BatchView& batch, ValueType type);
+  PackedBatch(const CooBatchView& batch, ValueType type);
+
+  std::size_t bytes() const { return bytes_; }
+  /// Writes the block, on all threads.
+  void write(std::byte* to) const;
+  /// The batch once its block lies at `memory` of a device, 256-byte aligned.
+  DeviceBatch at(Device device, const void* memory) const;
+
+ private:
+  void lay_out();
+
+  DeviceBatch shape_;                      ///< without arrays
+  std::span<const std::int64_t> row_ptr_;  ///< csr
+  std::span<const std::int32_t> row_idx_;  ///< coo
+  std::span<const std::int32_t> col_idx_;
+  std::span<const double> values_;
+  std::size_t columns_ = 0, values_place_ = 0, bytes_ = 0;  ///< row pointers or rows come first
+};
+
 /// The batch on the stream's device, put there by one copy. Throws Error(resources) before allocating if it does not fit,
 /// and as BatchOffsets does. REQUIRES: a validated batch.
 std::shared_ptr<StoredBatch> upload(const BatchView& batch, ValueType type, Stream& stream);

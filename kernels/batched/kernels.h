@@ -9,9 +9,11 @@
 namespace shardmat {
 
 std::vector<Policy> rows_policies(const DeviceBatch& batch, std::int64_t columns);
+double rows_estimate(const DeviceBatch& batch, std::int64_t columns, const Policy& policy);
 std::unique_ptr<BatchedPlan> make_rows(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, const Policy& policy);
 
 std::vector<Policy> staged_policies(const DeviceBatch& batch, std::int64_t columns);
+double staged_estimate(const DeviceBatch& batch, std::int64_t columns, const Policy& policy);
 std::unique_ptr<BatchedPlan> make_staged(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns,
                                          const Policy& policy);
 

@@ -1,5 +1,6 @@
 #include "kernels/batched/row_shifts.h"
 
+#include "kernels/batched/matrix_of.h"
 #include "kernels/cuda/launch.h"
 
 namespace shardmat::batched {
@@ -11,14 +12,7 @@ __global__ void fill_shifts(std::int32_t count, std::int32_t rows, const std::in
                             const std::int32_t* __restrict__ first_col, std::int32_t* __restrict__ shifts) {
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
   if (row >= rows) return;
-  // The last matrix that begins at or before the row: those without rows begin where the next one does.
-  std::int32_t matrix = 0, beyond = count;
-  while (beyond - matrix > 1) {
-    const std::int32_t middle = matrix + (beyond - matrix) / 2;
-    if (__ldg(first_row + middle) <= row) matrix = middle;
-    else beyond = middle;
-  }
-  shifts[row] = __ldg(first_col + matrix);
+  shifts[row] = __ldg(first_col + matrix_of(row, first_row, count));
 }
 
 }  // namespace

@@ -92,6 +92,14 @@ std::vector<Policy> rows_policies(const DeviceBatch&, std::int64_t) {
   return {Policy{{"block_size", 128}}, Policy{{"block_size", 256}}};
 }
 
+double rows_estimate(const DeviceBatch& batch, std::int64_t columns, const Policy&) {
+  // Rows of X that neighbours share come from L2 about every second time.
+  constexpr double kShare = 0.75, kMissed = 0.6, kCopyOverL2 = 4.2 / 5.5;
+  const auto value = static_cast<double>(size_of(batch.type) * static_cast<std::size_t>(columns));
+  const double gathered = value * (kMissed * static_cast<double>(batch.at.nnz()) + static_cast<double>(batch.at.rows()));
+  return std::max(static_cast<double>(batch.compulsory_bytes(columns)) / kShare, gathered * kCopyOverL2);
+}
+
 std::unique_ptr<BatchedPlan> make_rows(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, const Policy& policy) {
   const int block = cuda::block_size_of(policy, "rows");
   if (block > kMostBlock) throw Error(ErrorKind::usage, "rows: block_size must be at most 256");

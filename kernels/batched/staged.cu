@@ -203,6 +203,14 @@ std::vector<Policy> staged_policies(const DeviceBatch& batch, std::int64_t colum
   return policies;
 }
 
+double staged_estimate(const DeviceBatch& batch, std::int64_t columns, const Policy& policy) {
+  constexpr double kShare = 0.92, kStart = 4e6;  // a block's loads are all done before its first sum begins: 1 µs
+  const std::size_t shared = shared_bytes(Groups(batch.at, policy.at("rows")).largest,
+                                          std::min<std::int64_t>(policy.at("columns"), columns), size_of(batch.type));
+  return kStart + static_cast<double>(batch.compulsory_bytes(columns)) / kShare *
+                      std::max(1.0, static_cast<double>(shared) / static_cast<double>(kGoodShared));
+}
+
 std::unique_ptr<BatchedPlan> make_staged(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns,
                                          const Policy& policy) {
   return std::make_unique<StagedPlan>(std::move(batch), columns, policy);

@@ -14,6 +14,9 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/batched/batched_tuner.h"
+#include "kernels/batched/check.h"
+#include "kernels/batched/transpose.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
 
@@ -220,7 +223,7 @@ void multiply_many(Backend backend) {
   }
 }
 TEST(Batched, ManyMatrices) { multiply_many(Backend::host); }
-TEST(GpuBatched, ManyMatrices) {
+TEST(GpuBatches, ManyMatrices) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
   multiply_many(Backend::cuda);
 }
@@ -252,6 +255,96 @@ TEST(Batched, TransposesMatrixByMatrix) {
   };
   for (std::int64_t i = 0; i < batch.view().count(); ++i)
     EXPECT_EQ(dense(t.view(), i, true), dense(batch.view(), i, false)) << i;
+}
+
+/// The transposes made on a device are those made on the host.
+void transpose_on(Backend backend) {
+  Stream stream(Device{backend, 0});
+  for (const NamedBatch& zoo : batch_zoo())
+    for (const ValueType type : {ValueType::f64, ValueType::f16}) {
+      SCOPED_TRACE(fmt::format("{} {}", zoo.name, name(type)));
+      const auto made = transpose(*upload(zoo.batch.view(), type, stream), stream);
+      const auto expected = upload(transposed(zoo.batch.view()).view(), type, stream);
+      EXPECT_EQ(made->at.first_row, expected->at.first_row);
+      EXPECT_EQ(made->at.most_rows, expected->at.most_rows);
+      const auto equal = [&](const void* a, const void* b, std::int64_t count, std::size_t size) {
+        std::vector<char> one(static_cast<std::size_t>(count) * size), other(one.size());
+        if (one.empty()) return true;
+        copy_to_host(one.data(), a, one.size(), stream);
+        copy_to_host(other.data(), b, other.size(), stream);
+        return one == other;
+      };
+      EXPECT_TRUE(equal(made->row_ptr, expected->row_ptr, made->at.rows() + 1, 4));
+      EXPECT_TRUE(equal(made->col_idx, expected->col_idx, made->at.nnz(), 4));
+      EXPECT_TRUE(equal(made->values, expected->values, made->at.nnz(), size_of(type)));
+    }
+}
+TEST(Batched, TransposesOnTheHost) { transpose_on(Backend::host); }
+TEST(GpuBatches, Transposes) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  transpose_on(Backend::cuda);
+}
+
+/// What require_valid() says of a batch with one index changed where it lies.
+std::string fault_on(Backend backend, BatchFormat format, std::int64_t changed, std::int32_t to, bool of_rows = false) {
+  Stream stream(Device{backend, 0});
+  const HostBatch batch = batch_zoo().front().batch;
+  const auto device = std::const_pointer_cast<DeviceBatch>(stored(batch, format, ValueType::f32, stream));
+  const std::int32_t* array = !of_rows ? device->col_idx : format == BatchFormat::csr ? device->row_ptr : device->row_idx;
+  if (changed >= 0) copy_to_device(const_cast<std::int32_t*>(array) + changed, &to, sizeof to, stream);
+  try {
+    require_valid(*device, stream);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    return e.what();
+  }
+  return "";
+}
+void find_faults_on(Backend backend) {
+  const HostBatch batch = batch_zoo().front().batch;  // its first matrix is 50 × 50
+  const auto first = static_cast<std::int32_t>(batch.view().nnz_of(0));
+  for (const BatchFormat format : {BatchFormat::csr, BatchFormat::coo}) {
+    EXPECT_EQ(fault_on(backend, format, -1, 0), "");
+    EXPECT_NE(fault_on(backend, format, 7, 50).find("matrix 0, entry 7: "), std::string::npos);
+    EXPECT_NE(fault_on(backend, format, 7, 50).find("column 50 is outside its 50 × 50"), std::string::npos);
+    EXPECT_NE(fault_on(backend, format, 3, -2).find("matrix 0, entry 3: "), std::string::npos);
+  }
+  EXPECT_NE(fault_on(backend, BatchFormat::coo, 5, 50, true).find("matrix 0, entry 5: row 50, column "), std::string::npos);
+  EXPECT_NE(fault_on(backend, BatchFormat::csr, 50, first + 1, true).find("matrix 0, row 49: its row pointers go from "),
+            std::string::npos);
+  EXPECT_NE(fault_on(backend, BatchFormat::csr, 20, 1 << 30, true).find("matrix 0, row 19: "), std::string::npos);
+}
+TEST(Batched, FindsFaultsInPlace) { find_faults_on(Backend::host); }
+TEST(GpuBatches, FindsFaultsInPlace) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  find_faults_on(Backend::cuda);
+}
+
+void choose_on(Backend backend) {
+  Stream stream(Device{backend, 0});
+  const HostBatch batch = batch_zoo().front().batch;
+  for (const BatchFormat format : {BatchFormat::csr, BatchFormat::coo}) {
+    const auto device = stored(batch, format, ValueType::f32, stream);
+    for (const bool measure : {false, true}) {
+      BatchedRequest request;
+      request.measure = measure;
+      const ChosenBatchedPlan chosen = choose_batched_plan(device, 64, request, stream);
+      EXPECT_TRUE(find_batched_kernel(chosen.plan->kernel, backend).automatic);
+      EXPECT_EQ(chosen.measurements.empty(), backend == Backend::host || !measure);
+      check_plan<float, float>(*chosen.plan, batch, 0, stream);
+    }
+    BatchedRequest wrong;
+    wrong.kernel = "rowz";
+    EXPECT_THROW(choose_batched_plan(device, 64, wrong, stream), Error);
+    wrong.kernel = "auto";
+    wrong.policy = "block_size=64";
+    EXPECT_THROW(choose_batched_plan(device, 64, wrong, stream), Error);
+  }
+}
+TEST(Batched, Chooses) { choose_on(Backend::host); }
+TEST(GpuBatches, Chooses) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  choose_on(Backend::cuda);
 }
 
 TEST(Batched, SlicesAreBatches) {

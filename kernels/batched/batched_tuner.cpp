@@ -1,0 +1,111 @@
+#include "kernels/batched/batched_tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/base/error.h"
+#include "kernels/base/timer.h"
+
+namespace shardmat {
+namespace {
+
+constexpr double kShort = 1e-4;  // seconds
+constexpr int kInGraph = 20;
+constexpr double kNoise = 0.02;  // by which a later candidate has to be faster
+
+struct Candidate {
+  const BatchedKernel* kernel;
+  Policy policy;
+  double cost;
+};
+
+std::vector<Candidate> candidates_for(const DeviceBatch& batch, std::int64_t columns, const BatchedRequest& request) {
+  std::vector<Candidate> all;
+  const auto add = [&](const BatchedKernel& kernel) {
+    for (const Policy& policy : kernel.policies(batch, columns)) {
+      const Policy asked = policy.with(request.policy);
+      if (std::none_of(all.begin(), all.end(), [&](const Candidate& c) { return c.kernel == &kernel && c.policy == asked; }))
+        all.push_back({&kernel, asked, kernel.estimate(batch, columns, asked)});
+    }
+  };
+  if (request.kernel != "auto") {
+    add(find_batched_kernel(request.kernel, batch.device.backend));
+  } else {
+    for (const BatchedKernel& kernel : batched_kernels())
+      if (kernel.automatic && kernel.backend == batch.device.backend && kernel.format == batch.format) add(kernel);
+  }
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
+  return all;
+}
+
+}  // namespace
+
+Timing time_batched(const BatchedPlan& plan, const void* x, std::int64_t ldx, void* y, std::int64_t ldy,
+                    const Epilogue& epilogue, Stream& stream, const TimingOptions& options) {
+  const auto product = [&] { plan.multiply(x, ldx, y, ldy, epilogue, stream); };
+  const Timing once = time_work(product, stream, options);
+  if (options.flush != nullptr || once.median > kShort || stream.device().backend == Backend::host) return once;
+  Graph graph(stream, [&] {
+    for (int i = 0; i < kInGraph; ++i) product();
+  });
+  Timing timing = time_work([&] { graph.launch(stream); }, stream, options);
+  for (double* seconds : {&timing.median, &timing.min, &timing.max}) *seconds /= kInGraph;
+  return timing;
+}
+
+ChosenBatchedPlan choose_batched_plan(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns,
+                                      const BatchedRequest& request, Stream& stream) {
+  const bool named = request.kernel != "auto";
+  if (!named && !request.policy.empty())
+    throw Error(ErrorKind::usage, "--policy belongs to one kernel: name it with --kernel");
+  const Timer timer;
+  const std::vector<Candidate> candidates = candidates_for(*batch, columns, request);
+  if (candidates.empty())
+    throw Error(ErrorKind::usage, fmt::format("kernel {} cannot take this batch in {} with {} columns; use --kernel auto",
+                                              request.kernel, name(batch->type), columns));
+  const auto bytes = [&](std::int64_t rows, ValueType type) {
+    return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * size_of(type);
+  };
+  const std::size_t x_bytes = bytes(batch->at.cols(), batch->type), y_bytes = bytes(batch->at.rows(), sum_type(batch->type));
+  const bool measures = request.measure && batch->device.backend == Backend::cuda && candidates.size() > 1 &&
+                        batch->at.nnz() > 0 &&
+                        available_memory(batch->device) > static_cast<std::int64_t>(x_bytes + y_bytes);
+  Buffer x, y;
+  if (measures) {
+    x = Buffer(batch->device, x_bytes);
+    y = Buffer(batch->device, y_bytes);
+    fill_bytes(x.data(), 0, x_bytes, stream);
+  }
+  ChosenBatchedPlan chosen;
+  double best = 0;
+  for (const Candidate& candidate : candidates) {
+    auto plan = make_batched_plan(*candidate.kernel, batch, columns, candidate.policy);
+    if (request.reproducible && !plan->reproducible()) continue;
+    plan->place(stream);
+    if (!measures) {
+      chosen.plan = std::move(plan);
+      break;
+    }
+    const double seconds = time_batched(*plan, x.data(), columns, y.data(), columns, {}, stream).median;
+    chosen.measurements.push_back({plan->kernel, plan->policy.text(), seconds});
+    if (chosen.plan && seconds > (1 - kNoise) * best) continue;
+    chosen.plan = std::move(plan);
+    best = seconds;
+  }
+  if (!chosen.plan) throw Error(ErrorKind::usage, "no reproducible kernel takes this batch; leave out --reproducible");
+  std::stable_sort(chosen.measurements.begin(), chosen.measurements.end(),
+                   [](const Measurement& a, const Measurement& b) { return a.seconds < b.seconds; });
+  chosen.decision = measures                 ? Decision::measured
+                    : named                  ? Decision::asked
+                    : candidates.size() == 1 ? Decision::only
+                                             : Decision::model;
+  chosen.why = measures                 ? fmt::format("fastest of {} measured", chosen.measurements.size())
+               : named                  ? "kernel as asked"
+               : candidates.size() == 1 ? "the only kernel for this"
+                                        : "expected to be the fastest; nothing was measured";
+  chosen.choosing_seconds = timer.seconds();
+  return chosen;
+}
+
+}  // namespace shardmat

@@ -1,0 +1,175 @@
+#include "kernels/batched/shardmat_batched.h"
+
+#include <memory>
+#include <new>
+#include <string>
+
+#include "kernels/base/error.h"
+#include "kernels/batched/batched_spmm.h"
+#include "kernels/batched/check.h"
+#include "kernels/batched/transpose.h"
+
+struct shardmat_batched_plan {
+  std::unique_ptr<shardmat::BatchedPlan> plan;
+};
+
+namespace {
+
+using namespace shardmat;
+
+thread_local std::string last_error;
+
+template <class F>
+int guarded(const F& f) {
+  try {
+    f();
+    return SHARDMAT_OK;
+  } catch (const Error& e) {
+    last_error = e.what();
+    return e.exit_code();
+  } catch (const std::bad_alloc&) {
+    last_error = "out of host memory";
+    return SHARDMAT_RESOURCES;
+  } catch (const std::exception& e) {
+    last_error = e.what();
+    return SHARDMAT_INTERNAL;
+  }
+}
+
+void require(bool condition, const char* what) {
+  if (!condition) throw Error(ErrorKind::usage, what);
+}
+
+ValueType type_of(int type) {
+  switch (type) {
+    case SHARDMAT_F32:
+      return ValueType::f32;
+    case SHARDMAT_F64:
+      return ValueType::f64;
+    case SHARDMAT_F16:
+      return ValueType::f16;
+    case SHARDMAT_BF16:
+      return ValueType::bf16;
+    default:
+      throw Error(ErrorKind::usage, "the type of a batch must be one of SHARDMAT_F32, F64, F16 and BF16");
+  }
+}
+
+Device device_of(const shardmat_batch& batch) { return batch.device < 0 ? Device{} : Device{Backend::cuda, batch.device}; }
+
+DeviceBatch device_batch(const shardmat_batch* batch) {
+  require(batch != nullptr, "the batch is NULL");
+  require(batch->count >= 0 && batch->first_row != nullptr && batch->first_col != nullptr && batch->first_entry != nullptr,
+          "a batch needs a count and where its rows, columns and entries begin");
+  const std::span<const std::int64_t> rows(batch->first_row, static_cast<std::size_t>(batch->count) + 1);
+  DeviceBatch of;
+  of.device = device_of(*batch);
+  of.type = type_of(batch->type);
+  of.at = BatchOffsets(rows, {batch->first_col, rows.size()}, {batch->first_entry, rows.size()});
+  of.format = batch->row_idx != nullptr ? BatchFormat::coo : BatchFormat::csr;
+  require(batch->row_ptr == nullptr || batch->row_idx == nullptr, "a batch has row_ptr or row_idx, not both");
+  require(of.at.nnz() == 0 || (batch->col_idx != nullptr && batch->values != nullptr &&
+                               (batch->row_ptr != nullptr || batch->row_idx != nullptr)),
+          "a batch with entries needs row_ptr or row_idx, col_idx and values");
+  require(of.at.rows() == 0 || of.at.nnz() > 0 || batch->row_ptr != nullptr || batch->row_idx != nullptr,
+          "a batch with rows needs row_ptr or row_idx");
+  of.row_ptr = batch->row_ptr;
+  of.row_idx = batch->row_idx;
+  of.col_idx = batch->col_idx;
+  of.values = batch->values;
+  return of;
+}
+
+/// Works on the batch's device and the caller's stream.
+template <class F>
+void on_stream(Device device, void* native, const F& f) {
+  const DeviceGuard guard(device);
+  Stream stream = Stream::borrowed(device, native);
+  f(stream);
+}
+
+/// The cheapest of the automatic kernels by what they are expected to cost.
+std::unique_ptr<BatchedPlan> expected_fastest(const std::shared_ptr<const DeviceBatch>& batch, std::int64_t columns) {
+  const BatchedKernel* best = nullptr;
+  Policy policy;
+  double cost = 0;
+  for (const BatchedKernel& kernel : batched_kernels()) {
+    if (!kernel.automatic || kernel.backend != batch->device.backend || kernel.format != batch->format) continue;
+    for (const Policy& one : kernel.policies(*batch, columns)) {
+      const double of_this = kernel.estimate(*batch, columns, one);
+      if (best == nullptr || of_this < cost) best = &kernel, policy = one, cost = of_this;
+    }
+  }
+  require(best != nullptr, "no kernel takes such a batch in this type on this device");
+  return make_batched_plan(*best, batch, columns, policy);
+}
+
+}  // namespace
+
+int shardmat_batched_plan_create(const shardmat_batch* batch, int64_t columns, const char* kernel, const char* policy,
+                                 shardmat_batched_plan** plan) {
+  return guarded([&] {
+    require(plan != nullptr, "there is nowhere to put the plan");
+    const auto of = std::make_shared<const DeviceBatch>(device_batch(batch));
+    auto made = std::make_unique<shardmat_batched_plan>();
+    if (kernel == nullptr) {
+      require(policy == nullptr, "a policy belongs to one kernel: name it");
+      made->plan = expected_fastest(of, columns);
+    } else {
+      const BatchedKernel& named = find_batched_kernel(kernel, of->device.backend);
+      const std::vector<Policy> policies = named.policies(*of, columns);
+      require(!policies.empty(), "the kernel cannot take this batch");
+      made->plan = make_batched_plan(named, of, columns, policies.front().with(policy == nullptr ? "" : policy));
+    }
+    *plan = made.release();
+  });
+}
+
+void shardmat_batched_plan_destroy(shardmat_batched_plan* plan) { delete plan; }
+const char* shardmat_batched_plan_kernel(const shardmat_batched_plan* plan) { return plan->plan->kernel.c_str(); }
+size_t shardmat_batched_plan_work_bytes(const shardmat_batched_plan* plan) { return plan->plan->work_bytes(); }
+size_t shardmat_batched_plan_staging_bytes(const shardmat_batched_plan* plan) { return plan->plan->descriptor_bytes(); }
+
+int shardmat_batched_plan_place(shardmat_batched_plan* plan, void* work, void* staging, void* stream) {
+  return guarded([&] {
+    require(plan->plan->work_bytes() == 0 || (work != nullptr && staging != nullptr), "the plan's memory is NULL");
+    on_stream(plan->plan->batch().device, stream, [&](Stream& s) { plan->plan->place(work, staging, s); });
+  });
+}
+
+int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, const void* x, int64_t ldx, double beta,
+                              void* y, int64_t ldy, const void* bias, int relu, void* stream) {
+  return guarded([&] {
+    const BatchOffsets& at = plan->plan->batch().at;
+    require(x != nullptr || at.cols() == 0, "X is NULL");
+    require(y != nullptr || at.rows() == 0, "Y is NULL");
+    on_stream(plan->plan->batch().device, stream, [&](Stream& s) {
+      plan->plan->multiply(x, ldx, y, ldy, {alpha, beta, bias, relu != 0}, s);
+    });
+  });
+}
+
+int shardmat_batched_transpose_work_bytes(const shardmat_batch* batch, size_t* bytes) {
+  return guarded([&] {
+    const DeviceBatch of = device_batch(batch);
+    const DeviceGuard guard(of.device);
+    *bytes = transpose_work_bytes(of);
+  });
+}
+
+int shardmat_batched_transpose(const shardmat_batch* batch, const int32_t* offsets, int32_t* row_ptr, int32_t* col_idx,
+                               void* values, void* work, void* stream) {
+  return guarded([&] {
+    const DeviceBatch of = device_batch(batch);
+    on_stream(of.device, stream, [&](Stream& s) { transpose_into(of, offsets, {row_ptr, col_idx, values}, work, s); });
+  });
+}
+
+int shardmat_batched_check(const shardmat_batch* batch, void* stream) {
+  return guarded([&] {
+    const DeviceBatch of = device_batch(batch);
+    on_stream(of.device, stream, [&](Stream& s) { require_valid(of, s); });
+  });
+}
+
+const char* shardmat_last_error(void) { return last_error.c_str(); }
