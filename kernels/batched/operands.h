@@ -4,7 +4,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <string>
+#include <type_traits>
 
+#include "kernels/base/error.h"
 #include "kernels/batched/batched_spmm.h"
 
 #ifdef __CUDACC__
@@ -24,6 +28,9 @@ struct Operands {
   T alpha, beta;
   const T* bias;
   bool relu;
+
+  /// Y is the sums as they are.
+  bool plain() const { return alpha == T(1) && beta == T(0) && bias == nullptr && !relu; }
 };
 
 template <class T, class A>
@@ -38,6 +45,15 @@ Operands<T, A> operands(const BatchedPlan& plan, const void* x, std::int64_t ldx
           static_cast<T>(e.beta),
           static_cast<const T*>(e.bias),
           e.relu};
+}
+
+/// From one row to the next. Throws Error(usage) for rows so far apart that 32 bits do not count the bytes.
+template <class E>
+std::int32_t bytes_of_row(std::int64_t leading, const char* what) {
+  const std::int64_t bytes = leading * static_cast<std::int64_t>(sizeof(E));
+  if (bytes > std::numeric_limits<std::int32_t>::max())
+    throw Error(ErrorKind::usage, std::string("the rows of ") + what + " are 2 GiB apart or more");
+  return static_cast<std::int32_t>(bytes);
 }
 
 /// subWarp of Nagasaka et al., section 4.1: lanes over so many columns.
@@ -61,14 +77,15 @@ inline int log2_of(int power) {
   return log;
 }
 
-template <int W>
-struct Width {
-  static constexpr int value = W;
+template <int W, bool kPlainSums>
+struct Instance {
+  static constexpr int width = W;
+  static constexpr bool plain = kPlainSums;
 };
 
-/// Calls f(Width<W>{}) with the most columns that lanes may take at once.
+/// Calls f(Instance<W, plain>{}) with the most columns that lanes may take at once.
 template <class T, class A, class F>
-void with_width(const Operands<T, A>& v, const F& f) {
+void with_instance(const Operands<T, A>& v, const F& f) {
   constexpr int kWide = 16 / static_cast<int>(sizeof(A));
   const auto fits = [&](int width) {
     const auto multiple = [&](const void* p, std::size_t size) {
@@ -78,10 +95,15 @@ void with_width(const Operands<T, A>& v, const F& f) {
     return v.columns % width == 0 && v.ldx % width == 0 && v.ldy % width == 0 && multiple(v.x, sizeof(A)) &&
            multiple(v.y, sizeof(T)) && (v.bias == nullptr || multiple(v.bias, sizeof(T)));
   };
-  if (fits(kWide)) return f(Width<kWide>{});
+  const auto call = [&](auto width) {
+    constexpr int kWidth = decltype(width)::value;
+    if (v.plain()) f(Instance<kWidth, true>{});
+    else f(Instance<kWidth, false>{});
+  };
+  if (fits(kWide)) return call(std::integral_constant<int, kWide>{});
   if constexpr (kWide > 2)
-    if (fits(2)) return f(Width<2>{});
-  f(Width<1>{});
+    if (fits(2)) return call(std::integral_constant<int, 2>{});
+  call(std::integral_constant<int, 1>{});
 }
 
 #ifdef __CUDACC__
@@ -91,14 +113,40 @@ struct alignas(sizeof(E) * W) Stretch {
   E of[W];
 };
 
+/// The integer of a stretch's size: loads of it are one instruction, where entry by entry they are several.
+template <int kBytes>
+struct Word;
+template <>
+struct Word<16> {
+  using type = int4;
+};
+template <>
+struct Word<8> {
+  using type = int2;
+};
+template <>
+struct Word<4> {
+  using type = int;
+};
+template <>
+struct Word<2> {
+  using type = short;
+};
+
 /// W entries through the cache for what does not change while the kernel runs.
 template <int W, class E>
 __device__ Stretch<E, W> load(const E* p) {
+  using Bits = typename Word<sizeof(Stretch<E, W>)>::type;
   Stretch<E, W> v;
-  if constexpr (sizeof(v) == 16) *reinterpret_cast<int4*>(&v) = __ldg(reinterpret_cast<const int4*>(p));
-  else if constexpr (sizeof(v) == 8) *reinterpret_cast<int2*>(&v) = __ldg(reinterpret_cast<const int2*>(p));
-  else if constexpr (sizeof(v) == 4) *reinterpret_cast<int*>(&v) = __ldg(reinterpret_cast<const int*>(p));
-  else *reinterpret_cast<short*>(&v) = __ldg(reinterpret_cast<const short*>(p));
+  *reinterpret_cast<Bits*>(&v) = __ldg(reinterpret_cast<const Bits*>(p));
+  return v;
+}
+/// W entries of shared memory.
+template <int W, class E>
+__device__ Stretch<E, W> load_shared(const void* p) {
+  using Bits = typename Word<sizeof(Stretch<E, W>)>::type;
+  Stretch<E, W> v;
+  *reinterpret_cast<Bits*>(&v) = *static_cast<const Bits*>(p);
   return v;
 }
 
@@ -125,18 +173,22 @@ __device__ T set_aside(const Operands<T, A>& v, T old, int column) {
   return out;
 }
 
-/// Puts the sums of W columns from `column` into row `row` of Y.
-template <class T, class A, int W>
-__device__ void store(const Operands<T, A>& v, std::int64_t row, int column, const T (&sum)[W]) {
+/// Puts the sums of W columns from `column` on into Y, where they begin at `y`.
+template <bool kPlain, class T, class A, int W>
+__device__ void store(const Operands<T, A>& v, T* y, int column, const T (&sum)[W]) {
   constexpr int kAtOnce = W * static_cast<int>(sizeof(T)) <= 16 ? W : 16 / static_cast<int>(sizeof(T));
-  T* y = v.y + row * v.ldy + column;
 #pragma unroll
   for (int first = 0; first < W; first += kAtOnce) {
     Stretch<T, kAtOnce>& at = *reinterpret_cast<Stretch<T, kAtOnce>*>(y + first);
     Stretch<T, kAtOnce> out{};
-    if (v.beta != T(0)) out = at;
+    if constexpr (kPlain) {
 #pragma unroll
-    for (int w = 0; w < kAtOnce; ++w) out.of[w] = finished(v, sum[first + w], out.of[w], column + first + w);
+      for (int w = 0; w < kAtOnce; ++w) out.of[w] = sum[first + w];
+    } else {
+      if (v.beta != T(0)) out = at;
+#pragma unroll
+      for (int w = 0; w < kAtOnce; ++w) out.of[w] = finished(v, sum[first + w], out.of[w], column + first + w);
+    }
     at = out;
   }
 }

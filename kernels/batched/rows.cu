@@ -4,50 +4,74 @@
 #include "kernels/batched/kernels.h"
 #include "kernels/batched/operands.h"
 #include "kernels/batched/row_shifts.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/launch_early.h"
 
 namespace shardmat {
 namespace {
 
 using namespace batched;
 
-constexpr int kMostBlock = 256;
+constexpr int kMostBlock = 512;
 constexpr int kEntries = 4;          ///< of a row at once
 constexpr int kMostAcross = 64;      ///< blocks over the columns
 constexpr int kThreadsOfSm = 1024;   ///< as many are worth splitting columns for
 
-template <class T, class A, int W>
+/// Up to kEntries entries of a row; those behind its end count as zeros.
+template <class A>
+struct Entries {
+  std::int32_t column[kEntries];
+  A value[kEntries];
+  int count;
+
+  __device__ Entries(const std::int32_t* col_idx, const A* values, std::int32_t begin, std::int32_t end) : count(end - begin) {
+#pragma unroll
+    for (int e = 0; e < kEntries; ++e) {
+      column[e] = e < count ? __ldg(col_idx + begin + e) : 0;
+      value[e] = e < count ? load<1>(values + begin + e).of[0] : A{};
+    }
+  }
+  /// `x`: a lane's columns in the first row of the matrix's X.
+  template <int W, class T>
+  __device__ void multiply(const char* x, std::int32_t first, std::int32_t x_bytes, T (&sum)[W]) const {
+    Stretch<A, W> rows[kEntries];
+#pragma unroll
+    for (int e = 0; e < kEntries; ++e)
+      rows[e] = e < count ? load<W>(reinterpret_cast<const A*>(dense::row_at(x, first + column[e], x_bytes))) : Stretch<A, W>{};
+#pragma unroll
+    for (int e = 0; e < kEntries; ++e) add_product<T>(sum, value[e], rows[e]);
+  }
+};
+
+/// `x_bytes`: from one row of X to the next.
+template <class T, class A, int W, bool kPlain>
 __global__ void __launch_bounds__(kMostBlock)
     rows_product(std::int32_t rows, int lanes_log, const std::int32_t* __restrict__ row_ptr,
                  const std::int32_t* __restrict__ shift, const std::int32_t* __restrict__ col_idx,
-                 const A* __restrict__ values, Operands<T, A> v) {
+                 const A* __restrict__ values, std::int32_t x_bytes, Operands<T, A> v) {
+  cuda::after_previous();
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t row = thread >> lanes_log;
   if (row >= rows) return;
-  const int lanes = 1 << lanes_log;
-  const std::int32_t begin = __ldg(row_ptr + row), end = __ldg(row_ptr + row + 1);
-  const std::int64_t first = __ldg(shift + row);
-  for (int j = (static_cast<int>(blockIdx.y) * lanes + static_cast<int>(thread & (lanes - 1))) * W; j < v.columns;
-       j += lanes * W * static_cast<int>(gridDim.y)) {
-    T sum[W] = {};
-    for (std::int32_t k = begin; k < end; k += kEntries) {
-      std::int32_t column[kEntries];
-      A value[kEntries];
-      Stretch<A, W> x[kEntries];
-#pragma unroll
-      for (int e = 0; e < kEntries; ++e) {
-        const bool there = k + e < end;
-        column[e] = there ? __ldg(col_idx + k + e) : 0;
-        value[e] = there ? load<1>(values + k + e).of[0] : A{};
-      }
-#pragma unroll
-      for (int e = 0; e < kEntries; ++e)
-        if (k + e < end) x[e] = load<W>(v.x + (first + column[e]) * v.ldx + j);
-#pragma unroll
-      for (int e = 0; e < kEntries; ++e)
-        if (k + e < end) add_product<T>(sum, value[e], x[e]);
+  const int lanes = 1 << lanes_log, step = lanes * W * static_cast<int>(gridDim.y);
+  const std::int32_t begin = __ldg(row_ptr + row), end = __ldg(row_ptr + row + 1), first = __ldg(shift + row);
+  const char* const x = reinterpret_cast<const char*>(v.x);
+  T* const y = v.y + row * v.ldy;
+  int j = (static_cast<int>(blockIdx.y) * lanes + static_cast<int>(thread & (lanes - 1))) * W;
+  const auto at = [&](int column) { return x + column * static_cast<int>(sizeof(A)); };
+  if (lanes == 32 && end - begin <= kEntries) {  // a warp has one row: its entries stay in registers for all columns
+    const Entries<A> entries(col_idx, values, begin, end);
+    for (; j < v.columns; j += step) {
+      T sum[W] = {};
+      entries.multiply(at(j), first, x_bytes, sum);
+      store<kPlain>(v, y + j, j, sum);
     }
-    store(v, row, j, sum);
+    return;
+  }
+  for (; j < v.columns; j += step) {
+    T sum[W] = {};
+    for (std::int32_t k = begin; k < end; k += kEntries)
+      Entries<A>(col_idx, values, k, end).multiply(at(j), first, x_bytes, sum);
+    store<kPlain>(v, y + j, j, sum);
   }
 }
 
@@ -67,17 +91,17 @@ class RowsPlan final : public BatchedPlan {
       using A = typename decltype(of_a)::type;
       using T = typename decltype(of_sum)::type;
       const auto v = operands<T, A>(*this, x, ldx, y, ldy, epilogue);
-      with_width(v, [&](auto width) {
-        constexpr int kWidth = decltype(width)::value;
+      with_instance(v, [&](auto instance) {
+        constexpr int kWidth = decltype(instance)::width;
         const std::int64_t stretches = (v.columns + kWidth - 1) / kWidth;
         const int lanes = lanes_for(stretches);
         const std::int64_t threads = batch().at.rows() * lanes, passes = (stretches + lanes - 1) / lanes;
         const std::int64_t wanted = std::int64_t{multiprocessors_} * kThreadsOfSm / threads;
-        cuda::launch_grid(rows_product<T, A, kWidth>, (threads + block_ - 1) / block_,
-                          std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(passes, kMostAcross)),
-                          dim3(static_cast<unsigned>(block_)), 0, stream, static_cast<std::int32_t>(batch().at.rows()),
-                          log2_of(lanes), batch().row_ptr, shifts_.of(work()), batch().col_idx,
-                          static_cast<const A*>(batch().values), v);
+        cuda::launch_grid_early(rows_product<T, A, kWidth, decltype(instance)::plain>, (threads + block_ - 1) / block_,
+                                std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(passes, kMostAcross)),
+                                dim3(static_cast<unsigned>(block_)), 0, stream, static_cast<std::int32_t>(batch().at.rows()),
+                                log2_of(lanes), batch().row_ptr, shifts_.of(work()), batch().col_idx,
+                                static_cast<const A*>(batch().values), bytes_of_row<A>(ldx, "X"), v);
       });
     });
   }
@@ -89,7 +113,7 @@ class RowsPlan final : public BatchedPlan {
 }  // namespace
 
 std::vector<Policy> rows_policies(const DeviceBatch&, std::int64_t) {
-  return {Policy{{"block_size", 128}}, Policy{{"block_size", 256}}};
+  return {Policy{{"block_size", 256}}, Policy{{"block_size", 128}}, Policy{{"block_size", 512}}};
 }
 
 double rows_estimate(const DeviceBatch& batch, std::int64_t columns, const Policy&) {
@@ -102,7 +126,7 @@ double rows_estimate(const DeviceBatch& batch, std::int64_t columns, const Polic
 
 std::unique_ptr<BatchedPlan> make_rows(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, const Policy& policy) {
   const int block = cuda::block_size_of(policy, "rows");
-  if (block > kMostBlock) throw Error(ErrorKind::usage, "rows: block_size must be at most 256");
+  if (block > kMostBlock) throw Error(ErrorKind::usage, "rows: block_size must be at most 512");
   return std::make_unique<RowsPlan>(std::move(batch), columns, block);
 }
 

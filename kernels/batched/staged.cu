@@ -4,10 +4,11 @@
 // pattern.
 #include <cuda_pipeline.h>
 
+#include "kernels/batched/bulk_copy.h"
 #include "kernels/batched/kernels.h"
 #include "kernels/batched/operands.h"
 #include "kernels/batched/row_shifts.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/launch_early.h"
 
 namespace shardmat {
 namespace {
@@ -25,15 +26,20 @@ struct Largest {
   int rows = 0, cols = 0, entries = 0;
 };
 
-/// How the shared memory of a block is laid out.
+/// How the shared memory of a block is laid out, and how a block works.
 struct Stage {
-  int block_columns;            ///< of X and Y, a multiple of what a lane takes at once
+  int block_columns;                                 ///< of X and Y, a multiple of what a lane takes at once
+  int column_blocks;                                 ///< for each group
   int lanes_log;
+  bool bulk;                                         ///< the rows of X lie without gaps, and bulk copies exist
+  bool shifted;                                      ///< groups have several matrices
   unsigned values, columns, row_ptr, shifts, bytes;  ///< where they begin, behind X, and where all ends
 
   Stage(const Largest& most, int columns_at_once, int lanes, std::size_t value_bytes)
-      : block_columns(columns_at_once), lanes_log(log2_of(lanes)) {
-    const auto after = [](std::size_t begin, std::size_t bytes) { return static_cast<unsigned>((begin + bytes + 15) / 16 * 16); };
+      : block_columns(columns_at_once), column_blocks(1), lanes_log(log2_of(lanes)), bulk(false), shifted(true) {
+    const auto after = [](std::size_t begin, std::size_t length) {
+      return static_cast<unsigned>((begin + length + 15) / 16 * 16);
+    };
     const auto count = [](int n) { return static_cast<std::size_t>(n); };
     values = after(0, count(most.cols) * count(block_columns) * value_bytes);
     columns = after(values, count(most.entries) * value_bytes);
@@ -43,6 +49,13 @@ struct Stage {
   }
 };
 
+/// The arrays of a batch.
+template <class A>
+struct Arrays {
+  const std::int32_t *row_ptr, *shift, *col_idx;
+  const A* values;
+};
+
 /// One entry or stretch into shared memory, past the registers where the hardware can.
 template <class V>
 __device__ void copy(V* shared, const V* global) {
@@ -50,50 +63,71 @@ __device__ void copy(V* shared, const V* global) {
   else *shared = *global;
 }
 
-/// `groups`: first row, first column, first entry of each group, and of the end.
-template <class T, class A, int W>
+/// `groups`: first row, first column, first entry of each group, and of the end. Blocks come group by group. A lane has P
+/// stretches of W columns.
+template <class T, class A, int W, int P, bool kPlain>
 __global__ void __launch_bounds__(kMostBlock)
-    staged_product(Stage stage, const int4* __restrict__ groups, const std::int32_t* __restrict__ row_ptr,
-                   const std::int32_t* __restrict__ shift, const std::int32_t* __restrict__ col_idx,
-                   const A* __restrict__ values, Operands<T, A> v) {
+    staged_product(Stage stage, const int4* __restrict__ groups, Arrays<A> a, Operands<T, A> v) {
   extern __shared__ __align__(16) unsigned char shared[];
-  A* const x = reinterpret_cast<A*>(shared);
-  A* const value = reinterpret_cast<A*>(shared + stage.values);
-  auto* const column = reinterpret_cast<std::int32_t*>(shared + stage.columns);
-  auto* const begins = reinterpret_cast<std::int32_t*>(shared + stage.row_ptr);
-  auto* const shifts = reinterpret_cast<std::int32_t*>(shared + stage.shifts);
-
-  const int4 begin = __ldg(groups + blockIdx.x), end = __ldg(groups + blockIdx.x + 1);
+  __shared__ std::uint64_t barrier;
+  cuda::after_previous();
+  const int group = static_cast<int>(blockIdx.x) / stage.column_blocks;
+  const int first = (static_cast<int>(blockIdx.x) - group * stage.column_blocks) * stage.block_columns;
+  const int4 begin = __ldg(groups + group), end = __ldg(groups + group + 1);
   const int rows = end.x - begin.x, cols = end.y - begin.y, entries = end.z - begin.z;
-  const int first = static_cast<int>(blockIdx.y) * stage.block_columns;
   const int width = min(stage.block_columns, v.columns - first);
   const int lanes = 1 << stage.lanes_log, lane = static_cast<int>(threadIdx.x) & (lanes - 1);
   const int sub_warp = static_cast<int>(threadIdx.x) >> stage.lanes_log;
-  const int sub_warps = static_cast<int>(blockDim.x) >> stage.lanes_log;
+  const int threads = static_cast<int>(blockDim.x), sub_warps = threads >> stage.lanes_log;
 
-  for (int i = static_cast<int>(threadIdx.x); i <= rows; i += static_cast<int>(blockDim.x)) copy(begins + i, row_ptr + begin.x + i);
-  for (int i = static_cast<int>(threadIdx.x); i < rows; i += static_cast<int>(blockDim.x)) copy(shifts + i, shift + begin.x + i);
-  for (int i = static_cast<int>(threadIdx.x); i < entries; i += static_cast<int>(blockDim.x)) {
-    copy(column + i, col_idx + begin.z + i);
-    copy(value + i, values + begin.z + i);
+  A* const x = reinterpret_cast<A*>(shared);
+  const A* const from = v.x + begin.y * v.ldx + first;
+  if (stage.bulk) {
+    if (threadIdx.x == 0) {
+      const unsigned bytes = static_cast<unsigned>(cols) * static_cast<unsigned>(width) * static_cast<unsigned>(sizeof(A));
+      expect_bytes(&barrier, bytes);
+      copy_bulk(x, from, bytes, &barrier);
+    }
+  } else {
+    for (int row = sub_warp; row < cols; row += sub_warps)
+      for (int j = lane * W; j < width; j += lanes * W)
+        copy(reinterpret_cast<Stretch<A, W>*>(x + row * stage.block_columns + j),
+             reinterpret_cast<const Stretch<A, W>*>(from + row * v.ldx + j));
   }
-  const A* from = v.x + begin.y * v.ldx + first;
-  for (int row = sub_warp; row < cols; row += sub_warps)
-    for (int j = lane * W; j < width; j += lanes * W)
-      copy(reinterpret_cast<Stretch<A, W>*>(x + row * stage.block_columns + j),
-           reinterpret_cast<const Stretch<A, W>*>(from + row * v.ldx + j));
+  auto* const begins = reinterpret_cast<std::int32_t*>(shared + stage.row_ptr);
+  auto* const shifts = reinterpret_cast<std::int32_t*>(shared + stage.shifts);
+  auto* const column = reinterpret_cast<std::int32_t*>(shared + stage.columns);
+  A* const value = reinterpret_cast<A*>(shared + stage.values);
+  for (int i = static_cast<int>(threadIdx.x); i <= rows; i += threads) {
+    copy(begins + i, a.row_ptr + begin.x + i);
+    if (stage.shifted && i < rows) copy(shifts + i, a.shift + begin.x + i);
+  }
+  for (int i = static_cast<int>(threadIdx.x); i < entries; i += threads) {
+    copy(column + i, a.col_idx + begin.z + i);
+    copy(value + i, a.values + begin.z + i);
+  }
   __pipeline_commit();
   __pipeline_wait_prior(0);
   __syncthreads();
+  if (stage.bulk) wait_for_bytes(&barrier);
 
+  const int row_bytes = stage.block_columns * static_cast<int>(sizeof(A));
   for (int row = sub_warp; row < rows; row += sub_warps) {
-    const int last = begins[row + 1] - begin.z, shift_of_row = shifts[row] - begin.y;
-    for (int j = lane * W; j < width; j += lanes * W) {
-      T sum[W] = {};
-      for (int k = begins[row] - begin.z; k < last; ++k)
-        add_product<T>(sum, value[k],
-                       *reinterpret_cast<const Stretch<A, W>*>(x + (column[k] + shift_of_row) * stage.block_columns + j));
-      store(v, begin.x + row, first + j, sum);
+    const int last = begins[row + 1] - begin.z, shift = stage.shifted ? shifts[row] - begin.y : 0;
+    T* const y = v.y + (begin.x + row) * v.ldy + first;
+    for (int j = lane * W; j < width; j += P * lanes * W) {
+      const unsigned char* const of_lane = shared + j * static_cast<int>(sizeof(A)) + shift * row_bytes;
+      const bool second = P == 2 && j + lanes * W < width;
+      const int apart = second ? lanes * W * static_cast<int>(sizeof(A)) : 0;
+      T sum[P][W] = {};
+      for (int k = begins[row] - begin.z; k < last; ++k) {
+        const unsigned char* const at = of_lane + column[k] * row_bytes;
+        const A factor = value[k];
+#pragma unroll
+        for (int p = 0; p < P; ++p) add_product<T>(sum[p], factor, load_shared<W, A>(at + p * apart));
+      }
+      store<kPlain>(v, y + j, first + j, sum[0]);
+      if (second) store<kPlain>(v, y + j + lanes * W, first + j + lanes * W, sum[P - 1]);
     }
   }
 }
@@ -129,7 +163,7 @@ class Groups {
   std::vector<std::int32_t> list_;
 };
 
-/// Shared memory of a block with so many columns; `wide` of them are one stretch.
+/// Shared memory of a block with so many columns.
 std::size_t shared_bytes(const Largest& most, std::int64_t columns, std::size_t value_bytes) {
   return Stage(most, static_cast<int>(columns), 1, value_bytes).bytes;
 }
@@ -151,11 +185,15 @@ class StagedPlan final : public BatchedPlan {
                                         " bytes of shared memory, a block has at most " + std::to_string(most) +
                                         "; take fewer columns at once or the kernel rows");
     descriptor_ = groups.take();
-    work_bytes_ = shifts_.reserve(descriptor_, this->batch().at);
+    shifted_ = groups_ < this->batch().at.count();
+    work_bytes_ = shifted_ ? shifts_.reserve(descriptor_, this->batch().at) : descriptor_bytes();
+    bulk_ = cuda::capability(this->batch().device) >= 9;
   }
 
  private:
-  void expand(Stream& stream) override { shifts_.fill(work(), stream); }
+  void expand(Stream& stream) override {
+    if (shifted_) shifts_.fill(work(), stream);
+  }
 
   void run(const void* x, std::int64_t ldx, void* y, std::int64_t ldy, const Epilogue& epilogue,
            Stream& stream) const override {
@@ -163,19 +201,31 @@ class StagedPlan final : public BatchedPlan {
       using A = typename decltype(of_a)::type;
       using T = typename decltype(of_sum)::type;
       const auto v = operands<T, A>(*this, x, ldx, y, ldy, epilogue);
-      with_width(v, [&](auto width) {
-        constexpr int kWidth = decltype(width)::value;
+      with_instance(v, [&](auto instance) {
+        constexpr int kWidth = decltype(instance)::width;
+        constexpr bool kPlain = decltype(instance)::plain, kWide = kWidth * sizeof(A) == 16;
         const int columns = std::min(block_columns_, (v.columns + kWidth - 1) / kWidth * kWidth);
-        const Stage stage(largest_, columns, lanes_for(columns / kWidth), sizeof(A));
-        cuda::allow_shared_memory(staged_product<T, A, kWidth>, stage.bytes);
-        cuda::launch_grid(staged_product<T, A, kWidth>, groups_, (v.columns + columns - 1) / columns,
-                          dim3(static_cast<unsigned>(block_)), stage.bytes, stream, stage, static_cast<const int4*>(work()),
-                          batch().row_ptr, shifts_.of(work()), batch().col_idx, static_cast<const A*>(batch().values), v);
+        const int lanes = lanes_for(columns / kWidth);
+        Stage stage(largest_, columns, lanes, sizeof(A));
+        stage.column_blocks = (v.columns + columns - 1) / columns;
+        stage.bulk = kWide && bulk_ && columns == v.columns && v.ldx == v.columns;
+        stage.shifted = shifted_;
+        const Arrays<A> arrays{batch().row_ptr, shifted_ ? shifts_.of(work()) : nullptr, batch().col_idx,
+                               static_cast<const A*>(batch().values)};
+        const auto launch = [&](auto kernel) {
+          cuda::allow_shared_memory(kernel, stage.bytes);
+          cuda::launch_grid_early(kernel, groups_ * stage.column_blocks, 1, dim3(static_cast<unsigned>(block_)), stage.bytes,
+                                  stream, stage, static_cast<const int4*>(work()), arrays, v);
+        };
+        if constexpr (kWide)
+          if (columns > lanes * kWidth) return launch(staged_product<T, A, kWidth, 2, kPlain>);
+        launch(staged_product<T, A, kWidth, 1, kPlain>);
       });
     });
   }
 
   int block_, block_columns_;
+  bool bulk_ = false, shifted_ = false;
   std::int64_t groups_ = 0;
   Largest largest_;
   RowShifts shifts_;
@@ -184,20 +234,22 @@ class StagedPlan final : public BatchedPlan {
 }  // namespace
 
 std::vector<Policy> staged_policies(const DeviceBatch& batch, std::int64_t columns) {
-  constexpr int kRows = 16;
+  if (batch.at.rows() == 0) return {};
+  // A matrix a block, but for tiny ones.
+  const int rows = batch.at.rows() >= 8 * batch.at.count() ? 1 : 16;
   std::vector<Policy> policies;
   const std::size_t size = size_of(batch.type);
   const int line = kLine / static_cast<int>(size);
-  const Largest most = Groups(batch.at, kRows).largest;
+  const Largest most = Groups(batch.at, rows).largest;
   const std::size_t limit = std::min(kMostShared, cuda::most_shared_memory(batch.device));
   // The widest that leaves room for several blocks first, then half of it, then whatever fits.
   int widest = line;
   while (widest < columns && widest < 8 * line && shared_bytes(most, 2 * widest, size) <= kGoodShared) widest *= 2;
   while (widest > 16 && shared_bytes(most, widest, size) > limit) widest /= 2;
-  if (batch.at.rows() == 0 || shared_bytes(most, widest, size) > limit) return {};
-  for (const int at_once : {widest, std::max(line, widest / 2)})
-    for (const int block : {128, 256})
-      if (const Policy policy{{"columns", std::min(at_once, widest)}, {"block_size", block}, {"rows", kRows}};
+  if (shared_bytes(most, widest, size) > limit) return {};
+  for (const int at_once : {widest, std::min(widest, std::max(line, widest / 2))})
+    for (const int block : {128, 64, 256})
+      if (const Policy policy{{"columns", at_once}, {"block_size", block}, {"rows", rows}};
           std::find(policies.begin(), policies.end(), policy) == policies.end())
         policies.push_back(policy);
   return policies;

@@ -228,6 +228,35 @@ TEST(GpuBatches, ManyMatrices) {
   multiply_many(Backend::cuda);
 }
 
+/// Arrays as a framework may have them: not where an allocation begins.
+TEST(GpuBatches, ArraysAtAnyPlace) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream(Device{Backend::cuda, 0});
+  const HostBatch batch = batch_zoo().front().batch;
+  const auto stored_batch = upload(batch.view(), ValueType::f32, stream);
+  const auto moved = [&](const void* from, std::int64_t count, std::size_t by) {
+    Buffer to(stream.device(), static_cast<std::size_t>(count) * 4 + by);
+    copy_on_device(to.as<char>() + by, from, static_cast<std::size_t>(count) * 4, stream);
+    return to;
+  };
+  for (const std::size_t by : {4, 8, 16}) {
+    const Buffer row_ptr = moved(stored_batch->row_ptr, batch.view().rows() + 1, by),
+                 col_idx = moved(stored_batch->col_idx, batch.view().nnz(), by),
+                 values = moved(stored_batch->values, batch.view().nnz(), by);
+    auto elsewhere = std::make_shared<DeviceBatch>(*stored_batch);
+    elsewhere->row_ptr = row_ptr.as<std::int32_t>() + by / 4;
+    elsewhere->col_idx = col_idx.as<std::int32_t>() + by / 4;
+    elsewhere->values = values.as<float>() + by / 4;
+    for (const BatchedKernel& kernel : batched_kernels()) {
+      if (kernel.backend != Backend::cuda || kernel.format != BatchFormat::csr) continue;
+      SCOPED_TRACE(fmt::format("{} {}", kernel.name, by));
+      const auto plan = make_batched_plan(kernel, elsewhere, 64, kernel.policies(*elsewhere, 64).front());
+      plan->place(stream);
+      check_plan<float, float>(*plan, batch, 0, stream);
+    }
+  }
+}
+
 TEST(Batched, CoordinatesAndBack) {
   for (const NamedBatch& zoo : batch_zoo()) {
     SCOPED_TRACE(zoo.name);

@@ -49,8 +49,11 @@ void multiplies(BackendChoice backend) {
         const BatchedReport report = multiply_batched(context, options);
         expect_right(report, 300);
         EXPECT_EQ(report.streaming.has_value(), stream);
-        if (stream) EXPECT_GT(report.streaming->chunks, 2);
-        else EXPECT_GT(report.product.median, 0);
+        if (stream) {
+          EXPECT_GT(report.streaming->chunks, 2);
+        } else {
+          EXPECT_GT(report.product.median, 0);
+        }
       }
 }
 
@@ -73,7 +76,9 @@ void writes_the_same(BackendChoice backend) {
     EXPECT_EQ(report.output, options.output);
     world().barrier();
     const HostVector<double> y = VectorFile(options.output, "y", 5).read(0, report.rows);
-    if (stream) EXPECT_EQ(y, expected);
+    if (stream) {
+      EXPECT_EQ(y, expected);
+    }
     expected = y;
   }
   world().barrier();
