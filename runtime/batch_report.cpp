@@ -5,10 +5,12 @@
 
 #include "kernels/base/text.h"
 #include "runtime/batch.h"
+#include "runtime/report_parts.h"
 
 namespace shardmat {
 namespace {
 
+using namespace reporting;
 using nlohmann::ordered_json;
 
 std::string result_text(const BatchReport& r, const BatchItem& item) {
@@ -19,11 +21,6 @@ std::string result_text(const BatchReport& r, const BatchItem& item) {
   if (r.mode == "dots" && r.iteration.iterations > 0)
     text += fmt::format("{}xᵀy = {:.6g}, yᵀy = {:.6g}", text.empty() ? "" : ", ", item.estimate.xy, item.estimate.yy);
   return text;
-}
-
-ordered_json json(const OverRanks& f) { return {{"min", f.min}, {"mean", f.mean}, {"max", f.max}}; }
-ordered_json json(const IterationTimes& t) {
-  return {{"iterations", t.iterations}, {"median_s", t.median}, {"min_s", t.min}, {"max_s", t.max}, {"mean_s", t.mean}};
 }
 
 }  // namespace
@@ -45,19 +42,17 @@ std::string to_text(const BatchReport& r) {
     if (const std::string result = result_text(r, item); !result.empty()) text += fmt::format("        {}\n", result);
   }
   if (r.iteration.iterations == 0) return text;
-  const auto line = [](const char* label, const IterationTimes& t) {
-    return fmt::format("  {:<16} {:>11} {:>11} {:>11}\n", label, human_seconds(t.min), human_seconds(t.median),
-                       human_seconds(t.max));
-  };
   text += fmt::format("\n{} iterations of all (slowest rank)   min      median         max\n",
                       human_count(r.iteration.iterations));
-  text += line("iteration", r.iteration) + line("  local products", r.local) + line("  exchanges", r.exchange);
+  for (const auto& [label, times] :
+       {std::pair("iteration", r.iteration), {"  local products", r.local}, {"  exchanges", r.exchange}})
+    text += times_line(label, times) + "\n";
   text += fmt::format("  speed          {:.4g} GFLOP/s{}\n", r.gflops, r.graph ? ", replayed from a CUDA graph" : "");
   return text;
 }
 
 std::string to_json(const BatchReport& r) {
-  ordered_json items = ordered_json::array(), ranks = ordered_json::array();
+  ordered_json items = ordered_json::array();
   for (const BatchItem& item : r.items) {
     ordered_json one{{"matrix", item.matrix}, {"rows", item.rows},     {"cols", item.cols},        {"nnz", item.nnz},
                      {"rank", item.rank},     {"kernel", item.kernel}, {"exchange", item.exchange}};
@@ -67,14 +62,13 @@ std::string to_json(const BatchReport& r) {
     if (r.mode == "dots") one["dots"] = {{"xy", item.estimate.xy}, {"yy", item.estimate.yy}};
     items.push_back(std::move(one));
   }
-  for (const RankPlace& place : r.ranks) ranks.push_back({{"host", place.host}, {"device", place.device}, {"id", place.id}});
   return ordered_json{{"batch", items},
                       {"placement", {{"name", r.placement}, {"why", r.why}}},
                       {"type", r.type},
                       {"mode", r.mode},
                       {"right_hand_sides", r.right_hand_sides},
                       {"backend", r.backend},
-                      {"ranks", ranks},
+                      {"ranks", json(r.ranks)},
                       {"nnz_of_ranks", json(r.rank_nnz)},
                       {"device_bytes", json(r.device_bytes)},
                       {"predicted", {{"split_s", r.predicted_split}, {"whole_s", r.predicted_whole}}},

@@ -30,8 +30,8 @@ void BatchedChunk::read(const BatchRange& range, const ChunkOptions& options) {
   outgoing_bytes_ = x_place_ + entries(range.cols) * size_of(options.type);
   y_place_ = aligned(outgoing_bytes_);
   result_bytes_ = entries(range.rows) * size_of(sum_type(options.type));
-  outgoing_.reserve(outgoing_bytes_, page_locked_);
-  returned_.reserve(result_bytes_, page_locked_);
+  outgoing_.reserve(outgoing_bytes_, device_, page_locked_);
+  returned_.reserve(result_bytes_, device_, page_locked_);
   packed_->write(outgoing_.as<std::byte>());
   require_in_range(options.type, x_values_, "X");
   dispatch_operands(options.type, [&](auto of_a, auto) {
@@ -59,7 +59,7 @@ void BatchedChunk::place(BatchedPlan& plan, Stream& stream) {
     work_ = Buffer();
     work_ = Buffer(device_, plan.work_bytes());
   }
-  staging_.reserve(plan.descriptor_bytes(), page_locked_);
+  staging_.reserve(plan.descriptor_bytes(), device_, page_locked_);
   plan.place(work_.data(), staging_.data(), stream);
 }
 

@@ -7,32 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/text.h"
+#include "runtime/report_parts.h"
 
 namespace shardmat {
 
 namespace {
 
-std::string min_mean_max(const OverRanks& figure, std::string (*text)(double)) {
-  if (text(figure.min) == text(figure.max)) return text(figure.max);
-  return fmt::format("{} … {} (mean {})", text(figure.min), text(figure.max), text(figure.mean));
-}
-
-std::string count_text(double count) { return human_count(std::llround(count)); }
-std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
-std::string rate_text(double bytes_per_second) { return human_bytes(bytes_per_second) + "/s"; }
-
-class Table {
- public:
-  void row(std::string_view label, const std::string& value) {
-    if (!value.empty()) text_ += fmt::format("  {:<14} {}\n", label, value);
-  }
-  void section(std::string_view title) { text_ += fmt::format("{}{}\n", text_.empty() ? "" : "\n", title); }
-  void line(const std::string& text) { text_ += text + "\n"; }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
+using namespace reporting;
 
 /// What was measured beside what the model expected, both as multiples of the best.
 void write_candidates(Table& t, const MultiplyReport& r) {
@@ -95,13 +76,9 @@ void write_iterations(Table& t, const MultiplyReport& r) {
   t.section(fmt::format("{} {}{} (slowest rank{})   min      median         max", human_count(r.iteration.iterations), what,
                         r.iteration.iterations == 1 ? "" : "s",
                         r.iteration.together > 1 ? fmt::format(", means of {}", r.iteration.together) : ""));
-  const auto line = [&](const char* label, const IterationTimes& times) {
-    t.line(fmt::format("  {:<16} {:>11} {:>11} {:>11}", label, human_seconds(times.min), human_seconds(times.median),
-                       human_seconds(times.max)));
-  };
-  line("iteration", r.iteration);
-  line("  local product", r.local);
-  line("  exchange", r.exchange_times);
+  t.line(times_line("iteration", r.iteration));
+  t.line(times_line("  local product", r.local));
+  t.line(times_line("  exchange", r.exchange_times));
   t.row("dot products", r.sums.empty() ? "" : "summed over the ranks by " + r.sums);
   t.row("speed", fmt::format("{:.4g} GFLOP/s", r.gflops));
   if (r.ranks.size() > 1) t.row("local product", min_mean_max(r.local.of_ranks, human_seconds) + " over ranks");
@@ -140,21 +117,6 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json json(const OverRanks& f) { return {{"min", f.min}, {"mean", f.mean}, {"max", f.max}}; }
-ordered_json json(const IterationTimes& t) {
-  return {{"iterations", t.iterations},
-          {"means_of", t.together},
-          {"median_s", t.median},
-          {"min_s", t.min},
-          {"max_s", t.max},
-          {"mean_s", t.mean},
-          {"medians_of_ranks_s", json(t.of_ranks)}};
-}
-/// JSON has no NaN or infinity.
-ordered_json number(double value) {
-  return std::isfinite(value) ? ordered_json(value) : ordered_json(fmt::format("{}", value));
-}
-
 ordered_json json(const VerifyResult& v) {
   return {{"passed", v.passed},
           {"mode", v.mode == VerifyMode::full ? "full" : "sampled"},
@@ -178,9 +140,7 @@ std::string to_json(const MultiplyReport& r) {
                      {"device", r.ranks[i].device},
                      {"id", r.ranks[i].id},
                      {"kernel", r.kernel_of_rank[i]}});
-  ordered_json measurements = ordered_json::array(), predictions = ordered_json::array(), phases = ordered_json::object();
-  for (const Measurement& m : r.measurements)
-    measurements.push_back({{"kernel", m.kernel}, {"policy", m.policy}, {"seconds", m.seconds}});
+  ordered_json predictions = ordered_json::array(), phases = ordered_json::object();
   for (const Prediction& p : r.predictions)
     predictions.push_back({{"kernel", p.kernel}, {"policy", p.policy}, {"bytes", number(p.bytes)}});
   for (const Phase& p : r.phases) phases[p.name] = json(p.seconds);
@@ -215,7 +175,7 @@ std::string to_json(const MultiplyReport& r) {
         {"choosing_s", json(r.choosing)},
         {"choosing_products", r.choosing_products},
         {"predictions", predictions},
-        {"measurements", measurements}}},
+        {"measurements", json(r.measurements)}}},
       {"exchange",
        {{"name", r.exchange},
         {"why", r.exchange_why},

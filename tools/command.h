@@ -10,6 +10,7 @@ namespace shardmat::tools {
 /// exit code; errors are thrown as shardmat::Error.
 using Command = std::function<int()> (*)(CLI::App& program);
 
+std::function<int()> add_batch(CLI::App& program);
 std::function<int()> add_bench(CLI::App& program);
 std::function<int()> add_convert(CLI::App& program);
 std::function<int()> add_generate(CLI::App& program);

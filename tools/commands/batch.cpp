@@ -1,0 +1,160 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+#include "comm/long_wait.h"
+#include "kernels/base/error.h"
+#include "partition/atomic_file.h"
+#include "partition/batched/batch_file.h"
+#include "partition/batched/batch_source.h"
+#include "runtime/batched_multiply.h"
+#include "tools/checks.h"
+#include "tools/command.h"
+#include "tools/environment.h"
+#include "tools/progress_bar.h"
+#include "tools/run_ranks.h"
+#include "tools/write_text.h"
+
+namespace shardmat::tools {
+namespace {
+
+struct Options {
+  BatchedOptions run;
+  std::string type = "f32", format = "csr", backend = "auto", save, json;
+  bool no_measure = false;
+  double timeout = 60;
+};
+
+std::string kernel_names() {
+  std::string names;
+  for (const BatchedKernel& kernel : batched_kernels())
+    names += fmt::format("\n  {:<15} {} ({})", kernel.name, kernel.help, name(kernel.format));
+  return names;
+}
+
+std::string sources() {
+  std::string kinds;
+  for (const BatchKind& kind : batch_kinds()) kinds += fmt::format("\n  {:<15} {}", kind.name, kind.help);
+  return kinds;
+}
+
+void add_product_options(CLI::App& app, Options& o) {
+  BatchedOptions& b = o.run;
+  app.add_option("--rhs", b.columns, "columns of X and Y, the same for all matrices; 1: a batched SpMV")
+      ->check(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--type", o.type, "values of the matrices and X; with f16 and bf16 sums and Y are f32")
+      ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--format", o.format, "how the matrices lie on the device: compressed rows, or coordinates")
+      ->check(CLI::IsMember({"csr", "coo"}))
+      ->capture_default_str();
+  app.add_flag("--self-loops", b.graphs.self_loops, "put a 1 on the diagonal where there is nothing");
+  app.add_flag("--gcn-normalise,--gcn-normalize", b.graphs.gcn_normalise,
+               "multiply with D^-1/2 (A+I) D^-1/2, as graph convolutional networks do");
+  app.add_flag("--transpose", b.transpose, "multiply with the transposes");
+  app.add_option("--alpha", b.alpha, "Y = alpha A X")->check(finite_number())->capture_default_str();
+  app.add_option("--bias", b.bias, "added to every row of Y: ones, random, or a file (dataset /bias)");
+  app.add_flag("--relu", b.relu, "negative results become 0");
+  app.add_option("--x", b.x, "X, stacked: ones, zeros, random, or a file (.h5 dataset /x, .npy, .mtx array)")
+      ->capture_default_str();
+  app.add_option("--seed", b.seed, "seed of random X and bias")
+      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->capture_default_str();
+}
+
+void add_run_options(CLI::App& app, Options& o) {
+  BatchedOptions& b = o.run;
+  app.add_option("--kernel", b.plan.kernel, "kernel by name, or auto: the fastest of those that are measured")
+      ->capture_default_str();
+  app.add_option("--policy", b.plan.policy, "tunables of the named kernel, e.g. columns=64");
+  app.add_flag("--no-measure", o.no_measure, "--kernel auto takes what is expected to be the fastest");
+  app.add_flag("--reproducible", b.plan.reproducible, "only kernels whose results are bit-identical from run to run");
+  app.add_option("--iterations", b.iterations, "products timed after the first one")
+      ->check(whole_number(0, 100'000))
+      ->capture_default_str();
+  app.add_flag("--verify", b.verify, "compare every row with a sequential f64 product");
+  app.add_flag("--stream", b.stream,
+               "chunk by chunk through the devices, reading ahead; so by itself where the batch does not fit them");
+  app.add_option("--chunk", b.chunk_bytes, "bytes of a chunk with its X and Y, e.g. 512MB (default: 256 MB)")
+      ->transform(CLI::AsSizeValue(true));
+  app.add_option("--output", b.output, "write the stacked Y (.h5 dataset /y, .npy, .mtx)")->check(output_name());
+  app.add_option("--save", o.save, "write the batch, as it is multiplied but for --transpose, as a batch file (.h5)")
+      ->check(shard_file_name());
+  app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output")->check(output_name());
+  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if every rank has one")
+      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
+      ->check(positive_number())
+      ->capture_default_str();
+  app.footer("\nThe batch is one of:" + sources() + "\n\nKernels:" + kernel_names() +
+             "\n\nExamples:\n  shardmat batch MUTAG --rhs 64 --gcn-normalise --verify\n"
+             "  shardmat batch molecules:count=16384 --rhs 64 --save molecules.h5\n"
+             "  mpirun -n 4 shardmat batch molecules.h5 --rhs 64 --x x.h5 --output y.h5 --stream\n"
+             "  shardmat batch batch:count=100,dim=32-256,row_nnz=1-5 --rhs 128 --kernel staged\n");
+}
+
+void finish_options(Options& o) {
+  BatchedOptions& b = o.run;
+  b.type = parse_value_type(o.type);
+  b.format = o.format == "coo" ? BatchFormat::coo : BatchFormat::csr;
+  b.plan.measure = !o.no_measure;
+  b.progress = make_progress_bar();
+}
+
+void save(const Options& o, Communicator& communicator) {
+  const LongWait wait(communicator);
+  communicator.together([&] {
+    if (communicator.rank() != 0 || o.save.empty()) return;
+    BatchWriteOptions options;
+    options.how = command_line();
+    options.f32 = o.run.type != ValueType::f64;
+    options.progress = o.run.progress;
+    write_batch_file(o.save, *transformed(open_batch(o.run.batch), o.run.graphs), options);
+  });
+}
+
+int run(const Options& o, Communicator& communicator) {
+  communicator.together([&] {
+    if (communicator.rank() == 0)
+      for (const std::string& file : {o.save, o.json})
+        if (!file.empty() && file != "-") check_writable(file);
+  });
+  Context context(communicator, parse_backend_choice(o.backend));
+  save(o, communicator);
+  const BatchedReport report = multiply_batched(context, o.run);
+  communicator.together([&] {
+    if (communicator.rank() != 0) return;
+    if (o.json != "-") fmt::print("{}", to_text(report));
+    if (!o.json.empty()) write_text(o.json, to_json(report));
+    std::fflush(stdout);
+  });
+  if (!report.verification || report.verification->passed) return 0;
+  if (communicator.rank() == 0)
+    fmt::print(stderr, "shardmat: {}: {} of {} rows are wrong, the worst in matrix {}, row {}\n", report.batch,
+               report.verification->wrong_rows, report.verification->rows_checked, report.verification->worst_matrix,
+               report.verification->worst_row);
+  return static_cast<int>(ErrorKind::verification);
+}
+
+}  // namespace
+
+std::function<int()> add_batch(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("batch", "Y = A X for a batch of many small matrices at once, timed and verified");
+  auto options = std::make_shared<Options>();
+  options->run.columns = 32;
+  app->add_option("batch", options->run.batch, "batch file, data set, folder, list or generator; see below")->required();
+  add_product_options(*app, *options);
+  add_run_options(*app, *options);
+  return [options] {
+    finish_options(*options);
+    return run_ranks(options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });
+  };
+}
+
+}  // namespace shardmat::tools
