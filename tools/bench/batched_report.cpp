@@ -12,6 +12,7 @@ namespace shardmat::tools {
 namespace {
 
 constexpr std::int64_t kFewColumns = 128;
+constexpr std::size_t kLineWidth = 110;
 constexpr double kLoss = 0.95;  ///< speed-ups below are told one by one
 
 const char* key(Way way) { return way == Way::warm ? "warm" : way == Way::placed ? "with_descriptors" : "cold"; }
@@ -140,6 +141,16 @@ struct Gathered {
 
 std::string case_name(const BatchedCase& c) { return fmt::format("{} {} n_B {}", c.figure, name(c.type), c.rhs); }
 
+/// Indented lines of items, broken before they become too long.
+std::string listed(const std::vector<std::string>& items) {
+  std::string text, line;
+  for (const std::string& item : items) {
+    if (!line.empty() && line.size() + item.size() > kLineWidth) text += "  " + line + "\n", line.clear();
+    line += (line.empty() ? "" : "; ") + item;
+  }
+  return text + "  " + line + "\n";
+}
+
 /// Lowest and geometric mean of every speed-up, and where ours loses.
 std::string summary_of(const BatchedReport& report, Way way) {
   ResultTable table;
@@ -153,20 +164,20 @@ std::string summary_of(const BatchedReport& report, Way way) {
   std::string losses;
   for (const Column& method : methods(report.cases)) {
     Gathered few, all;
-    std::string lost;
+    std::vector<std::string> lost;
     for (const BatchedCase& c : report.cases) {
       const BatchedResult* r = find(c, method.key);
       const auto ratio = r != nullptr ? speed_up(c, *r, way) : std::nullopt;
       if (!ratio) continue;
       all.add(*ratio);
       if (c.rhs <= kFewColumns) few.add(*ratio);
-      if (*ratio < kLoss) lost += fmt::format("{}{} {:.2f}", lost.empty() ? "" : "; ", case_name(c), *ratio);
+      if (*ratio < kLoss) lost.push_back(fmt::format("{} {:.3f}", case_name(c), *ratio));
     }
     if (all.count == 0) continue;
     table.rows.push_back({Cell::word(method.key), few.count > 0 ? Cell::figure(few.least, 2) : Cell::none(),
                           few.count > 0 ? Cell::figure(few.mean(), 2) : Cell::none(), Cell::figure(all.least, 2),
                           Cell::figure(all.mean(), 2), Cell::count(all.count)});
-    if (!lost.empty()) losses += fmt::format("more than 5 % slower than {}: {}\n", method.key, lost);
+    if (!lost.empty()) losses += fmt::format("more than 5 % slower than {}:\n{}", method.key, listed(lost));
   }
   return table.rows.empty() ? "" : "\n" + table.text() + losses;
 }
