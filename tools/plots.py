@@ -31,4 +31,8 @@ def read(path):
 
 def save(figure, output):
     figure.tight_layout()
+    save_as_is(figure, output)
+
+
+def save_as_is(figure, output):
     figure.savefig(output, metadata={"Date": None} if output.endswith(".svg") else None)

@@ -1,4 +1,4 @@
-"""bench kernels, spmm, scaling and papers: what they write is there and agrees, mistakes are refused, exit codes."""
+"""The benchmarks of products, ranks and papers: what they write is there and agrees, mistakes are refused, exit codes."""
 
 import csv
 import html.parser
@@ -47,6 +47,70 @@ class Spmm(CliTest):
     def test_plot(self):
         self.succeed("bench", "spmm", "poisson7:n=4", "--rhs", "2,4", "--plot", "spmm.svg", *QUICK)
         self.assertIn("right-hand sides", (self.path("spmm.svg")).read_text())
+
+
+class Batched(CliTest):
+    TINY = "batch:count=5,dim=8,row_nnz=2,seed=1"
+    HOST = ("--backend", "host", "--repetitions", 3)
+
+    def test_every_type_and_number_of_columns(self):
+        sources = (self.TINY, "batch:count=4,dim=0-9,row_nnz=0-3,seed=2")
+        report = self.json_of("bench", "batched", *sources, "--rhs", "1,4", "--type", "f32,f64", "--kernel",
+                              "auto,coo_host,auto", "--cold", *self.HOST)
+        self.assertEqual([(c["type"], c["source"], c["rhs"]) for c in report["cases"]],
+                         [(type, source, rhs) for type in ("f32", "f64") for source in sources for rhs in (1, 4)])
+        self.assertEqual(report["machine"]["backend"], "host")
+        self.assertTrue(report["verified"])
+        for case in report["cases"]:
+            self.assertEqual(case["ours"], "auto")
+            self.assertEqual([r["method"] for r in case["results"]], ["auto", "coo_host"])
+            self.assertEqual([r["choice"] for r in case["results"]], ["csr_host", "coo_host"])
+            flops = 2 * case["batch"]["nnz"] * case["rhs"]
+            for r in case["results"]:
+                self.assertEqual(r["wrong_entries"], 0)
+                for way, times in (("warm", "graph"), ("cold", "cold")):
+                    self.assertLessEqual(r["times"][times]["min_s"], r["times"][times]["median_s"])
+                    self.assertAlmostEqual(r["gflops"][way], 1e-9 * flops / r["times"][times]["median_s"])
+            ours, other = case["results"]
+            self.assertIsNone(ours["speed_up"]["warm"])
+            self.assertAlmostEqual(other["speed_up"]["warm"],
+                                   other["times"]["graph"]["median_s"] / ours["times"]["graph"]["median_s"])
+            self.assertGreater(case["copy"]["graph"]["median_s"], 0)
+
+    def test_bytes_that_must_move(self):
+        case = self.json_of("bench", "batched", self.TINY, "--rhs", 4, *self.HOST)["cases"][0]
+        self.assertEqual(case["batch"], {"count": 5, "rows": 40, "cols": 40, "nnz": 80})
+        self.assertEqual(case["compulsory_bytes"], 4 * 41 + 8 * 80 + 4 * 4 * (40 + 40))
+
+    def test_figures_of_the_paper(self):
+        report = self.json_of("bench", "batched", "--figure", "8,6a", "--no-verify", "--rhs", 2, *self.HOST)
+        self.assertEqual([(c["figure"], c["batch"]["count"], c["rhs"]) for c in report["cases"]],
+                         [("6a", 50, 2), ("8", 100, 2)])
+        self.assertEqual(report["cases"][0]["batch"]["nnz"], 50 * 50 * 2)
+        self.assertFalse(report["verified"])
+        counts = [c["rhs"] for c in self.json_of("bench", "batched", "--figure", "6a", "--no-verify", *self.HOST)["cases"]]
+        self.assertEqual(counts, [8, 16, 32, 64])
+
+    def test_text(self):
+        out = self.succeed("bench", "batched", self.TINY, "--rhs", "4,8", "--kernel", "auto,coo_host", *self.HOST).out
+        for word in (self.TINY, "5 matrices, 40 rows, 80 nonzeros", "GFLOP/s, warm caches", "of copy rate", "csr_host",
+                     "Speed-ups over all cases", "geometric mean"):
+            self.assertIn(word, out)
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_plot(self):
+        self.succeed("bench", "batched", self.TINY, "--figure", "6a", "--rhs", "4,8", "--plot", "b.svg", *self.HOST)
+        picture = self.path("b.svg").read_text()
+        for word in ("Fig. 6a, f32", "columns of the dense matrices", "GFLOP/s"):
+            self.assertIn(word, picture)
+
+    def test_mistakes(self):
+        self.fail_with(USAGE, "bench", "batched", "--figure", "9", *self.HOST, says=["--figure", "9", "large"])
+        self.fail_with(USAGE, "bench", "batched", self.TINY, "--kernel", "csr_hots", *self.HOST, says="did you mean 'csr_host'")
+        self.fail_with(USAGE, "bench", "batched", self.TINY, "--rhs", 0, *self.HOST, says="--rhs")
+        self.fail_with(USAGE, "bench", "batched", "batch:dims=8", *self.HOST, says="dim")
+        self.fail_with(INPUT, "bench", "batched", "none.h5", *self.HOST, says="none.h5")
+        self.fail_on_every_rank(USAGE, "bench", "batched", ranks=2, says=["bench batched", "without mpirun"])
 
 
 class Kernels(CliTest):

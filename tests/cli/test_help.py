@@ -22,7 +22,7 @@ class Help(CliTest):
                 self.assertIn(f"shardmat {command} ", text)
 
     def test_every_benchmark_has_examples(self):
-        for benchmark in ("io", "kernels", "papers", "scaling"):
+        for benchmark in ("batched", "io", "kernels", "papers", "scaling", "spmm"):
             with self.subTest(benchmark=benchmark):
                 self.assertIn(f"shardmat bench {benchmark}", self.succeed("bench", benchmark, "--help").out.split("Example")[1])
 

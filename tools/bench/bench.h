@@ -9,6 +9,7 @@ namespace shardmat::tools {
 /// Adds a benchmark with its options; the function it returns runs it and returns the exit code.
 using Benchmark = std::function<int()> (*)(CLI::App& bench);
 
+std::function<int()> add_bench_batched(CLI::App& bench);
 std::function<int()> add_bench_io(CLI::App& bench);
 std::function<int()> add_bench_kernels(CLI::App& bench);
 std::function<int()> add_bench_papers(CLI::App& bench);

@@ -4,7 +4,7 @@
 
 namespace shardmat::tools {
 
-std::vector<ValueType> BenchOptions::value_types() const {
+std::vector<ValueType> RunOptions::value_types() const {
   std::vector<ValueType> result;
   for (const std::string& type : types) result.push_back(parse_value_type(type));
   return result;
@@ -14,12 +14,24 @@ Size BenchOptions::matrix_size(Backend on) const {
   return size != "auto" ? parse_size(size) : on == Backend::cuda ? Size::full : Size::small;
 }
 
-int BenchOptions::usual_repetitions(Backend on) const {
-  return repetitions > 0 ? repetitions : on == Backend::cuda ? 21 : 5;
-}
+int RunOptions::usual_repetitions(Backend on) const { return repetitions > 0 ? repetitions : on == Backend::cuda ? 21 : 5; }
 
 CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::string>& list, const std::string& help) {
-  return app.add_option(name, list, help)->delimiter(',')->allow_extra_args(false)->capture_default_str();
+  CLI::Option* option = app.add_option(name, list, help)->delimiter(',')->allow_extra_args(false);
+  return list.empty() ? option : option->capture_default_str();
+}
+
+void add_run_options(CLI::App& app, RunOptions& o, const std::vector<std::string>& types) {
+  add_list(app, "--type", o.types, "types of values, as f32,f64")->check(CLI::IsMember(types));
+  app.add_option("--backend", o.backend, "where to run; auto takes the first GPU if there is one")
+      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--repetitions", o.repetitions,
+                 "products of which the median is taken (default 21 on a GPU, 5 on the host); fewer, but at least 3, where "
+                 "they would take more than a second")
+      ->check(whole_number(1, 1'000'000));
+  app.add_flag("--verify,!--no-verify", o.verify, "check every result against a sequential f64 product (the default)");
+  app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output")->check(output_name());
 }
 
 void add_bench_options(CLI::App& app, BenchOptions& o, const std::vector<std::string>& types) {
@@ -31,18 +43,8 @@ void add_bench_options(CLI::App& app, BenchOptions& o, const std::vector<std::st
                  "of the matrices if none is named: tiny, small, full (GPUs), auto (full on a GPU, else small)")
       ->check(CLI::IsMember({"auto", "tiny", "small", "full"}))
       ->capture_default_str();
-  add_list(app, "--type", o.types, "types of values, as f32,f64")->check(CLI::IsMember(types));
-  app.add_option("--backend", o.backend, "where to run; auto takes the first GPU if there is one")
-      ->check(CLI::IsMember({"auto", "host", "cuda"}))
-      ->capture_default_str();
-  app.add_option("--repetitions", o.repetitions,
-                 "products of which the median is taken (default 21 on a GPU, 5 on the host); fewer, but at least 3, where "
-                 "they would "
-                 "take more than a second")
-      ->check(whole_number(1, 1'000'000));
   app.add_flag("--warm", o.warm, "leave the caches as they are between products instead of flushing them");
-  app.add_flag("--verify,!--no-verify", o.verify, "check every result against a sequential f64 product (the default)");
-  app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output")->check(output_name());
+  add_run_options(app, o, types);
 }
 
 }  // namespace shardmat::tools

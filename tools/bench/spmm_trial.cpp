@@ -4,25 +4,12 @@
 #include <cmath>
 
 #include "kernels/base/error.h"
-#include "partition/generators/counter_random.h"
 
 namespace shardmat::tools {
 namespace {
 
-constexpr std::size_t kTable = 1'000'003;  // prime, so that rows of X differ
-constexpr std::uint64_t kSeed = 1, kTableStream = 17;
 constexpr std::int64_t kPlaces = 32, kRowsOfPlace = 8, kColumnsChecked = 64;
 constexpr double kGpuWarmUpSeconds = 0.005, kHostWarmUpSeconds = 0.005, kMostSeconds = 1;
-
-std::vector<double> make_table(ValueType type) {
-  std::vector<double> table(kTable);
-  const CounterRandom random = CounterRandom(kSeed, kTableStream).of(0);
-  for (std::size_t i = 0; i < kTable; ++i) {
-    const double value = random.symmetric(static_cast<std::int64_t>(i));
-    table[i] = rounded(type, value);
-  }
-  return table;
-}
 
 std::int64_t find_longest_row(const CsrView& matrix) {
   const auto length = [&](std::int64_t i) {
@@ -34,20 +21,6 @@ std::int64_t find_longest_row(const CsrView& matrix) {
   return longest;
 }
 
-/// Fills the buffer with the table, over and over.
-template <class T>
-void repeat(const std::vector<double>& table, const Buffer& buffer, Stream& stream) {
-  const std::vector<T> start(table.begin(), table.end());
-  const std::size_t all = buffer.bytes() / sizeof(T);
-  std::size_t done = std::min(all, start.size());
-  copy_to_device(buffer.data(), start.data(), done * sizeof(T), stream);
-  while (done < all) {
-    const std::size_t more = std::min(done / start.size() * start.size(), all - done);
-    copy_on_device(buffer.as<T>() + done, buffer.data(), more * sizeof(T), stream);
-    done += more;
-  }
-}
-
 }  // namespace
 
 SpmmTrial::SpmmTrial(const CsrView& matrix, ValueType type, Stream& stream, const TrialOptions& options)
@@ -55,7 +28,7 @@ SpmmTrial::SpmmTrial(const CsrView& matrix, ValueType type, Stream& stream, cons
       options_(options),
       input_(matrix, type, stream),
       tuner_(input_),
-      table_(make_table(type)),
+      table_(type),
       csr_bytes_(find_format("csr").bytes(input_, {})),
       longest_row_(find_longest_row(matrix)),
       x_rows_(count_touched_columns(matrix)) {
@@ -79,8 +52,7 @@ void SpmmTrial::prepare(const RightHandSides& rhs) {
                  "X and Y for " + std::to_string(rhs.count) + " right-hand sides");
   x_ = Buffer(device, x_bytes);
   y_ = Buffer(device, y_bytes);
-  dispatch_operands(input_.type(),
-                    [&](auto tag, auto) { repeat<typename decltype(tag)::type>(table_, x_, input_.stream()); });
+  table_.fill(x_, input_.stream());
 }
 
 double SpmmTrial::least_bytes() const {
@@ -120,8 +92,7 @@ std::int64_t SpmmTrial::count_wrong() {
           for (std::size_t k = begin; k < end; ++k) {
             const std::int64_t column = matrix_.col_idx[k];
             const std::int64_t at = rhs_.x == DenseOrder::row_major ? column * rhs_.count + j : column + j * matrix_.cols;
-            const double term =
-                static_cast<double>(static_cast<A>(matrix_.values[k])) * table_[static_cast<std::size_t>(at) % kTable];
+            const double term = static_cast<double>(static_cast<A>(matrix_.values[k])) * table_.at(at);
             sum += term, absolute += std::abs(term);
           }
           const double bound = 2 * unit_roundoff(input_.type()) * (static_cast<double>(end - begin) + 2) * absolute;

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "kernels/spmm_tuner.h"
+#include "tools/bench/repeated_table.h"
 #include "tools/bench/trial.h"
 
 namespace shardmat::tools {
@@ -41,7 +41,7 @@ class SpmmTrial {
   TrialOptions options_;
   ConversionInput input_;
   SpmmTuner tuner_;
-  std::vector<double> table_;  ///< entry i of X is table_[i mod its size]
+  RepeatedTable table_;  ///< what X holds
   std::int64_t csr_bytes_ = 0;
   std::int64_t longest_row_ = 0;
   std::int64_t x_rows_ = 0;  ///< that columns touch

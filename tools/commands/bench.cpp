@@ -7,7 +7,8 @@
 namespace shardmat::tools {
 namespace {
 
-constexpr Benchmark kBenchmarks[] = {add_bench_kernels, add_bench_spmm, add_bench_scaling, add_bench_papers, add_bench_io};
+constexpr Benchmark kBenchmarks[] = {add_bench_kernels, add_bench_spmm,   add_bench_batched,
+                                     add_bench_scaling, add_bench_papers, add_bench_io};
 
 }  // namespace
 

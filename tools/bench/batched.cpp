@@ -1,0 +1,217 @@
+// Batched products of many small matrices: the figures of Nagasaka, Nukada, Kojima and Matsuoka, "Batched sparse matrix
+// multiplication for accelerating graph convolutional networks", 2019, on the GPU of today, with everything that they
+// compare measured in one run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "tools/bench/batched_report.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/options.h"
+#include "tools/bench/outputs.h"
+#include "tools/checks.h"
+#include "tools/environment.h"
+#include "tools/progress_bar.h"
+
+namespace shardmat::tools {
+namespace {
+
+constexpr const char* kPlotScript = "plot_batched.py";
+constexpr const char* kTensorflow = "coo_tensorflow";  ///< measured beside the peers
+
+/// Numbers of columns are the powers of two from least to most, or only these two.
+struct PaperFigure {
+  std::string_view name, source;
+  std::int64_t least, most;
+  bool all_between = true;
+};
+
+constexpr PaperFigure kFigures[] = {
+    {"6a", "batch:count=50,dim=50,row_nnz=2,seed=1", 8, 64},
+    {"6b", "batch:count=100,dim=50,row_nnz=3,seed=1", 8, 512},
+    {"7a", "batch:count=100,dim=32,row_nnz=3,seed=1", 8, 512},
+    {"7b", "batch:count=100,dim=64,row_nnz=3,seed=1", 8, 512},
+    {"7c", "batch:count=100,dim=128,row_nnz=3,seed=1", 8, 512},
+    {"7d", "batch:count=50,dim=64,row_nnz=3,seed=1", 8, 512},
+    {"7e", "batch:count=100,dim=64,row_nnz=1,seed=1", 8, 512},
+    {"7f", "batch:count=100,dim=64,row_nnz=5,seed=1", 8, 512},
+    {"8", "batch:count=100,dim=32-256,row_nnz=1-5,seed=1", 8, 1024},
+    {"large", "molecules:count=16384,seed=1", 64, 256, false},
+};
+
+struct Options : RunOptions {
+  std::vector<std::string> sources, figures, kernels;
+  std::vector<std::int64_t> counts;
+  std::string plot;
+  bool cold = false;
+};
+
+/// What is multiplied, and with how many columns.
+struct Series {
+  std::string figure, source;
+  std::vector<std::int64_t> counts;
+};
+
+std::vector<std::int64_t> powers_of_two(std::int64_t least, std::int64_t most) {
+  std::vector<std::int64_t> counts;
+  for (std::int64_t count = least; count <= most; count *= 2) counts.push_back(count);
+  return counts;
+}
+
+std::vector<Series> series_of(const Options& options) {
+  std::vector<Series> all;
+  const bool every = options.figures.empty() && options.sources.empty();
+  for (const PaperFigure& figure : kFigures)
+    if (every || std::find(options.figures.begin(), options.figures.end(), figure.name) != options.figures.end())
+      all.push_back({std::string(figure.name), std::string(figure.source),
+                     !options.counts.empty() ? options.counts
+                     : figure.all_between    ? powers_of_two(figure.least, figure.most)
+                                             : std::vector{figure.least, figure.most}});
+  for (const std::string& source : options.sources)
+    all.push_back({source, source, !options.counts.empty() ? options.counts : powers_of_two(8, 512)});
+  return all;
+}
+
+class Run {
+ public:
+  explicit Run(const Options& options)
+      : options_(options),
+        machine_(examine_machine(options.backend)),
+        guard_(machine_.device),
+        stream_(machine_.device),
+        progress_(make_progress_bar()) {
+    const Backend backend = machine_.device.backend;
+    std::vector<std::string> asked = options.kernels;
+    if (asked.empty())
+      asked =
+          backend == Backend::cuda ? std::vector<std::string>{"auto", "swa", "coo_swa"} : std::vector<std::string>{"auto"};
+    if (backend == Backend::cuda) asked.emplace_back(kTensorflow);
+    for (const std::string& kernel : asked) {
+      if (kernel != "auto") find_batched_kernel(kernel, backend);
+      if (std::find(kernels_.begin(), kernels_.end(), kernel) == kernels_.end()) kernels_.push_back(kernel);
+    }
+    if (options.cold) flush_ = std::make_unique<CacheFlush>(machine_.device);
+    report_.machine = machine_;
+    report_.repetitions = options.usual_repetitions(backend);
+    report_.cold = options.cold;
+    report_.verified = options.verify;
+  }
+
+  void measure_all(bool print) {
+    if (print) fmt::print("{}", machine_.text());
+    for (const ValueType type : options_.value_types())
+      for (const Series& series : series_of(options_)) {
+        const std::size_t first = report_.cases.size();
+        measure(series, type);
+        if (print && report_.cases.size() > first)
+          fmt::print("{}", figure_text(report_, std::span(report_.cases).subspan(first)));
+        std::fflush(stdout);
+      }
+    if (print) fmt::print("{}", summary_text(report_));
+  }
+
+  const BatchedReport& result() const { return report_; }
+
+ private:
+  void measure(const Series& series, ValueType type) {
+    const auto source = open_batch(series.source);
+    const HostBatch batch = source->read(0, source->count());
+    BatchedTrial trial(batch.view(), type, stream_, {report_.repetitions, flush_.get(), options_.verify});
+    const bool has_peers = machine_.device.backend == Backend::cuda;
+    for (std::size_t i = 0; i < series.counts.size(); ++i) {
+      BatchedCase one;
+      one.figure = series.figure;
+      one.source = series.source;
+      one.batch = {source->count(), source->rows(), source->cols(), source->nnz()};
+      one.type = type;
+      one.rhs = series.counts[i];
+      const auto phase = fmt::format("{} {} n_B {}", series.figure, name(type), one.rhs);
+      report(progress_, phase, static_cast<std::int64_t>(i), std::ssize(series.counts));
+      const auto unless_too_large = [&](const auto& what, const auto& measure) {
+        try {
+          measure();
+          return true;
+        } catch (const Error& e) {
+          if (e.kind() != ErrorKind::resources) throw;
+          report_.notes.push_back(fmt::format("{}: {}: {}", phase, what, e.what()));
+          return false;
+        }
+      };
+      if (!unless_too_large("X and Y", [&] { trial.prepare(one.rhs); })) continue;
+      one.compulsory_bytes = trial.compulsory_bytes();
+      for (const std::string& kernel : kernels_)
+        unless_too_large(kernel, [&] { one.results.push_back(trial.measure(kernel)); });
+      if (has_peers)
+        for (const PeerKind& peer : batched_peers())
+          unless_too_large(peer.name, [&] { one.results.push_back(trial.measure(peer)); });
+      unless_too_large("the copy", [&] { one.copy = trial.measure_copy(); });
+      report_.cases.push_back(std::move(one));
+    }
+    report(progress_, series.figure, 1, 1);
+  }
+
+  Options options_;
+  Machine machine_;
+  DeviceGuard guard_;
+  Stream stream_;
+  Progress progress_;
+  std::unique_ptr<CacheFlush> flush_;
+  std::vector<std::string> kernels_;
+  BatchedReport report_;
+};
+
+int run(const Options& o) {
+  const Outputs outputs{o.json, o.plot};
+  require_outputs(outputs, kPlotScript);
+  Run run(o);
+  run.measure_all(o.json != "-");
+  write_outputs(outputs, to_json(run.result()).dump(2) + "\n", kPlotScript);
+  return exit_code(count_wrong(run.result()));
+}
+
+std::vector<std::string> figure_names() {
+  std::vector<std::string> names;
+  for (const PaperFigure& figure : kFigures) names.emplace_back(figure.name);
+  return names;
+}
+
+}  // namespace
+
+std::function<int()> add_bench_batched(CLI::App& bench) {
+  CLI::App* app = bench.add_subcommand(
+      "batched", "Batches of small matrices, against cuSPARSE one by one and in one call, cuBLAS and TensorFlow's kernel");
+  auto options = std::make_shared<Options>();
+  options->types = {"f32"};
+  app->add_option("source", options->sources,
+                  "batches: files, folders and generators such as batch:count=100,dim=64,row_nnz=3,seed=1; without any and "
+                  "without --figure, all figures");
+  add_list(*app, "--figure", options->figures,
+           "of the paper of Nagasaka et al., as 6a,8; large: many molecules, which the paper has not")
+      ->check(CLI::IsMember(figure_names()));
+  app->add_option("--rhs", options->counts, "numbers of columns n_B, as 16,64 (default those of the figure, else 8 to 512)")
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->check(whole_number(1, 1 << 20));
+  add_list(*app, "--kernel", options->kernels,
+           "ours, as auto,swa (default auto, swa and coo_swa; on the host auto). Others' are always measured, too");
+  app->add_flag("--cold", options->cold, "measure with flushed caches, too");
+  add_run_options(*app, *options);
+  app->add_option("--plot", options->plot, "draw the speeds to this file (.svg, .png or .pdf; needs python3-matplotlib)")
+      ->check(output_name());
+  app->footer(
+      "\nExamples:\n  shardmat bench batched --json batched.json --plot batched.svg\n"
+      "  shardmat bench batched --figure 6b,8 --type f32,f64 --cold\n"
+      "  shardmat bench batched batch:count=1000,dim=20-40,row_nnz=2-4,seed=7 --rhs 16,64\n");
+  return [options] {
+    require_single_process("bench batched");
+    return run(*options);
+  };
+}
+
+}  // namespace shardmat::tools
