@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "kernels/base/error.h"
 #include "kernels/batched/kernels.h"
@@ -57,16 +56,12 @@ void BatchedPlan::multiply(const void* x, std::int64_t ldx, void* y, std::int64_
 void BatchedPlan::place(void* work, void* staging, Stream& stream) {
   work_ = work;
   placed_ = true;
-  if (!descriptor_.empty()) {
-    std::memcpy(staging, descriptor_.data(), descriptor_bytes());
-    copy_to_device_async(work, staging, descriptor_bytes(), stream);
-  }
-  if (batch_->at.rows() > 0) expand(stream);
+  if (!descriptor_.empty()) cuda::place_descriptor(descriptor_, shifts_, work, staging, stream);
 }
 
 void BatchedPlan::place(Stream& stream) {
-  require_memory(stream.device(), static_cast<std::int64_t>(work_bytes_), "the lists of a batched product");
-  own_ = Buffer(stream.device(), work_bytes_);
+  require_memory(stream.device(), static_cast<std::int64_t>(work_bytes()), "the lists of a batched product");
+  own_ = Buffer(stream.device(), work_bytes());
   std::vector<std::int32_t> staging(descriptor_.size());
   place(own_.data(), staging.data(), stream);
   stream.synchronize();

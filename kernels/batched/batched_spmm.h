@@ -4,6 +4,7 @@
 // batched_spmm.cpp. With one column a product is a batched SpMV.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -11,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/batched/descriptor.h"
 #include "kernels/batched/device_batch.h"
 #include "kernels/policy.h"
 
@@ -39,7 +41,7 @@ class BatchedPlan {
   virtual bool reproducible() const { return true; }
 
   /// Device memory for the lists that tell the kernel who does what.
-  std::size_t work_bytes() const { return work_bytes_; }
+  std::size_t work_bytes() const { return std::max(descriptor_bytes(), shifts_.bytes()); }
   /// Of these, what is copied from the host: the batch's descriptor.
   std::size_t descriptor_bytes() const { return descriptor_.size() * sizeof(std::int32_t); }
   /// Fills work_bytes() bytes of the device, 256-byte aligned, in stream order; they must stay as long as the plan runs.
@@ -59,14 +61,12 @@ class BatchedPlan {
 
   void* work() const { return work_; }
   std::vector<std::int32_t> descriptor_;  ///< lies at the beginning of the work memory
-  std::size_t work_bytes_ = 0;            ///< at least descriptor_bytes()
+  batched::RowShifts shifts_;             ///< lies behind it, if there is such a list
 
  private:
   /// Called for a batch with rows, when the lists are in place.
   virtual void run(const void* x, std::int64_t ldx, void* y, std::int64_t ldy, const Epilogue& epilogue,
                    Stream& stream) const = 0;
-  /// Computes what else the work memory holds, once the descriptor is there.
-  virtual void expand(Stream&) {}
 
   std::shared_ptr<const DeviceBatch> batch_;
   std::int64_t columns_;

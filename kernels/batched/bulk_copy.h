@@ -1,5 +1,5 @@
-// Copies of whole stretches of memory into shared memory by the hardware's copy engine (capability 9.0), and the barrier that
-// counts their bytes.
+// Copies of whole stretches of memory into shared memory by the hardware's copy engine (capability 9.0), and the barrier
+// that counts their bytes.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +15,11 @@ __device__ inline unsigned shared_address(const void* p) { return static_cast<un
 /// By one thread, before it starts copies.
 __device__ inline void expect_bytes(std::uint64_t* barrier, unsigned bytes) {
 #ifdef SHARDMAT_BULK_COPIES
-  asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(shared_address(barrier))
+  asm volatile(
+      "mbarrier.init.shared::cta.b64 [%0], 1;\n\tfence.mbarrier_init.release.cluster;" ::"r"(shared_address(barrier))
+      : "memory");
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
                : "memory");
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes) : "memory");
 #endif
 }
 

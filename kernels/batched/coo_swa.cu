@@ -66,7 +66,6 @@ class CooSwaPlan final : public BatchedPlan {
     const BatchOffsets& at = this->batch().at;
     for (const auto* offsets : {&at.first_row, &at.first_col, &at.first_entry})
       descriptor_.insert(descriptor_.end(), offsets->begin(), offsets->end());
-    work_bytes_ = descriptor_bytes();
     const auto fit = static_cast<std::int64_t>(kShared / size_of(this->batch().type)) / std::max(at.most_rows, 1);
     part_columns_ = static_cast<int>(std::min(fit, columns));
   }

@@ -3,7 +3,6 @@
 // bytes of a row of X at once, and several entries of A at once, so that few loads wait for others.
 #include "kernels/batched/kernels.h"
 #include "kernels/batched/operands.h"
-#include "kernels/batched/row_shifts.h"
 #include "kernels/cuda/launch_early.h"
 
 namespace shardmat {
@@ -12,20 +11,19 @@ namespace {
 using namespace batched;
 
 constexpr int kMostBlock = 512;
-constexpr int kEntries = 4;          ///< of a row at once
 constexpr int kMostAcross = 64;      ///< blocks over the columns
 constexpr int kThreadsOfSm = 1024;   ///< as many are worth splitting columns for
 
-/// Up to kEntries entries of a row; those behind its end count as zeros.
-template <class A>
+/// Up to E entries of a row; those behind its end count as zeros.
+template <class A, int E>
 struct Entries {
-  std::int32_t column[kEntries];
-  A value[kEntries];
+  std::int32_t column[E];
+  A value[E];
   int count;
 
   __device__ Entries(const std::int32_t* col_idx, const A* values, std::int32_t begin, std::int32_t end) : count(end - begin) {
 #pragma unroll
-    for (int e = 0; e < kEntries; ++e) {
+    for (int e = 0; e < E; ++e) {
       column[e] = e < count ? __ldg(col_idx + begin + e) : 0;
       value[e] = e < count ? load<1>(values + begin + e).of[0] : A{};
     }
@@ -33,17 +31,17 @@ struct Entries {
   /// `x`: a lane's columns in the first row of the matrix's X.
   template <int W, class T>
   __device__ void multiply(const char* x, std::int32_t first, std::int32_t x_bytes, T (&sum)[W]) const {
-    Stretch<A, W> rows[kEntries];
+    Stretch<A, W> rows[E];
 #pragma unroll
-    for (int e = 0; e < kEntries; ++e)
+    for (int e = 0; e < E; ++e)
       rows[e] = e < count ? load<W>(reinterpret_cast<const A*>(dense::row_at(x, first + column[e], x_bytes))) : Stretch<A, W>{};
 #pragma unroll
-    for (int e = 0; e < kEntries; ++e) add_product<T>(sum, value[e], rows[e]);
+    for (int e = 0; e < E; ++e) add_product<T>(sum, value[e], rows[e]);
   }
 };
 
-/// `x_bytes`: from one row of X to the next.
-template <class T, class A, int W, bool kPlain>
+/// `x_bytes`: from one row of X to the next. E entries of a row are loaded at once.
+template <class T, class A, int W, int E, bool kPlain>
 __global__ void __launch_bounds__(kMostBlock)
     rows_product(std::int32_t rows, int lanes_log, const std::int32_t* __restrict__ row_ptr,
                  const std::int32_t* __restrict__ shift, const std::int32_t* __restrict__ col_idx,
@@ -58,8 +56,8 @@ __global__ void __launch_bounds__(kMostBlock)
   T* const y = v.y + row * v.ldy;
   int j = (static_cast<int>(blockIdx.y) * lanes + static_cast<int>(thread & (lanes - 1))) * W;
   const auto at = [&](int column) { return x + column * static_cast<int>(sizeof(A)); };
-  if (lanes == 32 && end - begin <= kEntries) {  // a warp has one row: its entries stay in registers for all columns
-    const Entries<A> entries(col_idx, values, begin, end);
+  if (lanes == 32 && end - begin <= E) {  // a warp has one row: its entries stay in registers for all columns
+    const Entries<A, E> entries(col_idx, values, begin, end);
     for (; j < v.columns; j += step) {
       T sum[W] = {};
       entries.multiply(at(j), first, x_bytes, sum);
@@ -69,22 +67,25 @@ __global__ void __launch_bounds__(kMostBlock)
   }
   for (; j < v.columns; j += step) {
     T sum[W] = {};
-    for (std::int32_t k = begin; k < end; k += kEntries)
-      Entries<A>(col_idx, values, k, end).multiply(at(j), first, x_bytes, sum);
+    for (std::int32_t k = begin; k < end; k += E)
+      Entries<A, E>(col_idx, values, k, end).multiply(at(j), first, x_bytes, sum);
     store<kPlain>(v, y + j, j, sum);
   }
 }
 
 class RowsPlan final : public BatchedPlan {
  public:
-  RowsPlan(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, int block)
-      : BatchedPlan(std::move(batch), columns), block_(block), multiprocessors_(cuda::multiprocessors(this->batch().device)) {
-    work_bytes_ = shifts_.reserve(descriptor_, this->batch().at);
+  RowsPlan(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, const Policy& policy)
+      : BatchedPlan(std::move(batch), columns),
+        block_(cuda::block_size_of(policy, "rows")),
+        entries_(policy.at("entries")),
+        multiprocessors_(cuda::multiprocessors(this->batch().device)) {
+    if (block_ > kMostBlock || (entries_ != 4 && entries_ != 8))
+      throw Error(ErrorKind::usage, "rows: block_size must be at most 512, entries 4 or 8");
+    shifts_ = RowShifts(descriptor_, this->batch().at);
   }
 
  private:
-  void expand(Stream& stream) override { shifts_.fill(work(), stream); }
-
   void run(const void* x, std::int64_t ldx, void* y, std::int64_t ldy, const Epilogue& epilogue,
            Stream& stream) const override {
     dispatch_operands(batch().type, [&](auto of_a, auto of_sum) {
@@ -97,23 +98,32 @@ class RowsPlan final : public BatchedPlan {
         const int lanes = lanes_for(stretches);
         const std::int64_t threads = batch().at.rows() * lanes, passes = (stretches + lanes - 1) / lanes;
         const std::int64_t wanted = std::int64_t{multiprocessors_} * kThreadsOfSm / threads;
-        cuda::launch_grid_early(rows_product<T, A, kWidth, decltype(instance)::plain>, (threads + block_ - 1) / block_,
-                                std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(passes, kMostAcross)),
-                                dim3(static_cast<unsigned>(block_)), 0, stream, static_cast<std::int32_t>(batch().at.rows()),
-                                log2_of(lanes), batch().row_ptr, shifts_.of(work()), batch().col_idx,
-                                static_cast<const A*>(batch().values), bytes_of_row<A>(ldx, "X"), v);
+        const auto launch = [&](auto kernel) {
+          cuda::launch_grid_early(kernel, (threads + block_ - 1) / block_,
+                                  std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(passes, kMostAcross)),
+                                  dim3(static_cast<unsigned>(block_)), 0, stream, static_cast<std::int32_t>(batch().at.rows()),
+                                  log2_of(lanes), batch().row_ptr, shifts_.of(work()), batch().col_idx,
+                                  static_cast<const A*>(batch().values), bytes_of_row<A>(ldx, "X"), v);
+        };
+        constexpr bool kPlain = decltype(instance)::plain;
+        if constexpr (kWidth * sizeof(A) == 16)
+          if (entries_ == 8) return launch(rows_product<T, A, kWidth, 8, kPlain>);
+        launch(rows_product<T, A, kWidth, 4, kPlain>);
       });
     });
   }
 
-  int block_, multiprocessors_;
-  RowShifts shifts_;
+  int block_, entries_, multiprocessors_;
 };
 
 }  // namespace
 
-std::vector<Policy> rows_policies(const DeviceBatch&, std::int64_t) {
-  return {Policy{{"block_size", 256}}, Policy{{"block_size", 128}}, Policy{{"block_size", 512}}};
+std::vector<Policy> rows_policies(const DeviceBatch& batch, std::int64_t) {
+  std::vector<Policy> policies{Policy{{"block_size", 256}, {"entries", 4}}, Policy{{"block_size", 128}, {"entries", 4}},
+                               Policy{{"block_size", 512}, {"entries", 4}}};
+  if (batch.at.nnz() > 7 * batch.at.rows() / 2)
+    policies.insert(policies.end(), {Policy{{"block_size", 256}, {"entries", 8}}, Policy{{"block_size", 128}, {"entries", 8}}});
+  return policies;
 }
 
 double rows_estimate(const DeviceBatch& batch, std::int64_t columns, const Policy&) {
@@ -125,9 +135,7 @@ double rows_estimate(const DeviceBatch& batch, std::int64_t columns, const Polic
 }
 
 std::unique_ptr<BatchedPlan> make_rows(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, const Policy& policy) {
-  const int block = cuda::block_size_of(policy, "rows");
-  if (block > kMostBlock) throw Error(ErrorKind::usage, "rows: block_size must be at most 512");
-  return std::make_unique<RowsPlan>(std::move(batch), columns, block);
+  return std::make_unique<RowsPlan>(std::move(batch), columns, policy);
 }
 
 }  // namespace shardmat

@@ -7,7 +7,6 @@
 #include "kernels/batched/bulk_copy.h"
 #include "kernels/batched/kernels.h"
 #include "kernels/batched/operands.h"
-#include "kernels/batched/row_shifts.h"
 #include "kernels/cuda/launch_early.h"
 
 namespace shardmat {
@@ -186,15 +185,11 @@ class StagedPlan final : public BatchedPlan {
                                         "; take fewer columns at once or the kernel rows");
     descriptor_ = groups.take();
     shifted_ = groups_ < this->batch().at.count();
-    work_bytes_ = shifted_ ? shifts_.reserve(descriptor_, this->batch().at) : descriptor_bytes();
+    if (shifted_) shifts_ = RowShifts(descriptor_, this->batch().at);
     bulk_ = cuda::capability(this->batch().device) >= 9;
   }
 
  private:
-  void expand(Stream& stream) override {
-    if (shifted_) shifts_.fill(work(), stream);
-  }
-
   void run(const void* x, std::int64_t ldx, void* y, std::int64_t ldy, const Epilogue& epilogue,
            Stream& stream) const override {
     dispatch_operands(batch().type, [&](auto of_a, auto of_sum) {
@@ -228,7 +223,6 @@ class StagedPlan final : public BatchedPlan {
   bool bulk_ = false, shifted_ = false;
   std::int64_t groups_ = 0;
   Largest largest_;
-  RowShifts shifts_;
 };
 
 }  // namespace

@@ -60,7 +60,6 @@ class SwaPlan final : public BatchedPlan {
     const BatchOffsets& at = this->batch().at;
     descriptor_ = at.first_row;
     descriptor_.insert(descriptor_.end(), at.first_col.begin(), at.first_col.end());
-    work_bytes_ = descriptor_bytes();
     const int sub_warp = sub_warp_of(columns), rows = block_ / sub_warp;
     const auto columns_of_part = static_cast<std::int64_t>(kShared / static_cast<std::size_t>(rows) /
                                                            size_of(sum_type(this->batch().type)) / sub_warp) * sub_warp;
