@@ -8,14 +8,16 @@ set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
 set(SHARDMAT_PUBLIC_HEADERS
   kernels/base/device.h kernels/base/error.h kernels/base/half.h kernels/base/host_vector.h kernels/base/progress.h
   kernels/base/types.h
-  kernels/batched/batch.h kernels/matrix/csr.h kernels/matrix/statistics.h
+  kernels/batched/batch.h kernels/batched/batched_spmm.h kernels/batched/batched_tuner.h kernels/batched/check.h
+  kernels/batched/descriptor.h kernels/batched/device_batch.h kernels/batched/shardmat_batched.h kernels/batched/transpose.h
+  kernels/matrix/csr.h kernels/matrix/statistics.h
   kernels/conversion.h kernels/measure.h kernels/plan.h kernels/policy.h kernels/registry.h kernels/spmm.h
   kernels/spmm_tuner.h kernels/tuner.h kernels/vector.h
   partition/batched/batch_file.h partition/batched/graph_options.h partition/batched/batch_source.h
   partition/generators/generator.h partition/partitioner.h partition/readers/reader.h partition/row_source.h
   partition/shard_file.h partition/vector_file.h
   comm/communicator.h comm/exchange.h comm/exchange_cost.h comm/nccl_communicator.h comm/placement.h comm/sum_over_ranks.h
-  runtime/batch.h runtime/context.h runtime/distributed_matrix.h runtime/iterate.h runtime/matrix_source.h
+  runtime/batch.h runtime/batched_multiply.h runtime/context.h runtime/distributed_matrix.h runtime/iterate.h runtime/matrix_source.h
   runtime/measure_performance.h runtime/multiply.h runtime/performance_model.h
   runtime/over_ranks.h runtime/report.h runtime/row_block.h runtime/vectors.h runtime/verify.h)
 foreach(header ${SHARDMAT_PUBLIC_HEADERS})

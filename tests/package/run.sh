@@ -14,4 +14,5 @@ quietly cmake -S "$here" -B "$work/build" "$@" -DShardmat_DIR="$(dirname "$confi
 quietly cmake --build "$work/build" --parallel 2
 . "$here/../../deploy/environment.sh"
 mpirun -n 2 "$work/build/consumer"
+"$work/build/consumer_c"
 "$work/prefix/bin/shardmat" --version
