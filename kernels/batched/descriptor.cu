@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "kernels/batched/matrix_of.h"
-#include "kernels/cuda/launch_early.h"
+#include "kernels/cuda/launch.h"
 
 namespace shardmat {
 namespace {

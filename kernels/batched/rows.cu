@@ -3,7 +3,7 @@
 // bytes of a row of X at once, and several entries of A at once, so that few loads wait for others.
 #include "kernels/batched/kernels.h"
 #include "kernels/batched/operands.h"
-#include "kernels/cuda/launch_early.h"
+#include "kernels/cuda/launch.h"
 
 namespace shardmat {
 namespace {

@@ -7,7 +7,7 @@
 #include "kernels/batched/bulk_copy.h"
 #include "kernels/batched/kernels.h"
 #include "kernels/batched/operands.h"
-#include "kernels/cuda/launch_early.h"
+#include "kernels/cuda/launch.h"
 
 namespace shardmat {
 namespace {
@@ -186,7 +186,7 @@ class StagedPlan final : public BatchedPlan {
     descriptor_ = groups.take();
     shifted_ = groups_ < this->batch().at.count();
     if (shifted_) shifts_ = RowShifts(descriptor_, this->batch().at);
-    bulk_ = cuda::capability(this->batch().device) >= 9;
+    bulk_ = cuda::compiled_for_9_0(staged_product<float, float, 4, 1, true>, this->batch().device);
   }
 
  private:

@@ -1,6 +1,8 @@
 // The one place that launches kernels: 64-bit grid arithmetic, empty grids skipped, every launch checked.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -23,22 +25,74 @@ inline int block_size_of(const Policy& policy, const std::string& kernel) {
   return block_size;
 }
 
+/// True if the code of `kernel` that runs on the device was compiled for capability 9.0 or later: on such a device, code for
+/// an older one runs, too, and knows nothing of what came with it. All kernels are compiled alike.
+template <class... Parameters>
+bool compiled_for_9_0(void (*kernel)(Parameters...), Device device) {
+  constexpr int kDevices = 64;
+  static std::array<std::atomic<signed char>, kDevices> known{};  // 0: not yet, 1: no, 2: yes
+  const auto place = static_cast<std::size_t>(device.ordinal % kDevices);
+  if (known[place] == 0 || device.ordinal >= kDevices) {
+    cudaFuncAttributes attributes{};
+    SHARDMAT_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
+    known[place] = attributes.ptxVersion >= 90 ? 2 : 1;
+  }
+  return known[place] == 2;
+}
+
+/// Throws Error(resources) if a grid does not hold so many blocks.
+inline void require_grid(std::int64_t blocks, std::int64_t across) {
+  constexpr std::int64_t kMostAcross = 65535;
+  if (blocks > std::numeric_limits<std::int32_t>::max() || across > kMostAcross)
+    throw Error(ErrorKind::resources, "a kernel would need " + std::to_string(blocks) + " × " + std::to_string(across) +
+                                          " thread blocks, more than a grid holds; use more GPUs");
+}
+
 /// Runs `kernel` on a grid of `blocks` × `across` blocks (x goes first), each with `shared_bytes` of dynamic shared memory.
 /// Nothing is launched for 0 blocks. More than 48 KB of shared memory has to be allowed before, with allow_shared_memory().
 template <class... Parameters, class... Arguments>
 void launch_grid(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_t across, dim3 block_size,
                  std::size_t shared_bytes, const Stream& stream, Arguments&&... arguments) {
   if (blocks == 0 || across == 0) return;
-  constexpr std::int64_t kMostAcross = 65535;
-  if (blocks > std::numeric_limits<std::int32_t>::max() || across > kMostAcross)
-    throw Error(ErrorKind::resources, "a kernel would need " + std::to_string(blocks) + " × " + std::to_string(across) +
-                                          " thread blocks, more than a grid holds; use more GPUs");
+  require_grid(blocks, across);
   kernel<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(across)), block_size, shared_bytes, native(stream)>>>(
       std::forward<Arguments>(arguments)...);
   SHARDMAT_CUDA_CHECK(cudaGetLastError());
 }
 
-/// Likewise on `blocks` blocks.
+/// As launch_grid(), but from capability 9.0 on blocks start while the kernel before in the stream still works: kernels of a
+/// few microseconds then follow each other without a gap. REQUIRES: `kernel` calls after_previous() before it
+/// touches memory.
+template <class... Parameters, class... Arguments>
+void launch_grid_early(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_t across, dim3 block_size,
+                       std::size_t shared_bytes, const Stream& stream, Arguments&&... arguments) {
+  if (!compiled_for_9_0(kernel, stream.device()))
+    return launch_grid(kernel, blocks, across, block_size, shared_bytes, stream, std::forward<Arguments>(arguments)...);
+  if (blocks == 0 || across == 0) return;
+  require_grid(blocks, across);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(across));
+  config.blockDim = block_size;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = native(stream);
+  config.attrs = &early;
+  config.numAttrs = 1;
+  SHARDMAT_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
+}
+
+#ifdef __CUDACC__
+/// Lets the kernel behind start, which waits here, too, and waits until what came before is done and can be seen.
+__device__ inline void after_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
+#endif
+}
+#endif
+
+/// As launch_grid() on `blocks` blocks.
 template <class... Parameters, class... Arguments>
 void launch_blocks(void (*kernel)(Parameters...), std::int64_t blocks, int block_size, std::size_t shared_bytes,
                    const Stream& stream, Arguments&&... arguments) {
