@@ -1,4 +1,4 @@
-// Several matrices iterated together: an iteration multiplies each of them once. Large ones are split over all ranks, one
+// Several large matrices iterated together (many small ones in one launch are batched_multiply.h): an iteration multiplies each of them once. Large ones are split over all ranks, one
 // after the other; small ones go whole to one rank each, where nothing has to be exchanged.
 #pragma once
 

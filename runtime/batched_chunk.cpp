@@ -5,18 +5,14 @@
 #include "kernels/base/parallel.h"
 
 namespace shardmat {
-namespace {
-
-constexpr std::size_t kAlignment = 256;
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
-}  // namespace
-
-void BatchedChunk::read(const BatchRange& range, const ChunkOptions& options) {
+void BatchedChunk::read(const BatchRange& range, const ChunkOptions& options, std::mutex& files) {
   range_ = range;
-  host_ = options.source->read(range.begin, range.end);
+  {
+    const std::lock_guard lock(files);
+    host_ = options.source->read(range.begin, range.end);
+    x_values_ = options.x->read(range.first_col, range.first_col + range.cols);
+  }
   if (options.transpose) host_ = transposed(host_.view());
-  x_values_ = options.x->read(range.first_col, range.first_col + range.cols);
   if (options.format == BatchFormat::coo) {
     coo_ = to_coo(host_.view());
     packed_ = std::make_unique<PackedBatch>(coo_.view(), options.type);
@@ -59,7 +55,7 @@ void BatchedChunk::place(BatchedPlan& plan, Stream& stream) {
     work_ = Buffer();
     work_ = Buffer(device_, plan.work_bytes());
   }
-  staging_.reserve(plan.descriptor_bytes(), device_, page_locked_);
+  staging_.reserve(plan.staging_bytes(), device_, page_locked_);
   plan.place(work_.data(), staging_.data(), stream);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 
 #include "kernels/base/device.h"
@@ -15,7 +16,7 @@ namespace shardmat {
 struct BatchRange {
   std::int64_t begin = 0, end = 0;  ///< matrices
   std::int64_t first_row = 0, first_col = 0;
-  std::int64_t rows = 0, cols = 0;
+  std::int64_t rows = 0, cols = 0, nnz = 0;
   std::int64_t bytes = 0;  ///< that a product moves at least
 
   bool empty() const { return begin == end; }
@@ -37,8 +38,9 @@ class BatchedChunk {
   /// through the same few of these.
   BatchedChunk(Device device, bool page_locked) : device_(device), page_locked_(page_locked) {}
 
-  /// Reads the matrices (their transposes, if asked for) and their rows of X. Does nothing on the device.
-  void read(const BatchRange& range, const ChunkOptions& options);
+  /// Reads the matrices (their transposes, if asked for) and their rows of X, holding `files` while it does. Does nothing on
+  /// the device.
+  void read(const BatchRange& range, const ChunkOptions& options, std::mutex& files);
   /// Makes room on the device and puts batch and X there, in stream order.
   void upload(Stream& stream);
   /// Puts a plan's lists into memory of this chunk, in stream order.

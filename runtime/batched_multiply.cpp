@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "comm/long_wait.h"
@@ -22,8 +22,7 @@ namespace shardmat {
 namespace {
 
 constexpr int kResultTag = 1;
-constexpr std::int64_t kMostIndex = std::numeric_limits<std::int32_t>::max();
-constexpr std::int64_t kChunkBytes = std::int64_t{256} << 20;
+constexpr std::int64_t kChunkBytes = 256'000'000;
 
 /// Where each matrix of the whole batch begins, as it is multiplied, and what it moves.
 class Extent {
@@ -47,7 +46,8 @@ class Extent {
 
   BatchRange range(std::int64_t begin, std::int64_t end) const {
     const auto b = static_cast<std::size_t>(begin), e = static_cast<std::size_t>(end);
-    return {begin, end, rows_[b], cols_[b], rows_[e] - rows_[b], cols_[e] - cols_[b], bytes_[e] - bytes_[b]};
+    return {
+        begin, end, rows_[b], cols_[b], rows_[e] - rows_[b], cols_[e] - cols_[b], nnz_[e] - nnz_[b], bytes_[e] - bytes_[b]};
   }
   std::int64_t rows() const { return rows_.back(); }
   std::int64_t cols() const { return cols_.back(); }
@@ -80,7 +80,7 @@ class Extent {
   }
   bool fits(std::int64_t begin, std::int64_t end) const {
     const auto b = static_cast<std::size_t>(begin), e = static_cast<std::size_t>(end);
-    return std::max({rows_[e] - rows_[b], cols_[e] - cols_[b], nnz_[e] - nnz_[b]}) <= kMostIndex;
+    return std::max({rows_[e] - rows_[b], cols_[e] - cols_[b], nnz_[e] - nnz_[b]}) <= BatchOffsets::most;
   }
 
   std::int64_t least_rows = 0, most_rows = 0, most_cols = 0;
@@ -132,11 +132,12 @@ class Run {
   void place() {
     const std::vector<BatchRange> shares = extent_->shares(ranks_.size());
     const BatchRange& mine = shares[static_cast<std::size_t>(ranks_.rank())];
-    // On the host X is held in f64, too.
-    const std::int64_t x_bytes = 8 * o_.columns * mine.cols;
+    // The host holds matrices and X in f64, too, transposes and coordinates beside them, and all as it goes to the device.
+    const std::int64_t copies = 1 + (o_.transpose ? 2 : 0) + (o_.format == BatchFormat::coo ? 2 : 0);
+    const std::int64_t host_bytes = 8 * o_.columns * mine.cols + copies * (12 * mine.nnz + 8 * mine.rows) + 2 * mine.bytes;
     const bool resident = !o_.stream && extent_->fits(mine.begin, mine.end) &&
                           mine.bytes + mine.bytes / 8 < available_memory(context_.device()) &&
-                          2 * mine.bytes + x_bytes < available_host_memory() / ranks_.local_size();
+                          host_bytes < available_host_memory() / ranks_.local_size();
     const bool all_resident = ranks_.all_reduce(resident ? 1 : 0, Reduction::min) == 1;
     if (all_resident) {
       mine_ = {mine};
@@ -161,15 +162,13 @@ class Run {
   void resident() {
     BatchedChunk chunk(context_.device(), false);
     Stream& stream = context_.stream();
+    const LongWait wait(ranks_);  // ranks with smaller matrices; rank 0 writes what the others have
     const Timer loading;
-    {
-      const LongWait wait(ranks_);
-      ranks_.together([&] {
-        chunk.read(mine_.front(), chunk_options_);
-        chunk.upload(stream);
-        stream.synchronize();
-      });
-    }
+    ranks_.together([&] {
+      chunk.read(mine_.front(), chunk_options_, files_);
+      chunk.upload(stream);
+      stream.synchronize();
+    });
     report_.loading = over_ranks(loading.seconds(), ranks_);
     ChosenBatchedPlan chosen;
     ranks_.together([&] {
@@ -181,8 +180,7 @@ class Run {
     note(chosen);
     report_.device_bytes =
         over_ranks(static_cast<double>(chunk.device_bytes()) + static_cast<double>(chosen.plan->work_bytes()), ranks_);
-    check(chunk);
-    agree_on_verification();
+    check(&chunk);
     if (passed()) time(chunk, *chosen.plan);
     if (passed() && writer_asked()) deliver(&chunk);
     finish_output();
@@ -200,7 +198,6 @@ class Run {
     IterationTimes& t = report_.product;
     t.iterations = o_.iterations;
     t.median = ranks_.all_reduce(mine.median, Reduction::max);
-    t.mean = t.median;
     t.min = ranks_.all_reduce(mine.min, Reduction::max);
     t.max = ranks_.all_reduce(mine.max, Reduction::max);
     t.of_ranks = over_ranks(mine.median, ranks_);
@@ -213,13 +210,15 @@ class Run {
     BatchedStreaming& figures = *report_.streaming;
     const LongWait wait(ranks_);
     const Timer total;
-    BatchedStream chunks(context_, mine_, chunk_options_, o_.columns, o_.plan, epilogue());
+    const auto started = ranks_.together([&] {
+      return std::make_unique<BatchedStream>(context_, mine_, chunk_options_, o_.columns, o_.plan, epilogue(), files_);
+    });
+    BatchedStream& chunks = *started;
     for (std::int64_t round = 0; round < rounds_; ++round) {
       const bool any = round < std::ssize(mine_);
       BatchedChunk* chunk = ranks_.together([&] { return any ? chunks.next() : nullptr; });
       const Timer delivering;
-      if (chunk != nullptr) check(*chunk);
-      agree_on_verification();
+      check(chunk);
       if (!passed()) break;
       if (writer_asked()) deliver(chunk);
       figures.deliver += delivering.seconds();
@@ -231,6 +230,7 @@ class Run {
     figures.read = ranks_.all_reduce(chunks.read_seconds(), Reduction::max);
     figures.product = ranks_.all_reduce(chunks.device_seconds(), Reduction::max);
     figures.deliver = ranks_.all_reduce(figures.deliver, Reduction::max);
+    figures.other_kernels = ranks_.all_reduce(chunks.other_kernels(), Reduction::sum);
     if (const ChosenBatchedPlan* chosen = chunks.chosen()) note(*chosen);
     report_.device_bytes = over_ranks(static_cast<double>(chunks.device_bytes()), ranks_);
     if (figures.total > 0)
@@ -240,14 +240,14 @@ class Run {
   bool writer_asked() const { return !o_.output.empty(); }
   bool passed() const { return !report_.verification || report_.verification->passed; }
 
-  void check(const BatchedChunk& chunk) {
-    if (report_.verification) merge(*report_.verification, verify_chunk(chunk, o_, bias_));
-  }
-
-  /// After it all ranks know whether all passed; the worst row is found at the end.
-  void agree_on_verification() {
-    if (report_.verification)
-      report_.verification->passed = ranks_.all_reduce(report_.verification->passed ? 1 : 0, Reduction::min) == 1;
+  /// A chunk of every rank, null where there is none. After it all ranks know whether all passed; the worst row is found at
+  /// the end.
+  void check(const BatchedChunk* chunk) {
+    if (!report_.verification) return;
+    ranks_.together([&] {
+      if (chunk != nullptr) merge(*report_.verification, verify_chunk(*chunk, o_, bias_));
+    });
+    report_.verification->passed = ranks_.all_reduce(report_.verification->passed ? 1 : 0, Reduction::min) == 1;
   }
 
   /// The results of one chunk of every rank, null where there is none, to the file in the order of ranks.
@@ -255,18 +255,21 @@ class Run {
     const std::int64_t rows = chunk == nullptr ? 0 : chunk->range().rows;
     const std::vector<std::int64_t> all = ranks_.all_gather(rows);
     const std::size_t row_bytes = static_cast<std::size_t>(o_.columns) * size_of(sum_type(o_.type));
+    HostVector<std::byte> received;
+    ranks_.together([&] {
+      if (ranks_.rank() == 0 && all.size() > 1)
+        received.resize(static_cast<std::size_t>(*std::max_element(all.begin() + 1, all.end())) * row_bytes);
+    });
     if (ranks_.rank() != 0) {
       if (rows > 0) ranks_.send(chunk->result(), chunk->result_bytes(), 0, kResultTag);
     } else {
-      HostVector<std::byte> received;
       std::exception_ptr failed;  // the others' messages are still taken
       for (int rank = 0; rank < ranks_.size(); ++rank) {
         const std::int64_t count = all[static_cast<std::size_t>(rank)];
         if (count == 0) continue;
         const void* from = rank == 0 ? chunk->result() : nullptr;
         if (rank > 0) {
-          received.resize(static_cast<std::size_t>(count) * row_bytes);
-          ranks_.receive(received.data(), received.size(), rank, kResultTag);
+          ranks_.receive(received.data(), static_cast<std::size_t>(count) * row_bytes, rank, kResultTag);
           from = received.data();
         }
         try {
@@ -283,7 +286,7 @@ class Run {
 
   void append(const void* results, std::int64_t rows) {
     constexpr std::int64_t kAtOnce = 1 << 20;  // entries
-    const std::lock_guard lock(hdf5_mutex());
+    const std::lock_guard lock(files_);
     dispatch(sum_type(o_.type), [&](auto tag) {
       using T = typename decltype(tag)::type;
       const T* from = static_cast<const T*>(results);
@@ -350,6 +353,7 @@ class Run {
   std::vector<BatchRange> mine_;
   std::int64_t rounds_ = 0;
   std::optional<VectorWriter> writer_;
+  std::mutex files_;  ///< HDF5 takes one thread at a time
   double choosing_ = 0;
   BatchedReport report_;
 };

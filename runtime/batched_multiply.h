@@ -1,6 +1,6 @@
-// The whole of `shardmat batch` as one call: a batch of many small matrices spread over the ranks, multiplied, verified,
-// timed, written, reported. What fits the devices stays there; else chunks stream through them, and a chunk is read while
-// the one before is multiplied and the one before that is returned.
+// The whole of `shardmat batch` as one call (several large matrices in turn are batch.h): a batch of many small matrices
+// spread over the ranks, multiplied, verified, timed, written, reported. What fits the devices stays there; else chunks
+// stream through them, and a chunk is read while the one before is multiplied and the one before that is returned.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +47,11 @@ struct BatchedVerification {
 /// Seconds of what streaming does at once, on the slowest rank.
 struct BatchedStreaming {
   std::int64_t chunks = 0;
-  double total = 0;  ///< from the first read to the last result
-  double read = 0, product = 0,
-         deliver = 0;  ///< reading and packing; copies and products on the device; checking and writing
+  double total = 0;                ///< from the first read to the last result
+  double read = 0;                 ///< reading and packing
+  double product = 0;              ///< copies and products, from one's begin to its end; chunks overlap
+  double deliver = 0;              ///< checking and writing
+  std::int64_t other_kernels = 0;  ///< chunks that the chosen kernel could not take
 };
 
 struct BatchedReport {
@@ -73,8 +75,8 @@ struct BatchedReport {
   std::string output;
 };
 
-/// Collective; the report is the same on all ranks. A failed verification is in the report, not thrown; then nothing is
-/// written. Everything else that goes wrong throws the same Error on all ranks.
+/// Collective; the report is the same on all ranks but for what is said to be rank 0's. A failed verification is in the
+/// report, not thrown; then nothing is written. Everything else that goes wrong throws the same Error on all ranks.
 BatchedReport multiply_batched(Context& context, const BatchedOptions& options);
 
 std::string to_text(const BatchedReport& report);

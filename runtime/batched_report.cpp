@@ -42,9 +42,10 @@ void write_setup(Table& t, const BatchedReport& r) {
   t.row("bytes", min_mean_max(r.rank_bytes, human_bytes) + " a rank and product, at least");
   t.section("Choices");
   t.row("backend", fmt::format("{} ({})", r.backend, r.backend_why));
-  t.row("kernel", fmt::format("{}{}{} ({})", r.kernel, r.policy.empty() ? "" : " ", r.policy, r.why));
+  t.row("kernel", r.kernel.empty() ? "none: there is nothing to multiply"
+                                   : fmt::format("{}{}{} ({})", r.kernel, r.policy.empty() ? "" : " ", r.policy, r.why));
   t.row("reproducible", r.reproducible ? "yes, bit for bit" : "no, the kernel adds in varying order");
-  t.row("descriptor", human_bytes(static_cast<double>(r.descriptor_bytes)) + " to the device once");
+  t.row("descriptor", human_bytes(static_cast<double>(r.descriptor_bytes)) + " to the device for a batch or chunk");
   for (const Measurement& m : r.measurements)
     t.line(fmt::format("  {:>16}  {} {}", human_seconds(m.seconds), m.kernel, m.policy));
 }
@@ -57,6 +58,9 @@ void write_times(Table& t, const BatchedReport& r) {
     t.row("on the device", human_seconds(r.streaming->product) + " with copies, at the same time");
     t.row("using results", human_seconds(r.streaming->deliver));
     t.row("speed", fmt::format("{:.4g} GFLOP/s, all included", r.gflops));
+    if (r.streaming->other_kernels > 0)
+      t.row("kernels", fmt::format("{} of the chunks by others, because {} does not take them",
+                                   human_count(r.streaming->other_kernels), r.kernel));
     return;
   }
   if (r.product.iterations == 0) return;
@@ -116,18 +120,21 @@ std::string to_json(const BatchedReport& r) {
                    {"choosing_s", json(r.choosing)},
                    {"measurements", json(r.measurements)}}},
                  {"loading_s", json(r.loading)},
-                 {"product", json(r.product)},
+                 {"product",
+                  {{"iterations", r.product.iterations},
+                   {"median_s", r.product.median},
+                   {"min_s", r.product.min},
+                   {"max_s", r.product.max},
+                   {"medians_of_ranks_s", json(r.product.of_ranks)}}},
                  {"gflops", r.gflops},
                  {"bandwidth_bytes_per_s", json(r.bandwidth)},
                  {"copy_bandwidth_bytes_per_s", json(r.copy_bandwidth)},
                  {"device_bytes", json(r.device_bytes)}};
   j["streaming"] = nullptr;
   if (r.streaming)
-    j["streaming"] = {{"chunks", r.streaming->chunks},
-                      {"total_s", r.streaming->total},
-                      {"read_s", r.streaming->read},
-                      {"device_s", r.streaming->product},
-                      {"deliver_s", r.streaming->deliver}};
+    j["streaming"] = {{"chunks", r.streaming->chunks},     {"total_s", r.streaming->total},
+                      {"read_s", r.streaming->read},       {"device_s", r.streaming->product},
+                      {"deliver_s", r.streaming->deliver}, {"chunks_by_other_kernels", r.streaming->other_kernels}};
   j["verification"] = nullptr;
   if (const auto& v = r.verification)
     j["verification"] = {{"passed", v->passed},

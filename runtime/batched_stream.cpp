@@ -12,16 +12,11 @@ constexpr int kSlots = 3;  ///< being read, on the device, being used
 
 }  // namespace
 
-std::mutex& hdf5_mutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 BatchedStream::Slot::Slot(Device device)
     : chunk(device, true), uploaded(device), multiplied(device), begun(device), done(device) {}
 
 BatchedStream::BatchedStream(Context& context, const std::vector<BatchRange>& ranges, const ChunkOptions& options,
-                             std::int64_t columns, const BatchedRequest& plan, const Epilogue& epilogue)
+                             std::int64_t columns, const BatchedRequest& plan, const Epilogue& epilogue, std::mutex& files)
     : context_(context),
       ranges_(ranges),
       options_(options),
@@ -29,7 +24,8 @@ BatchedStream::BatchedStream(Context& context, const std::vector<BatchRange>& ra
       request_(plan),
       epilogue_(epilogue),
       upload_(context.device()),
-      download_(context.device()) {
+      download_(context.device()),
+      files_(files) {
   for (int i = 0; i < kSlots; ++i) {
     slots_.push_back(std::make_unique<Slot>(context.device()));
     free_.push_back(slots_.back().get());
@@ -59,10 +55,7 @@ void BatchedStream::read_all() {
         free_.pop_front();
       }
       const Timer timer;
-      {
-        const std::lock_guard files(hdf5_mutex());
-        slot->chunk.read(range, options_);
-      }
+      slot->chunk.read(range, options_, files_);
       const std::lock_guard lock(mutex_);
       read_seconds_ += timer.seconds();
       read_.push_back(slot);
@@ -83,6 +76,7 @@ std::unique_ptr<BatchedPlan> BatchedStream::plan_for(const BatchedChunk& chunk) 
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::usage || request_.kernel != "auto") throw;
   }
+  ++other_kernels_;
   BatchedRequest unmeasured = request_;
   unmeasured.measure = false;
   return choose_batched_plan(chunk.batch(), columns_, unmeasured, context_.stream()).plan;
@@ -136,6 +130,11 @@ void BatchedStream::give_back(BatchedChunk& chunk) {
   const std::lock_guard lock(mutex_);
   free_.push_back(slot->get());
   changed_.notify_all();
+}
+
+double BatchedStream::read_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return read_seconds_;
 }
 
 std::int64_t BatchedStream::device_bytes() const {

@@ -17,15 +17,13 @@
 
 namespace shardmat {
 
-/// Held by whoever reads or writes files while a BatchedStream lives: HDF5 takes one thread at a time.
-std::mutex& hdf5_mutex();
-
 class BatchedStream {
  public:
-  /// All arguments but `plan` live as long as this. The kernel is chosen on the first chunk; a later one that it cannot take
+  /// All arguments but `plan` live as long as this; `files` is held by whoever reads or writes files meanwhile, because HDF5
+  /// takes one thread at a time. The kernel is chosen on the first chunk; a later one that it cannot take
   /// gets what is expected to be the fastest.
   BatchedStream(Context& context, const std::vector<BatchRange>& ranges, const ChunkOptions& options, std::int64_t columns,
-                const BatchedRequest& plan, const Epilogue& epilogue);
+                const BatchedRequest& plan, const Epilogue& epilogue, std::mutex& files);
   ~BatchedStream();
   BatchedStream(const BatchedStream&) = delete;
   BatchedStream& operator=(const BatchedStream&) = delete;
@@ -35,9 +33,11 @@ class BatchedStream {
   BatchedChunk* next();
   void give_back(BatchedChunk& chunk);
 
-  double read_seconds() const { return read_seconds_; }
+  double read_seconds() const;
   double device_seconds() const { return device_seconds_; }  ///< copies and products
   std::int64_t device_bytes() const;
+  /// Chunks that the chosen kernel could not take.
+  std::int64_t other_kernels() const { return other_kernels_; }
   /// What the first chunk's kernel was chosen by; null before.
   const ChosenBatchedPlan* chosen() const { return chosen_ ? &*chosen_ : nullptr; }
 
@@ -66,8 +66,10 @@ class BatchedStream {
   std::optional<ChosenBatchedPlan> chosen_;
   std::size_t begun_ = 0;
   double device_seconds_ = 0;
+  std::int64_t other_kernels_ = 0;
+  std::mutex& files_;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Slot*> free_, read_;  ///< guarded, as is what follows
   std::exception_ptr failed_;

@@ -10,8 +10,6 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kMatricesPerTask = 64;
-
 /// What a row must be, and how far from it it may be.
 struct Expected {
   std::vector<double> sum, bound;
@@ -53,10 +51,11 @@ BatchedVerification verify_chunk(const BatchedChunk& chunk, const BatchedOptions
   const auto columns = static_cast<std::size_t>(o.columns);
   BatchedVerification all;
   std::mutex mutex;
-  parallel_tasks((a.count() + kMatricesPerTask - 1) / kMatricesPerTask, [&](std::int64_t task) {
+  const std::int64_t per_task = std::clamp<std::int64_t>(a.count() / (4 * thread_count()), 1, 64);
+  parallel_tasks((a.count() + per_task - 1) / per_task, [&](std::int64_t task) {
     BatchedVerification mine;
     Expected e;
-    for (std::int64_t i = task * kMatricesPerTask; i < std::min(a.count(), (task + 1) * kMatricesPerTask); ++i)
+    for (std::int64_t i = task * per_task; i < std::min(a.count(), (task + 1) * per_task); ++i)
       for (std::int64_t row = a.first_row[static_cast<std::size_t>(i)]; row < a.first_row[static_cast<std::size_t>(i) + 1];
            ++row) {
         expect(chunk, o, bias, static_cast<std::size_t>(row), a.first_col[static_cast<std::size_t>(i)], e);

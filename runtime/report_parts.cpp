@@ -54,4 +54,4 @@ ordered_json number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json(fmt::format("{}", value));
 }
 
-}  // namespace shardmat::report
+}  // namespace shardmat::reporting

@@ -42,4 +42,4 @@ nlohmann::ordered_json json(const std::vector<RankPlace>& ranks);
 /// JSON has no NaN or infinity: as text.
 nlohmann::ordered_json number(double value);
 
-}  // namespace shardmat::report
+}  // namespace shardmat::reporting

@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "kernels/base/error.h"
+
 namespace shardmat::tools {
 namespace {
 
@@ -75,6 +77,13 @@ CLI::Validator picture_name() {
   return check(
       [](const std::string& text) { return is_output_name(text) && std::filesystem::path(text).extension() == ".png"; },
       "the name of a picture, ending in .png");
+}
+
+void require_spared(const std::string& input, const std::string& what, const std::string& output) {
+  const auto file = [](const std::string& name) { return std::filesystem::path(name.substr(0, name.rfind(":/"))); };
+  std::error_code ignored;
+  if (!input.empty() && !output.empty() && std::filesystem::equivalent(file(input), file(output), ignored))
+    throw shardmat::Error(ErrorKind::usage, fmt::format("{} is {} itself; write the result to another file", output, what));
 }
 
 }  // namespace shardmat::tools

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdint>
+#include <string>
 
 namespace shardmat::tools {
 
@@ -16,5 +17,9 @@ CLI::Validator output_name();
 CLI::Validator shard_file_name();
 /// The same with the suffix of pictures.
 CLI::Validator picture_name();
+
+/// A result must not take the place of what it is made from: throws Error(usage) if `output`, with or without a dataset's
+/// name, is the file `input`. `what` says what that is.
+void require_spared(const std::string& input, const std::string& what, const std::string& output);
 
 }  // namespace shardmat::tools

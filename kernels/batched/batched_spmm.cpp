@@ -32,7 +32,8 @@ constexpr BatchedKernel kKernels[] = {
     {"coo_tensorflow", BatchFormat::coo, Backend::cuda, "a thread a nonzero and column, one launch a matrix (TensorFlow)",
      false, coo_tensorflow_policies, compulsory, make_coo_tensorflow},
 #endif
-    {"csr_host", BatchFormat::csr, kHost, "threads over rows", true, batched_host_policies, compulsory, make_batched_host},
+    {"csr_host", BatchFormat::csr, kHost, "threads over matrices", true, batched_host_policies, compulsory,
+     make_batched_host},
     {"coo_host", BatchFormat::coo, kHost, "threads over matrices", true, batched_host_policies, compulsory,
      make_batched_host},
 };
@@ -62,7 +63,7 @@ void BatchedPlan::place(void* work, void* staging, Stream& stream) {
 void BatchedPlan::place(Stream& stream) {
   require_memory(stream.device(), static_cast<std::int64_t>(work_bytes()), "the lists of a batched product");
   own_ = Buffer(stream.device(), work_bytes());
-  std::vector<std::int32_t> staging(descriptor_.size());
+  std::vector<std::byte> staging(staging_bytes());
   place(own_.data(), staging.data(), stream);
   stream.synchronize();
 }

@@ -44,8 +44,10 @@ class BatchedPlan {
   std::size_t work_bytes() const { return std::max(descriptor_bytes(), shifts_.bytes()); }
   /// Of these, what is copied from the host: the batch's descriptor.
   std::size_t descriptor_bytes() const { return descriptor_.size() * sizeof(std::int32_t); }
+  /// Bytes of host memory on its way: none where the descriptor travels with a launch.
+  std::size_t staging_bytes() const { return batched::travels_with_launch(descriptor_.size()) ? 0 : descriptor_bytes(); }
   /// Fills work_bytes() bytes of the device, 256-byte aligned, in stream order; they must stay as long as the plan runs.
-  /// `staging` takes descriptor_bytes() and must stay until the stream has passed this; if it is page-locked, nothing waits.
+  /// `staging` takes staging_bytes() and must stay until the stream has passed this; if it is page-locked, nothing waits.
   void place(void* work, void* staging, Stream& stream);
   /// The same with memory of its own.
   void place(Stream& stream);

@@ -62,8 +62,11 @@ ChosenBatchedPlan choose_batched_plan(std::shared_ptr<const DeviceBatch> batch, 
   const Timer timer;
   const std::vector<Candidate> candidates = candidates_for(*batch, columns, request);
   if (candidates.empty())
-    throw Error(ErrorKind::usage, fmt::format("kernel {} cannot take this batch in {} with {} columns; use --kernel auto",
-                                              request.kernel, name(batch->type), columns));
+    throw Error(ErrorKind::usage,
+                named ? fmt::format("kernel {} cannot take this batch in {} with {} columns; use --kernel auto",
+                                    request.kernel, name(batch->type), columns)
+                      : fmt::format("no kernel multiplies {} in {}; take f32 or f64, or compressed rows (--format csr)",
+                                    name(batch->type), name(batch->format)));
   const auto bytes = [&](std::int64_t rows, ValueType type) {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * size_of(type);
   };

@@ -13,6 +13,7 @@ namespace {
 using namespace batched;
 
 constexpr std::size_t kShared = 32 << 10;  ///< a block, as in the paper
+constexpr std::int64_t kMostParts = 65535;     ///< of a grid, across
 constexpr int kElementwiseBlock = 256;
 
 struct Arrays {
@@ -68,6 +69,7 @@ class CooSwaPlan final : public BatchedPlan {
       descriptor_.insert(descriptor_.end(), offsets->begin(), offsets->end());
     const auto fit = static_cast<std::int64_t>(kShared / size_of(this->batch().type)) / std::max(at.most_rows, 1);
     part_columns_ = static_cast<int>(std::min(fit, columns));
+    if (part_columns_ > 0 && (columns + part_columns_ - 1) / part_columns_ > kMostParts) part_columns_ = 0;
   }
 
   bool reproducible() const override { return false; }

@@ -11,10 +11,8 @@ namespace {
 
 constexpr int kBlock = 256;
 
-/// As many as a kernel's arguments hold beside others.
 struct Words {
-  static constexpr std::size_t most = 960;
-  std::int32_t of[most];
+  std::int32_t of[batched::kWordsOfLaunch];
 };
 
 __device__ void fill_shift(const std::int32_t* words, const batched::RowShifts& s, std::int32_t* work, std::int64_t row) {
@@ -48,7 +46,7 @@ batched::RowShifts::RowShifts(std::vector<std::int32_t>& descriptor, const Batch
 void cuda::place_descriptor(const std::vector<std::int32_t>& descriptor, const batched::RowShifts& shifts, void* work,
                             void* staging, Stream& stream) {
   auto* to = static_cast<std::int32_t*>(work);
-  if (descriptor.size() <= Words::most) {
+  if (batched::travels_with_launch(descriptor.size())) {
     Words words;
     std::copy(descriptor.begin(), descriptor.end(), words.of);
     const std::int64_t threads = std::max<std::int64_t>(std::ssize(descriptor), shifts.rows);

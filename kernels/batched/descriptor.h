@@ -10,6 +10,10 @@
 
 namespace shardmat::batched {
 
+/// True if so many words fit beside the other arguments of a kernel.
+constexpr std::size_t kWordsOfLaunch = 960;
+constexpr bool travels_with_launch(std::size_t words) { return words <= kWordsOfLaunch; }
+
 /// A list with an entry a row, behind the descriptor in a plan's work memory; all places count 4-byte words from its
 /// beginning.
 struct RowShifts {

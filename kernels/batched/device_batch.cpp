@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
@@ -12,15 +11,10 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kAlignment = 256;
-
-std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 std::int32_t take(std::span<const std::int64_t> from, std::vector<std::int32_t>& to, const char* what) {
   if (from.empty()) return 0;
   std::int64_t most = 0;
-  if (from.back() - from.front() > kMost)
+  if (from.back() - from.front() > BatchOffsets::most)
     throw Error(ErrorKind::resources,
                 fmt::format("a batch with {} {} is too large for 32-bit offsets; multiply it in several "
                             "parts or on more ranks",

@@ -16,9 +16,13 @@ struct BatchOffsets {
   std::vector<std::int32_t> first_row{0}, first_col{0}, first_entry{0};
   std::int32_t most_rows = 0, most_cols = 0, most_entries = 0;  ///< of one matrix
 
+  /// 2^31 but for what kernels step beyond the end.
+  static constexpr std::int64_t most = 0x7fffffff - 4096;
+
   BatchOffsets() = default;
   /// Any of them may begin at another number than 0. Throws Error(input) naming the matrix where one falls, Error(usage) for
-  /// lengths that differ, Error(resources) if the batch has 2^31 rows, columns or nonzeros or more: it is to be cut then.
+  /// lengths that differ, Error(resources) if the batch has more rows, columns or nonzeros than `most`: it is to be cut
+  /// then.
   BatchOffsets(std::span<const std::int64_t> rows, std::span<const std::int64_t> cols,
                std::span<const std::int64_t> entries);
 
@@ -27,6 +31,9 @@ struct BatchOffsets {
   std::int64_t cols() const { return first_col.back(); }
   std::int64_t nnz() const { return first_entry.back(); }
 };
+
+/// Up to where the next array in a block of memory begins.
+constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
 enum class BatchFormat { csr, coo };
 std::string_view name(BatchFormat format);

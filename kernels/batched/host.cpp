@@ -9,7 +9,6 @@ namespace shardmat {
 namespace {
 
 constexpr std::int64_t kColumns = 64;  ///< at once
-constexpr std::int64_t kMatricesPerTask = 64;
 
 template <class T, class A>
 struct Dense {
@@ -78,11 +77,13 @@ class BatchedHostPlan final : public BatchedPlan {
       using A = typename decltype(of_a)::type;
       using T = typename decltype(of_sum)::type;
       const Dense<T, A> d{static_cast<const A*>(x), ldx, static_cast<T*>(y), ldy, columns()};
-      parallel_tasks((batch().at.count() + kMatricesPerTask - 1) / kMatricesPerTask, [&](std::int64_t task) {
+      // Tiny matrices many a task, but enough tasks for all threads.
+      const std::int64_t per_task = std::clamp<std::int64_t>(batch().at.count() / (4 * thread_count()), 1, 64);
+      parallel_tasks((batch().at.count() + per_task - 1) / per_task, [&](std::int64_t task) {
         SortedEntries sorted;
         std::vector<A> values;
-        const std::int64_t end = std::min(batch().at.count(), (task + 1) * kMatricesPerTask);
-        for (std::int64_t matrix = task * kMatricesPerTask; matrix < end; ++matrix)
+        const std::int64_t end = std::min(batch().at.count(), (task + 1) * per_task);
+        for (std::int64_t matrix = task * per_task; matrix < end; ++matrix)
           if (batch().format == BatchFormat::csr) multiply_csr(d, matrix, epilogue);
           else multiply_coo(d, matrix, sorted, values, epilogue);
       });

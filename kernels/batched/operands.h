@@ -133,12 +133,13 @@ struct Word<2> {
   using type = short;
 };
 
-/// W entries through the cache for what does not change while the kernel runs.
+/// W entries of device memory. Not through __ldg(), which is for what stays the same while a kernel lives: kernels that are
+/// launched early live while the one before still writes what they will read.
 template <int W, class E>
 __device__ Stretch<E, W> load(const E* p) {
   using Bits = typename Word<sizeof(Stretch<E, W>)>::type;
   Stretch<E, W> v;
-  *reinterpret_cast<Bits*>(&v) = __ldg(reinterpret_cast<const Bits*>(p));
+  *reinterpret_cast<Bits*>(&v) = *reinterpret_cast<const Bits*>(p);
   return v;
 }
 /// W entries of shared memory.
@@ -161,7 +162,7 @@ template <class T, class A>
 __device__ T finished(const Operands<T, A>& v, T sum, T old, int column) {
   T out = v.alpha * sum;
   if (v.beta != T(0)) out += v.beta * old;
-  if (v.bias != nullptr) out += __ldg(v.bias + column);
+  if (v.bias != nullptr) out += v.bias[column];
   return v.relu && out < T(0) ? T(0) : out;
 }
 
@@ -169,7 +170,7 @@ __device__ T finished(const Operands<T, A>& v, T sum, T old, int column) {
 template <class T, class A>
 __device__ T set_aside(const Operands<T, A>& v, T old, int column) {
   T out = v.beta != T(0) ? v.beta * old : T(0);
-  if (v.bias != nullptr) out += __ldg(v.bias + column);
+  if (v.bias != nullptr) out += v.bias[column];
   return out;
 }
 

@@ -24,7 +24,7 @@ struct Entries {
   __device__ Entries(const std::int32_t* col_idx, const A* values, std::int32_t begin, std::int32_t end) : count(end - begin) {
 #pragma unroll
     for (int e = 0; e < E; ++e) {
-      column[e] = e < count ? __ldg(col_idx + begin + e) : 0;
+      column[e] = e < count ? col_idx[begin + e] : 0;
       value[e] = e < count ? load<1>(values + begin + e).of[0] : A{};
     }
   }
@@ -43,15 +43,15 @@ struct Entries {
 /// `x_bytes`: from one row of X to the next. E entries of a row are loaded at once.
 template <class T, class A, int W, int E, bool kPlain>
 __global__ void __launch_bounds__(kMostBlock)
-    rows_product(std::int32_t rows, int lanes_log, const std::int32_t* __restrict__ row_ptr,
-                 const std::int32_t* __restrict__ shift, const std::int32_t* __restrict__ col_idx,
-                 const A* __restrict__ values, std::int32_t x_bytes, Operands<T, A> v) {
+    rows_product(std::int32_t rows, int lanes_log, const std::int32_t* row_ptr,
+                 const std::int32_t* shift, const std::int32_t* col_idx,
+                 const A* values, std::int32_t x_bytes, Operands<T, A> v) {
   cuda::after_previous();
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t row = thread >> lanes_log;
   if (row >= rows) return;
   const int lanes = 1 << lanes_log, step = lanes * W * static_cast<int>(gridDim.y);
-  const std::int32_t begin = __ldg(row_ptr + row), end = __ldg(row_ptr + row + 1), first = __ldg(shift + row);
+  const std::int32_t begin = row_ptr[row], end = row_ptr[row + 1], first = shift[row];
   const char* const x = reinterpret_cast<const char*>(v.x);
   T* const y = v.y + row * v.ldy;
   int j = (static_cast<int>(blockIdx.y) * lanes + static_cast<int>(thread & (lanes - 1))) * W;

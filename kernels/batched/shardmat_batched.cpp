@@ -40,6 +40,8 @@ void require(bool condition, const char* what) {
   if (!condition) throw Error(ErrorKind::usage, what);
 }
 
+bool aligned_memory(const void* memory) { return memory != nullptr && reinterpret_cast<std::uintptr_t>(memory) % 256 == 0; }
+
 ValueType type_of(int type) {
   switch (type) {
     case SHARDMAT_F32:
@@ -55,7 +57,13 @@ ValueType type_of(int type) {
   }
 }
 
-Device device_of(const shardmat_batch& batch) { return batch.device < 0 ? Device{} : Device{Backend::cuda, batch.device}; }
+Device device_of(const shardmat_batch& batch) {
+  if (batch.device < 0) return Device{};
+  if (batch.device >= cuda_device_count())
+    throw Error(ErrorKind::usage, "there is no CUDA device " + std::to_string(batch.device) + " among " +
+                                      std::to_string(cuda_device_count()) + " " + why_no_cuda_device());
+  return Device{Backend::cuda, batch.device};
+}
 
 DeviceBatch device_batch(const shardmat_batch* batch) {
   require(batch != nullptr, "the batch is NULL");
@@ -110,6 +118,7 @@ int shardmat_batched_plan_create(const shardmat_batch* batch, int64_t columns, c
                                  shardmat_batched_plan** plan) {
   return guarded([&] {
     require(plan != nullptr, "there is nowhere to put the plan");
+    *plan = nullptr;
     const auto of = std::make_shared<const DeviceBatch>(device_batch(batch));
     auto made = std::make_unique<shardmat_batched_plan>();
     if (kernel == nullptr) {
@@ -126,13 +135,22 @@ int shardmat_batched_plan_create(const shardmat_batch* batch, int64_t columns, c
 }
 
 void shardmat_batched_plan_destroy(shardmat_batched_plan* plan) { delete plan; }
-const char* shardmat_batched_plan_kernel(const shardmat_batched_plan* plan) { return plan->plan->kernel.c_str(); }
-size_t shardmat_batched_plan_work_bytes(const shardmat_batched_plan* plan) { return plan->plan->work_bytes(); }
-size_t shardmat_batched_plan_staging_bytes(const shardmat_batched_plan* plan) { return plan->plan->descriptor_bytes(); }
+const char* shardmat_batched_plan_kernel(const shardmat_batched_plan* plan) {
+  return plan == nullptr ? "" : plan->plan->kernel.c_str();
+}
+size_t shardmat_batched_plan_work_bytes(const shardmat_batched_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan->work_bytes();
+}
+size_t shardmat_batched_plan_staging_bytes(const shardmat_batched_plan* plan) {
+  return plan == nullptr ? 0 : plan->plan->staging_bytes();
+}
 
 int shardmat_batched_plan_place(shardmat_batched_plan* plan, void* work, void* staging, void* stream) {
   return guarded([&] {
-    require(plan->plan->work_bytes() == 0 || (work != nullptr && staging != nullptr), "the plan's memory is NULL");
+    require(plan != nullptr, "the plan is NULL");
+    require(plan->plan->work_bytes() == 0 || aligned_memory(work),
+            "the plan's memory must begin at a multiple of 256 bytes");
+    require(plan->plan->staging_bytes() == 0 || staging != nullptr, "the plan's host memory is NULL");
     on_stream(plan->plan->batch().device, stream, [&](Stream& s) { plan->plan->place(work, staging, s); });
   });
 }
@@ -140,6 +158,7 @@ int shardmat_batched_plan_place(shardmat_batched_plan* plan, void* work, void* s
 int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, const void* x, int64_t ldx, double beta,
                               void* y, int64_t ldy, const void* bias, int relu, void* stream) {
   return guarded([&] {
+    require(plan != nullptr, "the plan is NULL");
     const BatchOffsets& at = plan->plan->batch().at;
     require(x != nullptr || at.cols() == 0, "X is NULL");
     require(y != nullptr || at.rows() == 0, "Y is NULL");
@@ -151,6 +170,7 @@ int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, c
 
 int shardmat_batched_transpose_work_bytes(const shardmat_batch* batch, size_t* bytes) {
   return guarded([&] {
+    require(bytes != nullptr, "there is nowhere to put the number of bytes");
     const DeviceBatch of = device_batch(batch);
     const DeviceGuard guard(of.device);
     *bytes = transpose_work_bytes(of);
@@ -161,6 +181,9 @@ int shardmat_batched_transpose(const shardmat_batch* batch, const int32_t* offse
                                void* values, void* work, void* stream) {
   return guarded([&] {
     const DeviceBatch of = device_batch(batch);
+    require(row_ptr != nullptr && (of.at.nnz() == 0 || (col_idx != nullptr && values != nullptr)), "the result is NULL");
+    require(of.device.backend == Backend::host || (offsets != nullptr && aligned_memory(work)),
+            "a transposition on a GPU needs the offsets, and memory that begins at a multiple of 256 bytes");
     on_stream(of.device, stream, [&](Stream& s) { transpose_into(of, offsets, {row_ptr, col_idx, values}, work, s); });
   });
 }

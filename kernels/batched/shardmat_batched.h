@@ -23,8 +23,8 @@ typedef struct {
   int device; /* as CUDA numbers them; -1: the host */
   int type;   /* of values and X */
   int64_t count;
-  /* In host memory, count + 1 entries each, beginning at 0 or anywhere: where the rows, columns and entries of a matrix begin
-   * among those of all. Read while a plan is created, and by shardmat_batched_check. */
+  /* In host memory, count + 1 entries each, beginning at 0 or anywhere: where the rows, columns and entries of a matrix
+   * begin among those of all. Read while a plan is created, and by shardmat_batched_check. */
   const int64_t *first_row, *first_col, *first_entry;
   /* In memory of the device. Compressed rows: row_ptr, one entry more than rows, from 0, running on from matrix to matrix;
    * coordinates in any order: row_idx. The other one is NULL. Indices count within their matrix; duplicates add up. */
@@ -34,8 +34,8 @@ typedef struct {
 
 typedef struct shardmat_batched_plan shardmat_batched_plan;
 
-/* Work on the host only. `kernel`: a name of `shardmat batch --help`, or NULL for the one expected to be the fastest. `policy`:
- * "name=value,…", or NULL. The arrays on the device must stay as long as the plan; what they hold may change. */
+/* Work on the host only. `kernel`: a name of `shardmat batch --help`, or NULL for the one expected to be the fastest.
+ * `policy`: "name=value,…", or NULL. *plan is NULL where this fails. The arrays on the device must stay as long as the plan; what they hold may change. */
 int shardmat_batched_plan_create(const shardmat_batch* batch, int64_t columns, const char* kernel, const char* policy,
                                  shardmat_batched_plan** plan);
 void shardmat_batched_plan_destroy(shardmat_batched_plan* plan);
@@ -43,24 +43,25 @@ void shardmat_batched_plan_destroy(shardmat_batched_plan* plan);
 const char* shardmat_batched_plan_kernel(const shardmat_batched_plan* plan);
 
 /* Memory of the device, 256-byte aligned, that the plan needs as long as it runs; and memory of the host, page-locked if
- * nothing is to wait, until the stream has passed shardmat_batched_plan_place. */
+ * nothing is to wait, until the stream has passed shardmat_batched_plan_place. Either may be 0 bytes, then NULL will do. */
 size_t shardmat_batched_plan_work_bytes(const shardmat_batched_plan* plan);
 size_t shardmat_batched_plan_staging_bytes(const shardmat_batched_plan* plan);
-/* Once, before the first product, in stream order. `stream`: a cudaStream_t; NULL on the host. */
+/* Once, before the first product, in stream order; not to be captured into a graph. `stream`, here and below: a cudaStream_t,
+ * NULL for CUDA's legacy default stream; not looked at on the host. */
 int shardmat_batched_plan_place(shardmat_batched_plan* plan, void* work, void* staging, void* stream);
 
 /* In stream order; may be captured into a CUDA graph. ldx, ldy: entries from one row to the next. With beta 0, Y is only
  * written. bias: one entry a column, or NULL. relu: 0, or 1 for act(v) = max(v, 0). */
-int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, const void* x, int64_t ldx, double beta, void* y,
-                              int64_t ldy, const void* bias, int relu, void* stream);
+int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, const void* x, int64_t ldx, double beta,
+                              void* y, int64_t ldy, const void* bias, int relu, void* stream);
 
-/* The transposes of a batch in compressed rows, for Aᵀ·X: into row_ptr (rows of X + 1 entries), col_idx and values. `offsets`:
- * 2·(count + 1) int32 of the device, first_row and first_col from 0. Its batch has first_row and first_col exchanged. */
+/* The transposes of a batch in compressed rows, for Aᵀ·X: into row_ptr (rows of X + 1 entries), col_idx and values.
+ * `offsets`: 2·(count + 1) int32 of the device, first_row and first_col from 0. Its batch has first_row and first_col exchanged. */
 int shardmat_batched_transpose_work_bytes(const shardmat_batch* batch, size_t* bytes);
 int shardmat_batched_transpose(const shardmat_batch* batch, const int32_t* offsets, int32_t* row_ptr, int32_t* col_idx,
                                void* values, void* work, void* stream);
 
-/* SHARDMAT_INPUT if an index leaves its matrix; shardmat_last_error() names the matrix and the entry. Waits for the device. */
+/* SHARDMAT_INPUT if an index leaves its matrix; shardmat_last_error() names matrix and entry. Waits for the device. */
 int shardmat_batched_check(const shardmat_batch* batch, void* stream);
 
 /* Of this thread; "" if nothing went wrong so far. */

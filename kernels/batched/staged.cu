@@ -32,13 +32,11 @@ struct Stage {
   int lanes_log;
   bool bulk;                                         ///< the rows of X lie without gaps, and bulk copies exist
   bool shifted;                                      ///< groups have several matrices
-  unsigned values, columns, row_ptr, shifts, bytes;  ///< where they begin, behind X, and where all ends
+  std::size_t values, columns, row_ptr, shifts, bytes;  ///< where they begin, behind X, and where all ends
 
   Stage(const Largest& most, int columns_at_once, int lanes, std::size_t value_bytes)
       : block_columns(columns_at_once), column_blocks(1), lanes_log(log2_of(lanes)), bulk(false), shifted(true) {
-    const auto after = [](std::size_t begin, std::size_t length) {
-      return static_cast<unsigned>((begin + length + 15) / 16 * 16);
-    };
+    const auto after = [](std::size_t begin, std::size_t length) { return (begin + length + 15) / 16 * 16; };
     const auto count = [](int n) { return static_cast<std::size_t>(n); };
     values = after(0, count(most.cols) * count(block_columns) * value_bytes);
     columns = after(values, count(most.entries) * value_bytes);
@@ -66,13 +64,13 @@ __device__ void copy(V* shared, const V* global) {
 /// stretches of W columns.
 template <class T, class A, int W, int P, bool kPlain>
 __global__ void __launch_bounds__(kMostBlock)
-    staged_product(Stage stage, const int4* __restrict__ groups, Arrays<A> a, Operands<T, A> v) {
+    staged_product(Stage stage, const int4* groups, Arrays<A> a, Operands<T, A> v) {
   extern __shared__ __align__(16) unsigned char shared[];
   __shared__ std::uint64_t barrier;
   cuda::after_previous();
   const int group = static_cast<int>(blockIdx.x) / stage.column_blocks;
   const int first = (static_cast<int>(blockIdx.x) - group * stage.column_blocks) * stage.block_columns;
-  const int4 begin = __ldg(groups + group), end = __ldg(groups + group + 1);
+  const int4 begin = groups[group], end = groups[group + 1];
   const int rows = end.x - begin.x, cols = end.y - begin.y, entries = end.z - begin.z;
   const int width = min(stage.block_columns, v.columns - first);
   const int lanes = 1 << stage.lanes_log, lane = static_cast<int>(threadIdx.x) & (lanes - 1);
@@ -162,6 +160,11 @@ class Groups {
   std::vector<std::int32_t> list_;
 };
 
+/// What the largest group of at least `rows` rows needs; cheap where each matrix is one.
+Largest largest_group(const BatchOffsets& at, int rows) {
+  return rows == 1 ? Largest{at.most_rows, at.most_cols, at.most_entries} : Groups(at, rows).largest;
+}
+
 /// Shared memory of a block with so many columns.
 std::size_t shared_bytes(const Largest& most, std::int64_t columns, std::size_t value_bytes) {
   return Stage(most, static_cast<int>(columns), 1, value_bytes).bytes;
@@ -234,7 +237,7 @@ std::vector<Policy> staged_policies(const DeviceBatch& batch, std::int64_t colum
   std::vector<Policy> policies;
   const std::size_t size = size_of(batch.type);
   const int line = kLine / static_cast<int>(size);
-  const Largest most = Groups(batch.at, rows).largest;
+  const Largest most = largest_group(batch.at, rows);
   const std::size_t limit = std::min(kMostShared, cuda::most_shared_memory(batch.device));
   // The widest that leaves room for several blocks first, then half of it, then whatever fits.
   int widest = line;
@@ -251,7 +254,7 @@ std::vector<Policy> staged_policies(const DeviceBatch& batch, std::int64_t colum
 
 double staged_estimate(const DeviceBatch& batch, std::int64_t columns, const Policy& policy) {
   constexpr double kShare = 0.92, kStart = 4e6;  // a block's loads are all done before its first sum begins: 1 µs
-  const std::size_t shared = shared_bytes(Groups(batch.at, policy.at("rows")).largest,
+  const std::size_t shared = shared_bytes(largest_group(batch.at, policy.at("rows")),
                                           std::min<std::int64_t>(policy.at("columns"), columns), size_of(batch.type));
   return kStart + static_cast<double>(batch.compulsory_bytes(columns)) / kShare *
                       std::max(1.0, static_cast<double>(shared) / static_cast<double>(kGoodShared));

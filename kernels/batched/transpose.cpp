@@ -10,8 +10,6 @@
 namespace shardmat {
 namespace {
 
-std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 void transpose_on_host(const DeviceBatch& batch, const TransposedArrays& to) {
   const BatchOffsets& at = batch.at;
   std::fill_n(to.row_ptr, at.cols() + 1, 0);

@@ -10,8 +10,6 @@ namespace {
 
 constexpr int kBlock = 256;
 
-std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
-
 /// Each of the four lists has an entry a nonzero: by which row of X, before and after sorting, and which nonzero.
 struct Work {
   std::int32_t *keys, *sorted_keys, *places, *sorted_places, *row_of;

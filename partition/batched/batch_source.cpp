@@ -18,7 +18,7 @@ namespace {
 
 const BatchKind kKinds[] = {
     {"generator", "batch:dim=32-256,… or molecules:count=16384,…", accepts_batch_generator, make_batch_generator},
-    {"batch-file", "FILE.h5, written by write_batch_file", accepts_batch_file, open_batch_file},
+    {"batch-file", "FILE.h5, as shardmat batch --save writes it", accepts_batch_file, open_batch_file},
     {"graph-npz", "FILE.npz with the arrays graph_ptr, indptr and indices", accepts_graph_npz, open_graph_npz},
     {"tudataset", "a folder, or the prefix, of …_A.txt and …_graph_indicator.txt", accepts_tudataset, open_tudataset},
     {"matrix-files", "a folder of .mtx files, or a LIST.txt of matrix files, one a line", accepts_matrix_files,

@@ -96,6 +96,18 @@ class Batch(CliTest):
         self.fail_on_every_rank(INPUT, "batch", "TOY", says="TOY_A.txt")
         self.fail_on_every_rank(INPUT, "batch", "molecules:count=3", "--x", "x.npy", "--rhs", 2, says="x.npy")
 
+    def test_results_spare_what_they_are_made_from(self):
+        self.succeed("batch", "molecules:count=20", "--save", "m.h5", "--iterations", 0)
+        for name in ("--output", "--save", "--json"):
+            self.fail_with(USAGE, "batch", "m.h5", name, "m.h5", says="m.h5 is the batch itself")
+        self.fail_with(USAGE, "batch", "molecules:count=3", "--save", "y.h5", "--output", "y.h5", says="different files")
+        self.fail_with(USAGE, "batch", "molecules:count=3", "--save", "y.npy", says=".h5")
+        self.fail_with(USAGE, "batch", "molecules:count=3", "--chunk", 0, says="--chunk")
+        self.fail_with(USAGE, "batch", "molecules:count=3", "--save", "b.h5", "--alpha", 0, says="--alpha")
+
+    def test_ranks_with_less_wait_for_those_with_more(self):
+        self.succeed("batch", "batch:count=1,dim=60000,row_nnz=20", "--rhs", 64, "--verify", "--iterations", 0, "--timeout", "0.2", ranks=2)
+
     def test_full_disk_leaves_nothing(self):
         result = self.call("batch", "molecules:count=20000", "--rhs", 64, "--output", "y.npy", "--iterations", 0,
                            preexec_fn=file_size_limit(20_000_000))

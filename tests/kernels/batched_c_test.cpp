@@ -93,6 +93,23 @@ TEST(GpuBatchedC, MultipliesInPlace) {
   multiply_on(Device{Backend::cuda, 0});
 }
 
+/// A framework's stream may be CUDA's default one, NULL.
+TEST(GpuBatchedC, TakesTheDefaultStream) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  const Device device{Backend::cuda, 0};
+  Example e(device);
+  e.stream.synchronize();
+  shardmat_batched_plan* plan = nullptr;
+  ASSERT_EQ(shardmat_batched_plan_create(&e.batch, 2, "rows", nullptr, &plan), SHARDMAT_OK) << shardmat_last_error();
+  const Buffer work(device, shardmat_batched_plan_work_bytes(plan));
+  ASSERT_EQ(shardmat_batched_plan_place(plan, work.data(), nullptr, nullptr), SHARDMAT_OK) << shardmat_last_error();
+  ASSERT_EQ(shardmat_batched_multiply(plan, 1, e.x.data(), 2, 0, e.y.data(), 2, nullptr, 0, nullptr), SHARDMAT_OK);
+  ASSERT_EQ(shardmat_batched_check(&e.batch, nullptr), SHARDMAT_OK);  // waits
+  Stream::borrowed(device, nullptr).synchronize();
+  EXPECT_EQ(e.read<float>(e.y), (std::vector<float>{11, 14, 9, 12, 28, 32}));
+  shardmat_batched_plan_destroy(plan);
+}
+
 TEST(BatchedC, RefusesNonsense) {
   Example e(Device{});
   shardmat_batched_plan* plan = nullptr;
@@ -103,6 +120,13 @@ TEST(BatchedC, RefusesNonsense) {
   shardmat_batch bad = e.batch;
   bad.type = 9;
   EXPECT_EQ(shardmat_batched_plan_create(&bad, 2, nullptr, nullptr, &plan), SHARDMAT_USAGE);
+  bad = e.batch;
+  bad.device = 4711;
+  EXPECT_EQ(shardmat_batched_plan_create(&bad, 2, nullptr, nullptr, &plan), SHARDMAT_USAGE);
+  EXPECT_NE(std::string(shardmat_last_error()).find("no CUDA device 4711"), std::string::npos);
+  EXPECT_EQ(shardmat_batched_multiply(nullptr, 1, e.x.data(), 2, 0, e.y.data(), 2, nullptr, 0, nullptr), SHARDMAT_USAGE);
+  EXPECT_EQ(shardmat_batched_plan_place(nullptr, nullptr, nullptr, nullptr), SHARDMAT_USAGE);
+  EXPECT_EQ(shardmat_batched_transpose_work_bytes(&e.batch, nullptr), SHARDMAT_USAGE);
   bad = e.batch;
   bad.row_idx = bad.col_idx;
   EXPECT_EQ(shardmat_batched_plan_create(&bad, 2, nullptr, nullptr, &plan), SHARDMAT_USAGE);

@@ -17,6 +17,7 @@
 #include "kernels/batched/batched_tuner.h"
 #include "kernels/batched/check.h"
 #include "kernels/batched/transpose.h"
+#include "kernels/formats/upload.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
 
@@ -226,6 +227,78 @@ TEST(Batched, ManyMatrices) { multiply_many(Backend::host); }
 TEST(GpuBatches, ManyMatrices) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
   multiply_many(Backend::cuda);
+}
+
+/// Products whose X is the Y before, kernels launched while the one before is at work, lists put anew between them: the same
+/// bits as with a wait behind each.
+TEST(GpuBatches, ChainsOfProducts) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  constexpr int kProducts = 24;
+  constexpr std::int64_t kColumns = 64;
+  Stream stream(Device{Backend::cuda, 0});
+  std::mt19937 random(5);
+  for (const int count : {3, 40, 400}) {  // within one wave of blocks, several, and descriptors that are copied
+    HostBatch batch;
+    for (int i = 0; i < count; ++i) add_matrix(batch, 20 + i % 30, 20 + i % 30, 4, random);
+    const auto device = upload(batch.view(), ValueType::f64, stream);
+    const auto entries = static_cast<std::size_t>(device->at.rows() * kColumns);
+    std::vector<double> start(entries);
+    for (std::size_t i = 0; i < entries; ++i) start[i] = test::value_of(i);
+    for (const char* name : {"rows", "staged"}) {
+      const BatchedKernel& kernel = find_batched_kernel(name, Backend::cuda);
+      const auto plan = make_batched_plan(kernel, device, kColumns, kernel.policies(*device, kColumns).front());
+      const Buffer work(stream.device(), plan->work_bytes()), a(stream.device(), entries * 8),
+          b(stream.device(), entries * 8);
+      HostBuffer staging;
+      staging.reserve(plan->staging_bytes() + 1, stream.device(), true);
+      enum class Way { waiting, streaming, placing, graph };
+      const auto run = [&](Way way) {
+        copy_to_device(a.data(), start.data(), a.bytes(), stream);
+        plan->place(work.data(), staging.data(), stream);
+        const auto products = [&] {
+          for (int i = 0; i < kProducts; ++i) {
+            plan->multiply(i % 2 == 0 ? a.data() : b.data(), kColumns, i % 2 == 0 ? b.data() : a.data(), kColumns, {},
+                           stream);
+            if (way == Way::waiting) stream.synchronize();
+            if (way == Way::placing) plan->place(work.data(), staging.data(), stream);
+          }
+        };
+        if (way == Way::graph) {
+          Graph graph(stream, products);
+          graph.launch(stream);
+          stream.synchronize();
+        } else {
+          products();
+        }
+        std::vector<double> result(entries);
+        copy_to_host(result.data(), a.data(), a.bytes(), stream);
+        return result;
+      };
+      const std::vector<double> expected = run(Way::waiting);
+      for (int repetition = 0; repetition < 20; ++repetition)
+        for (const Way way : {Way::streaming, Way::placing, Way::graph})
+          ASSERT_EQ(std::memcmp(run(way).data(), expected.data(), a.bytes()), 0)
+              << name << " " << count << " way " << static_cast<int>(way) << " repetition " << repetition;
+    }
+  }
+}
+
+/// Few rows, so many columns that their X fits no shared memory, and its bytes no 32 bits.
+TEST(GpuBatches, VeryWideMatrices) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream(Device{Backend::cuda, 0});
+  HostBatch batch;
+  std::mt19937 random(5);
+  add_matrix(batch, 8, 33'554'432, 5, random);
+  const auto device = upload(batch.view(), ValueType::f32, stream);
+  EXPECT_TRUE(find_batched_kernel("staged", Backend::cuda).policies(*device, 32).empty());
+  const BatchedKernel& kernel = find_batched_kernel("rows", Backend::cuda);
+  const auto plan = make_batched_plan(kernel, device, 32, kernel.policies(*device, 32).front());
+  plan->place(stream);
+  const Buffer x(stream.device(), std::size_t{33'554'432} * 32 * 4), y(stream.device(), 8 * 32 * 4);
+  fill_bytes(x.data(), 0, x.bytes(), stream);
+  plan->multiply(x.data(), 32, y.data(), 32, {}, stream);
+  EXPECT_EQ(download<float>(y, stream), std::vector<float>(8 * 32));
 }
 
 /// Arrays as a framework may have them: not where an allocation begins.

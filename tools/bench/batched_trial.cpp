@@ -158,7 +158,7 @@ BatchedResult BatchedTrial::measure(const std::string& kernel) {
   BatchedPlan& plan = *chosen.plan;
   const Buffer work(device, plan.work_bytes());
   HostBuffer staging;
-  staging.reserve(plan.descriptor_bytes(), device, true);
+  staging.reserve(plan.staging_bytes(), device, true);
   const bool one_launch = kernel != "coo_tensorflow";
   Method method;
   method.multiply = [&] { plan.multiply(x_.data(), columns_, y_.data(), columns_, {}, stream_); };

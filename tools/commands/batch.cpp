@@ -80,11 +80,13 @@ void add_run_options(CLI::App& app, Options& o) {
   app.add_flag("--verify", b.verify, "compare every row with a sequential f64 product");
   app.add_flag("--stream", b.stream,
                "chunk by chunk through the devices, reading ahead; so by itself where the batch does not fit them");
-  app.add_option("--chunk", b.chunk_bytes, "bytes of a chunk with its X and Y, e.g. 512MB (default: 256 MB)")
-      ->transform(CLI::AsSizeValue(true));
+  app.add_option("--chunk", b.chunk_bytes,
+                 "stream, in chunks of so many bytes with their X and Y, e.g. 512MB (default: 256 MB)")
+      ->transform(CLI::AsSizeValue(true))
+      ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
   app.add_option("--output", b.output, "write the stacked Y (.h5 dataset /y, .npy, .mtx)")->check(output_name());
   app.add_option("--save", o.save, "write the batch, as it is multiplied but for --transpose, as a batch file (.h5)")
-      ->check(shard_file_name());
+      ->check(output_name());
   app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output")->check(output_name());
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if every rank has one")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
@@ -104,7 +106,25 @@ void finish_options(Options& o) {
   b.type = parse_value_type(o.type);
   b.format = o.format == "coo" ? BatchFormat::coo : BatchFormat::csr;
   b.plan.measure = !o.no_measure;
+  b.stream |= b.chunk_bytes > 0;
+  if (!o.save.empty() && !o.save.ends_with(".h5") && !o.save.ends_with(".hdf5"))
+    throw Error(ErrorKind::usage, fmt::format("--save {}: a batch file ends with .h5", o.save));
   b.progress = make_progress_bar();
+}
+
+/// No file that is written may be one that is read, or another that is written.
+void check_files(const Options& o) {
+  const std::string &y = o.run.output, json = o.json == "-" ? "" : o.json;
+  for (const std::string& output : {o.save, y, json}) {
+    require_spared(o.run.batch, "the batch", output);
+    require_spared(o.run.x, "X", output);
+    require_spared(o.run.bias, "the bias", output);
+  }
+  const auto same = [](const std::string& a, const std::string& b) { return !a.empty() && a == b; };
+  if (same(o.save, y) || same(o.save, json) || same(y, json))
+    throw Error(ErrorKind::usage, "--save, --output and --json must name different files");
+  for (const std::string& file : {o.save, json})
+    if (!file.empty()) check_writable(file);
 }
 
 void save(const Options& o, Communicator& communicator) {
@@ -121,13 +141,11 @@ void save(const Options& o, Communicator& communicator) {
 
 int run(const Options& o, Communicator& communicator) {
   communicator.together([&] {
-    if (communicator.rank() == 0)
-      for (const std::string& file : {o.save, o.json})
-        if (!file.empty() && file != "-") check_writable(file);
+    if (communicator.rank() == 0) check_files(o);
   });
   Context context(communicator, parse_backend_choice(o.backend));
-  save(o, communicator);
   const BatchedReport report = multiply_batched(context, o.run);
+  save(o, communicator);
   communicator.together([&] {
     if (communicator.rank() != 0) return;
     if (o.json != "-") fmt::print("{}", to_text(report));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -136,14 +135,6 @@ void finish_options(const CLI::App& app, Options& o) {
   m.progress = make_progress_bar();
 }
 
-/// A result must not take the place of the matrix.
-void spare_matrix(const std::string& matrix, const std::string& output) {
-  std::error_code ignored;
-  const std::string file = output.substr(0, output.rfind(":/"));  // without the dataset
-  if (std::filesystem::equivalent(matrix, file, ignored))
-    throw Error(ErrorKind::usage, fmt::format("{} is the matrix itself; write the result to another file", output));
-}
-
 template <class Report>
 void print(const Options& o, const Report& report, Communicator& communicator) {
   communicator.together([&] {
@@ -174,8 +165,8 @@ int run(const Options& o, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() != 0) return;
     for (const std::string& matrix : o.matrices) {
-      spare_matrix(matrix, o.multiply.output);
-      spare_matrix(matrix, o.json);
+      require_spared(matrix, "the matrix", o.multiply.output);
+      require_spared(matrix, "the matrix", o.json);
     }
     if (!o.json.empty() && o.json != "-") check_writable(o.json);
   });
