@@ -40,9 +40,9 @@ __global__ void swa_product(Spread spread, const std::int32_t* __restrict__ firs
   const std::int32_t end = __ldg(row_ptr + row + 1);
   for (std::int32_t k = __ldg(row_ptr + row); k < end; ++k) {
     const std::int64_t column = __ldg(col_idx + k);
-    const T value = dense::widened(load<1>(values + k).of[0]);
+    const T value = dense::widened(__ldg(values + k));
     for (int j = first + lane; j < last; j += spread.sub_warp) {
-      const T product = value * dense::widened(load<1>(x + column * v.ldx + j).of[0]);
+      const T product = value * dense::widened(__ldg(x + column * v.ldx + j));
       if constexpr (kInShared) sums[j - first] += product;
       else y[j] += v.alpha * product;
     }
