@@ -14,32 +14,38 @@ constexpr double kShort = 1e-4;  // seconds
 constexpr int kInGraph = 20;
 constexpr double kNoise = 0.02;  // by which a later candidate has to be faster
 
-struct Candidate {
-  const BatchedKernel* kernel;
-  Policy policy;
-  double cost;
-};
+}  // namespace
 
-std::vector<Candidate> candidates_for(const DeviceBatch& batch, std::int64_t columns, const BatchedRequest& request) {
-  std::vector<Candidate> all;
+std::vector<BatchedCandidate> batched_candidates(const DeviceBatch& batch, std::int64_t columns,
+                                                 const BatchedRequest& request) {
+  const bool named = request.kernel != "auto";
+  if (!named && !request.policy.empty())
+    throw Error(ErrorKind::usage, "--policy belongs to one kernel: name it with --kernel");
+  std::vector<BatchedCandidate> all;
   const auto add = [&](const BatchedKernel& kernel) {
     for (const Policy& policy : kernel.policies(batch, columns)) {
       const Policy asked = policy.with(request.policy);
-      if (std::none_of(all.begin(), all.end(), [&](const Candidate& c) { return c.kernel == &kernel && c.policy == asked; }))
+      if (std::none_of(all.begin(), all.end(),
+                       [&](const BatchedCandidate& c) { return c.kernel == &kernel && c.policy == asked; }))
         all.push_back({&kernel, asked, kernel.estimate(batch, columns, asked)});
     }
   };
-  if (request.kernel != "auto") {
+  if (named) {
     add(find_batched_kernel(request.kernel, batch.device.backend));
   } else {
     for (const BatchedKernel& kernel : batched_kernels())
       if (kernel.automatic && kernel.backend == batch.device.backend && kernel.format == batch.format) add(kernel);
   }
-  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.cost < b.cost; });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const BatchedCandidate& a, const BatchedCandidate& b) { return a.cost < b.cost; });
+  if (all.empty())
+    throw Error(ErrorKind::usage,
+                named ? fmt::format("kernel {} cannot take this batch in {} with {} columns; use --kernel auto",
+                                    request.kernel, name(batch.type), columns)
+                      : fmt::format("no kernel multiplies {} in {}; take f32 or f64, or compressed rows (--format csr)",
+                                    name(batch.type), name(batch.format)));
   return all;
 }
-
-}  // namespace
 
 Timing time_batched(const BatchedPlan& plan, const void* x, std::int64_t ldx, void* y, std::int64_t ldy,
                     const Epilogue& epilogue, Stream& stream, const TimingOptions& options) {
@@ -57,16 +63,8 @@ Timing time_batched(const BatchedPlan& plan, const void* x, std::int64_t ldx, vo
 ChosenBatchedPlan choose_batched_plan(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns,
                                       const BatchedRequest& request, Stream& stream) {
   const bool named = request.kernel != "auto";
-  if (!named && !request.policy.empty())
-    throw Error(ErrorKind::usage, "--policy belongs to one kernel: name it with --kernel");
   const Timer timer;
-  const std::vector<Candidate> candidates = candidates_for(*batch, columns, request);
-  if (candidates.empty())
-    throw Error(ErrorKind::usage,
-                named ? fmt::format("kernel {} cannot take this batch in {} with {} columns; use --kernel auto",
-                                    request.kernel, name(batch->type), columns)
-                      : fmt::format("no kernel multiplies {} in {}; take f32 or f64, or compressed rows (--format csr)",
-                                    name(batch->type), name(batch->format)));
+  const std::vector<BatchedCandidate> candidates = batched_candidates(*batch, columns, request);
   const auto bytes = [&](std::int64_t rows, ValueType type) {
     return static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) * size_of(type);
   };
@@ -82,7 +80,7 @@ ChosenBatchedPlan choose_batched_plan(std::shared_ptr<const DeviceBatch> batch, 
   }
   ChosenBatchedPlan chosen;
   double best = 0;
-  for (const Candidate& candidate : candidates) {
+  for (const BatchedCandidate& candidate : candidates) {
     auto plan = make_batched_plan(*candidate.kernel, batch, columns, candidate.policy);
     if (request.reproducible && !plan->reproducible()) continue;
     plan->place(stream);

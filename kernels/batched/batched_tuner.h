@@ -18,6 +18,17 @@ struct BatchedRequest {
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
 };
 
+struct BatchedCandidate {
+  const BatchedKernel* kernel;
+  Policy policy;
+  double cost;  ///< as BatchedKernel::estimate
+};
+
+/// What the request leaves open for this batch, cheapest first. Throws Error(usage) for a wrong name or policy, or if no
+/// kernel takes the batch.
+std::vector<BatchedCandidate> batched_candidates(const DeviceBatch& batch, std::int64_t columns,
+                                                 const BatchedRequest& request);
+
 struct ChosenBatchedPlan {
   std::unique_ptr<BatchedPlan> plan;  ///< in place
   Decision decision = Decision::asked;

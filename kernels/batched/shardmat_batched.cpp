@@ -5,7 +5,7 @@
 #include <string>
 
 #include "kernels/base/error.h"
-#include "kernels/batched/batched_spmm.h"
+#include "kernels/batched/batched_tuner.h"
 #include "kernels/batched/check.h"
 #include "kernels/batched/transpose.h"
 
@@ -96,22 +96,6 @@ void on_stream(Device device, void* native, const F& f) {
   f(stream);
 }
 
-/// The cheapest of the automatic kernels by what they are expected to cost.
-std::unique_ptr<BatchedPlan> expected_fastest(const std::shared_ptr<const DeviceBatch>& batch, std::int64_t columns) {
-  const BatchedKernel* best = nullptr;
-  Policy policy;
-  double cost = 0;
-  for (const BatchedKernel& kernel : batched_kernels()) {
-    if (!kernel.automatic || kernel.backend != batch->device.backend || kernel.format != batch->format) continue;
-    for (const Policy& one : kernel.policies(*batch, columns)) {
-      const double of_this = kernel.estimate(*batch, columns, one);
-      if (best == nullptr || of_this < cost) best = &kernel, policy = one, cost = of_this;
-    }
-  }
-  require(best != nullptr, "no kernel takes such a batch in this type on this device");
-  return make_batched_plan(*best, batch, columns, policy);
-}
-
 }  // namespace
 
 int shardmat_batched_plan_create(const shardmat_batch* batch, int64_t columns, const char* kernel, const char* policy,
@@ -121,15 +105,11 @@ int shardmat_batched_plan_create(const shardmat_batch* batch, int64_t columns, c
     *plan = nullptr;
     const auto of = std::make_shared<const DeviceBatch>(device_batch(batch));
     auto made = std::make_unique<shardmat_batched_plan>();
-    if (kernel == nullptr) {
-      require(policy == nullptr, "a policy belongs to one kernel: name it");
-      made->plan = expected_fastest(of, columns);
-    } else {
-      const BatchedKernel& named = find_batched_kernel(kernel, of->device.backend);
-      const std::vector<Policy> policies = named.policies(*of, columns);
-      require(!policies.empty(), "the kernel cannot take this batch");
-      made->plan = make_batched_plan(named, of, columns, policies.front().with(policy == nullptr ? "" : policy));
-    }
+    BatchedRequest request;
+    if (kernel != nullptr) request.kernel = kernel;
+    if (policy != nullptr) request.policy = policy;
+    const BatchedCandidate best = batched_candidates(*of, columns, request).front();
+    made->plan = make_batched_plan(*best.kernel, of, columns, best.policy);
     *plan = made.release();
   });
 }
