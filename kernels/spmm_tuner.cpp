@@ -166,16 +166,9 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
                                                       "another",
                                                       request.kernel)
                                         : "no reproducible kernel takes this matrix; leave out --reproducible");
-  std::stable_sort(chosen.measurements.begin(), chosen.measurements.end(),
-                   [](const Measurement& a, const Measurement& b) { return a.seconds < b.seconds; });
-  chosen.decision = measures                 ? Decision::measured
-                    : named                  ? Decision::asked
-                    : candidates.size() == 1 ? Decision::only
-                                             : Decision::model;
-  chosen.why = measures                 ? fmt::format("fastest of {} measured", chosen.measurements.size())
-               : named                  ? "kernel as asked"
-               : candidates.size() == 1 ? "the only kernel of this backend"
-                                        : "first of the list; nothing was measured";
+  Choice choice = describe_choice(chosen.measurements, named, candidates.size(), "first of the list; nothing was measured");
+  chosen.decision = choice.decision;
+  chosen.why = std::move(choice.why);
   chosen.choosing_seconds = timer.seconds();
   return chosen;
 }

@@ -271,6 +271,15 @@ class Chooser {
 
 }  // namespace
 
+Choice describe_choice(std::vector<Measurement>& measurements, bool named, std::size_t candidates, const char* unmeasured) {
+  std::stable_sort(measurements.begin(), measurements.end(),
+                   [](const Measurement& a, const Measurement& b) { return a.seconds < b.seconds; });
+  if (!measurements.empty()) return {Decision::measured, fmt::format("fastest of {} measured", measurements.size())};
+  if (named) return {Decision::asked, "kernel as asked"};
+  if (candidates == 1) return {Decision::only, "the only kernel of this backend"};
+  return {Decision::model, unmeasured};
+}
+
 std::string name(Decision decision) {
   switch (decision) {
     case Decision::asked:

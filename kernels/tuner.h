@@ -2,6 +2,7 @@
 // the best.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,6 +37,15 @@ struct Measurement {
   std::string policy;
   double seconds = 0;  ///< median of one product
 };
+
+/// How a choice came about.
+struct Choice {
+  Decision decision = Decision::asked;
+  std::string why;  ///< one line for the report
+};
+/// Of one among so many candidates; `named`: their kernel was asked for. `unmeasured` words what was taken where nothing was
+/// measured. Sorts the measurements, fastest first.
+Choice describe_choice(std::vector<Measurement>& measurements, bool named, std::size_t candidates, const char* unmeasured);
 
 struct ChosenPlan {
   std::unique_ptr<Plan> plan;

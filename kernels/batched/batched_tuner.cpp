@@ -95,16 +95,10 @@ ChosenBatchedPlan choose_batched_plan(std::shared_ptr<const DeviceBatch> batch, 
     best = seconds;
   }
   if (!chosen.plan) throw Error(ErrorKind::usage, "no reproducible kernel takes this batch; leave out --reproducible");
-  std::stable_sort(chosen.measurements.begin(), chosen.measurements.end(),
-                   [](const Measurement& a, const Measurement& b) { return a.seconds < b.seconds; });
-  chosen.decision = measures                 ? Decision::measured
-                    : named                  ? Decision::asked
-                    : candidates.size() == 1 ? Decision::only
-                                             : Decision::model;
-  chosen.why = measures                 ? fmt::format("fastest of {} measured", chosen.measurements.size())
-               : named                  ? "kernel as asked"
-               : candidates.size() == 1 ? "the only kernel for this"
-                                        : "expected to be the fastest; nothing was measured";
+  Choice choice =
+      describe_choice(chosen.measurements, named, candidates.size(), "expected to be the fastest; nothing was measured");
+  chosen.decision = choice.decision;
+  chosen.why = std::move(choice.why);
   chosen.choosing_seconds = timer.seconds();
   return chosen;
 }
