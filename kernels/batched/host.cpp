@@ -4,43 +4,30 @@
 
 #include "kernels/base/parallel.h"
 #include "kernels/batched/kernels.h"
+#include "kernels/batched/operands.h"
 
 namespace shardmat {
 namespace {
 
+using namespace batched;
+
 constexpr std::int64_t kColumns = 64;  ///< at once
-
-template <class T, class A>
-struct Dense {
-  const A* x;
-  std::int64_t ldx;
-  T* y;
-  std::int64_t ldy;
-  std::int64_t columns;
-};
-
-template <class T>
-T finished(const Epilogue& epilogue, T sum, T old, std::int64_t column) {
-  T v = static_cast<T>(epilogue.alpha) * sum;
-  if (epilogue.beta != 0) v += static_cast<T>(epilogue.beta) * old;
-  if (epilogue.bias != nullptr) v += static_cast<const T*>(epilogue.bias)[column];
-  return epilogue.relu && v < T(0) ? T(0) : v;
-}
 
 /// Sums of one row over [begin, end) of its entries, block of columns by block.
 template <class T, class A, class Column>
-void multiply_row(const Dense<T, A>& d, std::int64_t row, std::int64_t begin, std::int64_t end, const Column& column,
-                  const A* values, const Epilogue& epilogue) {
-  for (std::int64_t first = 0; first < d.columns; first += kColumns) {
-    const std::int64_t width = std::min(kColumns, d.columns - first);
+void multiply_row(const Operands<T, A>& v, std::int64_t row, std::int64_t begin, std::int64_t end, const Column& column,
+                  const A* values) {
+  for (std::int64_t first = 0; first < v.columns; first += kColumns) {
+    const std::int64_t width = std::min(kColumns, v.columns - first);
     T sum[kColumns] = {};
     for (std::int64_t k = begin; k < end; ++k) {
-      const A* x = d.x + column(k) * d.ldx + first;
+      const A* x = v.x + column(k) * v.ldx + first;
       const T value = static_cast<T>(values[k]);
       for (std::int64_t j = 0; j < width; ++j) sum[j] += value * static_cast<T>(x[j]);
     }
-    T* y = d.y + row * d.ldy + first;
-    for (std::int64_t j = 0; j < width; ++j) y[j] = finished(epilogue, sum[j], epilogue.beta == 0 ? T(0) : y[j], first + j);
+    T* y = v.y + row * v.ldy + first;
+    for (std::int64_t j = 0; j < width; ++j)
+      y[j] = finished(v, sum[j], v.beta == T(0) ? T(0) : y[j], static_cast<int>(first + j));
   }
 }
 
@@ -76,7 +63,7 @@ class BatchedHostPlan final : public BatchedPlan {
     dispatch_operands(batch().type, [&](auto of_a, auto of_sum) {
       using A = typename decltype(of_a)::type;
       using T = typename decltype(of_sum)::type;
-      const Dense<T, A> d{static_cast<const A*>(x), ldx, static_cast<T*>(y), ldy, columns()};
+      const auto v = operands<T, A>(*this, x, ldx, y, ldy, epilogue);
       // Tiny matrices many a task, but enough tasks for all threads.
       const std::int64_t per_task = std::clamp<std::int64_t>(batch().at.count() / (4 * thread_count()), 1, 64);
       parallel_tasks((batch().at.count() + per_task - 1) / per_task, [&](std::int64_t task) {
@@ -84,33 +71,32 @@ class BatchedHostPlan final : public BatchedPlan {
         std::vector<A> values;
         const std::int64_t end = std::min(batch().at.count(), (task + 1) * per_task);
         for (std::int64_t matrix = task * per_task; matrix < end; ++matrix)
-          if (batch().format == BatchFormat::csr) multiply_csr(d, matrix, epilogue);
-          else multiply_coo(d, matrix, sorted, values, epilogue);
+          if (batch().format == BatchFormat::csr) multiply_csr(v, matrix);
+          else multiply_coo(v, matrix, sorted, values);
       });
     });
   }
 
   template <class T, class A>
-  void multiply_csr(const Dense<T, A>& d, std::int64_t matrix, const Epilogue& epilogue) const {
+  void multiply_csr(const Operands<T, A>& v, std::int64_t matrix) const {
     const auto i = static_cast<std::size_t>(matrix);
     const DeviceBatch& b = batch();
     const std::int64_t shift = b.at.first_col[i];
     for (std::int64_t row = b.at.first_row[i]; row < b.at.first_row[i + 1]; ++row)
       multiply_row(
-          d, row, b.row_ptr[row], b.row_ptr[row + 1], [&](std::int64_t k) { return shift + b.col_idx[k]; },
-          static_cast<const A*>(b.values), epilogue);
+          v, row, b.row_ptr[row], b.row_ptr[row + 1], [&](std::int64_t k) { return shift + b.col_idx[k]; },
+          static_cast<const A*>(b.values));
   }
 
   template <class T, class A>
-  void multiply_coo(const Dense<T, A>& d, std::int64_t matrix, SortedEntries& sorted, std::vector<A>& values,
-                    const Epilogue& epilogue) const {
+  void multiply_coo(const Operands<T, A>& v, std::int64_t matrix, SortedEntries& sorted, std::vector<A>& values) const {
     const auto i = static_cast<std::size_t>(matrix);
     sorted.sort(batch(), matrix, values);
     const std::int64_t shift = batch().at.first_col[i];
     for (std::size_t row = 0; row + 1 < sorted.row_ptr.size(); ++row)
       multiply_row(
-          d, batch().at.first_row[i] + static_cast<std::int64_t>(row), sorted.row_ptr[row], sorted.row_ptr[row + 1],
-          [&](std::int64_t k) { return shift + sorted.col_idx[static_cast<std::size_t>(k)]; }, values.data(), epilogue);
+          v, batch().at.first_row[i] + static_cast<std::int64_t>(row), sorted.row_ptr[row], sorted.row_ptr[row + 1],
+          [&](std::int64_t k) { return shift + sorted.col_idx[static_cast<std::size_t>(k)]; }, values.data());
   }
 };
 

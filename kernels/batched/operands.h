@@ -47,6 +47,18 @@ Operands<T, A> operands(const BatchedPlan& plan, const void* x, std::int64_t ldx
           e.relu};
 }
 
+/// One value on its way into column `column` of Y, where `old` stands.
+template <class T, class A>
+#ifdef __CUDACC__
+__host__ __device__
+#endif
+inline T finished(const Operands<T, A>& v, T sum, T old, int column) {
+  T out = v.alpha * sum;
+  if (v.beta != T(0)) out += v.beta * old;
+  if (v.bias != nullptr) out += v.bias[column];
+  return v.relu && out < T(0) ? T(0) : out;
+}
+
 /// From one row to the next. Throws Error(usage) for rows so far apart that 32 bits do not count the bytes.
 template <class E>
 std::int32_t bytes_of_row(std::int64_t leading, const char* what) {
@@ -155,15 +167,6 @@ template <class T, class A, int W>
 __device__ void add_product(T (&sum)[W], A value, const Stretch<A, W>& x) {
 #pragma unroll
   for (int w = 0; w < W; ++w) sum[w] += dense::widened(value) * dense::widened(x.of[w]);
-}
-
-/// One value on its way into column `column` of Y, where `old` stands.
-template <class T, class A>
-__device__ T finished(const Operands<T, A>& v, T sum, T old, int column) {
-  T out = v.alpha * sum;
-  if (v.beta != T(0)) out += v.beta * old;
-  if (v.bias != nullptr) out += v.bias[column];
-  return v.relu && out < T(0) ? T(0) : out;
 }
 
 /// What comes beside the sum, for kernels that add the products to it one by one.
