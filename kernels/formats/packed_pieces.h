@@ -80,6 +80,13 @@ SHARDMAT_HOST_DEVICE constexpr std::uint64_t round_up(std::uint64_t count, std::
   return (count + multiple - 1) / multiple * multiple;
 }
 SHARDMAT_HOST_DEVICE inline std::uint64_t units(std::uint64_t bytes) { return (bytes + kPackedUnit - 1) / kPackedUnit; }
+/// Units of a slice's values. Where all lanes work, each load of a warp then is of whole cache lines: a slice of rows would
+/// push all slices behind it out of line.
+template <class S>
+SHARDMAT_HOST_DEVICE std::uint64_t units_of_values(std::uint64_t bytes) {
+  constexpr std::uint64_t kLine = 128;
+  return units(S::kLanes == kPackedLanes ? round_up(bytes, kLine) : bytes);
+}
 
 /// Slots interleaved by V: place of item `item` (of `items` in a slot) of slot k of n. The last n mod V slots are not
 /// interleaved.
@@ -176,11 +183,11 @@ SHARDMAT_HOST_DEVICE SliceSizes slice_sizes(const SlotCounts<S>& counts, int val
                                             bool consecutive, const std::uint64_t (&hash)[2]) {
   SliceSizes slots, rows;
   slots.order = rows.order = consecutive ? 0 : S::kGroups;
-  slots.value_units = units(counts.values() * value_bytes);
+  slots.value_units = units_of_values<S>(counts.values() * value_bytes);
   slots.index_units = units(counts.index_bytes());
   slots.deltas = counts.deltas();
   rows.csr = true;
-  rows.value_units = units(nnz * value_bytes);
+  rows.value_units = units_of_values<S>(nnz * value_bytes);
   rows.index_units = units(nnz * 4);
   rows.deltas = round_up(S::kGroups * S::B + 1, 4);
   if (slots.bytes() > rows.bytes()) return rows;
