@@ -61,6 +61,9 @@ std::int64_t gathered_entries(const XParts& parts) {
   return (largest + 32) * (std::ssize(parts.starts) - 1);
 }
 
+/// What the time counts of an exchange beside which a product can begin: the other way takes two products.
+constexpr double kBeside = 0.5;
+
 /// The fastest of halo, peer where GPUs can read each other's memory, and all-gather if ranks need a third of x or more and
 /// there is room for all of it.
 std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& parts,
@@ -96,6 +99,8 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
     for (const auto& candidate : candidates) seconds.push_back(time_exchange(*candidate, context));
     for (std::size_t i = 0; i < candidates.size(); ++i)
       why += fmt::format("{}{} {}", i == 0 ? "; measured: " : ", ", candidates[i]->name(), human_seconds(seconds[i]));
+    for (std::size_t i = 0; i < candidates.size(); ++i)
+      if (context.beside && candidates[i]->late_entries()) seconds[i] *= kBeside;
     std::swap(candidates[0],
               candidates[static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin())]);
   }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,9 @@ class Exchange {
   virtual void start(Stream& stream) = 0;
   virtual void finish(Stream& stream) = 0;
 
+  /// The first entry that start() writes, if it lets the next kernel begin beside it (Stream::next_may_begin()).
+  virtual std::optional<std::int64_t> late_entries() const { return std::nullopt; }
+
   /// True if start()/finish() may be recorded into a Graph.
   virtual bool capturable() const = 0;
   /// Blocks until all work on the stream is done, with the communicator's deadline; a lost rank makes it
@@ -82,6 +86,7 @@ struct ExchangeContext {
   Device device = {};
   ValueType type = ValueType::f64;
   std::int64_t width = 1;  ///< values of an entry: right-hand sides
+  bool beside = false;     ///< x is to move beside a product, which needs room; the same on all ranks
 
   std::size_t entry_bytes() const { return static_cast<std::size_t>(width) * size_of(type); }
 };

@@ -29,7 +29,7 @@ class HaloExchange final : public Exchange {
     for (const Halo::Peer& peer : halo_.to)
       sends_.push_back({peer.rank, packed_.as<char>() + bytes_of(peer.first), bytes_of(peer.count)});
     for (const Halo::Peer& peer : halo_.from)
-      receives_.push_back({peer.rank, x_.as<char>() + bytes_of(halo_.own + peer.first), bytes_of(peer.count)});
+      receives_.push_back({peer.rank, x_.as<char>() + bytes_of(halo_.first_received() + peer.first), bytes_of(peer.count)});
     Stream stream(context.device);
     fill_bytes(x_.data(), 0, x_.bytes(), stream);
     copy_to_device(places_.data(), halo_.sent.data(), places_.bytes(), stream);

@@ -24,7 +24,8 @@ class PeerExchange final : public Exchange {
         entry_bytes_(context.entry_bytes()),
         halo_(std::move(halo)),
         x_(nccl_, static_cast<std::size_t>(entries) * entry_bytes_),  // windows are alike on all ranks
-        meeting_(nccl_, NcclCommunicator::blocks_to_pull(received * static_cast<std::int64_t>(entry_bytes_))) {
+        meeting_(nccl_,
+                 NcclCommunicator::blocks_to_pull(received * static_cast<std::int64_t>(entry_bytes_), context.beside)) {
     context.communicator.together([&] {
       std::vector<std::uint8_t> owners(places.size());
       for (const Halo::Peer& peer : halo_.from)
@@ -54,10 +55,11 @@ class PeerExchange final : public Exchange {
   const std::string& memory() const { return x_.description(); }
   void start(Stream& stream) override {
     nccl_.pull({&x_, &meeting_, entry_bytes_, halo_.received, places_.as<std::int32_t>(), owners_.as<std::uint8_t>(),
-                static_cast<char*>(x_.data()) + static_cast<std::size_t>(halo_.own) * entry_bytes_},
+                static_cast<char*>(x_.data()) + static_cast<std::size_t>(halo_.first_received()) * entry_bytes_},
                stream);
   }
   void finish(Stream&) override {}
+  std::optional<std::int64_t> late_entries() const override { return halo_.first_received(); }
   bool capturable() const override { return true; }
   void wait(Stream& stream) override { nccl_.wait(stream, "exchange of x"); }
   std::int64_t bytes_received() const override { return halo_.received * static_cast<std::int64_t>(entry_bytes_); }

@@ -52,7 +52,7 @@ std::vector<std::int64_t> find_needed(const Halo& halo, std::span<const std::int
     needed.insert(needed.end(), mine.begin(), mine.end());
   });
   sort_distinct(needed);
-  if (halo.own + std::ssize(needed) > std::numeric_limits<std::int32_t>::max())
+  if (halo.first_received() + std::ssize(needed) > std::numeric_limits<std::int32_t>::max())
     throw Error(ErrorKind::resources,
                 fmt::format("this rank's rows need {} entries of x, more than 2^31 - 1; use more ranks",
                             human_count(halo.own + std::ssize(needed))));
@@ -118,7 +118,7 @@ void Halo::renumber(std::span<std::int64_t> columns) {
     const auto found = std::lower_bound(entries.begin(), entries.end(), column);
     if (found == entries.end() || *found != column)
       throw Error(ErrorKind::internal, fmt::format("column {} is not among those that the halo was made for", column));
-    return own + (found - entries.begin());
+    return first_received() + (found - entries.begin());
   };
   parallel_ranges(static_cast<std::int64_t>(columns.size()), 1 << 16, [&](std::int64_t first, std::int64_t last) {
     for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k)

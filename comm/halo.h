@@ -9,13 +9,15 @@
 
 namespace shardmat {
 
-/// In x the own entries come first, in their order, and then those of other ranks.
+/// In x the own entries come first, in their order, and then, a little apart, those of other ranks.
 struct Halo {
   /// Entries [first, first + count) of `entries`, or of `sent`, belong to this rank.
   struct Peer {
     int rank;
     std::int64_t first, count;
   };
+  static constexpr std::int64_t kApart = 64;  ///< entries of 2 bytes or more fill 128
+
   std::vector<Peer> from, to;            ///< ascending ranks; none with 0 entries
   std::int64_t begin = 0, own = 0;       ///< this rank owns the columns [begin, begin + own)
   std::int64_t received = 0;             ///< entries of other ranks
@@ -23,7 +25,10 @@ struct Halo {
   std::vector<std::int64_t> entries;     ///< columns that come, ascending, so by owner
   std::vector<std::int32_t> own_places;  ///< of the own columns; empty: in their order
 
-  std::int64_t length() const { return own + received; }
+  /// Where they begin in x: in a cache line of their own, so that who reads own entries beside their arrival does not keep
+  /// stale ones.
+  std::int64_t first_received() const { return (own + kApart - 1) / kApart * kApart; }
+  std::int64_t length() const { return first_received() + received; }
   /// Columns become positions in x; `entries` and `own_places` are given up.
   void renumber(std::span<std::int64_t> columns);
 };

@@ -90,8 +90,8 @@ class NcclCommunicator {
     Memory arrived_;   ///< numbers [block][rank] that other ranks write
     Buffer meetings_;  ///< that each block has had
   };
-  /// Blocks that it takes to read so many bytes at the speed of the link.
-  static int blocks_to_pull(std::int64_t bytes);
+  /// Blocks that it takes to read so many bytes at the speed of the link; with `beside` fewer, which leave a product room.
+  static int blocks_to_pull(std::int64_t bytes, bool beside);
 
   struct Pull {
     const Memory* from;          ///< on every rank
@@ -102,9 +102,10 @@ class NcclCommunicator {
     const std::uint8_t* owners;  ///< ranks
     void* to;                    ///< `count` entries; a part of this rank's memory that nobody reads
   };
-  /// Waits for all ranks, reads the entries, and waits until all have read. Stream-ordered, may be captured in a graph; called
-  /// by all ranks in the same order. If a rank is lost the kernel ends when the communicator breaks.
-  /// REQUIRES: symmetric memory.
+  /// Waits for all ranks, reads the entries, and waits until all have read. The next kernel may begin beside it
+  /// (Stream::next_may_begin()), once all its blocks have started: what waits for other ranks never waits for room.
+  /// Stream-ordered, may be captured in a graph; called by all ranks in the same order. If a rank is lost the kernel ends
+  /// when the communicator breaks. REQUIRES: symmetric memory.
   void pull(const Pull& pull, Stream& stream);
 
   /// Where ranks leave each other a few values. Collective, as Memory.

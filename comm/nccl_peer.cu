@@ -55,6 +55,7 @@ template <class Word>
 __global__ void __launch_bounds__(kThreads)
     pull_entries(Ranks ranks, ncclWindow_t from, int words, std::int64_t count, const std::int32_t* __restrict__ places,
                  const std::uint8_t* __restrict__ owners, Word* to) {
+  cuda::let_next_begin();
   unsigned meeting = ranks.times[blockIdx.x];
   if (!meet(ranks, ++meeting)) return;
   const std::int64_t all = count * words, stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
@@ -120,10 +121,10 @@ std::string NcclCommunicator::why_no_peer_access() const {
          " can read each other's memory directly; use halo";
 }
 
-int NcclCommunicator::blocks_to_pull(std::int64_t bytes) {
+int NcclCommunicator::blocks_to_pull(std::int64_t bytes, bool beside) {
   constexpr std::int64_t kBytesABlock = kThreads * kAtOnce * 8, kBytesOfMany = 16 * kBytesABlock;
-  return static_cast<int>(std::max(std::clamp<std::int64_t>(bytes / kBytesABlock, 1, kFewBlocks),
-                                   std::min<std::int64_t>(bytes / kBytesOfMany, kMostBlocks)));
+  const auto few = std::clamp<std::int64_t>(bytes / kBytesABlock, 1, kFewBlocks);
+  return static_cast<int>(beside ? few : std::max(few, std::min<std::int64_t>(bytes / kBytesOfMany, kMostBlocks)));
 }
 
 Buffer NcclCommunicator::Impl::zero_for_all(const Memory& written, std::size_t counters) {
@@ -180,6 +181,7 @@ void NcclCommunicator::pull(const Pull& pull, Stream& stream) {
         else launch(short{});
       },
       "reading x in other GPUs' memory");
+  stream.let_next_begin(true);
 }
 
 }  // namespace shardmat

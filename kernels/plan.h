@@ -18,6 +18,11 @@ struct Storage {
   virtual ~Storage() = default;
   /// Sets device, type and sizes from what is converted. Throws Error(resources) if the columns do not fit 32 bits.
   void describe(const ConversionInput& input, std::int64_t exact_bytes);
+  /// From now on products may begin beside the kernel before them in their stream, if that lets them
+  /// (Stream::next_may_begin()) and writes nothing that they read but entries of x from `first` on: what reads these waits.
+  /// False, and nothing changes, if the format's kernels cannot. Throws Error(resources) if there is no memory to find out
+  /// what has to wait.
+  virtual bool expect_late([[maybe_unused]] std::int64_t first, [[maybe_unused]] Stream& stream) { return false; }
 
   Device device;
   ValueType type = ValueType::f64;

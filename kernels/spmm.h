@@ -57,6 +57,8 @@ class SpmmPlan {
   Storage& storage() { return *storage_; }
   std::string kernel;  ///< name in the list
   Policy policy;       ///< the kernel's tunables
+  /// Its blocks have the whole device and equal shares of the work, so that it should not begin beside another kernel.
+  bool fills_device = false;
   /// The tunables of format and kernel; empty if there are none.
   std::string tunables() const { return tunables_text(storage_->layout, policy); }
 

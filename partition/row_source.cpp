@@ -119,11 +119,7 @@ class MemorySource final : public RowSource {
 
   void visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const override {
     check(begin, end);
-    const auto first = static_cast<std::size_t>(start(begin)), count = static_cast<std::size_t>(start(end)) - first;
-    const CsrView all = matrix_->view();
-    use({end - begin, all.cols,
-         all.row_ptr.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin + 1)),
-         all.col_idx.subspan(first, count), all.values.subspan(first, count)});
+    use(matrix_->view().rows_between(begin, end));
   }
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 #include <span>
 
 #include "kernels/base/error.h"
@@ -107,11 +108,12 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.read = timer.seconds();
 
   timer = Timer();
-  const BoundaryRows boundary = communicator.together([&] { return order_boundary_last(part); });
-  const bool ordered = rows_ == cols_ && (options_.sort != LocalSort::none || boundary.rows > 0);
+  const std::int64_t boundary_rows = communicator.together([&] { return order_boundary_last(part); });
+  const bool ordered = rows_ == cols_ && (options_.sort != LocalSort::none || boundary_rows > 0);
   const XParts parts{x_starts_, ordered ? std::span<const std::int64_t>(local_order_) : std::span<const std::int64_t>()};
-  exchange_ = make_exchange(options_.exchange, context.exchange_context(options_.type, options_.right_hand_sides), parts,
-                            part.col_idx);
+  ExchangeContext moving = context.exchange_context(options_.type, options_.right_hand_sides);
+  moving.beside = communicator.all_reduce(boundary_rows > 0 || part.nnz() == 0 ? 1 : 0, Reduction::min) == 1;
+  exchange_ = make_exchange(options_.exchange, moving, parts, part.col_idx);
   communicator.together([&] { exchange_->renumber(part.col_idx); });
   part.cols = exchange_->length();
   std::vector<bool> touched(static_cast<std::size_t>(part.cols));
@@ -120,22 +122,16 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.exchange = timer.seconds();
 
   timer = Timer();
-  communicator.together([&] {
-    const HostCsr last = boundary.rows > 0 ? take_boundary_rows(part, boundary) : HostCsr();
-    add_block(part);
-    if (boundary.rows > 0) add_block(last);
-  });
+  communicator.together([&] { plan_rows(part, boundary_rows); });
   times_.plan = timer.seconds();
 }
 
-/// Rows that wait for x go last, if there are few; else none are found.
-BoundaryRows DistributedMatrix::order_boundary_last(const HostCsr& part) {
+/// Rows that wait for x go last, if there are few. Returns how many wait, or 0.
+std::int64_t DistributedMatrix::order_boundary_last(HostCsr& part) {
   const auto rank = static_cast<std::size_t>(context_.communicator().rank());
-  const bool wanted =
-      options_.overlap == Overlap::automatic ? options_.right_hand_sides == 1 : options_.overlap == Overlap::yes;
-  if (!wanted || context_.communicator().size() == 1) return {};
-  BoundaryRows boundary = find_boundary_rows(part, x_starts_[rank], x_starts_[rank + 1]);
-  if (boundary.rows == 0 || 2 * boundary.nnz > part.nnz()) return {};
+  if (options_.overlap == Overlap::no || context_.communicator().size() == 1) return 0;
+  const BoundaryRows boundary = find_boundary_rows(part, x_starts_[rank], x_starts_[rank + 1]);
+  if (boundary.rows == 0 || 2 * boundary.nnz > part.nnz()) return 0;
   const auto moved = [order = boundary.order()](const HostVector<std::int64_t>& from) {
     HostVector<std::int64_t> to(from.size());
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[static_cast<std::size_t>(order[i])];
@@ -144,13 +140,30 @@ BoundaryRows DistributedMatrix::order_boundary_last(const HostCsr& part) {
   local_order_ = moved(local_order_);
   row_ids_ = moved(row_ids_);
   if (rows_ == cols_) x_ids_ = row_ids_;
-  return boundary;
+  move_boundary_last(part, boundary);
+  return boundary.rows;
 }
 
-void DistributedMatrix::add_block(const HostCsr& part) {
+void DistributedMatrix::plan_rows(const HostCsr& part, std::int64_t boundary_rows) {
+  const std::int64_t interior_rows = part.rows - boundary_rows;
+  const CsrView interior = part.view().rows_between(0, interior_rows);
+  const std::optional<std::int64_t> late = exchange_->late_entries();
+  if (boundary_rows > 0 && late) {
+    add_block(part.view());
+    overlapped_nnz_ = interior.nnz();
+    if (blocks_[0].expect_late(*late, context_.stream())) return;
+    blocks_.clear();
+  }
+  const bool split = boundary_rows > 0 && (options_.right_hand_sides == 1 || options_.overlap == Overlap::yes);
+  overlapped_nnz_ = split ? interior.nnz() : 0;
+  add_block(split ? interior : part.view());
+  if (split) add_block(part.view().rows_between(interior_rows, part.rows));
+}
+
+void DistributedMatrix::add_block(const CsrView& rows) {
   const std::string& device_name =
       context_.placement().ranks[static_cast<std::size_t>(context_.communicator().rank())].device;
-  blocks_.emplace_back(blocks_.empty() ? 0 : blocks_.back().end_row(), part.view(), options_.type, options_.right_hand_sides,
+  blocks_.emplace_back(blocks_.empty() ? 0 : blocks_.back().end_row(), rows, options_.type, options_.right_hand_sides,
                        options_.plan, PlanCache{options_.cache_directory, device_name}, context_.stream());
 }
 

@@ -22,9 +22,10 @@ enum class LocalSort {
   as_file,    ///< what the file asks for; none without a file
 };
 
-/// Whether rows that need no x of others are multiplied while x moves, if they hold half of the nonzeros.
+/// Whether rows that need no x of others are multiplied while x moves, if they hold half of the nonzeros: by one product
+/// whose other rows wait, where exchange and kernel can do that, else by two.
 enum class Overlap {
-  automatic,  ///< with one right-hand side; kernels for several fill the device and leave no room to what moves x
+  automatic,  ///< two products only with one right-hand side; kernels for several fill the device and leave no room
   yes,
   no,
 };
@@ -53,8 +54,6 @@ struct ColumnSums {
 struct LoadTimes {
   double partition = 0, read = 0, exchange = 0, plan = 0;
 };
-
-struct BoundaryRows;
 
 class DistributedMatrix {
  public:
@@ -90,8 +89,10 @@ class DistributedMatrix {
   std::int64_t x_entries() const { return x_entries_; }
 
   Exchange& exchange() const { return *exchange_; }
-  /// One block, or where x moves beside the product two: rows that need no x of others, then the rest.
+  /// One block, or where x moves beside one product and before another, two: rows that need no x of others, then the rest.
   const std::vector<RowBlock>& blocks() const { return blocks_; }
+  /// Of the rows that are multiplied while x moves.
+  std::int64_t overlapped_nnz() const { return overlapped_nnz_; }
   const ColumnSums& column_sums() const { return column_sums_; }
   const LoadTimes& load_times() const { return times_; }
 
@@ -104,13 +105,14 @@ class DistributedMatrix {
  private:
   void find_partition(const MatrixSource& source);
   HostCsr load_part(const MatrixSource& source);
-  BoundaryRows order_boundary_last(const HostCsr& part);
-  void add_block(const HostCsr& part);
+  std::int64_t order_boundary_last(HostCsr& part);
+  void plan_rows(const HostCsr& part, std::int64_t boundary_rows);
+  void add_block(const CsrView& rows);
   void sum_columns(const HostCsr& part);
 
   Context& context_;
   LoadOptions options_;
-  std::int64_t rows_ = 0, cols_ = 0, nnz_ = 0, local_nnz_ = 0, x_entries_ = 0;
+  std::int64_t rows_ = 0, cols_ = 0, nnz_ = 0, local_nnz_ = 0, x_entries_ = 0, overlapped_nnz_ = 0;
   std::vector<std::int64_t> row_starts_, x_starts_;
   std::string partition_origin_;
   HostVector<std::int64_t> local_order_, row_ids_, x_ids_;

@@ -219,9 +219,8 @@ class Run {
     r.kernel_of_rank = communicator_.all_gather(kernels);
     r.reproducible = communicator_.all_reduce(reproducible ? 1 : 0, Reduction::min) == 1;
     r.choosing = over_ranks(choosing, communicator_);
-    const bool split = m.blocks().size() > 1;
-    r.overlapped = over_ranks(split ? static_cast<double>(first.storage().nnz) / static_cast<double>(m.local_nnz()) : 0.0,
-                              communicator_);
+    const double nnz = std::max<double>(1, static_cast<double>(m.local_nnz()));
+    r.overlapped = over_ranks(static_cast<double>(m.overlapped_nnz()) / nnz, communicator_);
   }
 
   Context& context_;

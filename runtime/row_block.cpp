@@ -32,6 +32,11 @@ const Storage& RowBlock::storage() const {
   return std::visit([](const auto& c) -> const Storage& { return c.plan->storage(); }, chosen_);
 }
 
+bool RowBlock::expect_late(std::int64_t first, Stream& stream) {
+  if (const auto* several = std::get_if<ChosenSpmmPlan>(&chosen_); several != nullptr && several->plan->fills_device) return false;
+  return std::visit([&](const auto& c) { return c.plan->storage().expect_late(first, stream); }, chosen_);
+}
+
 void RowBlock::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {
   void* mine = static_cast<char*>(y) + static_cast<std::size_t>(first_row_ * width_) * size_of(sum_type(storage().type));
   if (const auto* one = std::get_if<ChosenPlan>(&chosen_)) one->plan->multiply(alpha, x, beta, mine, stream);

@@ -24,6 +24,8 @@ class RowBlock {
   std::int64_t first_row() const { return first_row_; }
   std::int64_t end_row() const { return first_row_ + storage().rows; }
   const Storage& storage() const;
+  /// Storage::expect_late(); false, too, if the plan wants the device for itself.
+  bool expect_late(std::int64_t first, Stream& stream);
 
   /// Y = alpha·A·X + beta·Y in stream order; Y is that of the whole rank.
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const;

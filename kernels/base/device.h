@@ -67,12 +67,17 @@ class Stream {
   /// the two streams.
   void wait_for(const Event& event);
 
+  /// Set by a kernel that lets the next one begin while it still works; any other launch clears it (launch.h).
+  bool next_may_begin() const { return next_may_begin_; }
+  void let_next_begin(bool may) const { next_may_begin_ = may; }
+
  private:
   Stream(Device device, void* native) : device_(device), native_(native), owned_(false) {}
 
   Device device_;
   void* native_ = nullptr;
   bool owned_ = true;
+  mutable bool next_may_begin_ = false;
 };
 
 /// A point in a stream, for timing and for other streams to wait for.

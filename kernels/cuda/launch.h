@@ -57,6 +57,7 @@ void launch_grid(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_
   require_grid(blocks, across);
   kernel<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(across)), block_size, shared_bytes, native(stream)>>>(
       std::forward<Arguments>(arguments)...);
+  stream.let_next_begin(false);
   SHARDMAT_CUDA_CHECK(cudaGetLastError());
 }
 
@@ -80,10 +81,36 @@ void launch_grid_early(void (*kernel)(Parameters...), std::int64_t blocks, std::
   config.stream = native(stream);
   config.attrs = &early;
   config.numAttrs = 1;
+  stream.let_next_begin(false);
   SHARDMAT_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 
+/// As launch_grid(), but with `beside`, blocks start beside the kernel before in the stream if that lets them
+/// (Stream::next_may_begin()), once all of its own have started. REQUIRES: `kernel` then calls wait_for_previous(), in one
+/// thread at least, before it reads what the other writes, and it writes nothing that the other reads.
+template <class... Parameters, class... Arguments>
+void launch_grid_beside(bool beside, void (*kernel)(Parameters...), std::int64_t blocks, std::int64_t across,
+                        dim3 block_size, std::size_t shared_bytes, const Stream& stream, Arguments&&... arguments) {
+  if (beside && stream.next_may_begin())
+    launch_grid_early(kernel, blocks, across, block_size, shared_bytes, stream, std::forward<Arguments>(arguments)...);
+  else
+    launch_grid(kernel, blocks, across, block_size, shared_bytes, stream, std::forward<Arguments>(arguments)...);
+}
+
 #ifdef __CUDACC__
+/// Lets the kernel behind start once all blocks have come here. The host says so, too: Stream::let_next_begin().
+__device__ inline void let_next_begin() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+/// Waits until what came before is done and can be seen; nothing is read through `p` earlier.
+template <class T>
+__device__ inline void wait_for_previous(const T*& p) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" : "+l"(p)::"memory");
+#endif
+}
 /// Lets the kernel behind start, which waits here, too, and waits until what came before is done and can be seen.
 __device__ inline void after_previous() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -21,7 +21,7 @@ template <class T, class S>
 constexpr int kBlocksPerSm = S::B == 3 && S::L == 1 ? sizeof(T) == 4 ? 5 : 1 : 0;
 
 template <class T, class S, int InFlight>
-__global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(const Arguments<T> a, int parts) {
+__global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Arguments<T> a, int parts) {
   __shared__ T sums[kWarps][S::B][kPackedLanes];
   const int warp = static_cast<int>(threadIdx.x) / kPackedLanes, lane = static_cast<int>(threadIdx.x) % kPackedLanes;
   const int part = warp % parts;
@@ -31,6 +31,7 @@ __global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(cons
   std::int64_t row = 0;
   if (index < a.count) {
     const PackedSlice slice = packed::load_slice(a.slices + index);
+    packed::wait_if_late(slice, a.x);
     if (!slice.csr) {
       // Lanes behind the last group do as the last one does, with values that are zeros, so that their shared columns exist.
       row = packed::first_row<S>(slice, a, min(lane / S::L, slice.real - 1));
@@ -68,7 +69,8 @@ std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy
         with_shape(a.shape, [&](auto shape) {
           using S = decltype(shape);
           const auto kernel = in_flight == 14 ? packed_spmv<T, S, 14> : packed_spmv<T, S, 9>;
-          cuda::launch(kernel, a.slices * parts * kPackedLanes, kBlock, on, packed::arguments(a, v), parts);
+          cuda::launch_grid_beside(a.expects_late, kernel, (a.slices * parts + kWarps - 1) / kWarps, 1, kBlock, 0, on,
+                                   packed::arguments(a, v), parts);
         });
       });
 }

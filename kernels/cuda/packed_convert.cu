@@ -150,7 +150,7 @@ __device__ void analyse_slice(const Matrix& a, int shift, int value_bytes, std::
   slice.real = static_cast<std::uint8_t>(min(std::int64_t{S::kGroups}, groups - team.slice * S::kGroups));
   slice.consecutive = consecutive;
   slice.csr = size.csr;
-  slice.unused = 0;
+  slice.late = 0;
   slice.groups = group;
   sizes.value_units[team.slice] = size.value_units;
   sizes.index_units[team.slice] = size.index_units;

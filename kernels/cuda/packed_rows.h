@@ -2,6 +2,7 @@
 // rows, and the way of sums into y.
 #pragma once
 
+#include "kernels/cuda/launch.h"
 #include "kernels/formats/packed_pieces.h"
 #include "kernels/typed_plan.h"
 
@@ -19,7 +20,7 @@ struct Arguments {
   std::int64_t count, rows;
   int shift;
   T alpha, beta;
-  const T* __restrict__ x;
+  const T* x;
   T* __restrict__ y;
 };
 
@@ -245,6 +246,12 @@ __device__ inline PackedSlice load_slice(const PackedSlice* from) {
   *reinterpret_cast<int4*>(&slice) = __ldg(reinterpret_cast<const int4*>(from));
   *(reinterpret_cast<int4*>(&slice) + 1) = __ldg(reinterpret_cast<const int4*>(from) + 1);
   return slice;
+}
+
+/// Before a slice is multiplied.
+template <class X>
+__device__ void wait_if_late(const PackedSlice& slice, const X*& x) {
+  if (slice.late) cuda::wait_for_previous(x);
 }
 
 /// First row of the group at a place in a slice.

@@ -160,6 +160,7 @@ __global__ void __launch_bounds__(kBlock<S, G, P>, kBlocksPerSm<S, G, P>)
   const char* x = columns.x(v);
   for (int item = warp; item < items; item += kBlock<S, G, P> / kPackedLanes) {
     const PackedSlice slice = packed::load_slice(a.slices + first + item / kParts);
+    packed::wait_if_late(slice, x);
     // Lanes behind the last group do as the last one does.
     const int wanted = item % kParts * kTogether + lane / G, group = min(wanted, slice.real - 1);
     const std::int64_t row = packed::first_row<S>(slice, a, group);
@@ -241,8 +242,8 @@ std::unique_ptr<SpmmPlan> make_packed_spmm(std::shared_ptr<Storage> storage, con
           using S = decltype(shape);
           const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
           const auto launch = [&](const Instance<T, S>& one, int first, int blocks) {
-            cuda::launch_grid(one.kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, blocks,
-                              static_cast<unsigned>(one.block_size), 0, on, matrix, v, first);
+            cuda::launch_grid_beside(a.expects_late, one.kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, blocks,
+                                     static_cast<unsigned>(one.block_size), 0, on, matrix, v, first);
           };
           if (v.columns == 2) return launch(instance_of<T, S, 1, 1, 2>(), 0, 1);
           dense::split_columns(

@@ -22,11 +22,14 @@ static_assert(kWords * sizeof(std::uint32_t) == sizeof(PackedSlice));
 static_assert(offsetof(PackedSlice, deltas) == kDeltasWord * 4 && offsetof(PackedSlice, groups) == kGroupsWord * 4);
 static_assert(offsetof(PackedSlice, slots) == kSharedWord * 4 && offsetof(PackedSlice, real) == kFlagsWord * 4);
 static_assert(offsetof(PackedSlice, consecutive) == kFlagsWord * 4 + 1 && offsetof(PackedSlice, csr) == kFlagsWord * 4 + 2);
+static_assert(offsetof(PackedSlice, late) == kFlagsWord * 4 + 3);
+constexpr std::uint32_t kCsrFlag = 0xff0000, kLateFlag = 0xff000000;
 
 /// One slice, as in packed.cu.
 template <class T>
-__device__ void multiply_one(const Arguments<T>& a, std::int64_t index, int lane) {
+__device__ void multiply_one(Arguments<T>& a, std::int64_t index, int lane) {
   const PackedSlice slice = packed::load_slice(a.slices + index);
+  packed::wait_if_late(slice, a.x);
   if (slice.csr) return packed::multiply_rows<Rows>(slice, a, 0, 1, lane);
   const std::int64_t row = packed::first_row<Rows>(slice, a, min(lane, slice.real - 1));
   T acc[1] = {};
@@ -36,7 +39,7 @@ __device__ void multiply_one(const Arguments<T>& a, std::int64_t index, int lane
 
 /// K slices a warp; U slots of each at once.
 template <class T, int K, int U>
-__global__ void __launch_bounds__(kBlock) packed_stencil(const Arguments<T> a) {
+__global__ void __launch_bounds__(kBlock) packed_stencil(Arguments<T> a) {
   const int lane = static_cast<int>(threadIdx.x) % kPackedLanes;
   const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x) / kPackedLanes * K;
   if (first >= a.count) return;
@@ -49,13 +52,14 @@ __global__ void __launch_bounds__(kBlock) packed_stencil(const Arguments<T> a) {
   const int which = lane % kWords;
   const bool alike = which == kDeltasWord || which == kSharedWord ? word == of_first
                      : which == kNarrowWord || which == kFullWord ? word == 0
-                     : which == kFlagsWord                        ? (word & 0xff0000) == 0
+                     : which == kFlagsWord                        ? (word & kCsrFlag) == 0
                                                                   : true;
   if (!__all_sync(packed::kAll, lane >= K * kWords || (exists && alike))) {
     const int count = static_cast<int>(min(std::int64_t{K}, a.count - first));
     for (int k = 0; k < count; ++k) multiply_one(a, first + k, lane);
     return;
   }
+  if (__any_sync(packed::kAll, which == kFlagsWord && (word & kLateFlag) != 0)) cuda::wait_for_previous(a.x);
   std::uint32_t row[K];
   const T* values[K];
   T acc[K] = {};
@@ -113,7 +117,10 @@ std::unique_ptr<Plan> make_packed_stencil(std::shared_ptr<Storage> storage, cons
         const auto kernel = slices == 4   ? packed_stencil<T, 4, 5>
                             : slots == 7 ? packed_stencil<T, 2, 7>
                                          : packed_stencil<T, 2, 9>;
-        cuda::launch(kernel, (a.slices + slices - 1) / slices * kPackedLanes, kBlock, on, packed::arguments(a, v));
+        constexpr int kWarps = kBlock / kPackedLanes;
+        const std::int64_t warps = (a.slices + slices - 1) / slices;
+        cuda::launch_grid_beside(a.expects_late, kernel, (warps + kWarps - 1) / kWarps, 1, kBlock, 0, on,
+                                 packed::arguments(a, v));
       });
 }
 

@@ -195,6 +195,7 @@ __global__ void __launch_bounds__(kBlock, kThreads / kBlock)
     if (first >= a.count) break;
     if (index >= a.count) continue;
     const PackedSlice slice = packed::load_slice(a.slices + (order != nullptr ? __ldg(order + index) : index));
+    packed::wait_if_late(slice, x);
     const int group = item % kParts * kTogether + lane / G * kRows;
     if (group >= slice.real) continue;
     std::int32_t row[kRows];
@@ -306,13 +307,13 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
   const int slices = stay == 0 ? kSlicesOfBlock : cluster > 0 ? cluster : kSlicesAtOnce;
   const Blocks grid{stay == 1, std::countr_zero(static_cast<unsigned>(slices)),
                     properties(storage->device).multiprocessors};
-  return cuda::row_major_plan<PackedStorage>(
+  auto plan = cuda::row_major_plan<PackedStorage>(
       std::move(storage), rhs,
       [lanes, passes, order, grid]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
         const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
         const auto launch = [&](int of_lanes, int of_passes, int first, int across) {
-          cuda::launch_grid(grid.kernel<T>(of_lanes, of_passes), grid.count(a.slices), across, grid.threads(), 0, on, matrix,
-                            v, order->as<std::int32_t>(), grid.log2_slices, first);
+          cuda::launch_grid_beside(a.expects_late, grid.kernel<T>(of_lanes, of_passes), grid.count(a.slices), across,
+                                   grid.threads(), 0, on, matrix, v, order->as<std::int32_t>(), grid.log2_slices, first);
         };
         dense::split_columns(
             v.columns, dense::kWidth<T>, lanes, passes,
@@ -320,6 +321,8 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
             [&](int first, int few) { launch(few, 1, first, 1); });
       },
       order_bytes);
+  plan->fills_device = stay == 1;
+  return plan;
 }
 
 }  // namespace shardmat

@@ -1,4 +1,4 @@
-// The two implementations of the conversion to packed rows. Internal to the format.
+// The two implementations of the conversion to packed rows, and what else needs to know slices. Internal to the format.
 #pragma once
 
 #include <memory>
@@ -17,5 +17,8 @@ struct Builder {
 
 extern const Builder host_builder;
 extern const Builder cuda_builder;
+
+/// Marks the slices that read entries of x from `first` on, and the last. For matrices on a GPU.
+void mark_late(PackedStorage& packed, std::int64_t first, Stream& stream);
 
 }  // namespace shardmat::packed

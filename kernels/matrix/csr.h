@@ -20,6 +20,13 @@ struct CsrView {
   std::span<const double> values;
 
   std::int64_t nnz() const { return rows == 0 ? 0 : row_ptr[static_cast<std::size_t>(rows)] - row_ptr[0]; }
+  /// Rows [begin, end).
+  CsrView rows_between(std::int64_t begin, std::int64_t end) const {
+    const auto place = [this](std::int64_t row) { return row_ptr[static_cast<std::size_t>(row)] - row_ptr[0]; };
+    const auto first = static_cast<std::size_t>(place(begin)), count = static_cast<std::size_t>(place(end)) - first;
+    return {end - begin, cols, row_ptr.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin) + 1),
+            col_idx.subspan(first, count), values.subspan(first, count)};
+  }
 };
 
 /// Owning CSR: row_ptr[0] = 0, columns of a row strictly increasing, so no duplicates.

@@ -66,6 +66,10 @@ std::vector<int> rank_counts(const Options& options, int size) {
   return counts;
 }
 
+Overlap overlap_of(const Options& options) {
+  return options.overlap ? Overlap::yes : options.no_overlap ? Overlap::no : Overlap::automatic;
+}
+
 MultiplyOptions multiply_options(const Options& options, const ScalingCase& one) {
   MultiplyOptions m;
   m.matrix = on_ranks(one.matrix, one.ranks);
@@ -73,7 +77,7 @@ MultiplyOptions multiply_options(const Options& options, const ScalingCase& one)
   m.load.type = parse_value_type(options.type);
   m.load.right_hand_sides = options.right_hand_sides;
   m.load.exchange = one.exchange;
-  m.load.overlap = options.overlap ? Overlap::yes : options.no_overlap ? Overlap::no : Overlap::automatic;
+  m.load.overlap = overlap_of(options);
   m.load.plan.kernel = options.kernel;
   m.load.cache_directory = options.no_cache ? "" : default_cache_directory();
   m.iterations = options.iterations;
@@ -162,7 +166,7 @@ int run(const Options& options, Communicator& all) {
   study.type = options.type;
   study.right_hand_sides = options.right_hand_sides;
   study.iterations = options.iterations;
-  study.overlap = options.overlap || (!options.no_overlap && options.right_hand_sides == 1);
+  study.overlap = overlap_of(options);
   std::vector<ScalingCase> planned;
   for (const std::string& matrix : options.matrices)
     for (const int ranks : counts)
@@ -227,9 +231,10 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
   app->add_option("--iterations", o.iterations, "products to time")
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
-  auto* overlap =
-      app->add_flag("--overlap", o.overlap,
-                    "multiply rows that need no x of other ranks while x moves (so by itself with one right-hand side)");
+  auto* overlap = app->add_flag(
+      "--overlap", o.overlap,
+      "multiply rows that need no x of other ranks while x moves, also where that takes two products of several "
+      "right-hand sides (by itself otherwise)");
   app->add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied")->excludes(overlap);
   app->add_flag("--no-verify", o.no_verify, "do not compare each first product with a sequential one");
   app->add_flag("--no-cache", o.no_cache, "choose kernels anew");

@@ -195,7 +195,7 @@ std::string to_json(const ScalingStudy& study) {
                       {"type", study.type},
                       {"right_hand_sides", study.right_hand_sides},
                       {"iterations", study.iterations},
-                      {"overlap", study.overlap},
+                      {"overlap", study.overlap != Overlap::no},
                       {"models", models},
                       {"no_forecasts", study.no_forecasts},
                       {"cases", cases}}

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/distributed_matrix.h"
 #include "runtime/performance_model.h"
 #include "runtime/report.h"
 #include "tools/growing_matrix.h"
@@ -41,7 +42,7 @@ struct ScalingStudy {
   int ranks = 1;                              ///< that were started
   std::string type;
   std::int64_t right_hand_sides = 1, iterations = 0;
-  bool overlap = true;
+  Overlap overlap = Overlap::automatic;
   std::vector<ScalingCase> cases;
   std::vector<std::string> no_forecasts;                         ///< what has none, and why
   std::vector<std::pair<std::string, PerformanceModel>> models;  ///< of matrices that were measured on one rank

@@ -95,9 +95,10 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--sort", o.sort, "rows of a part by descending length: none, local, or auto (as the file says)")
       ->check(CLI::IsMember({"auto", "none", "local"}))
       ->capture_default_str();
-  auto* overlap =
-      app.add_flag("--overlap", o.overlap,
-                   "multiply rows that need no x of other ranks while x moves (so by itself with one right-hand side)");
+  auto* overlap = app.add_flag(
+      "--overlap", o.overlap,
+      "multiply rows that need no x of other ranks while x moves, also where that takes two products of several "
+      "right-hand sides (by itself otherwise)");
   app.add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied")->excludes(overlap);
   app.add_flag("--no-graph", o.no_graph, "launch every iteration instead of replaying a CUDA graph");
   app.add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")

@@ -1,0 +1,49 @@
+// Which slices of a packed matrix read entries of x that come late: found by a product with an x of which those entries are
+// no numbers, so that padding, which reads x as well, is not forgotten.
+#include "kernels/base/memory_limits.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/packed_rows.h"
+#include "kernels/formats/packed_build.h"
+
+namespace shardmat::packed {
+namespace {
+
+constexpr int kBlock = 256;
+
+/// A thread a slice. The last slice waits in any case: when a product is done, so is what came before it.
+template <class T, class S>
+__global__ void __launch_bounds__(kBlock) mark_late_slices(const Arguments<T> a, PackedSlice* slices) {
+  const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
+  if (index >= a.count) return;
+  const PackedSlice slice = slices[index];
+  bool late = index == a.count - 1;
+  for (int group = 0; group < slice.real; ++group)
+    for (int r = 0; r < S::B; ++r) {
+      const std::int64_t row = first_row<S>(slice, a, group) + r;
+      if (row >= 0 && row < a.rows) late = late || a.y[row] != a.y[row];
+    }
+  slices[index].late = late ? 1 : 0;
+}
+
+}  // namespace
+
+void mark_late(PackedStorage& a, std::int64_t first, Stream& stream) {
+  const std::size_t value = size_of(a.type);
+  require_memory(a.device, (a.cols + a.rows) * static_cast<std::int64_t>(value), "finding rows that need x of other ranks");
+  const Buffer x(a.device, static_cast<std::size_t>(a.cols) * value), y(a.device, static_cast<std::size_t>(a.rows) * value);
+  fill_bytes(x.data(), 0, static_cast<std::size_t>(first) * value, stream);
+  fill_bytes(x.as<char>() + static_cast<std::size_t>(first) * value, 0xff, static_cast<std::size_t>(a.cols - first) * value,
+             stream);  // ones in all bits are no number
+  make_packed(std::shared_ptr<Storage>(std::shared_ptr<Storage>(), &a), {{"parts", 1}, {"in_flight", 9}}, stream)
+      ->multiply(1, x.data(), 0, y.data(), stream);
+  dispatch(a.type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    with_shape(a.shape, [&](auto shape) {
+      cuda::launch(mark_late_slices<T, decltype(shape)>, a.slices, kBlock, stream,
+                   arguments<T>(a, {T(1), x.as<T>(), T(0), y.as<T>()}), a.slice.as<PackedSlice>());
+    });
+  });
+  stream.synchronize();
+}
+
+}  // namespace shardmat::packed

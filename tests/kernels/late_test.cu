@@ -1,0 +1,161 @@
+// Products beside the kernel that writes part of their x: what reads that part waits for it, and the rest does not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/launch.h"
+#include "kernels/formats/packed.h"
+#include "kernels/matrix/csr.h"
+#include "kernels/registry.h"
+#include "kernels/spmm.h"
+#include "tests/support/plan_check.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::int64_t kRows = 20'000, kFirst = 20'032, kLate = 500;  ///< rows, first late entry of x, how many there are
+constexpr std::int64_t kEarlyRow = kRows / 2;                          ///< far from those that need late entries
+constexpr long long kPatience = 2'000'000'000;                         ///< clocks to wait for a product to begin
+constexpr std::uint64_t kUntouched = 0x7ff8dead7ff8deadull;            ///< in y
+
+/// A band of blocks of three rows, the last of which need late entries.
+HostCsr band_with_late_entries() {
+  HostCsr m;
+  m.rows = kRows, m.cols = kFirst + kLate;
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    const std::int64_t node = i / 3 * 3, behind = node - (kRows - kLate) / 3 * 3;
+    for (std::int64_t c = std::max<std::int64_t>(node - 6, 0); c < std::min(node + 9, kRows); ++c) m.col_idx.push_back(c);
+    if (behind >= 0 && behind + 3 <= kLate)
+      for (std::int64_t c = 0; c < 3; ++c) m.col_idx.push_back(kFirst + behind + c);
+    m.row_ptr.push_back(std::ssize(m.col_idx));
+  }
+  m.values.resize(m.col_idx.size());
+  for (std::size_t k = 0; k < m.values.size(); ++k) m.values[k] = test::value_of(k);
+  validate(m.view());
+  return m;
+}
+
+/// Lets the next kernel begin, waits until that has written to `y`, or for some time, and only then writes the late entries.
+__global__ void write_late(const char* from, char* to, std::int64_t bytes, const volatile std::uint64_t* y, int* seen) {
+  cuda::let_next_begin();
+  if (threadIdx.x == 0) {
+    const long long begin = clock64();
+    bool begun = false;
+    while (!begun && clock64() - begin < kPatience) begun = *y != kUntouched;
+    *seen = begun ? 1 : 0;
+  }
+  __syncthreads();
+  for (std::int64_t k = threadIdx.x; k < bytes; k += blockDim.x) to[k] = from[k];
+}
+
+/// Products multiply(x, y) with `width` values an entry.
+template <class Multiply>
+void expect_waits(Storage& storage, std::size_t width, Stream& stream, const Multiply& multiply) {
+  ASSERT_TRUE(storage.expect_late(kFirst, stream));
+  const std::size_t entry = width * size_of(storage.type), early = kFirst * entry, all = (kFirst + kLate) * entry;
+  const Buffer x_whole(stream.device(), all), x(stream.device(), all), seen(stream.device(), sizeof(int)),
+      expected(stream.device(), kRows * entry), y(stream.device(), kRows * entry);
+  std::vector<char> host(all), results[2];
+  dispatch(storage.type, [&](auto tag) {
+    auto* values = reinterpret_cast<typename decltype(tag)::type*>(host.data());
+    for (std::size_t k = 0; k < all / sizeof *values; ++k)
+      values[k] = static_cast<typename decltype(tag)::type>(test::value_of(7 + k));
+  });
+  copy_to_device(x_whole.data(), host.data(), all, stream);
+  multiply(x_whole.data(), expected.data());
+  for (int time = 0; time < 3; ++time) {
+    copy_on_device(x.data(), x_whole.data(), early, stream);
+    fill_bytes(x.as<char>() + early, 0xff, all - early, stream);  // no number
+    const std::vector<std::uint64_t> untouched(kRows * entry / sizeof(std::uint64_t), kUntouched);
+    copy_to_device(y.data(), untouched.data(), y.bytes(), stream);
+    cuda::launch_blocks(write_late, 1, 256, 0, stream, x_whole.as<char>() + early, x.as<char>() + early,
+                        static_cast<std::int64_t>(all - early), y.as<std::uint64_t>() + kEarlyRow * entry / sizeof(std::uint64_t),
+                        seen.as<int>());
+    stream.let_next_begin(true);
+    multiply(x.data(), y.data());
+    for (const bool mine : {false, true}) {
+      results[mine].resize(y.bytes());
+      copy_to_host(results[mine].data(), mine ? y.data() : expected.data(), y.bytes(), stream);
+    }
+    EXPECT_EQ(results[0], results[1]);
+    int begun = 0;
+    copy_to_host(&begun, seen.data(), sizeof begun, stream);
+    EXPECT_EQ(begun, 1) << "the product did not begin beside the kernel before it";
+  }
+}
+
+bool can_begin_early() {
+  return cuda::compiled_for_9_0(write_late, {Backend::cuda, 0});
+}
+
+TEST(GpuLate, ProductsOfOneRightHandSide) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  if (!can_begin_early()) GTEST_SKIP() << "a device of capability 9.0 and code for it are needed";
+  Stream stream({Backend::cuda, 0});
+  const HostCsr m = band_with_late_entries();
+  for (const ValueType type : {ValueType::f32, ValueType::f64})
+    for (const char* shape : {"block=1,lanes=1", "block=1,lanes=4", "block=3,lanes=1", "block=3,lanes=3"})
+      for (const Kernel& kernel : kernels()) {
+        if (kernel.format != "packed" || kernel.backend != Backend::cuda) continue;
+        ConversionInput input(m.view(), type, stream);
+        const Policy layout = packed_layouts(input).front().with(std::string(shape) + ",shift=0,window=64");
+        const auto storage = store(find_format("packed"), input, layout);
+        if (!kernel.supports(*storage)) continue;
+        for (const Policy& policy : kernel.policies(input.rows())) {
+          SCOPED_TRACE(std::string(kernel.name) + " " + std::string(name(type)) + " " + shape + " " + policy.text());
+          const auto plan = make_plan(kernel, storage, policy, stream);
+          expect_waits(*storage, 1, stream, [&](const void* x, void* y) { plan->multiply(1, x, 0, y, stream); });
+        }
+      }
+}
+
+TEST(GpuLate, ProductsOfSeveral) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  if (!can_begin_early()) GTEST_SKIP() << "a device of capability 9.0 and code for it are needed";
+  Stream stream({Backend::cuda, 0});
+  const HostCsr m = band_with_late_entries();
+  for (const ValueType type : {ValueType::f32, ValueType::f64})
+    for (const char* shape : {"block=1,lanes=1", "block=3,lanes=1"})
+      for (const SpmmKernel& kernel : spmm_kernels()) {
+        if (kernel.format != "packed" || kernel.backend != Backend::cuda) continue;
+        ConversionInput input(m.view(), type, stream);
+        const Policy layout = packed_layouts(input).front().with(std::string(shape) + ",shift=0,window=64");
+        const auto storage = store(find_format("packed"), input, layout);
+        for (const std::int64_t count : {8, 32, 100}) {
+          const RightHandSides rhs{count};
+          if (!kernel.supports(*storage, rhs)) continue;
+          for (const Policy& policy : kernel.policies(*storage, rhs)) {
+            SCOPED_TRACE(std::string(kernel.name) + " " + std::string(name(type)) + " " + shape + " " +
+                         std::to_string(count) + " " + policy.text());
+            const auto plan = make_spmm_plan(kernel, storage, rhs, policy, stream);
+            expect_waits(*storage, static_cast<std::size_t>(count), stream,
+                         [&](const void* x, void* y) { plan->multiply(1, x, count, 0, y, count, stream); });
+          }
+        }
+      }
+}
+
+TEST(GpuLate, PlansThatFillTheDeviceSaySo) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream({Backend::cuda, 0});
+  const HostCsr m = band_with_late_entries();
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  const auto storage = store(find_format("packed"), input, packed_layouts(input).front().with("block=1,lanes=1"));
+  const SpmmKernel& kernel = find_spmm_kernel("packed_stencil", Backend::cuda);
+  for (const Policy& policy : kernel.policies(*storage, {32}))
+    EXPECT_EQ(make_spmm_plan(kernel, storage, {32}, policy, stream)->fills_device, policy.at("stay") == 1);
+}
+
+TEST(GpuLate, OtherFormatsCannot) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream({Backend::cuda, 0});
+  const HostCsr m = band_with_late_entries();
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  const Format& csr = find_format("csr");
+  EXPECT_FALSE(store(csr, input, csr.layouts(input).front())->expect_late(kFirst, stream));
+}
+
+}  // namespace
+}  // namespace shardmat
