@@ -147,17 +147,17 @@ std::int64_t DistributedMatrix::order_boundary_last(HostCsr& part) {
 void DistributedMatrix::plan_rows(const HostCsr& part, std::int64_t boundary_rows) {
   const std::int64_t interior_rows = part.rows - boundary_rows;
   const CsrView interior = part.view().rows_between(0, interior_rows);
-  const std::optional<std::int64_t> late = exchange_->late_entries();
-  if (boundary_rows > 0 && late) {
-    add_block(part.view());
+  const bool may_split = boundary_rows > 0 && (options_.right_hand_sides == 1 || options_.overlap == Overlap::yes);
+  const std::optional<std::int64_t> late = boundary_rows > 0 ? exchange_->late_entries() : std::nullopt;
+  if (late || !may_split) add_block(part.view());
+  if (late && blocks_[0].expect_late(*late, context_.stream())) {
     overlapped_nnz_ = interior.nnz();
-    if (blocks_[0].expect_late(*late, context_.stream())) return;
+  } else if (may_split) {
+    overlapped_nnz_ = interior.nnz();
     blocks_.clear();
+    add_block(interior);
+    add_block(part.view().rows_between(interior_rows, part.rows));
   }
-  const bool split = boundary_rows > 0 && (options_.right_hand_sides == 1 || options_.overlap == Overlap::yes);
-  overlapped_nnz_ = split ? interior.nnz() : 0;
-  add_block(split ? interior : part.view());
-  if (split) add_block(part.view().rows_between(interior_rows, part.rows));
 }
 
 void DistributedMatrix::add_block(const CsrView& rows) {
