@@ -11,6 +11,8 @@ namespace shardmat {
 namespace {
 
 constexpr int kLeastRepetitions = 3, kHopelessRepetitions = 2;
+constexpr double kClose = 0.1;   // a lead that another measurement has to confirm
+constexpr double kLead = 0.005;  // by which the confirmed one has to be faster: the noise of the median
 
 /// Four times the largest L2 of a GPU. On the host twice the last-level cache, if the system tells it, within bounds: a
 /// virtual machine may see that of a whole socket, of which it has a part.
@@ -67,6 +69,16 @@ Timing time_work(const std::function<void()>& product, Stream& stream, const Tim
   timing.min = seconds.front();
   timing.max = seconds.back();
   return timing;
+}
+
+bool overtakes(double& seconds, const std::function<double()>& work, double& leading_seconds,
+               const std::function<double()>& leader) {
+  if (seconds >= leading_seconds) return false;
+  if (seconds > (1 - kClose) * leading_seconds) {
+    leading_seconds = std::min(leading_seconds, leader());
+    seconds = std::min(seconds, work());
+  }
+  return seconds < (1 - kLead) * leading_seconds;
 }
 
 Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, const TimingOptions& options) {

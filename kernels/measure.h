@@ -40,6 +40,12 @@ struct Timing {
 /// Times what `product` puts on the stream, by events of it. Returns when all is done.
 Timing time_work(const std::function<void()>& product, Stream& stream, const TimingOptions& options = {});
 
+/// True if a work of so many seconds is faster than the one that led so far. Where the two are close, both are measured
+/// again, in turn, as `work` and `leader` do, and their seconds become the lesser ones: the first to be measured may have
+/// met a GPU that was still raising its clocks.
+bool overtakes(double& seconds, const std::function<double()>& work, double& leading_seconds,
+               const std::function<double()>& leader);
+
 /// Times y = A x by events of the stream; x has cols and y rows entries on its device. Returns when all is done.
 Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, const TimingOptions& options = {});
 

@@ -13,7 +13,6 @@ namespace {
 
 constexpr int kFirstWarmUps = 4, kWarmUps = 1, kRepetitions = 5;
 constexpr double kHopeless = 1.5;     // times the best; after two repetitions
-constexpr double kNoise = 0.02;       // by which a later candidate has to be faster
 constexpr double kMostGrowth = 1.01;  // of a format over CSR
 
 struct Candidate {
@@ -123,41 +122,49 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   const auto leading = [&](DenseOrder order, std::int64_t rows) {
     return order == DenseOrder::row_major ? rhs.count : rows;
   };
-  double chosen_making_seconds = 0;  // beyond the matrix in its format
-  std::string no_memory;             // why the last candidate that did not fit has no plan
+  const auto waiting = [&](const SpmmPlan& plan) { return plan.fills_device ? request.exchange_seconds : 0; };
+  const auto cost = [&](const SpmmPlan& plan) {
+    TimingOptions timing;
+    timing.repetitions = kRepetitions;
+    timing.warm_ups = chosen.plan ? kWarmUps : kFirstWarmUps;
+    timing.flush = request.flush;
+    if (chosen.plan) timing.hopeless_seconds = kHopeless * chosen.product_seconds;
+    const auto product = [&] {
+      plan.multiply(1, x.data(), leading(rhs.x, matrix.cols), 0, y.data(), leading(rhs.y, matrix.rows), stream);
+    };
+    return time_work(product, stream, timing).median + waiting(plan);
+  };
+  struct {
+    double cost = 0, making_seconds = 0;  // the latter beyond the matrix in its format
+    std::size_t place = 0;                // among the measurements
+  } best;
+  std::string no_memory;  // why the last candidate that did not fit has no plan
   for (const Candidate& candidate : candidates) {
-    std::unique_ptr<SpmmPlan> plan;
-    double seconds = 0, making_seconds = 0;
     try {
       const Timer making;
-      plan = make(*candidate.kernel, rhs, candidate.policy);
-      making_seconds = making.seconds();
+      auto plan = make(*candidate.kernel, rhs, candidate.policy);
+      const double making_seconds = making.seconds();
       if (request.reproducible && !plan->reproducible()) continue;
       if (!measures) {
         chosen.plan = std::move(plan);
         break;
       }
-      TimingOptions timing;
-      timing.repetitions = kRepetitions;
-      timing.warm_ups = chosen.plan ? kWarmUps : kFirstWarmUps;
-      timing.flush = request.flush;
-      if (chosen.plan) timing.hopeless_seconds = kHopeless * chosen.product_seconds;
-      const auto product = [&] {
-        plan->multiply(1, x.data(), leading(rhs.x, matrix.cols), 0, y.data(), leading(rhs.y, matrix.rows), stream);
-      };
-      seconds = time_work(product, stream, timing).median;
+      double its = cost(*plan);
+      bool better = true;
+      if (chosen.plan) {
+        const auto again = [&] { return cost(*plan); };
+        better = overtakes(its, again, best.cost, [&] { return cost(*chosen.plan); }) &&
+                 making_seconds - best.making_seconds <= request.products * (best.cost - its);
+        chosen.product_seconds = chosen.measurements[best.place].seconds = best.cost - waiting(*chosen.plan);
+      }
+      chosen.measurements.push_back({plan->kernel, plan->tunables(), its - waiting(*plan)});
+      if (!better) continue;
+      best = {its, making_seconds, chosen.measurements.size() - 1};
+      chosen.product_seconds = chosen.measurements.back().seconds;
+      chosen.plan = std::move(plan);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::resources) throw;
       no_memory = e.what();
-      continue;
-    }
-    chosen.measurements.push_back({plan->kernel, plan->tunables(), seconds});
-    const double saved = chosen.product_seconds - seconds;
-    if (!chosen.plan ||
-        (saved > kNoise * chosen.product_seconds && making_seconds - chosen_making_seconds <= request.products * saved)) {
-      chosen.plan = std::move(plan);
-      chosen.product_seconds = seconds;
-      chosen_making_seconds = making_seconds;
     }
   }
   if (!chosen.plan && !no_memory.empty()) throw Error(ErrorKind::resources, no_memory);
@@ -169,6 +176,9 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   Choice choice = describe_choice(chosen.measurements, named, candidates.size(), "first of the list; nothing was measured");
   chosen.decision = choice.decision;
   chosen.why = std::move(choice.why);
+  if (chosen.decision == Decision::measured && chosen.measurements.front().seconds < chosen.product_seconds)
+    chosen.why +=
+        fmt::format(", counting what a plan takes to make, over {:.0f} products, and what it waits for X", request.products);
   chosen.choosing_seconds = timer.seconds();
   return chosen;
 }

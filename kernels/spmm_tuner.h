@@ -20,6 +20,7 @@ struct SpmmRequest {
   bool measure = true;          ///< on a GPU: measure what is left open; false: take the first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
   double products = 2000;       ///< that are to come: what takes longer to make than it saves in so many is not chosen
+  double exchange_seconds = 0;  ///< added to plans that fill the device, beside which X cannot move
   CacheFlush* flush = nullptr;  ///< runs before each measured product; null: caches stay warm
 };
 

@@ -29,7 +29,6 @@ constexpr int kFirstWarmUps = 8;  // before the first candidate: an idle GPU nee
 constexpr int kWarmUps = 2;
 constexpr int kRepetitions = 5;
 constexpr double kHopeless = 1.5;  // times the best; after two repetitions
-constexpr double kNoise = 0.02;    // by which a later candidate has to be faster than one that was expected to be
 
 /// Always measured, so that no choice is slower than it.
 constexpr std::string_view kYardstick = "csr_cusparse";
@@ -188,7 +187,8 @@ class Chooser {
     const Buffer x(stream_.device(), static_cast<std::size_t>(in.matrix().cols) * size_of(in.type()));
     const Buffer y(stream_.device(), static_cast<std::size_t>(in.matrix().rows) * size_of(in.type()));
     fill_bytes(x.data(), 0, x.bytes(), stream_);
-    Timer measuring;  // restarted when the first candidate is ready
+    Timer measuring;         // restarted when the first candidate is ready
+    std::size_t leader = 0;  // among the measurements
     double budget = request_.budget_seconds > 0 ? request_.budget_seconds : kBudgetOfTuning;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       const Candidate& candidate = candidates_[i];
@@ -207,10 +207,16 @@ class Chooser {
       } else {
         timing.hopeless_seconds = kHopeless * chosen_.product_seconds;
       }
-      const double seconds = time_product(*plan, x.data(), y.data(), stream_, timing).median;
+      const auto time = [&](const Plan& of) { return time_product(of, x.data(), y.data(), stream_, timing).median; };
+      double seconds = time(*plan);
       if (first && !every && request_.budget_seconds <= 0) budget = std::max(kLeastBudget, kBudgetProducts * seconds);
+      const bool faster =
+          first || overtakes(
+                       seconds, [&] { return time(*plan); }, chosen_.product_seconds, [&] { return time(*chosen_.plan); });
+      if (!first) chosen_.measurements[leader].seconds = chosen_.product_seconds;
       chosen_.measurements.push_back({plan->kernel, candidate.tunables(), seconds});
-      if (first || seconds < (1 - kNoise) * chosen_.product_seconds) {
+      if (faster) {
+        leader = chosen_.measurements.size() - 1;
         chosen_.plan = std::move(plan);
         chosen_.product_seconds = seconds;
         own_seconds_ = making_seconds;
@@ -236,11 +242,9 @@ class Chooser {
                      [](const Measurement& a, const Measurement& b) { return a.seconds < b.seconds; });
     chosen_.decision = Decision::measured;
     const std::size_t left_out = candidates_.size() - chosen_.measurements.size();
-    const Measurement& best = chosen_.measurements.front();
-    const bool is_best = best.kernel == chosen_.plan->kernel && best.policy == chosen_.plan->tunables();
-    chosen_.why =
-        fmt::format("{} of {} measured{}", is_best ? "fastest" : fmt::format("within {:.0f} % of the fastest", 100 * kNoise),
-                    chosen_.measurements.size(), left_out > 0 ? fmt::format(" ({} left out)", left_out) : "");
+    const bool is_fastest = chosen_.measurements.front().seconds == chosen_.product_seconds;
+    chosen_.why = fmt::format("{} of {} measured{}", is_fastest ? "fastest" : "as fast as any", chosen_.measurements.size(),
+                              left_out > 0 ? fmt::format(" ({} left out)", left_out) : "");
   }
 
   void require_plan() const {

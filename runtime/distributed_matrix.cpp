@@ -122,7 +122,9 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.exchange = timer.seconds();
 
   timer = Timer();
-  communicator.together([&] { plan_rows(part, boundary_rows); });
+  const bool weighs_waiting = moving.beside && options_.right_hand_sides > 1 && exchange_->late_entries();
+  const double exchange_seconds = weighs_waiting ? time_exchange(*exchange_, moving) : 0;
+  communicator.together([&] { plan_rows(part, boundary_rows, exchange_seconds); });
   times_.plan = timer.seconds();
 }
 
@@ -144,27 +146,27 @@ std::int64_t DistributedMatrix::order_boundary_last(HostCsr& part) {
   return boundary.rows;
 }
 
-void DistributedMatrix::plan_rows(const HostCsr& part, std::int64_t boundary_rows) {
+void DistributedMatrix::plan_rows(const HostCsr& part, std::int64_t boundary_rows, double exchange_seconds) {
   const std::int64_t interior_rows = part.rows - boundary_rows;
   const CsrView interior = part.view().rows_between(0, interior_rows);
   const bool may_split = boundary_rows > 0 && (options_.right_hand_sides == 1 || options_.overlap == Overlap::yes);
   const std::optional<std::int64_t> late = boundary_rows > 0 ? exchange_->late_entries() : std::nullopt;
-  if (late || !may_split) add_block(part.view());
+  if (late || !may_split) add_block(part.view(), exchange_seconds);
   if (late && blocks_[0].expect_late(*late, context_.stream())) {
     overlapped_nnz_ = interior.nnz();
   } else if (may_split) {
     overlapped_nnz_ = interior.nnz();
     blocks_.clear();
-    add_block(interior);
-    add_block(part.view().rows_between(interior_rows, part.rows));
+    add_block(interior, exchange_seconds);
+    add_block(part.view().rows_between(interior_rows, part.rows), exchange_seconds);
   }
 }
 
-void DistributedMatrix::add_block(const CsrView& rows) {
+void DistributedMatrix::add_block(const CsrView& rows, double exchange_seconds) {
   const std::string& device_name =
       context_.placement().ranks[static_cast<std::size_t>(context_.communicator().rank())].device;
   blocks_.emplace_back(blocks_.empty() ? 0 : blocks_.back().end_row(), rows, options_.type, options_.right_hand_sides,
-                       options_.plan, PlanCache{options_.cache_directory, device_name}, context_.stream());
+                       options_.plan, exchange_seconds, PlanCache{options_.cache_directory, device_name}, context_.stream());
 }
 
 void DistributedMatrix::find_partition(const MatrixSource& source) {

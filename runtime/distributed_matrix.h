@@ -106,8 +106,8 @@ class DistributedMatrix {
   void find_partition(const MatrixSource& source);
   HostCsr load_part(const MatrixSource& source);
   std::int64_t order_boundary_last(HostCsr& part);
-  void plan_rows(const HostCsr& part, std::int64_t boundary_rows);
-  void add_block(const CsrView& rows);
+  void plan_rows(const HostCsr& part, std::int64_t boundary_rows, double exchange_seconds);
+  void add_block(const CsrView& rows, double exchange_seconds);
   void sum_columns(const HostCsr& part);
 
   Context& context_;

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <numeric>
-#include <vector>
 
 namespace shardmat {
 
 OverRanks over_ranks(double mine, Communicator& communicator) {
   const std::vector<double> all = communicator.all_gather(mine);
   const auto [min, max] = std::minmax_element(all.begin(), all.end());
-  return {*min, std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size()), *max};
+  return {*min, std::accumulate(all.begin(), all.end(), 0.0) / static_cast<double>(all.size()), *max, all};
 }
 
 }  // namespace shardmat

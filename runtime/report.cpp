@@ -134,12 +134,17 @@ ordered_json json(const VerifyResult& v) {
 
 std::string to_json(const MultiplyReport& r) {
   ordered_json ranks = ordered_json::array();
-  for (std::size_t i = 0; i < r.ranks.size(); ++i)
+  for (std::size_t i = 0; i < r.ranks.size(); ++i) {
     ranks.push_back({{"rank", i},
                      {"host", r.ranks[i].host},
                      {"device", r.ranks[i].device},
                      {"id", r.ranks[i].id},
+                     {"rows", std::llround(r.part_rows.each[i])},
+                     {"nnz", std::llround(r.part_nnz.each[i])},
+                     {"overlapped", r.overlapped.each[i]},
                      {"kernel", r.kernel_of_rank[i]}});
+    if (!r.local.of_ranks.each.empty()) ranks.back()["product_s"] = r.local.of_ranks.each[i];
+  }
   ordered_json predictions = ordered_json::array(), phases = ordered_json::object();
   for (const Prediction& p : r.predictions)
     predictions.push_back({{"kernel", p.kernel}, {"policy", p.policy}, {"bytes", number(p.bytes)}});

@@ -17,9 +17,9 @@ struct PlanCache;
 class RowBlock {
  public:
   /// Rows first_row … of the rank. Chooses kernel, layout and policy: for one right-hand side as choose_remembered_plan(),
-  /// for several as SpmmTuner::choose(), X and Y row-major. Throws as these.
+  /// for several as SpmmTuner::choose(), X and Y row-major, where X takes `exchange_seconds` to arrive. Throws as these.
   RowBlock(std::int64_t first_row, const CsrView& rows, ValueType type, std::int64_t right_hand_sides,
-           const PlanRequest& request, const PlanCache& cache, Stream& stream);
+           const PlanRequest& request, double exchange_seconds, const PlanCache& cache, Stream& stream);
 
   std::int64_t first_row() const { return first_row_; }
   std::int64_t end_row() const { return first_row_ + storage().rows; }

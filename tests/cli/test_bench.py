@@ -253,7 +253,11 @@ class Scaling(CliTest):
                          [(matrix, ranks, exchange) for matrix in ("poisson27:n=7", "stokes.h5")
                           for ranks, exchange in ((1, "auto"), (3, "halo"), (3, "allgather"))])
         for case in report["cases"]:
-            self.assertEqual(len(case["report"]["ranks"]), case["ranks"])
+            ranks = case["report"]["ranks"]
+            self.assertEqual(len(ranks), case["ranks"])
+            self.assertEqual(sum(r["nnz"] for r in ranks), case["report"]["matrix"]["nnz"])
+            self.assertEqual(max(r["product_s"] for r in ranks),
+                             case["report"]["local_product"]["medians_of_ranks_s"]["max"])
             self.assertEqual(case["report"]["exchange"]["name"], "none" if case["ranks"] == 1 else case["exchange_asked"])
             self.assertEqual(case["report"]["operation"]["right_hand_sides"], 2)
             self.assertTrue(case["report"]["verification"]["passed"])
