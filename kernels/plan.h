@@ -20,9 +20,9 @@ struct Storage {
   void describe(const ConversionInput& input, std::int64_t exact_bytes);
   /// From now on products may begin beside the kernel before them in their stream, if that lets them
   /// (Stream::next_may_begin()) and writes nothing that they read but entries of x from `first` on: what reads these waits.
-  /// False, and nothing changes, if the format's kernels cannot. Throws Error(resources) if there is no memory to find out
-  /// what has to wait.
-  virtual bool expect_late([[maybe_unused]] std::int64_t first, [[maybe_unused]] Stream& stream) { return false; }
+  /// Sets expects_late; nothing happens if the format's kernels cannot. Throws Error(resources) if there is no memory to
+  /// find out what has to wait.
+  virtual void expect_late([[maybe_unused]] std::int64_t first, [[maybe_unused]] Stream& stream) {}
 
   Device device;
   ValueType type = ValueType::f64;
@@ -32,6 +32,13 @@ struct Storage {
   std::int64_t bytes = 0;  ///< of all arrays of the format, exact
   std::string format;      ///< name in the registry
   Policy layout;           ///< the format's own tunables (block size, slice height …)
+  bool expects_late = false;
+};
+
+/// Entries of x that arrive while a product runs.
+struct LateX {
+  std::int64_t first = 0;  ///< it and those behind it
+  double seconds = 0;      ///< that they take to arrive; 0: not known
 };
 
 /// Ready to run any number of times, by one stream at a time.

@@ -49,7 +49,10 @@ bool SpmmTuner::grows(const std::string& format) {
 std::shared_ptr<Storage> SpmmTuner::stored(const SpmmKernel& kernel) {
   const std::string format(kernel.format);
   std::shared_ptr<Storage>& storage = stored_[format];
-  if (!storage) storage = store(find_format(format), input_, layout_of(format));
+  if (!storage) {
+    storage = store(find_format(format), input_, layout_of(format));
+    if (late_) storage->expect_late(late_->first, input_.stream());
+  }
   return storage;
 }
 
@@ -122,7 +125,7 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   const auto leading = [&](DenseOrder order, std::int64_t rows) {
     return order == DenseOrder::row_major ? rhs.count : rows;
   };
-  const auto waiting = [&](const SpmmPlan& plan) { return plan.fills_device ? request.exchange_seconds : 0; };
+  const auto waiting = [&](const SpmmPlan& plan) { return late_ && plan.fills_device ? late_->seconds : 0; };
   const auto cost = [&](const SpmmPlan& plan) {
     TimingOptions timing;
     timing.repetitions = kRepetitions;

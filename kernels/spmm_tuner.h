@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,6 @@ struct SpmmRequest {
   bool measure = true;          ///< on a GPU: measure what is left open; false: take the first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
   double products = 2000;       ///< that are to come: what takes longer to make than it saves in so many is not chosen
-  double exchange_seconds = 0;  ///< added to plans that fill the device, beside which X cannot move
   CacheFlush* flush = nullptr;  ///< runs before each measured product; null: caches stay warm
 };
 
@@ -38,8 +38,9 @@ struct ChosenSpmmPlan {
 
 class SpmmTuner {
  public:
-  /// `input` lives as long as this.
-  explicit SpmmTuner(ConversionInput& input) : input_(input) {}
+  /// `input` lives as long as this. With `late`, storages are told (Storage::expect_late()), and plans that fill the device,
+  /// so that X cannot move beside them, count as taking so much longer.
+  explicit SpmmTuner(ConversionInput& input, std::optional<LateX> late = {}) : input_(input), late_(late) {}
 
   /// Throws Error(usage) for a wrong name or policy, Error(resources) with the bytes needed and available *before*
   /// allocating if the matrix does not fit the device. Measuring takes an X and a Y of the device's memory; where they do
@@ -58,6 +59,7 @@ class SpmmTuner {
   bool grows(const std::string& format);
 
   ConversionInput& input_;
+  std::optional<LateX> late_;
   // By format, so that what one count of right-hand sides found out serves the next.
   std::map<std::string, Policy> layouts_;
   std::map<std::string, bool> grows_;

@@ -18,6 +18,7 @@ struct PlanRequest {
   bool tune = false;            ///< measure every kernel, layout and policy that the request leaves open
   bool measure = true;          ///< auto on a GPU: measure the best of the model; false: take its first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
+  double products = 2000;       ///< that are to come at least; see SpmmRequest
   double budget_seconds = 0;    ///< measuring starts no new candidate after this long; 0: some 150 products, tune: 5 s
 };
 

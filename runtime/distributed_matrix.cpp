@@ -122,9 +122,12 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.exchange = timer.seconds();
 
   timer = Timer();
-  const bool weighs_waiting = moving.beside && options_.right_hand_sides > 1 && exchange_->late_entries();
-  const double exchange_seconds = weighs_waiting ? time_exchange(*exchange_, moving) : 0;
-  communicator.together([&] { plan_rows(part, boundary_rows, exchange_seconds); });
+  const std::optional<std::int64_t> first_late = exchange_->late_entries();
+  const bool time_counts = first_late && moving.beside && options_.right_hand_sides > 1;
+  const double arriving_seconds = time_counts ? time_exchange(*exchange_, moving) : 0;
+  std::optional<LateX> late;
+  if (first_late && boundary_rows > 0) late = {*first_late, arriving_seconds};
+  communicator.together([&] { plan_rows(part, boundary_rows, late); });
   times_.plan = timer.seconds();
 }
 
@@ -146,27 +149,26 @@ std::int64_t DistributedMatrix::order_boundary_last(HostCsr& part) {
   return boundary.rows;
 }
 
-void DistributedMatrix::plan_rows(const HostCsr& part, std::int64_t boundary_rows, double exchange_seconds) {
+void DistributedMatrix::plan_rows(const HostCsr& part, std::int64_t boundary_rows, std::optional<LateX> late) {
   const std::int64_t interior_rows = part.rows - boundary_rows;
   const CsrView interior = part.view().rows_between(0, interior_rows);
   const bool may_split = boundary_rows > 0 && (options_.right_hand_sides == 1 || options_.overlap == Overlap::yes);
-  const std::optional<std::int64_t> late = boundary_rows > 0 ? exchange_->late_entries() : std::nullopt;
-  if (late || !may_split) add_block(part.view(), exchange_seconds);
-  if (late && blocks_[0].expect_late(*late, context_.stream())) {
+  if (late || !may_split) add_block(part.view(), late);
+  if (late && blocks_[0].begins_early()) {
     overlapped_nnz_ = interior.nnz();
   } else if (may_split) {
     overlapped_nnz_ = interior.nnz();
     blocks_.clear();
-    add_block(interior, exchange_seconds);
-    add_block(part.view().rows_between(interior_rows, part.rows), exchange_seconds);
+    add_block(interior);
+    add_block(part.view().rows_between(interior_rows, part.rows));
   }
 }
 
-void DistributedMatrix::add_block(const CsrView& rows, double exchange_seconds) {
+void DistributedMatrix::add_block(const CsrView& rows, std::optional<LateX> late) {
   const std::string& device_name =
       context_.placement().ranks[static_cast<std::size_t>(context_.communicator().rank())].device;
   blocks_.emplace_back(blocks_.empty() ? 0 : blocks_.back().end_row(), rows, options_.type, options_.right_hand_sides,
-                       options_.plan, exchange_seconds, PlanCache{options_.cache_directory, device_name}, context_.stream());
+                       options_.plan, PlanCache{options_.cache_directory, device_name}, late, context_.stream());
 }
 
 void DistributedMatrix::find_partition(const MatrixSource& source) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -106,8 +107,8 @@ class DistributedMatrix {
   void find_partition(const MatrixSource& source);
   HostCsr load_part(const MatrixSource& source);
   std::int64_t order_boundary_last(HostCsr& part);
-  void plan_rows(const HostCsr& part, std::int64_t boundary_rows, double exchange_seconds);
-  void add_block(const CsrView& rows, double exchange_seconds);
+  void plan_rows(const HostCsr& part, std::int64_t boundary_rows, std::optional<LateX> late);
+  void add_block(const CsrView& rows, std::optional<LateX> late = {});
   void sum_columns(const HostCsr& part);
 
   Context& context_;

@@ -24,10 +24,38 @@ constexpr int kLeastRepetitions = 3;
 constexpr double kPhaseSeconds = 1;
 constexpr double kWarmUpSeconds = 0.05;  // an idle GPU needs some milliseconds to reach its clocks
 constexpr int kMostWarmUps = 200;
-constexpr double kSecondsBetweenWaits = 1;       // so that a deadline measures one stretch of work, not the whole run
-constexpr std::int64_t kMostBetweenWaits = 100;  // a device's queue must never fill behind a lost rank
-/// Steps between two events of a GPU if there are many: an event between each two would add 3 µs to each.
+constexpr double kSecondsBetweenWaits = 1;  // so that a deadline measures one stretch of work, not the whole run
+/// Steps between two events of a GPU, and in a graph, if there are many: an event between each two would add 3 µs to each,
+/// the start of a graph 1 µs.
 constexpr std::int64_t kStepsAMark = 8;
+constexpr std::int64_t kMostBetweenWaits = 12 * kStepsAMark;  // a device's queue must never fill behind a lost rank
+
+/// Takes so many steps.
+using Steps = std::function<void(std::int64_t count)>;
+
+Steps repeat(std::function<void()> step) {
+  return [step = std::move(step)](std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) step();
+  };
+}
+
+/// Steps that were recorded one by one, and kStepsAMark at a time where so many are to come.
+class RecordedSteps {
+ public:
+  RecordedSteps(Stream& stream, const Steps& steps, std::int64_t to_come)
+      : stream_(stream), one_(stream, [&] { steps(1); }) {
+    if (to_come >= kStepsAMark) several_.emplace(stream, [&] { steps(kStepsAMark); });
+  }
+  void operator()(std::int64_t count) {
+    for (; several_ && count >= kStepsAMark; count -= kStepsAMark) several_->launch(stream_);
+    for (; count > 0; --count) one_.launch(stream_);
+  }
+
+ private:
+  Stream& stream_;
+  Graph one_;
+  std::optional<Graph> several_;
+};
 
 /// Times steps on the stream of a context; all `ranks` take the same number of them.
 class Stopwatch {
@@ -45,54 +73,53 @@ class Stopwatch {
     return stream_.device().backend == Backend::cuda && iterations >= 5 * kStepsAMark ? kStepsAMark : 1;
   }
 
-  /// Runs `step` `iterations` times and times each (or each kStepsAMark, giving their mean); waits now and then, so that a
-  /// lost rank shows.
-  std::vector<double> each(std::int64_t iterations, const std::function<void()>& step, const Progress& progress,
-                           std::string_view phase) {
+  /// Takes `iterations` steps and times each (or each kStepsAMark, giving their mean); waits now and then, so that a lost
+  /// rank shows.
+  std::vector<double> each(std::int64_t iterations, const Steps& steps, const Progress& progress, std::string_view phase) {
     std::vector<double> seconds;
     std::int64_t chunk = 1;
     while (static_cast<std::int64_t>(seconds.size()) < iterations) {
       const auto done = static_cast<std::int64_t>(seconds.size());
       const std::int64_t now = std::min(chunk, iterations - done);
-      const std::vector<double> some = time_some(now, steps_a_mark(iterations), step);
+      const std::vector<double> some = time_some(now, steps_a_mark(iterations), steps);
       seconds.insert(seconds.end(), some.begin(), some.end());
       const double longest = *std::max_element(some.begin(), some.end());
       chunk = std::clamp(static_cast<std::int64_t>(kSecondsBetweenWaits / std::max(longest, 1e-9)), std::int64_t{1},
                          kMostBetweenWaits);
+      if (chunk > kStepsAMark) chunk -= chunk % kStepsAMark;
       chunk = ranks_.all_reduce(chunk, Reduction::min);
       report(progress, phase, done + now, iterations);
     }
     return seconds;
   }
 
-  /// Runs `step` for about kWarmUpSeconds; returns the seconds of the first.
-  double warm_up(const std::function<void()>& step) {
+  /// Takes steps for about kWarmUpSeconds; returns the seconds of the first.
+  double warm_up(const Steps& steps) {
     const Timer timer;
-    step();
+    steps(1);
     wait();
     const double seconds = ranks_.all_reduce(timer.seconds(), Reduction::max);
-    const int steps = static_cast<int>(std::min<double>(kMostWarmUps, kWarmUpSeconds / std::max(seconds, 1e-6)));
-    for (int i = 0; i < steps; ++i) step();
+    steps(static_cast<std::int64_t>(std::min<double>(kMostWarmUps, kWarmUpSeconds / std::max(seconds, 1e-6))));
     wait();
     return seconds;
   }
 
  private:
-  std::vector<double> time_some(std::int64_t count, std::int64_t together, const std::function<void()>& step) {
+  std::vector<double> time_some(std::int64_t count, std::int64_t together, const Steps& steps) {
     std::vector<Event> marks;
     for (std::int64_t i = 0; i <= (count + together - 1) / together; ++i) marks.emplace_back(stream_.device());
     marks[0].record(stream_);
-    for (std::int64_t i = 0; i < count; ++i) {
-      step();
-      if ((i + 1) % together == 0 || i + 1 == count) marks[static_cast<std::size_t>(i / together) + 1].record(stream_);
+    for (std::int64_t i = 0; i < count; i += together) {
+      steps(std::min(together, count - i));
+      marks[static_cast<std::size_t>(i / together) + 1].record(stream_);
     }
     wait();
     std::vector<double> seconds;
     for (std::int64_t i = 0; i < count; i += together) {
       const auto mark = static_cast<std::size_t>(i / together);
-      const std::int64_t steps = std::min(together, count - i);
-      const double mean = marks[mark + 1].seconds_since(marks[mark]) / static_cast<double>(steps);
-      seconds.insert(seconds.end(), static_cast<std::size_t>(steps), mean);
+      const std::int64_t taken = std::min(together, count - i);
+      const double mean = marks[mark + 1].seconds_since(marks[mark]) / static_cast<double>(taken);
+      seconds.insert(seconds.end(), static_cast<std::size_t>(taken), mean);
     }
     return seconds;
   }
@@ -232,32 +259,31 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
     if (!dots.empty()) result.sums = dots[0]->summed_by();
   }
 
-  std::function<void()> step = [&] {
+  Steps steps = repeat([&] {
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const auto& [matrix, y] = batch[i];
       matrix->multiply(options.alpha, options.beta, y, stream);
       if (options.mode == Mode::dots) dots[i]->add(matrix->exchange().local_x(), y, stream), dots[i]->add(y, y, stream);
       if (power) dots[i]->normalise_x(y, stream);
     }
-  };
-  const std::function<void()> local_step = [&] {
+  });
+  const Steps local_steps = repeat([&] {
     for (const Iterated& one : batch) one.matrix->multiply_local(options.alpha, options.beta, one.y, stream);
-  };
-  const std::function<void()> exchange_step = [&] {
+  });
+  const Steps exchange_steps = repeat([&] {
     for (const Iterated& one : batch) one.matrix->exchange().start(stream), one.matrix->exchange().finish(stream);
-  };
-  const auto times = [&](std::int64_t count, const std::function<void()>& work, const Progress& progress,
-                         std::string_view phase) {
+  });
+  const auto times = [&](std::int64_t count, const Steps& work, const Progress& progress, std::string_view phase) {
     IterationTimes found = slowest_of_ranks(watch.each(count, work, progress, phase), ranks);
     found.together = watch.steps_a_mark(count);
     return found;
   };
-  exchange_step();  // libraries allocate and connect on first use, which a recording forbids
-  const double seconds = watch.warm_up(local_step);
+  exchange_steps(1);  // libraries allocate and connect on first use, which a recording forbids
+  const double seconds = watch.warm_up(local_steps);
   const auto repetitions = static_cast<std::int64_t>(
       std::clamp<double>(kPhaseSeconds / std::max(seconds, 1e-9), kLeastRepetitions, kMostRepetitions));
-  result.local = times(repetitions, local_step, {}, {});
-  result.exchange = times(repetitions, exchange_step, {}, {});
+  result.local = times(repetitions, local_steps, {}, {});
+  result.exchange = times(repetitions, exchange_steps, {}, {});
 
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto& [matrix, y] = batch[i];
@@ -267,23 +293,23 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
     dots[i]->normalise_x(y, stream);
   }
   watch.wait();
-  std::unique_ptr<Graph> graph;
+  std::optional<RecordedSteps> recorded;
   result.graph =
       options.graph && context.device().backend == Backend::cuda && !batch.empty() &&
       std::all_of(batch.begin(), batch.end(), [](const Iterated& one) { return one.matrix->exchange().capturable(); });
   if (result.graph) {
-    graph = std::make_unique<Graph>(stream, step);
-    step = [&] { graph->launch(stream); };
+    recorded.emplace(stream, steps, options.iterations);
+    steps = [&](std::int64_t count) { (*recorded)(count); };
   }
   if (power) {  // warming up must not show in the result: it starts from x as it is now
     SavedX x(ranks, batch, stream);
-    watch.warm_up(step);
+    watch.warm_up(steps);
     x.restore();
     watch.wait();
   } else {
-    watch.warm_up(step);
+    watch.warm_up(steps);
   }
-  result.iteration = times(options.iterations, step, options.progress, "iterating");
+  result.iteration = times(options.iterations, steps, options.progress, "iterating");
   for (std::size_t i = 0; i < batch.size(); ++i) {
     if (power) result.estimates[i] = estimate_eigenvalue(batch[i], *dots[i], stream);
     if (options.mode == Mode::dots)

@@ -24,7 +24,7 @@ struct IterateOptions {
   Mode mode = Mode::repeat;
   std::int64_t iterations = 1;
   double alpha = 1, beta = 0;
-  bool graph = true;  ///< record one iteration and replay it where the exchange allows
+  bool graph = true;  ///< record iterations and replay them where the exchange allows
   Progress progress;
 };
 

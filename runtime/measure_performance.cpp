@@ -61,6 +61,7 @@ double seconds_of_step(Context& context, bool split) {
 
 ProductCost measure_product_cost(Context& context, const MatrixSource& source, LoadOptions load, double seconds) {
   constexpr std::int64_t kShare = 8, kProducts = 200;
+  constexpr double kTuning = 1;  // seconds
   const HostVector<std::int64_t> row_ptr = read_row_pointers(*source.rows);
   const std::int64_t nnz = row_ptr.back();
   if (nnz == 0) return {};
@@ -69,6 +70,7 @@ ProductCost measure_product_cost(Context& context, const MatrixSource& source, L
   part.rows = std::make_unique<FirstRows>(*source.rows, end - row_ptr.begin());
   load.exchange = "auto";
   load.sort = LocalSort::none;
+  if (load.plan.budget_seconds == 0) load.plan.budget_seconds = kTuning;  // as much is measured as of the whole matrix
   const DistributedMatrix matrix(part, context, load);
   const auto x = open_vector("random", "x", matrix.cols(), 1, matrix.right_hand_sides());
   to_device(matrix.exchange().local_x(), collect(*x, matrix.x_ids()), matrix.type(), context.stream());

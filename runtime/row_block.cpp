@@ -9,34 +9,38 @@ namespace shardmat {
 namespace {
 
 ChosenSpmmPlan choose_for_several(const CsrView& rows, ValueType type, std::int64_t right_hand_sides,
-                                  const PlanRequest& request, double exchange_seconds, Stream& stream) {
+                                  const PlanRequest& request, std::optional<LateX> late, Stream& stream) {
   ConversionInput input(rows, type, stream);
   SpmmRequest wanted;
   wanted.kernel = request.kernel;
   wanted.policy = request.policy;
   wanted.measure = request.measure;
   wanted.reproducible = request.reproducible;
-  wanted.exchange_seconds = exchange_seconds;
-  return SpmmTuner(input).choose({right_hand_sides}, wanted);
+  wanted.products = request.products;
+  return SpmmTuner(input, late).choose({right_hand_sides}, wanted);
 }
 
 }  // namespace
 
 RowBlock::RowBlock(std::int64_t first_row, const CsrView& rows, ValueType type, std::int64_t right_hand_sides,
-                   const PlanRequest& request, double exchange_seconds, const PlanCache& cache, Stream& stream)
+                   const PlanRequest& request, const PlanCache& cache, std::optional<LateX> late, Stream& stream)
     : first_row_(first_row), width_(right_hand_sides) {
-  if (width_ == 1) chosen_ = choose_remembered_plan(rows, type, request, cache, stream);
-  else chosen_ = choose_for_several(rows, type, width_, request, exchange_seconds, stream);
+  if (width_ > 1) {
+    chosen_ = choose_for_several(rows, type, width_, request, late, stream);
+  } else {
+    ChosenPlan chosen = choose_remembered_plan(rows, type, request, cache, stream);
+    if (late) chosen.plan->storage().expect_late(late->first, stream);
+    chosen_ = std::move(chosen);
+  }
 }
 
 const Storage& RowBlock::storage() const {
   return std::visit([](const auto& c) -> const Storage& { return c.plan->storage(); }, chosen_);
 }
 
-bool RowBlock::expect_late(std::int64_t first, Stream& stream) {
-  if (const auto* several = std::get_if<ChosenSpmmPlan>(&chosen_); several != nullptr && several->plan->fills_device)
-    return false;
-  return std::visit([&](const auto& c) { return c.plan->storage().expect_late(first, stream); }, chosen_);
+bool RowBlock::begins_early() const {
+  const auto* several = std::get_if<ChosenSpmmPlan>(&chosen_);
+  return storage().expects_late && (several == nullptr || !several->plan->fills_device);
 }
 
 void RowBlock::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -17,15 +18,15 @@ struct PlanCache;
 class RowBlock {
  public:
   /// Rows first_row … of the rank. Chooses kernel, layout and policy: for one right-hand side as choose_remembered_plan(),
-  /// for several as SpmmTuner::choose(), X and Y row-major, where X takes `exchange_seconds` to arrive. Throws as these.
+  /// for several as SpmmTuner::choose(), X and Y row-major. Throws as these.
   RowBlock(std::int64_t first_row, const CsrView& rows, ValueType type, std::int64_t right_hand_sides,
-           const PlanRequest& request, double exchange_seconds, const PlanCache& cache, Stream& stream);
+           const PlanRequest& request, const PlanCache& cache, std::optional<LateX> late, Stream& stream);
 
   std::int64_t first_row() const { return first_row_; }
   std::int64_t end_row() const { return first_row_ + storage().rows; }
   const Storage& storage() const;
-  /// Storage::expect_late(); false, too, if the plan wants the device for itself.
-  bool expect_late(std::int64_t first, Stream& stream);
+  /// Products begin beside the kernel that brings what comes late (Storage::expect_late()).
+  bool begins_early() const;
 
   /// Y = alpha·A·X + beta·Y in stream order; Y is that of the whole rank.
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const;

@@ -312,7 +312,7 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
       [lanes, passes, order, grid]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
         const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
         const auto launch = [&](int of_lanes, int of_passes, int first, int across) {
-          cuda::launch_grid_beside(a.expects_late, grid.kernel<T>(of_lanes, of_passes), grid.count(a.slices), across,
+          cuda::launch_grid_beside(a.expects_late && !grid.stay, grid.kernel<T>(of_lanes, of_passes), grid.count(a.slices), across,
                                    grid.threads(), 0, on, matrix, v, order->as<std::int32_t>(), grid.log2_slices, first);
         };
         dense::split_columns(

@@ -74,14 +74,13 @@ void PackedStorage::set_sizes(const ConversionInput& input, std::uint64_t value_
            value_bytes + index_bytes + delta_bytes + order_bytes + slices * static_cast<std::int64_t>(sizeof(PackedSlice)));
 }
 
-bool PackedStorage::expect_late([[maybe_unused]] std::int64_t first, [[maybe_unused]] Stream& stream) {
+void PackedStorage::expect_late([[maybe_unused]] std::int64_t first, [[maybe_unused]] Stream& stream) {
 #ifdef SHARDMAT_HAVE_CUDA
   if (device.backend == Backend::cuda) {
     packed::mark_late(*this, first, stream);
     expects_late = true;
   }
 #endif
-  return expects_late;
 }
 
 void PackedStorage::allocate(Stream& stream) {

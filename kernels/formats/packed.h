@@ -69,11 +69,10 @@ struct PackedStorage final : Storage {
                  std::uint64_t delta_count, std::uint64_t order_count);
   /// Makes the buffers of deltas, indices and values.
   void allocate(Stream& stream);
-  bool expect_late(std::int64_t first, Stream& stream) override;
+  void expect_late(std::int64_t first, Stream& stream) override;
 
   PackedShape shape;
   std::int64_t slices = 0;
-  bool expects_late = false;
   std::int64_t value_bytes = 0, index_bytes = 0, delta_bytes = 0, order_bytes = 0;
   Buffer slice;    ///< PackedSlice[slices]
   Buffer order;    ///< uint32: groups of the slices that are not consecutive, G each

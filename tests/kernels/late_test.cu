@@ -16,9 +16,9 @@ namespace shardmat {
 namespace {
 
 constexpr std::int64_t kRows = 20'000, kFirst = 20'032, kLate = 500;  ///< rows, first late entry of x, how many there are
-constexpr std::int64_t kEarlyRow = kRows / 2;                          ///< far from those that need late entries
-constexpr long long kPatience = 2'000'000'000;                         ///< clocks to wait for a product to begin
-constexpr std::uint64_t kUntouched = 0x7ff8dead7ff8deadull;            ///< in y
+constexpr std::int64_t kEarlyRow = kRows / 2;                         ///< far from those that need late entries
+constexpr long long kPatience = 2'000'000'000;                        ///< clocks to wait for a product to begin
+constexpr std::uint64_t kUntouched = 0x7ff8dead7ff8deadull;           ///< in y
 
 /// A band of blocks of three rows, the last of which need late entries.
 HostCsr band_with_late_entries() {
@@ -50,10 +50,10 @@ __global__ void write_late(const char* from, char* to, std::int64_t bytes, const
   for (std::int64_t k = threadIdx.x; k < bytes; k += blockDim.x) to[k] = from[k];
 }
 
-/// Products multiply(x, y) with `width` values an entry.
+/// Products multiply(x, y) with `width` values an entry; `early_product`: they begin beside the kernel before them.
 template <class Multiply>
-void expect_waits(Storage& storage, std::size_t width, Stream& stream, const Multiply& multiply) {
-  ASSERT_TRUE(storage.expect_late(kFirst, stream));
+void expect_waits(const Storage& storage, std::size_t width, bool early_product, Stream& stream, const Multiply& multiply) {
+  ASSERT_TRUE(storage.expects_late);
   const std::size_t entry = width * size_of(storage.type), early = kFirst * entry, all = (kFirst + kLate) * entry;
   const Buffer x_whole(stream.device(), all), x(stream.device(), all), seen(stream.device(), sizeof(int)),
       expected(stream.device(), kRows * entry), y(stream.device(), kRows * entry);
@@ -71,8 +71,8 @@ void expect_waits(Storage& storage, std::size_t width, Stream& stream, const Mul
     const std::vector<std::uint64_t> untouched(kRows * entry / sizeof(std::uint64_t), kUntouched);
     copy_to_device(y.data(), untouched.data(), y.bytes(), stream);
     cuda::launch_blocks(write_late, 1, 256, 0, stream, x_whole.as<char>() + early, x.as<char>() + early,
-                        static_cast<std::int64_t>(all - early), y.as<std::uint64_t>() + kEarlyRow * entry / sizeof(std::uint64_t),
-                        seen.as<int>());
+                        static_cast<std::int64_t>(all - early),
+                        y.as<std::uint64_t>() + kEarlyRow * entry / sizeof(std::uint64_t), seen.as<int>());
     stream.let_next_begin(true);
     multiply(x.data(), y.data());
     for (const bool mine : {false, true}) {
@@ -82,13 +82,11 @@ void expect_waits(Storage& storage, std::size_t width, Stream& stream, const Mul
     EXPECT_EQ(results[0], results[1]);
     int begun = 0;
     copy_to_host(&begun, seen.data(), sizeof begun, stream);
-    EXPECT_EQ(begun, 1) << "the product did not begin beside the kernel before it";
+    EXPECT_EQ(begun, early_product ? 1 : 0) << "whether the product began beside the kernel before it";
   }
 }
 
-bool can_begin_early() {
-  return cuda::compiled_for_9_0(write_late, {Backend::cuda, 0});
-}
+bool can_begin_early() { return cuda::compiled_for_9_0(write_late, {Backend::cuda, 0}); }
 
 TEST(GpuLate, ProductsOfOneRightHandSide) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
@@ -103,10 +101,11 @@ TEST(GpuLate, ProductsOfOneRightHandSide) {
         const Policy layout = packed_layouts(input).front().with(std::string(shape) + ",shift=0,window=64");
         const auto storage = store(find_format("packed"), input, layout);
         if (!kernel.supports(*storage)) continue;
+        storage->expect_late(kFirst, stream);
         for (const Policy& policy : kernel.policies(input.rows())) {
           SCOPED_TRACE(std::string(kernel.name) + " " + std::string(name(type)) + " " + shape + " " + policy.text());
           const auto plan = make_plan(kernel, storage, policy, stream);
-          expect_waits(*storage, 1, stream, [&](const void* x, void* y) { plan->multiply(1, x, 0, y, stream); });
+          expect_waits(*storage, 1, true, stream, [&](const void* x, void* y) { plan->multiply(1, x, 0, y, stream); });
         }
       }
 }
@@ -123,6 +122,7 @@ TEST(GpuLate, ProductsOfSeveral) {
         ConversionInput input(m.view(), type, stream);
         const Policy layout = packed_layouts(input).front().with(std::string(shape) + ",shift=0,window=64");
         const auto storage = store(find_format("packed"), input, layout);
+        storage->expect_late(kFirst, stream);
         for (const std::int64_t count : {8, 32, 100}) {
           const RightHandSides rhs{count};
           if (!kernel.supports(*storage, rhs)) continue;
@@ -130,7 +130,7 @@ TEST(GpuLate, ProductsOfSeveral) {
             SCOPED_TRACE(std::string(kernel.name) + " " + std::string(name(type)) + " " + shape + " " +
                          std::to_string(count) + " " + policy.text());
             const auto plan = make_spmm_plan(kernel, storage, rhs, policy, stream);
-            expect_waits(*storage, static_cast<std::size_t>(count), stream,
+            expect_waits(*storage, static_cast<std::size_t>(count), !plan->fills_device, stream,
                          [&](const void* x, void* y) { plan->multiply(1, x, count, 0, y, count, stream); });
           }
         }
@@ -154,7 +154,9 @@ TEST(GpuLate, OtherFormatsCannot) {
   const HostCsr m = band_with_late_entries();
   ConversionInput input(m.view(), ValueType::f64, stream);
   const Format& csr = find_format("csr");
-  EXPECT_FALSE(store(csr, input, csr.layouts(input).front())->expect_late(kFirst, stream));
+  const auto storage = store(csr, input, csr.layouts(input).front());
+  storage->expect_late(kFirst, stream);
+  EXPECT_FALSE(storage->expects_late);
 }
 
 }  // namespace

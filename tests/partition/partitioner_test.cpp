@@ -103,7 +103,19 @@ TEST(Partitioner, ManyRowsAndParts) {
   for (const int parts : {1, 2, 7, 64, 1000}) {
     const Partition p = make_partition("nnz", prefix, parts);
     expect_valid(p.row_starts, 200000, parts);
-    EXPECT_LT(heaviest(prefix, p.row_starts), prefix.back() / parts + 50);
+    const std::int64_t share = prefix.back() / parts;
+    EXPECT_LT(heaviest(prefix, p.row_starts), share + share / 10'000 + 50);
+  }
+}
+
+TEST(Partitioner, LargePartsKeepTwelveRowsTogether) {
+  const Numbers prefix = prefix_of(Numbers(1'000'001, 81));
+  for (const int parts : {2, 3, 7}) {
+    const Partition p = make_partition("nnz", prefix, parts);
+    expect_valid(p.row_starts, 1'000'001, parts);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(parts); ++i) EXPECT_EQ(p.row_starts[i] % 12, 0);
+    const std::int64_t share = prefix.back() / parts;
+    EXPECT_LE(heaviest(prefix, p.row_starts), share + share / 10'000 + 81);
   }
 }
 

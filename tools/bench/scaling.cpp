@@ -79,6 +79,7 @@ MultiplyOptions multiply_options(const Options& options, const ScalingCase& one)
   m.load.exchange = one.exchange;
   m.load.overlap = overlap_of(options);
   m.load.plan.kernel = options.kernel;
+  m.load.plan.products = 1e6;  // a study is of what lasts
   m.load.cache_directory = options.no_cache ? "" : default_cache_directory();
   m.iterations = options.iterations;
   m.verify = !options.no_verify;

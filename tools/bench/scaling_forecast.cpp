@@ -17,8 +17,6 @@ namespace {
 void measure_product(PerformanceModel& model, const ScalingCase& one, MultiplyOptions options, Communicator& alone) {
   Context context(alone, options.backend);
   const MatrixSource source = open_matrix(options.matrix, alone, options.access);
-  options.load.plan.kernel = one.report.kernel;
-  if (options.load.right_hand_sides == 1) options.load.plan.policy = one.report.policy;  // for several it is chosen again
   model.product = measure_product_cost(context, source, options.load, one.report.iteration.median);
   model.split_latency = measure_split_latency(context);
   model.entry_bytes = options.load.right_hand_sides * static_cast<std::int64_t>(size_of(options.load.type));

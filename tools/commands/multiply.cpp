@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -131,6 +133,7 @@ void finish_options(const CLI::App& app, Options& o) {
   m.load.overlap = o.overlap ? Overlap::yes : o.no_overlap ? Overlap::no : Overlap::automatic;
   if (o.no_measure && m.load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
   m.load.plan.measure = !o.no_measure;
+  m.load.plan.products = std::max(m.load.plan.products, static_cast<double>(m.iterations));
   m.load.cache_directory = o.no_cache ? "" : default_cache_directory();
   m.access = parse_file_access(environment("SHARDMAT_HDF5", "auto"));
   m.progress = make_progress_bar();
