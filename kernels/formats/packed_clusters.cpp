@@ -14,7 +14,6 @@ constexpr std::int64_t kChunk = 8;  ///< columns that count as one
 struct SliceChunks {
   std::vector<std::int64_t> first{0};
   std::vector<std::int32_t> chunk;
-  std::vector<std::uint8_t> late;  ///< by slice
 };
 
 SliceChunks chunks_of(const PackedStorage& a, Stream& stream) {
@@ -41,7 +40,6 @@ SliceChunks chunks_of(const PackedStorage& a, Stream& stream) {
     std::sort(chunks.chunk.begin() + begin, chunks.chunk.end());
     chunks.chunk.erase(std::unique(chunks.chunk.begin() + begin, chunks.chunk.end()), chunks.chunk.end());
     chunks.first.push_back(static_cast<std::int64_t>(chunks.chunk.size()));
-    chunks.late.push_back(slice.late);
   }
   return chunks;
 }
@@ -66,20 +64,14 @@ std::vector<std::int32_t> clustered_slices(const PackedStorage& a, int cluster, 
     for_chunks(s, [&](std::size_t chunk) { slices[static_cast<std::size_t>(place[chunk]++)] = s; });
 
   std::vector<std::int32_t> order, touched, in_cluster(first.size(), -1), shared(static_cast<std::size_t>(count), 0);
-  std::vector<std::uint8_t> taken = chunks.late;  // until those that wait for x are left
+  std::vector<char> taken(static_cast<std::size_t>(count), 0);
   order.reserve(static_cast<std::size_t>(count));
   std::int32_t next = 0;
   const auto first_left = [&] {
     while (next < count && taken[static_cast<std::size_t>(next)]) ++next;
     return next;
   };
-  bool is_late = false;
-  for (std::int32_t number = 0;; ++number) {
-    if (first_left() == count && !is_late) {
-      is_late = true, next = 0;
-      for (std::size_t s = 0; s < taken.size(); ++s) taken[s] = !chunks.late[s];
-    }
-    if (first_left() == count) break;
+  for (std::int32_t number = 0; first_left() < count; ++number) {
     touched.clear();
     std::int32_t slice = next;
     for (int member = 0; member < cluster && slice < count; ++member) {

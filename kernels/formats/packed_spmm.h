@@ -19,7 +19,7 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
 
 /// Numbers of the slices, ordered so that each `cluster` neighbours in the order share as many columns as a greedy search
 /// finds: the first slice left, then always the one of whose columns the greatest part is there. Shared slots alone are
-/// looked at. Slices that wait for x (PackedSlice::late) come last. On the host, in time proportional to the slices.
+/// looked at. On the host, in time proportional to the slices.
 std::vector<std::int32_t> clustered_slices(const PackedStorage& a, int cluster, Stream& stream);
 
 }  // namespace shardmat
