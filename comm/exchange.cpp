@@ -19,9 +19,7 @@ namespace {
 template <auto make>
 std::unique_ptr<Exchange> make_gathered(const ExchangeContext& context, const XParts& parts, std::span<const std::int64_t>) {
   GatheredLayout layout = make_gathered_layout(context.communicator, parts);
-  context.communicator.together([&] {
-    require_memory(context.device, layout.length() * static_cast<std::int64_t>(context.entry_bytes()), "the gathered x");
-  });
+  context.communicator.together([&] { context.require_room(layout.length(), "the gathered x"); });
   return make(context, std::move(layout));
 }
 
@@ -65,8 +63,8 @@ std::int64_t gathered_entries(const XParts& parts) {
 /// What the time counts of an exchange beside which a product can begin: the other way takes two products.
 constexpr double kBeside = 0.5;
 
-/// The fastest of halo, peer where GPUs can read each other's memory, and all-gather if ranks need a third of x or more and
-/// there is room for all of it.
+/// The fastest, what runs beside a product counting half, of halo, peer where GPUs can read each other's memory, and
+/// all-gather if ranks need a third of x or more and there is room for all of it.
 std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& parts,
                                  std::span<const std::int64_t> columns) {
   Communicator& communicator = context.communicator;
@@ -101,7 +99,10 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
     for (std::size_t i = 0; i < candidates.size(); ++i)
       why += fmt::format("{}{} {}", i == 0 ? "; measured: " : ", ", candidates[i]->name(), human_seconds(seconds[i]));
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (context.beside && candidates[i]->late_entries()) seconds[i] *= kBeside;
+      if (context.beside && candidates[i]->late_entries()) {
+        seconds[i] *= kBeside;
+        why += fmt::format(" ({} counts half: products begin beside it)", candidates[i]->name());
+      }
     std::swap(candidates[0],
               candidates[static_cast<std::size_t>(std::min_element(seconds.begin(), seconds.end()) - seconds.begin())]);
   }
@@ -110,6 +111,11 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
 }
 
 }  // namespace
+
+void ExchangeContext::require_room(std::int64_t entries, const std::string& what) const {
+  require_memory(device, entries * static_cast<std::int64_t>(entry_bytes()),
+                 width == 1 ? what : fmt::format("{} of {} right-hand sides (fewer at once take less)", what, width));
+}
 
 bool reaches_peers(const ExchangeContext& context) {
   const bool mine = context.nccl != nullptr && context.nccl->why_no_peer_access().empty();

@@ -89,6 +89,8 @@ struct ExchangeContext {
   bool beside = false;     ///< x is to move beside a product, which needs room; the same on all ranks
 
   std::size_t entry_bytes() const { return static_cast<std::size_t>(width) * size_of(type); }
+  /// Throws Error(resources) if so many entries of `what` do not fit the device.
+  void require_room(std::int64_t entries, const std::string& what) const;
 };
 
 /// One line in the list of exchange.cpp. `columns`: as in make_exchange().
@@ -105,7 +107,8 @@ const ExchangeEntry* find_exchange(std::string_view name);
 
 /// An exchange that brings what `columns` need: the columns of this rank's nonzeros, in any order, each as often as it
 /// comes. `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. "auto" moves x in each
-/// way that promises something and takes the fastest, or the only one that promises something. Collective. Memory is checked
+/// way that promises something and takes the fastest, or the only one that promises something; with `beside`, an exchange
+/// beside which products begin may take twice as long. Collective. Memory is checked
 /// before it is taken. What the context refers to must outlive the exchange, and graphs that recorded it must not.
 std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
                                         std::span<const std::int64_t> columns);

@@ -90,8 +90,7 @@ std::unique_ptr<Exchange> make_halo_exchange(const ExchangeContext& context, Hal
   if (context.device.backend == Backend::cuda && context.nccl == nullptr)
     throw Error(ErrorKind::internal, "an exchange between GPUs was made without NCCL");
   auto exchange = context.communicator.together([&] {
-    const std::int64_t entries = halo.length() + std::ssize(halo.sent);
-    require_memory(context.device, entries * static_cast<std::int64_t>(context.entry_bytes()), "x and its halo");
+    context.require_room(halo.length() + std::ssize(halo.sent), "x and its halo");
     return std::make_unique<HaloExchange>(context, std::move(halo));
   });
   exchange->connect();

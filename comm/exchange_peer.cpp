@@ -59,7 +59,9 @@ class PeerExchange final : public Exchange {
                stream);
   }
   void finish(Stream&) override {}
-  std::optional<std::int64_t> late_entries() const override { return halo_.first_received(); }
+  std::optional<std::int64_t> late_entries() const override {
+    return nccl_.pull_lets_next_begin() ? std::optional(halo_.first_received()) : std::nullopt;
+  }
   bool capturable() const override { return true; }
   void wait(Stream& stream) override { nccl_.wait(stream, "exchange of x"); }
   std::int64_t bytes_received() const override { return halo_.received * static_cast<std::int64_t>(entry_bytes_); }

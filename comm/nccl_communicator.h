@@ -107,6 +107,8 @@ class NcclCommunicator {
   /// Stream-ordered, may be captured in a graph; called by all ranks in the same order. If a rank is lost the kernel ends
   /// when the communicator breaks. REQUIRES: symmetric memory.
   void pull(const Pull& pull, Stream& stream);
+  /// The device can (compute capability 9.0) and the code is made for it.
+  bool pull_lets_next_begin() const;
 
   /// Where ranks leave each other a few values. Collective, as Memory.
   class Board {

@@ -184,4 +184,6 @@ void NcclCommunicator::pull(const Pull& pull, Stream& stream) {
   stream.let_next_begin(true);
 }
 
+bool NcclCommunicator::pull_lets_next_begin() const { return cuda::compiled_for_9_0(pull_entries<int4>, impl_->device); }
+
 }  // namespace shardmat

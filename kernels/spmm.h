@@ -57,8 +57,9 @@ class SpmmPlan {
   Storage& storage() { return *storage_; }
   std::string kernel;  ///< name in the list
   Policy policy;       ///< the kernel's tunables
-  /// Its blocks have the whole device and equal shares of the work, so that it should not begin beside another kernel.
-  bool fills_device = false;
+  /// Where its storage expects late entries of X, products begin beside the kernel that writes them. Not so where X is
+  /// copied first, or where the plan wants the device for itself.
+  bool begins_early = false;
   /// The tunables of format and kernel; empty if there are none.
   std::string tunables() const { return tunables_text(storage_->layout, policy); }
 

@@ -38,8 +38,8 @@ struct ChosenSpmmPlan {
 
 class SpmmTuner {
  public:
-  /// `input` lives as long as this. With `late`, storages are told (Storage::expect_late()), and plans that fill the device,
-  /// so that X cannot move beside them, count as taking so much longer.
+  /// `input` lives as long as this. With `late`, storages are told (Storage::expect_late()), and plans beside which X
+  /// cannot move count as taking so much longer.
   explicit SpmmTuner(ConversionInput& input, std::optional<LateX> late = {}) : input_(input), late_(late) {}
 
   /// Throws Error(usage) for a wrong name or policy, Error(resources) with the bytes needed and available *before*

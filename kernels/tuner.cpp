@@ -16,7 +16,8 @@
 namespace shardmat {
 namespace {
 
-// Of the automatic choice. Together at most 10 + 8·7 products, so that it pays within the first hundred or two.
+// Of the automatic choice. Together at most 10 + 8·7 products, and 14 for each that is close, so that it pays within the
+// first hundred or two.
 constexpr double kWorthMeasuring = 1.4;  // times the cheapest prediction
 constexpr double kLaterPolicy = 0.08;    // what each further policy of a kernel is expected to cost more
 constexpr std::size_t kMostLayouts = 2;  // of a format; each may cost an analysis

@@ -106,8 +106,7 @@ Starts balance_rows(std::span<const std::int64_t> row_ptr, int parts) {
 }
 
 constexpr Partitioner kPartitioners[] = {
-    {"nnz", "equal nonzeros: no contiguous split has a heaviest part that is lighter, by 0.01 % of large ones",
-     balance_nonzeros},
+    {"nnz", "equal nonzeros: the heaviest part has at most 0.01 % more than in the best contiguous split", balance_nonzeros},
     {"rows", "equal rows, whatever they hold", balance_rows},
 };
 

@@ -53,26 +53,44 @@ HostVector<std::int64_t> BoundaryRows::order() const {
 
 BoundaryRows find_boundary_rows(const HostCsr& part, std::int64_t begin, std::int64_t end) {
   constexpr std::int64_t kTogether = BoundaryRows::kTogether;
+  constexpr double kMostGrowth = 1.25;
   BoundaryRows boundary;
   boundary.of_row.resize(static_cast<std::size_t>(part.rows));
   const auto at = [&](std::int64_t row) { return part.row_ptr[static_cast<std::size_t>(row)]; };
-  std::atomic<std::int64_t> rows = 0, nnz = 0;
-  const auto mark = [&](std::int64_t first, std::int64_t last, bool waits) {
-    std::fill(boundary.of_row.begin() + first, boundary.of_row.begin() + last, waits ? 1 : 0);
-    if (waits) rows += last - first, nnz += at(last) - at(first);
-  };
-  const std::int64_t whole = part.rows / kTogether;
-  const auto foreign = [&](std::int64_t first, std::int64_t last) {
-    return std::any_of(part.col_idx.begin() + at(first), part.col_idx.begin() + at(last),
+  const auto foreign = [&](std::int64_t row) {
+    return std::any_of(part.col_idx.begin() + at(row), part.col_idx.begin() + at(row + 1),
                        [&](std::int64_t column) { return column < begin || column >= end; });
   };
-  parallel_ranges(whole, 1 << 9, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t b = first; b < last; ++b)
-      mark(b * kTogether, (b + 1) * kTogether, foreign(b * kTogether, (b + 1) * kTogether));
+  std::atomic<std::int64_t> rows = 0, nnz = 0, whole_rows = 0, whole_nnz = 0;  // those that wait, and with their neighbours
+  const std::int64_t blocks = part.rows / kTogether, rest = blocks * kTogether;
+  const auto mark = [&](std::int64_t first, std::int64_t last) {
+    std::int64_t waiting = 0, their_nnz = 0;
+    for (std::int64_t row = first; row < last; ++row) {
+      const bool waits = foreign(row);
+      boundary.of_row[static_cast<std::size_t>(row)] = waits ? 1 : 0;
+      if (waits) ++waiting, their_nnz += at(row + 1) - at(row);
+    }
+    if (waiting == 0) return;
+    rows += waiting, nnz += their_nnz;
+    if (first < rest) whole_rows += last - first, whole_nnz += at(last) - at(first);
+  };
+  parallel_ranges(blocks, 1 << 9, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t b = first; b < last; ++b) mark(b * kTogether, (b + 1) * kTogether);
   });
-  const std::int64_t rest = whole * kTogether;
-  mark(rest, part.rows, rows > 0 || foreign(rest, part.rows));
+  mark(rest, part.rows);
   boundary.rows = rows, boundary.nnz = nnz;
+  if (rows == 0) return boundary;
+  whole_rows += part.rows - rest, whole_nnz += at(part.rows) - at(rest);
+  if (static_cast<double>(whole_nnz) > kMostGrowth * static_cast<double>(nnz)) return boundary;
+  const auto complete = [&](std::int64_t first, std::int64_t last, bool always) {
+    const auto from = boundary.of_row.begin() + first, to = boundary.of_row.begin() + last;
+    if (always || std::find(from, to, 1) != to) std::fill(from, to, 1);
+  };
+  parallel_ranges(blocks, 1 << 9, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t b = first; b < last; ++b) complete(b * kTogether, (b + 1) * kTogether, false);
+  });
+  complete(rest, part.rows, true);
+  boundary.rows = whole_rows, boundary.nnz = whole_nnz;
   return boundary;
 }
 

@@ -108,11 +108,12 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.read = timer.seconds();
 
   timer = Timer();
-  const std::int64_t boundary_rows = communicator.together([&] { return order_boundary_last(part); });
+  const std::optional<std::int64_t> moved_last = communicator.together([&] { return order_boundary_last(part); });
+  const std::int64_t boundary_rows = moved_last.value_or(0);
   const bool ordered = rows_ == cols_ && (options_.sort != LocalSort::none || boundary_rows > 0);
   const XParts parts{x_starts_, ordered ? std::span<const std::int64_t>(local_order_) : std::span<const std::int64_t>()};
   ExchangeContext moving = context.exchange_context(options_.type, options_.right_hand_sides);
-  moving.beside = communicator.all_reduce(boundary_rows > 0 || part.nnz() == 0 ? 1 : 0, Reduction::min) == 1;
+  moving.beside = communicator.all_reduce(moved_last ? 1 : 0, Reduction::min) == 1;
   exchange_ = make_exchange(options_.exchange, moving, parts, part.col_idx);
   communicator.together([&] { exchange_->renumber(part.col_idx); });
   part.cols = exchange_->length();
@@ -131,12 +132,23 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.plan = timer.seconds();
 }
 
-/// Rows that wait for x go last, if there are few. Returns how many wait, or 0.
-std::int64_t DistributedMatrix::order_boundary_last(HostCsr& part) {
+/// Whether rows may be multiplied while x moves: by two products, or by one that begins early, as the kernels of packed rows
+/// on a GPU can where the rows of X begin at multiples of 16 bytes.
+bool DistributedMatrix::may_overlap() const {
+  if (options_.overlap == Overlap::no || context_.communicator().size() == 1) return false;
+  if (options_.overlap == Overlap::yes || options_.right_hand_sides == 1) return true;
+  const std::size_t entry_bytes = static_cast<std::size_t>(options_.right_hand_sides) * size_of(options_.type);
+  return context_.device().backend == Backend::cuda && !is_half(options_.type) && entry_bytes % 16 == 0;
+}
+
+/// Rows that wait for x go last. Returns how many there are; nothing if they hold most nonzeros or none may be multiplied
+/// while x moves.
+std::optional<std::int64_t> DistributedMatrix::order_boundary_last(HostCsr& part) {
+  if (!may_overlap()) return std::nullopt;
   const auto rank = static_cast<std::size_t>(context_.communicator().rank());
-  if (options_.overlap == Overlap::no || context_.communicator().size() == 1) return 0;
   const BoundaryRows boundary = find_boundary_rows(part, x_starts_[rank], x_starts_[rank + 1]);
-  if (boundary.rows == 0 || 2 * boundary.nnz > part.nnz()) return 0;
+  if (2 * boundary.nnz > part.nnz()) return std::nullopt;
+  if (boundary.rows == 0) return 0;
   const auto moved = [order = boundary.order()](const HostVector<std::int64_t>& from) {
     HostVector<std::int64_t> to(from.size());
     for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[static_cast<std::size_t>(order[i])];

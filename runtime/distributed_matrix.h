@@ -106,7 +106,8 @@ class DistributedMatrix {
  private:
   void find_partition(const MatrixSource& source);
   HostCsr load_part(const MatrixSource& source);
-  std::int64_t order_boundary_last(HostCsr& part);
+  std::optional<std::int64_t> order_boundary_last(HostCsr& part);
+  bool may_overlap() const;
   void plan_rows(const HostCsr& part, std::int64_t boundary_rows, std::optional<LateX> late);
   void add_block(const CsrView& rows, std::optional<LateX> late = {});
   void sum_columns(const HostCsr& part);

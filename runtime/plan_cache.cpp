@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -129,15 +130,18 @@ std::uint64_t pattern_fingerprint(const CsrView& matrix) {
   constexpr std::int64_t kPieces = 128, kPiece = 16;
   const std::int64_t shape[] = {matrix.rows, matrix.cols, matrix.nnz()};
   std::uint64_t hash = xxh64(shape, sizeof(shape));
-  const auto sample = [&](std::span<const std::int64_t> all) {
+  const auto sample = [&](std::span<const std::int64_t> all, std::int64_t first) {
     const auto size = static_cast<std::int64_t>(all.size());
     for (std::int64_t piece = 0; piece < kPieces && size > 0; ++piece) {
       const auto begin = static_cast<std::int64_t>(static_cast<double>(size) / kPieces * static_cast<double>(piece));
-      hash = xxh64(all.data() + begin, static_cast<std::size_t>(std::min(kPiece, size - begin)) * 8, hash);
+      std::array<std::int64_t, kPiece> some{};
+      const auto count = static_cast<std::size_t>(std::min(kPiece, size - begin));
+      for (std::size_t i = 0; i < count; ++i) some[i] = all[static_cast<std::size_t>(begin) + i] - first;
+      hash = xxh64(some.data(), count * sizeof some[0], hash);
     }
   };
-  sample(matrix.row_ptr);
-  sample(matrix.col_idx);
+  sample(matrix.row_ptr, matrix.row_ptr[0]);
+  sample(matrix.col_idx, 0);
   return hash;
 }
 

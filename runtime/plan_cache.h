@@ -14,7 +14,7 @@ namespace shardmat {
 std::string default_cache_directory();
 
 /// A number for the pattern: of its shape and some thousand row offsets and columns spread over it, so that it takes less
-/// than a product. Two patterns that agree there share a choice, which costs speed at worst. REQUIRES: row_ptr[0] = 0.
+/// than a product. Two patterns that agree there share a choice, which costs speed at worst.
 std::uint64_t pattern_fingerprint(const CsrView& matrix);
 
 struct PlanCache {

@@ -84,6 +84,7 @@ void Stream::synchronize() const {
   if (!on_host(device_)) cuda::synchronize_stream(native_);
 }
 void Stream::wait_for(const Event& event) {
+  let_next_begin(false);
   if (!on_host(device_)) cuda::stream_waits(native_, event.native());
 }
 
@@ -163,6 +164,7 @@ namespace {
 
 void copy_bytes(void* to, const void* from, std::size_t bytes, Stream& stream) {
   if (bytes == 0) return;
+  stream.let_next_begin(false);
   if (on_host(stream.device())) std::memcpy(to, from, bytes);
   else cuda::copy(to, from, bytes, stream.native());
 }
@@ -186,6 +188,7 @@ void copy_to_host_async(void* host, const void* device_memory, std::size_t bytes
 void copy_on_device(void* to, const void* from, std::size_t bytes, Stream& stream) { copy_bytes(to, from, bytes, stream); }
 void fill_bytes(void* device_memory, unsigned char byte, std::size_t bytes, Stream& stream) {
   if (bytes == 0) return;
+  stream.let_next_begin(false);
   if (on_host(stream.device())) std::memset(device_memory, byte, bytes);
   else cuda::fill(device_memory, byte, bytes, stream.native());
 }
@@ -196,6 +199,7 @@ Graph::Graph(Stream& stream, std::function<void()> work) {
 }
 Graph::~Graph() { cuda::destroy_graph(executable_); }
 void Graph::launch(Stream& stream) {
+  stream.let_next_begin(false);
   if (host_work_) host_work_();
   else cuda::launch_graph(executable_, stream.native());
 }

@@ -67,7 +67,8 @@ class Stream {
   /// the two streams.
   void wait_for(const Event& event);
 
-  /// Set by a kernel that lets the next one begin while it still works; any other launch clears it (launch.h).
+  /// Set by a kernel that lets the next one begin while it still works; whatever else is put on the stream here or by
+  /// launch.h clears it, work of libraries does not.
   bool next_may_begin() const { return next_may_begin_; }
   void let_next_begin(bool may) const { next_may_begin_ = may; }
 

@@ -63,7 +63,7 @@ void launch_grid(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_
 
 /// As launch_grid(), but from capability 9.0 on blocks start while the kernel before in the stream still works: kernels of a
 /// few microseconds then follow each other without a gap. REQUIRES: `kernel` calls after_previous() before it
-/// touches memory.
+/// touches memory, or what launch_grid_beside() asks for.
 template <class... Parameters, class... Arguments>
 void launch_grid_early(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_t across, dim3 block_size,
                        std::size_t shared_bytes, const Stream& stream, Arguments&&... arguments) {

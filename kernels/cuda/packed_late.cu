@@ -1,6 +1,5 @@
 // Which slices of a packed matrix read entries of x that come late: found by a product with an x of which those entries are
 // no numbers, so that padding, which reads x as well, is not forgotten.
-#include "kernels/base/memory_limits.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/packed_rows.h"
 #include "kernels/formats/packed_build.h"
@@ -27,9 +26,10 @@ __global__ void __launch_bounds__(kBlock) mark_late_slices(const Arguments<T> a,
 
 }  // namespace
 
-void mark_late(PackedStorage& a, std::int64_t first, Stream& stream) {
+bool mark_late(PackedStorage& a, std::int64_t first, Stream& stream) {
   const std::size_t value = size_of(a.type);
-  require_memory(a.device, (a.cols + a.rows) * static_cast<std::int64_t>(value), "finding rows that need x of other ranks");
+  if (!cuda::compiled_for_9_0(mark_late_slices<float, Shape<1, 1>>, a.device)) return false;
+  if (available_memory(a.device) < (a.cols + a.rows) * static_cast<std::int64_t>(value)) return false;
   const Buffer x(a.device, static_cast<std::size_t>(a.cols) * value), y(a.device, static_cast<std::size_t>(a.rows) * value);
   fill_bytes(x.data(), 0, static_cast<std::size_t>(first) * value, stream);
   fill_bytes(x.as<char>() + static_cast<std::size_t>(first) * value, 0xff, static_cast<std::size_t>(a.cols - first) * value,
@@ -44,6 +44,7 @@ void mark_late(PackedStorage& a, std::int64_t first, Stream& stream) {
     });
   });
   stream.synchronize();
+  return true;
 }
 
 }  // namespace shardmat::packed

@@ -251,7 +251,8 @@ std::unique_ptr<SpmmPlan> make_packed_spmm(std::shared_ptr<Storage> storage, con
               [&](int first, int blocks) { launch(instance<T, S>(lanes, passes), first, blocks); },
               [&](int first, int few) { launch(instance<T, S>(few, 1), first, 1); });
         });
-      });
+      },
+      0, true);
 }
 
 }  // namespace shardmat

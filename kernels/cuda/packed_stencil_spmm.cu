@@ -307,7 +307,7 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
   const int slices = stay == 0 ? kSlicesOfBlock : cluster > 0 ? cluster : kSlicesAtOnce;
   const Blocks grid{stay == 1, std::countr_zero(static_cast<unsigned>(slices)),
                     properties(storage->device).multiprocessors};
-  auto plan = cuda::row_major_plan<PackedStorage>(
+  return cuda::row_major_plan<PackedStorage>(
       std::move(storage), rhs,
       [lanes, passes, order, grid]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
         const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
@@ -320,9 +320,7 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
             [&](int first, int blocks) { launch(lanes, passes, first, blocks); },
             [&](int first, int few) { launch(few, 1, first, 1); });
       },
-      order_bytes);
-  plan->fills_device = stay == 1;
-  return plan;
+      order_bytes, stay == 0);
 }
 
 }  // namespace shardmat

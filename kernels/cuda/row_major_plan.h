@@ -36,6 +36,8 @@ class DenseCopies {
   }
 
   std::int64_t bytes() const { return static_cast<std::int64_t>(of_x_.bytes() + of_y_.bytes()); }
+  /// Operands whose rows begin at multiples of 16 bytes are used where they lie.
+  bool in_place() const { return rhs_.x == DenseOrder::row_major && rhs_.count == columns_; }
 
  private:
   bool in_place(const void* data, std::int64_t leading, DenseOrder order, std::size_t value_bytes) const;
@@ -62,6 +64,7 @@ class RowMajorPlan final : public SpmmPlan {
         copies_(*a_, rhs, dense::width_for(rhs.count, size_of(a_->type))) {}
 
   std::int64_t extra_bytes() const override { return product_bytes_ + copies_.bytes(); }
+  bool in_place() const { return copies_.in_place(); }
 
  private:
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy,
@@ -83,12 +86,15 @@ class RowMajorPlan final : public SpmmPlan {
   mutable DenseCopies copies_;
 };
 
-/// REQUIRES: `storage` is an S. `product_bytes`: device memory that the product holds beside the storage.
+/// REQUIRES: `storage` is an S. `product_bytes`: device memory that the product holds beside the storage. `early`: the
+/// product can begin beside the kernel before it.
 template <class S, class Product>
 std::unique_ptr<SpmmPlan> row_major_plan(std::shared_ptr<Storage> storage, const RightHandSides& rhs, Product product,
-                                         std::int64_t product_bytes = 0) {
-  return std::make_unique<RowMajorPlan<S, Product>>(std::static_pointer_cast<S>(std::move(storage)), rhs,
-                                                    std::move(product), product_bytes);
+                                         std::int64_t product_bytes = 0, bool early = false) {
+  auto plan = std::make_unique<RowMajorPlan<S, Product>>(std::static_pointer_cast<S>(std::move(storage)), rhs,
+                                                         std::move(product), product_bytes);
+  plan->begins_early = early && plan->in_place();
+  return plan;
 }
 
 }  // namespace shardmat::cuda

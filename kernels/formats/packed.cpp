@@ -76,10 +76,7 @@ void PackedStorage::set_sizes(const ConversionInput& input, std::uint64_t value_
 
 void PackedStorage::expect_late([[maybe_unused]] std::int64_t first, [[maybe_unused]] Stream& stream) {
 #ifdef SHARDMAT_HAVE_CUDA
-  if (device.backend == Backend::cuda) {
-    packed::mark_late(*this, first, stream);
-    expects_late = true;
-  }
+  if (device.backend == Backend::cuda) expects_late = packed::mark_late(*this, first, stream);
 #endif
 }
 

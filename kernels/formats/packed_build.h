@@ -18,7 +18,8 @@ struct Builder {
 extern const Builder host_builder;
 extern const Builder cuda_builder;
 
-/// Marks the slices that read entries of x from `first` on, and the last. For matrices on a GPU.
-void mark_late(PackedStorage& packed, std::int64_t first, Stream& stream);
+/// Marks the slices that read entries of x from `first` on, and the last. For matrices on a GPU. False if kernels there cannot
+/// begin early, or there is no memory to find out.
+bool mark_late(PackedStorage& packed, std::int64_t first, Stream& stream);
 
 }  // namespace shardmat::packed

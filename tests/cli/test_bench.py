@@ -122,15 +122,15 @@ class Kernels(CliTest):
         self.assertGreater(report["machine"]["copy_bandwidth_bytes_per_s"], 0)
         self.assertEqual(report["yardstick"], "best CSR kernel")
         for case in report["cases"]:
-            measured = {r["kernel"]: r for r in case["results"] if "refused" not in r}
-            self.assertIn("csr_host", measured)
-            for r in measured.values():
+            measured = [r for r in case["results"] if "refused" not in r]
+            self.assertIn("csr_host", [r["kernel"] for r in measured])
+            for r in measured:
                 self.assertEqual(r["wrong_rows"], 0)
                 self.assertGreater(r["median_s"], 0)
                 self.assertLessEqual(r["min_s"], r["median_s"])
                 self.assertLessEqual(r["median_s"], r["max_s"])
                 self.assertAlmostEqual(r["ratio"], case["yardstick"]["median_s"] / r["median_s"])
-            best = min(r["median_s"] for r in measured.values())
+            best = min(r["median_s"] for r in measured)
             self.assertEqual(case["best_own"]["median_s"], best)
             self.assertGreater(case["auto"]["ratio"], 0)
         ratios = [case["best_own"]["ratio"] for case in report["cases"]]
@@ -336,7 +336,9 @@ class Scaling(CliTest):
             self.assertIn(word, page.words)
         for case in report["cases"]:
             if "report" in case:
-                self.assertIn(f'{1e6 * case["report"]["iteration"]["median_s"]:.1f}\u00a0µs', page.words)
+                seconds = case["report"]["iteration"]["median_s"]
+                self.assertTrue(any(text in page.words for text in (f"{1e6 * seconds:.1f}\u00a0µs", f"{1e3 * seconds:.2f}\u00a0ms")),
+                                seconds)
         self.assertEqual(self.files(), sorted([name, "s.html", "s.json"]))
 
     @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")

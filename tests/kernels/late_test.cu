@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kRows = 20'000, kFirst = 20'032, kLate = 500;  ///< rows, first late entry of x, how many there are
 constexpr std::int64_t kEarlyRow = kRows / 2;                         ///< far from those that need late entries
 constexpr long long kPatience = 2'000'000'000;                        ///< clocks to wait for a product to begin
-constexpr std::uint64_t kUntouched = 0x7ff8dead7ff8deadull;           ///< in y
+constexpr std::uint64_t kUntouched = 0x3ff800003ff80000ull;           ///< in y: a number
 
 /// A band of blocks of three rows, the last of which need late entries.
 HostCsr band_with_late_entries() {
@@ -50,7 +50,12 @@ __global__ void write_late(const char* from, char* to, std::int64_t bytes, const
   for (std::int64_t k = threadIdx.x; k < bytes; k += blockDim.x) to[k] = from[k];
 }
 
-/// Products multiply(x, y) with `width` values an entry; `early_product`: they begin beside the kernel before them.
+__global__ void copy_words(const std::uint32_t* from, std::uint32_t* to, std::int64_t words) {
+  for (std::int64_t k = blockIdx.x * blockDim.x + threadIdx.x; k < words; k += gridDim.x * blockDim.x) to[k] = from[k];
+}
+
+/// Products multiply(x, y), which add to half of y, with `width` values an entry; `early_product`: they begin beside the
+/// kernel before them. Own entries of x and y are new each time, so that those of the time before would show.
 template <class Multiply>
 void expect_waits(const Storage& storage, std::size_t width, bool early_product, Stream& stream, const Multiply& multiply) {
   ASSERT_TRUE(storage.expects_late);
@@ -58,18 +63,20 @@ void expect_waits(const Storage& storage, std::size_t width, bool early_product,
   const Buffer x_whole(stream.device(), all), x(stream.device(), all), seen(stream.device(), sizeof(int)),
       expected(stream.device(), kRows * entry), y(stream.device(), kRows * entry);
   std::vector<char> host(all), results[2];
-  dispatch(storage.type, [&](auto tag) {
-    auto* values = reinterpret_cast<typename decltype(tag)::type*>(host.data());
-    for (std::size_t k = 0; k < all / sizeof *values; ++k)
-      values[k] = static_cast<typename decltype(tag)::type>(test::value_of(7 + k));
-  });
-  copy_to_device(x_whole.data(), host.data(), all, stream);
-  multiply(x_whole.data(), expected.data());
-  for (int time = 0; time < 3; ++time) {
-    copy_on_device(x.data(), x_whole.data(), early, stream);
-    fill_bytes(x.as<char>() + early, 0xff, all - early, stream);  // no number
-    const std::vector<std::uint64_t> untouched(kRows * entry / sizeof(std::uint64_t), kUntouched);
+  const std::vector<std::uint64_t> untouched(kRows * entry / sizeof(std::uint64_t), kUntouched);
+  for (std::size_t time = 0; time < 3; ++time) {
+    dispatch(storage.type, [&](auto tag) {
+      auto* values = reinterpret_cast<typename decltype(tag)::type*>(host.data());
+      for (std::size_t k = 0; k < all / sizeof *values; ++k)
+        values[k] = static_cast<typename decltype(tag)::type>(test::value_of(7 + k + 1000 * time));
+    });
+    copy_to_device(x_whole.data(), host.data(), all, stream);
+    copy_to_device(expected.data(), untouched.data(), y.bytes(), stream);
+    multiply(x_whole.data(), expected.data());
     copy_to_device(y.data(), untouched.data(), y.bytes(), stream);
+    fill_bytes(x.as<char>() + early, 0xff, all - early, stream);  // no number
+    cuda::launch_blocks(copy_words, 64, 256, 0, stream, x_whole.as<std::uint32_t>(), x.as<std::uint32_t>(),
+                        static_cast<std::int64_t>(early / sizeof(std::uint32_t)));
     cuda::launch_blocks(write_late, 1, 256, 0, stream, x_whole.as<char>() + early, x.as<char>() + early,
                         static_cast<std::int64_t>(all - early),
                         y.as<std::uint64_t>() + kEarlyRow * entry / sizeof(std::uint64_t), seen.as<int>());
@@ -105,7 +112,7 @@ TEST(GpuLate, ProductsOfOneRightHandSide) {
         for (const Policy& policy : kernel.policies(input.rows())) {
           SCOPED_TRACE(std::string(kernel.name) + " " + std::string(name(type)) + " " + shape + " " + policy.text());
           const auto plan = make_plan(kernel, storage, policy, stream);
-          expect_waits(*storage, 1, true, stream, [&](const void* x, void* y) { plan->multiply(1, x, 0, y, stream); });
+          expect_waits(*storage, 1, true, stream, [&](const void* x, void* y) { plan->multiply(1, x, 0.5, y, stream); });
         }
       }
 }
@@ -123,21 +130,21 @@ TEST(GpuLate, ProductsOfSeveral) {
         const Policy layout = packed_layouts(input).front().with(std::string(shape) + ",shift=0,window=64");
         const auto storage = store(find_format("packed"), input, layout);
         storage->expect_late(kFirst, stream);
-        for (const std::int64_t count : {8, 32, 100}) {
+        for (const std::int64_t count : {3, 8, 32, 100}) {
           const RightHandSides rhs{count};
           if (!kernel.supports(*storage, rhs)) continue;
           for (const Policy& policy : kernel.policies(*storage, rhs)) {
             SCOPED_TRACE(std::string(kernel.name) + " " + std::string(name(type)) + " " + shape + " " +
                          std::to_string(count) + " " + policy.text());
             const auto plan = make_spmm_plan(kernel, storage, rhs, policy, stream);
-            expect_waits(*storage, static_cast<std::size_t>(count), !plan->fills_device, stream,
-                         [&](const void* x, void* y) { plan->multiply(1, x, count, 0, y, count, stream); });
+            expect_waits(*storage, static_cast<std::size_t>(count), plan->begins_early, stream,
+                         [&](const void* x, void* y) { plan->multiply(1, x, count, 0.5, y, count, stream); });
           }
         }
       }
 }
 
-TEST(GpuLate, PlansThatFillTheDeviceSaySo) {
+TEST(GpuLate, PlansThatFillTheDeviceOrCopyXDoNotBeginEarly) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
   Stream stream({Backend::cuda, 0});
   const HostCsr m = band_with_late_entries();
@@ -145,7 +152,9 @@ TEST(GpuLate, PlansThatFillTheDeviceSaySo) {
   const auto storage = store(find_format("packed"), input, packed_layouts(input).front().with("block=1,lanes=1"));
   const SpmmKernel& kernel = find_spmm_kernel("packed_stencil", Backend::cuda);
   for (const Policy& policy : kernel.policies(*storage, {32}))
-    EXPECT_EQ(make_spmm_plan(kernel, storage, {32}, policy, stream)->fills_device, policy.at("stay") == 1);
+    for (const std::int64_t count : {32, 33})
+      EXPECT_EQ(make_spmm_plan(kernel, storage, {count}, policy, stream)->begins_early,
+                policy.at("stay") == 0 && count == 32);
 }
 
 TEST(GpuLate, OtherFormatsCannot) {

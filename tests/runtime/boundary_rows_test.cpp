@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "kernels/matrix/csr.h"
@@ -23,21 +24,42 @@ HostCsr diagonal(std::int64_t rows, const std::vector<std::int64_t>& foreign) {
   return m;
 }
 
-TEST(BoundaryRows, BlocksOfRowsStayTogether) {
-  HostCsr m = diagonal(40, {13});
-  const BoundaryRows boundary = find_boundary_rows(m, 0, 40);
-  EXPECT_EQ(boundary.rows, 12 + 4);  // rows 12 … 23, and those behind the last whole twelve
-  EXPECT_EQ(boundary.nnz, 12 + 4 + 1);
+std::vector<std::int64_t> range(std::int64_t first, std::int64_t last) {
+  std::vector<std::int64_t> all(static_cast<std::size_t>(last - first));
+  std::iota(all.begin(), all.end(), first);
+  return all;
+}
+
+void expect_moved(HostCsr m, const BoundaryRows& boundary) {
   const auto order = boundary.order();
-  ASSERT_EQ(std::ssize(order), 40);
-  for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i] % 12, static_cast<std::int64_t>(i) % 12) << i;
+  ASSERT_EQ(std::ssize(order), m.rows);
   move_boundary_last(m, boundary);
   validate(m.view());
-  ASSERT_EQ(m.rows, 40);
   for (std::size_t i = 0; i < order.size(); ++i)
     EXPECT_EQ(m.values[static_cast<std::size_t>(m.row_ptr[i])], static_cast<double>(order[i]));
-  EXPECT_EQ(order[24], 12);
-  EXPECT_EQ(m.row_ptr[26] - m.row_ptr[25], 2);  // row 13
+}
+
+TEST(BoundaryRows, BlocksOfRowsStayTogether) {
+  const HostCsr m = diagonal(100, range(13, 47));
+  const BoundaryRows boundary = find_boundary_rows(m, 0, 100);
+  EXPECT_EQ(boundary.rows, 36 + 4);  // rows 12 … 47, and those behind the last whole twelve
+  EXPECT_EQ(boundary.nnz, 36 + 4 + 34);
+  const auto order = boundary.order();
+  for (std::size_t i = 0; i < order.size(); ++i) EXPECT_EQ(order[i] % 12, static_cast<std::int64_t>(i) % 12) << i;
+  EXPECT_EQ(order[60], 12);
+  expect_moved(m, boundary);
+}
+
+TEST(BoundaryRows, ScatteredOnesAloneMove) {
+  const HostCsr m = diagonal(100, {13, 50, 99});
+  const BoundaryRows boundary = find_boundary_rows(m, 0, 100);
+  EXPECT_EQ(boundary.rows, 3);
+  EXPECT_EQ(boundary.nnz, 6);
+  const auto order = boundary.order();
+  EXPECT_EQ(order[97], 13);
+  EXPECT_EQ(order[98], 50);
+  EXPECT_EQ(order[99], 99);
+  expect_moved(m, boundary);
 }
 
 TEST(BoundaryRows, NoneWhereNothingIsNeeded) {
@@ -48,9 +70,10 @@ TEST(BoundaryRows, NoneWhereNothingIsNeeded) {
 }
 
 TEST(BoundaryRows, OfFewRows) {
-  EXPECT_EQ(find_boundary_rows(diagonal(5, {2}), 0, 5).rows, 5);
+  EXPECT_EQ(find_boundary_rows(diagonal(5, {2}), 0, 5).rows, 1);
+  EXPECT_EQ(find_boundary_rows(diagonal(5, range(0, 4)), 0, 5).rows, 5);
   EXPECT_EQ(find_boundary_rows(diagonal(0, {}), 0, 0).rows, 0);
-  EXPECT_EQ(find_boundary_rows(diagonal(24, {23}), 0, 24).rows, 12);
+  EXPECT_EQ(find_boundary_rows(diagonal(24, range(12, 23)), 0, 24).rows, 12);
 }
 
 }  // namespace

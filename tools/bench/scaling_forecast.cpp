@@ -57,13 +57,15 @@ void forecast_cases(ScalingStudy& study, Communicator& all, double timeout,
                     const std::function<MultiplyOptions(const ScalingCase&)>& options_of) {
   PerformanceModel links;
   links.measured_ranks = all.size();
+  const auto overlaps = [&](bool early) {
+    return study.overlap == Overlap::yes || (study.overlap == Overlap::automatic && (study.right_hand_sides == 1 || early));
+  };
+  links.overlaps = overlaps(false);
   if (all.size() > 1) try {
       Context context(all, options_of(study.cases.front()).backend);
       links.exchanges = measure_exchange_costs(context.exchange_context(ValueType::f64, 1));
-      const bool beside = std::any_of(links.exchanges.begin(), links.exchanges.end(),
-                                      [](const ExchangeCost& cost) { return cost.exchange == "peer"; });
-      links.overlaps =
-          study.overlap == Overlap::yes || (study.overlap == Overlap::automatic && (study.right_hand_sides == 1 || beside));
+      links.overlaps = overlaps(std::any_of(links.exchanges.begin(), links.exchanges.end(),
+                                            [](const ExchangeCost& cost) { return cost.exchange == "peer"; }));
     } catch (const AgreedError& error) {
       study.no_forecasts.push_back(fmt::format("the links between {} ranks: {}", all.size(), error.what()));
       return;

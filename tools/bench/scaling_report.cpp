@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -195,7 +196,9 @@ std::string to_json(const ScalingStudy& study) {
                       {"type", study.type},
                       {"right_hand_sides", study.right_hand_sides},
                       {"iterations", study.iterations},
-                      {"overlap", study.overlap != Overlap::no},
+                      {"overlap",
+                       std::any_of(study.cases.begin(), study.cases.end(),
+                                   [](const ScalingCase& one) { return one.measured() && one.report.overlapped.max > 0; })},
                       {"models", models},
                       {"no_forecasts", study.no_forecasts},
                       {"cases", cases}}
