@@ -99,7 +99,7 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
     for (std::size_t i = 0; i < candidates.size(); ++i)
       why += fmt::format("{}{} {}", i == 0 ? "; measured: " : ", ", candidates[i]->name(), human_seconds(seconds[i]));
     for (std::size_t i = 0; i < candidates.size(); ++i)
-      if (context.beside && candidates[i]->late_entries()) {
+      if (context.beside && candidates[i]->first_late_entry()) {
         seconds[i] *= kBeside;
         why += fmt::format(" ({} counts half: products begin beside it)", candidates[i]->name());
       }
@@ -133,11 +133,7 @@ double time_exchange(Exchange& exchange, const ExchangeContext& context) {
   const auto again = [&] { graph ? graph->launch(stream) : move(); };
   std::vector<Event> marks;
   for (int i = 0; i <= kTimes; ++i) marks.emplace_back(context.device);
-  again();
-  for (int i = 0; i <= kTimes; ++i) {
-    if (i > 0) again();
-    marks[static_cast<std::size_t>(i)].record(stream);
-  }
+  for (Event& mark : marks) again(), mark.record(stream);
   exchange.wait(stream);
   std::vector<double> seconds;
   for (std::size_t i = 1; i < marks.size(); ++i) seconds.push_back(marks[i].seconds_since(marks[i - 1]));

@@ -54,7 +54,7 @@ class Exchange {
   virtual void finish(Stream& stream) = 0;
 
   /// The first entry that start() writes, if it lets the next kernel begin beside it (Stream::next_may_begin()).
-  virtual std::optional<std::int64_t> late_entries() const { return std::nullopt; }
+  virtual std::optional<std::int64_t> first_late_entry() const { return std::nullopt; }
 
   /// True if start()/finish() may be recorded into a Graph.
   virtual bool capturable() const = 0;

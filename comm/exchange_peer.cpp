@@ -59,7 +59,7 @@ class PeerExchange final : public Exchange {
                stream);
   }
   void finish(Stream&) override {}
-  std::optional<std::int64_t> late_entries() const override {
+  std::optional<std::int64_t> first_late_entry() const override {
     return nccl_.pull_lets_next_begin() ? std::optional(halo_.first_received()) : std::nullopt;
   }
   bool capturable() const override { return true; }

@@ -57,9 +57,10 @@ class SpmmPlan {
   Storage& storage() { return *storage_; }
   std::string kernel;  ///< name in the list
   Policy policy;       ///< the kernel's tunables
-  /// Where its storage expects late entries of X, products begin beside the kernel that writes them. Not so where X is
-  /// copied first, or where the plan wants the device for itself.
-  bool begins_early = false;
+  /// Its products can begin beside the kernel before them: they do not copy X first and leave that kernel room.
+  bool can_begin_early = false;
+  /// They do so, because the storage expects late entries of X (Storage::expect_late()).
+  bool begins_early() const { return can_begin_early && storage_->expects_late; }
   /// The tunables of format and kernel; empty if there are none.
   std::string tunables() const { return tunables_text(storage_->layout, policy); }
 

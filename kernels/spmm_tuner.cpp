@@ -125,9 +125,7 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   const auto leading = [&](DenseOrder order, std::int64_t rows) {
     return order == DenseOrder::row_major ? rhs.count : rows;
   };
-  const auto waiting = [&](const SpmmPlan& plan) {
-    return late_ && !(plan.begins_early && plan.storage().expects_late) ? late_->seconds : 0;
-  };
+  const auto waiting = [&](const SpmmPlan& plan) { return late_ && !plan.begins_early() ? late_->seconds : 0; };
   const auto cost = [&](const SpmmPlan& plan) {
     TimingOptions timing;
     timing.repetitions = kRepetitions;
@@ -178,12 +176,13 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
                                                       "another",
                                                       request.kernel)
                                         : "no reproducible kernel takes this matrix; leave out --reproducible");
-  Choice choice = describe_choice(chosen.measurements, named, candidates.size(), "first of the list; nothing was measured");
+  Choice choice = describe_choice(chosen.measurements, chosen.product_seconds, named, candidates.size(),
+                                  "first of the list; nothing was measured");
   chosen.decision = choice.decision;
   chosen.why = std::move(choice.why);
   if (chosen.decision == Decision::measured && chosen.measurements.front().seconds < chosen.product_seconds)
-    chosen.why = fmt::format("as fast as any of {} measured, counting what a plan takes to make, over {:.0f} products{}",
-                             chosen.measurements.size(), request.products, late_ ? ", and what it waits for X" : "");
+    chosen.why += fmt::format(", counting what a plan takes to make, over {:.0f} products{}", request.products,
+                              late_ ? ", and what it waits for X" : "");
   chosen.choosing_seconds = timer.seconds();
   return chosen;
 }

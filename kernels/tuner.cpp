@@ -239,13 +239,11 @@ class Chooser {
   }
 
   void explain() {
-    std::stable_sort(chosen_.measurements.begin(), chosen_.measurements.end(),
-                     [](const Measurement& a, const Measurement& b) { return a.seconds < b.seconds; });
-    chosen_.decision = Decision::measured;
-    const std::size_t left_out = candidates_.size() - chosen_.measurements.size();
-    const bool is_fastest = chosen_.measurements.front().seconds == chosen_.product_seconds;
-    chosen_.why = fmt::format("{} of {} measured{}", is_fastest ? "fastest" : "as fast as any", chosen_.measurements.size(),
-                              left_out > 0 ? fmt::format(" ({} left out)", left_out) : "");
+    Choice choice = describe_choice(chosen_.measurements, chosen_.product_seconds, false, candidates_.size(), "");
+    chosen_.decision = choice.decision;
+    chosen_.why = std::move(choice.why);
+    if (const std::size_t left_out = candidates_.size() - chosen_.measurements.size(); left_out > 0)
+      chosen_.why += fmt::format(" ({} left out)", left_out);
   }
 
   void require_plan() const {
@@ -276,10 +274,14 @@ class Chooser {
 
 }  // namespace
 
-Choice describe_choice(std::vector<Measurement>& measurements, bool named, std::size_t candidates, const char* unmeasured) {
+Choice describe_choice(std::vector<Measurement>& measurements, double seconds, bool named, std::size_t candidates,
+                       const char* unmeasured) {
   std::stable_sort(measurements.begin(), measurements.end(),
                    [](const Measurement& a, const Measurement& b) { return a.seconds < b.seconds; });
-  if (!measurements.empty()) return {Decision::measured, fmt::format("fastest of {} measured", measurements.size())};
+  if (!measurements.empty())
+    return {Decision::measured,
+            fmt::format("{} of {} measured", measurements.front().seconds < seconds ? "as fast as any" : "fastest",
+                        measurements.size())};
   if (named) return {Decision::asked, "kernel as asked"};
   if (candidates == 1) return {Decision::only, "the only kernel of this backend"};
   return {Decision::model, unmeasured};

@@ -44,9 +44,10 @@ struct Choice {
   Decision decision = Decision::asked;
   std::string why;  ///< one line for the report
 };
-/// Of one among so many candidates; `named`: their kernel was asked for. `unmeasured` words what was taken where nothing was
-/// measured. Sorts the measurements, fastest first.
-Choice describe_choice(std::vector<Measurement>& measurements, bool named, std::size_t candidates, const char* unmeasured);
+/// Of one among so many candidates, measured with `seconds` if any was; `named`: their kernel was asked for. `unmeasured`
+/// words what was taken where nothing was measured. Sorts the measurements, fastest first.
+Choice describe_choice(std::vector<Measurement>& measurements, double seconds, bool named, std::size_t candidates,
+                       const char* unmeasured);
 
 struct ChosenPlan {
   std::unique_ptr<Plan> plan;

@@ -69,9 +69,8 @@ std::int64_t best_bottleneck(const Prefix& prefix, int parts) {
   return hi;
 }
 
-/// Large parts may be heavier than they must by a part in kSlack, and then end at a multiple of kTogether rows: so blocks of
-/// rows, such as the unknowns of a node, are not cut.
-constexpr std::int64_t kSlack = 10'000, kTogether = 12;
+/// Large parts may be heavier than they must by a part in kSlack, and then end at a multiple of kRowsTogether.
+constexpr std::int64_t kSlack = 10'000;
 
 /// Cuts under the best bottleneck, and under it as evenly as the parts still to come allow: every part aims
 /// at its equal share of what is left, gets at least one row while there are rows enough, and leaves no more
@@ -95,7 +94,7 @@ Starts balance_nonzeros(std::span<const std::int64_t> row_ptr, int parts) {
     const std::int64_t hi = std::min(prefix.furthest_end(begin, limit), rows - (left - 1));
     const std::int64_t share = (prefix.at(rows) - prefix.at(begin) + left / 2) / left;
     const std::int64_t end = prefix.nearest_boundary(lo, hi, prefix.at(begin) + share, begin + (rows - begin) / left),
-                       rounded = std::clamp((end + kTogether / 2) / kTogether * kTogether, lo, hi);
+                       rounded = std::clamp((end + kRowsTogether / 2) / kRowsTogether * kRowsTogether, lo, hi);
     starts[p + 1] = std::abs(prefix.at(rounded) - prefix.at(end)) < slack ? rounded : end;
   }
   return starts;

@@ -5,6 +5,7 @@
 
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "partition/partitioner.h"
 
 namespace shardmat {
 namespace {
@@ -52,7 +53,6 @@ HostVector<std::int64_t> BoundaryRows::order() const {
 }
 
 BoundaryRows find_boundary_rows(const HostCsr& part, std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t kTogether = BoundaryRows::kTogether;
   constexpr double kMostGrowth = 1.25;
   BoundaryRows boundary;
   boundary.of_row.resize(static_cast<std::size_t>(part.rows));
@@ -62,7 +62,7 @@ BoundaryRows find_boundary_rows(const HostCsr& part, std::int64_t begin, std::in
                        [&](std::int64_t column) { return column < begin || column >= end; });
   };
   std::atomic<std::int64_t> rows = 0, nnz = 0, whole_rows = 0, whole_nnz = 0;  // those that wait, and with their neighbours
-  const std::int64_t blocks = part.rows / kTogether, rest = blocks * kTogether;
+  const std::int64_t blocks = part.rows / kRowsTogether, rest = blocks * kRowsTogether;
   const auto mark = [&](std::int64_t first, std::int64_t last) {
     std::int64_t waiting = 0, their_nnz = 0;
     for (std::int64_t row = first; row < last; ++row) {
@@ -75,7 +75,7 @@ BoundaryRows find_boundary_rows(const HostCsr& part, std::int64_t begin, std::in
     if (first < rest) whole_rows += last - first, whole_nnz += at(last) - at(first);
   };
   parallel_ranges(blocks, 1 << 9, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t b = first; b < last; ++b) mark(b * kTogether, (b + 1) * kTogether);
+    for (std::int64_t b = first; b < last; ++b) mark(b * kRowsTogether, (b + 1) * kRowsTogether);
   });
   mark(rest, part.rows);
   boundary.rows = rows, boundary.nnz = nnz;
@@ -87,7 +87,7 @@ BoundaryRows find_boundary_rows(const HostCsr& part, std::int64_t begin, std::in
     if (always || std::find(from, to, 1) != to) std::fill(from, to, 1);
   };
   parallel_ranges(blocks, 1 << 9, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t b = first; b < last; ++b) complete(b * kTogether, (b + 1) * kTogether, false);
+    for (std::int64_t b = first; b < last; ++b) complete(b * kRowsTogether, (b + 1) * kRowsTogether, false);
   });
   complete(rest, part.rows, true);
   boundary.rows = whole_rows, boundary.nnz = whole_nnz;

@@ -123,7 +123,7 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.exchange = timer.seconds();
 
   timer = Timer();
-  const std::optional<std::int64_t> first_late = exchange_->late_entries();
+  const std::optional<std::int64_t> first_late = exchange_->first_late_entry();
   const bool time_counts = first_late && moving.beside && options_.right_hand_sides > 1;
   const double arriving_seconds = time_counts ? time_exchange(*exchange_, moving) : 0;
   std::optional<LateX> late;

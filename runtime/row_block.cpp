@@ -40,7 +40,7 @@ const Storage& RowBlock::storage() const {
 
 bool RowBlock::begins_early() const {
   const auto* several = std::get_if<ChosenSpmmPlan>(&chosen_);
-  return storage().expects_late && (several == nullptr || several->plan->begins_early);
+  return several != nullptr ? several->plan->begins_early() : storage().expects_late;
 }
 
 void RowBlock::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {

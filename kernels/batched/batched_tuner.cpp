@@ -95,8 +95,8 @@ ChosenBatchedPlan choose_batched_plan(std::shared_ptr<const DeviceBatch> batch, 
     best = seconds;
   }
   if (!chosen.plan) throw Error(ErrorKind::usage, "no reproducible kernel takes this batch; leave out --reproducible");
-  Choice choice =
-      describe_choice(chosen.measurements, named, candidates.size(), "expected to be the fastest; nothing was measured");
+  Choice choice = describe_choice(chosen.measurements, best, named, candidates.size(),
+                                  "expected to be the fastest; nothing was measured");
   chosen.decision = choice.decision;
   chosen.why = std::move(choice.why);
   chosen.choosing_seconds = timer.seconds();

@@ -93,7 +93,7 @@ std::unique_ptr<SpmmPlan> row_major_plan(std::shared_ptr<Storage> storage, const
                                          std::int64_t product_bytes = 0, bool early = false) {
   auto plan = std::make_unique<RowMajorPlan<S, Product>>(std::static_pointer_cast<S>(std::move(storage)), rhs,
                                                          std::move(product), product_bytes);
-  plan->begins_early = early && plan->in_place();
+  plan->can_begin_early = early && plan->in_place();
   return plan;
 }
 
