@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <limits>
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
@@ -69,8 +71,30 @@ std::int64_t best_bottleneck(const Prefix& prefix, int parts) {
   return hi;
 }
 
-/// Large parts may be heavier than they must by a part in kSlack, and then end at a multiple of kRowsTogether.
-constexpr std::int64_t kSlack = 10'000;
+/// Large parts may be heavier than they must by a part in kSlack, and then end at a multiple of kTogether rows, so that
+/// blocks of rows, such as the unknowns of a node, are not cut; of these where the rows on both sides are shortest, as
+/// between lines of a grid: both parts then hold whole lines.
+constexpr std::int64_t kSlack = 2'000, kTogether = 12;
+
+/// The best end in [lo, hi] that differs from `end` by less than `slack` nonzeros; `end` if there is no multiple of
+/// kTogether.
+std::int64_t natural_end(const Prefix& prefix, std::int64_t lo, std::int64_t hi, std::int64_t end, std::int64_t slack) {
+  std::int64_t best = end, shortest = std::numeric_limits<std::int64_t>::max();
+  const auto try_end = [&](std::int64_t at) {
+    if (at < std::max<std::int64_t>(lo, 1) || at > std::min(hi, prefix.rows() - 1)) return false;
+    if (std::abs(prefix.at(at) - prefix.at(end)) >= slack) return false;
+    if (const std::int64_t both = prefix.at(at + 1) - prefix.at(at - 1); both < shortest) shortest = both, best = at;
+    return true;
+  };
+  const std::int64_t nearest = (end + kTogether / 2) / kTogether * kTogether;
+  if (!try_end(nearest)) return end;
+  bool below = true, above = true;
+  for (std::int64_t step = kTogether; below || above; step += kTogether) {
+    below = below && try_end(nearest - step);
+    above = above && try_end(nearest + step);
+  }
+  return best;
+}
 
 /// Cuts under the best bottleneck, and under it as evenly as the parts still to come allow: every part aims
 /// at its equal share of what is left, gets at least one row while there are rows enough, and leaves no more
@@ -93,9 +117,8 @@ Starts balance_nonzeros(std::span<const std::int64_t> row_ptr, int parts) {
     const std::int64_t lo = std::max(earliest[p + 1], begin + 1);
     const std::int64_t hi = std::min(prefix.furthest_end(begin, limit), rows - (left - 1));
     const std::int64_t share = (prefix.at(rows) - prefix.at(begin) + left / 2) / left;
-    const std::int64_t end = prefix.nearest_boundary(lo, hi, prefix.at(begin) + share, begin + (rows - begin) / left),
-                       rounded = std::clamp((end + kRowsTogether / 2) / kRowsTogether * kRowsTogether, lo, hi);
-    starts[p + 1] = std::abs(prefix.at(rounded) - prefix.at(end)) < slack ? rounded : end;
+    const std::int64_t end = prefix.nearest_boundary(lo, hi, prefix.at(begin) + share, begin + (rows - begin) / left);
+    starts[p + 1] = natural_end(prefix, lo, hi, end, slack);
   }
   return starts;
 }
@@ -105,7 +128,7 @@ Starts balance_rows(std::span<const std::int64_t> row_ptr, int parts) {
 }
 
 constexpr Partitioner kPartitioners[] = {
-    {"nnz", "equal nonzeros: the heaviest part has at most 0.01 % more than in the best contiguous split", balance_nonzeros},
+    {"nnz", "equal nonzeros: the heaviest part has at most 0.05 % more than in the best contiguous split", balance_nonzeros},
     {"rows", "equal rows, whatever they hold", balance_rows},
 };
 

@@ -11,10 +11,6 @@
 
 namespace shardmat {
 
-/// So many rows stay together where rows are cut or moved and that costs little, so that blocks of rows, such as the unknowns
-/// of a node, stay whole and where formats with blocks of up to 6 × 6 find them.
-inline constexpr std::int64_t kRowsTogether = 12;
-
 /// Row ranges of P parts: part p owns rows [row_starts[p], row_starts[p+1]). Parts may be empty.
 struct Partition {
   std::string method;                    ///< "nnz" or "rows"

@@ -5,7 +5,6 @@
 
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
-#include "partition/partitioner.h"
 
 namespace shardmat {
 namespace {
@@ -53,44 +52,21 @@ HostVector<std::int64_t> BoundaryRows::order() const {
 }
 
 BoundaryRows find_boundary_rows(const HostCsr& part, std::int64_t begin, std::int64_t end) {
-  constexpr double kMostGrowth = 1.25;
   BoundaryRows boundary;
   boundary.of_row.resize(static_cast<std::size_t>(part.rows));
-  const auto at = [&](std::int64_t row) { return part.row_ptr[static_cast<std::size_t>(row)]; };
-  const auto foreign = [&](std::int64_t row) {
-    return std::any_of(part.col_idx.begin() + at(row), part.col_idx.begin() + at(row + 1),
-                       [&](std::int64_t column) { return column < begin || column >= end; });
-  };
-  std::atomic<std::int64_t> rows = 0, nnz = 0, whole_rows = 0, whole_nnz = 0;  // those that wait, and with their neighbours
-  const std::int64_t blocks = part.rows / kRowsTogether, rest = blocks * kRowsTogether;
-  const auto mark = [&](std::int64_t first, std::int64_t last) {
-    std::int64_t waiting = 0, their_nnz = 0;
-    for (std::int64_t row = first; row < last; ++row) {
-      const bool waits = foreign(row);
-      boundary.of_row[static_cast<std::size_t>(row)] = waits ? 1 : 0;
-      if (waits) ++waiting, their_nnz += at(row + 1) - at(row);
+  std::atomic<std::int64_t> rows = 0, nnz = 0;
+  parallel_ranges(part.rows, 1 << 12, [&](std::int64_t first, std::int64_t last) {
+    std::int64_t their_rows = 0, their_nnz = 0;
+    for (auto row = static_cast<std::size_t>(first); row < static_cast<std::size_t>(last); ++row) {
+      const std::int64_t from = part.row_ptr[row], to = part.row_ptr[row + 1];
+      const bool waits = std::any_of(part.col_idx.begin() + from, part.col_idx.begin() + to,
+                                     [&](std::int64_t column) { return column < begin || column >= end; });
+      boundary.of_row[row] = waits ? 1 : 0;
+      if (waits) ++their_rows, their_nnz += to - from;
     }
-    if (waiting == 0) return;
-    rows += waiting, nnz += their_nnz;
-    if (first < rest) whole_rows += last - first, whole_nnz += at(last) - at(first);
-  };
-  parallel_ranges(blocks, 1 << 9, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t b = first; b < last; ++b) mark(b * kRowsTogether, (b + 1) * kRowsTogether);
+    rows += their_rows, nnz += their_nnz;
   });
-  mark(rest, part.rows);
   boundary.rows = rows, boundary.nnz = nnz;
-  if (rows == 0) return boundary;
-  whole_rows += part.rows - rest, whole_nnz += at(part.rows) - at(rest);
-  if (static_cast<double>(whole_nnz) > kMostGrowth * static_cast<double>(nnz)) return boundary;
-  const auto complete = [&](std::int64_t first, std::int64_t last, bool always) {
-    const auto from = boundary.of_row.begin() + first, to = boundary.of_row.begin() + last;
-    if (always || std::find(from, to, 1) != to) std::fill(from, to, 1);
-  };
-  parallel_ranges(blocks, 1 << 9, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t b = first; b < last; ++b) complete(b * kRowsTogether, (b + 1) * kRowsTogether, false);
-  });
-  complete(rest, part.rows, true);
-  boundary.rows = whole_rows, boundary.nnz = whole_nnz;
   return boundary;
 }
 

@@ -12,12 +12,12 @@ namespace shardmat {
 struct BoundaryRows {
   HostVector<std::uint8_t> of_row;  ///< 1 for a boundary row
   std::int64_t rows = 0, nnz = 0;   ///< of all boundary rows
+
   /// Rows of the part, the interior ones first, else in their order.
   HostVector<std::int64_t> order() const;
 };
 
-/// This rank owns the columns [begin, end) of x. Where that adds few nonzeros, kRowsTogether rows are at a boundary together
-/// or not at all, and those behind the last so many are if any is.
+/// This rank owns the columns [begin, end) of x.
 BoundaryRows find_boundary_rows(const HostCsr& part, std::int64_t begin, std::int64_t end);
 
 /// Puts the rows of the part into order().

@@ -104,7 +104,7 @@ TEST(Partitioner, ManyRowsAndParts) {
     const Partition p = make_partition("nnz", prefix, parts);
     expect_valid(p.row_starts, 200000, parts);
     const std::int64_t share = prefix.back() / parts;
-    EXPECT_LT(heaviest(prefix, p.row_starts), share + share / 10'000 + 50);
+    EXPECT_LT(heaviest(prefix, p.row_starts), share + share / 2'000 + 50);
   }
 }
 
@@ -115,8 +115,17 @@ TEST(Partitioner, LargePartsKeepTwelveRowsTogether) {
     expect_valid(p.row_starts, 1'000'001, parts);
     for (std::size_t i = 0; i < static_cast<std::size_t>(parts); ++i) EXPECT_EQ(p.row_starts[i] % 12, 0);
     const std::int64_t share = prefix.back() / parts;
-    EXPECT_LE(heaviest(prefix, p.row_starts), share + share / 10'000 + 81);
+    EXPECT_LE(heaviest(prefix, p.row_starts), share + share / 2'000 + 81);
   }
+}
+
+TEST(Partitioner, LargePartsEndWithWholeLines) {
+  Numbers lengths(4'096'000, 27);  // a grid with lines of 256 rows
+  for (std::size_t row = 0; row < lengths.size(); ++row)
+    if (row % 256 == 0 || row % 256 == 255) lengths[row] = 18;
+  const Partition p = make_partition("nnz", prefix_of(lengths), 3);
+  expect_valid(p.row_starts, 4'096'000, 3);
+  for (const std::int64_t start : p.row_starts) EXPECT_EQ(start % 256, 0) << start;
 }
 
 TEST(Partitioner, RowsAreEven) {
