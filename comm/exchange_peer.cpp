@@ -24,8 +24,8 @@ class PeerExchange final : public Exchange {
         entry_bytes_(context.entry_bytes()),
         halo_(std::move(halo)),
         x_(nccl_, static_cast<std::size_t>(entries) * entry_bytes_),  // windows are alike on all ranks
-        meeting_(nccl_,
-                 NcclCommunicator::blocks_to_pull(received * static_cast<std::int64_t>(entry_bytes_), context.beside)) {
+        meeting_(nccl_, NcclCommunicator::blocks_to_pull(received * static_cast<std::int64_t>(entry_bytes_), entry_bytes_,
+                                                         context.beside)) {
     context.communicator.together([&] {
       std::vector<std::uint8_t> owners(places.size());
       for (const Halo::Peer& peer : halo_.from)

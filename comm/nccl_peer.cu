@@ -13,7 +13,8 @@
 namespace shardmat {
 namespace {
 
-constexpr int kThreads = 512, kFewBlocks = 32, kMostBlocks = 128, kAtOnce = 4, kSumThreads = 64;
+constexpr int kThreads = 512, kAtOnce = 4, kSumThreads = 64;
+constexpr int kFewBlocks = 32, kFewWideBlocks = 12, kMostBlocks = 128;  // wide: of 16-byte words
 constexpr unsigned kSpinsALook = 1024;  // between looks at host memory
 
 struct Ranks {
@@ -50,23 +51,34 @@ __device__ bool meet(const Ranks& ranks, unsigned meeting) {
   return __syncthreads_or(lost) == 0;
 }
 
-/// Entries of `words` words; the blocks share out the words.
+/// Entries of `words` words; the blocks share out the words. Where the next ones lie is looked up while these are on their way.
 template <class Word>
 __global__ void __launch_bounds__(kThreads)
     pull_entries(Ranks ranks, ncclWindow_t from, int words, std::int64_t count, const std::int32_t* __restrict__ places,
                  const std::uint8_t* __restrict__ owners, Word* to) {
   cuda::let_next_begin();
+  const std::int64_t all = count * words, stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  std::int64_t first = blockIdx.x * kThreads + threadIdx.x;
+  std::int32_t place[kAtOnce], owner[kAtOnce];
+  const auto look_up = [&](std::int64_t begin) {
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u) {
+      const std::int64_t at = min(begin + u * stride, all - 1), entry = words == 1 ? at : at / words;
+      place[u] = places[entry], owner[u] = owners[entry];
+    }
+  };
+  if (all > 0) look_up(first);
   unsigned meeting = ranks.times[blockIdx.x];
   if (!meet(ranks, ++meeting)) return;
-  const std::int64_t all = count * words, stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  for (std::int64_t first = blockIdx.x * kThreads + threadIdx.x; first < all; first += kAtOnce * stride) {
+  for (; first < all; first += kAtOnce * stride) {
     Word some[kAtOnce];
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
-      const std::int64_t at = min(first + u * stride, all - 1), entry = words == 1 ? at : at / words;
-      const auto* there = static_cast<const Word*>(ncclGetLsaPointer(from, 0, owners[entry]));
-      some[u] = there[static_cast<std::int64_t>(places[entry]) * words + (at - entry * words)];
+      const std::int64_t at = min(first + u * stride, all - 1);
+      const auto* there = static_cast<const Word*>(ncclGetLsaPointer(from, 0, owner[u]));
+      some[u] = there[static_cast<std::int64_t>(place[u]) * words + (words == 1 ? 0 : at % words)];
     }
+    look_up(first + kAtOnce * stride);
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u)
       if (first + u * stride < all) to[first + u * stride] = some[u];
@@ -121,9 +133,9 @@ std::string NcclCommunicator::why_no_peer_access() const {
          " can read each other's memory directly; use halo";
 }
 
-int NcclCommunicator::blocks_to_pull(std::int64_t bytes, bool beside) {
+int NcclCommunicator::blocks_to_pull(std::int64_t bytes, std::size_t entry_bytes, bool beside) {
   constexpr std::int64_t kBytesABlock = kThreads * kAtOnce * 8, kBytesOfMany = 16 * kBytesABlock;
-  const auto few = std::clamp<std::int64_t>(bytes / kBytesABlock, 1, kFewBlocks);
+  const auto few = std::clamp<std::int64_t>(bytes / kBytesABlock, 1, entry_bytes % 16 == 0 ? kFewWideBlocks : kFewBlocks);
   return static_cast<int>(beside ? few : std::max(few, std::min<std::int64_t>(bytes / kBytesOfMany, kMostBlocks)));
 }
 

@@ -14,7 +14,7 @@
 
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
-#include "kernels/matrix/graph.h"
+#include "kernels/matrix/adjacency.h"
 #endif
 
 namespace shardmat {
@@ -29,7 +29,7 @@ struct MetisGraph {
 };
 
 MetisGraph metis_graph(const CsrView& matrix) {
-  const Graph graph = graph_of(matrix);
+  const Adjacency graph = adjacency_of(matrix);
   const auto edges = std::accumulate(graph.degree.begin(), graph.degree.end(), std::int64_t{0});
   if (edges > std::numeric_limits<idx_t>::max())
     throw Error(ErrorKind::resources,
@@ -44,7 +44,7 @@ MetisGraph metis_graph(const CsrView& matrix) {
   result.weight.reserve(static_cast<std::size_t>(matrix.rows));
   result.first.push_back(0);
   result.neighbour.reserve(static_cast<std::size_t>(edges));
-  for (Graph::Vertex v = 0; v < graph.vertices(); ++v) {
+  for (Adjacency::Vertex v = 0; v < graph.vertices(); ++v) {
     const auto neighbours = graph.of(v);
     result.neighbour.insert(result.neighbour.end(), neighbours.begin(), neighbours.end());
     result.first.push_back(static_cast<idx_t>(result.neighbour.size()));

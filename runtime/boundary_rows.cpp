@@ -9,6 +9,12 @@
 namespace shardmat {
 namespace {
 
+/// Boundary rows in the first half of the part.
+std::int64_t before_middle(const BoundaryRows& boundary) {
+  const auto first = boundary.of_row.begin();
+  return std::count(first, first + std::ssize(boundary.of_row) / 2, 1);
+}
+
 /// Takes the boundary rows out of the part, which closes up in place.
 HostCsr take_boundary_rows(HostCsr& part, const BoundaryRows& boundary) {
   require_host_memory(16 * boundary.nnz + 8 * boundary.rows, "the rows that need x of other ranks, apart");
@@ -48,6 +54,7 @@ HostVector<std::int64_t> BoundaryRows::order() const {
   HostVector<std::int64_t> order(of_row.size());
   std::size_t interior = 0, last = of_row.size() - static_cast<std::size_t>(rows);
   for (std::size_t i = 0; i < of_row.size(); ++i) order[of_row[i] != 0 ? last++ : interior++] = static_cast<std::int64_t>(i);
+  std::rotate(order.end() - rows, order.end() - rows + before_middle(*this), order.end());
   return order;
 }
 
@@ -71,13 +78,20 @@ BoundaryRows find_boundary_rows(const HostCsr& part, std::int64_t begin, std::in
 }
 
 void move_boundary_last(HostCsr& part, const BoundaryRows& boundary) {
-  const HostCsr last = take_boundary_rows(part, boundary);  // what it leaves keeps its memory
-  const std::int64_t interior = part.nnz();
-  part.rows += last.rows;
-  part.row_ptr.reserve(static_cast<std::size_t>(part.rows) + 1);
-  for (std::size_t i = 1; i < last.row_ptr.size(); ++i) part.row_ptr.push_back(interior + last.row_ptr[i]);
-  part.col_idx.insert(part.col_idx.end(), last.col_idx.begin(), last.col_idx.end());
-  part.values.insert(part.values.end(), last.values.begin(), last.values.end());
+  const HostCsr taken = take_boundary_rows(part, boundary);  // what it leaves keeps its memory
+  part.row_ptr.reserve(boundary.of_row.size() + 1);
+  const auto append = [&](std::int64_t first, std::int64_t last) {
+    const std::int64_t from = taken.row_ptr[static_cast<std::size_t>(first)],
+                       to = taken.row_ptr[static_cast<std::size_t>(last)], nnz = part.nnz();
+    for (std::int64_t row = first + 1; row <= last; ++row)
+      part.row_ptr.push_back(nnz + taken.row_ptr[static_cast<std::size_t>(row)] - from);
+    part.col_idx.insert(part.col_idx.end(), taken.col_idx.begin() + from, taken.col_idx.begin() + to);
+    part.values.insert(part.values.end(), taken.values.begin() + from, taken.values.begin() + to);
+    part.rows += last - first;
+  };
+  const std::int64_t middle = before_middle(boundary);
+  append(middle, taken.rows);
+  append(0, middle);
 }
 
 }  // namespace shardmat

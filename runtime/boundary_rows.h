@@ -13,7 +13,8 @@ struct BoundaryRows {
   HostVector<std::uint8_t> of_row;  ///< 1 for a boundary row
   std::int64_t rows = 0, nnz = 0;   ///< of all boundary rows
 
-  /// Rows of the part, the interior ones first, else in their order.
+  /// Rows of the part: the interior ones, then the boundary rows of the second half of the part, so that those that follow
+  /// the interior ones in a grid still do, then those of the first half; all in their order.
   HostVector<std::int64_t> order() const;
 };
 

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
 
 #include "kernels/base/error.h"
 
 namespace shardmat {
 namespace {
+
+constexpr std::int64_t kSector = 32;  ///< bytes
 
 struct Move {
   double seconds;
@@ -21,10 +24,13 @@ Move fastest_move(const PerformanceModel& model, const PartitionQuality& quality
     return static_cast<double>(entries) * static_cast<double>(model.entry_bytes);
   };
   const double halo = bytes(quality.halo_max), all = bytes(quality.allgather_max);
+  // Reading other GPUs' memory brings whole sectors of 32 bytes, so four neighbouring entries of 8 bytes together.
+  const double read = model.entry_bytes <= kSector / 4 ? std::max(halo, bytes(4 * quality.halo_fours_max)) : halo;
+  const auto received = [&](std::string_view by) { return by == "allgather" ? all : by == "peer" ? read : halo; };
   std::vector<Move> moves;
   if (ranks <= model.measured_ranks && !model.exchanges.empty()) {
     for (const ExchangeCost& cost : model.exchanges)
-      moves.push_back({cost.latency + (cost.exchange == "allgather" ? all : halo) * cost.seconds_per_byte, cost.exchange});
+      moves.push_back({cost.latency + received(cost.exchange) * cost.seconds_per_byte, cost.exchange});
   } else if (model.network) {
     const Network& n = *model.network;
     const auto messages = static_cast<double>(std::max<std::int64_t>(quality.neighbours_max, 0));

@@ -2,7 +2,8 @@
 // between ranks (measure_performance.h), or for networks from their data sheet; never from the runs that are to be foretold.
 //
 //   product(n)  = latency + n·seconds_per_nnz                    n: nonzeros of the rank with most
-//   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured; the fastest exchange
+//   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured; the fastest exchange;
+//                                                                peer: b in whole sectors
 //               = messages·network.latency + b/network.bandwidth beyond them; halo: a message from each neighbour,
 //                                                                all-gather: a ring of P - 1
 //   iteration   = product(n) + exchange(b)                       if the rows that need others hold most nonzeros

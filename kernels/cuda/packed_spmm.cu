@@ -15,13 +15,15 @@ namespace {
 using dense::Stretch;
 using dense::Wide;
 
-constexpr int kSlicesOfBlock = 4;
 /// Threads of a block, and blocks that a multiprocessor has to hold. Where a group has several rows and a lane as many
 /// columns as it can, two slices at once, which mostly are neighbours, share what is in L1; with few columns more blocks win.
 template <class S, int G, int P>
 constexpr int kBlock = S::B > 1 && G * P == 16 ? 512 : 256;
 template <class S, int G, int P>
 constexpr int kBlocksPerSm = S::B == 1 ? 3 : S::B == 6 || kBlock<S, G, P> == 512 ? 1 : 2;
+/// Slices of a block. A large block takes no more than it can at once: fewer multiprocessors are idle at the end.
+template <class S, int G, int P>
+constexpr int kSlicesOfBlock = kBlock<S, G, P> == 512 ? 2 : 4;
 
 /// What a lane adds up: the rows of its group, P stretches of columns.
 template <class T, class S, int W, int P>
@@ -154,8 +156,9 @@ __global__ void __launch_bounds__(kBlock<S, G, P>, kBlocksPerSm<S, G, P>)
   constexpr int kTogether = kPackedLanes / G, kParts = (S::kGroups + kTogether - 1) / kTogether;
   constexpr int V = S::template kInterleaved<T>;
   const int lane = static_cast<int>(threadIdx.x) % kPackedLanes, warp = static_cast<int>(threadIdx.x) / kPackedLanes;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * kSlicesOfBlock;
-  const int items = static_cast<int>(min(std::int64_t{kSlicesOfBlock}, a.count - first)) * kParts;
+  constexpr std::int64_t kSlices = kSlicesOfBlock<S, G, P>;
+  const std::int64_t first = blockIdx.x * kSlices;
+  const int items = static_cast<int>(min(kSlices, a.count - first)) * kParts;
   const Stretch<T, W, G, P> columns(v, first_column + static_cast<int>(blockIdx.y) * Stretch<T, W, G, P>::kColumns, lane);
   const char* x = columns.x(v);
   for (int item = warp; item < items; item += kBlock<S, G, P> / kPackedLanes) {
@@ -196,11 +199,11 @@ __global__ void __launch_bounds__(kBlock<S, G, P>, kBlocksPerSm<S, G, P>)
 template <class T, class S>
 struct Instance {
   decltype(&packed_spmm<T, S, dense::kWidth<T>, 1, 1>) kernel = nullptr;
-  int block_size = 0;
+  int block_size = 0, slices = 1;
 };
 template <class T, class S, int G, int P, int W = dense::kWidth<T>>
 Instance<T, S> instance_of() {
-  return {packed_spmm<T, S, W, G, P>, kBlock<S, G, P>};
+  return {packed_spmm<T, S, W, G, P>, kBlock<S, G, P>, kSlicesOfBlock<S, G, P>};
 }
 
 /// The instance for a policy; its kernel is null if there is none.
@@ -242,7 +245,7 @@ std::unique_ptr<SpmmPlan> make_packed_spmm(std::shared_ptr<Storage> storage, con
           using S = decltype(shape);
           const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
           const auto launch = [&](const Instance<T, S>& one, int first, int blocks) {
-            cuda::launch_grid_beside(a.expects_late, one.kernel, (a.slices + kSlicesOfBlock - 1) / kSlicesOfBlock, blocks,
+            cuda::launch_grid_beside(a.expects_late, one.kernel, (a.slices + one.slices - 1) / one.slices, blocks,
                                      static_cast<unsigned>(one.block_size), 0, on, matrix, v, first);
           };
           if (v.columns == 2) return launch(instance_of<T, S, 1, 1, 2>(), 0, 1);

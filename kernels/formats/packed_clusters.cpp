@@ -1,28 +1,47 @@
 #include <algorithm>
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
+#include "kernels/base/narrow.h"
 #include "kernels/formats/packed_spmm.h"
 #include "kernels/formats/upload.h"
+#include "kernels/matrix/halving.h"
 
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kChunk = 8;  ///< columns that count as one
+constexpr std::int64_t kChunk = 8;    ///< columns that count as one
+constexpr std::int32_t kCoarser = 8;  ///< chunks that count as one where clusters are compared
+constexpr std::int32_t kMost = 2048;  ///< clusters that follow each other in their natural order
 
-/// The chunks of columns of every slice's shared slots: those of slice s are chunk[first[s]] … chunk[first[s + 1] - 1].
-struct SliceChunks {
+/// Chunks that each item needs, ascending: those of item i are chunk[first[i]] … chunk[first[i + 1] - 1].
+struct Needs {
   std::vector<std::int64_t> first{0};
   std::vector<std::int32_t> chunk;
+
+  std::int32_t items() const { return static_cast<std::int32_t>(first.size() - 1); }
+  std::span<const std::int32_t> of(std::int32_t item) const {
+    const auto i = static_cast<std::size_t>(item);
+    return std::span(chunk).subspan(static_cast<std::size_t>(first[i]), static_cast<std::size_t>(first[i + 1] - first[i]));
+  }
+  /// What was appended to `chunk` since the last item, in any order and as often as it came, is an item's.
+  void end_item() {
+    const auto from = chunk.begin() + first.back();
+    std::sort(from, chunk.end());
+    chunk.erase(std::unique(from, chunk.end()), chunk.end());
+    first.push_back(std::ssize(chunk));
+  }
 };
 
-SliceChunks chunks_of(const PackedStorage& a, Stream& stream) {
+/// Columns of every slice's shared slots.
+Needs needs_of_slices(const PackedStorage& a, Stream& stream) {
   const auto slices = download<PackedSlice>(a.slice, stream);
   const auto order = download<std::uint32_t>(a.order, stream);
   const auto deltas = download<std::int32_t>(a.deltas, stream);
-  SliceChunks chunks;
+  Needs needs;
   for (const PackedSlice& slice : slices) {
-    const auto begin = static_cast<std::ptrdiff_t>(chunks.chunk.size());
     const auto row = [&](std::uint32_t group) {
       const std::uint32_t at = slice.consecutive ? slice.groups + group : order[slice.groups + group];
       return static_cast<std::int64_t>(at) * a.shape.block - a.shape.shift;
@@ -34,36 +53,51 @@ SliceChunks chunks_of(const PackedStorage& a, Stream& stream) {
         const std::int64_t from = std::max<std::int64_t>(low + delta, 0) / kChunk,
                            to = std::min(high + delta, a.cols - 1) / kChunk;
         for (std::int64_t c = from; c <= to && c < from + kPackedLanes; ++c)
-          chunks.chunk.push_back(static_cast<std::int32_t>(c));
+          needs.chunk.push_back(static_cast<std::int32_t>(c));
       }
     }
-    std::sort(chunks.chunk.begin() + begin, chunks.chunk.end());
-    chunks.chunk.erase(std::unique(chunks.chunk.begin() + begin, chunks.chunk.end()), chunks.chunk.end());
-    chunks.first.push_back(static_cast<std::int64_t>(chunks.chunk.size()));
+    needs.end_item();
   }
-  return chunks;
+  return needs;
 }
 
-}  // namespace
+/// Each `cluster` neighbours in the order of items become one item, of coarser chunks.
+Needs needs_of_clusters(const Needs& items, const std::vector<std::int32_t>& order, int cluster) {
+  const auto size = static_cast<std::size_t>(cluster);
+  Needs needs;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    for (const std::int32_t chunk : items.of(order[i])) needs.chunk.push_back(chunk / kCoarser);
+    if ((i + 1) % size == 0 || i + 1 == order.size()) needs.end_item();
+  }
+  return needs;
+}
 
-std::vector<std::int32_t> clustered_slices(const PackedStorage& a, int cluster, Stream& stream) {
-  const SliceChunks chunks = chunks_of(a, stream);
-  const auto count = static_cast<std::int32_t>(a.slices);
-  const auto for_chunks = [&](std::int32_t slice, const auto& body) {
-    for (std::int64_t k = chunks.first[static_cast<std::size_t>(slice)];
-         k < chunks.first[static_cast<std::size_t>(slice) + 1]; ++k)
-      body(static_cast<std::size_t>(chunks.chunk[static_cast<std::size_t>(k)]));
-  };
-  // The slices of every chunk, by counting.
-  std::vector<std::int64_t> first(static_cast<std::size_t>(a.cols / kChunk) + 2, 0);
-  for (const std::int32_t chunk : chunks.chunk) ++first[static_cast<std::size_t>(chunk) + 1];
-  for (std::size_t c = 1; c < first.size(); ++c) first[c] += first[c - 1];
-  std::vector<std::int32_t> slices(chunks.chunk.size());
-  std::vector<std::int64_t> place(first.begin(), first.end() - 1);
-  for (std::int32_t s = 0; s < count; ++s)
-    for_chunks(s, [&](std::size_t chunk) { slices[static_cast<std::size_t>(place[chunk]++)] = s; });
+/// The items that need chunk c, ascending: item[first[c]] … item[first[c + 1] - 1].
+struct Users {
+  std::vector<std::int64_t> first;
+  std::vector<std::int32_t> item;
 
-  std::vector<std::int32_t> order, touched, in_cluster(first.size(), -1), shared(static_cast<std::size_t>(count), 0);
+  explicit Users(const Needs& needs) : item(needs.chunk.size()) {
+    const std::int32_t chunks = needs.chunk.empty() ? 0 : *std::max_element(needs.chunk.begin(), needs.chunk.end()) + 1;
+    first.resize(static_cast<std::size_t>(chunks) + 1, 0);
+    for (const std::int32_t chunk : needs.chunk) ++first[static_cast<std::size_t>(chunk) + 1];
+    for (std::size_t c = 1; c < first.size(); ++c) first[c] += first[c - 1];
+    std::vector<std::int64_t> place(first.begin(), first.end() - 1);
+    for (std::int32_t i = 0; i < needs.items(); ++i)
+      for (const std::int32_t chunk : needs.of(i))
+        item[static_cast<std::size_t>(place[static_cast<std::size_t>(chunk)]++)] = i;
+  }
+  std::span<const std::int32_t> of(std::int32_t chunk) const {
+    const auto c = static_cast<std::size_t>(chunk);
+    return std::span(item).subspan(static_cast<std::size_t>(first[c]), static_cast<std::size_t>(first[c + 1] - first[c]));
+  }
+};
+
+/// Clusters one after the other: the first item left, then always the one of whose chunks the greatest part is there.
+std::vector<std::int32_t> cluster_greedily(const Needs& needs, int cluster) {
+  const std::int32_t count = needs.items();
+  const Users users(needs);
+  std::vector<std::int32_t> order, touched, in_cluster(users.first.size(), -1), shared(static_cast<std::size_t>(count), 0);
   std::vector<char> taken(static_cast<std::size_t>(count), 0);
   order.reserve(static_cast<std::size_t>(count));
   std::int32_t next = 0;
@@ -73,30 +107,61 @@ std::vector<std::int32_t> clustered_slices(const PackedStorage& a, int cluster, 
   };
   for (std::int32_t number = 0; first_left() < count; ++number) {
     touched.clear();
-    std::int32_t slice = next;
-    for (int member = 0; member < cluster && slice < count; ++member) {
-      taken[static_cast<std::size_t>(slice)] = 1;
-      order.push_back(slice);
-      for_chunks(slice, [&](std::size_t chunk) {
-        if (in_cluster[chunk] == number) return;
-        in_cluster[chunk] = number;
-        for (std::int64_t k = first[chunk]; k < first[chunk + 1]; ++k) {
-          const std::int32_t other = slices[static_cast<std::size_t>(k)];
+    std::int32_t item = next;
+    for (int member = 0; member < cluster && item < count; ++member) {
+      taken[static_cast<std::size_t>(item)] = 1;
+      order.push_back(item);
+      for (const std::int32_t chunk : needs.of(item)) {
+        if (std::exchange(in_cluster[static_cast<std::size_t>(chunk)], number) == number) continue;
+        for (const std::int32_t other : users.of(chunk)) {
           if (taken[static_cast<std::size_t>(other)]) continue;
           if (shared[static_cast<std::size_t>(other)]++ == 0) touched.push_back(other);
         }
-      });
-      slice = first_left();
+      }
+      item = first_left();
       double best = 0;
       for (const std::int32_t other : touched) {
         if (taken[static_cast<std::size_t>(other)]) continue;
-        const auto at = static_cast<std::size_t>(other);
-        const double part = shared[at] / static_cast<double>(chunks.first[at + 1] - chunks.first[at]);
-        if (part > best || (part == best && other < slice)) best = part, slice = other;
+        const double part = shared[static_cast<std::size_t>(other)] / static_cast<double>(needs.of(other).size());
+        if (part > best || (part == best && other < item)) best = part, item = other;
       }
     }
     for (const std::int32_t other : touched) shared[static_cast<std::size_t>(other)] = 0;
   }
+  return order;
+}
+
+/// Items that need the same chunk are neighbours.
+Adjacency neighbours(const Needs& needs) {
+  const Users users(needs);
+  Adjacency graph;
+  std::vector<std::int32_t> seen(static_cast<std::size_t>(needs.items()), -1);
+  for (std::int32_t i = 0; i < needs.items(); ++i) {
+    seen[static_cast<std::size_t>(i)] = i;
+    graph.first.push_back(std::ssize(graph.neighbour));
+    for (const std::int32_t chunk : needs.of(i))
+      for (const std::int32_t other : users.of(chunk))
+        if (std::exchange(seen[static_cast<std::size_t>(other)], i) != i) graph.neighbour.push_back(other);
+    graph.degree.push_back(
+        narrow<std::int32_t>(std::ssize(graph.neighbour) - graph.first.back(), "the neighbours of a cluster"));
+  }
+  return graph;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> clustered_slices(const PackedStorage& a, int cluster, Stream& stream) {
+  const Needs slices = needs_of_slices(a, stream);
+  const std::vector<std::int32_t> natural = cluster_greedily(slices, cluster);
+  if (std::ssize(natural) <= std::int64_t{kMost} * cluster) return natural;
+  std::vector<std::int32_t> order;
+  order.reserve(natural.size());
+  const std::ptrdiff_t whole = std::ssize(natural) / cluster * cluster;  // a last, smaller cluster stays last
+  for (const std::int32_t at : order_by_halving(neighbours(needs_of_clusters(slices, natural, cluster)), kMost)) {
+    const std::ptrdiff_t first = std::ptrdiff_t{at} * cluster;
+    if (first < whole) order.insert(order.end(), natural.begin() + first, natural.begin() + first + cluster);
+  }
+  order.insert(order.end(), natural.begin() + whole, natural.end());
   return order;
 }
 

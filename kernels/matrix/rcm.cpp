@@ -5,17 +5,17 @@
 #include <limits>
 #include <vector>
 
-#include "kernels/matrix/graph.h"
+#include "kernels/matrix/adjacency.h"
 #include "kernels/matrix/ordering.h"
 
 namespace shardmat {
 namespace {
 
-using Vertex = Graph::Vertex;
+using Vertex = Adjacency::Vertex;
 
 class ReverseCuthillMcKee {
  public:
-  explicit ReverseCuthillMcKee(const Graph& graph) : graph_(graph), seen_(graph.degree.size(), 0) {
+  explicit ReverseCuthillMcKee(const Adjacency& graph) : graph_(graph), seen_(graph.degree.size(), 0) {
     order_.reserve(graph.degree.size());
   }
 
@@ -87,7 +87,7 @@ class ReverseCuthillMcKee {
     }
   }
 
-  const Graph& graph_;
+  const Adjacency& graph_;
   std::vector<std::uint32_t> seen_;  ///< by which search, or kOrdered
   std::uint32_t search_ = 0;
   std::vector<Vertex> level_, order_;
@@ -96,7 +96,7 @@ class ReverseCuthillMcKee {
 }  // namespace
 
 HostVector<std::int64_t> order_by_rcm(const CsrView& matrix, const Progress& progress) {
-  const Graph graph = graph_of(matrix);
+  const Adjacency graph = adjacency_of(matrix);
   return ReverseCuthillMcKee(graph)(progress);
 }
 

@@ -14,6 +14,7 @@
 #include "kernels/base/narrow.h"
 #include "kernels/base/text.h"
 #include "kernels/matrix/csr.h"
+#include "kernels/matrix/halving.h"
 #include "kernels/matrix/ordering.h"
 #include "kernels/matrix/statistics.h"
 
@@ -168,6 +169,47 @@ TEST(ReverseCuthillMcKee, AnyShape) {
   EXPECT_EQ(order.size(), 7u);
   EXPECT_LE(bandwidth(m, order), 2);
   EXPECT_THROW(order_by_rcm(HostCsr{1, 2, {0, 0}, {}, {}}.view()), Error);
+}
+
+/// A grid of `length` × `width` vertices, lines one after the other.
+Adjacency grid_graph(Adjacency::Vertex length, Adjacency::Vertex width) {
+  Adjacency graph;
+  for (Adjacency::Vertex v = 0; v < length * width; ++v) {
+    graph.first.push_back(std::ssize(graph.neighbour));
+    if (v >= length) graph.neighbour.push_back(v - length);
+    if (v % length > 0) graph.neighbour.push_back(v - 1);
+    if (v % length < length - 1) graph.neighbour.push_back(v + 1);
+    if (v < length * (width - 1)) graph.neighbour.push_back(v + length);
+    graph.degree.push_back(static_cast<std::int32_t>(std::ssize(graph.neighbour) - graph.first.back()));
+  }
+  return graph;
+}
+
+TEST(Halving, CutsAcrossTheLongerDirection) {
+  constexpr Adjacency::Vertex kLength = 64, kWidth = 8, kMost = 128;
+  const auto order = order_by_halving(grid_graph(kLength, kWidth), kMost);
+  ASSERT_EQ(std::ssize(order), kLength * kWidth);
+  for (std::ptrdiff_t part = 0; part < 4; ++part) {
+    const auto first = order.begin() + part * kMost;
+    EXPECT_TRUE(std::is_sorted(first, first + kMost));
+    const auto [low, high] =
+        std::minmax_element(first, first + kMost, [](auto a, auto b) { return a % kLength < b % kLength; });
+    EXPECT_LE(*high % kLength - *low % kLength, kLength / 4 + kWidth) << "part " << part;
+  }
+}
+
+TEST(Halving, HoldsEveryVertexOnce) {
+  Adjacency apart = grid_graph(50, 1);  // and 50 vertices without neighbours
+  apart.first.resize(100, std::ssize(apart.neighbour)), apart.degree.resize(100, 0);
+  for (const Adjacency& graph : {grid_graph(37, 23), apart, grid_graph(1, 1), Adjacency{}})
+    for (const Adjacency::Vertex most : {0, 1, 7, 1000}) {
+      auto order = order_by_halving(graph, most);
+      EXPECT_EQ(order, order_by_halving(graph, most));
+      std::sort(order.begin(), order.end());
+      std::vector<Adjacency::Vertex> all(static_cast<std::size_t>(graph.vertices()));
+      std::iota(all.begin(), all.end(), 0);
+      EXPECT_EQ(order, all);
+    }
 }
 
 TEST(Ordering, RowLengthIsStableAndInvertible) {

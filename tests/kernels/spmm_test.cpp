@@ -369,5 +369,21 @@ TEST(ClusteredSlices, HoldEverySliceOnceAndNeedFewerColumns) {
   EXPECT_EQ(clustered, natural);
 }
 
+TEST(ClusteredSlices, ManyOfThemHoldEverySliceOnceAndClustersStay) {
+  Stream stream({Backend::host, 0});
+  const HostCsr m = grid(64, 52);  // two slices a line
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  const Format& format = find_format("packed");
+  const auto storage = store(format, input, format.layouts(input).front().with("block=1,lanes=1,shift=0,window=1024"));
+  auto& packed = static_cast<PackedStorage&>(*storage);
+  ASSERT_GT(packed.slices, 2 * 2048);
+  std::vector<std::int32_t> slices = clustered_slices(packed, 2, stream);
+  std::int64_t near = 0;
+  for (std::size_t i = 0; i + 1 < slices.size(); i += 2) near += std::abs(slices[i] - slices[i + 1]) <= 2 ? 1 : 0;
+  EXPECT_GT(near, packed.slices / 2 * 8 / 10) << "two slices of a line or of neighbouring ones";
+  std::sort(slices.begin(), slices.end());
+  for (std::size_t i = 0; i < slices.size(); ++i) ASSERT_EQ(slices[i], static_cast<std::int32_t>(i));
+}
+
 }  // namespace
 }  // namespace shardmat

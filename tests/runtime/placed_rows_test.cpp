@@ -6,7 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "kernels/matrix/graph.h"
+#include "kernels/matrix/adjacency.h"
 #include "kernels/matrix/ordering.h"
 #include "partition/permuted_source.h"
 #include "runtime/distributed_graph.h"
@@ -59,12 +59,12 @@ TEST(DistributedGraph, is_this_ranks_part_of_the_graph) {
     const auto source = source_of(matrix);
     const RowShare share = take_share(*source, world());
     const GraphShare graph = graph_of(share, world());
-    const Graph whole = graph_of(matrix.view());
+    const Adjacency whole = adjacency_of(matrix.view());
     for (std::int64_t row = share.begin; row < share.end; ++row) {
       const auto i = static_cast<std::size_t>(row - share.begin);
       const std::vector<std::int64_t> found(graph.neighbour.begin() + graph.first[i],
                                             graph.neighbour.begin() + graph.first[i + 1]);
-      const auto expected = whole.of(static_cast<Graph::Vertex>(row));
+      const auto expected = whole.of(static_cast<Adjacency::Vertex>(row));
       EXPECT_EQ(found, std::vector<std::int64_t>(expected.begin(), expected.end())) << name << ", row " << row;
     }
   }

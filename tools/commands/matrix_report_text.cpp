@@ -131,7 +131,8 @@ nlohmann::ordered_json partitions_json(const ShardFile& file) {
                           {"allgather_max", q.allgather_max},
                           {"allgather_total", q.allgather_total},
                           {"neighbours_max", q.neighbours_max},
-                          {"boundary_nnz_max", q.boundary_nnz_max}});
+                          {"boundary_nnz_max", q.boundary_nnz_max},
+                          {"halo_fours_max", q.halo_fours_max}});
   }
   return partitions;
 }

@@ -10,7 +10,7 @@
 namespace shardmat {
 
 /// Neighbours of every vertex in the pattern of A + Aᵀ, without the vertex itself, each once and ascending.
-struct Graph {
+struct Adjacency {
   using Vertex = std::int32_t;
 
   HostVector<std::int64_t> first;  ///< of a vertex in `neighbour`; room, not all of it used
@@ -26,6 +26,6 @@ struct Graph {
 
 /// 40 bytes a row and 8 a nonzero; throws Error(resources) before taking more than there is, or for 2^31 rows and more,
 /// Error(usage) unless the matrix is square.
-Graph graph_of(const CsrView& matrix);
+Adjacency adjacency_of(const CsrView& matrix);
 
 }  // namespace shardmat

@@ -1,4 +1,4 @@
-#include "kernels/matrix/graph.h"
+#include "kernels/matrix/adjacency.h"
 
 #include <algorithm>
 #include <limits>
@@ -10,9 +10,9 @@
 
 namespace shardmat {
 
-Graph graph_of(const CsrView& matrix) {
+Adjacency adjacency_of(const CsrView& matrix) {
   if (matrix.rows != matrix.cols) throw Error(ErrorKind::usage, "only square matrices can be reordered");
-  if (matrix.rows > std::numeric_limits<Graph::Vertex>::max())
+  if (matrix.rows > std::numeric_limits<Adjacency::Vertex>::max())
     throw Error(ErrorKind::resources, "only matrices of fewer than 2^31 rows can be reordered");
   require_host_memory(40 * matrix.rows + 8 * matrix.nnz(), "the graph of the matrix, to order it");
   const auto n = static_cast<std::size_t>(matrix.rows);
@@ -23,7 +23,7 @@ Graph graph_of(const CsrView& matrix) {
         if (i != j) edge(i, j), edge(j, i);
       }
   };
-  Graph graph;
+  Adjacency graph;
   graph.first.resize(n + 1);
   std::fill(graph.first.begin(), graph.first.end(), 0);
   for_edges([&](std::size_t from, std::size_t) { ++graph.first[from + 1]; });
@@ -31,7 +31,7 @@ Graph graph_of(const CsrView& matrix) {
   graph.neighbour.resize(static_cast<std::size_t>(graph.first[n]));
   HostVector<std::int64_t> end(graph.first.begin(), graph.first.end() - 1);
   for_edges([&](std::size_t from, std::size_t to) {
-    graph.neighbour[static_cast<std::size_t>(end[from]++)] = static_cast<Graph::Vertex>(to);
+    graph.neighbour[static_cast<std::size_t>(end[from]++)] = static_cast<Adjacency::Vertex>(to);
   });
   graph.degree.resize(n);
   parallel_ranges(matrix.rows, 1 << 12, [&](std::int64_t lo, std::int64_t hi) {
