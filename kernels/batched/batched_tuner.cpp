@@ -12,7 +12,6 @@ namespace {
 
 constexpr double kShort = 1e-4;  // seconds
 constexpr int kInGraph = 20;
-constexpr double kNoise = 0.02;  // by which a later candidate has to be faster
 
 }  // namespace
 
@@ -78,8 +77,12 @@ ChosenBatchedPlan choose_batched_plan(std::shared_ptr<const DeviceBatch> batch, 
     y = Buffer(batch->device, y_bytes);
     fill_bytes(x.data(), 0, x_bytes, stream);
   }
+  const auto time = [&](const BatchedPlan& plan) {
+    return time_batched(plan, x.data(), columns, y.data(), columns, {}, stream).median;
+  };
   ChosenBatchedPlan chosen;
   double best = 0;
+  std::size_t leader = 0;  // among the measurements
   for (const BatchedCandidate& candidate : candidates) {
     auto plan = make_batched_plan(*candidate.kernel, batch, columns, candidate.policy);
     if (request.reproducible && !plan->reproducible()) continue;
@@ -88,9 +91,16 @@ ChosenBatchedPlan choose_batched_plan(std::shared_ptr<const DeviceBatch> batch, 
       chosen.plan = std::move(plan);
       break;
     }
-    const double seconds = time_batched(*plan, x.data(), columns, y.data(), columns, {}, stream).median;
+    double seconds = time(*plan);
+    bool faster = true;
+    if (chosen.plan) {
+      faster = overtakes(
+          seconds, [&] { return time(*plan); }, best, [&] { return time(*chosen.plan); });
+      chosen.measurements[leader].seconds = best;
+    }
     chosen.measurements.push_back({plan->kernel, plan->policy.text(), seconds});
-    if (chosen.plan && seconds > (1 - kNoise) * best) continue;
+    if (!faster) continue;
+    leader = chosen.measurements.size() - 1;
     chosen.plan = std::move(plan);
     best = seconds;
   }
