@@ -90,8 +90,9 @@ class NcclCommunicator {
     Memory arrived_;   ///< numbers [block][rank] that other ranks write
     Buffer meetings_;  ///< that each block has had
   };
-  /// Blocks that it takes to read so many bytes at the speed of the link; with `beside` fewer, which leave a product room:
-  /// a multiprocessor with one of them has none of the product's where those are large.
+  /// Blocks that it takes to read so many bytes at the speed of the link; with `beside` fewer, which leave a product room,
+  /// and fewest for entries of whole 16 bytes, of which each has more on the way: where the product's blocks are large, a
+  /// multiprocessor with one of these has none of those.
   static int blocks_to_pull(std::int64_t bytes, std::size_t entry_bytes, bool beside);
 
   struct Pull {

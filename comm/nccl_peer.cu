@@ -59,29 +59,30 @@ __global__ void __launch_bounds__(kThreads)
   cuda::let_next_begin();
   const std::int64_t all = count * words, stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
   std::int64_t first = blockIdx.x * kThreads + threadIdx.x;
-  std::int32_t place[kAtOnce], owner[kAtOnce];
-  const auto look_up = [&](std::int64_t begin) {
+  std::int64_t place[kAtOnce];  // in words
+  std::int32_t owner[kAtOnce];
+  const auto look_up = [&] {
+    if (first >= all) return;
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
-      const std::int64_t at = min(begin + u * stride, all - 1), entry = words == 1 ? at : at / words;
-      place[u] = places[entry], owner[u] = owners[entry];
+      const std::int64_t at = min(first + u * stride, all - 1), entry = words == 1 ? at : at / words;
+      place[u] = static_cast<std::int64_t>(places[entry]) * words + (at - entry * words), owner[u] = owners[entry];
     }
   };
-  if (all > 0) look_up(first);
+  look_up();
   unsigned meeting = ranks.times[blockIdx.x];
   if (!meet(ranks, ++meeting)) return;
-  for (; first < all; first += kAtOnce * stride) {
+  while (first < all) {
     Word some[kAtOnce];
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u) {
-      const std::int64_t at = min(first + u * stride, all - 1);
-      const auto* there = static_cast<const Word*>(ncclGetLsaPointer(from, 0, owner[u]));
-      some[u] = there[static_cast<std::int64_t>(place[u]) * words + (words == 1 ? 0 : at % words)];
-    }
-    look_up(first + kAtOnce * stride);
+    for (int u = 0; u < kAtOnce; ++u)
+      some[u] = static_cast<const Word*>(ncclGetLsaPointer(from, 0, owner[u]))[place[u]];
+    const std::int64_t these = first;
+    first += kAtOnce * stride;
+    look_up();
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u)
-      if (first + u * stride < all) to[first + u * stride] = some[u];
+      if (these + u * stride < all) to[these + u * stride] = some[u];
   }
   if (!meet(ranks, ++meeting)) return;
   if (threadIdx.x == 0) ranks.times[blockIdx.x] = meeting;
@@ -135,7 +136,7 @@ std::string NcclCommunicator::why_no_peer_access() const {
 
 int NcclCommunicator::blocks_to_pull(std::int64_t bytes, std::size_t entry_bytes, bool beside) {
   constexpr std::int64_t kBytesABlock = kThreads * kAtOnce * 8, kBytesOfMany = 16 * kBytesABlock;
-  const auto few = std::clamp<std::int64_t>(bytes / kBytesABlock, 1, entry_bytes % 16 == 0 ? kFewWideBlocks : kFewBlocks);
+  const auto few = std::clamp<std::int64_t>(bytes / kBytesABlock, 1, beside && entry_bytes % 16 == 0 ? kFewWideBlocks : kFewBlocks);
   return static_cast<int>(beside ? few : std::max(few, std::min<std::int64_t>(bytes / kBytesOfMany, kMostBlocks)));
 }
 

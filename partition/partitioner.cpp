@@ -76,8 +76,7 @@ std::int64_t best_bottleneck(const Prefix& prefix, int parts) {
 /// between lines of a grid: both parts then hold whole lines.
 constexpr std::int64_t kSlack = 2'000, kTogether = 12;
 
-/// The best end in [lo, hi] that differs from `end` by less than `slack` nonzeros; `end` if there is no multiple of
-/// kTogether.
+/// The best end in [lo, hi] that differs from `end` by less than `slack` nonzeros; `end` if no multiple of kTogether does.
 std::int64_t natural_end(const Prefix& prefix, std::int64_t lo, std::int64_t hi, std::int64_t end, std::int64_t slack) {
   std::int64_t best = end, shortest = std::numeric_limits<std::int64_t>::max();
   const auto try_end = [&](std::int64_t at) {
@@ -86,13 +85,10 @@ std::int64_t natural_end(const Prefix& prefix, std::int64_t lo, std::int64_t hi,
     if (const std::int64_t both = prefix.at(at + 1) - prefix.at(at - 1); both < shortest) shortest = both, best = at;
     return true;
   };
-  const std::int64_t nearest = (end + kTogether / 2) / kTogether * kTogether;
-  if (!try_end(nearest)) return end;
-  bool below = true, above = true;
-  for (std::int64_t step = kTogether; below || above; step += kTogether) {
-    below = below && try_end(nearest - step);
-    above = above && try_end(nearest + step);
-  }
+  std::int64_t below = end / kTogether * kTogether, above = below + kTogether;
+  for (bool down = true, up = true; down || up;)
+    if (down && (!up || end - below <= above - end)) down = try_end(below), below -= kTogether;
+    else up = try_end(above), above += kTogether;
   return best;
 }
 

@@ -18,14 +18,16 @@ struct Move {
   std::string by;
 };
 
-/// The fastest way to bring each rank what its rows need.
-Move fastest_move(const PerformanceModel& model, const PartitionQuality& quality, int ranks) {
+/// The fastest way to bring each rank what its rows need. `scattered`: the entries that others need lie where they are in
+/// the matrix; else, at rows that were moved, together.
+Move fastest_move(const PerformanceModel& model, const PartitionQuality& quality, int ranks, bool scattered) {
   const auto bytes = [&](std::int64_t entries) {
     return static_cast<double>(entries) * static_cast<double>(model.entry_bytes);
   };
   const double halo = bytes(quality.halo_max), all = bytes(quality.allgather_max);
-  // Reading other GPUs' memory brings whole sectors of 32 bytes, so four neighbouring entries of 8 bytes together.
-  const double read = model.entry_bytes <= kSector / 4 ? std::max(halo, bytes(4 * quality.halo_fours_max)) : halo;
+  // Reading other GPUs' memory brings whole sectors: of a four of f64 entries one, of others no fewer bytes than this.
+  const auto of_four = static_cast<double>(std::min(kSector, 4 * model.entry_bytes));
+  const double read = scattered ? std::max(halo, of_four * static_cast<double>(quality.halo_fours_max)) : halo;
   const auto received = [&](std::string_view by) { return by == "allgather" ? all : by == "peer" ? read : halo; };
   std::vector<Move> moves;
   if (ranks <= model.measured_ranks && !model.exchanges.empty()) {
@@ -66,10 +68,10 @@ Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality
   f.moved_by = "none";
   if (ranks == 1) return f;
   require_links(model, ranks);
-  const Move move = fastest_move(model, quality, ranks);
+  f.overlapped = model.overlaps && quality.boundary_nnz_max >= 0 && 2 * quality.boundary_nnz_max <= quality.nnz_max;
+  const Move move = fastest_move(model, quality, ranks, !f.overlapped);
   f.exchange = move.seconds;
   f.moved_by = move.by;
-  f.overlapped = model.overlaps && quality.boundary_nnz_max >= 0 && 2 * quality.boundary_nnz_max <= quality.nnz_max;
   f.iteration = f.overlapped
                     ? std::max(f.product + model.split_latency, f.exchange + model.product(quality.boundary_nnz_max))
                     : f.product + f.exchange;

@@ -3,7 +3,8 @@
 //
 //   product(n)  = latency + n·seconds_per_nnz                    n: nonzeros of the rank with most
 //   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured; the fastest exchange;
-//                                                                peer: b in whole sectors
+//                                                                peer: b in whole sectors of 32 bytes, unless the rows
+//                                                                that need others were moved together
 //               = messages·network.latency + b/network.bandwidth beyond them; halo: a message from each neighbour,
 //                                                                all-gather: a ring of P - 1
 //   iteration   = product(n) + exchange(b)                       if the rows that need others hold most nonzeros

@@ -12,9 +12,10 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kChunk = 8;    ///< columns that count as one
-constexpr std::int32_t kCoarser = 8;  ///< chunks that count as one where clusters are compared
-constexpr std::int32_t kMost = 2048;  ///< clusters that follow each other in their natural order
+constexpr std::int64_t kChunk = 8;       ///< columns that count as one
+constexpr std::int32_t kCoarser = 8;     ///< chunks that count as one where clusters are compared
+constexpr std::size_t kMostUsers = 256;  ///< clusters that a chunk can make neighbours
+constexpr std::int32_t kMost = 2048;     ///< clusters that follow each other in their natural order
 
 /// Chunks that each item needs, ascending: those of item i are chunk[first[i]] … chunk[first[i + 1] - 1].
 struct Needs {
@@ -131,7 +132,7 @@ std::vector<std::int32_t> cluster_greedily(const Needs& needs, int cluster) {
   return order;
 }
 
-/// Items that need the same chunk are neighbours.
+/// Items that need the same chunk are neighbours, unless so many do that this says nothing.
 Adjacency neighbours(const Needs& needs) {
   const Users users(needs);
   Adjacency graph;
@@ -139,9 +140,11 @@ Adjacency neighbours(const Needs& needs) {
   for (std::int32_t i = 0; i < needs.items(); ++i) {
     seen[static_cast<std::size_t>(i)] = i;
     graph.first.push_back(std::ssize(graph.neighbour));
-    for (const std::int32_t chunk : needs.of(i))
+    for (const std::int32_t chunk : needs.of(i)) {
+      if (users.of(chunk).size() > kMostUsers) continue;
       for (const std::int32_t other : users.of(chunk))
         if (std::exchange(seen[static_cast<std::size_t>(other)], i) != i) graph.neighbour.push_back(other);
+    }
     graph.degree.push_back(
         narrow<std::int32_t>(std::ssize(graph.neighbour) - graph.first.back(), "the neighbours of a cluster"));
   }

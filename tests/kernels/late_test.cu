@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iostream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,7 +59,7 @@ __global__ void copy_words(const std::uint32_t* from, std::uint32_t* to, std::in
 __global__ void touch(std::uint64_t* word) { *word = 0; }
 
 /// A kernel can begin beside the one before it: tools that look at kernels one by one, as compute-sanitizer does, keep them
-/// from that.
+/// from that. Says so if not.
 bool kernels_overlap(Stream& stream) {
   const Buffer word(stream.device(), sizeof kUntouched), seen(stream.device(), sizeof(int));
   copy_to_device(word.data(), &kUntouched, sizeof kUntouched, stream);
@@ -74,6 +75,7 @@ bool kernels_overlap(Stream& stream) {
   SHARDMAT_CUDA_CHECK(cudaLaunchKernelEx(&config, touch, word.as<std::uint64_t>()));
   int begun = 0;
   copy_to_host(&begun, seen.data(), sizeof begun, stream);
+  if (begun == 0) std::cerr << "Kernels run one by one here: that products begin early is not checked.\n";
   return begun != 0;
 }
 
@@ -113,7 +115,8 @@ void expect_waits(const Storage& storage, std::size_t width, bool early_product,
     EXPECT_EQ(results[0], results[1]);
     int begun = 0;
     copy_to_host(&begun, seen.data(), sizeof begun, stream);
-    EXPECT_EQ(begun, early_product && overlap ? 1 : 0) << "whether the product began beside the kernel before it";
+    if (!overlap) continue;
+    EXPECT_EQ(begun, early_product ? 1 : 0) << "whether the product began beside the kernel before it";
   }
 }
 

@@ -381,6 +381,9 @@ TEST(ClusteredSlices, ManyOfThemHoldEverySliceOnceAndClustersStay) {
   std::int64_t near = 0;
   for (std::size_t i = 0; i + 1 < slices.size(); i += 2) near += std::abs(slices[i] - slices[i + 1]) <= 2 ? 1 : 0;
   EXPECT_GT(near, packed.slices / 2 * 8 / 10) << "two slices of a line or of neighbouring ones";
+  std::int64_t parts = 1;  // within which clusters ascend
+  for (std::size_t i = 2; i + 1 < slices.size(); i += 2) parts += slices[i] < slices[i - 2] ? 1 : 0;
+  EXPECT_EQ(parts, 2);
   std::sort(slices.begin(), slices.end());
   for (std::size_t i = 0; i < slices.size(); ++i) ASSERT_EQ(slices[i], static_cast<std::int32_t>(i));
 }

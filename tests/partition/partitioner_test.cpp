@@ -128,6 +128,12 @@ TEST(Partitioner, LargePartsEndWithWholeLines) {
   for (const std::int64_t start : p.row_starts) EXPECT_EQ(start % 256, 0) << start;
 }
 
+TEST(Partitioner, LargePartsKeepTwelveRowsTogetherWhereTheNextTwelveAreTooHeavy) {
+  Numbers lengths(200'000, 3);
+  lengths.resize(201'500, 400);
+  EXPECT_EQ(make_partition("nnz", prefix_of(lengths), 2).row_starts[1], 199'992);
+}
+
 TEST(Partitioner, RowsAreEven) {
   EXPECT_EQ(make_partition("rows", prefix_of({9, 0, 0, 0, 0, 0, 0}), 3).row_starts, (Numbers{0, 3, 5, 7}));
   EXPECT_EQ(even_starts(7, 3), (Numbers{0, 3, 5, 7}));

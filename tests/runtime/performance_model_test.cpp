@@ -52,8 +52,15 @@ TEST(PerformanceModel, PeersAreReadInWholeSectors) {
   EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 80'000 * 1e-10);
   q.halo_fours_max = 6'000;
   EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 6'000 * 32 * 1e-10);
+  m.entry_bytes = 4;
+  EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 6'000 * 16 * 1e-10);
+  m.entry_bytes = 16;
+  EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 6'000 * 32 * 1e-10);
   m.entry_bytes = 32;
   EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 320'000 * 1e-10);
+  m.entry_bytes = 8;
+  q.boundary_nnz_max = 1'000;  // such rows are moved together
+  EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 80'000 * 1e-10);
 }
 
 TEST(PerformanceModel, BoundaryRowsThatHoldMostWait) {
