@@ -108,8 +108,8 @@ const ExchangeEntry* find_exchange(std::string_view name);
 /// An exchange that brings what `columns` need: the columns of this rank's nonzeros, in any order, each as often as it
 /// comes. `name` is "auto" or in the list; throws Error(usage) with the nearest right name otherwise. "auto" moves x in each
 /// way that promises something and takes the fastest, or the only one that promises something; with `beside`, an exchange
-/// beside which products begin may take twice as long. Collective. Memory is checked
-/// before it is taken. What the context refers to must outlive the exchange, and graphs that recorded it must not.
+/// beside which products begin may take twice as long. Collective. Memory is checked before it is taken. What the context
+/// refers to must outlive the exchange, and graphs that recorded it must not.
 std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
                                         std::span<const std::int64_t> columns);
 

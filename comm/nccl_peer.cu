@@ -136,7 +136,8 @@ std::string NcclCommunicator::why_no_peer_access() const {
 
 int NcclCommunicator::blocks_to_pull(std::int64_t bytes, std::size_t entry_bytes, bool beside) {
   constexpr std::int64_t kBytesABlock = kThreads * kAtOnce * 8, kBytesOfMany = 16 * kBytesABlock;
-  const auto few = std::clamp<std::int64_t>(bytes / kBytesABlock, 1, beside && entry_bytes % 16 == 0 ? kFewWideBlocks : kFewBlocks);
+  const int most_few = beside && entry_bytes % 16 == 0 ? kFewWideBlocks : kFewBlocks;
+  const auto few = std::clamp<std::int64_t>(bytes / kBytesABlock, 1, most_few);
   return static_cast<int>(beside ? few : std::max(few, std::min<std::int64_t>(bytes / kBytesOfMany, kMostBlocks)));
 }
 

@@ -33,13 +33,13 @@ void QualityMeter::leave_part() {
   nnz_ += part_nnz_;
   quality_.halo_max = std::max(quality_.halo_max, part_halo_);
   quality_.halo_total += part_halo_;
-  quality_.halo_fours_max = std::max(quality_.halo_fours_max, part_fours_);
+  quality_.halo_sectors_max = std::max(quality_.halo_sectors_max, part_sectors_);
   quality_.neighbours_max = std::max(quality_.neighbours_max, std::ssize(neighbours_));
   quality_.boundary_nnz_max = std::max(quality_.boundary_nnz_max, part_boundary_nnz_);
   std::fill(seen_.begin() + touched_begin_, seen_.begin() + touched_end_, 0);
   for (const std::size_t neighbour : neighbours_) met_[neighbour] = false;
   neighbours_.clear();
-  touched_begin_ = touched_end_ = part_nnz_ = part_halo_ = part_fours_ = part_boundary_nnz_ = 0;
+  touched_begin_ = touched_end_ = part_nnz_ = part_halo_ = part_sectors_ = part_boundary_nnz_ = 0;
   ++part_;
 }
 
@@ -54,7 +54,7 @@ void QualityMeter::mark(std::int64_t begin, std::int64_t end, const CsrView& row
     std::uint64_t& word = seen_[column / 64];
     const std::uint64_t bit = std::uint64_t{1} << column % 64;
     if ((word & bit) != 0) continue;
-    if ((word >> column % 64 / 4 * 4 & 0xf) == 0) ++part_fours_;
+    if ((word >> column % 64 / 4 * 4 & 0xf) == 0) ++part_sectors_;  // of four columns
     word |= bit;
     ++part_halo_;
     meet_owner(rows.col_idx[static_cast<std::size_t>(k)]);

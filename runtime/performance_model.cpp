@@ -25,9 +25,9 @@ Move fastest_move(const PerformanceModel& model, const PartitionQuality& quality
     return static_cast<double>(entries) * static_cast<double>(model.entry_bytes);
   };
   const double halo = bytes(quality.halo_max), all = bytes(quality.allgather_max);
-  // Reading other GPUs' memory brings whole sectors: of a four of f64 entries one, of others no fewer bytes than this.
-  const auto of_four = static_cast<double>(std::min(kSector, 4 * model.entry_bytes));
-  const double read = scattered ? std::max(halo, of_four * static_cast<double>(quality.halo_fours_max)) : halo;
+  // Reading other GPUs' memory brings whole sectors: of f64 entries so many, of others no fewer bytes than this.
+  const auto of_sector = static_cast<double>(std::min(kSector, 4 * model.entry_bytes));
+  const double read = scattered ? std::max(halo, of_sector * static_cast<double>(quality.halo_sectors_max)) : halo;
   const auto received = [&](std::string_view by) { return by == "allgather" ? all : by == "peer" ? read : halo; };
   std::vector<Move> moves;
   if (ranks <= model.measured_ranks && !model.exchanges.empty()) {

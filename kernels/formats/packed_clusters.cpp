@@ -17,31 +17,47 @@ constexpr std::int32_t kCoarser = 8;     ///< chunks that count as one where clu
 constexpr std::size_t kMostUsers = 256;  ///< clusters that a chunk can make neighbours
 constexpr std::int32_t kMost = 2048;     ///< clusters that follow each other in their natural order
 
-/// Chunks that each item needs, ascending: those of item i are chunk[first[i]] … chunk[first[i + 1] - 1].
-struct Needs {
+/// Lists one behind the other: list i is entry[first[i]] … entry[first[i + 1] - 1].
+struct Lists {
   std::vector<std::int64_t> first{0};
-  std::vector<std::int32_t> chunk;
+  std::vector<std::int32_t> entry;
 
-  std::int32_t items() const { return static_cast<std::int32_t>(first.size() - 1); }
-  std::span<const std::int32_t> of(std::int32_t item) const {
-    const auto i = static_cast<std::size_t>(item);
-    return std::span(chunk).subspan(static_cast<std::size_t>(first[i]), static_cast<std::size_t>(first[i + 1] - first[i]));
+  std::int32_t count() const { return static_cast<std::int32_t>(first.size() - 1); }
+  std::span<const std::int32_t> of(std::int32_t list) const {
+    const auto i = static_cast<std::size_t>(list);
+    return std::span(entry).subspan(static_cast<std::size_t>(first[i]), static_cast<std::size_t>(first[i + 1] - first[i]));
   }
-  /// What was appended to `chunk` since the last item, in any order and as often as it came, is an item's.
-  void end_item() {
-    const auto from = chunk.begin() + first.back();
-    std::sort(from, chunk.end());
-    chunk.erase(std::unique(from, chunk.end()), chunk.end());
-    first.push_back(std::ssize(chunk));
+  /// What was appended to `entry` since the last list, in any order and as often as it came, is a list: ascending, each
+  /// once.
+  void end_list() {
+    const auto from = entry.begin() + first.back();
+    std::sort(from, entry.end());
+    entry.erase(std::unique(from, entry.end()), entry.end());
+    first.push_back(std::ssize(entry));
   }
 };
 
-/// Columns of every slice's shared slots.
-Needs needs_of_slices(const PackedStorage& a, Stream& stream) {
+/// For each entry the lists that hold it, ascending.
+Lists transposed(const Lists& lists) {
+  Lists result;
+  result.entry.resize(lists.entry.size());
+  const std::int32_t entries = lists.entry.empty() ? 0 : *std::max_element(lists.entry.begin(), lists.entry.end()) + 1;
+  result.first.resize(static_cast<std::size_t>(entries) + 1, 0);
+  for (const std::int32_t entry : lists.entry) ++result.first[static_cast<std::size_t>(entry) + 1];
+  for (std::size_t e = 1; e < result.first.size(); ++e) result.first[e] += result.first[e - 1];
+  std::vector<std::int64_t> place(result.first.begin(), result.first.end() - 1);
+  for (std::int32_t i = 0; i < lists.count(); ++i)
+    for (const std::int32_t entry : lists.of(i))
+      result.entry[static_cast<std::size_t>(place[static_cast<std::size_t>(entry)]++)] = i;
+  return result;
+}
+
+/// Chunks of columns that every slice's shared slots need.
+Lists needs_of_slices(const PackedStorage& a, Stream& stream) {
   const auto slices = download<PackedSlice>(a.slice, stream);
   const auto order = download<std::uint32_t>(a.order, stream);
   const auto deltas = download<std::int32_t>(a.deltas, stream);
-  Needs needs;
+  Lists needs;
   for (const PackedSlice& slice : slices) {
     const auto row = [&](std::uint32_t group) {
       const std::uint32_t at = slice.consecutive ? slice.groups + group : order[slice.groups + group];
@@ -54,50 +70,29 @@ Needs needs_of_slices(const PackedStorage& a, Stream& stream) {
         const std::int64_t from = std::max<std::int64_t>(low + delta, 0) / kChunk,
                            to = std::min(high + delta, a.cols - 1) / kChunk;
         for (std::int64_t c = from; c <= to && c < from + kPackedLanes; ++c)
-          needs.chunk.push_back(static_cast<std::int32_t>(c));
+          needs.entry.push_back(static_cast<std::int32_t>(c));
       }
     }
-    needs.end_item();
+    needs.end_list();
   }
   return needs;
 }
 
 /// Each `cluster` neighbours in the order of items become one item, of coarser chunks.
-Needs needs_of_clusters(const Needs& items, const std::vector<std::int32_t>& order, int cluster) {
+Lists needs_of_clusters(const Lists& items, const std::vector<std::int32_t>& order, int cluster) {
   const auto size = static_cast<std::size_t>(cluster);
-  Needs needs;
+  Lists needs;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    for (const std::int32_t chunk : items.of(order[i])) needs.chunk.push_back(chunk / kCoarser);
-    if ((i + 1) % size == 0 || i + 1 == order.size()) needs.end_item();
+    for (const std::int32_t chunk : items.of(order[i])) needs.entry.push_back(chunk / kCoarser);
+    if ((i + 1) % size == 0 || i + 1 == order.size()) needs.end_list();
   }
   return needs;
 }
 
-/// The items that need chunk c, ascending: item[first[c]] … item[first[c + 1] - 1].
-struct Users {
-  std::vector<std::int64_t> first;
-  std::vector<std::int32_t> item;
-
-  explicit Users(const Needs& needs) : item(needs.chunk.size()) {
-    const std::int32_t chunks = needs.chunk.empty() ? 0 : *std::max_element(needs.chunk.begin(), needs.chunk.end()) + 1;
-    first.resize(static_cast<std::size_t>(chunks) + 1, 0);
-    for (const std::int32_t chunk : needs.chunk) ++first[static_cast<std::size_t>(chunk) + 1];
-    for (std::size_t c = 1; c < first.size(); ++c) first[c] += first[c - 1];
-    std::vector<std::int64_t> place(first.begin(), first.end() - 1);
-    for (std::int32_t i = 0; i < needs.items(); ++i)
-      for (const std::int32_t chunk : needs.of(i))
-        item[static_cast<std::size_t>(place[static_cast<std::size_t>(chunk)]++)] = i;
-  }
-  std::span<const std::int32_t> of(std::int32_t chunk) const {
-    const auto c = static_cast<std::size_t>(chunk);
-    return std::span(item).subspan(static_cast<std::size_t>(first[c]), static_cast<std::size_t>(first[c + 1] - first[c]));
-  }
-};
-
 /// Clusters one after the other: the first item left, then always the one of whose chunks the greatest part is there.
-std::vector<std::int32_t> cluster_greedily(const Needs& needs, int cluster) {
-  const std::int32_t count = needs.items();
-  const Users users(needs);
+std::vector<std::int32_t> cluster_greedily(const Lists& needs, int cluster) {
+  const std::int32_t count = needs.count();
+  const Lists users = transposed(needs);
   std::vector<std::int32_t> order, touched, in_cluster(users.first.size(), -1), shared(static_cast<std::size_t>(count), 0);
   std::vector<char> taken(static_cast<std::size_t>(count), 0);
   order.reserve(static_cast<std::size_t>(count));
@@ -133,11 +128,11 @@ std::vector<std::int32_t> cluster_greedily(const Needs& needs, int cluster) {
 }
 
 /// Items that need the same chunk are neighbours, unless so many do that this says nothing.
-Adjacency neighbours(const Needs& needs) {
-  const Users users(needs);
+Adjacency neighbours(const Lists& needs) {
+  const Lists users = transposed(needs);
   Adjacency graph;
-  std::vector<std::int32_t> seen(static_cast<std::size_t>(needs.items()), -1);
-  for (std::int32_t i = 0; i < needs.items(); ++i) {
+  std::vector<std::int32_t> seen(static_cast<std::size_t>(needs.count()), -1);
+  for (std::int32_t i = 0; i < needs.count(); ++i) {
     seen[static_cast<std::size_t>(i)] = i;
     graph.first.push_back(std::ssize(graph.neighbour));
     for (const std::int32_t chunk : needs.of(i)) {
@@ -154,7 +149,7 @@ Adjacency neighbours(const Needs& needs) {
 }  // namespace
 
 std::vector<std::int32_t> clustered_slices(const PackedStorage& a, int cluster, Stream& stream) {
-  const Needs slices = needs_of_slices(a, stream);
+  const Lists slices = needs_of_slices(a, stream);
   const std::vector<std::int32_t> natural = cluster_greedily(slices, cluster);
   if (std::ssize(natural) <= std::int64_t{kMost} * cluster) return natural;
   std::vector<std::int32_t> order;

@@ -334,12 +334,16 @@ HostCsr grid(int length, int n) {
   return m;
 }
 
+std::shared_ptr<Storage> packed_rows(const HostCsr& m, Stream& stream) {
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  const Format& format = find_format("packed");
+  return store(format, input, format.layouts(input).front().with("block=1,lanes=1,shift=0,window=1024"));
+}
+
 TEST(ClusteredSlices, HoldEverySliceOnceAndNeedFewerColumns) {
   Stream stream({Backend::host, 0});
   const HostCsr m = grid(130, 12);  // four slices a line
-  ConversionInput input(m.view(), ValueType::f64, stream);
-  const Format& format = find_format("packed");
-  const auto storage = store(format, input, format.layouts(input).front().with("block=1,lanes=1,shift=0,window=1024"));
+  const auto storage = packed_rows(m, stream);
   const auto& packed = static_cast<const PackedStorage&>(*storage);
   constexpr int kCluster = 8;
   std::vector<std::int32_t> natural(static_cast<std::size_t>(packed.slices));
@@ -371,11 +375,8 @@ TEST(ClusteredSlices, HoldEverySliceOnceAndNeedFewerColumns) {
 
 TEST(ClusteredSlices, ManyOfThemHoldEverySliceOnceAndClustersStay) {
   Stream stream({Backend::host, 0});
-  const HostCsr m = grid(64, 52);  // two slices a line
-  ConversionInput input(m.view(), ValueType::f64, stream);
-  const Format& format = find_format("packed");
-  const auto storage = store(format, input, format.layouts(input).front().with("block=1,lanes=1,shift=0,window=1024"));
-  auto& packed = static_cast<PackedStorage&>(*storage);
+  const auto storage = packed_rows(grid(64, 52), stream);  // two slices a line
+  const auto& packed = static_cast<const PackedStorage&>(*storage);
   ASSERT_GT(packed.slices, 2 * 2048);
   std::vector<std::int32_t> slices = clustered_slices(packed, 2, stream);
   std::int64_t near = 0;

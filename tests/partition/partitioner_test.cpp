@@ -152,7 +152,7 @@ TEST(Partitioner, RefusesUnknownMethodAndNoParts) {
 
 /// What each part needs of others, with sets.
 struct Needs {
-  Numbers halo, fours, neighbours, boundary_nnz;
+  Numbers halo, sectors, neighbours, boundary_nnz;
 };
 Needs needs_by_sets(const HostCsr& m, const Partition& partition) {
   const auto columns = column_starts(partition, m.cols);
@@ -174,10 +174,10 @@ Needs needs_by_sets(const HostCsr& m, const Partition& partition) {
       }
       if (foreign) boundary += m.row_ptr[row + 1] - m.row_ptr[row];
     }
-    std::set<std::int64_t> fours;
-    for (const std::int64_t column : remote) fours.insert(column / 4);
+    std::set<std::int64_t> sectors;
+    for (const std::int64_t column : remote) sectors.insert(column / 4);
     needs.halo.push_back(std::ssize(remote));
-    needs.fours.push_back(std::ssize(fours));
+    needs.sectors.push_back(std::ssize(sectors));
     needs.neighbours.push_back(std::ssize(owners));
     needs.boundary_nnz.push_back(boundary);
   }
@@ -195,7 +195,7 @@ TEST(PartitionQuality, NeedsMatchSets) {
       EXPECT_EQ(q.halo_max, most(needs.halo));
       EXPECT_EQ(q.halo_total, std::accumulate(needs.halo.begin(), needs.halo.end(), std::int64_t{0}));
       EXPECT_EQ(q.neighbours_max, most(needs.neighbours));
-      EXPECT_EQ(q.halo_fours_max, most(needs.fours));
+      EXPECT_EQ(q.halo_sectors_max, most(needs.sectors));
       EXPECT_EQ(q.boundary_nnz_max, most(needs.boundary_nnz));
       EXPECT_EQ(q.nnz_max, heaviest({m.row_ptr.begin(), m.row_ptr.end()}, partition.row_starts));
       EXPECT_DOUBLE_EQ(q.imbalance, static_cast<double>(q.nnz_max) * parts / static_cast<double>(m.nnz()));

@@ -48,9 +48,9 @@ TEST(PerformanceModel, PeersAreReadInWholeSectors) {
   PerformanceModel m = model();
   m.exchanges = {{"peer", 4e-6, 1e-10}};
   PartitionQuality q = quality(90'000, 50'000, 10'000);
-  q.halo_fours_max = -1;  // not known
+  q.halo_sectors_max = -1;  // not known
   EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 80'000 * 1e-10);
-  q.halo_fours_max = 6'000;
+  q.halo_sectors_max = 6'000;
   EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 6'000 * 32 * 1e-10);
   m.entry_bytes = 4;
   EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 6'000 * 16 * 1e-10);

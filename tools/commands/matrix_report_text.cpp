@@ -132,7 +132,7 @@ nlohmann::ordered_json partitions_json(const ShardFile& file) {
                           {"allgather_total", q.allgather_total},
                           {"neighbours_max", q.neighbours_max},
                           {"boundary_nnz_max", q.boundary_nnz_max},
-                          {"halo_fours_max", q.halo_fours_max}});
+                          {"halo_sectors_max", q.halo_sectors_max}});
   }
   return partitions;
 }

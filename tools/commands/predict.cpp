@@ -58,7 +58,7 @@ ordered_json to_json(const StudiedMatrix& studied, const RowSource& matrix, cons
                     {"halo_max", f.quality.halo_max},
                     {"neighbours_max", f.quality.neighbours_max},
                     {"boundary_nnz_max", f.quality.boundary_nnz_max},
-                    {"halo_fours_max", f.quality.halo_fours_max},
+                    {"halo_sectors_max", f.quality.halo_sectors_max},
                     {"product_s", f.forecast.product},
                     {"exchange_s", f.forecast.exchange},
                     {"exchange", f.forecast.moved_by},
