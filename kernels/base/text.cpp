@@ -24,6 +24,10 @@ std::string human_count(std::int64_t count) {
   return digits;
 }
 
+std::string human_change(double change) {
+  return fmt::format("{:+.1f} %", std::round(1000 * change) / 10 + 0.0);  // which makes -0 a +0
+}
+
 std::string human_seconds(double seconds) {
   if (seconds >= 60) return fmt::format("{:.0f} min {:.0f} s", std::floor(seconds / 60), std::fmod(seconds, 60));
   if (seconds >= 1) return fmt::format("{:.2f} s", seconds);

@@ -231,6 +231,9 @@ TEST(Text, NearestSuggestsOnlyWhatIsNear) {
   EXPECT_EQ(nearest("zebra", {"poisson", "elasticity"}), "");
   EXPECT_EQ(human_count(-1234567), "-1,234,567");
   EXPECT_EQ(human_bytes(1.5e9), "1.5 GB");
+  EXPECT_EQ(human_change(0.1234), "+12.3 %");
+  EXPECT_EQ(human_change(-0.0456), "-4.6 %");
+  for (const double next_to_nothing : {0.0, 1e-16, -1e-16, -4e-4}) EXPECT_EQ(human_change(next_to_nothing), "+0.0 %");
 }
 
 }  // namespace

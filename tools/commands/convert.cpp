@@ -64,8 +64,8 @@ void convert_to(const Format& format, ConversionInput& input, bool must) {
     const auto bytes = static_cast<double>(storage->bytes), nnz = static_cast<double>(storage->nnz);
     const auto entries = nnz * static_cast<double>(4 + input.value_bytes());
     fmt::print("  {:<12}  {:>10}  {:>9}  {:>12}  {:>10}  {}\n", format.name, human_bytes(bytes),
-               nnz > 0 ? fmt::format("{:.2f} B", bytes / nnz) : "-",
-               nnz > 0 ? fmt::format("{:+.1f} %", 100 * (bytes / entries - 1)) : "-", human_seconds(seconds), layout.text());
+               nnz > 0 ? fmt::format("{:.2f} B", bytes / nnz) : "-", nnz > 0 ? human_change(bytes / entries - 1) : "-",
+               human_seconds(seconds), layout.text());
   } catch (const Error& error) {
     if (must || error.kind() == ErrorKind::internal) throw;
     fmt::print("  {:<12}  refused: {}\n", format.name, error.what());

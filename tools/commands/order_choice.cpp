@@ -61,11 +61,11 @@ std::string sorting(const std::vector<Candidate>& all, const RanksForecast& cut)
   if (source == nullptr || sorted == nullptr) return {};
   const double change = sorted->cut.forecast.iteration / source->cut.forecast.iteration - 1;
   return fmt::format(
-      "  sorting by length on {} parts, by {}: --sort global needs {} → {} entries of others, {:+.1f} % an iteration;\n"
+      "  sorting by length on {} parts, by {}: --sort global needs {} → {} entries of others, {} an iteration;\n"
       "  --sort local moves rows within their part: halo and boundary stay, whatever the order. What sorted rows gain a\n"
       "  kernel is not foretold: shardmat multiply --sort local measures it\n",
       cut.ranks, cut.method, human_count(source->cut.quality.halo_max), human_count(sorted->cut.quality.halo_max),
-      100 * change);
+      human_change(change));
 }
 
 std::string table_of(const std::vector<Candidate>& all, const Candidate& chosen, const OrderChoices& choices) {

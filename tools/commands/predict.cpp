@@ -44,7 +44,7 @@ void print(const StudiedMatrix& studied, const RowSource& matrix, const std::vec
                f.quality.neighbours_max, human_seconds(f.forecast.product), human_seconds(f.forecast.exchange),
                f.forecast.moved_by, human_seconds(f.forecast.iteration), 100 * one / f.forecast.iteration / f.ranks,
                seconds ? human_seconds(*seconds) : "",
-               seconds ? fmt::format("{:+.1f} %", 100 * (f.forecast.iteration / *seconds - 1)) : "");
+               seconds ? human_change(f.forecast.iteration / *seconds - 1) : "");
   }
 }
 
