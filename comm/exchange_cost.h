@@ -9,13 +9,14 @@
 namespace shardmat {
 
 struct ExchangeCost {
+  int ranks = 1;  ///< between which it was measured
   std::string exchange;
   double latency = 0;           ///< seconds of an exchange that moves next to nothing
-  double seconds_per_byte = 0;  ///< that a rank receives, on top
+  double seconds_per_byte = 0;  ///< that a rank receives, and sends, on top
 };
 
-/// Collective. Moves one entry, and then 1 MiB, between each rank and the ones before and behind it (all-gather: of each
-/// rank), with each exchange that can be had here. None for one rank.
+/// Collective. Each rank gets one entry, and then in all 8 MiB, of the others, by each exchange that can be had here. None
+/// for one rank.
 std::vector<ExchangeCost> measure_exchange_costs(const ExchangeContext& context);
 
 }  // namespace shardmat

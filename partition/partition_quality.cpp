@@ -14,7 +14,9 @@ QualityMeter::QualityMeter(Partition partition, std::int64_t cols)
     : partition_(std::move(partition)),
       column_starts_(column_starts(partition_, cols)),
       seen_(static_cast<std::size_t>((cols + 63) / 64)),
-      met_(static_cast<std::size_t>(partition_.parts())) {
+      met_(static_cast<std::size_t>(partition_.parts())),
+      sent_(met_.size()),
+      sent_sectors_(met_.size()) {
   quality_.rows_min = quality_.nnz_min = INT64_MAX;
   std::int64_t largest = 0;
   for (std::size_t p = 0; p + 1 < column_starts_.size(); ++p)
@@ -54,19 +56,19 @@ void QualityMeter::mark(std::int64_t begin, std::int64_t end, const CsrView& row
     std::uint64_t& word = seen_[column / 64];
     const std::uint64_t bit = std::uint64_t{1} << column % 64;
     if ((word & bit) != 0) continue;
-    if ((word >> column % 64 / 4 * 4 & 0xf) == 0) ++part_sectors_;  // of four columns
+    const std::size_t owner = meet_owner(rows.col_idx[static_cast<std::size_t>(k)]);
+    if ((word >> column % 64 / 4 * 4 & 0xf) == 0) ++part_sectors_, ++sent_sectors_[owner];  // of four columns
     word |= bit;
-    ++part_halo_;
-    meet_owner(rows.col_idx[static_cast<std::size_t>(k)]);
+    ++part_halo_, ++sent_[owner];
   }
 }
 
-void QualityMeter::meet_owner(std::int64_t column) {
+std::size_t QualityMeter::meet_owner(std::int64_t column) {
   const auto after = std::upper_bound(column_starts_.begin(), column_starts_.end(), column);
   const auto owner = static_cast<std::size_t>(after - column_starts_.begin()) - 1;
-  if (met_[owner]) return;
+  if (!met_[owner]) neighbours_.push_back(owner);
   met_[owner] = true;
-  neighbours_.push_back(owner);
+  return owner;
 }
 
 void QualityMeter::add(const CsrView& rows) {
@@ -89,6 +91,8 @@ PartitionQuality QualityMeter::result() {
   while (part_ < partition_.parts()) leave_part();
   quality_.rows_mean = static_cast<double>(row_) / partition_.parts();
   quality_.nnz_mean = static_cast<double>(nnz_) / partition_.parts();
+  quality_.sent_max = *std::max_element(sent_.begin(), sent_.end());
+  quality_.sent_sectors_max = *std::max_element(sent_sectors_.begin(), sent_sectors_.end());
   if (nnz_ > 0) quality_.imbalance = static_cast<double>(quality_.nnz_max) / quality_.nnz_mean;
   return quality_;
 }

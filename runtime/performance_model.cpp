@@ -18,21 +18,33 @@ struct Move {
   std::string by;
 };
 
+/// Between how many ranks exchanges were measured that are most like those between `ranks`.
+int ranks_alike(const PerformanceModel& model, int ranks) {
+  int most = 0, fewest = std::numeric_limits<int>::max();
+  for (const ExchangeCost& cost : model.exchanges) {
+    most = std::max(most, cost.ranks);
+    if (cost.ranks >= ranks) fewest = std::min(fewest, cost.ranks);
+  }
+  return most >= ranks ? fewest : most;
+}
+
 /// The fastest way to bring each rank what its rows need. `scattered`: the entries that others need lie where they are in
 /// the matrix; else, at rows that were moved, together.
 Move fastest_move(const PerformanceModel& model, const PartitionQuality& quality, int ranks, bool scattered) {
   const auto bytes = [&](std::int64_t entries) {
     return static_cast<double>(entries) * static_cast<double>(model.entry_bytes);
   };
-  const double halo = bytes(quality.halo_max), all = bytes(quality.allgather_max);
+  const double halo = bytes(std::max(quality.halo_max, quality.sent_max)), all = bytes(quality.allgather_max);
   // Reading other GPUs' memory brings whole sectors: of f64 entries so many, of others no fewer bytes than this.
   const auto of_sector = static_cast<double>(std::min(kSector, 4 * model.entry_bytes));
-  const double read = scattered ? std::max(halo, of_sector * static_cast<double>(quality.halo_sectors_max)) : halo;
-  const auto received = [&](std::string_view by) { return by == "allgather" ? all : by == "peer" ? read : halo; };
+  const double sectors = static_cast<double>(std::max(quality.halo_sectors_max, quality.sent_sectors_max));
+  const double read = scattered ? std::max(halo, of_sector * sectors) : halo;
+  const auto moved = [&](std::string_view by) { return by == "allgather" ? all : by == "peer" ? read : halo; };
   std::vector<Move> moves;
   if (ranks <= model.measured_ranks && !model.exchanges.empty()) {
+    const int among = ranks_alike(model, ranks);
     for (const ExchangeCost& cost : model.exchanges)
-      moves.push_back({cost.latency + received(cost.exchange) * cost.seconds_per_byte, cost.exchange});
+      if (cost.ranks == among) moves.push_back({cost.latency + moved(cost.exchange) * cost.seconds_per_byte, cost.exchange});
   } else if (model.network) {
     const Network& n = *model.network;
     const auto messages = static_cast<double>(std::max<std::int64_t>(quality.neighbours_max, 0));
@@ -48,7 +60,7 @@ PerformanceModel h200_model() {
   PerformanceModel model;
   model.product = {2e-6, 8.6 / 4.2e12};
   model.split_latency = 3e-6;
-  model.exchanges = {{"halo", 12e-6, 1 / 150e9}};
+  model.exchanges = {{2, "halo", 12e-6, 1 / 150e9}};
   model.measured_ranks = std::numeric_limits<int>::max();
   return model;
 }

@@ -3,8 +3,9 @@
 //
 //   product(n)  = latency + n·seconds_per_nnz                    n: nonzeros of the rank with most
 //   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured; the fastest exchange;
-//                                                                peer: b in whole sectors of 32 bytes, unless the rows
-//                                                                that need others were moved together
+//                                                                b: what a rank receives or sends, whichever is most;
+//                                                                peer: in whole sectors of 32 bytes, unless the rows that
+//                                                                need others were moved together
 //               = messages·network.latency + b/network.bandwidth beyond them; halo: a message from each neighbour,
 //                                                                all-gather: a ring of P - 1
 //   iteration   = product(n) + exchange(b)                       if the rows that need others hold most nonzeros
@@ -35,11 +36,11 @@ struct Network {
 
 struct PerformanceModel {
   ProductCost product;
-  std::int64_t entry_bytes = 8;  ///< of x
-  bool overlaps = true;          ///< rows that need no x of others are multiplied while x moves, if they hold half
-  double split_latency = 0;      ///< seconds that a second stream adds to an iteration
-  std::vector<ExchangeCost> exchanges;
-  int measured_ranks = 1;  ///< that can meet by these
+  std::int64_t entry_bytes = 8;         ///< of x
+  bool overlaps = true;                 ///< rows that need no x of others are multiplied while x moves, if they hold half
+  double split_latency = 0;             ///< seconds that a second stream adds to an iteration
+  std::vector<ExchangeCost> exchanges;  ///< those between the fewest ranks that are enough count, else between the most
+  int measured_ranks = 1;               ///< that can meet by these
   std::optional<Network> network;
 };
 

@@ -19,7 +19,10 @@ using nlohmann::ordered_json;
 ordered_json to_json(const PerformanceModel& model) {
   ordered_json exchanges = ordered_json::array();
   for (const ExchangeCost& cost : model.exchanges)
-    exchanges.push_back({{"name", cost.exchange}, {"latency_s", cost.latency}, {"s_per_byte", cost.seconds_per_byte}});
+    exchanges.push_back({{"ranks", cost.ranks},
+                         {"name", cost.exchange},
+                         {"latency_s", cost.latency},
+                         {"s_per_byte", cost.seconds_per_byte}});
   return {{"product", {{"latency_s", model.product.latency}, {"s_per_nnz", model.product.seconds_per_nnz}}},
           {"entry_bytes", model.entry_bytes},
           {"overlaps", model.overlaps},
@@ -37,15 +40,18 @@ PerformanceModel model_from_json(const ordered_json& json) {
   model.split_latency = json.at("split_latency_s");
   model.measured_ranks = json.at("measured_ranks");
   for (const ordered_json& cost : json.at("exchanges"))
-    model.exchanges.push_back({cost.at("name"), cost.at("latency_s"), cost.at("s_per_byte")});
+    model.exchanges.push_back(
+        {cost.value("ranks", model.measured_ranks), cost.at("name"), cost.at("latency_s"), cost.at("s_per_byte")});
   return model;
 }
 
 std::string describe(const PerformanceModel& model) {
   std::string text = fmt::format("product: {} + {:.4g} ps a nonzero", human_seconds(model.product.latency),
                                  1e12 * model.product.seconds_per_nnz);
+  int ranks = 1;
   for (const ExchangeCost& cost : model.exchanges)
-    text += fmt::format("; {}: {} + {}", cost.exchange, human_seconds(cost.latency),
+    text += fmt::format("{} {}: {} + {}", cost.ranks != ranks ? fmt::format("\n  {} ranks:", ranks = cost.ranks) : ";",
+                        cost.exchange, human_seconds(cost.latency),
                         cost.seconds_per_byte > 0 ? human_bytes(1 / cost.seconds_per_byte) + "/s" : "0 a byte");
   return text;
 }

@@ -94,6 +94,7 @@ TEST(ExchangeCost, Host) {
   EXPECT_EQ(costs[0].exchange, "allgather");
   EXPECT_EQ(costs[1].exchange, "halo");
   for (const ExchangeCost& cost : costs) {
+    EXPECT_EQ(cost.ranks, world().size());
     EXPECT_GT(cost.latency, 0);
     EXPECT_GE(cost.seconds_per_byte, 0);
   }

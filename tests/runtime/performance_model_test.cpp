@@ -13,7 +13,7 @@ PerformanceModel model() {
   PerformanceModel m;
   m.product = {10e-6, 1e-9};
   m.split_latency = 3e-6;
-  m.exchanges = {{"allgather", 5e-6, 1e-11}, {"halo", 8e-6, 1e-10}};
+  m.exchanges = {{4, "allgather", 5e-6, 1e-11}, {4, "halo", 8e-6, 1e-10}};
   m.measured_ranks = 4;
   return m;
 }
@@ -46,7 +46,7 @@ TEST(PerformanceModel, TheExchangeHidesBehindTheInterior) {
 
 TEST(PerformanceModel, PeersAreReadInWholeSectors) {
   PerformanceModel m = model();
-  m.exchanges = {{"peer", 4e-6, 1e-10}};
+  m.exchanges = {{4, "peer", 4e-6, 1e-10}};
   PartitionQuality q = quality(90'000, 50'000, 10'000);
   q.halo_sectors_max = -1;  // not known
   EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 80'000 * 1e-10);
@@ -59,8 +59,29 @@ TEST(PerformanceModel, PeersAreReadInWholeSectors) {
   m.entry_bytes = 32;
   EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 320'000 * 1e-10);
   m.entry_bytes = 8;
+  q.sent_sectors_max = 7'000;  // others read more of one rank than any reads
+  EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 7'000 * 32 * 1e-10);
   q.boundary_nnz_max = 1'000;  // such rows are moved together
   EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 80'000 * 1e-10);
+}
+
+TEST(PerformanceModel, WhatOneRankSendsMayTakeLongest) {
+  PartitionQuality q = quality(90'000, 50'000, 10'000);
+  EXPECT_DOUBLE_EQ(forecast(model(), q, 4).exchange, 8e-6 + 80'000 * 1e-10);
+  q.sent_max = 12'000;
+  EXPECT_DOUBLE_EQ(forecast(model(), q, 4).exchange, 8e-6 + 96'000 * 1e-10);
+}
+
+TEST(PerformanceModel, LinksAreThoseBetweenTheFewestRanksThatAreEnough) {
+  PerformanceModel m = model();
+  m.exchanges = {{2, "halo", 1e-6, 0}, {4, "halo", 2e-6, 0}, {4, "peer", 3e-6, 0}, {8, "peer", 4e-6, 0}};
+  m.measured_ranks = 8;
+  const PartitionQuality q = quality(90'000, 50'000, 10'000);
+  EXPECT_DOUBLE_EQ(forecast(m, q, 2).exchange, 1e-6);
+  EXPECT_DOUBLE_EQ(forecast(m, q, 3).exchange, 2e-6);
+  EXPECT_DOUBLE_EQ(forecast(m, q, 8).exchange, 4e-6);
+  m.measured_ranks = 100;  // thought to be alike
+  EXPECT_DOUBLE_EQ(forecast(m, q, 50).exchange, 4e-6);
 }
 
 TEST(PerformanceModel, BoundaryRowsThatHoldMostWait) {

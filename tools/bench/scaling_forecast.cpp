@@ -22,6 +22,25 @@ void measure_product(PerformanceModel& model, const ScalingCase& one, MultiplyOp
   model.entry_bytes = options.load.right_hand_sides * static_cast<std::int64_t>(size_of(options.load.type));
 }
 
+/// Collective over all ranks; those beyond the first so many wait, and only these get to know more of the links. Why they
+/// do not, the same on every rank.
+std::string measure_links(PerformanceModel& links, int ranks, BackendChoice backend, Communicator& all, double timeout) {
+  all.barrier();
+  std::string why;
+  if (std::optional<Communicator> some = all.first_ranks(ranks, timeout)) {
+    some->on_broken([&all](const std::string& reason) { all.mark_broken(reason); });
+    try {
+      Context context(*some, backend);
+      for (ExchangeCost& cost : measure_exchange_costs(context.exchange_context(ValueType::f64, 1)))
+        links.exchanges.push_back(std::move(cost));
+    } catch (const AgreedError& error) {
+      why = error.what();
+    }
+  }
+  const LongWait wait(all);
+  return all.broadcast(all.rank() == 0 ? why : std::string());
+}
+
 /// What one rank looks through at most, seconds of work; shardmat predict does so for any size.
 constexpr std::int64_t kMostNonzeros = std::int64_t{2} << 30;
 
@@ -56,20 +75,19 @@ void forecast_matrix(std::vector<ScalingCase>& cases, const std::string& matrix,
 void forecast_cases(ScalingStudy& study, Communicator& all, double timeout,
                     const std::function<MultiplyOptions(const ScalingCase&)>& options_of) {
   PerformanceModel links;
-  links.measured_ranks = all.size();
   const auto overlaps = [&](bool early) {
     return study.overlap == Overlap::yes || (study.overlap == Overlap::automatic && (study.right_hand_sides == 1 || early));
   };
-  links.overlaps = overlaps(false);
-  if (all.size() > 1) try {
-      Context context(all, options_of(study.cases.front()).backend);
-      links.exchanges = measure_exchange_costs(context.exchange_context(ValueType::f64, 1));
-      links.overlaps = overlaps(std::any_of(links.exchanges.begin(), links.exchanges.end(),
-                                            [](const ExchangeCost& cost) { return cost.exchange == "peer"; }));
-    } catch (const AgreedError& error) {
-      study.no_forecasts.push_back(fmt::format("the links between {} ranks: {}", all.size(), error.what()));
+  for (const ScalingCase& one : study.cases) {
+    if (one.ranks <= links.measured_ranks) continue;  // they come in ascending order for each matrix
+    links.measured_ranks = one.ranks;
+    if (const std::string why = measure_links(links, one.ranks, options_of(one).backend, all, timeout); !why.empty()) {
+      study.no_forecasts.push_back(fmt::format("the links between {} ranks: {}", one.ranks, why));
       return;
     }
+  }
+  links.overlaps = overlaps(std::any_of(links.exchanges.begin(), links.exchanges.end(),
+                                        [](const ExchangeCost& cost) { return cost.exchange == "peer"; }));
   std::optional<Communicator> alone = all.first_ranks(1, timeout);
   const LongWait wait(all);
   all.together([&] {

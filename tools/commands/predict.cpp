@@ -43,8 +43,7 @@ void print(const StudiedMatrix& studied, const RowSource& matrix, const std::vec
                human_count(f.quality.nnz_max), f.quality.imbalance, human_count(f.quality.halo_max),
                f.quality.neighbours_max, human_seconds(f.forecast.product), human_seconds(f.forecast.exchange),
                f.forecast.moved_by, human_seconds(f.forecast.iteration), 100 * one / f.forecast.iteration / f.ranks,
-               seconds ? human_seconds(*seconds) : "",
-               seconds ? human_change(f.forecast.iteration / *seconds - 1) : "");
+               seconds ? human_seconds(*seconds) : "", seconds ? human_change(f.forecast.iteration / *seconds - 1) : "");
   }
 }
 
@@ -59,6 +58,8 @@ ordered_json to_json(const StudiedMatrix& studied, const RowSource& matrix, cons
                     {"neighbours_max", f.quality.neighbours_max},
                     {"boundary_nnz_max", f.quality.boundary_nnz_max},
                     {"halo_sectors_max", f.quality.halo_sectors_max},
+                    {"sent_max", f.quality.sent_max},
+                    {"sent_sectors_max", f.quality.sent_sectors_max},
                     {"product_s", f.forecast.product},
                     {"exchange_s", f.forecast.exchange},
                     {"exchange", f.forecast.moved_by},
