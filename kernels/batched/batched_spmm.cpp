@@ -6,6 +6,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/batched/kernels.h"
+#include "kernels/batched/operands.h"
 #include "kernels/kernel_list.h"
 #include "kernels/spmm.h"
 
@@ -38,34 +39,14 @@ constexpr BatchedKernel kKernels[] = {
      make_batched_host},
 };
 
-void require_leading(std::int64_t leading, std::int64_t columns, const char* what) {
-  if (leading < columns)
-    throw Error(ErrorKind::usage,
-                fmt::format("the leading dimension of {} is {}, but its rows have {} entries", what, leading, columns));
-}
-
 }  // namespace
 
 void BatchedPlan::multiply(const void* x, std::int64_t ldx, void* y, std::int64_t ldy, const Epilogue& epilogue,
                            Stream& stream) const {
-  require_leading(ldx, columns_, "X");
-  require_leading(ldy, columns_, "Y");
-  if (!placed_) throw Error(ErrorKind::internal, "a batched plan runs before its lists are in place");
+  batched::require_leading(ldx, columns_, "X");
+  batched::require_leading(ldy, columns_, "Y");
+  require_placed();
   if (batch_->at.rows() > 0) run(x, ldx, y, ldy, epilogue, stream);
-}
-
-void BatchedPlan::place(void* work, void* staging, Stream& stream) {
-  work_ = work;
-  placed_ = true;
-  if (!descriptor_.empty()) cuda::place_descriptor(descriptor_, shifts_, work, staging, stream);
-}
-
-void BatchedPlan::place(Stream& stream) {
-  require_memory(stream.device(), static_cast<std::int64_t>(work_bytes()), "the lists of a batched product");
-  own_ = Buffer(stream.device(), work_bytes());
-  std::vector<std::byte> staging(staging_bytes());
-  place(own_.data(), staging.data(), stream);
-  stream.synchronize();
 }
 
 std::span<const BatchedKernel> batched_kernels() { return kKernels; }

@@ -4,7 +4,6 @@
 // batched_spmm.cpp. With one column a product is a batched SpMV.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/batched/descriptor.h"
 #include "kernels/batched/device_batch.h"
+#include "kernels/batched/work_lists.h"
 #include "kernels/policy.h"
 
 namespace shardmat {
@@ -27,7 +26,7 @@ struct Epilogue {
 };
 
 /// Ready to run any number of times, by one stream at a time.
-class BatchedPlan {
+class BatchedPlan : public WorkLists {
  public:
   virtual ~BatchedPlan() = default;
 
@@ -40,18 +39,6 @@ class BatchedPlan {
   /// True if the same plan and X give a bit-identical Y in every run.
   virtual bool reproducible() const { return true; }
 
-  /// Device memory for the lists that tell the kernel who does what.
-  std::size_t work_bytes() const { return std::max(descriptor_bytes(), shifts_.bytes()); }
-  /// Of these, what is copied from the host: the batch's descriptor.
-  std::size_t descriptor_bytes() const { return descriptor_.size() * sizeof(std::int32_t); }
-  /// Bytes of host memory on its way: none where the descriptor travels with a launch.
-  std::size_t staging_bytes() const { return batched::travels_with_launch(descriptor_.size()) ? 0 : descriptor_bytes(); }
-  /// Fills work_bytes() bytes of the device, 256-byte aligned, in stream order; they must stay as long as the plan runs.
-  /// `staging` takes staging_bytes() and must stay until the stream has passed this; if it is page-locked, nothing waits.
-  void place(void* work, void* staging, Stream& stream);
-  /// The same with memory of its own.
-  void place(Stream& stream);
-
   const DeviceBatch& batch() const { return *batch_; }
   std::int64_t columns() const { return columns_; }
   std::string kernel;  ///< name in the list
@@ -61,10 +48,6 @@ class BatchedPlan {
   BatchedPlan(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns)
       : batch_(std::move(batch)), columns_(columns) {}
 
-  void* work() const { return work_; }
-  std::vector<std::int32_t> descriptor_;  ///< lies at the beginning of the work memory
-  batched::RowShifts shifts_;             ///< lies behind it, if there is such a list
-
  private:
   /// Called for a batch with rows, when the lists are in place.
   virtual void run(const void* x, std::int64_t ldx, void* y, std::int64_t ldy, const Epilogue& epilogue,
@@ -72,9 +55,6 @@ class BatchedPlan {
 
   std::shared_ptr<const DeviceBatch> batch_;
   std::int64_t columns_;
-  void* work_ = nullptr;
-  bool placed_ = false;
-  Buffer own_;
 };
 
 struct BatchedKernel {

@@ -79,7 +79,7 @@ class CooSwaPlan final : public BatchedPlan {
            Stream& stream) const override {
     dispatch(batch().type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const auto v = operands<T, T>(*this, x, ldx, y, ldy, epilogue);
+      const auto v = operands<T, T>(columns(), x, ldx, y, ldy, epilogue);
       const BatchOffsets& at = batch().at;
       const auto* offsets = static_cast<const std::int32_t*>(work());
       const Arrays a{offsets, offsets + at.count() + 1, offsets + 2 * (at.count() + 1), batch().row_idx, batch().col_idx};

@@ -34,7 +34,7 @@ class TensorflowPlan final : public BatchedPlan {
       using T = typename decltype(tag)::type;
       const BatchOffsets& at = batch().at;
       for (std::size_t i = 0; i < static_cast<std::size_t>(at.count()); ++i) {
-        auto v = operands<T, T>(*this, x, ldx, y, ldy, epilogue);
+        auto v = operands<T, T>(columns(), x, ldx, y, ldy, epilogue);
         v.x += at.first_col[i] * ldx;
         v.y += at.first_row[i] * ldy;
         const std::int64_t entries = std::int64_t{at.first_row[i + 1] - at.first_row[i]} * v.columns;

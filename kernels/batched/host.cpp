@@ -63,7 +63,7 @@ class BatchedHostPlan final : public BatchedPlan {
     dispatch_operands(batch().type, [&](auto of_a, auto of_sum) {
       using A = typename decltype(of_a)::type;
       using T = typename decltype(of_sum)::type;
-      const auto v = operands<T, A>(*this, x, ldx, y, ldy, epilogue);
+      const auto v = operands<T, A>(columns(), x, ldx, y, ldy, epilogue);
       // Tiny matrices many a task, but enough tasks for all threads.
       const std::int64_t per_task = std::clamp<std::int64_t>(batch().at.count() / (4 * thread_count()), 1, 64);
       parallel_tasks((batch().at.count() + per_task - 1) / per_task, [&](std::int64_t task) {

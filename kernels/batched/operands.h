@@ -33,14 +33,15 @@ struct Operands {
   bool plain() const { return alpha == T(1) && beta == T(0) && bias == nullptr && !relu; }
 };
 
+/// Y has so many columns.
 template <class T, class A>
-Operands<T, A> operands(const BatchedPlan& plan, const void* x, std::int64_t ldx, void* y, std::int64_t ldy,
+Operands<T, A> operands(std::int64_t columns, const void* x, std::int64_t ldx, void* y, std::int64_t ldy,
                         const Epilogue& e) {
   return {static_cast<const A*>(x),
           ldx,
           static_cast<T*>(y),
           ldy,
-          static_cast<int>(plan.columns()),
+          static_cast<int>(columns),
           static_cast<T>(e.alpha),
           static_cast<T>(e.beta),
           static_cast<const T*>(e.bias),
@@ -52,11 +53,19 @@ template <class T, class A>
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-inline T finished(const Operands<T, A>& v, T sum, T old, int column) {
+    inline T
+    finished(const Operands<T, A>& v, T sum, T old, int column) {
   T out = v.alpha * sum;
   if (v.beta != T(0)) out += v.beta * old;
   if (v.bias != nullptr) out += v.bias[column];
   return v.relu && out < T(0) ? T(0) : out;
+}
+
+/// Throws Error(usage) where rows of so many entries would overlap.
+inline void require_leading(std::int64_t leading, std::int64_t columns, const char* what) {
+  if (leading >= columns) return;
+  throw Error(ErrorKind::usage, std::string("the leading dimension of ") + what + " is " + std::to_string(leading) +
+                                    ", but its rows have " + std::to_string(columns) + " entries");
 }
 
 /// From one row to the next. Throws Error(usage) for rows so far apart that 32 bits do not count the bytes.

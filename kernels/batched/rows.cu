@@ -91,7 +91,7 @@ class RowsPlan final : public BatchedPlan {
     dispatch_operands(batch().type, [&](auto of_a, auto of_sum) {
       using A = typename decltype(of_a)::type;
       using T = typename decltype(of_sum)::type;
-      const auto v = operands<T, A>(*this, x, ldx, y, ldy, epilogue);
+      const auto v = operands<T, A>(columns(), x, ldx, y, ldy, epilogue);
       with_instance(v, [&](auto instance) {
         constexpr int kWidth = decltype(instance)::width;
         const std::int64_t stretches = (v.columns + kWidth - 1) / kWidth;

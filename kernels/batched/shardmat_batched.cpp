@@ -7,10 +7,19 @@
 #include "kernels/base/error.h"
 #include "kernels/batched/batched_tuner.h"
 #include "kernels/batched/check.h"
+#include "kernels/batched/features.h"
 #include "kernels/batched/transpose.h"
 
+/// One of the two.
 struct shardmat_batched_plan {
   std::unique_ptr<shardmat::BatchedPlan> plan;
+  std::unique_ptr<shardmat::FeaturePlan> features;
+
+  shardmat::WorkLists& lists() const {
+    if (plan) return *plan;
+    return *features;
+  }
+  const shardmat::DeviceBatch& batch() const { return plan ? plan->batch() : features->batch(); }
 };
 
 namespace {
@@ -116,22 +125,22 @@ int shardmat_batched_plan_create(const shardmat_batch* batch, int64_t columns, c
 
 void shardmat_batched_plan_destroy(shardmat_batched_plan* plan) { delete plan; }
 const char* shardmat_batched_plan_kernel(const shardmat_batched_plan* plan) {
-  return plan == nullptr ? "" : plan->plan->kernel.c_str();
+  return plan == nullptr || !plan->plan ? "" : plan->plan->kernel.c_str();
 }
 size_t shardmat_batched_plan_work_bytes(const shardmat_batched_plan* plan) {
-  return plan == nullptr ? 0 : plan->plan->work_bytes();
+  return plan == nullptr ? 0 : plan->lists().work_bytes();
 }
 size_t shardmat_batched_plan_staging_bytes(const shardmat_batched_plan* plan) {
-  return plan == nullptr ? 0 : plan->plan->staging_bytes();
+  return plan == nullptr ? 0 : plan->lists().staging_bytes();
 }
 
 int shardmat_batched_plan_place(shardmat_batched_plan* plan, void* work, void* staging, void* stream) {
   return guarded([&] {
     require(plan != nullptr, "the plan is NULL");
-    require(plan->plan->work_bytes() == 0 || aligned_memory(work),
-            "the plan's memory must begin at a multiple of 256 bytes");
-    require(plan->plan->staging_bytes() == 0 || staging != nullptr, "the plan's host memory is NULL");
-    on_stream(plan->plan->batch().device, stream, [&](Stream& s) { plan->plan->place(work, staging, s); });
+    WorkLists& lists = plan->lists();
+    require(lists.work_bytes() == 0 || aligned_memory(work), "the plan's memory must begin at a multiple of 256 bytes");
+    require(lists.staging_bytes() == 0 || staging != nullptr, "the plan's host memory is NULL");
+    on_stream(plan->batch().device, stream, [&](Stream& s) { lists.place(work, staging, s); });
   });
 }
 
@@ -139,11 +148,37 @@ int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, c
                               void* y, int64_t ldy, const void* bias, int relu, void* stream) {
   return guarded([&] {
     require(plan != nullptr, "the plan is NULL");
+    require(plan->plan != nullptr, "the plan is of shardmat_batched_features_create; use shardmat_batched_features");
     const BatchOffsets& at = plan->plan->batch().at;
     require(x != nullptr || at.cols() == 0, "X is NULL");
     require(y != nullptr || at.rows() == 0, "Y is NULL");
     on_stream(plan->plan->batch().device, stream, [&](Stream& s) {
       plan->plan->multiply(x, ldx, y, ldy, {alpha, beta, bias, relu != 0}, s);
+    });
+  });
+}
+
+int shardmat_batched_features_create(const shardmat_batch* batch, int64_t in, int64_t out, shardmat_batched_plan** plan) {
+  return guarded([&] {
+    require(plan != nullptr, "there is nowhere to put the plan");
+    *plan = nullptr;
+    auto made = std::make_unique<shardmat_batched_plan>();
+    made->features = make_feature_plan(std::make_shared<const DeviceBatch>(device_batch(batch)), in, out);
+    *plan = made.release();
+  });
+}
+
+int shardmat_batched_features(const shardmat_batched_plan* plan, double alpha, const void* x, int64_t ldx, const void* w,
+                              int64_t ldw, double beta, void* y, int64_t ldy, const void* bias, int relu, void* stream) {
+  return guarded([&] {
+    require(plan != nullptr, "the plan is NULL");
+    require(plan->features != nullptr, "the plan is of shardmat_batched_plan_create; use shardmat_batched_multiply");
+    const BatchOffsets& at = plan->batch().at;
+    require(x != nullptr || at.cols() == 0, "X is NULL");
+    require(w != nullptr, "W is NULL");
+    require(y != nullptr || at.rows() == 0, "Y is NULL");
+    on_stream(plan->batch().device, stream, [&](Stream& s) {
+      plan->features->multiply(x, ldx, w, ldw, y, ldy, {alpha, beta, bias, relu != 0}, s);
     });
   });
 }

@@ -55,6 +55,13 @@ int shardmat_batched_plan_place(shardmat_batched_plan* plan, void* work, void* s
 int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, const void* x, int64_t ldx, double beta,
                               void* y, int64_t ldy, const void* bias, int relu, void* stream);
 
+/* Graph convolutions, Y = act(alpha·A·X·W + beta·Y + bias), in one launch: batches in compressed rows; on a GPU f32 and up to
+ * 128 features in and out. What is said above of plans holds for these, too, but for shardmat_batched_multiply and
+ * shardmat_batched_plan_kernel. W is in × out, row-major, rows ldw entries apart. */
+int shardmat_batched_features_create(const shardmat_batch* batch, int64_t in, int64_t out, shardmat_batched_plan** plan);
+int shardmat_batched_features(const shardmat_batched_plan* plan, double alpha, const void* x, int64_t ldx, const void* w,
+                              int64_t ldw, double beta, void* y, int64_t ldy, const void* bias, int relu, void* stream);
+
 /* The transposes of a batch in compressed rows, for Aᵀ·X: into row_ptr (rows of X + 1 entries), col_idx and values.
  * `offsets`: 2·(count + 1) int32 of the device, first_row and first_col from 0. Its batch has first_row and first_col exchanged. */
 int shardmat_batched_transpose_work_bytes(const shardmat_batch* batch, size_t* bytes);

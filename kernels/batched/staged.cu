@@ -198,7 +198,7 @@ class StagedPlan final : public BatchedPlan {
     dispatch_operands(batch().type, [&](auto of_a, auto of_sum) {
       using A = typename decltype(of_a)::type;
       using T = typename decltype(of_sum)::type;
-      const auto v = operands<T, A>(*this, x, ldx, y, ldy, epilogue);
+      const auto v = operands<T, A>(this->columns(), x, ldx, y, ldy, epilogue);
       with_instance(v, [&](auto instance) {
         constexpr int kWidth = decltype(instance)::width;
         constexpr bool kPlain = decltype(instance)::plain, kWide = kWidth * sizeof(A) == 16;

@@ -73,7 +73,7 @@ class SwaPlan final : public BatchedPlan {
            Stream& stream) const override {
     dispatch(batch().type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const auto v = operands<T, T>(*this, x, ldx, y, ldy, epilogue);
+      const auto v = operands<T, T>(columns(), x, ldx, y, ldy, epilogue);
       const auto* first_row = static_cast<const std::int32_t*>(work());
       const std::int64_t blocks = batch().at.count() * spread_.parts * spread_.row_blocks;
       const std::size_t shared =

@@ -51,6 +51,32 @@ struct Example {
   }
 };
 
+void convolve_on(Device device) {
+  Example e(device);
+  shardmat_batched_plan* plan = nullptr;
+  ASSERT_EQ(shardmat_batched_features_create(&e.batch, 2, 3, &plan), SHARDMAT_OK) << shardmat_last_error();
+  EXPECT_EQ(std::string(shardmat_batched_plan_kernel(plan)), "");
+  const Buffer work(device, shardmat_batched_plan_work_bytes(plan) + 1), w = e.on_device<float>({1, 0, 2, 0, 1, -1}),
+                                                                         y = e.on_device<float>(std::vector<float>(9, NAN)),
+                                                                         bias = e.on_device<float>({0, 0, -5});
+  std::vector<char> staging(shardmat_batched_plan_staging_bytes(plan) + 1);
+  ASSERT_EQ(shardmat_batched_plan_place(plan, work.data(), staging.data(), e.stream.native()), SHARDMAT_OK);
+  const auto convolve = [&](const shardmat_batched_plan* of, std::int64_t ldw) {
+    return shardmat_batched_features(of, 1, e.x.data(), 2, w.data(), ldw, 0, y.data(), 3, bias.data(), 1, e.stream.native());
+  };
+  ASSERT_EQ(convolve(plan, 3), SHARDMAT_OK) << shardmat_last_error();
+  EXPECT_EQ(e.read<float>(y), (std::vector<float>{11, 14, 3, 9, 12, 1, 28, 32, 19}));
+  EXPECT_EQ(convolve(plan, 2), SHARDMAT_USAGE);
+  EXPECT_NE(std::string(shardmat_last_error()).find("of W is 2"), std::string::npos);
+  EXPECT_EQ(shardmat_batched_multiply(plan, 1, e.x.data(), 2, 0, e.y.data(), 2, nullptr, 0, e.stream.native()),
+            SHARDMAT_USAGE);
+  shardmat_batched_plan_destroy(plan);
+  ASSERT_EQ(shardmat_batched_plan_create(&e.batch, 2, nullptr, nullptr, &plan), SHARDMAT_OK);
+  EXPECT_EQ(convolve(plan, 3), SHARDMAT_USAGE);
+  shardmat_batched_plan_destroy(plan);
+  EXPECT_EQ(shardmat_batched_features_create(&e.batch, 0, 3, &plan), SHARDMAT_USAGE);
+}
+
 void multiply_on(Device device) {
   Example e(device);
   ASSERT_EQ(shardmat_batched_check(&e.batch, e.stream.native()), SHARDMAT_OK) << shardmat_last_error();
@@ -91,6 +117,12 @@ TEST(BatchedC, MultipliesInPlace) { multiply_on(Device{}); }
 TEST(GpuBatchedC, MultipliesInPlace) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
   multiply_on(Device{Backend::cuda, 0});
+}
+
+TEST(BatchedC, ConvolvesFeatures) { convolve_on(Device{}); }
+TEST(GpuBatchedC, ConvolvesFeatures) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  convolve_on(Device{Backend::cuda, 0});
 }
 
 /// A framework's stream may be CUDA's default one, NULL.

@@ -1,41 +1,18 @@
 // cuBLAS on a batch whose matrices are stored densely, zeros and all, as Chainer Chemistry does: gemmBatched() takes three
 // arrays of pointers, gemmStridedBatched() distances. Row-major operands are the transposes of column-major ones, so that Yᵀ
 // = Xᵀ Aᵀ is what it computes.
-#include <cublas_v2.h>
-#include <fmt/format.h>
-
 #include <string>
+#include <vector>
 
-#include "kernels/base/error.h"
 #include "tools/bench/batched_peers.h"
+#include "tools/bench/cublas.h"
 
 namespace shardmat::tools {
 namespace {
 
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;  ///< what the library advises on its largest devices
 
-void check(cublasStatus_t status, const char* call) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  const bool lacking =
-      status == CUBLAS_STATUS_ALLOC_FAILED || status == CUBLAS_STATUS_ARCH_MISMATCH || status == CUBLAS_STATUS_NOT_SUPPORTED;
-  throw Error(lacking ? ErrorKind::resources : ErrorKind::internal,
-              fmt::format("cuBLAS: {} in {}", cublasGetStatusString(status), call));
-}
-
-struct Library {
-  Library() { check(cublasCreate(&handle), "cublasCreate"); }
-  ~Library() { cublasDestroy(handle); }
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
-  cublasHandle_t handle = nullptr;
-};
-
-std::string version() {
-  int part[3] = {};
-  constexpr libraryPropertyType kParts[3] = {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
-  for (int i = 0; i < 3; ++i) check(cublasGetProperty(kParts[i], &part[i]), "cublasGetProperty");
-  return fmt::format("cuBLAS {}.{}.{}", part[0], part[1], part[2]);
-}
+using cublas::check;
 
 class GemmBatched final : public BatchedPeer {
  public:
@@ -52,7 +29,7 @@ class GemmBatched final : public BatchedPeer {
     require_memory(stream.device(), of_a + static_cast<std::int64_t>(kWorkspace), "the matrices stored densely");
     workspace_ = Buffer(stream.device(), kWorkspace);
     dispatch(type_, [&](auto tag) { store_densely<typename decltype(tag)::type>(input.host, stream); });
-    choice = version();
+    choice = cublas::version();
     if (!strided_) write_pointers(stream);
   }
 
@@ -125,7 +102,7 @@ class GemmBatched final : public BatchedPeer {
   bool strided_;
   ValueType type_;
   int rows_, cols_, columns_, count_;
-  Library library_;
+  cublas::Library library_;
   Buffer workspace_, a_, pointers_;
   HostBuffer staging_;
 };

@@ -10,6 +10,7 @@ namespace shardmat::tools {
 using Benchmark = std::function<int()> (*)(CLI::App& bench);
 
 std::function<int()> add_bench_batched(CLI::App& bench);
+std::function<int()> add_bench_features(CLI::App& bench);
 std::function<int()> add_bench_io(CLI::App& bench);
 std::function<int()> add_bench_kernels(CLI::App& bench);
 std::function<int()> add_bench_papers(CLI::App& bench);

@@ -1,0 +1,40 @@
+#include "kernels/batched/features.h"
+
+#include <fmt/format.h>
+
+#include "kernels/base/error.h"
+#include "kernels/batched/features_plans.h"
+#include "kernels/batched/operands.h"
+#include "kernels/spmm.h"
+
+namespace shardmat {
+
+void FeaturePlan::multiply(const void* x, std::int64_t ldx, const void* w, std::int64_t ldw, void* y, std::int64_t ldy,
+                           const Epilogue& epilogue, Stream& stream) const {
+  batched::require_leading(ldx, in_, "X");
+  batched::require_leading(ldw, out_, "W");
+  batched::require_leading(ldy, out_, "Y");
+  require_placed();
+  if (batch_->at.rows() > 0) run(x, ldx, w, ldw, y, ldy, epilogue, stream);
+}
+
+std::unique_ptr<FeaturePlan> make_feature_plan(std::shared_ptr<const DeviceBatch> batch, std::int64_t in, std::int64_t out) {
+  require_count(in);
+  require_count(out);
+  if (batch->format != BatchFormat::csr)
+    throw Error(ErrorKind::usage, "feature products take batches in compressed rows; this one is in coordinates");
+  if (batch->device.backend == Backend::host) return make_features_host(std::move(batch), in, out);
+#ifdef SHARDMAT_HAVE_CUDA
+  if (batch->type != ValueType::f32 || std::max(in, out) > FeaturePlan::most_features)
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("feature products on a GPU take f32 and up to {} features, not {} and {} to {}; multiply X and W "
+                    "with a dense library, and A with the result by a batched plan",
+                    FeaturePlan::most_features, name(batch->type), in, out));
+  return make_features_cuda(std::move(batch), in, out);
+#else
+  throw Error(ErrorKind::internal, "a batch on a GPU in a build without CUDA");
+#endif
+}
+
+}  // namespace shardmat

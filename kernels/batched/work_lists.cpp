@@ -1,0 +1,25 @@
+#include "kernels/batched/work_lists.h"
+
+#include "kernels/base/error.h"
+
+namespace shardmat {
+
+void WorkLists::place(void* work, void* staging, Stream& stream) {
+  work_ = work;
+  placed_ = true;
+  if (!descriptor_.empty()) cuda::place_descriptor(descriptor_, shifts_, work, staging, stream);
+}
+
+void WorkLists::place(Stream& stream) {
+  require_memory(stream.device(), static_cast<std::int64_t>(work_bytes()), "the lists of a batched product");
+  own_ = Buffer(stream.device(), work_bytes());
+  std::vector<std::byte> staging(staging_bytes());
+  place(own_.data(), staging.data(), stream);
+  stream.synchronize();
+}
+
+void WorkLists::require_placed() const {
+  if (!placed_) throw Error(ErrorKind::internal, "a batched plan runs before its lists are in place");
+}
+
+}  // namespace shardmat

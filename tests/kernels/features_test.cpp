@@ -1,0 +1,200 @@
+// Graph convolutions of batches against a plain f64 loop, on the host and on a GPU: any numbers of features, with and
+// without gaps between rows. Outputs are poisoned with NaN, and what lies between their rows must not change.
+#include "kernels/batched/features.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "tests/support/batch_zoo.h"
+#include "tests/support/matrix_zoo.h"
+#include "tests/support/plan_check.h"
+
+namespace shardmat {
+namespace {
+
+using test::add_matrix;
+using test::batch_zoo;
+using test::Dense;
+using test::NamedBatch;
+
+/// `y` is `before` with act(alpha·A·x·w + beta·before + bias) in its entries and all else as it was.
+template <class A, class T>
+void expect_right(const HostBatch& batch, const Epilogue& e, const std::vector<T>& bias, const Dense<A>& x,
+                  const Dense<A>& w, const Dense<T>& before, const std::vector<T>& y, ValueType type) {
+  std::vector<T> rest = y;
+  const auto in = static_cast<std::size_t>(x.columns), out = static_cast<std::size_t>(w.columns);
+  std::vector<double> features(in), magnitude(in);
+  for (std::size_t i = 0; i + 1 < batch.first_row.size(); ++i)
+    for (std::int64_t row = batch.first_row[i]; row < batch.first_row[i + 1]; ++row) {
+      features.assign(in, 0), magnitude.assign(in, 0);
+      const auto begin = static_cast<std::size_t>(batch.row_ptr[static_cast<std::size_t>(row)]),
+                 end = static_cast<std::size_t>(batch.row_ptr[static_cast<std::size_t>(row) + 1]);
+      for (std::size_t k = begin; k < end; ++k)
+        for (std::size_t f = 0; f < in; ++f) {
+          const double term = static_cast<double>(static_cast<A>(batch.values[k])) *
+                              x.at(batch.first_col[i] + batch.col_idx[k], static_cast<std::int64_t>(f));
+          features[f] += term, magnitude[f] += std::abs(term);
+        }
+      for (std::size_t j = 0; j < out; ++j) {
+        double sum = 0, absolute = 0;
+        for (std::size_t f = 0; f < in; ++f) {
+          const double weight = w.at(static_cast<std::int64_t>(f), static_cast<std::int64_t>(j));
+          sum += features[f] * weight, absolute += magnitude[f] * std::abs(weight);
+        }
+        const double old = e.beta == 0 ? 0 : e.beta * before.at(row, static_cast<std::int64_t>(j));
+        const double added = bias.empty() ? 0 : static_cast<double>(bias[j]);
+        double expected = e.alpha * sum + old + added;
+        if (e.relu) expected = std::max(expected, 0.0);
+        const double terms = static_cast<double>(end - begin + in) + 8;  // 8: of three terms of TF32
+        const double bound =
+            2 * unit_roundoff(type) * (terms * std::abs(e.alpha) * absolute + 3 * (std::abs(old) + std::abs(added)));
+        const auto place = static_cast<std::size_t>(row * before.leading) + j;
+        ASSERT_LE(std::abs(static_cast<double>(y[place]) - expected), bound)
+            << "matrix " << i << ", row " << row << ", out " << j;
+        rest[place] = before.entries[place];
+      }
+    }
+  if (!rest.empty()) {
+    EXPECT_EQ(std::memcmp(rest.data(), before.entries.data(), rest.size() * sizeof(T)), 0) << "written between its rows";
+  }
+}
+
+template <class A, class T>
+void check_plan(const FeaturePlan& plan, const HostBatch& batch, std::int64_t skip, Stream& stream) {
+  const DeviceBatch& stored = plan.batch();
+  const Dense<A> x(stored.at.cols(), plan.in(), skip, 1000), w(plan.in(), plan.out(), skip, 300);
+  const test::Fenced<A> device_x(x.entries, stream), device_w(w.entries, stream);
+  std::vector<T> bias(static_cast<std::size_t>(plan.out()));
+  for (std::size_t j = 0; j < bias.size(); ++j) bias[j] = static_cast<T>(test::value_of(9000 + j));
+  const test::Fenced<T> device_bias(bias, stream);
+  for (const Epilogue& e : {Epilogue{}, Epilogue{-0.5, 0, nullptr, true}, Epilogue{0.25, -2, device_bias.data(), false}}) {
+    Dense<T> before(stored.at.rows(), plan.out(), skip, 5000);
+    for (std::int64_t i = 0; i < stored.at.rows() && e.beta == 0; ++i)
+      for (std::int64_t j = 0; j < plan.out(); ++j) before.at(i, j) = std::numeric_limits<T>::quiet_NaN();
+    const test::Fenced<T> device_y(before.entries, stream), again(before.entries, stream);
+    plan.multiply(device_x.data(), x.leading, device_w.data(), w.leading, device_y.data(), before.leading, e, stream);
+    const std::vector<T> y = device_y.read(stream);
+    expect_right(batch, e, e.bias == nullptr ? std::vector<T>{} : bias, x, w, before, y, stored.type);
+    plan.multiply(device_x.data(), x.leading, device_w.data(), w.leading, again.data(), before.leading, e, stream);
+    if (!y.empty()) {
+      EXPECT_EQ(std::memcmp(y.data(), again.read(stream).data(), y.size() * sizeof(T)), 0) << "not bit-identical";
+    }
+  }
+  EXPECT_EQ(device_x.read(stream), x.entries) << "X was changed";
+  EXPECT_EQ(device_w.read(stream), w.entries) << "W was changed";
+}
+
+void conform(Device device, const std::vector<ValueType>& types) {
+  struct Shape {
+    std::int64_t in, out, skip;
+  };
+  Stream stream(device);
+  for (const NamedBatch& zoo : batch_zoo())
+    for (const ValueType type : types) {
+      const auto batch = upload(zoo.batch.view(), type, stream);
+      for (const Shape& s : {Shape{1, 1, 0},
+                             {3, 2, 1},
+                             {8, 8, 0},
+                             {16, 33, 0},
+                             {17, 40, 3},
+                             {32, 32, 4},
+                             {64, 64, 0},
+                             {64, 31, 0},
+                             {75, 64, 0},
+                             {65, 128, 4},
+                             {128, 7, 0},
+                             {128, 128, 0}}) {
+        SCOPED_TRACE(fmt::format("{} {} {} to {} skip {}", zoo.name, name(type), s.in, s.out, s.skip));
+        const auto plan = make_feature_plan(batch, s.in, s.out);
+        plan->place(stream);
+        dispatch_operands(type, [&](auto of_a, auto of_sum) {
+          check_plan<typename decltype(of_a)::type, typename decltype(of_sum)::type>(*plan, zoo.batch, s.skip, stream);
+        });
+        if (testing::Test::HasFatalFailure()) return;
+      }
+    }
+}
+
+TEST(Features, Conform) { conform({Backend::host, 0}, {ValueType::f64, ValueType::f32, ValueType::f16, ValueType::bf16}); }
+
+TEST(GpuFeatures, Conform) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  conform({Backend::cuda, 0}, {ValueType::f32});
+}
+
+/// Layers whose X is the Y before, launched while the one before is at work: the same bits as with a wait behind each.
+TEST(GpuFeatures, ChainsOfLayers) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream(Device{Backend::cuda, 0});
+  std::mt19937 random(5);
+  HostBatch batch;
+  for (int i = 0; i < 400; ++i) add_matrix(batch, 20 + i % 30, 20 + i % 30, 4, random);
+  const auto device = upload(batch.view(), ValueType::f32, stream);
+  const auto plan = make_feature_plan(device, 64, 64);
+  plan->place(stream);
+  const Dense<float> x(device->at.rows(), 64, 0, 1), w(64, 64, 0, 2);
+  const test::Fenced<float> weights(w.entries, stream);
+  const auto run = [&](bool waiting) {
+    const test::Fenced<float> a(x.entries, stream), b(x.entries, stream);
+    for (int i = 0; i < 16; ++i) {
+      plan->multiply(i % 2 == 0 ? a.data() : b.data(), 64, weights.data(), 64, i % 2 == 0 ? b.data() : a.data(), 64,
+                     {0.125, 0, nullptr, true}, stream);
+      if (waiting) stream.synchronize();
+    }
+    return a.read(stream);
+  };
+  const std::vector<float> expected = run(true);
+  for (int repetition = 0; repetition < 20; ++repetition) ASSERT_EQ(run(false), expected) << "repetition " << repetition;
+}
+
+/// The message of the usage error that f() throws; empty if it throws none.
+template <class F>
+std::string refusal(const F& f) {
+  try {
+    f();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::usage);
+    return e.what();
+  }
+  return {};
+}
+
+TEST(Features, RefuseWhatTheyCannotTake) {
+  Stream stream(Device{Backend::host, 0});
+  HostBatch batch;
+  std::mt19937 random(5);
+  add_matrix(batch, 3, 3, 2, random);
+  const auto csr = upload(batch.view(), ValueType::f32, stream);
+  const auto plan = make_feature_plan(csr, 4, 2);
+  plan->place(stream);
+  std::vector<float> room(64);
+  const auto multiply = [&](std::int64_t ldx, std::int64_t ldw, std::int64_t ldy) {
+    plan->multiply(room.data(), ldx, room.data(), ldw, room.data(), ldy, {}, stream);
+  };
+  EXPECT_NE(refusal([&] { multiply(3, 2, 2); }).find("of X is 3"), std::string::npos);
+  EXPECT_NE(refusal([&] { multiply(4, 1, 2); }).find("of W is 1"), std::string::npos);
+  EXPECT_NE(refusal([&] { multiply(4, 2, 1); }).find("of Y is 1"), std::string::npos);
+  EXPECT_THROW(make_feature_plan(csr, 0, 2), Error);
+  EXPECT_THROW(make_feature_plan(upload(to_coo(batch.view(), 3).view(), ValueType::f32, stream), 4, 2), Error);
+}
+
+TEST(GpuFeatures, RefuseWhatTheyCannotTake) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream(Device{Backend::cuda, 0});
+  HostBatch batch;
+  std::mt19937 random(5);
+  add_matrix(batch, 3, 3, 2, random);
+  EXPECT_NE(refusal([&] { make_feature_plan(upload(batch.view(), ValueType::f32, stream), 129, 2); }).find("dense library"),
+            std::string::npos);
+  EXPECT_THROW(make_feature_plan(upload(batch.view(), ValueType::f64, stream), 4, 2), Error);
+}
+
+}  // namespace
+}  // namespace shardmat

@@ -1,0 +1,251 @@
+// Graph convolutions of batches, Y = A X W: in one launch, and as a dense product of cuBLAS before or behind a batched one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+#include "kernels/batched/batched_tuner.h"
+#include "kernels/batched/features.h"
+#include "kernels/measure.h"
+#include "partition/batched/batch_source.h"
+#include "tools/bench/bench.h"
+#include "tools/bench/dense_gemm.h"
+#include "tools/bench/machine.h"
+#include "tools/bench/options.h"
+#include "tools/bench/outputs.h"
+#include "tools/bench/repeated_table.h"
+#include "tools/bench/result_table.h"
+#include "tools/checks.h"
+#include "tools/environment.h"
+#include "tools/progress_bar.h"
+
+namespace shardmat::tools {
+namespace {
+
+constexpr int kTogether = 20;  ///< products in a graph
+constexpr std::int64_t kMostChecked = 1 << 20;
+
+struct Options : RunOptions {
+  std::vector<std::string> sources;
+  std::vector<std::int64_t> in, out;
+};
+
+/// Products of one batch with so many features.
+class FeatureTrial {
+ public:
+  FeatureTrial(const BatchView& batch, std::int64_t in, std::int64_t out, int repetitions, Stream& stream)
+      : batch_(batch),
+        in_(in),
+        out_(out),
+        repetitions_(repetitions),
+        stream_(stream),
+        table_(ValueType::f32),
+        stored_(upload(batch, ValueType::f32, stream)) {
+    const std::int64_t between = std::max(batch.rows() * in, batch.cols() * out);
+    require_memory(stream.device(), 4 * (batch.cols() * in + in * out + batch.rows() * out + between), "X, W and Y");
+    x_ = memory(batch.cols() * in), w_ = memory(in * out), y_ = memory(batch.rows() * out), between_ = memory(between);
+    table_.fill(x_, stream);
+    table_.fill(w_, stream);
+  }
+
+  struct Result {
+    double seconds = 0, error = 0;  ///< error: most, in units of f32's roundoff of the sum of the terms' magnitudes
+  };
+
+  Result fused() {
+    const auto plan = make_feature_plan(stored_, in_, out_);
+    plan->place(stream_);
+    return measure([&] { plan->multiply(x_.data(), in_, w_.data(), out_, y_.data(), out_, {}, stream_); });
+  }
+
+  /// The faster of A·(X·W) and (A·X)·W; none without cuBLAS.
+  std::optional<Result> in_two(bool tf32) {
+    std::optional<Result> best;
+    for (const bool weights_first : {true, false}) {
+      const std::int64_t columns = weights_first ? out_ : in_;
+      const auto gemm = make_dense_gemm(weights_first ? batch_.cols() : batch_.rows(), in_, out_, tf32, stream_.device());
+      if (!gemm) return std::nullopt;
+      const auto plan = choose_batched_plan(stored_, columns, {}, stream_).plan;
+      const Result result = measure([&] {
+        if (weights_first) {
+          gemm->multiply(x_.data(), w_.data(), between_.data(), stream_);
+          plan->multiply(between_.data(), out_, y_.data(), out_, {}, stream_);
+        } else {
+          plan->multiply(x_.data(), in_, between_.data(), in_, {}, stream_);
+          gemm->multiply(between_.data(), w_.data(), y_.data(), stream_);
+        }
+      });
+      if (!best || result.seconds < best->seconds) best = result;
+    }
+    return best;
+  }
+
+  /// That must be moved at least.
+  std::int64_t compulsory_bytes() const {
+    return stored_->bytes() + 4 * (batch_.cols() * in_ + in_ * out_ + batch_.rows() * out_);
+  }
+
+ private:
+  Buffer memory(std::int64_t entries) const { return {stream_.device(), static_cast<std::size_t>(entries) * sizeof(float)}; }
+
+  Result measure(const std::function<void()>& product) {
+    fill_bytes(y_.data(), 0xff, y_.bytes(), stream_);  // NaN
+    product();
+    Result result;
+    result.error = worst_error();
+    TimingOptions timing;
+    timing.repetitions = repetitions_;
+    timing.warm_up_seconds = 0.005;
+    timing.most_seconds = 1;
+    Graph graph(stream_, [&] {
+      for (int i = 0; i < kTogether; ++i) product();
+    });
+    result.seconds = time_work([&] { graph.launch(stream_); }, stream_, timing).median / kTogether;
+    return result;
+  }
+
+  double worst_error() {
+    std::vector<float> y(y_.bytes() / sizeof(float));
+    copy_to_host(y.data(), y_.data(), y_.bytes(), stream_);
+    const std::int64_t step = std::max<std::int64_t>(1, std::ssize(y) / kMostChecked) | 1;
+    std::vector<double> worst(static_cast<std::size_t>(batch_.count()), 0);
+    parallel_ranges(batch_.count(), 1, [&](std::int64_t first, std::int64_t last) {
+      for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i)
+        for (std::int64_t row = batch_.first_row[i]; row < batch_.first_row[i + 1]; ++row)
+          if ((row - batch_.first_row[0]) % step == 0) worst[i] = std::max(worst[i], error_of_row(i, row, y));
+    });
+    return worst.empty() ? 0 : *std::max_element(worst.begin(), worst.end());
+  }
+
+  double error_of_row(std::size_t matrix, std::int64_t row, const std::vector<float>& y) const {
+    std::vector<double> features(static_cast<std::size_t>(in_), 0), magnitude(features);
+    const std::int64_t place = row - batch_.first_row[0];
+    const auto pointer = [&](std::int64_t r) { return batch_.row_ptr[static_cast<std::size_t>(r)] - batch_.row_ptr[0]; };
+    for (std::int64_t k = pointer(place); k < pointer(place + 1); ++k) {
+      const std::int64_t from = batch_.first_col[matrix] - batch_.first_col[0] + batch_.col_idx[static_cast<std::size_t>(k)];
+      const double value = rounded(ValueType::f32, batch_.values[static_cast<std::size_t>(k)]);
+      for (std::size_t f = 0; f < features.size(); ++f) {
+        const double term = value * table_.at(from * in_ + static_cast<std::int64_t>(f));
+        features[f] += term, magnitude[f] += std::abs(term);
+      }
+    }
+    double worst = 0;
+    for (std::int64_t j = 0; j < out_; ++j) {
+      double sum = 0, absolute = 0;
+      for (std::int64_t f = 0; f < in_; ++f) {
+        const double weight = table_.at(f * out_ + j);
+        sum += features[static_cast<std::size_t>(f)] * weight;
+        absolute += magnitude[static_cast<std::size_t>(f)] * std::abs(weight);
+      }
+      const double found = static_cast<double>(y[static_cast<std::size_t>(place * out_ + j)]);
+      const double error = absolute == 0 ? std::abs(found) : std::abs(found - sum) / absolute;
+      worst = std::max(worst, std::isnan(error) ? INFINITY : error / unit_roundoff(ValueType::f32));
+    }
+    return worst;
+  }
+
+  const BatchView& batch_;
+  std::int64_t in_, out_;
+  int repetitions_;
+  Stream& stream_;
+  RepeatedTable table_;
+  std::shared_ptr<const DeviceBatch> stored_;
+  Buffer x_, w_, y_, between_;
+};
+
+int run(const Options& o) {
+  const Outputs outputs{o.json, ""};
+  require_outputs(outputs, "");
+  const Machine machine = examine_machine(o.backend);
+  const DeviceGuard guard(machine.device);
+  Stream stream(machine.device);
+  const Progress progress = make_progress_bar();
+  ResultTable table;
+  table.title =
+      "µs of Y = A X W in f32, warm caches, and in brackets the largest error in roundoffs of the sum of magnitudes";
+  table.notes = {"in two: the faster of A (X W) and (A X) W, the dense product by cuBLAS, the other by our fastest kernel"};
+  table.columns = {{"batch", "batch"},
+                   {"in", "in"},
+                   {"out", "out"},
+                   {"us", "in one"},
+                   {"error", "(error)"},
+                   {"of_copy_rate", "of copy rate"},
+                   {"two_us", "in two"},
+                   {"two_error", "(error)"},
+                   {"speed_up", "×"},
+                   {"tf32_us", "in two, TF32"},
+                   {"tf32_error", "(error)"},
+                   {"tf32_speed_up", "×"}};
+  std::int64_t wrong = 0;
+  std::vector<std::string> sources = o.sources;
+  if (sources.empty()) sources = {"molecules:count=16384,seed=1", "batch:count=100,dim=64,row_nnz=3,seed=1"};
+  for (const std::string& name : sources) {
+    const auto source = open_batch(name);
+    const HostBatch batch = source->read(0, source->count());
+    const BatchView view = batch.view();
+    for (std::size_t i = 0; i < o.in.size(); ++i) {
+      const std::int64_t in = o.in[i], out = o.out.empty() ? in : o.out[std::min(i, o.out.size() - 1)];
+      report(progress, name, static_cast<std::int64_t>(i), std::ssize(o.in));
+      FeatureTrial trial(view, in, out, o.usual_repetitions(machine.device.backend), stream);
+      const FeatureTrial::Result ours = trial.fused();
+      // As the conformance suite bounds it, of a row with ten entries.
+      if (!(ours.error <= 2 * static_cast<double>(in + 18))) ++wrong;
+      table.rows.push_back(
+          {Cell::word(name), Cell::count(in), Cell::count(out), Cell::figure(1e6 * ours.seconds, 1),
+           Cell::figure(ours.error, 1),
+           Cell::percent(static_cast<double>(trial.compulsory_bytes()) / ours.seconds / machine.copy_bandwidth)});
+      for (const bool tf32 : {false, true}) {
+        const auto two = machine.device.backend == Backend::cuda ? trial.in_two(tf32) : std::nullopt;
+        const auto cell = [&](double value, int digits) { return two ? Cell::figure(value, digits) : Cell::none(); };
+        const FeatureTrial::Result of = two.value_or(FeatureTrial::Result{});
+        table.rows.back().insert(table.rows.back().end(),
+                                 {cell(1e6 * of.seconds, 1), cell(of.error, 1), cell(of.seconds / ours.seconds, 2)});
+      }
+    }
+    report(progress, name, 1, 1);
+  }
+  if (o.json != "-") fmt::print("{}{}", machine.text(), table.text());
+  nlohmann::ordered_json json{{"command", command_line()}};
+  json.update(machine.json());
+  json["results"] = table.json();
+  write_outputs(outputs, json.dump(2) + "\n", "");
+  return exit_code(wrong);
+}
+
+}  // namespace
+
+std::function<int()> add_bench_features(CLI::App& bench) {
+  CLI::App* app = bench.add_subcommand(
+      "features", "Graph convolutions of batches, Y = A X W, in one launch and as two products, one of them by cuBLAS");
+  auto options = std::make_shared<Options>();
+  options->types = {"f32"};
+  options->in = {32, 64, 128};
+  app->add_option("source", options->sources,
+                  "batches: files, folders and generators such as molecules:count=16384,seed=1 (default that and one of "
+                  "100 matrices of 64 rows)");
+  const auto add_features = [&](const char* name, std::vector<std::int64_t>& list, const char* help) {
+    app->add_option(name, list, help)
+        ->delimiter(',')
+        ->allow_extra_args(false)
+        ->check(whole_number(1, FeaturePlan::most_features));
+  };
+  add_features("--in", options->in, "features of X, as 32,64 (default 32,64,128)");
+  add_features("--out", options->out, "features of Y for each of these (default as many as of X)");
+  add_run_options(*app, *options, {"f32"});
+  app->footer(
+      "\nExamples:\n  shardmat bench features --json features.json\n"
+      "  shardmat bench features MUTAG --in 7,64 --out 64,64\n");
+  return [options] {
+    require_single_process("bench features");
+    return run(*options);
+  };
+}
+
+}  // namespace shardmat::tools
