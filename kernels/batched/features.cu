@@ -175,7 +175,7 @@ __global__ void __launch_bounds__(kMostWarps * 32, kBlocksPerSm)
     __syncwarp();
     for (int tile = 0; tile < tiles; tile += N) {
       float sum[N][4] = {};
-#pragma unroll(K <= 64 ? K / kTile : 4)
+#pragma unroll 4
       for (int k = 0; k < K / kTile; ++k) {
         const float* const of = features + group * (K + 4) + k * kTile + member;
         const float factor[4] = {of[0], of[8 * (K + 4)], of[4], of[8 * (K + 4) + 4]};
