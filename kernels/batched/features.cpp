@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kernels/base/error.h"
 #include "kernels/batched/features_plans.h"
 #include "kernels/batched/operands.h"
-#include "kernels/spmm.h"
 
 namespace shardmat {
+namespace {
+
+constexpr std::int64_t kMost = 1 << 20;
+
+}  // namespace
 
 void FeaturePlan::multiply(const void* x, std::int64_t ldx, const void* w, std::int64_t ldw, void* y, std::int64_t ldy,
                            const Epilogue& epilogue, Stream& stream) const {
@@ -19,8 +25,8 @@ void FeaturePlan::multiply(const void* x, std::int64_t ldx, const void* w, std::
 }
 
 std::unique_ptr<FeaturePlan> make_feature_plan(std::shared_ptr<const DeviceBatch> batch, std::int64_t in, std::int64_t out) {
-  require_count(in);
-  require_count(out);
+  if (std::min(in, out) < 1 || std::max(in, out) > kMost)
+    throw Error(ErrorKind::usage, fmt::format("{} features in and {} out; there must be 1 to {} of each", in, out, kMost));
   if (batch->format != BatchFormat::csr)
     throw Error(ErrorKind::usage, "feature products take batches in compressed rows; this one is in coordinates");
   if (batch->device.backend == Backend::host) return make_features_host(std::move(batch), in, out);

@@ -20,9 +20,10 @@ class FeaturePlan : public WorkLists {
 
   /// X is stacked, row-major, batch().at.cols() rows of in() features, ldx apart; W is in() × out(), rows ldw apart; Y has
   /// at.rows() rows of out() features, ldy apart. X and W are of the batch's type, Y and the bias of the type of sums
-  /// (sum_type()). Y overlaps neither. In stream order; nothing is allocated, copied or waited for. On a GPU the product
-  /// with W runs on tensor cores in three terms of TF32, which lose no more than f32 does; an infinite feature may become
-  /// NaN. Throws Error(usage) for a leading dimension that is too short.
+  /// (sum_type()). Y overlaps neither. In stream order; nothing is allocated, copied or waited for.
+  /// On a GPU the product with W runs on tensor cores in three terms of TF32, with errors of the order of f32's; there an
+  /// infinite feature or weight, or one that TF32 rounds to infinity (3.402e38 and more), makes NaN of what it touches.
+  /// Throws Error(usage) for a leading dimension that is too short.
   void multiply(const void* x, std::int64_t ldx, const void* w, std::int64_t ldw, void* y, std::int64_t ldy,
                 const Epilogue& epilogue, Stream& stream) const;
 

@@ -53,8 +53,7 @@ template <class T, class A>
 #ifdef __CUDACC__
 __host__ __device__
 #endif
-    inline T
-    finished(const Operands<T, A>& v, T sum, T old, int column) {
+inline T finished(const Operands<T, A>& v, T sum, T old, int column) {
   T out = v.alpha * sum;
   if (v.beta != T(0)) out += v.beta * old;
   if (v.bias != nullptr) out += v.bias[column];

@@ -113,6 +113,29 @@ class Batched(CliTest):
         self.fail_on_every_rank(USAGE, "bench", "batched", ranks=2, says=["bench batched", "without mpirun"])
 
 
+class Features(CliTest):
+    HOST = Batched.HOST
+
+    def test_numbers_of_features(self):
+        report = self.json_of("bench", "features", Batched.TINY, "--in", "3,8", "--out", "5,1", *self.HOST)
+        self.assertEqual(report["machine"]["backend"], "host")
+        self.assertTrue(report["verified"])
+        rows = report["results"]["rows"]
+        self.assertEqual([(r["batch"], r["in"], r["out"]) for r in rows], [(Batched.TINY, 3, 5), (Batched.TINY, 8, 1)])
+        for row in rows:
+            self.assertGreater(row["us"], 0)
+            self.assertLess(row["error"], 40)
+            self.assertIsNone(row["two_us"])
+        square = self.json_of("bench", "features", Batched.TINY, "--in", 7, "--no-verify", *self.HOST)["results"]["rows"][0]
+        self.assertEqual((square["in"], square["out"], square["error"]), (7, 7, None))
+
+    def test_mistakes(self):
+        self.fail_with(USAGE, "bench", "features", "--in", "3,8", "--out", 5, *self.HOST, says=["--in has 2", "--out 1"])
+        self.fail_with(USAGE, "bench", "features", "--in", 129, *self.HOST, says=["--in", "128"])
+        self.fail_with(INPUT, "bench", "features", "none.h5", *self.HOST, says="none.h5")
+        self.fail_on_every_rank(USAGE, "bench", "features", ranks=2, says=["bench features", "without mpirun"])
+
+
 class Kernels(CliTest):
     def test_every_class_in_both_types(self):
         report = self.json_of("bench", "kernels", "--size", "tiny", *QUICK)

@@ -10,8 +10,6 @@
 namespace shardmat::tools {
 namespace {
 
-constexpr std::size_t kWorkspace = std::size_t{32} << 20;  ///< what the library advises on its largest devices
-
 using cublas::check;
 
 class GemmBatched final : public BatchedPeer {
@@ -26,8 +24,8 @@ class GemmBatched final : public BatchedPeer {
         count_(static_cast<int>(input.batch.at.count())) {
     check(cublasSetMathMode(library_.handle, CUBLAS_DEFAULT_MATH), "cublasSetMathMode");  // f32 as f32, not TF32
     const auto of_a = static_cast<std::int64_t>(rows_) * cols_ * count_ * static_cast<std::int64_t>(size_of(type_));
-    require_memory(stream.device(), of_a + static_cast<std::int64_t>(kWorkspace), "the matrices stored densely");
-    workspace_ = Buffer(stream.device(), kWorkspace);
+    require_memory(stream.device(), of_a + static_cast<std::int64_t>(cublas::kWorkspace), "the matrices stored densely");
+    workspace_ = Buffer(stream.device(), cublas::kWorkspace);
     dispatch(type_, [&](auto tag) { store_densely<typename decltype(tag)::type>(input.host, stream); });
     choice = cublas::version();
     if (!strided_) write_pointers(stream);

@@ -4,11 +4,14 @@
 #include <cublas_v2.h>
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <string>
 
 #include "kernels/base/error.h"
 
 namespace shardmat::tools::cublas {
+
+constexpr std::size_t kWorkspace = std::size_t{32} << 20;  ///< what the library advises on its largest devices
 
 inline void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;

@@ -4,14 +4,12 @@
 namespace shardmat::tools {
 namespace {
 
-constexpr std::size_t kWorkspace = std::size_t{32} << 20;  ///< what the library advises on its largest devices
-
 class CublasGemm final : public DenseGemm {
  public:
   CublasGemm(std::int64_t rows, std::int64_t in, std::int64_t out, bool tf32, Device device)
       : rows_(static_cast<int>(rows)), in_(static_cast<int>(in)), out_(static_cast<int>(out)), tf32_(tf32) {
-    require_memory(device, static_cast<std::int64_t>(kWorkspace), "the workspace of cuBLAS");
-    workspace_ = Buffer(device, kWorkspace);
+    require_memory(device, static_cast<std::int64_t>(cublas::kWorkspace), "the workspace of cuBLAS");
+    workspace_ = Buffer(device, cublas::kWorkspace);
   }
   /// Row-major operands are the transposes of column-major ones, so that Zᵀ = Wᵀ Xᵀ is what it computes.
   void multiply(const void* x, const void* w, void* z, Stream& stream) override {
