@@ -9,7 +9,8 @@ set(SHARDMAT_PUBLIC_HEADERS
   kernels/base/device.h kernels/base/error.h kernels/base/half.h kernels/base/host_vector.h kernels/base/progress.h
   kernels/base/types.h
   kernels/batched/batch.h kernels/batched/batched_spmm.h kernels/batched/batched_tuner.h kernels/batched/check.h
-  kernels/batched/descriptor.h kernels/batched/device_batch.h kernels/batched/shardmat_batched.h kernels/batched/transpose.h
+  kernels/batched/descriptor.h kernels/batched/device_batch.h kernels/batched/features.h kernels/batched/shardmat_batched.h
+  kernels/batched/transpose.h kernels/batched/work_lists.h
   kernels/matrix/csr.h kernels/matrix/statistics.h
   kernels/conversion.h kernels/measure.h kernels/plan.h kernels/policy.h kernels/registry.h kernels/spmm.h
   kernels/spmm_tuner.h kernels/tuner.h kernels/vector.h
