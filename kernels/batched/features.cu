@@ -1,10 +1,10 @@
-// Graph convolutions on tensor cores. A warp takes 16 rows at a time: it adds up their rows of A·X in registers, several
-// rows and entries at once so that few loads wait for others, leaves them in shared memory, and multiplies them there with
-// W, of which every block keeps a copy in the order in which the tensor cores want it. f32 factors are split into two TF32
-// numbers each, and of the four products all but the least are added up (S. Markidis et al., "NVIDIA tensor core
-// programmability, performance & precision", IPDPSW 2018, section V). Tensor cores truncate their sums, so each has eight
-// terms only, and these sums are added up outside of them (H. Ootomo and R. Yokota, "Recovering single precision accuracy
-// from tensor cores", IJHPCA 2022).
+// Graph convolutions on tensor cores. A warp takes 16 rows at a time and 16 columns of X: each lane adds up four columns of
+// A·X for two of the rows, just where the tensor cores want them of it (their terms may come in any order, if the rows of W
+// come in the same), multiplies them with W, and has asked for the next before. Every block keeps a copy of W, laid out the
+// same way. f32 factors are split into two TF32 numbers each, and of the four products all but the least are added up
+// (S. Markidis et al., "NVIDIA tensor core programmability, performance & precision", IPDPSW 2018, section V). Tensor cores
+// truncate their sums, so each has 16 terms only, and these sums are added up outside of them (H. Ootomo and R. Yokota,
+// "Recovering single precision accuracy from tensor cores", IJHPCA 2022).
 #include <algorithm>
 
 #include "kernels/batched/features_plans.h"
@@ -16,13 +16,19 @@ namespace {
 
 using namespace batched;
 
-constexpr int kWarp = 32, kRows = 16, kTile = 8;  ///< kRows, kTile: rows of a product on tensor cores, its columns or terms
-constexpr int kLeastFeatures = 16;
-constexpr int kEntries = 128;  ///< of a warp's rows that come into shared memory at once
-constexpr int kDeep = 4;       ///< entries of a row that are loaded at once
-constexpr int kAhead = 2;      ///< rows of a sub-warp for which that is done
-constexpr int kMostWarps = 8, kBlocksPerSm = 2;
-constexpr int kFewWarps = 4;  ///< that a block has at least, or else it takes fewer columns of W
+constexpr int kWarp = 32;
+constexpr int kTile = 8;      ///< columns of a product on tensor cores, and its terms
+constexpr int kRows = 16;     ///< of such a product, and of a warp
+constexpr int kColumns = 16;  ///< of A·X that a warp adds up at once
+constexpr int kOwn = 2;       ///< rows of a lane
+constexpr int kDeep = 4;      ///< entries of a row whose rows of X are asked for early
+constexpr int kRest = 2;      ///< of the others, that are asked for together
+constexpr int kTogether = 2;  ///< tiles of sums that do not wait for each other
+constexpr int kMostTiles = 16;
+
+/// Of a block that has sums of so many tiles of columns, and blocks of a multiprocessor: as registers allow.
+constexpr int warps_of(int tiles) { return tiles == kMostTiles ? 12 : 8; }
+constexpr int blocks_per_sm(int tiles) { return tiles == kMostTiles ? 1 : 2; }
 
 struct Csr {
   std::int32_t rows;
@@ -33,211 +39,308 @@ struct Weights {
   const float* w;
   std::int64_t ldw;
   int in, out;
+  int steps;  ///< of kColumns rows, the last perhaps of fewer
 };
 
-/// An entry of A: its column and the bits of its value.
-using Entry = int2;
-/// Two columns of W for a thread, as the two numbers that add up to each.
+/// Two entries of W for a lane, as the two numbers that add up to each.
 using Split = float4;
 
-/// Shared memory of a block: tiles of W, and for each warp its rows of A·X and entries of A.
-struct Layout {
-  int features = kLeastFeatures;  ///< columns of A·X with those that pad them
-  int tiles = 1;                  ///< of W's columns, likewise
+constexpr int steps_of(std::int64_t in) { return static_cast<int>((in + kColumns - 1) / kColumns); }
+/// Of a block's columns of W in shared memory.
+constexpr std::size_t bytes_of_weights(std::int64_t in, int tiles) {
+  return static_cast<std::size_t>(steps_of(in)) * (kColumns / kTile) * static_cast<std::size_t>(tiles * kWarp) *
+         sizeof(Split);
+}
 
-  /// Of rows of A·X, which so begin in other banks.
-  __host__ __device__ constexpr int leading() const { return features + 4; }
-  __host__ __device__ constexpr int splits() const { return features / kTile * tiles * kWarp; }
-  __host__ __device__ constexpr std::size_t of_warp() const {
-    return static_cast<std::size_t>(kRows * leading()) * sizeof(float) + kEntries * sizeof(Entry);
-  }
-  __host__ __device__ constexpr std::size_t bytes(int warps) const {
-    return static_cast<std::size_t>(splits()) * sizeof(Split) + static_cast<std::size_t>(warps) * of_warp();
-  }
-};
+/// The tensor cores ignore the bits that are not TF32's. The nearest such number; of a NaN perhaps another number, what is
+/// left then is NaN.
+__device__ inline float rounded_tf32(float v) { return __uint_as_float((__float_as_uint(v) + 0x1000) & 0xffffe000); }
 
+/// sum = before + a·b; a: 16 × 8 in TF32, b: 8 × 8. Zero where the GPU is older than that.
+__device__ inline void multiply_add(float (&sum)[4], const float (&a)[4], float b0, float b1, const float (&before)[4]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-#define SHARDMAT_TF32 1
-#endif
-
-__device__ inline unsigned tf32(float v) {
-  unsigned rounded = 0;
-#ifdef SHARDMAT_TF32
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(v));
-#endif
-  return rounded;
-}
-__device__ inline void multiply_add(float (&c)[4], const unsigned (&a)[4], float b0, float b1) {
-#ifdef SHARDMAT_TF32
-  asm volatile(
-      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)));
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, "
+      "%13};"
+      : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
+      : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
+        "r"(__float_as_uint(b0)), "r"(__float_as_uint(b1)), "f"(before[0]), "f"(before[1]), "f"(before[2]), "f"(before[3]));
 #endif
 }
 
-/// Tile (k, n) of W from column `first_column` on as lanes hold it, for all tiles of the block; what pads W is zero.
-__device__ void split_weights(const Weights& of, int first_column, const Layout& layout, Split* to) {
+/// W from column `first_column` on as lanes take it, by all threads of the block; what pads it is zero. Products 2c and
+/// 2c + 1 have rows 16c … 16c + 15 of W for terms: member m of a group of four lanes has 4m, 4m + 1 in the first and 4m + 2,
+/// 4m + 3 in the second, so that it adds up four columns of A·X that lie side by side. Columns likewise.
+template <int N>
+__device__ void split_weights(const Weights& of, int first_column, Split* to) {
   const auto at = [&](int k, int n) { return k < of.in && n < of.out ? of.w[k * of.ldw + n] : 0.0f; };
-  for (int i = static_cast<int>(threadIdx.x); i < layout.splits(); i += static_cast<int>(blockDim.x)) {
-    const int lane = i % kWarp, k = i / kWarp / layout.tiles * kTile + lane % 4,
-              n = first_column + i / kWarp % layout.tiles * kTile + lane / 4;
-    const float first = at(k, n), second = at(k + 4, n);
-    const float high = __uint_as_float(tf32(first)), high_second = __uint_as_float(tf32(second));
-    to[i] = {high, high_second, __uint_as_float(tf32(first - high)), __uint_as_float(tf32(second - high_second))};
+  const int splits = of.steps * (kColumns / kTile) * N * kWarp;
+#pragma unroll 8
+  for (int i = static_cast<int>(threadIdx.x); i < splits; i += static_cast<int>(blockDim.x)) {
+    const int lane = i % kWarp, tile = i / kWarp % N, step = i / kWarp / N;
+    const int member = lane % 4, group = lane / 4;
+    const int k = step / 2 * kColumns + member * 4 + step % 2 * 2,
+              n = first_column + tile / 2 * 2 * kTile + group / 2 * 4 + tile % 2 * 2 + group % 2;
+    const float first = at(k, n), second = at(k + 1, n);
+    const float high = rounded_tf32(first), high_second = rounded_tf32(second);
+    to[i] = {high, high_second, first - high, second - high_second};
   }
 }
 
-/// Four columns of a row of X from `column` on.
-template <bool kWide>
-__device__ float4 load_features(const float* row, int column, int in) {
-  if constexpr (kWide) return column < in ? *reinterpret_cast<const float4*>(row + column) : float4{0, 0, 0, 0};
-  const auto at = [&](int j) { return column + j < in ? row[column + j] : 0.0f; };
-  return {at(0), at(1), at(2), at(3)};
-}
 __device__ inline void add(float4& sum, float value, const float4& x) {
   sum.x += value * x.x, sum.y += value * x.y, sum.z += value * x.z, sum.w += value * x.w;
 }
 
-/// Rows first … first + 15 of A·X into `to`, by a warp. Lane l holds the beginning of row first + l among the entries, for l
-/// = 16 the end of the last, and where in X the columns of its matrix begin.
-template <int K, bool kWide>
-__device__ void add_up_features(const Csr& a, std::int32_t begin, std::int32_t shift, const Operands<float, float>& v,
-                                int in, int lane, float* to, Entry* entries) {
-  constexpr int kLanes = K / 4, kAtOnce = kWarp / kLanes, kSteps = kRows / kAtOnce,
-                kGroup = kSteps < kAhead ? kSteps : kAhead;
-  const std::int32_t of_first = __shfl_sync(~0u, begin, 0), of_last = __shfl_sync(~0u, begin, kRows);
+/// A lane's rows: where their entries begin and end, and where in X the columns of their matrices begin.
+struct Rows {
+  std::int32_t begin[kOwn], end[kOwn], shift[kOwn];
+
+  __device__ Rows(const Csr& a, std::uint32_t tile, unsigned group) {
 #pragma unroll
-  for (int i = lane; i < kEntries; i += kWarp)
-    if (of_first + i < of_last) entries[i] = {a.col_idx[of_first + i], __float_as_int(a.values[of_first + i])};
-  __syncwarp();
-  const auto entry = [&](std::int32_t k) {
-    return k - of_first < kEntries ? entries[k - of_first] : Entry{a.col_idx[k], __float_as_int(a.values[k])};
-  };
-  const int column = lane % kLanes * 4;
+    for (int h = 0; h < kOwn; ++h) {
+      const std::uint32_t row = tile * kRows + h * kTile + group;
+      begin[h] = end[h] = shift[h] = 0;
+      if (row < static_cast<std::uint32_t>(a.rows))
+        begin[h] = a.row_ptr[row], end[h] = a.row_ptr[row + 1], shift[h] = a.shift[row];
+    }
+  }
+};
+
+/// Of the first four entries of each of these rows the one that has the lane's place in its group.
+struct OneEntry {
+  std::int32_t column[kOwn];
+  float value[kOwn];
+
+  __device__ OneEntry(const Csr& a, const Rows& rows, unsigned member) {
 #pragma unroll
-  for (int step = 0; step < kSteps; step += kGroup) {
-    std::int32_t from[kGroup], end[kGroup];
-    const float* x[kGroup];
-    float value[kGroup][kDeep];
-    float4 row_of_x[kGroup][kDeep];
+    for (int h = 0; h < kOwn; ++h) {
+      column[h] = 0, value[h] = 0;
+      if (const std::int32_t k = rows.begin[h] + static_cast<int>(member); k < rows.end[h])
+        column[h] = a.col_idx[k], value[h] = a.values[k];
+    }
+  }
+};
+
+/// All four, and their rows of X.
+struct FirstEntries {
+  std::int32_t row_of_x[kOwn][kDeep];
+  float value[kOwn][kDeep];
+
+  __device__ FirstEntries(const Rows& rows, const OneEntry& of_lane, unsigned lane) {
 #pragma unroll
-    for (int q = 0; q < kGroup; ++q) {
-      const int row = (step + q) * kAtOnce + lane / kLanes;
-      from[q] = __shfl_sync(~0u, begin, row), end[q] = __shfl_sync(~0u, begin, row + 1);
-      x[q] = v.x + __shfl_sync(~0u, shift, row) * v.ldx;
+    for (int h = 0; h < kOwn; ++h)
 #pragma unroll
       for (int d = 0; d < kDeep; ++d) {
-        value[q][d] = 0, row_of_x[q][d] = {0, 0, 0, 0};
-        if (from[q] + d >= end[q]) continue;
-        const Entry one = entry(from[q] + d);
-        value[q][d] = __int_as_float(one.y);
-        row_of_x[q][d] = load_features<kWide>(x[q] + one.x * v.ldx, column, in);
+        const unsigned from = lane - lane % 4 + d;
+        row_of_x[h][d] = rows.shift[h] + __shfl_sync(~0u, of_lane.column[h], from);
+        value[h][d] = __shfl_sync(~0u, of_lane.value[h], from);
       }
+  }
+};
+
+/// Where a lane finds X: up to four columns, of which `left` are there.
+struct Place {
+  const float* x;
+  std::int32_t row_bytes;
+  int left;
+
+  /// Of a row, if `there`; else zero. Whole lines and the next come into the L2 cache, for the columns that follow.
+  template <bool kWide>
+  __device__ float4 row(std::int32_t at, bool there) const {
+    float4 v{0, 0, 0, 0};
+    if constexpr (kWide) {
+      asm volatile(
+          "{\n"
+          "  .reg .pred there;\n"
+          "  .reg .b64 p;\n"
+          "  setp.ne.s32 there, %7, 0;\n"
+          "  mad.wide.s32 p, %5, %6, %4;\n"
+          "  @there ld.global.L2::256B.v4.f32 {%0, %1, %2, %3}, [p];\n"
+          "}"
+          : "+f"(v.x), "+f"(v.y), "+f"(v.z), "+f"(v.w)
+          : "l"(x), "r"(at), "r"(row_bytes), "r"(static_cast<int>(there && left > 0)));
+    } else if (there) {
+      const auto* const from = reinterpret_cast<const float*>(reinterpret_cast<const unsigned char*>(x) +
+                                                              static_cast<std::int64_t>(at) * row_bytes);
+      if (left > 0) v.x = from[0];
+      if (left > 1) v.y = from[1];
+      if (left > 2) v.z = from[2];
+      if (left > 3) v.w = from[3];
     }
+    return v;
+  }
+};
+
+/// Begins to bring the rows of X of a lane's entries into the L2 cache.
+__device__ inline void bring(const Rows& rows, const OneEntry& entry, const Operands<float, float>& v,
+                             std::int32_t row_bytes, int in) {
+  constexpr int kLine = 32;  // entries of X
 #pragma unroll
-    for (int q = 0; q < kGroup; ++q) {
-      float4 sum = {0, 0, 0, 0};
-#pragma unroll
-      for (int d = 0; d < kDeep; ++d) add(sum, value[q][d], row_of_x[q][d]);
-      for (std::int32_t k = from[q] + kDeep; k < end[q]; ++k) {
-        const Entry one = entry(k);
-        add(sum, __int_as_float(one.y), load_features<kWide>(x[q] + one.x * v.ldx, column, in));
-      }
-      *reinterpret_cast<float4*>(to + ((step + q) * kAtOnce + lane / kLanes) * Layout{K}.leading() + column) = sum;
-    }
+  for (int h = 0; h < kOwn; ++h) {
+    const auto* const x =
+        reinterpret_cast<const unsigned char*>(v.x) + static_cast<std::int64_t>(rows.shift[h] + entry.column[h]) * row_bytes;
+    if (rows.begin[h] < rows.end[h])
+      for (int column = 0; column < in; column += kLine) asm volatile("prefetch.global.L2 [%0];" ::"l"(x + column * 4));
   }
 }
 
-/// Columns column and column + 1 of a row of Y. `pairs`: they can be stored together.
-__device__ void store_pair(const Operands<float, float>& v, bool pairs, std::int64_t row, int column, float first,
-                           float second) {
-  if (column >= v.columns) return;
-  float* const y = v.y + row * v.ldy + column;
-  const bool adds = v.beta != 0;
-  const auto finish = [&](float sum, float old, int j) { return finished(v, sum, old, column + j); };
-  if (pairs) {
-    const float2 old = adds ? *reinterpret_cast<const float2*>(y) : float2{0, 0};
-    *reinterpret_cast<float2*>(y) = {finish(first, old.x, 0), finish(second, old.y, 1)};
-  } else {
-    y[0] = finish(first, adds ? y[0] : 0, 0);
-    if (column + 1 < v.columns) y[1] = finish(second, adds ? y[1] : 0, 1);
-  }
+/// Rows of X on their way, for the first four entries of each row.
+using Asked = float4[kOwn][kDeep];
+
+template <bool kWide>
+__device__ void ask(const Place& from, const Rows& rows, const FirstEntries& entries, Asked& x) {
+#pragma unroll
+  for (int h = 0; h < kOwn; ++h)
+#pragma unroll
+    for (int d = 0; d < kDeep; ++d) x[h][d] = from.row<kWide>(entries.row_of_x[h][d], rows.begin[h] + d < rows.end[h]);
 }
 
-/// K: columns of A·X with those that pad them; N: tiles of W's columns that a warp has sums of at once, of the block's
-/// `tiles`. kWide: rows of X begin and end at multiples of 16 bytes.
-template <int K, int N, bool kWide>
-__global__ void __launch_bounds__(kMostWarps* kWarp, kBlocksPerSm)
-    features_product(const Csr a, const Weights weights, int tiles, bool pairs, const Operands<float, float> v) {
-  extern __shared__ __align__(16) unsigned char shared[];
-  cuda::after_previous();
-  const Layout layout{K, tiles};
-  constexpr int kLeading = Layout{K}.leading();
-  const int lane = static_cast<int>(threadIdx.x) % kWarp, warp = static_cast<int>(threadIdx.x) / kWarp,
-            warps = static_cast<int>(blockDim.x) / kWarp;
-  const int first_column = static_cast<int>(blockIdx.y) * tiles * kTile;
-  auto* const w = reinterpret_cast<Split*>(shared);
-  split_weights(weights, first_column, layout, w);
-  auto* const features = reinterpret_cast<float*>(shared + layout.bytes(warp));
-  auto* const entries = reinterpret_cast<Entry*>(features + kRows * kLeading);
-  __syncthreads();
-  const int group = lane / 4, member = lane % 4;  // as the tensor cores' operands are laid out
-  const std::int64_t rows = a.rows, step = static_cast<std::int64_t>(gridDim.x) * warps * kRows;
-  for (std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * warps + warp) * kRows; first < rows; first += step) {
-    const std::int32_t begin = a.row_ptr[min(first + min(lane, kRows), rows)],
-                       shift = a.shift[min(first + min(lane, kRows - 1), rows - 1)];
-    add_up_features<K, kWide>(a, begin, shift, v, weights.in, lane, features, entries);
-    __syncwarp();
-    for (int tile = 0; tile < tiles; tile += N) {
-      float sum[N][4] = {};
+/// Four columns of A·X.
+template <bool kWide>
+__device__ void add_up(const Csr& a, const Place& from, const Rows& rows, const FirstEntries& entries, const Asked& x,
+                       float4 (&sum)[kOwn]) {
+#pragma unroll
+  for (int h = 0; h < kOwn; ++h) {
+    sum[h] = {0, 0, 0, 0};
+#pragma unroll
+    for (int d = 0; d < kDeep; ++d) add(sum[h], entries.value[h][d], x[h][d]);
 #pragma unroll 1
-      for (int k = 0; k < K / kTile; ++k) {
-        const float* const of = features + group * kLeading + k * kTile + member;
-        const float factor[4] = {of[0], of[8 * kLeading], of[4], of[8 * kLeading + 4]};
-        unsigned high[4], low[4];
+    for (std::int32_t k = rows.begin[h] + kDeep; k < rows.end[h]; k += kRest) {
+      float4 more[kRest];
+      float value[kRest];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) high[i] = tf32(factor[i]), low[i] = tf32(factor[i] - __uint_as_float(high[i]));
-#pragma unroll
-        for (int n = 0; n < N; ++n) {
-          const Split b = w[(k * tiles + tile + n) * kWarp + lane];
-          float part[4] = {};
-          multiply_add(part, low, b.x, b.y);
-          multiply_add(part, high, b.z, b.w);
-          multiply_add(part, high, b.x, b.y);
-#pragma unroll
-          for (int i = 0; i < 4; ++i) sum[n][i] += part[i];
-        }
+      for (int d = 0; d < kRest; ++d) {
+        const bool there = k + d < rows.end[h];
+        const std::int32_t last = min(k + d, rows.end[h] - 1);
+        more[d] = from.row<kWide>(rows.shift[h] + a.col_idx[last], there), value[d] = a.values[last];
       }
 #pragma unroll
-      for (int n = 0; n < N; ++n)
-#pragma unroll
-        for (int half = 0; half < 2; ++half)
-          if (const std::int64_t row = first + group + 8 * half; row < rows)
-            store_pair(v, pairs, row, first_column + (tile + n) * kTile + 2 * member, sum[n][2 * half],
-                       sum[n][2 * half + 1]);
+      for (int d = 0; d < kRest; ++d) add(sum[h], value[d], more[d]);
     }
-    __syncwarp();
   }
 }
 
-using Product = void (*)(Csr, Weights, int, bool, Operands<float, float>);
-
-template <int K>
-Product product_of(int at_once, bool wide) {
-  if (at_once == 4) return wide ? features_product<K, 4, true> : features_product<K, 4, false>;
-  return wide ? features_product<K, 8, true> : features_product<K, 8, false>;
+/// Adds the product of 16 columns of A·X with their rows of W. `w`: the lane's of these.
+template <int N>
+__device__ void multiply_add(const float4 (&features)[kOwn], const Split* w, float (&sum)[N][4]) {
+  const float factor[2][4] = {{features[0].x, features[1].x, features[0].y, features[1].y},
+                              {features[0].z, features[1].z, features[0].w, features[1].w}};
+  float high[2][4], low[2][4];
+#pragma unroll
+  for (int p = 0; p < 2; ++p)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) high[p][i] = rounded_tf32(factor[p][i]), low[p][i] = factor[p][i] - high[p][i];
+#pragma unroll
+  for (int first = 0; first < N; first += kTogether) {
+    float part[kTogether][4];
+#pragma unroll
+    for (int p = 0; p < 2; ++p) {
+      Split b[kTogether];
+#pragma unroll
+      for (int n = 0; n < kTogether; ++n) b[n] = w[(p * N + first + n) * kWarp];
+#pragma unroll
+      for (int n = 0; n < kTogether; ++n) {
+        if (p == 0) multiply_add(part[n], low[p], b[n].x, b[n].y, {0, 0, 0, 0});
+        else multiply_add(part[n], low[p], b[n].x, b[n].y, part[n]);
+      }
+#pragma unroll
+      for (int n = 0; n < kTogether; ++n) multiply_add(part[n], high[p], b[n].z, b[n].w, part[n]);
+#pragma unroll
+      for (int n = 0; n < kTogether; ++n) multiply_add(part[n], high[p], b[n].x, b[n].y, part[n]);
+    }
+#pragma unroll
+    for (int n = 0; n < kTogether; ++n)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) sum[first + n][i] += part[n][i];
+  }
 }
-Product product_of(int features, int at_once, bool wide) {
-  switch (features) {
-    case 16:
-      return product_of<16>(at_once, wide);
-    case 32:
-      return product_of<32>(at_once, wide);
-    case 64:
-      return product_of<64>(at_once, wide);
+
+/// How rows of Y are stored.
+enum class Stores { plain, wide, narrow };  ///< four sums as they are; four, finished; one by one
+
+/// Four columns of a row of Y.
+__device__ inline void store_features(const Operands<float, float>& v, Stores how, float* y, int column,
+                                      const float (&sum)[4]) {
+  if (column >= v.columns) return;
+  if (how == Stores::plain) {
+    *reinterpret_cast<float4*>(y + column) = {sum[0], sum[1], sum[2], sum[3]};
+  } else if (how == Stores::wide) {
+    store<false>(v, y + column, column, sum);
+  } else {
+#pragma unroll
+    for (int j = column; j < column + 4; ++j)
+      if (j < v.columns) y[j] = finished(v, sum[j - column], v.beta != 0 ? y[j] : 0, j);
+  }
+}
+
+/// N: tiles of W's columns that a block takes. kWide: rows of X begin and end at multiples of 16 bytes.
+template <int N, bool kWide>
+__global__ void __launch_bounds__(warps_of(N) * kWarp, blocks_per_sm(N))
+    features_product(const Csr a, const Weights weights, std::int32_t row_bytes, Stores how,
+                     const Operands<float, float> v) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  auto* const w = reinterpret_cast<Split*>(shared);
+  const unsigned lane = threadIdx.x % kWarp, group = lane / 4, member = lane % 4;
+  const std::uint32_t rows = static_cast<std::uint32_t>(a.rows), warps = blockDim.x / kWarp, stride = gridDim.x * warps;
+  const int first_column = static_cast<int>(blockIdx.y * N * kTile + member * 4);
+  const auto place = [&](int step) {
+    const int column = step * kColumns + static_cast<int>(member) * 4;
+    return Place{v.x + column, row_bytes, weights.in - column};
+  };
+  std::uint32_t tile = blockIdx.x * warps + threadIdx.x / kWarp;
+
+  cuda::after_previous();
+  Rows of_a(a, tile, group), next_of_a(a, tile + stride, group);
+  FirstEntries entries(of_a, OneEntry(a, of_a, member), lane);
+  OneEntry next_entry(a, next_of_a, member);
+  Asked x;
+  ask<kWide>(place(0), of_a, entries, x);
+  split_weights<N>(weights, blockIdx.y * N * kTile, w);
+  __syncthreads();
+  for (; tile * kRows < rows; tile += stride) {
+    float sum[N][4] = {};
+#pragma unroll 1
+    for (int step = 0; step < weights.steps; ++step) {
+      float4 features[kOwn];
+      add_up<kWide>(a, place(step), of_a, entries, x, features);
+      const bool last = step + 1 == weights.steps;
+      if (last) {
+        of_a = next_of_a, entries = FirstEntries(of_a, next_entry, lane);
+        next_of_a = Rows(a, tile + 2 * stride, group);
+      }
+      if (step == 0 && !last) bring(next_of_a, next_entry, v, row_bytes, weights.in);
+      ask<kWide>(place(last ? 0 : step + 1), of_a, entries, x);
+      multiply_add(features, w + step * 2 * N * kWarp + lane, sum);
+    }
+    next_entry = OneEntry(a, next_of_a, member);
+#pragma unroll
+    for (int h = 0; h < kOwn; ++h) {
+      const std::uint32_t row = tile * kRows + h * kTile + group;
+      if (row >= rows) continue;
+      float* const y = v.y + row * v.ldy;
+#pragma unroll
+      for (int n = 0; n < N; n += 2)
+        store_features(v, how, y, first_column + n * kTile,
+                       {sum[n][2 * h], sum[n][2 * h + 1], sum[n + 1][2 * h], sum[n + 1][2 * h + 1]});
+    }
+  }
+}
+
+using Product = void (*)(Csr, Weights, std::int32_t, Stores, Operands<float, float>);
+
+template <int N>
+Product product_of(bool wide) {
+  return wide ? features_product<N, true> : features_product<N, false>;
+}
+Product product_of(int tiles, bool wide) {
+  switch (tiles) {
+    case 2:
+      return product_of<2>(wide);
+    case 4:
+      return product_of<4>(wide);
+    case 8:
+      return product_of<8>(wide);
     default:
-      return product_of<128>(at_once, wide);
+      return product_of<kMostTiles>(wide);
   }
 }
 
@@ -256,45 +359,47 @@ class FeaturesCuda final : public FeaturePlan {
     const Device device = this->batch().device;
     const DeviceGuard guard(device);
     shifts_ = RowShifts(descriptor_, this->batch().at);
-    const auto tiles = static_cast<int>((out + kTile - 1) / kTile);
-    const int at_once = tiles <= 4 ? 4 : 8;
-    while (layout_.features < in) layout_.features *= 2;
-    layout_.tiles = (tiles + at_once - 1) / at_once * at_once;
-    const std::size_t most = cuda::most_shared_memory(device);
-    if (layout_.bytes(kFewWarps) > most) across_ = layout_.tiles / at_once, layout_.tiles = at_once;
-    while (warps_ > 1 && layout_.bytes(warps_) > most) warps_ /= 2;
+    while (tiles_ < kMostTiles && tiles_ * kTile < out) tiles_ *= 2;
+    while (tiles_ > 2 && bytes_of_weights(in, tiles_) > cuda::most_shared_memory(device)) tiles_ /= 2;
+    // A small batch is spread over the device by taking fewer columns at once.
+    const int at_once = cuda::multiprocessors(device);
+    while (tiles_ > 2 && 2 * all_blocks() <= blocks_per_sm(tiles_ / 2) * at_once) tiles_ /= 2;
+    blocks_ = std::min<std::int64_t>(row_blocks(), std::max(1, blocks_per_sm(tiles_) * at_once / across()));
     for (const bool wide : {false, true}) {
-      product_[wide] = product_of(layout_.features, at_once, wide);
+      product_[wide] = product_of(tiles_, wide);
       require_tensor_cores(product_[wide]);
-      cuda::allow_shared_memory(product_[wide], layout_.bytes(warps_));
+      cuda::allow_shared_memory(product_[wide], bytes_of_weights(in, tiles_));
     }
-    int of_one = 0;
-    SHARDMAT_CUDA_CHECK(
-        cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_one, product_[true], warps_ * kWarp, layout_.bytes(warps_)));
-    blocks_ = std::max(1, of_one * cuda::multiprocessors(device) / across_);
   }
 
  private:
   void run(const void* x, std::int64_t ldx, const void* w, std::int64_t ldw, void* y, std::int64_t ldy,
            const Epilogue& epilogue, Stream& stream) const override {
-    const auto at_multiple = [](const void* p, std::size_t of) { return reinterpret_cast<std::uintptr_t>(p) % of == 0; };
-    const bool wide = at_multiple(x, 16) && ldx % 4 == 0 && in() % 4 == 0,
-               pairs = at_multiple(y, 8) && ldy % 2 == 0 && out() % 2 == 0;
-    const auto rows = static_cast<std::int32_t>(batch().at.rows());
-    const std::int64_t rows_of_block = std::int64_t{warps_} * kRows;
+    const auto whole = [](const void* p, std::int64_t leading, std::int64_t columns) {
+      return reinterpret_cast<std::uintptr_t>(p) % sizeof(float4) == 0 && leading % 4 == 0 && columns % 4 == 0;
+    };
+    const auto v = operands<float, float>(out(), x, ldx, y, ldy, epilogue);
+    const Stores how = !whole(y, ldy, out()) ? Stores::narrow : v.plain() ? Stores::plain : Stores::wide;
     cuda::launch_grid_early(
-        product_[wide], std::min<std::int64_t>((rows + rows_of_block - 1) / rows_of_block, blocks_), across_,
-        dim3(static_cast<unsigned>(warps_ * kWarp)), layout_.bytes(warps_), stream,
-        Csr{rows, batch().row_ptr, shifts_.of(work()), batch().col_idx, static_cast<const float*>(batch().values)},
-        Weights{static_cast<const float*>(w), ldw, static_cast<int>(in()), static_cast<int>(out())}, layout_.tiles, pairs,
-        operands<float, float>(out(), x, ldx, y, ldy, epilogue));
+        product_[whole(x, ldx, in())], blocks_, across(), dim3(static_cast<unsigned>(warps_of(tiles_) * kWarp)),
+        bytes_of_weights(in(), tiles_), stream,
+        Csr{static_cast<std::int32_t>(batch().at.rows()), batch().row_ptr, shifts_.of(work()), batch().col_idx,
+            static_cast<const float*>(batch().values)},
+        Weights{static_cast<const float*>(w), ldw, static_cast<int>(in()), static_cast<int>(out()), steps_of(in())},
+        bytes_of_row<float>(ldx, "X"), how, v);
   }
 
-  Layout layout_;
+  /// Blocks that take all rows if each takes a few, and that share out W's columns.
+  std::int64_t row_blocks() const {
+    const int rows = warps_of(tiles_) * kRows;
+    return (batch().at.rows() + rows - 1) / rows;
+  }
+  int across() const { return static_cast<int>((out() + tiles_ * kTile - 1) / (tiles_ * kTile)); }
+  std::int64_t all_blocks() const { return row_blocks() * across(); }
+
+  int tiles_ = 2;            ///< of W's columns that a block takes
   Product product_[2] = {};  ///< whose loads of X are narrow, and wide
-  int warps_ = kMostWarps;
-  int across_ = 1;  ///< blocks that share out W's columns
-  int blocks_ = 1;  ///< that the device holds at once, for each of these
+  std::int64_t blocks_ = 1;  ///< for each of those across: what the device holds at once
 };
 
 }  // namespace

@@ -128,6 +128,24 @@ TEST(GpuFeatures, Conform) {
   conform({Backend::cuda, 0}, {ValueType::f32});
 }
 
+/// Batches that fill a GPU, where a block takes more columns of W than it does of small ones.
+TEST(GpuFeatures, LargeBatches) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream(Device{Backend::cuda, 0});
+  HostBatch batch;
+  std::mt19937 random(7);
+  for (int i = 0; i < 3000; ++i) add_matrix(batch, 15 + i % 31, 15 + i % 31, 9, random);
+  const auto device = upload(batch.view(), ValueType::f32, stream);
+  for (const Shape& s : {Shape{16, 8, 0}, Shape{48, 32, 0}, Shape{33, 31, 3}, Shape{64, 64, 0}, Shape{17, 50, 1},
+                         Shape{128, 128, 0}, Shape{65, 101, 4}}) {
+    SCOPED_TRACE(fmt::format("{} to {} skip {}", s.in, s.out, s.skip));
+    const auto plan = make_feature_plan(device, s.in, s.out);
+    plan->place(stream);
+    check_plan<float, float>(*plan, batch, s.skip, stream);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
 /// Sums of many terms of one sign, where what is cut off every time would add up.
 void expect_accurate(Device device) {
   constexpr std::int64_t kRows = 60'000, kIn = 128, kOut = 8;  // more rows than a GPU takes at once
