@@ -22,8 +22,7 @@ constexpr int kRows = 16;     ///< of such a product, and of a warp
 constexpr int kColumns = 16;  ///< of A·X that a warp adds up at once
 constexpr int kOwn = 2;       ///< rows of a lane
 constexpr int kDeep = 4;      ///< entries of a row whose rows of X are asked for early
-constexpr int kRest = 2;      ///< of the others, that are asked for together
-constexpr int kTogether = 2;  ///< tiles of sums that do not wait for each other
+constexpr int kTogether = 4;  ///< tiles of sums that are worked on in turn, so that they do not wait for each other
 constexpr int kMostTiles = 16;
 
 /// Of a block that has sums of so many tiles of columns, and blocks of a multiprocessor: as registers allow.
@@ -204,18 +203,8 @@ __device__ void add_up(const Csr& a, const Place& from, const Rows& rows, const 
 #pragma unroll
     for (int d = 0; d < kDeep; ++d) add(sum[h], entries.value[h][d], x[h][d]);
 #pragma unroll 1
-    for (std::int32_t k = rows.begin[h] + kDeep; k < rows.end[h]; k += kRest) {
-      float4 more[kRest];
-      float value[kRest];
-#pragma unroll
-      for (int d = 0; d < kRest; ++d) {
-        const bool there = k + d < rows.end[h];
-        const std::int32_t last = min(k + d, rows.end[h] - 1);
-        more[d] = from.row<kWide>(rows.shift[h] + a.col_idx[last], there), value[d] = a.values[last];
-      }
-#pragma unroll
-      for (int d = 0; d < kRest; ++d) add(sum[h], value[d], more[d]);
-    }
+    for (std::int32_t k = rows.begin[h] + kDeep; k < rows.end[h]; ++k)
+      add(sum[h], a.values[k], from.row<kWide>(rows.shift[h] + a.col_idx[k], true));
   }
 }
 
@@ -229,26 +218,27 @@ __device__ void multiply_add(const float4 (&features)[kOwn], const Split* w, flo
   for (int p = 0; p < 2; ++p)
 #pragma unroll
     for (int i = 0; i < 4; ++i) high[p][i] = rounded_tf32(factor[p][i]), low[p][i] = factor[p][i] - high[p][i];
+  constexpr int kAtOnce = N < kTogether ? N : kTogether;
 #pragma unroll
-  for (int first = 0; first < N; first += kTogether) {
-    float part[kTogether][4];
+  for (int first = 0; first < N; first += kAtOnce) {
+    float part[kAtOnce][4];
 #pragma unroll
     for (int p = 0; p < 2; ++p) {
-      Split b[kTogether];
+      Split b[kAtOnce];
 #pragma unroll
-      for (int n = 0; n < kTogether; ++n) b[n] = w[(p * N + first + n) * kWarp];
+      for (int n = 0; n < kAtOnce; ++n) b[n] = w[(p * N + first + n) * kWarp];
 #pragma unroll
-      for (int n = 0; n < kTogether; ++n) {
+      for (int n = 0; n < kAtOnce; ++n) {
         if (p == 0) multiply_add(part[n], low[p], b[n].x, b[n].y, {0, 0, 0, 0});
         else multiply_add(part[n], low[p], b[n].x, b[n].y, part[n]);
       }
 #pragma unroll
-      for (int n = 0; n < kTogether; ++n) multiply_add(part[n], high[p], b[n].z, b[n].w, part[n]);
+      for (int n = 0; n < kAtOnce; ++n) multiply_add(part[n], high[p], b[n].z, b[n].w, part[n]);
 #pragma unroll
-      for (int n = 0; n < kTogether; ++n) multiply_add(part[n], high[p], b[n].x, b[n].y, part[n]);
+      for (int n = 0; n < kAtOnce; ++n) multiply_add(part[n], high[p], b[n].x, b[n].y, part[n]);
     }
 #pragma unroll
-    for (int n = 0; n < kTogether; ++n)
+    for (int n = 0; n < kAtOnce; ++n)
 #pragma unroll
       for (int i = 0; i < 4; ++i) sum[first + n][i] += part[n][i];
   }
