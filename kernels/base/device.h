@@ -33,8 +33,9 @@ struct DeviceProperties {
   std::string id;    ///< PCI bus id "0000:3b:00.0"; empty on the host
   std::string uuid;  ///< unique across hosts; empty on the host
   std::int64_t memory_bytes = 0;
-  int multiprocessors = 0;  ///< SMs, or threads of this rank on the host
-  std::string software;     ///< "CUDA 13.0, driver for 13.0, cuSPARSE 12.6.3"; empty on the host
+  int multiprocessors = 0;    ///< SMs, or threads of this rank on the host
+  std::int64_t l2_bytes = 0;  ///< of the cache that all SMs share; 0 on the host
+  std::string software;       ///< "CUDA 13.0, driver for 13.0, cuSPARSE 12.6.3"; empty on the host
 };
 DeviceProperties properties(Device device);
 /// Bytes that can be allocated on the device now.

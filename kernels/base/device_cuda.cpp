@@ -64,6 +64,7 @@ DeviceProperties properties(int ordinal) {
   }
   result.memory_bytes = static_cast<std::int64_t>(p.totalGlobalMem);
   result.multiprocessors = p.multiProcessorCount;
+  result.l2_bytes = p.l2CacheSize;
   result.software = software_versions();
   return result;
 }

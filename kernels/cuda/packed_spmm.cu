@@ -21,9 +21,9 @@ template <class S, int G, int P>
 constexpr int kBlock = S::B > 1 && G * P == 16 ? 512 : 256;
 template <class S, int G, int P>
 constexpr int kBlocksPerSm = S::B == 1 ? 3 : S::B == 6 || kBlock<S, G, P> == 512 ? 1 : 2;
-/// Slices of a block. A large block takes no more than it can at once: fewer multiprocessors are idle at the end.
-template <class S, int G, int P>
-constexpr int kSlicesOfBlock = kBlock<S, G, P> == 512 ? 2 : 4;
+/// Slices of a block: as many as a large block can take at once, so that few multiprocessors are idle at the end, or twice
+/// as many, which wins where slices differ.
+constexpr int kFewSlices = 2, kSlices = 4;
 
 /// What a lane adds up: the rows of its group, P stretches of columns.
 template <class T, class S, int W, int P>
@@ -152,13 +152,12 @@ __device__ void add_csr_rows(const PackedSlice& slice, const packed::Arguments<T
 
 template <class T, class S, int W, int G, int P>
 __global__ void __launch_bounds__(kBlock<S, G, P>, kBlocksPerSm<S, G, P>)
-    packed_spmm(const packed::Arguments<T> a, const dense::Rows<T> v, int first_column) {
+    packed_spmm(const packed::Arguments<T> a, const dense::Rows<T> v, int first_column, int slices) {
   constexpr int kTogether = kPackedLanes / G, kParts = (S::kGroups + kTogether - 1) / kTogether;
   constexpr int V = S::template kInterleaved<T>;
   const int lane = static_cast<int>(threadIdx.x) % kPackedLanes, warp = static_cast<int>(threadIdx.x) / kPackedLanes;
-  constexpr std::int64_t kSlices = kSlicesOfBlock<S, G, P>;
-  const std::int64_t first = blockIdx.x * kSlices;
-  const int items = static_cast<int>(min(kSlices, a.count - first)) * kParts;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * slices;
+  const int items = static_cast<int>(min(std::int64_t{slices}, a.count - first)) * kParts;
   const Stretch<T, W, G, P> columns(v, first_column + static_cast<int>(blockIdx.y) * Stretch<T, W, G, P>::kColumns, lane);
   const char* x = columns.x(v);
   for (int item = warp; item < items; item += kBlock<S, G, P> / kPackedLanes) {
@@ -199,11 +198,11 @@ __global__ void __launch_bounds__(kBlock<S, G, P>, kBlocksPerSm<S, G, P>)
 template <class T, class S>
 struct Instance {
   decltype(&packed_spmm<T, S, dense::kWidth<T>, 1, 1>) kernel = nullptr;
-  int block_size = 0, slices = 1;
+  int block_size = 0;
 };
 template <class T, class S, int G, int P, int W = dense::kWidth<T>>
 Instance<T, S> instance_of() {
-  return {packed_spmm<T, S, W, G, P>, kBlock<S, G, P>, kSlicesOfBlock<S, G, P>};
+  return {packed_spmm<T, S, W, G, P>, kBlock<S, G, P>};
 }
 
 /// The instance for a policy; its kernel is null if there is none.
@@ -225,28 +224,32 @@ Instance<T, S> instance(int lanes, int passes) {
 
 std::vector<Policy> packed_spmm_policies(const Storage& storage, const RightHandSides& rhs) {
   const std::int64_t wide = dense::lanes_of_row(rhs.count, size_of(storage.type));
-  const auto policy = [](int lanes, int passes) { return Policy{{"lanes", lanes}, {"passes", passes}}; };
+  const auto policy = [](int lanes, int passes, int slices = kSlices) {
+    return Policy{{"lanes", lanes}, {"passes", passes}, {"slices", slices}};
+  };
   if (wide == 1) return {policy(1, 1)};
   if (wide <= 2) return {policy(2, 1)};
   if (wide <= 4) return {policy(2, 2), policy(4, 1)};
   if (wide <= 8) return {policy(4, 2), policy(8, 1)};
-  return {policy(8, 2), policy(8, 1)};
+  if (static_cast<const PackedStorage&>(storage).shape.block == 1) return {policy(8, 2), policy(8, 1)};
+  return {policy(8, 2, kFewSlices), policy(8, 2), policy(8, 1)};
 }
 
 std::unique_ptr<SpmmPlan> make_packed_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
                                            Stream&) {
-  const int lanes = policy.at("lanes"), passes = policy.at("passes");
+  const int lanes = policy.at("lanes"), passes = policy.at("passes"), slices = policy.at("slices");
   if (instance<float, packed::Shape<1, 1>>(lanes, passes).kernel == nullptr)
     throw Error(ErrorKind::usage, "packed: lanes must be 1, 2, 4 or 8, and passes 1, or 2 with 2, 4 or 8 lanes");
+  if (slices < 1) throw Error(ErrorKind::usage, "packed: a block has at least one slice");
   return cuda::row_major_plan<PackedStorage>(
       std::move(storage), rhs,
-      [lanes, passes]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
+      [lanes, passes, slices]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
         packed::with_shape(a.shape, [&](auto shape) {
           using S = decltype(shape);
           const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
           const auto launch = [&](const Instance<T, S>& one, int first, int blocks) {
-            cuda::launch_grid_beside(a.expects_late, one.kernel, (a.slices + one.slices - 1) / one.slices, blocks,
-                                     static_cast<unsigned>(one.block_size), 0, on, matrix, v, first);
+            cuda::launch_grid_beside(a.expects_late, one.kernel, (a.slices + slices - 1) / slices, blocks,
+                                     static_cast<unsigned>(one.block_size), 0, on, matrix, v, first, slices);
           };
           if (v.columns == 2) return launch(instance_of<T, S, 1, 1, 2>(), 0, 1);
           dense::split_columns(

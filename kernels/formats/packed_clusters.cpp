@@ -146,12 +146,20 @@ Adjacency neighbours(const Lists& needs) {
   return graph;
 }
 
+/// Columns from the first to the last that a slice needs.
+std::int64_t mean_reach(const Lists& needs) {
+  std::int64_t sum = 0;
+  for (std::int32_t slice = 0; slice < needs.count(); ++slice)
+    if (const auto chunks = needs.of(slice); !chunks.empty()) sum += chunks.back() - chunks.front() + 1;
+  return sum * kChunk / std::max(needs.count(), 1);
+}
+
 }  // namespace
 
-std::vector<std::int32_t> clustered_slices(const PackedStorage& a, int cluster, Stream& stream) {
+std::vector<std::int32_t> clustered_slices(const PackedStorage& a, int cluster, std::int64_t window, Stream& stream) {
   const Lists slices = needs_of_slices(a, stream);
   const std::vector<std::int32_t> natural = cluster_greedily(slices, cluster);
-  if (std::ssize(natural) <= std::int64_t{kMost} * cluster) return natural;
+  if (std::ssize(natural) <= std::int64_t{kMost} * cluster || mean_reach(slices) <= window) return natural;
   std::vector<std::int32_t> order;
   order.reserve(natural.size());
   const std::ptrdiff_t whole = std::ssize(natural) / cluster * cluster;  // a last, smaller cluster stays last

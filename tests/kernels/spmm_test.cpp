@@ -348,7 +348,7 @@ TEST(ClusteredSlices, HoldEverySliceOnceAndNeedFewerColumns) {
   constexpr int kCluster = 8;
   std::vector<std::int32_t> natural(static_cast<std::size_t>(packed.slices));
   std::iota(natural.begin(), natural.end(), 0);
-  std::vector<std::int32_t> clustered = clustered_slices(packed, kCluster, stream);
+  std::vector<std::int32_t> clustered = clustered_slices(packed, kCluster, 0, stream);
 
   const auto* slices = packed.slice.as<PackedSlice>();
   const auto columns_needed = [&](const std::vector<std::int32_t>& order) {
@@ -368,7 +368,7 @@ TEST(ClusteredSlices, HoldEverySliceOnceAndNeedFewerColumns) {
     return static_cast<double>(sum);
   };
   EXPECT_LT(columns_needed(clustered), 0.75 * columns_needed(natural));
-  EXPECT_EQ(clustered, clustered_slices(packed, kCluster, stream)) << "not the same every time";
+  EXPECT_EQ(clustered, clustered_slices(packed, kCluster, 0, stream)) << "not the same every time";
   std::sort(clustered.begin(), clustered.end());
   EXPECT_EQ(clustered, natural);
 }
@@ -378,13 +378,18 @@ TEST(ClusteredSlices, ManyOfThemHoldEverySliceOnceAndClustersStay) {
   const auto storage = packed_rows(grid(64, 52), stream);  // two slices a line
   const auto& packed = static_cast<const PackedStorage&>(*storage);
   ASSERT_GT(packed.slices, 2 * 2048);
-  std::vector<std::int32_t> slices = clustered_slices(packed, 2, stream);
+  constexpr std::int64_t kReach = 2 * 53 * 64;  // of a row of the grid
+  std::vector<std::int32_t> slices = clustered_slices(packed, 2, kReach / 2, stream);
   std::int64_t near = 0;
   for (std::size_t i = 0; i + 1 < slices.size(); i += 2) near += std::abs(slices[i] - slices[i + 1]) <= 2 ? 1 : 0;
   EXPECT_GT(near, packed.slices / 2 * 8 / 10) << "two slices of a line or of neighbouring ones";
-  std::int64_t parts = 1;  // within which clusters ascend
-  for (std::size_t i = 2; i + 1 < slices.size(); i += 2) parts += slices[i] < slices[i - 2] ? 1 : 0;
-  EXPECT_EQ(parts, 2);
+  const auto parts = [](const std::vector<std::int32_t>& order) {  // within which clusters ascend
+    std::int64_t count = 1;
+    for (std::size_t i = 2; i + 1 < order.size(); i += 2) count += order[i] < order[i - 2] ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(parts(slices), 2);
+  EXPECT_EQ(parts(clustered_slices(packed, 2, 2 * kReach, stream)), 1);
   std::sort(slices.begin(), slices.end());
   for (std::size_t i = 0; i < slices.size(); ++i) ASSERT_EQ(slices[i], static_cast<std::int32_t>(i));
 }
