@@ -55,9 +55,13 @@ constexpr std::size_t bytes_of_weights(std::int64_t in, int tiles) {
 /// left then is NaN.
 __device__ inline float rounded_tf32(float v) { return __uint_as_float((__float_as_uint(v) + 0x1000) & 0xffffe000); }
 
-/// sum = before + a·b; a: 16 × 8 in TF32, b: 8 × 8. Zero where the GPU is older than that.
-__device__ inline void multiply_add(float (&sum)[4], const float (&a)[4], float b0, float b1, const float (&before)[4]) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define SHARDMAT_TF32 1
+#endif
+
+/// sum = before + a·b; a: 16 × 8 in TF32, b: 8 × 8. Nothing where the GPU is older than that.
+__device__ inline void multiply_add(float (&sum)[4], const float (&a)[4], float b0, float b1, const float (&before)[4]) {
+#ifdef SHARDMAT_TF32
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, "
       "%13};"
       : "=f"(sum[0]), "=f"(sum[1]), "=f"(sum[2]), "=f"(sum[3])
@@ -136,37 +140,49 @@ struct FirstEntries {
   }
 };
 
-/// Where a lane finds X: up to four columns, of which `left` are there.
-struct Place {
-  const float* x;
-  std::int32_t row_bytes;
-  int left;
+/// Where a lane finds X: up to four columns, of which `left_` are there.
+class Place {
+ public:
+  __device__ Place(const Operands<float, float>& v, std::int32_t row_bytes, int in, int column)
+      : x_(v.x + column), row_bytes_(row_bytes), left_(in - column) {}
 
   /// Of a row, if `there`; else zero. Whole lines and the next come into the L2 cache, for the columns that follow.
   template <bool kWide>
   __device__ float4 row(std::int32_t at, bool there) const {
     float4 v{0, 0, 0, 0};
     if constexpr (kWide) {
-      asm volatile(
-          "{\n"
-          "  .reg .pred there;\n"
-          "  .reg .b64 p;\n"
-          "  setp.ne.s32 there, %7, 0;\n"
-          "  mad.wide.s32 p, %5, %6, %4;\n"
-          "  @there ld.global.L2::256B.v4.f32 {%0, %1, %2, %3}, [p];\n"
-          "}"
-          : "+f"(v.x), "+f"(v.y), "+f"(v.z), "+f"(v.w)
-          : "l"(x), "r"(at), "r"(row_bytes), "r"(static_cast<int>(there && left > 0)));
+      read_ahead(at, there && left_ > 0, v);
     } else if (there) {
-      const auto* const from = reinterpret_cast<const float*>(reinterpret_cast<const unsigned char*>(x) +
-                                                              static_cast<std::int64_t>(at) * row_bytes);
-      if (left > 0) v.x = from[0];
-      if (left > 1) v.y = from[1];
-      if (left > 2) v.z = from[2];
-      if (left > 3) v.w = from[3];
+      const auto* const from = reinterpret_cast<const float*>(reinterpret_cast<const unsigned char*>(x_) +
+                                                              static_cast<std::int64_t>(at) * row_bytes_);
+      if (left_ > 0) v.x = from[0];
+      if (left_ > 1) v.y = from[1];
+      if (left_ > 2) v.z = from[2];
+      if (left_ > 3) v.w = from[3];
     }
     return v;
   }
+
+ private:
+  /// Nothing where the GPU has no tensor cores for TF32.
+  __device__ void read_ahead(std::int32_t at, bool there, float4& v) const {
+#ifdef SHARDMAT_TF32
+    asm volatile(
+        "{\n"
+        "  .reg .pred there;\n"
+        "  .reg .b64 p;\n"
+        "  setp.ne.s32 there, %7, 0;\n"
+        "  mad.wide.s32 p, %5, %6, %4;\n"
+        "  @there ld.global.L2::256B.v4.f32 {%0, %1, %2, %3}, [p];\n"
+        "}"
+        : "+f"(v.x), "+f"(v.y), "+f"(v.z), "+f"(v.w)
+        : "l"(x_), "r"(at), "r"(row_bytes_), "r"(static_cast<int>(there)));
+#endif
+  }
+
+  const float* x_;
+  std::int32_t row_bytes_;
+  int left_;
 };
 
 /// Begins to bring the rows of X of a lane's entries into the L2 cache.
@@ -273,8 +289,7 @@ __global__ void __launch_bounds__(warps_of(N) * kWarp, blocks_per_sm(N))
   const std::uint32_t rows = static_cast<std::uint32_t>(a.rows), warps = blockDim.x / kWarp, stride = gridDim.x * warps;
   const int first_column = static_cast<int>(blockIdx.y * N * kTile + member * 4);
   const auto place = [&](int step) {
-    const int column = step * kColumns + static_cast<int>(member) * 4;
-    return Place{v.x + column, row_bytes, weights.in - column};
+    return Place(v, row_bytes, weights.in, step * kColumns + static_cast<int>(member) * 4);
   };
   std::uint32_t tile = blockIdx.x * warps + threadIdx.x / kWarp;
 
