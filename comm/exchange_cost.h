@@ -15,7 +15,7 @@ struct ExchangeCost {
   double seconds_per_byte = 0;  ///< that a rank receives, and sends, on top
 };
 
-/// Collective. Each rank gets one entry, and then in all 8 MiB, of the others, by each exchange that can be had here. None
+/// Collective. Each rank gets one entry of each other, and then in all 8 MiB, by each exchange that can be had here. None
 /// for one rank.
 std::vector<ExchangeCost> measure_exchange_costs(const ExchangeContext& context);
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "kernels/base/error.h"
 
@@ -12,11 +14,6 @@ namespace shardmat {
 namespace {
 
 constexpr std::int64_t kSector = 32;  ///< bytes
-
-struct Move {
-  double seconds;
-  std::string by;
-};
 
 /// Between how many ranks exchanges were measured that are most like those between `ranks`.
 int ranks_alike(const PerformanceModel& model, int ranks) {
@@ -28,30 +25,47 @@ int ranks_alike(const PerformanceModel& model, int ranks) {
   return most >= ranks ? fewest : most;
 }
 
-/// The fastest way to bring each rank what its rows need. `scattered`: the entries that others need lie where they are in
+/// Bytes that a rank receives or sends, whichever is most. `scattered`: the entries that others need lie where they are in
 /// the matrix; else, at rows that were moved, together.
-Move fastest_move(const PerformanceModel& model, const PartitionQuality& quality, int ranks, bool scattered) {
+double bytes_moved(const PerformanceModel& model, const PartitionQuality& quality, std::string_view by, bool scattered) {
   const auto bytes = [&](std::int64_t entries) {
     return static_cast<double>(entries) * static_cast<double>(model.entry_bytes);
   };
-  const double halo = bytes(std::max(quality.halo_max, quality.sent_max)), all = bytes(quality.allgather_max);
+  if (by == "allgather") return bytes(quality.allgather_max);
+  const double halo = bytes(std::max(quality.halo_max, quality.sent_max));
+  if (by != "peer" || !scattered) return halo;
   // Reading other GPUs' memory brings whole sectors: of f64 entries so many, of others no fewer bytes than this.
-  const auto of_sector = static_cast<double>(std::min(kSector, 4 * model.entry_bytes));
-  const double sectors = static_cast<double>(std::max(quality.halo_sectors_max, quality.sent_sectors_max));
-  const double read = scattered ? std::max(halo, of_sector * sectors) : halo;
-  const auto moved = [&](std::string_view by) { return by == "allgather" ? all : by == "peer" ? read : halo; };
-  std::vector<Move> moves;
+  const std::int64_t of_sector = std::min(kSector, 4 * model.entry_bytes);
+  return std::max(halo, static_cast<double>(of_sector * std::max(quality.halo_sectors_max, quality.sent_sectors_max)));
+}
+
+/// With x moved by this exchange, as it costs.
+Forecast forecast_by(const ExchangeCost& cost, const PerformanceModel& model, const PartitionQuality& quality) {
+  Forecast f;
+  f.moved_by = cost.exchange;
+  f.overlapped = (model.overlaps || (model.overlaps_peer && cost.exchange == "peer")) && quality.boundary_nnz_max >= 0 &&
+                 2 * quality.boundary_nnz_max <= quality.nnz_max;
+  f.product = model.product(quality.nnz_max);
+  f.exchange = cost.latency + bytes_moved(model, quality, cost.exchange, !f.overlapped) * cost.seconds_per_byte;
+  f.iteration = f.overlapped
+                    ? std::max(f.product + model.split_latency, f.exchange + model.product(quality.boundary_nnz_max))
+                    : f.product + f.exchange;
+  return f;
+}
+
+/// What may bring each rank what its rows need.
+std::vector<ExchangeCost> exchanges_between(const PerformanceModel& model, const PartitionQuality& quality, int ranks) {
+  std::vector<ExchangeCost> found;
   if (ranks <= model.measured_ranks && !model.exchanges.empty()) {
-    const int among = ranks_alike(model, ranks);
+    const int alike = ranks_alike(model, ranks);
     for (const ExchangeCost& cost : model.exchanges)
-      if (cost.ranks == among) moves.push_back({cost.latency + moved(cost.exchange) * cost.seconds_per_byte, cost.exchange});
-  } else if (model.network) {
-    const Network& n = *model.network;
+      if (cost.ranks == alike) found.push_back(cost);
+  } else if (const auto& network = model.network) {
     const auto messages = static_cast<double>(std::max<std::int64_t>(quality.neighbours_max, 0));
-    moves.push_back({messages * n.latency + halo / n.bandwidth, "halo"});
-    moves.push_back({(ranks - 1) * n.latency + all / n.bandwidth, "allgather"});
+    found.push_back({ranks, "halo", messages * network->latency, 1 / network->bandwidth});
+    found.push_back({ranks, "allgather", (ranks - 1) * network->latency, 1 / network->bandwidth});
   }
-  return *std::min_element(moves.begin(), moves.end(), [](const Move& a, const Move& b) { return a.seconds < b.seconds; });
+  return found;
 }
 
 }  // namespace
@@ -74,20 +88,17 @@ void require_links(const PerformanceModel& model, int ranks) {
 }
 
 Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks) {
-  Forecast f;
-  f.product = model.product(quality.nnz_max);
-  f.iteration = f.product;
-  f.moved_by = "none";
-  if (ranks == 1) return f;
+  Forecast alone;
+  alone.product = alone.iteration = model.product(quality.nnz_max);
+  alone.moved_by = "none";
+  if (ranks == 1) return alone;
   require_links(model, ranks);
-  f.overlapped = model.overlaps && quality.boundary_nnz_max >= 0 && 2 * quality.boundary_nnz_max <= quality.nnz_max;
-  const Move move = fastest_move(model, quality, ranks, !f.overlapped);
-  f.exchange = move.seconds;
-  f.moved_by = move.by;
-  f.iteration = f.overlapped
-                    ? std::max(f.product + model.split_latency, f.exchange + model.product(quality.boundary_nnz_max))
-                    : f.product + f.exchange;
-  return f;
+  std::vector<Forecast> found;
+  for (const ExchangeCost& cost : exchanges_between(model, quality, ranks))
+    found.push_back(forecast_by(cost, model, quality));
+  const auto key = [](const Forecast& f) { return std::pair(f.iteration, f.exchange); };
+  return *std::min_element(found.begin(), found.end(),
+                           [&](const Forecast& a, const Forecast& b) { return key(a) < key(b); });
 }
 
 }  // namespace shardmat

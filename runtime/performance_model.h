@@ -2,13 +2,15 @@
 // between ranks (measure_performance.h), or for networks from their data sheet; never from the runs that are to be foretold.
 //
 //   product(n)  = latency + n·seconds_per_nnz                    n: nonzeros of the rank with most
-//   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured; the fastest exchange;
+//   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured, where each moves
+//                                                                entries to all others: too much for few neighbours;
 //                                                                b: what a rank receives or sends, whichever is most;
 //                                                                peer: in whole sectors of 32 bytes, unless the rows that
 //                                                                need others were moved together
 //               = messages·network.latency + b/network.bandwidth beyond them; halo: a message from each neighbour,
 //                                                                all-gather: a ring of P - 1
-//   iteration   = product(n) + exchange(b)                       if the rows that need others hold most nonzeros
+//   iteration   = the least over the exchanges of
+//                 product(n) + exchange(b)                       if the rows that need others hold most nonzeros
 //               = max(product(n) + split, exchange(b) + product(boundary))   else: x moves beside the product
 #pragma once
 
@@ -38,6 +40,7 @@ struct PerformanceModel {
   ProductCost product;
   std::int64_t entry_bytes = 8;         ///< of x
   bool overlaps = true;                 ///< rows that need no x of others are multiplied while x moves, if they hold half
+  bool overlaps_peer = true;            ///< likewise while x moves by "peer"
   double split_latency = 0;             ///< seconds that a second stream adds to an iteration
   std::vector<ExchangeCost> exchanges;  ///< those between the fewest ranks that are enough count, else between the most
   int measured_ranks = 1;               ///< that can meet by these

@@ -26,6 +26,7 @@ ordered_json to_json(const PerformanceModel& model) {
   return {{"product", {{"latency_s", model.product.latency}, {"s_per_nnz", model.product.seconds_per_nnz}}},
           {"entry_bytes", model.entry_bytes},
           {"overlaps", model.overlaps},
+          {"overlaps_peer", model.overlaps_peer},
           {"split_latency_s", model.split_latency},
           {"measured_ranks", model.measured_ranks},
           {"exchanges", exchanges}};
@@ -37,6 +38,7 @@ PerformanceModel model_from_json(const ordered_json& json) {
   model.product.seconds_per_nnz = json.at("product").at("s_per_nnz");
   model.entry_bytes = json.at("entry_bytes");
   model.overlaps = json.at("overlaps");
+  model.overlaps_peer = json.value("overlaps_peer", model.overlaps);
   model.split_latency = json.at("split_latency_s");
   model.measured_ranks = json.at("measured_ranks");
   for (const ordered_json& cost : json.at("exchanges"))

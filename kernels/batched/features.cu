@@ -25,7 +25,7 @@ constexpr int kDeep = 4;      ///< entries of a row whose rows of X are asked fo
 constexpr int kTogether = 4;  ///< tiles of sums that are worked on in turn, so that they do not wait for each other
 constexpr int kMostTiles = 16;
 
-/// Of a block that has sums of so many tiles of columns, and blocks of a multiprocessor: as registers allow.
+/// Of a block that has sums of so many tiles of columns, and blocks that registers allow a multiprocessor.
 constexpr int warps_of(int tiles) { return tiles == kMostTiles ? 12 : 8; }
 constexpr int blocks_per_sm(int tiles) { return tiles == kMostTiles ? 1 : 2; }
 
@@ -186,14 +186,14 @@ class Place {
 };
 
 /// Begins to bring the rows of X of a lane's entries into the L2 cache.
-__device__ inline void bring(const Rows& rows, const OneEntry& entry, const Operands<float, float>& v,
+__device__ inline void bring(const Rows& rows, const OneEntry& entry, unsigned member, const Operands<float, float>& v,
                              std::int32_t row_bytes, int in) {
   constexpr int kLine = 32;  // entries of X
 #pragma unroll
   for (int h = 0; h < kOwn; ++h) {
     const auto* const x =
         reinterpret_cast<const unsigned char*>(v.x) + static_cast<std::int64_t>(rows.shift[h] + entry.column[h]) * row_bytes;
-    if (rows.begin[h] < rows.end[h])
+    if (rows.begin[h] + static_cast<int>(member) < rows.end[h])
       for (int column = 0; column < in; column += kLine) asm volatile("prefetch.global.L2 [%0];" ::"l"(x + column * 4));
   }
 }
@@ -312,7 +312,7 @@ __global__ void __launch_bounds__(warps_of(N) * kWarp, blocks_per_sm(N))
         of_a = next_of_a, entries = FirstEntries(of_a, next_entry, lane);
         next_of_a = Rows(a, tile + 2 * stride, group);
       }
-      if (step == 0 && !last) bring(next_of_a, next_entry, v, row_bytes, weights.in);
+      if (step == 0 && !last) bring(next_of_a, next_entry, member, v, row_bytes, weights.in);
       ask<kWide>(place(last ? 0 : step + 1), of_a, entries, x);
       multiply_add(features, w + step * 2 * N * kWarp + lane, sum);
     }
@@ -367,12 +367,15 @@ class FeaturesCuda final : public FeaturePlan {
     while (tiles_ < kMostTiles && tiles_ * kTile < out) tiles_ *= 2;
     while (tiles_ > 2 && bytes_of_weights(in, tiles_) > cuda::most_shared_memory(device)) tiles_ /= 2;
     // A small batch is spread over the device by taking fewer columns at once.
-    const int at_once = cuda::multiprocessors(device);
-    while (tiles_ > 2 && 2 * all_blocks() <= blocks_per_sm(tiles_ / 2) * at_once) tiles_ /= 2;
-    blocks_ = std::min<std::int64_t>(row_blocks(), std::max(1, blocks_per_sm(tiles_) * at_once / across()));
+    std::int64_t held = blocks_held(tiles_);
+    for (int fewer = tiles_ / 2; fewer >= 2; fewer /= 2) {
+      const std::int64_t more = blocks_held(fewer);
+      if (row_blocks(fewer) * across(fewer) > more) break;
+      tiles_ = fewer, held = more;
+    }
+    blocks_ = std::min(row_blocks(tiles_), std::max<std::int64_t>(1, held / across(tiles_)));
     for (const bool wide : {false, true}) {
       product_[wide] = product_of(tiles_, wide);
-      require_tensor_cores(product_[wide]);
       cuda::allow_shared_memory(product_[wide], bytes_of_weights(in, tiles_));
     }
   }
@@ -386,7 +389,7 @@ class FeaturesCuda final : public FeaturePlan {
     const auto v = operands<float, float>(out(), x, ldx, y, ldy, epilogue);
     const Stores how = !whole(y, ldy, out()) ? Stores::narrow : v.plain() ? Stores::plain : Stores::wide;
     cuda::launch_grid_early(
-        product_[whole(x, ldx, in())], blocks_, across(), dim3(static_cast<unsigned>(warps_of(tiles_) * kWarp)),
+        product_[whole(x, ldx, in())], blocks_, across(tiles_), dim3(static_cast<unsigned>(warps_of(tiles_) * kWarp)),
         bytes_of_weights(in(), tiles_), stream,
         Csr{static_cast<std::int32_t>(batch().at.rows()), batch().row_ptr, shifts_.of(work()), batch().col_idx,
             static_cast<const float*>(batch().values)},
@@ -394,17 +397,26 @@ class FeaturesCuda final : public FeaturePlan {
         bytes_of_row<float>(ldx, "X"), how, v);
   }
 
-  /// Blocks that take all rows if each takes a few, and that share out W's columns.
-  std::int64_t row_blocks() const {
-    const int rows = warps_of(tiles_) * kRows;
+  /// Blocks that take all rows if every warp takes some once, and that share out W's columns, so many tiles each.
+  std::int64_t row_blocks(int tiles) const {
+    const int rows = warps_of(tiles) * kRows;
     return (batch().at.rows() + rows - 1) / rows;
   }
-  int across() const { return static_cast<int>((out() + tiles_ * kTile - 1) / (tiles_ * kTile)); }
-  std::int64_t all_blocks() const { return row_blocks() * across(); }
+  std::int64_t across(int tiles) const { return (out() + tiles * kTile - 1) / (tiles * kTile); }
+  /// Blocks that the device holds at once.
+  std::int64_t blocks_held(int tiles) const {
+    const Product product = product_of(tiles, true);
+    require_tensor_cores(product);
+    cuda::allow_shared_memory(product, bytes_of_weights(in(), tiles));
+    int of_one = 0;
+    SHARDMAT_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_one, product, warps_of(tiles) * kWarp,
+                                                                      bytes_of_weights(in(), tiles)));
+    return std::int64_t{of_one} * cuda::multiprocessors(batch().device);
+  }
 
   int tiles_ = 2;            ///< of W's columns that a block takes
   Product product_[2] = {};  ///< whose loads of X are narrow, and wide
-  std::int64_t blocks_ = 1;  ///< for each of those across: what the device holds at once
+  std::int64_t blocks_ = 1;  ///< for each of those across: that the device holds at once
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
+#include <utility>
 
 #include "kernels/batched/batched_spmm.h"
 
@@ -23,8 +23,9 @@ class FeaturePlan : public WorkLists {
   /// at.rows() rows of out() features, ldy apart. X and W are of the batch's type, Y and the bias of the type of sums
   /// (sum_type()). Y overlaps neither. In stream order; nothing is allocated, copied or waited for.
   /// On a GPU the product with W runs on tensor cores in three terms of TF32, with errors of the order of f32's; there an
-  /// infinite feature or weight, or one that TF32 rounds to infinity (3.402e38 and more), makes NaN of what it touches.
-  /// Throws Error(usage) for a leading dimension that is too short.
+  /// infinite feature or weight, or one that TF32 rounds to infinity (3.402e38 and more), makes NaN of what it touches. The
+  /// same plan and operands give a bit-identical Y in every run. Throws Error(usage) for a leading dimension that is too
+  /// short, and on a GPU for rows of X 2 GiB apart or more.
   void multiply(const void* x, std::int64_t ldx, const void* w, std::int64_t ldw, void* y, std::int64_t ldy,
                 const Epilogue& epilogue, Stream& stream) const;
 
@@ -45,8 +46,9 @@ class FeaturePlan : public WorkLists {
   std::int64_t in_, out_;
 };
 
-/// Throws Error(usage) for a batch in coordinates or numbers of features below 1; on a GPU also for types other than f32 or
-/// more than most_features: there X·W is to be made with a dense library first, and A·(X·W) with a BatchedPlan.
+/// Throws Error(usage) for a batch in coordinates or numbers of features below 1 or above 2²⁰; on a GPU also for types other
+/// than f32 or more than most_features, for which X·W is to be made with a dense library first and A·(X·W) with a
+/// BatchedPlan, and on those of compute capability below 8.0 or in a build for such.
 std::unique_ptr<FeaturePlan> make_feature_plan(std::shared_ptr<const DeviceBatch> batch, std::int64_t in, std::int64_t out);
 
 }  // namespace shardmat

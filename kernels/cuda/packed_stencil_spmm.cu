@@ -301,6 +301,7 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
                 "packed_stencil: cluster must be 0 (the matrix's order) or a power of two up to 1024 slices");
   if (stay != 0 && stay != 1)
     throw Error(ErrorKind::usage, "packed_stencil: stay must be 1 (a block a multiprocessor goes through the matrix) or 0");
+  const DeviceProperties device = properties(storage->device);
   auto order = std::make_shared<Buffer>();
   if (cluster > 0) {
     // A block that stays goes through neighbouring clusters by itself. Of others those that run together share the L2 cache,
@@ -308,13 +309,13 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
     const auto entry_bytes = static_cast<std::int64_t>(size_of(storage->type));
     const std::int64_t row_bytes = std::min(rhs.count * entry_bytes, std::int64_t{16} * lanes * passes);
     const std::int64_t window =
-        stay == 1 ? std::numeric_limits<std::int64_t>::max() : properties(storage->device).l2_bytes / 3 / row_bytes;
+        stay == 1 ? std::numeric_limits<std::int64_t>::max() : device.l2_bytes / 3 / row_bytes;
     *order = upload(clustered_slices(static_cast<const PackedStorage&>(*storage), cluster, window, stream), stream);
   }
   const auto order_bytes = static_cast<std::int64_t>(order->bytes());
   const int slices = stay == 0 ? kSlicesOfBlock : cluster > 0 ? cluster : kSlicesAtOnce;
   const Blocks grid{stay == 1, std::countr_zero(static_cast<unsigned>(slices)),
-                    properties(storage->device).multiprocessors};
+                    device.multiprocessors};
   return cuda::row_major_plan<PackedStorage>(
       std::move(storage), rhs,
       [lanes, passes, order, grid]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {

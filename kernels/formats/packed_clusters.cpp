@@ -146,7 +146,7 @@ Adjacency neighbours(const Lists& needs) {
   return graph;
 }
 
-/// Columns from the first to the last that a slice needs.
+/// Columns from the first to the last that a slice needs, the mean over slices.
 std::int64_t mean_reach(const Lists& needs) {
   std::int64_t sum = 0;
   for (std::int32_t slice = 0; slice < needs.count(); ++slice)

@@ -66,6 +66,16 @@ class Predict(CliTest):
         self.assertAlmostEqual(two["iteration_s"], two["product_s"] + two["exchange_s"], delta=1e-12)
         self.assertFalse(self.predict("--ranks", 2)[0]["model"]["overlaps"])
 
+    def test_links_are_those_between_as_many_ranks(self):
+        (model,) = self.study("poisson27:n=12", ranks=3, more=("--no-overlap", "--ranks", "1,2,3"))["models"]
+        self.assertEqual(sorted({(cost["ranks"], cost["name"]) for cost in model["exchanges"]}),
+                         [(ranks, name) for ranks in (2, 3) for name in ("allgather", "halo")])
+        study = json.loads(self.path("s.json").read_text())
+        for cost in study["models"][0]["exchanges"]:
+            cost["latency_s"], cost["s_per_byte"] = cost["ranks"], 0
+        self.path("s.json").write_text(json.dumps(study))
+        self.assertEqual([r["exchange_s"] for r in self.predict("--ranks", "2,3")[0]["ranks"]], [2, 3])
+
     def test_several_right_hand_sides(self):
         study = self.study("poisson27:n=6", more=("--rhs", 8))
         self.assertEqual(study["models"][0]["entry_bytes"], 64)

@@ -182,6 +182,48 @@ TEST(GpuFeatures, AddUpManyTermsOfOneSign) {
   expect_accurate({Backend::cuda, 0});
 }
 
+/// A feature or weight that is no number, or too large for TF32, makes NaN of its row or column of Y, and of nothing else.
+TEST(GpuFeatures, WhatIsNoNumberSpreads) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  constexpr std::int64_t kRows = 100, kOfX = 7, kIn = 5, kOut = 3;  // where it stands
+  Stream stream(Device{Backend::cuda, 0});
+  HostBatch batch;
+  batch.first_row = batch.first_col = {0, kRows};
+  for (std::int64_t i = 0; i < kRows; ++i) {
+    batch.col_idx.push_back(static_cast<std::int32_t>(kRows - 1 - i));
+    batch.values.push_back(1);
+    batch.row_ptr.push_back(i + 1);
+  }
+  const auto device = upload(batch.view(), ValueType::f32, stream);
+  using Limits = std::numeric_limits<float>;
+  for (const Shape& s : {Shape{64, 64, 0}, Shape{33, 31, 0}}) {
+    const auto plan = make_feature_plan(device, s.in, s.out);
+    plan->place(stream);
+    const auto product = [&](const Dense<float>& x, const Dense<float>& w) {
+      const test::Fenced<float> of_x(x.entries, stream), of_w(w.entries, stream),
+          of_y(std::vector<float>(static_cast<std::size_t>(kRows * s.out)), stream);
+      plan->multiply(of_x.data(), s.in, of_w.data(), s.out, of_y.data(), s.out, {1, 0, nullptr, true}, stream);
+      return of_y.read(stream);
+    };
+    const Dense<float> x(kRows, s.in, 0, 1), w(s.in, s.out, 0, 2);
+    const std::vector<float> usual = product(x, w);
+    for (const float value : {Limits::quiet_NaN(), -Limits::quiet_NaN(), Limits::infinity(), Limits::max(), -Limits::max()})
+      for (const bool in_x : {true, false}) {
+        SCOPED_TRACE(fmt::format("{} to {}: {} in {}", s.in, s.out, value, in_x ? "X" : "W"));
+        Dense<float> other_x = x, other_w = w;
+        (in_x ? other_x.at(kOfX, kIn) : other_w.at(kIn, kOut)) = value;
+        const std::vector<float> y = product(other_x, other_w);
+        for (std::int64_t i = 0; i < kRows; ++i)
+          for (std::int64_t j = 0; j < s.out; ++j) {
+            const auto place = static_cast<std::size_t>(i * s.out + j);
+            if (in_x ? i == kRows - 1 - kOfX : j == kOut)
+              ASSERT_TRUE(std::isnan(y[place])) << i << ", " << j << ": " << y[place];
+            else ASSERT_EQ(y[place], usual[place]) << i << ", " << j;
+          }
+      }
+  }
+}
+
 /// X and Y not where an allocation begins, and so not where several entries can be loaded or stored at once.
 TEST(GpuFeatures, OperandsAtAnyPlace) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();

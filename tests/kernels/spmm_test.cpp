@@ -222,6 +222,26 @@ TEST(GpuSpmmBalanced, ManyTasksALane) {
   }
 }
 
+TEST(GpuSpmmPacked, AnyNumberOfSlicesABlock) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream({Backend::cuda, 0});
+  const HostCsr m = many_nonzeros();
+  const SpmmKernel& kernel = find_spmm_kernel("packed", Backend::cuda);
+  const Format& format = find_format("packed");
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  for (const char* layout : {"block=1,lanes=1,shift=0,window=1024", "block=3,lanes=1,shift=0,window=1024"}) {
+    const auto storage = store(format, input, format.layouts(input).front().with(layout));
+    const auto plan_of = [&](const char* changes) {
+      return make_spmm_plan(kernel, storage, {33}, kernel.policies(*storage, {33}).front().with(changes), stream);
+    };
+    EXPECT_THROW(plan_of("slices=0"), Error);
+    for (const char* changes : {"slices=1", "slices=3", "slices=1000"}) {
+      SCOPED_TRACE(fmt::format("{} {}", layout, changes));
+      check_plan<double, double>(*plan_of(changes), m, ValueType::f64, stream);
+    }
+  }
+}
+
 TEST(Spmm, AddsHalvesInSingle) {
   Stream stream({Backend::host, 0});
   HostCsr m{1, 4096, {0, 4096}, {}, {}};

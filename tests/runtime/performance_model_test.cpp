@@ -38,7 +38,7 @@ TEST(PerformanceModel, TheExchangeHidesBehindTheInterior) {
   EXPECT_DOUBLE_EQ(f.exchange, 8e-6 + 8000 * 1e-10);
   EXPECT_DOUBLE_EQ(f.iteration, 103e-6);
   PerformanceModel waits = model();
-  waits.overlaps = false;
+  waits.overlaps = waits.overlaps_peer = false;
   EXPECT_DOUBLE_EQ(forecast(waits, quality(90'000, 1'000, 1'000), 4).iteration, 100e-6 + 8e-6 + 8000 * 1e-10);
   const Forecast late = forecast(model(), quality(2'000, 1'000, 100'000), 4);  // 12 µs of product, 88 µs of exchange
   EXPECT_DOUBLE_EQ(late.iteration, late.exchange + 11e-6);
@@ -70,6 +70,22 @@ TEST(PerformanceModel, WhatOneRankSendsMayTakeLongest) {
   EXPECT_DOUBLE_EQ(forecast(model(), q, 4).exchange, 8e-6 + 80'000 * 1e-10);
   q.sent_max = 12'000;
   EXPECT_DOUBLE_EQ(forecast(model(), q, 4).exchange, 8e-6 + 96'000 * 1e-10);
+}
+
+TEST(PerformanceModel, OnlyPeerMayOverlap) {
+  PerformanceModel m = model();
+  m.overlaps = false;
+  m.exchanges = {{2, "halo", 8e-6, 0}, {2, "peer", 9e-6, 0}, {4, "halo", 8e-6, 0}};
+  const PartitionQuality q = quality(90'000, 1'000, 1'000);
+  const Forecast two = forecast(m, q, 2);
+  EXPECT_EQ(two.moved_by, "peer");  // slower, but hidden
+  EXPECT_TRUE(two.overlapped);
+  EXPECT_DOUBLE_EQ(two.iteration, 103e-6);
+  const Forecast four = forecast(m, q, 4);
+  EXPECT_FALSE(four.overlapped);
+  EXPECT_DOUBLE_EQ(four.iteration, 108e-6);
+  m.overlaps_peer = false;
+  EXPECT_EQ(forecast(m, q, 2).moved_by, "halo");
 }
 
 TEST(PerformanceModel, LinksAreThoseBetweenTheFewestRanksThatAreEnough) {

@@ -54,7 +54,9 @@ void forecast_matrix(std::vector<ScalingCase>& cases, const std::string& matrix,
                   fmt::format("{} nonzeros on {} ranks are too many to look through between measurements; "
                               "see shardmat predict",
                               human_count(one.report.nnz), one.ranks));
-    if (one.matrix == matrix && std::find(ranks.begin(), ranks.end(), one.ranks) == ranks.end()) ranks.push_back(one.ranks);
+    if (one.matrix == matrix && one.ranks <= model.measured_ranks &&
+        std::find(ranks.begin(), ranks.end(), one.ranks) == ranks.end())
+      ranks.push_back(one.ranks);
   }
   std::vector<RanksForecast> found;
   const std::string method = "nnz";
@@ -75,19 +77,16 @@ void forecast_matrix(std::vector<ScalingCase>& cases, const std::string& matrix,
 void forecast_cases(ScalingStudy& study, Communicator& all, double timeout,
                     const std::function<MultiplyOptions(const ScalingCase&)>& options_of) {
   PerformanceModel links;
-  const auto overlaps = [&](bool early) {
-    return study.overlap == Overlap::yes || (study.overlap == Overlap::automatic && (study.right_hand_sides == 1 || early));
-  };
+  links.overlaps = study.overlap == Overlap::yes || (study.overlap == Overlap::automatic && study.right_hand_sides == 1);
+  links.overlaps_peer = study.overlap != Overlap::no;  // products for several right-hand sides begin early beside it
   for (const ScalingCase& one : study.cases) {
-    if (one.ranks <= links.measured_ranks) continue;  // they come in ascending order for each matrix
-    links.measured_ranks = one.ranks;
+    if (one.ranks <= links.measured_ranks || !one.measured()) continue;  // they ascend for each matrix
     if (const std::string why = measure_links(links, one.ranks, options_of(one).backend, all, timeout); !why.empty()) {
       study.no_forecasts.push_back(fmt::format("the links between {} ranks: {}", one.ranks, why));
-      return;
+      break;
     }
+    links.measured_ranks = one.ranks;
   }
-  links.overlaps = overlaps(std::any_of(links.exchanges.begin(), links.exchanges.end(),
-                                        [](const ExchangeCost& cost) { return cost.exchange == "peer"; }));
   std::optional<Communicator> alone = all.first_ranks(1, timeout);
   const LongWait wait(all);
   all.together([&] {

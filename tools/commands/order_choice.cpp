@@ -118,7 +118,7 @@ OrderChoice choose_order(const RowSource& source, const OrderChoices& choices) {
   choice.table += fmt::format("  * least on {} parts, or within 1 % of it and simpler\n", choices.parts.back()) + left_out;
   choice.table += sorting(all, best->cut);
   choice.table += fmt::format(
-      "  {}\n  as measured {}; the same between all parts and in every order\n", describe(model),
+      "  {}\n  as measured {}; the same between any two parts and in every order\n", describe(model),
       choices.model.empty() ? "on NVIDIA H200 with NVLink (--model STUDY for your machine)" : "in " + choices.model);
   return choice;
 }
