@@ -6,7 +6,7 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kLarge = std::int64_t{8} << 20;  ///< bytes
+constexpr std::int64_t kFew = 1 << 20, kMany = 16 << 20;  ///< bytes
 
 /// Bytes that a rank receives when all ranks need so many entries of every other, and the seconds that takes.
 std::pair<double, double> measure(std::string_view name, const ExchangeContext& context, std::int64_t entries) {
@@ -32,9 +32,12 @@ std::vector<ExchangeCost> measure_exchange_costs(const ExchangeContext& given) {
   for (const ExchangeEntry& entry : exchanges()) {
     if (entry.name == "none") continue;
     if (entry.name == "peer" && !reaches_peers(context)) continue;
-    const auto [few, latency] = measure(entry.name, context, 1);
-    const auto [many, seconds] = measure(entry.name, context, kLarge / 8 / (ranks - 1));
-    costs.push_back({ranks, std::string(entry.name), latency, std::max(0.0, seconds - latency) / std::max(many - few, 1.0)});
+    const auto [none, latency] = measure(entry.name, context, 1);
+    const auto [few, seconds_of_few] = measure(entry.name, context, kFew / 8 / (ranks - 1));
+    const auto [many, seconds] = measure(entry.name, context, kMany / 8 / (ranks - 1));
+    const auto slope = [](double bytes, double of_them) { return std::max(0.0, of_them) / std::max(bytes, 1.0); };
+    costs.push_back({ranks, std::string(entry.name), latency, slope(many - few, seconds - seconds_of_few), few,
+                     slope(few - none, seconds_of_few - latency)});
   }
   return costs;
 }

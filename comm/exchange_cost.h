@@ -1,6 +1,8 @@
-// What moving x costs between these ranks, whatever the matrix: a latency and a time a byte for each exchange.
+// What moving x costs between these ranks, whatever the matrix: for each exchange a latency and a time a byte, which is
+// less for the bytes beyond a number of them.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -12,11 +14,18 @@ struct ExchangeCost {
   int ranks = 1;  ///< between which it was measured
   std::string exchange;
   double latency = 0;           ///< seconds of an exchange that moves next to nothing
-  double seconds_per_byte = 0;  ///< that a rank receives, and sends, on top
+  double seconds_per_byte = 0;  ///< that a rank receives, and sends, on top; beyond few_bytes
+  double few_bytes = 0;
+  double seconds_per_byte_of_few = 0;
+
+  double seconds(double bytes) const {
+    return latency + std::min(bytes, few_bytes) * seconds_per_byte_of_few +
+           std::max(bytes - few_bytes, 0.0) * seconds_per_byte;
+  }
 };
 
-/// Collective. Each rank gets one entry of each other, and then in all 8 MiB, by each exchange that can be had here. None
-/// for one rank.
+/// Collective. Each rank gets one entry of each other, and then in all 1 and 16 MiB, by each exchange that can be had here.
+/// None for one rank.
 std::vector<ExchangeCost> measure_exchange_costs(const ExchangeContext& context);
 
 }  // namespace shardmat

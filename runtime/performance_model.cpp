@@ -46,7 +46,7 @@ Forecast forecast_by(const ExchangeCost& cost, const PerformanceModel& model, co
   f.overlapped = (model.overlaps || (model.overlaps_peer && cost.exchange == "peer")) && quality.boundary_nnz_max >= 0 &&
                  2 * quality.boundary_nnz_max <= quality.nnz_max;
   f.product = model.product(quality.nnz_max);
-  f.exchange = cost.latency + bytes_moved(model, quality, cost.exchange, !f.overlapped) * cost.seconds_per_byte;
+  f.exchange = cost.seconds(bytes_moved(model, quality, cost.exchange, !f.overlapped));
   f.iteration = f.overlapped
                     ? std::max(f.product + model.split_latency, f.exchange + model.product(quality.boundary_nnz_max))
                     : f.product + f.exchange;

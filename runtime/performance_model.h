@@ -2,8 +2,9 @@
 // between ranks (measure_performance.h), or for networks from their data sheet; never from the runs that are to be foretold.
 //
 //   product(n)  = latency + n·seconds_per_nnz                    n: nonzeros of the rank with most
-//   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured, where each moves
-//                                                                entries to all others: too much for few neighbours;
+//   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured (the first bytes at
+//                                                                another rate), where each moves entries to all others:
+//                                                                too much for few neighbours;
 //                                                                b: what a rank receives or sends, whichever is most;
 //                                                                peer: in whole sectors of 32 bytes, unless the rows that
 //                                                                need others were moved together

@@ -22,7 +22,9 @@ ordered_json to_json(const PerformanceModel& model) {
     exchanges.push_back({{"ranks", cost.ranks},
                          {"name", cost.exchange},
                          {"latency_s", cost.latency},
-                         {"s_per_byte", cost.seconds_per_byte}});
+                         {"s_per_byte", cost.seconds_per_byte},
+                         {"few_bytes", cost.few_bytes},
+                         {"s_per_byte_of_few", cost.seconds_per_byte_of_few}});
   return {{"product", {{"latency_s", model.product.latency}, {"s_per_nnz", model.product.seconds_per_nnz}}},
           {"entry_bytes", model.entry_bytes},
           {"overlaps", model.overlaps},
@@ -42,8 +44,8 @@ PerformanceModel model_from_json(const ordered_json& json) {
   model.split_latency = json.at("split_latency_s");
   model.measured_ranks = json.at("measured_ranks");
   for (const ordered_json& cost : json.at("exchanges"))
-    model.exchanges.push_back(
-        {cost.value("ranks", model.measured_ranks), cost.at("name"), cost.at("latency_s"), cost.at("s_per_byte")});
+    model.exchanges.push_back({cost.value("ranks", model.measured_ranks), cost.at("name"), cost.at("latency_s"),
+                               cost.at("s_per_byte"), cost.value("few_bytes", 0.0), cost.value("s_per_byte_of_few", 0.0)});
   return model;
 }
 

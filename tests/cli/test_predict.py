@@ -72,7 +72,7 @@ class Predict(CliTest):
                          [(ranks, name) for ranks in (2, 3) for name in ("allgather", "halo")])
         study = json.loads(self.path("s.json").read_text())
         for cost in study["models"][0]["exchanges"]:
-            cost["latency_s"], cost["s_per_byte"] = cost["ranks"], 0
+            cost |= {"latency_s": cost["ranks"], "s_per_byte": 0, "s_per_byte_of_few": 0}
         self.path("s.json").write_text(json.dumps(study))
         self.assertEqual([r["exchange_s"] for r in self.predict("--ranks", "2,3")[0]["ranks"]], [2, 3])
 

@@ -72,6 +72,13 @@ TEST(PerformanceModel, WhatOneRankSendsMayTakeLongest) {
   EXPECT_DOUBLE_EQ(forecast(model(), q, 4).exchange, 8e-6 + 96'000 * 1e-10);
 }
 
+TEST(PerformanceModel, FewBytesHaveARateOfTheirOwn) {
+  const ExchangeCost cost{2, "halo", 10e-6, 1e-11, 1000, 1e-9};
+  EXPECT_DOUBLE_EQ(cost.seconds(0), 10e-6);
+  EXPECT_DOUBLE_EQ(cost.seconds(500), 10.5e-6);
+  EXPECT_DOUBLE_EQ(cost.seconds(101'000), 11e-6 + 1e-6);
+}
+
 TEST(PerformanceModel, OnlyPeerMayOverlap) {
   PerformanceModel m = model();
   m.overlaps = false;
