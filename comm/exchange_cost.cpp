@@ -1,7 +1,9 @@
 #include "comm/exchange_cost.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
+#include <string_view>
 
 namespace shardmat {
 namespace {
@@ -20,26 +22,39 @@ std::pair<double, double> measure(std::string_view name, const ExchangeContext& 
   return {bytes, time_exchange(*exchange, context)};
 }
 
+/// f(name, context) for each exchange that can be had here, of f64 and one right-hand side.
+template <class F>
+void for_each_exchange(ExchangeContext context, const F& f) {
+  context.type = ValueType::f64;
+  context.width = 1;
+  for (const ExchangeEntry& entry : exchanges())
+    if (entry.name != "none" && (entry.name != "peer" || reaches_peers(context))) f(entry.name, context);
+}
+
 }  // namespace
 
 std::vector<ExchangeCost> measure_exchange_costs(const ExchangeContext& given) {
-  ExchangeContext context = given;
-  context.type = ValueType::f64;
-  context.width = 1;
   std::vector<ExchangeCost> costs;
-  const int ranks = context.communicator.size();
+  const int ranks = given.communicator.size();
   if (ranks == 1) return costs;
-  for (const ExchangeEntry& entry : exchanges()) {
-    if (entry.name == "none") continue;
-    if (entry.name == "peer" && !reaches_peers(context)) continue;
-    const auto [none, latency] = measure(entry.name, context, 1);
-    const auto [few, seconds_of_few] = measure(entry.name, context, kFew / 8 / (ranks - 1));
-    const auto [many, seconds] = measure(entry.name, context, kMany / 8 / (ranks - 1));
+  for_each_exchange(given, [&](std::string_view name, const ExchangeContext& context) {
+    const auto [none, latency] = measure(name, context, 1);
+    const auto [few, seconds_of_few] = measure(name, context, kFew / 8 / (ranks - 1));
+    const auto [many, seconds] = measure(name, context, kMany / 8 / (ranks - 1));
     const auto slope = [](double bytes, double of_them) { return std::max(0.0, of_them) / std::max(bytes, 1.0); };
-    costs.push_back({ranks, std::string(entry.name), latency, slope(many - few, seconds - seconds_of_few), few,
+    costs.push_back({ranks, std::string(name), latency, slope(many - few, seconds - seconds_of_few), few,
                      slope(few - none, seconds_of_few - latency)});
-  }
+  });
   return costs;
+}
+
+double measure_exchange_latency(const ExchangeContext& given) {
+  if (given.communicator.size() == 1) return 0;
+  double least = std::numeric_limits<double>::infinity();
+  for_each_exchange(given, [&](std::string_view name, const ExchangeContext& context) {
+    least = std::min(least, measure(name, context, 1).second);
+  });
+  return least;
 }
 
 }  // namespace shardmat

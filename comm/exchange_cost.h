@@ -1,5 +1,5 @@
 // What moving x costs between these ranks, whatever the matrix: for each exchange a latency and a time a byte, which is
-// less for the bytes beyond a number of them.
+// another for the first of them.
 #pragma once
 
 #include <algorithm>
@@ -27,5 +27,7 @@ struct ExchangeCost {
 /// Collective. Each rank gets one entry of each other, and then in all 1 and 16 MiB, by each exchange that can be had here.
 /// None for one rank.
 std::vector<ExchangeCost> measure_exchange_costs(const ExchangeContext& context);
+/// Collective. Seconds of the fastest exchange of one entry with each other rank; 0 for one rank.
+double measure_exchange_latency(const ExchangeContext& context);
 
 }  // namespace shardmat

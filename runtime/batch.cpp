@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <span>
 
@@ -174,14 +173,12 @@ class Batch {
     bandwidth = ranks_.all_reduce(bandwidth, Reduction::min);
     model.product.latency = ranks_.all_reduce(model.product.latency, Reduction::max);
     model.product.seconds_per_nnz = bandwidth > 0 ? bytes_a_nonzero() / bandwidth : 0;
-    double move = std::numeric_limits<double>::infinity();
-    for (const ExchangeCost& cost : measure_exchange_costs(context_.exchange_context(ValueType::f64, 1)))
-      move = std::min(move, cost.latency);
+    const double move = measure_exchange_latency(context_.exchange_context(ValueType::f64, 1));
     std::vector<double> whole(static_cast<std::size_t>(ranks_.size()), 0);
     for (std::size_t i = 0; i < rank_of.size(); ++i) {
       const std::int64_t nnz = report_.items[i].nnz;
       whole[static_cast<std::size_t>(rank_of[i])] += model.product(nnz);
-      report_.predicted_split += model.product((nnz + ranks_.size() - 1) / ranks_.size()) + (ranks_.size() > 1 ? move : 0);
+      report_.predicted_split += model.product((nnz + ranks_.size() - 1) / ranks_.size()) + move;
     }
     report_.predicted_whole = *std::max_element(whole.begin(), whole.end());
   }

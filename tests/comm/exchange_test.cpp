@@ -88,11 +88,13 @@ TEST(ExchangeCost, Host) {
   const std::vector<ExchangeCost> costs = measure_exchange_costs(ExchangeContext{world()});
   if (world().size() == 1) {
     EXPECT_TRUE(costs.empty());
+    EXPECT_EQ(measure_exchange_latency(ExchangeContext{world()}), 0);
     return;
   }
   ASSERT_EQ(costs.size(), 2u);
   EXPECT_EQ(costs[0].exchange, "allgather");
   EXPECT_EQ(costs[1].exchange, "halo");
+  EXPECT_GT(measure_exchange_latency(ExchangeContext{world()}), 0);
   for (const ExchangeCost& cost : costs) {
     EXPECT_EQ(cost.ranks, world().size());
     EXPECT_GT(cost.latency, 0);

@@ -19,6 +19,7 @@
 #include "kernels/batched/transpose.h"
 #include "kernels/formats/upload.h"
 #include "tests/support/batch_zoo.h"
+#include "tests/support/epilogue_check.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
 
@@ -34,7 +35,7 @@ using test::NamedBatch;
 template <class A, class T>
 void expect_right(const HostBatch& batch, const Epilogue& e, const std::vector<T>& bias, const Dense<A>& x,
                   const Dense<T>& before, const std::vector<T>& y, ValueType type) {
-  std::vector<T> rest = y;
+  test::EpilogueCheck<T> check(e, bias, before, y, type);
   const BatchView view = batch.view();
   std::vector<double> sum, absolute;
   for (std::int64_t i = 0; i < view.count(); ++i)
@@ -52,23 +53,12 @@ void expect_right(const HostBatch& batch, const Epilogue& e, const std::vector<T
           sum[j] += term, absolute[j] += std::abs(term);
         }
       }
-      for (std::size_t j = 0; j < sum.size(); ++j) {
-        const double old = e.beta == 0 ? 0 : e.beta * before.at(row, static_cast<std::int64_t>(j));
-        const double added = bias.empty() ? 0 : static_cast<double>(bias[j]);
-        double expected = e.alpha * sum[j] + old + added;
-        if (e.relu) expected = std::max(expected, 0.0);
-        const double bound = 2 * unit_roundoff(type) *
-                             ((static_cast<double>(end - begin) + 3) * std::abs(e.alpha) * absolute[j] +
-                              3 * (std::abs(old) + std::abs(added)));
-        const auto place = static_cast<std::size_t>(row * before.leading) + j;
-        ASSERT_LE(std::abs(static_cast<double>(y[place]) - expected), bound)
-            << "matrix " << i << ", row " << row << ", column " << j;
-        rest[place] = before.entries[place];
-      }
+      for (std::size_t j = 0; j < sum.size(); ++j)
+        ASSERT_TRUE(
+            check.right(row, static_cast<std::int64_t>(j), sum[j], absolute[j], static_cast<double>(end - begin) + 3))
+            << "matrix " << i;
     }
-  if (!rest.empty()) {
-    EXPECT_EQ(std::memcmp(rest.data(), before.entries.data(), rest.size() * sizeof(T)), 0) << "written between its rows";
-  }
+  check.expect_rest_untouched();
 }
 
 template <class A, class T>

@@ -13,6 +13,7 @@
 
 #include "kernels/base/error.h"
 #include "tests/support/batch_zoo.h"
+#include "tests/support/epilogue_check.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
 
@@ -28,7 +29,7 @@ using test::NamedBatch;
 template <class A, class T>
 void expect_right(const HostBatch& batch, const Epilogue& e, const std::vector<T>& bias, const Dense<A>& x,
                   const Dense<A>& w, const Dense<T>& before, const std::vector<T>& y, ValueType type) {
-  std::vector<T> rest = y;
+  test::EpilogueCheck<T> check(e, bias, before, y, type);
   const auto in = static_cast<std::size_t>(x.columns), out = static_cast<std::size_t>(w.columns);
   std::vector<double> features(in), magnitude(in);
   for (std::size_t i = 0; i + 1 < batch.first_row.size(); ++i)
@@ -48,22 +49,11 @@ void expect_right(const HostBatch& batch, const Epilogue& e, const std::vector<T
           const double weight = w.at(static_cast<std::int64_t>(f), static_cast<std::int64_t>(j));
           sum += features[f] * weight, absolute += magnitude[f] * std::abs(weight);
         }
-        const double old = e.beta == 0 ? 0 : e.beta * before.at(row, static_cast<std::int64_t>(j));
-        const double added = bias.empty() ? 0 : static_cast<double>(bias[j]);
-        double expected = e.alpha * sum + old + added;
-        if (e.relu) expected = std::max(expected, 0.0);
         const double terms = static_cast<double>(end - begin + in) + 8;  // 8: of three terms of TF32
-        const double bound =
-            2 * unit_roundoff(type) * (terms * std::abs(e.alpha) * absolute + 3 * (std::abs(old) + std::abs(added)));
-        const auto place = static_cast<std::size_t>(row * before.leading) + j;
-        ASSERT_LE(std::abs(static_cast<double>(y[place]) - expected), bound)
-            << "matrix " << i << ", row " << row << ", out " << j;
-        rest[place] = before.entries[place];
+        ASSERT_TRUE(check.right(row, static_cast<std::int64_t>(j), sum, absolute, terms)) << "matrix " << i;
       }
     }
-  if (!rest.empty()) {
-    EXPECT_EQ(std::memcmp(rest.data(), before.entries.data(), rest.size() * sizeof(T)), 0) << "written between its rows";
-  }
+  check.expect_rest_untouched();
 }
 
 template <class A, class T>
@@ -146,18 +136,23 @@ TEST(GpuFeatures, LargeBatches) {
   }
 }
 
+/// A matrix that turns the order of its rows round.
+HostBatch reversal(std::int64_t rows) {
+  HostBatch batch;
+  batch.first_row = batch.first_col = {0, rows};
+  for (std::int64_t i = 0; i < rows; ++i) {
+    batch.col_idx.push_back(static_cast<std::int32_t>(rows - 1 - i));
+    batch.values.push_back(1);
+    batch.row_ptr.push_back(i + 1);
+  }
+  return batch;
+}
+
 /// Sums of many terms of one sign, where what is cut off every time would add up.
 void expect_accurate(Device device) {
   constexpr std::int64_t kRows = 60'000, kIn = 128, kOut = 8;  // more rows than a GPU takes at once
   Stream stream(device);
-  HostBatch batch;
-  batch.first_row = batch.first_col = {0, kRows};
-  for (std::int64_t i = 0; i < kRows; ++i) {
-    batch.col_idx.push_back(static_cast<std::int32_t>(kRows - 1 - i));
-    batch.values.push_back(1);
-    batch.row_ptr.push_back(i + 1);
-  }
-  const auto plan = make_feature_plan(upload(batch.view(), ValueType::f32, stream), kIn, kOut);
+  const auto plan = make_feature_plan(upload(reversal(kRows).view(), ValueType::f32, stream), kIn, kOut);
   plan->place(stream);
   Dense<float> x(kRows, kIn, 0, 1), w(kIn, kOut, 0, 2);
   for (float& v : x.entries) v = std::abs(v);
@@ -187,14 +182,7 @@ TEST(GpuFeatures, WhatIsNoNumberSpreads) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
   constexpr std::int64_t kRows = 100, kOfX = 7, kIn = 5, kOut = 3;  // where it stands
   Stream stream(Device{Backend::cuda, 0});
-  HostBatch batch;
-  batch.first_row = batch.first_col = {0, kRows};
-  for (std::int64_t i = 0; i < kRows; ++i) {
-    batch.col_idx.push_back(static_cast<std::int32_t>(kRows - 1 - i));
-    batch.values.push_back(1);
-    batch.row_ptr.push_back(i + 1);
-  }
-  const auto device = upload(batch.view(), ValueType::f32, stream);
+  const auto device = upload(reversal(kRows).view(), ValueType::f32, stream);
   using Limits = std::numeric_limits<float>;
   for (const Shape& s : {Shape{64, 64, 0}, Shape{33, 31, 0}}) {
     const auto plan = make_feature_plan(device, s.in, s.out);

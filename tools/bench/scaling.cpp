@@ -13,7 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/long_wait.h"
 #include "comm/nccl_communicator.h"
 #include "kernels/base/device.h"
 #include "kernels/base/error.h"
@@ -21,6 +20,7 @@
 #include "runtime/multiply.h"
 #include "runtime/plan_cache.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/first_ranks.h"
 #include "tools/bench/machine.h"
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
@@ -88,24 +88,12 @@ MultiplyOptions multiply_options(const Options& options, const ScalingCase& one)
 
 /// Collective over all ranks; those beyond one.ranks wait.
 void run_case(const Options& options, ScalingCase& one, Communicator& all) {
-  all.barrier();
-  int kind = 0;
-  if (std::optional<Communicator> some = all.first_ranks(one.ranks, options.timeout)) {
-    some->on_broken([&all](const std::string& why) { all.mark_broken(why); });
-    try {
-      one.report = multiply(*some, multiply_options(options, one));
-    } catch (const AgreedError& error) {
-      one.why_not = error.what();
-      kind = error.exit_code();
-    }
-  }
-  {
-    const LongWait wait(all);
-    one.why_not = all.broadcast(all.rank() == 0 ? one.why_not : std::string());
-  }
-  kind = all.all_reduce(kind, Reduction::max);
-  if (kind != 0 && kind != static_cast<int>(ErrorKind::resources))
-    all.together([&] { throw Error(static_cast<ErrorKind>(kind), one.why_not); });
+  const Refusal refused = on_first_ranks(all, one.ranks, options.timeout, [&](Communicator& some) {
+    one.report = multiply(some, multiply_options(options, one));
+  });
+  one.why_not = refused.why;
+  if (refused.kind != 0 && refused.kind != static_cast<int>(ErrorKind::resources))
+    all.together([&] { throw Error(static_cast<ErrorKind>(refused.kind), one.why_not); });
   if (one.report.verification && !one.report.verification->passed)
     one.why_not = "WRONG: verification " + one.report.verification->text();
 }

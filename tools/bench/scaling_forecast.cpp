@@ -8,6 +8,7 @@
 #include "comm/long_wait.h"
 #include "kernels/base/text.h"
 #include "runtime/measure_performance.h"
+#include "tools/bench/first_ranks.h"
 #include "tools/forecast.h"
 
 namespace shardmat::tools {
@@ -20,25 +21,6 @@ void measure_product(PerformanceModel& model, const ScalingCase& one, MultiplyOp
   model.product = measure_product_cost(context, source, options.load, one.report.iteration.median);
   model.split_latency = measure_split_latency(context);
   model.entry_bytes = options.load.right_hand_sides * static_cast<std::int64_t>(size_of(options.load.type));
-}
-
-/// Collective over all ranks; those beyond the first so many wait, and only these get to know more of the links. Why they
-/// do not, the same on every rank.
-std::string measure_links(PerformanceModel& links, int ranks, BackendChoice backend, Communicator& all, double timeout) {
-  all.barrier();
-  std::string why;
-  if (std::optional<Communicator> some = all.first_ranks(ranks, timeout)) {
-    some->on_broken([&all](const std::string& reason) { all.mark_broken(reason); });
-    try {
-      Context context(*some, backend);
-      for (ExchangeCost& cost : measure_exchange_costs(context.exchange_context(ValueType::f64, 1)))
-        links.exchanges.push_back(std::move(cost));
-    } catch (const AgreedError& error) {
-      why = error.what();
-    }
-  }
-  const LongWait wait(all);
-  return all.broadcast(all.rank() == 0 ? why : std::string());
 }
 
 /// What one rank looks through at most, seconds of work; shardmat predict does so for any size.
@@ -80,9 +62,15 @@ void forecast_cases(ScalingStudy& study, Communicator& all, double timeout,
   links.overlaps = study.overlap == Overlap::yes || (study.overlap == Overlap::automatic && study.right_hand_sides == 1);
   links.overlaps_peer = study.overlap != Overlap::no;  // products for several right-hand sides begin early beside it
   for (const ScalingCase& one : study.cases) {
-    if (one.ranks <= links.measured_ranks || !one.measured()) continue;  // they ascend for each matrix
-    if (const std::string why = measure_links(links, one.ranks, options_of(one).backend, all, timeout); !why.empty()) {
-      study.no_forecasts.push_back(fmt::format("the links between {} ranks: {}", one.ranks, why));
+    if (one.ranks <= links.measured_ranks) continue;                            // they ascend for each matrix
+    if (all.all_reduce(one.measured() ? 1 : 0, Reduction::min) == 0) continue;  // only some ranks know of wrong results
+    const Refusal refused = on_first_ranks(all, one.ranks, timeout, [&](Communicator& some) {
+      Context context(some, options_of(one).backend);
+      for (ExchangeCost& cost : measure_exchange_costs(context.exchange_context(ValueType::f64, 1)))
+        links.exchanges.push_back(std::move(cost));
+    });
+    if (!refused.why.empty()) {
+      study.no_forecasts.push_back(fmt::format("the links between {} ranks: {}", one.ranks, refused.why));
       break;
     }
     links.measured_ranks = one.ranks;

@@ -1,0 +1,40 @@
+// Work for some of the ranks, while the others wait.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "comm/communicator.h"
+#include "comm/long_wait.h"
+
+namespace shardmat::tools {
+
+/// Why something did not happen, the same on every rank; kind: its exit code.
+struct Refusal {
+  std::string why;
+  int kind = 0;
+};
+
+/// Collective: calls f(ranks) on the first so many of `all`. An AgreedError of theirs is what it returns; else nothing.
+template <class F>
+Refusal on_first_ranks(Communicator& all, int count, double timeout, const F& f) {
+  all.barrier();
+  Refusal refused;
+  if (std::optional<Communicator> some = all.first_ranks(count, timeout)) {
+    some->on_broken([&all](const std::string& why) { all.mark_broken(why); });
+    try {
+      f(*some);
+    } catch (const AgreedError& error) {
+      refused = {error.what(), error.exit_code()};
+    }
+  }
+  {
+    const LongWait wait(all);
+    refused.why = all.broadcast(all.rank() == 0 ? refused.why : std::string());
+  }
+  refused.kind = all.all_reduce(refused.kind, Reduction::max);
+  return refused;
+}
+
+}  // namespace shardmat::tools
