@@ -63,7 +63,7 @@ std::int64_t gathered_entries(const XParts& parts) {
 /// What the time counts of an exchange beside which a product can begin: the other way takes two products.
 constexpr double kBeside = 0.5;
 
-/// The fastest, what runs beside a product counting half, of halo, peer where GPUs can read each other's memory, and
+/// The fastest, what runs beside a product counting half, of halo, peer where GPUs can reach each other's memory, and
 /// all-gather if ranks need a third of x or more and there is room for all of it.
 std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& parts,
                                  std::span<const std::int64_t> columns) {

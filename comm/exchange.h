@@ -113,7 +113,7 @@ const ExchangeEntry* find_exchange(std::string_view name);
 std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
                                         std::span<const std::int64_t> columns);
 
-/// True if the GPUs of all ranks can read each other's memory inside kernels. Collective.
+/// True if the GPUs of all ranks can reach each other's memory inside kernels. Collective.
 bool reaches_peers(const ExchangeContext& context);
 
 /// Seconds of one exchange on the slowest rank, the median of some. Collective.

@@ -15,7 +15,7 @@
 namespace shardmat {
 namespace {
 
-constexpr int kRequestTag = 21, kPlacesTag = 23;
+constexpr int kRequestTag = 21;
 constexpr std::size_t kFewColumns = std::size_t{1} << 20;
 
 /// The peers among counts[p] = entries of rank p.
@@ -59,18 +59,6 @@ std::vector<std::int64_t> find_needed(const Halo& halo, std::span<const std::int
   return needed;
 }
 
-/// One number an entry, from one side of each pair of ranks to the other.
-void send_numbers(Communicator& communicator, const std::vector<Halo::Peer>& to, const std::vector<std::int32_t>& out,
-                  const std::vector<Halo::Peer>& from, std::vector<std::int32_t>& in, int tag) {
-  std::vector<Communicator::Transfer::Outgoing> sends;
-  std::vector<Communicator::Transfer::Incoming> receives;
-  const auto bytes = [](const Halo::Peer& peer) { return static_cast<std::size_t>(peer.count) * sizeof(std::int32_t); };
-  for (const Halo::Peer& peer : to) sends.push_back({peer.rank, out.data() + peer.first, bytes(peer)});
-  for (const Halo::Peer& peer : from) receives.push_back({peer.rank, in.data() + peer.first, bytes(peer)});
-  Communicator::Transfer transfer = communicator.start(sends, receives, tag);
-  communicator.finish(transfer);
-}
-
 }  // namespace
 
 Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const std::int64_t> columns) {
@@ -105,7 +93,13 @@ Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const 
                                         "a place in a part of x");
     halo.sent.resize(halo.to.empty() ? 0 : static_cast<std::size_t>(halo.to.back().first + halo.to.back().count));
   });
-  send_numbers(communicator, halo.from, asked, halo.to, halo.sent, kRequestTag);
+  const auto bytes = [](const Halo::Peer& peer) { return static_cast<std::size_t>(peer.count) * sizeof(std::int32_t); };
+  std::vector<Communicator::Transfer::Outgoing> requests;
+  std::vector<Communicator::Transfer::Incoming> requested;
+  for (const Halo::Peer& peer : halo.from) requests.push_back({peer.rank, asked.data() + peer.first, bytes(peer)});
+  for (const Halo::Peer& peer : halo.to) requested.push_back({peer.rank, halo.sent.data() + peer.first, bytes(peer)});
+  Communicator::Transfer transfer = communicator.start(requests, requested, kRequestTag);
+  communicator.finish(transfer);
   if (!halo.own_places.empty())
     for (std::int32_t& place : halo.sent) place = halo.own_places[static_cast<std::size_t>(place)];
   return halo;
@@ -128,11 +122,10 @@ void Halo::renumber(std::span<std::int64_t> columns) {
   own_places = std::vector<std::int32_t>();
 }
 
-std::vector<std::int32_t> places_at_owners(Communicator& communicator, const Halo& halo) {
-  std::vector<std::int32_t> places =
-      communicator.together([&] { return std::vector<std::int32_t>(static_cast<std::size_t>(halo.received)); });
-  send_numbers(communicator, halo.to, halo.sent, halo.from, places, kPlacesTag);
-  return places;
+std::vector<std::int64_t> places_at_receivers(Communicator& communicator, const Halo& halo) {
+  std::vector<std::int64_t> places(static_cast<std::size_t>(communicator.size()));
+  for (const Halo::Peer& peer : halo.from) places[static_cast<std::size_t>(peer.rank)] = halo.first_received() + peer.first;
+  return communicator.all_to_all(places);
 }
 
 }  // namespace shardmat

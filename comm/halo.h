@@ -36,7 +36,7 @@ struct Halo {
 /// Collective; every rank holds what it needs and gives, and a number or two a rank. `columns`: as in make_exchange().
 Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const std::int64_t> columns);
 
-/// Where each received entry lies among the entries of its owner. Collective.
-std::vector<std::int32_t> places_at_owners(Communicator& communicator, const Halo& halo);
+/// Where in x of each rank the entries begin that come from this one; of ranks that get none, anything. Collective.
+std::vector<std::int64_t> places_at_receivers(Communicator& communicator, const Halo& halo);
 
 }  // namespace shardmat

@@ -74,7 +74,7 @@ class NcclCommunicator {
   /// Called as often on all ranks.
   int next_transfer();
 
-  /// Why ranks cannot read each other's memory inside a kernel; empty if they can, once it is a symmetric window.
+  /// Why ranks cannot reach each other's memory inside a kernel; empty if they can, once it is a symmetric window.
   std::string why_no_peer_access() const;
 
   /// Where the thread blocks of ranks meet inside a kernel: block b waits for block b of all others. Collective, as Memory.
@@ -90,27 +90,27 @@ class NcclCommunicator {
     Memory arrived_;   ///< numbers [block][rank] that other ranks write
     Buffer meetings_;  ///< that each block has had
   };
-  /// Blocks that it takes to read so many bytes at the speed of the link; with `beside` fewer, which leave a product room,
-  /// and fewest for entries of whole 16 bytes, of which each has more on the way: where the product's blocks are large, a
-  /// multiprocessor with one of these has none of those.
-  static int blocks_to_pull(std::int64_t bytes, std::size_t entry_bytes, bool beside);
+  /// Blocks that it takes to write so many bytes at the speed of the link; with `beside` few, which leave a product room:
+  /// where its blocks are large, a multiprocessor with one of these has none of those.
+  static int blocks_to_push(std::int64_t bytes, bool beside);
 
-  struct Pull {
-    const Memory* from;          ///< on every rank
-    const Meeting* meeting;      ///< used by nobody else at the same time
-    std::size_t entry_bytes;     ///< even
-    std::int64_t count;          ///< entries
-    const std::int32_t* places;  ///< of the entries in the owners' memory, in entries
-    const std::uint8_t* owners;  ///< ranks
-    void* to;                    ///< `count` entries; a part of this rank's memory that nobody reads
+  struct Push {
+    const Memory* x;                ///< on every rank; its entries are read here and written there
+    const Meeting* meeting;         ///< used by nobody else at the same time
+    std::size_t entry_bytes;        ///< even
+    std::int64_t count;             ///< entries
+    const std::int32_t* places;     ///< of the entries in x here
+    const std::uint8_t* receivers;  ///< ranks that get them
+    const std::int64_t* shifts;     ///< one a rank: entry i goes to place i + shifts[receiver] of its x
   };
-  /// Waits for all ranks, reads the entries, and waits until all have read. The next kernel may begin beside it
-  /// (Stream::next_may_begin()), once all its blocks have started: what waits for other ranks never waits for room.
-  /// Stream-ordered, may be captured in a graph; called by all ranks in the same order. If a rank is lost the kernel ends
-  /// when the communicator breaks. REQUIRES: symmetric memory.
-  void pull(const Pull& pull, Stream& stream);
+  /// Waits until all ranks are here, so that nobody reads what is to be overwritten, writes the entries into the receivers'
+  /// memory, and waits until all have written. The next kernel may begin beside it (Stream::next_may_begin()), once all its
+  /// blocks have started: what waits for other ranks never waits for room. Stream-ordered, may be captured in a graph;
+  /// called by all ranks in the same order. If a rank is lost the kernel ends when the communicator breaks. REQUIRES:
+  /// symmetric memory.
+  void push(const Push& push, Stream& stream);
   /// The device can (compute capability 9.0) and the code is made for it.
-  bool pull_lets_next_begin() const;
+  bool push_lets_next_begin() const;
 
   /// Where ranks leave each other a few values. Collective, as Memory.
   class Board {
@@ -127,7 +127,7 @@ class NcclCommunicator {
     Buffer rounds_;  ///< that there have been
   };
   /// values[i] becomes its sum over the ranks, in rank order, by one block of threads: each rank writes its values to all
-  /// others and waits for theirs. Stream-ordered, captured and ended as pull(). REQUIRES: symmetric memory.
+  /// others and waits for theirs. Stream-ordered, captured and ended as push(). REQUIRES: symmetric memory.
   void sum(const Board& board, double* values, Stream& stream);
 
   /// Polls the stream, NCCL's asynchronous error and the deadline; on failure aborts NCCL, marks the

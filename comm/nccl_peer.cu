@@ -1,4 +1,4 @@
-// Reading the memory of other GPUs inside kernels, through the symmetric windows of NCCL 2.28 and newer. The barrier between
+// Reaching the memory of other GPUs inside kernels, through the symmetric windows of NCCL 2.28 and newer. The barrier between
 // ranks is our own, on memory of such a window: NCCL's waits for ever if a rank is gone, this one ends when the communicator
 // breaks.
 #include <nccl_device.h>
@@ -14,7 +14,7 @@ namespace shardmat {
 namespace {
 
 constexpr int kThreads = 512, kAtOnce = 4, kSumThreads = 64;
-constexpr int kFewBlocks = 32, kFewWideBlocks = 12, kMostBlocks = 128;  // wide: of 16-byte words
+constexpr int kFewBlocks = 8, kMostBlocks = 128;
 constexpr unsigned kSpinsALook = 1024;  // between looks at host memory
 
 struct Ranks {
@@ -28,13 +28,17 @@ __device__ unsigned* arrived_at(const Ranks& ranks, int at, int who) {
   return static_cast<unsigned*>(ncclGetLsaPointer(ranks.written, 0, at)) + blockIdx.x * ranks.count + who;
 }
 
-/// Block b of this rank waits for block b of every other; what they wrote before is seen after. False: a rank is lost.
-__device__ bool meet(const Ranks& ranks, unsigned meeting) {
+/// Block b tells block b of every other rank that it is there, and what it wrote before.
+__device__ void arrive(const Ranks& ranks, unsigned meeting) {
   __syncthreads();
-  bool lost = false;
   for (int r = static_cast<int>(threadIdx.x); r < ranks.count; r += kThreads)
     if (r != ranks.rank)
       asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(arrived_at(ranks, r, ranks.rank)), "r"(meeting) : "memory");
+}
+
+/// Block b of this rank waits for block b of every other; what they wrote before is seen after. False: a rank is lost.
+__device__ bool wait_for_others(const Ranks& ranks, unsigned meeting) {
+  bool lost = false;
   for (int r = static_cast<int>(threadIdx.x); r < ranks.count; r += kThreads) {
     if (r == ranks.rank) continue;
     const unsigned* mine = arrived_at(ranks, ranks.rank, r);
@@ -51,40 +55,55 @@ __device__ bool meet(const Ranks& ranks, unsigned meeting) {
   return __syncthreads_or(lost) == 0;
 }
 
-/// Entries of `words` words; the blocks share out the words. Where the next ones lie is looked up while these are on their way.
+/// Entries of `words` words; the blocks share out the words. Which ones are next is looked up while these are on their way.
+/// To store is cheaper than to load: nobody waits for a store, so a few blocks fill the link, and scattered entries go over
+/// it side by side.
 template <class Word>
 __global__ void __launch_bounds__(kThreads)
-    pull_entries(Ranks ranks, ncclWindow_t from, int words, std::int64_t count, const std::int32_t* __restrict__ places,
-                 const std::uint8_t* __restrict__ owners, Word* to) {
-  cuda::let_next_begin();
-  const std::int64_t all = count * words, stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  std::int64_t first = blockIdx.x * kThreads + threadIdx.x;
-  std::int64_t place[kAtOnce];  // in words
-  std::int32_t owner[kAtOnce];
+    push_entries(Ranks ranks, ncclWindow_t to, int words, std::int64_t count, const std::int32_t* __restrict__ places,
+                 const std::uint8_t* __restrict__ receivers, const std::int64_t* __restrict__ shifts, const Word* from) {
+  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads, at = blockIdx.x * kThreads + threadIdx.x;
+  const std::int64_t step = stride / words;
+  const int step_words = static_cast<int>(stride % words);
+  std::int64_t entry = at / words;
+  int word = static_cast<int>(at % words);
+  const Word* source[kAtOnce];
+  Word* target[kAtOnce];  // null behind the last word
   const auto look_up = [&] {
-    if (first >= all) return;
+    target[0] = nullptr;
+    if (entry >= count) return;
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
-      const std::int64_t at = min(first + u * stride, all - 1), entry = words == 1 ? at : at / words;
-      place[u] = static_cast<std::int64_t>(places[entry]) * words + (at - entry * words), owner[u] = owners[entry];
+      const std::int64_t some = min(entry, count - 1);  // so that all are on their way at once
+      const int receiver = receivers[some];
+      source[u] = from + static_cast<std::int64_t>(places[some]) * words + word;
+      Word* there = static_cast<Word*>(ncclGetLsaPointer(to, 0, receiver)) + (some + shifts[receiver]) * words + word;
+      target[u] = entry < count ? there : nullptr;
+      entry += step, word += step_words;
+      if (word >= words) word -= words, ++entry;
     }
   };
-  look_up();
+  cuda::wait_for_previous();
+  cuda::let_next_begin();
   unsigned meeting = ranks.times[blockIdx.x];
-  if (!meet(ranks, ++meeting)) return;
-  while (first < all) {
+  arrive(ranks, ++meeting);
+  look_up();
+  if (!wait_for_others(ranks, meeting)) return;
+  while (target[0] != nullptr) {
     Word some[kAtOnce];
+    Word* there[kAtOnce];
 #pragma unroll
-    for (int u = 0; u < kAtOnce; ++u)
-      some[u] = static_cast<const Word*>(ncclGetLsaPointer(from, 0, owner[u]))[place[u]];
-    const std::int64_t these = first;
-    first += kAtOnce * stride;
+    for (int u = 0; u < kAtOnce; ++u) {
+      there[u] = target[u];
+      some[u] = __ldcg(source[u]);
+    }
     look_up();
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u)
-      if (these + u * stride < all) to[these + u * stride] = some[u];
+      if (there[u] != nullptr) *there[u] = some[u];
   }
-  if (!meet(ranks, ++meeting)) return;
+  arrive(ranks, ++meeting);
+  if (!wait_for_others(ranks, meeting)) return;
   if (threadIdx.x == 0) ranks.times[blockIdx.x] = meeting;
 }
 
@@ -131,13 +150,12 @@ std::string NcclCommunicator::why_no_peer_access() const {
   const int reached = ncclTeamLsa(impl_->comm).nRanks, all = impl_->communicator.size();
   if (reached == all) return {};
   return "of " + std::to_string(all) + " GPUs only " + std::to_string(reached) +
-         " can read each other's memory directly; use halo";
+         " can reach each other's memory directly; use halo";
 }
 
-int NcclCommunicator::blocks_to_pull(std::int64_t bytes, std::size_t entry_bytes, bool beside) {
+int NcclCommunicator::blocks_to_push(std::int64_t bytes, bool beside) {
   constexpr std::int64_t kBytesABlock = kThreads * kAtOnce * 8, kBytesOfMany = 16 * kBytesABlock;
-  const int most_few = beside && entry_bytes % 16 == 0 ? kFewWideBlocks : kFewBlocks;
-  const auto few = std::clamp<std::int64_t>(bytes / kBytesABlock, 1, most_few);
+  const auto few = std::clamp<std::int64_t>(bytes / kBytesABlock, 1, kFewBlocks);
   return static_cast<int>(beside ? few : std::max(few, std::min<std::int64_t>(bytes / kBytesOfMany, kMostBlocks)));
 }
 
@@ -177,27 +195,28 @@ void NcclCommunicator::sum(const Board& board, double* values, Stream& stream) {
       "sum over GPUs");
 }
 
-void NcclCommunicator::pull(const Pull& pull, Stream& stream) {
+void NcclCommunicator::push(const Push& push, Stream& stream) {
   const Ranks ranks{impl_->communicator.rank(), impl_->communicator.size(),
-                    static_cast<ncclWindow_t>(pull.meeting->arrived_.window()), pull.meeting->meetings_.as<unsigned>(),
+                    static_cast<ncclWindow_t>(push.meeting->arrived_.window()), push.meeting->meetings_.as<unsigned>(),
                     impl_->ended};
   const auto launch = [&]<class Word>(Word) {
-    cuda::launch_blocks(pull_entries<Word>, pull.meeting->blocks(), kThreads, 0, stream, ranks,
-                        static_cast<ncclWindow_t>(pull.from->window()), static_cast<int>(pull.entry_bytes / sizeof(Word)),
-                        pull.count, pull.places, pull.owners, static_cast<Word*>(pull.to));
+    cuda::launch_grid_early(push_entries<Word>, push.meeting->blocks(), 1, dim3(kThreads), 0, stream, ranks,
+                            static_cast<ncclWindow_t>(push.x->window()),
+                            static_cast<int>(push.entry_bytes / sizeof(Word)), push.count, push.places, push.receivers,
+                            push.shifts, static_cast<const Word*>(push.x->data()));
   };
   impl_->launch(
       stream,
       [&] {
-        if (pull.entry_bytes % 16 == 0) launch(int4{});
-        else if (pull.entry_bytes % 8 == 0) launch(int2{});
-        else if (pull.entry_bytes % 4 == 0) launch(int{});
+        if (push.entry_bytes % 16 == 0) launch(int4{});
+        else if (push.entry_bytes % 8 == 0) launch(int2{});
+        else if (push.entry_bytes % 4 == 0) launch(int{});
         else launch(short{});
       },
-      "reading x in other GPUs' memory");
+      "writing x into other GPUs' memory");
   stream.let_next_begin(true);
 }
 
-bool NcclCommunicator::pull_lets_next_begin() const { return cuda::compiled_for_9_0(pull_entries<int4>, impl_->device); }
+bool NcclCommunicator::push_lets_next_begin() const { return cuda::compiled_for_9_0(push_entries<int4>, impl_->device); }
 
 }  // namespace shardmat

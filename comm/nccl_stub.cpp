@@ -29,9 +29,9 @@ void NcclCommunicator::transfer(int, std::span<const Communicator::Transfer::Out
 }
 int NcclCommunicator::next_transfer() { absent(); }
 std::string NcclCommunicator::why_no_peer_access() const { absent(); }
-int NcclCommunicator::blocks_to_pull(std::int64_t, std::size_t, bool) { absent(); }
-void NcclCommunicator::pull(const Pull&, Stream&) { absent(); }
-bool NcclCommunicator::pull_lets_next_begin() const { absent(); }
+int NcclCommunicator::blocks_to_push(std::int64_t, bool) { absent(); }
+void NcclCommunicator::push(const Push&, Stream&) { absent(); }
+bool NcclCommunicator::push_lets_next_begin() const { absent(); }
 NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks) : blocks_(blocks), arrived_(owner, 0) {}
 NcclCommunicator::Board::Board(NcclCommunicator& owner, int values) : values_(values), slots_(owner, 0) {}
 void NcclCommunicator::sum(const Board&, double*, Stream&) { absent(); }

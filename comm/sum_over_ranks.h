@@ -11,7 +11,7 @@ namespace shardmat {
 
 class SumOverRanks {
  public:
-  /// Collective. `values`: of each call. GPUs that can read each other's memory do it in a kernel of one block; others ask
+  /// Collective. `values`: of each call. GPUs that can reach each other's memory do it in a kernel of one block; others ask
   /// NCCL, hosts MPI. What the context refers to must outlive this, and graphs that recorded it must not.
   SumOverRanks(const ExchangeContext& context, int values);
 

@@ -15,8 +15,7 @@ QualityMeter::QualityMeter(Partition partition, std::int64_t cols)
       column_starts_(column_starts(partition_, cols)),
       seen_(static_cast<std::size_t>((cols + 63) / 64)),
       met_(static_cast<std::size_t>(partition_.parts())),
-      sent_(met_.size()),
-      sent_sectors_(met_.size()) {
+      sent_(met_.size()) {
   quality_.rows_min = quality_.nnz_min = INT64_MAX;
   std::int64_t largest = 0;
   for (std::size_t p = 0; p + 1 < column_starts_.size(); ++p)
@@ -35,13 +34,12 @@ void QualityMeter::leave_part() {
   nnz_ += part_nnz_;
   quality_.halo_max = std::max(quality_.halo_max, part_halo_);
   quality_.halo_total += part_halo_;
-  quality_.halo_sectors_max = std::max(quality_.halo_sectors_max, part_sectors_);
   quality_.neighbours_max = std::max(quality_.neighbours_max, std::ssize(neighbours_));
   quality_.boundary_nnz_max = std::max(quality_.boundary_nnz_max, part_boundary_nnz_);
   std::fill(seen_.begin() + touched_begin_, seen_.begin() + touched_end_, 0);
   for (const std::size_t neighbour : neighbours_) met_[neighbour] = false;
   neighbours_.clear();
-  touched_begin_ = touched_end_ = part_nnz_ = part_halo_ = part_sectors_ = part_boundary_nnz_ = 0;
+  touched_begin_ = touched_end_ = part_nnz_ = part_halo_ = part_boundary_nnz_ = 0;
   ++part_;
 }
 
@@ -56,10 +54,8 @@ void QualityMeter::mark(std::int64_t begin, std::int64_t end, const CsrView& row
     std::uint64_t& word = seen_[column / 64];
     const std::uint64_t bit = std::uint64_t{1} << column % 64;
     if ((word & bit) != 0) continue;
-    const std::size_t owner = meet_owner(rows.col_idx[static_cast<std::size_t>(k)]);
-    if ((word >> column % 64 / 4 * 4 & 0xf) == 0) ++part_sectors_, ++sent_sectors_[owner];  // of four columns
     word |= bit;
-    ++part_halo_, ++sent_[owner];
+    ++part_halo_, ++sent_[meet_owner(rows.col_idx[static_cast<std::size_t>(k)])];
   }
 }
 
@@ -92,7 +88,6 @@ PartitionQuality QualityMeter::result() {
   quality_.rows_mean = static_cast<double>(row_) / partition_.parts();
   quality_.nnz_mean = static_cast<double>(nnz_) / partition_.parts();
   quality_.sent_max = *std::max_element(sent_.begin(), sent_.end());
-  quality_.sent_sectors_max = *std::max_element(sent_sectors_.begin(), sent_sectors_.end());
   if (nnz_ > 0) quality_.imbalance = static_cast<double>(quality_.nnz_max) / quality_.nnz_mean;
   return quality_;
 }

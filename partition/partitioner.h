@@ -50,9 +50,7 @@ struct PartitionQuality {
   std::int64_t allgather_total = 0;
   std::int64_t neighbours_max = 0;    ///< most other parts that one part needs entries of; -1: not known
   std::int64_t boundary_nnz_max = 0;  ///< most nonzeros of a part in rows that need others; -1: not known
-  std::int64_t halo_sectors_max = 0;  ///< most 32-byte sectors of f64 entries that one part needs of others; -1: not known
   std::int64_t sent_max = 0;          ///< most entries that other parts need of one part; -1: not known
-  std::int64_t sent_sectors_max = 0;  ///< likewise in such sectors, each counted for every part that needs it; -1: not known
 
   bool operator==(const PartitionQuality&) const = default;
 };
@@ -79,8 +77,8 @@ class QualityMeter {
   std::int64_t touched_begin_ = 0, touched_end_ = 0;  // words of seen_ that may have bits
   std::vector<bool> met_;                             // parts that the current part needs entries of
   std::vector<std::size_t> neighbours_;               // the same as a list
-  std::vector<std::int64_t> sent_, sent_sectors_;     // what other parts need of each part, as far as they are known
-  std::int64_t row_ = 0, nnz_ = 0, part_nnz_ = 0, part_halo_ = 0, part_sectors_ = 0, part_boundary_nnz_ = 0;
+  std::vector<std::int64_t> sent_;                    // what other parts need of each part, as far as they are known
+  std::int64_t row_ = 0, nnz_ = 0, part_nnz_ = 0, part_halo_ = 0, part_boundary_nnz_ = 0;
   int part_ = 0;
   PartitionQuality quality_;
 };

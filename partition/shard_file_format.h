@@ -22,8 +22,7 @@
 //   /shardmat/partitions/<method>-<P>
 //                            attributes method (string), parts (int64), fingerprint (uint64: of the matrix it was made
 //                            for), checksum (uint64: XXH64 of row_starts) and the fields of PartitionQuality (older files
-//                            lack neighbours_max, boundary_nnz_max, halo_sectors_max, sent_max and
-//                            sent_sectors_max)
+//                            lack neighbours_max, boundary_nnz_max and sent_max)
 //   /shardmat/partitions/<method>-<P>/row_starts   int64 [P + 1]
 //
 // The fingerprint is the XXH64 of rows, cols, nnz, the permutation's checksum (0 if there is none) and the checksums, so
@@ -106,9 +105,7 @@ template <class Quality, class F>
 void for_each_later_quality_field(Quality& quality, F&& f) {
   f("neighbours_max", quality.neighbours_max);
   f("boundary_nnz_max", quality.boundary_nnz_max);
-  f("halo_sectors_max", quality.halo_sectors_max);
   f("sent_max", quality.sent_max);
-  f("sent_sectors_max", quality.sent_sectors_max);
 }
 
 }  // namespace shardmat::shard_format

@@ -13,8 +13,6 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kSector = 32;  ///< bytes
-
 /// Between how many ranks exchanges were measured that are most like those between `ranks`.
 int ranks_alike(const PerformanceModel& model, int ranks) {
   int most = 0, fewest = std::numeric_limits<int>::max();
@@ -25,18 +23,10 @@ int ranks_alike(const PerformanceModel& model, int ranks) {
   return most >= ranks ? fewest : most;
 }
 
-/// Bytes that a rank receives or sends, whichever is most. `scattered`: the entries that others need lie where they are in
-/// the matrix; else, at rows that were moved, together.
-double bytes_moved(const PerformanceModel& model, const PartitionQuality& quality, std::string_view by, bool scattered) {
-  const auto bytes = [&](std::int64_t entries) {
-    return static_cast<double>(entries) * static_cast<double>(model.entry_bytes);
-  };
-  if (by == "allgather") return bytes(quality.allgather_max);
-  const double halo = bytes(std::max(quality.halo_max, quality.sent_max));
-  if (by != "peer" || !scattered) return halo;
-  // Reading other GPUs' memory brings whole sectors: of f64 entries so many, of others no fewer bytes than this.
-  const std::int64_t of_sector = std::min(kSector, 4 * model.entry_bytes);
-  return std::max(halo, static_cast<double>(of_sector * std::max(quality.halo_sectors_max, quality.sent_sectors_max)));
+/// Bytes that a rank receives or sends, whichever is most.
+double bytes_moved(const PerformanceModel& model, const PartitionQuality& quality, std::string_view by) {
+  const std::int64_t entries = by == "allgather" ? quality.allgather_max : std::max(quality.halo_max, quality.sent_max);
+  return static_cast<double>(entries) * static_cast<double>(model.entry_bytes);
 }
 
 /// With x moved by this exchange, as it costs.
@@ -46,7 +36,7 @@ Forecast forecast_by(const ExchangeCost& cost, const PerformanceModel& model, co
   f.overlapped = (model.overlaps || (model.overlaps_peer && cost.exchange == "peer")) && quality.boundary_nnz_max >= 0 &&
                  2 * quality.boundary_nnz_max <= quality.nnz_max;
   f.product = model.product(quality.nnz_max);
-  f.exchange = cost.seconds(bytes_moved(model, quality, cost.exchange, !f.overlapped));
+  f.exchange = cost.seconds(bytes_moved(model, quality, cost.exchange));
   f.iteration = f.overlapped
                     ? std::max(f.product + model.split_latency, f.exchange + model.product(quality.boundary_nnz_max))
                     : f.product + f.exchange;

@@ -5,9 +5,7 @@
 //   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured (the first bytes at
 //                                                                another rate), where each moves entries to all others:
 //                                                                too much for few neighbours;
-//                                                                b: what a rank receives or sends, whichever is most;
-//                                                                peer: in whole sectors of 32 bytes, unless the rows that
-//                                                                need others were moved together
+//                                                                b: what a rank receives or sends, whichever is most
 //               = messages·network.latency + b/network.bandwidth beyond them; halo: a message from each neighbour,
 //                                                                all-gather: a ring of P - 1
 //   iteration   = the least over the exchanges of

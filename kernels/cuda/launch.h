@@ -62,8 +62,8 @@ void launch_grid(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_
 }
 
 /// As launch_grid(), but from capability 9.0 on blocks start while the kernel before in the stream still works: kernels of a
-/// few microseconds then follow each other without a gap. REQUIRES: `kernel` calls after_previous() before it
-/// touches memory, or what launch_grid_beside() asks for.
+/// few microseconds then follow each other without a gap. REQUIRES: `kernel` calls after_previous() or
+/// wait_for_previous() before it touches memory, or does what launch_grid_beside() asks for.
 template <class... Parameters, class... Arguments>
 void launch_grid_early(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_t across, dim3 block_size,
                        std::size_t shared_bytes, const Stream& stream, Arguments&&... arguments) {
@@ -104,7 +104,13 @@ __device__ inline void let_next_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-/// Waits until what came before is done and can be seen; nothing is read through `p` earlier.
+/// Waits until what came before is done and can be seen.
+__device__ inline void wait_for_previous() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+/// As wait_for_previous(); nothing is read through `p` earlier.
 template <class T>
 __device__ inline void wait_for_previous(const T*& p) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -152,12 +152,12 @@ TEST(Partitioner, RefusesUnknownMethodAndNoParts) {
 
 /// What each part needs of others, with sets.
 struct Needs {
-  Numbers halo, sectors, neighbours, boundary_nnz, sent, sent_sectors;
+  Numbers halo, neighbours, boundary_nnz, sent;
 };
 Needs needs_by_sets(const HostCsr& m, const Partition& partition) {
   const auto columns = column_starts(partition, m.cols);
   Needs needs;
-  needs.sent.resize(columns.size() - 1), needs.sent_sectors.resize(columns.size() - 1);
+  needs.sent.resize(columns.size() - 1);
   for (std::size_t p = 0; p + 1 < partition.row_starts.size(); ++p) {
     std::set<std::int64_t> remote, owners;
     std::int64_t boundary = 0;
@@ -176,16 +176,7 @@ Needs needs_by_sets(const HostCsr& m, const Partition& partition) {
       }
       if (foreign) boundary += m.row_ptr[row + 1] - m.row_ptr[row];
     }
-    std::set<std::int64_t> sectors;
-    for (const std::int64_t column : remote) sectors.insert(column / 4);
-    for (std::size_t owner = 0; owner + 1 < columns.size(); ++owner) {
-      std::set<std::int64_t> of_owner;
-      for (const std::int64_t column : remote)
-        if (column >= columns[owner] && column < columns[owner + 1]) of_owner.insert(column / 4);
-      needs.sent_sectors[owner] += std::ssize(of_owner);
-    }
     needs.halo.push_back(std::ssize(remote));
-    needs.sectors.push_back(std::ssize(sectors));
     needs.neighbours.push_back(std::ssize(owners));
     needs.boundary_nnz.push_back(boundary);
   }
@@ -203,10 +194,7 @@ TEST(PartitionQuality, NeedsMatchSets) {
       EXPECT_EQ(q.halo_max, most(needs.halo));
       EXPECT_EQ(q.halo_total, std::accumulate(needs.halo.begin(), needs.halo.end(), std::int64_t{0}));
       EXPECT_EQ(q.neighbours_max, most(needs.neighbours));
-      EXPECT_EQ(q.halo_sectors_max, most(needs.sectors));
       EXPECT_EQ(q.sent_max, most(needs.sent));
-      EXPECT_LE(q.sent_sectors_max, most(needs.sent_sectors));  // a sector of two owners counts once
-      EXPECT_GE(q.sent_sectors_max + parts, most(needs.sent_sectors));
       EXPECT_EQ(q.boundary_nnz_max, most(needs.boundary_nnz));
       EXPECT_EQ(q.nnz_max, heaviest({m.row_ptr.begin(), m.row_ptr.end()}, partition.row_starts));
       EXPECT_DOUBLE_EQ(q.imbalance, static_cast<double>(q.nnz_max) * parts / static_cast<double>(m.nnz()));

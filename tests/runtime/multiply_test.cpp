@@ -374,7 +374,7 @@ void on_gpus(void (*check)(const Case&), const Case& c) {
   check(c);
 }
 
-/// Likewise if GPUs can read each other's memory.
+/// Likewise if GPUs can reach each other's memory.
 void on_peers(void (*check)(const Case&), const Case& c) {
   if (cuda_device_count() < world().size() || world().size() == 1) GTEST_SKIP() << "needs several GPUs";
   const std::string why_not = context_of(c).nccl()->why_no_peer_access();

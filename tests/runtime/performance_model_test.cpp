@@ -44,27 +44,6 @@ TEST(PerformanceModel, TheExchangeHidesBehindTheInterior) {
   EXPECT_DOUBLE_EQ(late.iteration, late.exchange + 11e-6);
 }
 
-TEST(PerformanceModel, PeersAreReadInWholeSectors) {
-  PerformanceModel m = model();
-  m.exchanges = {{4, "peer", 4e-6, 1e-10}};
-  PartitionQuality q = quality(90'000, 50'000, 10'000);
-  q.halo_sectors_max = -1;  // not known
-  EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 80'000 * 1e-10);
-  q.halo_sectors_max = 6'000;
-  EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 6'000 * 32 * 1e-10);
-  m.entry_bytes = 4;
-  EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 6'000 * 16 * 1e-10);
-  m.entry_bytes = 16;
-  EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 6'000 * 32 * 1e-10);
-  m.entry_bytes = 32;
-  EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 320'000 * 1e-10);
-  m.entry_bytes = 8;
-  q.sent_sectors_max = 7'000;  // others read more of one rank than any reads
-  EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 7'000 * 32 * 1e-10);
-  q.boundary_nnz_max = 1'000;  // such rows are moved together
-  EXPECT_DOUBLE_EQ(forecast(m, q, 4).exchange, 4e-6 + 80'000 * 1e-10);
-}
-
 TEST(PerformanceModel, WhatOneRankSendsMayTakeLongest) {
   PartitionQuality q = quality(90'000, 50'000, 10'000);
   EXPECT_DOUBLE_EQ(forecast(model(), q, 4).exchange, 8e-6 + 80'000 * 1e-10);

@@ -132,9 +132,7 @@ nlohmann::ordered_json partitions_json(const ShardFile& file) {
                           {"allgather_total", q.allgather_total},
                           {"neighbours_max", q.neighbours_max},
                           {"boundary_nnz_max", q.boundary_nnz_max},
-                          {"halo_sectors_max", q.halo_sectors_max},
-                          {"sent_max", q.sent_max},
-                          {"sent_sectors_max", q.sent_sectors_max}});
+                          {"sent_max", q.sent_max}});
   }
   return partitions;
 }
