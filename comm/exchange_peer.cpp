@@ -50,7 +50,8 @@ class PeerExchange final : public Exchange {
         halo_(std::move(halo)),
         sent_(std::ssize(halo_.sent)),
         x_(nccl_, static_cast<std::size_t>(entries) * entry_bytes_),  // windows are alike on all ranks
-        meeting_(nccl_, NcclCommunicator::blocks_to_push(sent * static_cast<std::int64_t>(entry_bytes_), context.beside)) {
+        meeting_(nccl_, NcclCommunicator::blocks_to_push(sent * static_cast<std::int64_t>(entry_bytes_), entry_bytes_,
+                                                         context.beside)) {
     context.communicator.together([&] {
       const Sending sending = plan_sending(halo_, context.communicator.rank(), std::move(places_there));
       Stream stream(context.device);

@@ -14,7 +14,7 @@ namespace shardmat {
 namespace {
 
 constexpr int kThreads = 512, kAtOnce = 4, kSumThreads = 64;
-constexpr int kFewBlocks = 8, kMostBlocks = 128;
+constexpr int kFewBlocks = 16, kFewWideBlocks = 8, kMostBlocks = 128;  // wide: of 16-byte words
 constexpr unsigned kSpinsALook = 1024;  // between looks at host memory
 
 struct Ranks {
@@ -153,9 +153,10 @@ std::string NcclCommunicator::why_no_peer_access() const {
          " can reach each other's memory directly; use halo";
 }
 
-int NcclCommunicator::blocks_to_push(std::int64_t bytes, bool beside) {
+int NcclCommunicator::blocks_to_push(std::int64_t bytes, std::size_t entry_bytes, bool beside) {
   constexpr std::int64_t kBytesABlock = kThreads * kAtOnce * 8, kBytesOfMany = 16 * kBytesABlock;
-  const auto few = std::clamp<std::int64_t>(bytes / kBytesABlock, 1, kFewBlocks);
+  const int most_few = beside && entry_bytes % 16 == 0 ? kFewWideBlocks : kFewBlocks;
+  const auto few = std::clamp<std::int64_t>(bytes / kBytesABlock, 1, most_few);
   return static_cast<int>(beside ? few : std::max(few, std::min<std::int64_t>(bytes / kBytesOfMany, kMostBlocks)));
 }
 

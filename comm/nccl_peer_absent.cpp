@@ -8,7 +8,7 @@ namespace shardmat {
 std::string NcclCommunicator::why_no_peer_access() const {
   return fmt::format("it needs NCCL 2.28 or newer, this build has {}; use halo", nccl_version());
 }
-int NcclCommunicator::blocks_to_push(std::int64_t, bool) { return 1; }
+int NcclCommunicator::blocks_to_push(std::int64_t, std::size_t, bool) { return 1; }
 NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks) : blocks_(blocks), arrived_(owner, 0) {}
 bool NcclCommunicator::push_lets_next_begin() const { return false; }
 void NcclCommunicator::push(const Push&, Stream&) { throw Error(ErrorKind::internal, why_no_peer_access()); }

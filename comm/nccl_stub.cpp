@@ -29,7 +29,7 @@ void NcclCommunicator::transfer(int, std::span<const Communicator::Transfer::Out
 }
 int NcclCommunicator::next_transfer() { absent(); }
 std::string NcclCommunicator::why_no_peer_access() const { absent(); }
-int NcclCommunicator::blocks_to_push(std::int64_t, bool) { absent(); }
+int NcclCommunicator::blocks_to_push(std::int64_t, std::size_t, bool) { absent(); }
 void NcclCommunicator::push(const Push&, Stream&) { absent(); }
 bool NcclCommunicator::push_lets_next_begin() const { absent(); }
 NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks) : blocks_(blocks), arrived_(owner, 0) {}
