@@ -41,9 +41,9 @@ void check(cusparseStatus_t status, const char* call) {
   cuda::check(status, call);
 }
 
-/// Algorithm 3 leaves a single column of Y as it was.
-bool takes(const Algorithm& algorithm, std::int64_t columns) {
-  return algorithm.id != CUSPARSE_SPMM_CSR_ALG3 || columns > 1;
+/// Algorithm 3 leaves a single column of Y as it was, and takes one matrix a call (asked for more, the library prints so).
+bool takes(const Algorithm& algorithm, std::int64_t columns, int count) {
+  return algorithm.id != CUSPARSE_SPMM_CSR_ALG3 || (columns > 1 && count == 1);
 }
 
 std::int64_t rounded_up(std::int64_t count) { return (count + kEntriesAligned - 1) / kEntriesAligned * kEntriesAligned; }
@@ -235,7 +235,7 @@ class EachMatrix {
 
   /// Seconds of one product of matrix `i`; infinite if the algorithm does not take it.
   double seconds(std::size_t i, const Algorithm& algorithm, Stream& stream) const {
-    if (!takes(algorithm, input_.columns)) return std::numeric_limits<double>::infinity();
+    if (!takes(algorithm, input_.columns, 1)) return std::numeric_limits<double>::infinity();
     try {
       Spmm call(matrices_.of()[i], input_.batch.type, x_of(i), y_of(i), input_.columns, algorithm.id);
       const Buffer buffer(stream.device(), call.buffer_bytes(library_));
@@ -369,7 +369,7 @@ class OneCall final : public BatchedPeer {
 Peers one_call(const Csr& a, const std::shared_ptr<const void>& arrays, const PeerInput& input, Stream& stream) {
   Peers peers;
   for (const Algorithm& algorithm : kAlgorithms) {
-    if (!takes(algorithm, input.columns)) continue;
+    if (!takes(algorithm, input.columns, a.count)) continue;
     try {
       auto peer = std::make_unique<OneCall>(a, arrays, input, algorithm, stream);
       peer->multiply(stream);  // some refusals come only now
