@@ -49,7 +49,7 @@ constexpr std::array kExchanges = {
     ExchangeEntry{"none", "one rank owns all of x (one rank only)", make_gathered<make_no_exchange>},
     ExchangeEntry{"allgather", "every rank gets all of x (MPI on the host, NCCL on GPUs)", make_gathered<make_all_gather>},
     ExchangeEntry{"halo", "every rank gets what its rows need (MPI on the host, NCCL on GPUs)", make_halo},
-    ExchangeEntry{"peer", "every rank reads what its rows need in the memory of the other GPUs", make_peer},
+    ExchangeEntry{"peer", "every rank writes what others need into the memory of their GPUs", make_peer},
 };
 
 /// Entries that a rank holds when it has all of x.
