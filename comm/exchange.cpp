@@ -81,10 +81,11 @@ std::unique_ptr<Exchange> choose(const ExchangeContext& context, const XParts& p
   std::string why = fmt::format("a rank needs at most {} of {}", human_bytes(static_cast<double>(needed)),
                                 human_bytes(static_cast<double>(parts.starts.back() * entry_bytes)));
   candidates.push_back(make_halo_exchange(context, halo));
-  const std::int64_t longest = communicator.all_reduce(halo.length(), Reduction::max),
-                     free = communicator.all_reduce(available_memory(context.device), Reduction::min);
+  const std::int64_t for_peer =
+      communicator.all_reduce(halo.length() * entry_bytes + peer_list_bytes(std::ssize(halo.sent)), Reduction::max);
+  const std::int64_t free = communicator.all_reduce(available_memory(context.device), Reduction::min);
   const auto fits = [&](std::int64_t bytes) { return 2 * bytes <= free; };  // the matrix has to find room, too
-  if (context.device.backend == Backend::cuda && fits(longest * entry_bytes)) {
+  if (context.device.backend == Backend::cuda && fits(for_peer)) {
     PeerAttempt attempt = try_peer_exchange(context, std::move(halo));
     if (attempt.exchange != nullptr) candidates.push_back(std::move(attempt.exchange));
     else why += "; no peer: " + attempt.why_not;

@@ -43,7 +43,8 @@ class Exchange {
 
   /// Where this rank writes its own entries of x before start(), on the device.
   virtual void* local_x() = 0;
-  /// What kernels read, length() entries, valid in stream order after finish(). Where no column lies there are zeros.
+  /// What kernels read, length() entries, valid in stream order after finish() and until the next start(). Where no column
+  /// lies there are zeros.
   virtual const void* x() const = 0;
   std::int64_t length() const { return length_; }
 
@@ -53,7 +54,8 @@ class Exchange {
   virtual void start(Stream& stream) = 0;
   virtual void finish(Stream& stream) = 0;
 
-  /// The first entry that start() writes, if it lets the next kernel begin beside it (Stream::next_may_begin()).
+  /// The first entry that may come from others while start() works, if it lets the next kernel begin beside it
+  /// (Stream::next_may_begin()).
   virtual std::optional<std::int64_t> first_late_entry() const { return std::nullopt; }
 
   /// True if start()/finish() may be recorded into a Graph.

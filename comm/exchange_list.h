@@ -1,6 +1,7 @@
 // The exchanges that exist; exchange.cpp lists them. Each lives in its own file.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -21,5 +22,7 @@ struct PeerAttempt {
   std::string why_not;
 };
 PeerAttempt try_peer_exchange(const ExchangeContext& context, Halo halo);
+/// Memory of the device that so many sent entries take apart from x.
+constexpr std::int64_t peer_list_bytes(std::int64_t sent) { return 5 * sent; }
 
 }  // namespace shardmat

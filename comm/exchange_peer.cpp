@@ -13,55 +13,26 @@
 namespace shardmat {
 namespace {
 
-/// What a rank writes, the entries for the ranks behind it first: if all began with the same one, its link would be all they
-/// had.
-struct Sending {
-  std::vector<std::int32_t> places;     ///< of the entries in x here
-  std::vector<std::uint8_t> receivers;  ///< of each entry
-  std::vector<std::int64_t> shifts;     ///< one a rank: entry i goes to place i + shifts[receiver] of its x
-};
-
-/// `shifts`: at first where in x of each rank the entries begin that come from this one.
-Sending plan_sending(const Halo& halo, int rank, std::vector<std::int64_t> shifts) {
-  Sending sending;
-  sending.places.reserve(halo.sent.size()), sending.receivers.reserve(halo.sent.size());
-  std::vector<Halo::Peer> to = halo.to;
-  std::rotate(to.begin(), std::find_if(to.begin(), to.end(), [&](const Halo::Peer& peer) { return peer.rank > rank; }),
-              to.end());
-  for (const Halo::Peer& peer : to) {
-    shifts[static_cast<std::size_t>(peer.rank)] -= std::ssize(sending.places);
-    const auto first = halo.sent.begin() + peer.first;
-    sending.places.insert(sending.places.end(), first, first + peer.count);
-    sending.receivers.insert(sending.receivers.end(), static_cast<std::size_t>(peer.count),
-                             static_cast<std::uint8_t>(peer.rank));
-  }
-  sending.shifts = std::move(shifts);
-  return sending;
-}
-
 class PeerExchange final : public Exchange {
  public:
-  /// `entries`: of x, and `sent`, most of a rank.
-  PeerExchange(const ExchangeContext& context, Halo halo, std::vector<std::int64_t> places_there, std::int64_t entries,
-               std::int64_t sent)
+  /// `entries`: the most in x of any rank; `sent`: the most that any rank sends.
+  PeerExchange(const ExchangeContext& context, Halo halo, const Sending& sending, std::int64_t entries, std::int64_t sent)
       : Exchange(halo.length()),
         nccl_(*context.nccl),
         entry_bytes_(context.entry_bytes()),
         halo_(std::move(halo)),
-        sent_(std::ssize(halo_.sent)),
+        sent_(std::ssize(sending.places)),
         x_(nccl_, static_cast<std::size_t>(entries) * entry_bytes_),  // windows are alike on all ranks
         meeting_(nccl_, NcclCommunicator::blocks_to_push(sent * static_cast<std::int64_t>(entry_bytes_), entry_bytes_,
                                                          context.beside)) {
     context.communicator.together([&] {
-      const Sending sending = plan_sending(halo_, context.communicator.rank(), std::move(places_there));
       Stream stream(context.device);
       const auto upload = [&]<class T>(const std::vector<T>& from) {
         Buffer buffer(context.device, from.size() * sizeof(T));
         copy_to_device(buffer.data(), from.data(), buffer.bytes(), stream);
         return buffer;
       };
-      require_memory(context.device, sent_ * static_cast<std::int64_t>(sizeof(std::int32_t) + sizeof(std::uint8_t)),
-                     "what others need of x");
+      require_memory(context.device, peer_list_bytes(sent_), "what others need of x");
       places_ = upload(sending.places), receivers_ = upload(sending.receivers), shifts_ = upload(sending.shifts);
       fill_bytes(x_.data(), 0, static_cast<std::size_t>(length()) * entry_bytes_, stream);
       stream.synchronize();
@@ -71,8 +42,9 @@ class PeerExchange final : public Exchange {
 
   std::string_view name() const override { return "peer"; }
   std::string how() const override {
-    return fmt::format("written into the memory of {} other GPU{} by {} thread blocks", halo_.to.size(),
-                       halo_.to.size() == 1 ? "" : "s", meeting_.blocks());
+    if (halo_.to.empty()) return "nothing to write";
+    return fmt::format("written into the memory of {} other GPU{} by {} thread block{}", halo_.to.size(),
+                       halo_.to.size() == 1 ? "" : "s", meeting_.blocks(), meeting_.blocks() == 1 ? "" : "s");
   }
   void renumber(std::span<std::int64_t> columns) override { halo_.renumber(columns); }
   void* local_x() override { return x_.data(); }
@@ -105,7 +77,7 @@ class PeerExchange final : public Exchange {
   Buffer places_, receivers_, shifts_;
 };
 
-constexpr int kMostRanks = 256;  // receivers are numbers of 8 bits
+constexpr int kMostRanks = 256;  // see Sending
 
 /// Empty if ranks can reach each other's memory.
 std::string why_not(const ExchangeContext& context) {
@@ -124,10 +96,10 @@ PeerAttempt try_peer_exchange(const ExchangeContext& context, Halo halo) {
     if (attempt.why_not.empty()) attempt.why_not = "another rank cannot; use halo";
     return attempt;
   }
-  std::vector<std::int64_t> places_there = places_at_receivers(communicator, halo);
+  const Sending sending = plan_sending(communicator, halo);
   const std::int64_t entries = communicator.all_reduce(halo.length(), Reduction::max),
                      sent = communicator.all_reduce<std::int64_t>(std::ssize(halo.sent), Reduction::max);
-  auto exchange = std::make_unique<PeerExchange>(context, std::move(halo), std::move(places_there), entries, sent);
+  auto exchange = std::make_unique<PeerExchange>(context, std::move(halo), sending, entries, sent);
   if (exchange->symmetric()) attempt.exchange = std::move(exchange);
   else attempt.why_not = exchange->memory() + "; use halo";
   return attempt;

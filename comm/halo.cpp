@@ -122,10 +122,26 @@ void Halo::renumber(std::span<std::int64_t> columns) {
   own_places = std::vector<std::int32_t>();
 }
 
-std::vector<std::int64_t> places_at_receivers(Communicator& communicator, const Halo& halo) {
-  std::vector<std::int64_t> places(static_cast<std::size_t>(communicator.size()));
-  for (const Halo::Peer& peer : halo.from) places[static_cast<std::size_t>(peer.rank)] = halo.first_received() + peer.first;
-  return communicator.all_to_all(places);
+Sending plan_sending(Communicator& communicator, const Halo& halo) {
+  Sending sending;
+  std::vector<std::int64_t> begins(static_cast<std::size_t>(communicator.size()));  // of what each rank writes here
+  for (const Halo::Peer& peer : halo.from) begins[static_cast<std::size_t>(peer.rank)] = halo.first_received() + peer.first;
+  sending.shifts = communicator.all_to_all(begins);
+  communicator.together([&] {
+    require_host_memory(5 * std::ssize(halo.sent), "what others need of x");
+    sending.places.reserve(halo.sent.size()), sending.receivers.reserve(halo.sent.size());
+    std::vector<Halo::Peer> to = halo.to;
+    const auto next = std::find_if(to.begin(), to.end(), [&](const auto& peer) { return peer.rank > communicator.rank(); });
+    std::rotate(to.begin(), next, to.end());
+    for (const Halo::Peer& peer : to) {
+      sending.shifts[static_cast<std::size_t>(peer.rank)] -= std::ssize(sending.places);
+      const auto first = halo.sent.begin() + peer.first;
+      sending.places.insert(sending.places.end(), first, first + peer.count);
+      sending.receivers.insert(sending.receivers.end(), static_cast<std::size_t>(peer.count),
+                               static_cast<std::uint8_t>(peer.rank));
+    }
+  });
+  return sending;
 }
 
 }  // namespace shardmat

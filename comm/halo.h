@@ -36,7 +36,14 @@ struct Halo {
 /// Collective; every rank holds what it needs and gives, and a number or two a rank. `columns`: as in make_exchange().
 Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const std::int64_t> columns);
 
-/// Where in x of each rank the entries begin that come from this one; of ranks that get none, anything. Collective.
-std::vector<std::int64_t> places_at_receivers(Communicator& communicator, const Halo& halo);
+/// What a rank writes into x of those that need it: first what the next higher rank needs, so that ranks do not all write to
+/// the same one first.
+struct Sending {
+  std::vector<std::int32_t> places;     ///< of the entries in x here, by receiver
+  std::vector<std::uint8_t> receivers;  ///< of each entry
+  std::vector<std::int64_t> shifts;     ///< one a rank: entry i goes to place i + shifts[receiver] of its x
+};
+/// Collective. REQUIRES: at most 256 ranks.
+Sending plan_sending(Communicator& communicator, const Halo& halo);
 
 }  // namespace shardmat

@@ -90,9 +90,9 @@ class NcclCommunicator {
     Memory arrived_;   ///< numbers [block][rank] that other ranks write
     Buffer meetings_;  ///< that each block has had
   };
-  /// Blocks that it takes to write so many bytes at the speed of the link; with `beside` few, which leave a product room,
-  /// and fewest for entries of whole 16 bytes, of which each has more on the way: where the product's blocks are large, a
-  /// multiprocessor with one of these has none of those.
+  /// Blocks that it takes to write so many bytes at the speed of the link. With `beside` few, to leave a product room; fewer
+  /// still for entries of whole 16 bytes, as a block then has twice the bytes on the way. A large block of a product does not
+  /// fit beside one of these.
   static int blocks_to_push(std::int64_t bytes, std::size_t entry_bytes, bool beside);
 
   struct Push {

@@ -19,7 +19,8 @@ struct Storage {
   /// Sets device, type and sizes from what is converted. Throws Error(resources) if the columns do not fit 32 bits.
   void describe(const ConversionInput& input, std::int64_t exact_bytes);
   /// From now on products may begin beside the kernel before them in their stream, if that lets them
-  /// (Stream::next_may_begin()) and writes nothing that they read but entries of x from `first` on: what reads these waits.
+  /// (Stream::next_may_begin()) and nothing that they read changes meanwhile but entries of x from `first` on: what reads
+  /// these waits.
   /// Sets expects_late; nothing happens if the format's kernels or the device cannot (below capability 9.0), or if there is
   /// no memory to find out what has to wait.
   virtual void expect_late([[maybe_unused]] std::int64_t first, [[maybe_unused]] Stream& stream) {}

@@ -196,6 +196,7 @@ void fill_bytes(void* device_memory, unsigned char byte, std::size_t bytes, Stre
 Graph::Graph(Stream& stream, std::function<void()> work) {
   if (on_host(stream.device())) host_work_ = std::move(work);
   else executable_ = cuda::record_graph(stream.native(), work);
+  stream.let_next_begin(false);  // nothing has run
 }
 Graph::~Graph() { cuda::destroy_graph(executable_); }
 void Graph::launch(Stream& stream) {

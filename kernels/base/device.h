@@ -68,8 +68,8 @@ class Stream {
   /// the two streams.
   void wait_for(const Event& event);
 
-  /// Set by a kernel that lets the next one begin while it still works; whatever else is put on the stream here or by
-  /// launch.h clears it, work of libraries does not.
+  /// Set by a kernel that lets the next one begin while it still works, once all that came before it is done: the next one
+  /// does not wait for that. Whatever else is put on the stream here or by launch.h clears it, work of libraries does not.
   bool next_may_begin() const { return next_may_begin_; }
   void let_next_begin(bool may) const { next_may_begin_ = may; }
 

@@ -63,7 +63,8 @@ void launch_grid(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_
 
 /// As launch_grid(), but from capability 9.0 on blocks start while the kernel before in the stream still works: kernels of a
 /// few microseconds then follow each other without a gap. REQUIRES: `kernel` calls after_previous() or
-/// wait_for_previous() before it touches memory, or does what launch_grid_beside() asks for.
+/// wait_for_previous() before it touches memory, or does what launch_grid_beside() asks for. If the kernel behind it may
+/// begin beside it (Stream::let_next_begin()), all threads call wait_for_previous() before let_next_begin().
 template <class... Parameters, class... Arguments>
 void launch_grid_early(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_t across, dim3 block_size,
                        std::size_t shared_bytes, const Stream& stream, Arguments&&... arguments) {
@@ -119,9 +120,8 @@ __device__ inline void wait_for_previous(const T*& p) {
 }
 /// Lets the kernel behind start, which waits here, too, and waits until what came before is done and can be seen.
 __device__ inline void after_previous() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  asm volatile("griddepcontrol.launch_dependents;\n\tgriddepcontrol.wait;" ::: "memory");
-#endif
+  let_next_begin();
+  wait_for_previous();
 }
 #endif
 

@@ -16,6 +16,9 @@ void check_exchanges(const ExchangeContext& context);
 /// Recorded once in a graph, launched with changing x.
 void check_replay(const ExchangeContext& context);
 
+/// Many of them, one behind the other and two exchanges in turn, as fast as they can be given to the device.
+void check_many_without_wait(const ExchangeContext& context);
+
 /// Sums of 1, 2 and 5 values, outside of graphs and in one.
 void check_sums(const ExchangeContext& context);
 

@@ -2,8 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <span>
+#include <vector>
+
 #include "comm/exchange_cost.h"
 #include "comm/gathered_layout.h"
+#include "comm/halo.h"
 #include "comm/sum_over_ranks.h"
 #include "tests/comm/exchange_cases.h"
 #include "tests/support/world.h"
@@ -48,6 +53,47 @@ TEST(GatheredLayout, RefusesMoreThanInt32CanIndex) {
 TEST(GatheredLayout, RefusesStartsThatDecrease) {
   EXPECT_NE(error_of(ErrorKind::internal, [] { make_gathered_layout({0, 5, 4}); }).find("not decrease"), std::string::npos);
   EXPECT_NE(error_of(ErrorKind::internal, [] { make_gathered_layout({}); }).find("begin with 0"), std::string::npos);
+}
+
+/// As if all wrote into one memory that has x of every rank: what arrives, and how often a place is written.
+TEST(Sending, FillsEachPlaceOnceWithItsColumn) {
+  const int size = world().size(), rank = world().rank();
+  for (const std::int64_t reach : {0, 60, 1000}) {
+    const std::vector<std::int64_t> starts = uneven_starts(size, 50);
+    const std::int64_t begin = starts[static_cast<std::size_t>(rank)], end = starts[static_cast<std::size_t>(rank) + 1];
+    std::vector<std::int64_t> order, columns;
+    for (std::int64_t i = end - begin - 1; i >= 0; --i) order.push_back(i);
+    for (std::int64_t c = std::max<std::int64_t>(begin - reach, 0); c < std::min(end + reach, starts.back()); ++c)
+      columns.push_back(c);
+    const Halo halo = make_halo(world(), {starts, order}, columns);
+    const Sending sending = plan_sending(world(), halo);
+    ASSERT_EQ(sending.places.size(), halo.sent.size());
+    ASSERT_EQ(sending.receivers.size(), halo.sent.size());
+
+    const auto length = static_cast<std::size_t>(world().all_reduce(halo.length(), Reduction::max));
+    std::vector<std::int64_t> arrived(length * static_cast<std::size_t>(size)), times(arrived.size());
+    for (std::size_t i = 0; i < sending.places.size(); ++i) {
+      const std::size_t receiver = sending.receivers[i];
+      const std::int64_t place = static_cast<std::int64_t>(i) + sending.shifts[receiver];
+      ASSERT_GE(place, 0);
+      ASSERT_LT(place, static_cast<std::int64_t>(length));
+      arrived[receiver * length + static_cast<std::size_t>(place)] +=
+          begin + order[static_cast<std::size_t>(sending.places[i])];
+      ++times[receiver * length + static_cast<std::size_t>(place)];
+    }
+    world().all_reduce(std::span<std::int64_t>(arrived), Reduction::sum);
+    world().all_reduce(std::span<std::int64_t>(times), Reduction::sum);
+    for (std::size_t place = 0; place < length; ++place) {
+      const std::int64_t entry = static_cast<std::int64_t>(place) - halo.first_received();
+      const bool comes = entry >= 0 && entry < halo.received;
+      const std::size_t at = static_cast<std::size_t>(rank) * length + place;
+      EXPECT_EQ(times[at], comes ? 1 : 0) << "place " << place;
+      EXPECT_EQ(arrived[at], comes ? halo.entries[static_cast<std::size_t>(entry)] : 0) << "place " << place;
+    }
+    if (halo.to.empty()) continue;
+    const auto next = std::find_if(halo.to.begin(), halo.to.end(), [&](const auto& peer) { return peer.rank > rank; });
+    EXPECT_EQ(sending.receivers.front(), next == halo.to.end() ? halo.to.front().rank : next->rank);
+  }
 }
 
 TEST(Exchange, UnknownNameIsRefusedWithTheNearest) {

@@ -70,11 +70,7 @@ TEST_F(MultiGpuNccl, ReplayedFromAGraph) {
 
 TEST_F(MultiGpuNccl, ManyCallsWithoutAWait) {
   NcclCommunicator nccl(world(), device_);
-  const auto exchange = make_exchange("allgather", {world(), &nccl, device_, ValueType::f64},
-                                      {uneven_starts(world().size(), 100)}, {});
-  Stream stream(device_);
-  for (int i = 0; i < 3000; ++i) exchange->start(stream);
-  exchange->wait(stream);
+  check_many_without_wait({world(), &nccl, device_});
 }
 
 TEST_F(MultiGpuNccl, LargeAllGather) {

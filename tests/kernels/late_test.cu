@@ -20,6 +20,7 @@ namespace {
 constexpr std::int64_t kRows = 20'000, kFirst = 20'032, kLate = 500;  ///< rows, first late entry of x, how many there are
 constexpr std::int64_t kEarlyRow = kRows / 2;                         ///< far from those that need late entries
 constexpr long long kPatience = 200'000'000;                          ///< clocks to wait for a product to begin
+constexpr long long kDelay = 500'000;                                 ///< clocks before own entries of x are written
 constexpr std::uint64_t kUntouched = 0x3ff800003ff80000ull;           ///< in y: a number
 
 /// A band of blocks of three rows, the last of which need late entries.
@@ -41,6 +42,7 @@ HostCsr band_with_late_entries() {
 
 /// Lets the next kernel begin, waits until that has written to `y`, or for some time, and only then writes the late entries.
 __global__ void write_late(const char* from, char* to, std::int64_t bytes, const volatile std::uint64_t* y, int* seen) {
+  cuda::wait_for_previous();  // first: the next one does not
   cuda::let_next_begin();
   if (threadIdx.x == 0) {
     const long long begin = clock64();
@@ -52,7 +54,11 @@ __global__ void write_late(const char* from, char* to, std::int64_t bytes, const
   for (std::int64_t k = threadIdx.x; k < bytes; k += blockDim.x) to[k] = from[k];
 }
 
+/// Lets the next kernel begin and takes its time: who does not wait for it sees what was there before.
 __global__ void copy_words(const std::uint32_t* from, std::uint32_t* to, std::int64_t words) {
+  cuda::let_next_begin();
+  for (const long long begin = clock64(); clock64() - begin < kDelay;) {
+  }
   for (std::int64_t k = blockIdx.x * blockDim.x + threadIdx.x; k < words; k += gridDim.x * blockDim.x) to[k] = from[k];
 }
 
@@ -103,9 +109,9 @@ void expect_waits(const Storage& storage, std::size_t width, bool early_product,
     fill_bytes(x.as<char>() + early, 0xff, all - early, stream);  // no number
     cuda::launch_blocks(copy_words, 64, 256, 0, stream, x_whole.as<std::uint32_t>(), x.as<std::uint32_t>(),
                         static_cast<std::int64_t>(early / sizeof(std::uint32_t)));
-    cuda::launch_blocks(write_late, 1, 256, 0, stream, x_whole.as<char>() + early, x.as<char>() + early,
-                        static_cast<std::int64_t>(all - early),
-                        y.as<std::uint64_t>() + kEarlyRow * entry / sizeof(std::uint64_t), seen.as<int>());
+    cuda::launch_grid_early(write_late, 1, 1, dim3(256), 0, stream, x_whole.as<char>() + early, x.as<char>() + early,
+                            static_cast<std::int64_t>(all - early),
+                            y.as<std::uint64_t>() + kEarlyRow * entry / sizeof(std::uint64_t), seen.as<int>());
     stream.let_next_begin(true);
     multiply(x.data(), y.data());
     for (const bool mine : {false, true}) {
