@@ -23,6 +23,8 @@ struct PeerAttempt {
 };
 PeerAttempt try_peer_exchange(const ExchangeContext& context, Halo halo);
 /// Memory of the device that so many sent entries take apart from x.
-constexpr std::int64_t peer_list_bytes(std::int64_t sent) { return 5 * sent; }
+constexpr std::int64_t peer_list_bytes(std::int64_t sent) {
+  return sent * static_cast<std::int64_t>(sizeof(std::int32_t) + sizeof(std::uint8_t));  // place and receiver
+}
 
 }  // namespace shardmat

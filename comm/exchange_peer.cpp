@@ -2,8 +2,6 @@
 // packing, no library call in an iteration. For GPUs that can reach each other's memory.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "comm/exchange_list.h"
 #include "comm/halo.h"
 #include "comm/nccl_communicator.h"
@@ -16,12 +14,12 @@ namespace {
 class PeerExchange final : public Exchange {
  public:
   /// `entries`: the most in x of any rank; `sent`: the most that any rank sends.
-  PeerExchange(const ExchangeContext& context, Halo halo, const Sending& sending, std::int64_t entries, std::int64_t sent)
+  PeerExchange(const ExchangeContext& context, Halo halo, const SentPlaces& there, std::int64_t entries, std::int64_t sent)
       : Exchange(halo.length()),
         nccl_(*context.nccl),
         entry_bytes_(context.entry_bytes()),
         halo_(std::move(halo)),
-        sent_(std::ssize(sending.places)),
+        sent_(std::ssize(halo_.sent)),
         x_(nccl_, static_cast<std::size_t>(entries) * entry_bytes_),  // windows are alike on all ranks
         meeting_(nccl_, NcclCommunicator::blocks_to_push(sent * static_cast<std::int64_t>(entry_bytes_), entry_bytes_,
                                                          context.beside)) {
@@ -33,7 +31,7 @@ class PeerExchange final : public Exchange {
         return buffer;
       };
       require_memory(context.device, peer_list_bytes(sent_), "what others need of x");
-      places_ = upload(sending.places), receivers_ = upload(sending.receivers), shifts_ = upload(sending.shifts);
+      places_ = upload(halo_.sent), receivers_ = upload(there.receivers), shifts_ = upload(there.shifts);
       fill_bytes(x_.data(), 0, static_cast<std::size_t>(length()) * entry_bytes_, stream);
       stream.synchronize();
     });
@@ -77,7 +75,7 @@ class PeerExchange final : public Exchange {
   Buffer places_, receivers_, shifts_;
 };
 
-constexpr int kMostRanks = 256;  // see Sending
+constexpr int kMostRanks = 256;  // see SentPlaces
 
 /// Empty if ranks can reach each other's memory.
 std::string why_not(const ExchangeContext& context) {
@@ -96,10 +94,10 @@ PeerAttempt try_peer_exchange(const ExchangeContext& context, Halo halo) {
     if (attempt.why_not.empty()) attempt.why_not = "another rank cannot; use halo";
     return attempt;
   }
-  const Sending sending = plan_sending(communicator, halo);
+  const SentPlaces there = find_sent_places(communicator, halo);
   const std::int64_t entries = communicator.all_reduce(halo.length(), Reduction::max),
                      sent = communicator.all_reduce<std::int64_t>(std::ssize(halo.sent), Reduction::max);
-  auto exchange = std::make_unique<PeerExchange>(context, std::move(halo), sending, entries, sent);
+  auto exchange = std::make_unique<PeerExchange>(context, std::move(halo), there, entries, sent);
   if (exchange->symmetric()) attempt.exchange = std::move(exchange);
   else attempt.why_not = exchange->memory() + "; use halo";
   return attempt;

@@ -18,12 +18,17 @@ namespace {
 constexpr int kRequestTag = 21;
 constexpr std::size_t kFewColumns = std::size_t{1} << 20;
 
-/// The peers among counts[p] = entries of rank p.
-std::vector<Halo::Peer> peers(const std::vector<std::int64_t>& counts) {
+/// The peers among counts[p] = entries of rank p, in ascending order from `begin` on, after the last the others.
+std::vector<Halo::Peer> peers(const std::vector<std::int64_t>& counts, int begin) {
+  const auto ranks = static_cast<int>(counts.size());
   std::vector<Halo::Peer> all;
   std::int64_t first = 0;
-  for (std::size_t p = 0; p < counts.size(); first += counts[p++])
-    if (counts[p] > 0) all.push_back({static_cast<int>(p), first, counts[p]});
+  for (int i = 0; i < ranks; ++i) {
+    const int p = (begin + i) % ranks;
+    const std::int64_t count = counts[static_cast<std::size_t>(p)];
+    if (count > 0) all.push_back({p, first, count});
+    first += count;
+  }
   return all;
 }
 
@@ -80,8 +85,8 @@ Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const 
     end = std::lower_bound(first, halo.entries.end(), parts.starts[p + 1]);
     wanted[p] = end - first;
   }
-  halo.from = peers(wanted);
-  halo.to = peers(communicator.all_to_all(wanted));
+  halo.from = peers(wanted, 0);  // as the entries
+  halo.to = peers(communicator.all_to_all(wanted), communicator.rank() + 1);
 
   // Columns are asked for as distances from the first of their part.
   std::vector<std::int32_t> asked;
@@ -122,26 +127,19 @@ void Halo::renumber(std::span<std::int64_t> columns) {
   own_places = std::vector<std::int32_t>();
 }
 
-Sending plan_sending(Communicator& communicator, const Halo& halo) {
-  Sending sending;
+SentPlaces find_sent_places(Communicator& communicator, const Halo& halo) {
+  SentPlaces there;
   std::vector<std::int64_t> begins(static_cast<std::size_t>(communicator.size()));  // of what each rank writes here
   for (const Halo::Peer& peer : halo.from) begins[static_cast<std::size_t>(peer.rank)] = halo.first_received() + peer.first;
-  sending.shifts = communicator.all_to_all(begins);
+  there.shifts = communicator.all_to_all(begins);
   communicator.together([&] {
-    require_host_memory(5 * std::ssize(halo.sent), "what others need of x");
-    sending.places.reserve(halo.sent.size()), sending.receivers.reserve(halo.sent.size());
-    std::vector<Halo::Peer> to = halo.to;
-    const auto next = std::find_if(to.begin(), to.end(), [&](const auto& peer) { return peer.rank > communicator.rank(); });
-    std::rotate(to.begin(), next, to.end());
-    for (const Halo::Peer& peer : to) {
-      sending.shifts[static_cast<std::size_t>(peer.rank)] -= std::ssize(sending.places);
-      const auto first = halo.sent.begin() + peer.first;
-      sending.places.insert(sending.places.end(), first, first + peer.count);
-      sending.receivers.insert(sending.receivers.end(), static_cast<std::size_t>(peer.count),
-                               static_cast<std::uint8_t>(peer.rank));
+    there.receivers.resize(halo.sent.size());
+    for (const Halo::Peer& peer : halo.to) {
+      there.shifts[static_cast<std::size_t>(peer.rank)] -= peer.first;
+      std::fill_n(there.receivers.begin() + peer.first, peer.count, static_cast<std::uint8_t>(peer.rank));
     }
   });
-  return sending;
+  return there;
 }
 
 }  // namespace shardmat

@@ -18,10 +18,12 @@ struct Halo {
   };
   static constexpr std::int64_t kApart = 64;  ///< entries of 2 bytes or more fill 128
 
-  std::vector<Peer> from, to;            ///< ascending ranks; none with 0 entries
-  std::int64_t begin = 0, own = 0;       ///< this rank owns the columns [begin, begin + own)
-  std::int64_t received = 0;             ///< entries of other ranks
-  std::vector<std::int32_t> sent;        ///< places among the own entries, by receiver
+  std::vector<Peer> from, to;       ///< none with 0 entries; from: ascending ranks
+  std::int64_t begin = 0, own = 0;  ///< this rank owns the columns [begin, begin + own)
+  std::int64_t received = 0;        ///< entries of other ranks
+  /// Places among the own entries, by receiver: first what the next higher rank needs, so that ranks do not all send to the
+  /// same one first.
+  std::vector<std::int32_t> sent;
   std::vector<std::int64_t> entries;     ///< columns that come, ascending, so by owner
   std::vector<std::int32_t> own_places;  ///< of the own columns; empty: in their order
 
@@ -36,14 +38,12 @@ struct Halo {
 /// Collective; every rank holds what it needs and gives, and a number or two a rank. `columns`: as in make_exchange().
 Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const std::int64_t> columns);
 
-/// What a rank writes into x of those that need it: first what the next higher rank needs, so that ranks do not all write to
-/// the same one first.
-struct Sending {
-  std::vector<std::int32_t> places;     ///< of the entries in x here, by receiver
-  std::vector<std::uint8_t> receivers;  ///< of each entry
+/// Where a rank writes what it sends into x of the others.
+struct SentPlaces {
+  std::vector<std::uint8_t> receivers;  ///< ranks, of each entry of Halo::sent
   std::vector<std::int64_t> shifts;     ///< one a rank: entry i goes to place i + shifts[receiver] of its x
 };
 /// Collective. REQUIRES: at most 256 ranks.
-Sending plan_sending(Communicator& communicator, const Halo& halo);
+SentPlaces find_sent_places(Communicator& communicator, const Halo& halo);
 
 }  // namespace shardmat

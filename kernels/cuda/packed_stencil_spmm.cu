@@ -314,8 +314,7 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
   }
   const auto order_bytes = static_cast<std::int64_t>(order->bytes());
   const int slices = stay == 0 ? kSlicesOfBlock : cluster > 0 ? cluster : kSlicesAtOnce;
-  const Blocks grid{stay == 1, std::countr_zero(static_cast<unsigned>(slices)),
-                    device.multiprocessors};
+  const Blocks grid{stay == 1, std::countr_zero(static_cast<unsigned>(slices)), device.multiprocessors};
   return cuda::row_major_plan<PackedStorage>(
       std::move(storage), rhs,
       [lanes, passes, order, grid]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
