@@ -132,14 +132,12 @@ Failure describe(const std::exception_ptr& error) {
 
 }  // namespace
 
-MpiSession::MpiSession(int* argc, char*** argv, int threads) {
+MpiSession::MpiSession(int* argc, char*** argv) {
   int provided = MPI_THREAD_SINGLE;
-  check_local(MPI_Init_thread(argc, argv, threads, &provided), "MPI_Init_thread");
+  check_local(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  if (provided < threads)
-    throw Error(ErrorKind::resources,
-                fmt::format("this MPI was built without thread support ({}); use another build",
-                            threads == MPI_THREAD_MULTIPLE ? "MPI_THREAD_MULTIPLE" : "MPI_THREAD_FUNNELED"));
+  if (provided < MPI_THREAD_FUNNELED)
+    throw Error(ErrorKind::resources, "this MPI was built without thread support (MPI_THREAD_FUNNELED); use another build");
 }
 
 MpiSession::~MpiSession() { MPI_Finalize(); }
@@ -157,6 +155,15 @@ void MpiSession::leave_after(double seconds, int exit_code, std::string message)
     std::fprintf(stderr, "%s\n", message.c_str());
     leave(exit_code);
   }).detach();
+}
+
+void require_mpi_threads() {
+  int provided = MPI_THREAD_SINGLE;
+  check_local(MPI_Query_thread(&provided), "MPI_Query_thread");
+  if (provided < MPI_THREAD_MULTIPLE)
+    throw Error(ErrorKind::resources,
+                "ranks that wait long for each other communicate on two threads, and MPI was started without "
+                "MPI_THREAD_MULTIPLE: pass it to MPI_Init_thread(), or use an MPI built with it");
 }
 
 Communicator::Communicator(MPI_Comm parent, double timeout_seconds) : timeout_(timeout_seconds) {
@@ -251,6 +258,12 @@ void Communicator::mark_broken(const std::string& why) {
   for (const auto& action : on_broken_) action(why);
 }
 
+void Communicator::give_up(std::string why) {
+  if (giving_up_.exchange(true)) return;
+  why_given_up_ = std::move(why);
+  given_up_ = true;
+}
+
 void Communicator::lose(const std::string& problem) {
   const std::string message = fmt::format("rank {} ({}): {}. {}", rank_, host_, problem, kLookFor);
   mark_broken(message);
@@ -279,7 +292,7 @@ void Communicator::wait_until(const std::function<bool()>& done, const char* wha
   for (;;) {
     const double waited = backoff.elapsed();  // before the poll, so that a rank resumed after a stop polls once more
     if (done()) return;
-    if (given_up_) lose(fmt::format("{} was given up because the ranks lost each other", what));
+    if (given_up_) lose(fmt::format("{} was given up: {}", what, why_given_up_));
     if (waited > timeout_)
       lose(fmt::format("{} did not finish within {:g} s: another rank has died, was stopped, or is late", what, timeout_));
     backoff.pause();

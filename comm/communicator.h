@@ -27,8 +27,8 @@ namespace shardmat {
 /// Owns MPI_Init_thread / MPI_Finalize of a program. A library user with MPI of their own needs none.
 class MpiSession {
  public:
-  /// `threads`: MPI_THREAD_MULTIPLE for work that communicates on two threads, see while_meeting().
-  MpiSession(int* argc, char*** argv, int threads = MPI_THREAD_FUNNELED);
+  /// With MPI_THREAD_MULTIPLE, or what MPI has: see require_mpi_threads().
+  MpiSession(int* argc, char*** argv);
   ~MpiSession();  ///< MPI_Finalize; blocks for ever if a rank is gone: then call leave() instead
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
@@ -40,6 +40,10 @@ class MpiSession {
   /// on_broken(): freeing device memory while a kernel waits for a lost rank can block for ever.
   static void leave_after(double seconds, int exit_code, std::string message);
 };
+
+/// Throws Error(resources) unless MPI was started with MPI_THREAD_MULTIPLE, for what communicates on two threads: LongWait
+/// and work in while_meeting().
+void require_mpi_threads();
 
 enum class Reduction { sum, min, max };
 
@@ -84,8 +88,9 @@ class Communicator {
   /// must neither throw nor use the communicator.
   void on_broken(std::function<void(const std::string& why)> action) { on_broken_.push_back(std::move(action)); }
 
-  /// From any thread: waits of the thread that uses this, now or later, throw Error(rank_lost).
-  void give_up() { given_up_ = true; }
+  /// From any thread: waits of the thread that uses this, now or later, throw Error(rank_lost) with the reason of the first
+  /// call.
+  void give_up(std::string why);
 
   void barrier();
 
@@ -203,8 +208,8 @@ class Communicator {
   double timeout_ = 60;
   std::size_t slice_bytes_ = std::size_t{256} << 20;  ///< each slice also renews the deadline
   bool broken_ = false;
-  std::atomic<bool> given_up_ = false;
-  std::string why_broken_;
+  std::atomic<bool> giving_up_ = false, given_up_ = false;
+  std::string why_given_up_, why_broken_;
   std::vector<std::function<void(const std::string&)>> on_broken_;
 };
 

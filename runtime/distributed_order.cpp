@@ -134,6 +134,7 @@ bool built_with_ptscotch() { return true; }
 HostVector<std::int64_t> order_by_graph(const RowShare& share, Communicator& communicator, int parts) {
   Numbers part(share.lengths.size(), 0);
   if (parts > 1 && share.source.rows() >= communicator.size()) {
+    communicator.together([] { require_mpi_threads(); });
     ScotchGraph graph = scotch_graph(share, communicator);
     const Communicator others(communicator.native(), communicator.timeout_seconds());
     setenv("SCOTCH_PTHREAD_NUMBER", "1", 0);  // with more its answers vary from run to run, and it pins them to cores

@@ -15,10 +15,10 @@ bool built_with_ptscotch();
 /// order. The parts have as many nonzeros each as can be and few nonzeros between them: PT-Scotch's recursive bisection of
 /// the pattern of A + Aᵀ (C. Chevalier and F. Pellegrini, "PT-Scotch: A tool for efficient parallel graph ordering",
 /// Parallel Computing 2008), so that the halves of the order are good parts, too, and so on. Another number of ranks gives
-/// another order. Fewer rows than ranks stay where they are, as PT-Scotch does not end on ranks without rows. Collective;
-/// MPI must have been started with MPI_THREAD_MULTIPLE. Takes what graph_of() does and about three times the graph. Throws
-/// on all ranks Error(usage) in builds without PT-Scotch, Error(resources) for a graph beyond memory or PT-Scotch's
-/// integers.
+/// another order. Fewer rows than ranks stay where they are, as PT-Scotch does not end on ranks without rows.
+/// Collective. Takes what graph_of() does and about three times the graph. Throws on all ranks Error(usage) in builds
+/// without PT-Scotch, Error(resources) for a graph beyond memory or PT-Scotch's integers, and what require_mpi_threads()
+/// does.
 HostVector<std::int64_t> order_by_graph(const RowShare& share, Communicator& communicator, int parts);
 
 }  // namespace shardmat

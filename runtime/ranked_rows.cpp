@@ -141,6 +141,7 @@ class RankedRows final : public RowSource {
 
 void with_all_rows(const PlacedRows& placed, const std::string& name, Communicator& communicator,
                    const std::function<void(const RowSource&)>& use) {
+  communicator.together([] { require_mpi_threads(); });
   Communicator ranks(communicator.native(), communicator.timeout_seconds());
   ranks.set_timeout(
       std::numeric_limits<double>::infinity());  // rank 0 asks when it is ready to; who is lost shows elsewhere
@@ -150,7 +151,7 @@ void with_all_rows(const PlacedRows& placed, const std::string& name, Communicat
         if (ranks.rank() != 0) return serve(placed, ranks);
         use(RankedRows(placed, name, ranks));
       },
-      [&] { ranks.give_up(); });
+      [&] { ranks.give_up("the ranks lost each other"); });
 }
 
 }  // namespace shardmat

@@ -11,7 +11,7 @@
 namespace shardmat {
 
 /// Collective. Calls use(source) on rank 0 with all rows one after another, ordered by the graph; while it asks for ranges,
-/// the other ranks send them. MPI must have been started with MPI_THREAD_MULTIPLE. Throws on all ranks what use() threw.
+/// the other ranks send them. Throws on all ranks what use() threw, or what require_mpi_threads() does.
 void with_all_rows(const PlacedRows& placed, const std::string& name, Communicator& communicator,
                    const std::function<void(const RowSource&)>& use);
 

@@ -35,8 +35,8 @@ std::unique_ptr<Communicator> join(double timeout_seconds) {
 
 }  // namespace
 
-int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& work, int threads) {
-  MpiSession session(nullptr, nullptr, threads);
+int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& work) {
+  MpiSession session(nullptr, nullptr);
   const std::unique_ptr<Communicator> communicator = join(timeout_seconds);
   communicator->on_broken([&](const std::string& why) {
     MpiSession::leave_after(kCleanUpSeconds, static_cast<int>(ErrorKind::rank_lost),

@@ -8,7 +8,7 @@
 namespace shardmat::tools {
 
 /// Starts MPI, runs `work` on every rank, ends MPI. An error that all ranks agreed on is said once and is the exit code of
-/// all; after a lost rank every survivor says so and leaves without waiting for the others. `threads`: see MpiSession.
-int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& work, int threads = MPI_THREAD_FUNNELED);
+/// all; after a lost rank every survivor says so and leaves without waiting for the others.
+int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& work);
 
 }  // namespace shardmat::tools

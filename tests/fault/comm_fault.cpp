@@ -2,6 +2,7 @@
 // Survivors print one line and leave with the error's exit code. Usage: comm_fault OPERATION TIMEOUT_SECONDS
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -9,10 +10,12 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "comm/exchange.h"
+#include "comm/long_wait.h"
 #include "comm/nccl_communicator.h"
 #include "comm/placement.h"
 
@@ -61,9 +64,19 @@ void exchange_for_ever(Communicator& ranks, BackendChoice choice, const std::str
   }
 }
 
+/// Ranks 0 and 1 work alone, longer than the deadline; the others wait for them.
+void wait_long(Communicator& ranks) {
+  const LongWait wait(ranks);
+  std::printf("ready\n");
+  std::fflush(stdout);
+  if (ranks.rank() < 2) std::this_thread::sleep_for(std::chrono::seconds(ranks.rank() == 0 ? 5 : 3600));
+  ranks.barrier();
+}
+
 void run(Communicator& ranks, const std::string& name) {
   if (name.starts_with("host_")) return exchange_for_ever(ranks, BackendChoice::host, name.substr(5));
   if (name.starts_with("cuda_")) return exchange_for_ever(ranks, BackendChoice::cuda, name.substr(5));
+  if (name == "long_wait") return wait_long(ranks);
   const auto operations = host_operations();
   const auto found = operations.find(name);
   if (found == operations.end()) throw Error(ErrorKind::usage, "no operation " + name);

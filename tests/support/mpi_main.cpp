@@ -38,7 +38,7 @@ Communicator& world() { return *world_slot(); }
 namespace {
 
 int run(int argc, char** argv) {
-  MpiSession session(&argc, &argv, MPI_THREAD_MULTIPLE);  // while_meeting() wants it
+  MpiSession session(&argc, &argv);
   world_slot() = std::make_unique<Communicator>(MPI_COMM_WORLD, 60);
   testing::InitGoogleTest(&argc, argv);
   if (world().rank() != 0) {

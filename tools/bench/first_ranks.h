@@ -20,6 +20,7 @@ struct Refusal {
 template <class F>
 Refusal on_first_ranks(Communicator& all, int count, double timeout, const F& f) {
   all.barrier();
+  const LongWait wait(all);
   Refusal refused;
   if (std::optional<Communicator> some = all.first_ranks(count, timeout)) {
     some->on_broken([&all](const std::string& why) { all.mark_broken(why); });
@@ -29,10 +30,7 @@ Refusal on_first_ranks(Communicator& all, int count, double timeout, const F& f)
       refused = {error.what(), error.exit_code()};
     }
   }
-  {
-    const LongWait wait(all);
-    refused.why = all.broadcast(all.rank() == 0 ? refused.why : std::string());
-  }
+  refused.why = all.broadcast(all.rank() == 0 ? refused.why : std::string());
   refused.kind = all.all_reduce(refused.kind, Reduction::max);
   return refused;
 }

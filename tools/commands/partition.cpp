@@ -66,9 +66,8 @@ std::function<int()> add_partition(CLI::App& program) {
       "  mpirun -n 8 shardmat partition big.h5 near.h5 --parts 64 --reorder graph  # more than one host can hold\n");
   return [options] {
     if (launch().size > 1 && options->file.reorder == "graph")
-      return run_ranks(
-          options->timeout, [&](Communicator& communicator) { return order_on_ranks(*options, communicator); },
-          MPI_THREAD_MULTIPLE);
+      return run_ranks(options->timeout,
+                       [&](Communicator& communicator) { return order_on_ranks(*options, communicator); });
     require_single_process("partition");
     const PeakMemory peak;
     check_file_options(options->file);

@@ -1,0 +1,71 @@
+#include "comm/long_wait.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "tests/support/world.h"
+
+namespace shardmat {
+namespace {
+
+constexpr double kDeadline = 1;
+
+void work_for(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+TEST(LongWait, LastsAsLongAsTheWork) {
+  Communicator ranks(world().native(), kDeadline);
+  {
+    const LongWait wait(ranks);
+    if (ranks.rank() == 0) work_for(2 * kDeadline);
+    EXPECT_EQ(ranks.all_reduce(1, Reduction::sum), ranks.size());
+    if (ranks.rank() + 1 == ranks.size()) work_for(2 * kDeadline);  // the others wait at its end
+  }
+  EXPECT_EQ(ranks.timeout_seconds(), kDeadline);
+  ranks.barrier();
+}
+
+TEST(LongWait, InsideAnother) {
+  Communicator ranks(world().native(), kDeadline);
+  const LongWait outer(ranks);
+  {
+    const LongWait inner(ranks);
+    if (ranks.rank() == 0) work_for(2 * kDeadline);
+  }
+  if (ranks.rank() == 0) work_for(2 * kDeadline);
+  ranks.barrier();
+}
+
+TEST(LongWait, LeavesTheRanksTogetherAfterAnErrorOfAll) {
+  Communicator ranks(world().native(), kDeadline);
+  const std::string message = error_of(ErrorKind::input, [&] {
+    const LongWait wait(ranks);
+    ranks.together([&] {
+      if (ranks.rank() == 0) throw Error(ErrorKind::input, "a bad file");
+    });
+  });
+  EXPECT_NE(message.find("a bad file"), std::string::npos) << message;
+  world().barrier();
+  EXPECT_EQ(ranks.all_reduce(1, Reduction::sum), ranks.size());
+}
+
+TEST(LongWait, ARankThatLeavesIsMissed) {
+  if (world().size() == 1) GTEST_SKIP() << "needs two ranks";
+  Communicator ranks(world().native(), kDeadline);
+  const bool leaves = ranks.rank() == 0;
+  const std::string message = error_of(leaves ? ErrorKind::internal : ErrorKind::rank_lost, [&] {
+    const LongWait wait(ranks);
+    if (leaves) throw Error(ErrorKind::internal, "of which the others do not know");
+    ranks.barrier();
+  });
+  EXPECT_NE(
+      message.find(leaves ? "of which the others" : "barrier was given up: no sign of life from another rank within 1 s"),
+      std::string::npos)
+      << message;
+  world().barrier();
+}
+
+}  // namespace
+}  // namespace shardmat
