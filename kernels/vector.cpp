@@ -36,4 +36,9 @@ void gather_entries(std::size_t entry_bytes, std::int64_t n, const std::int32_t*
   backend_of(stream).gather(entry_bytes, n, places, from, to, stream);
 }
 
+void copy_rows(std::size_t row_bytes, std::int64_t n, const void* from, std::size_t from_apart, void* to,
+               std::size_t to_apart, Stream& stream) {
+  backend_of(stream).copy_rows(row_bytes, n, from, from_apart, to, to_apart, stream);
+}
+
 }  // namespace shardmat

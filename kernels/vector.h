@@ -27,4 +27,9 @@ void normalise(ValueType type, std::int64_t n, const void* y, const double* norm
 void gather_entries(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
                     Stream& stream);
 
+/// n rows of `row_bytes` bytes from one matrix to another, whose rows begin so many bytes apart, in stream order. All are
+/// multiples of the size of a value.
+void copy_rows(std::size_t row_bytes, std::int64_t n, const void* from, std::size_t from_apart, void* to,
+               std::size_t to_apart, Stream& stream);
+
 }  // namespace shardmat

@@ -17,6 +17,8 @@ struct VectorBackend {
   void (*normalise)(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream);
   void (*gather)(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
                  Stream& stream);
+  void (*copy_rows)(std::size_t row_bytes, std::int64_t n, const void* from, std::size_t from_apart, void* to,
+                    std::size_t to_apart, Stream& stream);
 };
 
 extern const VectorBackend host_vector_backend;

@@ -191,14 +191,14 @@ class Batch {
       const DistributedMatrix& m = *loaded.matrix;
       const auto x = open_vector(options_.each.x, "x", m.cols(), options_.each.seed, m.right_hand_sides());
       context().communicator().together([&] {
-        to_device(m.exchange().local_x(), collect(*x, m.x_ids()), m.type(), context().stream());
+        to_device(m.local_x(), collect(*x, m.x_ids()), m.type(), context().stream());
         const std::size_t bytes = static_cast<std::size_t>(m.local_rows()) * m.y_entry_bytes();
         require_memory(context().device(), static_cast<std::int64_t>(bytes), "y");
         loaded.y = Buffer(context().device(), bytes);
         fill_bytes(loaded.y.data(), 0xff, bytes, context().stream());
       });
       m.multiply(options_.each.alpha, 0, loaded.y.data(), context().stream());
-      m.exchange().wait(context().stream());
+      m.wait(context().stream());
       item.kernel = m.blocks()[0].kernel_and_tunables();
       item.exchange = m.exchange().name();
       if (options_.each.verify) {
@@ -249,7 +249,7 @@ class Batch {
     std::int64_t nnz = 0, all = 0, bytes = 0;
     for (const Loaded& loaded : loaded_) {
       nnz += loaded.matrix->local_nnz();
-      bytes += loaded.matrix->exchange().device_bytes() + static_cast<std::int64_t>(loaded.y.bytes());
+      bytes += loaded.matrix->x_device_bytes() + static_cast<std::int64_t>(loaded.y.bytes());
       for (const RowBlock& block : loaded.matrix->blocks()) bytes += block.device_bytes();
     }
     for (const BatchItem& item : report_.items) all += item.nnz;

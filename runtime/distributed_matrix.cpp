@@ -11,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
 #include "runtime/boundary_rows.h"
@@ -114,28 +115,71 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   const XParts parts{x_starts_, ordered ? std::span<const std::int64_t>(local_order_) : std::span<const std::int64_t>()};
   ExchangeContext moving = context.exchange_context(options_.type, options_.right_hand_sides);
   moving.beside = communicator.all_reduce(moved_last ? 1 : 0, Reduction::min) == 1;
-  exchange_ = make_exchange(options_.exchange, moving, parts, part.col_idx);
-  communicator.together([&] { exchange_->renumber(part.col_idx); });
-  part.cols = exchange_->length();
+  make_exchanges(parts, moving, part.col_idx);
+  communicator.together([&] {
+    if (column_blocks_) column_blocks_->renumber(part.col_idx);
+    else exchange_->renumber(part.col_idx);
+  });
+  part.cols = exchange().length();
   std::vector<bool> touched(static_cast<std::size_t>(part.cols));
   for (const std::int64_t column : part.col_idx) touched[static_cast<std::size_t>(column)] = true;
   x_entries_ = std::count(touched.begin(), touched.end(), true);
   times_.exchange = timer.seconds();
 
   timer = Timer();
-  const std::optional<std::int64_t> first_late = exchange_->first_late_entry();
+  const std::optional<std::int64_t> first_late = column_blocks_ ? std::nullopt : exchange_->first_late_entry();
   const bool time_counts = first_late && moving.beside && options_.right_hand_sides > 1;
   const double arriving_seconds = time_counts ? time_exchange(*exchange_, moving) : 0;
   std::optional<LateX> late;
   if (first_late && boundary_rows > 0) late = {*first_late, arriving_seconds};
-  communicator.together([&] { plan_rows(part, boundary_rows, late); });
+  communicator.together([&] { plan_rows(part, column_blocks_ ? 0 : boundary_rows, late); });
   times_.plan = timer.seconds();
+}
+
+/// What the device has to hold beside X: Y and the matrix, and that as it comes while it is converted.
+std::int64_t DistributedMatrix::bytes_beside_x() const {
+  const auto bytes_a_nonzero = static_cast<std::int64_t>(sizeof(std::int32_t) + size_of(options_.type));
+  return 2 * local_nnz_ * bytes_a_nonzero + local_rows() * static_cast<std::int64_t>(y_entry_bytes());
+}
+
+/// X moves at once, or some columns at a time if that is asked for or the device has no room for more beside matrix and Y.
+void DistributedMatrix::make_exchanges(const XParts& parts, const ExchangeContext& moving,
+                                       std::span<const std::int64_t> columns) {
+  Communicator& communicator = context_.communicator();
+  const std::int64_t all = options_.right_hand_sides, asked = options_.column_block;
+  if (communicator.size() == 1 || asked == all) {
+    exchange_ = make_exchange(options_.exchange, moving, parts, columns);
+    return;
+  }
+  const auto make_blocks = [&](std::int64_t width) {
+    column_blocks_ = std::make_unique<ColumnBlocks>(context_, options_.type, all, width, options_.exchange, parts, columns);
+  };
+  if (asked > 0) {
+    make_blocks(asked);
+    why_column_block_ = "asked for";
+    return;
+  }
+  for (std::int64_t width = all; width > 1; width /= 2) {
+    try {
+      if (width == all) exchange_ = make_exchange(options_.exchange, moving, parts, columns);
+      else make_blocks(width);
+      communicator.together([&] { require_memory(context_.device(), bytes_beside_x(), "matrix and Y beside X"); });
+      if (width < all) why_column_block_ = "more do not fit";
+      return;
+    } catch (const AgreedError& error) {
+      exchange_.reset(), column_blocks_.reset();
+      if (error.kind() != ErrorKind::resources) throw;
+    }
+    if (width % 2 != 0) break;
+  }
+  exchange_ = make_exchange(options_.exchange, moving, parts, columns);  // and who finds no room says how much is missing
 }
 
 /// Whether rows may be multiplied while x moves: by two products, or by one that begins early, as the kernels of packed rows
 /// on a GPU can where the rows of X begin at multiples of 16 bytes.
 bool DistributedMatrix::may_overlap() const {
   if (options_.overlap == Overlap::no || context_.communicator().size() == 1) return false;
+  if (options_.column_block > 0 && options_.column_block < options_.right_hand_sides) return false;
   if (options_.overlap == Overlap::yes || options_.right_hand_sides == 1) return true;
   const std::size_t entry_bytes = static_cast<std::size_t>(options_.right_hand_sides) * size_of(options_.type);
   return context_.device().backend == Backend::cuda && !is_half(options_.type) && entry_bytes % 16 == 0;
@@ -179,8 +223,8 @@ void DistributedMatrix::plan_rows(const HostCsr& part, std::int64_t boundary_row
 void DistributedMatrix::add_block(const CsrView& rows, std::optional<LateX> late) {
   const std::string& device_name =
       context_.placement().ranks[static_cast<std::size_t>(context_.communicator().rank())].device;
-  blocks_.emplace_back(blocks_.empty() ? 0 : blocks_.back().end_row(), rows, options_.type, options_.right_hand_sides,
-                       options_.plan, PlanCache{options_.cache_directory, device_name}, late, context_.stream());
+  blocks_.emplace_back(blocks_.empty() ? 0 : blocks_.back().end_row(), rows, options_.type, column_block(), options_.plan,
+                       PlanCache{options_.cache_directory, device_name}, late, context_.stream());
 }
 
 void DistributedMatrix::find_partition(const MatrixSource& source) {
@@ -254,25 +298,34 @@ void DistributedMatrix::sum_columns(const HostCsr& part) {
 }
 
 void DistributedMatrix::multiply(double alpha, double beta, void* y, Stream& stream) const {
+  if (column_blocks_) return column_blocks_->multiply(blocks_[0], alpha, beta, y, stream);
+  const std::int64_t ldy = options_.right_hand_sides;
   if (blocks_.size() == 1) {
     exchange_->start(stream);
     exchange_->finish(stream);
-    blocks_[0].multiply(alpha, exchange_->x(), beta, y, stream);
+    blocks_[0].multiply(alpha, exchange_->x(), beta, y, ldy, stream);
     return;
   }
   Stream& moving = context_.exchange_stream();
   forked_.record(stream);
   moving.wait_for(forked_);
   exchange_->start(moving);
-  blocks_[0].multiply(alpha, exchange_->x(), beta, y, stream);
+  blocks_[0].multiply(alpha, exchange_->x(), beta, y, ldy, stream);
   exchange_->finish(moving);
-  blocks_[1].multiply(alpha, exchange_->x(), beta, y, moving);  // beside the end of the first, too
+  blocks_[1].multiply(alpha, exchange_->x(), beta, y, ldy, moving);  // beside the end of the first, too
   joined_.record(moving);
   stream.wait_for(joined_);
 }
 
 void DistributedMatrix::multiply_local(double alpha, double beta, void* y, Stream& stream) const {
-  for (const RowBlock& block : blocks_) block.multiply(alpha, exchange_->x(), beta, y, stream);
+  if (column_blocks_) return column_blocks_->multiply_local(blocks_[0], alpha, beta, y, stream);
+  for (const RowBlock& block : blocks_) block.multiply(alpha, exchange_->x(), beta, y, options_.right_hand_sides, stream);
+}
+
+void DistributedMatrix::move_x(Stream& stream) const {
+  if (column_blocks_) return column_blocks_->move(stream);
+  exchange_->start(stream);
+  exchange_->finish(stream);
 }
 
 }  // namespace shardmat

@@ -5,11 +5,13 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
+#include "runtime/column_blocks.h"
 #include "runtime/context.h"
 #include "runtime/matrix_source.h"
 #include "runtime/row_block.h"
@@ -34,7 +36,10 @@ enum class Overlap {
 struct LoadOptions {
   ValueType type = ValueType::f64;    ///< of the matrix and x; y has that of sums (sum_type())
   std::int64_t right_hand_sides = 1;  ///< f16 and bf16 want 2 or more
-  std::string method = "nnz";         ///< partitioner
+  /// Right-hand sides that move and are multiplied at a time where there are several ranks, a divisor of all and more than
+  /// one; 0: all, or as many as fit.
+  std::int64_t column_block = 0;
+  std::string method = "nnz";  ///< partitioner
   LocalSort sort = LocalSort::as_file;
   PlanRequest plan;
   std::string cache_directory;  ///< where measured choices are remembered (plan_cache.h); empty: nowhere
@@ -89,7 +94,20 @@ class DistributedMatrix {
   /// Entries of x that this rank's rows touch: what a product must read of it.
   std::int64_t x_entries() const { return x_entries_; }
 
-  Exchange& exchange() const { return *exchange_; }
+  /// This rank's own entries of x on its device: what multiply() takes.
+  void* local_x() const { return column_blocks_ ? column_blocks_->local_x() : exchange_->local_x(); }
+  /// How x moves, of all right-hand sides or of column_block() of them.
+  const Exchange& exchange() const { return column_blocks_ ? column_blocks_->exchange() : *exchange_; }
+  std::int64_t column_block() const { return column_blocks_ ? column_blocks_->width() : options_.right_hand_sides; }
+  const std::string& why_column_block() const { return why_column_block_; }
+  /// As Exchange::wait().
+  void wait(Stream& stream) const { (column_blocks_ ? column_blocks_->exchange() : *exchange_).wait(stream); }
+  /// Of other ranks, for one product.
+  std::int64_t bytes_received() const {
+    return column_blocks_ ? column_blocks_->bytes_received() : exchange_->bytes_received();
+  }
+  /// Memory of the device that x takes, and what moves it.
+  std::int64_t x_device_bytes() const { return column_blocks_ ? column_blocks_->device_bytes() : exchange_->device_bytes(); }
   /// One block, or where x moves beside one product and before another, two: rows that need no x of others, then the rest.
   const std::vector<RowBlock>& blocks() const { return blocks_; }
   /// Of the rows that are multiplied while x moves.
@@ -97,17 +115,21 @@ class DistributedMatrix {
   const ColumnSums& column_sums() const { return column_sums_; }
   const LoadTimes& load_times() const { return times_; }
 
-  /// y = alpha·A·x + beta·y in stream order, x being what lies in exchange().local_x() on all ranks; y has local_rows()
+  /// y = alpha·A·x + beta·y in stream order, x being what lies in local_x() on all ranks; y has local_rows()
   /// entries on this rank's device. Collective; does not wait.
   void multiply(double alpha, double beta, void* y, Stream& stream) const;
   /// The same without the exchange, for timing.
   void multiply_local(double alpha, double beta, void* y, Stream& stream) const;
+  /// The exchange alone, for timing. Collective; does not wait.
+  void move_x(Stream& stream) const;
 
  private:
   void find_partition(const MatrixSource& source);
   HostCsr load_part(const MatrixSource& source);
   std::optional<std::int64_t> order_boundary_last(HostCsr& part);
   bool may_overlap() const;
+  void make_exchanges(const XParts& parts, const ExchangeContext& moving, std::span<const std::int64_t> columns);
+  std::int64_t bytes_beside_x() const;
   void plan_rows(const HostCsr& part, std::int64_t boundary_rows, std::optional<LateX> late);
   void add_block(const CsrView& rows, std::optional<LateX> late = {});
   void sum_columns(const HostCsr& part);
@@ -119,7 +141,9 @@ class DistributedMatrix {
   std::string partition_origin_;
   HostVector<std::int64_t> local_order_, row_ids_, x_ids_;
   ColumnSums column_sums_;
-  std::unique_ptr<Exchange> exchange_;
+  std::unique_ptr<Exchange> exchange_;           ///< of all right-hand sides, or null:
+  std::unique_ptr<ColumnBlocks> column_blocks_;  ///< of some at a time
+  std::string why_column_block_;
   std::vector<RowBlock> blocks_;
   mutable Event forked_, joined_;  ///< where the stream that moves x begins and ends
   LoadTimes times_;

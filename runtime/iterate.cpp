@@ -66,7 +66,7 @@ class Stopwatch {
   /// Blocks until the steps so far are done, with the deadline of the exchange.
   void wait() {
     if (batch_.empty()) stream_.synchronize();
-    else batch_.front().matrix->exchange().wait(stream_);
+    else batch_.front().matrix->wait(stream_);
   }
 
   std::int64_t steps_a_mark(std::int64_t iterations) const {
@@ -170,12 +170,12 @@ class Dots {
   /// x ← y / ‖y‖
   void normalise_x(const void* y, Stream& stream) {
     add(y, y, stream);
-    normalise(matrix_.type(), matrix_.local_rows(), y, values_.as<double>() + 1, matrix_.exchange().local_x(), stream);
+    normalise(matrix_.type(), matrix_.local_rows(), y, values_.as<double>() + 1, matrix_.local_x(), stream);
   }
   /// xᵀy and yᵀy on the host.
   std::pair<double, double> of_product(const void* y, Stream& stream) {
-    add(matrix_.exchange().local_x(), y, stream);
-    matrix_.exchange().wait(stream);
+    add(matrix_.local_x(), y, stream);
+    matrix_.wait(stream);
     double values[2];
     copy_to_host(values, values_.data(), sizeof values, stream);
     return {values[0], values[1]};
@@ -208,11 +208,11 @@ class SavedX {
       for (const Iterated& one : batch) copies_.emplace_back(stream.device(), bytes(one));
     });
     for (std::size_t i = 0; i < copies_.size(); ++i)
-      copy_on_device(copies_[i].data(), batch_[i].matrix->exchange().local_x(), bytes(batch_[i]), stream);
+      copy_on_device(copies_[i].data(), batch_[i].matrix->local_x(), bytes(batch_[i]), stream);
   }
   void restore() {
     for (std::size_t i = 0; i < copies_.size(); ++i)
-      copy_on_device(batch_[i].matrix->exchange().local_x(), copies_[i].data(), bytes(batch_[i]), stream_);
+      copy_on_device(batch_[i].matrix->local_x(), copies_[i].data(), bytes(batch_[i]), stream_);
   }
   static std::size_t bytes(const Iterated& one) {
     return static_cast<std::size_t>(one.matrix->local_rows()) * size_of(one.matrix->type());
@@ -263,7 +263,7 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
     for (std::size_t i = 0; i < batch.size(); ++i) {
       const auto& [matrix, y] = batch[i];
       matrix->multiply(options.alpha, options.beta, y, stream);
-      if (options.mode == Mode::dots) dots[i]->add(matrix->exchange().local_x(), y, stream), dots[i]->add(y, y, stream);
+      if (options.mode == Mode::dots) dots[i]->add(matrix->local_x(), y, stream), dots[i]->add(y, y, stream);
       if (power) dots[i]->normalise_x(y, stream);
     }
   });
@@ -271,7 +271,7 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
     for (const Iterated& one : batch) one.matrix->multiply_local(options.alpha, options.beta, one.y, stream);
   });
   const Steps exchange_steps = repeat([&] {
-    for (const Iterated& one : batch) one.matrix->exchange().start(stream), one.matrix->exchange().finish(stream);
+    for (const Iterated& one : batch) one.matrix->move_x(stream);
   });
   const auto times = [&](std::int64_t count, const Steps& work, const Progress& progress, std::string_view phase) {
     IterationTimes found = slowest_of_ranks(watch.each(count, work, progress, phase), ranks);
@@ -289,7 +289,7 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
     const auto& [matrix, y] = batch[i];
     if (options.mode == Mode::dots) dots[i]->of_product(y, stream);  // connects the ranks
     if (!power) continue;  // there x is normalised before the first product, so the result does not depend on its length
-    copy_on_device(y, matrix->exchange().local_x(), SavedX::bytes(batch[i]), stream);
+    copy_on_device(y, matrix->local_x(), SavedX::bytes(batch[i]), stream);
     dots[i]->normalise_x(y, stream);
   }
   watch.wait();

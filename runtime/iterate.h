@@ -54,7 +54,7 @@ struct IterateResult {
 
 std::string_view name(Mode mode);
 
-/// A matrix whose x lies in matrix->exchange().local_x(), and device memory for its y.
+/// A matrix whose x lies in matrix->local_x(), and device memory for its y.
 struct Iterated {
   const DistributedMatrix* matrix;
   void* y;

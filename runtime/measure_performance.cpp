@@ -73,7 +73,7 @@ ProductCost measure_product_cost(Context& context, const MatrixSource& source, L
   if (load.plan.budget_seconds == 0) load.plan.budget_seconds = kTuning;  // as much is measured as of the whole matrix
   const DistributedMatrix matrix(part, context, load);
   const auto x = open_vector("random", "x", matrix.cols(), 1, matrix.right_hand_sides());
-  to_device(matrix.exchange().local_x(), collect(*x, matrix.x_ids()), matrix.type(), context.stream());
+  to_device(matrix.local_x(), collect(*x, matrix.x_ids()), matrix.type(), context.stream());
   const Buffer y(context.device(), static_cast<std::size_t>(matrix.local_rows()) * matrix.y_entry_bytes());
   IterateOptions options;
   options.iterations = kProducts;

@@ -8,6 +8,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "kernels/registry.h"
 #include "kernels/spmm.h"
@@ -99,7 +100,7 @@ class Run {
       communicator_.together([&] {
         const HostVector<double> x = collect(*x_source_, matrix_->x_ids());
         require_in_range(matrix_->type(), x, x_source_->name());
-        to_device(matrix_->exchange().local_x(), x, matrix_->type(), context_.stream());
+        to_device(matrix_->local_x(), x, matrix_->type(), context_.stream());
         const std::size_t bytes = static_cast<std::size_t>(matrix_->local_rows()) * matrix_->y_entry_bytes();
         require_memory(context_.device(), static_cast<std::int64_t>(bytes), "y");
         y_ = Buffer(context_.device(), bytes);
@@ -113,7 +114,7 @@ class Run {
   void first_product() {
     phase("first product", [&] {
       matrix_->multiply(options_.alpha, options_.beta, y_.data(), context_.stream());
-      matrix_->exchange().wait(context_.stream());
+      matrix_->wait(context_.stream());
       communicator_.together([&] {
         result_ = to_host(y_.data(), matrix_->local_rows() * columns(), sum_type(matrix_->type()), context_.stream());
       });
@@ -145,9 +146,8 @@ class Run {
       if (options_.mode == Mode::power) {
         report_.eigenvalue = iterated_.estimates[0].eigenvalue;
         report_.residual = iterated_.estimates[0].residual;
-        communicator_.together([&] {
-          result_ = to_host(matrix_->exchange().local_x(), matrix_->local_rows(), matrix_->type(), context_.stream());
-        });
+        communicator_.together(
+            [&] { result_ = to_host(matrix_->local_x(), matrix_->local_rows(), matrix_->type(), context_.stream()); });
       }
     }
     if (options_.output.empty()) return;
@@ -184,14 +184,15 @@ class Run {
     r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;
     describe_kernels();
     r.exchange = m.exchange().name(), r.exchange_why = m.exchange().why();
-    r.exchange_bytes = over_ranks(static_cast<double>(m.exchange().bytes_received()), communicator_);
+    r.exchange_bytes = over_ranks(static_cast<double>(m.bytes_received()), communicator_);
+    r.column_block = m.column_block(), r.column_block_why = m.why_column_block();
     r.graph = iterated_.graph;
     r.iteration = iterated_.iteration, r.local = iterated_.local, r.exchange_times = iterated_.exchange;
     if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz() * columns()) / r.iteration.median;
     double bytes = static_cast<double>(m.x_entries() * columns()) * static_cast<double>(size_of(m.type())),
-           device_bytes = static_cast<double>(m.exchange().device_bytes()) + static_cast<double>(y_.bytes());
+           device_bytes = static_cast<double>(m.x_device_bytes()) + static_cast<double>(y_.bytes());
     for (const RowBlock& block : m.blocks()) {
-      bytes += static_cast<double>(block.compulsory_bytes(options_.beta));
+      bytes += static_cast<double>(block.compulsory_bytes(options_.beta) * (columns() / m.column_block()));
       device_bytes += static_cast<double>(block.device_bytes());
     }
     r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
@@ -249,6 +250,18 @@ void require_mode(const MultiplyOptions& options) {
   if (options.load.right_hand_sides != 1) refuse("is for one vector; leave out --rhs");
 }
 
+void require_column_block(const LoadOptions& load) {
+  const std::int64_t all = load.right_hand_sides, some = load.column_block;
+  if (some == 0 || (some > 1 && all % some == 0)) return;
+  std::vector<std::string> divisors;
+  for (std::int64_t d = 2; d <= all; ++d)
+    if (all % d == 0) divisors.push_back(std::to_string(d));
+  throw Error(ErrorKind::usage,
+              fmt::format("--column-block {} does not divide the {} right-hand sides into blocks of two or "
+                          "more; choose {}",
+                          some, all, join_choices(divisors)));
+}
+
 }  // namespace
 
 void require_consistent(const MultiplyOptions& options, Backend backend) {
@@ -256,8 +269,11 @@ void require_consistent(const MultiplyOptions& options, Backend backend) {
   require_mode(options);
   if (is_half(load.type) && load.right_hand_sides < 2)
     throw Error(ErrorKind::usage, fmt::format("--type {} is for several right-hand sides: add --rhs", name(load.type)));
+  if (load.right_hand_sides == 1 && load.column_block != 0)
+    throw Error(ErrorKind::usage, "--column-block is for several right-hand sides: add --rhs");
   if (load.right_hand_sides != 1) {
     require_count(load.right_hand_sides);
+    require_column_block(load);
     if (load.plan.tune)
       throw Error(ErrorKind::usage, "with --rhs all kernels that promise something are measured; leave --measure out");
   }

@@ -62,6 +62,9 @@ void write_setup(Table& t, const MultiplyReport& r) {
                                   r.choosing_products > 0 ? fmt::format(" = {:.3g} products", r.choosing_products) : ""));
   t.row("exchange",
         fmt::format("{} ({}); {} received a rank", r.exchange, r.exchange_why, min_mean_max(r.exchange_bytes, human_bytes)));
+  if (!r.column_block_why.empty())
+    t.row("column blocks", fmt::format("{} of {} right-hand sides at a time, the next while these are multiplied ({})",
+                                       r.column_block, r.right_hand_sides, r.column_block_why));
   if (r.overlapped.max > 0)
     t.row("overlap", fmt::format("{} of the nonzeros are multiplied while x moves, the others need x of other ranks",
                                  min_mean_max(r.overlapped, percent_text)));
@@ -186,6 +189,8 @@ std::string to_json(const MultiplyReport& r) {
         {"why", r.exchange_why},
         {"bytes_received", json(r.exchange_bytes)},
         {"overlapped", json(r.overlapped)},
+        {"column_block", r.column_block},
+        {"column_block_why", r.column_block_why},
         {"graph", r.graph}}},
       {"phases_s", phases},
       {"iteration", json(r.iteration)},

@@ -24,6 +24,8 @@ struct MultiplyReport {
   std::string matrix, access, type, mode;
   std::int64_t rows = 0, cols = 0, nnz = 0;
   std::int64_t right_hand_sides = 1;
+  std::int64_t column_block = 1;  ///< so many of them move and are multiplied at a time
+  std::string column_block_why;   ///< empty: all at once
   double alpha = 1, beta = 0;
   std::string x, y0;
   // Where and how.

@@ -43,10 +43,10 @@ bool RowBlock::begins_early() const {
   return several != nullptr ? several->plan->begins_early() : storage().expects_late;
 }
 
-void RowBlock::multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const {
-  void* mine = static_cast<char*>(y) + static_cast<std::size_t>(first_row_ * width_) * size_of(sum_type(storage().type));
+void RowBlock::multiply(double alpha, const void* x, double beta, void* y, std::int64_t ldy, Stream& stream) const {
+  void* mine = static_cast<char*>(y) + static_cast<std::size_t>(first_row_ * ldy) * size_of(sum_type(storage().type));
   if (const auto* one = std::get_if<ChosenPlan>(&chosen_)) one->plan->multiply(alpha, x, beta, mine, stream);
-  else std::get<ChosenSpmmPlan>(chosen_).plan->multiply(alpha, x, width_, beta, mine, width_, stream);
+  else std::get<ChosenSpmmPlan>(chosen_).plan->multiply(alpha, x, width_, beta, mine, ldy, stream);
 }
 
 std::int64_t RowBlock::compulsory_bytes(double beta) const {

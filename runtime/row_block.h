@@ -28,8 +28,9 @@ class RowBlock {
   /// Products begin beside the kernel that brings what comes late (Storage::expect_late()).
   bool begins_early() const;
 
-  /// Y = alpha·A·X + beta·Y in stream order; Y is that of the whole rank.
-  void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const;
+  /// Y = alpha·A·X + beta·Y in stream order; Y is that of the whole rank, its rows `ldy` values apart. For one right-hand
+  /// side that is 1.
+  void multiply(double alpha, const void* x, double beta, void* y, std::int64_t ldy, Stream& stream) const;
   /// Bytes the product must move at least, but for those of X: the format's, and Y once (twice if beta is not 0).
   std::int64_t compulsory_bytes(double beta) const;
   /// Device memory of storage and plan.

@@ -1,4 +1,8 @@
 // Dot products with a fixed grid and a fixed tree, so the sum does not depend on scheduling.
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+
 #include "kernels/cuda/launch.h"
 #include "kernels/vector_backends.h"
 
@@ -23,8 +27,8 @@ __device__ double block_sum(double a) {
 
 /// The block that is done last adds the partial sums of all, in their order. `done` is 0 before and after.
 template <class T>
-__global__ void dot_products(std::int64_t n, const T* __restrict__ x, const T* __restrict__ y, double* partial, unsigned* done,
-                             double* __restrict__ result) {
+__global__ void dot_products(std::int64_t n, const T* __restrict__ x, const T* __restrict__ y, double* partial,
+                             unsigned* done, double* __restrict__ result) {
   double xy = 0, yy = 0;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < n;
        i += static_cast<std::int64_t>(kDotBlocks) * kThreads) {
@@ -65,6 +69,16 @@ __global__ void gather(std::int64_t n, int words, const std::int32_t* __restrict
   if (i < n) to[at] = from[static_cast<std::int64_t>(places[i]) * words + (at - i * words)];
 }
 
+/// Rows of `words` words; blockDim.x threads take a row.
+template <class Word>
+__global__ void copy_words(std::int64_t n, int words, const Word* __restrict__ from, std::int64_t from_apart,
+                           Word* __restrict__ to, std::int64_t to_apart) {
+  const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+  if (row >= n) return;
+  for (int word = static_cast<int>(threadIdx.x); word < words; word += static_cast<int>(blockDim.x))
+    to[row * to_apart + word] = from[row * from_apart + word];
+}
+
 void dots(ValueType type, std::int64_t n, const void* x, const void* y, double* partial, double* result, Stream& stream) {
   dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -81,21 +95,40 @@ void normalise_cuda(ValueType type, std::int64_t n, const void* y, const double*
   });
 }
 
+/// Calls copy(Word()) with the widest word whose size divides `bytes`: sizes and addresses joined by |.
+template <class F>
+void with_word(std::size_t bytes, const F& copy) {
+  if (bytes % 16 == 0) copy(int4{});
+  else if (bytes % 8 == 0) copy(int2{});
+  else if (bytes % 4 == 0) copy(int{});
+  else copy(short{});
+}
+
 void gather_cuda(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
                  Stream& stream) {
-  const auto copy = [&]<class Word>(Word) {
+  with_word(entry_bytes, [&]<class Word>(Word) {
     const auto words = static_cast<std::int64_t>(entry_bytes / sizeof(Word));
-    cuda::launch(gather<Word>, n * words, kThreads, stream, n, static_cast<int>(words), places, static_cast<const Word*>(from),
-                 static_cast<Word*>(to));
-  };
-  if (entry_bytes % 16 == 0) copy(int4{});
-  else if (entry_bytes % 8 == 0) copy(int2{});
-  else if (entry_bytes % 4 == 0) copy(int{});
-  else copy(short{});
+    cuda::launch(gather<Word>, n * words, kThreads, stream, n, static_cast<int>(words), places,
+                 static_cast<const Word*>(from), static_cast<Word*>(to));
+  });
+}
+
+void copy_rows_cuda(std::size_t row_bytes, std::int64_t n, const void* from, std::size_t from_apart, void* to,
+                    std::size_t to_apart, Stream& stream) {
+  with_word(
+      row_bytes | from_apart | to_apart | reinterpret_cast<std::uintptr_t>(from) | reinterpret_cast<std::uintptr_t>(to),
+      [&]<class Word>(Word) {
+        const auto words = static_cast<unsigned>(row_bytes / sizeof(Word)), across = std::min(32u, std::bit_ceil(words)),
+                   rows = kThreads / across;
+        cuda::launch_grid(copy_words<Word>, (n + rows - 1) / rows, 1, dim3(across, rows), 0, stream, n,
+                          static_cast<int>(words), static_cast<const Word*>(from),
+                          static_cast<std::int64_t>(from_apart / sizeof(Word)), static_cast<Word*>(to),
+                          static_cast<std::int64_t>(to_apart / sizeof(Word)));
+      });
 }
 
 }  // namespace
 
-const VectorBackend cuda_vector_backend{dots, normalise_cuda, gather_cuda};
+const VectorBackend cuda_vector_backend{dots, normalise_cuda, gather_cuda, copy_rows_cuda};
 
 }  // namespace shardmat

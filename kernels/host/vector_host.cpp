@@ -50,8 +50,17 @@ void gather_host(std::size_t entry_bytes, std::int64_t n, const std::int32_t* pl
   });
 }
 
+void copy_rows_host(std::size_t row_bytes, std::int64_t n, const void* from, std::size_t from_apart, void* to,
+                    std::size_t to_apart, Stream&) {
+  parallel_ranges(n, 1 << 14, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i)
+      std::memcpy(static_cast<char*>(to) + static_cast<std::size_t>(i) * to_apart,
+                  static_cast<const char*>(from) + static_cast<std::size_t>(i) * from_apart, row_bytes);
+  });
+}
+
 }  // namespace
 
-const VectorBackend host_vector_backend{dots, normalise_host, gather_host};
+const VectorBackend host_vector_backend{dots, normalise_host, gather_host, copy_rows_host};
 
 }  // namespace shardmat

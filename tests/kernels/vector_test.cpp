@@ -62,6 +62,26 @@ void check_gather(Backend backend, std::int64_t n, std::size_t width) {
     ASSERT_EQ(to[i], from[static_cast<std::size_t>(places[i / width]) * width + i % width]) << i;
 }
 
+/// Columns [2, 2 + width) of rows of width + 5 values become columns [1, 1 + width) of rows of width + 2.
+template <class T>
+void check_rows(Backend backend, std::int64_t n, std::size_t width) {
+  Stream stream({backend, 0});
+  const auto rows = static_cast<std::size_t>(n);
+  const std::size_t from_apart = width + 5, to_apart = width + 2;
+  std::vector<T> from(rows * from_apart), to(rows * to_apart);
+  for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<T>(i + 1);
+  const Buffer df(stream.device(), from.size() * sizeof(T)), dt(stream.device(), to.size() * sizeof(T));
+  copy_to_device(df.data(), from.data(), df.bytes(), stream);
+  fill_bytes(dt.data(), 0, dt.bytes(), stream);
+  copy_rows(width * sizeof(T), n, df.as<T>() + 2, from_apart * sizeof(T), dt.as<T>() + 1, to_apart * sizeof(T), stream);
+  copy_to_host(to.data(), dt.data(), dt.bytes(), stream);
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    const std::size_t row = i / to_apart, column = i % to_apart;
+    const bool copied = column >= 1 && column <= width;
+    ASSERT_EQ(to[i], copied ? from[row * from_apart + column + 1] : T{0}) << i;
+  }
+}
+
 void check_all(Backend backend) {
   for (const std::int64_t n : {0, 1, 255, 256, 257, 100'003}) {
     check<float>(backend, ValueType::f32, n);
@@ -70,6 +90,9 @@ void check_all(Backend backend) {
       check_gather<std::uint16_t>(backend, n, width);
       check_gather<float>(backend, n, width);
       check_gather<double>(backend, n, width);
+      check_rows<std::uint16_t>(backend, n, width);
+      check_rows<float>(backend, n, width);
+      check_rows<double>(backend, n, width);
     }
   }
 }

@@ -132,6 +132,60 @@ void multiplies_several_columns(const Case& c) {
     }
 }
 
+void multiplies_blocks_of_columns(const Case& c) {
+  for (const std::string matrix : {"elasticity:n=7", "rmat:scale=9", "random:n=300,cols=500"})
+    for (const auto& [columns, block] : {std::pair{6, 2}, {9, 3}, {64, 16}, {8, 8}}) {
+      SCOPED_TRACE(fmt::format("{} × {} in blocks of {}", matrix, columns, block));
+      MultiplyOptions options = options_for(c, matrix);
+      options.load.right_hand_sides = columns;
+      options.load.column_block = block;
+      options.load.sort = columns == 9 ? LocalSort::by_length : LocalSort::none;
+      options.alpha = -1.5;
+      options.beta = 0.25;
+      options.y0 = "random";
+      options.iterations = 3;
+      const MultiplyReport report = multiply(c, options);
+      expect_passes(report, report.rows);
+      EXPECT_EQ(report.column_block, world().size() == 1 ? columns : block);
+      EXPECT_GT(report.exchange_times.median, 0);
+    }
+}
+
+/// Products one behind the other, all recorded into one graph, whose blocks take each other's place: their sum is right only
+/// if no block arrives before the last product is through with its place.
+void adds_blocks_of_columns(const Case& c) {
+  constexpr int kProducts = 5, kLaunches = 4;
+  Context& context = context_of(c);
+  Stream& stream = context.stream();
+  const MatrixSource source = open_matrix("rmat:scale=13", world(), FileAccess::automatic);
+  HostVector<double> sums[2];
+  for (const bool blocks : {false, true}) {
+    LoadOptions load;
+    load.type = c.type;
+    load.exchange = c.exchange;
+    load.right_hand_sides = 24;
+    load.column_block = blocks ? 4 : 24;
+    const DistributedMatrix matrix(source, context, load);
+    const auto x = open_vector("random", "x", matrix.cols(), 3, 24);
+    to_device(matrix.local_x(), collect(*x, matrix.x_ids()), c.type, stream);
+    const Buffer y(context.device(), static_cast<std::size_t>(matrix.local_rows()) * matrix.y_entry_bytes());
+    fill_bytes(y.data(), 0, y.bytes(), stream);
+    const auto add = [&] { matrix.multiply(0.25, 1, y.data(), stream); };
+    add();  // connects what must be before a recording
+    matrix.wait(stream);
+    Graph graph(stream, [&] {
+      for (int i = 0; i < kProducts; ++i) add();
+    });
+    for (int i = 0; i < kLaunches; ++i) graph.launch(stream);
+    matrix.wait(stream);
+    sums[blocks] = to_host(y.data(), matrix.local_rows() * 24, c.type, stream);
+    world().barrier();
+  }
+  const double tolerance = c.type == ValueType::f64 ? 1e-12 : 1e-4;
+  for (std::size_t i = 0; i < sums[0].size(); ++i)
+    ASSERT_NEAR(sums[0][i], sums[1][i], tolerance * (1000 + std::abs(sums[0][i]))) << i;
+}
+
 void multiplies_halves(const Case& c) {
   for (const ValueType type : {ValueType::f16, ValueType::bf16}) {
     MultiplyOptions options = options_for({c.backend, type, c.exchange}, "elasticity:n=7");
@@ -334,9 +388,9 @@ VerifyResult verify_spoilt(const Case& c, std::optional<Spoilt::Fault> fault, Ve
   const auto x = open_vector("random", "x", matrix.cols(), 3);
   Stream& stream = context.stream();
   Buffer y(context.device(), static_cast<std::size_t>(matrix.local_rows()) * size_of(c.type));
-  to_device(matrix.exchange().local_x(), collect(*x, matrix.x_ids()), c.type, stream);
+  to_device(matrix.local_x(), collect(*x, matrix.x_ids()), c.type, stream);
   matrix.multiply(1, 0, y.data(), stream);
-  matrix.exchange().wait(stream);
+  matrix.wait(stream);
   const HostVector<double> result = to_host(y.data(), matrix.local_rows(), c.type, stream);
   return verify(clean, truth, {1, 0, *x, nullptr, result}, mode);
 }
@@ -407,6 +461,8 @@ SHARDMAT_ON_ALL_BACKENDS(Generated, multiplies_generated)
 SHARDMAT_ON_ALL_BACKENDS(AlphaBeta, scales_and_adds)
 SHARDMAT_ON_ALL_BACKENDS(Overlap, overlaps)
 SHARDMAT_ON_ALL_BACKENDS(Columns, multiplies_several_columns)
+SHARDMAT_ON_ALL_BACKENDS(ColumnBlocks, multiplies_blocks_of_columns)
+SHARDMAT_ON_ALL_BACKENDS(ColumnBlocksInTurn, adds_blocks_of_columns)
 SHARDMAT_ON_ALL_BACKENDS(Halves, multiplies_halves)
 SHARDMAT_ON_ALL_BACKENDS(LocalSort, sorts_locally)
 SHARDMAT_ON_ALL_BACKENDS(OddShapes, handles_odd_shapes)
@@ -416,6 +472,20 @@ SHARDMAT_ON_ALL_BACKENDS(Power, finds_largest_eigenvalue)
 SHARDMAT_ON_ALL_BACKENDS(PowerRepeats, repeats_power_iteration_bit_for_bit)
 SHARDMAT_ON_ALL_BACKENDS(VerificationFires, verification_fires)
 SHARDMAT_ON_ALL_BACKENDS(NanFails, nan_fails)
+
+/// 262,144 × 64 in f64: of two ranks each has 67 MB of X, sends and receives as much, and needs 117 MB for Y and the matrix.
+TEST(MultiGpuMultiply, ColumnBlocksWhereAllDoNotFit) {
+  if (cuda_device_count() < world().size() || world().size() != 2) GTEST_SKIP() << "needs two ranks and GPUs";
+  const Device device = context_of(kCudaHalo).device();
+  const Buffer taken(device, static_cast<std::size_t>(available_memory(device) - 260'000'000));
+  MultiplyOptions options = options_for(kCudaHalo, "random:n=262144,row_nnz=16");
+  options.load.right_hand_sides = 64;
+  options.load.plan.kernel = "csr_balanced";
+  const MultiplyReport report = multiply(kCudaHalo, options);
+  expect_passes(report, 262144);
+  EXPECT_LE(report.column_block, 16);
+  EXPECT_EQ(report.column_block_why, "more do not fit");
+}
 
 TEST(Multiply, SameErrorOnEveryRank) {
   MultiplyOptions options = options_for(kHost64, "/nowhere/bar.h5");
@@ -429,6 +499,12 @@ TEST(Multiply, SameErrorOnEveryRank) {
   options = options_for(kHost64, "random:n=20,cols=30");
   options.mode = Mode::power;
   EXPECT_THROW(multiply(kHost64, options), Error);
+  options = options_for(kHost64, "banded:n=20");
+  for (const auto& [columns, block] : {std::pair{1, 2}, {12, 1}, {12, 5}, {12, 24}}) {
+    options.load.right_hand_sides = columns;
+    options.load.column_block = block;
+    EXPECT_NE(error_of(ErrorKind::usage, [&] { multiply(kHost64, options); }).find("--column-block"), std::string::npos);
+  }
   options = options_for(kHost64, "banded:n=20");
   options.x = "/nowhere/x.npy";
   EXPECT_THROW(multiply(kHost64, options), Error);

@@ -44,7 +44,7 @@ struct Options {
   std::vector<std::string> matrices{"poisson27:n=64", "elasticity:n=32"}, exchanges{"auto"};
   std::vector<int> ranks;  ///< empty: 1, 2, 4 … and all
   std::string type = "f64", backend = "auto", kernel = "auto";
-  std::int64_t right_hand_sides = 1, iterations = 200;
+  std::int64_t right_hand_sides = 1, column_block = 0, iterations = 200;
   bool overlap = false, no_overlap = false, no_verify = false, no_cache = false, no_forecast = false;
   double timeout = 60;
   Outputs outputs;
@@ -76,6 +76,7 @@ MultiplyOptions multiply_options(const Options& options, const ScalingCase& one)
   m.backend = parse_backend_choice(options.backend);
   m.load.type = parse_value_type(options.type);
   m.load.right_hand_sides = options.right_hand_sides;
+  m.load.column_block = options.column_block;
   m.load.exchange = one.exchange;
   m.load.overlap = overlap_of(options);
   m.load.plan.kernel = options.kernel;
@@ -225,6 +226,9 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
       "multiply rows that need no x of other ranks while x moves, also where that takes two products of several "
       "right-hand sides (by itself otherwise)");
   app->add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied")->excludes(overlap);
+  app->add_option("--column-block", o.column_block, "right-hand sides moved and multiplied at a time; see shardmat multiply")
+      ->check(whole_number(2, 1 << 20))
+      ->excludes(overlap);
   app->add_flag("--no-verify", o.no_verify, "do not compare each first product with a sequential one");
   app->add_flag("--no-cache", o.no_cache, "choose kernels anew");
   app->add_flag("--no-forecast", o.no_forecast, "do not work out what a model (shardmat predict) expects of each case");

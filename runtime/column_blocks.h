@@ -1,0 +1,65 @@
+// X and Y in blocks of columns: while one block is multiplied, the next moves.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "comm/exchange.h"
+#include "runtime/context.h"
+#include "runtime/row_block.h"
+
+namespace shardmat {
+
+/// For X that finds no room on the device if the entries of other ranks come for all right-hand sides at once. Two blocks of
+/// X are in memory as kernels read them, beside all right-hand sides of this rank's own entries.
+class ColumnBlocks {
+ public:
+  /// Of `right_hand_sides` so many at a time, a divisor of them; the rest as in make_exchange(), which this calls.
+  /// Collective.
+  ColumnBlocks(Context& context, ValueType type, std::int64_t right_hand_sides, std::int64_t at_a_time,
+               std::string_view exchange, const XParts& parts, std::span<const std::int64_t> columns);
+  /// As Exchange::renumber().
+  void renumber(std::span<std::int64_t> columns);
+
+  std::int64_t width() const { return width_; }
+  /// This rank's own entries of X, row-major, all columns; as in Exchange::local_x().
+  void* local_x() const { return own_x_.data(); }
+  /// One of the two.
+  Exchange& exchange() const { return *slots_[0].exchange; }
+
+  /// Y = alpha·A·X + beta·Y in stream order, Y row-major with all columns; `rows` was planned for width() right-hand sides.
+  /// Collective; does not wait.
+  void multiply(const RowBlock& rows, double alpha, double beta, void* y, Stream& stream) const;
+  /// The same without moving X, for timing: on what lies in the two blocks.
+  void multiply_local(const RowBlock& rows, double alpha, double beta, void* y, Stream& stream) const;
+  /// All of X, with nothing beside it, for timing. Collective.
+  void move(Stream& stream) const;
+
+  /// Of all blocks.
+  std::int64_t bytes_received() const { return blocks() * exchange().bytes_received(); }
+  std::int64_t device_bytes() const;
+
+ private:
+  /// What lies in memory as kernels read it: every other block.
+  struct Slot {
+    std::unique_ptr<Exchange> exchange;
+    mutable Event arrived, multiplied;
+  };
+
+  std::int64_t blocks() const { return columns_ / width_; }
+  const Slot& slot(std::int64_t block) const { return slots_[static_cast<std::size_t>(block % 2)]; }
+  void start(std::int64_t block, Stream& stream) const;
+  void multiply_block(const RowBlock& rows, std::int64_t block, double alpha, double beta, void* y, Stream& stream) const;
+
+  Context& context_;
+  ValueType type_;
+  std::int64_t columns_, width_, own_;
+  mutable Event forked_;  ///< where the stream that moves X begins
+  std::vector<Slot> slots_;
+  Buffer own_x_;
+};
+
+}  // namespace shardmat
