@@ -76,6 +76,19 @@ class FiniteElements(CliTest):
                         assert_product(self, y[:, j].astype(float), matrix, x[:, j].astype(float), alpha=2, beta=-0.5,
                                        y0=y0[:, j].astype(float), type=type, context=f"{name}, column {j}")
 
+    def test_blocks_of_columns_give_the_same_y(self):
+        matrix, path = fem_matrix("convection"), self.matrices / "convection-none.h5"
+        x = np.random.default_rng(5).uniform(-1, 1, (matrix.shape[1], 12))
+        given = write_vector(self.path("x.npy"), x)
+        for ranks, block in ((1, 12), (2, 4), (3, 2)):
+            with self.subTest(ranks=ranks):
+                report = self.json_of("multiply", path, "--rhs", 12, "--column-block", 4 if ranks == 1 else block, "--x", given,
+                                      "--output", "y.npy", "--iterations", 2, "--verify", ranks=ranks)
+                self.assertEqual(report["exchange"]["column_block"], block)
+                y = read_vector(self.path("y.npy"))
+                for j in range(12):
+                    assert_product(self, y[:, j], matrix, x[:, j], context=f"column {j}")
+
     def test_16_bit_values_are_added_in_32(self):
         def upper_half(values):  # bf16: f32 rounded to its upper 16 bits, ties to even
             bits = np.asarray(values, np.float32).view(np.uint32)
@@ -118,6 +131,9 @@ class FiniteElements(CliTest):
         self.fail_with(USAGE, "multiply", path, "--rhs", 4, "--verify=sampled", says="sampled")
         self.fail_with(USAGE, "multiply", path, "--rhs", 4, "--kernel", "csr_hots", says="csr_host")
         self.fail_with(USAGE, "multiply", path, "--rhs", 0, says="--rhs")
+        self.fail_on_every_rank(USAGE, "multiply", path, "--rhs", 12, "--column-block", 5, ranks=2, says="2, 3, 4, 6 or 12")
+        self.fail_with(USAGE, "multiply", path, "--column-block", 2, says="--rhs")
+        self.fail_with(USAGE, "multiply", path, "--rhs", 4, "--column-block", 2, "--overlap", says="--overlap")
 
     def test_serial_and_parallel_hdf5_give_the_same_y(self):
         path = self.matrices / "stokes-none.h5"
