@@ -157,13 +157,17 @@ void MpiSession::leave_after(double seconds, int exit_code, std::string message)
   }).detach();
 }
 
-void require_mpi_threads() {
+bool mpi_takes_threads() {
   int provided = MPI_THREAD_SINGLE;
   check_local(MPI_Query_thread(&provided), "MPI_Query_thread");
-  if (provided < MPI_THREAD_MULTIPLE)
+  return provided == MPI_THREAD_MULTIPLE;
+}
+
+void require_mpi_threads() {
+  if (!mpi_takes_threads())
     throw Error(ErrorKind::resources,
-                "ranks that wait long for each other communicate on two threads, and MPI was started without "
-                "MPI_THREAD_MULTIPLE: pass it to MPI_Init_thread(), or use an MPI built with it");
+                "ranks would communicate on two threads here, but MPI was started without MPI_THREAD_MULTIPLE: pass it to "
+                "MPI_Init_thread(), or use an MPI built with it");
 }
 
 Communicator::Communicator(MPI_Comm parent, double timeout_seconds) : timeout_(timeout_seconds) {
@@ -292,7 +296,10 @@ void Communicator::wait_until(const std::function<bool()>& done, const char* wha
   for (;;) {
     const double waited = backoff.elapsed();  // before the poll, so that a rank resumed after a stop polls once more
     if (done()) return;
-    if (given_up_) lose(fmt::format("{} was given up: {}", what, why_given_up_));
+    if (given_up_) {
+      mark_broken(why_given_up_);
+      throw Error(ErrorKind::rank_lost, why_given_up_);
+    }
     if (waited > timeout_)
       lose(fmt::format("{} did not finish within {:g} s: another rank has died, was stopped, or is late", what, timeout_));
     backoff.pause();

@@ -27,7 +27,7 @@ namespace shardmat {
 /// Owns MPI_Init_thread / MPI_Finalize of a program. A library user with MPI of their own needs none.
 class MpiSession {
  public:
-  /// With MPI_THREAD_MULTIPLE, or what MPI has: see require_mpi_threads().
+  /// With MPI_THREAD_MULTIPLE, or what MPI has: see mpi_takes_threads().
   MpiSession(int* argc, char*** argv);
   ~MpiSession();  ///< MPI_Finalize; blocks for ever if a rank is gone: then call leave() instead
   MpiSession(const MpiSession&) = delete;
@@ -41,8 +41,10 @@ class MpiSession {
   static void leave_after(double seconds, int exit_code, std::string message);
 };
 
-/// Throws Error(resources) unless MPI was started with MPI_THREAD_MULTIPLE, for what communicates on two threads: LongWait
-/// and work in while_meeting().
+/// True if MPI was started with MPI_THREAD_MULTIPLE, for what communicates on two threads: LongWait and work in
+/// while_meeting().
+bool mpi_takes_threads();
+/// Throws Error(resources) if not.
 void require_mpi_threads();
 
 enum class Reduction { sum, min, max };
@@ -88,8 +90,8 @@ class Communicator {
   /// must neither throw nor use the communicator.
   void on_broken(std::function<void(const std::string& why)> action) { on_broken_.push_back(std::move(action)); }
 
-  /// From any thread: waits of the thread that uses this, now or later, throw Error(rank_lost) with the reason of the first
-  /// call.
+  /// From any thread: waits of the thread that uses this, now or later, throw Error(rank_lost) that says why; the first call
+  /// counts.
   void give_up(std::string why);
 
   void barrier();

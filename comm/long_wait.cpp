@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <limits>
-
-#include "kernels/base/error.h"
+#include <memory>
+#include <span>
 
 namespace shardmat {
 namespace {
@@ -16,40 +17,53 @@ constexpr double kMostSecondsBetween = 5;
 }  // namespace
 
 LongWait::LongWait(Communicator& all) : all_(all), seconds_(all.timeout_seconds()) {
-  if (all.size() == 1) return;
-  all.together([] { require_mpi_threads(); });
-  living_.emplace(all.native(), seconds_);
+  if (all.size() == 1 || std::isinf(seconds_)) return;
+  if (all.all_reduce(mpi_takes_threads() ? 1 : 0, Reduction::min) == 1) {
+    living_.emplace(all.native(), seconds_);
+    try {
+      all.together([&] { thread_ = std::thread([this] { show_life(); }); });
+    } catch (...) {
+      end(State::failed);
+      throw;
+    }
+  }
   all_.set_timeout(std::numeric_limits<double>::infinity());
-  thread_ = std::thread([this] { show_life(); });
 }
 
 LongWait::~LongWait() {
-  if (!living_) return;
-  {
-    const std::lock_guard lock(mutex_);
-    ending_ = true;
-  }
-  if (std::uncaught_exceptions() > exceptions_) living_->give_up("this rank's work ended with an error");
-  changed_.notify_one();
-  thread_.join();
+  end(std::uncaught_exceptions() > exceptions_ ? State::failed : State::through);
   all_.set_timeout(seconds_);
 }
 
-bool LongWait::ending(double within_seconds) {
-  std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, std::chrono::duration<double>(within_seconds), [&] { return ending_; });
+void LongWait::end(State state) {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = state;
+  }
+  changed_.notify_one();
+  thread_.join();
 }
 
-void LongWait::show_life() {
+LongWait::State LongWait::state_within(double seconds) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return state_ != State::working; });
+  return state_;
+}
+
+void LongWait::show_life() noexcept {
   const double pause = std::min(seconds_ / 4, kMostSecondsBetween);
+  auto least = std::make_unique<int>();
   try {
-    while (living_->all_reduce(ending(pause) ? 1 : 0, Reduction::min) == 0) {
-    }
-  } catch (const Error& error) {
-    if (ending(0)) return;  // of an exception, which is what the caller must learn of
-    all_.give_up(error.kind() == ErrorKind::rank_lost
-                     ? fmt::format("no sign of life from another rank within {:g} s", seconds_)
-                     : std::string(error.what()));
+    do {
+      *least = static_cast<int>(state_within(pause));
+      living_->all_reduce(std::span<int>(least.get(), 1), Reduction::min);
+    } while (*least == static_cast<int>(State::working));
+    if (*least == static_cast<int>(State::failed) && state_within(seconds_) == State::working)
+      all_.give_up(fmt::format("rank {} ({}): another rank failed: see its message", all_.rank(), all_.host()));
+  } catch (const std::exception& error) {
+    static_cast<void>(least.release());  // MPI may still write there
+    all_.give_up(error.what());
   }
 }
 

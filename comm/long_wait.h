@@ -5,7 +5,6 @@
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <thread>
 
 #include "comm/communicator.h"
@@ -15,27 +14,33 @@ namespace shardmat {
 /// While it lives, ranks that have nothing to do wait for those that have as long as these live. All ranks show each other
 /// that they do, on threads of their own, every few seconds: of one that was stopped or has died the others know after the
 /// communicator's deadline, and their next wait, or the one under way, throws Error(rank_lost). A rank that lives but never
-/// gets through its work is waited for.
+/// gets through its work is waited for. Without mpi_takes_threads() there is no such sign, and only a rank that dies is
+/// missed, by mpirun. Inside another it does nothing.
 class LongWait {
  public:
-  /// Collective. With several ranks, throws what require_mpi_threads() does.
+  /// Collective.
   explicit LongWait(Communicator& all);
-  /// Waits for all ranks; not while an exception passes, of which they may know nothing.
+  /// Waits for all ranks. While an exception passes, it waits only for the next sign of the others: they have the deadline
+  /// to come to an end, too, as they do if the error is of all.
   ~LongWait();
   LongWait(const LongWait&) = delete;
   LongWait& operator=(const LongWait&) = delete;
 
  private:
-  void show_life();
-  bool ending(double within_seconds);  ///< blocks until the object's end is near, at most so long
+  /// What a rank shows; the least of all ranks is what counts.
+  enum class State : int { failed = -1, working = 0, through = 1 };
+
+  void show_life() noexcept;
+  State state_within(double seconds);  ///< blocks until this rank's state is another than working, at most so long
+  void end(State state);
 
   Communicator& all_;
   const double seconds_;
   const int exceptions_ = std::uncaught_exceptions();
-  std::optional<Communicator> living_;  ///< the same ranks, for the thread; none if there is one rank
+  std::optional<Communicator> living_;  ///< the same ranks, for the thread; none if there is no thread
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool ending_ = false;
+  State state_ = State::working;
   std::thread thread_;
 };
 

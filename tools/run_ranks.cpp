@@ -43,7 +43,9 @@ int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& w
                             fmt::format("shardmat: {}: {}", name_of(*communicator), why));
   });
   try {
-    return work(*communicator);
+    const int exit_code = work(*communicator);
+    communicator->barrier();  // has a deadline, the end of MPI has none
+    return exit_code;
   } catch (const AgreedError& error) {
     if (communicator->rank() == 0) fmt::print(stderr, "shardmat: {}\n", error.what());
     return error.exit_code();

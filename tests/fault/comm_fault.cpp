@@ -64,19 +64,23 @@ void exchange_for_ever(Communicator& ranks, BackendChoice choice, const std::str
   }
 }
 
-/// Ranks 0 and 1 work alone, longer than the deadline; the others wait for them.
-void wait_long(Communicator& ranks) {
-  const LongWait wait(ranks);
-  std::printf("ready\n");
-  std::fflush(stdout);
-  if (ranks.rank() < 2) std::this_thread::sleep_for(std::chrono::seconds(ranks.rank() == 0 ? 5 : 3600));
+/// Ranks 0 and 1 work alone, longer than the deadline; the others wait for them, in the middle or at the end.
+void wait_long(Communicator& ranks, bool at_the_end) {
+  {
+    const LongWait wait(ranks);
+    std::printf("ready\n");
+    std::fflush(stdout);
+    if (ranks.rank() < 2) std::this_thread::sleep_for(std::chrono::seconds(ranks.rank() == 0 ? 5 : 3600));
+    if (!at_the_end) ranks.barrier();
+  }
   ranks.barrier();
 }
 
 void run(Communicator& ranks, const std::string& name) {
   if (name.starts_with("host_")) return exchange_for_ever(ranks, BackendChoice::host, name.substr(5));
   if (name.starts_with("cuda_")) return exchange_for_ever(ranks, BackendChoice::cuda, name.substr(5));
-  if (name == "long_wait") return wait_long(ranks);
+  if (name == "long_wait") return wait_long(ranks, false);
+  if (name == "end_of_long_wait") return wait_long(ranks, true);
   const auto operations = host_operations();
   const auto found = operations.find(name);
   if (found == operations.end()) throw Error(ErrorKind::usage, "no operation " + name);
