@@ -118,6 +118,14 @@ void ExchangeContext::require_room(std::int64_t entries, const std::string& what
                  width == 1 ? what : fmt::format("{} of {} right-hand sides (fewer at once take less)", what, width));
 }
 
+std::int64_t entries_held(std::string_view name, Communicator& communicator, const XParts& parts,
+                          std::span<const std::int64_t> columns) {
+  if (communicator.size() == 1 || name == "allgather") return gathered_entries(parts);
+  const Halo halo = shardmat::make_halo(communicator, parts, columns);
+  if (name == "peer") return communicator.all_reduce(halo.length(), Reduction::max);  // windows are alike on all ranks
+  return halo.length() + std::ssize(halo.sent);
+}
+
 bool reaches_peers(const ExchangeContext& context) {
   const bool mine = context.nccl != nullptr && context.nccl->why_no_peer_access().empty();
   return context.communicator.all_reduce(mine ? 1 : 0, Reduction::min) == 1;

@@ -115,6 +115,11 @@ const ExchangeEntry* find_exchange(std::string_view name);
 std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
                                         std::span<const std::int64_t> columns);
 
+/// Entries that such an exchange holds on this rank's device: of x, and as they are sent. "auto" may hold more while it
+/// chooses, if there is room. Collective.
+std::int64_t entries_held(std::string_view name, Communicator& communicator, const XParts& parts,
+                          std::span<const std::int64_t> columns);
+
 /// True if the GPUs of all ranks can reach each other's memory inside kernels. Collective.
 bool reaches_peers(const ExchangeContext& context);
 

@@ -79,7 +79,10 @@ class Batch {
     for (const std::string& name : options_.matrices) {
       sources_.push_back(open_matrix(name, ranks_, FileAccess::serial));  // one rank may read a file alone
       const MatrixSource& source = sources_.back();
-      report_.items.push_back({source.rows->name(), source.rows->rows(), source.rows->cols(), 0, -1, {}, {}, {}, {}});
+      BatchItem item;
+      item.matrix = source.rows->name();
+      item.rows = source.rows->rows(), item.cols = source.rows->cols();
+      report_.items.push_back(std::move(item));
       report_.items.back().nnz = count_nonzeros(source, ranks_);
     }
     ranks_.together([&] { check_shapes(); });
@@ -201,6 +204,7 @@ class Batch {
       m.wait(context().stream());
       item.kernel = m.blocks()[0].kernel_and_tunables();
       item.exchange = m.exchange().name();
+      item.column_block = m.column_block();
       if (options_.each.verify) {
         const HostVector<double> y = context().communicator().together([&] {
           return to_host(loaded.y.data(), m.local_rows() * m.right_hand_sides(), sum_type(m.type()), context().stream());
@@ -216,6 +220,7 @@ class Batch {
     for (BatchItem& item : report_.items) {
       item.kernel = ranks_.broadcast(item.kernel, std::max(item.rank, 0));
       item.exchange = ranks_.broadcast(item.exchange, std::max(item.rank, 0));
+      ranks_.broadcast(std::span<std::int64_t>(&item.column_block, 1), std::max(item.rank, 0));
       if (!options_.each.verify || !whole_) continue;
       VerifyResult result = item.verification.value_or(VerifyResult{});
       ranks_.broadcast(std::span<VerifyResult>(&result, 1), item.rank);

@@ -1,5 +1,6 @@
-// Several large matrices iterated together (many small ones in one launch are batched_multiply.h): an iteration multiplies each of them once. Large ones are split over all ranks, one
-// after the other; small ones go whole to one rank each, where nothing has to be exchanged.
+// Several large matrices iterated together (many small ones in one launch are batched_multiply.h): an iteration multiplies
+// each of them once. Large ones are split over all ranks, one after the other; small ones go whole to one rank each, where
+// nothing has to be exchanged.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,9 @@ struct BatchOptions {
 struct BatchItem {
   std::string matrix;
   std::int64_t rows = 0, cols = 0, nnz = 0;
-  int rank = -1;                 ///< that has it whole; -1: all ranks share it
-  std::string kernel, exchange;  ///< of that rank, else of rank 0
+  int rank = -1;                  ///< that has it whole; -1: all ranks share it
+  std::string kernel, exchange;   ///< of that rank, else of rank 0
+  std::int64_t column_block = 1;  ///< right-hand sides that move and are multiplied at a time
   std::optional<VerifyResult> verification;
   IterationEstimate estimate;  ///< modes dots and power
 };

@@ -39,6 +39,7 @@ std::string to_text(const BatchReport& r) {
   for (const BatchItem& item : r.items) {
     text += fmt::format("  {:>4}  {:<36} {:>12} {:>14}  {:<10} {}\n", item.rank < 0 ? "all" : std::to_string(item.rank),
                         item.matrix, human_count(item.rows), human_count(item.nnz), item.exchange, item.kernel);
+    if (item.column_block < r.right_hand_sides) text += fmt::format("        {} columns at a time\n", item.column_block);
     if (const std::string result = result_text(r, item); !result.empty()) text += fmt::format("        {}\n", result);
   }
   if (r.iteration.iterations == 0) return text;
@@ -54,8 +55,9 @@ std::string to_text(const BatchReport& r) {
 std::string to_json(const BatchReport& r) {
   ordered_json items = ordered_json::array();
   for (const BatchItem& item : r.items) {
-    ordered_json one{{"matrix", item.matrix}, {"rows", item.rows},     {"cols", item.cols},        {"nnz", item.nnz},
-                     {"rank", item.rank},     {"kernel", item.kernel}, {"exchange", item.exchange}};
+    ordered_json one{
+        {"matrix", item.matrix}, {"rows", item.rows},     {"cols", item.cols},         {"nnz", item.nnz},
+        {"rank", item.rank},     {"kernel", item.kernel}, {"exchange", item.exchange}, {"column_block", item.column_block}};
     if (item.verification)
       one["verification"] = {{"passed", item.verification->passed}, {"rows_checked", item.verification->rows_checked}};
     if (r.mode == "power") one["eigenvalue"] = item.estimate.eigenvalue;

@@ -6,14 +6,23 @@
 
 namespace shardmat {
 
+std::vector<std::int64_t> column_blocks_of(std::int64_t columns) {
+  std::vector<std::int64_t> even, odd;
+  for (std::int64_t width = columns; width > 1; --width)
+    if (columns % width == 0) (width % 2 == 0 ? even : odd).push_back(width);
+  return even.empty() ? odd : even;
+}
+
 ColumnBlocks::ColumnBlocks(Context& context, ValueType type, std::int64_t right_hand_sides, std::int64_t at_a_time,
-                           std::string_view exchange, const XParts& parts, std::span<const std::int64_t> columns)
+                           bool beside, std::string_view exchange, const XParts& parts,
+                           std::span<const std::int64_t> columns)
     : context_(context),
       type_(type),
       columns_(right_hand_sides),
       width_(at_a_time),
       own_(parts.starts[static_cast<std::size_t>(context.communicator().rank()) + 1] -
            parts.starts[static_cast<std::size_t>(context.communicator().rank())]),
+      beside_(beside),
       forked_(context.device()) {
   // Not with the few thread blocks of an exchange beside products of packed rows: where X takes long to move, entries are
   // scattered, and with few the time is that of their latency, which the product beside doubles.
@@ -25,6 +34,8 @@ ColumnBlocks::ColumnBlocks(Context& context, ValueType type, std::int64_t right_
     const std::int64_t bytes = own_ * columns_ * static_cast<std::int64_t>(size_of(type));
     require_memory(context.device(), bytes, "this rank's entries of X");
     own_x_ = Buffer(context.device(), static_cast<std::size_t>(bytes));
+    fill_bytes(own_x_.data(), 0, own_x_.bytes(), context.stream());  // on the host memory is taken when it is touched
+    context.stream().synchronize();
   });
 }
 
@@ -48,7 +59,16 @@ void ColumnBlocks::multiply_block(const RowBlock& rows, std::int64_t block, doub
   rows.multiply(alpha, slot(block).exchange->x(), beta, first, columns_, stream);
 }
 
+void ColumnBlocks::multiply_in_turn(const RowBlock& rows, double alpha, double beta, void* y, Stream& stream) const {
+  for (std::int64_t block = 0; block < blocks(); ++block) {
+    start(block, stream);
+    slot(block).exchange->finish(stream);
+    multiply_block(rows, block, alpha, beta, y, stream);
+  }
+}
+
 void ColumnBlocks::multiply(const RowBlock& rows, double alpha, double beta, void* y, Stream& stream) const {
+  if (!beside_) return multiply_in_turn(rows, alpha, beta, y, stream);
   Stream& moving = context_.exchange_stream();
   const auto finish = [&](std::int64_t block) {
     slot(block).exchange->finish(moving);

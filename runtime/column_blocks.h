@@ -13,13 +13,17 @@
 
 namespace shardmat {
 
+/// Widths of blocks that so many columns may be cut into, all of them first, then narrower ones: divisors above one, only
+/// even ones if there are any, whose rows kernels read in wide words.
+std::vector<std::int64_t> column_blocks_of(std::int64_t columns);
+
 /// For X that finds no room on the device if the entries of other ranks come for all right-hand sides at once. Two blocks of
 /// X are in memory as kernels read them, beside all right-hand sides of this rank's own entries.
 class ColumnBlocks {
  public:
-  /// Of `right_hand_sides` so many at a time, a divisor of them; the rest as in make_exchange(), which this calls.
-  /// Collective.
-  ColumnBlocks(Context& context, ValueType type, std::int64_t right_hand_sides, std::int64_t at_a_time,
+  /// Of `right_hand_sides` so many at a time, a divisor of them. With `beside`, one block moves while another is multiplied.
+  /// The rest as in make_exchange(), which this calls. Collective.
+  ColumnBlocks(Context& context, ValueType type, std::int64_t right_hand_sides, std::int64_t at_a_time, bool beside,
                std::string_view exchange, const XParts& parts, std::span<const std::int64_t> columns);
   /// As Exchange::renumber().
   void renumber(std::span<std::int64_t> columns);
@@ -51,12 +55,14 @@ class ColumnBlocks {
 
   std::int64_t blocks() const { return columns_ / width_; }
   const Slot& slot(std::int64_t block) const { return slots_[static_cast<std::size_t>(block % 2)]; }
+  void multiply_in_turn(const RowBlock& rows, double alpha, double beta, void* y, Stream& stream) const;
   void start(std::int64_t block, Stream& stream) const;
   void multiply_block(const RowBlock& rows, std::int64_t block, double alpha, double beta, void* y, Stream& stream) const;
 
   Context& context_;
   ValueType type_;
   std::int64_t columns_, width_, own_;
+  bool beside_;
   mutable Event forked_;  ///< where the stream that moves X begins
   std::vector<Slot> slots_;
   Buffer own_x_;

@@ -14,6 +14,7 @@
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
+#include "kernels/spmm.h"
 #include "runtime/boundary_rows.h"
 #include "runtime/plan_cache.h"
 
@@ -85,6 +86,20 @@ HostCsr read_part(const RowSource& source, std::int64_t begin, std::span<const s
 
 }  // namespace
 
+void require_column_block(const LoadOptions& load) {
+  const std::int64_t all = load.right_hand_sides, some = load.column_block;
+  if (some == 0) return;
+  if (all == 1) throw Error(ErrorKind::usage, "--column-block is for several right-hand sides: add --rhs");
+  if (some > 1 && all % some == 0) return;
+  std::vector<std::string> choices;
+  for (std::int64_t width = 2; width <= all; ++width)
+    if (all % width == 0) choices.push_back(std::to_string(width));
+  throw Error(ErrorKind::usage,
+              fmt::format("--column-block {} does not divide the {} right-hand sides into blocks of two or "
+                          "more; choose {}",
+                          some, all, join_choices(choices)));
+}
+
 DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& context, const LoadOptions& options)
     : context_(context),
       options_(options),
@@ -93,6 +108,7 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
       forked_(context.device()),
       joined_(context.device()) {
   Communicator& communicator = context.communicator();
+  communicator.together([&] { require_column_block(options_); });
   if (options_.sort == LocalSort::as_file)
     options_.sort = source.file != nullptr && source.file->wants_local_sort() ? LocalSort::by_length : LocalSort::none;
   Timer timer;
@@ -136,43 +152,53 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.plan = timer.seconds();
 }
 
-/// What the device has to hold beside X: Y and the matrix, and that as it comes while it is converted.
+/// What the device has to hold beside X: Y, the matrix, and on GPUs the matrix as it comes while it is converted; on the
+/// host X and Y as they are read and written.
 std::int64_t DistributedMatrix::bytes_beside_x() const {
-  const auto bytes_a_nonzero = static_cast<std::int64_t>(sizeof(std::int32_t) + size_of(options_.type));
-  return 2 * local_nnz_ * bytes_a_nonzero + local_rows() * static_cast<std::int64_t>(y_entry_bytes());
+  constexpr std::int64_t kOfLibraries = 64 << 20;
+  const std::int64_t matrix_bytes = local_nnz_ * static_cast<std::int64_t>(sizeof(std::int32_t) + size_of(options_.type)),
+                     y_bytes = local_rows() * static_cast<std::int64_t>(y_entry_bytes());
+  if (context_.device().backend == Backend::host)
+    return matrix_bytes + y_bytes + 8 * options_.right_hand_sides * (std::ssize(x_ids_) + local_rows());
+  const std::string& kernel = options_.plan.kernel;
+  const bool converts = kernel == "auto" || find_spmm_kernel(kernel, Backend::cuda).format != "csr";
+  return (converts ? 2 : 1) * matrix_bytes + y_bytes + kOfLibraries;
 }
 
-/// X moves at once, or some columns at a time if that is asked for or the device has no room for more beside matrix and Y.
+/// All right-hand sides if X fits with matrix and Y on all ranks, else so many of them, a divisor, as fit; the fewest if
+/// none do, and who finds no room says how much is missing.
+std::int64_t DistributedMatrix::columns_that_fit(const XParts& parts, std::span<const std::int64_t> columns) const {
+  Communicator& communicator = context_.communicator();
+  const std::int64_t all = options_.right_hand_sides, own = std::ssize(x_ids_),
+                     value = static_cast<std::int64_t>(size_of(options_.type)),
+                     room = available_memory(context_.device()) - bytes_beside_x();
+  const std::int64_t most_entries = 2 * cols_ + own * communicator.size();  // that any exchange holds
+  const auto everywhere = [&](bool here) { return communicator.all_reduce(here ? 1 : 0, Reduction::min) == 1; };
+  if (everywhere(most_entries * all * value <= room)) return all;
+  const std::int64_t entries = entries_held(options_.exchange, communicator, parts, columns);
+  const std::vector<std::int64_t> widths = column_blocks_of(all);
+  const auto bytes = [&](std::int64_t width) {
+    return value * (width == all ? entries * all : own * all + 2 * entries * width);
+  };
+  for (const std::int64_t width : widths)
+    if (everywhere(bytes(width) <= room)) return width;
+  return everywhere(bytes(widths.back()) < bytes(all)) ? widths.back() : all;
+}
+
+/// X moves at once, or some columns at a time if that is asked for or not all fit.
 void DistributedMatrix::make_exchanges(const XParts& parts, const ExchangeContext& moving,
                                        std::span<const std::int64_t> columns) {
-  Communicator& communicator = context_.communicator();
   const std::int64_t all = options_.right_hand_sides, asked = options_.column_block;
-  if (communicator.size() == 1 || asked == all) {
+  const bool one_way = context_.communicator().size() == 1 || all == 1;
+  const std::int64_t width = one_way ? all : asked > 0 ? asked : columns_that_fit(parts, columns);
+  if (width == all) {
     exchange_ = make_exchange(options_.exchange, moving, parts, columns);
     return;
   }
-  const auto make_blocks = [&](std::int64_t width) {
-    column_blocks_ = std::make_unique<ColumnBlocks>(context_, options_.type, all, width, options_.exchange, parts, columns);
-  };
-  if (asked > 0) {
-    make_blocks(asked);
-    why_column_block_ = "asked for";
-    return;
-  }
-  for (std::int64_t width = all; width > 1; width /= 2) {
-    try {
-      if (width == all) exchange_ = make_exchange(options_.exchange, moving, parts, columns);
-      else make_blocks(width);
-      communicator.together([&] { require_memory(context_.device(), bytes_beside_x(), "matrix and Y beside X"); });
-      if (width < all) why_column_block_ = "more do not fit";
-      return;
-    } catch (const AgreedError& error) {
-      exchange_.reset(), column_blocks_.reset();
-      if (error.kind() != ErrorKind::resources) throw;
-    }
-    if (width % 2 != 0) break;
-  }
-  exchange_ = make_exchange(options_.exchange, moving, parts, columns);  // and who finds no room says how much is missing
+  const bool beside = options_.overlap != Overlap::no;
+  column_blocks_ =
+      std::make_unique<ColumnBlocks>(context_, options_.type, all, width, beside, options_.exchange, parts, columns);
+  why_column_block_ = asked > 0 ? "asked for" : "more do not fit";
 }
 
 /// Whether rows may be multiplied while x moves: by two products, or by one that begins early, as the kernels of packed rows

@@ -50,6 +50,9 @@ struct LoadOptions {
   Progress progress;
 };
 
+/// Throws Error(usage) for blocks of columns that are none.
+void require_column_block(const LoadOptions& load);
+
 /// Column sums of this rank's rows, of the values as stored (rounded to the type).
 struct ColumnSums {
   HostVector<double> sum;     ///< Σ_i a_ij; empty if not kept
@@ -130,6 +133,7 @@ class DistributedMatrix {
   bool may_overlap() const;
   void make_exchanges(const XParts& parts, const ExchangeContext& moving, std::span<const std::int64_t> columns);
   std::int64_t bytes_beside_x() const;
+  std::int64_t columns_that_fit(const XParts& parts, std::span<const std::int64_t> columns) const;
   void plan_rows(const HostCsr& part, std::int64_t boundary_rows, std::optional<LateX> late);
   void add_block(const CsrView& rows, std::optional<LateX> late = {});
   void sum_columns(const HostCsr& part);

@@ -8,7 +8,6 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
-#include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "kernels/registry.h"
 #include "kernels/spmm.h"
@@ -250,18 +249,6 @@ void require_mode(const MultiplyOptions& options) {
   if (options.load.right_hand_sides != 1) refuse("is for one vector; leave out --rhs");
 }
 
-void require_column_block(const LoadOptions& load) {
-  const std::int64_t all = load.right_hand_sides, some = load.column_block;
-  if (some == 0 || (some > 1 && all % some == 0)) return;
-  std::vector<std::string> divisors;
-  for (std::int64_t d = 2; d <= all; ++d)
-    if (all % d == 0) divisors.push_back(std::to_string(d));
-  throw Error(ErrorKind::usage,
-              fmt::format("--column-block {} does not divide the {} right-hand sides into blocks of two or "
-                          "more; choose {}",
-                          some, all, join_choices(divisors)));
-}
-
 }  // namespace
 
 void require_consistent(const MultiplyOptions& options, Backend backend) {
@@ -269,11 +256,9 @@ void require_consistent(const MultiplyOptions& options, Backend backend) {
   require_mode(options);
   if (is_half(load.type) && load.right_hand_sides < 2)
     throw Error(ErrorKind::usage, fmt::format("--type {} is for several right-hand sides: add --rhs", name(load.type)));
-  if (load.right_hand_sides == 1 && load.column_block != 0)
-    throw Error(ErrorKind::usage, "--column-block is for several right-hand sides: add --rhs");
+  require_column_block(load);
   if (load.right_hand_sides != 1) {
     require_count(load.right_hand_sides);
-    require_column_block(load);
     if (load.plan.tune)
       throw Error(ErrorKind::usage, "with --rhs all kernels that promise something are measured; leave --measure out");
   }

@@ -60,11 +60,12 @@ void write_setup(Table& t, const MultiplyReport& r) {
   if (r.decision == "measured" || r.decision == "remembered")
     t.row("choosing", fmt::format("{}{}", min_mean_max(r.choosing, human_seconds),
                                   r.choosing_products > 0 ? fmt::format(" = {:.3g} products", r.choosing_products) : ""));
-  t.row("exchange",
-        fmt::format("{} ({}); {} received a rank", r.exchange, r.exchange_why, min_mean_max(r.exchange_bytes, human_bytes)));
+  t.row("exchange", fmt::format("{} ({}{}); {} received a rank", r.exchange,
+                                r.column_block_why.empty() ? "" : "of each column block: ", r.exchange_why,
+                                min_mean_max(r.exchange_bytes, human_bytes)));
   if (!r.column_block_why.empty())
-    t.row("column blocks", fmt::format("{} of {} right-hand sides at a time, the next while these are multiplied ({})",
-                                       r.column_block, r.right_hand_sides, r.column_block_why));
+    t.row("column blocks",
+          fmt::format("{} of {} right-hand sides at a time ({})", r.column_block, r.right_hand_sides, r.column_block_why));
   if (r.overlapped.max > 0)
     t.row("overlap", fmt::format("{} of the nonzeros are multiplied while x moves, the others need x of other ranks",
                                  min_mean_max(r.overlapped, percent_text)));

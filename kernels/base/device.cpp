@@ -51,7 +51,7 @@ DeviceProperties properties(Device device) {
 }
 
 std::int64_t available_memory(Device device) {
-  return on_host(device) ? available_host_memory() : cuda::available_memory(device.ordinal);
+  return on_host(device) ? share_of_host_memory() : cuda::available_memory(device.ordinal);
 }
 
 void require_memory(Device device, std::int64_t bytes, const std::string& what) {

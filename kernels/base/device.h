@@ -38,7 +38,7 @@ struct DeviceProperties {
   std::string software;       ///< "CUDA 13.0, driver for 13.0, cuSPARSE 12.6.3"; empty on the host
 };
 DeviceProperties properties(Device device);
-/// Bytes that can be allocated on the device now.
+/// Bytes that this process can allocate on the device now.
 std::int64_t available_memory(Device device);
 /// Throws Error(resources) with the bytes needed and available if `bytes` do not fit; `what` needs them.
 void require_memory(Device device, std::int64_t bytes, const std::string& what);

@@ -63,8 +63,10 @@ std::int64_t available_host_memory() {
 
 void share_host_memory(int processes) { sharers = std::max(1, processes); }
 
+std::int64_t share_of_host_memory() { return available_host_memory() / sharers; }
+
 void require_host_memory(std::int64_t bytes, const char* what) {
-  const std::int64_t available = available_host_memory() / sharers;
+  const std::int64_t available = share_of_host_memory();
   if (bytes > available)
     throw Error(ErrorKind::resources,
                 fmt::format("{} needs {} of host memory but only {} is available; use a machine with more, more ranks on "

@@ -10,8 +10,11 @@ namespace shardmat {
 /// cgroup's limit is taken if it is larger. Returns INT64_MAX if nothing can be read.
 std::int64_t available_host_memory();
 
-/// Tells require_host_memory that `processes` of a job on this host ask alike, so each may have only its share.
+/// Tells the next two that `processes` of a job on this host ask alike, so each may have only its share.
 void share_host_memory(int processes);
+
+/// This process's share of available_host_memory().
+std::int64_t share_of_host_memory();
 
 /// Throws Error(resources) saying what needs `bytes` and how much there is, if it does not fit.
 void require_host_memory(std::int64_t bytes, const char* what);

@@ -73,6 +73,8 @@ const Column kColumns[] = {
     {"exchange_asked", "way to move x that was asked for", given([](auto&, auto& c) { return c.exchange; })},
     {"type", "of the values", given([](auto& s, auto&) { return s.type; })},
     {"right_hand_sides", "multiplied at once", given([](auto& s, auto&) { return s.right_hand_sides; })},
+    {"column_block", "right-hand sides that moved and were multiplied at a time",
+     figure([](auto&, auto& r) { return r.column_block; })},
     {"hosts", "that the ranks ran on", figure([](auto&, auto& r) { return hosts(r); })},
     {"exchange", "way to move x that was taken", figure([](auto&, auto& r) { return r.exchange; })},
     {"backend", "cuda or host", figure([](auto&, auto& r) { return r.backend; })},
