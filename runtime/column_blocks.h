@@ -18,7 +18,9 @@ namespace shardmat {
 std::vector<std::int64_t> column_blocks_of(std::int64_t columns);
 
 /// For X that finds no room on the device if the entries of other ranks come for all right-hand sides at once. Two blocks of
-/// X are in memory as kernels read them, beside all right-hand sides of this rank's own entries.
+/// X are in memory as kernels read them, beside all right-hand sides of this rank's own entries: that is less if blocks are
+/// narrow and ranks need much of each other's X. It takes longer: own entries are copied, narrow products read the matrix
+/// more often, and kernels that want the whole device leave the next block no room to move beside them.
 class ColumnBlocks {
  public:
   /// Of `right_hand_sides` so many at a time, a divisor of them. With `beside`, one block moves while another is multiplied.

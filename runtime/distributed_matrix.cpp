@@ -170,8 +170,8 @@ std::int64_t DistributedMatrix::bytes_beside_x() const {
 std::int64_t DistributedMatrix::columns_that_fit(const XParts& parts, std::span<const std::int64_t> columns) const {
   Communicator& communicator = context_.communicator();
   const std::int64_t all = options_.right_hand_sides, own = std::ssize(x_ids_),
-                     value = static_cast<std::int64_t>(size_of(options_.type)),
-                     room = available_memory(context_.device()) - bytes_beside_x();
+                     value = static_cast<std::int64_t>(size_of(options_.type));
+  const std::int64_t room = communicator.together([&] { return available_memory(context_.device()) - bytes_beside_x(); });
   const std::int64_t most_entries = 2 * cols_ + own * communicator.size();  // that any exchange holds
   const auto everywhere = [&](bool here) { return communicator.all_reduce(here ? 1 : 0, Reduction::min) == 1; };
   if (everywhere(most_entries * all * value <= room)) return all;
