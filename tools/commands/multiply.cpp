@@ -101,10 +101,9 @@ void add_options(CLI::App& app, Options& o) {
       "multiply rows that need no x of other ranks while x moves, also where that takes two products of several "
       "right-hand sides (by itself otherwise)");
   app.add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied")->excludes(overlap);
-  app.add_option(
-         "--column-block", m.load.column_block,
-         "with --rhs on several ranks: right-hand sides moved and multiplied at a time, a divisor of all; takes less "
-         "memory for what comes from other ranks (default: all, or as many as fit)")
+  app.add_option("--column-block", m.load.column_block,
+                 "with --rhs on several ranks: right-hand sides moved and multiplied at a time, a divisor of all; few take "
+                 "less memory for what comes from other ranks, and longer (default: all, or as many as fit)")
       ->check(whole_number(2, 1 << 20))
       ->excludes(overlap);
   app.add_flag("--no-graph", o.no_graph, "launch every iteration instead of replaying a CUDA graph");
