@@ -1,4 +1,4 @@
-// Waiting for ranks that work alone for long.
+// Waiting for ranks that work alone for long. For one call of all that has no deadline, as of a library: while_meeting().
 #pragma once
 
 #include <condition_variable>
