@@ -19,13 +19,8 @@ namespace {
 class GpuRanks : public testing::Test {
  protected:
   void SetUp() override {
-    const int fewest = world().all_reduce(cuda_device_count(), Reduction::min);
-    if (fewest == 0) GTEST_SKIP() << "no GPU: " << why_no_cuda_device();
-    try {
-      device_ = place_ranks(world(), BackendChoice::cuda).device;
-    } catch (const Error& e) {
-      GTEST_SKIP() << e.what();
-    }
+    if (const std::string why_not = why_no_gpus(); !why_not.empty()) GTEST_SKIP() << why_not;
+    device_ = place_ranks(world(), BackendChoice::cuda).device;
     guard_.emplace(device_);
   }
   Device device_;
@@ -76,8 +71,7 @@ TEST_F(MultiGpuNccl, ManyCallsWithoutAWait) {
 TEST_F(MultiGpuNccl, LargeAllGather) {
   NcclCommunicator nccl(world(), device_);
   const std::size_t count = (std::size_t{96} << 20) / sizeof(double) + 32;
-  const std::size_t ranks = static_cast<std::size_t>(world().size()),
-                    mine = static_cast<std::size_t>(world().rank());
+  const std::size_t ranks = static_cast<std::size_t>(world().size()), mine = static_cast<std::size_t>(world().rank());
   NcclCommunicator::Memory memory(nccl, count * ranks * sizeof(double));
   Stream stream(device_);
   std::vector<double> values(count);
@@ -154,8 +148,7 @@ TEST_F(MultiGpuNccl, LostRankEndsTheWaitAndTheKernel) {
     const std::string message = error_of(ErrorKind::rank_lost, [&] { nccl->wait(*stream, "all-gather"); });
     EXPECT_EQ(message.find("rank " + std::to_string(world().rank()) + " ("), 0u) << message;
     EXPECT_TRUE(ranks.broken());
-    EXPECT_NE(error_of(ErrorKind::rank_lost,
-                       [&] { nccl->all_gather_in_place(buffer.data(), 64, ValueType::f64, *stream); })
+    EXPECT_NE(error_of(ErrorKind::rank_lost, [&] { nccl->all_gather_in_place(buffer.data(), 64, ValueType::f64, *stream); })
                   .find("after the ranks were lost"),
               std::string::npos);
     buffer = Buffer();  // waits for the kernel: it must have ended

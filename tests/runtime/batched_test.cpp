@@ -86,8 +86,7 @@ void writes_the_same(BackendChoice backend) {
 }
 
 void runs_on_gpus(void (*check)(BackendChoice)) {
-  if (cuda_device_count() < world().size())
-    GTEST_SKIP() << world().size() << " ranks but " << cuda_device_count() << " GPUs " << why_no_cuda_device();
+  if (const std::string why_not = why_no_gpus(); !why_not.empty()) GTEST_SKIP() << why_not;
   check(BackendChoice::cuda);
 }
 

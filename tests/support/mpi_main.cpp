@@ -7,6 +7,7 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "comm/placement.h"
 #include "tests/support/world.h"
 
 namespace shardmat {
@@ -34,6 +35,15 @@ class FailurePrinter : public testing::EmptyTestEventListener {
 }  // namespace
 
 Communicator& world() { return *world_slot(); }
+
+std::string why_no_gpus() {
+  try {
+    place_ranks(world(), BackendChoice::cuda);
+    return {};
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
 
 namespace {
 

@@ -10,6 +10,9 @@ namespace shardmat {
 /// All ranks; tests that break a communicator duplicate it first.
 Communicator& world();
 
+/// Why not every rank can have a GPU of its own, on however many hosts they are; empty if they can. Collective.
+std::string why_no_gpus();
+
 /// The message of the Error of this kind that f() throws; says so if there is none or another.
 template <class F>
 std::string error_of(ErrorKind kind, F&& f) {
