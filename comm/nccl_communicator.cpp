@@ -2,10 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <exception>
 #include <thread>
-#include <vector>
 #include <utility>
+#include <vector>
 
 #include "comm/nccl_impl.h"
 #include "kernels/base/cuda_check.h"
@@ -18,10 +19,14 @@ constexpr std::uint64_t kCallsPerMark = 64;
 
 ncclDataType_t nccl_type(ValueType type) {
   switch (type) {
-    case ValueType::f16: return ncclFloat16;
-    case ValueType::bf16: return ncclBfloat16;
-    case ValueType::f32: return ncclFloat32;
-    case ValueType::f64: return ncclFloat64;
+    case ValueType::f16:
+      return ncclFloat16;
+    case ValueType::bf16:
+      return ncclBfloat16;
+    case ValueType::f32:
+      return ncclFloat32;
+    case ValueType::f64:
+      return ncclFloat64;
   }
   throw Error(ErrorKind::internal, "unknown value type");
 }
@@ -32,6 +37,15 @@ bool capturing(cudaStream_t stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
   SHARDMAT_CUDA_CHECK(cudaStreamIsCapturing(stream, &status));
   return status != cudaStreamCaptureStatusNone;
+}
+
+/// Memory that recorded collectives use is registered with NCCL if NCCL_GRAPH_REGISTER is 1, as it is by default, and stays
+/// so until NCCL hears, some time after its end, that the graph is gone. Where memory allocated meanwhile lies at the same
+/// address, NCCL 2.28 takes it for that of before, of which other ranks still have maps: between hosts of several GPUs each,
+/// all-gathers left x as it was, without an error. Memory that is registered by name (see Memory) is not concerned.
+void let_graphs_register_nothing() {
+  static const int once = setenv("NCCL_GRAPH_REGISTER", "0", 1);
+  (void)once;
 }
 
 /// NCCL_COMM_BLOCKING=0 in the environment makes every communicator non-blocking; then calls end later.
@@ -89,8 +103,7 @@ ncclResult_t NcclCommunicator::Impl::guarded(std::function<ncclResult_t()> call,
 
 void NcclCommunicator::Impl::check(ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
-  const std::string problem =
-      fmt::format("{} failed: NCCL {}: {}", what, nccl_version(), nccl_error_text(result, comm));
+  const std::string problem = fmt::format("{} failed: NCCL {}: {}", what, nccl_version(), nccl_error_text(result, comm));
   if (result == ncclRemoteError) communicator.lose(problem);
   const std::string message = fmt::format("rank {} ({}): {}. NCCL_DEBUG=WARN in the environment shows more",
                                           communicator.rank(), communicator.host(), problem);
@@ -102,8 +115,7 @@ void NcclCommunicator::Impl::check_async(const char* what) {
   ncclResult_t result = ncclSuccess;
   if (ncclCommGetAsyncError(comm, &result) != ncclSuccess) result = ncclInternalError;
   if (result != ncclSuccess && result != ncclInProgress)
-    communicator.lose(
-        fmt::format("{} failed: NCCL {}: {}", what, nccl_version(), nccl_error_text(result, comm)));
+    communicator.lose(fmt::format("{} failed: NCCL {}: {}", what, nccl_version(), nccl_error_text(result, comm)));
 }
 
 void NcclCommunicator::Impl::throttle(cudaStream_t stream, const char* what) {
@@ -124,8 +136,8 @@ void NcclCommunicator::Impl::throttle(cudaStream_t stream, const char* what) {
       what);
 }
 
-void NcclCommunicator::Impl::enqueue(const Signature& signature, Stream& stream,
-                                     const std::function<ncclResult_t()>& call, const char* what) {
+void NcclCommunicator::Impl::enqueue(const Signature& signature, Stream& stream, const std::function<ncclResult_t()>& call,
+                                     const char* what) {
   communicator.wait_until([] { return true; }, what);  // throws if the communicator is broken
   const DeviceGuard guard(device);
   const bool recorded = capturing(native(stream));
@@ -168,6 +180,7 @@ NcclCommunicator::NcclCommunicator(Communicator& communicator, Device device)
     : impl_(std::make_shared<Impl>(communicator, device)) {
   impl_->exceptions_at_start = std::uncaught_exceptions();
   if (device.backend != Backend::cuda) throw Error(ErrorKind::internal, "NCCL was asked to work on the host");
+  let_graphs_register_nothing();
   ncclUniqueId id = communicator.together([&] {
     ncclUniqueId fresh{};
     const ncclResult_t result = communicator.rank() == 0 ? ncclGetUniqueId(&fresh) : ncclSuccess;
@@ -195,13 +208,13 @@ NcclCommunicator::NcclCommunicator(Communicator& communicator, Device device)
   communicator.on_broken([inside = std::weak_ptr<Impl>(impl_)](const std::string&) {
     if (const auto impl = inside.lock()) impl->abort();
   });
+  impl_->has_windows = Memory(*this, 1).symmetric();
 }
 
 NcclCommunicator::~NcclCommunicator() {
   Impl& impl = *impl_;
   if (impl.comm == nullptr) return;
-  if (impl.communicator.broken() || std::uncaught_exceptions() > impl.exceptions_at_start)
-    return;                                                   // ~Impl aborts
+  if (impl.communicator.broken() || std::uncaught_exceptions() > impl.exceptions_at_start) return;  // ~Impl aborts
   const ncclComm_t comm = std::exchange(impl.comm, nullptr);  // from here on there is nothing to abort
   try {
     impl.guarded(

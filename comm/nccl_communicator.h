@@ -25,7 +25,8 @@ class NcclCommunicator {
  public:
   /// Collective. Throws Error(resources) if this build has no NCCL (with the remedy), Error(rank_lost) if the
   /// ranks do not meet within the deadline. REQUIRES: no two ranks share a device (check before:
-  /// comm/placement.h). `communicator` outlives this.
+  /// comm/placement.h). `communicator` outlives this. Sets NCCL_GRAPH_REGISTER=0 in the environment, which NCCL reads once:
+  /// a program that records NCCL's collectives in graphs of its own before must do so itself.
   NcclCommunicator(Communicator& communicator, Device device);
   /// Collective, with the deadline; aborts instead if the communicator is broken or an exception is on its
   /// way. REQUIRES: every Memory of it, and every Graph that recorded its collectives, is gone (NCCL waits
@@ -45,17 +46,18 @@ class NcclCommunicator {
     Memory& operator=(const Memory&) = delete;
     void* data() const { return data_; }
     std::size_t bytes() const { return bytes_; }
-    bool symmetric() const { return window_ != nullptr; }
-    /// ncclWindow_t as a void pointer; null if not symmetric.
-    void* window() const { return window_; }
-    /// "symmetric window", or "plain device memory (why)".
+    bool symmetric() const { return symmetric_; }
+    /// ncclWindow_t as a void pointer. REQUIRES: symmetric().
+    void* window() const { return handle_; }
+    /// "symmetric window", "registered memory" between hosts, or "plain device memory (why)".
     const std::string& description() const { return description_; }
 
    private:
     NcclCommunicator& owner_;
     std::size_t bytes_;
     void* data_ = nullptr;
-    void* window_ = nullptr;
+    void* handle_ = nullptr;  ///< of the window, or of a registration without one
+    bool symmetric_ = false;
     Buffer plain_;
     std::string description_;
   };
@@ -91,8 +93,8 @@ class NcclCommunicator {
     Buffer meetings_;  ///< that each block has had
   };
   /// Blocks that it takes to write so many bytes at the speed of the link. With `beside` few, to leave a product room; fewer
-  /// still for entries of whole 16 bytes, as a block then has twice the bytes on the way. A large block of a product does not
-  /// fit beside one of these.
+  /// still for entries of whole 16 bytes, as a block then has twice the bytes on the way. A large block of a product does
+  /// not fit beside one of these.
   static int blocks_to_push(std::int64_t bytes, std::size_t entry_bytes, bool beside);
 
   struct Push {

@@ -57,6 +57,7 @@ struct NcclCommunicator::Impl {
   std::array<cudaEvent_t, 2> marks{};
   std::uint64_t calls = 0;
   int transfers = 0;
+  bool has_windows = false;
   /// Pinned memory that kernels waiting for other ranks look at; 1 ends them. Made on first use.
   int* ended = nullptr;
 };

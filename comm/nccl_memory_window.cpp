@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "comm/nccl_impl.h"
+#include "kernels/base/cuda_check.h"
 #include "kernels/base/text.h"
 
 namespace shardmat {
@@ -11,13 +12,20 @@ namespace {
 
 constexpr std::size_t kGranularity = std::size_t{2} << 20;  ///< of memory that other devices can map
 
+/// A window lies in the device's memory, as kernels read it. Where ranks cannot have one, NCCL 2.28 says success and gives
+/// something of its own on the host, which ends the registration likewise.
+bool is_window(const void* handle) {
+  cudaPointerAttributes attributes{};
+  SHARDMAT_CUDA_CHECK(cudaPointerGetAttributes(&attributes, handle));
+  return attributes.type == cudaMemoryTypeDevice;
+}
+
 }  // namespace
 
 NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : owner_(owner), bytes_(bytes) {
   Impl& impl = *owner.impl_;
   const DeviceGuard guard(impl.device);
-  const std::size_t rounded =
-      (std::max<std::size_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
+  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
   try {
     impl.communicator.together([&] {
       require_memory(impl.device, static_cast<std::int64_t>(rounded), "memory shared between GPUs");
@@ -37,22 +45,20 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : o
         return ncclCommWindowRegister(comm, data, rounded, window.get(), NCCL_WIN_COLL_SYMMETRIC);
       },
       "registering memory (NCCL)");
-  // A window is of use only if every rank has one; success without a window means that the devices cannot
-  // have one.
+  // A window is of use only if every rank has one; so is a registration.
   const bool mine = result == ncclSuccess && *window != nullptr;
-  const bool all = impl.communicator.all_reduce(mine ? 1 : 0, Reduction::min) == 1;
-  if (all) {
-    window_ = *window;
-    description_ = "symmetric window";
+  const int kind = impl.communicator.all_reduce(!mine ? 0 : is_window(*window) ? 2 : 1, Reduction::min);
+  if (kind > 0) {
+    handle_ = *window;
+    symmetric_ = kind == 2;
+    description_ = symmetric_ ? "symmetric window" : "registered memory";
     return;
   }
   if (mine)
-    impl.guarded([comm = impl.comm, window] { return ncclCommWindowDeregister(comm, *window); },
-                 "freeing memory (NCCL)");
-  description_ =
-      fmt::format("plain device memory ({})", result != ncclSuccess ? nccl_error_text(result, impl.comm)
-                                              : mine                ? "another rank has no symmetric window"
-                                                                    : "NCCL offers no symmetric window here");
+    impl.guarded([comm = impl.comm, window] { return ncclCommWindowDeregister(comm, *window); }, "freeing memory (NCCL)");
+  description_ = fmt::format("plain device memory ({})", result != ncclSuccess ? nccl_error_text(result, impl.comm)
+                                                         : mine                ? "another rank could not register its own"
+                                                                               : "NCCL registers none here");
 }
 
 NcclCommunicator::Memory::~Memory() {
@@ -62,10 +68,10 @@ NcclCommunicator::Memory::~Memory() {
   if (impl.communicator.broken() || impl.comm == nullptr) return;
   try {
     const DeviceGuard guard(impl.device);
-    if (window_ != nullptr)
-      impl.guarded([comm = impl.comm, window = static_cast<ncclWindow_t>(
-                                          window_)] { return ncclCommWindowDeregister(comm, window); },
-                   "freeing memory (NCCL)");
+    if (handle_ != nullptr)
+      impl.guarded(
+          [comm = impl.comm, window = static_cast<ncclWindow_t>(handle_)] { return ncclCommWindowDeregister(comm, window); },
+          "freeing memory (NCCL)");
     ncclMemFree(data_);
   } catch (const std::exception&) {  // a destructor must not throw; the communicator is broken and says so
   }

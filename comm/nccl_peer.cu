@@ -156,9 +156,11 @@ __global__ void __launch_bounds__(kSumThreads) sum_values(Ranks ranks, int count
 
 std::string NcclCommunicator::why_no_peer_access() const {
   const int reached = ncclTeamLsa(impl_->comm).nRanks, all = impl_->communicator.size();
-  if (reached == all) return {};
-  return "of " + std::to_string(all) + " GPUs only " + std::to_string(reached) +
-         " can reach each other's memory directly; use halo";
+  if (reached != all)
+    return "of " + std::to_string(all) + " GPUs only " + std::to_string(reached) +
+           " can reach each other's memory directly; use halo";
+  if (!impl_->has_windows) return "NCCL has no symmetric windows here (NCCL_WIN_ENABLE, NCCL_CUMEM_ENABLE); use halo";
+  return {};
 }
 
 int NcclCommunicator::blocks_to_push(std::int64_t bytes, std::size_t entry_bytes, bool beside) {
