@@ -1,7 +1,7 @@
 # shardmat_test(NAME name [GPU] SOURCES … LIBRARIES … [RANKS 1 2 3])
 # A GoogleTest program, label fast; with RANKS it has its own main with MPI and runs once per count, label mpi. With GPU it
 # has suites named Gpu… and MultiGpu…, which need devices: they run under the labels gpu and multigpu (on 2, 3 and 4 ranks)
-# as far as this machine has GPUs, and are filtered out of the other runs.
+# as far as this machine has GPUs, and are filtered out of the other runs. Two GPUs also serve four ranks, as two hosts do.
 execute_process(COMMAND ${PROJECT_SOURCE_DIR}/deploy/gpu-count.sh OUTPUT_VARIABLE SHARDMAT_GPUS OUTPUT_STRIP_TRAILING_WHITESPACE)
 
 function(shardmat_test)
@@ -37,5 +37,17 @@ function(shardmat_test)
           ENVIRONMENT "NCCL_P2P_DISABLE=1;NCCL_SHM_DISABLE=1;NCCL_IB_DISABLE=1")
       endif()
     endforeach()
+    if(SHARDMAT_GPUS GREATER 1)
+      foreach(ranks 3 4)
+        add_test(NAME ${T_NAME}_multigpu_${ranks}_on_2_hosts
+          COMMAND ${mpirun} ${ranks} $<TARGET_FILE:${T_NAME}> --gtest_filter=MultiGpu*-*Thousand*)
+        set_tests_properties(${T_NAME}_multigpu_${ranks}_on_2_hosts PROPERTIES LABELS multigpu TIMEOUT 600 RESOURCE_LOCK gpu
+          ENVIRONMENT "SHARDMAT_TEST_HOSTS_OF=2;NCCL_IB_DISABLE=1")
+      endforeach()
+      add_test(NAME ${T_NAME}_multigpu_without_windows
+        COMMAND ${mpirun} 2 $<TARGET_FILE:${T_NAME}> --gtest_filter=MultiGpu*-*Thousand*)
+      set_tests_properties(${T_NAME}_multigpu_without_windows PROPERTIES LABELS multigpu TIMEOUT 600 RESOURCE_LOCK gpu
+        ENVIRONMENT NCCL_WIN_ENABLE=0)
+    endif()
   endif()
 endfunction()
