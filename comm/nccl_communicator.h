@@ -46,18 +46,17 @@ class NcclCommunicator {
     Memory& operator=(const Memory&) = delete;
     void* data() const { return data_; }
     std::size_t bytes() const { return bytes_; }
-    bool symmetric() const { return symmetric_; }
-    /// ncclWindow_t as a void pointer. REQUIRES: symmetric().
-    void* window() const { return handle_; }
-    /// "symmetric window", "registered memory" between hosts, or "plain device memory (why)".
+    bool symmetric() const { return window_ != nullptr; }
+    /// ncclWindow_t as a void pointer; null if not symmetric.
+    void* window() const { return window_; }
+    /// "symmetric window", or "plain device memory (why)".
     const std::string& description() const { return description_; }
 
    private:
     NcclCommunicator& owner_;
     std::size_t bytes_;
     void* data_ = nullptr;
-    void* handle_ = nullptr;  ///< of the window, or of a registration without one
-    bool symmetric_ = false;
+    void* window_ = nullptr;
     Buffer plain_;
     std::string description_;
   };

@@ -39,6 +39,8 @@ struct NcclCommunicator::Impl {
                const char* what);
   /// Launches a kernel of our own that meets other ranks.
   void launch(Stream& stream, const std::function<void()>& kernel, const char* what);
+  /// Whether each GPU can reach the memory of all others.
+  bool reach_each_other() const;
   /// Makes counters of this rank; they and what other ranks will write are 0 on all ranks before any goes on. Collective.
   Buffer zero_for_all(const Memory& written, std::size_t counters);
   /// After a failed collective the ranks are out of step: marks the communicator broken and throws.

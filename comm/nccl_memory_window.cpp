@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kGranularity = std::size_t{2} << 20;  ///< of memory that other devices can map
 
 /// A window lies in the device's memory, as kernels read it. Where ranks cannot have one, NCCL 2.28 says success and gives
-/// something of its own on the host, which ends the registration likewise.
+/// something of its own on the host.
 bool is_window(const void* handle) {
   cudaPointerAttributes attributes{};
   SHARDMAT_CUDA_CHECK(cudaPointerGetAttributes(&attributes, handle));
@@ -39,26 +39,29 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : o
     if (data_ != nullptr) ncclMemFree(data_);
     throw;
   }
+  // Between hosts a window would be one for the GPUs of each host, and other algorithms would use it to copy between those:
+  // then ncclCommAbort() of NCCL 2.28 crashes if one of them is lost.
+  if (!impl.reach_each_other()) {
+    description_ = "plain device memory (not all GPUs reach each other directly)";
+    return;
+  }
   const auto window = std::make_shared<ncclWindow_t>(nullptr);
   const ncclResult_t result = impl.guarded(
       [window, rounded, comm = impl.comm, data = data_] {
         return ncclCommWindowRegister(comm, data, rounded, window.get(), NCCL_WIN_COLL_SYMMETRIC);
       },
       "registering memory (NCCL)");
-  // A window is of use only if every rank has one; so is a registration.
-  const bool mine = result == ncclSuccess && *window != nullptr;
-  const int kind = impl.communicator.all_reduce(!mine ? 0 : is_window(*window) ? 2 : 1, Reduction::min);
-  if (kind > 0) {
-    handle_ = *window;
-    symmetric_ = kind == 2;
-    description_ = symmetric_ ? "symmetric window" : "registered memory";
+  // A window is of use only if every rank has one.
+  const bool registered = result == ncclSuccess && *window != nullptr;
+  if (impl.communicator.all_reduce(registered && is_window(*window) ? 1 : 0, Reduction::min) == 1) {
+    window_ = *window;
+    description_ = "symmetric window";
     return;
   }
-  if (mine)
+  if (registered)
     impl.guarded([comm = impl.comm, window] { return ncclCommWindowDeregister(comm, *window); }, "freeing memory (NCCL)");
-  description_ = fmt::format("plain device memory ({})", result != ncclSuccess ? nccl_error_text(result, impl.comm)
-                                                         : mine                ? "another rank could not register its own"
-                                                                               : "NCCL registers none here");
+  description_ = fmt::format("plain device memory ({})", result == ncclSuccess ? "no symmetric window on every rank"
+                                                                               : nccl_error_text(result, impl.comm));
 }
 
 NcclCommunicator::Memory::~Memory() {
@@ -68,9 +71,9 @@ NcclCommunicator::Memory::~Memory() {
   if (impl.communicator.broken() || impl.comm == nullptr) return;
   try {
     const DeviceGuard guard(impl.device);
-    if (handle_ != nullptr)
+    if (window_ != nullptr)
       impl.guarded(
-          [comm = impl.comm, window = static_cast<ncclWindow_t>(handle_)] { return ncclCommWindowDeregister(comm, window); },
+          [comm = impl.comm, window = static_cast<ncclWindow_t>(window_)] { return ncclCommWindowDeregister(comm, window); },
           "freeing memory (NCCL)");
     ncclMemFree(data_);
   } catch (const std::exception&) {  // a destructor must not throw; the communicator is broken and says so

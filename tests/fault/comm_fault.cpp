@@ -18,6 +18,7 @@
 #include "comm/long_wait.h"
 #include "comm/nccl_communicator.h"
 #include "comm/placement.h"
+#include "tests/support/pretended_hosts.h"
 
 namespace shardmat {
 namespace {
@@ -96,6 +97,7 @@ int run_program(int argc, char** argv) {
     return 2;
   }
   MpiSession session(&argc, &argv);
+  pretend_hosts();
   try {
     Communicator ranks(MPI_COMM_WORLD, std::atof(argv[2]));
     ranks.on_broken([](const std::string& why) { MpiSession::leave_after(10, 5, "comm_fault: could not unwind: " + why); });

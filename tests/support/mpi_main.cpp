@@ -1,46 +1,15 @@
 // Runs GoogleTest on every rank: rank 0 prints what passes, any rank prints what fails, and the exit code is
-// agreed. SHARDMAT_TEST_HOSTS_OF=2 in the environment makes hosts of two ranks each out of this one, as far as ranks and
-// NCCL see: they share its GPUs, reach each other directly within such a host, and through sockets between them.
+// agreed.
 #include <gtest/gtest.h>
-#include <mpi.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 
 #include "comm/communicator.h"
 #include "comm/placement.h"
+#include "tests/support/pretended_hosts.h"
 #include "tests/support/world.h"
-
-namespace {
-
-/// Of this rank, if it is to have one of its own.
-std::string& pretended_host() {
-  static std::string name;
-  return name;
-}
-
-void pretend_hosts() {
-  const char* asked = std::getenv("SHARDMAT_TEST_HOSTS_OF");
-  if (asked == nullptr) return;
-  const int ranks_a_host = std::atoi(asked);
-  int rank = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  pretended_host() = "host" + std::to_string(rank / ranks_a_host);
-  setenv("NCCL_HOSTID", pretended_host().c_str(), 1);
-  setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(rank % ranks_a_host).c_str(), 1);
-  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", asked, 1);
-}
-
-}  // namespace
-
-/// In place of MPI's, which it calls.
-extern "C" int MPI_Get_processor_name(char* name, int* length) {
-  if (pretended_host().empty()) return PMPI_Get_processor_name(name, length);
-  *length = std::snprintf(name, MPI_MAX_PROCESSOR_NAME, "%s", pretended_host().c_str());
-  return MPI_SUCCESS;
-}
 
 namespace shardmat {
 namespace {

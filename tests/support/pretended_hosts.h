@@ -1,0 +1,11 @@
+// Several hosts where there is one.
+#pragma once
+
+namespace shardmat {
+
+/// SHARDMAT_TEST_HOSTS_OF=2 in the environment makes hosts of two ranks each out of this one, as far as ranks and NCCL see:
+/// they share its GPUs, reach each other directly within such a host, and through sockets between them. Call it once, after
+/// MPI_Init.
+void pretend_hosts();
+
+}  // namespace shardmat
