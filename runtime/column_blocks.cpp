@@ -67,8 +67,8 @@ void ColumnBlocks::multiply_in_turn(const RowBlock& rows, double alpha, double b
   }
 }
 
-void ColumnBlocks::multiply(const RowBlock& rows, double alpha, double beta, void* y, Stream& stream) const {
-  if (!beside_) return multiply_in_turn(rows, alpha, beta, y, stream);
+void ColumnBlocks::multiply(std::span<const RowBlock> rows, double alpha, double beta, void* y, Stream& stream) const {
+  if (!beside_) return multiply_in_turn(rows[0], alpha, beta, y, stream);
   Stream& moving = context_.exchange_stream();
   const auto finish = [&](std::int64_t block) {
     slot(block).exchange->finish(moving);
@@ -85,14 +85,14 @@ void ColumnBlocks::multiply(const RowBlock& rows, double alpha, double beta, voi
       start(next, moving);
     }
     stream.wait_for(slot(block).arrived);
-    multiply_block(rows, block, alpha, beta, y, stream);
+    multiply_block(rows[0], block, alpha, beta, y, stream);
     slot(block).multiplied.record(stream);
     if (next < blocks()) finish(next);
   }
 }
 
-void ColumnBlocks::multiply_local(const RowBlock& rows, double alpha, double beta, void* y, Stream& stream) const {
-  for (std::int64_t block = 0; block < blocks(); ++block) multiply_block(rows, block, alpha, beta, y, stream);
+void ColumnBlocks::multiply_local(std::span<const RowBlock> rows, double alpha, double beta, void* y, Stream& stream) const {
+  for (std::int64_t block = 0; block < blocks(); ++block) multiply_block(rows[0], block, alpha, beta, y, stream);
 }
 
 void ColumnBlocks::move(Stream& stream) const {

@@ -7,9 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/exchange.h"
 #include "runtime/context.h"
-#include "runtime/row_block.h"
+#include "runtime/moving_x.h"
 
 namespace shardmat {
 
@@ -21,32 +20,28 @@ std::vector<std::int64_t> column_blocks_of(std::int64_t columns);
 /// X are in memory as kernels read them, beside all right-hand sides of this rank's own entries: that is less if blocks are
 /// narrow and ranks need much of each other's X. It takes longer: own entries are copied, narrow products read the matrix
 /// more often, and kernels that want the whole device leave the next block no room to move beside them.
-class ColumnBlocks {
+class ColumnBlocks final : public MovingX {
  public:
   /// Of `right_hand_sides` so many at a time, a divisor of them. With `beside`, one block moves while another is multiplied.
   /// The rest as in make_exchange(), which this calls. Collective.
   ColumnBlocks(Context& context, ValueType type, std::int64_t right_hand_sides, std::int64_t at_a_time, bool beside,
                std::string_view exchange, const XParts& parts, std::span<const std::int64_t> columns);
-  /// As Exchange::renumber().
-  void renumber(std::span<std::int64_t> columns);
 
-  std::int64_t width() const { return width_; }
-  /// This rank's own entries of X, row-major, all columns; as in Exchange::local_x().
-  void* local_x() const { return own_x_.data(); }
   /// One of the two.
-  Exchange& exchange() const { return *slots_[0].exchange; }
-
-  /// Y = alpha·A·X + beta·Y in stream order, Y row-major with all columns; `rows` was planned for width() right-hand sides.
-  /// Collective; does not wait.
-  void multiply(const RowBlock& rows, double alpha, double beta, void* y, Stream& stream) const;
-  /// The same without moving X, for timing: on what lies in the two blocks.
-  void multiply_local(const RowBlock& rows, double alpha, double beta, void* y, Stream& stream) const;
-  /// All of X, with nothing beside it, for timing. Collective.
-  void move(Stream& stream) const;
-
+  Exchange& exchange() const override { return *slots_[0].exchange; }
+  std::optional<std::int64_t> first_late_entry() const override { return {}; }
+  std::int64_t width() const override { return width_; }
+  void renumber(std::span<std::int64_t> columns) override;
+  void* local_x() const override { return own_x_.data(); }
+  void wait(Stream& stream) const override { slots_[0].exchange->wait(stream); }
   /// Of all blocks.
-  std::int64_t bytes_received() const { return blocks() * exchange().bytes_received(); }
-  std::int64_t device_bytes() const;
+  std::int64_t bytes_received() const override { return blocks() * exchange().bytes_received(); }
+  std::int64_t device_bytes() const override;
+
+  /// One block of all rows.
+  void multiply(std::span<const RowBlock> rows, double alpha, double beta, void* y, Stream& stream) const override;
+  void multiply_local(std::span<const RowBlock> rows, double alpha, double beta, void* y, Stream& stream) const override;
+  void move(Stream& stream) const override;
 
  private:
   /// What lies in memory as kernels read it: every other block.

@@ -15,7 +15,9 @@
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
 #include "kernels/spmm.h"
+#include "runtime/all_columns.h"
 #include "runtime/boundary_rows.h"
+#include "runtime/column_blocks.h"
 #include "runtime/plan_cache.h"
 
 namespace shardmat {
@@ -101,12 +103,7 @@ void require_column_block(const LoadOptions& load) {
 }
 
 DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& context, const LoadOptions& options)
-    : context_(context),
-      options_(options),
-      rows_(source.rows->rows()),
-      cols_(source.rows->cols()),
-      forked_(context.device()),
-      joined_(context.device()) {
+    : context_(context), options_(options), rows_(source.rows->rows()), cols_(source.rows->cols()) {
   Communicator& communicator = context.communicator();
   communicator.together([&] { require_column_block(options_); });
   if (options_.sort == LocalSort::as_file)
@@ -131,11 +128,8 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   const XParts parts{x_starts_, ordered ? std::span<const std::int64_t>(local_order_) : std::span<const std::int64_t>()};
   ExchangeContext moving = context.exchange_context(options_.type, options_.right_hand_sides);
   moving.beside = communicator.all_reduce(moved_last ? 1 : 0, Reduction::min) == 1;
-  make_exchanges(parts, moving, part.col_idx);
-  communicator.together([&] {
-    if (column_blocks_) column_blocks_->renumber(part.col_idx);
-    else exchange_->renumber(part.col_idx);
-  });
+  x_ = make_x(parts, moving, part.col_idx);
+  communicator.together([&] { x_->renumber(part.col_idx); });
   part.cols = exchange().length();
   std::vector<bool> touched(static_cast<std::size_t>(part.cols));
   for (const std::int64_t column : part.col_idx) touched[static_cast<std::size_t>(column)] = true;
@@ -143,12 +137,12 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   times_.exchange = timer.seconds();
 
   timer = Timer();
-  const std::optional<std::int64_t> first_late = column_blocks_ ? std::nullopt : exchange_->first_late_entry();
+  const std::optional<std::int64_t> first_late = x_->first_late_entry();
   const bool time_counts = first_late && moving.beside && options_.right_hand_sides > 1;
-  const double arriving_seconds = time_counts ? time_exchange(*exchange_, moving) : 0;
+  const double arriving_seconds = time_counts ? time_exchange(x_->exchange(), moving) : 0;
   std::optional<LateX> late;
   if (first_late && boundary_rows > 0) late = {*first_late, arriving_seconds};
-  communicator.together([&] { plan_rows(part, column_blocks_ ? 0 : boundary_rows, late); });
+  communicator.together([&] { plan_rows(part, column_block() < options_.right_hand_sides ? 0 : boundary_rows, late); });
   times_.plan = timer.seconds();
 }
 
@@ -186,19 +180,16 @@ std::int64_t DistributedMatrix::columns_that_fit(const XParts& parts, std::span<
 }
 
 /// X moves at once, or some columns at a time if that is asked for or not all fit.
-void DistributedMatrix::make_exchanges(const XParts& parts, const ExchangeContext& moving,
-                                       std::span<const std::int64_t> columns) {
+std::unique_ptr<MovingX> DistributedMatrix::make_x(const XParts& parts, const ExchangeContext& moving,
+                                                   std::span<const std::int64_t> columns) {
   const std::int64_t all = options_.right_hand_sides, asked = options_.column_block;
   const bool one_way = context_.communicator().size() == 1 || all == 1;
   const std::int64_t width = one_way ? all : asked > 0 ? asked : columns_that_fit(parts, columns);
-  if (width == all) {
-    exchange_ = make_exchange(options_.exchange, moving, parts, columns);
-    return;
-  }
-  const bool beside = options_.overlap != Overlap::no;
-  column_blocks_ =
-      std::make_unique<ColumnBlocks>(context_, options_.type, all, width, beside, options_.exchange, parts, columns);
+  if (width == all)
+    return std::make_unique<AllColumns>(context_, all, make_exchange(options_.exchange, moving, parts, columns));
   why_column_block_ = asked > 0 ? "asked for" : "more do not fit";
+  const bool beside = options_.overlap != Overlap::no;
+  return std::make_unique<ColumnBlocks>(context_, options_.type, all, width, beside, options_.exchange, parts, columns);
 }
 
 /// Whether rows may be multiplied while x moves: by two products, or by one that begins early, as the kernels of packed rows
@@ -321,37 +312,6 @@ void DistributedMatrix::sum_columns(const HostCsr& part) {
       column_sums_.weight[column] += static_cast<double>(end - begin + 2) * std::abs(value);
     }
   }
-}
-
-void DistributedMatrix::multiply(double alpha, double beta, void* y, Stream& stream) const {
-  if (column_blocks_) return column_blocks_->multiply(blocks_[0], alpha, beta, y, stream);
-  const std::int64_t ldy = options_.right_hand_sides;
-  if (blocks_.size() == 1) {
-    exchange_->start(stream);
-    exchange_->finish(stream);
-    blocks_[0].multiply(alpha, exchange_->x(), beta, y, ldy, stream);
-    return;
-  }
-  Stream& moving = context_.exchange_stream();
-  forked_.record(stream);
-  moving.wait_for(forked_);
-  exchange_->start(moving);
-  blocks_[0].multiply(alpha, exchange_->x(), beta, y, ldy, stream);
-  exchange_->finish(moving);
-  blocks_[1].multiply(alpha, exchange_->x(), beta, y, ldy, moving);  // beside the end of the first, too
-  joined_.record(moving);
-  stream.wait_for(joined_);
-}
-
-void DistributedMatrix::multiply_local(double alpha, double beta, void* y, Stream& stream) const {
-  if (column_blocks_) return column_blocks_->multiply_local(blocks_[0], alpha, beta, y, stream);
-  for (const RowBlock& block : blocks_) block.multiply(alpha, exchange_->x(), beta, y, options_.right_hand_sides, stream);
-}
-
-void DistributedMatrix::move_x(Stream& stream) const {
-  if (column_blocks_) return column_blocks_->move(stream);
-  exchange_->start(stream);
-  exchange_->finish(stream);
 }
 
 }  // namespace shardmat

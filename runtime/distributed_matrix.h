@@ -11,9 +11,9 @@
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
-#include "runtime/column_blocks.h"
 #include "runtime/context.h"
 #include "runtime/matrix_source.h"
+#include "runtime/moving_x.h"
 #include "runtime/row_block.h"
 
 namespace shardmat {
@@ -98,19 +98,17 @@ class DistributedMatrix {
   std::int64_t x_entries() const { return x_entries_; }
 
   /// This rank's own entries of x on its device: what multiply() takes.
-  void* local_x() const { return column_blocks_ ? column_blocks_->local_x() : exchange_->local_x(); }
+  void* local_x() const { return x_->local_x(); }
   /// How x moves, of all right-hand sides or of column_block() of them.
-  const Exchange& exchange() const { return column_blocks_ ? column_blocks_->exchange() : *exchange_; }
-  std::int64_t column_block() const { return column_blocks_ ? column_blocks_->width() : options_.right_hand_sides; }
+  const Exchange& exchange() const { return x_->exchange(); }
+  std::int64_t column_block() const { return x_->width(); }
   const std::string& why_column_block() const { return why_column_block_; }
   /// As Exchange::wait().
-  void wait(Stream& stream) const { (column_blocks_ ? column_blocks_->exchange() : *exchange_).wait(stream); }
+  void wait(Stream& stream) const { x_->wait(stream); }
   /// Of other ranks, for one product.
-  std::int64_t bytes_received() const {
-    return column_blocks_ ? column_blocks_->bytes_received() : exchange_->bytes_received();
-  }
+  std::int64_t bytes_received() const { return x_->bytes_received(); }
   /// Memory of the device that x takes, and what moves it.
-  std::int64_t x_device_bytes() const { return column_blocks_ ? column_blocks_->device_bytes() : exchange_->device_bytes(); }
+  std::int64_t x_device_bytes() const { return x_->device_bytes(); }
   /// One block, or where x moves beside one product and before another, two: rows that need no x of others, then the rest.
   const std::vector<RowBlock>& blocks() const { return blocks_; }
   /// Of the rows that are multiplied while x moves.
@@ -120,18 +118,20 @@ class DistributedMatrix {
 
   /// y = alpha·A·x + beta·y in stream order, x being what lies in local_x() on all ranks; y has local_rows()
   /// entries on this rank's device. Collective; does not wait.
-  void multiply(double alpha, double beta, void* y, Stream& stream) const;
+  void multiply(double alpha, double beta, void* y, Stream& stream) const { x_->multiply(blocks_, alpha, beta, y, stream); }
   /// The same without the exchange, for timing.
-  void multiply_local(double alpha, double beta, void* y, Stream& stream) const;
+  void multiply_local(double alpha, double beta, void* y, Stream& stream) const {
+    x_->multiply_local(blocks_, alpha, beta, y, stream);
+  }
   /// The exchange alone, for timing. Collective; does not wait.
-  void move_x(Stream& stream) const;
+  void move_x(Stream& stream) const { x_->move(stream); }
 
  private:
   void find_partition(const MatrixSource& source);
   HostCsr load_part(const MatrixSource& source);
   std::optional<std::int64_t> order_boundary_last(HostCsr& part);
   bool may_overlap() const;
-  void make_exchanges(const XParts& parts, const ExchangeContext& moving, std::span<const std::int64_t> columns);
+  std::unique_ptr<MovingX> make_x(const XParts& parts, const ExchangeContext& moving, std::span<const std::int64_t> columns);
   std::int64_t bytes_beside_x() const;
   std::int64_t columns_that_fit(const XParts& parts, std::span<const std::int64_t> columns) const;
   void plan_rows(const HostCsr& part, std::int64_t boundary_rows, std::optional<LateX> late);
@@ -145,11 +145,9 @@ class DistributedMatrix {
   std::string partition_origin_;
   HostVector<std::int64_t> local_order_, row_ids_, x_ids_;
   ColumnSums column_sums_;
-  std::unique_ptr<Exchange> exchange_;           ///< of all right-hand sides, or null:
-  std::unique_ptr<ColumnBlocks> column_blocks_;  ///< of some at a time
+  std::unique_ptr<MovingX> x_;
   std::string why_column_block_;
   std::vector<RowBlock> blocks_;
-  mutable Event forked_, joined_;  ///< where the stream that moves x begins and ends
   LoadTimes times_;
 };
 
