@@ -26,15 +26,16 @@ class NcclAllGather final : public Exchange {
   }
 
   std::string_view name() const override { return "allgather"; }
-  std::string how() const override { return "NCCL " + nccl_version() + ", in place, " + x_.description(); }
+  std::string how() const override {
+    return "NCCL " + nccl_version() + ", in place, " +
+           (x_.symmetric() ? "symmetric window" : "plain device memory: " + x_.why_no_window());
+  }
   void renumber(std::span<std::int64_t> columns) override { layout_.renumber(columns); }
   void* local_x() override {
     return static_cast<char*>(x_.data()) + static_cast<std::size_t>(communicator_.rank()) * slot_bytes();
   }
   const void* x() const override { return x_.data(); }
-  void start(Stream& stream) override {
-    nccl_.all_gather_in_place(x_.data(), slot_values_, type_, stream);
-  }
+  void start(Stream& stream) override { nccl_.all_gather_in_place(x_.data(), slot_values_, type_, stream); }
   void finish(Stream&) override {}
   bool capturable() const override { return true; }
   void wait(Stream& stream) override { nccl_.wait(stream, "exchange of x"); }
@@ -58,8 +59,7 @@ class NcclAllGather final : public Exchange {
 }  // namespace
 
 std::unique_ptr<Exchange> make_nccl_all_gather(const ExchangeContext& context, GatheredLayout layout) {
-  if (context.nccl == nullptr)
-    throw Error(ErrorKind::internal, "an exchange between GPUs was made without NCCL");
+  if (context.nccl == nullptr) throw Error(ErrorKind::internal, "an exchange between GPUs was made without NCCL");
   return std::make_unique<NcclAllGather>(context, std::move(layout));
 }
 

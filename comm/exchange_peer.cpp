@@ -47,8 +47,8 @@ class PeerExchange final : public Exchange {
   void renumber(std::span<std::int64_t> columns) override { halo_.renumber(columns); }
   void* local_x() override { return x_.data(); }
   const void* x() const override { return x_.data(); }
-  bool symmetric() const { return x_.symmetric() && meeting_.symmetric(); }
-  const std::string& memory() const { return x_.description(); }
+  /// As Memory::why_no_window().
+  const std::string& why_no_window() const { return x_.symmetric() ? meeting_.why_no_window() : x_.why_no_window(); }
   void start(Stream& stream) override {
     nccl_.push({&x_, &meeting_, entry_bytes_, sent_, places_.as<std::int32_t>(), receivers_.as<std::uint8_t>(),
                 shifts_.as<std::int64_t>()},
@@ -98,8 +98,8 @@ PeerAttempt try_peer_exchange(const ExchangeContext& context, Halo halo) {
   const std::int64_t entries = communicator.all_reduce(halo.length(), Reduction::max),
                      sent = communicator.all_reduce<std::int64_t>(std::ssize(halo.sent), Reduction::max);
   auto exchange = std::make_unique<PeerExchange>(context, std::move(halo), there, entries, sent);
-  if (exchange->symmetric()) attempt.exchange = std::move(exchange);
-  else attempt.why_not = exchange->memory() + "; use halo";
+  if (exchange->why_no_window().empty()) attempt.exchange = std::move(exchange);
+  else attempt.why_not = exchange->why_no_window() + "; use halo";
   return attempt;
 }
 

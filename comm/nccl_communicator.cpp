@@ -39,10 +39,10 @@ bool capturing(cudaStream_t stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-/// Memory that recorded collectives use is registered with NCCL if NCCL_GRAPH_REGISTER is 1, as it is by default, and stays
-/// so until NCCL hears, some time after its end, that the graph is gone. Where memory allocated meanwhile lies at the same
-/// address, NCCL 2.28 takes it for that of before, of which other ranks still have maps: between hosts of several GPUs each,
-/// all-gathers left x as it was, without an error. Memory that is registered by name (see Memory) is not concerned.
+/// By default (NCCL_GRAPH_REGISTER=1) NCCL registers the memory that recorded collectives use, until it hears, some time
+/// after its end, that the graph is gone. Memory allocated meanwhile at the same address NCCL 2.28 takes for that of before,
+/// of which other ranks still have maps: between hosts of several GPUs each, all-gathers left x as it was, without an error.
+/// It would gain nothing: memory of cudaMalloc() it cannot register, and windows are registered without.
 void let_graphs_register_nothing() {
   static const int once = setenv("NCCL_GRAPH_REGISTER", "0", 1);
   (void)once;
@@ -208,7 +208,7 @@ NcclCommunicator::NcclCommunicator(Communicator& communicator, Device device)
   communicator.on_broken([inside = std::weak_ptr<Impl>(impl_)](const std::string&) {
     if (const auto impl = inside.lock()) impl->abort();
   });
-  impl_->has_windows = Memory(*this, 1).symmetric();
+  impl_->why_no_windows = Memory(*this, 1).why_no_window();
 }
 
 NcclCommunicator::~NcclCommunicator() {
@@ -263,6 +263,10 @@ void NcclCommunicator::transfer(int number, std::span<const Communicator::Transf
         return result == ncclSuccess ? end : result;
       },
       "transfer (NCCL)");
+}
+
+std::string NcclCommunicator::why_no_peer_access() const {
+  return impl_->why_no_windows.empty() ? std::string() : impl_->why_no_windows + "; use halo";
 }
 
 int NcclCommunicator::next_transfer() { return impl_->transfers++; }

@@ -23,8 +23,8 @@ std::string nccl_version();
 /// and device memory can be freed.
 class NcclCommunicator {
  public:
-  /// Collective. Throws Error(resources) if this build has no NCCL (with the remedy), Error(rank_lost) if the
-  /// ranks do not meet within the deadline. REQUIRES: no two ranks share a device (check before:
+  /// Collective. Throws Error(resources) if this build has no NCCL (with the remedy) or there is no room for a first window,
+  /// Error(rank_lost) if the ranks do not meet within the deadline. REQUIRES: no two ranks share a device (check before:
   /// comm/placement.h). `communicator` outlives this. Sets NCCL_GRAPH_REGISTER=0 in the environment, which NCCL reads once:
   /// a program that records NCCL's collectives in graphs of its own before must do so itself.
   NcclCommunicator(Communicator& communicator, Device device);
@@ -35,9 +35,9 @@ class NcclCommunicator {
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  /// Uninitialised memory for collectives; registered as a symmetric window where the NCCL version has
-  /// windows (2.27 and newer) and the devices can reach each other, else plain device memory. Collective,
-  /// also when freed: the same size on every rank, and no work on it unfinished.
+  /// Uninitialised memory for collectives; a symmetric window where NCCL has windows that kernels reach (2.28 and newer) and
+  /// all GPUs can reach each other, else plain device memory. Collective, also when freed: the same size on every rank, and
+  /// no work on it unfinished. Throws the same Error(resources) on all ranks if there is no room.
   class Memory {
    public:
     Memory(NcclCommunicator& owner, std::size_t bytes);
@@ -49,8 +49,8 @@ class NcclCommunicator {
     bool symmetric() const { return window_ != nullptr; }
     /// ncclWindow_t as a void pointer; null if not symmetric.
     void* window() const { return window_; }
-    /// "symmetric window", or "plain device memory (why)".
-    const std::string& description() const { return description_; }
+    /// Why it is not symmetric; empty if it is.
+    const std::string& why_no_window() const { return why_no_window_; }
 
    private:
     NcclCommunicator& owner_;
@@ -58,7 +58,7 @@ class NcclCommunicator {
     void* data_ = nullptr;
     void* window_ = nullptr;
     Buffer plain_;
-    std::string description_;
+    std::string why_no_window_;
   };
 
   /// In-place all-gather: rank p's `count` values lie at data + p·count. Stream-ordered. May be captured in a
@@ -75,7 +75,8 @@ class NcclCommunicator {
   /// Called as often on all ranks.
   int next_transfer();
 
-  /// Why ranks cannot reach each other's memory inside a kernel; empty if they can, once it is a symmetric window.
+  /// Why ranks cannot reach each other's memory inside a kernel, and what to use; empty if they can. Empty on all ranks or
+  /// on none.
   std::string why_no_peer_access() const;
 
   /// Where the thread blocks of ranks meet inside a kernel: block b waits for block b of all others. Collective, as Memory.
@@ -83,7 +84,8 @@ class NcclCommunicator {
    public:
     Meeting(NcclCommunicator& owner, int blocks);
     int blocks() const { return blocks_; }
-    bool symmetric() const { return arrived_.symmetric(); }
+    /// As Memory::why_no_window().
+    const std::string& why_no_window() const { return arrived_.why_no_window(); }
 
    private:
     friend class NcclCommunicator;

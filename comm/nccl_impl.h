@@ -35,12 +35,11 @@ struct NcclCommunicator::Impl {
   /// on alone.
   ncclResult_t guarded(std::function<ncclResult_t()> call, const char* what);
   /// Enqueues a collective on the stream, connecting the ranks first if it is a new one.
-  void enqueue(const Signature& signature, Stream& stream, const std::function<ncclResult_t()>& call,
-               const char* what);
+  void enqueue(const Signature& signature, Stream& stream, const std::function<ncclResult_t()>& call, const char* what);
   /// Launches a kernel of our own that meets other ranks.
   void launch(Stream& stream, const std::function<void()>& kernel, const char* what);
-  /// Whether each GPU can reach the memory of all others.
-  bool reach_each_other() const;
+  /// GPUs, this one included, whose memory kernels of this one may reach.
+  int gpus_reached() const;
   /// Makes counters of this rank; they and what other ranks will write are 0 on all ranks before any goes on. Collective.
   Buffer zero_for_all(const Memory& written, std::size_t counters);
   /// After a failed collective the ranks are out of step: marks the communicator broken and throws.
@@ -59,7 +58,8 @@ struct NcclCommunicator::Impl {
   std::array<cudaEvent_t, 2> marks{};
   std::uint64_t calls = 0;
   int transfers = 0;
-  bool has_windows = false;
+  /// Empty if memory can be a symmetric window, or not known yet; empty on all ranks or on none.
+  std::string why_no_windows;
   /// Pinned memory that kernels waiting for other ranks look at; 1 ends them. Made on first use.
   int* ended = nullptr;
 };

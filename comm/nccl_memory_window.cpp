@@ -1,10 +1,9 @@
-// NcclCommunicator::Memory with symmetric windows (NCCL 2.27 and newer).
+// NcclCommunicator::Memory with symmetric windows that kernels reach (NCCL 2.28 and newer).
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "comm/nccl_impl.h"
-#include "kernels/base/cuda_check.h"
 #include "kernels/base/text.h"
 
 namespace shardmat {
@@ -12,12 +11,12 @@ namespace {
 
 constexpr std::size_t kGranularity = std::size_t{2} << 20;  ///< of memory that other devices can map
 
-/// A window lies in the device's memory, as kernels read it. Where ranks cannot have one, NCCL 2.28 says success and gives
+/// A window lies in the device's memory, as kernels read it. Where ranks cannot have one, NCCL says success and gives
 /// something of its own on the host.
-bool is_window(const void* handle) {
+bool is_window(ncclWindow_t handle) {
   cudaPointerAttributes attributes{};
-  SHARDMAT_CUDA_CHECK(cudaPointerGetAttributes(&attributes, handle));
-  return attributes.type == cudaMemoryTypeDevice;
+  return handle != nullptr && cudaPointerGetAttributes(&attributes, handle) == cudaSuccess &&
+         attributes.type == cudaMemoryTypeDevice;
 }
 
 }  // namespace
@@ -39,29 +38,29 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : o
     if (data_ != nullptr) ncclMemFree(data_);
     throw;
   }
-  // Between hosts a window would be one for the GPUs of each host, and other algorithms would use it to copy between those:
-  // then ncclCommAbort() of NCCL 2.28 crashes if one of them is lost.
-  if (!impl.reach_each_other()) {
-    description_ = "plain device memory (not all GPUs reach each other directly)";
-    return;
-  }
+  why_no_window_ = impl.why_no_windows;
+  if (!why_no_window_.empty()) return;
   const auto window = std::make_shared<ncclWindow_t>(nullptr);
   const ncclResult_t result = impl.guarded(
       [window, rounded, comm = impl.comm, data = data_] {
         return ncclCommWindowRegister(comm, data, rounded, window.get(), NCCL_WIN_COLL_SYMMETRIC);
       },
       "registering memory (NCCL)");
+  // Between hosts a window would be one for the GPUs of each host, and other algorithms would use it to copy between those:
+  // then ncclCommAbort() of NCCL 2.28 crashes if one of them is lost.
+  const int reached = impl.gpus_reached(), all = impl.communicator.size();
+  if (result != ncclSuccess) why_no_window_ = nccl_error_text(result, impl.comm);
+  else if (reached < all)
+    why_no_window_ = fmt::format("of {} GPUs only {} can reach each other's memory directly", all, reached);
+  else if (!is_window(*window)) why_no_window_ = "NCCL has no symmetric windows here (NCCL_WIN_ENABLE, NCCL_CUMEM_ENABLE)";
   // A window is of use only if every rank has one.
-  const bool registered = result == ncclSuccess && *window != nullptr;
-  if (impl.communicator.all_reduce(registered && is_window(*window) ? 1 : 0, Reduction::min) == 1) {
+  if (impl.communicator.all_reduce(why_no_window_.empty() ? 1 : 0, Reduction::min) == 1) {
     window_ = *window;
-    description_ = "symmetric window";
     return;
   }
-  if (registered)
+  if (why_no_window_.empty()) why_no_window_ = "another rank has no symmetric window";
+  if (result == ncclSuccess && *window != nullptr)
     impl.guarded([comm = impl.comm, window] { return ncclCommWindowDeregister(comm, *window); }, "freeing memory (NCCL)");
-  description_ = fmt::format("plain device memory ({})", result == ncclSuccess ? "no symmetric window on every rank"
-                                                                               : nccl_error_text(result, impl.comm));
 }
 
 NcclCommunicator::Memory::~Memory() {

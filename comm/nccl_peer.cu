@@ -154,15 +154,7 @@ __global__ void __launch_bounds__(kSumThreads) sum_values(Ranks ranks, int count
 
 }  // namespace
 
-bool NcclCommunicator::Impl::reach_each_other() const { return ncclTeamLsa(comm).nRanks == communicator.size(); }
-
-std::string NcclCommunicator::why_no_peer_access() const {
-  if (!impl_->reach_each_other())
-    return "of " + std::to_string(impl_->communicator.size()) + " GPUs only " +
-           std::to_string(ncclTeamLsa(impl_->comm).nRanks) + " can reach each other's memory directly; use halo";
-  if (!impl_->has_windows) return "NCCL has no symmetric windows here (NCCL_WIN_ENABLE, NCCL_CUMEM_ENABLE); use halo";
-  return {};
-}
+int NcclCommunicator::Impl::gpus_reached() const { return ncclTeamLsa(comm).nRanks; }
 
 int NcclCommunicator::blocks_to_push(std::int64_t bytes, std::size_t entry_bytes, bool beside) {
   constexpr std::int64_t kBytesABlock = kThreads * kAtOnce * 8, kBytesOfMany = 16 * kBytesABlock;

@@ -23,11 +23,11 @@ class AllColumns final : public MovingX {
   std::int64_t width() const override { return columns_; }
   void renumber(std::span<std::int64_t> columns) override { exchange_->renumber(columns); }
   void* local_x() const override { return exchange_->local_x(); }
-  void wait(Stream& stream) const override { exchange_->wait(stream); }
   std::int64_t bytes_received() const override { return exchange_->bytes_received(); }
   std::int64_t device_bytes() const override { return exchange_->device_bytes(); }
 
-  /// Two blocks: the first is multiplied while x moves on a stream of its own, the second there, once x is here.
+  bool takes_two_blocks() const override { return true; }
+  /// Of two blocks the first is multiplied while x moves on a stream of its own, the second there, once x is here.
   void multiply(std::span<const RowBlock> rows, double alpha, double beta, void* y, Stream& stream) const override;
   void multiply_local(std::span<const RowBlock> rows, double alpha, double beta, void* y, Stream& stream) const override;
   void move(Stream& stream) const override;

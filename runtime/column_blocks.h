@@ -33,12 +33,11 @@ class ColumnBlocks final : public MovingX {
   std::int64_t width() const override { return width_; }
   void renumber(std::span<std::int64_t> columns) override;
   void* local_x() const override { return own_x_.data(); }
-  void wait(Stream& stream) const override { slots_[0].exchange->wait(stream); }
   /// Of all blocks.
   std::int64_t bytes_received() const override { return blocks() * exchange().bytes_received(); }
   std::int64_t device_bytes() const override;
 
-  /// One block of all rows.
+  bool takes_two_blocks() const override { return false; }
   void multiply(std::span<const RowBlock> rows, double alpha, double beta, void* y, Stream& stream) const override;
   void multiply_local(std::span<const RowBlock> rows, double alpha, double beta, void* y, Stream& stream) const override;
   void move(Stream& stream) const override;

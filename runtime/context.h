@@ -13,7 +13,8 @@ namespace shardmat {
 
 class Context {
  public:
-  /// Collective: places the ranks on devices and, with several GPUs, starts NCCL. Throws the same error on all ranks.
+  /// Collective: places the ranks on devices and, with several GPUs, starts NCCL (see NcclCommunicator for what
+  /// that sets in the environment). Throws the same error on all ranks.
   Context(Communicator& communicator, BackendChoice backend);
 
   /// This rank alone, on the device that it has among others; `self` is of one rank.

@@ -142,9 +142,11 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
   const double arriving_seconds = time_counts ? time_exchange(x_->exchange(), moving) : 0;
   std::optional<LateX> late;
   if (first_late && boundary_rows > 0) late = {*first_late, arriving_seconds};
-  communicator.together([&] { plan_rows(part, column_block() < options_.right_hand_sides ? 0 : boundary_rows, late); });
+  communicator.together([&] { plan_rows(part, x_->takes_two_blocks() ? boundary_rows : 0, late); });
   times_.plan = timer.seconds();
 }
+
+DistributedMatrix::~DistributedMatrix() = default;
 
 /// What the device has to hold beside X: Y, the matrix, and on GPUs the matrix as it comes while it is converted; on the
 /// host X and Y as they are read and written.
@@ -312,6 +314,22 @@ void DistributedMatrix::sum_columns(const HostCsr& part) {
       column_sums_.weight[column] += static_cast<double>(end - begin + 2) * std::abs(value);
     }
   }
+}
+
+void* DistributedMatrix::local_x() const { return x_->local_x(); }
+const Exchange& DistributedMatrix::exchange() const { return x_->exchange(); }
+std::int64_t DistributedMatrix::column_block() const { return x_->width(); }
+void DistributedMatrix::wait(Stream& stream) const { x_->exchange().wait(stream); }
+std::int64_t DistributedMatrix::bytes_received() const { return x_->bytes_received(); }
+std::int64_t DistributedMatrix::x_device_bytes() const { return x_->device_bytes(); }
+void DistributedMatrix::move_x(Stream& stream) const { x_->move(stream); }
+
+void DistributedMatrix::multiply(double alpha, double beta, void* y, Stream& stream) const {
+  x_->multiply(blocks_, alpha, beta, y, stream);
+}
+
+void DistributedMatrix::multiply_local(double alpha, double beta, void* y, Stream& stream) const {
+  x_->multiply_local(blocks_, alpha, beta, y, stream);
 }
 
 }  // namespace shardmat

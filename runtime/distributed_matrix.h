@@ -13,10 +13,11 @@
 #include "kernels/base/progress.h"
 #include "runtime/context.h"
 #include "runtime/matrix_source.h"
-#include "runtime/moving_x.h"
 #include "runtime/row_block.h"
 
 namespace shardmat {
+
+class MovingX;
 
 /// Order of the rows inside each part. Global orders are a property of the file.
 enum class LocalSort {
@@ -68,6 +69,7 @@ class DistributedMatrix {
  public:
   /// Collective. Each rank reads only its own rows; memory is checked before it is taken. The same error on all ranks.
   DistributedMatrix(const MatrixSource& source, Context& context, const LoadOptions& options);
+  ~DistributedMatrix();
 
   std::int64_t rows() const { return rows_; }
   std::int64_t cols() const { return cols_; }
@@ -98,17 +100,17 @@ class DistributedMatrix {
   std::int64_t x_entries() const { return x_entries_; }
 
   /// This rank's own entries of x on its device: what multiply() takes.
-  void* local_x() const { return x_->local_x(); }
+  void* local_x() const;
   /// How x moves, of all right-hand sides or of column_block() of them.
-  const Exchange& exchange() const { return x_->exchange(); }
-  std::int64_t column_block() const { return x_->width(); }
+  const Exchange& exchange() const;
+  std::int64_t column_block() const;
   const std::string& why_column_block() const { return why_column_block_; }
   /// As Exchange::wait().
-  void wait(Stream& stream) const { x_->wait(stream); }
+  void wait(Stream& stream) const;
   /// Of other ranks, for one product.
-  std::int64_t bytes_received() const { return x_->bytes_received(); }
+  std::int64_t bytes_received() const;
   /// Memory of the device that x takes, and what moves it.
-  std::int64_t x_device_bytes() const { return x_->device_bytes(); }
+  std::int64_t x_device_bytes() const;
   /// One block, or where x moves beside one product and before another, two: rows that need no x of others, then the rest.
   const std::vector<RowBlock>& blocks() const { return blocks_; }
   /// Of the rows that are multiplied while x moves.
@@ -118,13 +120,11 @@ class DistributedMatrix {
 
   /// y = alpha·A·x + beta·y in stream order, x being what lies in local_x() on all ranks; y has local_rows()
   /// entries on this rank's device. Collective; does not wait.
-  void multiply(double alpha, double beta, void* y, Stream& stream) const { x_->multiply(blocks_, alpha, beta, y, stream); }
+  void multiply(double alpha, double beta, void* y, Stream& stream) const;
   /// The same without the exchange, for timing.
-  void multiply_local(double alpha, double beta, void* y, Stream& stream) const {
-    x_->multiply_local(blocks_, alpha, beta, y, stream);
-  }
+  void multiply_local(double alpha, double beta, void* y, Stream& stream) const;
   /// The exchange alone, for timing. Collective; does not wait.
-  void move_x(Stream& stream) const { x_->move(stream); }
+  void move_x(Stream& stream) const;
 
  private:
   void find_partition(const MatrixSource& source);

@@ -24,7 +24,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [ -n "$prefix" ]; then export LD_LIBRARY_PATH="$prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi
 took() { printf '%d min %d s' $((SECONDS / 60)) $((SECONDS % 60)); }
 
-# run_prebuilt DIR: the Gpu suites of the test programs, then the MultiGpu suites on 2, 3, 4 ranks as far as GPUs go.
+# run_prebuilt DIR: the Gpu suites of the test programs, then the MultiGpu suites on 2, 3, 4 ranks as far as GPUs go, and on
+# two of them as on two hosts and without windows.
 run_prebuilt() {
   local gpus name ranks passed=0 failed=0
   gpus=$(deploy/gpu-count.sh)
@@ -52,6 +53,14 @@ run_prebuilt() {
         done
       fi
     done
+    if [ "$gpus" -ge 2 ]; then  # as deploy/cmake/shardmat_test.cmake
+      for name in comm_test runtime_test; do
+        for ranks in 3 4; do
+          run_program "$1" $name 'MultiGpu*-*Thousand*' env SHARDMAT_TEST_HOSTS_OF=2 NCCL_IB_DISABLE=1 mpirun -n "$ranks"
+        done
+        run_program "$1" $name 'MultiGpu*' env NCCL_WIN_ENABLE=0 mpirun -n 2
+      done
+    fi
   fi
   echo "$passed passed, $failed failed in $(took)"
   [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]

@@ -19,8 +19,8 @@ set(SHARDMAT_PUBLIC_HEADERS
   partition/shard_file.h partition/vector_file.h
   comm/communicator.h comm/exchange.h comm/exchange_cost.h comm/nccl_communicator.h comm/placement.h comm/sum_over_ranks.h
   runtime/batch.h runtime/batched_multiply.h runtime/context.h runtime/distributed_matrix.h runtime/iterate.h
-  runtime/matrix_source.h runtime/measure_performance.h runtime/moving_x.h runtime/multiply.h runtime/over_ranks.h
-  runtime/performance_model.h runtime/report.h runtime/row_block.h runtime/vectors.h runtime/verify.h)
+  runtime/matrix_source.h runtime/measure_performance.h runtime/multiply.h runtime/over_ranks.h runtime/performance_model.h
+  runtime/report.h runtime/row_block.h runtime/vectors.h runtime/verify.h)
 foreach(header ${SHARDMAT_PUBLIC_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)
   install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardmat/${folder})

@@ -29,25 +29,26 @@ function(shardmat_test)
   if(T_GPU AND T_RANKS AND SHARDMAT_HAVE_NCCL)
     foreach(ranks 2 3 4)
       if(NOT SHARDMAT_GPUS LESS ranks)
-        add_test(NAME ${T_NAME}_multigpu_${ranks} COMMAND ${mpirun} ${ranks} $<TARGET_FILE:${T_NAME}> --gtest_filter=MultiGpu*)
-        set_tests_properties(${T_NAME}_multigpu_${ranks} PROPERTIES LABELS multigpu TIMEOUT 600 RESOURCE_LOCK gpu)
+        shardmat_multigpu_test(${T_NAME} multigpu_${ranks} ${ranks} MultiGpu*)
         # As between hosts without RDMA: everything through sockets.
-        add_test(NAME ${T_NAME}_sockets_${ranks} COMMAND ${mpirun} ${ranks} $<TARGET_FILE:${T_NAME}> --gtest_filter=MultiGpu*)
-        set_tests_properties(${T_NAME}_sockets_${ranks} PROPERTIES LABELS multigpu TIMEOUT 600 RESOURCE_LOCK gpu
-          ENVIRONMENT "NCCL_P2P_DISABLE=1;NCCL_SHM_DISABLE=1;NCCL_IB_DISABLE=1")
+        shardmat_multigpu_test(${T_NAME} sockets_${ranks} ${ranks} MultiGpu*
+                               NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1)
       endif()
     endforeach()
     if(SHARDMAT_GPUS GREATER 1)
-      foreach(ranks 3 4)
-        add_test(NAME ${T_NAME}_multigpu_${ranks}_on_2_hosts
-          COMMAND ${mpirun} ${ranks} $<TARGET_FILE:${T_NAME}> --gtest_filter=MultiGpu*-*Thousand*)
-        set_tests_properties(${T_NAME}_multigpu_${ranks}_on_2_hosts PROPERTIES LABELS multigpu TIMEOUT 600 RESOURCE_LOCK gpu
-          ENVIRONMENT "SHARDMAT_TEST_HOSTS_OF=2;NCCL_IB_DISABLE=1")
+      foreach(ranks 3 4)  # two processes a GPU take turns, so that a thousand cycles would take too long
+        shardmat_multigpu_test(${T_NAME} multigpu_${ranks}_on_2_hosts ${ranks} MultiGpu*-*Thousand*
+                               SHARDMAT_TEST_HOSTS_OF=2 NCCL_IB_DISABLE=1)
       endforeach()
-      add_test(NAME ${T_NAME}_multigpu_without_windows
-        COMMAND ${mpirun} 2 $<TARGET_FILE:${T_NAME}> --gtest_filter=MultiGpu*-*Thousand*)
-      set_tests_properties(${T_NAME}_multigpu_without_windows PROPERTIES LABELS multigpu TIMEOUT 600 RESOURCE_LOCK gpu
-        ENVIRONMENT NCCL_WIN_ENABLE=0)
+      # As where GPUs may not map each other's memory.
+      shardmat_multigpu_test(${T_NAME} multigpu_without_windows 2 MultiGpu* NCCL_WIN_ENABLE=0)
     endif()
   endif()
+endfunction()
+
+# shardmat_multigpu_test(program name ranks filter [VARIABLE=VALUE …])
+function(shardmat_multigpu_test program name ranks filter)
+  add_test(NAME ${program}_${name}
+           COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${program}> --gtest_filter=${filter})
+  set_tests_properties(${program}_${name} PROPERTIES LABELS multigpu TIMEOUT 600 RESOURCE_LOCK gpu ENVIRONMENT "${ARGN}")
 endfunction()

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "comm/slices.h"
+#include "tests/support/pretended_hosts.h"
 #include "tests/support/world.h"
 
 namespace shardmat {
@@ -59,6 +60,10 @@ TEST(Communicator, KnowsItsPlace) {
   std::set<std::pair<std::string, int>> places;
   for (std::size_t r = 0; r < hosts.size(); ++r) places.emplace(hosts[r], local[r]);
   EXPECT_EQ(places.size(), hosts.size());
+  if (hosts_are_pretended()) {
+    EXPECT_GT(std::set<std::string>(hosts.begin(), hosts.end()).size(), 1u);
+    EXPECT_LT(world().local_size(), world().size());
+  }
 }
 
 TEST(Communicator, LocalRankOfASubset) {

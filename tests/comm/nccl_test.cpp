@@ -1,6 +1,7 @@
 // Needs a GPU for every rank: run with mpirun -n 1, 2, 4.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -66,6 +67,22 @@ TEST_F(MultiGpuNccl, ReplayedFromAGraph) {
 TEST_F(MultiGpuNccl, ManyCallsWithoutAWait) {
   NcclCommunicator nccl(world(), device_);
   check_many_without_wait({world(), &nccl, device_});
+}
+
+/// Between hosts, and where NCCL is told not to have them, memory is no window, and peer is refused with the reason.
+TEST_F(MultiGpuNccl, WindowsWhereAllGpusReachEachOther) {
+  const std::vector<std::string> hosts = world().all_gather(world().host());
+  const char* enabled = std::getenv("NCCL_WIN_ENABLE");
+  const bool none = hosts.front() != hosts.back() || (enabled != nullptr && std::string(enabled) == "0");
+  NcclCommunicator nccl(world(), device_);
+  const NcclCommunicator::Memory memory(nccl, 1);
+  EXPECT_EQ(memory.symmetric(), memory.why_no_window().empty());
+  EXPECT_EQ(memory.symmetric(), nccl.why_no_peer_access().empty());
+  if (!none) return;
+  EXPECT_FALSE(memory.symmetric());
+  const std::vector<std::int64_t> starts = uneven_starts(world().size(), 10), columns = {0};
+  const auto make_peer = [&] { make_exchange("peer", {world(), &nccl, device_}, {starts}, columns); };
+  EXPECT_NE(error_of(ErrorKind::resources, make_peer).find(memory.why_no_window()), std::string::npos);
 }
 
 TEST_F(MultiGpuNccl, LargeAllGather) {

@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -20,14 +21,22 @@ std::string& pretended_host() {
 void pretend_hosts() {
   const char* asked = std::getenv("SHARDMAT_TEST_HOSTS_OF");
   if (asked == nullptr) return;
-  const int ranks_a_host = std::atoi(asked);
-  int rank = 0;
+  const int of_each = std::atoi(asked);
+  int rank = 0, ranks = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-  pretended_host() = "host" + std::to_string(rank / ranks_a_host);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  if (of_each < 1) {
+    std::fprintf(stderr, "SHARDMAT_TEST_HOSTS_OF is %s, but must be a number of ranks\n", asked);
+    MPI_Abort(MPI_COMM_WORLD, 2);
+  }
+  const int host = rank / of_each;
+  pretended_host() = "host" + std::to_string(host);
   setenv("NCCL_HOSTID", pretended_host().c_str(), 1);
-  setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(rank % ranks_a_host).c_str(), 1);
-  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", asked, 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(rank % of_each).c_str(), 1);
+  setenv("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(std::min(of_each, ranks - host * of_each)).c_str(), 1);
 }
+
+bool hosts_are_pretended() { return !pretended_host().empty(); }
 
 }  // namespace shardmat
 

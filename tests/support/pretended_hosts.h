@@ -7,5 +7,6 @@ namespace shardmat {
 /// they share its GPUs, reach each other directly within such a host, and through sockets between them. Call it once, after
 /// MPI_Init.
 void pretend_hosts();
+bool hosts_are_pretended();
 
 }  // namespace shardmat

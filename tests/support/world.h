@@ -10,7 +10,8 @@ namespace shardmat {
 /// All ranks; tests that break a communicator duplicate it first.
 Communicator& world();
 
-/// Why not every rank can have a GPU of its own, on however many hosts they are; empty if they can. Collective.
+/// Why not every rank can have a GPU of its own, on however many hosts they are; empty if they can. Collective. Throws where
+/// hosts are pretended, as that is done for the sake of GPUs.
 std::string why_no_gpus();
 
 /// The message of the Error of this kind that f() throws; says so if there is none or another.

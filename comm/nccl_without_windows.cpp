@@ -1,14 +1,23 @@
-// With NCCL before 2.28, kernels cannot reach the memory of other ranks.
+// NCCL before 2.28: plain memory, and kernels cannot reach that of other ranks.
 #include <fmt/format.h>
 
 #include "comm/nccl_impl.h"
 
 namespace shardmat {
 
-bool NcclCommunicator::Impl::reach_each_other() const { return true; }  // as far as this NCCL says
-std::string NcclCommunicator::why_no_peer_access() const {
-  return fmt::format("it needs NCCL 2.28 or newer, this build has {}; use halo", nccl_version());
+NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes)
+    : owner_(owner),
+      bytes_(bytes),
+      why_no_window_(fmt::format("that takes NCCL 2.28 or newer, this build has {}", nccl_version())) {
+  Impl& impl = *owner.impl_;
+  impl.communicator.together([&] {
+    require_memory(impl.device, static_cast<std::int64_t>(bytes), "memory shared between GPUs");
+    plain_ = Buffer(impl.device, bytes);
+  });
+  data_ = plain_.data();
 }
+NcclCommunicator::Memory::~Memory() = default;
+
 int NcclCommunicator::blocks_to_push(std::int64_t, std::size_t, bool) { return 1; }
 NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks) : blocks_(blocks), arrived_(owner, 0) {}
 bool NcclCommunicator::push_lets_next_begin() const { return false; }
