@@ -42,7 +42,7 @@ bool capturing(cudaStream_t stream) {
 /// By default (NCCL_GRAPH_REGISTER=1) NCCL registers the memory that recorded collectives use, until it hears, some time
 /// after its end, that the graph is gone. Memory allocated meanwhile at the same address NCCL 2.28 takes for that of before,
 /// of which other ranks still have maps: between hosts of several GPUs each, all-gathers left x as it was, without an error.
-/// It would gain nothing: memory of cudaMalloc() it cannot register, and windows are registered without.
+/// Little is lost: memory of cudaMalloc() it cannot map for other processes, and windows are mapped anyway.
 void let_graphs_register_nothing() {
   static const int once = setenv("NCCL_GRAPH_REGISTER", "0", 1);
   (void)once;
