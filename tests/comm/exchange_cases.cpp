@@ -190,8 +190,8 @@ void check_sums(const ExchangeContext& context) {
 }
 
 void check_replay(const ExchangeContext& given) {
-  constexpr int kCycles =
-      4;  // the next exchange gets the same addresses: nothing kept of them for a graph may still be in use
+  // The next exchange gets the same addresses: nothing that was kept of them for a graph may still be in use.
+  constexpr int kCycles = 4;
   ExchangeContext context = given;
   context.type = ValueType::f32;
   const Case c(uneven_starts(context.communicator.size(), 5000), context.communicator.rank(), false, -1);

@@ -13,7 +13,7 @@ std::vector<std::int64_t> uneven_starts(int parts, std::int64_t unit);
 
 /// Every name in the list and "auto", f32 and f64, several parts, orders and needs: all entries arrive, padding stays zero.
 void check_exchanges(const ExchangeContext& context);
-/// As it stands, then recorded in a graph that is launched with changing x; anew several times.
+/// Called once, then recorded in a graph that is launched with changing x; all of it several times, with new exchanges.
 void check_replay(const ExchangeContext& context);
 
 /// Many of them, one behind the other and two exchanges in turn, as fast as they can be given to the device.

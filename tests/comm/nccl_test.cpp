@@ -1,10 +1,11 @@
-// Needs a GPU for every rank: run with mpirun -n 1, 2, 4.
+// Needs a GPU for every rank: run with mpirun -n 1, 2, 4; with SHARDMAT_TEST_HOSTS_OF=2 on half as many (pretended_hosts.h).
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "comm/nccl_communicator.h"

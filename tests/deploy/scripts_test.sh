@@ -51,8 +51,10 @@ echo 'raise ImportError' > "$work/matplotlib.py"
 expect 0 "make the page elsewhere" study 1 1 env PYTHONPATH="$work" "$slurm"
 expect 1 "start it with sbatch" env -u SLURM_JOB_NUM_NODES "$slurm"
 
-# Only 2 and 3 ranks fit on three GPUs, 3 and 4 on what passes for two hosts. The programs lie anywhere under DIR, whose name may hold a space.
-record='echo "$(basename "$0") $* P2P=${NCCL_P2P_DISABLE:-0} HOSTS=${SHARDMAT_TEST_HOSTS_OF:-0} WIN=${NCCL_WIN_ENABLE:-1}" >> "$CALLS"'
+# Only 2 and 3 ranks fit on three GPUs, 3 and 4 on what passes for two hosts. The programs lie anywhere under DIR, whose name
+# may hold a space.
+settings='P2P=${NCCL_P2P_DISABLE:-0} HOSTS=${SHARDMAT_TEST_HOSTS_OF:-0} WIN=${NCCL_WIN_ENABLE:-1}'
+record='echo "$(basename "$0") $* '"$settings"'" >> "$CALLS"'
 fake bin/mpirun "$record"'; shift 2; exec "$@"'
 fake "pre built/comm_test" "$record"
 fake "pre built/kernels/kernels_test" "$record"
