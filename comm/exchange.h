@@ -120,7 +120,7 @@ std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeCon
 std::int64_t entries_held(std::string_view name, Communicator& communicator, const XParts& parts,
                           std::span<const std::int64_t> columns);
 
-/// True if the GPUs of all ranks can reach each other's memory inside kernels. Collective.
+/// True if the GPUs of all ranks can reach each other's memory inside kernels; the same on all ranks.
 bool reaches_peers(const ExchangeContext& context);
 
 /// Seconds of one exchange on the slowest rank, the median of some. Collective.

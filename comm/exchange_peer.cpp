@@ -77,7 +77,7 @@ class PeerExchange final : public Exchange {
 
 constexpr int kMostRanks = 256;  // see SentPlaces
 
-/// Empty if ranks can reach each other's memory.
+/// Empty if ranks can reach each other's memory; on all ranks or on none.
 std::string why_not(const ExchangeContext& context) {
   if (context.device.backend == Backend::host) return "the host backend reaches no memory of other ranks; use halo";
   if (context.nccl == nullptr) return "there is one rank";
@@ -90,10 +90,7 @@ std::string why_not(const ExchangeContext& context) {
 PeerAttempt try_peer_exchange(const ExchangeContext& context, Halo halo) {
   Communicator& communicator = context.communicator;
   PeerAttempt attempt{nullptr, why_not(context)};
-  if (communicator.all_reduce(attempt.why_not.empty() ? 1 : 0, Reduction::min) == 0) {
-    if (attempt.why_not.empty()) attempt.why_not = "another rank cannot; use halo";
-    return attempt;
-  }
+  if (!attempt.why_not.empty()) return attempt;
   const SentPlaces there = find_sent_places(communicator, halo);
   const std::int64_t entries = communicator.all_reduce(halo.length(), Reduction::max),
                      sent = communicator.all_reduce<std::int64_t>(std::ssize(halo.sent), Reduction::max);

@@ -265,11 +265,11 @@ void NcclCommunicator::transfer(int number, std::span<const Communicator::Transf
       "transfer (NCCL)");
 }
 
+int NcclCommunicator::next_transfer() { return impl_->transfers++; }
+
 std::string NcclCommunicator::why_no_peer_access() const {
   return impl_->why_no_windows.empty() ? std::string() : impl_->why_no_windows + "; use halo";
 }
-
-int NcclCommunicator::next_transfer() { return impl_->transfers++; }
 
 void NcclCommunicator::wait(Stream& stream, const char* what) {
   constexpr int kPollsPerCheck = 64;

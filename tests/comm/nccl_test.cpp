@@ -70,11 +70,15 @@ TEST_F(MultiGpuNccl, ManyCallsWithoutAWait) {
   check_many_without_wait({world(), &nccl, device_});
 }
 
-/// Between hosts, and where NCCL is told not to have them, memory is no window, and peer is refused with the reason.
+/// Between hosts without NVLink, and where NCCL is told not to have them, memory is no window, and peer is refused with the
+/// reason.
 TEST_F(MultiGpuNccl, WindowsWhereAllGpusReachEachOther) {
   const std::vector<std::string> hosts = world().all_gather(world().host());
-  const char* enabled = std::getenv("NCCL_WIN_ENABLE");
-  const bool none = hosts.front() != hosts.back() || (enabled != nullptr && std::string(enabled) == "0");
+  const auto off = [](const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && std::string(value) == "0";
+  };
+  const bool none = (hosts.front() != hosts.back() && off("NCCL_MNNVL_ENABLE")) || off("NCCL_WIN_ENABLE");
   NcclCommunicator nccl(world(), device_);
   const NcclCommunicator::Memory memory(nccl, 1);
   EXPECT_EQ(memory.symmetric(), memory.why_no_window().empty());

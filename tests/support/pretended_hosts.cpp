@@ -32,6 +32,7 @@ void pretend_hosts() {
   const int host = rank / of_each;
   pretended_host() = "host" + std::to_string(host);
   setenv("NCCL_HOSTID", pretended_host().c_str(), 1);
+  setenv("NCCL_MNNVL_ENABLE", "0", 0);  // no NVLink between them, unless asked for
   setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(rank % of_each).c_str(), 1);
   setenv("OMPI_COMM_WORLD_LOCAL_SIZE", std::to_string(std::min(of_each, ranks - host * of_each)).c_str(), 1);
 }
