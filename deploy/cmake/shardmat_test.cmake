@@ -39,6 +39,10 @@ function(shardmat_test)
       foreach(ranks 3 4)  # two processes a GPU take turns, so that a thousand cycles would take too long
         shardmat_multigpu_test(${T_NAME} multigpu_${ranks}_on_2_hosts ${ranks} MultiGpu*-*Thousand*
                                SHARDMAT_TEST_HOSTS_OF=2 NCCL_IB_DISABLE=1)
+        if(TARGET nvlink_between_hosts)  # all reach each other's memory, where the GPUs have an NVLink switch
+          shardmat_multigpu_test(${T_NAME} multigpu_${ranks}_on_2_hosts_by_nvlink ${ranks} MultiGpu*-*Thousand*
+                                 SHARDMAT_TEST_HOSTS_OF=2 LD_PRELOAD=$<TARGET_FILE:nvlink_between_hosts>)
+        endif()
       endforeach()
       # As where GPUs may not map each other's memory.
       shardmat_multigpu_test(${T_NAME} multigpu_without_windows 2 MultiGpu* NCCL_WIN_ENABLE=0)

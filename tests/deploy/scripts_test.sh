@@ -53,20 +53,23 @@ expect 1 "start it with sbatch" env -u SLURM_JOB_NUM_NODES "$slurm"
 
 # Only 2 and 3 ranks fit on three GPUs, 3 and 4 on what passes for two hosts. The programs lie anywhere under DIR, whose name
 # may hold a space.
-settings='P2P=${NCCL_P2P_DISABLE:-0} HOSTS=${SHARDMAT_TEST_HOSTS_OF:-0} WIN=${NCCL_WIN_ENABLE:-1}'
+settings='P2P=${NCCL_P2P_DISABLE:-0} HOSTS=${SHARDMAT_TEST_HOSTS_OF:-0} WIN=${NCCL_WIN_ENABLE:-1} LOADED=$LD_PRELOAD'
 record='echo "$(basename "$0") $* '"$settings"'" >> "$CALLS"'
 fake bin/mpirun "$record"'; shift 2; exec "$@"'
 fake "pre built/comm_test" "$record"
 fake "pre built/kernels/kernels_test" "$record"
 fake "pre built/runtime_test" "$record"
+ln -s "$(ldd /bin/sh | grep -o '/.*libc\.so[^ ]*')" "$work/pre built/libnvlink_between_hosts.so"
 expect 0 "3 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
 [ "$(grep -c -- '_test --gtest_filter=Gpu\* --gtest_brief=1' "$CALLS")" -eq 3 ] || fail "gpu: $(cat "$CALLS")"
 rm "$CALLS"
-expect 0 "14 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label multigpu
-[ "$(grep -c '^mpirun -n [23] .*_test --gtest_filter=MultiGpu\*' "$CALLS")" -eq 12 ] || fail "multigpu: $(cat "$CALLS")"
-[ "$(grep -c '^mpirun .* P2P=1 HOSTS=0 WIN=1$' "$CALLS")" -eq 4 ] || fail "sockets: $(cat "$CALLS")"
-[ "$(grep -c '^mpirun -n [34] .* P2P=0 HOSTS=2 WIN=1$' "$CALLS")" -eq 4 ] || fail "hosts: $(cat "$CALLS")"
-[ "$(grep -c '^mpirun -n 2 .* P2P=0 HOSTS=0 WIN=0$' "$CALLS")" -eq 2 ] || fail "windows: $(cat "$CALLS")"
+expect 0 "18 passed, 0 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label multigpu
+[ "$(grep -c '^mpirun -n [23] .*_test --gtest_filter=MultiGpu\*' "$CALLS")" -eq 14 ] || fail "multigpu: $(cat "$CALLS")"
+[ "$(grep -c '^mpirun .* P2P=1 HOSTS=0 WIN=1 LOADED=$' "$CALLS")" -eq 4 ] || fail "sockets: $(cat "$CALLS")"
+[ "$(grep -c '^mpirun -n [34] .* P2P=0 HOSTS=2 WIN=1 LOADED=$' "$CALLS")" -eq 4 ] || fail "hosts: $(cat "$CALLS")"
+[ "$(grep -c '^mpirun -n [34] .* P2P=0 HOSTS=2 WIN=1 LOADED=libnvlink_between_hosts.so$' "$CALLS")" -eq 4 ] ||
+  fail "hosts by NVLink: $(cat "$CALLS")"
+[ "$(grep -c '^mpirun -n 2 .* P2P=0 HOSTS=0 WIN=0 LOADED=$' "$CALLS")" -eq 2 ] || fail "windows: $(cat "$CALLS")"
 fake "pre built/comm_test" 'exit 1'
 expect 1 "2 passed, 1 failed" "$root/tests/run.sh" --prebuilt "$work/pre built" --label gpu
 rm "$work/pre built/runtime_test"
