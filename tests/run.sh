@@ -24,10 +24,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [ -n "$prefix" ]; then export LD_LIBRARY_PATH="$prefix/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi
 took() { printf '%d min %d s' $((SECONDS / 60)) $((SECONDS % 60)); }
 
-# run_prebuilt DIR: the Gpu suites of the test programs, then the MultiGpu suites on 2, 3, 4 ranks as far as GPUs go, and on
-# two of them as on two hosts, with and without NVLink between them, and without windows.
+# run_prebuilt DIR: the Gpu suites of the test programs, then the MultiGpu suites as multigpu_runs.txt says.
 run_prebuilt() {
-  local gpus name ranks nvlink passed=0 failed=0
+  local gpus preload run ranks needed filter variables settings name passed=0 failed=0
   gpus=$(deploy/gpu-count.sh)
   if [ "$gpus" -eq 0 ]; then echo "run.sh: no GPU here (nvidia-smi lists none)" >&2; return 4; fi
   run_program() {  # DIR NAME FILTER [MPIRUN…]
@@ -45,27 +44,15 @@ run_prebuilt() {
     for name in kernels_test comm_test runtime_test; do run_program "$1" $name 'Gpu*'; done
   fi
   if [ "$label" != gpu ]; then
-    for ranks in 2 3 4; do
-      if [ "$ranks" -le "$gpus" ]; then
-        for name in comm_test runtime_test; do
-          run_program "$1" $name 'MultiGpu*' mpirun -n "$ranks"
-          run_program "$1" $name 'MultiGpu*' env NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 NCCL_IB_DISABLE=1 mpirun -n "$ranks"
-        done
-      fi
-    done
-    if [ "$gpus" -ge 2 ]; then  # as deploy/cmake/shardmat_test.cmake
-      nvlink=$(find "$1" -name libnvlink_between_hosts.so)
+    preload=$(find "$1" -name libnvlink_between_hosts.so -printf %h -quit)
+    if [ -n "$preload" ]; then export LD_LIBRARY_PATH="$preload${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi
+    while read -r run ranks needed filter variables; do
+      if [[ $run = "#"* ]] || [ "$needed" -gt "$gpus" ]; then continue; fi
+      read -ra settings <<< "$variables"
       for name in comm_test runtime_test; do
-        for ranks in 3 4; do
-          run_program "$1" $name 'MultiGpu*-*Thousand*' env SHARDMAT_TEST_HOSTS_OF=2 NCCL_IB_DISABLE=1 mpirun -n "$ranks"
-          if [ -n "$nvlink" ]; then  # found by name, as its path may hold a space
-            run_program "$1" $name 'MultiGpu*-*Thousand*' env SHARDMAT_TEST_HOSTS_OF=2 LD_PRELOAD="$(basename "$nvlink")" \
-              LD_LIBRARY_PATH="$(dirname "$nvlink")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" mpirun -n "$ranks"
-          fi
-        done
-        run_program "$1" $name 'MultiGpu*' env NCCL_WIN_ENABLE=0 mpirun -n 2
+        run_program "$1" $name "$filter" env "${settings[@]}" mpirun -n "$ranks" < /dev/null
       done
-    fi
+    done < tests/multigpu_runs.txt
   fi
   echo "$passed passed, $failed failed in $(took)"
   [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
