@@ -47,7 +47,11 @@ run_prebuilt() {
     preload=$(find "$1" -name libnvlink_between_hosts.so -printf %h -quit)
     if [ -n "$preload" ]; then export LD_LIBRARY_PATH="$preload${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"; fi
     while read -r run ranks needed filter variables; do
-      if [[ $run = "#"* ]] || [ "$needed" -gt "$gpus" ]; then continue; fi
+      if [[ -z $run || $run = "#"* ]] || [ "$needed" -gt "$gpus" ]; then continue; fi
+      if [[ $variables = *nvlink_between_hosts* && -z $preload ]]; then
+        echo "-- $run left out: there is no libnvlink_between_hosts.so under $1"
+        continue
+      fi
       read -ra settings <<< "$variables"
       for name in comm_test runtime_test; do
         run_program "$1" $name "$filter" env "${settings[@]}" mpirun -n "$ranks" < /dev/null

@@ -3,21 +3,24 @@
 // an NVLink switch show `peer` on three and four ranks.
 //
 // NCCL shares memory between such hosts by fabric handles (CUmemFabricHandle), which take a service that most machines do
-// not run. Here a fabric handle is a file descriptor of the process that exported it, which others ask that process for
-// through a socket. NCCL gets at the driver by dlsym() and cuGetProcAddress(), and so do the functions below.
+// not run. Here a fabric handle names memory of the process that exported it, and who imports it asks that process through a
+// socket for a file descriptor. NCCL finds the driver's functions by dlsym() and cuGetProcAddress(); this library answers
+// both with its own.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -28,8 +31,30 @@ namespace {
 
 constexpr int kNoFile = -1;
 
-/// NCCL leaves this out where it is not asked for, and pretended hosts do without unless it is.
-[[gnu::constructor]] void ask_for_nvlink() { setenv("NCCL_MNNVL_ENABLE", "1", 1); }
+[[gnu::constructor]] void settings() {
+  setenv("NCCL_MNNVL_ENABLE", "1", 1);  // pretended hosts have no NVLink between them unless this is set
+  setenv("NCCL_NVLS_ENABLE", "0", 1);   // multicast takes every GPU once, and here ranks share them
+}
+
+// The driver's functions that are replaced.
+
+/// The driver's own, once somebody has asked for it.
+template <class Signature>
+struct Driver {
+  std::atomic<void*> own{nullptr};
+  template <class... Arguments>
+  auto operator()(Arguments... arguments) const {
+    return reinterpret_cast<Signature*>(own.load(std::memory_order_relaxed))(arguments...);
+  }
+};
+
+Driver<decltype(cuGetProcAddress_v2)> driver_get_proc_address;
+Driver<decltype(cuDeviceGetAttribute)> driver_device_get_attribute;
+Driver<decltype(cuMemCreate)> driver_create;
+Driver<decltype(cuMemGetAllocationGranularity)> driver_get_granularity;
+Driver<decltype(cuMemExportToShareableHandle)> driver_export;
+Driver<decltype(cuMemImportFromShareableHandle)> driver_import;
+Driver<int(void*, void*)> driver_get_fabric_info;
 
 // Descriptors handed from process to process.
 
@@ -64,17 +89,27 @@ struct Parcel {
   }
 };
 
-void send_file(int to, int file) {
+/// Sends a descriptor of memory of this process to who asks for it.
+void answer(int asking) {
+  CUmemGenericAllocationHandle handle = 0;
+  int file = kNoFile;
+  if (read(asking, &handle, sizeof handle) != sizeof handle) return;
+  const CUresult result = driver_export(static_cast<void*>(&file), handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0ULL);
+  if (result != CUDA_SUCCESS) {
+    std::fprintf(stderr, "nvlink_between_hosts: exporting memory fails with CUDA error %d\n", result);
+    return;
+  }
   Parcel parcel;
   cmsghdr* header = CMSG_FIRSTHDR(&parcel.message);
   header->cmsg_level = SOL_SOCKET, header->cmsg_type = SCM_RIGHTS, header->cmsg_len = CMSG_LEN(sizeof file);
   std::memcpy(CMSG_DATA(header), &file, sizeof file);
-  if (sendmsg(to, &parcel.message, MSG_NOSIGNAL) < 0) std::perror("nvlink_between_hosts: a file for another rank");
+  if (sendmsg(asking, &parcel.message, MSG_NOSIGNAL) < 0) std::perror("nvlink_between_hosts: memory for another rank");
+  close(file);
 }
 
 /// Answers, to the end of the process, what others ask for.
-void serve_files() {
-  static const Socket listening;
+void serve() {
+  static Socket& listening = *new Socket;  // to the end
   const auto name_it = [](auto address, auto length) { return bind(listening.file, address, length); };
   if (at_address_of(getpid(), name_it) != 0 || listen(listening.file, SOMAXCONN) != 0) {
     std::perror("nvlink_between_hosts: a socket for other ranks");
@@ -82,52 +117,39 @@ void serve_files() {
   }
   std::thread([] {
     for (;;) {
-      const int asking = accept(listening.file, nullptr, nullptr);
-      if (asking == kNoFile) continue;
-      int file = kNoFile;
-      if (read(asking, &file, sizeof file) == sizeof file) send_file(asking, file);
+      const int asking = accept4(listening.file, nullptr, nullptr, SOCK_CLOEXEC);
+      if (asking < 0 && (errno == EINTR || errno == ECONNABORTED)) continue;
+      if (asking < 0) return std::perror("nvlink_between_hosts: other ranks can ask no more");
+      constexpr timeval kPatience{5, 0};  // a rank may be stopped before it says what it wants
+      setsockopt(asking, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience);
+      answer(asking);
       close(asking);
     }
   }).detach();
 }
 
-int file_of(pid_t process, int file) {
+int ask(pid_t process, CUmemGenericAllocationHandle handle) {
   const Socket asking;
   const auto reach = [&](auto address, auto length) { return connect(asking.file, address, length); };
-  if (at_address_of(process, reach) != 0 || write(asking.file, &file, sizeof file) != sizeof file) return kNoFile;
+  if (at_address_of(process, reach) != 0 || write(asking.file, &handle, sizeof handle) != sizeof handle) return kNoFile;
   Parcel parcel;
-  int received = kNoFile;
+  int file = kNoFile;
   if (recvmsg(asking.file, &parcel.message, MSG_CMSG_CLOEXEC) == 1)
-    if (const cmsghdr* header = CMSG_FIRSTHDR(&parcel.message)) std::memcpy(&received, CMSG_DATA(header), sizeof received);
-  return received;
+    if (const cmsghdr* header = CMSG_FIRSTHDR(&parcel.message)) std::memcpy(&file, CMSG_DATA(header), sizeof file);
+  return file;
 }
 
-// The driver's functions.
+// What replaces the driver's functions.
 
 struct FabricHandle {
   pid_t process;
-  int file;
+  CUmemGenericAllocationHandle handle;  ///< of that process
 };
 static_assert(sizeof(FabricHandle) <= sizeof(CUmemFabricHandle));
 
-/// The driver's own, known as NCCL asks for them.
-struct Driver {
-  decltype(&cuGetProcAddress_v2) get_proc_address;
-  decltype(&cuDeviceGetAttribute) device_get_attribute;
-  decltype(&cuMemCreate) mem_create;
-  decltype(&cuMemRelease) mem_release;
-  decltype(&cuMemGetAllocationGranularity) mem_get_allocation_granularity;
-  decltype(&cuMemExportToShareableHandle) mem_export;
-  decltype(&cuMemImportFromShareableHandle) mem_import;
-  int (*get_gpu_fabric_info)(void* device, void* info);
-} driver;
-
-std::mutex exported_mutex;
-std::multimap<CUmemGenericAllocationHandle, int> exported;  ///< files, open until the memory is let go of
-
 CUresult device_get_attribute(int* value, CUdevice_attribute attribute, CUdevice device) {
   if (attribute != CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED)
-    return driver.device_get_attribute(value, attribute, device);
+    return driver_device_get_attribute(value, attribute, device);
   *value = 1;
   return CUDA_SUCCESS;
 }
@@ -138,55 +160,42 @@ CUmemAllocationProp by_file(CUmemAllocationProp properties) {
   return properties;
 }
 
-CUresult mem_create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
-                    unsigned long long flags) {
+CUresult create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
+                unsigned long long flags) {
   const CUmemAllocationProp changed = by_file(*properties);
-  return driver.mem_create(handle, bytes, &changed, flags);
+  return driver_create(handle, bytes, &changed, flags);
 }
 
-CUresult mem_get_allocation_granularity(size_t* bytes, const CUmemAllocationProp* properties,
-                                        CUmemAllocationGranularity_flags flags) {
+CUresult get_granularity(size_t* bytes, const CUmemAllocationProp* properties, CUmemAllocationGranularity_flags flags) {
   const CUmemAllocationProp changed = by_file(*properties);
-  return driver.mem_get_allocation_granularity(bytes, &changed, flags);
+  return driver_get_granularity(bytes, &changed, flags);
 }
 
-CUresult mem_export(void* shared, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
-                    unsigned long long flags) {
-  if (type != CU_MEM_HANDLE_TYPE_FABRIC) return driver.mem_export(shared, handle, type, flags);
+CUresult export_handle(void* shared, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
+                       unsigned long long flags) {
+  if (type != CU_MEM_HANDLE_TYPE_FABRIC) return driver_export(shared, handle, type, flags);
   static std::once_flag once;
-  std::call_once(once, serve_files);
-  FabricHandle fabric{getpid(), kNoFile};
-  const CUresult result = driver.mem_export(&fabric.file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, flags);
-  if (result != CUDA_SUCCESS) return result;
-  const std::lock_guard lock(exported_mutex);
-  exported.emplace(handle, fabric.file);
+  std::call_once(once, serve);
+  const FabricHandle fabric{getpid(), handle};
   std::memset(shared, 0, sizeof(CUmemFabricHandle));
   std::memcpy(shared, &fabric, sizeof fabric);
   return CUDA_SUCCESS;
 }
 
-CUresult mem_import(CUmemGenericAllocationHandle* handle, void* shared, CUmemAllocationHandleType type) {
-  if (type != CU_MEM_HANDLE_TYPE_FABRIC) return driver.mem_import(handle, shared, type);
+CUresult import_handle(CUmemGenericAllocationHandle* handle, void* shared, CUmemAllocationHandleType type) {
+  if (type != CU_MEM_HANDLE_TYPE_FABRIC) return driver_import(handle, shared, type);
   FabricHandle fabric{};
   std::memcpy(&fabric, shared, sizeof fabric);
-  const int file = file_of(fabric.process, fabric.file);
+  const int file = ask(fabric.process, fabric.handle);
   if (file == kNoFile) return CUDA_ERROR_INVALID_HANDLE;
-  const CUresult result = driver.mem_import(handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)),
-                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+  const CUresult result = driver_import(handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(file)),
+                                        CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
   close(file);
   return result;
 }
 
-CUresult mem_release(CUmemGenericAllocationHandle handle) {
-  const std::lock_guard lock(exported_mutex);
-  const auto [first, last] = exported.equal_range(handle);
-  for (auto file = first; file != last; ++file) close(file->second);
-  exported.erase(first, last);
-  return driver.mem_release(handle);
-}
-
 /// nvmlDeviceGetGpuFabricInfoV(): all GPUs are in the same domain.
-int get_gpu_fabric_info(void* device, void* info) {
+int get_fabric_info(void* device, void* info) {
   struct FabricInfo {  // the beginning of nvmlGpuFabricInfo_v2_t and later
     unsigned version;
     std::array<unsigned char, 16> domain;
@@ -195,7 +204,7 @@ int get_gpu_fabric_info(void* device, void* info) {
     unsigned char state;
   };
   constexpr unsigned char kCompleted = 3;
-  driver.get_gpu_fabric_info(device, info);
+  driver_get_fabric_info(device, info);
   auto& fabric = *static_cast<FabricInfo*>(info);
   fabric.domain.fill(1), fabric.status = 0, fabric.clique = 1, fabric.state = kCompleted;
   return 0;
@@ -204,38 +213,54 @@ int get_gpu_fabric_info(void* device, void* info) {
 CUresult get_proc_address(const char* name, void** function, int version, cuuint64_t flags,
                           CUdriverProcAddressQueryResult* found);
 
-/// What a caller gets in place of the driver's `function`, or `function`.
-void* replaced(std::string_view name, void* function) {
-  const auto replace = [&](std::string_view its_name, auto*& own, auto* by) {
-    if (name != its_name) return false;
-    own = reinterpret_cast<std::remove_reference_t<decltype(own)>>(function);
-    function = reinterpret_cast<void*>(by);
-    return true;
+struct Replacement {
+  std::string_view name;
+  std::atomic<void*>& own;
+  void* by;
+};
+
+template <class Signature>
+Replacement replacement(std::string_view name, Driver<Signature>& driver, std::type_identity_t<Signature>* by) {
+  return {name, driver.own, reinterpret_cast<void*>(by)};
+}
+
+const Replacement* find_replacement(std::string_view name) {
+  static const std::array all = {
+      replacement("cuGetProcAddress_v2", driver_get_proc_address, get_proc_address),
+      replacement("cuDeviceGetAttribute", driver_device_get_attribute, device_get_attribute),
+      replacement("cuMemCreate", driver_create, create),
+      replacement("cuMemGetAllocationGranularity", driver_get_granularity, get_granularity),
+      replacement("cuMemExportToShareableHandle", driver_export, export_handle),
+      replacement("cuMemImportFromShareableHandle", driver_import, import_handle),
+      replacement("nvmlDeviceGetGpuFabricInfoV", driver_get_fabric_info, get_fabric_info),
   };
-  replace("cuGetProcAddress_v2", driver.get_proc_address, &get_proc_address) ||
-      replace("cuDeviceGetAttribute", driver.device_get_attribute, &device_get_attribute) ||
-      replace("cuMemCreate", driver.mem_create, &mem_create) || replace("cuMemRelease", driver.mem_release, &mem_release) ||
-      replace("cuMemGetAllocationGranularity", driver.mem_get_allocation_granularity, &mem_get_allocation_granularity) ||
-      replace("cuMemExportToShareableHandle", driver.mem_export, &mem_export) ||
-      replace("cuMemImportFromShareableHandle", driver.mem_import, &mem_import) ||
-      replace("nvmlDeviceGetGpuFabricInfoV", driver.get_gpu_fabric_info, &get_gpu_fabric_info);
-  return function;
+  for (const Replacement& one : all)
+    if (one.name == name) return &one;
+  return nullptr;
+}
+
+void* replace(const Replacement& one, void* own) {
+  if (own == nullptr) return nullptr;
+  one.own.store(own, std::memory_order_relaxed);
+  return one.by;
 }
 
 CUresult get_proc_address(const char* name, void** function, int version, cuuint64_t flags,
                           CUdriverProcAddressQueryResult* found) {
-  const CUresult result = driver.get_proc_address(name, function, version, flags, found);
+  const CUresult result = driver_get_proc_address(name, function, version, flags, found);
+  if (result != CUDA_SUCCESS || function == nullptr) return result;
   // cuGetProcAddress got its fifth parameter in CUDA 12, under the old name.
   const bool itself = name == std::string_view("cuGetProcAddress") && version >= 12000;
-  if (result == CUDA_SUCCESS && function != nullptr && *function != nullptr)
-    *function = replaced(itself ? "cuGetProcAddress_v2" : name, *function);
+  if (const Replacement* one = find_replacement(itself ? "cuGetProcAddress_v2" : name)) *function = replace(*one, *function);
   return result;
 }
 
 }  // namespace
 
+/// In place of the C library's. That looks for RTLD_NEXT behind its caller, so that calls go on to it from the last
+/// statement, which an optimising compiler makes a jump.
 extern "C" void* dlsym(void* library, const char* name) {
   static const auto own = reinterpret_cast<void* (*)(void*, const char*)>(dlvsym(RTLD_NEXT, "dlsym", "GLIBC_2.34"));
-  void* function = own(library, name);
-  return function == nullptr ? nullptr : replaced(name, function);
+  if (const Replacement* one = find_replacement(name)) return replace(*one, own(library, name));
+  return own(library, name);
 }
