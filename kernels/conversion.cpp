@@ -1,11 +1,47 @@
 #include "kernels/conversion.h"
 
+#include <algorithm>
+#include <atomic>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/parallel.h"
 #include "kernels/formats/csr.h"
+#include "kernels/matrix/rows.h"
 
 namespace shardmat {
 
 ConversionInput::ConversionInput(const CsrView& matrix, ValueType type, Stream& stream)
     : matrix_(matrix), type_(type), stream_(stream), rows_(row_statistics(matrix.row_ptr)) {}
+
+const CsrView& ConversionInput::ascending() {
+  if (ascending_) return *ascending_;
+  constexpr std::int64_t kRowsAtLeast = 1 << 12;
+  const Rows rows(matrix_);
+  std::atomic<bool> are = true;
+  parallel_ranges(rows.count(), kRowsAtLeast, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      if (!std::is_sorted(rows.columns() + rows.begin(i), rows.columns() + rows.end(i))) are = false;
+  });
+  ascending_ = matrix_;
+  if (are) return *ascending_;
+  ascending_columns_.resize(matrix_.col_idx.size());
+  ascending_values_.resize(matrix_.values.size());
+  parallel_ranges(rows.count(), kRowsAtLeast, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<std::pair<std::int64_t, double>> row;
+    for (std::int64_t i = begin; i < end; ++i) {
+      row.clear();
+      for (std::int64_t k = rows.begin(i); k < rows.end(i); ++k) row.emplace_back(rows.column(k), rows.values()[k]);
+      std::sort(row.begin(), row.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+      for (std::size_t j = 0; j < row.size(); ++j) {
+        const std::size_t k = static_cast<std::size_t>(rows.begin(i)) + j;
+        ascending_columns_[k] = row[j].first, ascending_values_[k] = row[j].second;
+      }
+    }
+  });
+  ascending_->col_idx = ascending_columns_, ascending_->values = ascending_values_;
+  return *ascending_;
+}
 
 std::shared_ptr<CsrStorage> ConversionInput::csr() {
   if (!csr_) {

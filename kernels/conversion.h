@@ -6,9 +6,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kernels/base/device.h"
+#include "kernels/base/host_vector.h"
 #include "kernels/matrix/csr.h"
 #include "kernels/matrix/statistics.h"
 #include "kernels/policy.h"
@@ -19,10 +21,14 @@ struct CsrStorage;
 
 class ConversionInput {
  public:
-  /// REQUIRES: a validated matrix with fewer than 2^31 columns, alive as long as this object; the stream, too.
+  /// REQUIRES: a validated matrix with fewer than 2^31 columns, though the columns of a row may come in any order, as they
+  /// do where a part's were renumbered; alive as long as this object, and the stream, too.
   ConversionInput(const CsrView& matrix, ValueType type, Stream& stream);
 
   const CsrView& matrix() const { return matrix_; }
+  /// The matrix with the columns of each row ascending, for formats that search or merge rows: matrix() itself if they are,
+  /// or a copy, made by the first call. Parallel.
+  const CsrView& ascending();
   ValueType type() const { return type_; }
   Stream& stream() const { return stream_; }
   const RowStatistics& rows() const { return rows_; }
@@ -44,6 +50,9 @@ class ConversionInput {
   ValueType type_;
   Stream& stream_;
   RowStatistics rows_;
+  std::optional<CsrView> ascending_;
+  HostVector<std::int64_t> ascending_columns_;
+  HostVector<double> ascending_values_;
   std::shared_ptr<CsrStorage> csr_;
   std::map<std::string, std::any> kept_;
 };

@@ -62,7 +62,7 @@ int block_of(const Policy& layout) {
 
 BlockPointers block_pointers(ConversionInput& input, const Policy& layout) {
   const int b = block_of(layout);
-  return input.remember<BlockPointers>("bcsr " + layout.text(), [&] { return count_blocks(input.matrix(), b); });
+  return input.remember<BlockPointers>("bcsr " + layout.text(), [&] { return count_blocks(input.ascending(), b); });
 }
 
 /// The block column of each block, from begin on, to out.
@@ -121,7 +121,7 @@ std::shared_ptr<Storage> convert_bcsr(ConversionInput& input, const Policy& layo
   bcsr->block_cols = (bcsr->cols + b - 1) / b;
   bcsr->wide_offsets = needs_wide_offsets(bcsr->blocks());
   bcsr->block_ptr = upload_offsets(block_ptr, bcsr->wide_offsets, stream);
-  const Rows rows(input.matrix());
+  const Rows rows(input.ascending());
   bcsr->block_col = Buffer(bcsr->device, static_cast<std::size_t>(bcsr->blocks()) * sizeof(std::int32_t));
   fill_ranges<std::int32_t>(
       bcsr->block_col, bcsr->blocks(), stream,
@@ -133,7 +133,7 @@ std::shared_ptr<Storage> convert_bcsr(ConversionInput& input, const Policy& layo
 void update_bcsr(Storage& storage, ConversionInput& input) {
   const auto& bcsr = static_cast<BcsrStorage&>(storage);
   const int b = bcsr.block();
-  const Rows rows(input.matrix());
+  const Rows rows(input.ascending());
   gather_values(bcsr.values, bcsr.type, bcsr.blocks() * b * b, input.stream(), source(*bcsr.host_block_ptr, rows, b),
                 rows.values());
 }

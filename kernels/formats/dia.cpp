@@ -51,7 +51,7 @@ HostVector<std::int64_t> offsets_of(ConversionInput& input) {
 }
 
 void put_values(const DiaStorage& dia, const HostVector<std::int64_t>& offsets, ConversionInput& input) {
-  const CsrView& m = input.matrix();
+  const CsrView& m = input.ascending();
   const std::int64_t* row_ptr = m.row_ptr.data();
   HostVector<std::int64_t> starts(offsets.size() + 1);
   for (std::size_t d = 0; d < starts.size(); ++d) starts[d] = static_cast<std::int64_t>(d) * m.rows;

@@ -93,7 +93,7 @@ std::shared_ptr<const PktPattern> pattern_of(ConversionInput& input, const Polic
   if (columns < kGranule || columns > kWidestWindow || columns % kGranule != 0)
     throw Error(ErrorKind::usage, "pkt: packet_columns must be a multiple of 64 from 64 to 6144");
   return input.remember<std::shared_ptr<const PktPattern>>("pkt " + layout.text(),
-                                                           [&] { return make_pattern(input.matrix(), rows, columns); });
+                                                           [&] { return make_pattern(input.ascending(), rows, columns); });
 }
 
 /// Nonzeros of `row` inside its packet's window.
@@ -152,7 +152,7 @@ std::shared_ptr<Storage> convert_pkt(ConversionInput& input, const Policy& layou
   pkt->window_columns = upload<std::int32_t>(p.window_columns, stream);
   pkt->slice_ptr = upload_offsets(p.slice_ptr, pkt->wide_offsets, stream);
   pkt->rest_ptr = upload_offsets(p.rest_ptr, pkt->wide_offsets, stream);
-  const Rows rows(input.matrix());
+  const Rows rows(input.ascending());
   const std::int64_t stored = p.slice_ptr.back(), rest = p.rest_ptr.back();
   pkt->local_columns = Buffer(pkt->device, static_cast<std::size_t>(stored) * sizeof(std::uint16_t));
   fill_ranges<std::uint16_t>(
@@ -169,7 +169,7 @@ std::shared_ptr<Storage> convert_pkt(ConversionInput& input, const Policy& layou
 void update_pkt(Storage& storage, ConversionInput& input) {
   const auto& pkt = static_cast<PktStorage&>(storage);
   const PktPattern& p = *pkt.pattern;
-  const Rows rows(input.matrix());
+  const Rows rows(input.ascending());
   gather_values(pkt.local_values, pkt.type, p.slice_ptr.back(), input.stream(), local_source(p, rows), rows.values());
   gather_values(pkt.rest_values, pkt.type, p.rest_ptr.back(), input.stream(), rest_source(p, rows), rows.values());
 }

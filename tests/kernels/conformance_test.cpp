@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <string_view>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -43,6 +45,28 @@ int check_kernel(const Kernel& kernel, const std::shared_ptr<Storage>& storage, 
   return plans;
 }
 
+/// The columns of a row in another order, as they are where those of a part were renumbered.
+HostCsr with_rows_rotated(HostCsr m) {
+  for (std::size_t i = 0; i + 1 < m.row_ptr.size(); ++i) {
+    const std::int64_t begin = m.row_ptr[i], end = m.row_ptr[i + 1],
+                       by = (end - begin) / 2 + static_cast<std::int64_t>(i % 2);
+    if (begin + by >= end) continue;
+    std::rotate(m.col_idx.begin() + begin, m.col_idx.begin() + begin + by, m.col_idx.begin() + end);
+    std::rotate(m.values.begin() + begin, m.values.begin() + begin + by, m.values.begin() + end);
+  }
+  return m;
+}
+
+std::vector<test::NamedMatrix> matrices() {
+  std::vector<test::NamedMatrix> all = test::matrix_zoo();
+  for (const test::NamedMatrix& zoo : all) validate(zoo.matrix.view());
+  for (const std::string_view name : {"power law", "banded", "node blocks"}) {
+    const auto found = std::find_if(all.begin(), all.end(), [&](const test::NamedMatrix& one) { return one.name == name; });
+    all.push_back({found->name + ", rows rotated", with_rows_rotated(found->matrix)});
+  }
+  return all;
+}
+
 /// The layouts that a format proposes, and others that --policy can ask for.
 std::vector<Policy> layouts_to_try(const Format& format, ConversionInput& input) {
   static const std::map<std::string_view, std::vector<std::string_view>> kMore = {
@@ -60,8 +84,7 @@ std::vector<Policy> layouts_to_try(const Format& format, ConversionInput& input)
 void conform(const Format& format, Backend backend) {
   Stream stream({backend, 0});
   std::map<std::string_view, int> plans;
-  for (const test::NamedMatrix& zoo : test::matrix_zoo()) {
-    validate(zoo.matrix.view());
+  for (const test::NamedMatrix& zoo : matrices()) {
     for (const ValueType type : {ValueType::f32, ValueType::f64}) {
       ConversionInput input(zoo.matrix.view(), type, stream);
       for (const Policy& layout : layouts_to_try(format, input)) {
