@@ -189,6 +189,18 @@ class Dots {
   Buffer values_;
 };
 
+/// Throws if x, normalised again and again, is lost: y was 0, or the sum of its squares was not a finite normal number.
+void require_normalised(const Iterated& one, Dots& dots, Stream& stream) {
+  const double xx = dots.of_product(one.matrix->local_x(), stream).first;
+  one.matrix->context().communicator().together([&] {
+    if (xx > 0.5 && xx < 2) return;
+    throw Error(ErrorKind::input,
+                "--mode power: x cannot be made a vector of length 1. Either A x became 0, as with x = 0, or the squares of "
+                "its entries leave the range of f64 (entries of y above 1e154 or below 1e-154): take another --x, or scale "
+                "the matrix");
+  });
+}
+
 /// λ = xᵀy for the last normalised x, and how far (λ, x) is from an eigenpair: ‖y - λx‖² = yᵀy - λ² for ‖x‖ = 1.
 IterationEstimate estimate_eigenvalue(const Iterated& one, Dots& dots, Stream& stream) {
   one.matrix->multiply(1, 0, one.y, stream);
@@ -311,7 +323,10 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
   }
   result.iteration = times(options.iterations, steps, options.progress, "iterating");
   for (std::size_t i = 0; i < batch.size(); ++i) {
-    if (power) result.estimates[i] = estimate_eigenvalue(batch[i], *dots[i], stream);
+    if (power) {
+      require_normalised(batch[i], *dots[i], stream);
+      result.estimates[i] = estimate_eigenvalue(batch[i], *dots[i], stream);
+    }
     if (options.mode == Mode::dots)
       std::tie(result.estimates[i].xy, result.estimates[i].yy) = dots[i]->of_product(batch[i].y, stream);
   }

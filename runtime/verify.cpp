@@ -213,22 +213,18 @@ VerifyResult verify(const DistributedMatrix& matrix, const MatrixSource& source,
     }
     return Mine{check.tally(), result.mode == VerifyMode::full || check.column_sums_hold()};
   });
+  Worst worst;
   for (const Mine& of_rank : communicator.all_gather(mine)) {
     result.rows_checked += of_rank.tally.checked;
     result.wrong_rows += of_rank.tally.wrong;
     result.column_sums_passed = result.column_sums_passed && of_rank.column_sums;
-    const Worst& w = of_rank.tally.worst;
-    const double known = result.worst_row < 0     ? -1
-                         : result.worst_bound > 0 ? result.worst_error / result.worst_bound
-                         : result.worst_error > 0 ? std::numeric_limits<double>::infinity()
-                                                  : 0;
-    if (w.row < 0 || !(w.ratio > known || std::isnan(w.error))) continue;
-    result.worst_row = w.row;
-    result.worst_error = w.error;
-    result.worst_bound = w.bound;
-    result.worst_computed = w.computed;
-    result.worst_expected = w.expected;
+    worst.take(of_rank.tally.worst);
   }
+  result.worst_row = worst.row;
+  result.worst_error = worst.error;
+  result.worst_bound = worst.bound;
+  result.worst_computed = worst.computed;
+  result.worst_expected = worst.expected;
   result.passed = result.wrong_rows == 0 && result.column_sums_passed;
   return result;
 }
@@ -239,10 +235,11 @@ std::string VerifyResult::text() const {
   if (worst_row < 0)
     return fmt::format("{} ({} rows checked{})", passed ? "passed" : "FAILED", human_count(rows_checked), how);
   if (!passed)
-    return fmt::format(
-        "FAILED: {} of {} rows wrong{}; worst row {}: computed {:.17g}, expected {:.17g}, error {:.2g} > bound {:.2g}",
-        human_count(wrong_rows), human_count(rows_checked), how, worst_row, worst_computed, worst_expected, worst_error,
-        worst_bound);
+    return fmt::format("FAILED: {} of {} rows wrong{}; worst row {}: computed {:.17g}, expected {:.17g}, {}",
+                       human_count(wrong_rows), human_count(rows_checked), how, worst_row, worst_computed, worst_expected,
+                       std::isfinite(worst_error)
+                           ? fmt::format("error {:.2g} > bound {:.2g}", worst_error, worst_bound)
+                           : "not a finite number (values or x of that row, or sums beyond the type)");
   return fmt::format("passed ({} rows{}); worst row {}: error {:.2g} ≤ bound {:.2g}", human_count(rows_checked), how,
                      worst_row, worst_error, worst_bound);
 }

@@ -79,11 +79,33 @@ CLI::Validator picture_name() {
       "the name of a picture, ending in .png");
 }
 
-void require_spared(const std::string& input, const std::string& what, const std::string& output) {
-  const auto file = [](const std::string& name) { return std::filesystem::path(name.substr(0, name.rfind(":/"))); };
+CLI::Validator plot_name() {
+  return check(
+      [](const std::string& text) {
+        const std::string suffix = std::filesystem::path(text).extension().string();
+        return is_output_name(text) && (suffix == ".svg" || suffix == ".png" || suffix == ".pdf");
+      },
+      "the name of a picture, ending in .svg, .png or .pdf");
+}
+
+void require_spared(const std::vector<InputFile>& inputs, const std::vector<std::string>& outputs) {
   std::error_code ignored;
-  if (!input.empty() && !output.empty() && std::filesystem::equivalent(file(input), file(output), ignored))
-    throw shardmat::Error(ErrorKind::usage, fmt::format("{} is {} itself; write the result to another file", output, what));
+  const auto file = [](const std::string& name) { return std::filesystem::path(name.substr(0, name.rfind(":/"))); };
+  const auto same = [&](const std::string& a, const std::string& b) {
+    return std::filesystem::equivalent(file(a), file(b), ignored) ||
+           std::filesystem::weakly_canonical(file(a), ignored) == std::filesystem::weakly_canonical(file(b), ignored);
+  };
+  const auto is_file = [](const std::string& name) { return !name.empty() && name != "-"; };
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    if (!is_file(outputs[i])) continue;
+    for (const InputFile& input : inputs)
+      if (!input.name.empty() && same(input.name, outputs[i]))
+        throw Error(ErrorKind::usage,
+                    fmt::format("{} is {} itself; write the result to another file", outputs[i], input.what));
+    for (std::size_t j = 0; j < i; ++j)
+      if (is_file(outputs[j]) && same(outputs[j], outputs[i]))
+        throw Error(ErrorKind::usage, fmt::format("{} is named for two results; write one to another file", outputs[i]));
+  }
 }
 
 }  // namespace shardmat::tools

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace shardmat::tools {
 
@@ -18,8 +19,15 @@ CLI::Validator shard_file_name();
 /// The same with the suffix of pictures.
 CLI::Validator picture_name();
 
-/// A result must not take the place of what it is made from: throws Error(usage) if `output`, with or without a dataset's
-/// name, is the file `input`. `what` says what that is.
-void require_spared(const std::string& input, const std::string& what, const std::string& output);
+/// The name of a plot.
+CLI::Validator plot_name();
+
+struct InputFile {
+  std::string name;  ///< of a file, with or without a dataset's, or anything else that an option takes
+  std::string what;  ///< as "the matrix"
+};
+/// A result must not take the place of what it is made from, nor of another result: throws Error(usage) if one of `outputs`
+/// is an input, also through links, or another output. Empty names and - are none.
+void require_spared(const std::vector<InputFile>& inputs, const std::vector<std::string>& outputs);
 
 }  // namespace shardmat::tools

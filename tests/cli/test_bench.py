@@ -375,7 +375,8 @@ class Scaling(CliTest):
     def test_files_are_refused_before_the_work(self):
         endless = ("bench", "scaling", "poisson27:n=5", "--iterations", 10**12, "--backend", "host")
         for option in ("--csv", "--html", "--json", "--plot"):
-            self.fail_on_every_rank(INPUT, *endless, option, "none/s.x", ranks=2, says=["none", "create it first"])
+            self.fail_on_every_rank(INPUT, *endless, option, "none/s.svg", ranks=2, says=["none", "create it first"])
+        self.fail_on_every_rank(USAGE, *endless, "--plot", "s.gif", ranks=2, says=".svg, .png or .pdf")
         self.fail_on_every_rank(USAGE, *endless, "--csv", "-", "--json", "-", ranks=2, says="name a file for one of them")
         self.write("matplotlib.py", "raise ImportError")
         self.fail_on_every_rank(RESOURCES, *endless, "--html", "s.html", ranks=2, env={"PYTHONPATH": str(self.directory)},

@@ -50,7 +50,22 @@ class Files(CliTest):
         before = self.path("a.h5").read_bytes()
         for option, name in (("--output", "a.h5"), ("--output", "./a.h5:/y"), ("--json", "a.h5")):
             self.fail_on_every_rank(USAGE, "multiply", "a.h5", option, name, ranks=2, says=[name, "matrix itself"])
+        for option in ("--csv", "--html", "--json"):
+            self.fail_on_every_rank(USAGE, "bench", "scaling", "a.h5", option, "a.h5", ranks=2, says="a.h5 is the matrix itself")
+        os.symlink("a.h5", self.path("link.h5"))
+        self.fail_with(USAGE, "bench", "kernels", "a.h5", "--json", "link.h5", says="link.h5 is the input itself")
         self.assertEqual(self.path("a.h5").read_bytes(), before)
+
+    def test_results_spare_vectors_reports_and_each_other(self):
+        self.succeed("multiply", "poisson:n=4", "--output", "x.npy")
+        self.succeed("bench", "scaling", "poisson:n=4", "--iterations", 3, "--json", "s.json")
+        before = [self.path(name).read_bytes() for name in ("x.npy", "s.json")]
+        self.fail_with(USAGE, "multiply", "poisson:n=4", "--x", "x.npy", "--json", "x.npy", says="x.npy is x itself")
+        self.fail_with(USAGE, "predict", "s.json", "--json", "./s.json", says="s.json is the report itself")
+        self.fail_with(USAGE, "multiply", "poisson:n=4", "--output", "o.npy", "--json", "o.npy", says="o.npy is named for two")
+        self.fail_with(USAGE, "bench", "scaling", "poisson:n=4", "--csv", "o", "--html", "o", says="o is named for two")
+        self.assertEqual([self.path(name).read_bytes() for name in ("x.npy", "s.json")], before)
+        self.assertFalse(self.path("o.npy").exists() or self.path("o").exists())
 
     def test_empty_names(self):
         self.fail_with(INPUT, "multiply", "", says="empty")

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-from support import USAGE, CliTest, DATA, fem_matrix, read_vector, write_binsparse, write_vector
+from support import INPUT, USAGE, CliTest, DATA, fem_matrix, read_vector, write_binsparse, write_vector
 
 
 class Power(CliTest):
@@ -39,6 +39,13 @@ class Power(CliTest):
     def test_needs_a_square_matrix(self):
         write_binsparse(self.path("wide.h5"), sp.csr_matrix(np.ones((2, 3))))
         self.fail_on_every_rank(USAGE, "multiply", "wide.h5", "--mode", "power", says=["wide.h5", "2 × 3", "square"])
+
+    def test_a_vector_that_cannot_be_made_of_length_1_is_an_error(self):
+        for name, scale in (("large", 1e155), ("small", 1e-165)):
+            write_binsparse(self.path(f"{name}.h5"), sp.csr_matrix(sp.diags(scale * np.arange(1, 10))))
+            self.fail_on_every_rank(INPUT, "multiply", f"{name}.h5", "--mode", "power", ranks=2, says=["length 1", "scale"])
+        self.fail_with(INPUT, "multiply", "poisson:n=4", "--mode", "power", "--x", "zeros", "--output", "x.npy", says="length 1")
+        self.assertFalse(self.path("x.npy").exists())
 
     def test_takes_neither_alpha_nor_beta(self):
         self.fail_with(USAGE, "multiply", "poisson:n=4", "--mode", "power", "--alpha", 2, says="--alpha")

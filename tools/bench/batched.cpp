@@ -168,7 +168,7 @@ class Run {
 
 int run(const Options& o) {
   const Outputs outputs{o.json, o.plot};
-  require_outputs(outputs, kPlotScript);
+  require_outputs(outputs, kPlotScript, o.sources);
   Run run(o);
   run.measure_all(o.json != "-");
   write_outputs(outputs, to_json(run.result()).dump(2) + "\n", kPlotScript);
@@ -203,7 +203,7 @@ std::function<int()> add_bench_batched(CLI::App& bench) {
   app->add_flag("--cold", options->cold, "measure with flushed caches, too");
   add_run_options(*app, *options);
   app->add_option("--plot", options->plot, "draw the speeds to this file (.svg, .png or .pdf; needs python3-matplotlib)")
-      ->check(output_name());
+      ->check(plot_name());
   app->footer(
       "\nExamples:\n  shardmat bench batched --json batched.json --plot batched.svg\n"
       "  shardmat bench batched --figure 6b,8 --type f32,f64 --cold\n"

@@ -181,7 +181,7 @@ int run(const Options& o) {
                                               "--out",
                                               o.in.size(), o.out.size()));
   const Outputs outputs{o.json, ""};
-  require_outputs(outputs, "");
+  require_outputs(outputs, "", o.sources);
   const Machine machine = examine_machine(o.backend);
   const DeviceGuard guard(machine.device);
   Stream stream(machine.device);

@@ -181,7 +181,7 @@ class Run {
 
 int run(const Options& o) {
   const Outputs outputs{o.json, o.plot};
-  require_outputs(outputs, kPlotScript);
+  require_outputs(outputs, kPlotScript, o.matrices);
   Run run(o);
   const KernelReport& report = run.measure_all(o.json != "-");
   write_outputs(outputs, to_json(report), kPlotScript);
@@ -206,7 +206,7 @@ std::function<int()> add_bench_kernels(CLI::App& bench) {
       ->capture_default_str();
   app->add_flag("--peer-sweep", options->peer_sweep, "try cuSPARSE's SELL with slices of 2, 4, 8, 16, 32, 64 and 128 rows");
   app->add_option("--plot", options->plot, "draw the speed-ups to this file (.svg, .png or .pdf; needs python3-matplotlib)")
-      ->check(output_name());
+      ->check(plot_name());
   app->footer(
       "\nExamples:\n  shardmat bench kernels\n  shardmat bench kernels --size tiny --backend host\n"
       "  shardmat bench kernels part.mtx.gz elasticity:n=60 --kernel csr_vector --type f64\n"

@@ -7,11 +7,15 @@
 #include "kernels/base/error.h"
 #include "partition/atomic_file.h"
 #include "tools/bench/plot.h"
+#include "tools/checks.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
 
-void require_outputs(const Outputs& outputs, const std::string& script) {
+void require_outputs(const Outputs& outputs, const std::string& script, const std::vector<std::string>& sources) {
+  std::vector<InputFile> inputs;
+  for (const std::string& source : sources) inputs.push_back({source, "the input"});
+  require_spared(inputs, {outputs.json, outputs.plot});
   if (!outputs.json.empty() && outputs.json != "-") check_writable(outputs.json);
   if (outputs.plot.empty()) return;
   check_writable(outputs.plot);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace shardmat::tools {
 
@@ -12,8 +13,8 @@ struct Outputs {
 };
 
 /// Throws, before long work, what write_outputs() would throw: files that cannot be written, no `script` or Python to draw
-/// with.
-void require_outputs(const Outputs& outputs, const std::string& script);
+/// with; and if a result would take the place of one of the `sources`, or of another.
+void require_outputs(const Outputs& outputs, const std::string& script, const std::vector<std::string>& sources);
 /// Writes the report, and draws it with `script` (plot.h).
 void write_outputs(const Outputs& outputs, const std::string& json, const std::string& script);
 /// 0, or with wrong results that of a failed verification and a line that says how many.

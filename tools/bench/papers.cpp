@@ -15,11 +15,11 @@
 #include "kernels/formats/csr.h"
 #include "kernels/matrix/locality.h"
 #include "kernels/matrix/ordering.h"
-#include "partition/atomic_file.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/cache_model.h"
 #include "tools/bench/machine.h"
 #include "tools/bench/options.h"
+#include "tools/bench/outputs.h"
 #include "tools/bench/result_table.h"
 #include "tools/bench/trial.h"
 #include "tools/checks.h"
@@ -387,7 +387,7 @@ std::vector<ResultTable> measure_all(const Options& o, const Machine& machine, B
 }
 
 int run(const Options& o) {
-  if (!o.json.empty() && o.json != "-") check_writable(o.json);
+  require_outputs({o.json, ""}, "", o.matrices);
   const Machine machine = examine_machine(o.backend);
   const DeviceGuard guard(machine.device);
   Stream stream(machine.device);

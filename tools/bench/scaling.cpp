@@ -103,7 +103,11 @@ void run_case(const Options& options, ScalingCase& one, Communicator& all) {
 void require_files(const Options& options) {
   if (options.outputs.json == "-" && options.csv == "-")
     throw Error(ErrorKind::usage, "--json - and --csv - would mix on standard output; name a file for one of them");
-  require_outputs(options.outputs, kPlotScript);
+  if (options.html == "-") throw Error(ErrorKind::usage, "--html - : a page goes to a file; name one");
+  std::vector<InputFile> inputs;
+  for (const std::string& matrix : options.matrices) inputs.push_back({matrix, "the matrix"});
+  require_spared(inputs, {options.outputs.json, options.outputs.plot, options.csv, options.html});
+  require_outputs(options.outputs, kPlotScript, {});  // which the matrices are apart from
   if (!options.csv.empty() && options.csv != "-") check_writable(options.csv);
   if (options.html.empty()) return;
   check_writable(options.html);
@@ -243,7 +247,7 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
   app->add_option(
          "--plot", o.outputs.plot,
          "draw time, efficiency and where the time goes to this file (.svg, .png or .pdf; needs python3-matplotlib)")
-      ->check(output_name());
+      ->check(plot_name());
   app->add_option("--html", o.html,
                   "write a page with pictures, tables and all figures in it, which needs no other file (needs "
                   "python3-matplotlib)")

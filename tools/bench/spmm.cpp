@@ -263,7 +263,7 @@ class Run {
 
 int run(const Options& o) {
   const Outputs outputs{o.json, o.plot};
-  require_outputs(outputs, kPlotScript);
+  require_outputs(outputs, kPlotScript, o.matrices);
   Run run(o);
   run.measure_all(o.json != "-");
   write_outputs(outputs, run.json().dump(2) + "\n", kPlotScript);
@@ -287,7 +287,7 @@ std::function<int()> add_bench_spmm(CLI::App& bench) {
   add_list(*app, "--kernel", options->kernels,
            "kernels by name as a,b; all; or auto, the automatic choice. cuSPARSE's are always measured, too");
   app->add_option("--plot", options->plot, "draw the speed-ups to this file (.svg, .png or .pdf; needs python3-matplotlib)")
-      ->check(output_name());
+      ->check(plot_name());
   app->footer(
       "\nExamples:\n  shardmat bench spmm\n  shardmat bench spmm --size tiny --backend host --rhs 4,16\n"
       "  shardmat bench spmm part.mtx.gz --rhs 8,32 --order row,column --kernel all --json spmm.json\n");

@@ -115,14 +115,7 @@ void finish_options(Options& o) {
 /// No file that is written may be one that is read, or another that is written.
 void check_files(const Options& o) {
   const std::string &y = o.run.output, json = o.json == "-" ? "" : o.json;
-  for (const std::string& output : {o.save, y, json}) {
-    require_spared(o.run.batch, "the batch", output);
-    require_spared(o.run.x, "X", output);
-    require_spared(o.run.bias, "the bias", output);
-  }
-  const auto same = [](const std::string& a, const std::string& b) { return !a.empty() && a == b; };
-  if (same(o.save, y) || same(o.save, json) || same(y, json))
-    throw Error(ErrorKind::usage, "--save, --output and --json must name different files");
+  require_spared({{o.run.batch, "the batch"}, {o.run.x, "X"}, {o.run.bias, "the bias"}}, {o.save, y, json});
   for (const std::string& file : {o.save, json})
     if (!file.empty()) check_writable(file);
 }

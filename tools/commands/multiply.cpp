@@ -172,10 +172,9 @@ int run_batch(const Options& o, Communicator& communicator) {
 int run(const Options& o, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() != 0) return;
-    for (const std::string& matrix : o.matrices) {
-      require_spared(matrix, "the matrix", o.multiply.output);
-      require_spared(matrix, "the matrix", o.json);
-    }
+    std::vector<InputFile> inputs{{o.multiply.x, "x"}, {o.multiply.y0, "y0"}};
+    for (const std::string& matrix : o.matrices) inputs.push_back({matrix, "the matrix"});
+    require_spared(inputs, {o.multiply.output, o.json});
     if (!o.json.empty() && o.json != "-") check_writable(o.json);
   });
   if (o.matrices.size() > 1 || !o.batch.empty()) return run_batch(o, communicator);

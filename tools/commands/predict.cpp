@@ -79,6 +79,7 @@ std::vector<int> usual_ranks(const PerformanceModel& model) {
 }
 
 void predict(const Options& options) {
+  require_spared({{options.report, "the report"}, {options.matrix, "the matrix"}}, {options.json});
   std::vector<StudiedMatrix> report = read_study(options.report);
   if (!options.matrix.empty()) {  // another one, at the speed of the first
     report.resize(1);
