@@ -2,18 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <new>
+#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "kernels/base/error.h"
+#include "tools/environment.h"
 
 namespace shardmat::tools {
 namespace {
 
 constexpr double kCleanUpSeconds = 5;  // device memory cannot always be freed while a kernel waits for a lost rank
+constexpr double kStartSeconds = 60;   // that ranks may take to start, beyond the deadline of every other step
 
 /// For errors that the other ranks do not know of: says it and ends this process without waiting for anyone.
 [[noreturn]] void leave(int exit_code, const std::string& message) {
@@ -33,11 +41,58 @@ std::unique_ptr<Communicator> join(double timeout_seconds) {
   }
 }
 
+/// Ends this process with a message unless this object is gone in time: MPI's start and end wait for all ranks, and know no deadline.
+class Deadline {
+ public:
+  Deadline(double seconds, std::string message)
+      : thread_([this, seconds, message = std::move(message)] {
+          std::unique_lock lock(mutex_);
+          if (!met_.wait_for(lock, std::chrono::duration<double>(seconds), [this] { return is_met_; }))
+            leave(static_cast<int>(ErrorKind::rank_lost), message);
+        }) {}
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+  ~Deadline() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_met_ = true;
+    }
+    met_.notify_all();
+    thread_.join();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable met_;
+  bool is_met_ = false;
+  std::thread thread_;  ///< last: it uses the others
+};
+
+/// Sets the deadline as it goes: before MPI ends, whichever way the ranks' work did.
+struct EndsInTime {
+  std::optional<Deadline>& deadline;
+  double seconds;
+  std::string name;
+  ~EndsInTime() {
+    deadline.emplace(seconds, fmt::format("{}: ending MPI did not finish within {:g} s: a rank does not answer any more. "
+                                          "What was done before is complete",
+                                          name, seconds));
+  }
+};
+
 }  // namespace
 
 int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& work) {
+  const double start_seconds = timeout_seconds + kStartSeconds;
+  std::optional<Deadline> deadline(
+      std::in_place, start_seconds,
+      fmt::format("rank {}: starting MPI did not finish within {:g} s: a rank did not start, or does not answer. If all are "
+                  "only slow, raise --timeout",
+                  launch().rank, start_seconds));
   MpiSession session(nullptr, nullptr);
+  deadline.reset();
   const std::unique_ptr<Communicator> communicator = join(timeout_seconds);
+  const EndsInTime ends{deadline, timeout_seconds, name_of(*communicator)};
   communicator->on_broken([&](const std::string& why) {
     MpiSession::leave_after(kCleanUpSeconds, static_cast<int>(ErrorKind::rank_lost),
                             fmt::format("shardmat: {}: {}", name_of(*communicator), why));

@@ -98,5 +98,17 @@ class WhileLoading(LoseOne):
         self.lose(signal.SIGKILL)
 
 
+class AtTheStart(unittest.TestCase):
+    def test_stopped(self):
+        start = 60 + TIMEOUT  # of MPI
+        stop = 'if [ "$OMPI_COMM_WORLD_RANK" = 1 ]; then kill -STOP $$; fi; exec "$@"'
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="multiply_lost_"))
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        with Ranks(["sh", "-c", stop, "sh", PROGRAM, "multiply", "poisson:n=3", "--timeout", TIMEOUT], RANKS, directory) as ranks:
+            self.assertEqual(ranks.wait_for_exit([0, 2], START + start + GRACE), [5, 5], ranks.report())
+            for rank in (0, 2):
+                self.assertRegex(ranks.errors(rank), rf"shardmat: rank {rank}: starting MPI did not finish within {start} s")
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
