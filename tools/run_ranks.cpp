@@ -41,7 +41,8 @@ std::unique_ptr<Communicator> join(double timeout_seconds) {
   }
 }
 
-/// Ends this process with a message unless this object is gone in time: MPI's start and end wait for all ranks, and know no deadline.
+/// Ends this process with a message unless this object is gone in time: MPI's start and end wait for all ranks, and know no
+/// deadline.
 class Deadline {
  public:
   Deadline(double seconds, std::string message)
