@@ -291,7 +291,12 @@ class Scaling(CliTest):
             self.assertAlmostEqual(parts["product_s"] + parts["imbalance_s"], product["max"], delta=1e-9)
             waiting = max(0, case["report"]["iteration"]["median_s"] - product["max"])
             self.assertAlmostEqual(parts["waiting_s"], waiting, delta=1e-9)
+            if case["ranks"] > 1 and "forecast" in case:  # of the exchange that the model expects to be fastest
+                self.assertEqual(case["forecast"]["exchange"], case["exchange_asked"])
         self.assertEqual([c["efficiency"] for c in report["cases"] if c["ranks"] == 1], [1, 1])
+        for matrix in {case["matrix"] for case in report["cases"]}:
+            foretold = [c for c in report["cases"] if c["matrix"] == matrix and c["ranks"] == 3 and "forecast" in c]
+            self.assertEqual(len(foretold), 1)
 
     def test_weak(self):
         report = self.json_of("bench", "scaling", "poisson27:n=5,nz={4}", "--iterations", 2, "--backend", "host", ranks=2)

@@ -26,7 +26,13 @@ void measure_product(PerformanceModel& model, const ScalingCase& one, MultiplyOp
 /// What one rank looks through at most, seconds of work; shardmat predict does so for any size.
 constexpr std::int64_t kMostNonzeros = std::int64_t{2} << 30;
 
-/// Of all cases of the model's matrix but those in blocks of columns, which it does not know.
+/// The model knows no blocks of columns, and foretells the exchange that it expects to be fastest.
+bool tells_of(const Forecast& forecast, const ScalingCase& one) {
+  return one.report.column_block == one.report.right_hand_sides &&
+         (one.ranks == 1 || one.exchange == "auto" || one.exchange == forecast.moved_by);
+}
+
+/// Of all cases of the model's matrix that it tells of.
 void forecast_matrix(std::vector<ScalingCase>& cases, const std::string& matrix, const PerformanceModel& model,
                      Communicator& alone) {
   std::vector<int> ranks;
@@ -51,8 +57,7 @@ void forecast_matrix(std::vector<ScalingCase>& cases, const std::string& matrix,
     for (const int count : ranks) of(on_ranks(matrix, count), std::span<const int>(&count, 1));
   for (ScalingCase& one : cases)
     for (const RanksForecast& f : found)
-      if (one.matrix == matrix && one.ranks == f.ranks && one.report.column_block == one.report.right_hand_sides)
-        one.forecast = f.forecast;
+      if (one.matrix == matrix && one.ranks == f.ranks && tells_of(f.forecast, one)) one.forecast = f.forecast;
 }
 
 }  // namespace
