@@ -104,8 +104,11 @@ class Run {
         require_memory(context_.device(), static_cast<std::int64_t>(bytes), "y");
         y_ = Buffer(context_.device(), bytes);
         fill_bytes(y_.data(), 0xff, bytes, context_.stream());  // NaN: a row nobody writes cannot pass
-        if (y0_source_)
-          to_device(y_.data(), collect(*y0_source_, matrix_->row_ids()), sum_type(matrix_->type()), context_.stream());
+        if (y0_source_) {
+          const HostVector<double> y0 = collect(*y0_source_, matrix_->row_ids());
+          require_in_range(sum_type(matrix_->type()), y0, y0_source_->name());
+          to_device(y_.data(), y0, sum_type(matrix_->type()), context_.stream());
+        }
       });
     });
   }

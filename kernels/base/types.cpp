@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cmath>
-#include <limits>
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
@@ -37,10 +36,10 @@ double rounded(ValueType type, double value) {
 }
 
 void require_in_range(ValueType type, std::span<const double> values, std::string_view what) {
-  if (!is_half(type)) return;
+  if (type == ValueType::f64) return;
   // What rounds to infinity: halfway from the largest value to the power of two behind it, and beyond.
-  constexpr double kF16 = 65520, kBf16 = 0x1p128 - 0x1p119;
-  const double limit = type == ValueType::f16 ? kF16 : kBf16;
+  constexpr double kF16 = 65520, kBf16 = 0x1p128 - 0x1p119, kF32 = 0x1p128 - 0x1p103;
+  const double limit = type == ValueType::f16 ? kF16 : type == ValueType::bf16 ? kBf16 : kF32;
   const auto beyond = [&](double value) { return std::abs(value) >= limit && std::isfinite(value); };
   std::atomic<std::int64_t> first = std::ssize(values);
   parallel_ranges(std::ssize(values), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
@@ -52,11 +51,14 @@ void require_in_range(ValueType type, std::span<const double> values, std::strin
   });
   if (first == std::ssize(values)) return;
   const double value = values[static_cast<std::size_t>(first)], magnitude = std::abs(value);
-  throw Error(ErrorKind::input, fmt::format("entry {} of {} is {}, beyond what {} holds ({}); use {}", first + 1, what,
-                                            value, name(type), type == ValueType::f16 ? "65504" : "3.39e38",
-                                            magnitude > std::numeric_limits<float>::max() ? "f64"
-                                            : type == ValueType::f16 && magnitude < kBf16 ? "bf16 or f32"
-                                                                                          : "f32"));
+  throw Error(ErrorKind::input,
+              fmt::format("entry {} of {} is {}, beyond what {} holds ({}); use {}", first + 1, what, value, name(type),
+                          type == ValueType::f16    ? "65504"
+                          : type == ValueType::bf16 ? "3.39e38"
+                                                    : "3.4e38",
+                          magnitude >= kF32                             ? "f64"
+                          : type == ValueType::f16 && magnitude < kBf16 ? "bf16 or f32"
+                                                                        : "f32"));
 }
 
 void refuse_half(ValueType type) {

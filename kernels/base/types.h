@@ -32,7 +32,7 @@ constexpr double unit_roundoff(ValueType type) { return type == ValueType::f64 ?
 /// The nearest value that the type has.
 double rounded(ValueType type, double value);
 
-/// Throws Error(input) naming `what` if a finite value would become infinite in f16 or bf16.
+/// Throws Error(input) naming `what` if a finite value would become infinite in the type.
 void require_in_range(ValueType type, std::span<const double> values, std::string_view what);
 
 std::string_view name(ValueType type);

@@ -100,7 +100,7 @@ class Batch(CliTest):
         self.succeed("batch", "molecules:count=20", "--save", "m.h5", "--iterations", 0)
         for name in ("--output", "--save", "--json"):
             self.fail_with(USAGE, "batch", "m.h5", name, "m.h5", says="m.h5 is the batch itself")
-        self.fail_with(USAGE, "batch", "molecules:count=3", "--save", "y.h5", "--output", "y.h5", says="different files")
+        self.fail_with(USAGE, "batch", "molecules:count=3", "--save", "y.h5", "--output", "y.h5", says="named for two results")
         self.fail_with(USAGE, "batch", "molecules:count=3", "--save", "y.npy", says=".h5")
         self.fail_with(USAGE, "batch", "molecules:count=3", "--chunk", 0, says="--chunk")
         self.fail_with(USAGE, "batch", "molecules:count=3", "--save", "b.h5", "--alpha", 0, says="--alpha")

@@ -282,6 +282,9 @@ TEST(Spmm, RefusesValuesBeyondHalves) {
   EXPECT_EQ(advice(ValueType::bf16, 3.39e38), "fits");
   EXPECT_NE(advice(ValueType::bf16, 3.4e38).find("use f32"), std::string::npos);
   EXPECT_NE(advice(ValueType::bf16, 1e39).find("use f64"), std::string::npos);
+  EXPECT_EQ(advice(ValueType::f32, 3.4028235e38), "fits");  // the largest
+  EXPECT_NE(advice(ValueType::f32, 3.4029e38).find("use f64"), std::string::npos);
+  EXPECT_EQ(advice(ValueType::f64, 1e300), "fits");
   EXPECT_EQ(advice(ValueType::bf16, std::numeric_limits<double>::infinity()), "fits");
 }
 
