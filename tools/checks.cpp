@@ -91,19 +91,22 @@ CLI::Validator plot_name() {
 void require_spared(const std::vector<InputFile>& inputs, const std::vector<std::string>& outputs) {
   std::error_code ignored;
   const auto file = [](const std::string& name) { return std::filesystem::path(name.substr(0, name.rfind(":/"))); };
-  const auto same = [&](const std::string& a, const std::string& b) {
-    return std::filesystem::equivalent(file(a), file(b), ignored) ||
-           std::filesystem::weakly_canonical(file(a), ignored) == std::filesystem::weakly_canonical(file(b), ignored);
+  const auto same_file = [&](const std::string& a, const std::string& b) {
+    return std::filesystem::equivalent(file(a), file(b), ignored);
+  };
+  const auto same_name = [&](const std::string& a, const std::string& b) {  // of files that need not exist yet
+    const std::filesystem::path place = std::filesystem::weakly_canonical(file(a), ignored);
+    return !place.empty() && place == std::filesystem::weakly_canonical(file(b), ignored);
   };
   const auto is_file = [](const std::string& name) { return !name.empty() && name != "-"; };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!is_file(outputs[i])) continue;
     for (const InputFile& input : inputs)
-      if (!input.name.empty() && same(input.name, outputs[i]))
+      if (!input.name.empty() && same_file(input.name, outputs[i]))
         throw Error(ErrorKind::usage,
                     fmt::format("{} is {} itself; write the result to another file", outputs[i], input.what));
     for (std::size_t j = 0; j < i; ++j)
-      if (is_file(outputs[j]) && same(outputs[j], outputs[i]))
+      if (is_file(outputs[j]) && (same_file(outputs[j], outputs[i]) || same_name(outputs[j], outputs[i])))
         throw Error(ErrorKind::usage, fmt::format("{} is named for two results; write one to another file", outputs[i]));
   }
 }

@@ -107,7 +107,7 @@ void require_files(const Options& options) {
   std::vector<InputFile> inputs;
   for (const std::string& matrix : options.matrices) inputs.push_back({matrix, "the matrix"});
   require_spared(inputs, {options.outputs.json, options.outputs.plot, options.csv, options.html});
-  require_outputs(options.outputs, kPlotScript, {});  // which the matrices are apart from
+  require_outputs(options.outputs, kPlotScript, {});  // sources: checked above, with all four
   if (!options.csv.empty() && options.csv != "-") check_writable(options.csv);
   if (options.html.empty()) return;
   check_writable(options.html);
