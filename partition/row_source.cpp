@@ -76,6 +76,8 @@ void for_each_slice(const RowSource& source, std::int64_t begin, std::int64_t en
       std::int64_t entries = 0;
       do entries += lengths[static_cast<std::size_t>(to++)];
       while (to < rows && (entries + lengths[static_cast<std::size_t>(to)] <= kSliceEntries || to % multiple != 0));
+      if (begin + to < end)
+        if (const std::int64_t best = source.best_end(begin + from, begin + to) - begin; best % multiple == 0) to = best;
       source.visit_rows(begin + from, begin + to, [&](const CsrView& view) { use(begin + from, view); });
     }
     begin += rows;

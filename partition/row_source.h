@@ -48,6 +48,13 @@ class RowSource {
   /// them. The view lives as long as the call.
   virtual void visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const;
 
+  /// Where in (begin, end] a range of rows that begins at `begin` ends best: at the end of a block, where rows are stored in
+  /// blocks that are best read whole.
+  virtual std::int64_t best_end(std::int64_t begin, std::int64_t end) const {
+    static_cast<void>(begin);
+    return end;
+  }
+
   virtual RowOrder row_order() const { return RowOrder::as_source; }
   /// True if the rows come in another order than that of the original matrix (square: the columns, too).
   bool permuted() const { return row_order() != RowOrder::as_source; }

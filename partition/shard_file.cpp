@@ -24,6 +24,7 @@ struct ShardFile::Impl {
   ShardTables tables;
   bool allow_nonfinite = false;
   std::optional<std::uint64_t> plain_fingerprint;
+  std::vector<bool> checked;  // per block: its checksums were compared
 
   void open_datasets() {
     pointers = file.dataset(format::kPointers);
@@ -34,9 +35,8 @@ struct ShardFile::Impl {
 
   [[noreturn]] void reject(const Hdf5Dataset& dataset, const std::string& why) const {
     throw Error(ErrorKind::input,
-                fmt::format("{}: {}; the file is damaged: copy it again from its source, or write it again with "
-                            "`shardmat partition`",
-                            dataset.place(), why));
+                fmt::format("{}: {}; the file is damaged: restore it from a copy, or make it again{}", dataset.place(), why,
+                            tables.how.empty() ? " from its source" : ". It was made by: " + tables.how));
   }
 
   void require_range(std::int64_t begin, std::int64_t end) const {
@@ -91,11 +91,12 @@ struct ShardFile::Impl {
     return part;
   }
 
-  void verify_slice(std::size_t first, std::size_t next) const;
+  /// Compares the checksums of all blocks that hold some of the rows of `part`, which begin at `begin`, unless that was
+  /// done before. Of blocks that reach beyond these rows the rest is read for it.
+  void check_blocks(std::int64_t begin, const HostCsr& part);
+  void compare(std::size_t block, const format::BlockChecksums& found) const;
+  void require_intact(const HostVector<std::int64_t>& whole_permutation) const;
   void verify_permutation() const;
-  void verify_rows(std::int64_t begin, std::int64_t end, const CsrView& rows) const {
-    validate({end - begin, tables.cols, rows.row_ptr, rows.col_idx, rows.values}, {allow_nonfinite, begin, file.path()});
-  }
 };
 
 ShardFile::ShardFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -109,6 +110,7 @@ std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, bo
   impl->tables = read_shard_tables(impl->file);
   impl->allow_nonfinite = allow_nonfinite || impl->tables.allow_nonfinite;
   impl->open_datasets();
+  impl->checked.resize(impl->tables.checksums.size());
   return std::unique_ptr<ShardFile>(new ShardFile(std::move(impl)));
 }
 
@@ -178,10 +180,17 @@ HostCsr ShardFile::read_rows(std::int64_t begin, std::int64_t end) const {
   HostVector<std::int64_t> p = impl_->raw_pointers(begin, end);
   impl_->check_pointers(begin, p);
   HostCsr part = impl_->read_unchecked(begin, end, std::move(p));
-  impl_->verify_rows(begin, end, part.view());
+  if (!plain_binsparse()) impl_->check_blocks(begin, part);
+  validate(part.view(), {allows_nonfinite(), begin, name()});
   const std::int64_t first = part.row_ptr.front();
   for (std::int64_t& pointer : part.row_ptr) pointer -= first;
   return part;
+}
+
+std::int64_t ShardFile::best_end(std::int64_t begin, std::int64_t end) const {
+  const auto& starts = impl_->tables.block_rows;
+  const std::int64_t last = *(std::upper_bound(starts.begin(), starts.end(), end) - 1);
+  return last > begin ? last : end;
 }
 
 HostVector<std::int64_t> ShardFile::permutation(std::int64_t begin, std::int64_t end) const {
@@ -189,47 +198,57 @@ HostVector<std::int64_t> ShardFile::permutation(std::int64_t begin, std::int64_t
   if (!permuted()) return RowSource::permutation(begin, end);
   HostVector<std::int64_t> result(static_cast<std::size_t>(end - begin));
   impl_->permutation.read(begin, end - begin, result.data());
+  if (end - begin == rows()) impl_->require_intact(result);
   for (const std::int64_t row : result)
     if (row < 0 || row >= rows()) impl_->reject(impl_->permutation, fmt::format("row {} is out of range", row));
   return result;
 }
 
-void ShardFile::Impl::verify_slice(std::size_t first, std::size_t next) const {
+void ShardFile::Impl::compare(std::size_t block, const format::BlockChecksums& found) const {
+  const format::BlockChecksums& stored = tables.checksums[block];
+  const auto require = [&](const Hdf5Dataset& dataset, bool same) {
+    if (!same)
+      reject(dataset,
+             fmt::format("the checksum of rows [{}, {}) differs", tables.block_rows[block], tables.block_rows[block + 1]));
+  };
+  require(pointers, found.pointers == stored.pointers);
+  require(indices, found.indices == stored.indices);
+  require(values, found.values == stored.values);
+}
+
+void ShardFile::Impl::check_blocks(std::int64_t begin, const HostCsr& part) {
   const auto& starts = tables.block_rows;
-  const std::int64_t begin = starts[first], end = starts[next];
-  const auto compare = [&](std::size_t block, const Hdf5Dataset& dataset, std::uint64_t found, std::uint64_t stored) {
-    if (found != stored)
-      reject(dataset, fmt::format("the checksum of rows [{}, {}) differs", starts[block], starts[block + 1]));
-  };
-  const auto pointers_of = [&](std::size_t block, std::span<const std::int64_t> all) {
-    return all.subspan(static_cast<std::size_t>(starts[block] - begin),
-                       static_cast<std::size_t>(starts[block + 1] - starts[block] + 1));
-  };
-  HostVector<std::int64_t> row_ptr = raw_pointers(begin, end);
-  for (std::size_t block = first; block < next; ++block)
-    compare(block, pointers, format::checksum(pointers_of(block, row_ptr)), tables.checksums[block].pointers);
-  check_pointers(begin, row_ptr);
-  const HostCsr part = read_unchecked(begin, end, std::move(row_ptr));
-  const CsrView view{part.rows, part.cols, part.row_ptr, part.col_idx, part.values};
-  std::vector<format::BlockChecksums> found(next - first);
-  parallel_tasks(static_cast<std::int64_t>(found.size()), [&](std::int64_t i) {
-    const auto p = pointers_of(first + static_cast<std::size_t>(i), view.row_ptr);
-    const auto skip = static_cast<std::size_t>(p.front() - part.row_ptr.front());
-    const auto count = static_cast<std::size_t>(p.back() - p.front());
-    found[static_cast<std::size_t>(i)] =
-        format::checksums(p, view.col_idx.subspan(skip, count), view.values.subspan(skip, count));
+  const std::int64_t end = begin + part.rows;
+  std::vector<std::size_t> whole, beyond;
+  for (auto block = static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), begin) - starts.begin() - 1);
+       begin < end && starts[block] < end; ++block)
+    if (!checked[block]) (starts[block] >= begin && starts[block + 1] <= end ? whole : beyond).push_back(block);
+
+  std::vector<format::BlockChecksums> found(whole.size());
+  parallel_tasks(static_cast<std::int64_t>(whole.size()), [&](std::int64_t i) {
+    const CsrView rows = part.view().rows_between(starts[whole[static_cast<std::size_t>(i)]] - begin,
+                                                  starts[whole[static_cast<std::size_t>(i)] + 1] - begin);
+    found[static_cast<std::size_t>(i)] = format::checksums(rows.row_ptr, rows.col_idx, rows.values);
   });
-  for (std::size_t block = first; block < next; ++block) {
-    compare(block, indices, found[block - first].indices, tables.checksums[block].indices);
-    compare(block, values, found[block - first].values, tables.checksums[block].values);
+  for (std::size_t i = 0; i < whole.size(); ++i) compare(whole[i], found[i]);
+  for (const std::size_t block : beyond) {
+    HostVector<std::int64_t> row_ptr = raw_pointers(starts[block], starts[block + 1]);
+    check_pointers(starts[block], row_ptr);
+    const HostCsr rows = read_unchecked(starts[block], starts[block + 1], std::move(row_ptr));
+    compare(block, format::checksums(rows.row_ptr, rows.col_idx, rows.values));
   }
-  verify_rows(begin, end, view);
+  for (const auto& blocks : {whole, beyond})
+    for (const std::size_t block : blocks) checked[block] = true;
+}
+
+void ShardFile::Impl::require_intact(const HostVector<std::int64_t>& whole_permutation) const {
+  if (format::checksum(whole_permutation) != tables.permutation_checksum) reject(permutation, "the checksum differs");
 }
 
 void ShardFile::Impl::verify_permutation() const {
   HostVector<std::int64_t> order(static_cast<std::size_t>(tables.rows));
   permutation.read(0, tables.rows, order.data());
-  if (format::checksum(order) != tables.permutation_checksum) reject(permutation, "the checksum differs");
+  require_intact(order);
   try {
     invert_permutation(order);
   } catch (const Error& e) {
@@ -238,22 +257,11 @@ void ShardFile::Impl::verify_permutation() const {
 }
 
 void ShardFile::verify(const Progress& progress) const {
-  const ShardTables& tables = impl_->tables;
-  if (tables.plain) {
-    for_each_slice(*this, 0, rows(), [&](std::int64_t first_row, const CsrView& slice) {
-      report(progress, "verifying", first_row + slice.rows, rows());
-    });
-    return;
-  }
-  if (tables.permuted) impl_->verify_permutation();
-  const auto& starts = tables.block_rows;
-  const std::size_t blocks = starts.size() - 1;
-  constexpr std::size_t kBlocksPerSlice = kSliceEntries / format::kBlockEntries;
-  for (std::size_t first = 0; first < blocks; first += kBlocksPerSlice) {
-    const std::size_t next = std::min(blocks, first + kBlocksPerSlice);
-    impl_->verify_slice(first, next);
-    report(progress, "verifying", starts[next], rows());
-  }
+  if (permuted()) impl_->verify_permutation();
+  impl_->checked.assign(impl_->checked.size(), false);
+  for_each_slice(*this, 0, rows(), [&](std::int64_t first_row, const CsrView& slice) {
+    report(progress, "verifying", first_row + slice.rows, rows());
+  });
 }
 
 }  // namespace shardmat

@@ -41,9 +41,9 @@ std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path,
                                               const WriteOptions& options);
 
 /// One shard file opened for reading. Also a RowSource of the *stored* order; row numbers in messages are the
-/// stored ones. Rows are checked as they are read (pointers, columns, finite values), so that a damaged file
-/// cannot crash what uses them; checksums are compared by verify() only. One thread of a process may use HDF5
-/// at a time.
+/// stored ones. Rows are checked as they are read: pointers, columns, finite values, and the checksums of the
+/// blocks that they lie in, each once, so that damage shows before anything is made of it (of a permutation only
+/// if it is read whole). One thread of a process may use HDF5 at a time.
 class ShardFile : public RowSource {
  public:
   /// How ranks share the file: one serial HDF5 handle each, or parallel HDF5 on a communicator.
@@ -71,6 +71,7 @@ class ShardFile : public RowSource {
   std::string name() const override;  ///< the path
   HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override;
   HostCsr read_rows(std::int64_t begin, std::int64_t end) const override;
+  std::int64_t best_end(std::int64_t begin, std::int64_t end) const override;  ///< of a block with a checksum
   RowOrder row_order() const override;
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override;
 
@@ -85,7 +86,7 @@ class ShardFile : public RowSource {
   std::uint64_t fingerprint() const;
   const std::vector<StoredPartition>& partitions() const;  ///< as stored, by method, then ascending parts
 
-  /// Checks everything: structure, tables, permutation, every block checksum, validity of every row.
+  /// Reads and checks everything: structure, tables, permutation, every block checksum, every row.
   /// Throws Error(input) naming the first thing that is wrong (dataset and row range).
   void verify(const Progress& progress = {}) const;
 

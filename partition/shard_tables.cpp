@@ -16,7 +16,7 @@ namespace format = shard_format;
   throw Error(ErrorKind::input, fmt::format("{}: {}", file.path(), why));
 }
 
-constexpr const char* kRewrite = "write it again with `shardmat partition`";
+constexpr const char* kRewrite = "make the file again from its source with `shardmat partition`";
 
 nlohmann::json descriptor(const Hdf5File& file) {
   if (!file.has_attribute(format::kRoot, format::kDescriptor))

@@ -75,7 +75,21 @@ class VerifyFile(CliTest):
 
     def test_a_changed_value_is_found(self):
         self.damage("values", 1000, 1.5)
-        self.fail_with(INPUT, "verify-file", "bad.h5", says=["bad.h5", "checksum"])
+        self.fail_with(INPUT, "verify-file", "bad.h5", says=["bad.h5", "checksum", "made by", "generate elasticity"])
+
+    def test_a_changed_value_gets_no_further(self):
+        self.damage("values", 1000, 1.5)
+        for command in (["info", "bad.h5"], ["partition", "bad.h5", "o.h5"], ["convert", "bad.h5", "o.mtx"],
+                        ["convert", "bad.h5", "o.npz"], ["multiply", "bad.h5", "--output", "y.npy"]):
+            self.fail_with(INPUT, *command, says=["bad.h5", "/values", "checksum"])
+        self.fail_on_every_rank(INPUT, "multiply", "bad.h5", "--output", "y.npy", says=["bad.h5", "/values", "checksum"])
+
+    def test_a_changed_permutation_gets_no_further(self):
+        self.succeed("partition", "good.h5", "bad.h5", "--sort", "global")
+        with h5py.File(self.path("bad.h5"), "r") as file:
+            swapped = file["shardmat/permutation"][:2][::-1]
+        self.damage("shardmat/permutation", slice(0, 2), swapped)
+        self.fail_with(INPUT, "convert", "bad.h5", "o.mtx", says=["bad.h5", "/shardmat/permutation", "checksum"])
 
     def test_a_column_outside_is_found(self):
         self.damage("indices_1", 5, 1 << 20)

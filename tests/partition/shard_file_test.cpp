@@ -108,6 +108,25 @@ TEST_F(ShardFileTest, SeveralBlocksAndSlices) {
   EXPECT_SAYS(error, "/values");
   EXPECT_SAYS(error, ", 3000) differs");
   EXPECT_EQ(error.find("rows [0,"), std::string::npos) << error;
+  // Whoever reads a row of the block finds out, and nobody else.
+  const auto damaged = ShardFile::open(path());
+  EXPECT_TRUE(same(damaged->read_rows(10, 1000), source_of(m)->read_rows(10, 1000)));
+  for (int again = 0; again < 2; ++again)
+    EXPECT_SAYS(input_error([&] { damaged->read_rows(2900, 2901); }), ", 3000) differs");
+}
+
+TEST_F(ShardFileTest, SlicesEndWithBlocks) {
+  const HostCsr m = test::random_matrix(3000, 4000, 4000, 1);  // of 1.5 million nonzeros and more
+  write(m);
+  const auto file = ShardFile::open(path());
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(Hdf5File::open(path()).dataset("/shardmat/block_rows").size()));
+  Hdf5File::open(path()).dataset("/shardmat/block_rows").read(0, std::ssize(blocks), blocks.data());
+  ASSERT_GT(blocks.size(), 2u);
+  EXPECT_EQ(file->best_end(0, blocks[1] - 1), blocks[1] - 1);
+  EXPECT_EQ(file->best_end(0, blocks[1]), blocks[1]);
+  EXPECT_EQ(file->best_end(0, blocks[1] + 1), blocks[1]);
+  EXPECT_EQ(file->best_end(blocks[1], blocks[1] + 1), blocks[1] + 1);
+  EXPECT_EQ(file->best_end(5, m.rows), blocks[blocks.size() - (blocks.back() == m.rows ? 1 : 2)]);
 }
 
 TEST_F(ShardFileTest, WideMatrixKeepsWideColumns) {
