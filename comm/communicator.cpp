@@ -146,7 +146,7 @@ void MpiSession::leave(int exit_code) {
   std::cout.flush();
   std::cerr.flush();
   std::fflush(nullptr);
-  _exit(exit_code);
+  std::quick_exit(exit_code);
 }
 
 void MpiSession::leave_after(double seconds, int exit_code, std::string message) {

@@ -34,7 +34,7 @@ class MpiSession {
   MpiSession& operator=(const MpiSession&) = delete;
 
   /// Flushes the standard streams and ends this process at once with `exit_code`, without MPI_Finalize,
-  /// static destructors or any wait for other ranks.
+  /// static destructors or any wait for other ranks; functions given to std::at_quick_exit() are called.
   [[noreturn]] static void leave(int exit_code);
   /// The same `seconds` from now, unless the process has ended by then; prints `message` to stderr first. For
   /// on_broken(): freeing device memory while a kernel waits for a lost rank can block for ever.

@@ -4,6 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -17,8 +20,43 @@ std::filesystem::path directory_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
-void flush_to_disk(const std::filesystem::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+/// A device or a pipe, which nothing may take the place of.
+bool is_special(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_other(path, ignored);
+}
+
+/// Where a symbolic link leads to, also if nothing is there yet; any other path itself.
+std::filesystem::path follow_links(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // as Linux
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, error); ++i)
+    path = path.parent_path() / std::filesystem::read_symlink(path, error);
+  return path;
+}
+
+/// The names of temporaries that exist or soon will: a list that a signal handler can read at any moment.
+std::array<std::atomic<const char*>, 64> unfinished;
+
+void remember(const char* temporary) {
+  const bool remembered = std::any_of(unfinished.begin(), unfinished.end(), [&](std::atomic<const char*>& place) {
+    const char* empty = nullptr;
+    return place.compare_exchange_strong(empty, temporary);
+  });
+  if (!remembered)
+    throw Error(ErrorKind::internal, fmt::format("more than {} files are being written at once", unfinished.size()));
+}
+
+void forget(const char* temporary) {
+  for (std::atomic<const char*>& place : unfinished) {
+    const char* expected = temporary;
+    if (place.compare_exchange_strong(expected, nullptr)) return;
+  }
+}
+
+/// Of `path`, as which the file or directory `written` is known.
+void flush_to_disk(const std::filesystem::path& written, const std::filesystem::path& path) {
+  const int fd = ::open(written.c_str(), O_RDONLY | O_CLOEXEC);
   const bool flushed = fd >= 0 && ::fsync(fd) == 0;
   const int error = errno;
   if (fd >= 0) ::close(fd);
@@ -28,40 +66,52 @@ void flush_to_disk(const std::filesystem::path& path) {
 
 }  // namespace
 
+void remove_unfinished_files() noexcept {
+  for (const std::atomic<const char*>& place : unfinished)
+    if (const char* const temporary = place; temporary != nullptr) ::unlink(temporary);
+}
+
 void check_writable(const std::filesystem::path& path) {
   if (!path.has_filename())
     throw Error(ErrorKind::input, fmt::format("cannot write \"{}\": the name of the file is missing", path.string()));
-  const std::filesystem::path directory = directory_of(path);
+  const std::filesystem::path directory = directory_of(follow_links(path));
   std::error_code ignored;
   if (!std::filesystem::is_directory(directory, ignored))
     throw Error(ErrorKind::input, fmt::format("cannot write {}: there is no directory {}; create it first", path.string(),
                                               directory.string()));
   if (std::filesystem::is_directory(path, ignored))
     throw Error(ErrorKind::input, fmt::format("cannot write {}: it is a directory; give a file name", path.string()));
-  if (::access(directory.c_str(), W_OK) != 0)
+  const std::filesystem::path& place = is_special(path) ? path : directory;
+  if (::access(place.c_str(), W_OK) != 0)
     throw Error(ErrorKind::resources,
-                fmt::format("cannot write {}: {}: {}", path.string(), directory.string(), std::strerror(errno)));
+                fmt::format("cannot write {}: {}: {}", path.string(), place.string(), std::strerror(errno)));
 }
 
-AtomicFile::AtomicFile(const std::filesystem::path& path) : path_(path) {
+AtomicFile::AtomicFile(const std::filesystem::path& path)
+    : path_(path), target_(follow_links(path)), temporary_(path), is_own_(is_special(path)) {
   check_writable(path);
-  temporary_ = directory_of(path) / fmt::format(".{}.{}.tmp", path.filename().string(), ::getpid());
+  if (is_own_) return;
+  temporary_ = directory_of(target_) / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());
+  remember(temporary_.c_str());
 }
 
 AtomicFile::~AtomicFile() {
+  if (is_own_) return;
   std::error_code ignored;
   if (!committed_) std::filesystem::remove(temporary_, ignored);
+  forget(temporary_.c_str());
 }
 
 void AtomicFile::commit() {
-  flush_to_disk(temporary_);
+  if (is_own_) return;
+  flush_to_disk(temporary_, path_);
   std::error_code error;
-  std::filesystem::rename(temporary_, path_, error);
+  std::filesystem::rename(temporary_, target_, error);
   if (error)
     throw Error(ErrorKind::resources,
                 fmt::format("cannot rename {} to {}: {}", temporary_.string(), path_.string(), error.message()));
   committed_ = true;
-  flush_to_disk(directory_of(path_));
+  flush_to_disk(directory_of(target_), path_);
 }
 
 }  // namespace shardmat

@@ -11,6 +11,7 @@
 
 #include "kernels/base/error.h"
 #include "partition/missing_file.h"
+#include "partition/output_file.h"
 
 namespace shardmat {
 namespace {
@@ -48,13 +49,12 @@ auto checked(ErrorKind kind, const std::string& place, const char* what, Call&& 
 }
 
 void require_written(const Hdf5OutputStatus& output, const std::string& place) {
-  if (output.error != 0)
-    throw Error(ErrorKind::resources, fmt::format("{}: cannot write it: {}", place, std::strerror(output.error)));
+  if (output.error != 0) fail_write(place, std::strerror(output.error));
 }
 
 /// The result of a call that writes, or an Error with the system's reason why it cannot.
 template <class Call>
-auto written(const Hdf5OutputStatus& output, const std::string& place, Call&& call) {
+auto checked_write(const Hdf5OutputStatus& output, const std::string& place, Call&& call) {
   silence_hdf5();
   const auto result = call();
   require_written(output, place);
@@ -114,8 +114,13 @@ void require_readable_file(const std::filesystem::path& path) {
 }
 
 hid_t open_for_reading(const std::string& path, const Hdf5Handle& access) {
-  return checked(ErrorKind::input, path, "open it as an HDF5 file",
-                 [&] { return H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id()); });
+  silence_hdf5();
+  const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.id());
+  if (file < 0)
+    throw Error(ErrorKind::input, fmt::format("{}: cannot open it as an HDF5 file: {}. If it was one, it is damaged or was "
+                                              "cut off: copy or make it again",
+                                              path, reason()));
+  return file;
 }
 
 std::string place_of(const std::string& file, const std::string& object, const std::string& attribute) {
@@ -172,24 +177,26 @@ Hdf5File Hdf5File::open_parallel(const std::filesystem::path& path, MPI_Comm) {
 }
 #endif
 
-Hdf5File Hdf5File::create(const std::filesystem::path& path, std::int64_t expected_bytes) {
+Hdf5File Hdf5File::create(const std::filesystem::path& written, const std::filesystem::path& path,
+                          std::int64_t expected_bytes) {
   const Hdf5Handle access = access_list();
-  // The format of HDF5 1.8 has checksums on all its metadata and is read by everything in use.
-  checked(ErrorKind::internal, path.string(), "choose the HDF5 format",
-          [&] { return H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18, H5F_LIBVER_V18); });
   Hdf5File file;
   file.path_ = path.string();
+  // The format of HDF5 1.8 has checksums on all its metadata and is read by everything in use.
+  checked(ErrorKind::internal, file.path_, "choose the HDF5 format",
+          [&] { return H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18, H5F_LIBVER_V18); });
   file.output_ = std::make_unique<Hdf5OutputStatus>();
   file.output_->expected_bytes = expected_bytes;
   use_output_driver(access.id(), file.output_.get());
-  file.handle_ = Hdf5Handle(
-      written(*file.output_, file.path_, [&] { return H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()); }),
-      close_quietly<H5Fclose>);
+  file.handle_ =
+      Hdf5Handle(checked_write(*file.output_, file.path_,
+                               [&] { return H5Fcreate(written.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()); }),
+                 close_quietly<H5Fclose>);
   return file;
 }
 
 void Hdf5File::close() {
-  written(*output_, path_, [&] { return H5Fflush(handle_.id(), H5F_SCOPE_LOCAL); });
+  checked_write(*output_, path_, [&] { return H5Fflush(handle_.id(), H5F_SCOPE_LOCAL); });
   const bool closed = handle_.reset();
   require_written(*output_, path_);
   if (!closed) throw Error(ErrorKind::internal, fmt::format("{}: HDF5 cannot close it", path_));
@@ -242,7 +249,7 @@ void Hdf5File::create_group(const std::string& name) {
   // Attributes stay in the group's header: a heap of their own, from nine on, would cost kilobytes for each
   // partition.
   const Hdf5Handle list = property_list(H5P_GROUP_CREATE);
-  const auto get = [&](auto&& call) { return written(*output_, fmt::format("{}: group {}", path_, name), call); };
+  const auto get = [&](auto&& call) { return checked_write(*output_, fmt::format("{}: group {}", path_, name), call); };
   get([&] { return H5Pset_attr_phase_change(list.id(), 255, 0); });
   const Hdf5Handle group(get([&] { return H5Gcreate2(handle_.id(), name.c_str(), H5P_DEFAULT, list.id(), H5P_DEFAULT); }),
                          close_quietly<H5Gclose>);
@@ -257,7 +264,7 @@ Hdf5Dataset Hdf5File::create_dataset(const std::string& name, const std::vector<
   result.type_ = type_of(type);
   result.stored_bytes_ = sizeof(T);
   result.output_ = output_.get();
-  const auto get = [&](auto&& call) { return written(*output_, result.place_, call); };
+  const auto get = [&](auto&& call) { return checked_write(*output_, result.place_, call); };
   const std::vector<hsize_t> dims(shape.begin(), shape.end());
   const Hdf5Handle space(get([&] { return H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr); }),
                          close_quietly<H5Sclose>);
@@ -372,7 +379,7 @@ T Hdf5File::attribute(const std::string& object, const std::string& name) const 
 
 void Hdf5File::write_attribute(const std::string& object, const std::string& name, std::int64_t type, const void* value) {
   const std::string place = place_of(path_, object, name);
-  const auto get = [&](auto&& call) { return written(*output_, place, call); };
+  const auto get = [&](auto&& call) { return checked_write(*output_, place, call); };
   const Hdf5Handle space(get([] { return H5Screate(H5S_SCALAR); }), close_quietly<H5Sclose>);
   const Hdf5Handle attribute(get([&] {
                                return H5Acreate_by_name(handle_.id(), object.c_str(), name.c_str(), type, space.id(),

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "partition/atomic_file.h"
 #include "partition/hdf5_output.h"
 
 namespace shardmat {
@@ -85,9 +86,13 @@ class Hdf5File {
   /// The same through MPI-IO, collective over `communicator`, as is the destructor. Transfers stay
   /// independent.
   static Hdf5File open_parallel(const std::filesystem::path& path, MPI_Comm communicator);
-  /// Creates or truncates, and reserves room for `expected_bytes` where the file system can. Throws
+  /// Creates the temporary of `target`, and reserves room for `expected_bytes` where the file system can. Throws
   /// Error(resources) if that is not possible.
-  static Hdf5File create(const std::filesystem::path& path, std::int64_t expected_bytes = 0);
+  static Hdf5File create(const AtomicFile& target, std::int64_t expected_bytes = 0) {
+    return create(target.temporary(), target.path(), expected_bytes);
+  }
+  /// The same without a temporary.
+  static Hdf5File create(const std::filesystem::path& path) { return create(path, path, 0); }
   /// True if the HDF5 library this was built with has MPI-IO.
   static bool parallel_available();
 
@@ -120,6 +125,8 @@ class Hdf5File {
   void write_attribute(const std::string& object, const std::string& name, T value);
 
  private:
+  static Hdf5File create(const std::filesystem::path& written, const std::filesystem::path& path,
+                         std::int64_t expected_bytes);
   void write_attribute(const std::string& object, const std::string& name, std::int64_t type, const void* value);
 
   std::unique_ptr<Hdf5OutputStatus> output_;  // outlives the handle; null if the file is only read

@@ -19,8 +19,8 @@ void fail_write(const std::filesystem::path& path, const std::string& why) {
               fmt::format("cannot write {}: {}; make room or choose another place", path.string(), why));
 }
 
-OutputFile::OutputFile(const std::filesystem::path& path, const std::filesystem::path& temporary)
-    : path_(path), descriptor_(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+OutputFile::OutputFile(const AtomicFile& file)
+    : path_(file.path()), descriptor_(::open(file.temporary().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
   if (descriptor_ < 0) fail_write(path_, std::strerror(errno));
 }
 

@@ -5,13 +5,14 @@
 #include <string>
 #include <string_view>
 
+#include "partition/atomic_file.h"
+
 namespace shardmat {
 
 class OutputFile {
  public:
-  /// Writes to `temporary`; messages name `path`, which it will become (AtomicFile). Throws Error(resources), as all its
-  /// functions do, if the file cannot be written.
-  OutputFile(const std::filesystem::path& path, const std::filesystem::path& temporary);
+  /// Writes the temporary of `file`. Throws Error(resources), as all its functions do, if it cannot be written.
+  explicit OutputFile(const AtomicFile& file);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;

@@ -54,12 +54,12 @@ void require_disk_space(const std::filesystem::path& path, std::int64_t bytes) {
 /// One file being written.
 class Writer {
  public:
-  Writer(const std::filesystem::path& temporary, const RowSource& source, std::span<const std::int64_t> row_ptr,
+  Writer(const AtomicFile& target, const RowSource& source, std::span<const std::int64_t> row_ptr,
          const WriteOptions& options)
       : source_(source),
         row_ptr_(row_ptr),
         options_(options),
-        file_(Hdf5File::create(temporary, matrix_bytes(source, row_ptr.back()))) {
+        file_(Hdf5File::create(target, matrix_bytes(source, row_ptr.back()))) {
     const std::int64_t nnz = row_ptr.back();
     narrow_ = source.cols() <= format::kNarrowCols;
     file_.write_attribute(format::kRoot, format::kDescriptor, binsparse_descriptor(source, nnz));
@@ -233,7 +233,7 @@ std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path,
       make_ordered_source(source, row_ptr, options.order, most_parts, options.allow_nonfinite, options.progress);
   if (sorted) row_ptr = read_row_pointers(*sorted, {});
   require_disk_space(path, matrix_bytes(source, row_ptr.back()));
-  Writer writer(target.temporary(), sorted ? *sorted : source, row_ptr, options);
+  Writer writer(target, sorted ? *sorted : source, row_ptr, options);
   writer.write_matrix();
   writer.write_tables();
   target.commit();

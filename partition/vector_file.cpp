@@ -105,9 +105,9 @@ struct Hdf5Vector {
       fail(location.file.string(),
            fmt::format("there is no dataset {}; {}", location.dataset, dataset_remedy(file, location.dataset)));
     dataset = file.dataset(location.dataset);
-    const Hdf5Type type = dataset.type();
-    if (type != Hdf5Type::f32 && type != Hdf5Type::f64 && type != Hdf5Type::other_float)
-      fail(location.text, "its elements are no floating point numbers; write it as f32 or f64");
+    if (dataset.type() == Hdf5Type::other)
+      fail(location.text,
+           "its elements are no real numbers; write it as f32, f64 or integers (complex numbers in two parts)");
     require_shape(location.text, dataset.shape(), columns);
   }
 
@@ -138,9 +138,7 @@ struct NpyVector {
       std::memcpy(to, bytes.data() + position, size);
       position += size;
     });
-    if (header.kind != 'f' || (header.item_bytes != 2 && header.item_bytes != 4 && header.item_bytes != 8))
-      fail(location.text, fmt::format("its elements have the type {}{}; write them with .astype('<f8'), '<f4' or '<f2'",
-                                      header.kind, header.item_bytes));
+    npy_to_f64(location.text, header, nullptr, 0, nullptr);  // throws if it cannot
     require_shape(location.text, header.shape, columns);
     const auto held = static_cast<std::int64_t>(bytes.size() - position);
     if (held != header.count * header.item_bytes)
@@ -178,7 +176,8 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
     fail(location.text + ":1", "it is a sparse matrix; a vector must be in the format array, real general");
   if (header.symmetry != mm::Symmetry::general || header.cols != columns)
     fail(fmt::format("{}:{}", location.text, header.size_line),
-         fmt::format("the array is {} × {}; {} must be general and have {}", header.rows, header.cols,
+         fmt::format("the array is {} × {}{}; {} must be general and have {}", header.rows, header.cols,
+                     header.symmetry == mm::Symmetry::general ? "" : " and not general",
                      columns == 1 ? "a vector" : "it", columns == 1 ? "one column" : fmt::format("{} columns", columns)));
   const std::int64_t promised = header.rows * columns;
   const std::int64_t most = mm::most_entries(*source, header);
@@ -259,9 +258,8 @@ class Sink {
 
 class Hdf5Sink final : public Sink {
  public:
-  Hdf5Sink(const Location& location, const std::filesystem::path& temporary, std::int64_t size, bool f32,
-           std::int64_t columns)
-      : file_(Hdf5File::create(temporary)) {
+  Hdf5Sink(const Location& location, const AtomicFile& file, std::int64_t size, bool f32, std::int64_t columns)
+      : file_(Hdf5File::create(file)) {
     const std::string& name = location.dataset;
     for (std::size_t end = name.find('/', 1); end != std::string::npos; end = name.find('/', end + 1))
       if (!file_.has(name.substr(0, end))) file_.create_group(name.substr(0, end));
@@ -289,7 +287,7 @@ class Hdf5Sink final : public Sink {
 /// Bytes to a file.
 class ByteSink : public Sink {
  public:
-  ByteSink(const std::filesystem::path& path, const std::filesystem::path& temporary) : file_(path, temporary) {}
+  explicit ByteSink(const AtomicFile& file) : file_(file) {}
   void close() override { file_.close(); }
 
  protected:
@@ -301,9 +299,8 @@ class ByteSink : public Sink {
 
 class NpySink final : public ByteSink {
  public:
-  NpySink(const Location& location, const std::filesystem::path& temporary, std::int64_t size, bool f32,
-          std::int64_t columns)
-      : ByteSink(location.file, temporary), f32_(f32), columns_(columns) {
+  NpySink(const AtomicFile& file, std::int64_t size, bool f32, std::int64_t columns)
+      : ByteSink(file), f32_(f32), columns_(columns) {
     std::vector<std::int64_t> shape{size};
     if (columns > 1) shape.push_back(columns);
     add(make_npy_header(f32 ? "<f4" : "<f8", shape));
@@ -329,8 +326,8 @@ class NpySink final : public ByteSink {
 
 class TextSink final : public ByteSink {
  public:
-  TextSink(const Location& location, const std::filesystem::path& temporary, std::int64_t size, std::int64_t columns)
-      : ByteSink(location.file, temporary), columns_(static_cast<std::size_t>(columns)) {
+  TextSink(const AtomicFile& file, std::int64_t size, std::int64_t columns)
+      : ByteSink(file), columns_(static_cast<std::size_t>(columns)) {
     add(fmt::format("%%MatrixMarket matrix array real general\n{} {}\n", size, columns));
   }
   void append(const double* values, std::int64_t count) override {
@@ -351,27 +348,24 @@ class TextSink final : public ByteSink {
   std::vector<double> rows_;  ///< of more than one column, which the format wants one after another
 };
 
-std::unique_ptr<Sink> make_sink(const Location& location, const std::filesystem::path& temporary, std::int64_t size,
-                                bool f32, std::int64_t columns) {
+std::unique_ptr<Sink> make_sink(const Location& location, const AtomicFile& file, std::int64_t size, bool f32,
+                                std::int64_t columns) {
   switch (location.format) {
     case Format::hdf5:
-      return std::make_unique<Hdf5Sink>(location, temporary, size, f32, columns);
+      return std::make_unique<Hdf5Sink>(location, file, size, f32, columns);
     case Format::npy:
-      return std::make_unique<NpySink>(location, temporary, size, f32, columns);
+      return std::make_unique<NpySink>(file, size, f32, columns);
     case Format::matrix_market:
       break;
   }
-  return std::make_unique<TextSink>(location, temporary, size, columns);
+  return std::make_unique<TextSink>(file, size, columns);
 }
 
 }  // namespace
 
 struct VectorWriter::Impl {
   Impl(const Location& location, std::int64_t rows, bool f32, std::int64_t columns)
-      : file(location.file),
-        name(location.text),
-        size(rows),
-        sink(make_sink(location, file.temporary(), rows, f32, columns)) {}
+      : file(location.file), name(location.text), size(rows), sink(make_sink(location, file, rows, f32, columns)) {}
 
   AtomicFile file;  // outlives the sink, which must close the temporary before it is removed
   std::string name;

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
+#include "partition/atomic_file.h"
 #include "tools/command.h"
 #include "tools/environment.h"
 
@@ -107,13 +109,29 @@ int parse_and_run(int argc, char** argv) {
   return 0;
 }
 
+/// Whichever way the process is ended, except by SIGKILL.
+void leave_no_unfinished_files() {
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails like one on a full disk, and is cleaned up after
+  std::at_quick_exit(remove_unfinished_files);
+  struct sigaction action {};
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  action.sa_handler = [](int signal) {
+    remove_unfinished_files();
+    std::raise(signal);  // with the handler gone: ends the process as if there had been none
+  };
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction present {};
+    if (sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_DFL) sigaction(signal, &action, nullptr);
+  }
+}
+
 }  // namespace
 }  // namespace shardmat::tools
 
 int main(int argc, char** argv) {
   using namespace shardmat;
   using namespace shardmat::tools;
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails like one on a full disk, and is cleaned up after
+  leave_no_unfinished_files();
   try {
     return parse_and_run(argc, argv);
   } catch (const Error& error) {

@@ -37,8 +37,8 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 /// One file being written, chunk after chunk.
 class Writer {
  public:
-  Writer(const std::filesystem::path& temporary, const BatchSource& source, const BatchWriteOptions& options)
-      : source_(source), options_(options), file_(Hdf5File::create(temporary, bytes(source, options))) {
+  Writer(const AtomicFile& target, const BatchSource& source, const BatchWriteOptions& options)
+      : source_(source), options_(options), file_(Hdf5File::create(target, bytes(source, options))) {
     const nlohmann::ordered_json descriptor = {{"version", kVersion},
                                                {"number_of_matrices", source.count()},
                                                {"number_of_rows", source.rows()},
@@ -185,7 +185,7 @@ HostVector<std::int64_t> differences(const HostVector<std::int64_t>& offsets) {
 
 void write_batch_file(const std::filesystem::path& path, const BatchSource& source, const BatchWriteOptions& options) {
   AtomicFile target(path);
-  Writer writer(target.temporary(), source, options);
+  Writer writer(target, source, options);
   for_each_chunk(source, 0, source.count(),
                  [&](std::int64_t begin, std::int64_t end) { writer.append(source.read(begin, end)); });
   writer.close();

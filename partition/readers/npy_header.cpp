@@ -101,6 +101,11 @@ bool convert_integers(const NpyHeader& header, const char* bytes, std::size_t co
 }
 
 [[noreturn]] void fail_type(const std::string& source, const NpyHeader& header, const char* wanted) {
+  if (header.kind == 'c')
+    fail(source,
+         fmt::format("its elements are complex (c{}), and only real ones are multiplied; write .real and .imag as two "
+                     "arrays",
+                     header.item_bytes));
   fail(source, fmt::format("its elements have the type {}{}, which is not supported; write {}", header.kind,
                            header.item_bytes, wanted));
 }

@@ -41,11 +41,11 @@ std::string format_entries(std::int64_t first_row, const CsrView& slice, std::in
 
 }  // namespace
 
-void write_matrix_market(const std::filesystem::path& path, const std::filesystem::path& temporary, const RowSource& source,
-                         std::span<const std::int64_t> row_ptr, const Progress& progress) {
-  OutputFile file(path, temporary);
+void write_matrix_market(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+                         const Progress& progress) {
+  OutputFile text(file);
   const std::int64_t nnz = row_ptr.back();
-  file.append(fmt::format("%%MatrixMarket matrix coordinate real general\n{} {} {}\n", source.rows(), source.cols(), nnz));
+  text.append(fmt::format("%%MatrixMarket matrix coordinate real general\n{} {} {}\n", source.rows(), source.cols(), nnz));
   std::int64_t written = 0;
   for_each_slice(source, 0, source.rows(), [&](std::int64_t first_row, const CsrView& slice) {
     const std::int64_t tasks = (slice.nnz() + kTaskEntries - 1) / kTaskEntries, batch = std::int64_t{4} * thread_count();
@@ -57,12 +57,12 @@ void write_matrix_market(const std::filesystem::path& path, const std::filesyste
         texts[static_cast<std::size_t>(t)] =
             format_entries(first_row, slice, begin, std::min(slice.nnz(), begin + kTaskEntries));
       });
-      for (std::int64_t t = 0; t < count; ++t) file.append(texts[static_cast<std::size_t>(t)]);
+      for (std::int64_t t = 0; t < count; ++t) text.append(texts[static_cast<std::size_t>(t)]);
     }
     written += slice.nnz();
     report(progress, "write text", written, nnz);
   });
-  file.close();
+  text.close();
 }
 
 }  // namespace shardmat

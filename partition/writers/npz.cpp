@@ -9,11 +9,10 @@
 
 namespace shardmat {
 
-void write_npz(const std::filesystem::path& path, const std::filesystem::path&, const RowSource&,
-               std::span<const std::int64_t>, const Progress&) {
+void write_npz(const AtomicFile& file, const RowSource&, std::span<const std::int64_t>, const Progress&) {
   throw Error(ErrorKind::input, fmt::format("{}: this build cannot write .npz files because libzip was not found; install "
                                             "libzip-dev and build again, or write a .mtx file",
-                                            path.string()));
+                                            file.path().string()));
 }
 
 }  // namespace shardmat
@@ -190,25 +189,25 @@ Members members_of(const RowSource& source, std::span<const std::int64_t> row_pt
 
 }  // namespace
 
-void write_npz(const std::filesystem::path& path, const std::filesystem::path& temporary, const RowSource& source,
-               std::span<const std::int64_t> row_ptr, const Progress& progress) {
+void write_npz(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+               const Progress& progress) {
   const Members members = members_of(source, row_ptr, progress);
   int code = 0;
   std::unique_ptr<zip_t, decltype([](zip_t* open) { zip_discard(open); })> zip(
-      zip_open(temporary.c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
-  if (!zip) fail_write(path, std::strerror(errno));
+      zip_open(file.temporary().c_str(), ZIP_CREATE | ZIP_TRUNCATE, &code));
+  if (!zip) fail_write(file.path(), std::strerror(errno));
   for (const auto& member : members) {
     zip_source_t* const bytes = zip_source_function(zip.get(), Member::answer, member.get());
     const zip_int64_t index = bytes == nullptr ? -1 : zip_file_add(zip.get(), member->name().c_str(), bytes, 0);
     if (index < 0 || zip_set_file_compression(zip.get(), static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0) != 0) {
       if (index < 0) zip_source_free(bytes);
-      fail_write(path, zip_strerror(zip.get()));
+      fail_write(file.path(), zip_strerror(zip.get()));
     }
   }
   if (zip_close(zip.get()) != 0) {
     for (const auto& member : members)
       if (member->thrown()) std::rethrow_exception(member->thrown());
-    fail_write(path, zip_strerror(zip.get()));
+    fail_write(file.path(), zip_strerror(zip.get()));
   }
   zip.release();
 }

@@ -43,7 +43,7 @@ void write_matrix(const std::filesystem::path& path, const RowSource& source, co
     original = make_original_order_source(source, row_ptr);
     row_ptr = read_row_pointers(*original);
   }
-  writer.write(path, file.temporary(), original ? *original : source, row_ptr, progress);
+  writer.write(file, original ? *original : source, row_ptr, progress);
   file.commit();
 }
 

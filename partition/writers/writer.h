@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "kernels/base/progress.h"
+#include "partition/atomic_file.h"
 #include "partition/row_source.h"
 
 namespace shardmat {
@@ -15,10 +16,10 @@ namespace shardmat {
 struct Writer {
   std::string_view name;    ///< "matrix-market"
   std::string_view suffix;  ///< ".mtx"
-  /// Writes to `temporary`, which will become `path`. `row_ptr` has rows + 1 entries and starts with 0; the source is in the
+  /// Writes the temporary of `file`. `row_ptr` has rows + 1 entries and starts with 0; the source is in the
   /// original order.
-  void (*write)(const std::filesystem::path& path, const std::filesystem::path& temporary, const RowSource& source,
-                std::span<const std::int64_t> row_ptr, const Progress& progress);
+  void (*write)(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+                const Progress& progress);
 };
 
 std::span<const Writer> writers();

@@ -6,12 +6,12 @@
 namespace shardmat {
 
 /// Text: coordinate real general, every number in the shortest form that reads back as the same number.
-void write_matrix_market(const std::filesystem::path& path, const std::filesystem::path& temporary, const RowSource& source,
-                         std::span<const std::int64_t> row_ptr, const Progress& progress);
+void write_matrix_market(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+                         const Progress& progress);
 
 /// What scipy.sparse.load_npz reads as csr_matrix, not compressed; indices of 32 bits where they suffice. Throws
 /// Error(input) in a build without libzip.
-void write_npz(const std::filesystem::path& path, const std::filesystem::path& temporary, const RowSource& source,
-               std::span<const std::int64_t> row_ptr, const Progress& progress);
+void write_npz(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+               const Progress& progress);
 
 }  // namespace shardmat

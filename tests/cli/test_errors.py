@@ -2,12 +2,16 @@
 
 import gzip
 import os
+import signal
+import subprocess
+import time
 import unittest
 
 import numpy as np
 import scipy.sparse as sp
 
-from support import INPUT, RESOURCES, USAGE, CliTest, DATA, file_size_limit, write_binsparse, write_vector
+from support import (INPUT, LIMIT, PROGRAM, RESOURCES, USAGE, CliTest, DATA, environment, file_size_limit, write_binsparse,
+                     write_vector)
 
 HEADER = "%%MatrixMarket matrix coordinate real general\n"
 SMALL = HEADER + "2 2 2\n1 1 1.5\n2 2 2.5\n"
@@ -51,7 +55,7 @@ class Files(CliTest):
         for option, name in (("--output", "a.h5"), ("--output", "./a.h5:/y"), ("--json", "a.h5")):
             self.fail_on_every_rank(USAGE, "multiply", "a.h5", option, name, ranks=2, says=[name, "matrix itself"])
         for option in ("--csv", "--html", "--json"):
-            self.fail_on_every_rank(USAGE, "bench", "scaling", "a.h5", option, "a.h5", ranks=2, says="a.h5 is the matrix itself")
+            self.fail_on_every_rank(USAGE, "bench", "scaling", "a.h5", option, "a.h5", ranks=2, says="a.h5 is the input itself")
         os.symlink("a.h5", self.path("link.h5"))
         self.fail_with(USAGE, "bench", "kernels", "a.h5", "--json", "link.h5", says="link.h5 is the input itself")
         self.assertEqual(self.path("a.h5").read_bytes(), before)
@@ -70,6 +74,9 @@ class Files(CliTest):
     def test_empty_names(self):
         self.fail_with(INPUT, "multiply", "", says="empty")
         self.fail_with(INPUT, "multiply", "poisson:n=3", "--x", "", says="empty")
+
+    def test_verification_in_place_of_a_matrix(self):
+        self.fail_with(USAGE, "multiply", "poisson:n=4", "--verify", "sampled", says="write --verify=sampled")
 
     def test_y0_without_beta(self):
         self.fail_with(USAGE, "multiply", "poisson:n=3", "--y0", "ones", says=["--y0", "--beta"])
@@ -222,9 +229,23 @@ class Exhaustion(CliTest):
         env = {"OMPI_MCA_btl": "self", "PMIX_MCA_gds": "hash"}
         for suffix in ("h5", "npy", "mtx"):
             self.fail_with(RESOURCES, "multiply", "banded:n=100000", "--output", f"y.{suffix}", env=env,
-                           preexec_fn=file_size_limit(50_000), says=[f"y.{suffix}", "cannot write"])
+                           preexec_fn=file_size_limit(50_000), says=[f"cannot write y.{suffix}", "make room"])
         self.fail_with(RESOURCES, "multiply", "poisson:n=4", "--json", "r.json", env=env, preexec_fn=file_size_limit(500), only=False,
                        says=["r.json", "cannot write"])
+
+    def test_signals_leave_nothing(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for arguments in (["generate", "elasticity", "--n", 60, "o.h5"], ["convert", "elasticity:n=60", "o.mtx"]):
+                process = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=self.directory, env=environment(),
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                end = time.monotonic() + LIMIT
+                while not self.files():
+                    self.assertIsNone(process.poll(), arguments)
+                    self.assertLess(time.monotonic(), end)
+                    time.sleep(0.005)
+                process.send_signal(number)
+                self.assertEqual(process.wait(LIMIT), -number, arguments)
+                self.assertEqual(self.files(), [], arguments)
 
     def test_full_disk_keeps_the_old_file(self):
         self.succeed("generate", "poisson", "--n", 4, "o.h5")

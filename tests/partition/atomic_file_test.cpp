@@ -1,6 +1,7 @@
 #include "partition/atomic_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -40,6 +41,46 @@ TEST(AtomicFile, WithoutCommitTheOldFileStays) {
   }
   EXPECT_EQ(directory.files(), Names{"a.h5"});
   EXPECT_EQ(read(directory / "a.h5"), "old");
+}
+
+TEST(AtomicFile, UnfinishedFilesAreRemovedBeforeTheProcessEnds) {
+  const test::TemporaryDirectory directory;
+  AtomicFile finished(directory / "a.h5"), unfinished(directory / "b.h5");
+  { const AtomicFile gone(directory / "c.h5"); }
+  write(finished.temporary(), "a");
+  finished.commit();
+  write(unfinished.temporary(), "b");
+  remove_unfinished_files();
+  EXPECT_EQ(directory.files(), Names{"a.h5"});
+}
+
+TEST(AtomicFile, LinksStayAndLeadToTheNewFile) {
+  const test::TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "there");
+  std::filesystem::create_symlink("there/b.h5", directory / "c.h5");
+  std::filesystem::create_symlink("c.h5", directory / "a.h5");
+  for (const char* text : {"nothing was there", "old"}) {
+    AtomicFile file(directory / "a.h5");
+    write(file.temporary(), text);
+    file.commit();
+    EXPECT_EQ(read(directory / "there/b.h5"), text);
+  }
+  EXPECT_TRUE(std::filesystem::is_symlink(directory / "a.h5"));
+  EXPECT_TRUE(std::filesystem::is_symlink(directory / "c.h5"));
+}
+
+TEST(AtomicFile, DevicesAndPipesStayWhatTheyAre) {
+  const test::TemporaryDirectory directory;
+  const std::filesystem::path pipe = directory / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const bool commit : {true, false}) {
+    AtomicFile file(pipe);
+    EXPECT_EQ(file.temporary(), pipe);
+    if (commit) file.commit();
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  remove_unfinished_files();
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
 }
 
 TEST(AtomicFile, NamesMissingDirectory) {

@@ -100,10 +100,11 @@ TEST_F(Hdf5Test, DiskRunningFullAnywhere) {
 }
 
 TEST_F(Hdf5Test, ReservedRoomIsGivenBack) {
-  Hdf5File::create(path_, 10 << 20).close();
-  EXPECT_LT(std::filesystem::file_size(path_), 10000u);
+  const AtomicFile file(path_);
+  Hdf5File::create(file, 10 << 20).close();
+  EXPECT_LT(std::filesystem::file_size(file.temporary()), 10000u);
   const test::FileSizeLimit full(1 << 20);
-  EXPECT_THROW(Hdf5File::create(path_, 10 << 20), Error);
+  EXPECT_THROW(Hdf5File::create(file, 10 << 20), Error);
 }
 
 }  // namespace

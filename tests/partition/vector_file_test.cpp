@@ -71,7 +71,7 @@ TEST_F(VectorFileTest, ReadsWhatNumPyWrites) {
     EXPECT_EQ(all(npy(name)), (HostVector<double>{1.5, -2, 0.25})) << name;
   EXPECT_SAYS(error_of([&] { all(npy("row")); }), "row.npy", "(1, 3)", "n × 1");
   EXPECT_SAYS(error_of([&] { all(npy("big_endian")); }), "big_endian.npy", "big-endian", ".astype('<f8')");
-  EXPECT_SAYS(error_of([&] { all(npy("integers")); }), "integers.npy", "i8", ".astype('<f8')");
+  EXPECT_EQ(all(npy("integers")), (HostVector<double>{0, 1, 2}));
 }
 
 TEST_F(VectorFileTest, WritesWhatNumPyWrites) {
@@ -122,7 +122,7 @@ TEST_F(VectorFileTest, RefusesWrongDatasets) {
   EXPECT_SAYS(error_of([&] { all(path("x.h5")); }), "x.h5", "no dataset /x", "/column");
   EXPECT_SAYS(error_of([&] { all(dataset("/colum")); }), "no dataset /colum", "did you mean /column?");
   EXPECT_SAYS(error_of([&] { all(dataset("/none/there")); }), "no dataset /none/there");
-  EXPECT_SAYS(error_of([&] { all(dataset("/integers")); }), "x.h5:/integers", "no floating point");
+  EXPECT_EQ(VectorFile(dataset("/integers"), "x").size(), 3);
   EXPECT_SAYS(error_of([&] { all(dataset("/matrix")); }), "x.h5:/matrix", "(3, 2)", "n × 1");
   EXPECT_SAYS(error_of([&] { all(dataset("/group")); }), "x.h5", "/group");
   EXPECT_SAYS(error_of([&] { all(dataset("/")); }), "x.h5:/", "dataset is missing");
