@@ -36,8 +36,10 @@ class NoExchange final : public Exchange {
 }  // namespace
 
 std::unique_ptr<Exchange> make_no_exchange(const ExchangeContext& context, GatheredLayout layout) {
-  if (context.communicator.size() > 1)
-    throw Error(ErrorKind::usage, "exchange 'none' is for one rank; use --exchange auto");
+  context.communicator.together([&] {
+    if (context.communicator.size() > 1)
+      throw Error(ErrorKind::usage, "exchange 'none' is for one rank; use --exchange auto");
+  });
   return std::make_unique<NoExchange>(context, std::move(layout));
 }
 

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/formats/csr.h"
 #include "kernels/matrix/rows.h"
@@ -25,6 +26,7 @@ const CsrView& ConversionInput::ascending() {
   });
   ascending_ = matrix_;
   if (are) return *ascending_;
+  require_host_memory(16 * matrix_.nnz(), "a copy of the matrix with its columns in order");
   ascending_columns_.resize(matrix_.col_idx.size());
   ascending_values_.resize(matrix_.values.size());
   parallel_ranges(rows.count(), kRowsAtLeast, [&](std::int64_t begin, std::int64_t end) {

@@ -61,7 +61,9 @@ bool built_with_metis() { return true; }
 HostVector<std::int64_t> order_by_graph(const CsrView& matrix, int parts) {
   MetisGraph graph = metis_graph(matrix);
   std::vector<idx_t> part(static_cast<std::size_t>(matrix.rows), 0);
-  if (parts > 1 && matrix.rows > 0) {
+  if (parts >= matrix.rows) {  // METIS would complain of parts without rows
+    std::iota(part.begin(), part.end(), idx_t{0});
+  } else if (parts > 1) {
     idx_t vertices = static_cast<idx_t>(matrix.rows), weights = 1, count = parts, cut = 0;
     std::array<idx_t, METIS_NOPTIONS> options;
     METIS_SetDefaultOptions(options.data());

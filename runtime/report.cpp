@@ -109,7 +109,10 @@ std::string to_text(const MultiplyReport& r) {
   write_setup(t, r);
   write_times(t, r);
   if (r.eigenvalue || r.xy || r.verification || !r.output.empty()) t.section("Result");
-  if (r.xy) t.row("dot products", fmt::format("xᵀy = {:.12g}, yᵀy = {:.12g}", *r.xy, r.yy.value_or(0)));
+  if (r.xy)
+    t.row("dot products",
+          fmt::format("xᵀy = {:.12g}, yᵀy = {:.12g}{}", *r.xy, r.yy.value_or(0),
+                      std::isfinite(*r.xy) && std::isfinite(r.yy.value_or(0)) ? "" : " (sums left the range of f64)"));
   if (r.eigenvalue)
     t.row("eigenvalue", fmt::format("{:.12g} (relative residual {:.2g})", *r.eigenvalue, r.residual.value_or(0)));
   if (r.verification) t.row("verification", r.verification->text());

@@ -98,7 +98,9 @@ void require_spared(const std::vector<InputFile>& inputs, const std::vector<std:
     const std::filesystem::path place = std::filesystem::weakly_canonical(file(a), ignored);
     return !place.empty() && place == std::filesystem::weakly_canonical(file(b), ignored);
   };
-  const auto is_file = [](const std::string& name) { return !name.empty() && name != "-"; };
+  const auto is_file = [&](const std::string& name) {  // /dev/null takes any number of results
+    return !name.empty() && name != "-" && !std::filesystem::is_character_file(file(name), ignored);
+  };
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     if (!is_file(outputs[i])) continue;
     for (const InputFile& input : inputs)

@@ -60,18 +60,32 @@ std::string describe(const PerformanceModel& model) {
   return text;
 }
 
+/// Why a study has no models, if it says so.
+static std::string reasons(const ordered_json& study) {
+  std::string text;
+  for (const ordered_json& why : study.value("no_forecasts", ordered_json::array()))
+    text += (text.empty() ? ". It has no forecast for " : "; ") + why.get<std::string>();
+  return text;
+}
+
 std::vector<StudiedMatrix> read_study(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw Error(ErrorKind::input, fmt::format("cannot read {}; write it with shardmat bench scaling --json", path));
+  const ordered_json report = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (report.is_discarded())
+    throw Error(ErrorKind::input,
+                fmt::format("{} is no JSON, or was cut off; write it with shardmat bench scaling --json", path));
   try {
-    const ordered_json report = ordered_json::parse(file);
     std::vector<StudiedMatrix> found;
     for (const ordered_json& one : report.at("models")) {
       if (grows(one.at("matrix"))) continue;  // it is another on each number of ranks
       StudiedMatrix studied{one.at("matrix"), model_from_json(one), {}};
       for (const ordered_json& c : report.at("cases")) {
         if (c.at("matrix") != studied.matrix || !c.contains("report")) continue;
-        const double seconds = c.at("report").at("iteration").at("median_s");
+        const ordered_json& measured = c.at("report");
+        const bool in_blocks = measured.at("exchange").value("column_block_why", "") != "";
+        if (in_blocks) continue;  // of columns, which the model does not know
+        const double seconds = measured.at("iteration").at("median_s");
         const auto same = std::find_if(studied.seconds.begin(), studied.seconds.end(),
                                        [&](const auto& s) { return s.first == c.at("ranks"); });
         if (same == studied.seconds.end()) studied.seconds.emplace_back(c.at("ranks"), seconds);
@@ -80,13 +94,16 @@ std::vector<StudiedMatrix> read_study(const std::string& path) {
       found.push_back(std::move(studied));
     }
     if (found.empty())
-      throw Error(ErrorKind::input, fmt::format("{}: no matrix of it was measured on one rank and stays the same; run "
-                                                "shardmat bench scaling with one rank among --ranks",
-                                                path));
+      throw Error(ErrorKind::input,
+                  fmt::format("{}: no matrix of it was measured on one rank and stays the same; run shardmat bench scaling "
+                              "with one rank among --ranks{}",
+                              path, reasons(report)));
     return found;
   } catch (const nlohmann::json::exception& e) {
     throw Error(ErrorKind::input,
-                fmt::format("{} is no report of shardmat bench scaling with one rank among its cases ({})", path, e.what()));
+                fmt::format("{} is not what this version's shardmat bench scaling --json writes, with one rank among its "
+                            "cases; run it again ({})",
+                            path, e.what()));
   }
 }
 

@@ -33,6 +33,12 @@ std::string name_of(const Communicator& communicator) {
   return fmt::format("rank {} on {}", communicator.rank(), communicator.host());
 }
 
+/// Names the rank before a message, unless it does so itself.
+std::string by(const Communicator& communicator, const std::string& message) {
+  const bool named = message.starts_with(fmt::format("rank {} (", communicator.rank()));
+  return named ? message : fmt::format("{}: {}", name_of(communicator), message);
+}
+
 std::unique_ptr<Communicator> join(double timeout_seconds) {
   try {
     return std::make_unique<Communicator>(MPI_COMM_WORLD, timeout_seconds);
@@ -95,8 +101,7 @@ int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& w
   const std::unique_ptr<Communicator> communicator = join(timeout_seconds);
   const EndsInTime ends{deadline, timeout_seconds, name_of(*communicator)};
   communicator->on_broken([&](const std::string& why) {
-    MpiSession::leave_after(kCleanUpSeconds, static_cast<int>(ErrorKind::rank_lost),
-                            fmt::format("shardmat: {}: {}", name_of(*communicator), why));
+    MpiSession::leave_after(kCleanUpSeconds, static_cast<int>(ErrorKind::rank_lost), "shardmat: " + by(*communicator, why));
   });
   try {
     const int exit_code = work(*communicator);
@@ -106,12 +111,11 @@ int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& w
     if (communicator->rank() == 0) fmt::print(stderr, "shardmat: {}\n", error.what());
     return error.exit_code();
   } catch (const Error& error) {
-    leave(error.exit_code(), fmt::format("{}: {}", name_of(*communicator), error.what()));
+    leave(error.exit_code(), by(*communicator, error.what()));
   } catch (const std::bad_alloc&) {
-    leave(static_cast<int>(ErrorKind::resources), name_of(*communicator) + ": not enough host memory; use more hosts");
+    leave(static_cast<int>(ErrorKind::resources), by(*communicator, "not enough host memory; use more hosts"));
   } catch (const std::exception& error) {
-    leave(static_cast<int>(ErrorKind::internal),
-          fmt::format("{}: internal error: {}", name_of(*communicator), error.what()));
+    leave(static_cast<int>(ErrorKind::internal), by(*communicator, fmt::format("internal error: {}", error.what())));
   }
 }
 

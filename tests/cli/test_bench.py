@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shutil
+import stat
 import subprocess
 import unittest
 
@@ -305,7 +306,7 @@ class Scaling(CliTest):
 
     def test_text(self):
         out = self.succeed("bench", "scaling", "poisson27:n=5", "--backend", "host", "--iterations", 2, ranks=2).out
-        for word in ("125 rows", "strong scaling", "imbalance", "waiting", "100.0 %", "none", "halo"):
+        for word in ("125 rows", "strong scaling", "imbalance", "waiting", "100.0 %", "none", "auto: halo"):
             self.assertIn(word, out)
         self.assertIn("(weak scaling): 100 rows", self.scaling().out)
         self.assertLessEqual(max(map(len, self.scaling().out.splitlines())), 125)
@@ -377,6 +378,28 @@ class Scaling(CliTest):
         for name in ("s.csv", "s.html"):
             self.assertIn("cannot be had", self.path(name).read_text())
 
+    def test_an_exchange_without_any_figures_is_an_error(self):
+        result = self.call("bench", "scaling", "poisson27:n=5", "--exchange", "peer", "--iterations", 2, "--backend", "host", ranks=2)
+        self.assertEqual(result.code, RESOURCES, result)
+        self.assertIn("peer", result.messages[0])
+        self.assertIn("several ranks", result.messages[0])
+
+    def test_columns_in_blocks_have_no_forecast(self):
+        self.succeed("bench", "scaling", "poisson27:n=5", "--rhs", 8, "--column-block", 2, "--iterations", 2, "--backend", "host",
+                     "--json", "s.json", ranks=2)
+        cases = json.loads(self.path("s.json").read_text())["cases"]
+        self.assertEqual([case["report"]["exchange"]["column_block"] for case in cases], [8, 2])
+        self.assertEqual(["forecast" in case for case in cases], [True, False])
+        (found,) = json.loads(self.succeed("predict", "s.json", "--json", "-").out)
+        self.assertEqual(["measured_s" in ranks for ranks in found["ranks"]], [True, False])
+
+    def test_the_null_device_takes_any_number_of_results(self):
+        null = os.stat(os.devnull)
+        self.succeed("bench", "scaling", "poisson27:n=5", "--iterations", 2, "--backend", "host", "--json", os.devnull, "--csv",
+                     os.devnull)
+        self.assertEqual(os.stat(os.devnull).st_rdev, null.st_rdev)
+        self.assertTrue(stat.S_ISCHR(os.stat(os.devnull).st_mode), "it was replaced by a file")
+
     def test_files_are_refused_before_the_work(self):
         endless = ("bench", "scaling", "poisson27:n=5", "--iterations", 10**12, "--backend", "host")
         for option in ("--csv", "--html", "--json", "--plot"):
@@ -420,6 +443,8 @@ class Scaling(CliTest):
         self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n=5", "--type", "f16", "--backend", "host", ranks=2,
                                 says="--rhs")
         self.fail_on_every_rank(USAGE, "bench", "scaling", "poison27:n=5", "--backend", "host", ranks=2, says="poisson27")
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n=5", "--exchange", "none", "--backend", "host", ranks=2,
+                                says="exchange 'none' is for one rank")
         self.fail_on_every_rank(USAGE, "bench", "scaling", "--exchange", "hallo", "--backend", "host", ranks=2, says="halo")
         self.fail_on_every_rank(INPUT, "bench", "scaling", "none.h5", "--backend", "host", ranks=2, says="none.h5")
 

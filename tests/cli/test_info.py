@@ -155,10 +155,11 @@ class Info(CliTest):
         known = {f["name"] for f in data["formats"] if "refused" not in f}
         for type in ("f32", "f64"):
             self.assertIn(data["fewest_bytes"][type], known)
-        self.assertEqual(data["recommended"]["format"], "ell")
+        self.assertEqual(data["recommended"]["format"], data["fewest_bytes"]["f64"])
+        self.assertIn("textbooks would take ell", data["recommended"]["reason"])
         self.assertIn("rows of about equal length", data["recommended"]["reason"])
         text = self.succeed("info", "poisson:n=6").out
-        for word in ("216 × 216", "fewest bytes in f64", "Recommended format\n  ell", "copy bandwidth measured on", "█"):
+        for word in ("216 × 216", "fewest bytes in f64", "Recommended format\n  packed", "copy bandwidth measured on", "█"):
             self.assertIn(word, text)
 
     def test_formats_that_do_not_suit_the_matrix_are_refused_with_the_reason(self):

@@ -222,6 +222,20 @@ class Products(CliTest):
         write_vector(self.path("x.npy"), values)
         self.fail_with(INPUT, "multiply", "poisson:n=4", "--x", "x.npy", "--output", "y.npy", ranks=2, says=["x.npy", "entry 5"])
 
+    def test_whole_numbers_are_vectors_and_complex_ones_are_not(self):
+        self.succeed("multiply", "poisson27:n=4", "--x", "ones", "--output", "y.npy", ranks=2)
+        for name in ("x.npy", "x.h5"):
+            write_vector(self.path(name), np.ones(64, dtype=np.int16))
+            self.succeed("multiply", "poisson27:n=4", "--x", name, "--output", "z.npy", ranks=2)
+            np.testing.assert_array_equal(read_vector(self.path("z.npy")), read_vector(self.path("y.npy")))
+            write_vector(self.path(name), np.ones(64) + 1j)
+            self.fail_with(INPUT, "multiply", "poisson27:n=4", "--x", name, says=[name, "complex"])
+
+    def test_sums_beyond_the_range_are_said(self):
+        write_vector(self.path("x.npy"), np.full(64, 1e200))
+        out = self.succeed("multiply", "poisson27:n=4", "--x", "x.npy", "--mode", "dots", "--iterations", 1).out
+        self.assertIn("range of f64", out)
+
     def test_overflow_fails_the_verification_and_writes_nothing(self):
         write_vector(self.path("x.npy"), np.resize([3e38, -3e38], 64))
         self.fail_with(VERIFICATION, "multiply", "poisson27:n=4", "--x", "x.npy", "--type", "f32", "--verify", "--output", "y.npy",

@@ -62,6 +62,10 @@ class Partition(CliTest):
                 self.succeed("partition", DATA / f"{name}.mtx.gz", "o.h5", "--parts", "2,4,8")
                 self.assert_same("o.h5", fem_matrix(name))
                 self.succeed("verify-file", "o.h5")
+        for parts in (27, 10_000):
+            out = self.succeed("partition", "poisson27:n=3", "g.h5", "--parts", parts, "--reorder", "graph").out
+            self.assertNotIn("***", out, "of METIS")
+            self.succeed("verify-file", "g.h5")
 
     def test_text_and_gzip_give_the_same(self):
         self.write("stokes.mtx", gzip.decompress((DATA / "stokes.mtx.gz").read_bytes()))
@@ -223,6 +227,10 @@ class Partition(CliTest):
         self.write("one.mtx", "%%MatrixMarket matrix coordinate pattern general\n1 1 1\n1 1\n")
         self.succeed("partition", "one.mtx", "o.h5", "--parts", "1,7,1000000", limit=30)
         self.succeed("verify-file", "o.h5")
+        for parts in (27, 10_000):
+            out = self.succeed("partition", "poisson27:n=3", "g.h5", "--parts", parts, "--reorder", "graph").out
+            self.assertNotIn("***", out, "of METIS")
+            self.succeed("verify-file", "g.h5")
 
     def test_info_tells_the_shape_and_every_partition(self):
         self.succeed("partition", DATA / "stokes.mtx.gz", "o.h5", "--parts", "2,4")
@@ -336,6 +344,10 @@ class Orders(CliTest):
         table, _ = self.lines(self.succeed("partition", "wide.mtx", "o.h5", "--parts", 3, "--reorder", "auto").out)
         self.assertEqual({order for order, *_ in table}, {"as it comes", "length"})
         self.succeed("verify-file", "o.h5")
+        for parts in (27, 10_000):
+            out = self.succeed("partition", "poisson27:n=3", "g.h5", "--parts", parts, "--reorder", "graph").out
+            self.assertNotIn("***", out, "of METIS")
+            self.succeed("verify-file", "g.h5")
 
     def test_method_auto_weighs_balance_against_halo(self):
         rng = np.random.default_rng(4)  # dense rows and sparse ones: equal rows need nothing of each other
@@ -380,7 +392,7 @@ class Orders(CliTest):
         self.fail_with(USAGE, "partition", stokes, "o.h5", "--parts", 2, "--model", "study.json", says="--reorder auto")
         self.study("alone.json", exchanges=())
         self.write("other.json", "[1, 2")
-        for model, says in (("none.json", "cannot read none.json"), ("other.json", "other.json is no report"),
+        for model, says in (("none.json", "cannot read none.json"), ("other.json", "other.json is no JSON"),
                             ("alone.json", "alone.json was measured on one rank")):
             self.fail_with(INPUT, "partition", stokes, "--parts", 2, "--compare", "--model", model, says=says)
 

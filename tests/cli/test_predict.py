@@ -60,6 +60,18 @@ class Predict(CliTest):
         self.assertNotIn("measured_s", found["ranks"][0])
         self.assertEqual(found["ranks"][0]["nnz_max"], 34 ** 3)
 
+    def test_networks_have_a_bandwidth_a_second(self):
+        self.study("poisson27:n=5")
+        plain, a_second = (self.predict("--ranks", 4, "--network-latency", "2us", "--network-bandwidth", bandwidth)
+                           for bandwidth in ("25GB", "25GB/s"))
+        self.assertEqual(plain, a_second)
+
+    def test_a_matrix_without_entries(self):
+        self.study("poisson27:n=5")
+        self.write("empty.mtx", "%%MatrixMarket matrix coordinate real general\n4 4 0\n")
+        self.succeed("partition", "empty.mtx", "empty.h5")
+        self.assertNotIn("nan", self.succeed("predict", "s.json", "--matrix", "empty.h5").out)
+
     def test_without_overlap_times_add_up(self):
         study = self.study("poisson27:n=10", more=("--no-overlap",))
         two = study["cases"][1]["forecast"]
@@ -90,10 +102,13 @@ class Predict(CliTest):
         self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", says="--network-bandwidth")
         self.fail_with(USAGE, "predict", "s.json", "--network-latency=-5us", "--network-bandwidth", "25GB", says="--network-latency")
         self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", "--network-bandwidth", "0GB", says="--network-bandwidth")
+        self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", "--network-bandwidth", "25", says="unit")
         self.fail_with(USAGE, "predict", "s.json", "--ranks", 0, says="--ranks")
         self.fail_with(INPUT, "predict", "none.json", says=["none.json", "bench scaling --json"])
         self.write("other.json", "[1, 2")
-        self.fail_with(INPUT, "predict", "other.json", says="other.json is no report")
+        self.fail_with(INPUT, "predict", "other.json", says=["other.json is no JSON", "bench scaling --json"])
+        self.write("other.json", "[1, 2]")
+        self.fail_with(INPUT, "predict", "other.json", says=["other.json is not what", "run it again"])
         self.study("poisson27:n=5", more=("--ranks", 2))
         self.fail_with(INPUT, "predict", "s.json", says="one rank among --ranks")
 

@@ -12,10 +12,13 @@
 
 namespace shardmat::tools {
 
-void require_outputs(const Outputs& outputs, const std::string& script, const std::vector<std::string>& sources) {
+void require_outputs(const Outputs& outputs, const std::string& script, const std::vector<std::string>& sources,
+                     const std::vector<std::string>& others) {
   std::vector<InputFile> inputs;
   for (const std::string& source : sources) inputs.push_back({source, "the input"});
-  require_spared(inputs, {outputs.json, outputs.plot});
+  std::vector<std::string> results{outputs.json, outputs.plot};
+  results.insert(results.end(), others.begin(), others.end());
+  require_spared(inputs, results);
   if (!outputs.json.empty() && outputs.json != "-") check_writable(outputs.json);
   if (outputs.plot.empty()) return;
   check_writable(outputs.plot);

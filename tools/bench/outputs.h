@@ -13,8 +13,9 @@ struct Outputs {
 };
 
 /// Throws, before long work, what write_outputs() would throw: files that cannot be written, no `script` or Python to draw
-/// with; and if a result would take the place of one of the `sources`, or of another.
-void require_outputs(const Outputs& outputs, const std::string& script, const std::vector<std::string>& sources);
+/// with; and if a result, also of those written to `others`, would take the place of one of the `sources`, or of another.
+void require_outputs(const Outputs& outputs, const std::string& script, const std::vector<std::string>& sources,
+                     const std::vector<std::string>& others = {});
 /// Writes the report, and draws it with `script` (plot.h).
 void write_outputs(const Outputs& outputs, const std::string& json, const std::string& script);
 /// 0, or with wrong results that of a failed verification and a line that says how many.

@@ -104,10 +104,7 @@ void require_files(const Options& options) {
   if (options.outputs.json == "-" && options.csv == "-")
     throw Error(ErrorKind::usage, "--json - and --csv - would mix on standard output; name a file for one of them");
   if (options.html == "-") throw Error(ErrorKind::usage, "--html - : a page goes to a file; name one");
-  std::vector<InputFile> inputs;
-  for (const std::string& matrix : options.matrices) inputs.push_back({matrix, "the matrix"});
-  require_spared(inputs, {options.outputs.json, options.outputs.plot, options.csv, options.html});
-  require_outputs(options.outputs, kPlotScript, {});  // sources: checked above, with all four
+  require_outputs(options.outputs, kPlotScript, options.matrices, {options.csv, options.html});
   if (!options.csv.empty() && options.csv != "-") check_writable(options.csv);
   if (options.html.empty()) return;
   check_writable(options.html);
@@ -120,6 +117,18 @@ void write_files(const Options& options, const ScalingStudy& study) {
   if (!options.csv.empty()) write_text(options.csv, to_csv(study));
   write_outputs(options.outputs, json, kPlotScript);
   if (!options.html.empty()) plot(kHtmlScript, json, options.html, "--html");
+}
+
+/// Throws if nothing could be measured, or nothing with several ranks although that was asked for.
+void require_figures(const ScalingStudy& study) {
+  for (const int fewest : {1, 2}) {
+    const auto asked = [&](const ScalingCase& one) { return one.ranks >= fewest; };
+    const auto one = std::find_if(study.cases.begin(), study.cases.end(), asked);
+    if (one != study.cases.end() &&
+        std::none_of(one, study.cases.end(), [&](const ScalingCase& c) { return asked(c) && c.measured(); }))
+      throw Error(ErrorKind::resources,
+                  fmt::format("nothing could be measured{}: {}", fewest > 1 ? " with several ranks" : "", one->why_not));
+  }
 }
 
 /// When, how and with what it was measured.
@@ -191,9 +200,7 @@ int run(const Options& options, Communicator& all) {
   wrong = all.all_reduce(wrong, Reduction::max);
   if (wrong != 0) return all.rank() == 0 ? exit_code(wrong) : static_cast<int>(ErrorKind::verification);
   all.together([&] {
-    if (all.rank() == 0 &&
-        std::all_of(study.cases.begin(), study.cases.end(), [](const ScalingCase& one) { return !one.measured(); }))
-      throw Error(ErrorKind::resources, "nothing could be measured: " + study.cases.front().why_not);
+    if (all.rank() == 0) require_figures(study);
   });
   return 0;
 }

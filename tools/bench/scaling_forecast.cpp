@@ -87,6 +87,11 @@ void forecast_cases(ScalingStudy& study, Communicator& all, double timeout,
     if (!alone) return;
     for (const ScalingCase& one : study.cases) {
       if (one.ranks != 1 || !one.measured()) continue;
+      if (one.report.column_block != one.report.right_hand_sides) {
+        study.no_forecasts.push_back(
+            fmt::format("{}: its columns move in blocks, which the model does not know", one.matrix));
+        continue;
+      }
       try {
         PerformanceModel model = links;
         measure_product(model, one, options_of(one), *alone);

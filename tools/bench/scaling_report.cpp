@@ -27,7 +27,7 @@ void print_heading(const ScalingStudy& study, const ScalingCase& first) {
                           r.backend, r.ranks[0].device);
       break;
     }
-  fmt::print("{}\n  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>10} {:>8}\n", line, "ranks", "exchange",
+  fmt::print("{}\n  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>10} {:>8}\n", line, "ranks", "exchange",
              "iteration =", "product +", "imbalance +", "waiting", "exchange alone", "predicted", "efficiency", "GFLOP/s");
 }
 
@@ -163,10 +163,11 @@ void print_table(const ScalingStudy& study) {
     }
     before = &one;
     if (!one.measured()) {
-      fmt::print("  {:>5}  {:<10} {}\n", one.ranks, one.exchange, one.why_not);
+      fmt::print("  {:>5}  {:<15} {}\n", one.ranks, one.exchange, one.why_not);
       continue;
     }
-    fmt::print("  {:>5}  {:<10} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>8.1f} % {:>8.1f}\n", one.ranks, r.exchange,
+    fmt::print("  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>8.1f} % {:>8.1f}\n", one.ranks,
+               one.ranks > 1 && one.exchange == "auto" ? "auto: " + r.exchange : r.exchange,
                human_seconds(r.iteration.median), human_seconds(one.product()), human_seconds(one.imbalance()),
                human_seconds(one.waiting()), human_seconds(r.exchange_times.median),
                one.forecast ? human_seconds(one.forecast->iteration) : "-", 100 * one.efficiency, r.gflops);

@@ -101,9 +101,10 @@ void add_options(CLI::App& app, Options& o) {
       "multiply rows that need no x of other ranks while x moves, also where that takes two products of several "
       "right-hand sides (by itself otherwise)");
   app.add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied")->excludes(overlap);
-  app.add_option("--column-block", m.load.column_block,
-                 "with --rhs on several ranks: right-hand sides moved and multiplied at a time, a divisor of all; few take "
-                 "less memory for what comes from other ranks, and longer (default: all, or as many as fit)")
+  app.add_option(
+         "--column-block", m.load.column_block,
+         "with --rhs on several ranks: right-hand sides moved and multiplied at a time, from 2, a divisor of all; few "
+         "take less memory for what comes from other ranks, and longer (default: all, or as many as fit)")
       ->check(whole_number(2, 1 << 20))
       ->excludes(overlap);
   app.add_flag("--no-graph", o.no_graph, "launch every iteration instead of replaying a CUDA graph");
@@ -123,6 +124,9 @@ void finish_options(const CLI::App& app, Options& o) {
   MultiplyOptions& m = o.multiply;
   if (app.count("--y0") > 0 && m.beta == 0)
     throw Error(ErrorKind::usage, "--y0 counts only with --beta: y = alpha A x + beta y0");
+  for (const std::string& matrix : o.matrices)
+    if (app.count("--verify") > 0 && (matrix == "full" || matrix == "sampled" || matrix == "auto"))
+      throw Error(ErrorKind::usage, fmt::format("--verify {0} is taken for a matrix named {0}; write --verify={0}", matrix));
   m.matrix = o.matrices.front();
   m.load.type = parse_value_type(o.type);
   m.load.sort = o.sort == "local" ? LocalSort::by_length : o.sort == "none" ? LocalSort::none : LocalSort::as_file;

@@ -33,16 +33,21 @@ std::optional<double> measured(const StudiedMatrix& studied, int ranks) {
   return {};
 }
 
+/// Of perfect speed-up over one rank, which takes `one` seconds; NaN where nothing takes any time.
+double efficiency(const RanksForecast& f, double one) { return one / f.forecast.iteration / f.ranks; }
+
+std::string percent(double share) { return std::isfinite(share) ? fmt::format("{:.1f} %", 100 * share) : "-"; }
+
 void print(const StudiedMatrix& studied, const RowSource& matrix, const std::vector<RanksForecast>& found, double one) {
   fmt::print("{}: {} rows\n  {}\n", matrix.name(), human_count(matrix.rows()), describe(studied.model));
   fmt::print("  {:>6} {:>13} {:>9} {:>12} {:>6} {:>10} {:>10}  {:<9} {:>11} {:>10} {:>11} {:>8}\n", "ranks", "nnz of one",
              "imbalance", "halo", "from", "product", "exchange", "by", "iteration", "efficiency", "measured", "off by");
   for (const RanksForecast& f : found) {
     const auto seconds = measured(studied, f.ranks);
-    fmt::print("  {:>6} {:>13} {:>9.3f} {:>12} {:>6} {:>10} {:>10}  {:<9} {:>11} {:>8.1f} % {:>11} {:>8}\n", f.ranks,
+    fmt::print("  {:>6} {:>13} {:>9.3f} {:>12} {:>6} {:>10} {:>10}  {:<9} {:>11} {:>10} {:>11} {:>8}\n", f.ranks,
                human_count(f.quality.nnz_max), f.quality.imbalance, human_count(f.quality.halo_max),
                f.quality.neighbours_max, human_seconds(f.forecast.product), human_seconds(f.forecast.exchange),
-               f.forecast.moved_by, human_seconds(f.forecast.iteration), 100 * one / f.forecast.iteration / f.ranks,
+               f.forecast.moved_by, human_seconds(f.forecast.iteration), percent(efficiency(f, one)),
                seconds ? human_seconds(*seconds) : "", seconds ? human_change(f.forecast.iteration / *seconds - 1) : "");
   }
 }
@@ -63,7 +68,7 @@ ordered_json to_json(const StudiedMatrix& studied, const RowSource& matrix, cons
                     {"exchange", f.forecast.moved_by},
                     {"overlapped", f.forecast.overlapped},
                     {"iteration_s", f.forecast.iteration},
-                    {"efficiency", one / f.forecast.iteration / f.ranks}});
+                    {"efficiency", efficiency(f, one)}});
     if (const auto seconds = measured(studied, f.ranks)) list.back()["measured_s"] = *seconds;
   }
   return {{"matrix", matrix.name()}, {"model", tools::to_json(studied.model)}, {"ranks", list}};
@@ -76,6 +81,15 @@ std::vector<int> usual_ranks(const PerformanceModel& model) {
   for (int count = 1; count < most; count *= 2) ranks.push_back(count);
   ranks.push_back(most);
   return ranks;
+}
+
+/// Takes the "/s" off "25GB/s"; goes before what reads the rest.
+CLI::Validator per_second() {
+  return {[](std::string& text) {
+            if (text.ends_with("/s")) text.resize(text.size() - 2);
+            return std::string();
+          },
+          ""};
 }
 
 void predict(const Options& options) {
@@ -114,13 +128,15 @@ std::function<int()> add_predict(CLI::App& program) {
       ->check(whole_number(1, 1'000'000));
   app->add_option("--method", o.method, "what the parts balance")->capture_default_str();
   const std::map<std::string, double> times{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}},
-      rates{{"GB", 1e9}, {"MB", 1e6}, {"TB", 1e12}};
+      rates{{"B", 1}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
+  using Unit = CLI::AsNumberWithUnit;
   auto* latency = app->add_option("--network-latency", o.network.latency, "of a message beyond the ranks measured, e.g. 5us")
-                      ->transform(CLI::AsNumberWithUnit(times, CLI::AsNumberWithUnit::CASE_SENSITIVE, "TIME"))
+                      ->transform(Unit(times, Unit::CASE_SENSITIVE, "TIME"))
                       ->check(CLI::NonNegativeNumber);
   auto* bandwidth =
       app->add_option("--network-bandwidth", o.network.bandwidth, "of a rank there, a second in each direction, e.g. 25GB")
-          ->transform(CLI::AsNumberWithUnit(rates, CLI::AsNumberWithUnit::CASE_SENSITIVE, "BYTES"))
+          ->transform(Unit(rates, Unit::Options(Unit::CASE_SENSITIVE | Unit::UNIT_REQUIRED), "BYTES"))
+          ->transform(per_second())
           ->check(positive_number())
           ->needs(latency);
   latency->needs(bandwidth);
