@@ -16,6 +16,18 @@ namespace shardmat::tools {
 
 using nlohmann::ordered_json;
 
+namespace {
+
+/// Why a study has no models, if it says so.
+std::string reasons(const ordered_json& study) {
+  std::string text;
+  for (const ordered_json& why : study.value("no_forecasts", ordered_json::array()))
+    text += (text.empty() ? ". It has no forecast for " : "; ") + why.get<std::string>();
+  return text;
+}
+
+}  // namespace
+
 ordered_json to_json(const PerformanceModel& model) {
   ordered_json exchanges = ordered_json::array();
   for (const ExchangeCost& cost : model.exchanges)
@@ -57,14 +69,6 @@ std::string describe(const PerformanceModel& model) {
     text += fmt::format("{} {}: {} + {}", cost.ranks != ranks ? fmt::format("\n  {} ranks:", ranks = cost.ranks) : ";",
                         cost.exchange, human_seconds(cost.latency),
                         cost.seconds_per_byte > 0 ? human_bytes(1 / cost.seconds_per_byte) + "/s" : "0 a byte");
-  return text;
-}
-
-/// Why a study has no models, if it says so.
-static std::string reasons(const ordered_json& study) {
-  std::string text;
-  for (const ordered_json& why : study.value("no_forecasts", ordered_json::array()))
-    text += (text.empty() ? ". It has no forecast for " : "; ") + why.get<std::string>();
   return text;
 }
 
