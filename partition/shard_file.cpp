@@ -24,7 +24,7 @@ struct ShardFile::Impl {
   ShardTables tables;
   bool allow_nonfinite = false;
   std::optional<std::uint64_t> plain_fingerprint;
-  std::vector<bool> checked;  // per block: its checksums were compared
+  std::vector<bool> checked, permutation_checked;  // per block: its checksums were compared
 
   void open_datasets() {
     pointers = file.dataset(format::kPointers);
@@ -95,8 +95,14 @@ struct ShardFile::Impl {
   /// done before. Of blocks that reach beyond these rows the rest is read for it.
   void check_blocks(std::int64_t begin, const HostCsr& part);
   void compare(std::size_t block, const format::BlockChecksums& found) const;
+  /// As check_blocks() the permutation of rows [begin, end), where the file has checksums for it.
+  void check_permutation(std::int64_t begin, std::int64_t end);
   void require_intact(const HostVector<std::int64_t>& whole_permutation) const;
-  void verify_permutation() const;
+  void verify_permutation();
+  std::size_t block_of(std::int64_t row) const {
+    const auto& starts = tables.block_rows;
+    return static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), row) - starts.begin() - 1);
+  }
 };
 
 ShardFile::ShardFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -111,6 +117,7 @@ std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, bo
   impl->allow_nonfinite = allow_nonfinite || impl->tables.allow_nonfinite;
   impl->open_datasets();
   impl->checked.resize(impl->tables.checksums.size());
+  impl->permutation_checked.resize(impl->tables.permutation_checksums.size());
   return std::unique_ptr<ShardFile>(new ShardFile(std::move(impl)));
 }
 
@@ -188,14 +195,14 @@ HostCsr ShardFile::read_rows(std::int64_t begin, std::int64_t end) const {
 }
 
 std::int64_t ShardFile::best_end(std::int64_t begin, std::int64_t end) const {
-  const auto& starts = impl_->tables.block_rows;
-  const std::int64_t last = *(std::upper_bound(starts.begin(), starts.end(), end) - 1);
+  const std::int64_t last = impl_->tables.block_rows[impl_->block_of(end)];
   return last > begin ? last : end;
 }
 
 HostVector<std::int64_t> ShardFile::permutation(std::int64_t begin, std::int64_t end) const {
   impl_->require_range(begin, end);
   if (!permuted()) return RowSource::permutation(begin, end);
+  impl_->check_permutation(begin, end);
   HostVector<std::int64_t> result(static_cast<std::size_t>(end - begin));
   impl_->permutation.read(begin, end - begin, result.data());
   if (end - begin == rows()) impl_->require_intact(result);
@@ -220,8 +227,7 @@ void ShardFile::Impl::check_blocks(std::int64_t begin, const HostCsr& part) {
   const auto& starts = tables.block_rows;
   const std::int64_t end = begin + part.rows;
   std::vector<std::size_t> whole, beyond;
-  for (auto block = static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), begin) - starts.begin() - 1);
-       begin < end && starts[block] < end; ++block)
+  for (std::size_t block = block_of(begin); begin < end && starts[block] < end; ++block)
     if (!checked[block]) (starts[block] >= begin && starts[block + 1] <= end ? whole : beyond).push_back(block);
 
   std::vector<format::BlockChecksums> found(whole.size());
@@ -241,11 +247,26 @@ void ShardFile::Impl::check_blocks(std::int64_t begin, const HostCsr& part) {
     for (const std::size_t block : blocks) checked[block] = true;
 }
 
+void ShardFile::Impl::check_permutation(std::int64_t begin, std::int64_t end) {
+  const auto& starts = tables.block_rows;
+  for (std::size_t block = block_of(begin); begin < end && block < permutation_checked.size() && starts[block] < end;
+       ++block) {
+    if (permutation_checked[block]) continue;
+    HostVector<std::int64_t> all(static_cast<std::size_t>(starts[block + 1] - starts[block]));
+    permutation.read(starts[block], starts[block + 1] - starts[block], all.data());
+    if (format::checksum(all) != tables.permutation_checksums[block])
+      reject(permutation, fmt::format("the checksum of rows [{}, {}) differs", starts[block], starts[block + 1]));
+    permutation_checked[block] = true;
+  }
+}
+
 void ShardFile::Impl::require_intact(const HostVector<std::int64_t>& whole_permutation) const {
   if (format::checksum(whole_permutation) != tables.permutation_checksum) reject(permutation, "the checksum differs");
 }
 
-void ShardFile::Impl::verify_permutation() const {
+void ShardFile::Impl::verify_permutation() {
+  permutation_checked.assign(permutation_checked.size(), false);
+  check_permutation(0, tables.rows);
   HostVector<std::int64_t> order(static_cast<std::size_t>(tables.rows));
   permutation.read(0, tables.rows, order.data());
   require_intact(order);

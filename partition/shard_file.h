@@ -42,8 +42,8 @@ std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path,
 
 /// One shard file opened for reading. Also a RowSource of the *stored* order; row numbers in messages are the
 /// stored ones. Rows are checked as they are read: pointers, columns, finite values, and the checksums of the
-/// blocks that they lie in, each once, so that damage shows before anything is made of it (of a permutation only
-/// if it is read whole). One thread of a process may use HDF5 at a time.
+/// blocks that they lie in, each once, so that damage shows before anything is made of it (so is the permutation;
+/// of files without checksums of its blocks only if it is read whole). One thread of a process may use HDF5 at a time.
 class ShardFile : public RowSource {
  public:
   /// How ranks share the file: one serial HDF5 handle each, or parallel HDF5 on a communicator.

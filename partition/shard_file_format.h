@@ -19,6 +19,8 @@
 //   /shardmat/permutation    int64 [rows], only if the rows are not in their original order: the original row of each stored
 //                            row. In a square matrix the columns are renumbered alike, so that column j is original
 //                            column permutation[j]; in any other the columns are as they were. Attribute checksum.
+//   /shardmat/permutation_checksums   uint64 [B], beside a permutation: XXH64 of each block's entries, for those who read
+//                            only some (older files lack it)
 //   /shardmat/partitions/<method>-<P>
 //                            attributes method (string), parts (int64), fingerprint (uint64: of the matrix it was made
 //                            for), checksum (uint64: XXH64 of row_starts) and the fields of PartitionQuality (older files
@@ -52,6 +54,7 @@ constexpr const char* kGroup = "/shardmat";
 constexpr const char* kBlockRows = "/shardmat/block_rows";
 constexpr const char* kChecksums = "/shardmat/checksums";
 constexpr const char* kPermutation = "/shardmat/permutation";
+constexpr const char* kPermutationChecksums = "/shardmat/permutation_checksums";
 constexpr const char* kPartitions = "/shardmat/partitions";
 constexpr const char* kRowStarts = "/row_starts";
 

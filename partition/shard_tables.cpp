@@ -108,6 +108,10 @@ void read_checksums(const Hdf5File& file, ShardTables& tables) {
   if (tables.permuted) {
     typed(file, format::kPermutation, {tables.rows}, true);
     tables.permutation_checksum = file.attribute<std::uint64_t>(format::kPermutation, "checksum");
+    if (file.has(format::kPermutationChecksums)) {
+      tables.permutation_checksums.resize(static_cast<std::size_t>(blocks));
+      typed(file, format::kPermutationChecksums, {blocks}, true).read(0, blocks, tables.permutation_checksums.data());
+    }
   }
   tables.fingerprint = file.attribute<std::uint64_t>(format::kGroup, "fingerprint");
   if (tables.fingerprint !=

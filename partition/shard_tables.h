@@ -21,8 +21,9 @@ struct ShardTables {
   std::string how, source, source_checksum;
   std::vector<std::int64_t> block_rows{0};
   std::vector<shard_format::BlockChecksums> checksums;
-  std::uint64_t permutation_checksum = 0;  ///< 0 unless permuted
-  std::uint64_t fingerprint = 0;           ///< 0 if plain
+  std::uint64_t permutation_checksum = 0;            ///< 0 unless permuted
+  std::vector<std::uint64_t> permutation_checksums;  ///< of its blocks; empty if the file has none
+  std::uint64_t fingerprint = 0;                     ///< 0 if plain
   std::vector<StoredPartition> partitions;
 };
 

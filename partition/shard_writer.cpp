@@ -193,6 +193,14 @@ class Writer {
     write_dataset(format::kPermutation, permutation);
     const std::uint64_t checksum = format::checksum(permutation);
     file_.write_attribute(format::kPermutation, "checksum", checksum);
+    std::vector<std::uint64_t> of_blocks;
+    for (std::size_t block = 0; block < checksums_.size(); ++block)
+      of_blocks.push_back(
+          format::checksum(std::span(permutation)
+                               .subspan(static_cast<std::size_t>(block_rows_[block]),
+                                        static_cast<std::size_t>(block_rows_[block + 1] - block_rows_[block]))));
+    const auto blocks = static_cast<std::int64_t>(of_blocks.size());
+    file_.create_dataset<std::uint64_t>(format::kPermutationChecksums, {blocks}).write(0, blocks, of_blocks.data());
     return checksum;
   }
 

@@ -90,6 +90,16 @@ class VerifyFile(CliTest):
             swapped = file["shardmat/permutation"][:2][::-1]
         self.damage("shardmat/permutation", slice(0, 2), swapped)
         self.fail_with(INPUT, "convert", "bad.h5", "o.mtx", says=["bad.h5", "/shardmat/permutation", "checksum"])
+        self.fail_on_every_rank(INPUT, "multiply", "bad.h5", "--output", "y.npy", says=["bad.h5", "/shardmat/permutation"])
+
+    def test_permutations_without_checksums_of_blocks_are_read(self):
+        self.succeed("partition", "good.h5", "bad.h5", "--sort", "global")
+        with h5py.File(self.path("bad.h5"), "r+") as file:
+            del file["shardmat/permutation_checksums"]
+        self.succeed("verify-file", "bad.h5")
+        for name in ("good", "bad"):
+            self.succeed("multiply", f"{name}.h5", "--x", "ones", "--output", f"{name}.npy", ranks=2)
+        np.testing.assert_allclose(read_vector(self.path("bad.npy")), read_vector(self.path("good.npy")), rtol=0, atol=1e-9)
 
     def test_a_column_outside_is_found(self):
         self.damage("indices_1", 5, 1 << 20)

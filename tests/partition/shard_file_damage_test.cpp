@@ -113,6 +113,7 @@ TEST_F(ShardFileTest, EveryFlippedByteIsFoundAndNamed) {
   for (const auto& [dataset, named, bytes] :
        {Flip{"/pointers_to_1", "/pointers_to_1", 8 * 61}, Flip{"/indices_1", "/indices_1", 4 * nnz},
         Flip{"/values", "/values", 8 * nnz}, Flip{"/shardmat/permutation", "/shardmat/permutation", 8 * 60},
+        Flip{"/shardmat/permutation_checksums", "/shardmat/permutation", 8},
         Flip{"/shardmat/checksums", "/shardmat/checksums", 24}, Flip{"/shardmat/block_rows", "/shardmat/block_rows", 16},
         Flip{"/shardmat/partitions/nnz-3/row_starts", "nnz-3/row_starts", 32}}) {
     write(m, options, "good.h5");
