@@ -38,22 +38,6 @@ std::filesystem::path follow_links(std::filesystem::path path) {
 /// The names of temporaries that exist or soon will: a list that a signal handler can read at any moment.
 std::array<std::atomic<const char*>, 64> unfinished;
 
-void remember(const char* temporary) {
-  const bool remembered = std::any_of(unfinished.begin(), unfinished.end(), [&](std::atomic<const char*>& place) {
-    const char* empty = nullptr;
-    return place.compare_exchange_strong(empty, temporary);
-  });
-  if (!remembered)
-    throw Error(ErrorKind::internal, fmt::format("more than {} files are being written at once", unfinished.size()));
-}
-
-void forget(const char* temporary) {
-  for (std::atomic<const char*>& place : unfinished) {
-    const char* expected = temporary;
-    if (place.compare_exchange_strong(expected, nullptr)) return;
-  }
-}
-
 /// Of `path`, as which the file or directory `written` is known.
 void flush_to_disk(const std::filesystem::path& written, const std::filesystem::path& path) {
   const int fd = ::open(written.c_str(), O_RDONLY | O_CLOEXEC);
@@ -66,6 +50,22 @@ void flush_to_disk(const std::filesystem::path& written, const std::filesystem::
 
 }  // namespace
 
+UnfinishedFile::UnfinishedFile(const std::filesystem::path& path) : path_(path) {
+  const bool remembered = std::any_of(unfinished.begin(), unfinished.end(), [&](std::atomic<const char*>& place) {
+    const char* empty = nullptr;
+    return place.compare_exchange_strong(empty, path_.c_str());
+  });
+  if (!remembered)
+    throw Error(ErrorKind::internal, fmt::format("more than {} files are being written at once", unfinished.size()));
+}
+
+UnfinishedFile::~UnfinishedFile() {
+  for (std::atomic<const char*>& place : unfinished) {
+    const char* expected = path_.c_str();
+    if (place.compare_exchange_strong(expected, nullptr)) return;
+  }
+}
+
 void remove_unfinished_files() noexcept {
   for (const std::atomic<const char*>& place : unfinished)
     if (const char* const temporary = place; temporary != nullptr) ::unlink(temporary);
@@ -74,8 +74,10 @@ void remove_unfinished_files() noexcept {
 void check_writable(const std::filesystem::path& path) {
   if (!path.has_filename())
     throw Error(ErrorKind::input, fmt::format("cannot write \"{}\": the name of the file is missing", path.string()));
-  const std::filesystem::path directory = directory_of(follow_links(path));
+  const std::filesystem::path target = follow_links(path), directory = directory_of(target);
   std::error_code ignored;
+  if (std::filesystem::is_symlink(target, ignored))
+    throw Error(ErrorKind::input, fmt::format("cannot write {}: the symbolic link leads in a circle", path.string()));
   if (!std::filesystem::is_directory(directory, ignored))
     throw Error(ErrorKind::input, fmt::format("cannot write {}: there is no directory {}; create it first", path.string(),
                                               directory.string()));
@@ -92,14 +94,19 @@ AtomicFile::AtomicFile(const std::filesystem::path& path)
   check_writable(path);
   if (is_own_) return;
   temporary_ = directory_of(target_) / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());
-  remember(temporary_.c_str());
+  unfinished_.emplace(temporary_);
 }
 
 AtomicFile::~AtomicFile() {
   if (is_own_) return;
   std::error_code ignored;
   if (!committed_) std::filesystem::remove(temporary_, ignored);
-  forget(temporary_.c_str());
+}
+
+void AtomicFile::require_file(const char* format) const {
+  if (is_own_)
+    throw Error(ErrorKind::usage,
+                fmt::format("cannot write {}: {} cannot go to a device or a pipe; name a file", path_.string(), format));
 }
 
 void AtomicFile::commit() {

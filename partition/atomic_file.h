@@ -2,14 +2,27 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 namespace shardmat {
 
 /// Throws what AtomicFile would throw for this path; for asking before long work.
 void check_writable(const std::filesystem::path& path);
 
-/// Removes the temporaries of all files of this process that are not committed. May be called in a signal handler; the
-/// process must end then.
+/// Names a file for remove_unfinished_files() as long as it lives.
+class UnfinishedFile {
+ public:
+  explicit UnfinishedFile(const std::filesystem::path& path);
+  ~UnfinishedFile();
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Removes the files that UnfinishedFile names, among them the temporaries of all AtomicFiles. May be called in a signal
+/// handler; the process must end then.
 void remove_unfinished_files() noexcept;
 
 /// Owns a temporary name beside `path`. Write to temporary(), then commit(). Without commit the temporary is removed, so
@@ -25,6 +38,8 @@ class AtomicFile {
 
   const std::filesystem::path& path() const { return path_; }
   const std::filesystem::path& temporary() const { return temporary_; }
+  /// For writers that need more than a stream, of a format with this name: throws Error(usage) for a device or a pipe.
+  void require_file(const char* format) const;
   /// Flushes file and directory to disk and renames. The file must be closed by its writer before.
   void commit();
 
@@ -33,6 +48,7 @@ class AtomicFile {
   std::filesystem::path target_;  ///< with links followed
   std::filesystem::path temporary_;
   bool is_own_ = false;  ///< a device or a pipe
+  std::optional<UnfinishedFile> unfinished_;
   bool committed_ = false;
 };
 

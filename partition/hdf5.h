@@ -89,6 +89,7 @@ class Hdf5File {
   /// Creates the temporary of `target`, and reserves room for `expected_bytes` where the file system can. Throws
   /// Error(resources) if that is not possible.
   static Hdf5File create(const AtomicFile& target, std::int64_t expected_bytes = 0) {
+    target.require_file("HDF5");
     return create(target.temporary(), target.path(), expected_bytes);
   }
   /// The same without a temporary.

@@ -24,7 +24,8 @@ struct ShardFile::Impl {
   ShardTables tables;
   bool allow_nonfinite = false;
   std::optional<std::uint64_t> plain_fingerprint;
-  std::vector<bool> checked, permutation_checked;  // per block: its checksums were compared
+  // Per block: its checksums were compared.
+  std::vector<bool> checked, pointers_checked, permutation_checked;
 
   void open_datasets() {
     pointers = file.dataset(format::kPointers);
@@ -37,6 +38,11 @@ struct ShardFile::Impl {
     throw Error(ErrorKind::input,
                 fmt::format("{}: {}; the file is damaged: restore it from a copy, or make it again{}", dataset.place(), why,
                             tables.how.empty() ? " from its source" : ". It was made by: " + tables.how));
+  }
+
+  [[noreturn]] void reject_block(const Hdf5Dataset& dataset, std::size_t block) const {
+    reject(dataset,
+           fmt::format("the checksum of rows [{}, {}) differs", tables.block_rows[block], tables.block_rows[block + 1]));
   }
 
   void require_range(std::int64_t begin, std::int64_t end) const {
@@ -95,10 +101,24 @@ struct ShardFile::Impl {
   /// done before. Of blocks that reach beyond these rows the rest is read for it.
   void check_blocks(std::int64_t begin, const HostCsr& part);
   void compare(std::size_t block, const format::BlockChecksums& found) const;
-  /// As check_blocks() the permutation of rows [begin, end), where the file has checksums for it.
-  void check_permutation(std::int64_t begin, std::int64_t end);
+  /// As check_blocks() an integer dataset of rows alone, with `more` entries after the last row of a block, against
+  /// stored(block).
+  template <class Stored>
+  void check_entries(const Hdf5Dataset& dataset, std::vector<bool>& done, std::int64_t more, std::int64_t begin,
+                     std::int64_t end, Stored stored) const;
+  void check_row_pointers(std::int64_t begin, std::int64_t end) {
+    check_entries(pointers, pointers_checked, 1, begin, end,
+                  [&](std::size_t block) { return tables.checksums[block].pointers; });
+  }
+  /// Where the file has checksums for it.
+  void check_permutation(std::int64_t begin, std::int64_t end) {
+    check_entries(permutation, permutation_checked, 0, begin, end,
+                  [&](std::size_t block) { return tables.permutation_checksums[block]; });
+  }
   void require_intact(const HostVector<std::int64_t>& whole_permutation) const;
   void verify_permutation();
+  /// `found`: what the rows give.
+  void verify_quality(const StoredPartition& stored, PartitionQuality found) const;
   std::size_t block_of(std::int64_t row) const {
     const auto& starts = tables.block_rows;
     return static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), row) - starts.begin() - 1);
@@ -117,6 +137,7 @@ std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, bo
   impl->allow_nonfinite = allow_nonfinite || impl->tables.allow_nonfinite;
   impl->open_datasets();
   impl->checked.resize(impl->tables.checksums.size());
+  impl->pointers_checked.resize(impl->tables.checksums.size());
   impl->permutation_checked.resize(impl->tables.permutation_checksums.size());
   return std::unique_ptr<ShardFile>(new ShardFile(std::move(impl)));
 }
@@ -175,6 +196,7 @@ std::uint64_t ShardFile::fingerprint() const {
 
 HostVector<std::int64_t> ShardFile::row_lengths(std::int64_t begin, std::int64_t end) const {
   impl_->require_range(begin, end);
+  if (!plain_binsparse()) impl_->check_row_pointers(begin, end);
   HostVector<std::int64_t> p = impl_->raw_pointers(begin, end);
   impl_->check_pointers(begin, p);
   for (std::size_t i = 0; i + 1 < p.size(); ++i) p[i] = p[i + 1] - p[i];
@@ -247,16 +269,16 @@ void ShardFile::Impl::check_blocks(std::int64_t begin, const HostCsr& part) {
     for (const std::size_t block : blocks) checked[block] = true;
 }
 
-void ShardFile::Impl::check_permutation(std::int64_t begin, std::int64_t end) {
+template <class Stored>
+void ShardFile::Impl::check_entries(const Hdf5Dataset& dataset, std::vector<bool>& done, std::int64_t more,
+                                    std::int64_t begin, std::int64_t end, Stored stored) const {
   const auto& starts = tables.block_rows;
-  for (std::size_t block = block_of(begin); begin < end && block < permutation_checked.size() && starts[block] < end;
-       ++block) {
-    if (permutation_checked[block]) continue;
-    HostVector<std::int64_t> all(static_cast<std::size_t>(starts[block + 1] - starts[block]));
-    permutation.read(starts[block], starts[block + 1] - starts[block], all.data());
-    if (format::checksum(all) != tables.permutation_checksums[block])
-      reject(permutation, fmt::format("the checksum of rows [{}, {}) differs", starts[block], starts[block + 1]));
-    permutation_checked[block] = true;
+  for (std::size_t block = block_of(begin); begin < end && block < done.size() && starts[block] < end; ++block) {
+    if (done[block]) continue;
+    HostVector<std::int64_t> all(static_cast<std::size_t>(starts[block + 1] - starts[block] + more));
+    dataset.read(starts[block], std::ssize(all), all.data());
+    if (format::checksum(all) != stored(block)) reject_block(dataset, block);
+    done[block] = true;
   }
 }
 
@@ -277,12 +299,33 @@ void ShardFile::Impl::verify_permutation() {
   }
 }
 
+void ShardFile::Impl::verify_quality(const StoredPartition& stored, PartitionQuality found) const {
+  std::vector<double> right;
+  const auto remember = [&](const char*, auto value) { right.push_back(static_cast<double>(value)); };
+  format::for_each_quality_field(found, remember);
+  format::for_each_later_quality_field(found, remember);
+  auto expected = right.begin();
+  const auto compare = [&](const char* name, auto value) {
+    const double is = static_cast<double>(value), must = *expected++;
+    if (is != must)
+      throw Error(ErrorKind::input,
+                  fmt::format("{}: {} of {} is {} but the matrix gives {}; make the file again from its source", file.path(),
+                              name, format::partition_group(stored.partition.method, stored.partition.parts()), is, must));
+  };
+  format::for_each_quality_field(stored.quality, compare);
+  if (stored.quality.neighbours_max >= 0) format::for_each_later_quality_field(stored.quality, compare);
+}
+
 void ShardFile::verify(const Progress& progress) const {
   if (permuted()) impl_->verify_permutation();
   impl_->checked.assign(impl_->checked.size(), false);
+  std::vector<QualityMeter> meters;
+  for (const StoredPartition& stored : partitions()) meters.emplace_back(stored.partition, cols());
   for_each_slice(*this, 0, rows(), [&](std::int64_t first_row, const CsrView& slice) {
+    parallel_tasks(std::ssize(meters), [&](std::int64_t i) { meters[static_cast<std::size_t>(i)].add(slice); });
     report(progress, "verifying", first_row + slice.rows, rows());
   });
+  for (std::size_t i = 0; i < meters.size(); ++i) impl_->verify_quality(partitions()[i], meters[i].result());
 }
 
 }  // namespace shardmat

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 
 #include "kernels/base/error.h"
@@ -74,7 +75,8 @@ std::string describe(const PerformanceModel& model) {
 
 std::vector<StudiedMatrix> read_study(const std::string& path) {
   std::ifstream file(path);
-  if (!file) throw Error(ErrorKind::input, fmt::format("cannot read {}; write it with shardmat bench scaling --json", path));
+  if (!file || std::filesystem::is_directory(path))
+    throw Error(ErrorKind::input, fmt::format("cannot read {}; write it with shardmat bench scaling --json", path));
   const ordered_json report = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
   if (report.is_discarded())
     throw Error(ErrorKind::input,

@@ -109,7 +109,7 @@ int parse_and_run(int argc, char** argv) {
   return 0;
 }
 
-/// Whichever way the process is ended, except by SIGKILL.
+/// Whichever way the process is ended by others, except by SIGKILL.
 void leave_no_unfinished_files() {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails like one on a full disk, and is cleaned up after
   std::at_quick_exit(remove_unfinished_files);
@@ -119,7 +119,7 @@ void leave_no_unfinished_files() {
     remove_unfinished_files();
     std::raise(signal);  // with the handler gone: ends the process as if there had been none
   };
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXCPU, SIGUSR1, SIGUSR2}) {
     struct sigaction present {};
     if (sigaction(signal, nullptr, &present) == 0 && present.sa_handler == SIG_DFL) sigaction(signal, &action, nullptr);
   }

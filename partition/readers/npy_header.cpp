@@ -44,7 +44,8 @@ void parse_type(const std::string& source, std::string_view text, NpyHeader& hea
   std::int64_t size = 0;
   const char* const last = type.data() + type.size();
   if (type.size() < 3 || std::from_chars(type.data() + 2, last, size).ptr != last || size < 0 || size > 1 << 20)
-    fail(source, "the element type in its .npy header is damaged; write it again with numpy.save");
+    fail(source,
+         fmt::format("its elements have the type {}, which are no plain numbers; write them with .astype('<f8')", type));
   if (type[0] == '>' && size > 1)
     fail(source, fmt::format("its elements are big-endian ({}); write them with .astype('<{}')", type, type.substr(1)));
   header.kind = type[1];

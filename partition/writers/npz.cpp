@@ -25,10 +25,13 @@ void write_npz(const AtomicFile& file, const RowSource&, std::span<const std::in
 #include <cerrno>
 #include <cstring>
 #include <exception>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "partition/output_file.h"
@@ -187,10 +190,27 @@ Members members_of(const RowSource& source, std::span<const std::int64_t> row_pt
   return members;
 }
 
+/// libzip writes beside our temporary, to a name of ours with a random end.
+struct TemporaryOfLibzip {
+  std::filesystem::path ours;
+  std::optional<UnfinishedFile> found;
+
+  /// Called when zip_close() begins, with that file there.
+  static void find(zip_t*, double, void* state) {
+    auto& self = *static_cast<TemporaryOfLibzip*>(state);
+    std::error_code ignored;
+    if (self.found) return;
+    for (const auto& entry : std::filesystem::directory_iterator(self.ours.parent_path(), ignored))
+      if (entry.path().filename().string().starts_with(self.ours.filename().string() + "."))
+        self.found.emplace(entry.path());
+  }
+};
+
 }  // namespace
 
 void write_npz(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
                const Progress& progress) {
+  file.require_file(".npz");
   const Members members = members_of(source, row_ptr, progress);
   int code = 0;
   std::unique_ptr<zip_t, decltype([](zip_t* open) { zip_discard(open); })> zip(
@@ -204,6 +224,8 @@ void write_npz(const AtomicFile& file, const RowSource& source, std::span<const 
       fail_write(file.path(), zip_strerror(zip.get()));
     }
   }
+  TemporaryOfLibzip temporary{file.temporary(), {}};
+  zip_register_progress_callback_with_state(zip.get(), 1, TemporaryOfLibzip::find, nullptr, &temporary);
   if (zip_close(zip.get()) != 0) {
     for (const auto& member : members)
       if (member->thrown()) std::rethrow_exception(member->thrown());

@@ -10,7 +10,7 @@ import unittest
 import numpy as np
 import scipy.sparse as sp
 
-from support import (INPUT, LIMIT, PROGRAM, RESOURCES, USAGE, CliTest, DATA, environment, file_size_limit, write_binsparse,
+from support import (INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, DATA, environment, file_size_limit, write_binsparse,
                      write_vector)
 
 HEADER = "%%MatrixMarket matrix coordinate real general\n"
@@ -70,6 +70,24 @@ class Files(CliTest):
         self.fail_with(USAGE, "bench", "scaling", "poisson:n=4", "--csv", "o", "--html", "o", says="o is named for two")
         self.assertEqual([self.path(name).read_bytes() for name in ("x.npy", "s.json")], before)
         self.assertFalse(self.path("o.npy").exists() or self.path("o").exists())
+
+    def test_links_in_a_circle_stay(self):
+        os.symlink("b.h5", self.path("a.h5"))
+        os.symlink("a.h5", self.path("b.h5"))
+        self.fail_with(INPUT, "generate", "poisson", "--n", 3, "a.h5", says=["a.h5", "circle"])
+        self.assertTrue(self.path("a.h5").is_symlink())
+
+    def test_pipes_take_text_and_no_hdf5(self):
+        for name in ("p.mtx", "p.h5", "p.npz"):
+            os.mkfifo(self.path(name))
+        with open(self.path("read.mtx"), "w") as text:
+            reader = subprocess.Popen(["cat", "p.mtx"], cwd=self.directory, stdout=text)
+            self.succeed("convert", "poisson:n=3", "p.mtx")
+            self.assertEqual(reader.wait(LIMIT), OK)
+        self.succeed("convert", "poisson:n=3", "file.mtx")
+        self.assertEqual(self.path("read.mtx").read_text(), self.path("file.mtx").read_text())
+        for name in ("p.h5", "p.npz"):
+            self.fail_with(USAGE, "convert", "poisson:n=3", name, says=[name, "pipe"])
 
     def test_empty_names(self):
         self.fail_with(INPUT, "multiply", "", says="empty")
@@ -235,7 +253,8 @@ class Exhaustion(CliTest):
 
     def test_signals_leave_nothing(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            for arguments in (["generate", "elasticity", "--n", 60, "o.h5"], ["convert", "elasticity:n=60", "o.mtx"]):
+            for arguments in (["generate", "elasticity", "--n", 60, "o.h5"], ["convert", "elasticity:n=60", "o.mtx"],
+                              ["convert", "elasticity:n=60", "o.npz"]):
                 process = subprocess.Popen([PROGRAM, *map(str, arguments)], cwd=self.directory, env=environment(),
                                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 end = time.monotonic() + LIMIT
@@ -243,6 +262,7 @@ class Exhaustion(CliTest):
                     self.assertIsNone(process.poll(), arguments)
                     self.assertLess(time.monotonic(), end)
                     time.sleep(0.005)
+                time.sleep(0.05)
                 process.send_signal(number)
                 self.assertEqual(process.wait(LIMIT), -number, arguments)
                 self.assertEqual(self.files(), [], arguments)

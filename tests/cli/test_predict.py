@@ -104,6 +104,7 @@ class Predict(CliTest):
         self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", "--network-bandwidth", "0GB", says="--network-bandwidth")
         self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", "--network-bandwidth", "25", says="unit")
         self.fail_with(USAGE, "predict", "s.json", "--ranks", 0, says="--ranks")
+        self.fail_with(INPUT, "predict", ".", says="cannot read .")
         self.fail_with(INPUT, "predict", "none.json", says=["none.json", "bench scaling --json"])
         self.write("other.json", "[1, 2")
         self.fail_with(INPUT, "predict", "other.json", says=["other.json is no JSON", "bench scaling --json"])

@@ -108,10 +108,22 @@ class VerifyFile(CliTest):
     def test_a_changed_row_pointer_is_found(self):
         self.damage("pointers_to_1", 7, 0)
         self.fail_with(INPUT, "verify-file", "bad.h5", says="bad.h5")
+        with h5py.File(self.path("bad.h5"), "r+") as file:
+            pointers = file["pointers_to_1"]
+            pointers[7] = (pointers[6] + pointers[8]) // 2 + 1
+        for command in ("verify-file", "info"):
+            self.fail_with(INPUT, command, "bad.h5", *(["--quick"] if command == "info" else []), says=["/pointers_to_1", "checksum"])
 
     def test_a_changed_partition_table_is_found(self):
         self.damage("shardmat/partitions/nnz-2/row_starts", 1, 10**6)
         self.fail_with(INPUT, "verify-file", "bad.h5", says=["bad.h5", "nnz-2"])
+
+    def test_changed_figures_of_a_partition_are_found(self):
+        for name in ("halo_max", "nnz_max", "imbalance", "boundary_nnz_max"):
+            shutil.copy(self.path("good.h5"), self.path("bad.h5"))
+            with h5py.File(self.path("bad.h5"), "r+") as file:
+                file["shardmat/partitions/nnz-2"].attrs[name] *= 3
+            self.fail_with(INPUT, "verify-file", "bad.h5", says=["bad.h5", name, "nnz-2", "the matrix gives"])
 
     def test_a_truncated_file_is_found(self):
         data = self.path("good.h5").read_bytes()

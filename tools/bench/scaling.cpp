@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -151,7 +152,9 @@ void describe(ScalingStudy& study, const Communicator& all) {
 
 /// A study can take hours: what it has found is in the file after every case.
 void save_so_far(const Options& options, ScalingStudy& study, const Communicator& all) {
-  if (options.outputs.json.empty() || options.outputs.json == "-") return;
+  std::error_code ignored;
+  const bool streams = options.outputs.json == "-" || std::filesystem::is_other(options.outputs.json, ignored);
+  if (options.outputs.json.empty() || streams) return;
   find_efficiencies(study.cases);
   describe(study, all);
   write_text(options.outputs.json, to_json(study));

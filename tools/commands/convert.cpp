@@ -48,9 +48,11 @@ void convert_file(const Options& options) {
   const Timer timer;
   write_matrix(options.output, *source, make_progress_bar());
   const double seconds = timer.seconds();
-  const auto bytes = static_cast<double>(std::filesystem::file_size(options.output));
-  fmt::print("{}: {} × {}, {} written in {} ({}/s)\n", options.output, human_count(source->rows()),
-             human_count(source->cols()), human_bytes(bytes), human_seconds(seconds), human_bytes(bytes / seconds));
+  std::error_code none;  // of a pipe
+  const auto bytes = static_cast<double>(std::filesystem::file_size(options.output, none));
+  fmt::print("{}: {} × {}, {}written in {}{}\n", options.output, human_count(source->rows()), human_count(source->cols()),
+             none ? "" : human_bytes(bytes) + " ", human_seconds(seconds),
+             none ? "" : fmt::format(" ({}/s)", human_bytes(bytes / seconds)));
 }
 
 /// One line: what the matrix is in this format, or why it is not. With `must`, the reason is thrown instead.

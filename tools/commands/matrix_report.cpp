@@ -98,14 +98,13 @@ Recommendation textbook_choice(const MatrixReport& report) {
 
 /// That of the textbooks, unless the bytes are known and another takes fewer: a product takes as long as its bytes.
 Recommendation recommend(const MatrixReport& report) {
-  constexpr double kAsFew = 1.02;
   if (report.formats.empty() || report.rows.nnz == 0) return recommended_format(*report.pattern, report.rows);
   Recommendation textbook = textbook_choice(report);
   const FormatSize* const best = smallest(report, ValueType::f64);
   const auto theirs = std::ranges::find_if(
       report.formats, [&](const FormatSize& size) { return size.type == ValueType::f64 && size.name == textbook.format; });
   const auto bytes = [](const FormatSize& size) { return static_cast<double>(size.bytes); };
-  if (best == nullptr || theirs == report.formats.end() || bytes(*theirs) <= kAsFew * bytes(*best)) return textbook;
+  if (best == nullptr || theirs == report.formats.end() || bytes(*theirs) <= bytes(*best)) return textbook;
   const auto nnz = static_cast<double>(report.rows.nnz);
   return {std::string(best->name), fmt::format("fewest bytes in f64, {:.2f} a nonzero; textbooks would take {} ({:.2f}): {}",
                                                bytes(*best) / nnz, textbook.format, bytes(*theirs) / nnz, textbook.reason)};

@@ -92,6 +92,16 @@ CLI::Validator per_second() {
           ""};
 }
 
+InputMatrix open_studied(const std::string& matrix, const Options& options) {
+  try {
+    return open_input(matrix, true, false);
+  } catch (const Error& error) {
+    if (!options.matrix.empty() || error.kind() != ErrorKind::input) throw;
+    throw Error(ErrorKind::input, fmt::format("{} ({} names it: run predict in the folder of the study, or give --matrix)",
+                                              error.what(), options.report));
+  }
+}
+
 void predict(const Options& options) {
   require_spared({{options.report, "the report"}, {options.matrix, "the matrix"}}, {options.json});
   std::vector<StudiedMatrix> report = read_study(options.report);
@@ -103,7 +113,7 @@ void predict(const Options& options) {
   ordered_json list = ordered_json::array();
   for (StudiedMatrix& studied : report) {
     if (options.network.bandwidth > 0) studied.model.network = options.network;
-    const InputMatrix input = open_input(studied.matrix, true, false);
+    const InputMatrix input = open_studied(studied.matrix, options);
     const std::vector<int> ranks = options.ranks.empty() ? usual_ranks(studied.model) : options.ranks;
     const auto found = forecast_ranks(studied.model, *input.rows, {&options.method, 1}, ranks);
     const double one =
