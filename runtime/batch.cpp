@@ -167,21 +167,20 @@ class Batch {
 
   /// From copy bandwidth, launch and exchange latency of this machine; halos are thought small.
   void predict(std::span<const int> rank_of) {
-    PerformanceModel model;
-    double bandwidth = 0;
+    double bandwidth = 0, latency = 0;
     ranks_.together([&] {
       bandwidth = measure_copy_bandwidth(context_.stream());
-      model.product.latency = measure_launch_latency(context_);
+      latency = measure_launch_latency(context_);
     });
     bandwidth = ranks_.all_reduce(bandwidth, Reduction::min);
-    model.product.latency = ranks_.all_reduce(model.product.latency, Reduction::max);
-    model.product.seconds_per_nnz = bandwidth > 0 ? bytes_a_nonzero() / bandwidth : 0;
+    latency = ranks_.all_reduce(latency, Reduction::max);
+    const ProductCost product(latency, bandwidth > 0 ? bytes_a_nonzero() / bandwidth : 0);
     const double move = measure_exchange_latency(context_.exchange_context(ValueType::f64, 1));
     std::vector<double> whole(static_cast<std::size_t>(ranks_.size()), 0);
     for (std::size_t i = 0; i < rank_of.size(); ++i) {
       const std::int64_t nnz = report_.items[i].nnz;
-      whole[static_cast<std::size_t>(rank_of[i])] += model.product(nnz);
-      report_.predicted_split += model.product((nnz + ranks_.size() - 1) / ranks_.size()) + move;
+      whole[static_cast<std::size_t>(rank_of[i])] += product(nnz);
+      report_.predicted_split += product((nnz + ranks_.size() - 1) / ranks_.size()) + move;
     }
     report_.predicted_whole = *std::max_element(whole.begin(), whole.end());
   }

@@ -23,7 +23,7 @@ constexpr int kMostRepetitions = 50;  // of product and exchange, each timed alo
 constexpr int kLeastRepetitions = 3;
 constexpr double kPhaseSeconds = 1;
 constexpr double kWarmUpSeconds = 0.05;  // an idle GPU needs some milliseconds to reach its clocks
-constexpr int kMostWarmUps = 200;
+constexpr std::int64_t kMostWarmUps = 2000;
 constexpr double kSecondsBetweenWaits = 1;  // so that a deadline measures one stretch of work, not the whole run
 /// Steps between two events of a GPU, and in a graph, if there are many: an event between each two would add 3 µs to each,
 /// the start of a graph 1 µs.
@@ -99,8 +99,11 @@ class Stopwatch {
     steps(1);
     wait();
     const double seconds = ranks_.all_reduce(timer.seconds(), Reduction::max);
-    steps(static_cast<std::int64_t>(std::min<double>(kMostWarmUps, kWarmUpSeconds / std::max(seconds, 1e-6))));
-    wait();
+    auto left = static_cast<std::int64_t>(std::min<double>(kMostWarmUps, kWarmUpSeconds / std::max(seconds, 1e-6)));
+    for (; left > 0; left -= kMostBetweenWaits) {
+      steps(std::min(left, kMostBetweenWaits));
+      wait();
+    }
     return seconds;
   }
 
@@ -285,17 +288,24 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
   const Steps exchange_steps = repeat([&] {
     for (const Iterated& one : batch) one.matrix->move_x(stream);
   });
+  /// Steps from graphs, `count` of which are to come.
+  const auto recorded = [&](const Steps& work, std::int64_t count) {
+    return Steps([graphs = std::make_shared<RecordedSteps>(stream, work, count)](std::int64_t now) { (*graphs)(now); });
+  };
   const auto times = [&](std::int64_t count, const Steps& work, const Progress& progress, std::string_view phase) {
     IterationTimes found = slowest_of_ranks(watch.each(count, work, progress, phase), ranks);
     found.together = watch.steps_a_mark(count);
     return found;
   };
+  const bool records = options.graph && context.device().backend == Backend::cuda && !batch.empty();
+  result.graph = records && std::all_of(batch.begin(), batch.end(),
+                                        [](const Iterated& one) { return one.matrix->exchange().capturable(); });
   exchange_steps(1);  // libraries allocate and connect on first use, which a recording forbids
   const double seconds = watch.warm_up(local_steps);
   const auto repetitions = static_cast<std::int64_t>(
       std::clamp<double>(kPhaseSeconds / std::max(seconds, 1e-9), kLeastRepetitions, kMostRepetitions));
-  result.local = times(repetitions, local_steps, {}, {});
-  result.exchange = times(repetitions, exchange_steps, {}, {});
+  result.local = times(repetitions, records ? recorded(local_steps, repetitions) : local_steps, {}, {});
+  result.exchange = times(repetitions, result.graph ? recorded(exchange_steps, repetitions) : exchange_steps, {}, {});
 
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const auto& [matrix, y] = batch[i];
@@ -305,14 +315,7 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
     dots[i]->normalise_x(y, stream);
   }
   watch.wait();
-  std::optional<RecordedSteps> recorded;
-  result.graph =
-      options.graph && context.device().backend == Backend::cuda && !batch.empty() &&
-      std::all_of(batch.begin(), batch.end(), [](const Iterated& one) { return one.matrix->exchange().capturable(); });
-  if (result.graph) {
-    recorded.emplace(stream, steps, options.iterations);
-    steps = [&](std::int64_t count) { (*recorded)(count); };
-  }
+  if (result.graph) steps = recorded(steps, options.iterations);
   if (power) {  // warming up must not show in the result: it starts from x as it is now
     SavedX x(ranks, batch, stream);
     watch.warm_up(steps);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
+#include <vector>
 
 #include "runtime/iterate.h"
 #include "runtime/vectors.h"
@@ -57,31 +59,41 @@ double seconds_of_step(Context& context, bool split) {
   return end.seconds_since(begin) / kTimes;
 }
 
-}  // namespace
-
-ProductCost measure_product_cost(Context& context, const MatrixSource& source, LoadOptions load, double seconds) {
-  constexpr std::int64_t kShare = 8, kProducts = 200;
-  constexpr double kTuning = 1;  // seconds
-  const HostVector<std::int64_t> row_ptr = read_row_pointers(*source.rows);
-  const std::int64_t nnz = row_ptr.back();
-  if (nnz == 0) return {};
-  const auto end = std::lower_bound(row_ptr.begin(), row_ptr.end(), (nnz + kShare - 1) / kShare);
+/// Seconds of a product with the first rows, which is thought to take `about` as long.
+double time_first_rows(Context& context, const MatrixSource& source, std::int64_t rows, const LoadOptions& load,
+                       double about) {
+  constexpr double kSeconds = 1, kFewest = 20, kMost = 200;  // products
   MatrixSource part;
-  part.rows = std::make_unique<FirstRows>(*source.rows, end - row_ptr.begin());
-  load.exchange = "auto";
-  load.sort = LocalSort::none;
-  if (load.plan.budget_seconds == 0) load.plan.budget_seconds = kTuning;  // as much is measured as of the whole matrix
+  part.rows = std::make_unique<FirstRows>(*source.rows, rows);
   const DistributedMatrix matrix(part, context, load);
   const auto x = open_vector("random", "x", matrix.cols(), 1, matrix.right_hand_sides());
   to_device(matrix.local_x(), collect(*x, matrix.x_ids()), matrix.type(), context.stream());
   const Buffer y(context.device(), static_cast<std::size_t>(matrix.local_rows()) * matrix.y_entry_bytes());
   IterateOptions options;
-  options.iterations = kProducts;
-  const double few = iterate(matrix, y.data(), options).iteration.median;
-  const double slope = nnz == matrix.nnz() ? 0 : (seconds - few) / static_cast<double>(nnz - matrix.nnz()),
-               latency = few - slope * static_cast<double>(matrix.nnz());
-  if (slope <= 0 || latency < 0) return {0, seconds / static_cast<double>(nnz)};
-  return {latency, slope};
+  options.iterations = static_cast<std::int64_t>(std::clamp(kSeconds / std::max(about, 1e-9), kFewest, kMost));
+  return iterate(matrix, y.data(), options).iteration.median;
+}
+
+}  // namespace
+
+ProductCost measure_product_cost(Context& context, const MatrixSource& source, LoadOptions load, double seconds) {
+  constexpr std::int64_t kShares[] = {64, 16, 4, 2};
+  constexpr double kTuning = 1;  // seconds
+  load.exchange = "auto";
+  load.sort = LocalSort::none;
+  if (load.plan.budget_seconds == 0) load.plan.budget_seconds = kTuning;  // as much is measured as of the whole matrix
+  const HostVector<std::int64_t> row_ptr = read_row_pointers(*source.rows);
+  const std::int64_t nnz = row_ptr.back();
+  if (nnz == 0) return {};
+  std::vector<ProductCost::Point> points;
+  for (const std::int64_t share : kShares) {
+    const auto end = std::lower_bound(row_ptr.begin(), row_ptr.end(), (nnz + share - 1) / share);
+    if (*end == nnz || (!points.empty() && *end == points.back().nnz)) continue;
+    points.push_back(
+        {*end, time_first_rows(context, source, end - row_ptr.begin(), load, seconds / static_cast<double>(share))});
+  }
+  points.push_back({nnz, seconds});
+  return ProductCost(std::move(points));
 }
 
 double measure_launch_latency(Context& context) { return seconds_of_step(context, false); }

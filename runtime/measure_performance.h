@@ -8,8 +8,8 @@
 
 namespace shardmat {
 
-/// On a context of one rank: `seconds` are those of a product with all rows of the source, and rows that hold an eighth of
-/// the nonzeros are timed now. `load` names the kernel and policy.
+/// On a context of one rank: `seconds` are those of a product with all rows of the source, and its first rows that hold
+/// half, a fourth, a sixteenth and a sixty-fourth of the nonzeros are timed now. `load` names the kernel and policy.
 ProductCost measure_product_cost(Context& context, const MatrixSource& source, LoadOptions load, double seconds);
 
 /// Seconds of a recorded step with next to nothing in it.

@@ -1,7 +1,8 @@
 // What an iteration is expected to take on any number of ranks. The constants come from one device and from moving entries
 // between ranks (measure_performance.h), or for networks from their data sheet; never from the runs that are to be foretold.
 //
-//   product(n)  = latency + n·seconds_per_nnz                    n: nonzeros of the rank with most
+//   product(n)  = as timed for shares of the rows, straight lines between: what fits the cache is faster than its share
+//                                                                n: nonzeros of the rank with most
 //   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured (the first bytes at
 //                                                                another rate), where each moves entries to all others:
 //                                                                too much for few neighbours;
@@ -10,7 +11,8 @@
 //                                                                all-gather: a ring of P - 1
 //   iteration   = the least over the exchanges of
 //                 product(n) + exchange(b)                       if the rows that need others hold most nonzeros
-//               = max(product(n) + split, exchange(b) + product(boundary))   else: x moves beside the product
+//               = max(product(n) + split, exchange(b) + product(boundary))   else: x moves beside the product;
+//               = max(product(n), exchange(b) + product(boundary))           with peer: one product, of which some rows wait
 #pragma once
 
 #include <cstdint>
@@ -23,10 +25,24 @@
 
 namespace shardmat {
 
-/// Of the product alone, on one device.
-struct ProductCost {
-  double latency = 0, seconds_per_nnz = 0;
-  double operator()(std::int64_t nnz) const { return nnz == 0 ? 0 : latency + static_cast<double>(nnz) * seconds_per_nnz; }
+/// Seconds of the product alone, on one device, by the number of nonzeros.
+class ProductCost {
+ public:
+  struct Point {
+    std::int64_t nnz;
+    double seconds;
+  };
+
+  ProductCost() = default;  ///< nothing takes any time
+  ProductCost(double latency, double seconds_per_nnz);
+  /// Straight lines between points, of which nnz ascend; one that is slower than the next counts as fast as that.
+  explicit ProductCost(std::vector<Point> points);
+
+  double operator()(std::int64_t nnz) const;  ///< 0 for 0
+  const std::vector<Point>& points() const { return points_; }
+
+ private:
+  std::vector<Point> points_;
 };
 
 /// Between ranks that were not measured, in each direction.

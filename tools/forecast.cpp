@@ -38,7 +38,9 @@ ordered_json to_json(const PerformanceModel& model) {
                          {"s_per_byte", cost.seconds_per_byte},
                          {"few_bytes", cost.few_bytes},
                          {"s_per_byte_of_few", cost.seconds_per_byte_of_few}});
-  return {{"product", {{"latency_s", model.product.latency}, {"s_per_nnz", model.product.seconds_per_nnz}}},
+  ordered_json product = ordered_json::array();
+  for (const auto& [nnz, seconds] : model.product.points()) product.push_back({{"nnz", nnz}, {"seconds", seconds}});
+  return {{"product", product},
           {"entry_bytes", model.entry_bytes},
           {"overlaps", model.overlaps},
           {"overlaps_peer", model.overlaps_peer},
@@ -49,8 +51,9 @@ ordered_json to_json(const PerformanceModel& model) {
 
 PerformanceModel model_from_json(const ordered_json& json) {
   PerformanceModel model;
-  model.product.latency = json.at("product").at("latency_s");
-  model.product.seconds_per_nnz = json.at("product").at("s_per_nnz");
+  std::vector<ProductCost::Point> product;
+  for (const ordered_json& point : json.at("product")) product.push_back({point.at("nnz"), point.at("seconds")});
+  model.product = ProductCost(std::move(product));
   model.entry_bytes = json.at("entry_bytes");
   model.overlaps = json.at("overlaps");
   model.overlaps_peer = json.value("overlaps_peer", model.overlaps);
@@ -63,8 +66,10 @@ PerformanceModel model_from_json(const ordered_json& json) {
 }
 
 std::string describe(const PerformanceModel& model) {
-  std::string text = fmt::format("product: {} + {:.4g} ps a nonzero", human_seconds(model.product.latency),
-                                 1e12 * model.product.seconds_per_nnz);
+  std::string text;
+  for (const auto& [nnz, seconds] : model.product.points())
+    text += fmt::format("{}{} for {}", text.empty() ? "product: " : ", ", human_seconds(seconds), human_count(nnz));
+  text += " nonzeros";
   int ranks = 1;
   for (const ExchangeCost& cost : model.exchanges)
     text += fmt::format("{} {}: {} + {}", cost.ranks != ranks ? fmt::format("\n  {} ranks:", ranks = cost.ranks) : ";",

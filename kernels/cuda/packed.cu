@@ -1,7 +1,8 @@
 // Packed rows on the device: a warp takes a slice, L lanes the rows of a group. V slots are loaded at once, 16 bytes a lane,
 // all loads of a few such bundles before their products; nothing is read from memory for the columns of a shared slot, and
 // values arrive as whole cache lines. `parts` warps may share a slice when there are too few slices to fill the device;
-// their sums meet in shared memory in fixed order.
+// their sums meet in shared memory in fixed order. Slices stored as CSR rows are shared by all warps of a block: one warp
+// takes three times as long for such a slice as for another, and a small product would wait for it.
 #include "kernels/base/error.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/packed_rows.h"
@@ -24,8 +25,9 @@ template <class T, class S, int InFlight>
 __global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Arguments<T> a, int parts) {
   __shared__ T sums[kWarps][S::B][kPackedLanes];
   const int warp = static_cast<int>(threadIdx.x) / kPackedLanes, lane = static_cast<int>(threadIdx.x) % kPackedLanes;
-  const int part = warp % parts;
-  const std::int64_t index = (static_cast<std::int64_t>(blockIdx.x) * kWarps + warp) / parts;
+  const int part = warp % parts, slices = kWarps / parts;
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * slices, index = first + warp / parts;
+  const bool stored_as_rows = lane < slices && first + lane < a.count && __ldg(&a.slices[first + lane].csr) != 0;
   bool real = false;
   T acc[S::B] = {};
   std::int64_t row = 0;
@@ -37,9 +39,14 @@ __global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Argu
       row = packed::first_row<S>(slice, a, min(lane / S::L, slice.real - 1));
       real = lane / S::L < slice.real;
       packed::add_slice<S, InFlight>(slice, a, row, lane, part, parts, acc);
-    } else {
-      packed::multiply_rows<S>(slice, a, part, parts, lane);
     }
+  }
+  const unsigned rows = __ballot_sync(packed::kAll, stored_as_rows);
+  for (int s = 0; rows >> s != 0; ++s) {
+    if ((rows >> s & 1) == 0) continue;
+    const PackedSlice slice = packed::load_slice(a.slices + first + s);
+    packed::wait_if_late(slice, a.x);
+    packed::multiply_rows<S>(slice, a, (warp + s) % kWarps, kWarps, lane);  // short rows are not enough for all warps
   }
   if (parts > 1) {
 #pragma unroll

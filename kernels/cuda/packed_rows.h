@@ -264,7 +264,7 @@ __device__ std::int64_t first_row(const PackedSlice& slice, const Arguments<T>& 
 /// A slice stored as CSR rows, or part `part` of `parts` of it: `Threads` lanes share a row.
 template <class S, int Threads, class T>
 __device__ void multiply_rows_with(const PackedSlice& slice, const Arguments<T>& a, int part, int parts, int lane) {
-  constexpr int kUnroll = 4;
+  constexpr int kUnroll = 8;
   const std::int32_t* offsets = a.deltas + slice.deltas;
   const auto* columns = reinterpret_cast<const std::int32_t*>(a.indices + std::uint64_t{slice.indices} * kPackedUnit);
   const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));

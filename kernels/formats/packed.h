@@ -14,7 +14,7 @@
 //             full      32 bits each
 //
 // Slots of one kind are interleaved by V = 16 bytes / value (with B = L = 1 they are not), so that a lane loads the values
-// of V slots at once. A slice whose padding would cost more than CSR is stored as CSR rows, so no matrix grows.
+// of V slots at once. A slice that padding would make more than a sixteenth larger than CSR is stored as CSR rows.
 //
 // Stored zeros multiply entries of x that the row does not have: a non-finite x spreads to such rows.
 #pragma once

@@ -166,6 +166,8 @@ struct SlotCounts {
   SHARDMAT_HOST_DEVICE std::uint64_t deltas() const { return round_up(std::uint64_t{of[kSharedSlot]} * S::kPieces, 4); }
 };
 
+constexpr std::uint64_t kMostPadding = 16;  ///< by a sixteenth slots may be larger than the same slice as CSR rows
+
 /// What a slice takes in each array.
 struct SliceSizes {
   std::uint64_t value_units = 0, index_units = 0, deltas = 0, order = 0;
@@ -177,7 +179,8 @@ struct SliceSizes {
   }
 };
 
-/// Chooses between slots and CSR rows for a slice with `nnz` nonzeros.
+/// Chooses between slots and CSR rows for a slice with `nnz` nonzeros. Slots may be a little larger, because rows take three
+/// times as long: what grids of hexahedra have where rows of 27 pieces meet rows of 18.
 template <class S>
 SHARDMAT_HOST_DEVICE SliceSizes slice_sizes(const SlotCounts<S>& counts, int value_bytes, std::uint64_t nnz,
                                             bool consecutive, const std::uint64_t (&hash)[2]) {
@@ -190,7 +193,7 @@ SHARDMAT_HOST_DEVICE SliceSizes slice_sizes(const SlotCounts<S>& counts, int val
   rows.value_units = units_of_values<S>(nnz * value_bytes);
   rows.index_units = units(nnz * 4);
   rows.deltas = round_up(S::kGroups * S::B + 1, 4);
-  if (slots.bytes() > rows.bytes()) return rows;
+  if (slots.bytes() > rows.bytes() + rows.bytes() / kMostPadding) return rows;
   if (slots.deltas > 0) slots.hash[0] = hash[0], slots.hash[1] = hash[1];
   return slots;
 }
@@ -231,9 +234,11 @@ SHARDMAT_HOST_DEVICE inline bool longest_first(std::int64_t rows, std::int64_t c
 SHARDMAT_HOST_DEVICE inline bool irregular(const PackedSlice& slice) {
   return slice.csr != 0 || slice.slots[kNarrowSlot] > 0 || slice.slots[kFullSlot] > 0;
 }
-/// True if irregular slices shall run before all others: where they are few, as at the edges of a grid, they take two to three
-/// times as long as the rest, and the device waits for those that run last.
-inline bool irregular_first(std::int64_t irregular, std::int64_t slices) { return irregular > 0 && irregular <= slices / 16; }
+/// True if irregular slices shall run before all others: where they are few, as at the edges of a grid, they take two to
+/// three times as long as the rest, and the device waits for those that run last.
+inline bool irregular_first(std::int64_t irregular, std::int64_t slices) {
+  return irregular > 0 && irregular <= slices / 16;
+}
 inline std::int64_t window_of(const PackedShape& shape) {
   const int groups = shape.groups_of_slice();
   return shape.window <= groups ? groups : shape.window / groups * groups;

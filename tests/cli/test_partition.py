@@ -269,7 +269,8 @@ class Orders(CliTest):
     def study(self, name="study.json", *, product=(1e-3, 1e-6), exchange=(2e-3, 1e-6), exchanges=("halo",)):
         """A report of bench scaling, as far as models go."""
         costs = [{"name": e, "latency_s": exchange[0], "s_per_byte": exchange[1]} for e in exchanges]
-        model = {"matrix": "bar.h5", "product": {"latency_s": product[0], "s_per_nnz": product[1]}, "entry_bytes": 8,
+        points = [{"nnz": nnz, "seconds": product[0] + nnz * product[1]} for nnz in (0, 1_000_000)]
+        model = {"matrix": "bar.h5", "product": points, "entry_bytes": 8,
                  "overlaps": True, "split_latency_s": product[0] / 2, "measured_ranks": 2, "exchanges": costs}
         return self.write(name, json.dumps({"models": [model], "cases": []}))
 

@@ -11,7 +11,7 @@ namespace {
 /// 10 µs and 1 ns a nonzero; two exchanges among four ranks.
 PerformanceModel model() {
   PerformanceModel m;
-  m.product = {10e-6, 1e-9};
+  m.product = ProductCost(10e-6, 1e-9);
   m.split_latency = 3e-6;
   m.exchanges = {{4, "allgather", 5e-6, 1e-11}, {4, "halo", 8e-6, 1e-10}};
   m.measured_ranks = 4;
@@ -44,6 +44,28 @@ TEST(PerformanceModel, TheExchangeHidesBehindTheInterior) {
   EXPECT_DOUBLE_EQ(late.iteration, late.exchange + 11e-6);
 }
 
+TEST(PerformanceModel, WithPeerRowsOfOneProductWait) {
+  PerformanceModel m = model();
+  m.exchanges = {{4, "peer", 8e-6, 1e-10}};
+  EXPECT_DOUBLE_EQ(forecast(m, quality(90'000, 1'000, 1'000), 4).iteration, 100e-6);
+  const Forecast late = forecast(m, quality(90'000, 9'000, 200'000), 4);  // 168 µs of exchange
+  EXPECT_DOUBLE_EQ(late.iteration, late.exchange + 19e-6);
+}
+
+TEST(PerformanceModel, ProductsBetweenPointsLieOnLines) {
+  const ProductCost cost({{100, 3e-6}, {200, 4e-6}, {1000, 20e-6}});
+  EXPECT_EQ(cost(0), 0);
+  EXPECT_DOUBLE_EQ(cost(50), 2.5e-6);
+  EXPECT_DOUBLE_EQ(cost(100), 3e-6);
+  EXPECT_DOUBLE_EQ(cost(150), 3.5e-6);
+  EXPECT_DOUBLE_EQ(cost(600), 12e-6);
+  EXPECT_DOUBLE_EQ(cost(2000), 40e-6);
+  EXPECT_DOUBLE_EQ(ProductCost({{100, 5e-6}, {200, 4e-6}})(150), 4e-6);  // noise: fewer nonzeros take no longer
+  EXPECT_EQ(ProductCost({{100, 1e-6}, {200, 4e-6}})(10), 0);             // nor less than no time
+  EXPECT_DOUBLE_EQ(ProductCost({{100, 1e-6}})(300), 3e-6);
+  EXPECT_EQ(ProductCost()(300), 0);
+}
+
 TEST(PerformanceModel, WhatOneRankSendsMayTakeLongest) {
   PartitionQuality q = quality(90'000, 50'000, 10'000);
   EXPECT_DOUBLE_EQ(forecast(model(), q, 4).exchange, 8e-6 + 80'000 * 1e-10);
@@ -66,7 +88,7 @@ TEST(PerformanceModel, OnlyPeerMayOverlap) {
   const Forecast two = forecast(m, q, 2);
   EXPECT_EQ(two.moved_by, "peer");  // slower, but hidden
   EXPECT_TRUE(two.overlapped);
-  EXPECT_DOUBLE_EQ(two.iteration, 103e-6);
+  EXPECT_DOUBLE_EQ(two.iteration, 100e-6);
   const Forecast four = forecast(m, q, 4);
   EXPECT_FALSE(four.overlapped);
   EXPECT_DOUBLE_EQ(four.iteration, 108e-6);
@@ -113,17 +135,24 @@ TEST(PerformanceModel, H200IsNearWhatWasMeasuredThere) {
   EXPECT_NEAR(forecast(m, quality(kNnz / 4, kNnz / 128, 2 * kPlane), 4).iteration, 258e-6, 0.1 * 258e-6);
 }
 
-TEST(PerformanceModel, ProductCostFitsTwoSizes) {
+TEST(PerformanceModel, ProductCostIsTimedForSharesOfTheRows) {
   if (world().size() > 1) GTEST_SKIP() << "for one rank";
   Context context(world(), BackendChoice::host);
   const MatrixSource source = open_matrix("poisson27:n=16", world(), FileAccess::automatic);
   LoadOptions load;
   load.plan.kernel = "csr_host";
   const double nnz = 97'336;  // (3·16 - 2)³
+  const double shares[] = {1.0 / 64, 1.0 / 16, 1.0 / 4, 1.0 / 2};
   for (const double seconds : {1.0, 1e-4, 1e-12}) {
     const ProductCost cost = measure_product_cost(context, source, load, seconds);
-    EXPECT_GE(cost.latency, 0);
-    EXPECT_GT(cost.seconds_per_nnz, 0);
+    ASSERT_EQ(cost.points().size(), 5U);
+    for (const std::size_t i : {0, 1, 2, 3}) {
+      const double share = static_cast<double>(cost.points()[i].nnz) / nnz;
+      EXPECT_GE(share, shares[i]);
+      EXPECT_LE(share, shares[i] + 0.01);
+      EXPECT_GT(cost.points()[i].seconds, 0);
+      EXPECT_LE(cost.points()[i].seconds, cost.points()[i + 1].seconds);
+    }
     EXPECT_NEAR(cost(static_cast<std::int64_t>(nnz)), seconds, 1e-9 * seconds);
   }
 }
