@@ -1,8 +1,9 @@
 // Packed rows on the device: a warp takes a slice, L lanes the rows of a group. V slots are loaded at once, 16 bytes a lane,
 // all loads of a few such bundles before their products; nothing is read from memory for the columns of a shared slot, and
 // values arrive as whole cache lines. `parts` warps may share a slice when there are too few slices to fill the device;
-// their sums meet in shared memory in fixed order. Slices stored as CSR rows are shared by all warps of a block: one warp
-// takes three times as long for such a slice as for another, and a small product would wait for it.
+// their sums meet in shared memory in fixed order. Of two kinds all warps of a block share each slice, because a product
+// would wait for them: slices stored as CSR rows, for which one warp takes three times as long as for another, and in small
+// matrices those that wait for x, which have to be done soon after it has come.
 #include "kernels/base/error.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/packed_rows.h"
@@ -11,22 +12,32 @@ namespace shardmat {
 namespace {
 
 using packed::Arguments;
+using packed::kWarps;
 using packed::with_shape;
 
-constexpr int kBlock = 128;  // a larger bound on the block costs up to 20 %: the compiler then holds fewer loads in flight
-constexpr int kWarps = kBlock / kPackedLanes;
+// A larger bound on the block costs up to 20 %: the compiler then holds fewer loads in flight.
+constexpr int kBlock = kWarps * kPackedLanes;
 
 /// Blocks a multiprocessor has to hold, 0: as the compiler likes. Blocks of three rows to a lane stream 4 % faster when the
 /// compiler does not save registers; three lanes a block and single rows, also tried, lose.
 template <class T, class S>
 constexpr int kBlocksPerSm = S::B == 3 && S::L == 1 ? sizeof(T) == 4 ? 5 : 1 : 0;
 
+/// The slices that wait, of which each has a block, and the first of these blocks.
+struct Late {
+  std::int64_t first, count, block;
+};
+
 template <class T, class S, int InFlight>
-__global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Arguments<T> a, int parts) {
+__global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Arguments<T> a, int parts, Late late) {
   __shared__ T sums[kWarps][S::B][kPackedLanes];
   const int warp = static_cast<int>(threadIdx.x) / kPackedLanes, lane = static_cast<int>(threadIdx.x) % kPackedLanes;
+  const std::int64_t of_late = blockIdx.x - late.block, passed = of_late >= late.count ? late.count : 0;
+  const bool waits = of_late >= 0 && of_late < late.count;
+  if (waits) parts = kWarps;
   const int part = warp % parts, slices = kWarps / parts;
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * slices, index = first + warp / parts;
+  const std::int64_t first = waits ? late.first + of_late : (blockIdx.x - passed) * slices + passed,
+                     index = first + warp / parts;
   const bool stored_as_rows = lane < slices && first + lane < a.count && __ldg(&a.slices[first + lane].csr) != 0;
   bool real = false;
   T acc[S::B] = {};
@@ -76,8 +87,9 @@ std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy
         with_shape(a.shape, [&](auto shape) {
           using S = decltype(shape);
           const auto kernel = in_flight == 14 ? packed_spmv<T, S, 14> : packed_spmv<T, S, 9>;
-          cuda::launch_grid_beside(a.expects_late, kernel, (a.slices * parts + kWarps - 1) / kWarps, 1, kBlock, 0, on,
-                                   packed::arguments(a, v), parts);
+          const std::int64_t others = a.slices - a.late.count, blocks = (others * parts + kWarps - 1) / kWarps;
+          cuda::launch_grid_beside(a.expects_late, kernel, blocks + a.late.count, 1, kBlock, 0, on, packed::arguments(a, v),
+                                   parts, Late{a.late.first, a.late.count, a.late.first * parts / kWarps});
         });
       });
 }

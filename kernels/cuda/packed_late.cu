@@ -1,13 +1,17 @@
 // Which slices of a packed matrix read entries of x that come late: found by a product with an x of which those entries are
 // no numbers, so that padding, which reads x as well, is not forgotten.
+#include <algorithm>
+
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/packed_rows.h"
 #include "kernels/formats/packed_build.h"
+#include "kernels/formats/upload.h"
 
 namespace shardmat::packed {
 namespace {
 
 constexpr int kBlock = 256;
+constexpr std::int64_t kBlocksAtOnce = 4;  ///< of kWarps warps, on a multiprocessor
 
 /// A thread a slice. The last slice waits in any case: when a product is done, so is what came before it.
 template <class T, class S>
@@ -22,6 +26,17 @@ __global__ void __launch_bounds__(kBlock) mark_late_slices(const Arguments<T> a,
       if (row >= 0 && row < a.rows) late = late || a.y[row] != a.y[row];
     }
   slices[index].late = late ? 1 : 0;
+}
+
+/// Puts the slices that wait one behind the other, between the halves of the others, so that kernels may divide them
+/// further: where the device takes all slices at once, those that wait are the last to be done.
+void gather_late(PackedStorage& a, Stream& stream) {
+  auto slices = download<PackedSlice>(a.slice, stream);
+  const auto late = std::stable_partition(slices.begin(), slices.end(), [](const PackedSlice& s) { return s.late == 0; });
+  a.late.count = slices.end() - late;
+  a.late.first = (a.slices - a.late.count) / 2 / kWarps * kWarps;
+  std::rotate(slices.begin() + a.late.first, late, slices.end());
+  copy_to_device(a.slice.data(), slices.data(), a.slice.bytes(), stream);
 }
 
 }  // namespace
@@ -44,6 +59,7 @@ bool mark_late(PackedStorage& a, std::int64_t first, Stream& stream) {
     });
   });
   stream.synchronize();
+  if (a.slices <= kBlocksAtOnce * kWarps * properties(a.device).multiprocessors) gather_late(a, stream);
   return true;
 }
 

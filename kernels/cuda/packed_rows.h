@@ -9,6 +9,7 @@
 namespace shardmat::packed {
 
 constexpr unsigned kAll = 0xffffffffu;  ///< lanes of a warp
+constexpr int kWarps = 4;               ///< of a block of one right-hand side; slices that wait begin at a multiple
 
 template <class T>
 struct Arguments {

@@ -73,6 +73,9 @@ struct PackedStorage final : Storage {
 
   PackedShape shape;
   std::int64_t slices = 0;
+  struct {
+    std::int64_t first = 0, count = 0;
+  } late;  ///< slices that wait for x (PackedSlice::late), if they lie one behind the other
   std::int64_t value_bytes = 0, index_bytes = 0, delta_bytes = 0, order_bytes = 0;
   Buffer slice;    ///< PackedSlice[slices]
   Buffer order;    ///< uint32: groups of the slices that are not consecutive, G each

@@ -166,7 +166,7 @@ struct SlotCounts {
   SHARDMAT_HOST_DEVICE std::uint64_t deltas() const { return round_up(std::uint64_t{of[kSharedSlot]} * S::kPieces, 4); }
 };
 
-constexpr std::uint64_t kMostPadding = 16;  ///< by a sixteenth slots may be larger than the same slice as CSR rows
+constexpr std::uint64_t kMostPadding = 16;  ///< slots may be larger than the same slice as CSR rows by one part in so many
 
 /// What a slice takes in each array.
 struct SliceSizes {

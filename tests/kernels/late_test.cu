@@ -17,21 +17,22 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kRows = 20'000, kFirst = 20'032, kLate = 500;  ///< rows, first late entry of x, how many there are
-constexpr std::int64_t kEarlyRow = kRows / 2;                         ///< far from those that need late entries
-constexpr long long kPatience = 200'000'000;                          ///< clocks to wait for a product to begin
-constexpr long long kDelay = 500'000;                                 ///< clocks before own entries of x are written
-constexpr std::uint64_t kUntouched = 0x3ff800003ff80000ull;           ///< in y: a number
+/// Of slices that a device takes at once, and of more.
+constexpr std::int64_t kFewRows = 20'000, kManyRows = 80'000;
+constexpr std::int64_t kGap = 32, kLate = 500;               ///< behind own entries of x, and late ones
+constexpr long long kPatience = 200'000'000;                 ///< clocks to wait for a product to begin
+constexpr long long kDelay = 500'000;                        ///< clocks before own entries of x are written
+constexpr std::uint64_t kUntouched = 0x3ff800003ff80000ull;  ///< in y: a number
 
 /// A band of blocks of three rows, the last of which need late entries.
-HostCsr band_with_late_entries() {
+HostCsr band_with_late_entries(std::int64_t rows) {
   HostCsr m;
-  m.rows = kRows, m.cols = kFirst + kLate;
+  m.rows = rows, m.cols = rows + kGap + kLate;
   for (std::int64_t i = 0; i < m.rows; ++i) {
-    const std::int64_t node = i / 3 * 3, behind = node - (kRows - kLate) / 3 * 3;
-    for (std::int64_t c = std::max<std::int64_t>(node - 6, 0); c < std::min(node + 9, kRows); ++c) m.col_idx.push_back(c);
+    const std::int64_t node = i / 3 * 3, behind = node - (rows - kLate) / 3 * 3;
+    for (std::int64_t c = std::max<std::int64_t>(node - 6, 0); c < std::min(node + 9, rows); ++c) m.col_idx.push_back(c);
     if (behind >= 0 && behind + 3 <= kLate)
-      for (std::int64_t c = 0; c < 3; ++c) m.col_idx.push_back(kFirst + behind + c);
+      for (std::int64_t c = 0; c < 3; ++c) m.col_idx.push_back(rows + kGap + behind + c);
     m.row_ptr.push_back(std::ssize(m.col_idx));
   }
   m.values.resize(m.col_idx.size());
@@ -91,11 +92,12 @@ template <class Multiply>
 void expect_waits(const Storage& storage, std::size_t width, bool early_product, Stream& stream, const Multiply& multiply) {
   ASSERT_TRUE(storage.expects_late);
   static const bool overlap = kernels_overlap(stream);
-  const std::size_t entry = width * size_of(storage.type), early = kFirst * entry, all = (kFirst + kLate) * entry;
+  const std::int64_t rows = storage.rows, early_row = rows / 2;  // far from those that need late entries
+  const std::size_t entry = width * size_of(storage.type), early = (rows + kGap) * entry, all = storage.cols * entry;
   const Buffer x_whole(stream.device(), all), x(stream.device(), all), seen(stream.device(), sizeof(int)),
-      expected(stream.device(), kRows * entry), y(stream.device(), kRows * entry);
+      expected(stream.device(), rows * entry), y(stream.device(), rows * entry);
   std::vector<char> host(all), results[2];
-  const std::vector<std::uint64_t> untouched(kRows * entry / sizeof(std::uint64_t), kUntouched);
+  const std::vector<std::uint64_t> untouched(rows * entry / sizeof(std::uint64_t), kUntouched);
   for (std::size_t time = 0; time < 3; ++time) {
     dispatch(storage.type, [&](auto tag) {
       auto* values = reinterpret_cast<typename decltype(tag)::type*>(host.data());
@@ -111,7 +113,7 @@ void expect_waits(const Storage& storage, std::size_t width, bool early_product,
                         static_cast<std::int64_t>(early / sizeof(std::uint32_t)));
     cuda::launch_grid_early(write_late, 1, 1, dim3(256), 0, stream, x_whole.as<char>() + early, x.as<char>() + early,
                             static_cast<std::int64_t>(all - early),
-                            y.as<std::uint64_t>() + kEarlyRow * entry / sizeof(std::uint64_t), seen.as<int>());
+                            y.as<std::uint64_t>() + early_row * entry / sizeof(std::uint64_t), seen.as<int>());
     stream.let_next_begin(true);
     multiply(x.data(), y.data());
     for (const bool mine : {false, true}) {
@@ -135,7 +137,7 @@ class GpuLate : public testing::Test {
     on_.emplace(Device{Backend::cuda, 0});
   }
   Stream& stream() { return *on_; }
-  const HostCsr m = band_with_late_entries();
+  const HostCsr m = band_with_late_entries(kFewRows);
 
  private:
   std::optional<Stream> on_;
@@ -143,21 +145,30 @@ class GpuLate : public testing::Test {
 
 TEST_F(GpuLate, ProductsOfOneRightHandSide) {
   if (!can_begin_early()) GTEST_SKIP() << "a device of capability 9.0 and code for it are needed";
-  for (const ValueType type : {ValueType::f32, ValueType::f64})
-    for (const char* shape : {"block=1,lanes=1", "block=1,lanes=4", "block=3,lanes=1", "block=3,lanes=3"})
-      for (const Kernel& kernel : kernels()) {
-        if (kernel.format != "packed" || kernel.backend != Backend::cuda) continue;
-        ConversionInput input(m.view(), type, stream());
-        const Policy layout = packed_layouts(input).front().with(std::string(shape) + ",shift=0,window=64");
-        const auto storage = store(find_format("packed"), input, layout);
-        if (!kernel.supports(*storage)) continue;
-        storage->expect_late(kFirst, stream());
-        for (const Policy& policy : kernel.policies(input.rows())) {
-          SCOPED_TRACE(std::string(kernel.name) + " " + std::string(name(type)) + " " + shape + " " + policy.text());
-          const auto plan = make_plan(kernel, storage, policy, stream());
-          expect_waits(*storage, 1, true, stream(), [&](const void* x, void* y) { plan->multiply(1, x, 0.5, y, stream()); });
+  int gathered = 0, scattered = 0;  // storages whose slices that wait lie one behind the other, and others
+  for (const std::int64_t rows : {kFewRows, kManyRows}) {
+    const HostCsr band = band_with_late_entries(rows);
+    for (const ValueType type : {ValueType::f32, ValueType::f64})
+      for (const char* shape : {"block=1,lanes=1", "block=1,lanes=4", "block=3,lanes=1", "block=3,lanes=3"})
+        for (const Kernel& kernel : kernels()) {
+          if (kernel.format != "packed" || kernel.backend != Backend::cuda) continue;
+          ConversionInput input(band.view(), type, stream());
+          const Policy layout = packed_layouts(input).front().with(std::string(shape) + ",shift=0,window=64");
+          const auto storage = store(find_format("packed"), input, layout);
+          if (!kernel.supports(*storage)) continue;
+          storage->expect_late(rows + kGap, stream());
+          ++(static_cast<const PackedStorage&>(*storage).late.count > 0 ? gathered : scattered);
+          for (const Policy& policy : kernel.policies(input.rows())) {
+            SCOPED_TRACE(std::to_string(rows) + " rows, " + std::string(kernel.name) + " " + std::string(name(type)) + " " +
+                         shape + " " + policy.text());
+            const auto plan = make_plan(kernel, storage, policy, stream());
+            expect_waits(*storage, 1, true, stream(),
+                         [&](const void* x, void* y) { plan->multiply(1, x, 0.5, y, stream()); });
+          }
         }
-      }
+  }
+  EXPECT_GT(gathered, 0);
+  EXPECT_GT(scattered, 0);
 }
 
 TEST_F(GpuLate, ProductsOfSeveral) {
@@ -169,7 +180,7 @@ TEST_F(GpuLate, ProductsOfSeveral) {
         ConversionInput input(m.view(), type, stream());
         const Policy layout = packed_layouts(input).front().with(std::string(shape) + ",shift=0,window=64");
         const auto storage = store(find_format("packed"), input, layout);
-        storage->expect_late(kFirst, stream());
+        storage->expect_late(kFewRows + kGap, stream());
         for (const std::int64_t count : {3, 8, 32, 100}) {
           const RightHandSides rhs{count};
           if (!kernel.supports(*storage, rhs)) continue;
@@ -198,7 +209,7 @@ TEST_F(GpuLate, OtherFormatsCannot) {
   ConversionInput input(m.view(), ValueType::f64, stream());
   const Format& csr = find_format("csr");
   const auto storage = store(csr, input, csr.layouts(input).front());
-  storage->expect_late(kFirst, stream());
+  storage->expect_late(kFewRows + kGap, stream());
   EXPECT_FALSE(storage->expects_late);
 }
 
