@@ -23,10 +23,12 @@ class CacheFlush {
   DotProducts dots_;
 };
 
+constexpr double kUsualWarmUp = 0.005;  ///< seconds in which an idle GPU mostly reaches its clocks
+
 struct TimingOptions {
-  int repetitions = 9;         ///< of which the median is taken
-  int warm_ups = 2;            ///< products before that, at least one
-  double warm_up_seconds = 0;  ///< more of them, for so long: an idle GPU needs milliseconds to reach its clocks
+  int repetitions = 9;                                                ///< of which the median is taken
+  int warm_ups = 2;                                                   ///< products before that, at least one
+  double warm_up_seconds = 0;                                         ///< more of them, for so long (kUsualWarmUp)
   double most_seconds = std::numeric_limits<double>::infinity();      ///< slow products are repeated less often, but 3 times
   double hopeless_seconds = std::numeric_limits<double>::infinity();  ///< of a slower product, only two repetitions
   CacheFlush* flush = nullptr;  ///< runs before each repetition, outside its time; null leaves the caches warm

@@ -12,9 +12,8 @@ namespace shardmat {
 namespace {
 
 constexpr int kWarmUps = 1, kRepetitions = 5;
-constexpr double kFirstWarmUp = 0.005;  // seconds before the first candidate: an idle GPU needs work to reach its clocks
-constexpr double kHopeless = 1.5;       // times the best; after two repetitions
-constexpr double kMostGrowth = 1.01;    // of a format over CSR
+constexpr double kHopeless = 1.5;     // times the best; after two repetitions
+constexpr double kMostGrowth = 1.01;  // of a format over CSR
 
 struct Candidate {
   const SpmmKernel* kernel;
@@ -131,7 +130,7 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
     TimingOptions timing;
     timing.repetitions = kRepetitions;
     timing.warm_ups = kWarmUps;
-    timing.warm_up_seconds = chosen.plan ? 0 : kFirstWarmUp;
+    timing.warm_up_seconds = chosen.plan ? 0 : kUsualWarmUp;
     timing.flush = request.flush;
     if (chosen.plan) timing.hopeless_seconds = kHopeless * chosen.product_seconds;
     const auto product = [&] {

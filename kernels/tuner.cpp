@@ -26,7 +26,6 @@ constexpr double kMostGrowth = 1.01;  // of a format over CSR
 constexpr double kBudgetProducts = 150, kLeastBudget = 0.02;
 constexpr double kBudgetOfTuning = 5;
 
-constexpr double kFirstWarmUp = 0.005;  // seconds before the first candidate: an idle GPU needs work to reach its clocks
 constexpr int kWarmUps = 2;
 constexpr int kRepetitions = 5;
 constexpr double kHopeless = 1.5;  // times the best; after two repetitions
@@ -204,7 +203,7 @@ class Chooser {
       timing.warm_ups = kWarmUps;
       if (first) {
         measuring = Timer();
-        timing.warm_up_seconds = kFirstWarmUp;
+        timing.warm_up_seconds = kUsualWarmUp;
       } else {
         timing.hopeless_seconds = kHopeless * chosen_.product_seconds;
       }

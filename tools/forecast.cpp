@@ -69,7 +69,7 @@ std::string describe(const PerformanceModel& model) {
   std::string text;
   for (const auto& [nnz, seconds] : model.product.points())
     text += fmt::format("{}{} for {}", text.empty() ? "product: " : ", ", human_seconds(seconds), human_count(nnz));
-  text += " nonzeros";
+  text += text.empty() ? "product: no nonzeros" : " nonzeros";
   int ranks = 1;
   for (const ExchangeCost& cost : model.exchanges)
     text += fmt::format("{} {}: {} + {}", cost.ranks != ranks ? fmt::format("\n  {} ranks:", ranks = cost.ranks) : ";",

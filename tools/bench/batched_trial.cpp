@@ -16,7 +16,7 @@ constexpr std::uint64_t kOrderOfEntries = 1;    ///< seed of the order in which 
 constexpr std::int64_t kMostChecked = 1 << 22;  ///< entries of Y
 constexpr int kTogether = 20;                   ///< products between two events …
 constexpr double kLong = 1e-3;                  ///< … that take no longer than so many seconds
-constexpr double kWarmUpSeconds = 0.005, kMostSeconds = 1;
+constexpr double kMostSeconds = 1;
 
 }  // namespace
 
@@ -99,7 +99,7 @@ int BatchedTrial::together(const std::function<void()>& product) {
 Timing BatchedTrial::mean_of(int products, const std::function<void()>& work) {
   TimingOptions timing;
   timing.repetitions = options_.repetitions;
-  timing.warm_up_seconds = kWarmUpSeconds;
+  timing.warm_up_seconds = kUsualWarmUp;
   timing.most_seconds = kMostSeconds;
   Timing result = time_work(work, stream_, timing);
   for (double* seconds : {&result.median, &result.min, &result.max}) *seconds /= products;

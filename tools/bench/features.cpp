@@ -108,7 +108,7 @@ class FeatureTrial {
     result.wrong = !(result.error <= 2 * static_cast<double>(longest_row() + in_ + 8));
     TimingOptions timing;
     timing.repetitions = repetitions_;
-    timing.warm_up_seconds = 0.005;
+    timing.warm_up_seconds = kUsualWarmUp;
     timing.most_seconds = 1;
     Graph graph(stream_, [&] {
       for (int i = 0; i < kTogether; ++i) product();

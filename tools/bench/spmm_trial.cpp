@@ -9,7 +9,7 @@ namespace shardmat::tools {
 namespace {
 
 constexpr std::int64_t kPlaces = 32, kRowsOfPlace = 8, kColumnsChecked = 64;
-constexpr double kGpuWarmUpSeconds = 0.005, kHostWarmUpSeconds = 0.005, kMostSeconds = 1;
+constexpr double kMostSeconds = 1;
 
 std::int64_t find_longest_row(const CsrView& matrix) {
   const auto length = [&](std::int64_t i) {
@@ -120,7 +120,7 @@ SpmmResult SpmmTrial::measure(const SpmmPlan& plan) {
   }
   TimingOptions timing;
   timing.repetitions = options_.repetitions;
-  timing.warm_up_seconds = stream.device().backend == Backend::cuda ? kGpuWarmUpSeconds : kHostWarmUpSeconds;
+  timing.warm_up_seconds = kUsualWarmUp;
   timing.most_seconds = kMostSeconds;
   timing.flush = options_.flush;
   result.timing = time_work(product, stream, timing);
