@@ -28,6 +28,8 @@ class InputFile {
   int descriptor() const { return descriptor_; }
   /// Bytes when it was opened.
   std::int64_t size() const { return size_; }
+  /// Time of its last change when it was opened, in nanoseconds since 1970.
+  std::int64_t changed_ns() const { return changed_ns_; }
   /// Reads bytes [offset, offset + size) of the file, which must lie in [0, size()). Throws Error(input) if the file has
   /// become shorter, or cannot be read.
   void read(void* to, std::int64_t offset, std::int64_t size) const;

@@ -9,7 +9,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/matrix/ordering.h"
-#include "partition/hdf5.h"
+#include "partition/hdf5/file.h"
 #include "partition/shard_file_format.h"
 #include "partition/shard_tables.h"
 
@@ -18,7 +18,6 @@ namespace shardmat {
 namespace format = shard_format;
 
 struct ShardFile::Impl {
-  // The order matters: datasets are closed before their file.
   Hdf5File file;
   Hdf5Dataset pointers, indices, values, permutation;
   ShardTables tables;
@@ -128,11 +127,13 @@ struct ShardFile::Impl {
 ShardFile::ShardFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ShardFile::~ShardFile() = default;
 
-bool ShardFile::parallel_available() { return Hdf5File::parallel_available(); }
+std::vector<std::string> ShardFile::objects() {
+  return {format::kPointers, format::kIndices, format::kValues, format::kGroup};
+}
 
 std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, bool allow_nonfinite) {
   auto impl = std::make_unique<Impl>();
-  impl->file = Hdf5File::open(path);
+  impl->file = Hdf5File::open(path, objects());
   impl->tables = read_shard_tables(impl->file);
   impl->allow_nonfinite = allow_nonfinite || impl->tables.allow_nonfinite;
   impl->open_datasets();
@@ -140,31 +141,6 @@ std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, bo
   impl->pointers_checked.resize(impl->tables.checksums.size());
   impl->permutation_checked.resize(impl->tables.permutation_checksums.size());
   return std::unique_ptr<ShardFile>(new ShardFile(std::move(impl)));
-}
-
-std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, MPI_Comm communicator, Access access,
-                                           bool allow_nonfinite) {
-  if (access == Access::serial) return open(path, allow_nonfinite);
-  // Everything that can be wrong with the file shows in a serial open. Only if that went well everywhere is
-  // the collective one begun, which would otherwise wait for the rank that gave up.
-  std::unique_ptr<ShardFile> result;
-  std::optional<Error> failure;
-  try {
-    if (!parallel_available()) Hdf5File::open_parallel(path, communicator);  // throws the reason
-    result = open(path, allow_nonfinite);
-  } catch (const Error& e) {
-    failure = e;
-  }
-  int failed = failure ? 1 : 0, failed_anywhere = 0;
-  MPI_Allreduce(&failed, &failed_anywhere, 1, MPI_INT, MPI_MAX, communicator);
-  if (failure) throw *failure;
-  if (failed_anywhere) throw Error(ErrorKind::input, fmt::format("{}: another rank cannot open it", path.string()));
-  Impl& impl = *result->impl_;
-  for (Hdf5Dataset* dataset : {&impl.pointers, &impl.indices, &impl.values, &impl.permutation}) *dataset = Hdf5Dataset();
-  impl.file = Hdf5File();
-  impl.file = Hdf5File::open_parallel(path, communicator);
-  impl.open_datasets();
-  return result;
 }
 
 std::int64_t ShardFile::rows() const { return impl_->tables.rows; }
@@ -326,6 +302,7 @@ void ShardFile::verify(const Progress& progress) const {
     report(progress, "verifying", first_row + slice.rows, rows());
   });
   for (std::size_t i = 0; i < meters.size(); ++i) impl_->verify_quality(partitions()[i], meters[i].result());
+  impl_->file.verify_description();
 }
 
 }  // namespace shardmat

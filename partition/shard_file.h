@@ -2,8 +2,6 @@
 // are described at the top of shard_file_format.h and in one place only.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -43,25 +41,16 @@ std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path,
 /// One shard file opened for reading. Also a RowSource of the *stored* order; row numbers in messages are the
 /// stored ones. Rows are checked as they are read: pointers, columns, finite values, and the checksums of the
 /// blocks that they lie in, each once, so that damage shows before anything is made of it (so is the permutation;
-/// of files without checksums of its blocks only if it is read whole). One thread of a process may use HDF5 at a time.
+/// of files without checksums of its blocks only if it is read whole). One thread at a time.
 class ShardFile : public RowSource {
  public:
-  /// How ranks share the file: one serial HDF5 handle each, or parallel HDF5 on a communicator.
-  enum class Access { serial, parallel };
-
-  /// Opens for one process. Throws Error(input) naming file and remedy if it is no shard file, is truncated,
+  /// Opens for reading; any number of processes may. Throws Error(input) naming file and remedy if it is no shard file, is truncated,
   /// is of a newer version, or its tables contradict each other (sizes, partition of another matrix). Values
   /// that are not finite are refused on reading unless the file was written with them or `allow_nonfinite` is
   /// set.
   static std::unique_ptr<ShardFile> open(const std::filesystem::path& path, bool allow_nonfinite = false);
-  /// Opens on all ranks of a communicator. With Access::parallel, open and the destructor are collective, and
-  /// if open fails on one rank it throws on every rank; all other calls stay independent. With Access::serial
-  /// nothing is.
-  static std::unique_ptr<ShardFile> open(const std::filesystem::path& path, MPI_Comm communicator, Access access,
-                                         bool allow_nonfinite = false);
-
-  /// True if the HDF5 library this was built with has MPI support.
-  static bool parallel_available();
+  /// What is read of the HDF5 file, for describing it (hdf5/describe.h).
+  static std::vector<std::string> objects();
 
   ~ShardFile() override;
 

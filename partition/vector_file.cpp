@@ -18,7 +18,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "partition/atomic_file.h"
-#include "partition/hdf5.h"
+#include "partition/hdf5/file.h"
+#include "partition/hdf5/writer.h"
 #include "partition/output_file.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/npy_header.h"
@@ -97,10 +98,10 @@ std::string dataset_remedy(const Hdf5File& file, const std::string& wanted) {
 /// One open dataset.
 struct Hdf5Vector {
   Hdf5File file;
-  Hdf5Dataset dataset;  // closed before its file
+  Hdf5Dataset dataset;
   std::int64_t columns;
 
-  Hdf5Vector(const Location& location, std::int64_t columns_) : file(Hdf5File::open(location.file)), columns(columns_) {
+  Hdf5Vector(const Location& location, std::int64_t columns_) : file(Hdf5File::open(location.file, {location.dataset})), columns(columns_) {
     if (!file.has(location.dataset))
       fail(location.file.string(),
            fmt::format("there is no dataset {}; {}", location.dataset, dataset_remedy(file, location.dataset)));
@@ -213,6 +214,16 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
 
 }  // namespace
 
+std::optional<Hdf5Input> VectorFile::hdf5_input(const std::filesystem::path& path, const std::string& default_dataset) {
+  try {
+    const Location location = locate(path, default_dataset, ErrorKind::input);
+    if (location.format == Format::hdf5) return Hdf5Input{location.file, {location.dataset}};
+  } catch (const Error&) {
+    // Opening it says what is wrong.
+  }
+  return std::nullopt;
+}
+
 VectorFile::VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns) {
   const Location location = locate(path, default_dataset, ErrorKind::input);
   std::function<HostVector<double>(std::int64_t, std::int64_t)> read;
@@ -259,7 +270,7 @@ class Sink {
 class Hdf5Sink final : public Sink {
  public:
   Hdf5Sink(const Location& location, const AtomicFile& file, std::int64_t size, bool f32, std::int64_t columns)
-      : file_(Hdf5File::create(file)) {
+      : file_(file) {
     const std::string& name = location.dataset;
     for (std::size_t end = name.find('/', 1); end != std::string::npos; end = name.find('/', end + 1))
       if (!file_.has(name.substr(0, end))) file_.create_group(name.substr(0, end));
@@ -279,8 +290,8 @@ class Hdf5Sink final : public Sink {
   }
 
  private:
-  Hdf5File file_;
-  Hdf5Dataset dataset_;
+  Hdf5Writer file_;
+  Hdf5OutputDataset dataset_;
   std::int64_t written_ = 0;
 };
 

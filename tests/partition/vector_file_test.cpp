@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "partition/hdf5.h"
+#include "partition/hdf5/writer.h"
 #include "tests/partition/readers/test_files.h"
 
 namespace shardmat {
@@ -110,10 +110,12 @@ TEST_F(VectorFileTest, ReadsArrays) {
 
 TEST_F(VectorFileTest, RefusesWrongDatasets) {
   {
-    Hdf5File file = Hdf5File::create(path("x.h5"));
-    file.create_dataset<std::int64_t>("/integers", {3});
-    file.create_dataset<double>("/matrix", {3, 2});
-    file.create_dataset<double>("/column", {3, 1});
+    Hdf5Writer file(path("x.h5"));
+    const std::int64_t integers[3] = {1, 2, 3};
+    const double values[6] = {};
+    file.create_dataset<std::int64_t>("/integers", {3}).write(0, 3, integers);
+    file.create_dataset<double>("/matrix", {3, 2}).write(0, 3, values);
+    file.create_dataset<double>("/column", {3, 1}).write(0, 3, values);
     file.create_group("/group");
     file.close();
   }

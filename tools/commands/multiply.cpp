@@ -143,7 +143,6 @@ void finish_options(const CLI::App& app, Options& o) {
   m.load.plan.measure = !o.no_measure;
   m.load.plan.products = std::max(m.load.plan.products, static_cast<double>(m.iterations));
   m.load.cache_directory = o.no_cache ? "" : default_cache_directory();
-  m.access = parse_file_access(environment("SHARDMAT_HDF5", "auto"));
   m.progress = make_progress_bar();
 }
 

@@ -1,4 +1,4 @@
-#include "partition/hdf5_output.h"
+#include "partition/hdf5/output_driver.h"
 
 #include <fcntl.h>
 #include <hdf5.h>
