@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -20,6 +19,7 @@
 #include "partition/atomic_file.h"
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/writer.h"
+#include "partition/input_file.h"
 #include "partition/output_file.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/npy_header.h"
@@ -125,23 +125,23 @@ void put_column(std::span<const double> column, std::int64_t j, std::int64_t col
     matrix[i * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)] = column[i];
 }
 
-/// One .npy file, mapped.
+/// One .npy file.
 struct NpyVector {
-  MappedFile file;
+  InputFile file;
   NpyHeader header;
   std::int64_t columns;
 
   NpyVector(const Location& location, std::int64_t columns_) : file(location.file), columns(columns_) {
-    const std::string_view bytes = file.bytes();
-    std::size_t position = 0;
+    std::int64_t position = 0;
     header = read_npy_header(location.text, [&](void* to, std::size_t size) {
-      if (size > bytes.size() - position) fail(location.text, "its .npy header is truncated; copy or write it again");
-      std::memcpy(to, bytes.data() + position, size);
-      position += size;
+      if (static_cast<std::int64_t>(size) > file.size() - position)
+        fail(location.text, "its .npy header is truncated; copy or write it again");
+      file.read(to, position, static_cast<std::int64_t>(size));
+      position += static_cast<std::int64_t>(size);
     });
     npy_to_f64(location.text, header, nullptr, 0, nullptr);  // throws if it cannot
     require_shape(location.text, header.shape, columns);
-    const auto held = static_cast<std::int64_t>(bytes.size() - position);
+    const std::int64_t held = file.size() - position;
     if (held != header.count * header.item_bytes)
       fail(location.text,
            fmt::format("its header promises {} bytes of data but the file has {}; it is truncated or damaged, "
@@ -162,8 +162,12 @@ struct NpyVector {
   /// As they lie in the file.
   HostVector<double> entries(std::int64_t begin, std::int64_t end) const {
     HostVector<double> values(static_cast<std::size_t>(end - begin));
-    const char* bytes = file.bytes().data() + header.data_offset + begin * header.item_bytes;
-    npy_to_f64(file.path().string(), header, bytes, values.size(), values.data());
+    HostVector<char> bytes(static_cast<std::size_t>(std::min(kBlock, end - begin) * header.item_bytes));
+    for (std::int64_t done = 0; done < end - begin; done += kBlock) {
+      const std::int64_t count = std::min(kBlock, end - begin - done);
+      file.read(bytes.data(), header.data_offset + (begin + done) * header.item_bytes, count * header.item_bytes);
+      npy_to_f64(file.path().string(), header, bytes.data(), static_cast<std::size_t>(count), values.data() + done);
+    }
     return values;
   }
 };
@@ -185,8 +189,9 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
   ReadLimits{}.require_memory((columns == 1 ? 8 : 16) * most, location.file);
   HostVector<double> values;
   values.reserve(static_cast<std::size_t>(most));
-  ReadLimits one_piece;
-  one_piece.piece_bytes = std::numeric_limits<std::int64_t>::max();  // the place of an entry depends on those before it
+  ReadLimits one_piece;  // at a time: the place of an entry depends on those before it
+  one_piece.piece_bytes = std::numeric_limits<std::int64_t>::max();
+  one_piece.batch_bytes = 1 << 20;
   for_each_piece(*source, header.body_offset, one_piece, "read vector", {}, [&](std::string_view piece) {
     const char* const end = piece.data() + piece.size();
     for (const char* line = piece.data(); line < end; line += std::string_view(line, end).find('\n') + 1) {

@@ -73,7 +73,6 @@ void read_indices(const NpzArchive& archive, std::int64_t count, HostVector<std:
 }  // namespace
 
 std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument) {
-  const MappedFile file(argument);  // the same errors for what is no file, and notices changes
   const NpzArchive archive(argument);
   for (const char* name : {"graph_ptr", "indptr", "indices"})
     if (!archive.has(name))
@@ -98,7 +97,7 @@ std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument) {
     require_count(data, nnz, "indptr");
     data.next(batch->values.data(), nnz);
   }
-  file.require_unchanged();
+  archive.file().require_unchanged();
   return make_memory_batch(std::move(batch), argument);
 }
 

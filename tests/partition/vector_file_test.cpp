@@ -90,6 +90,13 @@ TEST_F(VectorFileTest, RefusesDamagedNpy) {
   EXPECT_SAYS(error_of([&] { all(write("x.npy", "garbage that is longer than a header")); }), "x.npy", "numpy.save");
 }
 
+TEST_F(VectorFileTest, NpyThatIsTruncatedWhileItIsReadIsRefusedByName) {
+  save(path("x.npy"), HostVector<double>(100000, 1));
+  const VectorFile file(path("x.npy"), "x");
+  std::filesystem::resize_file(path("x.npy"), 4096);
+  EXPECT_SAYS(error_of([&] { file.read(0, file.size()); }), path("x.npy").string(), "changed while it was read");
+}
+
 TEST_F(VectorFileTest, ReadsArrays) {
   const std::string banner = "%%MatrixMarket matrix array real general\n";
   EXPECT_EQ(all(write("x.mtx", banner + "% c\n3 1\n1.5\r\n\n%\n -2\n1e-2")), (HostVector<double>{1.5, -2, 0.01}));
