@@ -92,10 +92,34 @@ void check_writable(const std::filesystem::path& path) {
 AtomicFile::AtomicFile(const std::filesystem::path& path)
     : path_(path), target_(follow_links(path)), temporary_(path), is_own_(is_special(path)) {
   check_writable(path);
-  if (is_own_) return;
-  temporary_ = directory_of(target_) / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());
-  unfinished_.emplace(temporary_);
+  if (!is_own_) create_temporary();
 }
+
+void AtomicFile::create_temporary() {
+  constexpr int kMostTries = 1000;  // names that killed processes with this number left behind
+  for (int i = 1; i <= kMostTries; ++i) {
+    const std::string mark = i == 1 ? "" : fmt::format(".{}", i);
+    temporary_ = directory_of(target_) / fmt::format(".{}.{}{}.tmp", target_.filename().string(), ::getpid(), mark);
+    const int descriptor = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int error = errno;
+    if (descriptor >= 0) {
+      ::close(descriptor);
+      try {
+        unfinished_.emplace(temporary_);
+      } catch (...) {
+        ::unlink(temporary_.c_str());
+        throw;
+      }
+      return;
+    }
+    if (error != EEXIST)
+      throw Error(ErrorKind::resources, fmt::format("cannot write {}: {}", path_.string(), std::strerror(error)));
+  }
+  throw Error(ErrorKind::resources, fmt::format("cannot write {}: there are {} temporary files such as {}; remove them",
+                                                path_.string(), kMostTries, temporary_.string()));
+}
+
+int AtomicFile::open_flags() const { return O_TRUNC | O_CLOEXEC | (is_own_ ? 0 : O_NOFOLLOW); }
 
 AtomicFile::~AtomicFile() {
   if (is_own_) return;

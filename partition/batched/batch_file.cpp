@@ -15,6 +15,7 @@
 #include "partition/batched/batch_list.h"
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/writer.h"
+#include "partition/json.h"
 
 namespace shardmat {
 namespace {
@@ -115,7 +116,8 @@ nlohmann::json descriptor(const Hdf5File& file) {
   if (!file.has_attribute(kRoot, kDescriptor))
     throw Error(ErrorKind::input,
                 fmt::format("{}: is no batch file: its root has no attribute '{}'", file.path(), kDescriptor));
-  const auto json = nlohmann::json::parse(file.string_attribute(kRoot, kDescriptor), nullptr, /*exceptions=*/false);
+  const nlohmann::json json = parse_json(file.string_attribute(kRoot, kDescriptor),
+                                         fmt::format("{}, attribute '{}'", file.path(), kDescriptor), kMostDescriptorBytes);
   if (!json.is_object()) reject(file.path(), fmt::format("its attribute '{}' is no JSON object", kDescriptor));
   return json;
 }
