@@ -117,7 +117,7 @@ class Run {
     describe_on_all_ranks(VectorFile::hdf5_input(o_.bias, "bias"), ranks_);
     const LongWait wait(ranks_);  // every rank reads the sizes of all matrices, some from slower disks
     ranks_.together([&] {
-      source_ = transformed(open_batch(o_.batch), o_.graphs);
+      source_ = transformed(open_batch(o_.batch, o_.edges), o_.graphs);
       extent_ = std::make_unique<Extent>(*source_, o_);
       x_ = open_vector(o_.x, "x", extent_->cols(), o_.seed, o_.columns);
       chunk_options_ = {source_.get(), x_.get(), o_.transpose, o_.columns, o_.type, o_.format};

@@ -281,6 +281,9 @@ bool accepts_batch_file(const std::string& argument) {
   return suffix == ".h5" || suffix == ".hdf5";
 }
 
-std::unique_ptr<BatchSource> open_batch_file(const std::string& argument) { return BatchFile::open(argument); }
+std::unique_ptr<BatchSource> open_batch_file(const std::string& argument, const EdgeValues& edges) {
+  refuse_choice(edges, argument);
+  return BatchFile::open(argument);
+}
 
 }  // namespace shardmat

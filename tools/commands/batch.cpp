@@ -53,9 +53,16 @@ void add_product_options(CLI::App& app, Options& o) {
   app.add_option("--format", o.format, "how the matrices lie on the device: compressed rows, or coordinates")
       ->check(CLI::IsMember({"csr", "coo"}))
       ->capture_default_str();
+  app.add_option("--edge-attribute", b.edges.attribute,
+                 "which edge attribute of a TUDataset is the value of its edge, from 1 (default: the only one)")
+      ->check(whole_number(1, 1 << 20));
+  app.add_flag("--unweighted", b.edges.unweighted, "take 1 for every edge, whatever weights a TUDataset or .npz has")
+      ->excludes("--edge-attribute");
   app.add_flag("--self-loops", b.graphs.self_loops, "put a 1 on the diagonal where there is nothing");
   app.add_flag("--gcn-normalise,--gcn-normalize", b.graphs.gcn_normalise,
-               "multiply with D^-1/2 (A+I) D^-1/2, as graph convolutional networks do");
+               "multiply with D^-1/2 (A+I) D^-1/2, D the row sums of A+I, weights included; a diagonal entry a becomes a+1; "
+               "each row sum must be above 0 (Kipf, Welling: Semi-Supervised Classification with GCNs, 2017, eq. 2)")
+      ->excludes("--self-loops");
   app.add_flag("--transpose", b.transpose, "multiply with the transposes");
   app.add_option("--alpha", b.alpha, "Y = alpha A X")->check(finite_number())->capture_default_str();
   app.add_option("--bias", b.bias, "added to every row of Y: ones, random, or a file (dataset /bias)");
@@ -128,7 +135,7 @@ void save(const Options& o, Communicator& communicator) {
     options.how = command_line();
     options.f32 = o.run.type != ValueType::f64;
     options.progress = o.run.progress;
-    write_batch_file(o.save, *transformed(open_batch(o.run.batch), o.run.graphs), options);
+    write_batch_file(o.save, *transformed(open_batch(o.run.batch, o.run.edges), o.run.graphs), options);
   });
 }
 
