@@ -25,6 +25,7 @@ struct WriteOptions {
   std::string source_checksum;           ///< of the file that the matrix was read from, e.g. "xxh64:44bc2cf5ad770999";
                                          ///< may be empty
   std::vector<int> parts;                ///< partition tables to store
+  std::vector<Partition> partitions;     ///< more of them, stored as they are
   std::string method = "nnz";            ///< partitioner for all of them
   RowOrder order = RowOrder::as_source;  ///< any other is stored with the permutation
   bool sort_local = false;               ///< ask ranks to sort their part by length when they load it; the order here stays
@@ -63,6 +64,10 @@ class ShardFile : public RowSource {
   std::int64_t best_end(std::int64_t begin, std::int64_t end) const override;  ///< of a block with a checksum
   RowOrder row_order() const override;
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override;
+
+  /// From now on values are not checked: for a caller that replaces them, or that was told to take them as they are.
+  /// Pointers, columns and permutation are checked as before.
+  void leave_values_unchecked();
 
   bool plain_binsparse() const;         ///< written by another program: no tables, no checksums, in its only order
   std::string how() const;              ///< how the file was made; empty for a plain Binsparse file, as the next two

@@ -72,10 +72,10 @@ class Writer {
     for (const int parts : options.parts) {
       const bool known = std::any_of(partitions_.begin(), partitions_.end(),
                                      [&](const StoredPartition& p) { return p.partition.parts() == parts; });
-      if (known) continue;
-      partitions_.push_back({make_partition(options.method, row_ptr, parts), {}});
-      meters_.emplace_back(partitions_.back().partition, source.cols());
+      if (!known) partitions_.push_back({make_partition(options.method, row_ptr, parts), {}});
     }
+    for (const Partition& partition : options.partitions) partitions_.push_back({partition, {}});
+    for (const StoredPartition& stored : partitions_) meters_.emplace_back(stored.partition, source.cols());
   }
 
   /// Streams the rows: whole blocks, about kSliceEntries nonzeros at a time.
