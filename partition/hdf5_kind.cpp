@@ -43,6 +43,35 @@ std::string describe(const Hdf5File& file) {
   return more ? text + ", …" : text;
 }
 
+namespace {
+
+std::string mesh_remedy(const Hdf5File& file) {
+  return fmt::format("make a matrix of it with: shardmat generate elasticity --mesh {} MATRIX.h5", file.path());
+}
+
+}  // namespace
+
+std::string why_no_matrix(const Hdf5File& file) {
+  const Hdf5Kind kind = kind_of(file);
+  if (kind == Hdf5Kind::batch)
+    return fmt::format("is {}, not one matrix; multiply it with: shardmat batch {}", describe(file), file.path());
+  if (kind == Hdf5Kind::mesh) return fmt::format("is {}, not a matrix; {}", describe(file), mesh_remedy(file));
+  return fmt::format("is {} and no matrix: its root has no attribute 'binsparse'. Shard files and Binsparse CSR matrices are "
+                     "read: `shardmat partition` makes one from .mtx, .mtx.gz or .npz, and README.md has the lines of Python "
+                     "that write one",
+                     describe(file));
+}
+
+std::string why_no_batch(const Hdf5File& file) {
+  const Hdf5Kind kind = kind_of(file);
+  if (kind == Hdf5Kind::shard_file || kind == Hdf5Kind::binsparse)
+    return fmt::format("is {}, not a batch; multiply it with: shardmat multiply {}", describe(file), file.path());
+  if (kind == Hdf5Kind::mesh) return fmt::format("is {}, not a batch; {}", describe(file), mesh_remedy(file));
+  return fmt::format("is {} and no batch: its root has no attribute 'shardmat_batch'. `shardmat batch SOURCE --save FILE.h5` "
+                     "writes batch files",
+                     describe(file));
+}
+
 DatasetName split_dataset_name(const std::string& name) {
   for (const std::string_view mark : {".h5:", ".hdf5:"})
     if (const std::size_t at = name.rfind(mark); at != std::string::npos) {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "partition/hdf5.h"
+#include "partition/hdf5/file.h"
 
 namespace shardmat {
 
@@ -21,6 +21,11 @@ Hdf5Kind kind_of(const Hdf5File& file);
 
 /// What the file holds, for a message: "a batch of small matrices", "an HDF5 file with /x and /loads".
 std::string describe(const Hdf5File& file);
+
+/// Why the file is not read as a matrix, or as a batch, and what to do with it: "is a mesh of tetrahedra, not a matrix; …",
+/// to follow the file's name in a message.
+std::string why_no_matrix(const Hdf5File& file);
+std::string why_no_batch(const Hdf5File& file);
 
 /// "FILE.h5:/name" taken apart; `dataset` is empty if the name has none.
 struct DatasetName {

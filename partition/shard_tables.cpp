@@ -7,6 +7,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/shortened.h"
+#include "partition/hdf5_kind.h"
 #include "partition/json.h"
 
 namespace shardmat {
@@ -22,7 +23,7 @@ constexpr const char* kRewrite = "make the file again from its source with `shar
 
 nlohmann::json descriptor(const Hdf5File& file) {
   if (!file.has_attribute(format::kRoot, format::kDescriptor))
-    reject(file, "is no shard file: its root has no attribute 'binsparse'; make one with `shardmat partition`");
+    reject(file, why_no_matrix(file));
   const nlohmann::json json =
       parse_json(file.string_attribute(format::kRoot, format::kDescriptor),
                  fmt::format("{}, attribute '{}'", file.path(), format::kDescriptor), kMostDescriptorBytes);

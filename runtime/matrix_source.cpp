@@ -3,11 +3,16 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <system_error>
 
 #include "kernels/base/error.h"
 #include "partition/generators/generator.h"
 #include "partition/generators/mesh.h"
+#include "partition/hdf5_kind.h"
+#include "partition/missing_file.h"
+#include "partition/readers/npz_kind.h"
 #include "partition/readers/reader.h"
+#include "partition/replaceable.h"
 #include "runtime/hdf5_on_ranks.h"
 
 namespace shardmat {
@@ -16,11 +21,21 @@ namespace {
 
 /// A shard file's name is only known by trying; what other programs' files look like is known to the readers.
 void refuse_other_formats(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error) && !error) fail_missing(path);
+  if (path.extension() == ".npz" && kind_of_npz(path) == NpzKind::graphs)
+    throw Error(ErrorKind::input, fmt::format("{} is a batch of graphs, not one matrix; multiply it with: shardmat batch {}",
+                                              path.string(), path.string()));
   for (const Reader& reader : readers())
     if (reader.accepts(path))
       throw Error(ErrorKind::input,
                   fmt::format("{} is a {} file, not a shard file; make one with: shardmat partition {} {}", path.string(),
                               reader.name, path.string(), path.stem().stem().string() + ".h5"));
+  const FileContent content = content_of(path);
+  if (!has_hdf5_suffix(path) && content != FileContent::hdf5 && std::filesystem::is_regular_file(path, error))
+    throw Error(ErrorKind::input, fmt::format("{} is no matrix that can be multiplied; shard files and Binsparse matrices (.h5) "
+                                              "can. shardmat partition makes a shard file from .mtx, .mtx.gz or .npz",
+                                              path.string()));
 }
 
 }  // namespace

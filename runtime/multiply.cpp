@@ -11,7 +11,6 @@
 #include "kernels/base/timer.h"
 #include "kernels/registry.h"
 #include "kernels/spmm.h"
-#include "partition/atomic_file.h"
 #include "partition/vector_file.h"
 #include "runtime/hdf5_on_ranks.h"
 
@@ -77,7 +76,6 @@ class Run {
       require_consistent(options_, context_.device().backend);
       if (columns() != 1 && options_.verify_mode == VerifyMode::sampled)
         throw Error(ErrorKind::usage, "with --rhs every entry is verified; leave =sampled out");
-      if (communicator_.rank() == 0 && !options_.output.empty()) AtomicFile(options_.output);
     });
   }
 

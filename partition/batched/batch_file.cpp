@@ -15,6 +15,7 @@
 #include "partition/batched/batch_list.h"
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/writer.h"
+#include "partition/hdf5_kind.h"
 #include "partition/json.h"
 
 namespace shardmat {
@@ -114,8 +115,7 @@ class Writer {
 
 nlohmann::json descriptor(const Hdf5File& file) {
   if (!file.has_attribute(kRoot, kDescriptor))
-    throw Error(ErrorKind::input,
-                fmt::format("{}: is no batch file: its root has no attribute '{}'", file.path(), kDescriptor));
+    throw Error(ErrorKind::input, fmt::format("{}: {}", file.path(), why_no_batch(file)));
   const nlohmann::json json = parse_json(file.string_attribute(kRoot, kDescriptor),
                                          fmt::format("{}, attribute '{}'", file.path(), kDescriptor), kMostDescriptorBytes);
   if (!json.is_object()) reject(file.path(), fmt::format("its attribute '{}' is no JSON object", kDescriptor));

@@ -12,6 +12,7 @@
 #include "partition/batched/batch_list.h"
 #include "partition/generators/arguments.h"
 #include "partition/missing_file.h"
+#include "partition/readers/reader.h"
 
 namespace shardmat {
 namespace {
@@ -147,6 +148,12 @@ std::unique_ptr<BatchSource> open_batch(const std::string& argument, const EdgeV
     if (kind.accepts(argument)) return kind.open(argument, edges);
   std::error_code error;
   if (!std::filesystem::exists(argument, error)) fail_missing(argument);
+  for (const Reader& reader : readers())
+    if (reader.accepts(argument))
+      throw Error(ErrorKind::input,
+                  fmt::format("{}: it is one matrix, not a batch; several are a folder of .mtx files, or a LIST.txt that names "
+                              "matrix files. For one: shardmat partition {} MATRIX.h5, then shardmat multiply MATRIX.h5",
+                              argument, argument));
   std::string understood;
   for (const BatchKind& kind : kKinds) understood += fmt::format("\n  {}", kind.help);
   throw Error(ErrorKind::input,

@@ -5,7 +5,6 @@
 #include <cstdio>
 
 #include "kernels/base/error.h"
-#include "partition/atomic_file.h"
 #include "tools/bench/plot.h"
 #include "tools/checks.h"
 #include "tools/write_text.h"
@@ -19,9 +18,9 @@ void require_outputs(const Outputs& outputs, const std::string& script, const st
   std::vector<std::string> results{outputs.json, outputs.plot};
   results.insert(results.end(), others.begin(), others.end());
   require_spared(inputs, results);
-  if (!outputs.json.empty() && outputs.json != "-") check_writable(outputs.json);
+  check_report_file(outputs.json);
   if (outputs.plot.empty()) return;
-  check_writable(outputs.plot);
+  check_report_file(outputs.plot);
   require_plot_script(script);
 }
 

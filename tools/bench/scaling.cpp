@@ -106,9 +106,9 @@ void require_files(const Options& options) {
     throw Error(ErrorKind::usage, "--json - and --csv - would mix on standard output; name a file for one of them");
   if (options.html == "-") throw Error(ErrorKind::usage, "--html - : a page goes to a file; name one");
   require_outputs(options.outputs, kPlotScript, options.matrices, {options.csv, options.html});
-  if (!options.csv.empty() && options.csv != "-") check_writable(options.csv);
+  check_report_file(options.csv);
   if (options.html.empty()) return;
-  check_writable(options.html);
+  check_report_file(options.html);
   require_plot_script(kHtmlScript, "--html");
 }
 

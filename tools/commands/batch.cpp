@@ -11,6 +11,7 @@
 #include "partition/atomic_file.h"
 #include "partition/batched/batch_file.h"
 #include "partition/batched/batch_source.h"
+#include "partition/replaceable.h"
 #include "runtime/batched_multiply.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -25,7 +26,7 @@ namespace {
 struct Options {
   BatchedOptions run;
   std::string type = "f32", format = "csr", backend = "auto", save, json;
-  bool no_measure = false;
+  bool no_measure = false, force = false;
   double timeout = 60;
 };
 
@@ -94,6 +95,7 @@ void add_run_options(CLI::App& app, Options& o) {
   app.add_option("--output", b.output, "write the stacked Y (.h5 dataset /y, .npy, .mtx)")->check(output_name());
   app.add_option("--save", o.save, "write the batch, as it is multiplied but for --transpose, as a batch file (.h5)")
       ->check(output_name());
+  app.add_flag("--force", o.force, "replace --output and --save even if they are files of another kind");
   app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output")->check(output_name());
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if every rank has one")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
@@ -123,8 +125,11 @@ void finish_options(Options& o) {
 void check_files(const Options& o) {
   const std::string &y = o.run.output, json = o.json == "-" ? "" : o.json;
   require_spared({{o.run.batch, "the batch"}, {o.run.x, "X"}, {o.run.bias, "the bias"}}, {o.save, y, json});
-  for (const std::string& file : {o.save, json})
-    if (!file.empty()) check_writable(file);
+  check_report_file(json);
+  if (!o.save.empty()) check_writable(o.save);
+  if (o.force) return;
+  if (!o.save.empty()) require_replaceable(o.save, Output::batch);
+  if (!y.empty()) require_replaceable(y, Output::vector);
 }
 
 void save(const Options& o, Communicator& communicator) {

@@ -11,6 +11,7 @@
 #include "partition/atomic_file.h"
 #include "partition/hdf5_kind.h"
 #include "partition/new_values.h"
+#include "partition/replaceable.h"
 #include "partition/shard_file.h"
 #include "partition/writers/writer.h"
 #include "tools/checks.h"
@@ -25,7 +26,7 @@ namespace {
 
 struct Options {
   std::string input, output, format, values, type = "f64", backend = "auto";
-  bool allow_nonfinite = false;
+  bool allow_nonfinite = false, force = false;
 };
 
 std::string known_outputs() {
@@ -34,11 +35,16 @@ std::string known_outputs() {
   return text;
 }
 
+void check_output(const Options& options) {
+  check_writable(options.output);
+  if (!options.force) require_replaceable(options.output, Output::matrix);
+}
+
 void convert_file(const Options& options) {
   const PeakMemory peak;
   const bool shard = has_hdf5_suffix(options.output);
   if (!shard) find_writer(options.output);
-  check_writable(options.output);  // before reading for minutes
+  check_output(options);  // before reading for minutes
   const auto source = open_input(options.input, options.allow_nonfinite, true).rows;
   if (shard) {
     FileOptions file;
@@ -58,7 +64,7 @@ void convert_file(const Options& options) {
 void convert_values(const Options& options) {
   if (!has_hdf5_suffix(options.input) || !has_hdf5_suffix(options.output))
     throw Error(ErrorKind::usage, "--values changes the values of a shard file: the input and the output must end in .h5");
-  check_writable(options.output);
+  check_output(options);
   NewValuesOptions values;
   values.how = command_line();
   values.allow_nonfinite = options.allow_nonfinite;
@@ -142,6 +148,7 @@ std::function<int()> add_convert(CLI::App& program) {
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
   app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
+  app->add_flag("--force", options->force, "replace the output even if it is a file of another kind than a matrix");
   app->add_option("--values", options->values,
                   "write a shard file (.h5) with the nonzeros, order, permutation and partitions of the input and other "
                   "values; see below")

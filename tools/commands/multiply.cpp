@@ -10,7 +10,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
-#include "partition/atomic_file.h"
+#include "partition/replaceable.h"
 #include "runtime/plan_cache.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -27,7 +27,7 @@ struct Options {
   std::vector<std::string> matrices;
   std::string batch;  ///< empty: not asked for
   std::string type = "f64", sort = "auto", backend = "auto", mode = "repeat", verify = "", json;
-  bool no_graph = false, overlap = false, no_overlap = false, no_measure = false, no_cache = false;
+  bool force = false, no_graph = false, overlap = false, no_overlap = false, no_measure = false, no_cache = false;
   double timeout = 60;
   std::int64_t rhs = 1;
 };
@@ -49,6 +49,7 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--output", m.output,
                  "write y in original row order (.h5 dataset /y, .npy, .mtx); --mode power: the last x");
+  app.add_flag("--force", o.force, "replace the output even if it is a file of another kind, or has other datasets");
   app.add_option("--alpha", m.alpha, "y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option("--beta", m.beta, "y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option("--type", o.type,
@@ -178,7 +179,8 @@ int run(const Options& o, Communicator& communicator) {
     std::vector<InputFile> inputs{{o.multiply.x, "x"}, {o.multiply.y0, "y0"}};
     for (const std::string& matrix : o.matrices) inputs.push_back({matrix, "the matrix"});
     require_spared(inputs, {o.multiply.output, o.json});
-    if (!o.json.empty() && o.json != "-") check_writable(o.json);
+    check_report_file(o.json);
+    if (!o.force && !o.multiply.output.empty()) require_replaceable(o.multiply.output, Output::vector);
   });
   if (o.matrices.size() > 1 || !o.batch.empty()) return run_batch(o, communicator);
   const MultiplyReport report = multiply(communicator, o.multiply);
