@@ -31,7 +31,8 @@ void add_run_options(CLI::App& app, RunOptions& o, const std::vector<std::string
                  "they would take more than a second")
       ->check(whole_number(1, 1'000'000));
   app.add_flag("--verify,!--no-verify", o.verify, "check every result against a sequential f64 product (the default)");
-  app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output")->check(output_name());
+  app.add_option("--json", o.json, "write the report as JSON to this file, anew after every result; - for standard output")
+      ->check(output_name());
 }
 
 void add_bench_options(CLI::App& app, BenchOptions& o, const std::vector<std::string>& types) {
