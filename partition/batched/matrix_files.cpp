@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/shortened.h"
 #include "partition/batched/batch_list.h"
 #include "partition/readers/reader_list.h"
 
@@ -16,6 +17,8 @@ namespace shardmat {
 namespace {
 
 using Path = std::filesystem::path;
+
+constexpr std::size_t kLongestName = 4096;  ///< of Linux
 
 /// The whole number that begins at `p`, without leading zeros; leaves p behind it.
 std::string_view take_number(const char*& p, const char* end) {
@@ -77,6 +80,7 @@ void append_listed(HostBatch& batch, const Path& list) {
     const std::size_t begin = std::min(line.size(), line.find_first_not_of(" \t\r\n"));
     const std::string name(line.substr(begin, line.find_last_not_of(" \t\r\n") + 1 - begin));
     if (name.empty()) continue;
+    if (name.size() > kLongestName) lines.fail(fmt::format("{} is no name of a file: it is too long", shortened(name)));
     HostCsr matrix;
     try {
       matrix = read_one(list.parent_path() / name);

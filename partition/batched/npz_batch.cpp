@@ -28,7 +28,6 @@ std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument, const E
 
 #include <vector>
 
-#include "kernels/base/memory_limits.h"
 #include "partition/readers/npz_archive.h"
 #include "partition/readers/text_source.h"
 
@@ -118,8 +117,8 @@ std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument, const E
                       "are not all 1)",
                       name));
   auto batch = std::make_shared<HostBatch>();
-  require_host_memory(8 * NpzMember(archive, "indptr").count() + 12 * NpzMember(archive, "indices").count(),
-                      argument.c_str());
+  const std::int64_t graphs = NpzMember(archive, "graph_ptr").count(), rows = NpzMember(archive, "indptr").count();
+  ReadLimits().require_budget(16 * graphs + 8 * rows + 12 * NpzMember(archive, "indices").count(), archive.file());
   batch->first_row = read_offsets(archive, "graph_ptr");
   batch->first_col = batch->first_row;
   batch->row_ptr = read_offsets(archive, "indptr");

@@ -48,6 +48,10 @@ def file_size_limit(limit_bytes):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
 
 
+def address_space_limit(limit_bytes):
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+
+
 def own_lines(errors):
     """Without what MPI's topology library says where /sys is not mounted."""
     return [line for line in errors.splitlines() if not line.startswith("[hwloc/")]

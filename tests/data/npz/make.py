@@ -25,6 +25,8 @@ wide = sp.csr_matrix(a)
 wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
 np.savez_compressed("csr_int64.npz", format=b"csr", shape=wide.shape, data=wide.data, indices=wide.indices,
                     indptr=wide.indptr)
+np.savez_compressed("tall.npz", format=b"csr", shape=[100_000_000, 4], data=np.zeros(0), indices=np.zeros(0, np.int32),
+                    indptr=np.zeros(6, np.int32))
 
 graphs = {"graph_ptr": np.array([0, 2, 2, 3], np.int32), "indptr": np.array([0, 1, 2, 3]),
           "indices": np.array([1, 0, 0], np.uint16)}
