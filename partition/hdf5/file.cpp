@@ -298,7 +298,7 @@ Hdf5Dataset Hdf5File::dataset(const std::string& name) const {
   result.place_ = fmt::format("{}: dataset {}", path(), name);
   const auto at = file_->description.objects.find(name);
   if (at == file_->description.objects.end()) {
-    if (has(name)) throw Error(ErrorKind::internal, fmt::format("{} was not asked for when the file was opened", result.place_));
+    if (has(name)) fail_damaged(result.place_, "its name is there, but not what it is");
     throw Error(ErrorKind::input, fmt::format("{} is missing", result.place_));
   }
   const Hdf5Object& object = at->second;

@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "kernels/base/error.h"
-#include "partition/hdf5.h"
+#include "partition/hdf5/writer.h"
 #include "partition/output_file.h"
 #include "tests/partition/test_matrices.h"
 
@@ -130,7 +130,7 @@ TEST(AtomicFile, AWriterFollowsNoLinkThatTookThePlaceOfTheTemporary) {
   std::filesystem::remove(file.temporary());
   std::filesystem::create_symlink("victim", file.temporary());
   EXPECT_THROW(OutputFile{file}, Error);
-  EXPECT_THROW(Hdf5File::create(file), Error);
+  EXPECT_THROW(Hdf5Writer{file}, Error);
   EXPECT_EQ(read(directory / "victim"), "untouched");
 }
 
