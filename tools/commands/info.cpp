@@ -8,6 +8,7 @@
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
 #include "tools/spy.h"
+#include "tools/write_text.h"
 
 namespace shardmat::tools {
 namespace {
@@ -37,7 +38,7 @@ void inform(const Options& options) {
   }
   const MatrixReport found = report_matrix(input, report);
   if (spy) spy->write_png(options.spy);
-  fmt::print("{}", options.json ? to_json(found) : to_text(found));
+  write_text("-", options.json ? to_json(found) : to_text(found));
 }
 
 }  // namespace
