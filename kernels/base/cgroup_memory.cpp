@@ -100,39 +100,56 @@ std::optional<std::int64_t> number(const std::string& path, const std::string& k
   return std::nullopt;
 }
 
-/// What one cgroup leaves.
-std::int64_t available_in(const std::string& folder, const Version& version) {
-  const std::string statistics = folder + "/memory.stat";
-  const std::optional<std::int64_t> used = number(folder + "/" + version.used);
-  std::int64_t limit = number(folder + "/" + version.limit).value_or(kNone);
-  // Version 1 knows limits of cgroups above, also of those that a container does not see.
-  if (&version == &kVersion1) limit = std::min(limit, number(statistics, "hierarchical_memory_limit").value_or(kNone));
-  if (!used || limit > kUnlimited) return kNone;
-  return std::clamp<std::int64_t>(limit - *used + number(statistics, version.reclaimable).value_or(0), 0, limit);
+/// A cgroup that bounds this process.
+struct Level {
+  std::string folder;
+  const Version* version;
+  bool own;  ///< the process's, else one above
+};
+
+std::vector<Level> levels(const std::string& root) {
+  std::vector<Level> result;
+  for (const Version* version : {&kVersion1, &kVersion2}) {
+    const std::optional<std::string> path = cgroup(root, *version);
+    if (!path) continue;
+    for (const Mount& mount : mounts(root, *version)) {
+      std::string at = below(mount, *path);
+      result.push_back({root + mount.point + at, version, true});
+      while (!at.empty()) {
+        at.resize(at.rfind('/'));
+        const std::string folder = root + mount.point + at;
+        if (number(folder + "/memory.use_hierarchy") == 0) break;  // version 1: it leaves alone those below it
+        result.push_back({folder, version, false});
+      }
+    }
+  }
+  return result;
 }
 
-std::int64_t available_in(const std::string& root, const Mount& mount, std::string path, const Version& version) {
+std::int64_t available_in(const Level& level) {
+  const std::string statistics = level.folder + "/memory.stat";
+  std::int64_t limit = number(level.folder + "/" + level.version->limit).value_or(kNone);
+  // Version 1 tells of limits above, also of those in cgroups that a container does not see.
+  if (level.own && level.version == &kVersion1)
+    limit = std::min(limit, number(statistics, "hierarchical_memory_limit").value_or(kNone));
+  if (limit > kUnlimited) return kNone;
+  const std::optional<std::int64_t> used = number(level.folder + "/" + level.version->used);
+  if (!used) return kNone;
+  return std::clamp<std::int64_t>(limit - *used + number(statistics, level.version->reclaimable).value_or(0), 0, limit);
+}
+
+std::int64_t least_of(const std::vector<Level>& levels) {
   std::int64_t least = kNone;
-  for (;;) {
-    least = std::min(least, available_in(root + mount.point + path, version));
-    if (path.empty()) return least;
-    path.resize(path.rfind('/'));
-    // In version 1 a cgroup can be told to leave alone those below it.
-    if (number(root + mount.point + path + "/memory.use_hierarchy") == 0) return least;
-  }
+  for (const Level& level : levels) least = std::min(least, available_in(level));
+  return least;
 }
 
 }  // namespace
 
 std::int64_t available_in_cgroups(const std::string& root) {
-  std::int64_t least = kNone;
-  for (const Version* version : {&kVersion1, &kVersion2}) {
-    const std::optional<std::string> path = cgroup(root, *version);
-    if (!path) continue;
-    for (const Mount& mount : mounts(root, *version))
-      least = std::min(least, available_in(root, mount, below(mount, *path), *version));
-  }
-  return least;
+  if (!root.empty()) return least_of(levels(root));
+  static const std::vector<Level> own = levels(root);  // launchers place a process before it starts
+  return least_of(own);
 }
 
 }  // namespace shardmat

@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -21,38 +23,37 @@ std::atomic<int> sharers{1};  // processes of this job on this host
 
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
 
-/// The number after `key` in a file of "key value" lines, in units of 1024 bytes, or kUnknown.
-std::int64_t kilobytes_in(const std::string& path, const std::string& key) {
+/// The numbers after `keys` in a file of "key value kB" lines, in bytes, or kUnknown.
+template <std::size_t n>
+std::array<std::int64_t, n> kilobytes_in(const std::string& path, const std::array<const char*, n>& keys) {
+  std::array<std::int64_t, n> bytes;
+  bytes.fill(kUnknown);
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
-    if (line.rfind(key, 0) == 0) return std::stoll(line.substr(key.size())) * 1024;
-  return kUnknown;
+    for (std::size_t i = 0; i < n; ++i)
+      if (line.rfind(keys[i], 0) == 0) bytes[i] = std::stoll(line.substr(std::strlen(keys[i]))) * 1024;
+  return bytes;
 }
 
 /// What `ulimit -v` and `ulimit -d` leave this process, whatever other processes take.
 std::int64_t available_to_process() {
-  struct Limit {
-    decltype(RLIMIT_AS) resource;
-    const char* used;
+  rlimit all{}, data{};
+  if (getrlimit(RLIMIT_AS, &all) != 0 || getrlimit(RLIMIT_DATA, &data) != 0) return kUnknown;
+  if (all.rlim_cur == RLIM_INFINITY && data.rlim_cur == RLIM_INFINITY) return kUnknown;
+  const auto used = kilobytes_in<2>("/proc/self/status", {"VmSize:", "VmData:"});
+  const auto left = [](rlim_t limit, std::int64_t used_bytes) {
+    if (limit > static_cast<rlim_t>(kUnknown) || used_bytes == kUnknown) return kUnknown;
+    return std::max<std::int64_t>(0, static_cast<std::int64_t>(limit) - used_bytes);
   };
-  std::int64_t least = kUnknown;
-  for (const Limit& l : {Limit{RLIMIT_AS, "VmSize:"}, Limit{RLIMIT_DATA, "VmData:"}}) {
-    rlimit limit{};
-    if (getrlimit(l.resource, &limit) != 0 || limit.rlim_cur > static_cast<rlim_t>(kUnknown)) continue;
-    const std::int64_t used = kilobytes_in("/proc/self/status", l.used);
-    const auto most = static_cast<std::int64_t>(limit.rlim_cur);
-    if (used != kUnknown) least = std::min(least, std::max<std::int64_t>(0, most - used));
-  }
-  return least;
+  return std::min(left(all.rlim_cur, used[0]), left(data.rlim_cur, used[1]));
 }
 
 }  // namespace
 
 std::int64_t available_on_host(const std::string& root) {
-  const std::int64_t machine = kilobytes_in(root + "/proc/meminfo", "MemAvailable:");
+  const auto [machine, total] = kilobytes_in<2>(root + "/proc/meminfo", {"MemAvailable:", "MemTotal:"});
   const std::int64_t cgroups = available_in_cgroups(root);
   // A cgroup limit above the memory shown is the sign of a virtual machine whose memory grows with use.
-  const std::int64_t total = kilobytes_in(root + "/proc/meminfo", "MemTotal:");
   if (cgroups != kUnknown && total != kUnknown && cgroups > total) return cgroups;
   return std::min(machine, cgroups);
 }
