@@ -15,4 +15,6 @@ quietly cmake --build "$work/build" --parallel 2
 . "$here/../../deploy/environment.sh"
 mpirun -n 2 "$work/build/consumer"
 "$work/build/consumer_c"
+"$work/build/own_folders"
+"$work/build/own_folders_c"
 "$work/prefix/bin/shardmat" --version
