@@ -89,13 +89,15 @@ void read_values(const NpzArchive& archive, const EdgeValues& edges, HostVector<
   const auto names = present(archive, {"data", "values", "weight", "weights", "edge_weight", "edge_weights"});
   const auto unclear = present(archive, {"edge_attr", "edge_attributes"});
   if (names.size() > 1)
-    archive.fail(fmt::format("it has the members {}.npy and {}.npy, and either could hold the values; leave one out, or "
-                             "take 1 for every edge with --unweighted",
-                             names[0], names[1]));
+    archive.fail(
+        fmt::format("it has the members {}.npy and {}.npy, and either could hold the values; leave one out, or "
+                    "take 1 for every edge with --unweighted",
+                    names[0], names[1]));
   if (names.empty() && !unclear.empty())
-    archive.fail(fmt::format("it has the member {}.npy but none with values; store the values as data, or take 1 for every "
-                             "edge with --unweighted",
-                             unclear.front()));
+    archive.fail(
+        fmt::format("it has the member {}.npy but none with values; store the values as data, or take 1 for every "
+                    "edge with --unweighted",
+                    unclear.front()));
   if (names.empty()) return;
   NpzMember member(archive, names.front());
   require_count(member, std::ssize(values), "indptr");
@@ -107,9 +109,10 @@ void read_values(const NpzArchive& archive, const EdgeValues& edges, HostVector<
 std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument, const EdgeValues& edges) {
   const NpzArchive archive(argument);
   if (!archive.has("graph_ptr") && archive.has("format"))
-    archive.fail(fmt::format("it is one matrix, not a batch of graphs; for one matrix: shardmat partition {} MATRIX.h5, then "
-                             "shardmat multiply MATRIX.h5",
-                             argument));
+    archive.fail(
+        fmt::format("it is one matrix, not a batch of graphs; for one matrix: shardmat partition {} MATRIX.h5, then "
+                    "shardmat multiply MATRIX.h5",
+                    argument));
   for (const char* name : {"graph_ptr", "indptr", "indices"})
     if (!archive.has(name))
       archive.fail(

@@ -223,8 +223,8 @@ class Attributes {
   double next(std::int64_t number) {
     const std::string_view line = lines_.next();
     if (line.empty())
-      throw Error(ErrorKind::input, fmt::format("{}: it has the attributes of {} edges, but there are more edges",
-                                                path_.string(), number));
+      throw Error(ErrorKind::input,
+                  fmt::format("{}: it has the attributes of {} edges, but there are more edges", path_.string(), number));
     return lines_.within_line([&] { return choose(line); });
   }
   void require_end(std::int64_t edges) {
@@ -244,9 +244,10 @@ class Attributes {
   /// For the first line, on which the others are measured.
   void require_choice(std::int64_t columns) {
     if (column_ == 0 && columns > 1)
-      throw LineFault{nullptr, fmt::format("an edge has {} attributes; choose one as its value with --edge-attribute 1 … {}, "
-                                           "or take 1 for every edge with --unweighted",
-                                           columns, columns)};
+      throw LineFault{nullptr,
+                      fmt::format("an edge has {} attributes; choose one as its value with --edge-attribute 1 … {}, "
+                                  "or take 1 for every edge with --unweighted",
+                                  columns, columns)};
     if (column_ > columns)
       throw LineFault{nullptr, fmt::format("an edge has {} attribute{}; there is no attribute {}", columns,
                                            columns == 1 ? "" : "s", column_)};

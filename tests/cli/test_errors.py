@@ -91,6 +91,7 @@ class Files(CliTest):
         before = [self.path(name).read_bytes() for name in ("x.npy", "s.json")]
         self.fail_with(USAGE, "multiply", "poisson:n=4", "--x", "x.npy", "--json", "x.npy", says="x.npy is x itself")
         self.fail_with(USAGE, "predict", "s.json", "--json", "./s.json", says="s.json is the report itself")
+        self.fail_with(USAGE, "predict", "s.json", "--json", "x.npy", says="a file of this name, and it is a NumPy array")
         self.fail_with(USAGE, "multiply", "poisson:n=4", "--output", "o.npy", "--json", "o.npy", says="o.npy is named for two")
         self.fail_with(USAGE, "bench", "scaling", "poisson:n=4", "--csv", "o", "--html", "o", says="o is named for two")
         self.assertEqual([self.path(name).read_bytes() for name in ("x.npy", "s.json")], before)

@@ -162,16 +162,17 @@ std::function<int()> add_convert(CLI::App& program) {
   output->excludes(format);
   std::string names;
   for (const Format& f : formats()) names += fmt::format("  {:<12}  {}\n", f.name, f.help);
-  app->footer("\nStorage formats:\n" + names +
-              "\"over entries\" is what a format takes beyond one value and one 32-bit column for each nonzero: pointers "
-              "and padding.\n"
-              "\n--values takes a vector (.npy, FILE.h5:/dataset, .mtx array) with a value for each nonzero, row after row of "
-              "the matrix in\nits original order, columns ascending (`data` of SciPy's CSR matrix with sorted indices, also "
-              "for files made with\n--reorder or --sort global); or a matrix file with the same nonzeros (.mtx, .npz, .h5). "
-              "For a shard file whose values\nwere changed on purpose, FILE.h5:/values takes them as they are.\n"
-              "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
-              "  shardmat convert elasticity:n=20 --format all --type f32\n"
-              "  shardmat convert bar.h5 new.h5 --values new.npy\n");
+  app->footer(
+      "\nStorage formats:\n" + names +
+      "\"over entries\" is what a format takes beyond one value and one 32-bit column for each nonzero: pointers "
+      "and padding.\n"
+      "\n--values takes a vector (.npy, FILE.h5:/dataset, .mtx array) with a value for each nonzero, row after row of "
+      "the matrix in\nits original order, columns ascending (`data` of SciPy's CSR matrix with sorted indices, also "
+      "for files made with\n--reorder or --sort global); or a matrix file with the same nonzeros (.mtx, .npz, .h5). "
+      "For a shard file whose values\nwere changed on purpose, FILE.h5:/values takes them as they are.\n"
+      "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
+      "  shardmat convert elasticity:n=20 --format all --type f32\n"
+      "  shardmat convert bar.h5 new.h5 --values new.npy\n");
   return [options] {
     require_single_process("convert");
     if (options->output.empty() == options->format.empty())

@@ -154,7 +154,7 @@ TEST_F(BatchFileTest, RefusesMissingParts) {
     EXPECT_SAYS(error_of([&] { BatchFile::open(file()); }), std::string(name) + " is missing");
   }
   Hdf5Writer(file()).close();
-  EXPECT_SAYS(error_of([&] { BatchFile::open(file()); }), "no batch file", "shardmat_batch");
+  EXPECT_SAYS(error_of([&] { BatchFile::open(file()); }), "no batch", "shardmat_batch");
   EXPECT_SAYS(error_of([&] { BatchFile::open(path("batc.h5")); }), "no such file", "batch.h5");
   EXPECT_SAYS(error_of([&] { BatchFile::open(write("text.h5", "text")); }), "text.h5", "HDF5");
 }
