@@ -31,11 +31,13 @@ install(CODE "
 
 install(TARGETS shardmat RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_batched.py ${PROJECT_SOURCE_DIR}/tools/plot_kernels.py
-        ${PROJECT_SOURCE_DIR}/tools/plot_reports.py
+        ${PROJECT_SOURCE_DIR}/tools/plot_matrix.py ${PROJECT_SOURCE_DIR}/tools/plot_reports.py
         ${PROJECT_SOURCE_DIR}/tools/plot_scaling.py ${PROJECT_SOURCE_DIR}/tools/plot_spmm.py
-        ${PROJECT_SOURCE_DIR}/tools/scaling_html.py ${PROJECT_SOURCE_DIR}/deploy/scaling.slurm
+        ${PROJECT_SOURCE_DIR}/tools/scaling_html.py ${PROJECT_SOURCE_DIR}/tools/convert_mesh.py
+        ${PROJECT_SOURCE_DIR}/deploy/scaling.slurm
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
-install(FILES ${PROJECT_SOURCE_DIR}/tools/plots.py DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
+install(FILES ${PROJECT_SOURCE_DIR}/tools/plots.py ${PROJECT_SOURCE_DIR}/tools/interpreter.py
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5
         EXPORT ShardmatTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Shardmat)
