@@ -41,10 +41,10 @@ struct CoreShare {
 CoreShare share_cores(Communicator& communicator);
 
 /// Picks the device of each rank by its local rank (or the only visible one) and sets the number of host
-/// threads of each rank to `threads`, or if that is 0 to this rank's share of the cores. Collective. Throws the same error on all ranks:
-/// Error(resources) with the remedy if CUDA was asked for and there is none, if two ranks would share a GPU
-/// ("4 ranks on host a but 2 GPUs: …"), or if P > 1 on GPUs in a build without NCCL. `automatic` takes CUDA
-/// only if every rank has a device.
+/// threads of each rank to `threads`, or if that is 0 to this rank's share of the cores. Collective.
+/// Throws the same error on all ranks: Error(resources) with the remedy if CUDA was asked for and there is
+/// none, if two ranks would share a GPU ("4 ranks on host a but 2 GPUs: …"), or if P > 1 on GPUs in a build
+/// without NCCL. `automatic` takes CUDA only if every rank has a device.
 Placement place_ranks(Communicator& communicator, BackendChoice choice, int threads = 0);
 
 /// Throws Error(resources) if two ranks have the same device of the same host; `visible` is the number of

@@ -4,8 +4,8 @@
     plot_kernels.py kernels.json --output kernels.svg
 
 A bar is the time of the yardstick (the best cuSPARSE kernel; on the host, the best kernel on CSR) over that of our fastest
-kernel, whose name stands above it; the dot is the kernel that the automatic choice takes. A hatched bar is of unsteady times:
-the median of one of the two is above twice its shortest. It is cut where it is far higher than all others. Needs
+kernel, whose name stands above it; the dot is the kernel that the automatic choice takes. A hatched bar is of unsteady
+times: the median of one of the two is above twice its shortest. It is cut where it is far higher than all others. Needs
 matplotlib (python3-matplotlib).
 """
 
@@ -33,7 +33,7 @@ def highest_steady(cases):
 
 
 def draw(axes, names, cases, type_name, shift, width, top):
-    """The bars of a type, beside those of the others; those that are higher than `top` are cut, and say how high they are."""
+    """The bars of a type, moved by `shift`. Bars that are higher than `top` are cut, and say how high they are."""
     for i, name in enumerate(names):
         case = cases.get(name)
         if not case or not ratio(case["best_own"]):
@@ -51,7 +51,8 @@ def draw(axes, names, cases, type_name, shift, width, top):
 def legend(plt, report, types):
     handles = [plt.Rectangle((0, 0), 1, 1, color=COLOURS[type_name], label=type_name) for type_name in types]
     if any(ratio(case["auto"]) for case in report["cases"]):
-        handles.append(plt.Line2D([], [], marker="o", color="black", linestyle="none", markersize=4, label="automatic choice"))
+        handles.append(plt.Line2D([], [], marker="o", color="black", linestyle="none", markersize=4,
+                                  label="automatic choice"))
     if any(ratio(case["best_own"]) and doubtful(case) for case in report["cases"]):
         handles.append(plt.Rectangle((0, 0), 1, 1, facecolor="#888888", edgecolor="white", hatch="////", linewidth=0,
                                      label="unsteady times"))

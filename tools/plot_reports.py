@@ -27,7 +27,8 @@ def main():
     plt = plots.pyplot(arguments.output, 10)
     labels = [f'{len(r["ranks"])} × {r["matrix"]["type"]}' for r in reports]
     total = [1e6 * r["iteration"]["median_s"] for r in reports]
-    local = [min(t, 1e6 * r["local_product"]["median_s"]) for t, r in zip(total, reports)]  # timed alone, it may be disturbed
+    # The product was timed alone, and may have been disturbed.
+    local = [min(t, 1e6 * r["local_product"]["median_s"]) for t, r in zip(total, reports)]
     added = [t - l for t, l in zip(total, local)]
     figure, axes = plt.subplots(figsize=(7, 3.4))
     positions = range(len(reports))

@@ -57,6 +57,12 @@ def own_lines(errors):
     return [line for line in errors.splitlines() if not line.startswith("[hwloc/")]
 
 
+def has_matplotlib():
+    """True if a Python that the program tries can draw."""
+    attempts = [[python, "-c", "import matplotlib"] for python in ("python3", "/usr/bin/python3") if shutil.which(python)]
+    return any(subprocess.run(attempt, capture_output=True).returncode == 0 for attempt in attempts)
+
+
 class Result:
     def __init__(self, command, code, out, err):
         self.command, self.code, self.out, self.err = " ".join(map(str, command)), code, out, err

@@ -23,7 +23,7 @@ mpirun -n 2 "$work/build/consumer"
 scripts=$work/prefix/share/shardmat
 mkdir -p "$work/venv/bin"
 ln -s /usr/bin/python3 "$work/venv/bin/python3"
-echo "home = /usr/bin" > "$work/venv/pyvenv.cfg"
+printf 'home = /usr/bin\ninclude-system-site-packages = false\n' > "$work/venv/pyvenv.cfg"
 export PATH=$work/venv/bin:$PATH
 for script in "$here"/../../tools/*.py; do
   name=$(basename "$script")

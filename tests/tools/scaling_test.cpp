@@ -66,7 +66,8 @@ TEST(ScalingNotes, UnsteadyTimes) {
 }
 
 TEST(ScalingNotes, AProductThatTakesLongerThanTheIteration) {
-  expect_note(notes({measured("a.h5", 1, 22.3e-6, 20e-3, 20e-3)}), "alone took 20.00 ms, longer than an iteration with it (22.3");
+  expect_note(notes({measured("a.h5", 1, 22.3e-6, 20e-3, 20e-3)}),
+              "alone took 20.00 ms, longer than an iteration with it (22.3");
 }
 
 TEST(ScalingNotes, WhyACaseIsFasterThanPerfect) {

@@ -126,7 +126,8 @@ class Run {
             {"file_bytes", times_.file_bytes},
             {"matrix_bytes", times_.matrix_bytes},
             {"peak_anonymous_bytes", peak_->bytes()},
-            {"median", {{"read_s", median(times_.read)}, {"write_s", median(times_.write)}, {"copy_s", median(times_.copy)}}},
+            {"median",
+             {{"read_s", median(times_.read)}, {"write_s", median(times_.write)}, {"copy_s", median(times_.copy)}}},
             {"runs", runs}};
   }
 
@@ -180,7 +181,8 @@ std::function<int()> add_bench_io(CLI::App& bench) {
   app->add_option("--repetitions", options->repetitions, "runs of which the median is taken")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app->add_option("--json", options->json, "write the report as JSON to this file, anew after every run; - for standard output")
+  app->add_option("--json", options->json,
+                  "write the report as JSON to this file, anew after every run; - for standard output")
       ->check(output_name());
   app->footer("\nExample:\n  shardmat bench io --directory /data/scratch --json io.json\n");
   return [options] {

@@ -74,8 +74,9 @@ Overlap overlap_of(const Options& options) {
   return options.overlap ? Overlap::yes : options.no_overlap ? Overlap::no : Overlap::automatic;
 }
 
-/// The host threads that every rank has in every case, so that ranks are all that differs. Of the most ranks each has its
-/// share of the cores, at least one thread, and in smaller cases as many. 0 on GPUs, whose hosts do not multiply. Collective.
+/// The host threads that every rank has in every case, so that cases differ in their ranks only. In the largest case each
+/// rank has its share of the cores, at least one thread, and in smaller cases as many. 0 on GPUs, whose hosts do not
+/// multiply. Collective.
 int threads_of_study(const Options& options, int most_ranks, Communicator& all) {
   if (options.threads > 0) return options.threads;
   const int gpus = options.backend == "host" ? 0 : all.all_reduce(cuda_device_count(), Reduction::min);
@@ -205,7 +206,8 @@ int run(Options options, Communicator& all) {
   for (const std::string& matrix : options.matrices)
     for (const int ranks : counts)
       for (std::size_t e = 0; e < (ranks == 1 ? 1 : options.exchanges.size()); ++e)
-        study.to_come.push_back({matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, kNotYet, 0, 0, {}, 1, 1, {}});
+        study.to_come.push_back(
+            {matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, kNotYet, 0, 0, {}, 1, 1, {}});
   const Progress progress = make_progress_bar();
   const std::int64_t planned = std::ssize(study.to_come);
   while (!study.to_come.empty()) {
@@ -287,7 +289,9 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
   app->add_option("--json", o.outputs.json,
                   "write all figures as JSON to this file, anew after every case; - for standard output")
       ->check(output_name());
-  app->add_option("--csv", o.csv, "write a line a case as CSV to this file, anew after every case; - for standard output; columns below")
+  app->add_option(
+         "--csv", o.csv,
+         "write a line a case as CSV to this file, anew after every case; - for standard output; columns below")
       ->check(output_name());
   app->add_option(
          "--plot", o.outputs.plot,
