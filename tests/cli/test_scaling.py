@@ -92,8 +92,7 @@ class Scaling(CliTest):
              *QUICK], self.directory).out)[1])
         options = ("bench", "scaling", "poisson27:n=5", "--iterations", 2, "--backend", "host", "--no-forecast", "--json", "s.json",
                    "--csv", "s.csv")
-        for threads, more, setting in ((1, (), "OMP_NUM_THREADS=1"), (3, (), "OMP_NUM_THREADS=3"),
-                                       (2, ("--threads", 2), "OMP_NUM_THREADS=1"),
+        for threads, more, setting in ((2, ("--threads", 2), "OMP_NUM_THREADS=1"),
                                        (max(1, usable // 2), (), "--unset=OMP_NUM_THREADS")):
             result = run(["env", setting, "mpirun", "-n", 2, PROGRAM, *options, *more], self.directory)
             self.assertEqual(result.code, OK, result)
