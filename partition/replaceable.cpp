@@ -48,7 +48,8 @@ bool holds_only(const Hdf5File& file, std::string_view name) {
 
 /// What a file at `path`, which is an HDF5 file, would lose; empty if nothing.
 std::string lost_in_hdf5(const std::filesystem::path& path, Output output, const std::string& dataset) {
-  const Hdf5File file = Hdf5File::open(path);
+  const std::string first = dataset.substr(0, dataset.find('/', 1));  // known with all that is below it
+  const Hdf5File file = Hdf5File::open(path, first.empty() ? std::vector<std::string>{} : std::vector<std::string>{first});
   const Hdf5Kind kind = kind_of(file);
   const bool same = output == Output::matrix   ? kind == Hdf5Kind::shard_file || kind == Hdf5Kind::binsparse
                     : output == Output::batch  ? kind == Hdf5Kind::batch

@@ -357,6 +357,13 @@ class Survey {
     return static_cast<hsize_t>(H5Sget_select_npoints(space)) == points;
   }
 
+  /// Where everything is selected, HDF5 does not know the shape before it opens the file; the rows must then be as many.
+  static bool rows_of_source(hid_t space, std::size_t dimensions, Hdf5Part& part, std::int64_t& rows) {
+    if (H5Sget_select_type(space) != H5S_SEL_ALL) return whole_rows(space, dimensions, part.source_begin, rows);
+    rows = part.rows;
+    return true;
+  }
+
   /// The shape comes from the selections: HDF5 would open the other files to tell it.
   void list_parts(hid_t list, const std::string& path, Hdf5Object& object) {
     object.layout = Hdf5Object::Layout::virtual_dataset;
@@ -372,7 +379,7 @@ class Survey {
       if (rows.id() >= 0) space_shape(rows.id(), path, object);
       const std::size_t dimensions = object.shape.size();
       if (dimensions == 0 || !whole_rows(rows.id(), dimensions, part.begin, part.rows) ||
-          !whole_rows(source.id(), dimensions, part.source_begin, source_rows) || source_rows != part.rows ||
+          !rows_of_source(source.id(), dimensions, part, source_rows) || source_rows != part.rows ||
           H5Pget_virtual_filename(list, i, file.data(), file.size() - 1) < 0 ||
           H5Pget_virtual_dsetname(list, i, name.data(), name.size() - 1) < 0) {
         object.parts.clear();
