@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 
 namespace shardmat {
@@ -49,7 +51,10 @@ HostVector<std::int64_t> RowSource::permutation(std::int64_t begin, std::int64_t
 }
 
 HostVector<std::int64_t> read_row_pointers(const RowSource& source, const Progress& progress) {
+  constexpr std::int64_t kMostRows = std::int64_t{1} << 58;
   const std::int64_t rows = source.rows();
+  require_host_memory(rows > kMostRows ? std::numeric_limits<std::int64_t>::max() : 8 * (rows + 1),
+                      fmt::format("{}: counting the nonzeros of {} rows", source.name(), rows).c_str());
   HostVector<std::int64_t> row_ptr(static_cast<std::size_t>(rows) + 1);
   row_ptr[0] = 0;
   for (std::int64_t begin = 0; begin < rows; begin += kSliceEntries) {

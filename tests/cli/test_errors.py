@@ -12,8 +12,8 @@ import h5py
 import numpy as np
 import scipy.sparse as sp
 
-from support import (INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, DATA, address_space_limit, environment, file_size_limit, write_binsparse,
-                     write_vector)
+from support import (INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, DATA, address_space_limit, environment,
+                     file_size_limit, write_binsparse, write_vector)
 
 HEADER = "%%MatrixMarket matrix coordinate real general\n"
 SMALL = HEADER + "2 2 2\n1 1 1.5\n2 2 2.5\n"
@@ -99,7 +99,8 @@ class Files(CliTest):
 
     def test_pipes_are_not_read(self):
         self.write("a.mtx", SMALL)
-        for name in ("pipe.mtx", "pipe.mtx.gz", "pipe.npz", "pipe.npy", "pipe.json", "pipe.txt", "P_A.txt", "P_graph_indicator.txt"):
+        for name in ("pipe.mtx", "pipe.mtx.gz", "pipe.npz", "pipe.npy", "pipe.json", "pipe.txt", "P_A.txt",
+                     "P_graph_indicator.txt"):
             os.mkfifo(self.path(name))
         for name in ("pipe.mtx", "pipe.mtx.gz", "pipe.npz"):
             self.fail_with(INPUT, "partition", name, "o.h5", says=[name, "FIFO"])
@@ -439,6 +440,10 @@ class Exhaustion(CliTest):
             self.fail_with(INPUT, "convert", f"{name}.h5", "--format", "all", says=["less than 2^31"])
         self.fail_with(RESOURCES, "multiply", "b.h5", says=["x of ", "host memory"], env={"OMP_NUM_THREADS": "1"})
         self.fail_with(RESOURCES, "partition", "b.mtx", "--parts", 2, "d.h5", says=["columns", "host memory"])
+
+    def test_generators_of_more_rows_than_memory(self):
+        for generator in ("random:n=1000000000000000", "rmat:scale=40", "poisson27:n=50000"):
+            self.fail_with(RESOURCES, "info", generator, says=["counting the nonzeros of", "host memory"])
 
     def test_matrix_larger_than_the_memory(self):
         self.fail_on_every_rank(RESOURCES, "multiply", "elasticity:n=3000", ranks=2, says=["memory", "972 GB"])

@@ -105,7 +105,8 @@ TEST_F(FuzzTest, GraphText) {
 TEST_F(FuzzTest, Lists) {
   write("a.mtx", kMatrices[1]);
   write("b.mtx", kMatrices[3]);
-  mutate("list.txt", {"# two of them\na.mtx\n\nb.mtx\n", "b.mtx\r\nb.mtx"}, [](const Path& file) { read_batch(file.string()); });
+  mutate("list.txt", {"# two of them\na.mtx\n\nb.mtx\n", "b.mtx\r\nb.mtx"},
+         [](const Path& file) { read_batch(file.string()); });
 }
 
 TEST_F(FuzzTest, BatchFiles) {
