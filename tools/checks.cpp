@@ -10,6 +10,7 @@
 #include <string>
 
 #include "kernels/base/error.h"
+#include "partition/vector_file.h"
 
 namespace shardmat::tools {
 namespace {
@@ -90,7 +91,7 @@ CLI::Validator plot_name() {
 
 void require_spared(const std::vector<InputFile>& inputs, const std::vector<std::string>& outputs) {
   std::error_code ignored;
-  const auto file = [](const std::string& name) { return std::filesystem::path(name.substr(0, name.rfind(":/"))); };
+  const auto file = [](const std::string& name) { return vector_file_name(name); };
   const auto same_file = [&](const std::string& a, const std::string& b) {
     return std::filesystem::equivalent(file(a), file(b), ignored);
   };

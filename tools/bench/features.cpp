@@ -218,7 +218,7 @@ int run(const Options& o) {
       table.rows.push_back(
           {Cell::word(name), Cell::count(in), Cell::count(out), Cell::figure(1e6 * ours.seconds, 1),
            o.verify ? Cell::figure(ours.error, 1) : Cell::none(),
-           Cell::percent(static_cast<double>(trial.compulsory_bytes()) / ours.seconds / machine.copy_bandwidth)});
+           Cell::share_of_copy(static_cast<double>(trial.compulsory_bytes()) / ours.seconds / machine.copy_bandwidth)});
       for (const bool tf32 : {false, true}) {
         const auto two = machine.device.backend == Backend::cuda ? trial.in_two(tf32) : std::nullopt;
         if (two && two->wrong && !tf32) ++wrong;
@@ -247,17 +247,18 @@ std::function<int()> add_bench_features(CLI::App& bench) {
   auto options = std::make_shared<Options>();
   options->types = {"f32"};
   options->in = {32, 64, 128};
-  app->add_option("source", options->sources,
-                  "batches: files, folders and generators such as molecules:count=16384,seed=1 (default that and one of "
-                  "100 matrices of 64 rows)");
+  app->add_option(
+      "source", options->sources,
+      "batches: files, folders and generators such as molecules:count=16384,seed=1 (default: this one, and one of "
+      "100 matrices with 64 rows)");
   const auto add_features = [&](const char* name, std::vector<std::int64_t>& list, const char* help) {
     app->add_option(name, list, help)
         ->delimiter(',')
         ->allow_extra_args(false)
         ->check(whole_number(1, FeaturePlan::most_features));
   };
-  add_features("--in", options->in, "features of X, as 32,64 (default 32,64,128)");
-  add_features("--out", options->out, "features of Y, one for each of these (default as many as of X)");
+  add_features("--in", options->in, "numbers of features of X, as a list, e.g. 32,64 (default 32,64,128)");
+  add_features("--out", options->out, "numbers of features of Y, as many as --in has (default: those of --in)");
   add_run_options(*app, *options, {"f32"});
   app->footer(
       "\nExamples:\n  shardmat bench features --json features.json\n"

@@ -222,7 +222,7 @@ std::string to_csv(const ScalingStudy& study) {
 
 std::string csv_help() {
   std::string text;
-  for (const Column& column : kColumns) text += fmt::format("  {:<22} {}\n", column.name, column.meaning);
+  for (const Column& column : kColumns) text += fmt::format("  {:<22}  {}\n", column.name, column.meaning);
   return text;
 }
 

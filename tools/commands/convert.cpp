@@ -120,8 +120,8 @@ std::function<int()> add_convert(CLI::App& program) {
   auto* output = app->add_option("output", options->output, "file to write (" + known_outputs() + ")")->check(output_name());
   auto* format =
       app->add_option("--format", options->format,
-                      "instead of writing a file, convert into this storage format, or all, and print bytes and time");
-  app->add_option("--type", options->type, "of the values with --format")
+                      "write no file, but convert into this storage format, see below, or all, and print bytes and time");
+  app->add_option("--type", options->type, "type of the values, with --format")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->capture_default_str();
   app->add_option("--backend", options->backend, "where to convert with --format; auto takes a GPU if there is one")
@@ -132,8 +132,8 @@ std::function<int()> add_convert(CLI::App& program) {
   std::string names;
   for (const Format& f : formats()) names += fmt::format("  {:<12}  {}\n", f.name, f.help);
   app->footer("\nStorage formats:\n" + names +
-              "\"over entries\" is what a format takes beyond one value and one 32-bit column for each nonzero: pointers "
-              "and padding.\n"
+              "The column \"over entries\" is what a format takes beyond one value and one 32-bit column for each nonzero: "
+              "pointers and padding.\n"
               "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
               "  shardmat convert elasticity:n=20 --format all --type f32\n");
   return [options] {
