@@ -9,11 +9,13 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iostream>
 #include <new>
 #include <thread>
 
 #include "comm/backoff.h"
+#include "comm/call_watch.h"
 #include "comm/slices.h"
 #include "kernels/base/narrow.h"
 
@@ -111,6 +113,14 @@ int first_number(std::initializer_list<const char*> variables) {
   return -1;
 }
 
+/// Other after each start of a machine, and on each machine; empty if that is not to be known.
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  std::getline(file, id);
+  return id;
+}
+
 struct Failure {
   ErrorKind kind = ErrorKind::internal;
   std::string message;
@@ -170,42 +180,86 @@ void require_mpi_threads() {
                 "MPI_Init_thread(), or use an MPI built with it");
 }
 
+template <class F>
+void Communicator::call(const char* function, const char* what, F&& mpi) {
+  if (caller_ != nullptr) caller_->enter(function);
+  const int result = mpi();
+  if (caller_ != nullptr) caller_->leave();
+  check(result, what);
+}
+
 Communicator::Communicator(MPI_Comm parent, double timeout_seconds) : timeout_(timeout_seconds) {
+  name_host();
+  check(MPI_Comm_rank(parent, &rank_), "MPI_Comm_rank");
+  take(duplicate_of(parent));
+}
+
+Communicator::Communicator(MPI_Comm own, std::shared_ptr<CallWatch> watch, double timeout_seconds)
+    : timeout_(timeout_seconds), watch_(std::move(watch)), caller_(watch_ == nullptr ? nullptr : watch_->add()) {
+  name_host();
+  take(own);
+}
+
+void Communicator::name_host() {
   char name[MPI_MAX_PROCESSOR_NAME] = {};
   int length = 0;
   MPI_Get_processor_name(name, &length);
   host_ = name;
-  check(MPI_Comm_rank(parent, &rank_), "MPI_Comm_rank");
-  check(MPI_Comm_size(parent, &size_), "MPI_Comm_size");
+}
+
+void Communicator::take(MPI_Comm own) {
+  comm_ = own;
+  check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
+  check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
+  check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+  find_local_rank();
+}
+
+MPI_Comm Communicator::duplicate_of(MPI_Comm parent) {
   MPI_Comm duplicate = MPI_COMM_NULL;
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Comm_idup(parent, &duplicate, &request), "joining the ranks");
+  call("MPI_Comm_idup", "joining the ranks", [&] { return MPI_Comm_idup(parent, &duplicate, &request); });
   complete(request, "joining the ranks");
-  comm_ = duplicate;
-  check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
-  find_local_rank(parent);
+  return duplicate;
+}
+
+Communicator Communicator::duplicate(double timeout_seconds) {
+  require_intact("joining of the ranks");
+  return Communicator(duplicate_of(comm_), watch_, timeout_seconds);
 }
 
 std::optional<Communicator> Communicator::first_ranks(int count, double timeout_seconds) {
   if (rank_ >= count) return std::nullopt;
   constexpr int kTag = 24;
+  constexpr const char* kWhat = "joining the first ranks";
+  require_intact(kWhat);
   int range[1][3] = {{0, count - 1, 1}};
   MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
   MPI_Comm comm = MPI_COMM_NULL;
   check(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
   check(MPI_Group_range_incl(all, 1, range, &some), "MPI_Group_range_incl");
-  check(MPI_Comm_create_group(comm_, some, kTag, &comm), "MPI_Comm_create_group");
+  call("MPI_Comm_create_group", kWhat, [&] { return MPI_Comm_create_group(comm_, some, kTag, &comm); });
   MPI_Group_free(&some);
   MPI_Group_free(&all);
-  std::optional<Communicator> result(std::in_place, comm, timeout_seconds);
-  MPI_Comm_free(&comm);
-  return result;
+  return Communicator(comm, watch_, timeout_seconds);
 }
 
 Communicator::~Communicator() {
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (comm_ != MPI_COMM_NULL && !broken_ && !given_up_ && finalized == 0) MPI_Comm_free(&comm_);
+  if (comm_ == MPI_COMM_NULL || broken_ || given_up_ || finalized != 0) return;
+  if (caller_ != nullptr) caller_->enter("MPI_Comm_free");
+  MPI_Comm_free(&comm_);
+  if (caller_ != nullptr) caller_->leave();
+}
+
+void Communicator::watch_calls(double seconds, std::function<void(const std::string& why)> stuck) {
+  const auto say = [rank = rank_, host = host_, seconds, stuck = std::move(stuck)](const std::string& function) {
+    stuck(fmt::format("rank {} ({}): {} did not return within {:g} s: another rank has died, was stopped, or is late. {}",
+                      rank, host, function, seconds, kLookFor));
+  };
+  watch_ = std::make_shared<CallWatch>(seconds, say);
+  caller_ = watch_->add();
 }
 
 Communicator::Communicator(Communicator&& other) noexcept
@@ -219,16 +273,18 @@ Communicator::Communicator(Communicator&& other) noexcept
       slice_bytes_(other.slice_bytes_),
       broken_(other.broken_),
       why_broken_(std::move(other.why_broken_)),
-      on_broken_(std::move(other.on_broken_)) {}
+      on_broken_(std::move(other.on_broken_)),
+      watch_(std::move(other.watch_)),
+      caller_(std::move(other.caller_)) {}
 
-void Communicator::find_local_rank(MPI_Comm parent) {
+void Communicator::find_local_rank() {
   // A launcher inside a Slurm allocation passes the batch script's SLURM_LOCALID=0 on to all ranks, so a
   // claim counts only if (host, local rank) is unique.
   int world_size = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &world_size);
-  int world_to_parent = MPI_UNEQUAL;
-  if (world_size == size_) MPI_Comm_compare(parent, MPI_COMM_WORLD, &world_to_parent);
-  const bool spans_world = world_to_parent == MPI_IDENT || world_to_parent == MPI_CONGRUENT;
+  int world_to_this = MPI_UNEQUAL;
+  if (world_size == size_) MPI_Comm_compare(comm_, MPI_COMM_WORLD, &world_to_this);
+  const bool spans_world = world_to_this == MPI_IDENT || world_to_this == MPI_CONGRUENT;
   const int claimed = spans_world ? first_number({"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
                                                   "MV2_COMM_WORLD_LOCAL_RANK", "PMI_LOCAL_RANK", "SLURM_LOCALID"})
                                   : -1;
@@ -247,12 +303,15 @@ void Communicator::find_local_rank(MPI_Comm parent) {
       local_size_ = std::max(local_rank_ + 1, static_cast<int>(std::count(hosts.begin(), hosts.end(), host_)));
     return;
   }
-  // MPI has no non-blocking split; the all-gather just done shows that every rank is there.
-  MPI_Comm local = MPI_COMM_NULL;
-  check(MPI_Comm_split_type(comm_, MPI_COMM_TYPE_SHARED, rank_, MPI_INFO_NULL, &local), "MPI_Comm_split_type");
-  MPI_Comm_rank(local, &local_rank_);
-  MPI_Comm_size(local, &local_size_);
-  MPI_Comm_free(&local);
+  // Not by MPI_Comm_split_type(), which has no deadline. Machines may bear the same name, so each boot counts as a host.
+  const std::vector<std::string> boots = all_gather(boot_id());
+  const auto mine = static_cast<std::size_t>(rank_);
+  local_rank_ = local_size_ = 0;
+  for (std::size_t r = 0; r < hosts.size(); ++r) {
+    if (hosts[r] != hosts[mine] || boots[r] != boots[mine]) continue;
+    if (r < mine) ++local_rank_;
+    ++local_size_;
+  }
 }
 
 void Communicator::mark_broken(const std::string& why) {
@@ -313,7 +372,7 @@ MPI_Status Communicator::complete(MPI_Request& request, const char* what) {
   wait_until(
       [&] {
         int done = 0;
-        check(MPI_Test(&request, &done, &status), what);
+        call("MPI_Test", what, [&] { return MPI_Test(&request, &done, &status); });
         return done != 0;
       },
       what);
@@ -323,7 +382,7 @@ MPI_Status Communicator::complete(MPI_Request& request, const char* what) {
 void Communicator::barrier() {
   require_intact("barrier");
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Ibarrier(comm_, &request), "barrier");
+  call("MPI_Ibarrier", "barrier", [&] { return MPI_Ibarrier(comm_, &request); });
   complete(request, "barrier");
 }
 
@@ -332,8 +391,9 @@ void Communicator::broadcast_bytes(void* data, std::size_t bytes, int root) {
   if (size_ == 1) return;
   for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Ibcast(static_cast<char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, root, comm_, &request),
-          "broadcast");
+    const int count = narrow<int>(length, "slice bytes");
+    call("MPI_Ibcast", "broadcast",
+         [&] { return MPI_Ibcast(static_cast<char*>(data) + offset, count, MPI_BYTE, root, comm_, &request); });
     complete(request, "broadcast");
   });
 }
@@ -373,9 +433,10 @@ void Communicator::all_reduce(std::span<T> data, Reduction reduction) {
   const MPI_Datatype type = sizeof(T) == 8 ? MPI_INT64_T : MPI_INT32_T;
   for_each_slice(data.size(), std::max<std::size_t>(1, slice_bytes_ / sizeof(T)), [&](std::size_t first, std::size_t count) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallreduce(MPI_IN_PLACE, data.data() + first, narrow<int>(count, "values"), type, mpi_op(reduction), comm_,
-                         &request),
-          "all-reduce");
+    const int values = narrow<int>(count, "values");
+    call("MPI_Iallreduce", "all-reduce", [&] {
+      return MPI_Iallreduce(MPI_IN_PLACE, data.data() + first, values, type, mpi_op(reduction), comm_, &request);
+    });
     complete(request, "all-reduce");
   });
 }
@@ -399,11 +460,22 @@ void Communicator::all_gather_slots(void* data, std::size_t slot_bytes) {
   for_each_slice(slot_bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     const SliceType type(length, slot_bytes);
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, static_cast<char*>(data) + offset, 1, type.get(), comm_,
-                         &request),
-          "all-gather");
+    call("MPI_Iallgather", "all-gather", [&] {
+      return MPI_Iallgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, static_cast<char*>(data) + offset, 1, type.get(), comm_,
+                            &request);
+    });
     complete(request, "all-gather");
   });
+}
+
+void Communicator::send_slice(const void* data, std::size_t bytes, int to, int tag, MPI_Request& request, const char* what) {
+  const int count = narrow<int>(bytes, "slice bytes");
+  call("MPI_Isend", what, [&] { return MPI_Isend(data, count, MPI_BYTE, to, tag, comm_, &request); });
+}
+
+void Communicator::receive_slice(void* data, std::size_t bytes, int from, int tag, MPI_Request& request, const char* what) {
+  const int count = narrow<int>(bytes, "slice bytes");
+  call("MPI_Irecv", what, [&] { return MPI_Irecv(data, count, MPI_BYTE, from, tag, comm_, &request); });
 }
 
 void Communicator::send(const void* data, std::size_t bytes, int to, int tag) {
@@ -411,9 +483,7 @@ void Communicator::send(const void* data, std::size_t bytes, int to, int tag) {
   const std::string what = fmt::format("send to rank {}", to);
   for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Isend(static_cast<const char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, to, tag, comm_,
-                    &request),
-          what.c_str());
+    send_slice(static_cast<const char*>(data) + offset, length, to, tag, request, what.c_str());
     complete(request, what.c_str());
   });
 }
@@ -423,9 +493,7 @@ void Communicator::receive(void* data, std::size_t bytes, int from, int tag) {
   const std::string what = fmt::format("receive from rank {}", from);
   for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     MPI_Request request = MPI_REQUEST_NULL;
-    check(MPI_Irecv(static_cast<char*>(data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, from, tag, comm_,
-                    &request),
-          what.c_str());
+    receive_slice(static_cast<char*>(data) + offset, length, from, tag, request, what.c_str());
     const MPI_Status status = complete(request, what.c_str());
     int received = 0;
     MPI_Get_count(&status, MPI_BYTE, &received);
@@ -439,7 +507,8 @@ std::vector<std::int64_t> Communicator::all_to_all(const std::vector<std::int64_
   std::vector<std::int64_t> result(values.size());
   if (size_ == 1) return values;
   MPI_Request request = MPI_REQUEST_NULL;
-  check(MPI_Ialltoall(values.data(), 1, MPI_INT64_T, result.data(), 1, MPI_INT64_T, comm_, &request), "all-to-all");
+  call("MPI_Ialltoall", "all-to-all",
+       [&] { return MPI_Ialltoall(values.data(), 1, MPI_INT64_T, result.data(), 1, MPI_INT64_T, comm_, &request); });
   complete(request, "all-to-all");
   return result;
 }
@@ -451,26 +520,25 @@ Communicator::Transfer Communicator::start(std::span<const Transfer::Outgoing> s
   for (const Transfer::Incoming& r : receives)
     for_each_slice(r.bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
       transfer.received.push_back(length);
-      check(MPI_Irecv(static_cast<char*>(r.data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, r.from, tag, comm_,
-                      &transfer.requests.emplace_back(MPI_REQUEST_NULL)),
-            "receive");
+      receive_slice(static_cast<char*>(r.data) + offset, length, r.from, tag,
+                    transfer.requests.emplace_back(MPI_REQUEST_NULL), "receive");
     });
   for (const Transfer::Outgoing& s : sends)
     for_each_slice(s.bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
-      check(MPI_Isend(static_cast<const char*>(s.data) + offset, narrow<int>(length, "slice bytes"), MPI_BYTE, s.to, tag,
-                      comm_, &transfer.requests.emplace_back(MPI_REQUEST_NULL)),
-            "send");
+      send_slice(static_cast<const char*>(s.data) + offset, length, s.to, tag,
+                 transfer.requests.emplace_back(MPI_REQUEST_NULL), "send");
     });
   return transfer;
 }
 
 void Communicator::finish(Transfer& transfer) {
   std::vector<MPI_Status> status(transfer.requests.size());
+  const int messages = narrow<int>(transfer.requests.size(), "messages");
   wait_until(
       [&] {
         int done = 0;
-        check(MPI_Testall(narrow<int>(transfer.requests.size(), "messages"), transfer.requests.data(), &done, status.data()),
-              "transfer");
+        call("MPI_Testall", "transfer",
+             [&] { return MPI_Testall(messages, transfer.requests.data(), &done, status.data()); });
         return done != 0;
       },
       "transfer");

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +24,9 @@
 #include "kernels/base/error.h"
 
 namespace shardmat {
+
+class CallWatch;
+class WatchedCaller;
 
 /// Owns MPI_Init_thread / MPI_Finalize of a program. A library user with MPI of their own needs none.
 class MpiSession {
@@ -63,8 +67,11 @@ class Communicator {
   /// Duplicates `parent` and sets MPI_ERRORS_RETURN on the duplicate. `timeout_seconds` is the deadline of
   /// each call.
   explicit Communicator(MPI_Comm parent, double timeout_seconds = 60);
-  /// The first `count` ranks of this one, on those ranks; nothing on the others. Collective over the first; meeting them has
-  /// no deadline, so call barrier() before.
+  /// The same ranks on a communicator of their own, for another thread. Collective, with the deadline of this one;
+  /// `timeout_seconds` is that of the new one.
+  Communicator duplicate(double timeout_seconds);
+  /// The first `count` ranks of this one, on those ranks; nothing on the others. Collective over the first. MPI makes such a
+  /// communicator in one call without a deadline: only watch_calls() notices a rank that does not come.
   std::optional<Communicator> first_ranks(int count, double timeout_seconds);
   ~Communicator();
   Communicator(Communicator&&) noexcept;
@@ -74,8 +81,8 @@ class Communicator {
   int size() const { return size_; }
   /// Rank among, and number of, the ranks on this host. From the launcher's variables
   /// (OMPI_COMM_WORLD_LOCAL_RANK, MPI_LOCALRANKID, MV2_COMM_WORLD_LOCAL_RANK, PMI_LOCAL_RANK, SLURM_LOCALID)
-  /// where they are consistent over all ranks and the parent spans MPI_COMM_WORLD, else counted by
-  /// MPI_Comm_split_type.
+  /// where they are consistent over all ranks and the parent spans MPI_COMM_WORLD, else counted among the ranks with this
+  /// host's name and boot.
   int local_rank() const { return local_rank_; }
   int local_size() const { return local_size_; }
   const std::string& host() const { return host_; }
@@ -89,6 +96,11 @@ class Communicator {
   /// `action` runs when the communicator breaks, on the thread that finds out, before the Error is thrown. It
   /// must neither throw nor use the communicator.
   void on_broken(std::function<void(const std::string& why)> action) { on_broken_.push_back(std::move(action)); }
+
+  /// From now on a thread watches the MPI calls that are made through this communicator, and through those that duplicate()
+  /// and first_ranks() make of it. If one does not return within `seconds`, because a rank died or was stopped inside MPI, the
+  /// thread calls `stuck` once with a message. Nothing can end such a call: `stuck` should end the process.
+  void watch_calls(double seconds, std::function<void(const std::string& why)> stuck);
 
   /// From any thread: waits of the thread that uses this, now or later, throw Error(rank_lost) that says why; the first call
   /// counts.
@@ -198,8 +210,19 @@ class Communicator {
   void set_slice_bytes(std::size_t bytes) { slice_bytes_ = bytes; }
 
  private:
+  /// Takes over `own`, whose calls `watch` is to watch, or nobody if it is null.
+  Communicator(MPI_Comm own, std::shared_ptr<CallWatch> watch, double timeout_seconds);
+
+  void name_host();
+  void take(MPI_Comm own);
+  void find_local_rank();
+  MPI_Comm duplicate_of(MPI_Comm parent);
+  /// Runs one MPI call, and throws if it fails.
+  template <class F>
+  void call(const char* function, const char* what, F&& mpi);
   void broadcast_bytes(void* data, std::size_t bytes, int root);
-  void find_local_rank(MPI_Comm parent);
+  void send_slice(const void* data, std::size_t bytes, int to, int tag, MPI_Request& request, const char* what);
+  void receive_slice(void* data, std::size_t bytes, int from, int tag, MPI_Request& request, const char* what);
   void require_intact(const char* what) const;
   MPI_Status complete(MPI_Request& request, const char* what);
   void check(int mpi_error, const char* what);
@@ -213,6 +236,8 @@ class Communicator {
   std::atomic<bool> giving_up_ = false, given_up_ = false;
   std::string why_given_up_, why_broken_;
   std::vector<std::function<void(const std::string&)>> on_broken_;
+  std::shared_ptr<CallWatch> watch_;
+  std::shared_ptr<WatchedCaller> caller_;  ///< null without a watch
 };
 
 template <>

@@ -19,7 +19,7 @@ constexpr double kMostSecondsBetween = 5;
 LongWait::LongWait(Communicator& all) : all_(all), seconds_(all.timeout_seconds()) {
   if (all.size() == 1 || std::isinf(seconds_)) return;
   if (all.all_reduce(mpi_takes_threads() ? 1 : 0, Reduction::min) == 1) {
-    living_.emplace(all.native(), seconds_);
+    living_.emplace(all.duplicate(seconds_));
     try {
       all.together([&] { thread_ = std::thread([this] { show_life(); }); });
     } catch (...) {

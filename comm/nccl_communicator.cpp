@@ -48,7 +48,8 @@ void let_graphs_register_nothing() {
   (void)once;
 }
 
-/// NCCL_COMM_BLOCKING=0 in the environment makes every communicator non-blocking; then calls end later.
+/// NCCL_COMM_BLOCKING=0 in the environment makes every communicator non-blocking; then calls end later. This waits without a
+/// deadline: call it inside guarded().
 ncclResult_t settled(ncclResult_t result, ncclComm_t comm) {
   while (result == ncclInProgress && comm != nullptr) {
     std::this_thread::yield();
@@ -143,7 +144,16 @@ void NcclCommunicator::Impl::enqueue(const Signature& signature, Stream& stream,
   const bool recorded = capturing(native(stream));
   const bool known = connected.count(signature) != 0;
   if (known || recorded) {
-    check(settled(call(), comm), what);
+    ncclResult_t result = call();
+    if (result == ncclInProgress)  // see settled(); here the calling thread waits, so with the deadline
+      communicator.wait_until(
+          [&] {
+            const ncclResult_t status = ncclCommGetAsyncError(comm, &result);
+            if (status != ncclSuccess) result = status;
+            return result != ncclInProgress;
+          },
+          what);
+    check(result, what);
     if (!recorded) throttle(native(stream), what);
     return;
   }

@@ -44,7 +44,7 @@ need cmake has_command cmake
 need make has_builder
 need openmpi-bin has_command mpirun
 need libopenmpi-dev has_command mpicxx
-need libhdf5-openmpi-dev has_hdf5
+need libhdf5-dev has_hdf5
 need libfmt-dev has_header fmt/format.h
 need nlohmann-json3-dev has_header nlohmann/json.hpp
 need libcli11-dev has_header CLI/CLI.hpp

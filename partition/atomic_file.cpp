@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "kernels/base/error.h"
+#include "partition/checksum.h"
 
 namespace shardmat {
 namespace {
@@ -33,6 +34,23 @@ std::filesystem::path follow_links(std::filesystem::path path) {
   for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, error); ++i)
     path = path.parent_path() / std::filesystem::read_symlink(path, error);
   return path;
+}
+
+/// Bytes of the longest name in a directory.
+std::size_t longest_name(const std::filesystem::path& directory) {
+  const long most = ::pathconf(directory.c_str(), _PC_NAME_MAX);
+  return most > 0 ? static_cast<std::size_t>(most) : 255;
+}
+
+/// The name of a file, or, where nothing could be added to it, its begin and a checksum of all of it.
+std::string short_name(const std::filesystem::path& target) {
+  constexpr std::size_t kAdded = 40;  // at most: what makes a name that of a temporary, and what libzip adds to that
+  const std::string name = target.filename().string();
+  const std::size_t room = std::max(longest_name(directory_of(target)), 2 * kAdded) - kAdded;
+  if (name.size() <= room) return name;
+  std::size_t end = room - 17;
+  while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xC0) == 0x80) --end;  // within a letter of UTF-8
+  return fmt::format("{}~{:016x}", name.substr(0, end), xxh64(name.data(), name.size()));
 }
 
 /// The names of temporaries that exist or soon will: a list that a signal handler can read at any moment.
@@ -83,19 +101,52 @@ void check_writable(const std::filesystem::path& path) {
                                               directory.string()));
   if (std::filesystem::is_directory(path, ignored))
     throw Error(ErrorKind::input, fmt::format("cannot write {}: it is a directory; give a file name", path.string()));
-  const std::filesystem::path& place = is_special(path) ? path : directory;
-  if (::access(place.c_str(), W_OK) != 0)
+  if (is_special(path)) {
+    if (::access(path.c_str(), W_OK) != 0)
+      throw Error(ErrorKind::resources, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
+  } else if (::access(directory.c_str(), W_OK | X_OK) != 0) {
+    const char* const reason = std::strerror(errno);
     throw Error(ErrorKind::resources,
-                fmt::format("cannot write {}: {}: {}", path.string(), place.string(), std::strerror(errno)));
+                fmt::format("cannot write {}: no file can be made in the directory {} ({}); write to another directory",
+                            path.string(), std::filesystem::absolute(directory, ignored).lexically_normal().string(), reason));
+  }
+  if (target.filename().string().size() > longest_name(directory))
+    throw Error(ErrorKind::input, fmt::format("cannot write {}: its name is longer than the {} bytes that a name may have "
+                                              "there; choose a shorter one",
+                                              path.string(), longest_name(directory)));
 }
 
 AtomicFile::AtomicFile(const std::filesystem::path& path)
     : path_(path), target_(follow_links(path)), temporary_(path), is_own_(is_special(path)) {
   check_writable(path);
-  if (is_own_) return;
-  temporary_ = directory_of(target_) / fmt::format(".{}.{}.tmp", target_.filename().string(), ::getpid());
-  unfinished_.emplace(temporary_);
+  if (!is_own_) create_temporary();
 }
+
+void AtomicFile::create_temporary() {
+  constexpr int kMostTries = 1000;  // names that killed processes with this number left behind
+  for (int i = 1; i <= kMostTries; ++i) {
+    const std::string mark = i == 1 ? "" : fmt::format(".{}", i);
+    temporary_ = directory_of(target_) / fmt::format(".{}.{}{}.tmp", short_name(target_), ::getpid(), mark);
+    const int descriptor = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int error = errno;
+    if (descriptor >= 0) {
+      ::close(descriptor);
+      try {
+        unfinished_.emplace(temporary_);
+      } catch (...) {
+        ::unlink(temporary_.c_str());
+        throw;
+      }
+      return;
+    }
+    if (error != EEXIST)
+      throw Error(ErrorKind::resources, fmt::format("cannot write {}: {}", path_.string(), std::strerror(error)));
+  }
+  throw Error(ErrorKind::resources, fmt::format("cannot write {}: there are {} temporary files such as {}; remove them",
+                                                path_.string(), kMostTries, temporary_.string()));
+}
+
+int AtomicFile::open_flags() const { return O_TRUNC | O_CLOEXEC | (is_own_ ? 0 : O_NOFOLLOW); }
 
 AtomicFile::~AtomicFile() {
   if (is_own_) return;

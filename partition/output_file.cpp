@@ -20,7 +20,7 @@ void fail_write(const std::filesystem::path& path, const std::string& why) {
 }
 
 OutputFile::OutputFile(const AtomicFile& file)
-    : path_(file.path()), descriptor_(::open(file.temporary().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+    : path_(file.path()), descriptor_(::open(file.temporary().c_str(), O_WRONLY | file.open_flags())) {
   if (descriptor_ < 0) fail_write(path_, std::strerror(errno));
 }
 

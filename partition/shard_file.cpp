@@ -9,7 +9,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/matrix/ordering.h"
-#include "partition/hdf5.h"
+#include "partition/hdf5/file.h"
 #include "partition/shard_file_format.h"
 #include "partition/shard_tables.h"
 
@@ -18,11 +18,11 @@ namespace shardmat {
 namespace format = shard_format;
 
 struct ShardFile::Impl {
-  // The order matters: datasets are closed before their file.
   Hdf5File file;
   Hdf5Dataset pointers, indices, values, permutation;
   ShardTables tables;
   bool allow_nonfinite = false;
+  bool values_unchecked = false;
   std::optional<std::uint64_t> plain_fingerprint;
   // Per block: its checksums were compared.
   std::vector<bool> checked, pointers_checked, permutation_checked;
@@ -35,9 +35,15 @@ struct ShardFile::Impl {
   }
 
   [[noreturn]] void reject(const Hdf5Dataset& dataset, const std::string& why) const {
+    const std::string remedy =
+        dataset.place() != values.place()
+            ? ""
+            : fmt::format(". If its values were changed on purpose, give them new checksums: shardmat convert {0} NEW.h5 "
+                          "--values {0}:{1}",
+                          file.path(), format::kValues);
     throw Error(ErrorKind::input,
-                fmt::format("{}: {}; the file is damaged: restore it from a copy, or make it again{}", dataset.place(), why,
-                            tables.how.empty() ? " from its source" : ". It was made by: " + tables.how));
+                fmt::format("{}: {}; the file is damaged: restore it from a copy, or make it again{}{}", dataset.place(), why,
+                            tables.how.empty() ? " from its source" : ". It was made by: " + tables.how, remedy));
   }
 
   [[noreturn]] void reject_block(const Hdf5Dataset& dataset, std::size_t block) const {
@@ -128,11 +134,13 @@ struct ShardFile::Impl {
 ShardFile::ShardFile(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ShardFile::~ShardFile() = default;
 
-bool ShardFile::parallel_available() { return Hdf5File::parallel_available(); }
+std::vector<std::string> ShardFile::objects() {
+  return {format::kPointers, format::kIndices, format::kValues, format::kGroup};
+}
 
 std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, bool allow_nonfinite) {
   auto impl = std::make_unique<Impl>();
-  impl->file = Hdf5File::open(path);
+  impl->file = Hdf5File::open(path, objects());
   impl->tables = read_shard_tables(impl->file);
   impl->allow_nonfinite = allow_nonfinite || impl->tables.allow_nonfinite;
   impl->open_datasets();
@@ -142,36 +150,12 @@ std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, bo
   return std::unique_ptr<ShardFile>(new ShardFile(std::move(impl)));
 }
 
-std::unique_ptr<ShardFile> ShardFile::open(const std::filesystem::path& path, MPI_Comm communicator, Access access,
-                                           bool allow_nonfinite) {
-  if (access == Access::serial) return open(path, allow_nonfinite);
-  // Everything that can be wrong with the file shows in a serial open. Only if that went well everywhere is
-  // the collective one begun, which would otherwise wait for the rank that gave up.
-  std::unique_ptr<ShardFile> result;
-  std::optional<Error> failure;
-  try {
-    if (!parallel_available()) Hdf5File::open_parallel(path, communicator);  // throws the reason
-    result = open(path, allow_nonfinite);
-  } catch (const Error& e) {
-    failure = e;
-  }
-  int failed = failure ? 1 : 0, failed_anywhere = 0;
-  MPI_Allreduce(&failed, &failed_anywhere, 1, MPI_INT, MPI_MAX, communicator);
-  if (failure) throw *failure;
-  if (failed_anywhere) throw Error(ErrorKind::input, fmt::format("{}: another rank cannot open it", path.string()));
-  Impl& impl = *result->impl_;
-  for (Hdf5Dataset* dataset : {&impl.pointers, &impl.indices, &impl.values, &impl.permutation}) *dataset = Hdf5Dataset();
-  impl.file = Hdf5File();
-  impl.file = Hdf5File::open_parallel(path, communicator);
-  impl.open_datasets();
-  return result;
-}
-
 std::int64_t ShardFile::rows() const { return impl_->tables.rows; }
 std::int64_t ShardFile::cols() const { return impl_->tables.cols; }
 std::int64_t ShardFile::nnz() const { return impl_->tables.nnz; }
 std::string ShardFile::name() const { return impl_->file.path(); }
 RowOrder ShardFile::row_order() const { return impl_->tables.order; }
+void ShardFile::leave_values_unchecked() { impl_->values_unchecked = true; }
 bool ShardFile::plain_binsparse() const { return impl_->tables.plain; }
 std::string ShardFile::how() const { return impl_->tables.how; }
 std::string ShardFile::source() const { return impl_->tables.source; }
@@ -210,7 +194,7 @@ HostCsr ShardFile::read_rows(std::int64_t begin, std::int64_t end) const {
   impl_->check_pointers(begin, p);
   HostCsr part = impl_->read_unchecked(begin, end, std::move(p));
   if (!plain_binsparse()) impl_->check_blocks(begin, part);
-  validate(part.view(), {allows_nonfinite(), begin, name()});
+  validate(part.view(), {allows_nonfinite() || impl_->values_unchecked, begin, name()});
   const std::int64_t first = part.row_ptr.front();
   for (std::int64_t& pointer : part.row_ptr) pointer -= first;
   return part;
@@ -242,7 +226,7 @@ void ShardFile::Impl::compare(std::size_t block, const format::BlockChecksums& f
   };
   require(pointers, found.pointers == stored.pointers);
   require(indices, found.indices == stored.indices);
-  require(values, found.values == stored.values);
+  require(values, values_unchecked || found.values == stored.values);
 }
 
 void ShardFile::Impl::check_blocks(std::int64_t begin, const HostCsr& part) {
@@ -326,6 +310,7 @@ void ShardFile::verify(const Progress& progress) const {
     report(progress, "verifying", first_row + slice.rows, rows());
   });
   for (std::size_t i = 0; i < meters.size(); ++i) impl_->verify_quality(partitions()[i], meters[i].result());
+  impl_->file.verify_description();
 }
 
 }  // namespace shardmat

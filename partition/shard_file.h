@@ -2,8 +2,6 @@
 // are described at the top of shard_file_format.h and in one place only.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -27,6 +25,7 @@ struct WriteOptions {
   std::string source_checksum;           ///< of the file that the matrix was read from, e.g. "xxh64:44bc2cf5ad770999";
                                          ///< may be empty
   std::vector<int> parts;                ///< partition tables to store
+  std::vector<Partition> partitions;     ///< more of them, stored as they are
   std::string method = "nnz";            ///< partitioner for all of them
   RowOrder order = RowOrder::as_source;  ///< any other is stored with the permutation
   bool sort_local = false;               ///< ask ranks to sort their part by length when they load it; the order here stays
@@ -43,25 +42,16 @@ std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path,
 /// One shard file opened for reading. Also a RowSource of the *stored* order; row numbers in messages are the
 /// stored ones. Rows are checked as they are read: pointers, columns, finite values, and the checksums of the
 /// blocks that they lie in, each once, so that damage shows before anything is made of it (so is the permutation;
-/// of files without checksums of its blocks only if it is read whole). One thread of a process may use HDF5 at a time.
+/// of files without checksums of its blocks only if it is read whole). One thread at a time.
 class ShardFile : public RowSource {
  public:
-  /// How ranks share the file: one serial HDF5 handle each, or parallel HDF5 on a communicator.
-  enum class Access { serial, parallel };
-
-  /// Opens for one process. Throws Error(input) naming file and remedy if it is no shard file, is truncated,
+  /// Opens for reading; any number of processes may. Throws Error(input) naming file and remedy if it is no shard file, is truncated,
   /// is of a newer version, or its tables contradict each other (sizes, partition of another matrix). Values
   /// that are not finite are refused on reading unless the file was written with them or `allow_nonfinite` is
   /// set.
   static std::unique_ptr<ShardFile> open(const std::filesystem::path& path, bool allow_nonfinite = false);
-  /// Opens on all ranks of a communicator. With Access::parallel, open and the destructor are collective, and
-  /// if open fails on one rank it throws on every rank; all other calls stay independent. With Access::serial
-  /// nothing is.
-  static std::unique_ptr<ShardFile> open(const std::filesystem::path& path, MPI_Comm communicator, Access access,
-                                         bool allow_nonfinite = false);
-
-  /// True if the HDF5 library this was built with has MPI support.
-  static bool parallel_available();
+  /// What is read of the HDF5 file, for describing it (hdf5/describe.h).
+  static std::vector<std::string> objects();
 
   ~ShardFile() override;
 
@@ -74,6 +64,10 @@ class ShardFile : public RowSource {
   std::int64_t best_end(std::int64_t begin, std::int64_t end) const override;  ///< of a block with a checksum
   RowOrder row_order() const override;
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override;
+
+  /// From now on values are not checked: for a caller that replaces them, or that was told to take them as they are.
+  /// Pointers, columns and permutation are checked as before.
+  void leave_values_unchecked();
 
   bool plain_binsparse() const;         ///< written by another program: no tables, no checksums, in its only order
   std::string how() const;              ///< how the file was made; empty for a plain Binsparse file, as the next two

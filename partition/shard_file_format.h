@@ -7,7 +7,8 @@
 //   /indices_1               int32 or int64 [nnz]   columns, strictly increasing in a row; int32 if cols ≤ 2^31
 //   /values                  float64 [nnz]
 //
-// All datasets are contiguous, little-endian and of fixed extent. Beside the matrix, ours:
+// All datasets are contiguous, little-endian and of fixed extent. Behind the HDF5 file lies its description
+// (hdf5/own_description.h), which the HDF5 library does not see. Beside the matrix, ours:
 //
 //   /shardmat                attributes format_version (int64), rows, cols, nnz (int64), source, source_checksum, how
 //                            (strings), allow_nonfinite (int64, 1 = NaN and infinity are meant), sort_local (int64,

@@ -6,6 +6,9 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "kernels/base/shortened.h"
+#include "partition/hdf5_kind.h"
+#include "partition/json.h"
 
 namespace shardmat {
 namespace {
@@ -20,9 +23,10 @@ constexpr const char* kRewrite = "make the file again from its source with `shar
 
 nlohmann::json descriptor(const Hdf5File& file) {
   if (!file.has_attribute(format::kRoot, format::kDescriptor))
-    reject(file, "is no shard file: its root has no attribute 'binsparse'; make one with `shardmat partition`");
-  const auto json = nlohmann::json::parse(file.string_attribute(format::kRoot, format::kDescriptor), nullptr,
-                                          /*exceptions=*/false);
+    reject(file, why_no_matrix(file));
+  const nlohmann::json json =
+      parse_json(file.string_attribute(format::kRoot, format::kDescriptor),
+                 fmt::format("{}, attribute '{}'", file.path(), format::kDescriptor), kMostDescriptorBytes);
   if (!json.is_object() || !json.contains("binsparse") || !json["binsparse"].is_object())
     reject(file, "the attribute 'binsparse' of the root is no Binsparse descriptor");
   return json["binsparse"];
@@ -41,13 +45,14 @@ void read_descriptor(const Hdf5File& file, ShardTables& tables) {
   const std::string matrix_format = json.value("format", nlohmann::json()).dump();
   if (matrix_format != "\"CSR\"")
     reject(file, fmt::format("is a Binsparse matrix of format {}; only \"CSR\" is read. With SciPy: convert by .tocsr()",
-                             matrix_format));
+                             shortened(matrix_format)));
   if (json.contains("structure") && json["structure"] != "general")
-    reject(file, fmt::format("is stored with structure {}; expand it to a general matrix first", json["structure"].dump()));
+    reject(file, fmt::format("is stored with structure {}; expand it to a general matrix first",
+                             shortened(json["structure"].dump())));
   const nlohmann::json types = json.value("data_types", nlohmann::json::object());
   const std::string values = types.is_object() && types.contains("values") ? types["values"].dump() : "";
   if (values.rfind("\"iso[", 0) == 0 || values.rfind("\"complex[", 0) == 0)
-    reject(file, fmt::format("has values of type {}; only real values, one per nonzero, are read", values));
+    reject(file, fmt::format("has values of type {}; only real values, one per nonzero, are read", shortened(values)));
   const nlohmann::json shape = json.value("shape", nlohmann::json());
   if (!shape.is_array() || shape.size() != 2) reject(file, "the Binsparse descriptor has no shape of two numbers");
   tables.rows = count_in(file, shape[0], "shape");

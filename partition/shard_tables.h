@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "partition/hdf5.h"
+#include "partition/hdf5/file.h"
 #include "partition/shard_file.h"
 #include "partition/shard_file_format.h"
 

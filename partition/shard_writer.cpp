@@ -13,7 +13,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
 #include "partition/atomic_file.h"
-#include "partition/hdf5.h"
+#include "partition/hdf5/writer.h"
 #include "partition/ordered_source.h"
 #include "partition/shard_file.h"
 #include "partition/shard_file_format.h"
@@ -59,7 +59,7 @@ class Writer {
       : source_(source),
         row_ptr_(row_ptr),
         options_(options),
-        file_(Hdf5File::create(target, matrix_bytes(source, row_ptr.back()))) {
+        file_(target, matrix_bytes(source, row_ptr.back())) {
     const std::int64_t nnz = row_ptr.back();
     narrow_ = source.cols() <= format::kNarrowCols;
     file_.write_attribute(format::kRoot, format::kDescriptor, binsparse_descriptor(source, nnz));
@@ -72,10 +72,10 @@ class Writer {
     for (const int parts : options.parts) {
       const bool known = std::any_of(partitions_.begin(), partitions_.end(),
                                      [&](const StoredPartition& p) { return p.partition.parts() == parts; });
-      if (known) continue;
-      partitions_.push_back({make_partition(options.method, row_ptr, parts), {}});
-      meters_.emplace_back(partitions_.back().partition, source.cols());
+      if (!known) partitions_.push_back({make_partition(options.method, row_ptr, parts), {}});
     }
+    for (const Partition& partition : options.partitions) partitions_.push_back({partition, {}});
+    for (const StoredPartition& stored : partitions_) meters_.emplace_back(stored.partition, source.cols());
   }
 
   /// Streams the rows: whole blocks, about kSliceEntries nonzeros at a time.
@@ -119,8 +119,8 @@ class Writer {
       partitions_[i].quality = meters_[i].result();
       write_partition(partitions_[i], fingerprint);
     }
-    indices_ = Hdf5Dataset();
-    values_ = Hdf5Dataset();
+    indices_ = {};
+    values_ = {};
     file_.close();
   }
 
@@ -220,8 +220,8 @@ class Writer {
   const RowSource& source_;
   std::span<const std::int64_t> row_ptr_;
   const WriteOptions& options_;
-  Hdf5File file_;
-  Hdf5Dataset indices_, values_;
+  Hdf5Writer file_;
+  Hdf5OutputDataset indices_, values_;
   bool narrow_ = false;
   HostVector<std::int32_t> scratch_;
   std::vector<std::int64_t> block_rows_;

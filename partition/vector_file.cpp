@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <limits>
 #include <optional>
@@ -18,7 +17,9 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "partition/atomic_file.h"
-#include "partition/hdf5.h"
+#include "partition/hdf5/file.h"
+#include "partition/hdf5/writer.h"
+#include "partition/input_file.h"
 #include "partition/output_file.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/npy_header.h"
@@ -103,10 +104,10 @@ std::string dataset_remedy(const Hdf5File& file, const std::string& wanted) {
 /// One open dataset.
 struct Hdf5Vector {
   Hdf5File file;
-  Hdf5Dataset dataset;  // closed before its file
+  Hdf5Dataset dataset;
   std::int64_t columns;
 
-  Hdf5Vector(const Location& location, std::int64_t columns_) : file(Hdf5File::open(location.file)), columns(columns_) {
+  Hdf5Vector(const Location& location, std::int64_t columns_) : file(Hdf5File::open(location.file, {location.dataset})), columns(columns_) {
     if (!file.has(location.dataset))
       fail(location.file.string(),
            fmt::format("there is no dataset {}; {}", location.dataset, dataset_remedy(file, location.dataset)));
@@ -130,23 +131,23 @@ void put_column(std::span<const double> column, std::int64_t j, std::int64_t col
     matrix[i * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)] = column[i];
 }
 
-/// One .npy file, mapped.
+/// One .npy file.
 struct NpyVector {
-  MappedFile file;
+  InputFile file;
   NpyHeader header;
   std::int64_t columns;
 
   NpyVector(const Location& location, std::int64_t columns_) : file(location.file), columns(columns_) {
-    const std::string_view bytes = file.bytes();
-    std::size_t position = 0;
+    std::int64_t position = 0;
     header = read_npy_header(location.text, [&](void* to, std::size_t size) {
-      if (size > bytes.size() - position) fail(location.text, "its .npy header is truncated; copy or write it again");
-      std::memcpy(to, bytes.data() + position, size);
-      position += size;
+      if (static_cast<std::int64_t>(size) > file.size() - position)
+        fail(location.text, "its .npy header is truncated; copy or write it again");
+      file.read(to, position, static_cast<std::int64_t>(size));
+      position += static_cast<std::int64_t>(size);
     });
     npy_to_f64(location.text, header, nullptr, 0, nullptr);  // throws if it cannot
     require_shape(location.text, header.shape, columns);
-    const auto held = static_cast<std::int64_t>(bytes.size() - position);
+    const std::int64_t held = file.size() - position;
     if (held != header.count * header.item_bytes)
       fail(location.text,
            fmt::format("its header promises {} bytes of data but the file has {}; it is truncated or damaged, "
@@ -167,8 +168,12 @@ struct NpyVector {
   /// As they lie in the file.
   HostVector<double> entries(std::int64_t begin, std::int64_t end) const {
     HostVector<double> values(static_cast<std::size_t>(end - begin));
-    const char* bytes = file.bytes().data() + header.data_offset + begin * header.item_bytes;
-    npy_to_f64(file.path().string(), header, bytes, values.size(), values.data());
+    HostVector<char> bytes(static_cast<std::size_t>(std::min(kBlock, end - begin) * header.item_bytes));
+    for (std::int64_t done = 0; done < end - begin; done += kBlock) {
+      const std::int64_t count = std::min(kBlock, end - begin - done);
+      file.read(bytes.data(), header.data_offset + (begin + done) * header.item_bytes, count * header.item_bytes);
+      npy_to_f64(file.path().string(), header, bytes.data(), static_cast<std::size_t>(count), values.data() + done);
+    }
     return values;
   }
 };
@@ -190,8 +195,9 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
   ReadLimits{}.require_memory((columns == 1 ? 8 : 16) * most, location.file);
   HostVector<double> values;
   values.reserve(static_cast<std::size_t>(most));
-  ReadLimits one_piece;
-  one_piece.piece_bytes = std::numeric_limits<std::int64_t>::max();  // the place of an entry depends on those before it
+  ReadLimits one_piece;  // at a time: the place of an entry depends on those before it
+  one_piece.piece_bytes = std::numeric_limits<std::int64_t>::max();
+  one_piece.batch_bytes = 1 << 20;
   for_each_piece(*source, header.body_offset, one_piece, "read vector", {}, [&](std::string_view piece) {
     const char* const end = piece.data() + piece.size();
     for (const char* line = piece.data(); line < end; line += std::string_view(line, end).find('\n') + 1) {
@@ -218,6 +224,16 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
 }
 
 }  // namespace
+
+std::optional<Hdf5Input> VectorFile::hdf5_input(const std::filesystem::path& path, const std::string& default_dataset) {
+  try {
+    const Location location = locate(path, default_dataset, ErrorKind::input);
+    if (location.format == Format::hdf5) return Hdf5Input{location.file, {location.dataset}};
+  } catch (const Error&) {
+    // Opening it says what is wrong.
+  }
+  return std::nullopt;
+}
 
 VectorFile::VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns) {
   const Location location = locate(path, default_dataset, ErrorKind::input);
@@ -265,7 +281,7 @@ class Sink {
 class Hdf5Sink final : public Sink {
  public:
   Hdf5Sink(const Location& location, const AtomicFile& file, std::int64_t size, bool f32, std::int64_t columns)
-      : file_(Hdf5File::create(file)) {
+      : file_(file) {
     const std::string& name = location.dataset;
     for (std::size_t end = name.find('/', 1); end != std::string::npos; end = name.find('/', end + 1))
       if (!file_.has(name.substr(0, end))) file_.create_group(name.substr(0, end));
@@ -285,8 +301,8 @@ class Hdf5Sink final : public Sink {
   }
 
  private:
-  Hdf5File file_;
-  Hdf5Dataset dataset_;
+  Hdf5Writer file_;
+  Hdf5OutputDataset dataset_;
   std::int64_t written_ = 0;
 };
 

@@ -6,9 +6,11 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kernels/base/host_vector.h"
+#include "partition/hdf5/describe.h"
 
 namespace shardmat {
 
@@ -19,6 +21,9 @@ class VectorFile {
  public:
   /// Throws Error(input) naming file, place and remedy.
   VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns = 1);
+
+  /// The HDF5 file and dataset that these arguments name; nothing for other formats or names that are none.
+  static std::optional<Hdf5Input> hdf5_input(const std::filesystem::path& path, const std::string& default_dataset);
 
   /// Rows.
   std::int64_t size() const { return size_; }

@@ -11,6 +11,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
+#include "partition/vector_file.h"
+#include "runtime/hdf5_on_ranks.h"
 #include "runtime/measure_performance.h"
 
 namespace shardmat {
@@ -76,8 +78,9 @@ class Batch {
 
   BatchReport steps() {
     ranks_.together([&] { check_options(); });
+    describe_on_all_ranks(VectorFile::hdf5_input(options_.each.x, "x"), ranks_);
     for (const std::string& name : options_.matrices) {
-      sources_.push_back(open_matrix(name, ranks_, FileAccess::serial));  // one rank may read a file alone
+      sources_.push_back(open_matrix(name, ranks_));
       const MatrixSource& source = sources_.back();
       BatchItem item;
       item.matrix = source.rows->name();

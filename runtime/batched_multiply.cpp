@@ -12,11 +12,14 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/timer.h"
+#include "partition/batched/batch_file.h"
+#include "partition/batched/batch_list.h"
 #include "partition/batched/batch_source.h"
 #include "partition/vector_file.h"
 #include "runtime/batched_chunk.h"
 #include "runtime/batched_stream.h"
 #include "runtime/batched_verify.h"
+#include "runtime/hdf5_on_ranks.h"
 
 namespace shardmat {
 namespace {
@@ -109,9 +112,12 @@ class Run {
       if (!o_.output.empty()) check_vector_suffix(o_.output);
       if (!o_.output.empty() && ranks_.rank() == 0) check_vector_writable(o_.output);
     });
+    if (accepts_batch_file(o_.batch)) describe_on_all_ranks(Hdf5Input{o_.batch, BatchFile::objects()}, ranks_);
+    describe_on_all_ranks(VectorFile::hdf5_input(o_.x, "x"), ranks_);
+    describe_on_all_ranks(VectorFile::hdf5_input(o_.bias, "bias"), ranks_);
     const LongWait wait(ranks_);  // every rank reads the sizes of all matrices, some from slower disks
     ranks_.together([&] {
-      source_ = transformed(open_batch(o_.batch), o_.graphs);
+      source_ = transformed(open_batch(o_.batch, o_.edges), o_.graphs);
       extent_ = std::make_unique<Extent>(*source_, o_);
       x_ = open_vector(o_.x, "x", extent_->cols(), o_.seed, o_.columns);
       chunk_options_ = {source_.get(), x_.get(), o_.transpose, o_.columns, o_.type, o_.format};

@@ -18,6 +18,7 @@ namespace shardmat {
 
 struct BatchedOptions {
   std::string batch;  ///< what open_batch() takes
+  EdgeValues edges;
   GraphOptions graphs;
   bool transpose = false;    ///< multiply with the transposes
   std::int64_t columns = 1;  ///< of X and Y

@@ -136,7 +136,7 @@ HostVector<std::int64_t> order_by_graph(const RowShare& share, Communicator& com
   if (parts > 1 && share.source.rows() >= communicator.size()) {
     communicator.together([] { require_mpi_threads(); });
     ScotchGraph graph = scotch_graph(share, communicator);
-    const Communicator others(communicator.native(), communicator.timeout_seconds());
+    const Communicator others = communicator.duplicate(communicator.timeout_seconds());
     setenv("SCOTCH_PTHREAD_NUMBER", "1", 0);  // with more its answers vary from run to run, and it pins them to cores
     part = while_meeting(communicator, [&] { return partition_graph(std::move(graph), others.native(), parts); });
   }

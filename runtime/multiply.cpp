@@ -12,6 +12,7 @@
 #include "kernels/registry.h"
 #include "kernels/spmm.h"
 #include "partition/vector_file.h"
+#include "runtime/hdf5_on_ranks.h"
 
 namespace shardmat {
 namespace {
@@ -37,12 +38,14 @@ class Run {
  private:
   MultiplyReport steps() {
     check_options();
-    source_ = open_matrix(options_.matrix, communicator_, options_.access);
+    source_ = open_matrix(options_.matrix, communicator_);
     communicator_.together([&] {
       if (options_.mode != Mode::repeat && source_.rows->rows() != source_.rows->cols())
         throw Error(ErrorKind::usage, fmt::format("--mode {} needs a square matrix; {} is {} × {}", name(options_.mode),
                                                   source_.rows->name(), source_.rows->rows(), source_.rows->cols()));
     });
+    describe_on_all_ranks(VectorFile::hdf5_input(options_.x, "x"), communicator_);
+    if (options_.beta != 0) describe_on_all_ranks(VectorFile::hdf5_input(options_.y0, "y"), communicator_);
     communicator_.together([&] {
       x_source_ = open_vector(options_.x, "x", source_.rows->cols(), options_.seed, columns());
       if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", source_.rows->rows(), options_.seed + 1, columns());

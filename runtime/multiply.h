@@ -14,7 +14,6 @@ namespace shardmat {
 struct MultiplyOptions {
   std::string matrix;  ///< shard file or generator specification
   LoadOptions load;
-  FileAccess access = FileAccess::automatic;
   BackendChoice backend = BackendChoice::automatic;
   std::string x = "random";  ///< ones, zeros, random or a file
   std::string y0 = "zeros";  ///< used if beta is not 0

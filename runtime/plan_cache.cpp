@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -17,6 +16,8 @@
 #include "kernels/base/timer.h"
 #include "partition/atomic_file.h"
 #include "partition/checksum.h"
+#include "partition/json.h"
+#include "partition/output_file.h"
 
 #ifndef SHARDMAT_VERSION
 #define SHARDMAT_VERSION "unknown"
@@ -26,6 +27,8 @@ namespace shardmat {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr std::int64_t kMostBytes = 1 << 20;  ///< of a remembered plan; all candidates take some kB
 
 struct Remembered {
   std::string kernel, policy;
@@ -58,8 +61,7 @@ class Entry {
   std::optional<Remembered> read() const {
     std::error_code ignored;
     if (!std::filesystem::exists(path_, ignored)) return std::nullopt;
-    std::ifstream file(path_, std::ios::binary);
-    const auto json = ordered_json::parse(file);
+    const ordered_json json = read_json(path_, kMostBytes);
     const Remembered found{json.at("kernel"), json.at("policy"), json.at("seconds"), json.at("measurements").size()};
     if (json.at("key") != key_ || !std::isfinite(found.seconds) || found.seconds <= 0)
       throw Error(ErrorKind::input, "it belongs to something else");
@@ -78,10 +80,9 @@ class Entry {
                             {"measurements", measurements}};
     std::filesystem::create_directories(path_.parent_path());
     AtomicFile file(path_);
-    std::ofstream stream(file.temporary(), std::ios::binary);
-    stream << json.dump(2) << '\n';
-    stream.close();
-    if (!stream) throw Error(ErrorKind::resources, "it cannot be written");
+    OutputFile out(file);
+    out.append(json.dump(2) + '\n');
+    out.close();
     file.commit();
   }
 

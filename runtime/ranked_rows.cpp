@@ -142,9 +142,8 @@ class RankedRows final : public RowSource {
 void with_all_rows(const PlacedRows& placed, const std::string& name, Communicator& communicator,
                    const std::function<void(const RowSource&)>& use) {
   communicator.together([] { require_mpi_threads(); });
-  Communicator ranks(communicator.native(), communicator.timeout_seconds());
-  ranks.set_timeout(
-      std::numeric_limits<double>::infinity());  // rank 0 asks when it is ready to; who is lost shows elsewhere
+  // No deadline: rank 0 asks when it is ready to; who is lost shows elsewhere.
+  Communicator ranks = communicator.duplicate(std::numeric_limits<double>::infinity());
   while_meeting(
       communicator,
       [&] {

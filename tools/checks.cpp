@@ -10,6 +10,8 @@
 #include <string>
 
 #include "kernels/base/error.h"
+#include "partition/atomic_file.h"
+#include "partition/replaceable.h"
 #include "partition/vector_file.h"
 
 namespace shardmat::tools {
@@ -87,6 +89,12 @@ CLI::Validator plot_name() {
         return is_output_name(text) && (suffix == ".svg" || suffix == ".png" || suffix == ".pdf");
       },
       "the name of a picture, ending in .svg, .png or .pdf");
+}
+
+void check_report_file(const std::string& path) {
+  if (path.empty() || path == "-") return;
+  check_writable(path);
+  require_replaceable(path, Output::report);
 }
 
 void require_spared(const std::vector<InputFile>& inputs, const std::vector<std::string>& outputs) {

@@ -22,6 +22,10 @@ CLI::Validator picture_name();
 /// The name of a plot.
 CLI::Validator plot_name();
 
+/// Throws, before long work, if a report or a picture cannot be written to `path`, or if that is a file of data, such as a
+/// matrix. An empty name and - are no files.
+void check_report_file(const std::string& path);
+
 struct InputFile {
   std::string name;  ///< of a file, with or without a dataset's, or anything else that an option takes
   std::string what;  ///< as "the matrix"

@@ -23,7 +23,8 @@ struct Variable {
 constexpr Variable kVariables[] = {
     {"SHARDMAT_CACHE_DIR",
      "where measured choices are remembered (default $XDG_CACHE_HOME/shardmat, else ~/.cache/shardmat)"},
-    {"SHARDMAT_HDF5", "how ranks read a shard file: auto, serial or parallel (default auto)"},
+    {"SHARDMAT_H5CHECK", "the helper program that looks into HDF5 files (default: shardmat-h5check as built or installed)"},
+    {"SHARDMAT_HDF5_LINKS", "follow: read what HDF5 files link to in other files (default: refuse)"},
     {"SHARDMAT_PROGRESS", "progress bars on standard error: auto, on or off (default auto: if it is a terminal)"},
 };
 

@@ -3,13 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
+#include <cstdint>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
+#include "partition/json.h"
 #include "tools/growing_matrix.h"
 #include "tools/progress_bar.h"
 
@@ -19,12 +20,72 @@ using nlohmann::ordered_json;
 
 namespace {
 
+constexpr double kMostSeconds = 1e6;
+constexpr double kMostCount = 0x1p60;
+constexpr double kMostRanks = 1e6;
+
 /// Why a study has no models, if it says so.
 std::string reasons(const ordered_json& study) {
   std::string text;
   for (const ordered_json& why : study.value("no_forecasts", ordered_json::array()))
     text += (text.empty() ? ". It has no forecast for " : "; ") + why.get<std::string>();
-  return text;
+  return shortened(text);
+}
+
+/// The number json[key]. Throws Error(input) naming the field unless it is from `least` to `most`.
+double figure(const ordered_json& json, const char* key, double least, double most) {
+  const ordered_json& value = json.at(key);
+  const double number = value.is_number() ? value.get<double>() : least - 1;
+  if (!(number >= least && number <= most))
+    throw Error(ErrorKind::input,
+                fmt::format("the field {} is {}; it must be a number from {:g} to {:g}", key,
+                            shortened(value.dump(-1, ' ', false, ordered_json::error_handler_t::replace)), least, most));
+  return number;
+}
+
+double figure(const ordered_json& json, const char* key, double least, double most, double absent) {
+  return json.contains(key) ? figure(json, key, least, most) : absent;
+}
+
+std::int64_t count(const ordered_json& json, const char* key, double least, double most) {
+  return static_cast<std::int64_t>(figure(json, key, least, most));
+}
+
+/// The matrix that a model or a case is of: a file or a generator.
+std::string matrix_of(const ordered_json& json) {
+  constexpr std::size_t kLongestName = 4096;
+  std::string name = json.at("matrix");
+  if (name.size() > kLongestName)
+    throw Error(ErrorKind::input,
+                fmt::format("the field matrix is longer than {} bytes: {}", kLongestName, shortened(name)));
+  return name;
+}
+
+ProductCost product_from_json(const ordered_json& json) {
+  std::vector<ProductCost::Point> points;
+  for (const ordered_json& point : json) {
+    const std::int64_t nnz = count(point, "nnz", 1, kMostCount);
+    if (!points.empty() && nnz <= points.back().nnz)
+      throw Error(ErrorKind::input, fmt::format("the field nnz is {} after {}; it must ascend", nnz, points.back().nnz));
+    points.push_back({nnz, figure(point, "seconds", 0, kMostSeconds)});
+  }
+  return ProductCost(std::move(points));
+}
+
+/// The fastest of the runs on each number of ranks.
+void add_measured(const ordered_json& report, StudiedMatrix& studied) {
+  for (const ordered_json& c : report.at("cases")) {
+    if (matrix_of(c) != studied.matrix || !c.contains("report")) continue;
+    const ordered_json& measured = c.at("report");
+    const bool in_blocks = measured.at("exchange").value("column_block_why", "") != "";
+    if (in_blocks) continue;  // of columns, which the model does not know
+    const int ranks = static_cast<int>(count(c, "ranks", 1, kMostRanks));
+    const double seconds = figure(measured.at("iteration"), "median_s", 1e-12, kMostSeconds);
+    const auto same =
+        std::find_if(studied.seconds.begin(), studied.seconds.end(), [&](const auto& s) { return s.first == ranks; });
+    if (same == studied.seconds.end()) studied.seconds.emplace_back(ranks, seconds);
+    else same->second = std::min(same->second, seconds);
+  }
 }
 
 }  // namespace
@@ -51,17 +112,17 @@ ordered_json to_json(const PerformanceModel& model) {
 
 PerformanceModel model_from_json(const ordered_json& json) {
   PerformanceModel model;
-  std::vector<ProductCost::Point> product;
-  for (const ordered_json& point : json.at("product")) product.push_back({point.at("nnz"), point.at("seconds")});
-  model.product = ProductCost(std::move(product));
-  model.entry_bytes = json.at("entry_bytes");
+  model.product = product_from_json(json.at("product"));
+  model.entry_bytes = count(json, "entry_bytes", 1, 64);
   model.overlaps = json.at("overlaps");
   model.overlaps_peer = json.value("overlaps_peer", model.overlaps);
-  model.split_latency = json.at("split_latency_s");
-  model.measured_ranks = json.at("measured_ranks");
+  model.split_latency = figure(json, "split_latency_s", 0, kMostSeconds);
+  model.measured_ranks = static_cast<int>(count(json, "measured_ranks", 1, kMostRanks));
   for (const ordered_json& cost : json.at("exchanges"))
-    model.exchanges.push_back({cost.value("ranks", model.measured_ranks), cost.at("name"), cost.at("latency_s"),
-                               cost.at("s_per_byte"), cost.value("few_bytes", 0.0), cost.value("s_per_byte_of_few", 0.0)});
+    model.exchanges.push_back({static_cast<int>(figure(cost, "ranks", 1, kMostRanks, model.measured_ranks)),
+                               shortened(cost.at("name").get<std::string>()), figure(cost, "latency_s", 0, kMostSeconds),
+                               figure(cost, "s_per_byte", 0, 1), figure(cost, "few_bytes", 0, kMostCount, 0),
+                               figure(cost, "s_per_byte_of_few", 0, 1, 0)});
   return model;
 }
 
@@ -78,43 +139,40 @@ std::string describe(const PerformanceModel& model) {
   return text;
 }
 
+namespace {
+
+ordered_json read_study_json(const std::string& path) {
+  try {
+    return read_json(path);
+  } catch (const Error& e) {
+    throw Error(e.kind(), fmt::format("{}; write a study with shardmat bench scaling --json", e.what()));
+  }
+}
+
+}  // namespace
+
 std::vector<StudiedMatrix> read_study(const std::string& path) {
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path))
-    throw Error(ErrorKind::input, fmt::format("cannot read {}; write it with shardmat bench scaling --json", path));
-  const ordered_json report = ordered_json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (report.is_discarded())
-    throw Error(ErrorKind::input,
-                fmt::format("{} is no JSON, or was cut off; write it with shardmat bench scaling --json", path));
+  const ordered_json report = read_study_json(path);
   try {
     std::vector<StudiedMatrix> found;
     for (const ordered_json& one : report.at("models")) {
-      if (grows(one.at("matrix"))) continue;  // it is another on each number of ranks
-      StudiedMatrix studied{one.at("matrix"), model_from_json(one), {}};
-      for (const ordered_json& c : report.at("cases")) {
-        if (c.at("matrix") != studied.matrix || !c.contains("report")) continue;
-        const ordered_json& measured = c.at("report");
-        const bool in_blocks = measured.at("exchange").value("column_block_why", "") != "";
-        if (in_blocks) continue;  // of columns, which the model does not know
-        const double seconds = measured.at("iteration").at("median_s");
-        const auto same = std::find_if(studied.seconds.begin(), studied.seconds.end(),
-                                       [&](const auto& s) { return s.first == c.at("ranks"); });
-        if (same == studied.seconds.end()) studied.seconds.emplace_back(c.at("ranks"), seconds);
-        else same->second = std::min(same->second, seconds);
-      }
+      if (grows(matrix_of(one))) continue;  // it is another on each number of ranks
+      StudiedMatrix studied{matrix_of(one), model_from_json(one), {}};
+      add_measured(report, studied);
       found.push_back(std::move(studied));
     }
     if (found.empty())
-      throw Error(ErrorKind::input,
-                  fmt::format("{}: no matrix of it was measured on one rank and stays the same; run shardmat bench scaling "
-                              "with one rank among --ranks{}",
-                              path, reasons(report)));
+      throw Error(ErrorKind::input, fmt::format("no matrix of it was measured on one rank and stays the same; run shardmat "
+                                                "bench scaling with one rank among --ranks{}",
+                                                reasons(report)));
     return found;
+  } catch (const Error& e) {
+    throw Error(e.kind(), fmt::format("{}: {}", path, e.what()));
   } catch (const nlohmann::json::exception& e) {
     throw Error(ErrorKind::input,
                 fmt::format("{} is not what this version's shardmat bench scaling --json writes, with one rank among its "
                             "cases; run it again ({})",
-                            path, e.what()));
+                            path, shortened(e.what())));
   }
 }
 

@@ -1,10 +1,13 @@
 // The shardmat program: the list of subcommands, and the one place where an error becomes a message and an exit code.
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
+#include <iostream>
 #include <new>
 #include <vector>
 
@@ -110,6 +113,17 @@ int parse_and_run(int argc, char** argv) {
   return 0;
 }
 
+/// True if what was printed did not get out, after saying so.
+bool output_is_lost() {
+  std::cout.flush();
+  errno = 0;
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.good()) return false;
+  const int error = errno;
+  fmt::print(stderr, "shardmat: the report could not be written to standard output{}; make room there, or name a file\n",
+             error == 0 ? "" : fmt::format(" ({})", std::strerror(error)));
+  return true;
+}
+
 /// Whichever way the process is ended by others, except by SIGKILL.
 void leave_no_unfinished_files() {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the limit fails like one on a full disk, and is cleaned up after
@@ -133,15 +147,18 @@ int main(int argc, char** argv) {
   using namespace shardmat;
   using namespace shardmat::tools;
   leave_no_unfinished_files();
+  constexpr int kResources = static_cast<int>(ErrorKind::resources);
   try {
-    return parse_and_run(argc, argv);
+    const int exit_code = parse_and_run(argc, argv);
+    return output_is_lost() && exit_code == 0 ? kResources : exit_code;
   } catch (const Error& error) {
     say(error.what());
     return error.exit_code();
   } catch (const std::bad_alloc&) {
     say("not enough host memory; use more hosts or a smaller matrix");
-    return static_cast<int>(ErrorKind::resources);
+    return kResources;
   } catch (const std::exception& error) {
+    if (std::ferror(stdout) != 0 && output_is_lost()) return kResources;  // which fmt::print throws
     say(fmt::format("internal error: {}", error.what()));
     return static_cast<int>(ErrorKind::internal);
   }

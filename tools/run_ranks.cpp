@@ -97,9 +97,12 @@ int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& w
                   "only slow, raise --timeout",
                   launch().rank, start_seconds));
   MpiSession session(nullptr, nullptr);
-  deadline.reset();
   const std::unique_ptr<Communicator> communicator = join(timeout_seconds);
+  deadline.reset();
   const EndsInTime ends{deadline, timeout_seconds, name_of(*communicator)};
+  communicator->watch_calls(timeout_seconds, [&](const std::string& why) {
+    leave(static_cast<int>(ErrorKind::rank_lost), by(*communicator, why));
+  });
   communicator->on_broken([&](const std::string& why) {
     MpiSession::leave_after(kCleanUpSeconds, static_cast<int>(ErrorKind::rank_lost), "shardmat: " + by(*communicator, why));
   });

@@ -6,11 +6,14 @@
 #include <atomic>
 #include <cmath>
 #include <cstring>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "partition/atomic_file.h"
+#include "partition/output_file.h"
 #ifdef SHARDMAT_HAVE_PNG
 #include <png.h>
 #endif
@@ -80,9 +83,13 @@ void Spy::write_png(const std::filesystem::path& path) const {
   image.width = static_cast<png_uint_32>(width);
   image.height = static_cast<png_uint_32>(height);
   image.format = PNG_FORMAT_GRAY;
-  if (png_image_write_to_file(&image, file.temporary().c_str(), 0, pixels.data(), 0, nullptr) == 0)
-    throw Error(ErrorKind::resources,
-                fmt::format("cannot write {}: {}; make room or choose another place", path.string(), image.message));
+  png_alloc_size_t bytes = PNG_IMAGE_PNG_SIZE_MAX(image);
+  std::string png(bytes, '\0');
+  if (png_image_write_to_memory(&image, png.data(), &bytes, 0, pixels.data(), 0, nullptr) == 0)
+    fail_write(path, image.message);
+  OutputFile out(file);
+  out.append(std::string_view(png).substr(0, bytes));
+  out.close();
   file.commit();
 }
 

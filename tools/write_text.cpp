@@ -1,24 +1,24 @@
 #include "tools/write_text.h"
 
-#include <fmt/format.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 
-#include <fstream>
-
-#include "kernels/base/error.h"
 #include "partition/atomic_file.h"
+#include "partition/output_file.h"
 
 namespace shardmat::tools {
 
 void write_text(const std::string& path, const std::string& text) {
   if (path == "-") {
-    fmt::print("{}", text);
+    const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+    if (!written) fail_write("standard output", std::strerror(errno));
     return;
   }
   AtomicFile file(path);
-  std::ofstream stream(file.temporary(), std::ios::binary);
-  stream << text;
-  stream.close();
-  if (!stream) throw Error(ErrorKind::resources, fmt::format("cannot write {}: is the disk full?", path));
+  OutputFile out(file);
+  out.append(text);
+  out.close();
   file.commit();
 }
 

@@ -10,7 +10,7 @@ shardmat_find_headers(fmt 8 fmt::fmt fmt/format.h FMT_HEADER_ONLY=1)
 shardmat_find_headers(nlohmann_json 3.10 nlohmann_json::nlohmann_json nlohmann/json.hpp)
 shardmat_find_headers(CLI11 2.1 CLI11::CLI11 CLI/CLI.hpp)
 
-set(HDF5_PREFER_PARALLEL ${SHARDMAT_PARALLEL_HDF5})
+set(HDF5_PREFER_PARALLEL OFF)  # ranks read files by themselves; a parallel library does as well
 enable_language(C)  # FindHDF5 asks the C wrapper compiler
 find_package(HDF5 1.10.7 REQUIRED COMPONENTS C)
 # FindHDF5 lists what the library itself was linked with. A shared one brings that along; from a static one's list the
@@ -25,10 +25,9 @@ target_include_directories(shardmat_hdf5 SYSTEM INTERFACE ${HDF5_C_INCLUDE_DIRS}
 target_link_libraries(shardmat_hdf5 INTERFACE ${hdf5_libraries})
 target_compile_definitions(shardmat_hdf5 INTERFACE ${HDF5_C_DEFINITIONS})
 if(HDF5_IS_PARALLEL)
-  message(STATUS "HDF5 ${HDF5_VERSION}: parallel")
-else()
-  message(STATUS "HDF5 ${HDF5_VERSION}: serial; ranks read the file independently")
+  target_link_libraries(shardmat_hdf5 INTERFACE MPI::MPI_CXX)  # its headers include MPI's
 endif()
+message(STATUS "HDF5 ${HDF5_VERSION}: ${hdf5_libraries}")
 
 find_path(FAST_FLOAT_INCLUDE_DIR fast_float/fast_float.h)
 if(FAST_FLOAT_INCLUDE_DIR)

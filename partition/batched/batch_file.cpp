@@ -13,7 +13,10 @@
 #include "kernels/base/memory_limits.h"
 #include "partition/atomic_file.h"
 #include "partition/batched/batch_list.h"
-#include "partition/hdf5.h"
+#include "partition/hdf5/file.h"
+#include "partition/hdf5/writer.h"
+#include "partition/hdf5_kind.h"
+#include "partition/json.h"
 
 namespace shardmat {
 namespace {
@@ -38,7 +41,7 @@ std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 class Writer {
  public:
   Writer(const AtomicFile& target, const BatchSource& source, const BatchWriteOptions& options)
-      : source_(source), options_(options), file_(Hdf5File::create(target, bytes(source, options))) {
+      : source_(source), options_(options), file_(target, bytes(source, options)) {
     const nlohmann::ordered_json descriptor = {{"version", kVersion},
                                                {"number_of_matrices", source.count()},
                                                {"number_of_rows", source.rows()},
@@ -53,7 +56,7 @@ class Writer {
     indices_ = file_.create_dataset<std::int32_t>(kIndices, {source.nnz()});
     values_ = options.f32 ? file_.create_dataset<float>(kValues, {source.nnz()})
                           : file_.create_dataset<double>(kValues, {source.nnz()});
-    for (Hdf5Dataset* offsets : {&first_row_, &first_column_, &pointers_}) offsets->write(0, 1, &written_.rows);  // 0
+    for (Hdf5OutputDataset* offsets : {&first_row_, &first_column_, &pointers_}) offsets->write(0, 1, &written_.rows);  // 0
   }
 
   void append(HostBatch chunk) {
@@ -69,7 +72,7 @@ class Writer {
   }
 
   void close() {
-    for (Hdf5Dataset* dataset : {&first_row_, &first_column_, &pointers_, &indices_, &values_}) *dataset = {};
+    for (Hdf5OutputDataset* dataset : {&first_row_, &first_column_, &pointers_, &indices_, &values_}) *dataset = {};
     file_.close();
   }
 
@@ -79,7 +82,7 @@ class Writer {
   }
 
   /// The offsets of a chunk, from 0, go behind the `written` ones that are there, the last of which is `shift`.
-  static void write_offsets(Hdf5Dataset& dataset, std::int64_t written, std::int64_t shift,
+  static void write_offsets(Hdf5OutputDataset& dataset, std::int64_t written, std::int64_t shift,
                             HostVector<std::int64_t>& offsets) {
     for (std::int64_t& offset : offsets) offset += shift;
     dataset.write(written + 1, std::ssize(offsets) - 1, offsets.data() + 1);
@@ -105,16 +108,16 @@ class Writer {
 
   const BatchSource& source_;
   const BatchWriteOptions& options_;
-  Hdf5File file_;
-  Hdf5Dataset first_row_, first_column_, pointers_, indices_, values_;
+  Hdf5Writer file_;
+  Hdf5OutputDataset first_row_, first_column_, pointers_, indices_, values_;
   BatchTotals written_;
 };
 
 nlohmann::json descriptor(const Hdf5File& file) {
   if (!file.has_attribute(kRoot, kDescriptor))
-    throw Error(ErrorKind::input,
-                fmt::format("{}: is no batch file: its root has no attribute '{}'", file.path(), kDescriptor));
-  const auto json = nlohmann::json::parse(file.string_attribute(kRoot, kDescriptor), nullptr, /*exceptions=*/false);
+    throw Error(ErrorKind::input, fmt::format("{}: {}", file.path(), why_no_batch(file)));
+  const nlohmann::json json = parse_json(file.string_attribute(kRoot, kDescriptor),
+                                         fmt::format("{}, attribute '{}'", file.path(), kDescriptor), kMostDescriptorBytes);
   if (!json.is_object()) reject(file.path(), fmt::format("its attribute '{}' is no JSON object", kDescriptor));
   return json;
 }
@@ -192,14 +195,15 @@ void write_batch_file(const std::filesystem::path& path, const BatchSource& sour
   target.commit();
 }
 
+std::vector<std::string> BatchFile::objects() { return {kFirstRow, kFirstColumn, kPointers, kIndices, kValues}; }
+
 struct BatchFile::Impl {
-  // The order matters: datasets are closed before their file.
   Hdf5File file;
   Hdf5Dataset first_row, first_column, pointers, indices, values;
   BatchTotals totals;
   std::string source, how;
 
-  explicit Impl(const std::filesystem::path& path) : file(Hdf5File::open(path)) {
+  explicit Impl(const std::filesystem::path& path) : file(Hdf5File::open(path, objects())) {
     const nlohmann::json json = descriptor(file);
     const std::int64_t version = integer_in(file, json, "version");
     if (version != kVersion)
@@ -277,6 +281,9 @@ bool accepts_batch_file(const std::string& argument) {
   return suffix == ".h5" || suffix == ".hdf5";
 }
 
-std::unique_ptr<BatchSource> open_batch_file(const std::string& argument) { return BatchFile::open(argument); }
+std::unique_ptr<BatchSource> open_batch_file(const std::string& argument, const EdgeValues& edges) {
+  refuse_choice(edges, argument);
+  return BatchFile::open(argument);
+}
 
 }  // namespace shardmat

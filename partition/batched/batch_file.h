@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/base/progress.h"
 #include "partition/batched/batch_source.h"
@@ -35,12 +36,14 @@ struct BatchWriteOptions {
 void write_batch_file(const std::filesystem::path& path, const BatchSource& source, const BatchWriteOptions& options = {});
 
 /// A batch file opened for reading; sizes() reads the pointers of the range, but no entries. What is read is checked on the
-/// way, so that a damaged file cannot crash what uses it. One thread of a process may use HDF5 at a time.
+/// way, so that a damaged file cannot crash what uses it.
 class BatchFile : public BatchSource {
  public:
   /// Throws Error(input) naming file, dataset and remedy if it is no batch file, is truncated, is of a newer version, or its
   /// parts contradict each other.
   static std::unique_ptr<BatchFile> open(const std::filesystem::path& path);
+  /// What is read of the HDF5 file, for describing it (hdf5/describe.h).
+  static std::vector<std::string> objects();
   ~BatchFile() override;
 
   const std::string& source() const;  ///< name of the source it was written from; may be empty

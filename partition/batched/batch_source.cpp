@@ -12,6 +12,7 @@
 #include "partition/batched/batch_list.h"
 #include "partition/generators/arguments.h"
 #include "partition/missing_file.h"
+#include "partition/readers/reader.h"
 
 namespace shardmat {
 namespace {
@@ -19,8 +20,8 @@ namespace {
 const BatchKind kKinds[] = {
     {"generator", "batch:dim=32-256,… or molecules:count=16384,…", accepts_batch_generator, make_batch_generator},
     {"batch-file", "FILE.h5, as shardmat batch --save writes it", accepts_batch_file, open_batch_file},
-    {"graph-npz", "FILE.npz with the arrays graph_ptr, indptr and indices", accepts_graph_npz, open_graph_npz},
-    {"tudataset", "a folder, or the prefix, of …_A.txt and …_graph_indicator.txt", accepts_tudataset, open_tudataset},
+    {"graph-npz", "FILE.npz with the arrays graph_ptr, indptr, indices; values in data, values or weight", accepts_graph_npz, open_graph_npz},
+    {"tudataset", "a folder, or the prefix, of …_A.txt, …_graph_indicator.txt (and …_edge_attributes.txt)", accepts_tudataset, open_tudataset},
     {"matrix-files", "a folder of .mtx files, or a LIST.txt of matrix files, one a line", accepts_matrix_files,
      open_matrix_files},
 };
@@ -122,7 +123,16 @@ std::span<const BatchGenerator> batch_generators() {
 
 bool accepts_batch_generator(const std::string& argument) { return is_specification(batch_generators(), argument); }
 
-std::unique_ptr<BatchSource> make_batch_generator(const std::string& argument) {
+void refuse_choice(const EdgeValues& edges, const std::string& argument) {
+  if (edges.chosen())
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: its values are those of its matrices; --unweighted and --edge-attribute are for graph data "
+                            "sets (TUDataset, .npz)",
+                            argument));
+}
+
+std::unique_ptr<BatchSource> make_batch_generator(const std::string& argument, const EdgeValues& edges) {
+  refuse_choice(edges, argument);
   std::error_code error;
   if (argument.find(':') == std::string::npos && std::filesystem::exists(argument, error))
     throw Error(ErrorKind::usage, fmt::format("{} is a generator and also a file here; write {}: for the generator or ./{} "
@@ -133,11 +143,17 @@ std::unique_ptr<BatchSource> make_batch_generator(const std::string& argument) {
 
 std::span<const BatchKind> batch_kinds() { return kKinds; }
 
-std::unique_ptr<BatchSource> open_batch(const std::string& argument) {
+std::unique_ptr<BatchSource> open_batch(const std::string& argument, const EdgeValues& edges) {
   for (const BatchKind& kind : kKinds)
-    if (kind.accepts(argument)) return kind.open(argument);
+    if (kind.accepts(argument)) return kind.open(argument, edges);
   std::error_code error;
   if (!std::filesystem::exists(argument, error)) fail_missing(argument);
+  for (const Reader& reader : readers())
+    if (reader.accepts(argument))
+      throw Error(ErrorKind::input,
+                  fmt::format("{}: it is one matrix, not a batch; several are a folder of .mtx files, or a LIST.txt that names "
+                              "matrix files. For one: shardmat partition {} MATRIX.h5, then shardmat multiply MATRIX.h5",
+                              argument, argument));
   std::string understood;
   for (const BatchKind& kind : kKinds) understood += fmt::format("\n  {}", kind.help);
   throw Error(ErrorKind::input,

@@ -69,17 +69,26 @@ void for_each_chunk(const BatchSource& source, std::int64_t begin, std::int64_t 
 /// Validates the batch: throws Error(input) starting with `name`.
 std::unique_ptr<BatchSource> make_memory_batch(std::shared_ptr<const HostBatch> batch, std::string name);
 
+/// Which numbers become the values of a graph's edges.
+struct EdgeValues {
+  bool unweighted = false;     ///< 1 for every edge, whatever weights the source has
+  std::int64_t attribute = 0;  ///< the column of a TUDataset's edge attributes, counted from 1; 0: the only one
+
+  bool chosen() const { return unweighted || attribute > 0; }
+};
+
 /// What a batch can be read from: one line in the list of batch_source.cpp.
 struct BatchKind {
   std::string_view name;  ///< "tudataset"
   std::string_view help;  ///< one line: what to give
   bool (*accepts)(const std::string& argument);
-  std::unique_ptr<BatchSource> (*open)(const std::string& argument);
+  std::unique_ptr<BatchSource> (*open)(const std::string& argument, const EdgeValues& edges);
 };
 std::span<const BatchKind> batch_kinds();
 
 /// Opens what the first kind that accepts the argument makes of it. Throws Error(input) for what is missing, malformed or
-/// of no kind, Error(usage) for a wrong generator specification, as make_generator does.
-std::unique_ptr<BatchSource> open_batch(const std::string& argument);
+/// of no kind, Error(usage) for a wrong generator specification, as make_generator does, and for a choice of edge values
+/// where the source offers none.
+std::unique_ptr<BatchSource> open_batch(const std::string& argument, const EdgeValues& edges = {});
 
 }  // namespace shardmat

@@ -17,10 +17,15 @@ constexpr std::int64_t kGrain = 256;
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-bool has_diagonal(const HostBatch& batch, std::int64_t stacked_row, std::int64_t row) {
+/// The first diagonal entry of a row; the end of the row if it has none.
+std::int64_t find_diagonal(const HostBatch& batch, std::int64_t stacked_row, std::int64_t row) {
   const auto begin = batch.col_idx.begin() + batch.row_ptr[at(stacked_row)];
   const auto end = batch.col_idx.begin() + batch.row_ptr[at(stacked_row + 1)];
-  return std::find(begin, end, row) != end;
+  return std::find(begin, end, row) - batch.col_idx.begin();
+}
+
+bool has_diagonal(const HostBatch& batch, std::int64_t stacked_row, std::int64_t row) {
+  return find_diagonal(batch, stacked_row, row) < batch.row_ptr[at(stacked_row + 1)];
 }
 
 /// Calls use(i, first_row, rows) for each matrix of the batch, in parallel.
@@ -72,6 +77,14 @@ HostBatch with_self_loops(const HostBatch& batch) {
   return result;
 }
 
+/// Adds 1 to the first diagonal entry of each row that has one.
+void add_to_diagonal(HostBatch& batch) {
+  for_each_matrix(batch, [&](std::int64_t, std::int64_t first, std::int64_t rows) {
+    for (std::int64_t row = 0; row < rows; ++row)
+      if (has_diagonal(batch, first + row, row)) batch.values[at(find_diagonal(batch, first + row, row))] += 1;
+  });
+}
+
 /// Scales rows and columns of square matrices by the square roots of their row sums.
 void normalise(HostBatch& batch, const std::string& source, std::int64_t first_matrix) {
   HostVector<double> scale(batch.row_ptr.size() - 1);
@@ -86,7 +99,8 @@ void normalise(HostBatch& batch, const std::string& source, std::int64_t first_m
     const auto next = std::upper_bound(batch.first_row.begin(), batch.first_row.end(), row);
     throw Error(
         ErrorKind::input,
-        fmt::format("{}: matrix {}, row {}: its sum is {}, but a row that is normalised must have a finite sum above 0",
+        fmt::format("{}: matrix {}, row {}: its sum in A + I is {}, but a row that is normalised must have a finite sum "
+                    "above 0",
                     source, first_matrix + (next - batch.first_row.begin()) - 1, row - next[-1], *wrong));
   }
   for_each_matrix(batch, [&](std::int64_t, std::int64_t first, std::int64_t rows) {
@@ -133,7 +147,9 @@ class TransformedBatch final : public BatchSource {
     return sizes;
   }
   HostBatch read_range(std::int64_t begin, std::int64_t end) const override {
-    HostBatch batch = with_self_loops(source_->read(begin, end));
+    HostBatch batch = source_->read(begin, end);
+    if (normalise_) add_to_diagonal(batch);
+    batch = with_self_loops(batch);
     if (normalise_) normalise(batch, source_->name(), begin);
     return batch;
   }
@@ -147,6 +163,9 @@ class TransformedBatch final : public BatchSource {
 
 std::shared_ptr<const BatchSource> transformed(std::shared_ptr<const BatchSource> source, const GraphOptions& options) {
   if (!options.self_loops && !options.gcn_normalise) return source;
+  if (options.self_loops && options.gcn_normalise)
+    throw Error(ErrorKind::usage, "self loops and GCN normalisation exclude each other: normalising multiplies with A + I, "
+                                  "which has the loops; name one");
   return std::make_shared<TransformedBatch>(std::move(source), options);
 }
 

@@ -96,7 +96,8 @@ bool accepts_matrix_files(const std::string& argument) {
   return Path(argument).extension() == ".txt" && std::filesystem::exists(argument, error);
 }
 
-std::unique_ptr<BatchSource> open_matrix_files(const std::string& argument) {
+std::unique_ptr<BatchSource> open_matrix_files(const std::string& argument, const EdgeValues& edges) {
+  refuse_choice(edges, argument);
   auto batch = std::make_shared<HostBatch>();
   if (Path(argument).extension() == ".txt" && !std::filesystem::is_directory(argument)) append_listed(*batch, argument);
   else

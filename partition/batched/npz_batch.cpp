@@ -14,7 +14,7 @@ bool accepts_graph_npz(const std::string& argument) { return std::filesystem::pa
 
 namespace shardmat {
 
-std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument) {
+std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument, const EdgeValues&) {
   throw Error(ErrorKind::input, fmt::format("{}: this build cannot read .npz files because libzip was not found; install "
                                             "libzip-dev and build again",
                                             argument));
@@ -25,6 +25,8 @@ std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument) {
 #else
 
 #include <algorithm>
+
+#include <vector>
 
 #include "kernels/base/memory_limits.h"
 #include "partition/readers/npz_archive.h"
@@ -70,11 +72,45 @@ void read_indices(const NpzArchive& archive, std::int64_t count, HostVector<std:
   }
 }
 
+/// The members, of those named, that the archive has.
+std::vector<const char*> present(const NpzArchive& archive, std::initializer_list<const char*> names) {
+  std::vector<const char*> found;
+  for (const char* name : names)
+    if (archive.has(name)) found.push_back(name);
+  return found;
+}
+
+void read_values(const NpzArchive& archive, const EdgeValues& edges, HostVector<double>& values) {
+  if (edges.attribute > 0)
+    throw Error(ErrorKind::usage, fmt::format("{}: --edge-attribute chooses a column of a TUDataset's edge attributes; an "
+                                              ".npz file has its values in the member data",
+                                              archive.path().string()));
+  std::fill(values.begin(), values.end(), 1);
+  if (edges.unweighted) return;
+  const auto names = present(archive, {"data", "values", "weight", "weights", "edge_weight", "edge_weights"});
+  const auto unclear = present(archive, {"edge_attr", "edge_attributes"});
+  if (names.size() > 1)
+    archive.fail(fmt::format("it has the members {}.npy and {}.npy, and either could hold the values; leave one out, or "
+                             "take 1 for every edge with --unweighted",
+                             names[0], names[1]));
+  if (names.empty() && !unclear.empty())
+    archive.fail(fmt::format("it has the member {}.npy but none with values; store the values as data, or take 1 for every "
+                             "edge with --unweighted",
+                             unclear.front()));
+  if (names.empty()) return;
+  NpzMember member(archive, names.front());
+  require_count(member, std::ssize(values), "indptr");
+  member.next(values.data(), std::ssize(values));
+}
+
 }  // namespace
 
-std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument) {
-  const MappedFile file(argument);  // the same errors for what is no file, and notices changes
+std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument, const EdgeValues& edges) {
   const NpzArchive archive(argument);
+  if (!archive.has("graph_ptr") && archive.has("format"))
+    archive.fail(fmt::format("it is one matrix, not a batch of graphs; for one matrix: shardmat partition {} MATRIX.h5, then "
+                             "shardmat multiply MATRIX.h5",
+                             argument));
   for (const char* name : {"graph_ptr", "indptr", "indices"})
     if (!archive.has(name))
       archive.fail(
@@ -92,13 +128,9 @@ std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument) {
                              batch->first_row.back() + 1));
   const std::int64_t nnz = batch->row_ptr.back();
   read_indices(archive, nnz, batch->col_idx);
-  batch->values.assign(static_cast<std::size_t>(nnz), 1);
-  if (archive.has("data")) {
-    NpzMember data(archive, "data");
-    require_count(data, nnz, "indptr");
-    data.next(batch->values.data(), nnz);
-  }
-  file.require_unchanged();
+  batch->values.resize(static_cast<std::size_t>(nnz));
+  read_values(archive, edges, batch->values);
+  archive.file().require_unchanged();
   return make_memory_batch(std::move(batch), argument);
 }
 

@@ -22,6 +22,16 @@ std::span<const Generator> generators() {
 
 bool is_generator_specification(std::string_view text) { return is_specification(generators(), text); }
 
+std::string mesh_of(std::string_view specification) {
+  for (std::size_t at = specification.find_first_of(":,"); at != std::string_view::npos;
+       at = specification.find(',', at + 1)) {
+    constexpr std::string_view kKey = "mesh=";
+    const std::string_view argument = specification.substr(at + 1, specification.find(',', at + 1) - at - 1);
+    if (argument.substr(0, kKey.size()) == kKey) return std::string(argument.substr(kKey.size()));
+  }
+  return "";
+}
+
 std::unique_ptr<RowSource> make_generator(std::string_view specification) {
   return make_specified(generators(), specification);
 }

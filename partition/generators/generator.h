@@ -35,6 +35,9 @@ std::span<const Generator> generators();
 /// True if `text` has the form NAME:… or is the bare name of a generator (so it is not a path).
 bool is_generator_specification(std::string_view text);
 
+/// The mesh file of a specification; empty if it names none.
+std::string mesh_of(std::string_view specification);
+
 /// Builds the source for "NAME" or "NAME:key=value,key=value", e.g. "elasticity:n=40,seed=1". A flag parameter may
 /// stand without value ("uniform"). Throws Error(usage) naming the nearest right spelling of a wrong name or key, the
 /// range of a bad value, or the missing parameter; Error(input) for a bad mesh file.

@@ -1,16 +1,16 @@
 #include "partition/generators/mesh.h"
 
 #include <fmt/format.h>
-#include <hdf5.h>
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <limits>
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "partition/hdf5/file.h"
 
 namespace shardmat {
 namespace {
@@ -24,60 +24,29 @@ constexpr std::size_t kEdges[6][2] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2
   throw Error(ErrorKind::input, fmt::format("mesh {}: {}", path, what));
 }
 
-/// Owns an HDF5 identifier.
-class Handle {
- public:
-  Handle(hid_t id, herr_t (*close)(hid_t)) : id_(id), close_(close) {}
-  ~Handle() {
-    if (id_ >= 0) close_(id_);
-  }
-  Handle(const Handle&) = delete;
-  Handle& operator=(const Handle&) = delete;
-  operator hid_t() const { return id_; }
+constexpr const char *kPoints = "/points", *kTetrahedra = "/tetrahedra";
 
- private:
-  hid_t id_;
-  herr_t (*close_)(hid_t);
-};
-
-/// Keeps HDF5 from printing its error stack while in scope.
-class QuietHdf5 {
- public:
-  QuietHdf5() {
-    H5Eget_auto2(H5E_DEFAULT, &print_, &data_);
-    H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
-  }
-  ~QuietHdf5() { H5Eset_auto2(H5E_DEFAULT, print_, data_); }
-  QuietHdf5(const QuietHdf5&) = delete;
-  QuietHdf5& operator=(const QuietHdf5&) = delete;
-
- private:
-  H5E_auto2_t print_ = nullptr;
-  void* data_ = nullptr;
-};
-
-/// Reads the whole dataset `name` of the shape [n, width] as T; `kind` is what a mesh has there.
+/// Reads the whole dataset `name` of the shape [n, Width] as T; `floating` is what a mesh has there.
 template <class T, std::size_t Width>
-std::vector<std::array<T, Width>> read_table(hid_t file, const std::string& path, const char* name, bool floating,
-                                             hid_t memory_type) {
-  const Handle dataset(H5Dopen2(file, name, H5P_DEFAULT), H5Dclose);
-  if (dataset < 0)
-    reject(path, fmt::format("there is no dataset {}; a mesh has /points and /tetrahedra (tools/convert_mesh.py makes "
-                             "such a file from Gmsh's and other formats)",
-                             name));
-  const Handle type(H5Dget_type(dataset), H5Tclose);
-  if (H5Tget_class(type) != (floating ? H5T_FLOAT : H5T_INTEGER))
-    reject(path, fmt::format("{} must hold {} numbers", name, floating ? "floating-point" : "whole"));
-  const Handle space(H5Dget_space(dataset), H5Sclose);
-  hsize_t shape[2] = {};
-  if (H5Sget_simple_extent_ndims(space) != 2 || H5Sget_simple_extent_dims(space, shape, nullptr) != 2 || shape[1] != Width)
-    reject(path, fmt::format("{} must have the shape [count, {}]", name, Width));
-  if (shape[0] == 0) reject(path, fmt::format("{} is empty", name));
-  if (shape[0] > static_cast<hsize_t>(kMostNodes))
-    reject(path, fmt::format("{} has {} rows; a mesh may have up to {}", name, shape[0], kMostNodes));
-  std::vector<std::array<T, Width>> table(shape[0]);
-  if (H5Dread(dataset, memory_type, H5S_ALL, H5S_ALL, H5P_DEFAULT, table.data()) < 0)
-    reject(path, fmt::format("{} cannot be read; the file is damaged", name));
+std::vector<std::array<T, Width>> read_table(const Hdf5File& file, const char* name, bool floating) {
+  if (!file.has(name))
+    reject(file.path(), fmt::format("there is no dataset {}; a mesh has /points and /tetrahedra (tools/convert_mesh.py makes "
+                                    "such a file from Gmsh's and other formats)",
+                                    name));
+  const Hdf5Dataset dataset = file.dataset(name);
+  const Hdf5Type type = dataset.type();
+  const bool real = type == Hdf5Type::f32 || type == Hdf5Type::f64 || type == Hdf5Type::other_float;
+  if (type == Hdf5Type::other || real != floating)
+    reject(file.path(), fmt::format("{} must hold {} numbers", name, floating ? "floating-point" : "whole"));
+  const std::vector<std::int64_t>& shape = dataset.shape();
+  if (shape.size() != 2 || shape[1] != static_cast<std::int64_t>(Width))
+    reject(file.path(), fmt::format("{} must have the shape [count, {}]", name, Width));
+  if (shape[0] == 0) reject(file.path(), fmt::format("{} is empty", name));
+  if (shape[0] > kMostNodes)
+    reject(file.path(), fmt::format("{} has {} rows; a mesh may have up to {}", name, shape[0], kMostNodes));
+  require_host_memory(shape[0] * static_cast<std::int64_t>(sizeof(T) * Width), file.path().c_str());
+  std::vector<std::array<T, Width>> table(static_cast<std::size_t>(shape[0]));
+  dataset.read(0, shape[0], table.data()->data());
   return table;
 }
 
@@ -139,16 +108,21 @@ void take_tetrahedra(TetMesh& mesh, const std::vector<std::array<std::int64_t, 4
 
 }  // namespace
 
+std::vector<std::string> tet_mesh_objects() { return {kPoints, kTetrahedra}; }
+
 TetMesh read_tet_mesh(const std::string& path) {
-  const QuietHdf5 quiet;
-  if (!std::filesystem::exists(path)) reject(path, "there is no such file");
-  const Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT), H5Fclose);
-  if (file < 0)
-    reject(path, "this is not a readable HDF5 file; tools/convert_mesh.py makes one from Gmsh's and other formats");
+  Hdf5File file;
+  try {
+    file = Hdf5File::open(path, tet_mesh_objects());
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::input) throw;
+    throw Error(ErrorKind::input,
+                fmt::format("mesh {}; tools/convert_mesh.py makes meshes from Gmsh's and other formats", e.what()));
+  }
   TetMesh mesh;
-  mesh.points = read_table<double, 3>(file, path, "/points", true, H5T_NATIVE_DOUBLE);
+  mesh.points = read_table<double, 3>(file, kPoints, true);
   check_points(mesh, path);
-  take_tetrahedra(mesh, read_table<std::int64_t, 4>(file, path, "/tetrahedra", false, H5T_NATIVE_INT64), path);
+  take_tetrahedra(mesh, read_table<std::int64_t, 4>(file, kTetrahedra, false), path);
   return mesh;
 }
 

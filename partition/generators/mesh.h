@@ -15,6 +15,9 @@ struct TetMesh {
   std::vector<std::array<std::int32_t, 4>> tetrahedra;  ///< positively oriented
 };
 
+/// The datasets of a mesh.
+std::vector<std::string> tet_mesh_objects();
+
 /// Reads /points (floating point, [n, 3]) and /tetrahedra (integer, [m, 4], 0-based); turns inverted
 /// tetrahedra round. Throws Error(input) naming the file and the dataset, the tetrahedron or the point that
 /// is wrong.

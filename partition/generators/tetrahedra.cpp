@@ -2,11 +2,16 @@
 // column with the elements in ascending order, so that A(i, j) and A(j, i) are the same sum.
 #include "partition/generators/tetrahedra.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "partition/generators/counter_random.h"
 #include "partition/generators/mesh.h"
 
@@ -48,6 +53,7 @@ class TetrahedraSource final : public GeneratedSource {
  public:
   TetrahedraSource(std::string name, TetMesh mesh, TetNodes nodes, const TetOptions& options, const Physics& physics)
       : GeneratedSource(std::move(name), nodes.count() * kUnknowns, nodes.count() * kUnknowns),
+        path_(options.mesh),
         mesh_(std::move(mesh)),
         nodes_(std::move(nodes)),
         physics_(physics),
@@ -165,12 +171,28 @@ class TetrahedraSource final : public GeneratedSource {
         for (int j = 0; j < kUnknowns; ++j) sum[j] += row.at[kUnknowns * i + j][slot % kNodes];
       }
       for (int j = 0; j < kUnknowns; ++j) {
+        if (!std::isfinite(sum[j])) fail_value(node, sum[j], scratch);
         *columns++ = other * kUnknowns + j;
         *values++ = sum[j];
       }
     }
   }
 
+  /// Names the first tetrahedron around the node whose own entries are not finite, or the node if only their sum is not.
+  [[noreturn]] void fail_value(std::int64_t node, double value, const Scratch& scratch) const {
+    const auto elements = nodes_.elements_of(old_number(node));
+    std::string place = fmt::format("row {}", node * kUnknowns);
+    for (std::size_t e = elements.size(); e-- > 0;)
+      for (const auto& entries : scratch.rows[e].at)
+        for (const double entry : entries)
+          if (!std::isfinite(entry)) place = fmt::format("tetrahedron {}", elements[e]);
+    throw Error(ErrorKind::input,
+                fmt::format("mesh {}: an assembled value of {} is {}: coordinates of this size cannot be computed with; "
+                            "scale the points of the mesh",
+                            path_, place, value));
+  }
+
+  std::string path_;
   TetMesh mesh_;
   TetNodes nodes_;
   Physics physics_;

@@ -151,9 +151,8 @@ std::int64_t bytes_needed(const HostCsr& matrix, const std::string& format, std:
 }  // namespace
 
 HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits) {
-  const MappedFile file(path);  // the same errors for what is no file, and notices changes
-  const auto size = static_cast<std::int64_t>(file.bytes().size());
   const Archive archive(path);
+  const std::int64_t size = archive.file().size();
   const std::string format = Member(archive, "format").text();
   if (format != "csr" && format != "csc" && format != "coo")
     archive.fail(
@@ -170,7 +169,7 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, 
   report(options.progress, "read entries", 0, size);
   if (format == "csr") read_csr(archive, nnz, matrix);
   else read_entries(archive, format, nnz, matrix);
-  file.require_unchanged();
+  archive.file().require_unchanged();
   report(options.progress, "read entries", size, size);
   sort_rows_and_sum_duplicates(matrix);
   validate(matrix.view(), {options.allow_nonfinite, 0, path.string()});

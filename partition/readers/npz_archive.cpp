@@ -2,10 +2,14 @@
 
 #include "partition/readers/npz_archive.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <system_error>
+#include <cerrno>
+#include <cstring>
+#include <set>
 #include <type_traits>
 
 #include "kernels/base/error.h"
@@ -19,10 +23,17 @@ constexpr std::int64_t kBestCompression = 1032;
 
 }  // namespace
 
-NpzArchive::NpzArchive(const std::filesystem::path& path) : path_(path) {
+NpzArchive::NpzArchive(const std::filesystem::path& path) : file_(path) {
+  const int descriptor = ::fcntl(file_.descriptor(), F_DUPFD_CLOEXEC, 0);
+  if (descriptor < 0)
+    throw Error(ErrorKind::resources, fmt::format("{}: it cannot be opened twice: {}", path.string(), std::strerror(errno)));
   int code = 0;
-  zip_.reset(zip_open(path.c_str(), ZIP_RDONLY, &code));
-  if (zip_) return;
+  zip_.reset(zip_fdopen(descriptor, 0, &code));  // which owns the descriptor then
+  if (zip_) {
+    require_distinct_names();
+    return;
+  }
+  ::close(descriptor);
   zip_error_t error;
   zip_error_init_with_code(&error, code);
   const std::string reason = zip_error_strerror(&error);
@@ -33,10 +44,19 @@ NpzArchive::NpzArchive(const std::filesystem::path& path) : path_(path) {
                   reason));
 }
 
+void NpzArchive::require_distinct_names() const {
+  std::set<std::string> names;
+  for (zip_int64_t i = 0; i < zip_get_num_entries(get(), 0); ++i) {
+    const char* name = zip_get_name(get(), static_cast<zip_uint64_t>(i), 0);
+    if (name != nullptr && !names.insert(name).second)
+      fail(fmt::format("it has two members with the name {}, and which one is meant is unknown; write it again", name));
+  }
+}
+
 bool NpzArchive::has(const std::string& name) const { return zip_name_locate(get(), (name + ".npy").c_str(), 0) >= 0; }
 
 void NpzArchive::fail(const std::string& what) const {
-  throw Error(ErrorKind::input, fmt::format("{}: {}", path_.string(), what));
+  throw Error(ErrorKind::input, fmt::format("{}: {}", path().string(), what));
 }
 
 NpzMember::NpzMember(const NpzArchive& archive, const std::string& name)
@@ -47,9 +67,8 @@ NpzMember::NpzMember(const NpzArchive& archive, const std::string& name)
   if (zip_stat(archive.get(), file.c_str(), 0, &status) != 0)
     archive.fail(fmt::format("it has no member {}; write it with scipy.sparse.save_npz", file));
   size_ = static_cast<std::int64_t>(status.size);
-  std::error_code error;
-  const auto on_disk = std::filesystem::file_size(archive.path(), error);
-  if (error || status.comp_size > on_disk || status.size > status.comp_size * kBestCompression + 1024)
+  if (status.comp_size > static_cast<zip_uint64_t>(archive.file().size()) ||
+      status.size > status.comp_size * kBestCompression + 1024)
     fail("the sizes in the archive contradict each other; it is damaged, write it again");
   file_.reset(zip_fopen(archive.get(), file.c_str(), 0));
   if (!file_) fail(fmt::format("it cannot be read ({}); write it again", zip_strerror(archive.get())));

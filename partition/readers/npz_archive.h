@@ -9,16 +9,18 @@
 #include <string>
 
 #include "kernels/base/host_vector.h"
+#include "partition/input_file.h"
 #include "partition/readers/npy_header.h"
 
 namespace shardmat {
 
 class NpzArchive {
  public:
-  /// Throws Error(input) if it cannot be read as a zip archive.
+  /// Throws Error(input) if it is no regular file, cannot be read as a zip archive or has two members of one name.
   explicit NpzArchive(const std::filesystem::path& path);
 
-  const std::filesystem::path& path() const { return path_; }
+  const std::filesystem::path& path() const { return file_.path(); }
+  const InputFile& file() const { return file_; }
   zip_t* get() const { return zip_.get(); }
   bool has(const std::string& name) const;  ///< a member "name.npy"
   /// Throws Error(input) "path: what".
@@ -28,7 +30,9 @@ class NpzArchive {
   struct Discard {
     void operator()(zip_t* zip) const { zip_discard(zip); }
   };
-  std::filesystem::path path_;
+  void require_distinct_names() const;
+
+  InputFile file_;
   std::unique_ptr<zip_t, Discard> zip_;
 };
 

@@ -11,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "partition/missing_file.h"
+#include "partition/readers/npz_kind.h"
 #include "partition/readers/reader_list.h"
 
 namespace shardmat {
@@ -31,16 +32,25 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
+/// True for one wrong letter, or letters in another order. Suffixes are so short that those of other formats, such as .txt
+/// and .mat, differ by little more; .npy holds arrays.
+bool is_misspelt(const std::string& word, const std::string& right) {
+  if (word.size() != right.size() || word == ".npy") return false;
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < word.size(); ++i) wrong += word[i] != right[i] ? 1 : 0;
+  return wrong == 1 || std::is_permutation(word.begin(), word.end(), right.begin());
+}
+
 [[noreturn]] void fail_suffix(const std::filesystem::path& path) {
-  std::vector<std::string> known;
+  std::vector<std::string> known{".h5"};
   for (const Reader& reader : kReaders)
     for (std::string& suffix : words_of(reader.suffixes)) known.push_back(std::move(suffix));
   const std::string suffix = path.extension().string();
-  const std::string near = suffix.empty() ? "" : nearest(suffix, known);
+  const auto like = std::find_if(known.begin(), known.end(), [&](const std::string& one) { return is_misspelt(suffix, one); });
   throw Error(ErrorKind::input,
               fmt::format("{}: {} is no matrix file that can be read; its name must end in {}{}", path.string(),
                           suffix.empty() ? "a file without suffix" : suffix, join_choices(known),
-                          near.empty() ? "" : fmt::format(" (did you mean {}?)", near)));
+                          like == known.end() ? "" : fmt::format(" (did you mean {}?)", *like)));
 }
 
 }  // namespace
@@ -52,7 +62,12 @@ HostCsr read_matrix(const std::filesystem::path& path, const ReadOptions& option
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) fail_missing(path);
   if (status.type() == std::filesystem::file_type::directory)
-    throw Error(ErrorKind::input, fmt::format("{}: it is a directory; give a matrix file in it", path.string()));
+    throw Error(ErrorKind::input, fmt::format("{}: it is a directory; give a matrix file in it (directories of small matrices are for shardmat "
+                                              "batch)",
+                                              path.string()));
+  if (path.extension() == ".npz" && kind_of_npz(path) == NpzKind::graphs)
+    throw Error(ErrorKind::input, fmt::format("{}: it is a batch of graphs, not one matrix; multiply it with: shardmat batch {}",
+                                              path.string(), path.string()));
   for (const Reader& reader : kReaders)
     if (reader.accepts(path)) return reader.read(path, options);
   fail_suffix(path);

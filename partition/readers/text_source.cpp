@@ -1,22 +1,17 @@
 #include "partition/readers/text_source.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
-#include <cstring>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/base/memory_limits.h"
-#include "kernels/base/narrow.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
 
@@ -37,62 +32,134 @@ constexpr std::int64_t kBestCompression = 1032;
                          human_bytes(static_cast<double>(kLongestLine))));
 }
 
-std::int64_t change_time_ns(const struct stat& status) {
-  return status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
+bool is_gzip(const InputFile& file) {
+  char magic[2] = {};
+  file.read(magic, 0, std::min<std::int64_t>(2, file.size()));
+  return magic[0] == '\x1f' && (file.size() < 2 || magic[1] == '\x8b');
 }
+
+/// Splits a batch after the first '\n' at or behind every multiple of piece_bytes.
+std::vector<std::string_view> split(std::string_view batch, std::int64_t piece_bytes) {
+  const auto step = static_cast<std::size_t>(std::max<std::int64_t>(1, piece_bytes));
+  std::vector<std::string_view> pieces;
+  for (std::size_t begin = 0; begin < batch.size();) {
+    const std::size_t end = step >= batch.size() - begin ? batch.size() : batch.find('\n', begin + step - 1) + 1;
+    pieces.push_back(batch.substr(begin, end - begin));
+    begin = end;
+  }
+  return pieces;
+}
+
+void run_tasks(std::int64_t tasks, const std::function<void(std::int64_t)>& body) {
+  if (tasks == 1) body(0);  // small files need no threads
+  else parallel_tasks(tasks, body);
+}
+
+using Buffer = HostVector<char>;
+
+/// Buffers that tasks take and give back, so that there are no more than threads, and their pages are touched once.
+class BufferPool {
+ public:
+  Buffer take() {
+    const std::scoped_lock lock(mutex_);
+    if (free_.empty()) return {};
+    Buffer buffer = std::move(free_.back());
+    free_.pop_back();
+    return buffer;
+  }
+  void give(Buffer buffer) {
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(std::move(buffer));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<Buffer> free_;
+};
 
 class PlainText final : public TextSource {
  public:
   PlainText(const std::filesystem::path& path, const ReadLimits& limits)
-      : TextSource(path), batch_bytes_(static_cast<std::size_t>(std::max<std::int64_t>(1, limits.batch_bytes))) {
-    const std::string_view text = file_.bytes();
-    if (text.substr(0, 2) == "\x1f\x8b") fail(path, "it is gzip data; rename it so that its name ends in .gz");
-    const std::size_t last = text.rfind('\n');
-    whole_ = last == std::string_view::npos ? 0 : last + 1;
-    if (text.size() - whole_ > static_cast<std::size_t>(kLongestLine)) fail_long_line(path);
-    if (whole_ < text.size()) tail_ = std::string(text.substr(whole_)) + '\n';
+      : TextSource(path), block_bytes_(std::clamp<std::int64_t>(limits.batch_bytes, 1, kBlock)) {
+    if (file_.size() > 1 && is_gzip(file_)) fail(path, "it is gzip data; rename it so that its name ends in .gz");
   }
 
-  void rewind() override {
-    position_ = 0;
-    tail_given_ = false;
-  }
+  void rewind() override { position_ = 0; }
 
   std::string_view next() override {
-    const std::string_view text = file_.bytes();
-    if (position_ < whole_) {
-      const std::size_t begin = position_;
-      position_ = batch_bytes_ >= whole_ - begin ? whole_ : text.find('\n', begin + batch_bytes_ - 1) + 1;
-      file_.will_need(position_, batch_bytes_);
-      return text.substr(begin, position_ - begin);
-    }
-    if (tail_given_) return {};
-    tail_given_ = true;
-    return tail_;
+    const std::string_view lines =
+        lines_from(position_, position_, std::min(position_ + block_bytes_, file_.size()), block_);
+    position_ = std::min(position_ + static_cast<std::int64_t>(lines.size()), file_.size());
+    return lines;
   }
 
-  std::int64_t consumed() const override {
-    return static_cast<std::int64_t>(tail_given_ ? file_.bytes().size() : position_);
+  void visit_pieces(std::int64_t from, const ReadLimits& limits, const PieceVisit& visit,
+                    const std::function<void(std::int64_t)>& after_batch) override {
+    const std::int64_t batch = std::max<std::int64_t>(1, limits.batch_bytes);
+    const std::int64_t step = std::clamp<std::int64_t>(limits.piece_bytes, 1, batch);
+    BufferPool buffers;
+    for (std::int64_t begin = from; begin < file_.size(); begin += batch) {
+      const std::int64_t end = begin + std::min(batch, file_.size() - begin);
+      file_.will_need(end, batch);
+      run_tasks((end - begin + step - 1) / step, [&](std::int64_t i) {
+        const std::int64_t first = begin + i * step, last = std::min(first + step, end);
+        Buffer buffer = buffers.take();
+        // A line belongs to the piece in which it begins: behind `from`, or behind a '\n'.
+        const std::string_view lines = lines_from(first == from ? first : first - 1, first, last, buffer);
+        if (!lines.empty()) visit(lines, first + (lines.data() - buffer.data()) - (first == from ? 0 : 1));
+        buffers.give(std::move(buffer));
+      });
+      after_batch(end);
+    }
   }
-  std::int64_t most_text_bytes() const override { return static_cast<std::int64_t>(file_.bytes().size()) + 1; }
+
+  std::int64_t most_text_bytes() const override { return file_.size() + 1; }
 
  private:
-  std::size_t batch_bytes_;
-  std::size_t whole_ = 0;     ///< end of the last line that has its '\n'
-  std::size_t position_ = 0;  ///< start of the next batch, at most whole_
-  std::string tail_;          ///< the last line if it has no '\n' in the file
-  bool tail_given_ = false;
+  static constexpr std::int64_t kBlock = 1 << 18;  ///< text that next() gives
+  static constexpr std::int64_t kSlack = 256;      ///< read behind a piece, for the end of its last line
+
+  /// The lines that begin in [first, last) of the file, the last of them whole. The buffer gets the file from `start` on;
+  /// if that is first - 1, lines begin behind a '\n' there or later, else one begins at first.
+  std::string_view lines_from(std::int64_t start, std::int64_t first, std::int64_t last, Buffer& buffer) const {
+    if (first >= last) return {};
+    std::int64_t filled = 0;
+    const auto fill = [&](std::int64_t end) {
+      end = std::min(end, file_.size());
+      if (const auto needed = static_cast<std::size_t>(end - start) + 1; buffer.size() < needed) buffer.resize(needed);
+      file_.read(buffer.data() + filled, start + filled, end - start - filled);
+      filled = end - start;
+    };
+    fill(std::min(last, file_.size() - kSlack) + kSlack);
+    const std::string_view text(buffer.data(), static_cast<std::size_t>(last - start));
+    const std::size_t begin = start == first ? 0 : text.find('\n') + 1;  // npos + 1 = 0
+    if (start != first && (begin == 0 || begin == text.size())) return {};
+    auto search = static_cast<std::size_t>(last - start) - 1;
+    while (true) {
+      const std::size_t end = std::string_view(buffer.data(), static_cast<std::size_t>(filled)).find('\n', search);
+      if (end != std::string_view::npos) return {buffer.data() + begin, end + 1 - begin};
+      if (start + filled == file_.size()) break;
+      if (filled - static_cast<std::int64_t>(begin) > kLongestLine) fail_long_line(file_.path());
+      search = static_cast<std::size_t>(filled);
+      fill(start + 2 * filled);
+    }
+    buffer[static_cast<std::size_t>(filled)] = '\n';  // which the last line of the file lacks
+    return {buffer.data() + begin, static_cast<std::size_t>(filled) + 1 - begin};
+  }
+
+  std::int64_t block_bytes_;
+  std::int64_t position_ = 0;  ///< start of the next batch
+  Buffer block_;
 };
 
 /// Concatenated gzip members are one text, as gzip itself has it.
 class GzipText final : public TextSource {
  public:
   GzipText(const std::filesystem::path& path, const ReadLimits& limits) : TextSource(path) {
-    const std::string_view data = file_.bytes();
-    if (data.empty()) fail(path, "the file is empty; copy or write it again");
-    if (data.substr(0, std::min<std::size_t>(2, data.size())) != std::string_view("\x1f\x8b").substr(0, data.size()))
-      fail(path, "it is not gzip data; rename it without .gz if it is plain text");
-    const std::int64_t enough = std::min(limits.batch_bytes / 4, 16 * static_cast<std::int64_t>(data.size()));
+    if (file_.size() == 0) fail(path, "the file is empty; copy or write it again");
+    if (!is_gzip(file_)) fail(path, "it is not gzip data; rename it without .gz if it is plain text");
+    compressed_.resize(static_cast<std::size_t>(std::min(file_.size(), kCompressed)));
+    const std::int64_t enough = std::min(limits.batch_bytes / 4, 16 * file_.size());
     buffer_.resize(static_cast<std::size_t>(std::clamp<std::int64_t>(enough, 64, kLongestLine)));
     if (inflateInit2(&stream_, 15 + 16) != Z_OK) throw Error(ErrorKind::resources, "zlib cannot start: out of memory");
   }
@@ -103,7 +170,8 @@ class GzipText final : public TextSource {
   void rewind() override {
     inflateReset(&stream_);
     stream_.avail_in = 0;
-    input_ = given_ = filled_ = 0;
+    fetched_ = 0;
+    given_ = filled_ = 0;
     ended_ = false;
   }
 
@@ -122,12 +190,35 @@ class GzipText final : public TextSource {
     }
   }
 
-  std::int64_t consumed() const override { return static_cast<std::int64_t>(input_); }
+  void visit_pieces(std::int64_t from, const ReadLimits& limits, const PieceVisit& visit,
+                    const std::function<void(std::int64_t)>& after_batch) override {
+    std::int64_t offset = 0;
+    rewind();
+    for (std::string_view batch = next(); !batch.empty(); batch = next()) {
+      const auto size = static_cast<std::int64_t>(batch.size());
+      const std::int64_t skipped = std::clamp<std::int64_t>(from - offset, 0, size);
+      const auto pieces = split(batch.substr(static_cast<std::size_t>(skipped)), limits.piece_bytes);
+      run_tasks(std::ssize(pieces), [&](std::int64_t i) {
+        const std::string_view piece = pieces[static_cast<std::size_t>(i)];
+        visit(piece, offset + (piece.data() - batch.data()));
+      });
+      offset += size;
+      after_batch(consumed());
+    }
+  }
+
   std::int64_t most_text_bytes() const override {
-    return static_cast<std::int64_t>(file_.bytes().size()) * kBestCompression + 1;
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - 1,
+                                                             static_cast<std::uint64_t>(file_.size()) * kBestCompression)) +
+           1;
   }
 
  private:
+  static constexpr std::int64_t kCompressed = 1 << 18;  ///< compressed bytes read at a time
+
+  /// Bytes of the file that zlib has taken.
+  std::int64_t consumed() const { return fetched_ - static_cast<std::int64_t>(stream_.avail_in); }
+
   std::string_view last_line() {
     if (filled_ == 0) return {};
     if (filled_ == buffer_.size()) buffer_.resize(filled_ + 1);
@@ -136,60 +227,52 @@ class GzipText final : public TextSource {
     return {buffer_.data(), given_};
   }
 
+  void fetch() {
+    const std::int64_t size = std::min(std::ssize(compressed_), file_.size() - fetched_);
+    file_.read(compressed_.data(), fetched_, size);
+    fetched_ += size;
+    stream_.next_in = reinterpret_cast<Bytef*>(compressed_.data());
+    stream_.avail_in = static_cast<uInt>(size);
+  }
+
   /// Decompresses until the buffer is full or the file ends.
   void fill() {
-    const std::string_view data = file_.bytes();
     while (filled_ < buffer_.size() && !ended_) {
-      const auto offered = static_cast<uInt>(std::min<std::size_t>(data.size() - input_, 1 << 30));
+      if (stream_.avail_in == 0) fetch();
       const auto wanted = static_cast<uInt>(buffer_.size() - filled_);
-      // zlib's interface is not const-correct; it does not write to its input.
-      stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(data.data() + input_));
-      stream_.avail_in = offered;
       stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data() + filled_);
       stream_.avail_out = wanted;
       const int status = inflate(&stream_, Z_NO_FLUSH);
-      input_ += offered - stream_.avail_in;
       filled_ += wanted - stream_.avail_out;
+      const bool all_taken = consumed() == file_.size();
       if (status == Z_STREAM_END) {
-        ended_ = input_ == data.size();
+        ended_ = all_taken;
         if (!ended_) inflateReset(&stream_);
-      } else if (status != Z_OK || (input_ == data.size() && stream_.avail_out > 0)) {
+      } else if (status != Z_OK || (all_taken && stream_.avail_out > 0)) {
         fail_gzip(status);
       }
     }
   }
 
   [[noreturn]] void fail_gzip(int status) const {
-    const std::size_t size = file_.bytes().size();
     if (status == Z_MEM_ERROR)
       throw Error(ErrorKind::resources, fmt::format("{}: no memory to decompress it", file_.path().string()));
-    if (input_ == size && (status == Z_OK || status == Z_BUF_ERROR))
+    if (consumed() == file_.size() && (status == Z_OK || status == Z_BUF_ERROR))
       fail(file_.path(), fmt::format("the gzip data ends too early, after {} bytes; the file is truncated, copy or "
                                      "write it again",
-                                     size));
-    fail(file_.path(), fmt::format("the gzip data is damaged near byte {} of {} ({}); copy or write it again", input_, size,
-                                   stream_.msg != nullptr ? stream_.msg : "unexpected data"));
+                                     file_.size()));
+    fail(file_.path(), fmt::format("the gzip data is damaged near byte {} of {} ({}); copy or write it again", consumed(),
+                                   file_.size(), stream_.msg != nullptr ? stream_.msg : "unexpected data"));
   }
 
   z_stream stream_{};
-  HostVector<char> buffer_;
-  std::size_t input_ = 0;   ///< bytes of the file given to zlib
+  Buffer compressed_;
+  std::int64_t fetched_ = 0;  ///< bytes of the file read so far
+  Buffer buffer_;
   std::size_t given_ = 0;   ///< end of the batch in the buffer
   std::size_t filled_ = 0;  ///< end of the text in the buffer
   bool ended_ = false;
 };
-
-/// Splits a batch after the first '\n' at or behind every multiple of piece_bytes.
-std::vector<std::string_view> split(std::string_view batch, std::int64_t piece_bytes) {
-  const auto step = static_cast<std::size_t>(std::max<std::int64_t>(1, piece_bytes));
-  std::vector<std::string_view> pieces;
-  for (std::size_t begin = 0; begin < batch.size();) {
-    const std::size_t end = step >= batch.size() - begin ? batch.size() : batch.find('\n', begin + step - 1) + 1;
-    pieces.push_back(batch.substr(begin, end - begin));
-    begin = end;
-  }
-  return pieces;
-}
 
 [[noreturn]] void fail_at(TextSource& source, std::int64_t offset, const std::string& what) {
   std::int64_t line = 1;
@@ -203,29 +286,32 @@ std::vector<std::string_view> split(std::string_view batch, std::int64_t piece_b
   throw Error(ErrorKind::input, fmt::format("{}:{}: {}", source.file().path().string(), line, what));
 }
 
-/// Visits the pieces in parallel; throws the first fault by position. `offset` is where the batch starts in
-/// the text.
-void visit_batch(TextSource& source, std::string_view batch, std::int64_t offset, const ReadLimits& limits,
-                 const std::function<void(std::string_view)>& visit) {
-  const std::vector<std::string_view> pieces = split(batch, limits.piece_bytes);
-  std::vector<LineFault> faults(pieces.size(), LineFault{nullptr, {}});
-  std::atomic<std::int64_t> first_wrong{static_cast<std::int64_t>(pieces.size())};
-  const auto visit_piece = [&](std::int64_t i) {
-    if (i > first_wrong.load(std::memory_order_relaxed)) return;
+/// The fault nearest to the start of the text, of all that visits have met so far.
+class FirstFault {
+ public:
+  /// Visits the piece unless a fault before it is known.
+  void visit(std::string_view piece, std::int64_t offset, const std::function<void(std::string_view)>& visit) {
+    if (offset > at_.load(std::memory_order_relaxed)) return;
     try {
-      visit(pieces[static_cast<std::size_t>(i)]);
+      visit(piece);
     } catch (LineFault& fault) {
-      faults[static_cast<std::size_t>(i)] = std::move(fault);
-      std::int64_t known = first_wrong.load();
-      while (i < known && !first_wrong.compare_exchange_weak(known, i)) {
-      }
+      const std::int64_t at = offset + (fault.at - piece.data());
+      const std::scoped_lock lock(mutex_);
+      if (at >= at_) return;
+      at_ = at;
+      what_ = std::move(fault.what);
     }
-  };
-  if (pieces.size() == 1) visit_piece(0);  // small files need no threads
-  else parallel_tasks(static_cast<std::int64_t>(pieces.size()), visit_piece);
-  const auto wrong = static_cast<std::size_t>(first_wrong.load());
-  if (wrong < pieces.size()) fail_at(source, offset + (faults[wrong].at - batch.data()), faults[wrong].what);
-}
+  }
+  void throw_if_any(TextSource& source) const {
+    if (at_ != kNone) fail_at(source, at_, what_);
+  }
+
+ private:
+  static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+  std::atomic<std::int64_t> at_{kNone};  ///< in the text
+  std::string what_;
+  std::mutex mutex_;
+};
 
 }  // namespace
 
@@ -235,51 +321,6 @@ void ReadLimits::require_memory(std::int64_t bytes, const std::filesystem::path&
                 fmt::format("{}: reading it needs {} of memory but only {} is allowed", path.string(),
                             human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(memory_bytes))));
   require_host_memory(bytes, fmt::format("reading {}", path.string()).c_str());
-}
-
-MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  struct stat status {};
-  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  const int error = errno;
-  if (descriptor_ < 0)
-    fail(path, error == ENOENT ? std::string("there is no such file; check the path")
-                               : fmt::format("it cannot be opened: {}", std::strerror(error)));
-  const bool known = ::fstat(descriptor_, &status) == 0;
-  if (!known || !S_ISREG(status.st_mode)) {
-    ::close(descriptor_);
-    fail(path, known && S_ISDIR(status.st_mode) ? "it is a directory; give a file"
-                                                : "it is not a regular file; write its data to a file first");
-  }
-  size_ = static_cast<std::size_t>(status.st_size);
-  changed_ns_ = change_time_ns(status);
-  if (size_ == 0) return;
-  void* mapped = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor_, 0);
-  if (mapped == MAP_FAILED) {
-    const int reason = errno;
-    ::close(descriptor_);
-    throw Error(ErrorKind::resources,
-                fmt::format("{}: it cannot be mapped into memory: {}", path.string(), std::strerror(reason)));
-  }
-  data_ = static_cast<const char*>(mapped);
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) ::munmap(const_cast<char*>(data_), size_);
-  ::close(descriptor_);
-}
-
-void MappedFile::will_need(std::size_t begin, std::size_t size) const {
-  static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  if (begin >= size_) return;
-  const std::size_t from = begin / page * page;
-  ::madvise(const_cast<char*>(data_) + from, std::min(size, size_ - begin) + (begin - from), MADV_WILLNEED);
-}
-
-void MappedFile::require_unchanged() const {
-  struct stat status {};
-  if (::fstat(descriptor_, &status) != 0 || static_cast<std::size_t>(status.st_size) != size_ ||
-      change_time_ns(status) != changed_ns_)
-    fail(path_, "the file was changed while it was read; read it again when its writer is done");
 }
 
 std::unique_ptr<TextSource> TextSource::open(const std::filesystem::path& path, const ReadLimits& limits) {
@@ -305,16 +346,13 @@ void LineCursor::fail(const std::string& what) const {
 
 void for_each_piece(TextSource& source, std::int64_t from, const ReadLimits& limits, std::string_view phase,
                     const Progress& progress, const std::function<void(std::string_view)>& visit) {
-  const auto total = static_cast<std::int64_t>(source.file().bytes().size());
-  std::int64_t offset = 0;
-  source.rewind();
-  for (std::string_view batch = source.next(); !batch.empty(); batch = source.next()) {
-    const auto size = static_cast<std::int64_t>(batch.size());
-    const std::int64_t skipped = std::clamp<std::int64_t>(from - offset, 0, size);
-    visit_batch(source, batch.substr(static_cast<std::size_t>(skipped)), offset + skipped, limits, visit);
-    offset += size;
-    report(progress, phase, source.consumed(), total);
-  }
+  FirstFault fault;
+  source.visit_pieces(
+      from, limits, [&](std::string_view piece, std::int64_t offset) { fault.visit(piece, offset, visit); },
+      [&](std::int64_t consumed) {
+        fault.throw_if_any(source);
+        report(progress, phase, consumed, source.file().size());
+      });
 }
 
 }  // namespace shardmat

@@ -1,7 +1,7 @@
-// Text files as batches of whole lines, from the start as often as wanted: plain ones straight out of the
-// page cache, gzip ones through one bounded buffer (reading twice costs a second decompression, never the
-// memory of the text). Line numbers are counted only when an error needs one, so that the text can be parsed
-// in parallel.
+// Text files as pieces of whole lines, from the start as often as wanted. Each task reads its own piece of plain text into
+// a buffer that stays in its core's cache, so the copy costs next to nothing; gzip goes through one bounded buffer.
+// Reading twice costs a second pass (and decompression), never the memory of the text. Line numbers are counted only when
+// an error needs one, so that the text can be parsed in parallel.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "kernels/base/progress.h"
+#include "partition/input_file.h"
 
 namespace shardmat {
 
@@ -27,29 +28,8 @@ struct ReadLimits {
   void require_memory(std::int64_t bytes, const std::filesystem::path& path) const;
 };
 
-/// A regular file mapped read-only. Throws Error(input) naming it and the remedy if it is missing or no
-/// regular file.
-class MappedFile {
- public:
-  explicit MappedFile(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  std::string_view bytes() const { return {data_, size_}; }
-  /// Asks the kernel to read these bytes ahead.
-  void will_need(std::size_t begin, std::size_t size) const;
-  /// Throws Error(input) if the file's size or time of change is not what it was when it was opened.
-  void require_unchanged() const;
-
- private:
-  std::filesystem::path path_;
-  int descriptor_ = -1;
-  const char* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::int64_t changed_ns_ = 0;
-};
+/// Gets whole lines, each ended by '\n', and where they begin in the text.
+using PieceVisit = std::function<void(std::string_view piece, std::int64_t offset)>;
 
 class TextSource {
  public:
@@ -60,18 +40,21 @@ class TextSource {
   /// The next call of next() gives the first batch again.
   virtual void rewind() = 0;
   /// Whole lines, each ended by '\n' (added where the last line of the file has none); empty at the end.
-  /// Valid until the next call. Throws Error(input) if the compressed data is truncated or damaged.
+  /// Valid until the next call. Throws Error(input) if the compressed data is truncated or damaged, or if the file
+  /// becomes shorter while it is read.
   virtual std::string_view next() = 0;
-  /// Bytes of the file behind the batches given so far.
-  virtual std::int64_t consumed() const = 0;
+  /// Calls visit on pieces of whole lines that together are the text from byte `from` on (the start of a line), those of
+  /// a batch in parallel, and after_batch with the bytes of the file read so far. Rewinds.
+  virtual void visit_pieces(std::int64_t from, const ReadLimits& limits, const PieceVisit& visit,
+                            const std::function<void(std::int64_t)>& after_batch) = 0;
   /// No more text than this can come out of the file.
   virtual std::int64_t most_text_bytes() const = 0;
 
-  const MappedFile& file() const { return file_; }
+  const InputFile& file() const { return file_; }
 
  protected:
   explicit TextSource(const std::filesystem::path& path) : file_(path) {}
-  MappedFile file_;
+  InputFile file_;
 };
 
 /// Thrown while parsing one line; `at` is any place in the line. Becomes Error(input) "path:line: what".

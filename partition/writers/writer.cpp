@@ -26,7 +26,7 @@ const Writer kWriters[] = {
 std::span<const Writer> writers() { return kWriters; }
 
 const Writer& find_writer(const std::filesystem::path& path) {
-  std::vector<std::string> known;
+  std::vector<std::string> known{".h5"};  // of shard files, which others write
   for (const Writer& writer : kWriters) {
     if (path.extension() == writer.suffix) return writer;
     known.emplace_back(writer.suffix);

@@ -59,6 +59,39 @@ class Batch(CliTest):
             return scale @ loops @ scale @ x
         self.multiply("TOY", matrices, "--gcn-normalize", product=normalised)
 
+    def test_weights_of_edges(self):
+        matrices = self.graphs()
+        weights = np.arange(1, 11) / 4
+        lines = self.path("TOY/TOY_A.txt").read_text().split("\n")[:10] + ["6, 6"]  # a loop with a weight
+        weights = np.append(weights, 0.75)
+        self.write("TOY/TOY_A.txt", "\n".join(lines))
+        np.savetxt(self.path("TOY/TOY_edge_attributes.txt"), weights)
+        ends = np.array([[int(word) - 1 for word in line.split(",")] for line in lines])
+        whole = sp.csr_matrix((weights, ends.T), shape=(8, 8))
+        weighted = [whole[b:e, b:e] for b, e in ((0, 3), (3, 4), (4, 8))]
+
+        def normalised(a, x):
+            """Kipf and Welling's D^-1/2 (A + I) D^-1/2 x."""
+            loops = a + sp.identity(a.shape[0])
+            scale = sp.diags(1 / np.sqrt(np.asarray(loops.sum(axis=1)).ravel()))
+            return scale @ loops @ scale @ x
+        self.multiply("TOY", weighted)
+        self.multiply("TOY", weighted, "--gcn-normalise", ranks=2, product=normalised)
+        self.multiply("TOY", [(a != 0).astype(float) for a in weighted], "--unweighted")
+
+        np.savetxt(self.path("TOY/TOY_edge_attributes.txt"), np.column_stack([weights * 0, weights]), delimiter=", ")
+        self.fail_on_every_rank(INPUT, "batch", "TOY", says=("TOY_edge_attributes.txt:1", "--edge-attribute"))
+        self.multiply("TOY", weighted, "--edge-attribute", 2)
+        self.fail_with(USAGE, "batch", "TOY", "--edge-attribute", 2, "--unweighted", says="--unweighted")
+        self.fail_with(USAGE, "batch", "TOY", "--gcn-normalise", "--self-loops", says="--self-loops")
+        self.fail_with(USAGE, "batch", "molecules:count=3", "--unweighted", says="--unweighted")
+
+        graphs = dict(graph_ptr=[0, 3, 4, 8], indptr=whole.indptr,
+                      indices=whole.indices - np.repeat([0, 4], [whole.indptr[3], whole.nnz - whole.indptr[3]]))
+        np.savez(self.path("toy.npz"), **graphs, values=whole.data)
+        self.multiply("toy.npz", weighted)
+        self.multiply("toy.npz", weighted, "--gcn-normalise", product=normalised)
+
     def test_saved_batches_are_read_by_h5py_and_again(self):
         self.succeed("batch", "batch:count=20,dim=1-9,row_nnz=1-3,seed=4", "--save", "b.h5", "--type", "f64", "--iterations", 0)
         matrices = read_batch(self.path("b.h5"))

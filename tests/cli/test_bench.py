@@ -7,11 +7,13 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import stat
 import subprocess
+import time
 import unittest
 
-from support import DATA, INPUT, OK, PROGRAM, RESOURCES, ROOT, USAGE, CliTest, run
+from support import DATA, INPUT, OK, PROGRAM, RESOURCES, ROOT, USAGE, CliTest, environment, run
 
 QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
 CLASSES = ["elasticity", "poisson27", "poisson7", "rmat", "random", "5 diagonals", "7 diagonals", "dense band",
@@ -21,6 +23,67 @@ CLASSES = ["elasticity", "poisson27", "poisson7", "rmat", "random", "5 diagonals
 def has_matplotlib():
     attempts = [[python, "-c", "import matplotlib"] for python in ("python3", "/usr/bin/python3") if shutil.which(python)]
     return any(subprocess.run(attempt, capture_output=True).returncode == 0 for attempt in attempts)
+
+
+class Killed(CliTest):
+    """A report is whole from its first row on, says that it is not complete, and stays when the benchmark is killed."""
+
+    HOST = ("--backend", "host", "--no-verify", "--repetitions", 1)
+    COMMANDS = {
+        "kernels": (("kernels", "--size", "small", "--warm", *HOST), lambda r: r["cases"][0]["results"]),
+        "spmm": (("spmm", "--size", "small", "--warm", *HOST), lambda r: r["cases"]),
+        "batched": (("batched", *HOST), lambda r: r["cases"]),
+        "features": (("features", "batch:count=9,dim=9,seed=1", "--in", ",".join(map(str, range(1, 129))), *HOST),
+                     lambda r: r["results"]["rows"]),
+        "papers": (("papers", "--size", "small", "--warm", *HOST), lambda r: r["tables"]["paper_2"]["rows"]),
+        "scaling": (("scaling", *(f"poisson7:n={n}" for n in range(3, 203)), "--iterations", 1, "--backend", "host", "--csv",
+                     "r.csv"), lambda r: r["cases"]),
+        "io": (("io", "--matrix", "poisson7:n=4", "--repetitions", 100_000), lambda r: r["runs"]),
+    }
+
+    def rows_when_killed(self, name, how):
+        arguments, rows_of = self.COMMANDS[name]
+        self.path("r.json").unlink(missing_ok=True)
+        process = subprocess.Popen([PROGRAM, "bench", *map(str, arguments), "--json", "r.json"], cwd=self.directory,
+                                   env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            end = time.monotonic() + 60
+            found = []
+            while not found and time.monotonic() < end and process.poll() is None:
+                if self.path("r.json").exists():
+                    found = rows_of(json.loads(self.path("r.json").read_text()))  # whole at any moment
+                time.sleep(0.01)
+        finally:
+            process.send_signal(how)
+            process.wait()
+        self.assertEqual(process.returncode, -how, f"{name} ended by itself")
+        report = json.loads(self.path("r.json").read_text())
+        self.assertIs(report["complete"], False)
+        self.assertEqual(rows_of(report)[:len(found)], found)
+        self.assertGreater(len(found), 0, name)
+        return report
+
+    def test_every_benchmark(self):
+        for name, how in zip(self.COMMANDS, 4 * [signal.SIGTERM, signal.SIGKILL]):
+            with self.subTest(name):
+                report = self.rows_when_killed(name, how)
+                if how == signal.SIGTERM:
+                    self.assertEqual([file for file in self.files() if file.endswith(".tmp")], [])
+                if name != "scaling":
+                    continue
+                lines = list(csv.DictReader(self.path("r.csv").read_text().splitlines(), strict=True))
+                self.assertEqual(len(lines), 200)
+                self.assertEqual(lines[0]["iteration_median_s"] == "", False)
+                self.assertIn("not measured yet", lines[-1]["reason"])
+                self.assertLessEqual(abs(len(report["cases"]) - sum(line["reason"] == "" for line in lines)), 1)
+
+    def test_to_the_end(self):
+        self.succeed("bench", "io", "--matrix", "poisson7:n=4", "--repetitions", 3, "--json", "io.json")
+        report = json.loads(self.path("io.json").read_text())
+        self.assertEqual((report["complete"], report["nnz"], len(report["runs"])), (True, 352, 3))
+        self.assertEqual(sorted(run["read_s"] for run in report["runs"])[1], report["median"]["read_s"])
+        for bench in ("kernels", "papers"):
+            self.assertIs(self.json_of("bench", bench, "poisson7:n=3", "--type", "f64", *QUICK)["complete"], True)
 
 
 class Spmm(CliTest):
@@ -466,6 +529,14 @@ class Papers(CliTest):
         self.assertEqual(row["locality"], 32)
         self.assertAlmostEqual(row["one_line_hit_rate"], 31 / 32)
         self.assertAlmostEqual(row["l1_hit_rate"], 31 / 32)
+
+    def test_the_example_of_its_help(self):
+        self.write("nothing.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 0\n")
+        out = self.succeed("bench", "papers", "poisson27:n=4", "nothing.mtx", *QUICK, "--json", "papers.json").out
+        self.assertEqual(out.count("(nothing was measured)"), 1)  # threads a row, a matter of GPUs
+        for paper in (2, 3, 4, 5):
+            self.assertIn(f"Paper {paper}: ", out)
+        self.assertIs(json.loads(self.path("papers.json").read_text())["complete"], True)
 
     def test_text_and_classes(self):
         out = self.succeed("bench", "papers", "--size", "tiny", "--paper", "2,4", *QUICK).out

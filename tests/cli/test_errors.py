@@ -1,5 +1,6 @@
 """Mistakes and damage: one line that names what is wrong and what to do, the right exit code on every rank, nothing left."""
 
+import ctypes
 import gzip
 import os
 import signal
@@ -7,6 +8,7 @@ import subprocess
 import time
 import unittest
 
+import h5py
 import numpy as np
 import scipy.sparse as sp
 
@@ -26,6 +28,11 @@ class Files(CliTest):
             self.fail_with(INPUT, command, "baar.h5", says=["baar.h5", "no such file", "did you mean bar.h5?"])
         self.fail_with(INPUT, "generate", "elasticity", "--mesh", "none.h5", "o.h5", says=["none.h5", "no such file"])
 
+    def test_missing_text_is_not_taken_for_a_matrix(self):
+        self.write("bar.mtx", SMALL)
+        self.fail_with(INPUT, "multiply", "baar.mtx", says=["baar.mtx: there is no such file", "did you mean bar.mtx?"])
+        self.fail_on_every_rank(INPUT, "multiply", "none.npz", ranks=2, says="none.npz: there is no such file")
+
     def test_missing_file_on_every_rank(self):
         self.fail_on_every_rank(INPUT, "multiply", "none.h5", says=["none.h5", "no such file", "check the path"])
 
@@ -38,6 +45,24 @@ class Files(CliTest):
     def test_wrong_suffix(self):
         self.write("bar.mxt", SMALL)
         self.fail_with(INPUT, "partition", "bar.mxt", "o.h5", says=[".mxt", "did you mean .mtx?"])
+        for name in ("bar.txt", "bar.mat", "bar.csv", "bar"):
+            self.write(name, "1 2 3\n")
+            result = self.fail_with(INPUT, "partition", name, "o.h5", says=[name, ".h5, .mtx, .mtx.gz or .npz"])
+            self.assertNotIn("did you mean", result.err)
+            self.fail_with(INPUT, "multiply", name, says=[name, ".h5", ".mtx, .mtx.gz or .npz"])
+        self.fail_with(USAGE, "convert", "poisson:n=3", "o.txt", says=".h5, .mtx or .npz")
+
+    def test_long_names(self):
+        for length in (200, 248, 255):
+            for suffix in (".h5", ".mtx", ".npz"):
+                name = "n" * (length - len(suffix)) + suffix
+                self.succeed("convert", "poisson:n=3", name)
+                self.assertEqual(self.files(), [name])
+                self.path(name).unlink()
+        umlauts = "ü" * 126 + ".h5"
+        self.succeed("generate", "poisson", "--n", 3, umlauts)
+        self.succeed("multiply", umlauts, "--output", "y" * 252 + ".h5", "--json", "r" * 250 + ".json")
+        self.fail_with(INPUT, "generate", "poisson", "--n", 3, "n" * 253 + ".h5", says=["255 bytes", "shorter"])
 
     def test_text_given_to_multiply_shows_the_command_to_run_first(self):
         self.write("bar.mtx", SMALL)
@@ -126,6 +151,20 @@ class Files(CliTest):
         self.fail_on_every_rank(RESOURCES, "multiply", "poisson:n=4", "--json", f"{locked}/r.json", says=f"{locked}/r.json")
 
 
+    def test_directory_without_permission(self):
+        libc = ctypes.CDLL(None)
+        drop, override_permissions = 24, 1  # PR_CAPBSET_DROP, CAP_DAC_OVERRIDE: so that root needs permissions, too
+        locked = self.path("locked")
+        locked.mkdir(mode=0o555)
+        options = {"preexec_fn": lambda: libc.prctl(drop, override_permissions, 0, 0, 0)} if os.geteuid() == 0 else {}
+        if self.call("generate", "poisson", "--n", 4, "locked/o.h5", **options).code == OK:
+            self.skipTest("root keeps all rights here")
+        for name in ("locked/o.h5", f"{locked}/o.h5"):
+            self.fail_with(RESOURCES, "generate", "poisson", "--n", 4, name, **options,
+                           says=[f"cannot write {name}: no file can be made in the directory {locked} (Permission denied)",
+                                 "another directory"])
+
+
 class Content(CliTest):
     def refuse(self, name, content, *says, code=INPUT):
         self.write(name, content)
@@ -177,6 +216,92 @@ class Content(CliTest):
         write_vector(self.path("x.h5"), np.ones(3))
         self.fail_with(INPUT, "info", "x.h5", says=["x.h5", "binsparse"])
 
+    def kinds(self):
+        """One file of each kind."""
+        self.succeed("generate", "poisson", "--n", 3, "matrix.h5")
+        self.succeed("batch", "molecules:count=3", "--save", "batch.h5", "--iterations", 0)
+        with h5py.File(self.path("mesh.h5"), "w") as file:
+            file["points"], file["tetrahedra"] = np.eye(4, 3), np.arange(4)[None]
+        with h5py.File(self.path("vectors.h5"), "w") as file:
+            file["x"], file["loads"] = np.ones(27), np.ones(27)
+        np.savez(self.path("graphs.npz"), graph_ptr=[0, 1], indptr=[0, 0], indices=np.zeros(0, int))
+        sp.save_npz(self.path("matrix.npz"), sp.identity(3, format="csr"))
+        self.succeed("convert", "matrix.h5", "matrix.mtx")
+
+    def test_files_of_another_kind_are_told_what_reads_them(self):
+        self.kinds()
+        for command in (["multiply"], ["info"], ["verify-file"], ["partition", "o.h5"], ["convert", "o.mtx"]):
+            def refused(name, *says):
+                self.fail_with(INPUT, command[0], name, *command[1:], says=[name, *says])
+            refused("batch.h5", "a batch of small matrices, not one matrix", "shardmat batch batch.h5")
+            refused("mesh.h5", "a mesh of tetrahedra, not a matrix", "shardmat generate elasticity --mesh mesh.h5")
+            refused("vectors.h5", 'an HDF5 file with "/loads" and "/x" and no matrix', "'binsparse'", "README.md")
+            if command[0] != "verify-file":
+                refused("graphs.npz", "a batch of graphs, not one matrix", "shardmat batch graphs.npz")
+        self.fail_with(INPUT, "batch", "matrix.h5", says=["a matrix in a shard file, not a batch", "shardmat multiply matrix.h5"])
+        self.fail_with(INPUT, "batch", "mesh.h5", says=["a mesh of tetrahedra, not a batch", "--mesh mesh.h5"])
+        self.fail_with(INPUT, "batch", "vectors.h5", says=['"/loads" and "/x" and no batch', "--save"])
+        for name in ("matrix.mtx", "matrix.npz"):
+            self.fail_with(INPUT, "batch", name, says=[name, "one matrix, not a batch", f"shardmat partition {name} MATRIX.h5"])
+        self.fail_on_every_rank(INPUT, "multiply", "batch.h5", ranks=2, says="shardmat batch batch.h5")
+
+    def test_other_files_are_replaced_only_by_force(self):
+        self.kinds()
+        self.write("text.h5", "my notes\n")
+        self.write("o.mtx", "my notes\n")
+        np.savez(self.path("arrays.npz"), a=np.ones(3))
+        write_vector(self.path("array.mtx"), np.ones(3))
+        before = {name: self.path(name).read_bytes() for name in self.files()}
+        there = "there is a file of this name, and it is "
+
+        def refused(*arguments, says, **options):
+            self.fail_with(USAGE, *arguments, says=[there + says], **options)
+        for command in (["generate", "poisson", "--n", 3], ["partition", "matrix.mtx"], ["convert", "matrix.mtx"]):
+            refused(*command, "vectors.h5", says='an HDF5 file with "/loads" and "/x"; name another file, or replace it with --force')
+            refused(*command, "batch.h5", says="a batch of small matrices")
+            refused(*command, "mesh.h5", says="a mesh of tetrahedra")
+            refused(*command, "text.h5", says="something that is no HDF5 file")
+        refused("convert", "matrix.h5", "graphs.npz", says="a batch of graphs")
+        refused("convert", "matrix.h5", "arrays.npz", says="a zip archive")
+        refused("convert", "matrix.h5", "array.mtx", says="a Matrix Market array")
+        refused("convert", "matrix.h5", "o.mtx", says="something else than a .mtx file")
+        for output, says in (("matrix.h5", "a matrix in a shard file"), ("vectors.h5", 'an HDF5 file with "/loads" and "/x"'),
+                             ("vectors.h5:/x", "an HDF5 file"), ("matrix.mtx", "a Matrix Market matrix"), ("text.h5", "something")):
+            refused("multiply", "poisson:n=3", "--output", output, says=says)
+        refused("batch", "molecules:count=3", "--output", "mesh.h5", says="a mesh")
+        refused("batch", "molecules:count=3", "--save", "matrix.h5", says="a matrix in a shard file")
+        for name, says in (("matrix.h5", "an HDF5 file; "), ("array.mtx", "a Matrix Market array"), ("arrays.npz", "a zip archive")):
+            if name != "matrix.h5":
+                refused("multiply", "poisson:n=3", "--json", name, says=says)
+            else:
+                refused("multiply", "poisson:n=3", "--json", name, says="a matrix in a shard file; name another file, or remove it")
+        refused("bench", "scaling", "poisson:n=3", "--csv", "array.mtx", says="a Matrix Market array")
+        self.fail_on_every_rank(USAGE, "multiply", "poisson:n=3", "--output", "vectors.h5", ranks=2, says=there)
+        self.assertEqual({name: self.path(name).read_bytes() for name in self.files()}, before)
+
+    def test_files_of_the_same_kind_are_replaced(self):
+        self.kinds()
+        write_binsparse(self.path("plain.h5"), sp.identity(3))
+        self.write("empty.h5", "")
+        self.write("empty.mtx", "")
+        for name in ("matrix.h5", "plain.h5", "empty.h5"):
+            self.succeed("generate", "poisson", "--n", 4, name)
+            self.succeed("verify-file", name)
+        for name in ("matrix.npz", "matrix.mtx", "empty.mtx"):
+            self.succeed("convert", "poisson:n=3", name)
+        self.succeed("batch", "molecules:count=4", "--save", "batch.h5", "--iterations", 0)
+        for name in ("y.h5", "y.h5", "y.h5:/y", "z.h5:/case/1/y", "z.h5:/case/1/y", "y.npy", "y.npy", "y.mtx", "y.mtx"):
+            self.succeed("multiply", "poisson:n=3", "--output", name, "--json", "report.json")
+        self.fail_with(USAGE, "multiply", "poisson:n=3", "--output", "z.h5", says="z.h5")
+        with h5py.File(self.path("z.h5"), "r+") as file:
+            file["case/2"] = np.ones(3)
+        self.fail_with(USAGE, "multiply", "poisson:n=3", "--output", "z.h5:/case/1/y", says="--force")
+        self.succeed("multiply", "poisson:n=3", "--output", "z.h5:/case/1/y", "--force")
+        self.succeed("generate", "poisson", "--n", 3, "vectors.h5", "--force")
+        self.succeed("convert", "poisson:n=3", "mesh.h5", "--force")
+        self.succeed("partition", "matrix.mtx", "batch.h5", "--force")
+        self.succeed("batch", "molecules:count=3", "--save", "matrix.h5", "--output", "y.h5", "--force")
+
     def test_vectors_that_do_not_fit(self):
         write_vector(self.path("x.npy"), np.ones(5))
         self.fail_on_every_rank(INPUT, "multiply", "poisson:n=4", "--x", "x.npy", says=["x.npy", "5 entries", "64"])
@@ -203,9 +328,8 @@ class Words(CliTest):
         self.fail_with(USAGE, "multiply", "elasticity:n=3,n=4", says="twice")
 
     def test_misspelt_variable(self):
-        self.fail_on_every_rank(USAGE, "multiply", "poisson:n=3", env={"SHARDMAT_HDF": "serial"},
-                                says=["SHARDMAT_HDF ", "did you mean SHARDMAT_HDF5?"])
-        self.fail_with(USAGE, "multiply", "poisson:n=3", env={"SHARDMAT_HDF5": "fast"}, says=["auto", "serial", "parallel"])
+        self.fail_on_every_rank(USAGE, "multiply", "poisson:n=3", env={"SHARDMAT_HDF5_LINK": "follow"},
+                                says=["SHARDMAT_HDF5_LINK ", "did you mean SHARDMAT_HDF5_LINKS?"])
 
     def test_numbers_out_of_range(self):
         for option, value, says in (("--iterations", -3, "whole number from 0"), ("--iterations", "1e6", "whole number"),

@@ -20,7 +20,7 @@ ALL = ((), *((c,) for c in (*COMMANDS, "batch", "bench", "help")), *(("bench", b
 class Help(CliTest):
     def test_program_lists_commands_variables_and_exit_codes(self):
         text = self.succeed("--help").out
-        for word in (*COMMANDS, "SHARDMAT_HDF5", "SHARDMAT_PROGRESS", "Exit codes: 0 ok, 1 internal error, 2 usage, 3 input"):
+        for word in (*COMMANDS, "SHARDMAT_HDF5_LINKS", "SHARDMAT_PROGRESS", "Exit codes: 0 ok, 1 internal error, 2 usage, 3 input"):
             self.assertIn(word, text)
 
     def test_every_command_has_examples(self):

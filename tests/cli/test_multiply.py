@@ -148,19 +148,6 @@ class FiniteElements(CliTest):
         self.fail_with(USAGE, "multiply", path, "--column-block", 2, says="--rhs")
         self.fail_with(USAGE, "multiply", path, "--rhs", 4, "--column-block", 2, "--overlap", says="--overlap")
 
-    def test_serial_and_parallel_hdf5_give_the_same_y(self):
-        path = self.matrices / "stokes-none.h5"
-        serial = self.json_of("multiply", path, "--output", "serial.npy", ranks=3, env={"SHARDMAT_HDF5": "serial"})
-        self.assertIn("serial", serial["matrix"]["access"])
-        automatic = self.json_of("multiply", path, "--output", "auto.npy", ranks=3)
-        np.testing.assert_array_equal(read_vector(self.path("serial.npy")), read_vector(self.path("auto.npy")))
-        if "parallel" not in automatic["matrix"]["access"]:
-            self.fail_on_every_rank(USAGE, "multiply", path, says="SHARDMAT_HDF5", env={"SHARDMAT_HDF5": "parallel"})
-            self.skipTest("this build's HDF5 library has no MPI support")
-        parallel = self.json_of("multiply", path, "--output", "parallel.npy", ranks=3, env={"SHARDMAT_HDF5": "parallel"})
-        self.assertIn("parallel", parallel["matrix"]["access"])
-        np.testing.assert_array_equal(read_vector(self.path("serial.npy")), read_vector(self.path("parallel.npy")))
-
     def test_stored_partition_is_used_and_others_are_computed(self):
         path = self.matrices / "convection-none.h5"
         origins = [self.json_of("multiply", path, ranks=n)["partition"]["origin"] for n in (2, 3)]

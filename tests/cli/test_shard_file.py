@@ -1,13 +1,19 @@
 """h5py and SciPy alone open a shard file and find the matrix; files of h5py are read; damage is found."""
 
+import json
+import os
+import re
 import shutil
+import sys
+import textwrap
 import unittest
 
 import h5py
 import numpy as np
+import scipy.io
 import scipy.sparse as sp
 
-from support import INPUT, CliTest, assert_product, read_binsparse, read_vector, write_binsparse, write_vector
+from support import INPUT, ROOT, USAGE, CliTest, assert_product, read_binsparse, read_vector, write_binsparse, write_vector
 
 
 class ShardFile(CliTest):
@@ -58,6 +64,156 @@ class ShardFile(CliTest):
         write_binsparse(self.path("empty.h5"), sp.csr_matrix((3, 5)))
         self.succeed("multiply", "empty.h5", "--output", "y.npy", "--verify", ranks=2)
         np.testing.assert_array_equal(read_vector(self.path("y.npy")), np.zeros(3))
+
+
+def readme_python():
+    """The two blocks of Python in README.md: reading a shard file, writing a plain one."""
+    blocks = re.findall(r"(?ms)^  ```python\n(.*?)^  ```", (ROOT / "README.md").read_text())
+    return [textwrap.dedent(block) for block in blocks]
+
+
+class Readme(CliTest):
+    """Its lines of Python do what it says."""
+
+    def run_block(self, number, **names):
+        here = os.getcwd()
+        os.chdir(self.directory)
+        self.addCleanup(os.chdir, here)
+        names |= {"h5py": h5py, "json": json, "numpy": np, "scipy": sys.modules["scipy"]}
+        exec(readme_python()[number], names)
+        return names["A"]
+
+    def test_permuted_files_are_read(self):
+        square = sp.random(40, 40, density=0.1, format="csr", random_state=4) + sp.identity(40, format="csr")
+        wide = sp.random(30, 50, density=0.1, format="csr", random_state=5)
+        for matrix, options in ((square, ()), (square, ("--sort", "global")), (square, ("--reorder", "rcm")),
+                                (wide, ("--sort", "global"))):
+            write_binsparse(self.path("a.h5"), matrix)
+            self.succeed("partition", "a.h5", "near.h5", "--parts", 2, *options)
+            found = self.run_block(0)
+            self.assertEqual((found != matrix).nnz, 0)
+            self.assertEqual(found.shape, matrix.shape)
+
+    def test_plain_files_are_written(self):
+        for matrix in (sp.random(20, 30, density=0.2, format="coo", random_state=6), sp.identity(7, dtype=np.float32)):
+            self.run_block(1, A=matrix)
+            self.succeed("verify-file", "mine.h5")
+            self.succeed("partition", "mine.h5", "near.h5", "--parts", 3)
+            x = np.random.default_rng(3).standard_normal(matrix.shape[1])
+            write_vector(self.path("x.npy"), x)
+            for name in ("mine.h5", "near.h5"):
+                self.succeed("multiply", name, "--x", "x.npy", "--output", "y.npy", "--verify", ranks=2)
+                assert_product(self, read_vector(self.path("y.npy")), sp.csr_matrix(matrix).astype(float), x)
+
+
+class NewValues(CliTest):
+    """convert --values: another matrix with the same nonzeros, in the same order of rows, with the same partitions."""
+
+    def setUp(self):
+        super().setUp()
+        rng = np.random.default_rng(7)
+        square = sp.random(60, 60, density=0.1, format="csr", random_state=7) + sp.identity(60, format="csr")
+        wide = sp.random(30, 50, density=0.1, format="csr", random_state=8)
+        for name, matrix in (("square", square), ("wide", wide)):
+            matrix.sort_indices()
+            write_binsparse(self.path(f"{name}.h5"), matrix)
+        self.square, self.wide = square, wide
+        self.new = rng.standard_normal(square.nnz)
+
+    def other(self, matrix, values):
+        return sp.csr_matrix((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+    def expect(self, name, matrix, like):
+        """The file has these values and everything else from the file `like`."""
+        self.succeed("verify-file", name)
+        with h5py.File(self.path(name), "r") as new, h5py.File(self.path(like), "r") as old:
+            for dataset in ("pointers_to_1", "indices_1", "shardmat/block_rows", "shardmat/permutation"):
+                self.assertEqual(dataset in new, dataset in old)
+                if dataset in new:
+                    np.testing.assert_array_equal(new[dataset][()], old[dataset][()])
+            for group in old["shardmat/partitions"]:
+                before, after = (file["shardmat/partitions"][group] for file in (old, new))
+                np.testing.assert_array_equal(after["row_starts"][()], before["row_starts"][()])
+                for key in set(before.attrs) - {"fingerprint"}:
+                    self.assertEqual(after.attrs[key], before.attrs[key])
+            for key in ("order", "sort_local", "allow_nonfinite"):
+                self.assertEqual(new["shardmat"].attrs.get(key), old["shardmat"].attrs.get(key))
+            self.assertNotEqual(new["shardmat"].attrs["fingerprint"], old["shardmat"].attrs["fingerprint"])
+            self.assertIn("--values", new["shardmat"].attrs["how"].decode())
+        self.succeed("convert", name, "back.npz")
+        found = sp.load_npz(self.path("back.npz"))
+        np.testing.assert_array_equal(found.indptr, matrix.indptr)
+        np.testing.assert_array_equal(found.indices, matrix.indices)
+        np.testing.assert_array_equal(found.data, matrix.data)
+
+    def test_the_order_is_that_of_the_original_matrix(self):
+        for name, matrix, options in (("square", self.square, ()), ("square", self.square, ("--sort", "local")),
+                                      ("square", self.square, ("--sort", "global")),
+                                      ("square", self.square, ("--reorder", "rcm")),
+                                      ("square", self.square, ("--method", "rows")),
+                                      ("wide", self.wide, ("--sort", "global"))):
+            with self.subTest(name=name, options=options):
+                self.succeed("partition", f"{name}.h5", "a.h5", "--parts", "2,3", *options)
+                values = self.new[: matrix.nnz]
+                np.save(self.path("v.npy"), values)
+                self.succeed("convert", "a.h5", "b.h5", "--values", "v.npy")
+                self.expect("b.h5", self.other(matrix, values), "a.h5")
+
+    def test_values_from_every_kind_of_file(self):
+        self.succeed("partition", "square.h5", "a.h5", "--parts", 2, "--sort", "global")
+        changed = self.other(self.square, self.new)
+        write_vector(self.path("v.mtx"), self.new)
+        write_vector(self.path("v.h5"), self.new, "loads")
+        write_vector(self.path("w.h5"), self.new, "values")
+        sp.save_npz(self.path("m.npz"), changed)
+        scipy.io.mmwrite(str(self.path("m.mtx")), changed, precision=17)
+        write_binsparse(self.path("m.h5"), changed)
+        self.succeed("partition", "m.h5", "rcm.h5", "--parts", 2, "--reorder", "rcm")
+        for values in ("v.mtx", "v.h5:/loads", "w.h5", "m.npz", "m.mtx", "m.h5", "rcm.h5", "rcm.h5:/values"):
+            with self.subTest(values=values):
+                self.succeed("convert", "a.h5", "b.h5", "--values", values)
+                self.expect("b.h5", changed, "a.h5")
+
+    def test_values_changed_on_purpose_get_new_checksums(self):
+        self.succeed("partition", "square.h5", "a.h5", "--parts", 2, "--reorder", "rcm")
+        shutil.copy(self.path("a.h5"), self.path("old.h5"))
+        with h5py.File(self.path("a.h5"), "r+") as file:
+            file["values"][...] *= 2
+        command = "shardmat convert a.h5 NEW.h5 --values a.h5:/values"
+        self.fail_with(INPUT, "multiply", "a.h5", says=["/values", "damaged", "changed on purpose", command])
+        self.succeed(*command.replace("NEW", "new").split()[1:])
+        self.expect("new.h5", self.square * 2, "old.h5")
+        self.fail_with(INPUT, "convert", "old.h5", "b.h5", "--values", "a.h5", says=["a.h5: dataset /values", "checksum"])
+        self.succeed("convert", "a.h5", "a.h5", "--values", "a.h5:/values")
+        self.expect("a.h5", self.square * 2, "old.h5")
+        with h5py.File(self.path("a.h5"), "r+") as file:
+            file["values"][3], file["indices_1"][0] = np.nan, 59
+        self.fail_with(INPUT, "convert", "a.h5", "b.h5", "--values", "a.h5:/values", says=["a.h5: dataset /indices_1", "checksum"])
+        self.fail_with(INPUT, "convert", "old.h5", "b.h5", "--values", "a.h5:/values", says=["a.h5: dataset /indices_1"])
+
+    def test_mistakes(self):
+        self.succeed("partition", "square.h5", "a.h5", "--parts", 2, "--sort", "global")
+
+        def refused(values, *says, code=INPUT, input="a.h5", output="b.h5"):
+            self.fail_with(code, "convert", input, output, "--values", values, says=says)
+        np.save(self.path("short.npy"), self.new[1:])
+        refused("short.npy", "short.npy", f"{self.square.nnz - 1} entries", f"{self.square.nnz} nonzeros")
+        bad = self.new.copy()
+        bad[17] = np.nan
+        np.save(self.path("nan.npy"), bad)
+        refused("nan.npy", "nan.npy", "nonzero 17 is nan", "--allow-nonfinite")
+        self.succeed("convert", "a.h5", "b.h5", "--values", "nan.npy", "--allow-nonfinite")
+        self.path("b.h5").unlink()
+        moved = self.square.tolil()
+        moved[5, :] = np.roll(moved[5, :].toarray(), 1)
+        sp.save_npz(self.path("moved.npz"), moved.tocsr())
+        refused("moved.npz", "moved.npz", "row 5", "patterns must be the same")
+        refused("wide.h5", "wide.h5", "30 × 50", "60 × 60")
+        refused("none.npy", "none.npy", "no such file")
+        refused("none.h5", "none.h5", "no such file")
+        refused("short.npy", ".h5", code=USAGE, output="b.mtx")
+        refused("short.npy", ".h5", code=USAGE, input="poisson:n=3")
+        refused("", "--values", code=USAGE)
 
 
 class VerifyFile(CliTest):

@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <future>
 #include <limits>
 #include <new>
 #include <numeric>
@@ -10,6 +12,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "comm/call_watch.h"
 #include "comm/slices.h"
 #include "tests/support/pretended_hosts.h"
 #include "tests/support/world.h"
@@ -300,6 +303,38 @@ TEST(Deadline, OwnErrorSurvivesWhenTheRanksCannotMeet) {
     EXPECT_TRUE(ranks.broken());
   }
   world().barrier();
+}
+
+TEST(Communicator, DuplicateHasTheSameRanks) {
+  Communicator other = world().duplicate(30);
+  EXPECT_EQ(other.rank(), world().rank());
+  EXPECT_EQ(other.size(), world().size());
+  EXPECT_EQ(other.local_rank(), world().local_rank());
+  EXPECT_EQ(other.local_size(), world().local_size());
+  EXPECT_EQ(other.timeout_seconds(), 30);
+  EXPECT_EQ(other.all_reduce(1, Reduction::sum), world().size());
+}
+
+TEST(Communicator, EndsWithoutWaitingForOtherRanks) {
+  std::optional<Communicator> other = world().duplicate(30);
+  if (world().rank() == 0) other.reset();  // MPI_Comm_free is local in Open MPI and MPICH
+  world().barrier();
+}
+
+TEST(CallWatch, NamesTheCallThatDoesNotReturn) {
+  std::promise<std::string> stuck;
+  CallWatch watch(0.3, [&](const std::string& function) { stuck.set_value(function); });
+  const auto hanging = watch.add(), working = watch.add();
+  watch.add()->enter("gone");
+  hanging->enter("returns");
+  hanging->leave();
+  hanging->enter("hangs");
+  auto name = stuck.get_future();
+  while (name.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+    working->enter("works");
+    working->leave();
+  }
+  EXPECT_EQ(name.get(), "hangs");
 }
 
 TEST(Communicator, FirstRanksWorkByThemselves) {

@@ -77,11 +77,21 @@ void wait_long(Communicator& ranks, bool at_the_end) {
   ranks.barrier();
 }
 
+/// All but rank 1 wait for it inside MPI.
+void join_first_ranks(Communicator& ranks) {
+  ranks.barrier();
+  std::printf("ready\n");
+  std::fflush(stdout);
+  if (ranks.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(3600));
+  ranks.first_ranks(ranks.size(), ranks.timeout_seconds());
+}
+
 void run(Communicator& ranks, const std::string& name) {
   if (name.starts_with("host_")) return exchange_for_ever(ranks, BackendChoice::host, name.substr(5));
   if (name.starts_with("cuda_")) return exchange_for_ever(ranks, BackendChoice::cuda, name.substr(5));
   if (name == "long_wait") return wait_long(ranks, false);
   if (name == "end_of_long_wait") return wait_long(ranks, true);
+  if (name == "first_ranks") return join_first_ranks(ranks);
   const auto operations = host_operations();
   const auto found = operations.find(name);
   if (found == operations.end()) throw Error(ErrorKind::usage, "no operation " + name);
@@ -101,6 +111,10 @@ int run_program(int argc, char** argv) {
   try {
     Communicator ranks(MPI_COMM_WORLD, std::atof(argv[2]));
     ranks.on_broken([](const std::string& why) { MpiSession::leave_after(10, 5, "comm_fault: could not unwind: " + why); });
+    ranks.watch_calls(ranks.timeout_seconds(), [](const std::string& why) {
+      std::fprintf(stderr, "comm_fault: %s\n", why.c_str());
+      MpiSession::leave(5);
+    });
     run(ranks, argv[1]);
   } catch (const Error& e) {
     std::fprintf(stderr, "comm_fault: %s\n", e.what());

@@ -40,7 +40,7 @@ class LoseOne(unittest.TestCase):
                 # Open MPI adds lines of its own ("Read -1, expected ...") when a process that it copies from is gone.
                 lines = [line for line in ranks.errors(rank).splitlines() if "comm_fault" in line]
                 self.assertEqual(len(lines), 1, ranks.report())
-                self.assertRegex(lines[0], rf"^comm_fault: rank {rank} \(.+\): .+ (did not finish within 3 s|failed)")
+                self.assertRegex(lines[0], rf"^comm_fault: rank {rank} \(.+\): .+ (did not (finish|return) within 3 s|failed)")
                 self.assertIn("--timeout", lines[0])
 
 
@@ -71,6 +71,12 @@ class RanksLost(LoseOne):
 
     def test_stopped_while_waited_for_at_the_end(self):
         self.lose_one("end_of_long_wait", signal.SIGSTOP)
+
+    def test_stopped_before_ranks_join(self):
+        self.lose_one("first_ranks", signal.SIGSTOP)
+
+    def test_killed_before_ranks_join(self):
+        self.lose_one("first_ranks", signal.SIGKILL)
 
     def test_stopped_in_all_gather(self):
         self.lose_one("host_allgather", signal.SIGSTOP)

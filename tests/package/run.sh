@@ -16,3 +16,6 @@ quietly cmake --build "$work/build" --parallel 2
 mpirun -n 2 "$work/build/consumer"
 "$work/build/consumer_c"
 "$work/prefix/bin/shardmat" --version
+for schema in "$here"/../../tools/schemas/*.schema.json; do
+  cmp "$schema" "$work/prefix/share/shardmat/schemas/$(basename "$schema")"
+done

@@ -20,6 +20,24 @@ std::string read(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+TEST(AtomicFile, LongNamesHaveShorterTemporaries) {
+  const test::TemporaryDirectory directory;
+  const std::string same(247, 'n'), umlauts = "a" + [] {
+    std::string text;
+    for (int i = 0; i < 126; ++i) text += "ü";
+    return text;
+  }();
+  const AtomicFile one(directory / (same + "1.h5")), two(directory / (same + "2.h5")), three(directory / umlauts);
+  for (const AtomicFile* file : {&one, &two, &three}) {
+    EXPECT_LE(file->temporary().filename().string().size(), 255u - sizeof(".XXXXXX"));
+    write(file->temporary(), "text");
+    EXPECT_TRUE(std::filesystem::exists(file->temporary()));
+  }
+  EXPECT_NE(one.temporary(), two.temporary());
+  EXPECT_EQ(three.temporary().filename().string().find("\xC3~"), std::string::npos);  // half a letter
+  EXPECT_THROW(AtomicFile(directory / std::string(256, 'n')), Error);
+}
+
 TEST(AtomicFile, AppearsOnCommitOnly) {
   const test::TemporaryDirectory directory;
   {

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "partition/hdf5.h"
+#include "partition/hdf5/file.h"
+#include "partition/hdf5/writer.h"
 #include "partition/shard_file.h"
 #include "tests/partition/test_matrices.h"
 
@@ -80,7 +81,7 @@ class ShardFileTest : public testing::Test {
   /// A plain Binsparse file as another program would write it.
   template <class Index, class Value>
   void write_plain(const HostCsr& m, const nlohmann::json& descriptor) {
-    Hdf5File file = Hdf5File::create(path());
+    Hdf5Writer file(path());
     file.write_attribute("/", "binsparse", nlohmann::json{{"binsparse", descriptor}}.dump());
     const std::vector<Index> pointers(m.row_ptr.begin(), m.row_ptr.end()), columns(m.col_idx.begin(), m.col_idx.end());
     const std::vector<Value> values(m.values.begin(), m.values.end());

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "partition/hdf5.h"
+#include "partition/hdf5/writer.h"
 #include "tests/partition/readers/test_files.h"
 
 namespace shardmat {
@@ -90,6 +90,13 @@ TEST_F(VectorFileTest, RefusesDamagedNpy) {
   EXPECT_SAYS(error_of([&] { all(write("x.npy", "garbage that is longer than a header")); }), "x.npy", "numpy.save");
 }
 
+TEST_F(VectorFileTest, NpyThatIsTruncatedWhileItIsReadIsRefusedByName) {
+  save(path("x.npy"), HostVector<double>(100000, 1));
+  const VectorFile file(path("x.npy"), "x");
+  std::filesystem::resize_file(path("x.npy"), 4096);
+  EXPECT_SAYS(error_of([&] { file.read(0, file.size()); }), path("x.npy").string(), "changed while it was read");
+}
+
 TEST_F(VectorFileTest, ReadsArrays) {
   const std::string banner = "%%MatrixMarket matrix array real general\n";
   EXPECT_EQ(all(write("x.mtx", banner + "% c\n3 1\n1.5\r\n\n%\n -2\n1e-2")), (HostVector<double>{1.5, -2, 0.01}));
@@ -110,10 +117,12 @@ TEST_F(VectorFileTest, ReadsArrays) {
 
 TEST_F(VectorFileTest, RefusesWrongDatasets) {
   {
-    Hdf5File file = Hdf5File::create(path("x.h5"));
-    file.create_dataset<std::int64_t>("/integers", {3});
-    file.create_dataset<double>("/matrix", {3, 2});
-    file.create_dataset<double>("/column", {3, 1});
+    Hdf5Writer file(path("x.h5"));
+    const std::int64_t integers[3] = {1, 2, 3};
+    const double values[6] = {};
+    file.create_dataset<std::int64_t>("/integers", {3}).write(0, 3, integers);
+    file.create_dataset<double>("/matrix", {3, 2}).write(0, 3, values);
+    file.create_dataset<double>("/column", {3, 1}).write(0, 3, values);
     file.create_group("/group");
     file.close();
   }

@@ -159,7 +159,7 @@ void adds_blocks_of_columns(const Case& c) {
   constexpr int kProducts = 4, kLaunches = 4, kColumns = 24;
   Context& context = context_of(c);
   Stream& stream = context.stream();
-  const MatrixSource source = open_matrix("rmat:scale=13", world(), FileAccess::automatic);
+  const MatrixSource source = open_matrix("rmat:scale=13", world());
   HostVector<double> at_once;
   for (const std::int64_t block : {kColumns, 4, 8}) {  // of all; six and three blocks
     LoadOptions load;
@@ -388,7 +388,7 @@ class Spoilt final : public RowSource {
 
 VerifyResult verify_spoilt(const Case& c, std::optional<Spoilt::Fault> fault, VerifyMode mode) {
   Context& context = context_of(c);
-  const MatrixSource truth = open_matrix("random:n=40000,row_nnz=8", world(), FileAccess::automatic);
+  const MatrixSource truth = open_matrix("random:n=40000,row_nnz=8", world());
   MatrixSource loaded;
   loaded.rows = make_generator("random:n=40000,row_nnz=8");
   if (fault) loaded.rows = std::make_unique<Spoilt>(std::move(loaded.rows), *fault);
@@ -429,7 +429,7 @@ void verification_fires(const Case& c) {
 
 void nan_fails(const Case& c) {
   Context& context = context_of(c);
-  const MatrixSource source = open_matrix("banded:n=50", world(), FileAccess::automatic);
+  const MatrixSource source = open_matrix("banded:n=50", world());
   const DistributedMatrix matrix(source, context, {});
   const auto x = open_vector("ones", "x", 50, 1);
   HostVector<double> y(static_cast<std::size_t>(matrix.local_rows()));

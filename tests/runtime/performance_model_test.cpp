@@ -138,7 +138,7 @@ TEST(PerformanceModel, H200IsNearWhatWasMeasuredThere) {
 TEST(PerformanceModel, ProductCostIsTimedForSharesOfTheRows) {
   if (world().size() > 1) GTEST_SKIP() << "for one rank";
   Context context(world(), BackendChoice::host);
-  const MatrixSource source = open_matrix("poisson27:n=16", world(), FileAccess::automatic);
+  const MatrixSource source = open_matrix("poisson27:n=16", world());
   LoadOptions load;
   load.plan.kernel = "csr_host";
   const double nnz = 97'336;  // (3·16 - 2)³

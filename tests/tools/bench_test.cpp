@@ -117,5 +117,13 @@ TEST(ResultTable, AlignsByCharactersAndKeepsNulls) {
   EXPECT_TRUE(table.json()["rows"][1]["time_us"].is_null());
 }
 
+TEST(ResultTable, WithoutRowsSaysSo) {
+  ResultTable table;
+  table.title = "Title";
+  table.columns = {{"name", "name"}};
+  EXPECT_EQ(table.text(), "Title\n  (nothing was measured)\n");
+  EXPECT_EQ(table.json()["rows"].size(), 0);
+}
+
 }  // namespace
 }  // namespace shardmat::tools

@@ -104,12 +104,13 @@ class Run {
     report_.verified = options.verify;
   }
 
-  void measure_all(bool print) {
+  /// Saves what there is after every number of columns.
+  void measure_all(bool print, const GrowingReport& file) {
     if (print) fmt::print("{}", machine_.text());
     for (const ValueType type : options_.value_types())
       for (const Series& series : series_of(options_)) {
         const std::size_t first = report_.cases.size();
-        measure(series, type);
+        measure(series, type, file);
         if (print && report_.cases.size() > first)
           fmt::print("{}", figure_text(report_, std::span(report_.cases).subspan(first)));
         std::fflush(stdout);
@@ -120,7 +121,7 @@ class Run {
   const BatchedReport& result() const { return report_; }
 
  private:
-  void measure(const Series& series, ValueType type) {
+  void measure(const Series& series, ValueType type, const GrowingReport& file) {
     const auto source = open_batch(series.source);
     const HostBatch batch = source->read(0, source->count());
     BatchedTrial trial(batch.view(), type, stream_, {report_.repetitions, flush_.get(), options_.verify});
@@ -153,6 +154,7 @@ class Run {
           unless_too_large(peer.name, [&] { one.results.push_back(trial.measure(peer)); });
       unless_too_large("the copy", [&] { one.copy = trial.measure_copy(); });
       report_.cases.push_back(std::move(one));
+      file.save([&] { return to_json(report_); });
     }
     report(progress_, series.figure, 1, 1);
   }
@@ -171,8 +173,9 @@ int run(const Options& o) {
   const Outputs outputs{o.json, o.plot};
   require_outputs(outputs, kPlotScript, o.sources);
   Run run(o);
-  run.measure_all(o.json != "-");
-  write_outputs(outputs, to_json(run.result()).dump(2) + "\n", kPlotScript);
+  const GrowingReport file(outputs, kPlotScript);
+  run.measure_all(o.json != "-", file);
+  file.finish(to_json(run.result()));
   return exit_code(count_wrong(run.result()));
 }
 

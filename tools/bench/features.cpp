@@ -175,17 +175,7 @@ class FeatureTrial {
   Buffer x_, w_, y_, between_;
 };
 
-int run(const Options& o) {
-  if (!o.out.empty() && o.out.size() != o.in.size())
-    throw Error(ErrorKind::usage, fmt::format("--in has {} numbers of features and --out {}; give one of each, or leave out "
-                                              "--out",
-                                              o.in.size(), o.out.size()));
-  const Outputs outputs{o.json, ""};
-  require_outputs(outputs, "", o.sources);
-  const Machine machine = examine_machine(o.backend);
-  const DeviceGuard guard(machine.device);
-  Stream stream(machine.device);
-  const Progress progress = make_progress_bar();
+ResultTable empty_table() {
   ResultTable table;
   table.title =
       "µs of Y = A X W in f32, warm caches, and in brackets the largest error in roundoffs of the sum of magnitudes";
@@ -202,41 +192,93 @@ int run(const Options& o) {
                    {"tf32_us", "in two, TF32"},
                    {"tf32_error", "(error)"},
                    {"tf32_speed_up", "×"}};
-  std::int64_t wrong = 0;
-  std::vector<std::string> sources = o.sources;
-  if (sources.empty()) sources = {"molecules:count=16384,seed=1", "batch:count=100,dim=64,row_nnz=3,seed=1"};
-  for (const std::string& name : sources) {
-    const auto source = open_batch(name);
-    const HostBatch batch = source->read(0, source->count());
-    const BatchView view = batch.view();
-    for (std::size_t i = 0; i < o.in.size(); ++i) {
-      const std::int64_t in = o.in[i], out = o.out.empty() ? in : o.out[i];
-      report(progress, name, static_cast<std::int64_t>(i), std::ssize(o.in));
-      FeatureTrial trial(view, in, out, o, stream);
-      const FeatureTrial::Result ours = trial.fused();
-      wrong += ours.wrong ? 1 : 0;
-      table.rows.push_back(
-          {Cell::word(name), Cell::count(in), Cell::count(out), Cell::figure(1e6 * ours.seconds, 1),
-           o.verify ? Cell::figure(ours.error, 1) : Cell::none(),
-           Cell::share_of_copy(static_cast<double>(trial.compulsory_bytes()) / ours.seconds / machine.copy_bandwidth)});
-      for (const bool tf32 : {false, true}) {
-        const auto two = machine.device.backend == Backend::cuda ? trial.in_two(tf32) : std::nullopt;
-        if (two && two->wrong && !tf32) ++wrong;
-        const auto cells = [&]() -> std::vector<Cell> {
-          if (!two) return {Cell::none(), Cell::none(), Cell::none()};
-          return {Cell::figure(1e6 * two->seconds, 1), o.verify ? Cell::figure(two->error, 1) : Cell::none(),
-                  Cell::figure(two->seconds / ours.seconds, 2)};
-        }();
-        table.rows.back().insert(table.rows.back().end(), cells.begin(), cells.end());
+  return table;
+}
+
+class Run {
+ public:
+  explicit Run(const Options& options)
+      : options_(options),
+        machine_(examine_machine(options.backend)),
+        guard_(machine_.device),
+        stream_(machine_.device),
+        progress_(make_progress_bar()),
+        table_(empty_table()) {}
+
+  /// Saves what there is after every row.
+  void measure_all(const GrowingReport& file) {
+    std::vector<std::string> sources = options_.sources;
+    if (sources.empty()) sources = {"molecules:count=16384,seed=1", "batch:count=100,dim=64,row_nnz=3,seed=1"};
+    for (const std::string& name : sources) {
+      const auto source = open_batch(name);
+      const HostBatch batch = source->read(0, source->count());
+      const BatchView view = batch.view();
+      for (std::size_t i = 0; i < options_.in.size(); ++i) {
+        report(progress_, name, static_cast<std::int64_t>(i), std::ssize(options_.in));
+        measure(name, view, options_.in[i], options_.out.empty() ? options_.in[i] : options_.out[i]);
+        file.save([&] { return json(); });
       }
+      report(progress_, name, 1, 1);
     }
-    report(progress, name, 1, 1);
   }
-  if (o.json != "-") fmt::print("{}{}", machine.text(), table.text());
-  const nlohmann::ordered_json json{
-      {"command", command_line()}, {"machine", machine.json()}, {"verified", o.verify}, {"results", table.json()}};
-  write_outputs(outputs, json.dump(2) + "\n", "");
-  return exit_code(wrong);
+
+  std::string text() const { return machine_.text() + table_.text(); }
+  nlohmann::ordered_json json() const {
+    return {{"command", command_line()},
+            {"machine", machine_.json()},
+            {"verified", options_.verify},
+            {"results", table_.json()}};
+  }
+  std::int64_t wrong() const { return wrong_; }
+
+ private:
+  void measure(const std::string& name, const BatchView& batch, std::int64_t in, std::int64_t out) {
+    FeatureTrial trial(batch, in, out, options_, stream_);
+    const FeatureTrial::Result ours = trial.fused();
+    wrong_ += ours.wrong ? 1 : 0;
+    std::vector<Cell> row{
+        Cell::word(name),
+        Cell::count(in),
+        Cell::count(out),
+        Cell::figure(1e6 * ours.seconds, 1),
+        error_of(ours),
+        Cell::share_of_copy(static_cast<double>(trial.compulsory_bytes()) / ours.seconds / machine_.copy_bandwidth)};
+    for (const bool tf32 : {false, true}) {
+      const auto two = machine_.device.backend == Backend::cuda ? trial.in_two(tf32) : std::nullopt;
+      if (two && two->wrong && !tf32) ++wrong_;
+      row.push_back(two ? Cell::figure(1e6 * two->seconds, 1) : Cell::none());
+      row.push_back(two ? error_of(*two) : Cell::none());
+      row.push_back(two ? Cell::figure(two->seconds / ours.seconds, 2) : Cell::none());
+    }
+    table_.rows.push_back(std::move(row));
+  }
+
+  Cell error_of(const FeatureTrial::Result& result) const {
+    return options_.verify ? Cell::figure(result.error, 1) : Cell::none();
+  }
+
+  Options options_;
+  Machine machine_;
+  DeviceGuard guard_;
+  Stream stream_;
+  Progress progress_;
+  ResultTable table_;
+  std::int64_t wrong_ = 0;
+};
+
+int run(const Options& o) {
+  if (!o.out.empty() && o.out.size() != o.in.size())
+    throw Error(ErrorKind::usage, fmt::format("--in has {} numbers of features and --out {}; give one of each, or leave out "
+                                              "--out",
+                                              o.in.size(), o.out.size()));
+  const Outputs outputs{o.json, ""};
+  require_outputs(outputs, "", o.sources);
+  const GrowingReport file(outputs, "");
+  Run run(o);
+  run.measure_all(file);
+  if (o.json != "-") fmt::print("{}", run.text());
+  file.finish(run.json());
+  return exit_code(run.wrong());
 }
 
 }  // namespace

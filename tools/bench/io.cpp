@@ -11,6 +11,8 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +25,11 @@
 #include "partition/shard_file.h"
 #include "partition/writers/writer.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/outputs.h"
+#include "tools/checks.h"
 #include "tools/environment.h"
 #include "tools/peak_memory.h"
+#include "tools/report_option.h"
 
 namespace shardmat::tools {
 namespace {
@@ -33,6 +38,7 @@ struct Options {
   std::string matrix = "elasticity:n=50";
   std::string directory = ".";
   int repetitions = 5;
+  std::string json;
 };
 
 /// A folder that goes away with what is in it.
@@ -70,54 +76,99 @@ double median(std::vector<double> values) {
 }
 
 struct Times {
-  std::vector<double> read, write, copy;
-  std::int64_t matrix_bytes = 0, nnz = 0;
+  std::vector<double> read, write, copy;  ///< seconds, one a run
+  std::int64_t text_bytes = 0, file_bytes = 0, matrix_bytes = 0, nnz = 0;
 };
 
-Times measure(const std::filesystem::path& text, const Scratch& scratch, int repetitions) {
-  Times times;
-  for (int repetition = 0; repetition < repetitions; ++repetition) {
+class Run {
+ public:
+  explicit Run(const Options& options) : options_(options), scratch_(options.directory) {
+    const auto source = make_generator(options.matrix);
+    name_ = source->name();
+    if (options.json != "-") fmt::print("Writing {} as Matrix Market text …\n", name_);
+    std::fflush(stdout);
+    write_matrix(text_path(), *source);
+    peak_.emplace();
+  }
+
+  /// Saves what there is after every run.
+  void measure_all(const GrowingReport& file) {
+    for (int repetition = 0; repetition < options_.repetitions; ++repetition) {
+      measure();
+      file.save([&] { return json(); });
+    }
+  }
+
+  std::string text() const {
+    const auto memory = static_cast<double>(peak_->bytes()), matrix = static_cast<double>(times_.matrix_bytes);
+    const double rate = static_cast<double>(times_.text_bytes) / median(times_.read);
+    std::string text = fmt::format("{} of text, {} nonzeros, {} threads, medians of {} runs\n\n",
+                                   human_bytes(static_cast<double>(times_.text_bytes)), human_count(times_.nnz),
+                                   thread_count(), options_.repetitions);
+    text += fmt::format("  read text to checked CSR   {:>10}   {}/s, {}/s a thread\n", human_seconds(median(times_.read)),
+                        human_bytes(rate), human_bytes(rate / thread_count()));
+    text += fmt::format("  partition, write, fsync    {:>10}   {} with tables for 2, 4 and 8 parts\n",
+                        human_seconds(median(times_.write)), human_bytes(static_cast<double>(times_.file_bytes)));
+    text += fmt::format("  cp and fsync of that file  {:>10}\n", human_seconds(median(times_.copy)));
+    text += fmt::format("  peak anonymous memory      {:>10}   {:.2f} times the matrix ({})\n", human_bytes(memory),
+                        memory / matrix, human_bytes(matrix));
+    return text;
+  }
+
+  nlohmann::ordered_json json() const {
+    nlohmann::ordered_json runs = nlohmann::ordered_json::array();
+    for (std::size_t i = 0; i < times_.copy.size(); ++i)
+      runs.push_back({{"read_s", times_.read[i]}, {"write_s", times_.write[i]}, {"copy_s", times_.copy[i]}});
+    return {
+        {"command", command_line()},
+        {"matrix", name_},
+        {"nnz", times_.nnz},
+        {"threads", thread_count()},
+        {"text_bytes", times_.text_bytes},
+        {"file_bytes", times_.file_bytes},
+        {"matrix_bytes", times_.matrix_bytes},
+        {"peak_anonymous_bytes", peak_->bytes()},
+        {"median", {{"read_s", median(times_.read)}, {"write_s", median(times_.write)}, {"copy_s", median(times_.copy)}}},
+        {"runs", runs}};
+  }
+
+ private:
+  std::filesystem::path text_path() const { return scratch_ / "matrix.mtx"; }
+
+  void measure() {
     Timer timer;
-    auto matrix = std::make_shared<const HostCsr>(read_matrix(text));
-    times.read.push_back(timer.seconds());
-    times.matrix_bytes = matrix->bytes();
-    times.nnz = matrix->nnz();
+    auto matrix = std::make_shared<const HostCsr>(read_matrix(text_path()));
+    times_.read.push_back(timer.seconds());
+    times_.matrix_bytes = matrix->bytes();
+    times_.nnz = matrix->nnz();
     const auto rows = make_memory_source(std::move(matrix), "matrix");
     WriteOptions options;
     options.parts = {2, 4, 8};
     timer = Timer();
-    write_shard_file(scratch / "matrix.h5", *rows, options);
-    times.write.push_back(timer.seconds());
+    write_shard_file(scratch_ / "matrix.h5", *rows, options);
+    times_.write.push_back(timer.seconds());
     timer = Timer();
-    copy_and_flush(scratch / "matrix.h5", scratch / "copy.h5");
-    times.copy.push_back(timer.seconds());
+    copy_and_flush(scratch_ / "matrix.h5", scratch_ / "copy.h5");
+    times_.copy.push_back(timer.seconds());
+    times_.text_bytes = static_cast<std::int64_t>(std::filesystem::file_size(text_path()));
+    times_.file_bytes = static_cast<std::int64_t>(std::filesystem::file_size(scratch_ / "matrix.h5"));
   }
-  return times;
-}
+
+  Options options_;
+  Scratch scratch_;
+  std::string name_;
+  std::optional<PeakMemory> peak_;  ///< from when the text is written
+  Times times_;
+};
 
 int run(const Options& options) {
-  const Scratch scratch(options.directory);
-  const auto text_path = scratch / "matrix.mtx";
-  const auto source = make_generator(options.matrix);
-  fmt::print("Writing {} as Matrix Market text …\n", source->name());
-  std::fflush(stdout);
-  write_matrix(text_path, *source);
-  const PeakMemory peak;
-  const Times times = measure(text_path, scratch, options.repetitions);
-
-  const auto text_bytes = static_cast<double>(std::filesystem::file_size(text_path));
-  const auto file_bytes = static_cast<double>(std::filesystem::file_size(scratch / "matrix.h5"));
-  const auto memory = static_cast<double>(peak.bytes()), matrix = static_cast<double>(times.matrix_bytes);
-  const double rate = text_bytes / median(times.read);
-  fmt::print("{} of text, {} nonzeros, {} threads, medians of {} runs\n\n", human_bytes(text_bytes), human_count(times.nnz),
-             thread_count(), options.repetitions);
-  fmt::print("  read text to checked CSR   {:>10}   {}/s, {}/s a thread\n", human_seconds(median(times.read)),
-             human_bytes(rate), human_bytes(rate / thread_count()));
-  fmt::print("  partition, write, fsync    {:>10}   {} with tables for 2, 4 and 8 parts\n",
-             human_seconds(median(times.write)), human_bytes(file_bytes));
-  fmt::print("  cp and fsync of that file  {:>10}\n", human_seconds(median(times.copy)));
-  fmt::print("  peak anonymous memory      {:>10}   {:.2f} times the matrix ({})\n", human_bytes(memory), memory / matrix,
-             human_bytes(matrix));
+  const Outputs outputs{options.json, ""};
+  require_outputs(outputs, "", {});
+  const GrowingReport file(outputs, "");
+  Run run(options);
+  run.measure_all(file);
+  if (options.json != "-") fmt::print("{}", run.text());
+  file.finish(run.json());
   return 0;
 }
 
@@ -134,7 +185,8 @@ std::function<int()> add_bench_io(CLI::App& bench) {
   app->add_option("--repetitions", options->repetitions, "take the median of N runs")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app->footer("\nExample:\n  shardmat bench io --directory /data/scratch\n");
+  add_json_option(*app, options->json, ", anew after every run");
+  app->footer("\nExample:\n  shardmat bench io --directory /data/scratch --json io.json\n");
   return [options] {
     require_single_process("bench io");
     return run(*options);

@@ -226,7 +226,7 @@ ordered_json json_of(const KernelCase& one, const Machine& machine) {
 
 }  // namespace
 
-std::string to_json(const KernelReport& report) {
+ordered_json to_json(const KernelReport& report) {
   const Ratios ratios = ratios_of(report);
   const auto mean = [](const std::vector<double>& values) {
     const double result = geometric_mean(values);
@@ -234,15 +234,14 @@ std::string to_json(const KernelReport& report) {
   };
   ordered_json cases = ordered_json::array();
   for (const KernelCase& one : report.cases) cases.push_back(json_of(one, report.machine));
-  const ordered_json json{{"machine", report.machine.json()},
-                          {"repetitions", report.repetitions},
-                          {"caches", report.flushed ? "flushed" : "warm"},
-                          {"verified", report.verified},
-                          {"yardstick", yardstick_name(report.machine.device.backend)},
-                          {"notes", report.notes},
-                          {"cases", cases},
-                          {"geometric_mean_ratio", {{"best_own", mean(ratios.best)}, {"auto", mean(ratios.chosen)}}}};
-  return json.dump(2) + "\n";
+  return {{"machine", report.machine.json()},
+          {"repetitions", report.repetitions},
+          {"caches", report.flushed ? "flushed" : "warm"},
+          {"verified", report.verified},
+          {"yardstick", yardstick_name(report.machine.device.backend)},
+          {"notes", report.notes},
+          {"cases", cases},
+          {"geometric_mean_ratio", {{"best_own", mean(ratios.best)}, {"auto", mean(ratios.chosen)}}}};
 }
 
 std::int64_t count_wrong(const KernelReport& report) {

@@ -44,7 +44,7 @@ bool is_yardstick(std::string_view kernel, std::string_view format, Backend back
 std::string header_text(const KernelReport& report);
 std::string case_text(const KernelCase& one, const Machine& machine);
 std::string summary_text(const KernelReport& report);
-std::string to_json(const KernelReport& report);
+nlohmann::ordered_json to_json(const KernelReport& report);
 /// Wrong results of all cases.
 std::int64_t count_wrong(const KernelReport& report);
 

@@ -74,13 +74,14 @@ class Run {
     if (names_kernels(options)) report_.notes.emplace_back("kernels were named, so the automatic choice is not measured");
   }
 
-  const KernelReport& measure_all(bool print) {
+  /// Saves what there is after every product.
+  const KernelReport& measure_all(bool print, const GrowingReport& file) {
     if (print) fmt::print("{}", header_text(report_));
     const auto matrices = matrices_from(options_.matrices, kernel_classes(), options_.matrix_size(machine_.device.backend));
     for (const NamedMatrix& matrix : matrices) {
       const HostCsr csr = load_matrix(matrix.argument, progress_);
       for (const ValueType type : options_.value_types()) {
-        report_.cases.push_back(measure(matrix, csr.view(), type));
+        measure(matrix, csr.view(), type, file);
         if (print) fmt::print("{}", case_text(report_.cases.back(), machine_));
         std::fflush(stdout);
       }
@@ -90,13 +91,17 @@ class Run {
   }
 
  private:
+  void save(const GrowingReport& file) const {
+    file.save([&] { return to_json(report_); });
+  }
+
   bool is_chosen(std::string_view kernel) const {
     return std::any_of(kernels_.begin(), kernels_.end(), [&](const Kernel* k) { return k->name == kernel; });
   }
 
-  KernelCase measure(const NamedMatrix& matrix, const CsrView& csr, ValueType type) {
+  void measure(const NamedMatrix& matrix, const CsrView& csr, ValueType type, const GrowingReport& file) {
     Trial trial(csr, type, stream_, {report_.repetitions, flush_.get(), options_.verify});
-    KernelCase one;
+    KernelCase& one = report_.cases.emplace_back();
     one.name = matrix.name;
     one.argument = matrix.argument;
     one.type = type;
@@ -111,15 +116,16 @@ class Run {
       report(progress_, phase, static_cast<std::int64_t>(i), std::ssize(kernels_));
       if (std::find(done.begin(), done.end(), kernel->format) != done.end()) continue;
       done.push_back(kernel->format);
-      measure_format(find_format(kernel->format), trial, timer, one);
+      measure_format(find_format(kernel->format), trial, timer, one, file);
     }
     report(progress_, phase, 1, 1);
-    if (!names_kernels(options_)) choose(csr, type, trial, one);
-    return one;
+    if (names_kernels(options_)) return;
+    choose(csr, type, trial, one);
+    save(file);
   }
 
   /// Kernels of one format share its conversions.
-  void measure_format(const Format& format, Trial& trial, const Timer& timer, KernelCase& one) {
+  void measure_format(const Format& format, Trial& trial, const Timer& timer, KernelCase& one, const GrowingReport& file) {
     std::vector<const Kernel*> of_format;
     std::copy_if(kernels_.begin(), kernels_.end(), std::back_inserter(of_format),
                  [&](const Kernel* k) { return k->format == format.name; });
@@ -149,6 +155,7 @@ class Run {
           }
           if (!stored.storage && stored.refused.empty()) stored = trial.convert(format, layouts[l]);
           one.results.push_back(trial.measure(*kernel, stored, policy));
+          save(file);
         }
       }
     }
@@ -184,8 +191,9 @@ int run(const Options& o) {
   const Outputs outputs{o.json, o.plot};
   require_outputs(outputs, kPlotScript, o.matrices);
   Run run(o);
-  const KernelReport& report = run.measure_all(o.json != "-");
-  write_outputs(outputs, to_json(report), kPlotScript);
+  const GrowingReport file(outputs, kPlotScript);
+  const KernelReport& report = run.measure_all(o.json != "-", file);
+  file.finish(to_json(report));
   return exit_code(count_wrong(report));
 }
 

@@ -34,7 +34,7 @@ void add_run_options(CLI::App& app, RunOptions& o, const std::vector<std::string
       ->check(whole_number(1, 1'000'000));
   app.add_flag("--verify,!--no-verify", o.verify,
                "compare every result with a sequential f64 product, or not (default: compare)");
-  add_json_option(app, o.json);
+  add_json_option(app, o.json, ", anew after every result");
 }
 
 void add_bench_options(CLI::App& app, BenchOptions& o, const std::vector<std::string>& types) {

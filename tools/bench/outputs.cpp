@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
+#include <system_error>
 
 #include "kernels/base/error.h"
-#include "partition/atomic_file.h"
 #include "tools/bench/plot.h"
 #include "tools/checks.h"
 #include "tools/write_text.h"
@@ -19,15 +20,31 @@ void require_outputs(const Outputs& outputs, const std::string& script, const st
   std::vector<std::string> results{outputs.json, outputs.plot};
   results.insert(results.end(), others.begin(), others.end());
   require_spared(inputs, results);
-  if (!outputs.json.empty() && outputs.json != "-") check_writable(outputs.json);
+  check_report_file(outputs.json);
   if (outputs.plot.empty()) return;
-  check_writable(outputs.plot);
+  check_report_file(outputs.plot);
   require_plot_script(script);
 }
 
-void write_outputs(const Outputs& outputs, const std::string& json, const std::string& script) {
-  if (!outputs.json.empty()) write_text(outputs.json, json);
-  if (!outputs.plot.empty()) plot(script, json, outputs.plot);
+bool is_rewritable(const std::string& path) {
+  std::error_code ignored;
+  return !path.empty() && path != "-" && !std::filesystem::is_other(path, ignored);
+}
+
+std::string document(const nlohmann::ordered_json& report, bool complete) {
+  nlohmann::ordered_json whole{{"complete", complete}};
+  whole.update(report);
+  return whole.dump(2) + "\n";
+}
+
+void GrowingReport::save(const std::function<nlohmann::ordered_json()>& report) const {
+  if (is_rewritable(outputs_.json)) write_text(outputs_.json, document(report(), false));
+}
+
+void GrowingReport::finish(const nlohmann::ordered_json& report) const {
+  const std::string text = document(report, true);
+  if (!outputs_.json.empty()) write_text(outputs_.json, text);
+  if (!outputs_.plot.empty()) plot(script_, text, outputs_.plot);
 }
 
 int exit_code(std::int64_t wrong) {

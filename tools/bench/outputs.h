@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardmat::tools {
@@ -16,8 +19,29 @@ struct Outputs {
 /// with; and if a result, also of those written to `others`, would take the place of one of the `sources`, or of another.
 void require_outputs(const Outputs& outputs, const std::string& script, const std::vector<std::string>& sources,
                      const std::vector<std::string>& others = {});
-/// Writes the report, and draws it with `script` (plot.h).
-void write_outputs(const Outputs& outputs, const std::string& json, const std::string& script);
+/// True if a file of this name can be written again and again: false for an empty name, - (standard output), a device or a
+/// pipe.
+bool is_rewritable(const std::string& path);
+/// The report as text, with "complete" as its first field.
+std::string document(const nlohmann::ordered_json& report, bool complete);
+
+/// The report of a benchmark while it grows. Its JSON file is whole at any moment: save() and finish() put a new one in its
+/// place. "complete" in it is false until finish().
+class GrowingReport {
+ public:
+  /// `script` draws the report (plot.h); empty without a picture.
+  GrowingReport(Outputs outputs, std::string script) : outputs_(std::move(outputs)), script_(std::move(script)) {}
+
+  /// After every row: writes what there is. Calls `report` only if there is a file to write (is_rewritable()).
+  void save(const std::function<nlohmann::ordered_json()>& report) const;
+  /// Writes the whole report, to standard output and devices, too, and draws it.
+  void finish(const nlohmann::ordered_json& report) const;
+
+ private:
+  Outputs outputs_;
+  std::string script_;
+};
+
 /// 0, or with wrong results that of a failed verification and a line that says how many.
 int exit_code(std::int64_t wrong);
 

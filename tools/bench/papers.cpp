@@ -25,7 +25,6 @@
 #include "tools/checks.h"
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
-#include "tools/write_text.h"
 
 namespace shardmat::tools {
 namespace {
@@ -167,7 +166,8 @@ class Paper {
  public:
   virtual ~Paper() = default;
   virtual void measure(Bench& bench, Trial& trial, const Subject& subject) = 0;
-  virtual ResultTable finish(const Bench&) { return table_; }
+  /// The rows so far.
+  virtual ResultTable table() const { return table_; }
 
  protected:
   ResultTable table_;
@@ -330,8 +330,8 @@ class RowBlockPacking final : public Paper {
     table_.rows.push_back(std::move(cells));
   }
 
-  ResultTable finish(const Bench& bench) override {
-    ResultTable result = Paper::finish(bench);
+  ResultTable table() const override {
+    ResultTable result = Paper::table();
     std::vector<Cell> means{Cell::word("mean"), Cell::word("")};
     for (std::size_t c = means.size(); c < result.columns.size(); ++c) {
       double sum = 0;
@@ -363,58 +363,83 @@ struct Options : BenchOptions {
   std::vector<int> papers{2, 3, 4, 5};
 };
 
-std::vector<ResultTable> measure_all(const Options& o, const Machine& machine, Bench& bench) {
-  std::vector<MatrixClass> classes;
-  for (const PaperClass& one : kClasses) classes.push_back(one.matrices);
-  std::vector<std::unique_ptr<Paper>> papers;
-  for (const int number : o.papers) papers.push_back(make_paper(number));
-  const Progress progress = make_progress_bar();
-  for (const NamedMatrix& matrix : matrices_from(o.matrices, classes, o.matrix_size(machine.device.backend))) {
-    const HostCsr csr = load_matrix(matrix.argument, progress);
-    for (const ValueType type : o.value_types()) {
-      Trial trial = bench.trial(csr.view(), type);
-      bench.start();
-      for (std::size_t i = 0; i < papers.size(); ++i) {
-        papers[i]->measure(bench, trial, {matrix, csr.view(), type});
-        report(progress, fmt::format("{} {}", matrix.name, name(type)), static_cast<std::int64_t>(i) + 1,
-               std::ssize(papers));
+class Run {
+ public:
+  explicit Run(const Options& options)
+      : options_(options),
+        machine_(examine_machine(options.backend)),
+        guard_(machine_.device),
+        stream_(machine_.device),
+        flush_(options.warm ? nullptr : std::make_unique<CacheFlush>(machine_.device)),
+        repetitions_(options.usual_repetitions(machine_.device.backend)),
+        bench_(machine_, {repetitions_, flush_.get(), options.verify}, stream_) {
+    for (const int number : options.papers) papers_.push_back(make_paper(number));
+  }
+
+  /// Saves what there is after every matrix in each table.
+  void measure_all(const GrowingReport& file) {
+    std::vector<MatrixClass> classes;
+    for (const PaperClass& one : kClasses) classes.push_back(one.matrices);
+    const Progress progress = make_progress_bar();
+    for (const NamedMatrix& matrix :
+         matrices_from(options_.matrices, classes, options_.matrix_size(machine_.device.backend))) {
+      const HostCsr csr = load_matrix(matrix.argument, progress);
+      for (const ValueType type : options_.value_types()) {
+        Trial trial = bench_.trial(csr.view(), type);
+        bench_.start();
+        for (std::size_t i = 0; i < papers_.size(); ++i) {
+          papers_[i]->measure(bench_, trial, {matrix, csr.view(), type});
+          file.save([&] { return json(); });
+          report(progress, fmt::format("{} {}", matrix.name, name(type)), static_cast<std::int64_t>(i) + 1,
+                 std::ssize(papers_));
+        }
       }
     }
   }
-  std::vector<ResultTable> tables;
-  for (const auto& paper : papers) tables.push_back(paper->finish(bench));
-  return tables;
-}
+
+  std::string text() const {
+    std::string text = fmt::format("{}Medians of {} products, caches {} between them.\n", machine_.text(), repetitions_,
+                                   options_.warm ? "left warm" : "flushed");
+    for (const std::string& kernel : bench_.missing())
+      text += fmt::format("Note: there is no kernel {} on the {} backend.\n", kernel, name(machine_.device.backend));
+    for (const auto& paper : papers_) text += "\n" + paper->table().text();
+    return text;
+  }
+
+  nlohmann::ordered_json json() const {
+    nlohmann::ordered_json json{{"machine", machine_.json()},
+                                {"repetitions", repetitions_},
+                                {"missing_kernels", bench_.missing()},
+                                {"wrong", bench_.wrong()},
+                                {"tables", nlohmann::ordered_json::object()}};
+    for (std::size_t i = 0; i < papers_.size(); ++i)
+      json["tables"][fmt::format("paper_{}", options_.papers[i])] = papers_[i]->table().json();
+    return json;
+  }
+
+  const std::set<std::string>& wrong() const { return bench_.wrong(); }
+
+ private:
+  Options options_;
+  Machine machine_;
+  DeviceGuard guard_;
+  Stream stream_;
+  std::unique_ptr<CacheFlush> flush_;
+  int repetitions_;
+  Bench bench_;
+  std::vector<std::unique_ptr<Paper>> papers_;
+};
 
 int run(const Options& o) {
-  require_outputs({o.json, ""}, "", o.matrices);
-  const Machine machine = examine_machine(o.backend);
-  const DeviceGuard guard(machine.device);
-  Stream stream(machine.device);
-  std::optional<CacheFlush> flush;
-  if (!o.warm) flush.emplace(machine.device);
-  const int repetitions = o.usual_repetitions(machine.device.backend);
-  Bench bench(machine, {repetitions, flush ? &*flush : nullptr, o.verify}, stream);
-  const std::vector<ResultTable> tables = measure_all(o, machine, bench);
-
-  if (o.json != "-") {
-    fmt::print("{}Medians of {} products, caches {} between them.\n", machine.text(), repetitions,
-               o.warm ? "left warm" : "flushed");
-    for (const std::string& kernel : bench.missing())
-      fmt::print("Note: there is no kernel {} on the {} backend.\n", kernel, shardmat::name(machine.device.backend));
-    for (const ResultTable& table : tables) fmt::print("\n{}", table.text());
-  }
-  if (!o.json.empty()) {
-    nlohmann::ordered_json json{{"machine", machine.json()},
-                                {"repetitions", repetitions},
-                                {"missing_kernels", bench.missing()},
-                                {"wrong", bench.wrong()},
-                                {"tables", nlohmann::ordered_json::object()}};
-    for (std::size_t i = 0; i < tables.size(); ++i) json["tables"][fmt::format("paper_{}", o.papers[i])] = tables[i].json();
-    write_text(o.json, json.dump(2) + "\n");
-  }
-  if (bench.wrong().empty()) return 0;
-  fmt::print(stderr, "shardmat: wrong results of: {}\n", fmt::join(bench.wrong(), "; "));
+  const Outputs outputs{o.json, ""};
+  require_outputs(outputs, "", o.matrices);
+  const GrowingReport file(outputs, "");
+  Run run(o);
+  run.measure_all(file);
+  if (o.json != "-") fmt::print("{}", run.text());
+  file.finish(run.json());
+  if (run.wrong().empty()) return 0;
+  fmt::print(stderr, "shardmat: wrong results of: {}\n", fmt::join(run.wrong(), "; "));
   return static_cast<int>(ErrorKind::verification);
 }
 

@@ -28,6 +28,9 @@ Cell Cell::figure(double value, int digits, const std::string& unit) {
 }
 
 std::string ResultTable::text() const {
+  std::string result = title + "\n";
+  for (const std::string& note : notes) result += "  " + note + "\n";
+  if (rows.empty()) return result + "  (nothing was measured)\n";
   std::vector<std::size_t> width;
   std::vector<bool> words;
   for (std::size_t c = 0; c < columns.size(); ++c) {
@@ -35,9 +38,6 @@ std::string ResultTable::text() const {
     words.push_back(rows.front()[c].value.is_string());
     for (const auto& row : rows) width[c] = std::max(width[c], width_of(row[c].text));
   }
-  std::string result = title + "\n";
-  for (const std::string& note : notes) result += "  " + note + "\n";
-  if (rows.empty()) return result + "  (nothing was measured)\n";
   const auto line = [&](const auto& text_of) {
     std::string text;
     for (std::size_t c = 0; c < columns.size(); ++c)

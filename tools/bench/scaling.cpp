@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <filesystem>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -41,6 +40,7 @@ namespace shardmat::tools {
 namespace {
 
 constexpr const char* kPlotScript = "plot_scaling.py";
+constexpr const char* kNotYet = "not measured yet: the study did not end, or still runs";
 constexpr const char* kHtmlScript = "scaling_html.py";
 
 struct Options {
@@ -108,18 +108,18 @@ void require_files(const Options& options) {
     throw Error(ErrorKind::usage, "--json - and --csv - would mix on standard output; name a file for one of them");
   if (options.html == "-") throw Error(ErrorKind::usage, "--html - : a page goes to a file; name one");
   require_outputs(options.outputs, kPlotScript, options.matrices, {options.csv, options.html});
-  if (!options.csv.empty() && options.csv != "-") check_writable(options.csv);
+  check_report_file(options.csv);
   if (options.html.empty()) return;
-  check_writable(options.html);
+  check_report_file(options.html);
   require_plot_script(kHtmlScript, "--html");
 }
 
 void write_files(const Options& options, const ScalingStudy& study) {
   if (options.outputs.json != "-" && options.csv != "-") print_table(study);
-  const std::string json = to_json(study);
+  const nlohmann::ordered_json json = to_json(study);
   if (!options.csv.empty()) write_text(options.csv, to_csv(study));
-  write_outputs(options.outputs, json, kPlotScript);
-  if (!options.html.empty()) plot(kHtmlScript, json, options.html, "--html");
+  GrowingReport(options.outputs, kPlotScript).finish(json);
+  if (!options.html.empty()) plot(kHtmlScript, document(json, true), options.html, "--html");
 }
 
 /// Throws if nothing could be measured, or nothing with several ranks although that was asked for.
@@ -152,14 +152,12 @@ void describe(ScalingStudy& study, const Communicator& all) {
   }
 }
 
-/// A study can take hours: what it has found is in the file after every case.
+/// A study can take hours: what it has found is in the files after every case.
 void save_so_far(const Options& options, ScalingStudy& study, const Communicator& all) {
-  std::error_code ignored;
-  const bool streams = options.outputs.json == "-" || std::filesystem::is_other(options.outputs.json, ignored);
-  if (options.outputs.json.empty() || streams) return;
   find_efficiencies(study.cases);
   describe(study, all);
-  write_text(options.outputs.json, to_json(study));
+  if (is_rewritable(options.csv)) write_text(options.csv, to_csv(study));
+  GrowingReport(options.outputs, kPlotScript).save([&] { return to_json(study); });
 }
 
 int run(const Options& options, Communicator& all) {
@@ -175,16 +173,18 @@ int run(const Options& options, Communicator& all) {
   study.right_hand_sides = options.right_hand_sides;
   study.iterations = options.iterations;
   study.overlap = overlap_of(options);
-  std::vector<ScalingCase> planned;
   for (const std::string& matrix : options.matrices)
     for (const int ranks : counts)
       for (std::size_t e = 0; e < (ranks == 1 ? 1 : options.exchanges.size()); ++e)
-        planned.push_back({matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, {}, 0, 0, {}});
+        study.to_come.push_back({matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, kNotYet, 0, 0, {}});
   const Progress progress = make_progress_bar();
-  for (ScalingCase& one : planned) {
-    if (all.rank() == 0) report(progress, "measuring", std::ssize(study.cases), std::ssize(planned));
+  const std::int64_t planned = std::ssize(study.to_come);
+  while (!study.to_come.empty()) {
+    if (all.rank() == 0) report(progress, "measuring", std::ssize(study.cases), planned);
+    ScalingCase one = study.to_come.front();
     run_case(options, one, all);
     study.cases.push_back(std::move(one));
+    study.to_come.erase(study.to_come.begin());
     all.together([&] {
       if (all.rank() == 0) save_so_far(options, study, all);
     });
@@ -194,7 +194,7 @@ int run(const Options& options, Communicator& all) {
   std::int64_t wrong = 0;
   all.together([&] {
     if (all.rank() != 0) return;
-    report(progress, "measuring", std::ssize(planned), std::ssize(planned));
+    report(progress, "measuring", planned, planned);
     find_efficiencies(study.cases);
     describe(study, all);
     write_files(options, study);
@@ -255,7 +255,8 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
       ->capture_default_str();
   add_json_option(*app, o.outputs.json, ", anew after every case");
   app->add_option("--csv", o.csv,
-                  "write a line for each case as CSV to FILE, - for standard output; the columns are listed below")
+                  "write a line for each case as CSV to FILE, anew after every case; - for standard output; the columns are "
+                  "listed below")
       ->check(output_name())
       ->type_name("FILE");
   app->add_option("--plot", o.outputs.plot,

@@ -17,7 +17,7 @@ namespace {
 /// The constants of the product of a case on one rank.
 void measure_product(PerformanceModel& model, const ScalingCase& one, MultiplyOptions options, Communicator& alone) {
   Context context(alone, options.backend);
-  const MatrixSource source = open_matrix(options.matrix, alone, options.access);
+  const MatrixSource source = open_matrix(options.matrix, alone);
   model.product = measure_product_cost(context, source, options.load, one.report.iteration.median);
   model.split_latency = measure_split_latency(context);
   model.entry_bytes = options.load.right_hand_sides * static_cast<std::int64_t>(size_of(options.load.type));
@@ -49,7 +49,7 @@ void forecast_matrix(std::vector<ScalingCase>& cases, const std::string& matrix,
   std::vector<RanksForecast> found;
   const std::string method = "nnz";
   const auto of = [&](const std::string& grown, std::span<const int> counts) {
-    const MatrixSource source = open_matrix(grown, alone, FileAccess::automatic);
+    const MatrixSource source = open_matrix(grown, alone);
     for (RanksForecast& f : forecast_ranks(model, *source.rows, {&method, 1}, counts)) found.push_back(std::move(f));
   };
   if (!grows(matrix)) of(matrix, ranks);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "kernels/base/text.h"
@@ -182,7 +181,7 @@ void print_table(const ScalingStudy& study) {
   for (const std::string& why : study.no_forecasts) fmt::print("no forecast for {}\n", why);
 }
 
-std::string to_json(const ScalingStudy& study) {
+ordered_json to_json(const ScalingStudy& study) {
   ordered_json cases = ordered_json::array();
   for (const ScalingCase& one : study.cases) cases.push_back(json(one));
   ordered_json models = ordered_json::array();
@@ -191,22 +190,19 @@ std::string to_json(const ScalingStudy& study) {
     one.update(to_json(model));
     models.push_back(std::move(one));
   }
-  return ordered_json{{"command", study.command},
-                      {"date", study.date},
-                      {"host", study.host},
-                      {"software", study.software},
-                      {"ranks", study.ranks},
-                      {"type", study.type},
-                      {"right_hand_sides", study.right_hand_sides},
-                      {"iterations", study.iterations},
-                      {"overlap",
-                       std::any_of(study.cases.begin(), study.cases.end(),
-                                   [](const ScalingCase& one) { return one.measured() && one.report.overlapped.max > 0; })},
-                      {"models", models},
-                      {"no_forecasts", study.no_forecasts},
-                      {"cases", cases}}
-             .dump(2) +
-         "\n";
+  return {{"command", study.command},
+          {"date", study.date},
+          {"host", study.host},
+          {"software", study.software},
+          {"ranks", study.ranks},
+          {"type", study.type},
+          {"right_hand_sides", study.right_hand_sides},
+          {"iterations", study.iterations},
+          {"overlap", std::any_of(study.cases.begin(), study.cases.end(),
+                                  [](const ScalingCase& one) { return one.measured() && one.report.overlapped.max > 0; })},
+          {"models", models},
+          {"no_forecasts", study.no_forecasts},
+          {"cases", cases}};
 }
 
 std::string to_csv(const ScalingStudy& study) {
@@ -216,7 +212,8 @@ std::string to_csv(const ScalingStudy& study) {
     text += "\r\n";
   };
   line([](const Column& column) { return std::string(column.name); });
-  for (const ScalingCase& one : study.cases) line([&](const Column& column) { return column.text(study, one); });
+  for (const auto* cases : {&study.cases, &study.to_come})
+    for (const ScalingCase& one : *cases) line([&](const Column& column) { return column.text(study, one); });
   return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -44,6 +45,7 @@ struct ScalingStudy {
   std::int64_t right_hand_sides = 1, iterations = 0;
   Overlap overlap = Overlap::automatic;
   std::vector<ScalingCase> cases;
+  std::vector<ScalingCase> to_come;                              ///< while the study runs: cases not measured yet
   std::vector<std::string> no_forecasts;                         ///< what has none, and why
   std::vector<std::pair<std::string, PerformanceModel>> models;  ///< of matrices that were measured on one rank
 };
@@ -52,8 +54,8 @@ struct ScalingStudy {
 void find_efficiencies(std::vector<ScalingCase>& cases);
 
 void print_table(const ScalingStudy& study);
-std::string to_json(const ScalingStudy& study);
-/// RFC 4180: a line a case, those without figures with a reason. Units are SI and end the names.
+nlohmann::ordered_json to_json(const ScalingStudy& study);
+/// RFC 4180: a line a case, those without figures, or not measured yet, with a reason. Units are SI and end the names.
 std::string to_csv(const ScalingStudy& study);
 /// A line a column of it.
 std::string csv_help();

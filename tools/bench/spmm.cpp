@@ -81,7 +81,8 @@ class Run {
     if (!options.warm) flush_ = std::make_unique<CacheFlush>(machine_.device);
   }
 
-  void measure_all(bool print) {
+  /// Saves what there is after every number of right-hand sides.
+  void measure_all(bool print, const GrowingReport& file) {
     if (print) fmt::print("{}", machine_.text());
     const auto matrices = matrices_from(options_.matrices, kClasses, options_.matrix_size(machine_.device.backend));
     for (const NamedMatrix& matrix : matrices) {
@@ -93,7 +94,7 @@ class Run {
         SpmmTrial trial(view, type, stream_, trial_options);
         for (const std::string& order : options_.orders) {
           const std::size_t first = cases_.size();
-          measure(matrix, trial, spmv, order == "row" ? DenseOrder::row_major : DenseOrder::column_major);
+          measure(matrix, trial, spmv, order == "row" ? DenseOrder::row_major : DenseOrder::column_major, file);
           if (print && cases_.size() > first) fmt::print("\n{}", table(first).text());
           std::fflush(stdout);
         }
@@ -158,7 +159,7 @@ class Run {
                         [&](const std::string& name) { return name == "all" || name == kernel.name; }));
   }
 
-  void measure(const NamedMatrix& matrix, SpmmTrial& trial, double spmv, DenseOrder order) {
+  void measure(const NamedMatrix& matrix, SpmmTrial& trial, double spmv, DenseOrder order, const GrowingReport& file) {
     const CsrView& csr = trial.matrix();
     const bool chooses =
         std::any_of(options_.kernels.begin(), options_.kernels.end(), [](const std::string& k) { return k == "auto"; });
@@ -193,6 +194,7 @@ class Run {
           leave_out(one, e);
         }
       cases_.push_back(std::move(one));
+      file.save([&] { return json(); });
     }
     report(progress_, matrix.name, 1, 1);
   }
@@ -266,8 +268,9 @@ int run(const Options& o) {
   const Outputs outputs{o.json, o.plot};
   require_outputs(outputs, kPlotScript, o.matrices);
   Run run(o);
-  run.measure_all(o.json != "-");
-  write_outputs(outputs, run.json().dump(2) + "\n", kPlotScript);
+  const GrowingReport file(outputs, kPlotScript);
+  run.measure_all(o.json != "-", file);
+  file.finish(run.json());
   return exit_code(run.wrong());
 }
 

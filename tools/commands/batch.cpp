@@ -11,6 +11,7 @@
 #include "partition/atomic_file.h"
 #include "partition/batched/batch_file.h"
 #include "partition/batched/batch_source.h"
+#include "partition/replaceable.h"
 #include "runtime/batched_multiply.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -27,7 +28,7 @@ namespace {
 struct Options {
   BatchedOptions run;
   std::string type = "f32", format = "csr", backend = "auto", save, json;
-  bool no_measure = false;
+  bool no_measure = false, force = false;
   double timeout = 60;
 };
 
@@ -55,9 +56,16 @@ void add_product_options(CLI::App& app, Options& o) {
   app.add_option("--format", o.format, "how the matrices are stored. csr: compressed rows; coo: coordinates")
       ->check(CLI::IsMember({"csr", "coo"}))
       ->capture_default_str();
+  app.add_option("--edge-attribute", b.edges.attribute,
+                 "which edge attribute of a TUDataset is the value of its edge, from 1 (default: the only one)")
+      ->check(whole_number(1, 1 << 20));
+  app.add_flag("--unweighted", b.edges.unweighted, "take 1 for every edge, whatever weights a TUDataset or .npz has")
+      ->excludes("--edge-attribute");
   app.add_flag("--self-loops", b.graphs.self_loops, "put a 1 on the diagonal where there is nothing");
   app.add_flag("--gcn-normalise,--gcn-normalize", b.graphs.gcn_normalise,
-               "multiply with D^-1/2 (A+I) D^-1/2, as graph convolutional networks do");
+               "multiply with D^-1/2 (A+I) D^-1/2, D the row sums of A+I, weights included; a diagonal entry a becomes a+1; "
+               "each row sum must be above 0 (Kipf, Welling: Semi-Supervised Classification with GCNs, 2017, eq. 2)")
+      ->excludes("--self-loops");
   app.add_flag("--transpose", b.transpose, "multiply with the transposed matrices");
   app.add_option("--alpha", b.alpha, "Y = alpha A X")->check(finite_number())->capture_default_str();
   app.add_option("--bias", b.bias, "row that is added to every row of Y: ones, random, or a file (dataset /bias)");
@@ -99,6 +107,7 @@ void add_run_options(CLI::App& app, Options& o) {
                  "write the batch to a batch file (.h5), with self-loops and normalised if asked for, but not transposed")
       ->check(output_name())
       ->type_name("FILE");
+  app.add_flag("--force", o.force, "replace --output and --save even if they are files of another kind");
   add_json_option(app, o.json);
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
@@ -128,8 +137,11 @@ void finish_options(Options& o) {
 void check_files(const Options& o) {
   const std::string &y = o.run.output, json = o.json == "-" ? "" : o.json;
   require_spared({{o.run.batch, "the batch"}, {o.run.x, "X"}, {o.run.bias, "the bias"}}, {o.save, y, json});
-  for (const std::string& file : {o.save, json})
-    if (!file.empty()) check_writable(file);
+  check_report_file(json);
+  if (!o.save.empty()) check_writable(o.save);
+  if (o.force) return;
+  if (!o.save.empty()) require_replaceable(o.save, Output::batch);
+  if (!y.empty()) require_replaceable(y, Output::vector);
 }
 
 void save(const Options& o, Communicator& communicator) {
@@ -140,7 +152,7 @@ void save(const Options& o, Communicator& communicator) {
     options.how = command_line();
     options.f32 = o.run.type != ValueType::f64;
     options.progress = o.run.progress;
-    write_batch_file(o.save, *transformed(open_batch(o.run.batch), o.run.graphs), options);
+    write_batch_file(o.save, *transformed(open_batch(o.run.batch, o.run.edges), o.run.graphs), options);
   });
 }
 

@@ -9,6 +9,9 @@
 #include "kernels/base/timer.h"
 #include "kernels/registry.h"
 #include "partition/atomic_file.h"
+#include "partition/hdf5_kind.h"
+#include "partition/new_values.h"
+#include "partition/replaceable.h"
 #include "partition/shard_file.h"
 #include "partition/writers/writer.h"
 #include "tools/checks.h"
@@ -22,11 +25,9 @@ namespace shardmat::tools {
 namespace {
 
 struct Options {
-  std::string input, output, format, type = "f64", backend = "auto";
-  bool allow_nonfinite = false;
+  std::string input, output, format, values, type = "f64", backend = "auto";
+  bool allow_nonfinite = false, force = false;
 };
-
-bool is_shard_file(const std::filesystem::path& path) { return path.extension() == ".h5" || path.extension() == ".hdf5"; }
 
 std::string known_outputs() {
   std::string text = ".h5";
@@ -34,11 +35,16 @@ std::string known_outputs() {
   return text;
 }
 
+void check_output(const Options& options) {
+  check_writable(options.output);
+  if (!options.force) require_replaceable(options.output, Output::matrix);
+}
+
 void convert_file(const Options& options) {
   const PeakMemory peak;
-  const bool shard = is_shard_file(options.output);
+  const bool shard = has_hdf5_suffix(options.output);
   if (!shard) find_writer(options.output);
-  check_writable(options.output);  // before reading for minutes
+  check_output(options);  // before reading for minutes
   const auto source = open_input(options.input, options.allow_nonfinite, true).rows;
   if (shard) {
     FileOptions file;
@@ -53,6 +59,20 @@ void convert_file(const Options& options) {
   fmt::print("{}: {} × {}, {}written in {}{}\n", options.output, human_count(source->rows()), human_count(source->cols()),
              none ? "" : human_bytes(bytes) + " ", human_seconds(seconds),
              none ? "" : fmt::format(" ({}/s)", human_bytes(bytes / seconds)));
+}
+
+void convert_values(const Options& options) {
+  if (!has_hdf5_suffix(options.input) || !has_hdf5_suffix(options.output))
+    throw Error(ErrorKind::usage, "--values changes the values of a shard file: the input and the output must end in .h5");
+  check_output(options);
+  NewValuesOptions values;
+  values.how = command_line();
+  values.allow_nonfinite = options.allow_nonfinite;
+  values.progress = make_progress_bar();
+  const Timer timer;
+  write_new_values(options.output, options.input, options.values, values);
+  fmt::print("{}: the matrix of {} with the values of {}, written in {}\n", options.output, options.input, options.values,
+             human_seconds(timer.seconds()));
 }
 
 /// One line: what the matrix is in this format, or why it is not. With `must`, the reason is thrown instead.
@@ -128,19 +148,34 @@ std::function<int()> add_convert(CLI::App& program) {
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
   app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
+  app->add_flag("--force", options->force, "replace the output even if it is a file of another kind than a matrix");
+  app->add_option(
+         "--values", options->values,
+         "write a shard file (.h5) that has the input's nonzeros, order, permutation and partitions, and the values "
+         "of FILE; see below")
+      ->check(output_name())
+      ->type_name("FILE")
+      ->excludes(format);
   output->excludes(format);
   std::string names;
   for (const Format& f : formats()) names += fmt::format("  {:<12}  {}\n", f.name, f.help);
-  app->footer("\nStorage formats:\n" + names +
-              "The column \"over entries\" is what a format takes beyond one value and one 32-bit column for each nonzero: "
-              "pointers and padding.\n"
-              "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
-              "  shardmat convert elasticity:n=20 --format all --type f32\n");
+  app->footer(
+      "\nStorage formats:\n" + names +
+      "The column \"over entries\" is what a format takes beyond one value and one 32-bit column for each nonzero: "
+      "pointers and padding.\n"
+      "\n--values takes a vector (.npy, FILE.h5:/DATASET, .mtx array) with a value for each nonzero: row after row of "
+      "the matrix in its original order, columns ascending (`data` of SciPy's CSR matrix with sorted indices, also "
+      "for files made with --reorder or --sort global). Or it takes a matrix file with the same nonzeros (.mtx, .npz, "
+      ".h5). For a shard file whose values were changed on purpose, FILE.h5:/values takes them as they are.\n"
+      "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
+      "  shardmat convert elasticity:n=20 --format all --type f32\n"
+      "  shardmat convert bar.h5 new.h5 --values new.npy\n");
   return [options] {
     require_single_process("convert");
     if (options->output.empty() == options->format.empty())
       throw Error(ErrorKind::usage, "convert wants a file to write, or --format; see: shardmat convert --help");
-    if (options->format.empty()) convert_file(*options);
+    if (!options->values.empty()) convert_values(*options);
+    else if (options->format.empty()) convert_file(*options);
     else convert_storage(*options);
     return 0;
   };

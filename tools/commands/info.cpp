@@ -23,7 +23,7 @@ struct Options {
 
 void inform(const Options& options) {
   require_spared({{options.input, "the matrix"}}, {options.spy, options.json});
-  if (!options.json.empty() && options.json != "-") check_writable(options.json);
+  check_report_file(options.json);
   if (!options.spy.empty()) {
     require_png();
     check_writable(options.spy);

@@ -13,8 +13,8 @@
 #include "kernels/base/error.h"
 #include "kernels/registry.h"
 #include "kernels/spmm.h"
-#include "partition/atomic_file.h"
 #include "partition/partitioner.h"
+#include "partition/replaceable.h"
 #include "runtime/plan_cache.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -33,7 +33,7 @@ struct Options {
   std::vector<std::string> matrices;
   std::string batch;  ///< empty: not asked for
   std::string type = "f64", sort = "auto", backend = "auto", mode = "repeat", verify = "", json;
-  bool no_graph = false, overlap = false, no_overlap = false, no_measure = false, no_cache = false;
+  bool force = false, no_graph = false, overlap = false, no_overlap = false, no_measure = false, no_cache = false;
   double timeout = 60;
   std::int64_t rhs = 1;
 };
@@ -61,6 +61,7 @@ void add_options(CLI::App& app, Options& o) {
                  "write y, in the matrix's original row order, to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy or "
                  "FILE.mtx; with --mode power the last x (dataset /x)")
       ->type_name("FILE");
+  app.add_flag("--force", o.force, "replace the output even if it is a file of another kind, or has other datasets");
   app.add_option("--alpha", m.alpha, "alpha in y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option("--beta", m.beta, "beta in y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option(
@@ -166,7 +167,6 @@ void finish_options(const CLI::App& app, Options& o) {
   m.load.plan.measure = !o.no_measure;
   m.load.plan.products = std::max(m.load.plan.products, static_cast<double>(m.iterations));
   m.load.cache_directory = o.no_cache ? "" : default_cache_directory();
-  m.access = parse_file_access(environment("SHARDMAT_HDF5", "auto"));
   m.progress = make_progress_bar();
 }
 
@@ -202,7 +202,9 @@ int run(const Options& o, Communicator& communicator) {
     std::vector<InputFile> inputs{{o.multiply.x, "x"}, {o.multiply.y0, "y0"}};
     for (const std::string& matrix : o.matrices) inputs.push_back({matrix, "the matrix"});
     require_spared(inputs, {o.multiply.output, o.json});
-    if (!o.json.empty() && o.json != "-") check_writable(o.json);
+    check_report_file(o.json);
+    if (!o.force && !o.multiply.output.empty())
+      require_replaceable(o.multiply.output, Output::vector, o.mode == "power" ? "x" : "y");
   });
   if (o.matrices.size() > 1 || !o.batch.empty()) return run_batch(o, communicator);
   const MultiplyReport report = multiply(communicator, o.multiply);

@@ -31,8 +31,7 @@ int order_on_ranks(const Options& o, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() == 0) check_file_options(o.file);
   });
-  const MatrixSource source =
-      open_matrix(o.input, communicator, parse_file_access(environment("SHARDMAT_HDF5", "auto")), o.allow_nonfinite);
+  const MatrixSource source = open_matrix(o.input, communicator, o.allow_nonfinite);
   const int parts = o.file.parts.empty() ? 0 : *std::max_element(o.file.parts.begin(), o.file.parts.end());
   communicator.together([&] { require_order(*source.rows, RowOrder::graph, parts); });
   const RowShare share = take_share(*source.rows, communicator);

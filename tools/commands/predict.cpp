@@ -107,6 +107,7 @@ InputMatrix open_studied(const std::string& matrix, const Options& options) {
 
 void predict(const Options& options) {
   require_spared({{options.report, "the report"}, {options.matrix, "the matrix"}}, {options.json});
+  check_report_file(options.json);
   std::vector<StudiedMatrix> report = read_study(options.report);
   if (!options.matrix.empty()) {  // another one, at the speed of the first
     report.resize(1);

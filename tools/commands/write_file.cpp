@@ -12,6 +12,7 @@
 #include "kernels/base/timer.h"
 #include "partition/atomic_file.h"
 #include "partition/ordered_source.h"
+#include "partition/replaceable.h"
 #include "tools/checks.h"
 #include "tools/commands/order_choice.h"
 #include "tools/commands/quality_table.h"
@@ -106,6 +107,7 @@ void add_file_options(CLI::App& app, FileOptions& options) {
   app.add_flag_callback("--compare", compare, "print the table of --reorder auto and write no file")
       ->excludes(output)
       ->excludes(reorder);
+  app.add_flag("--force", options.force, "replace the output even if it is a file of another kind than a matrix");
   app.add_option(
          "--model", options.model,
          "the machine's speed, for auto and --compare: a JSON report of shardmat bench scaling (default: measured on "
@@ -121,7 +123,9 @@ void check_file_options(const FileOptions& options) {
     throw Error(ErrorKind::usage, "what is fastest depends on how many parts there are; give --parts");
   if (!chooses(options) && !options.model.empty())
     throw Error(ErrorKind::usage, "--model is for --compare, --reorder auto and --method auto; give one of them");
-  if (!options.compare) check_writable(options.output);
+  if (options.compare) return;
+  check_writable(options.output);
+  if (!options.force) require_replaceable(options.output, Output::matrix);
 }
 
 void write_file(const RowSource& source, const FileOptions& options, bool allow_nonfinite, const PeakMemory& peak) {

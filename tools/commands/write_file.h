@@ -17,6 +17,7 @@ struct FileOptions {
   std::string sort = "none", reorder = "none";
   std::string model;     ///< by which orders are chosen
   bool compare = false;  ///< nothing is written
+  bool force = false;    ///< replaces a file of another kind
 };
 
 /// Adds the output, --parts, --method, --sort, --reorder, --compare and --model.

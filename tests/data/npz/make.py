@@ -30,6 +30,12 @@ graphs = {"graph_ptr": np.array([0, 2, 2, 3], np.int32), "indptr": np.array([0, 
           "indices": np.array([1, 0, 0], np.uint16)}
 np.savez_compressed("graphs", **graphs, labels=np.zeros(3, np.uint8))
 np.savez_compressed("graphs_data", **graphs, data=np.array([0.5, -2, 3], np.float32))
+for name in ("values", "edge_weight"):
+    np.savez_compressed(f"graphs_{name}", **graphs, **{name: np.array([0.5, -2, 3])})
+np.savez_compressed("graphs_two_values", **graphs, data=np.ones(3), values=np.ones(3))
+np.savez_compressed("graphs_edge_attr", **graphs, edge_attr=np.ones((3, 2)))
+np.savez_compressed("graphs_values_short", **graphs, values=np.ones(2))
+np.savez_compressed("graphs_values_nan", **graphs, values=np.array([1, np.nan, 3]))
 np.savez_compressed("graphs_outside", **{**graphs, "indices": np.array([1, 0, 1])})
 np.savez_compressed("graphs_falling", **{**graphs, "graph_ptr": np.array([0, 2, 1, 3])})
 np.savez_compressed("graphs_short", **{**graphs, "indptr": np.array([0, 1, 3])})

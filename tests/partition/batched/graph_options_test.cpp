@@ -45,14 +45,14 @@ std::vector<double> dense(const HostBatch& batch, std::int64_t matrix) {
   return a;
 }
 
-void expect_normalised(const BatchSource& source, const BatchSource& result, bool add_identity) {
+void expect_normalised(const BatchSource& source, const BatchSource& result) {
   const HostBatch before = source.read(0, source.count()), after = result.read(0, result.count());
   for (std::int64_t i = 0; i < source.count(); ++i) {
     std::vector<double> a = dense(before, i);
     const auto n = static_cast<std::size_t>(before.view().rows_of(i));
     std::vector<double> degree(n);
     for (std::size_t row = 0; row < n; ++row) {
-      if (add_identity) a[row * n + row] += 1;
+      a[row * n + row] += 1;
       for (std::size_t col = 0; col < n; ++col) degree[row] += a[row * n + col];
     }
     const std::vector<double> b = dense(after, i);
@@ -67,18 +67,27 @@ TEST(GraphOptionsTest, NormalisesAsTheDenseFormula) {
   // A path 0-1-2 with a double edge 1-2, and an isolated node.
   const auto graphs = shared({{0, 3, 4}, {0, 3, 4}, {0, 1, 4, 6, 6}, {1, 0, 2, 2, 1, 1}, {1, 1, 1, 1, 1, 1}});
   const auto normalised = transformed(graphs, kNormalise);
-  expect_normalised(*graphs, *normalised, true);
+  expect_normalised(*graphs, *normalised);
   EXPECT_EQ(normalised->read(1, 2).values, HostVector<double>{1});
   test::expect_consistent(*normalised);
-  const auto both = transformed(graphs, {.self_loops = true, .gcn_normalise = true});
-  test::expect_same(both->read(0, 2), normalised->read(0, 2));
+  EXPECT_SAYS(error_of([&] { transformed(graphs, {.self_loops = true, .gcn_normalise = true}); }, ErrorKind::usage), "A + I");
 }
 
-TEST(GraphOptionsTest, KeepsLoopsThatAreThere) {
+TEST(GraphOptionsTest, AddsTheIdentityToADiagonalThatIsThere) {
+  // Rows 0 and 1 have diagonal entries, row 1 two of them; weights differ by direction.
+  const auto graph = shared({{0, 3}, {0, 3}, {0, 2, 5, 6}, {1, 0, 1, 2, 1, 0}, {0.5, 2, 3, -0.25, 1, 4}});
+  const auto normalised = transformed(graph, kNormalise);
+  EXPECT_EQ(normalised->nnz(), 7);
+  expect_normalised(*graph, *normalised);
+  const auto zero = transformed(shared({{0, 1}, {0, 1}, {0, 1}, {0}, {0}}), kNormalise);
+  EXPECT_EQ(zero->read(0, 1).values, HostVector<double>{1});
+}
+
+TEST(GraphOptionsTest, KeepsTheEntriesThatAreThere) {
   const std::shared_ptr<const BatchSource> molecules = open_batch("molecules:count=300");
   const auto normalised = transformed(molecules, kNormalise);
   EXPECT_EQ(normalised->nnz(), molecules->nnz());
-  expect_normalised(*molecules, *normalised, false);
+  expect_normalised(*molecules, *normalised);
   test::expect_consistent(*normalised);
 }
 
@@ -93,8 +102,10 @@ TEST(GraphOptionsTest, RefusesRectangles) {
 TEST(GraphOptionsTest, RefusesRowsThatDoNotAddUpToMoreThanZero) {
   const auto batch = transformed(shared({{0, 1, 3}, {0, 1, 3}, {0, 0, 0, 1}, {0}, {-1}}), kNormalise);
   EXPECT_EQ(batch->read(0, 1).values, HostVector<double>{1});
-  EXPECT_SAYS(error_of([&] { batch->read(0, 2); }), "test: matrix 1, row 1: its sum is 0");
-  EXPECT_SAYS(error_of([&] { batch->read(1, 2); }), "test: matrix 1, row 1: its sum is 0");
+  EXPECT_SAYS(error_of([&] { batch->read(0, 2); }), "test: matrix 1, row 1: its sum in A + I is 0");
+  EXPECT_SAYS(error_of([&] { batch->read(1, 2); }), "test: matrix 1, row 1: its sum in A + I is 0");
+  const auto negative = transformed(shared({{0, 1}, {0, 1}, {0, 1}, {0}, {-3}}), kNormalise);
+  EXPECT_SAYS(error_of([&] { negative->read(0, 1); }), "test: matrix 0, row 0: its sum in A + I is -2");
 }
 
 }  // namespace

@@ -29,7 +29,24 @@ TEST_F(NpzBatchTest, ReadsGraphs) {
   test::expect_same(graphs->read(0, 3), expected);
   test::expect_consistent(*graphs);
   expected.values = {0.5, -2, 3};
-  test::expect_same(open_batch(data("graphs_data"))->read(0, 3), expected);
+  for (const char* name : {"graphs_data", "graphs_values", "graphs_edge_weight"})
+    test::expect_same(open_batch(data(name))->read(0, 3), expected);
+  expected.values = {1, 1, 1};
+  test::expect_same(open_batch(data("graphs_values"), {.unweighted = true, .attribute = 0})->read(0, 3), expected);
+  test::expect_same(open_batch(data("graphs_edge_attr"), {.unweighted = true, .attribute = 0})->read(0, 3), expected);
+}
+
+TEST_F(NpzBatchTest, RefusesValuesWhoseMeaningIsNotClear) {
+  EXPECT_SAYS(error_of([] { open_batch(data("graphs_two_values")); }), "data.npy and values.npy", "--unweighted");
+  EXPECT_SAYS(error_of([] { open_batch(data("graphs_edge_attr")); }), "edge_attr.npy", "store the values as data");
+  EXPECT_SAYS(error_of([] { open_batch(data("graphs_values_short")); }), "values.npy", "it has 2 elements", "asks for 3");
+  EXPECT_SAYS(error_of([] { open_batch(data("graphs_values_nan")); }), "graphs_values_nan.npz: matrix 0, entry 1", "nan");
+  EXPECT_SAYS(error_of(
+                  [] {
+                    open_batch(data("graphs_values"), {.unweighted = false, .attribute = 1});
+                  },
+                  ErrorKind::usage),
+              "graphs_values.npz", "--edge-attribute");
 }
 
 TEST_F(NpzBatchTest, RefusesWhatIsNoBatch) {

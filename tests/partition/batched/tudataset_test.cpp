@@ -43,7 +43,7 @@ TEST_F(TuDatasetTest, ReadsGzip) {
 TEST_F(TuDatasetTest, TakesWhatPeopleWrite) {
   write("T_A.txt", "1,2\r\n 2\t3 \n\n2 , 1\n3 2\n4,5\n5,4");
   test::expect_same(open_batch(directory_.string())->read(0, 3), kExpected);
-  write("T_edge_attributes.txt", "0.5\n");
+  write("T_edge_labels.txt", "7\n");  // a class is no weight
   write("T_A.txt", "");
   EXPECT_EQ(open_batch(directory_.string())->nnz(), 0);
   write("T_graph_indicator.txt", "");
@@ -55,6 +55,53 @@ TEST_F(TuDatasetTest, AnEdgeGivenTwiceCountsTwice) {
   const HostBatch batch = open_batch(directory_.string())->read(2, 3);
   EXPECT_EQ(batch.col_idx, (HostVector<std::int32_t>{0, 1, 1}));
   EXPECT_EQ(batch.values, (HostVector<double>{1, 1, 1}));
+}
+
+TEST_F(TuDatasetTest, EdgeAttributesAreTheValues) {
+  write("T_edge_attributes.txt", "0.5\n2\n\n -3 \n4e0\r\n5\n0");  // in the order of T_A.txt
+  HostBatch expected = kExpected;
+  expected.values = {0.5, -3, 2, 4, 0, 5};
+  test::expect_same(open_batch(directory_.string())->read(0, 3), expected);
+  test::expect_same(open_batch(directory_.string(), {.unweighted = false, .attribute = 1})->read(0, 3), expected);
+  test::expect_same(open_batch(directory_.string(), {.unweighted = true, .attribute = 0})->read(0, 3), kExpected);
+  write("T_edge_attributes.txt.gz", test::gzip(test::bytes_of(path("T_edge_attributes.txt"))));
+  std::filesystem::remove(path("T_edge_attributes.txt"));
+  test::expect_same(open_batch(path("T_A.txt").string())->read(0, 3), expected);
+}
+
+TEST_F(TuDatasetTest, AnEdgeGivenTwiceKeepsBothValuesInOrder) {
+  write("T_A.txt", "4, 5\n4, 4\n4, 5\n");
+  write("T_edge_attributes.txt", "3\n1\n-8\n");
+  const HostBatch batch = open_batch(directory_.string())->read(2, 3);
+  EXPECT_EQ(batch.col_idx, (HostVector<std::int32_t>{0, 1, 1}));
+  EXPECT_EQ(batch.values, (HostVector<double>{1, 3, -8}));
+}
+
+TEST_F(TuDatasetTest, OneOfSeveralAttributesMustBeChosen) {
+  write("T_edge_attributes.txt", "1, 10\n2, 20\n3,30\n4 40\n5,\t50\n6, 60\n");
+  EXPECT_SAYS(open_error(), "T_edge_attributes.txt:1: ", "2 attributes", "--edge-attribute 1 … 2", "--unweighted");
+  const auto attribute = [&](std::int64_t number) {
+    return open_batch(directory_.string(), {.unweighted = false, .attribute = number})->read(0, 3).values;
+  };
+  EXPECT_EQ(attribute(1), (HostVector<double>{1, 3, 2, 4, 6, 5}));
+  EXPECT_EQ(attribute(2), (HostVector<double>{10, 30, 20, 40, 60, 50}));
+  EXPECT_SAYS(error_of([&] { attribute(3); }), "T_edge_attributes.txt:1: ", "2 attributes; there is no attribute 3");
+  std::filesystem::remove(path("T_edge_attributes.txt"));
+  EXPECT_SAYS(error_of([&] { attribute(1); }), "there is no", "T_edge_attributes.txt");
+}
+
+TEST_F(TuDatasetTest, RefusesWrongAttributes) {
+  const auto with_attributes = [&](const std::string& text) {
+    write("T_edge_attributes.txt", text);
+    return open_error();
+  };
+  EXPECT_SAYS(with_attributes("1\n2\n3\n4\n5\n"), "T_edge_attributes.txt: ", "attributes of 5 edges, but there are more");
+  EXPECT_SAYS(with_attributes("1\n2\n3\n4\n5\n6\n7\n"), "T_edge_attributes.txt:7: ", "more than the 6 edges");
+  EXPECT_SAYS(with_attributes("1\n2\nnan\n4\n5\n6\n"), "T_edge_attributes.txt:3: ", "\"nan\" is not finite");
+  EXPECT_SAYS(with_attributes("1\n2\n1e999\n4\n5\n6\n"), "T_edge_attributes.txt:3: ", "1e999");
+  EXPECT_SAYS(with_attributes("1\n2\n3\nfour\n5\n6\n"), "T_edge_attributes.txt:4: ", "\"four\" is no number");
+  EXPECT_SAYS(with_attributes("1\n2\n3, 4\n"), "T_edge_attributes.txt:3: ", "2 attributes, but the lines before have 1");
+  EXPECT_SAYS(with_attributes(",1\n"), "T_edge_attributes.txt:1: ", "missing");
 }
 
 TEST_F(TuDatasetTest, ErrorsNameTheLine) {

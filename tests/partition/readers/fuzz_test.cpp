@@ -165,7 +165,13 @@ TEST_F(FuzzTest, GraphText) {
   const std::string graphs = "1\n1\n1\n3\n3\n", edges = "1, 2\n2, 3\n2, 1\n3, 2\r\n5, 4\n4, 5\n";
   write("T_graph_indicator.txt", graphs);
   fuzz("T_A.txt", {edges}, 3000, [](const Path& file) { read_batch(file.string()); });
+  write("T_A.txt", edges);
+  fuzz("T_edge_attributes.txt", {"1, 2e1\n3,4\n-5\t6\n.7, 8\n9, 10\r\n1, 1"}, 1000, [](const Path& file) {
+    const auto batch = open_batch((file.parent_path() / "T").string(), {.unweighted = false, .attribute = 2});
+    validate(batch->read(0, batch->count()).view());
+  });
   write("T_A.txt", "");
+  std::filesystem::remove(path("T_edge_attributes.txt"));
   fuzz("T_graph_indicator.txt", {graphs}, 3000, [](const Path& file) { read_batch((file.parent_path() / "T").string()); });
 }
 

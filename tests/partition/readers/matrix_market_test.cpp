@@ -226,6 +226,10 @@ TEST_F(MatrixMarketTest, NamesTheFirstOfManyFaults) {
   EXPECT_SAYS(error(text), "a.mtx:4777: ");
 }
 
+std::string file_text(const std::string& name, const std::string& text) {
+  return name.ends_with(".gz") ? gzip(text) : text;
+}
+
 std::string big_text(const std::string& symmetry, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::string text = "%%MatrixMarket matrix coordinate real " + symmetry + "\n700 700 30000\n";
@@ -302,6 +306,21 @@ TEST_F(MatrixMarketTest, RefusesDamagedGzip) {
   EXPECT_SAYS(error_of([&] { read_matrix(write("t.mtx.gz", good + "garbage")); }), "t.mtx.gz: ", "damaged");
   EXPECT_SAYS(error_of([&] { read_matrix(write("t.mtx.gz", kBanner)); }), "t.mtx.gz: ", "not gzip");
   EXPECT_SAYS(error_of([&] { read_matrix(write("t.mtx", good)); }), "t.mtx: ", ".gz");
+}
+
+TEST_F(MatrixMarketTest, AFileThatIsTruncatedWhileItIsReadIsRefusedByName) {
+  const std::string text = big_text("general", 7);
+  const ReadLimits limits{20000, 100000, std::int64_t{1} << 30};
+  for (const char* phase : {"count entries", "read entries"})
+    for (const char* name : {"a.mtx", "a.mtx.gz"}) {
+      SCOPED_TRACE(std::string(name) + ", " + phase);
+      const Path file = write(name, file_text(name, text));
+      ReadOptions options;
+      options.progress = [&](std::string_view now, std::int64_t, std::int64_t) {
+        if (now == phase) std::filesystem::resize_file(file, 4096);
+      };
+      EXPECT_SAYS(error_of([&] { read_matrix_market(file, options, limits); }), file.string(), "changed while it was read");
+    }
 }
 
 TEST_F(MatrixMarketTest, ReportsProgress) {

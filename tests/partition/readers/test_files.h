@@ -33,6 +33,7 @@ class FilesTest : public testing::Test {
 
   Path path(const std::string& name) const { return directory_ / name; }
   Path write(const std::string& name, const std::string& bytes) const {
+    std::filesystem::remove(path(name));  // some file systems wait for the disk when a file is written anew in place
     std::ofstream(path(name), std::ios::binary) << bytes;
     return path(name);
   }

@@ -1,10 +1,14 @@
-#include "partition/hdf5.h"
+#include "partition/hdf5/file.h"
 
 #include <gtest/gtest.h>
+#include <hdf5.h>
 
+#include <fstream>
 #include <numeric>
 
 #include "kernels/base/error.h"
+#include "partition/hdf5/own_description.h"
+#include "partition/hdf5/writer.h"
 #include "tests/partition/file_size_limit.h"
 #include "tests/partition/test_matrices.h"
 
@@ -19,7 +23,7 @@ class Hdf5Test : public testing::Test {
 
 TEST_F(Hdf5Test, DatasetsAndAttributes) {
   {
-    Hdf5File file = Hdf5File::create(path_);
+    Hdf5Writer file(path_);
     file.create_group("/g");
     const std::vector<double> values{1, 2, 3, 4, 5, 6};
     file.create_dataset<double>("/g/table", {3, 2}).write(0, 3, values.data());
@@ -51,7 +55,7 @@ TEST_F(Hdf5Test, DatasetsAndAttributes) {
 }
 
 TEST_F(Hdf5Test, ErrorsNameFileAndObject) {
-  Hdf5File::create(path_).close();
+  Hdf5Writer(path_).close();
   const Hdf5File file = Hdf5File::open(path_);
   const auto message = [](auto&& f) {
     try {
@@ -64,7 +68,7 @@ TEST_F(Hdf5Test, ErrorsNameFileAndObject) {
   EXPECT_EQ(message([&] { file.dataset("/x"); }), path_.string() + ": dataset /x is missing");
   EXPECT_NE(message([&] { file.string_attribute("/", "a"); }).find(path_.string() + ": attribute a of /"),
             std::string::npos);
-  EXPECT_NE(message([&] { Hdf5File::create(directory_ / "no" / "a.h5"); }).find("No such file"), std::string::npos);
+  EXPECT_NE(message([&] { Hdf5Writer(directory_ / "no" / "a.h5"); }).find("No such file"), std::string::npos);
 }
 
 /// The disk may run full at any write; whichever it is, the error says so, and files can be written
@@ -73,7 +77,7 @@ TEST_F(Hdf5Test, DiskRunningFullAnywhere) {
   std::vector<std::int64_t> numbers(5000);
   std::iota(numbers.begin(), numbers.end(), 0);
   const auto write = [&] {
-    Hdf5File file = Hdf5File::create(path_);
+    Hdf5Writer file(path_);
     for (int i = 0; i < 10; ++i) {
       const std::string group = "/g" + std::to_string(i);
       file.create_group(group);
@@ -101,10 +105,45 @@ TEST_F(Hdf5Test, DiskRunningFullAnywhere) {
 
 TEST_F(Hdf5Test, ReservedRoomIsGivenBack) {
   const AtomicFile file(path_);
-  Hdf5File::create(file, 10 << 20).close();
+  Hdf5Writer(file, 10 << 20).close();
   EXPECT_LT(std::filesystem::file_size(file.temporary()), 10000u);
   const test::FileSizeLimit full(1 << 20);
-  EXPECT_THROW(Hdf5File::create(file, 10 << 20), Error);
+  EXPECT_THROW(Hdf5Writer(file, 10 << 20), Error);
+}
+
+/// The description at the end is what the HDF5 library finds, is used in place of it, and goes when the file is changed.
+TEST_F(Hdf5Test, FilesEndWithTheirDescription) {
+  const std::vector<double> values{1, 2, 3};
+  {
+    Hdf5Writer file(path_);
+    file.create_group("/g");
+    file.create_dataset<double>("/g/x", {3}).write(0, 3, values.data());
+    file.create_dataset<std::int32_t>("/empty", {0, 4});
+    file.write_attribute("/g", "text", std::string("t"));
+    file.write_attribute("/g/x", "most", std::uint64_t{18446744073709551615u});
+    file.write_attribute("/", "third", 1.0 / 3);
+    file.close();
+  }
+  EXPECT_TRUE(own_description(InputFile(path_)).has_value());
+  Hdf5File::open(path_).verify_description();
+  std::string bytes(std::filesystem::file_size(path_), '\0');
+  std::ifstream(path_, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  for (std::size_t i = bytes.size() - 300; i < bytes.size(); ++i) {  // a damaged one is none
+    std::string damaged = bytes;
+    damaged[i] = static_cast<char>(damaged[i] ^ 1);
+    std::ofstream(path_, std::ios::binary) << damaged;
+    EXPECT_FALSE(own_description(InputFile(path_)).has_value()) << i;
+  }
+  std::ofstream(path_, std::ios::binary) << bytes << "more";
+  EXPECT_FALSE(own_description(InputFile(path_)).has_value());
+  std::ofstream(path_, std::ios::binary) << bytes;
+  H5Fclose(H5Fopen(path_.c_str(), H5F_ACC_RDWR, H5P_DEFAULT));
+  EXPECT_FALSE(own_description(InputFile(path_)).has_value());
+  const Hdf5File file = Hdf5File::open(path_, {"/g"});  // by the helper
+  EXPECT_EQ(file.attribute<std::uint64_t>("/g/x", "most"), 18446744073709551615u);
+  std::vector<double> again(3);
+  file.dataset("/g/x").read(0, 3, again.data());
+  EXPECT_EQ(again, values);
 }
 
 }  // namespace

@@ -1,0 +1,155 @@
+#include "partition/hdf5/describe.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <tuple>
+
+#include "kernels/base/error.h"
+#include "partition/hdf5/own_description.h"
+#include "partition/hdf5/run_helper.h"
+
+namespace shardmat {
+namespace {
+
+constexpr int kMostFilesDeep = 8;
+constexpr const char* kHelper = "shardmat-h5check";
+constexpr HelperLimits kLimits{/*seconds=*/20, Hdf5Description::kMostBytes};
+
+/// These make the HDF5 library read and write by other code than its own.
+void refuse_other_drivers() {
+  for (const char* name : {"HDF5_DRIVER", "HDF5_VOL_CONNECTOR"})
+    if (const char* value = std::getenv(name); value != nullptr && *value != '\0')
+      throw Error(ErrorKind::usage, fmt::format("the environment variable {} is set, and files are read without such "
+                                                "drivers and connectors; unset it",
+                                                name));
+}
+
+}  // namespace
+
+bool hdf5_links_are_followed() {
+  const char* value = std::getenv("SHARDMAT_HDF5_LINKS");
+  if (value == nullptr || *value == '\0') return false;
+  if (std::string(value) == "follow") return true;
+  throw Error(ErrorKind::usage, fmt::format("SHARDMAT_HDF5_LINKS={}: the only value is follow", value));
+}
+
+namespace {
+
+[[noreturn]] void fail_over(const InputFile& file, const HelperResult& result) {
+  const std::string path = file.path().string();
+  if (result.timed_out)
+    throw Error(ErrorKind::input,
+                fmt::format("{}: its HDF5 metadata was not read within {} s, so it is damaged; copy or make it again", path,
+                            kLimits.seconds));
+  const auto json = nlohmann::json::parse(result.output, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object() && json.contains("error") && json["error"].is_string())
+    throw Error(ErrorKind::input, fmt::format("{}: cannot open it as an HDF5 file: {}. If it was one, it is damaged or was "
+                                              "cut off: copy or make it again",
+                                              path, json["error"].get<std::string>().substr(0, 400)));
+  throw Error(ErrorKind::input,
+              fmt::format("{}: the HDF5 library {} over its metadata, so the file is damaged or made to do harm; copy or make "
+                          "it again",
+                          path, result.how_it_ended));
+}
+
+/// Relative names are of files beside the one that names them.
+std::filesystem::path beside(const std::filesystem::path& file, const std::string& target) {
+  return std::filesystem::path(target).is_absolute() ? std::filesystem::path(target) : file.parent_path() / target;
+}
+
+Hdf5Description described(const InputFile& file, const std::vector<std::string>& objects, int deep);
+
+/// Puts what an external link leads to in its place, and says in which file each thing lies.
+void follow_links(const InputFile& file, Hdf5Description& description, int deep) {
+  std::map<std::string, Hdf5Object> found;
+  for (auto& [path, object] : description.objects) {
+    for (Hdf5Extent& extent : object.extents)
+      if (object.layout == Hdf5Object::Layout::external) extent.file = beside(file.path(), extent.file).string();
+    if (object.kind != Hdf5Object::Kind::external_link || object.target_file.empty()) continue;
+    const InputFile target(beside(file.path(), object.target_file));
+    const std::string& name = object.target_object;
+    for (auto& [below, other] : described(target, {name}, deep + 1).objects) {
+      if (below.rfind(name, 0) != 0) continue;
+      Hdf5Object copy = std::move(other);
+      if (copy.file.empty()) copy.file = target.path().string();
+      found.insert_or_assign(path + below.substr(name.size()), std::move(copy));
+    }
+  }
+  for (auto& [path, object] : found) description.objects.insert_or_assign(path, std::move(object));
+}
+
+Hdf5Description described(const InputFile& file, const std::vector<std::string>& objects, int deep) {
+  if (deep > kMostFilesDeep)
+    throw Error(ErrorKind::input, fmt::format("{}: more than {} files lead to it", file.path().string(), kMostFilesDeep));
+  Hdf5Description description = run_h5check(file, objects);
+  if (hdf5_links_are_followed()) follow_links(file, description, deep);
+  return description;
+}
+
+/// Descriptions by path, size, time of change and objects. One file is opened several times by a command.
+class Memory {
+ public:
+  using Key = std::tuple<std::string, std::int64_t, std::int64_t, std::vector<std::string>>;
+  static Key key(const InputFile& file, const std::vector<std::string>& objects) {
+    return {file.path().string(), file.size(), file.changed_ns(), objects};
+  }
+  std::string find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto at = texts_.find(key);
+    return at == texts_.end() ? std::string() : at->second;
+  }
+  void put(Key key, std::string text) {
+    constexpr std::size_t kMost = 64;
+    const std::lock_guard lock(mutex_);
+    if (texts_.size() >= kMost) texts_.clear();
+    texts_.insert_or_assign(std::move(key), std::move(text));
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Key, std::string> texts_;
+};
+
+Memory& memory() {
+  static Memory memory;
+  return memory;
+}
+
+std::string text_of(const InputFile& file, const std::vector<std::string>& objects) {
+  const Memory::Key key = Memory::key(file, objects);
+  std::string text = memory().find(key);
+  if (!text.empty()) return text;
+  text = described(file, objects, 0).to_text();
+  memory().put(key, text);
+  return text;
+}
+
+}  // namespace
+
+Hdf5Description run_h5check(const InputFile& file, const std::vector<std::string>& objects) {
+  refuse_other_drivers();
+  const HelperResult result = run_helper(kHelper, objects, file.descriptor(), kLimits);
+  if (!result.succeeded) fail_over(file, result);
+  return Hdf5Description::from_text(result.output, file.path().string());
+}
+
+Hdf5Description describe_hdf5(const InputFile& file, const std::vector<std::string>& objects) {
+  return Hdf5Description::from_text(text_of(file, objects), file.path().string());
+}
+
+std::string hdf5_description_text(const Hdf5Input& input) {
+  const InputFile file(input.path);
+  return own_description(file) ? std::string() : text_of(file, input.objects);
+}
+
+void remember_hdf5_description(const Hdf5Input& input, std::string text) {
+  if (!text.empty()) memory().put(Memory::key(InputFile(input.path), input.objects), std::move(text));
+}
+
+}  // namespace shardmat

@@ -1,0 +1,158 @@
+#include "partition/hdf5/run_helper.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "kernels/base/error.h"
+
+namespace shardmat {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class Descriptor {
+ public:
+  explicit Descriptor(int id) : id_(id) {}
+  ~Descriptor() { close(); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int id() const { return id_; }
+  void close() {
+    if (id_ >= 0) ::close(id_);
+    id_ = -1;
+  }
+
+ private:
+  int id_;
+};
+
+[[noreturn]] void fail_start(const std::string& name, const std::string& why) {
+  throw Error(ErrorKind::resources, fmt::format("cannot start the helper program {}: {}", name, why));
+}
+
+std::string find_program(const std::string& name) {
+  if (const char* chosen = std::getenv("SHARDMAT_H5CHECK"); chosen != nullptr && *chosen != '\0') return chosen;
+  std::error_code error;
+  const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
+  const std::vector<std::filesystem::path> places{here, here.parent_path() / "libexec" / "shardmat", SHARDMAT_HELPERS_INSTALLED,
+                                                  SHARDMAT_HELPERS_BUILT};
+  for (const std::filesystem::path& place : places)
+    if (::access((place / name).c_str(), X_OK) == 0) return (place / name).string();
+  fail_start(name, fmt::format("it is in none of {}; install it there, or say where it is by SHARDMAT_H5CHECK",
+                               fmt::join(std::vector<std::string>(places.begin(), places.end()), ", ")));
+}
+
+/// Of this process's environment, what a program needs to be loaded.
+std::vector<std::string> small_environment() {
+  std::vector<std::string> variables;
+  for (const char* name : {"LD_LIBRARY_PATH", "PATH"})
+    if (const char* value = std::getenv(name); value != nullptr) variables.push_back(fmt::format("{}={}", name, value));
+  return variables;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> result;
+  for (std::string& text : texts) result.push_back(text.data());
+  result.push_back(nullptr);
+  return result;
+}
+
+/// Its own process group, so that a Ctrl-C at the terminal reaches this process alone, and signals as at the start.
+pid_t spawn(const std::string& program, const std::vector<std::string>& arguments, int input, int output) {
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t attributes;
+  posix_spawn_file_actions_init(&files);
+  posix_spawnattr_init(&attributes);
+  posix_spawn_file_actions_adddup2(&files, input, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&files, output, STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setpgroup(&attributes, 0);
+  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  std::vector<std::string> words{program}, environment = small_environment();
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  pid_t child = -1;
+  const int error =
+      ::posix_spawn(&child, program.c_str(), &files, &attributes, pointers(words).data(), pointers(environment).data());
+  posix_spawn_file_actions_destroy(&files);
+  posix_spawnattr_destroy(&attributes);
+  if (error != 0) fail_start(program, std::strerror(error));
+  return child;
+}
+
+/// Takes the output up to its end; false at the deadline or if it is too long.
+bool read_output(int from, Clock::time_point deadline, std::int64_t most, std::string& output) {
+  std::array<char, 1 << 16> buffer;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left <= 0 || static_cast<std::int64_t>(output.size()) > most) return false;
+    pollfd wait{from, POLLIN, 0};
+    if (::poll(&wait, 1, static_cast<int>(left)) <= 0) continue;
+    const ssize_t got = ::read(from, buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return true;
+    output.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+}
+
+/// The status of the child once it has ended; -1 if that is not to be known. It is killed at the deadline.
+int wait_for_end(pid_t child, Clock::time_point deadline, bool& timed_out) {
+  for (;;) {
+    int status = 0;
+    const pid_t ended = ::waitpid(child, &status, timed_out ? 0 : WNOHANG);
+    if (ended == child) return status;
+    if (ended < 0 && errno != EINTR) return -1;  // someone else waits for all children
+    if (timed_out) continue;
+    if (Clock::now() > deadline) {
+      timed_out = true;
+      ::kill(child, SIGKILL);
+    } else {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+  }
+}
+
+}  // namespace
+
+HelperResult run_helper(const std::string& name, const std::vector<std::string>& arguments, int input,
+                        const HelperLimits& limits) {
+  const std::string program = find_program(name);
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) fail_start(name, std::strerror(errno));
+  Descriptor from(ends[0]), to(ends[1]);
+  const auto deadline =
+      Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.seconds));
+  const pid_t child = spawn(program, arguments, input, to.id());
+  to.close();
+  HelperResult result;
+  if (!read_output(from.id(), deadline, limits.output_bytes, result.output)) {
+    result.timed_out = true;
+    ::kill(child, SIGKILL);
+  }
+  const int status = wait_for_end(child, deadline, result.timed_out);
+  result.succeeded = !result.timed_out && (status == -1 ? !result.output.empty() && result.output.back() == '\n'
+                                                        : WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  if (status != -1 && WIFSIGNALED(status)) result.how_it_ended = fmt::format("crashed ({})", ::strsignal(WTERMSIG(status)));
+  else result.how_it_ended = "failed";
+  return result;
+}
+
+}  // namespace shardmat

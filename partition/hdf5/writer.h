@@ -1,0 +1,76 @@
+// Writes HDF5 files: groups, arrays of fixed extent, attributes; then the description (own_description.h) behind them.
+// Every call either succeeds or throws an Error that names the file, the object and the reason. HDF5 keeps global state:
+// only one thread of a process may be inside these functions at a time.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "partition/atomic_file.h"
+#include "partition/hdf5/description.h"
+#include "partition/hdf5/handle.h"
+#include "partition/hdf5/output_driver.h"
+
+namespace shardmat {
+
+/// An array of a file being written. Ranges run along the first dimension; the other dimensions are always whole.
+/// T is one of int32_t, int64_t, uint64_t, float, double, and is stored as such.
+class Hdf5OutputDataset {
+ public:
+  Hdf5OutputDataset() = default;
+
+  /// Writes entries [begin, begin + count). Throws Error(resources).
+  template <class T>
+  void write(std::int64_t begin, std::int64_t count, const T* data);
+
+ private:
+  friend class Hdf5Writer;
+  void write_bytes(std::int64_t begin, std::int64_t count, std::int64_t type, std::size_t element_bytes,
+                   const unsigned char* data);
+
+  Hdf5Handle handle_;
+  const Hdf5OutputStatus* output_ = nullptr;
+  std::vector<std::int64_t> shape_;
+  std::string place_;
+};
+
+class Hdf5Writer {
+ public:
+  /// Creates the temporary of `target`, and reserves room for `expected_bytes` where the file system can. Throws
+  /// Error(resources) if that is not possible.
+  explicit Hdf5Writer(const AtomicFile& target, std::int64_t expected_bytes = 0);
+  /// The same without a temporary.
+  explicit Hdf5Writer(const std::filesystem::path& path) : Hdf5Writer(path, path, 0) {}
+
+  /// Flushes, closes and appends the description; all datasets must be gone. Throws Error(resources), e.g. for a full disk.
+  void close();
+
+  /// True if there is a group or dataset of this name.
+  bool has(const std::string& name) const { return description_.objects.count(name) > 0; }
+  void create_group(const std::string& name);
+  /// Fixed extent, contiguous, little-endian, not filled.
+  template <class T>
+  Hdf5OutputDataset create_dataset(const std::string& name, const std::vector<std::int64_t>& shape);
+
+  /// Attributes of the group or dataset `object` ("/" is the root). T is int64_t, uint64_t or double.
+  void write_attribute(const std::string& object, const std::string& name, const std::string& value);
+  template <class T>
+  void write_attribute(const std::string& object, const std::string& name, T value);
+
+ private:
+  Hdf5Writer(const std::filesystem::path& written, const std::filesystem::path& path, std::int64_t expected_bytes);
+  void write_attribute(const std::string& object, const std::string& name, std::int64_t type, const void* value);
+  Hdf5Object& describe(const std::string& name, Hdf5Object::Kind kind);
+  void locate_datasets();
+
+  std::unique_ptr<Hdf5OutputStatus> output_;  // outlives the handle
+  Hdf5Handle handle_;
+  std::filesystem::path written_;
+  std::string path_;
+  Hdf5Description description_;
+};
+
+}  // namespace shardmat

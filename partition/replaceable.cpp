@@ -1,0 +1,120 @@
+#include "partition/replaceable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fstream>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "partition/hdf5_kind.h"
+#include "partition/readers/npz_kind.h"
+
+namespace shardmat {
+namespace {
+
+/// The first bytes of a regular file, as many as there are.
+std::string first_bytes(const std::filesystem::path& path) {
+  std::array<char, 96> bytes{};
+  std::ifstream file(path, std::ios::binary);
+  file.read(bytes.data(), bytes.size());
+  return {bytes.data(), static_cast<std::size_t>(file.gcount())};
+}
+
+/// The first line of Matrix Market text in small letters.
+std::string banner(const std::filesystem::path& path) {
+  std::string text = first_bytes(path);
+  text.resize(std::min(text.size(), text.find('\n')));
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+/// True if `dataset` is the only one of the file; `name` has no '/' at its begin.
+bool holds_only(const Hdf5File& file, std::string_view name) {
+  std::string group;
+  while (true) {
+    const std::string_view first = name.substr(0, name.find('/'));
+    const std::vector<std::string> names = file.children(group.empty() ? "/" : group);
+    if (names.size() != 1 || names.front() != first) return false;
+    if (first.size() == name.size()) return true;
+    group.append("/").append(first);
+    name.remove_prefix(first.size() + 1);
+  }
+}
+
+/// What a file at `path`, which is an HDF5 file, would lose; empty if nothing.
+std::string lost_in_hdf5(const std::filesystem::path& path, Output output, const std::string& dataset) {
+  const Hdf5File file = Hdf5File::open(path);
+  const Hdf5Kind kind = kind_of(file);
+  const bool same = output == Output::matrix   ? kind == Hdf5Kind::shard_file || kind == Hdf5Kind::binsparse
+                    : output == Output::batch  ? kind == Hdf5Kind::batch
+                    : output == Output::vector ? kind == Hdf5Kind::other && holds_only(file, dataset.substr(1))
+                                               : false;
+  return same ? "" : describe(file);
+}
+
+/// What the file would lose; empty if nothing.
+std::string lost(const std::filesystem::path& path, Output output, const std::string& dataset) {
+  const FileContent content = content_of(path);
+  if (content == FileContent::absent || content == FileContent::empty) return "";
+  if (output != Output::report && has_hdf5_suffix(path) && content != FileContent::hdf5)
+    return "something that is no HDF5 file";
+  switch (content) {
+    case FileContent::hdf5:
+      try {
+        return lost_in_hdf5(path, output, dataset);
+      } catch (const Error&) {
+        return "an HDF5 file that cannot be read";
+      }
+    case FileContent::matrix_market: {
+      const bool array = banner(path).find(" array") != std::string::npos;
+      if (path.extension() != ".mtx" || output != (array ? Output::vector : Output::matrix))
+        return array ? "a Matrix Market array" : "a Matrix Market matrix";
+      return "";
+    }
+    case FileContent::npy:
+      return output == Output::vector && path.extension() == ".npy" ? "" : "a NumPy array";
+    case FileContent::zip: {
+      const NpzKind kind = kind_of_npz(path);
+      if (output == Output::matrix && path.extension() == ".npz" && kind == NpzKind::matrix) return "";
+      return kind == NpzKind::matrix ? "a SciPy matrix" : kind == NpzKind::graphs ? "a batch of graphs" : "a zip archive";
+    }
+    default:
+      return output == Output::report ? "" : fmt::format("something else than a {} file", path.extension().string());
+  }
+}
+
+}  // namespace
+
+FileContent content_of(const std::filesystem::path& path) {
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::not_found) return FileContent::absent;
+  if (status.type() != std::filesystem::file_type::regular) return FileContent::other;
+  if (std::filesystem::file_size(path, error) == 0) return FileContent::empty;
+  using namespace std::string_view_literals;
+  const std::string bytes = first_bytes(path);
+  if (bytes.starts_with("\x89HDF\r\n\x1a\n"sv)) return FileContent::hdf5;
+  if (bytes.starts_with("\x93NUMPY"sv)) return FileContent::npy;
+  if (bytes.starts_with("PK\x03\x04"sv) || bytes.starts_with("PK\x05\x06"sv)) return FileContent::zip;
+  if (banner(path).starts_with("%%matrixmarket")) return FileContent::matrix_market;
+  return FileContent::other;
+}
+
+void require_replaceable(const std::string& path, Output output, const std::string& default_dataset) {
+  const DatasetName name = output == Output::vector ? split_dataset_name(path) : DatasetName{path, ""};
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(name.file, error)) return;
+  const std::string there = lost(name.file, output, name.dataset.empty() ? "/" + default_dataset : name.dataset);
+  if (there.empty()) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("cannot write {}: there is a file of this name, and it is {}; name another file, or {}",
+                          name.file.string(), there,
+                          output == Output::report ? "remove it first" : "replace it with --force"));
+}
+
+}  // namespace shardmat
