@@ -183,7 +183,7 @@ class Products(CliTest):
                 np.testing.assert_array_equal(read_vector(self.path(file), dataset), read_vector(self.path("y.h5")))
         self.succeed("multiply", "poisson:n=4", "--x", "a.h5:/group/deep/z", "--output", "y2.h5:/group/deep/z")
         self.assertEqual(self.files(), ["a.h5", "b.h5", "y.h5", "y2.h5"])
-        self.fail_with(USAGE, "multiply", "poisson:n=4", "--output", "y.h5:/", says=["y.h5:/", "write FILE.h5:/NAME"])
+        self.fail_with(USAGE, "multiply", "poisson:n=4", "--output", "n.h5:/", says=["n.h5:/", "write FILE.h5:/NAME"])
 
     def test_generator_and_its_file_give_the_same_y(self):
         self.succeed("generate", "elasticity", "--n", 6, "bar.h5")
