@@ -98,8 +98,8 @@ class Communicator {
   void on_broken(std::function<void(const std::string& why)> action) { on_broken_.push_back(std::move(action)); }
 
   /// From now on a thread watches the MPI calls that are made through this communicator, and through those that duplicate()
-  /// and first_ranks() make of it. If one does not return within `seconds`, because a rank died or was stopped inside MPI, the
-  /// thread calls `stuck` once with a message. Nothing can end such a call: `stuck` should end the process.
+  /// and first_ranks() make of it. If one does not return within `seconds`, because a rank died or was stopped inside MPI,
+  /// the thread calls `stuck` once with a message. Nothing can end such a call: `stuck` should end the process.
   void watch_calls(double seconds, std::function<void(const std::string& why)> stuck);
 
   /// From any thread: waits of the thread that uses this, now or later, throw Error(rank_lost) that says why; the first call

@@ -32,19 +32,6 @@ CpuMask my_cpus() {
   return mask;
 }
 
-void share_cores(Communicator& communicator, const std::vector<std::string>& hosts) {
-  const std::vector<CpuMask> all = communicator.all_gather(my_cpus());
-  std::vector<std::vector<std::uint64_t>> masks;
-  std::size_t mine = 0;
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    if (hosts[r] != communicator.host()) continue;
-    if (r == static_cast<std::size_t>(communicator.rank())) mine = masks.size();
-    masks.emplace_back(all[r].words.begin(), all[r].words.end());
-  }
-  set_thread_count(threads_for_rank(masks, mine, usable_cores()));
-  share_host_memory(static_cast<int>(masks.size()));
-}
-
 /// Chooses the backend, the same on every rank.
 Backend choose_backend(Communicator& communicator, BackendChoice choice, const std::vector<std::string>& hosts,
                        const std::vector<int>& visible, std::string& why) {
@@ -80,6 +67,17 @@ std::vector<RankPlace> gather_places(Communicator& communicator, const DevicePro
 }
 
 }  // namespace
+
+int cores_of_ranks(const std::vector<std::vector<std::uint64_t>>& masks, std::size_t mine, int usable) {
+  int own = 0, together = 0;
+  for (std::size_t w = 0; w < masks[mine].size(); ++w) {
+    std::uint64_t any = 0;
+    for (const auto& mask : masks) any |= mask[w];
+    own += std::popcount(masks[mine][w]);
+    together += std::popcount(any);
+  }
+  return std::max(1, usable < own ? usable : together);  // a quota below the CPU set holds for all ranks together
+}
 
 int threads_for_rank(const std::vector<std::vector<std::uint64_t>>& masks, std::size_t mine, int usable) {
   int cpus = 0, sharing = 0;
@@ -122,9 +120,26 @@ BackendChoice parse_backend_choice(std::string_view word) {
   throw Error(ErrorKind::usage, fmt::format("there is no backend '{}'; choose auto, host or cuda", word));
 }
 
-Placement place_ranks(Communicator& communicator, BackendChoice choice) {
+CoreShare share_cores(Communicator& communicator) {
   const std::vector<std::string> hosts = communicator.all_gather(communicator.host());
-  share_cores(communicator, hosts);
+  const std::vector<CpuMask> all = communicator.all_gather(my_cpus());
+  std::vector<std::vector<std::uint64_t>> masks;
+  std::size_t mine = 0;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (hosts[r] != communicator.host()) continue;
+    if (r == static_cast<std::size_t>(communicator.rank())) mine = masks.size();
+    masks.emplace_back(all[r].words.begin(), all[r].words.end());
+  }
+  const int usable = usable_cores();
+  return {threads_for_rank(masks, mine, usable), cores_of_ranks(masks, mine, usable), static_cast<int>(masks.size())};
+}
+
+Placement place_ranks(Communicator& communicator, BackendChoice choice, int threads) {
+  const std::vector<std::string> hosts = communicator.all_gather(communicator.host());
+  const CoreShare share = share_cores(communicator);
+  if (threads > 0) require_thread_count(threads);
+  else set_thread_count(share.threads);
+  share_host_memory(share.ranks);
   const int mine = choice == BackendChoice::host ? 0 : cuda_device_count();
   const std::vector<int> visible = communicator.all_gather(mine);
 

@@ -31,12 +31,21 @@ enum class BackendChoice { automatic, host, cuda };
 /// From auto, host or cuda. Throws Error(usage) for any other word.
 BackendChoice parse_backend_choice(std::string_view word);
 
+/// The cores of a host and the ranks that share them.
+struct CoreShare {
+  int threads = 1;  ///< this rank's share of the cores, at least 1
+  int cores = 1;    ///< of its host that its ranks may use together
+  int ranks = 1;    ///< on its host
+};
+/// Collective over the ranks that share the cores.
+CoreShare share_cores(Communicator& communicator);
+
 /// Picks the device of each rank by its local rank (or the only visible one) and sets the number of host
-/// threads to this rank's share of the cores. Collective. Throws the same error on all ranks:
-/// Error(resources) with the remedy if CUDA was asked for and there is none, if two ranks would share a GPU
-/// ("4 ranks on host a but 2 GPUs: …"), or if P > 1 on GPUs in a build without NCCL. `automatic` takes CUDA
-/// only if every rank has a device.
-Placement place_ranks(Communicator& communicator, BackendChoice choice);
+/// threads of each rank to `threads`, or if that is 0 to this rank's share of the cores. Collective.
+/// Throws the same error on all ranks: Error(resources) with the remedy if CUDA was asked for and there is
+/// none, if two ranks would share a GPU ("4 ranks on host a but 2 GPUs: …"), or if P > 1 on GPUs in a build
+/// without NCCL. `automatic` takes CUDA only if every rank has a device.
+Placement place_ranks(Communicator& communicator, BackendChoice choice, int threads = 0);
 
 /// Throws Error(resources) if two ranks have the same device of the same host; `visible` is the number of
 /// devices that each rank sees.
@@ -46,5 +55,7 @@ void require_own_devices(const std::vector<RankPlace>& ranks, const std::vector<
 /// own, else a share. `masks` are the ranks' CPU sets (bit i of word i/64) on this host, `mine` the index of
 /// this rank's, `usable` its cores within the cgroup's quota.
 int threads_for_rank(const std::vector<std::vector<std::uint64_t>>& masks, std::size_t mine, int usable);
+/// Cores of the host that its ranks may use together, at least 1; arguments as for threads_for_rank().
+int cores_of_ranks(const std::vector<std::vector<std::uint64_t>>& masks, std::size_t mine, int usable);
 
 }  // namespace shardmat

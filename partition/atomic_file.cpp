@@ -106,9 +106,10 @@ void check_writable(const std::filesystem::path& path) {
       throw Error(ErrorKind::resources, fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
   } else if (::access(directory.c_str(), W_OK | X_OK) != 0) {
     const char* const reason = std::strerror(errno);
-    throw Error(ErrorKind::resources,
-                fmt::format("cannot write {}: no file can be made in the directory {} ({}); write to another directory",
-                            path.string(), std::filesystem::absolute(directory, ignored).lexically_normal().string(), reason));
+    throw Error(
+        ErrorKind::resources,
+        fmt::format("cannot write {}: no file can be made in the directory {} ({}); write to another directory",
+                    path.string(), std::filesystem::absolute(directory, ignored).lexically_normal().string(), reason));
   }
   if (target.filename().string().size() > longest_name(directory))
     throw Error(ErrorKind::input, fmt::format("cannot write {}: its name is longer than the {} bytes that a name may have "

@@ -28,8 +28,8 @@ void remove_unfinished_files() noexcept;
 /// Owns a temporary file beside `path`: a new and empty one, never a file or a link that somebody put there before. Open
 /// temporary() for writing with open_flags(), then commit(). Without commit the temporary is removed, so an exception or a
 /// full disk leaves nothing behind (SIGKILL leaves only the temporary, named ".NAME.PID.tmp", or ".NAME.PID.2.tmp" if there
-/// was one; a long NAME is shortened). A device or a pipe, such as /dev/null, is its own temporary and stays; of a symbolic link the file is replaced
-/// that it leads to.
+/// was one; a long NAME is shortened). A device or a pipe, such as /dev/null, is its own temporary and stays; of a symbolic
+/// link the file is replaced that it leads to.
 class AtomicFile {
  public:
   /// Throws Error(input) if the name is empty or the directory does not exist, Error(resources) if it is not writable.

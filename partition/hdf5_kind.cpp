@@ -38,7 +38,10 @@ std::string describe(const Hdf5File& file) {
   if (more) names.resize(kShown);
   std::string text = "an HDF5 file with ";
   for (std::size_t i = 0; i < names.size(); ++i)
-    text += fmt::format("{}{}", i == 0 ? "" : i + 1 < names.size() || more ? ", " : " and ",
+    text += fmt::format("{}{}",
+                        i == 0                         ? ""
+                        : i + 1 < names.size() || more ? ", "
+                                                       : " and ",
                         matrix_market::quote("/" + names[i]));
   return more ? text + ", …" : text;
 }
@@ -56,10 +59,11 @@ std::string why_no_matrix(const Hdf5File& file) {
   if (kind == Hdf5Kind::batch)
     return fmt::format("is {}, not one matrix; multiply it with: shardmat batch {}", describe(file), file.path());
   if (kind == Hdf5Kind::mesh) return fmt::format("is {}, not a matrix; {}", describe(file), mesh_remedy(file));
-  return fmt::format("is {} and no matrix: its root has no attribute 'binsparse'. Shard files and Binsparse CSR matrices are "
-                     "read: `shardmat partition` makes one from .mtx, .mtx.gz or .npz, and README.md has the lines of Python "
-                     "that write one",
-                     describe(file));
+  return fmt::format(
+      "is {} and no matrix: its root has no attribute 'binsparse'. Shard files and Binsparse CSR matrices are "
+      "read: `shardmat partition` makes one from .mtx, .mtx.gz or .npz, and README.md has the lines of Python "
+      "that write one",
+      describe(file));
 }
 
 std::string why_no_batch(const Hdf5File& file) {
@@ -67,9 +71,10 @@ std::string why_no_batch(const Hdf5File& file) {
   if (kind == Hdf5Kind::shard_file || kind == Hdf5Kind::binsparse)
     return fmt::format("is {}, not a batch; multiply it with: shardmat multiply {}", describe(file), file.path());
   if (kind == Hdf5Kind::mesh) return fmt::format("is {}, not a batch; {}", describe(file), mesh_remedy(file));
-  return fmt::format("is {} and no batch: its root has no attribute 'shardmat_batch'. `shardmat batch SOURCE --save FILE.h5` "
-                     "writes batch files",
-                     describe(file));
+  return fmt::format(
+      "is {} and no batch: its root has no attribute 'shardmat_batch'. `shardmat batch SOURCE --save FILE.h5` "
+      "writes batch files",
+      describe(file));
 }
 
 DatasetName split_dataset_name(const std::string& name) {
@@ -81,8 +86,6 @@ DatasetName split_dataset_name(const std::string& name) {
   return {name, ""};
 }
 
-bool has_hdf5_suffix(const std::filesystem::path& path) {
-  return path.extension() == ".h5" || path.extension() == ".hdf5";
-}
+bool has_hdf5_suffix(const std::filesystem::path& path) { return path.extension() == ".h5" || path.extension() == ".hdf5"; }
 
 }  // namespace shardmat

@@ -93,8 +93,8 @@ TakeValues from_matrix(const std::string& name, Ordered matrix, const RowSource&
   const auto starts = std::make_shared<const HostVector<std::int64_t>>(read_row_pointers(rows));
   const std::int64_t found = starts->back();
   if (rows.rows() != pattern.rows() || rows.cols() != pattern.cols() || found != nnz)
-    fail(name, fmt::format("its matrix is {} × {} with {} nonzeros, but {} is {} × {} with {}", rows.rows(), rows.cols(), found,
-                           pattern.name(), pattern.rows(), pattern.cols(), nnz));
+    fail(name, fmt::format("its matrix is {} × {} with {} nonzeros, but {} is {} × {} with {}", rows.rows(), rows.cols(),
+                           found, pattern.name(), pattern.rows(), pattern.cols(), nnz));
   const auto kept = std::make_shared<const Ordered>(std::move(matrix));
   return [=, pattern_name = pattern.name()](std::int64_t first_row, const HostCsr& wanted) {
     HostCsr part = kept->original().read_rows(first_row, first_row + wanted.rows);
@@ -151,9 +151,9 @@ void write_new_values(const std::filesystem::path& output, const std::filesystem
   const RowSource& rows = pattern.original();
   const HostVector<std::int64_t> row_ptr = read_row_pointers(rows);
   std::optional<Ordered> other = open_as_matrix(values, write.allow_nonfinite);
-  const RowsWithValues result(
-      rows, other ? from_matrix(values, std::move(*other), rows, row_ptr.back(), write.allow_nonfinite)
-                  : from_vector(values, matrix.string(), row_ptr, write.allow_nonfinite));
+  const RowsWithValues result(rows, other
+                                        ? from_matrix(values, std::move(*other), rows, row_ptr.back(), write.allow_nonfinite)
+                                        : from_vector(values, matrix.string(), row_ptr, write.allow_nonfinite));
   std::unique_ptr<RowSource> in_order;
   if (stored.permuted())
     in_order = make_reordered_source(result, stored.permutation(0, stored.rows()), row_ptr, stored.row_order());

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/base/memory_limits.h"
 #include "partition/partitioner.h"
 
 namespace shardmat {
@@ -10,10 +11,21 @@ std::vector<std::int64_t> column_starts(const Partition& partition, std::int64_t
   return square ? partition.row_starts : even_starts(cols, partition.parts());
 }
 
+namespace {
+
+/// Of a bit for each column. Throws Error(resources) if they do not fit.
+std::size_t words_for(std::int64_t cols) {
+  const std::int64_t words = cols / 64 + 1;
+  require_host_memory(8 * words, "counting the columns that each part needs");
+  return static_cast<std::size_t>(words);
+}
+
+}  // namespace
+
 QualityMeter::QualityMeter(Partition partition, std::int64_t cols)
     : partition_(std::move(partition)),
       column_starts_(column_starts(partition_, cols)),
-      seen_(static_cast<std::size_t>((cols + 63) / 64)),
+      seen_(words_for(cols)),
       met_(static_cast<std::size_t>(partition_.parts())),
       sent_(met_.size()) {
   quality_.rows_min = quality_.nnz_min = INT64_MAX;

@@ -111,10 +111,10 @@ void require_replaceable(const std::string& path, Output output, const std::stri
   if (!std::filesystem::is_regular_file(name.file, error)) return;
   const std::string there = lost(name.file, output, name.dataset.empty() ? "/" + default_dataset : name.dataset);
   if (there.empty()) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("cannot write {}: there is a file of this name, and it is {}; name another file, or {}",
-                          name.file.string(), there,
-                          output == Output::report ? "remove it first" : "replace it with --force"));
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("cannot write {}: there is a file of this name, and it is {}; name another file, or {}",
+                  name.file.string(), there, output == Output::report ? "remove it first" : "replace it with --force"));
 }
 
 }  // namespace shardmat

@@ -38,12 +38,13 @@ struct ShardFile::Impl {
     const std::string remedy =
         dataset.place() != values.place()
             ? ""
-            : fmt::format(". If its values were changed on purpose, give them new checksums: shardmat convert {0} NEW.h5 "
-                          "--values {0}:{1}",
-                          file.path(), format::kValues);
+            : fmt::format(
+                  ". If its values were changed on purpose, give them new checksums: shardmat convert {0} NEW.h5 "
+                  "--values {0}:{1}",
+                  file.path(), format::kValues);
     throw Error(ErrorKind::input,
-                fmt::format("{}: {}; the file is damaged: restore it from a copy, or make it again{}{}", dataset.place(), why,
-                            tables.how.empty() ? " from its source" : ". It was made by: " + tables.how, remedy));
+                fmt::format("{}: {}; the file is damaged: restore it from a copy, or make it again{}{}", dataset.place(),
+                            why, tables.how.empty() ? " from its source" : ". It was made by: " + tables.how, remedy));
   }
 
   [[noreturn]] void reject_block(const Hdf5Dataset& dataset, std::size_t block) const {

@@ -22,8 +22,7 @@ namespace format = shard_format;
 constexpr const char* kRewrite = "make the file again from its source with `shardmat partition`";
 
 nlohmann::json descriptor(const Hdf5File& file) {
-  if (!file.has_attribute(format::kRoot, format::kDescriptor))
-    reject(file, why_no_matrix(file));
+  if (!file.has_attribute(format::kRoot, format::kDescriptor)) reject(file, why_no_matrix(file));
   const nlohmann::json json =
       parse_json(file.string_attribute(format::kRoot, format::kDescriptor),
                  fmt::format("{}, attribute '{}'", file.path(), format::kDescriptor), kMostDescriptorBytes);

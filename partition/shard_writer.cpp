@@ -230,10 +230,19 @@ class Writer {
   std::vector<QualityMeter> meters_;
 };
 
+/// Throws Error(input) for more rows or columns than a reader of shard files accepts.
+void require_readable_sizes(const RowSource& source) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  if (source.rows() > kMost || source.cols() > kMost)
+    throw Error(ErrorKind::input, fmt::format("{}: it is {} × {}; a shard file has at most 2^60 rows and columns",
+                                              source.name(), source.rows(), source.cols()));
+}
+
 }  // namespace
 
 std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path, const RowSource& source,
                                               const WriteOptions& options) {
+  require_readable_sizes(source);
   AtomicFile target(path);
   HostVector<std::int64_t> row_ptr = read_row_pointers(source, options.progress);
   const int most_parts = options.parts.empty() ? 0 : *std::max_element(options.parts.begin(), options.parts.end());

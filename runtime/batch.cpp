@@ -159,7 +159,7 @@ class Batch {
                static_cast<double>((item.rows + item.cols) * load_.right_hand_sides + item.rows) * 8;
       loading = std::max(loading, 16 * static_cast<double>(item.nnz) + 64 * static_cast<double>(item.rows + kSliceEntries));
     }
-    const double host = static_cast<double>(available_host_memory()) / ranks_.local_size();
+    const double host = static_cast<double>(share_of_host_memory());
     const bool on_host = context_.device().backend == Backend::host;
     const double free = on_host ? host : static_cast<double>(available_memory(context_.device()));
     const bool room = 2 * bytes <= free && loading + (on_host ? 2 * bytes : 0) <= host;

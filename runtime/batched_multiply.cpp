@@ -143,7 +143,7 @@ class Run {
     const std::int64_t host_bytes = 8 * o_.columns * mine.cols + copies * (12 * mine.nnz + 8 * mine.rows) + 2 * mine.bytes;
     const bool resident = !o_.stream && extent_->fits(mine.begin, mine.end) &&
                           mine.bytes + mine.bytes / 8 < available_memory(context_.device()) &&
-                          host_bytes < available_host_memory() / ranks_.local_size();
+                          host_bytes < share_of_host_memory();
     const bool all_resident = ranks_.all_reduce(resident ? 1 : 0, Reduction::min) == 1;
     if (all_resident) {
       mine_ = {mine};

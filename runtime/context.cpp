@@ -2,9 +2,9 @@
 
 namespace shardmat {
 
-Context::Context(Communicator& communicator, BackendChoice backend)
+Context::Context(Communicator& communicator, BackendChoice backend, int threads)
     : communicator_(communicator),
-      placement_(communicator.together([&] { return place_ranks(communicator, backend); })),
+      placement_(communicator.together([&] { return place_ranks(communicator, backend, threads); })),
       guard_(placement_.device),
       nccl_(placement_.device.backend == Backend::cuda && communicator.size() > 1
                 ? std::make_unique<NcclCommunicator>(communicator, placement_.device)

@@ -14,8 +14,9 @@ namespace shardmat {
 class Context {
  public:
   /// Collective: places the ranks on devices and, with several GPUs, starts NCCL (see NcclCommunicator for what
-  /// that sets in the environment). Throws the same error on all ranks.
-  Context(Communicator& communicator, BackendChoice backend);
+  /// that sets in the environment). `threads`: host threads of each rank, 0 for its share of the cores. Throws the same
+  /// error on all ranks.
+  Context(Communicator& communicator, BackendChoice backend, int threads = 0);
 
   /// This rank alone, on the device that it has among others; `self` is of one rank.
   Context(Communicator& self, const Context& among);

@@ -86,6 +86,14 @@ HostCsr read_part(const RowSource& source, std::int64_t begin, std::span<const s
   return part;
 }
 
+/// Throws Error(resources) unless this rank's entries of x fit with their numbers, a column of them at least.
+void require_x(std::int64_t entries, const LoadOptions& options) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t bytes = 8 + static_cast<std::int64_t>(size_of(options.type));
+  require_host_memory(entries > kMost / bytes ? kMost : entries * bytes,
+                      fmt::format("x of {} entries on a rank", human_count(entries)).c_str());
+}
+
 }  // namespace
 
 void require_column_block(const LoadOptions& load) {
@@ -292,6 +300,7 @@ HostCsr DistributedMatrix::load_part(const MatrixSource& source) {
   if (rows_ == cols_) {
     x_ids_ = row_ids_;
   } else {
+    require_x(x_starts_[rank + 1] - x_starts_[rank], options_);
     x_ids_.resize(static_cast<std::size_t>(x_starts_[rank + 1] - x_starts_[rank]));
     std::iota(x_ids_.begin(), x_ids_.end(), x_starts_[rank]);
   }

@@ -33,9 +33,10 @@ void refuse_other_formats(const std::filesystem::path& path) {
                               reader.name, path.string(), path.stem().stem().string() + ".h5"));
   const FileContent content = content_of(path);
   if (!has_hdf5_suffix(path) && content != FileContent::hdf5 && std::filesystem::is_regular_file(path, error))
-    throw Error(ErrorKind::input, fmt::format("{} is no matrix that can be multiplied; shard files and Binsparse matrices (.h5) "
-                                              "can. shardmat partition makes a shard file from .mtx, .mtx.gz or .npz",
-                                              path.string()));
+    throw Error(ErrorKind::input,
+                fmt::format("{} is no matrix that can be multiplied; shard files and Binsparse matrices (.h5) "
+                            "can. shardmat partition makes a shard file from .mtx, .mtx.gz or .npz",
+                            path.string()));
 }
 
 }  // namespace

@@ -284,7 +284,7 @@ void require_consistent(const MultiplyOptions& options, Backend backend) {
 }
 
 MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& options) {
-  Context context(communicator, options.backend);
+  Context context(communicator, options.backend, options.threads);
   return multiply(context, options);
 }
 

@@ -15,6 +15,7 @@ struct MultiplyOptions {
   std::string matrix;  ///< shard file or generator specification
   LoadOptions load;
   BackendChoice backend = BackendChoice::automatic;
+  int threads = 0;  ///< host threads of each rank; 0: its share of the cores of its host
   std::string x = "random";  ///< ones, zeros, random or a file
   std::string y0 = "zeros";  ///< used if beta is not 0
   std::uint64_t seed = 1;
@@ -31,8 +32,8 @@ struct MultiplyOptions {
 /// Collective; the report is the same on all ranks. A failed verification is in the report, not thrown; then nothing is
 /// written. Everything else that goes wrong throws the same Error on all ranks.
 MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& options);
-/// Likewise where ranks have their devices already; starting NCCL takes most of a second. `options.backend` is not looked
-/// at.
+/// Likewise where ranks have their devices already; starting NCCL takes most of a second. `options.backend` and
+/// `options.threads` are not looked at.
 MultiplyReport multiply(Context& context, const MultiplyOptions& options);
 
 /// Throws Error(usage) for options that exclude each other and for misspelt names, which should not be found out after an

@@ -13,6 +13,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
+#include "kernels/base/shortened.h"
 #include "kernels/base/timer.h"
 #include "partition/atomic_file.h"
 #include "partition/checksum.h"
@@ -80,6 +81,7 @@ class Entry {
                             {"measurements", measurements}};
     std::filesystem::create_directories(path_.parent_path());
     AtomicFile file(path_);
+    file.require_file("a plan");
     OutputFile out(file);
     out.append(json.dump(2) + '\n');
     out.close();
@@ -109,7 +111,7 @@ std::optional<ChosenPlan> recall(const Entry& entry, const CsrView& matrix, Valu
   } catch (const std::exception& e) {
     const auto* error = dynamic_cast<const Error*>(&e);
     if (error != nullptr && error->kind() == ErrorKind::internal) throw;
-    trouble = fmt::format("; {} was of no use: {}", entry.path().string(), e.what());
+    trouble = fmt::format("; {} was of no use: {}", entry.path().string(), shortened(e.what(), 400));
     return std::nullopt;
   }
 }

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# tests/run.sh [--label fast|mpi|cli|fault|gpu|multigpu] [--prefix DIR] [--build DIR] [--prebuilt DIR]
+# tests/run.sh [--label fast|mpi|cli|fault|gpu|multigpu|long] [--prefix DIR] [--build DIR] [--prebuilt DIR]
 # Installs what is missing, builds, and runs every test that this machine can run. --prebuilt DIR runs the GPU tests of the
-# programs found under DIR instead, without compiler or CTest (those of one label with --label gpu or multigpu).
+# programs found under DIR instead, without compiler or CTest (those of one label with --label gpu or multigpu). --label long
+# builds the mutation tests with sanitizers in DIR-fuzz and makes a million mutations (TEST_FUZZ_COUNT of each test), which
+# takes about an hour; CI leaves it out.
 set -euo pipefail
 
 label="" prefix="" dir=build prebuilt=""
@@ -11,12 +13,12 @@ while [ $# -gt 0 ]; do
     --prefix) prefix=$(realpath "${2:?--prefix wants a directory}"); shift 2 ;;
     --build) dir=$(realpath -m "${2:?--build wants a directory}"); shift 2 ;;
     --prebuilt) prebuilt=$(realpath "${2:?--prebuilt wants a directory}"); shift 2 ;;
-    -h | --help) sed -n '2,4p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,6p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option $1; see tests/run.sh --help" >&2; exit 2 ;;
   esac
 done
 case $label in
-  "" | fast | mpi | cli | fault | gpu | multigpu) ;;
+  "" | fast | mpi | cli | fault | gpu | multigpu | long) ;;
   *) echo "run.sh: there is no label $label; see tests/run.sh --help" >&2; exit 2 ;;
 esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -69,6 +71,15 @@ fi
 
 echo "== 1. Dependencies"
 deploy/install-dependencies.sh --tests ${prefix:+--prefix "$prefix"}
+if [ "$label" = long ]; then
+  echo "== 2. Build with sanitizers"
+  cmake -S . -B "$dir-fuzz" -DSHARDMAT_FUZZ=ON -DSHARDMAT_CUDA=OFF -DSHARDMAT_TESTS=ON ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"}
+  cmake --build "$dir-fuzz" --parallel "$(nproc)" --target fuzz_tests
+  echo "== 3. Mutations"
+  TEST_FUZZ_COUNT=${TEST_FUZZ_COUNT:-65000} ctest --test-dir "$dir-fuzz" -L '^long$' --parallel "$(nproc)" --verbose --no-tests=error
+  echo "All mutations were read or refused; $(took) with the build"
+  exit
+fi
 echo "== 2. Build (about five minutes on two cores)"
 deploy/build.sh --build "$dir" --tests ${prefix:+--prefix "$prefix"}
 echo "== 3. Tests"

@@ -9,6 +9,8 @@ import argparse
 import os
 import sys
 
+import interpreter
+
 EXAMPLE = """example:
   tools/convert_mesh.py part.msh part.h5
   shardmat generate elasticity --mesh part.h5 --degree 2 --clamp 0.03 part-matrix.h5
@@ -24,18 +26,11 @@ def fail(code, message):
 
 
 def import_packages():
-    missing = []
-    modules = []
-    for name in ("meshio", "h5py", "numpy"):
-        try:
-            modules.append(__import__(name))
-        except ImportError:
-            missing.append(name)
-    if missing:
-        debian = " ".join(f"python3-{name}" for name in missing)
-        fail(USAGE, f"{sys.executable} has no package {', '.join(missing)}; "
-                    f"apt-get install {debian} (and run /usr/bin/python3), or pip install {' '.join(missing)}")
-    return modules
+    interpreter.require(["meshio", "h5py", "numpy"], lambda message: fail(USAGE, message))
+    import h5py
+    import meshio
+    import numpy
+    return meshio, h5py, numpy
 
 
 def read_tetrahedra(meshio, np, path):

@@ -13,7 +13,7 @@
 namespace shardmat::tools {
 
 nlohmann::ordered_json to_json(const PerformanceModel& model);
-/// Throws nlohmann::json::exception if something is missing.
+/// Throws nlohmann::json::exception if something is missing, Error(input) naming the field if a figure is out of range.
 PerformanceModel model_from_json(const nlohmann::ordered_json& json);
 
 /// "product: 5.0 µs for 144,400, 6.3 µs for 1,660,600 nonzeros", and for each number of ranks a line, "  4 ranks: halo: 12.0

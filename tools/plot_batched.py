@@ -3,8 +3,8 @@
 
     plot_batched.py batched.json --output batched.svg
 
-A picture is a batch in a type, as in the paper of Nagasaka et al., a line a method: GFLOP/s by the number of columns. Needs
-matplotlib (python3-matplotlib).
+A picture is a batch in a type, as in the paper of Nagasaka et al., a line a method: GFLOP/s by the number of columns. Hollow
+marks are of unsteady times. Needs matplotlib (python3-matplotlib).
 """
 
 import argparse
@@ -43,6 +43,15 @@ def title(case):
     return f'{name}, {case["type"]}\n{batch["count"]:,} × {rows:.3g} rows × {nonzeros:.2g} nonzeros'
 
 
+def times_of(result, way):
+    """What `way` counts: on the device, or of what cannot be replayed there, of calls."""
+    times = result["times"]
+    if way == "cold":
+        return times["cold"]
+    suffix = "_with_descriptors" if way == "with_descriptors" else ""
+    return times["graph" + suffix] or times["plain" + suffix]
+
+
 def draw(axes, cases, way):
     """Adds a line a method; returns them by label."""
     lines = {}
@@ -53,10 +62,16 @@ def draw(axes, cases, way):
         if points:
             look = style(found[0][1])
             lines[look["label"]] = axes.plot(*zip(*points), marker="o", markersize=2.5, **look)[0]
+            hollow = [(rhs, result["gflops"][way]) for rhs, result in found
+                      if result["gflops"].get(way) and plots.unsteady(times_of(result, way))]
+            if hollow:
+                lines["unsteady times"] = axes.plot(*zip(*hollow), "o", markersize=5, color="black", markerfacecolor="white",
+                                                    zorder=3)[0]
     counts = sorted({case["rhs"] for case in cases})
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(counts, counts, fontsize="small")
+    plots.label_logarithms(axes.yaxis)
     axes.minorticks_off()
     axes.grid(axis="y", linewidth=0.4, alpha=0.5)
     axes.set_title(title(cases[0]), fontsize="medium", loc="left")
@@ -92,9 +107,10 @@ def main():
     for place, axes in enumerate(list(panels.flat)[:len(batches)]):
         if place + columns >= len(batches):
             axes.set_xlabel("columns of the dense matrices")
-    machine = report["machine"]
-    figure.suptitle(f'{machine["processor"]}, {machine["software"]}', fontsize=8)
-    figure.tight_layout(rect=(0, 0.75 / (2.6 * rows + 1.1), 1, 1))
+    figure.suptitle(plots.heading(report), fontsize=8)
+    legend_inches = 0.15 + 0.2 * math.ceil(len(lines) / 3)
+    figure.set_figheight(2.6 * rows + 0.35 + legend_inches)
+    figure.tight_layout(rect=(0, legend_inches / figure.get_figheight(), 1, 1))
     figure.legend(lines.values(), lines.keys(), frameon=False, ncols=3, loc="lower center")
     plots.save_as_is(figure, arguments.output)
 

@@ -4,7 +4,8 @@
     plot_scaling.py scaling.json --output scaling.svg
 
 A row a matrix: time of an iteration over the number of ranks, one line an exchange, and dashed perfect scaling; the share of
-perfect scaling that was reached; what an iteration is spent on. Needs matplotlib (python3-matplotlib).
+perfect scaling that was reached; what an iteration is spent on. Hollow marks, and stars behind times, are of cases with a
+note that makes their figures doubtful; the report holds the notes. Needs matplotlib (python3-matplotlib).
 """
 
 import argparse
@@ -44,6 +45,8 @@ class Study:
         self.lines = {e: [self.first, *(case for case in more if case["exchange_asked"] == e)] for e in exchanges}
         self.ranks = sorted({case["ranks"] for case in self.cases})
         self.device = self.first["report"]["ranks"][0]["device"]
+        threads = report.get("threads_per_rank")
+        self.threads = f', {threads} thread{"s" * (threads > 1)} a rank' if threads else ""
 
     def perfect(self, ranks):
         return time(self.first) * (1 if self.weak else self.first["ranks"] / ranks)
@@ -61,20 +64,29 @@ def over_ranks(axes, study):
     axes.spines[["top", "right"]].set_visible(False)
 
 
+def doubtful(case):
+    return bool(case.get("notes"))
+
+
+def mark_doubtful(axes, cases, height, color):
+    points = [(case["ranks"], height(case)) for case in cases if doubtful(case)]
+    if points:
+        axes.plot(*zip(*points), "o", color=color, markerfacecolor="white", markersize=6, clip_on=False, zorder=3)
+
+
 def draw_time(axes, study):
-    from matplotlib import ticker
     unit, factor = unit_of(min(time(case) for case in study.cases))
     axes.plot(study.ranks, [factor * study.perfect(p) for p in study.ranks], "--", color="black", linewidth=1,
               label="perfect: constant" if study.weak else "perfect: 1/ranks")
     for color, (exchange, cases) in zip(COLORS, study.lines.items()):
         axes.plot([case["ranks"] for case in cases], [factor * time(case) for case in cases], "o-", color=color,
                   markersize=4, label=exchange)
+        mark_doubtful(axes, cases, lambda case: factor * time(case), color)
     if study.weak:
         axes.set_ylim(0, 1.3 * factor * max(time(case) for case in study.cases))
     else:
         axes.set_yscale("log")
-        axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-        axes.yaxis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+        plots.label_logarithms(axes.yaxis)
     axes.set_ylabel(f"{unit} an iteration")
     axes.legend(frameon=False, fontsize="small")
     over_ranks(axes, study)
@@ -84,6 +96,7 @@ def draw_efficiency(axes, study):
     for color, cases in zip(COLORS, study.lines.values()):
         axes.plot([case["ranks"] for case in cases], [100 * case["efficiency"] for case in cases], "o-", color=color,
                   markersize=4)
+        mark_doubtful(axes, cases, lambda case: 100 * case["efficiency"], color)
     axes.axhline(100, linestyle="--", color="black", linewidth=1)
     axes.set_ylim(0, max(108, *(105 * case["efficiency"] for case in study.cases)))
     axes.set_ylabel("% of constant time" if study.weak else "% of perfect speed-up")
@@ -102,7 +115,7 @@ def draw_breakdown(axes, study):
         left = [a + b for a, b in zip(left, shares)]
     for position, case in zip(positions, study.cases):
         unit, factor = unit_of(time(case))
-        axes.text(102, position, f"{factor * time(case):.3g} {unit}", va="center", fontsize="small")
+        axes.text(102, position, f"{factor * time(case):.3g} {unit}" + " *" * doubtful(case), va="center", fontsize="small")
     axes.set_yticks(positions, labels)
     axes.tick_params(axis="y", length=0)
     axes.set_ylim(len(study.cases) - 0.4, -0.6)
@@ -121,20 +134,25 @@ def main():
     parser.add_argument("report", help="JSON file of shardmat bench scaling")
     parser.add_argument("--output", required=True, help="picture to write (.svg, .png or .pdf)")
     arguments = parser.parse_args()
-    drawn = [study for study in studies(plots.read(arguments.report)) if study.cases]
+    report = plots.read(arguments.report)
+    drawn = [study for study in studies(report) if study.cases]
     if not drawn:
         plots.fail(f"{arguments.report}: nothing was measured")
 
     plt = plots.pyplot(arguments.output, 9)
     heights = [max(2.9, 1.3 + 0.22 * len(study.cases)) for study in drawn]
-    figure, rows = plt.subplots(len(drawn), 3, figsize=(12, sum(heights)), squeeze=False, height_ratios=heights)
+    figure, rows = plt.subplots(len(drawn), 3, figsize=(12, sum(heights)), squeeze=False, height_ratios=heights,
+                                layout="constrained")
     for study, row in zip(drawn, rows):
         for draw, axes in zip(PICTURES.values(), row):
             draw(axes, study)
         growing = f' on {study.first["ranks"]}' if study.weak else ""
         row[0].set_title(f'{study.matrix}, {study.scaling}: {study.first["report"]["matrix"]["nnz"]:,} nonzeros{growing}, '
-                         f'{study.type}, {study.device}', fontsize=9, loc="left", pad=14)
-    plots.save(figure, arguments.output)
+                         f'{study.type}, {study.device}{study.threads}', fontsize=9, loc="left", pad=14)
+    said = [plots.unfinished(report).strip(" ()").capitalize() or None,
+            "hollow marks and *: see the notes in the report" if any(doubtful(c) for s in drawn for c in s.cases) else None]
+    figure.supxlabel("; ".join(filter(None, said)), x=0.01, ha="left", fontsize=8)
+    plots.save_as_is(figure, arguments.output)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@ import json
 import os
 import sys
 
+import interpreter
+
 
 def fail(message):
     sys.exit(f"{os.path.basename(sys.argv[0])}: {message}")
@@ -11,12 +13,10 @@ def fail(message):
 
 def pyplot(output, font_size):
     """matplotlib.pyplot for a picture `output`, the same bytes for the same report."""
-    try:
-        import matplotlib
-        matplotlib.use("svg" if output.endswith(".svg") else "agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        fail("matplotlib is missing; install python3-matplotlib")
+    interpreter.require(["matplotlib"], fail)
+    import matplotlib
+    matplotlib.use("svg" if output.endswith(".svg") else "agg")
+    import matplotlib.pyplot as plt
     matplotlib.rcParams.update({"svg.hashsalt": "shardmat", "font.size": font_size})
     return plt
 
@@ -27,6 +27,29 @@ def read(path):
             return json.load(file)
     except (OSError, ValueError) as error:
         fail(f"{path}: {error}")
+
+
+def heading(report):
+    """Where the figures come from, and that more were to come if the benchmark did not end."""
+    machine = report["machine"]
+    return f'{machine["processor"]}, {machine["software"]}' + unfinished(report).replace(" (", "\n(")
+
+
+def unfinished(report):
+    return "" if report.get("complete", True) else " (not complete: the benchmark did not end)"
+
+
+def unsteady(times):
+    """True if half of the runs took more than twice as long as the shortest."""
+    return times["median_s"] > 2 * times["min_s"]
+
+
+def label_logarithms(axis):
+    """Numbers at 1, 2 and 5 times the powers of ten, so that an axis of less than a decade has some, too."""
+    from matplotlib import ticker
+    axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
+    axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
+    axis.set_minor_locator(ticker.NullLocator())
 
 
 def save(figure, output):

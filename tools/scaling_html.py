@@ -49,6 +49,8 @@ th:first-child, td:first-child { padding-left: .2rem; }
 tbody tr:hover { background: var(--tint); }
 .word { text-align: left; }
 td.long { white-space: normal; text-align: left; color: var(--red); }
+.notes { max-width: 46rem; border-left: 3px solid var(--amber); padding: .2rem 1rem; }
+.notes ul { margin: .2rem 0; padding-left: 1.2rem; }
 button { padding: .3rem .9rem; border: 1px solid var(--line); border-radius: .4rem; background: var(--tint);
   color: inherit; font: inherit; cursor: pointer; }
 @media print {
@@ -69,14 +71,16 @@ button { padding: .3rem .9rem; border: 1px solid var(--line); border-radius: .4r
 """
 
 # What matplotlib draws with, and what the page makes of it.
-COLORS = {"#000000": "currentColor", "#2f6f9f": "var(--blue)", "#e3a34a": "var(--amber)", "#4f9a5b": "var(--green)",
-          "#a33a3a": "var(--red)"}
+COLORS = {"#000000": "currentColor", "#ffffff": "var(--paper)", "#2f6f9f": "var(--blue)", "#e3a34a": "var(--amber)",
+          "#4f9a5b": "var(--green)", "#a33a3a": "var(--red)"}
 
 CAPTIONS = {"time": "Time of an iteration", "efficiency": "Efficiency", "breakdown": "Where the time goes"}
 
 HOW_TO_READ = """
 <p>An <b>iteration</b> moves the parts of x that ranks need of each other and multiplies. Its time is that of the slowest
-rank, the median of all iterations. It is split into three parts that add up to it:</p>
+rank, the median of all iterations. It is split into three parts that add up to it. The product was timed alone before the
+iterations; where it took longer alone, because something disturbed one of the two, it counts as long as the iteration, and a
+note says so.</p>
 <ul>
 <li><b>Product</b>: what the product takes alone, with x already there; the mean over ranks of each rank's own median.</li>
 <li><b>Imbalance</b>: what the product takes longer on the slowest rank than in the mean. Ranks differ: balance the parts, or
@@ -165,9 +169,10 @@ def times(case):
 
 def setup(case):
     report = case["report"]
+    hosts, threads = len({rank["host"] for rank in report["ranks"]}), report["threads_per_rank"]
     of_copy = report["bandwidth_bytes_per_s"]["mean"] / report["copy_bandwidth_bytes_per_s"]["mean"]
     kernels = ", ".join(dict.fromkeys(kernel for rank in report["ranks"] for kernel in rank["kernel"].split("; ")))
-    return [escape(report["exchange"]["name"]), str(len({rank["host"] for rank in report["ranks"]})), escape(kernels),
+    return [escape(report["exchange"]["name"]), str(hosts), str(threads), escape(kernels),
             f'{report["matrix"]["nnz"] / case["ranks"]:,.0f}', f'{report["partition"]["imbalance"]:.3f}',
             size(report["exchange"]["bytes_received"]["max"]), f'{100 * report["exchange"]["overlapped"]["mean"]:.0f} %',
             f'{100 * of_copy:.0f} %', size(report["device_bytes"]["max"]),
@@ -184,7 +189,16 @@ def conclusion(study):
     change = (f"where perfect is {time(before)}" if study.weak else
               f'{before / now:.3g} times as fast as on {study.first["ranks"]} ({time(before)})')
     return (f'On {ranks} an iteration takes {time(now)} with <code>{escape(best["report"]["exchange"]["name"])}</code>, '
-            f'{change}: <b>{100 * best["efficiency"]:.1f}\u00a0%</b> of perfect {study.scaling}.')
+            f'{change}: <b>{100 * best["efficiency"]:.1f}\u00a0%</b> of perfect {study.scaling}.'
+            + " This figure is doubtful, see the notes." * plot_scaling.doubtful(best))
+
+
+def notes(cases):
+    """What makes figures doubtful, a line each."""
+    lines = "".join(f'<li>{case["ranks"]} rank{"s" * (case["ranks"] > 1)}, '
+                    f'<code>{escape(case["report"]["exchange"]["name"])}</code>: {escape(note)}</li>'
+                    for case in cases for note in case.get("notes", []))
+    return f'<div class="notes"><b>Doubtful figures</b> (hollow marks and * above)<ul>{lines}</ul></div>' if lines else ""
 
 
 def section(plt, study, number):
@@ -202,9 +216,10 @@ def section(plt, study, number):
     parts.append(table("Times: iteration = product + imbalance + waiting",
                        ("ranks", "exchange asked<", "iteration", "product", "imbalance", "waiting for x", "exchange alone",
                         "iterations from … to", "efficiency", "GFLOP/s"), study.all, times))
+    parts.append(notes(study.cases))
     if study.cases:
         parts.append(table("What was run",
-                           ("ranks", "exchange asked<", "taken<", "hosts", "kernels<", "nonzeros a rank",
+                           ("ranks", "exchange asked<", "taken<", "hosts", "threads a rank", "kernels<", "nonzeros a rank",
                             "most of a rank / mean", "x received, most of a rank", "multiplied while x moves", "of a copy",
                             "memory, most of a rank", "verified<"), study.cases, setup))
     return "\n".join(parts) + "</section>"
@@ -220,10 +235,12 @@ def facts(report, studies):
         "Ranks": f'{report["ranks"]} started, on {len(hosts)} host{"s" * (len(hosts) != 1)}'
                  + (f' ({", ".join(hosts[:4])}{" …" * (len(hosts) > 4)})' if hosts else ""),
         "Devices": ", ".join(devices),
+        "Threads": f'{report["threads_per_rank"]} a rank, the same in all cases' if report.get("threads_per_rank") else "",
         "Software": report["software"],
         "Measured": f'{report["iterations"]:,} iterations a case, '
                     + ("rows that need no x of others multiplied while it moves" if report["overlap"] else
                        "x moved before any row is multiplied"),
+        "Unfinished": "the study did not end: not all cases are here" if not report.get("complete", True) else "",
         "Date": report["date"].replace("T", " ").replace("Z", " UTC"),
     }
     listed = "".join(f"<dt>{name}</dt><dd>{escape(text)}</dd>" for name, text in rows.items() if text)

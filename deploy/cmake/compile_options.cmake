@@ -23,7 +23,6 @@ function(shardmat_library layer)
   target_compile_features(shardmat_${layer} PUBLIC cxx_std_20)
   target_include_directories(shardmat_${layer} PUBLIC
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>
-    $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}/shardmat>
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(shardmat_${layer} PRIVATE $<BUILD_INTERFACE:shardmat_options>)
   set_target_properties(shardmat_${layer} PROPERTIES EXPORT_NAME ${layer})

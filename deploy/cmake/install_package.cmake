@@ -21,18 +21,23 @@ set(SHARDMAT_PUBLIC_HEADERS
   runtime/batch.h runtime/batched_multiply.h runtime/context.h runtime/distributed_matrix.h runtime/iterate.h
   runtime/matrix_source.h runtime/measure_performance.h runtime/multiply.h runtime/over_ranks.h runtime/performance_model.h
   runtime/report.h runtime/row_block.h runtime/vectors.h runtime/verify.h)
-foreach(header ${SHARDMAT_PUBLIC_HEADERS})
-  get_filename_component(folder ${header} DIRECTORY)
-  install(FILES ${PROJECT_SOURCE_DIR}/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/shardmat/${folder})
-endforeach()
+install(CODE "
+  set(SHARDMAT_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
+  set(SHARDMAT_STAGED_DIR \"${PROJECT_BINARY_DIR}/installed_headers\")
+  set(SHARDMAT_INCLUDE_DESTINATION \"${CMAKE_INSTALL_INCLUDEDIR}\")
+  cmake_path(ABSOLUTE_PATH SHARDMAT_INCLUDE_DESTINATION BASE_DIRECTORY \"\${CMAKE_INSTALL_PREFIX}\" NORMALIZE)
+  set(SHARDMAT_HEADERS \"${SHARDMAT_PUBLIC_HEADERS}\")
+  include(\"${PROJECT_SOURCE_DIR}/deploy/cmake/install_headers.cmake\")")
 
 install(TARGETS shardmat RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_batched.py ${PROJECT_SOURCE_DIR}/tools/plot_kernels.py
-        ${PROJECT_SOURCE_DIR}/tools/plot_reports.py
+        ${PROJECT_SOURCE_DIR}/tools/plot_matrix.py ${PROJECT_SOURCE_DIR}/tools/plot_reports.py
         ${PROJECT_SOURCE_DIR}/tools/plot_scaling.py ${PROJECT_SOURCE_DIR}/tools/plot_spmm.py
-        ${PROJECT_SOURCE_DIR}/tools/scaling_html.py ${PROJECT_SOURCE_DIR}/deploy/scaling.slurm
+        ${PROJECT_SOURCE_DIR}/tools/scaling_html.py ${PROJECT_SOURCE_DIR}/tools/convert_mesh.py
+        ${PROJECT_SOURCE_DIR}/deploy/scaling.slurm
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
-install(FILES ${PROJECT_SOURCE_DIR}/tools/plots.py DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
+install(FILES ${PROJECT_SOURCE_DIR}/tools/plots.py ${PROJECT_SOURCE_DIR}/tools/interpreter.py
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat
         FILES_MATCHING PATTERN "*.schema.json")
 install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5

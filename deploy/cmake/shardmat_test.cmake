@@ -1,3 +1,7 @@
+# shardmat_fuzz_test(NAME name SOURCES … LIBRARIES …)
+# A GoogleTest program of mutations (tests/support/mutations.h), label fast, and long with SHARDMAT_FUZZ. The target
+# fuzz_tests builds all of them.
+#
 # shardmat_test(NAME name [GPU] SOURCES … LIBRARIES … [RANKS 1 2 3])
 # A GoogleTest program, label fast; with RANKS it has its own main with MPI and runs once per count, label mpi. With GPU it
 # has suites named Gpu… and MultiGpu…, which need devices: they run under the labels gpu and multigpu (those of
@@ -41,5 +45,18 @@ function(shardmat_test)
         endif()
       endif()
     endforeach()
+  endif()
+endfunction()
+
+function(shardmat_fuzz_test)
+  cmake_parse_arguments(T "" "NAME" "SOURCES;LIBRARIES" ${ARGN})
+  shardmat_test(NAME ${T_NAME} SOURCES ${T_SOURCES} ${PROJECT_SOURCE_DIR}/tests/support/mutations.cpp
+                LIBRARIES ${T_LIBRARIES} ZLIB::ZLIB)
+  if(NOT TARGET fuzz_tests)
+    add_custom_target(fuzz_tests)
+  endif()
+  add_dependencies(fuzz_tests ${T_NAME})
+  if(SHARDMAT_FUZZ)
+    set_tests_properties(${T_NAME} PROPERTIES LABELS long TIMEOUT 14400)
   endif()
 endfunction()

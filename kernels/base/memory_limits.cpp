@@ -5,11 +5,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <string>
 
+#include "kernels/base/cgroup_memory.h"
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 
@@ -20,50 +23,46 @@ std::atomic<int> sharers{1};  // processes of this job on this host
 
 constexpr std::int64_t kUnknown = std::numeric_limits<std::int64_t>::max();
 
-/// The first number of a file, or kUnknown ("max", missing).
-std::int64_t number_in(const char* path) {
-  std::ifstream file(path);
-  std::int64_t value = 0;
-  return file >> value ? value : kUnknown;
-}
-
-/// The number after `key` in a file of "key value" lines, in units of `unit` bytes, or kUnknown.
-std::int64_t keyed_number_in(const char* path, const std::string& key, std::int64_t unit) {
+/// The numbers after `keys` in a file of "key value kB" lines, in bytes, or kUnknown.
+template <std::size_t n>
+std::array<std::int64_t, n> kilobytes_in(const std::string& path, const std::array<const char*, n>& keys) {
+  std::array<std::int64_t, n> bytes;
+  bytes.fill(kUnknown);
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);)
-    if (line.rfind(key, 0) == 0) return std::stoll(line.substr(key.size())) * unit;
-  return kUnknown;
+    for (std::size_t i = 0; i < n; ++i)
+      if (line.rfind(keys[i], 0) == 0) bytes[i] = std::stoll(line.substr(std::strlen(keys[i]))) * 1024;
+  return bytes;
 }
 
-std::int64_t available_in_cgroup() {
-  struct Files {
-    const char *limit, *used, *statistics;
+/// What `ulimit -v` and `ulimit -d` leave this process, whatever other processes take.
+std::int64_t available_to_process() {
+  rlimit all{}, data{};
+  if (getrlimit(RLIMIT_AS, &all) != 0 || getrlimit(RLIMIT_DATA, &data) != 0) return kUnknown;
+  if (all.rlim_cur == RLIM_INFINITY && data.rlim_cur == RLIM_INFINITY) return kUnknown;
+  const auto used = kilobytes_in<2>("/proc/self/status", {"VmSize:", "VmData:"});
+  const auto left = [](rlim_t limit, std::int64_t used_bytes) {
+    if (limit > static_cast<rlim_t>(kUnknown) || used_bytes == kUnknown) return kUnknown;
+    return std::max<std::int64_t>(0, static_cast<std::int64_t>(limit) - used_bytes);
   };
-  for (const Files& f : {Files{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.stat"},
-                         Files{"/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-                               "/sys/fs/cgroup/memory/memory.stat"}}) {
-    const std::int64_t limit = number_in(f.limit), used = number_in(f.used);
-    if (limit == kUnknown || used == kUnknown || limit > (std::int64_t{1} << 60)) continue;
-    const std::int64_t cache = keyed_number_in(f.statistics, "inactive_file ", 1);
-    return std::max<std::int64_t>(0, limit - used + (cache == kUnknown ? 0 : cache));
-  }
-  return kUnknown;
+  return std::min(left(all.rlim_cur, used[0]), left(data.rlim_cur, used[1]));
 }
 
 }  // namespace
 
-std::int64_t available_host_memory() {
-  const std::int64_t machine = keyed_number_in("/proc/meminfo", "MemAvailable:", 1024);
-  const std::int64_t cgroup = available_in_cgroup();
+std::int64_t available_on_host(const std::string& root) {
+  const auto [machine, total] = kilobytes_in<2>(root + "/proc/meminfo", {"MemAvailable:", "MemTotal:"});
+  const std::int64_t cgroups = available_in_cgroups(root);
   // A cgroup limit above the memory shown is the sign of a virtual machine whose memory grows with use.
-  const std::int64_t total = keyed_number_in("/proc/meminfo", "MemTotal:", 1024);
-  if (cgroup != kUnknown && total != kUnknown && cgroup > total) return cgroup;
-  return std::min(machine, cgroup);
+  if (cgroups != kUnknown && total != kUnknown && cgroups > total) return cgroups;
+  return std::min(machine, cgroups);
 }
+
+std::int64_t available_host_memory() { return std::min(available_on_host(), available_to_process()); }
 
 void share_host_memory(int processes) { sharers = std::max(1, processes); }
 
-std::int64_t share_of_host_memory() { return available_host_memory() / sharers; }
+std::int64_t share_of_host_memory() { return std::min(available_on_host() / sharers, available_to_process()); }
 
 void require_host_memory(std::int64_t bytes, const char* what) {
   const std::int64_t available = share_of_host_memory();

@@ -43,6 +43,8 @@ void set_thread_count(int threads) {
   if (std::getenv("OMP_NUM_THREADS") == nullptr) omp_set_num_threads(std::max(1, threads));
 }
 
+void require_thread_count(int threads) { omp_set_num_threads(std::max(1, threads)); }
+
 int usable_cores() {
   cpu_set_t mask;
   CPU_ZERO(&mask);

@@ -11,6 +11,8 @@ int thread_count();
 
 /// Sets the threads of this process, e.g. cores / ranks on this host; ignored if OMP_NUM_THREADS is set.
 void set_thread_count(int threads);
+/// Sets the threads of this process to what its caller asked for, whatever OMP_NUM_THREADS says. At least 1.
+void require_thread_count(int threads);
 
 /// CPU cores this process may use (its affinity mask and its cgroup's quota).
 int usable_cores();

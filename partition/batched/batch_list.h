@@ -39,10 +39,10 @@ std::unique_ptr<BatchSource> open_matrix_files(const std::string& argument, cons
 void refuse_choice(const EdgeValues& edges, const std::string& argument);
 
 /// Graphs in one NumPy archive: graph_ptr [count + 1] into the nodes, indptr [nodes + 1] into the entries, indices [entries]
-/// counted within the graph. The values are in data [entries], the name that SciPy uses, or in one of values, weight, weights,
-/// edge_weight, edge_weights; they are 1 if there is none of them or if edges.unweighted. Throws Error(input) if there are
-/// two of them, or only edge_attr or edge_attributes, whose meaning is not known; and in a build without libzip. Other
-/// members, such as labels, are not read.
+/// counted within the graph. The values are in data [entries], the name that SciPy uses, or in one of values, weight,
+/// weights, edge_weight, edge_weights; they are 1 if there is none of them or if edges.unweighted. Throws Error(input) if
+/// there are two of them, or only edge_attr or edge_attributes, whose meaning is not known; and in a build without libzip.
+/// Other members, such as labels, are not read.
 bool accepts_graph_npz(const std::string& argument);
 std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument, const EdgeValues& edges);
 

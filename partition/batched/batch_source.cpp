@@ -20,8 +20,9 @@ namespace {
 const BatchKind kKinds[] = {
     {"generator", "batch:dim=32-256,… or molecules:count=16384,…", accepts_batch_generator, make_batch_generator},
     {"batch-file", "FILE.h5, as shardmat batch --save writes it", accepts_batch_file, open_batch_file},
-    {"graph-npz", "FILE.npz with the arrays graph_ptr, indptr, indices; values in data, values or weight", accepts_graph_npz, open_graph_npz},
-    {"tudataset", "a folder, or the prefix, of …_A.txt, …_graph_indicator.txt (and …_edge_attributes.txt)", accepts_tudataset, open_tudataset},
+    {"graph-npz", "FILE.npz with graph_ptr, indptr, indices and, if weighted, data", accepts_graph_npz, open_graph_npz},
+    {"tudataset", "folder or prefix of …_A.txt, …_graph_indicator.txt, …_edge_attributes.txt", accepts_tudataset,
+     open_tudataset},
     {"matrix-files", "a folder of .mtx files, or a LIST.txt of matrix files, one a line", accepts_matrix_files,
      open_matrix_files},
 };
@@ -150,10 +151,11 @@ std::unique_ptr<BatchSource> open_batch(const std::string& argument, const EdgeV
   if (!std::filesystem::exists(argument, error)) fail_missing(argument);
   for (const Reader& reader : readers())
     if (reader.accepts(argument))
-      throw Error(ErrorKind::input,
-                  fmt::format("{}: it is one matrix, not a batch; several are a folder of .mtx files, or a LIST.txt that names "
-                              "matrix files. For one: shardmat partition {} MATRIX.h5, then shardmat multiply MATRIX.h5",
-                              argument, argument));
+      throw Error(
+          ErrorKind::input,
+          fmt::format("{}: it is one matrix, not a batch; several are a folder of .mtx files, or a LIST.txt that names "
+                      "matrix files. For one: shardmat partition {} MATRIX.h5, then shardmat multiply MATRIX.h5",
+                      argument, argument));
   std::string understood;
   for (const BatchKind& kind : kKinds) understood += fmt::format("\n  {}", kind.help);
   throw Error(ErrorKind::input,

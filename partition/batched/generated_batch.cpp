@@ -1,6 +1,7 @@
 #include "partition/batched/generated_batch.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "kernels/base/memory_limits.h"
@@ -19,6 +20,12 @@ HostVector<std::int64_t> offsets(const HostVector<std::int64_t>& sizes) {
   offsets[0] = 0;
   std::partial_sum(sizes.begin(), sizes.end(), offsets.begin() + 1);
   return offsets;
+}
+
+/// Of the indices and values of entries and the offsets of rows.
+std::int64_t entry_bytes(std::int64_t entries, std::int64_t rows) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return std::max(entries, rows) > kMost / 32 ? kMost : 12 * entries + 8 * rows;
 }
 
 }  // namespace
@@ -45,12 +52,14 @@ BatchSizes GeneratedBatch::sizes_of(std::int64_t begin, std::int64_t end) const 
 }
 
 HostBatch GeneratedBatch::read_range(std::int64_t begin, std::int64_t end) const {
+  if (end - begin > kCountedAtATime) require_host_memory(40 * (end - begin), name().c_str());
   const BatchSizes sizes = sizes_of(begin, end);
   const HostVector<std::int64_t> first = offsets(sizes.nnz);
   HostBatch batch;
   batch.first_row = offsets(sizes.rows);
   batch.first_col = offsets(sizes.cols);
-  if (first.back() > kSliceEntries) require_host_memory(12 * first.back() + 8 * batch.first_row.back(), name().c_str());
+  if (std::max(first.back(), batch.first_row.back()) > kSliceEntries)
+    require_host_memory(entry_bytes(first.back(), batch.first_row.back()), name().c_str());
   batch.row_ptr.resize(at(batch.first_row.back()) + 1);
   batch.col_idx.resize(at(first.back()));
   batch.values.resize(at(first.back()));

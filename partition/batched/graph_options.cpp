@@ -164,8 +164,9 @@ class TransformedBatch final : public BatchSource {
 std::shared_ptr<const BatchSource> transformed(std::shared_ptr<const BatchSource> source, const GraphOptions& options) {
   if (!options.self_loops && !options.gcn_normalise) return source;
   if (options.self_loops && options.gcn_normalise)
-    throw Error(ErrorKind::usage, "self loops and GCN normalisation exclude each other: normalising multiplies with A + I, "
-                                  "which has the loops; name one");
+    throw Error(ErrorKind::usage,
+                "self loops and GCN normalisation exclude each other: normalising multiplies with A + I, "
+                "which has the loops; name one");
   return std::make_shared<TransformedBatch>(std::move(source), options);
 }
 

@@ -10,8 +10,8 @@ namespace shardmat {
 struct GraphOptions {
   /// A 1 on the diagonal wherever no entry is stored; entries that are there keep their values.
   bool self_loops = false;
-  /// D^-1/2 Â D^-1/2, where Â = A + I, also where A has a diagonal entry (aᵢᵢ becomes aᵢᵢ + 1), and D has the row sums of Â
-  /// on its diagonal, as in graph convolutional networks (Kipf, Welling: Semi-Supervised Classification with Graph
+  /// D^-1/2 Â D^-1/2, where Â = A + I, also where A has a diagonal entry (it becomes larger by 1), and D has the row sums of
+  /// Â on its diagonal, as in graph convolutional networks (Kipf, Welling: Semi-Supervised Classification with Graph
   /// Convolutional Networks, ICLR 2017, eq. 2). It adds the loops itself, so self_loops must not be set with it.
   bool gcn_normalise = false;
 };

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/shortened.h"
 #include "partition/batched/batch_list.h"
 #include "partition/readers/reader_list.h"
 
@@ -16,6 +18,10 @@ namespace shardmat {
 namespace {
 
 using Path = std::filesystem::path;
+
+std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+constexpr std::size_t kLongestName = 4096;  ///< of Linux
 
 /// The whole number that begins at `p`, without leading zeros; leaves p behind it.
 std::string_view take_number(const char*& p, const char* end) {
@@ -61,7 +67,12 @@ HostCsr read_one(const Path& path) {
   return matrix;
 }
 
-void append(HostBatch& batch, const HostCsr& matrix) {
+/// `source` names the folder or list for the error of a batch that does not fit.
+void append(HostBatch& batch, const HostCsr& matrix, const std::string& source) {
+  const std::int64_t all_rows = std::ssize(batch.row_ptr) + matrix.rows, all_nnz = std::ssize(batch.values) + matrix.nnz();
+  // Vectors that are full are copied into larger ones.
+  if (at(all_rows) > batch.row_ptr.capacity()) require_host_memory(16 * all_rows, source.c_str());
+  if (at(all_nnz) > batch.values.capacity()) require_host_memory(24 * all_nnz, source.c_str());
   HostVector<std::int32_t> col_idx(matrix.col_idx.size());
   std::transform(matrix.col_idx.begin(), matrix.col_idx.end(), col_idx.begin(),
                  [](std::int64_t col) { return static_cast<std::int32_t>(col); });
@@ -77,6 +88,7 @@ void append_listed(HostBatch& batch, const Path& list) {
     const std::size_t begin = std::min(line.size(), line.find_first_not_of(" \t\r\n"));
     const std::string name(line.substr(begin, line.find_last_not_of(" \t\r\n") + 1 - begin));
     if (name.empty()) continue;
+    if (name.size() > kLongestName) lines.fail(fmt::format("{} is no name of a file: it is too long", shortened(name)));
     HostCsr matrix;
     try {
       matrix = read_one(list.parent_path() / name);
@@ -84,7 +96,7 @@ void append_listed(HostBatch& batch, const Path& list) {
       if (e.kind() != ErrorKind::input) throw;
       lines.fail(e.what());
     }
-    append(batch, matrix);
+    append(batch, matrix, list.string());
   }
 }
 
@@ -101,7 +113,7 @@ std::unique_ptr<BatchSource> open_matrix_files(const std::string& argument, cons
   auto batch = std::make_shared<HostBatch>();
   if (Path(argument).extension() == ".txt" && !std::filesystem::is_directory(argument)) append_listed(*batch, argument);
   else
-    for (const Path& file : files_in(argument)) append(*batch, read_one(file));
+    for (const Path& file : files_in(argument)) append(*batch, read_one(file), argument);
   return make_memory_batch(std::move(batch), argument);
 }
 

@@ -28,7 +28,6 @@ std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument, const E
 
 #include <vector>
 
-#include "kernels/base/memory_limits.h"
 #include "partition/readers/npz_archive.h"
 #include "partition/readers/text_source.h"
 
@@ -90,13 +89,15 @@ void read_values(const NpzArchive& archive, const EdgeValues& edges, HostVector<
   const auto names = present(archive, {"data", "values", "weight", "weights", "edge_weight", "edge_weights"});
   const auto unclear = present(archive, {"edge_attr", "edge_attributes"});
   if (names.size() > 1)
-    archive.fail(fmt::format("it has the members {}.npy and {}.npy, and either could hold the values; leave one out, or "
-                             "take 1 for every edge with --unweighted",
-                             names[0], names[1]));
+    archive.fail(
+        fmt::format("it has the members {}.npy and {}.npy, and either could hold the values; leave one out, or "
+                    "take 1 for every edge with --unweighted",
+                    names[0], names[1]));
   if (names.empty() && !unclear.empty())
-    archive.fail(fmt::format("it has the member {}.npy but none with values; store the values as data, or take 1 for every "
-                             "edge with --unweighted",
-                             unclear.front()));
+    archive.fail(
+        fmt::format("it has the member {}.npy but none with values; store the values as data, or take 1 for every "
+                    "edge with --unweighted",
+                    unclear.front()));
   if (names.empty()) return;
   NpzMember member(archive, names.front());
   require_count(member, std::ssize(values), "indptr");
@@ -108,9 +109,10 @@ void read_values(const NpzArchive& archive, const EdgeValues& edges, HostVector<
 std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument, const EdgeValues& edges) {
   const NpzArchive archive(argument);
   if (!archive.has("graph_ptr") && archive.has("format"))
-    archive.fail(fmt::format("it is one matrix, not a batch of graphs; for one matrix: shardmat partition {} MATRIX.h5, then "
-                             "shardmat multiply MATRIX.h5",
-                             argument));
+    archive.fail(
+        fmt::format("it is one matrix, not a batch of graphs; for one matrix: shardmat partition {} MATRIX.h5, then "
+                    "shardmat multiply MATRIX.h5",
+                    argument));
   for (const char* name : {"graph_ptr", "indptr", "indices"})
     if (!archive.has(name))
       archive.fail(
@@ -118,8 +120,8 @@ std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument, const E
                       "are not all 1)",
                       name));
   auto batch = std::make_shared<HostBatch>();
-  require_host_memory(8 * NpzMember(archive, "indptr").count() + 12 * NpzMember(archive, "indices").count(),
-                      argument.c_str());
+  const std::int64_t graphs = NpzMember(archive, "graph_ptr").count(), rows = NpzMember(archive, "indptr").count();
+  ReadLimits().require_budget(16 * graphs + 8 * rows + 12 * NpzMember(archive, "indices").count(), archive.file());
   batch->first_row = read_offsets(archive, "graph_ptr");
   batch->first_col = batch->first_row;
   batch->row_ptr = read_offsets(archive, "indptr");

@@ -75,6 +75,7 @@ class GraphIndicator {
  public:
   explicit GraphIndicator(const Path& path) {
     const auto text = TextSource::open(path, {});
+    file_ = &text->file();
     LineCursor lines(*text);
     for (std::string_view line = lines.next(); !line.empty(); line = lines.next()) {
       const char* p = skip_blanks(line.data());
@@ -97,7 +98,7 @@ class GraphIndicator {
 
  private:
   static constexpr std::int64_t kMostGraphs = std::numeric_limits<std::int32_t>::max();
-  /// A graph number that is further from the one before is taken for a wrong one.
+  /// More graphs without nodes than nodes and these are taken for wrong numbers.
   static constexpr std::int64_t kMostLeftOut = 1 << 20;
 
   void add(std::int64_t graph) {
@@ -105,13 +106,16 @@ class GraphIndicator {
     if (graph < before)
       throw LineFault{
           nullptr, fmt::format("graph {} comes after graph {}; the nodes must be sorted by graph", graph + 1, before + 1)};
-    if (graph > before + kMostLeftOut)
+    if (graph > kMostLeftOut + nodes())
       throw LineFault{nullptr, fmt::format("graph {} comes after graph {}; so many graphs without nodes are refused",
                                            graph + 1, before + 1)};
     if (graph > before) first_node_.resize(at(graph) + 1, nodes());  // those left out have no nodes
+    if (graph_of_.size() == graph_of_.capacity())  // the vector doubles; rows take as much again
+      ReadLimits().require_budget(24 * std::ssize(graph_of_), *file_);
     graph_of_.push_back(static_cast<std::int32_t>(graph));
   }
 
+  const InputFile* file_ = nullptr;  ///< while it is read
   HostVector<std::int32_t> graph_of_;
   HostVector<std::int64_t> first_node_;
 };
@@ -150,6 +154,8 @@ std::vector<Edge> read_edges(const Path& path, const GraphIndicator& graphs) {
     std::vector<Edge> some;
     parse_edges(piece, graphs, some);
     const std::scoped_lock lock(mutex);
+    if (edges.size() + some.size() > edges.capacity())  // the vector doubles; the matrices take as much again
+      ReadLimits().require_budget(48 * std::ssize(edges), text->file());
     edges.insert(edges.end(), some.begin(), some.end());
   });
   text->file().require_unchanged();
@@ -217,8 +223,8 @@ class Attributes {
   double next(std::int64_t number) {
     const std::string_view line = lines_.next();
     if (line.empty())
-      throw Error(ErrorKind::input, fmt::format("{}: it has the attributes of {} edges, but there are more edges",
-                                                path_.string(), number));
+      throw Error(ErrorKind::input,
+                  fmt::format("{}: it has the attributes of {} edges, but there are more edges", path_.string(), number));
     return lines_.within_line([&] { return choose(line); });
   }
   void require_end(std::int64_t edges) {
@@ -238,9 +244,10 @@ class Attributes {
   /// For the first line, on which the others are measured.
   void require_choice(std::int64_t columns) {
     if (column_ == 0 && columns > 1)
-      throw LineFault{nullptr, fmt::format("an edge has {} attributes; choose one as its value with --edge-attribute 1 … {}, "
-                                           "or take 1 for every edge with --unweighted",
-                                           columns, columns)};
+      throw LineFault{nullptr,
+                      fmt::format("an edge has {} attributes; choose one as its value with --edge-attribute 1 … {}, "
+                                  "or take 1 for every edge with --unweighted",
+                                  columns, columns)};
     if (column_ > columns)
       throw LineFault{nullptr, fmt::format("an edge has {} attribute{}; there is no attribute {}", columns,
                                            columns == 1 ? "" : "s", column_)};

@@ -65,12 +65,25 @@ std::filesystem::path beside(const std::filesystem::path& file, const std::strin
 
 Hdf5Description described(const InputFile& file, const std::vector<std::string>& objects, int deep);
 
+/// The dataset that a part of a virtual one comes from.
+Hdf5Object source_of(const InputFile& file, const Hdf5Part& part, int deep) {
+  const InputFile target(part.target_file == "." ? file.path() : beside(file.path(), part.target_file));
+  auto objects = described(target, {part.target_object}, deep + 1).objects;
+  const auto found = objects.find(part.target_object);
+  if (found == objects.end())
+    throw Error(ErrorKind::input, fmt::format("{}: there is no dataset {}, which {} refers to", target.path().string(),
+                                              part.target_object, file.path().string()));
+  if (found->second.file.empty()) found->second.file = target.path().string();
+  return std::move(found->second);
+}
+
 /// Puts what an external link leads to in its place, and says in which file each thing lies.
 void follow_links(const InputFile& file, Hdf5Description& description, int deep) {
   std::map<std::string, Hdf5Object> found;
   for (auto& [path, object] : description.objects) {
     for (Hdf5Extent& extent : object.extents)
       if (object.layout == Hdf5Object::Layout::external) extent.file = beside(file.path(), extent.file).string();
+    for (Hdf5Part& part : object.parts) part.source = source_of(file, part, deep);
     if (object.kind != Hdf5Object::Kind::external_link || object.target_file.empty()) continue;
     const InputFile target(beside(file.path(), object.target_file));
     const std::string& name = object.target_object;

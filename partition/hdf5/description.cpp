@@ -99,6 +99,9 @@ Json to_json(const Hdf5Object& object) {
   json["extents"] = Json::array();
   for (const Hdf5Extent& extent : object.extents) json["extents"].push_back({extent.file, extent.offset, extent.bytes});
   if (object.layout == Hdf5Object::Layout::compact) json["data"] = to_hex(object.data);
+  for (const Hdf5Part& part : object.parts)
+    json["parts"].push_back(
+        {part.begin, part.rows, part.source_begin, part.target_file, part.target_object, to_json(part.source)});
   if (object.layout != Hdf5Object::Layout::chunked) return json;
   json["chunk"] = object.chunk;
   json["filters"] = Json::array();
@@ -109,6 +112,8 @@ Json to_json(const Hdf5Object& object) {
   return json;
 }
 
+Hdf5Object object_of(const Json& json);
+
 void read_layout(const Json& json, Hdf5Object& object) {
   object.located = true;
   object.layout = value_of(kLayouts, json.at("layout"));
@@ -117,6 +122,10 @@ void read_layout(const Json& json, Hdf5Object& object) {
     object.extents.push_back(
         {extent.at(0).get<std::string>(), extent.at(1).get<std::int64_t>(), extent.at(2).get<std::int64_t>()});
   if (object.layout == Hdf5Object::Layout::compact) object.data = from_hex(json.at("data").get<std::string>());
+  if (object.layout == Hdf5Object::Layout::virtual_dataset && json.contains("parts"))
+    for (const Json& part : json.at("parts"))
+      object.parts.push_back({part.at(0).get<std::int64_t>(), part.at(1).get<std::int64_t>(), part.at(2).get<std::int64_t>(),
+                              part.at(3).get<std::string>(), part.at(4).get<std::string>(), object_of(part.at(5))});
   if (object.layout != Hdf5Object::Layout::chunked) return;
   object.chunk = json.at("chunk").get<std::vector<std::int64_t>>();
   for (const Json& filter : json.at("filters"))
@@ -146,7 +155,7 @@ Hdf5Object object_of(const Json& json) {
   return object;
 }
 
-/// Descriptions have six levels; whoever made up a deeper one is not followed.
+/// Descriptions have eight levels; whoever made up a deeper one is not followed.
 Json parse(const std::string& text) {
   constexpr int kMostLevels = 8;
   return Json::parse(text, [](int depth, Json::parse_event_t, Json&) {

@@ -41,6 +41,8 @@ struct Hdf5Chunk {
 /// Number or text; std::monostate for an attribute of any other kind.
 using Hdf5Attribute = std::variant<std::monostate, std::string, std::int64_t, std::uint64_t, double>;
 
+struct Hdf5Part;
+
 struct Hdf5Object {
   enum class Kind { group, dataset, external_link, other };
   enum class Layout { contiguous, chunked, compact, external, virtual_dataset };
@@ -61,6 +63,14 @@ struct Hdf5Object {
   std::vector<std::int64_t> chunk;   ///< chunked: the shape of a chunk
   std::vector<Hdf5Filter> filters;   ///< chunked: in the order in which a writer applies them
   std::vector<Hdf5Chunk> chunks;     ///< chunked: all, in row-major order
+  std::vector<Hdf5Part> parts;       ///< virtual: rows of other datasets, as listed; none if it is made of anything else
+};
+
+/// Whole rows of a virtual dataset and where they come from.
+struct Hdf5Part {
+  std::int64_t begin = 0, rows = 0, source_begin = 0;
+  std::string target_file, target_object;
+  Hdf5Object source;  ///< the dataset, where links are followed
 };
 
 struct Hdf5Description {

@@ -91,7 +91,7 @@ class DatasetCheck {
       case Layout::chunked:
         return check_chunks();
       case Layout::virtual_dataset:
-        return;  // refused before
+        return check_parts();
     }
   }
 
@@ -121,6 +121,29 @@ class DatasetCheck {
     }
     if (object_.extents.empty()) fail_damaged(place_, "it was never written");
     if (stored < wanted) fail_size(wanted, stored);
+  }
+
+  /// Parts must follow one another without gaps, in any order of the list.
+  void check_parts() const {
+    std::map<std::int64_t, std::int64_t> rows;
+    for (const Hdf5Part& part : object_.parts) {
+      const Hdf5Object& source = part.source;
+      if (source.kind != Kind::dataset || !source.located || source.layout == Layout::virtual_dataset ||
+          source.number.kind == Hdf5Number::Kind::other || source.shape.size() != object_.shape.size() ||
+          !std::equal(source.shape.begin() + 1, source.shape.end(), object_.shape.begin() + 1) || part.rows < 0 ||
+          part.source_begin < 0 || part.rows > source.shape[0] || part.source_begin > source.shape[0] - part.rows)
+        fail(place_, fmt::format("its rows from {} on are no rows of {} in {}", part.begin, part.target_object,
+                                 part.target_file));
+      DatasetCheck(source, file_, others_, place_).run();
+      rows[part.begin] = part.rows;
+    }
+    std::int64_t next = 0;
+    for (const auto& [begin, count] : rows) {
+      if (begin != next) fail(place_, fmt::format("it is a virtual dataset whose row {} comes from nowhere, or from two places", next));
+      next += count;
+    }
+    if (next != object_.shape[0] || rows.size() != object_.parts.size())
+      fail(place_, fmt::format("it is a virtual dataset whose row {} comes from nowhere, or from two places", next));
   }
 
   void check_chunks() const {
@@ -189,6 +212,8 @@ void Hdf5Dataset::read(std::int64_t begin, std::int64_t count, T* out) const {
                              count * width, out, place_, begin * width);
     case Layout::chunked:
       return read_chunks(begin, count, out);
+    case Layout::virtual_dataset:
+      return read_parts(begin, count, out);
     default:
       return read_extents(begin * width, count * width, out);
   }
@@ -219,6 +244,21 @@ void Hdf5Dataset::read_extents(std::int64_t first, std::int64_t count, T* out) c
       convert_numbers(object_->number, stored.data(), now, out + done, place_, first + done);
     }
   });
+}
+
+/// Rows [begin, begin + count) of an array whose rows are those of others.
+template <class T>
+void Hdf5Dataset::read_parts(std::int64_t begin, std::int64_t count, T* out) const {
+  const std::int64_t width = object_->shape.size() < 2 ? 1 : object_->shape[1];
+  for (const Hdf5Part& part : object_->parts) {
+    const std::int64_t first = std::max(begin, part.begin), last = std::min(begin + count, part.begin + part.rows);
+    if (first >= last) continue;
+    Hdf5Dataset source;
+    source.file_ = file_;
+    source.object_ = &part.source;
+    source.place_ = place_;
+    source.read(part.source_begin + first - part.begin, last - first, out + (first - begin) * width);
+  }
 }
 
 /// Rows [begin, begin + count) of an array in chunks; a chunk is read and decoded by one thread.
@@ -266,8 +306,12 @@ Hdf5File Hdf5File::open(const std::filesystem::path& path, const std::vector<std
       if (!follow) fail_damaged(fmt::format("{}: {}", path.string(), name), "it names another file");
       opened->others.try_emplace(other, other);
     };
-    other_file(object.file, false);
-    for (const Hdf5Extent& extent : object.extents) other_file(extent.file, object.layout == Layout::external);
+    const auto all_of = [&](const Hdf5Object& one) {
+      other_file(one.file, false);
+      for (const Hdf5Extent& extent : one.extents) other_file(extent.file, one.layout == Layout::external);
+    };
+    all_of(object);
+    for (const Hdf5Part& part : object.parts) all_of(part.source);
   }
   Hdf5File file;
   file.file_ = std::move(opened);
@@ -298,7 +342,7 @@ Hdf5Dataset Hdf5File::dataset(const std::string& name) const {
   result.place_ = fmt::format("{}: dataset {}", path(), name);
   const auto at = file_->description.objects.find(name);
   if (at == file_->description.objects.end()) {
-    if (has(name)) throw Error(ErrorKind::internal, fmt::format("{} was not asked for when the file was opened", result.place_));
+    if (has(name)) fail_damaged(result.place_, "its name is there, but not what it is");
     throw Error(ErrorKind::input, fmt::format("{} is missing", result.place_));
   }
   const Hdf5Object& object = at->second;
@@ -310,9 +354,12 @@ Hdf5Dataset Hdf5File::dataset(const std::string& name) const {
                                                    : fmt::format("it is a link to {} of another file, {}, {}",
                                                                  object.target_object, object.target_file, remedy));
   if (object.kind != Kind::dataset || !object.located) fail(result.place_, "it is no dataset");
-  if (object.layout == Layout::virtual_dataset)
-    fail(result.place_, "it is a virtual dataset, which is made of other files and is not read; write its data into one "
+  if (object.layout == Layout::virtual_dataset && object.parts.empty())
+    fail(result.place_, "it is a virtual dataset of other parts than whole rows, which is not read; write its data into one "
                         "file, e.g. with h5py");
+  if (object.layout == Layout::virtual_dataset && (file_->own || !hdf5_links_are_followed()))
+    fail(result.place_, fmt::format("it is a virtual dataset of rows in another file, {}, {}",
+                                    object.parts.front().target_file, remedy));
   if (object.layout == Layout::external && (file_->own || !hdf5_links_are_followed()))
     fail(result.place_, fmt::format("its data lies in another file, {}, {}",
                                     object.extents.empty() ? "" : object.extents.front().file, remedy));

@@ -42,6 +42,8 @@ class Hdf5Dataset {
   template <class T>
   void read_extents(std::int64_t first, std::int64_t count, T* out) const;
   template <class T>
+  void read_parts(std::int64_t begin, std::int64_t count, T* out) const;
+  template <class T>
   void read_chunks(std::int64_t begin, std::int64_t count, T* out) const;
 
   std::shared_ptr<const Opened> file_;

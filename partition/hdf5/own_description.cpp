@@ -15,6 +15,7 @@ namespace shardmat {
 namespace {
 
 constexpr char kMark[] = "shardmat description 1\n";
+constexpr std::int64_t kMostBytes = 16 << 20;  // ours have no chunks, and some kilobytes a partition
 
 struct Tail {
   std::int64_t file_bytes, text_bytes;
@@ -60,7 +61,7 @@ std::optional<Hdf5Description> own_description(const InputFile& file) {
   if (file.size() < tail_bytes) return std::nullopt;
   file.read(&tail, file.size() - tail_bytes, tail_bytes);
   if (std::memcmp(tail.mark, kMark, sizeof kMark) != 0) return std::nullopt;
-  if (tail.text_bytes < 0 || tail.text_bytes > Hdf5Description::kMostBytes || tail.text_bytes > file.size() - tail_bytes ||
+  if (tail.text_bytes < 0 || tail.text_bytes > kMostBytes || tail.text_bytes > file.size() - tail_bytes ||
       tail.file_bytes != file.size() - tail_bytes - tail.text_bytes)
     return std::nullopt;
   std::string text(static_cast<std::size_t>(tail.text_bytes), '\0');

@@ -283,10 +283,7 @@ class Survey {
     object.number = number_of(type.id());
     object.located = true;
     const H5D_layout_t layout = H5Pget_layout(list.id());
-    if (layout == H5D_VIRTUAL) {  // to ask for its shape would open other files
-      object.layout = Hdf5Object::Layout::virtual_dataset;
-      return;
-    }
+    if (layout == H5D_VIRTUAL) return list_parts(list.id(), path, object);
     read_shape(id, path, object);
     if (layout == H5D_COMPACT) return read_compact(id, path, object, H5Tget_size(type.id()));
     if (layout == H5D_CHUNKED) return locate_chunks(id, list.id(), path, object);
@@ -299,13 +296,17 @@ class Survey {
 
   void read_shape(hid_t id, const std::string& path, Hdf5Object& object) {
     const Hdf5Handle space(get(path, "read its shape", [&] { return H5Dget_space(id); }), close_quietly<H5Sclose>);
-    if (H5Sget_simple_extent_type(space.id()) == H5S_NULL) {
+    space_shape(space.id(), path, object);
+  }
+
+  static void space_shape(hid_t space, const std::string& path, Hdf5Object& object) {
+    if (H5Sget_simple_extent_type(space) == H5S_NULL) {
       object.shape = {0};
       return;
     }
-    const int dimensions = get(path, "read its shape", [&] { return H5Sget_simple_extent_ndims(space.id()); });
+    const int dimensions = get(path, "read its shape", [&] { return H5Sget_simple_extent_ndims(space); });
     std::array<hsize_t, H5S_MAX_RANK> sizes{};
-    get(path, "read its shape", [&] { return H5Sget_simple_extent_dims(space.id(), sizes.data(), nullptr); });
+    get(path, "read its shape", [&] { return H5Sget_simple_extent_dims(space, sizes.data(), nullptr); });
     for (int d = 0; d < dimensions; ++d) {
       if (sizes[static_cast<std::size_t>(d)] > static_cast<hsize_t>(INT64_MAX)) fail(path + ": its shape is out of range");
       object.shape.push_back(static_cast<std::int64_t>(sizes[static_cast<std::size_t>(d)]));
@@ -336,6 +337,50 @@ class Survey {
       });
       object.extents.push_back(
           {name.data(), offset, size > static_cast<hsize_t>(INT64_MAX) ? INT64_MAX : static_cast<std::int64_t>(size)});
+    }
+  }
+
+  /// A selection of whole rows [begin, begin + rows) of an array with so many dimensions; false if it is any other.
+  static bool whole_rows(hid_t space, std::size_t dimensions, std::int64_t& begin, std::int64_t& rows) {
+    std::array<hsize_t, H5S_MAX_RANK> first{}, last{}, shape{};
+    if (H5Sget_simple_extent_ndims(space) != static_cast<int>(dimensions) || H5Sget_select_npoints(space) <= 0 ||
+        H5Sget_simple_extent_dims(space, shape.data(), nullptr) < 0 ||
+        H5Sget_select_bounds(space, first.data(), last.data()) < 0)
+      return false;
+    hsize_t points = last[0] - first[0] + 1;
+    for (std::size_t d = 1; d < dimensions; ++d) {
+      if (first[d] != 0 || last[d] + 1 != shape[d]) return false;
+      points *= shape[d];
+    }
+    begin = static_cast<std::int64_t>(first[0]);
+    rows = static_cast<std::int64_t>(last[0] - first[0] + 1);
+    return static_cast<hsize_t>(H5Sget_select_npoints(space)) == points;
+  }
+
+  /// The shape comes from the selections: HDF5 would open the other files to tell it.
+  void list_parts(hid_t list, const std::string& path, Hdf5Object& object) {
+    object.layout = Hdf5Object::Layout::virtual_dataset;
+    std::size_t count = 0;
+    get(path, "list its parts", [&] { return H5Pget_virtual_count(list, &count); });
+    for (std::size_t i = 0; i < std::min<std::size_t>(count, kMostObjects); ++i) {
+      const Hdf5Handle rows(H5Pget_virtual_vspace(list, i), close_quietly<H5Sclose>);
+      const Hdf5Handle source(H5Pget_virtual_srcspace(list, i), close_quietly<H5Sclose>);
+      std::array<char, 4096> file{}, name{};
+      Hdf5Part part;
+      std::int64_t source_rows = 0;
+      object.shape.clear();
+      if (rows.id() >= 0) space_shape(rows.id(), path, object);
+      const std::size_t dimensions = object.shape.size();
+      if (dimensions == 0 || !whole_rows(rows.id(), dimensions, part.begin, part.rows) ||
+          !whole_rows(source.id(), dimensions, part.source_begin, source_rows) || source_rows != part.rows ||
+          H5Pget_virtual_filename(list, i, file.data(), file.size() - 1) < 0 ||
+          H5Pget_virtual_dsetname(list, i, name.data(), name.size() - 1) < 0) {
+        object.parts.clear();
+        return;
+      }
+      part.target_file = file.data();
+      part.target_object = name[0] == '/' ? name.data() : std::string("/") + name.data();
+      object.parts.push_back(std::move(part));
     }
   }
 

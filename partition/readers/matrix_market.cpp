@@ -198,6 +198,7 @@ HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions&
   const Header header = read_header(*source);
   require_coordinate(path, header);
   limits.require_memory(bytes_for(header.rows, most_entries(*source, header)), path);
+  limits.require_budget(bytes_for(header.rows, 0), source->file());
 
   HostCsr matrix;
   matrix.rows = header.rows;
@@ -215,7 +216,7 @@ HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions&
 
   for (std::size_t i = 0; i < static_cast<std::size_t>(header.rows); ++i) matrix.row_ptr[i + 1] += matrix.row_ptr[i];
   const std::int64_t nnz = matrix.nnz();
-  limits.require_memory(16 * nnz, path);
+  limits.require_budget(16 * nnz, source->file());
   matrix.col_idx.resize(static_cast<std::size_t>(nnz));
   matrix.values.resize(static_cast<std::size_t>(nnz));
   place_entries(*source, header, limits, options, matrix);

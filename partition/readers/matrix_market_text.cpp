@@ -203,6 +203,9 @@ const char* parse_value(const char* p, const char* end, Field field, bool allow_
   if (field == Field::integer && !std::all_of(first + (*first == '-' ? 1 : 0), behind, is_digit))
     throw LineFault{
         p, fmt::format("the value {} is no whole number but the field is integer; declare the field real", quote_word(p))};
+  std::int64_t whole = 0;
+  if (field == Field::integer && behind - first > 18 && std::from_chars(first, behind, whole).ec != std::errc{})
+    throw LineFault{p, fmt::format("the value {} does not fit a 64-bit integer; declare the field real", quote_word(p))};
   return behind;
 }
 

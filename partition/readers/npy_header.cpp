@@ -13,6 +13,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/half.h"
+#include "kernels/base/shortened.h"
 
 namespace shardmat {
 namespace {
@@ -43,11 +44,12 @@ void parse_type(const std::string& source, std::string_view text, NpyHeader& hea
   const std::string_view type = text.substr(1, end - 1);
   std::int64_t size = 0;
   const char* const last = type.data() + type.size();
-  if (type.size() < 3 || std::from_chars(type.data() + 2, last, size).ptr != last || size < 0 || size > 1 << 20)
-    fail(source,
-         fmt::format("its elements have the type {}, which are no plain numbers; write them with .astype('<f8')", type));
+  if (type.size() < 3 || std::from_chars(type.data() + 2, last, size).ptr != last || size < 1 || size > 1 << 20)
+    fail(source, fmt::format("its elements have the type {}, which are no plain numbers; write them with .astype('<f8')",
+                             shortened(type)));
   if (type[0] == '>' && size > 1)
-    fail(source, fmt::format("its elements are big-endian ({}); write them with .astype('<{}')", type, type.substr(1)));
+    fail(source, fmt::format("its elements are big-endian ({}); write them with .astype('<{}')", shortened(type),
+                             shortened(type.substr(1))));
   header.kind = type[1];
   header.item_bytes = type[1] == 'U' ? 4 * size : size;
 }
@@ -107,8 +109,8 @@ bool convert_integers(const NpyHeader& header, const char* bytes, std::size_t co
          fmt::format("its elements are complex (c{}), and only real ones are multiplied; write .real and .imag as two "
                      "arrays",
                      header.item_bytes));
-  fail(source, fmt::format("its elements have the type {}{}, which is not supported; write {}", header.kind,
-                           header.item_bytes, wanted));
+  fail(source, fmt::format("its elements have the type {}{}, which is not supported; write {}",
+                           shortened({&header.kind, 1}), header.item_bytes, wanted));
 }
 
 }  // namespace

@@ -36,6 +36,7 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions&, const Re
 #include <string>
 #include <vector>
 
+#include "kernels/base/shortened.h"
 #include "partition/readers/npz_archive.h"
 
 namespace shardmat {
@@ -156,7 +157,8 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, 
   const std::string format = Member(archive, "format").text();
   if (format != "csr" && format != "csc" && format != "coo")
     archive.fail(
-        fmt::format("the SciPy format {} is not supported; write it with scipy.sparse.save_npz(name, a.tocsr())", format));
+        fmt::format("the SciPy format {} is not supported; write it with scipy.sparse.save_npz(name, a.tocsr())",
+                    shortened(format)));
   HostCsr matrix;
   const auto shape = read_shape(archive);
   matrix.rows = shape[0];
@@ -165,7 +167,7 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, 
   for (const char* name : {format == "coo" ? "row" : "indices", format == "coo" ? "col" : "indices"})
     if (const Member member(archive, name); member.count() != nnz)
       member.fail(fmt::format("it has {} elements but data.npy has {}; write the file again", member.count(), nnz));
-  limits.require_memory(bytes_needed(matrix, format, nnz), path);
+  limits.require_budget(bytes_needed(matrix, format, nnz), archive.file());
   report(options.progress, "read entries", 0, size);
   if (format == "csr") read_csr(archive, nnz, matrix);
   else read_entries(archive, format, nnz, matrix);

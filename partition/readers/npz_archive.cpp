@@ -13,6 +13,7 @@
 #include <type_traits>
 
 #include "kernels/base/error.h"
+#include "kernels/base/shortened.h"
 
 namespace shardmat {
 namespace {
@@ -49,7 +50,8 @@ void NpzArchive::require_distinct_names() const {
   for (zip_int64_t i = 0; i < zip_get_num_entries(get(), 0); ++i) {
     const char* name = zip_get_name(get(), static_cast<zip_uint64_t>(i), 0);
     if (name != nullptr && !names.insert(name).second)
-      fail(fmt::format("it has two members with the name {}, and which one is meant is unknown; write it again", name));
+      fail(fmt::format("it has two members with the name {}, and which one is meant is unknown; write it again",
+                       shortened(name)));
   }
 }
 

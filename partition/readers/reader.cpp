@@ -46,7 +46,8 @@ bool is_misspelt(const std::string& word, const std::string& right) {
   for (const Reader& reader : kReaders)
     for (std::string& suffix : words_of(reader.suffixes)) known.push_back(std::move(suffix));
   const std::string suffix = path.extension().string();
-  const auto like = std::find_if(known.begin(), known.end(), [&](const std::string& one) { return is_misspelt(suffix, one); });
+  const auto like =
+      std::find_if(known.begin(), known.end(), [&](const std::string& one) { return is_misspelt(suffix, one); });
   throw Error(ErrorKind::input,
               fmt::format("{}: {} is no matrix file that can be read; its name must end in {}{}", path.string(),
                           suffix.empty() ? "a file without suffix" : suffix, join_choices(known),
@@ -62,12 +63,15 @@ HostCsr read_matrix(const std::filesystem::path& path, const ReadOptions& option
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) fail_missing(path);
   if (status.type() == std::filesystem::file_type::directory)
-    throw Error(ErrorKind::input, fmt::format("{}: it is a directory; give a matrix file in it (directories of small matrices are for shardmat "
-                                              "batch)",
-                                              path.string()));
+    throw Error(
+        ErrorKind::input,
+        fmt::format("{}: it is a directory; give a matrix file in it (directories of small matrices are for shardmat "
+                    "batch)",
+                    path.string()));
   if (path.extension() == ".npz" && kind_of_npz(path) == NpzKind::graphs)
-    throw Error(ErrorKind::input, fmt::format("{}: it is a batch of graphs, not one matrix; multiply it with: shardmat batch {}",
-                                              path.string(), path.string()));
+    throw Error(ErrorKind::input,
+                fmt::format("{}: it is a batch of graphs, not one matrix; multiply it with: shardmat batch {}",
+                            path.string(), path.string()));
   for (const Reader& reader : kReaders)
     if (reader.accepts(path)) return reader.read(path, options);
   fail_suffix(path);

@@ -323,6 +323,17 @@ void ReadLimits::require_memory(std::int64_t bytes, const std::filesystem::path&
   require_host_memory(bytes, fmt::format("reading {}", path.string()).c_str());
 }
 
+void ReadLimits::require_budget(std::int64_t bytes, const InputFile& file) const {
+  require_memory(bytes, file.path());
+  const std::int64_t budget = kFreeBytes + kBytesPerByte * std::min(file.size(), std::int64_t{1} << 50);
+  if (bytes > budget)
+    fail(file.path(),
+         fmt::format("its {} ask for {} of memory; a file of this size may ask for {}. Check the sizes in it, leave out empty "
+                     "rows, or store it without compression",
+                     human_bytes(static_cast<double>(file.size())), human_bytes(static_cast<double>(bytes)),
+                     human_bytes(static_cast<double>(budget))));
+}
+
 std::unique_ptr<TextSource> TextSource::open(const std::filesystem::path& path, const ReadLimits& limits) {
   if (path.extension() == ".gz") return std::make_unique<GzipText>(path, limits);
   return std::make_unique<PlainText>(path, limits);

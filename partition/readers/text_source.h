@@ -24,8 +24,14 @@ struct ReadLimits {
   /// Bytes a matrix may take at most, on top of what the machine has left.
   std::int64_t memory_bytes = std::numeric_limits<std::int64_t>::max();
 
+  /// What any file may ask for, and what it may ask for each byte that it has: a header, or data that were compressed too
+  /// well to be a matrix, cannot make a small file take the memory of a large one.
+  static constexpr std::int64_t kFreeBytes = 1'000'000'000, kBytesPerByte = 100;
+
   /// Throws Error(resources) naming the file if `bytes` are more than allowed or available.
   void require_memory(std::int64_t bytes, const std::filesystem::path& path) const;
+  /// Throws likewise, and Error(input) if `bytes` are more than a file of this size may ask for.
+  void require_budget(std::int64_t bytes, const InputFile& file) const;
 };
 
 /// Gets whole lines, each ended by '\n', and where they begin in the text.

@@ -48,9 +48,19 @@ def file_size_limit(limit_bytes):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit_bytes, limit_bytes))
 
 
+def address_space_limit(limit_bytes):
+    return lambda: resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
+
+
 def own_lines(errors):
     """Without what MPI's topology library says where /sys is not mounted."""
     return [line for line in errors.splitlines() if not line.startswith("[hwloc/")]
+
+
+def has_matplotlib():
+    """True if a Python that the program tries can draw."""
+    attempts = [[python, "-c", "import matplotlib"] for python in ("python3", "/usr/bin/python3") if shutil.which(python)]
+    return any(subprocess.run(attempt, capture_output=True).returncode == 0 for attempt in attempts)
 
 
 class Result:

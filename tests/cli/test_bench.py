@@ -1,28 +1,25 @@
-"""The benchmarks of products, ranks and papers: what they write is there and agrees, mistakes are refused, exit codes."""
+"""The benchmarks of products and papers: what they write is there and agrees, mistakes are refused, exit codes."""
 
 import csv
-import html.parser
 import json
 import os
-import pathlib
 import re
-import shutil
 import signal
-import stat
 import subprocess
+import sys
 import time
 import unittest
 
-from support import DATA, INPUT, OK, PROGRAM, RESOURCES, ROOT, USAGE, CliTest, environment, run
+from support import DATA, INPUT, OK, PROGRAM, ROOT, USAGE, CliTest, environment, has_matplotlib, run
 
 QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
 CLASSES = ["elasticity", "poisson27", "poisson7", "rmat", "random", "5 diagonals", "7 diagonals", "dense band",
            "sparse band"]
 
 
-def has_matplotlib():
-    attempts = [[python, "-c", "import matplotlib"] for python in ("python3", "/usr/bin/python3") if shutil.which(python)]
-    return any(subprocess.run(attempt, capture_output=True).returncode == 0 for attempt in attempts)
+def words_of(picture):
+    """What is written in an SVG file."""
+    return re.findall("<!-- (.*?) -->", picture.read_text(), re.DOTALL)
 
 
 class Killed(CliTest):
@@ -110,7 +107,11 @@ class Spmm(CliTest):
     @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
     def test_plot(self):
         self.succeed("bench", "spmm", "poisson7:n=4", "--rhs", "2,4", "--plot", "spmm.svg", *QUICK)
-        self.assertIn("right-hand sides", (self.path("spmm.svg")).read_text())
+        words = words_of(self.path("spmm.svg"))
+        self.assertIn("right-hand sides", words)
+        self.assertIn("poisson7:n=4 f64", words)
+        self.assertTrue(any("with one right-hand side each" in word for word in words), words)
+        self.assertFalse(any("cuSPARSE" in word for word in words), "there is none on the host")
 
 
 class Batched(CliTest):
@@ -291,225 +292,72 @@ class Kernels(CliTest):
         self.fail_on_every_rank(USAGE, "bench", "kernels", ranks=2, says=["bench kernels", "without mpirun"])
 
 
-class Page(html.parser.HTMLParser):
-    """What a page loads, its words, and the JSON in it."""
+class Pictures(CliTest):
+    """The scripts that draw reports, on made-up ones, and the Python they run in."""
 
-    LOADS = {"src", "href", "xlink:href", "data", "srcset", "poster", "action", "background"}
+    MACHINE = {"processor": "GPU", "software": "shardmat"}
 
-    def __init__(self, text):
-        super().__init__()
-        self.loads, self.words, self.json, self.pictures, self.reads_json, self.hidden = [], "", "", 0, False, False
-        self.feed(text)
+    def draw(self, script, report, python=sys.executable, **more):
+        self.write("r.json", json.dumps(report))
+        return run([python, ROOT / "tools" / script, "r.json", "--output", "r.svg"], self.directory, **more)
 
-    def handle_starttag(self, tag, attributes):
-        values = dict(attributes)
-        self.loads += [value for name, value in attributes if name in self.LOADS and not (value or "").startswith("#")]
-        self.pictures += tag == "svg"
-        self.reads_json = tag == "script" and values.get("id") == "shardmat-report"
-        self.hidden = tag in ("script", "style")
-
-    def handle_endtag(self, tag):
-        self.reads_json = self.hidden = False
-
-    def handle_data(self, data):
-        self.json += data if self.reads_json else ""
-        self.words += "" if self.hidden else data
-
-
-class Scaling(CliTest):
-    STUDY = ("bench", "scaling", "poisson27:n=6", "poisson27:n=5,nz={4}", "--exchange", "halo,peer", "--iterations", 5,
-             "--backend", "host")  # the host has no peer exchange
-
-    def test_what_was_measured_before_an_error_is_kept(self):
-        result = self.call("bench", "scaling", "poisson27:n=5", "missing.h5", "--iterations", 2, "--backend", "host", "--json",
-                           "s.json", ranks=2)
-        self.assertEqual(result.code, INPUT, result)
-        self.assertIn("missing.h5", result.err)
-        cases = json.loads(self.path("s.json").read_text())["cases"]
-        self.assertEqual([(case["matrix"], case["ranks"]) for case in cases], [("poisson27:n=5", 1), ("poisson27:n=5", 2)])
-        self.assertTrue(all(case["report"]["verification"]["passed"] for case in cases))
-
-    def scaling(self, *options, **more):
-        return self.succeed(*self.STUDY, *options, ranks=2, **more)
-
-    def test_some_of_the_ranks_with_each_exchange(self):
-        self.succeed("partition", DATA / "stokes.mtx.gz", "stokes.h5")
-        report = self.json_of("bench", "scaling", "poisson27:n=7", "stokes.h5", "--ranks", "1,3", "--exchange",
-                              "halo,allgather", "--rhs", 2, "--iterations", 3, "--backend", "host", ranks=3)
-        self.assertEqual([(c["matrix"].split("/")[-1], c["ranks"], c["exchange_asked"]) for c in report["cases"]],
-                         [(matrix, ranks, exchange) for matrix in ("poisson27:n=7", "stokes.h5")
-                          for ranks, exchange in ((1, "auto"), (3, "halo"), (3, "allgather"))])
-        for case in report["cases"]:
-            ranks = case["report"]["ranks"]
-            self.assertEqual(len(ranks), case["ranks"])
-            self.assertEqual(sum(r["nnz"] for r in ranks), case["report"]["matrix"]["nnz"])
-            self.assertEqual(max(r["product_s"] for r in ranks),
-                             case["report"]["local_product"]["medians_of_ranks_s"]["max"])
-            self.assertEqual(case["report"]["exchange"]["name"], "none" if case["ranks"] == 1 else case["exchange_asked"])
-            self.assertEqual(case["report"]["operation"]["right_hand_sides"], 2)
-            self.assertTrue(case["report"]["verification"]["passed"])
-            self.assertGreater(case["efficiency"], 0)
-            self.assertEqual(case["base_ranks"], 1)
-            product, parts = case["report"]["local_product"]["medians_of_ranks_s"], case["breakdown"]
-            self.assertEqual(parts["product_s"], product["mean"])
-            self.assertAlmostEqual(parts["product_s"] + parts["imbalance_s"], product["max"], delta=1e-9)
-            waiting = max(0, case["report"]["iteration"]["median_s"] - product["max"])
-            self.assertAlmostEqual(parts["waiting_s"], waiting, delta=1e-9)
-            if case["ranks"] > 1 and "forecast" in case:  # of the exchange that the model expects to be fastest
-                self.assertEqual(case["forecast"]["exchange"], case["exchange_asked"])
-        self.assertEqual([c["efficiency"] for c in report["cases"] if c["ranks"] == 1], [1, 1])
-        for matrix in {case["matrix"] for case in report["cases"]}:
-            foretold = [c for c in report["cases"] if c["matrix"] == matrix and c["ranks"] == 3 and "forecast" in c]
-            self.assertEqual(len(foretold), 1)
-
-    def test_weak(self):
-        report = self.json_of("bench", "scaling", "poisson27:n=5,nz={4}", "--iterations", 2, "--backend", "host", ranks=2)
-        self.assertEqual([(c["weak"], c["ranks"], c["report"]["matrix"]["rows"]) for c in report["cases"]],
-                         [(True, 1, 100), (True, 2, 200)])
-
-    def test_text(self):
-        out = self.succeed("bench", "scaling", "poisson27:n=5", "--backend", "host", "--iterations", 2, ranks=2).out
-        for word in ("125 rows", "strong scaling", "imbalance", "waiting", "100.0 %", "none", "auto: halo"):
-            self.assertIn(word, out)
-        self.assertIn("(weak scaling): 100 rows", self.scaling().out)
-        self.assertLessEqual(max(map(len, self.scaling().out.splitlines())), 125)
-
-    def test_csv(self):
-        self.scaling("--json", "s.json", "--csv", "s.csv")
-        data = self.path("s.csv").read_bytes()
-        self.assertEqual(data.count(b"\r\n"), data.count(b"\n"))
-        lines = list(csv.DictReader(data.decode().splitlines(), strict=True))
-        cases = json.loads(self.path("s.json").read_text())["cases"]
-        self.assertEqual([(line["matrix"], line["scaling"], int(line["ranks"]), line["exchange_asked"]) for line in lines],
-                         [(c["matrix"], "weak" if c["weak"] else "strong", c["ranks"], c["exchange_asked"]) for c in cases])
-        self.assertEqual(len(lines), 6)
-        for line, case in zip(lines, cases):
-            self.assertNotIn(None, [*line, *line.values()], "as many fields as columns")
-            if case["exchange_asked"] == "peer":
-                self.assertEqual(line["reason"], case["why_not"])
-                self.assertEqual(line["iteration_median_s"], "")
-                continue
-            report = case["report"]
-            self.assertEqual(line["reason"], "")
-            self.assertEqual(int(line["nonzeros"]), report["matrix"]["nnz"])
-            for column, figure in (("iteration_median_s", report["iteration"]["median_s"]),
-                                   ("product_mean_s", case["breakdown"]["product_s"]),
-                                   ("imbalance_s", case["breakdown"]["imbalance_s"]),
-                                   ("waiting_s", case["breakdown"]["waiting_s"]),
-                                   ("exchange_alone_s", report["exchange_alone"]["median_s"]),
-                                   ("efficiency", case["efficiency"])):
-                self.assertAlmostEqual(float(line[column]), figure, delta=1e-12, msg=column)
-        text = self.succeed("bench", "scaling", "--help").out.split("Columns of the CSV file")[1]
-        columns = re.findall(r"^  (\w+) +\S", text, re.MULTILINE)
-        self.assertEqual(columns, list(lines[0]))
-
-    def test_csv_on_standard_output_is_nothing_but_csv_and_quotes(self):
-        shutil.copy(DATA / "stokes.mtx.gz", self.path("s.mtx.gz"))
-        self.succeed("partition", "s.mtx.gz", 'a "b", c.h5')
-        out = self.succeed("bench", "scaling", 'a "b", c.h5', "--iterations", 2, "--backend", "host", "--csv", "-").out
-        lines = list(csv.DictReader(out.splitlines(), strict=True))
-        self.assertEqual([line["matrix"] for line in lines], ['a "b", c.h5'])
+    def kernels(self, ratio, min_s=1):
+        times = {"median_s": 1, "min_s": min_s}
+        return {"matrix": {"name": f"m{ratio}"}, "type": "f64", "yardstick": {"kernel": "csr_cusparse", "ratio": 1, **times},
+                "best_own": {"kernel": "packed", "ratio": ratio, **times}, "auto": {"kernel": "sell", "ratio": ratio / 2, **times}}
 
     @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
-    def test_html_is_one_page_with_all_figures(self):
-        name = "a<!--<script>&amp;.h5"
-        self.succeed("partition", DATA / "stokes.mtx.gz", name)
-        self.succeed("bench", "scaling", name, "poisson27:n=5,nz={4}", "--exchange", "halo,peer", "--iterations", 5,
-                     "--backend", "host", "--json", "s.json", "--html", "s.html", ranks=2)
-        text = self.path("s.html").read_text()
-        page = Page(text)
-        self.assertEqual(json.loads(page.json), json.loads(self.path("s.json").read_text()))
-        self.assertEqual(page.loads, [])
-        self.assertNotRegex(text, r"https?:|@import|url\((?!#)")
-        self.assertEqual(page.pictures, 6)
-        report = json.loads(page.json)
-        for word in (name, "strong scaling", "weak scaling", "waiting for x", "cannot be had", report["software"],
-                     report["command"], report["date"][:10]):
-            self.assertIn(word, page.words)
-        for case in report["cases"]:
-            if "report" in case:
-                seconds = case["report"]["iteration"]["median_s"]
-                self.assertTrue(any(text in page.words for text in (f"{1e6 * seconds:.1f}\u00a0µs", f"{1e3 * seconds:.2f}\u00a0ms")),
-                                seconds)
-        self.assertEqual(self.files(), sorted([name, "s.html", "s.json"]))
-
-    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
-    def test_where_nothing_can_be_measured_the_files_say_why(self):
-        result = self.call("bench", "scaling", "poisson27:n=5", "--ranks", 2, "--exchange", "peer", "--backend", "host",
-                           "--csv", "s.csv", "--html", "s.html", ranks=2)
-        self.assertEqual(result.code, RESOURCES, result)
-        for name in ("s.csv", "s.html"):
-            self.assertIn("cannot be had", self.path(name).read_text())
-
-    def test_an_exchange_without_any_figures_is_an_error(self):
-        result = self.call("bench", "scaling", "poisson27:n=5", "--exchange", "peer", "--iterations", 2, "--backend", "host", ranks=2)
-        self.assertEqual(result.code, RESOURCES, result)
-        self.assertIn("peer", result.messages[0])
-        self.assertIn("several ranks", result.messages[0])
-
-    def test_columns_in_blocks_have_no_forecast(self):
-        self.succeed("bench", "scaling", "poisson27:n=5", "--rhs", 8, "--column-block", 2, "--iterations", 2, "--backend", "host",
-                     "--json", "s.json", ranks=2)
-        cases = json.loads(self.path("s.json").read_text())["cases"]
-        self.assertEqual([case["report"]["exchange"]["column_block"] for case in cases], [8, 2])
-        self.assertEqual(["forecast" in case for case in cases], [True, False])
-        (found,) = json.loads(self.succeed("predict", "s.json", "--json", "-").out)
-        self.assertEqual(["measured_s" in ranks for ranks in found["ranks"]], [True, False])
-
-    def test_the_null_device_takes_any_number_of_results(self):
-        null = os.stat(os.devnull)
-        self.succeed("bench", "scaling", "poisson27:n=5", "--iterations", 2, "--backend", "host", "--json", os.devnull, "--csv",
-                     os.devnull)
-        self.assertEqual(os.stat(os.devnull).st_rdev, null.st_rdev)
-        self.assertTrue(stat.S_ISCHR(os.stat(os.devnull).st_mode), "it was replaced by a file")
-
-    def test_files_are_refused_before_the_work(self):
-        endless = ("bench", "scaling", "poisson27:n=5", "--iterations", 10**12, "--backend", "host")
-        for option in ("--csv", "--html", "--json", "--plot"):
-            self.fail_on_every_rank(INPUT, *endless, option, "none/s.svg", ranks=2, says=["none", "create it first"])
-        self.fail_on_every_rank(USAGE, *endless, "--plot", "s.gif", ranks=2, says=".svg, .png or .pdf")
-        self.fail_on_every_rank(USAGE, *endless, "--csv", "-", "--json", "-", ranks=2, says="name a file for one of them")
-        self.write("matplotlib.py", "raise ImportError")
-        self.fail_on_every_rank(RESOURCES, *endless, "--html", "s.html", ranks=2, env={"PYTHONPATH": str(self.directory)},
-                                says=["--html", "apt-get install python3-matplotlib"])
-
-    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
-    def test_slurm_script(self):
-        """The sample script with a stand-in for srun that starts the ranks by mpirun."""
-        self.path("bin").mkdir()
-        srun = self.path("bin/srun")
-        srun.write_text("""#!/bin/bash
-            while [[ $1 == -* ]]; do case $1 in --ntasks=*) ranks=${1#*=} ;; esac; shift; done
-            exec mpirun -n "$ranks" "$@"
-            """)
-        srun.chmod(0o755)
-        path = os.pathsep.join([str(self.path("bin")), str(pathlib.Path(PROGRAM).parent), os.environ["PATH"]])
-        slurm = {"SLURM_JOB_NUM_NODES": "2", "SLURM_NTASKS_PER_NODE": "1", "SLURM_CPUS_PER_TASK": "1", "SLURM_JOB_ID": "7"}
-        result = run([ROOT / "deploy" / "scaling.slurm", "poisson27:n=5", "poisson27:n=5,nz={4}"], self.directory,
-                     env={"PATH": path, **slurm})
+    def test_kernels_mark_unsteady_times(self):
+        report = {"complete": True, "machine": self.MACHINE, "yardstick": "best cuSPARSE",
+                  "cases": [self.kernels(0.1), self.kernels(2)]}
+        result = self.draw("plot_kernels.py", report)
         self.assertEqual(result.code, OK, result)
-        folder = self.path(next(name for name in self.files() if name.startswith("scaling-")))
-        self.assertRegex(folder.name, r"^scaling-\d{4}-\d\d-\d\d-\d{6}-job7$")
-        self.assertEqual(sorted(p.name for p in folder.iterdir()), ["scaling.csv", "scaling.html", "scaling.json"])
-        cases = json.loads((folder / "scaling.json").read_text())["cases"]
-        self.assertEqual({(c["weak"], c["ranks"]) for c in cases}, {(False, 1), (False, 2), (True, 1), (True, 2)})
-        self.assertTrue(all("report" in case for case in cases))
+        words = words_of(self.path("r.svg"))
+        self.assertEqual(words.count("packed"), 2)
+        self.assertFalse(any(word.startswith(("unsteady", "packed (", "(not complete")) for word in words), words)
+        report["cases"].append(self.kernels(90, min_s=0.4))
+        report["complete"] = False
+        self.assertEqual(self.draw("plot_kernels.py", report).code, OK)
+        words = words_of(self.path("r.svg"))
+        for word in ("unsteady times", "packed (90, cut)"):
+            self.assertIn(word, words)
+        self.assertTrue(any("(not complete: the benchmark did not end)" in word for word in words), words)
 
     @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
-    def test_picture(self):
-        self.succeed("bench", "scaling", "poisson27:n=5", "--backend", "host", "--iterations", 2, "--plot", "s.svg", ranks=2)
-        self.assertIn("<svg", self.path("s.svg").read_text())
+    def test_spmm_is_over_cusparse_where_there_is_one(self):
+        result = {"kernel": "packed", "median_s": 1, "min_s": 0.4, "wrong_entries": 0}
+        case = {"matrix": {"name": "m"}, "type": "bf16", "order": "row", "rhs": 8, "spmv_s": 1, "results": [], "auto": result,
+                "speed_up": 3}
+        self.assertEqual(self.draw("plot_spmm.py", {"machine": self.MACHINE, "cases": [case]}).code, OK)
+        words = words_of(self.path("r.svg"))
+        for word in ("speed-up over the fastest cuSPARSE algorithm", "unsteady times", "m bf16"):
+            self.assertIn(word, words)
 
-    def test_mistakes(self):
-        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n=5", "--ranks", "1,4", ranks=2, says="mpirun -n 4")
-        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n={x}", ranks=2, says="nz={64}")
-        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n=5", "--type", "f16", "--backend", "host", ranks=2,
-                                says="--rhs")
-        self.fail_on_every_rank(USAGE, "bench", "scaling", "poison27:n=5", "--backend", "host", ranks=2, says="poisson27")
-        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n=5", "--exchange", "none", "--backend", "host", ranks=2,
-                                says="exchange 'none' is for one rank")
-        self.fail_on_every_rank(USAGE, "bench", "scaling", "--exchange", "hallo", "--backend", "host", ranks=2, says="halo")
-        self.fail_on_every_rank(INPUT, "bench", "scaling", "none.h5", "--backend", "host", ranks=2, says="none.h5")
+    def other_python(self):
+        """A python3 without any packages, as of a virtual environment."""
+        self.path("venv/bin").mkdir(parents=True)
+        self.path("venv/bin/python3").symlink_to("/usr/bin/python3")
+        self.write("venv/pyvenv.cfg", "home = /usr/bin\ninclude-system-site-packages = false\n")
+        return self.path("venv/bin/python3")
+
+    @unittest.skipIf(subprocess.run(["/usr/bin/python3", "-c", "import matplotlib"], capture_output=True).returncode,
+                     "the system's Python has no matplotlib")
+    def test_the_interpreter_that_has_matplotlib(self):
+        python = self.other_python()
+        path = os.pathsep.join([str(python.parent), os.environ["PATH"]])
+        report = {"machine": self.MACHINE, "yardstick": "best cuSPARSE", "cases": [self.kernels(2)]}
+        result = self.draw("plot_kernels.py", report, python, env={"PATH": path})
+        self.assertEqual((result.code, result.err), (OK, ""), result)
+        self.assertIn("<svg", self.path("r.svg").read_text())
+
+    def test_interpreters_without_matplotlib_are_named(self):
+        python = self.other_python()
+        self.write("matplotlib.py", "raise ImportError")
+        result = self.draw("plot_kernels.py", {}, python, env={"PYTHONPATH": str(self.directory)})
+        self.assertNotEqual(result.code, OK, result)
+        for word in ("matplotlib is missing in", str(python), "/usr/bin/python3", "apt-get install python3-matplotlib"):
+            self.assertIn(word, result.err)
+        self.assertEqual(len(result.err.splitlines()), 1, result)
 
 
 class Papers(CliTest):

@@ -12,7 +12,7 @@ import h5py
 import numpy as np
 import scipy.sparse as sp
 
-from support import (INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, DATA, environment, file_size_limit, write_binsparse,
+from support import (INPUT, LIMIT, OK, PROGRAM, RESOURCES, USAGE, CliTest, DATA, address_space_limit, environment, file_size_limit, write_binsparse,
                      write_vector)
 
 HEADER = "%%MatrixMarket matrix coordinate real general\n"
@@ -93,10 +93,23 @@ class Files(CliTest):
         before = [self.path(name).read_bytes() for name in ("x.npy", "s.json")]
         self.fail_with(USAGE, "multiply", "poisson:n=4", "--x", "x.npy", "--json", "x.npy", says="x.npy is x itself")
         self.fail_with(USAGE, "predict", "s.json", "--json", "./s.json", says="s.json is the report itself")
+        self.fail_with(USAGE, "predict", "s.json", "--json", "x.npy", says="a file of this name, and it is a NumPy array")
         self.fail_with(USAGE, "multiply", "poisson:n=4", "--output", "o.npy", "--json", "o.npy", says="o.npy is named for two")
         self.fail_with(USAGE, "bench", "scaling", "poisson:n=4", "--csv", "o", "--html", "o", says="o is named for two")
         self.assertEqual([self.path(name).read_bytes() for name in ("x.npy", "s.json")], before)
         self.assertFalse(self.path("o.npy").exists() or self.path("o").exists())
+
+    def test_pipes_are_not_read(self):
+        self.write("a.mtx", SMALL)
+        for name in ("pipe.mtx", "pipe.mtx.gz", "pipe.npz", "pipe.npy", "pipe.json", "pipe.txt", "P_A.txt", "P_graph_indicator.txt"):
+            os.mkfifo(self.path(name))
+        for name in ("pipe.mtx", "pipe.mtx.gz", "pipe.npz"):
+            self.fail_with(INPUT, "partition", name, "o.h5", says=[name, "FIFO"])
+        self.succeed("partition", "a.mtx", "a.h5")
+        self.fail_with(INPUT, "multiply", "a.h5", "--x", "pipe.npy", says=["pipe.npy", "FIFO"])
+        self.fail_with(INPUT, "predict", "pipe.json", says=["pipe.json", "FIFO"])
+        for name in ("pipe.txt", "pipe.npz", "P"):
+            self.fail_with(INPUT, "batch", name, says="FIFO")
 
     def test_links_in_a_circle_stay(self):
         os.symlink("b.h5", self.path("a.h5"))
@@ -367,6 +380,17 @@ class Exhaustion(CliTest):
             for limit in (1000, 100_000, 500_000):
                 self.fail_with(RESOURCES, *arguments, preexec_fn=file_size_limit(limit), says=["o.h5", "cannot write"])
 
+    def test_full_standard_output(self):
+        self.write("a.mtx", SMALL)
+        self.succeed("partition", "a.mtx", "a.h5")
+        for command in (["info", "a.h5"], ["info", "a.h5", "--json"], ["multiply", "a.h5", "--iterations", "1"],
+                        ["multiply", "a.h5", "--iterations", "1", "--json", "-"], ["verify-file", "a.h5"], ["--help"]):
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, *command], cwd=self.directory, env=environment(), stdout=full,
+                                      stderr=subprocess.PIPE, text=True, timeout=LIMIT)
+            self.assertEqual(done.returncode, RESOURCES, f"{command}: {done.stderr}")
+            self.assertIn("standard output", done.stderr)
+
     def test_full_disk_for_results(self):
         # Without shared memory between ranks, whose files the limit would meet first.
         env = {"OMPI_MCA_btl": "self", "PMIX_MCA_gds": "hash"}
@@ -403,6 +427,19 @@ class Exhaustion(CliTest):
         self.fail_with(RESOURCES, "partition", "huge.mtx", "o.h5", says=["huge.mtx", "1.6 PB", "memory"])
         self.write("huge.mtx.gz", gzip.compress(self.path("huge.mtx").read_bytes()))
         self.fail_with(RESOURCES, "partition", "huge.mtx.gz", "o.h5", says=["huge.mtx.gz", "memory"])
+
+    def test_columns_that_take_more_memory_than_their_entries(self):
+        """Every command answers in little memory: with what it can, or with what is missing."""
+        self.write("a.mtx", HEADER + f"2 {2**31} 2\n1 1 1\n2 {2**31} 2\n")
+        self.write("b.mtx", HEADER + f"2 {2**60} 2\n1 1 1\n2 {2**60} 2\n")
+        self.write("c.mtx", HEADER + f"2 {2**60 + 1} 1\n1 1 1\n")
+        self.fail_with(INPUT, "partition", "c.mtx", "c.h5", says=["c.mtx", "at most 2^60"])
+        for name in ("a", "b"):
+            self.succeed("partition", f"{name}.mtx", f"{name}.h5")
+            self.assertIn("Left out: the pattern", self.succeed("info", f"{name}.h5", preexec_fn=address_space_limit(2**31)).out)
+            self.fail_with(INPUT, "convert", f"{name}.h5", "--format", "all", says=["less than 2^31"])
+        self.fail_with(RESOURCES, "multiply", "b.h5", says=["x of ", "host memory"], env={"OMP_NUM_THREADS": "1"})
+        self.fail_with(RESOURCES, "partition", "b.mtx", "--parts", 2, "d.h5", says=["columns", "host memory"])
 
     def test_matrix_larger_than_the_memory(self):
         self.fail_on_every_rank(RESOURCES, "multiply", "elasticity:n=3000", ranks=2, says=["memory", "972 GB"])

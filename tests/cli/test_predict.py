@@ -93,6 +93,29 @@ class Predict(CliTest):
         self.assertEqual(study["models"][0]["entry_bytes"], 64)
         self.assertGreater(study["cases"][1]["forecast"]["iteration_s"], 0)
 
+    def test_figures_out_of_range_are_refused_by_their_field(self):
+        good = self.study("poisson27:n=6", ranks=2)
+        for field, value in (("split_latency_s", 1e30), ("split_latency_s", -1), ("split_latency_s", "x"), ("entry_bytes", 0),
+                             ("entry_bytes", 2**63), ("measured_ranks", 1e300)):
+            edited = json.loads(json.dumps(good))
+            edited["models"][0][field] = value
+            self.write("edited.json", json.dumps(edited))
+            self.fail_with(INPUT, "predict", "edited.json", says=["edited.json", f"the field {field} is"])
+        for where, field in ((lambda s: s["models"][0]["product"][0], "seconds"), (lambda s: s["models"][0]["product"][0], "nnz"),
+                             (lambda s: s["models"][0]["exchanges"][0], "latency_s"),
+                             (lambda s: s["models"][0]["exchanges"][0], "s_per_byte"),
+                             (lambda s: s["cases"][0]["report"]["iteration"], "median_s")):
+            edited = json.loads(json.dumps(good))
+            where(edited)[field] = 1e30
+            self.write("edited.json", json.dumps(edited))
+            self.fail_with(INPUT, "predict", "edited.json", says=["edited.json", f"the field {field} is 1e+30"])
+
+    def test_deep_and_long_json_is_refused_shortly(self):
+        self.write("deep.json", "[" * 100000)
+        self.fail_with(INPUT, "predict", "deep.json", says=["deep.json", "nested more than 64 deep"])
+        self.write("deep.json", '{"models": [{"matrix": "' + "x" * 100000 + '"}]}')
+        self.assertLess(len(self.fail_with(INPUT, "predict", "deep.json", says="the field matrix is longer").err), 600)
+
     def test_what_it_cannot_know_is_said(self):
         self.study("poisson27:n=5", "poisson27:n=5,nz={4}")
         self.assertEqual(len(self.predict("--ranks", 2)), 1)  # the other matrix is another on each number of ranks
@@ -104,10 +127,10 @@ class Predict(CliTest):
         self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", "--network-bandwidth", "0GB", says="--network-bandwidth")
         self.fail_with(USAGE, "predict", "s.json", "--network-latency", "5us", "--network-bandwidth", "25", says="unit")
         self.fail_with(USAGE, "predict", "s.json", "--ranks", 0, says="--ranks")
-        self.fail_with(INPUT, "predict", ".", says="cannot read .")
+        self.fail_with(INPUT, "predict", ".", says=".: it is a directory")
         self.fail_with(INPUT, "predict", "none.json", says=["none.json", "bench scaling --json"])
         self.write("other.json", "[1, 2")
-        self.fail_with(INPUT, "predict", "other.json", says=["other.json is no JSON", "bench scaling --json"])
+        self.fail_with(INPUT, "predict", "other.json", says=["other.json: it is no JSON", "bench scaling --json"])
         self.write("other.json", "[1, 2]")
         self.fail_with(INPUT, "predict", "other.json", says=["other.json is not what", "run it again"])
         self.study("poisson27:n=5", more=("--ranks", 2))

@@ -64,6 +64,10 @@ TEST(Placement, ThreadsAreSharedOnlyWhereCpusAre) {
   EXPECT_EQ(threads_for_rank({{0xFF}, {0xFF}}, 0, 2), 1);  // a quota of two cores for both
   EXPECT_EQ(threads_for_rank({{0x1}, {0x1}, {0x1}}, 2, 1), 1);
   EXPECT_EQ(threads_for_rank({{0}}, 0, 1), 1);
+  EXPECT_EQ(cores_of_ranks({{0xFF}}, 0, 8), 8);
+  EXPECT_EQ(cores_of_ranks({{0x0F}, {0x1E}}, 1, 4), 5);  // cores 0 to 4
+  EXPECT_EQ(cores_of_ranks({{0xFF}, {0xFF}}, 0, 2), 2);  // a quota
+  EXPECT_EQ(cores_of_ranks({{0}}, 0, 1), 1);
 }
 
 TEST(Nccl, AbsentIsRefusedWithTheRemedy) {

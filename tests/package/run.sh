@@ -15,7 +15,32 @@ quietly cmake --build "$work/build" --parallel 2
 . "$here/../../deploy/environment.sh"
 mpirun -n 2 "$work/build/consumer"
 "$work/build/consumer_c"
+"$work/build/own_folders"
+"$work/build/own_folders_c"
 "$work/prefix/bin/shardmat" --version
 for schema in "$here"/../../tools/schemas/*.schema.json; do
   cmp "$schema" "$work/prefix/share/shardmat/schemas/$(basename "$schema")"
 done
+
+# Every script is installed and runs from there, also where the first python3 on the PATH has no packages.
+scripts=$work/prefix/share/shardmat
+mkdir -p "$work/venv/bin"
+ln -s /usr/bin/python3 "$work/venv/bin/python3"
+printf 'home = /usr/bin\ninclude-system-site-packages = false\n' > "$work/venv/pyvenv.cfg"
+export PATH=$work/venv/bin:$PATH
+for script in "$here"/../../tools/*.py; do
+  name=$(basename "$script")
+  case $name in
+    plots.py | interpreter.py) [ -f "$scripts/$name" ] || { echo "$name is not installed"; exit 1; } ;;
+    *) quietly "$scripts/$name" --help ;;
+  esac
+done
+if /usr/bin/python3 -c 'import matplotlib' 2> /dev/null; then
+  "$work/prefix/bin/shardmat" info poisson7:n=4 --json > "$work/info.json"
+  quietly "$scripts/plot_matrix.py" "$work/info.json" --output "$work/info.svg"
+  quietly "$work/prefix/bin/shardmat" bench spmm poisson7:n=4 --backend host --rhs 2 --repetitions 1 --json "$work/spmm.json" \
+    --plot "$work/spmm.svg"
+  quietly "$scripts/plot_spmm.py" "$work/spmm.json" --output "$work/again.svg"
+  cmp "$work/spmm.svg" "$work/again.svg"
+fi
+echo "the scripts run where they are installed"

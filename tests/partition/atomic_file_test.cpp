@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fstream>
 
 #include "kernels/base/error.h"
+#include "partition/hdf5/writer.h"
+#include "partition/output_file.h"
 #include "tests/partition/test_matrices.h"
 
 namespace shardmat {
@@ -99,6 +102,36 @@ TEST(AtomicFile, DevicesAndPipesStayWhatTheyAre) {
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   remove_unfinished_files();
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+}
+
+TEST(AtomicFile, WritesNoFileAndFollowsNoLinkThatIsThereAlready) {
+  const test::TemporaryDirectory directory;
+  write(directory / "victim", "untouched");
+  const std::string first = "." + std::string("a.h5.") + std::to_string(::getpid());
+  std::filesystem::create_symlink("victim", directory / (first + ".tmp"));
+  write(directory / (first + ".2.tmp"), "of another process");
+  {
+    AtomicFile file(directory / "a.h5");
+    EXPECT_EQ(file.temporary(), directory / (first + ".3.tmp"));
+    OutputFile out(file);
+    out.append("new");
+    out.close();
+    file.commit();
+  }
+  EXPECT_EQ(read(directory / "a.h5"), "new");
+  EXPECT_EQ(read(directory / "victim"), "untouched");
+  EXPECT_EQ(read(directory / (first + ".2.tmp")), "of another process");
+}
+
+TEST(AtomicFile, AWriterFollowsNoLinkThatTookThePlaceOfTheTemporary) {
+  const test::TemporaryDirectory directory;
+  write(directory / "victim", "untouched");
+  const AtomicFile file(directory / "a.h5");
+  std::filesystem::remove(file.temporary());
+  std::filesystem::create_symlink("victim", file.temporary());
+  EXPECT_THROW(OutputFile{file}, Error);
+  EXPECT_THROW(Hdf5Writer{file}, Error);
+  EXPECT_EQ(read(directory / "victim"), "untouched");
 }
 
 TEST(AtomicFile, NamesMissingDirectory) {

@@ -20,7 +20,7 @@ TEST_F(ShardFileTest, RefusesWhatIsNoShardFile) {
   std::ofstream(path("empty.h5")).flush();
   input_error([&] { ShardFile::open(path("empty.h5")); });
   Hdf5Writer(path()).close();
-  EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), "no shard file");
+  EXPECT_SAYS(input_error([&] { ShardFile::open(path()); }), "no matrix: its root has no attribute 'binsparse'");
 }
 
 TEST_F(ShardFileTest, RefusesTruncation) {

@@ -19,8 +19,7 @@ struct Outputs {
 /// with; and if a result, also of those written to `others`, would take the place of one of the `sources`, or of another.
 void require_outputs(const Outputs& outputs, const std::string& script, const std::vector<std::string>& sources,
                      const std::vector<std::string>& others = {});
-/// True if a file of this name can be written again and again: false for an empty name, - (standard output), a device or a
-/// pipe.
+/// True if a file of this name can be written again and again. False for no name, - (standard output), devices and pipes.
 bool is_rewritable(const std::string& path);
 /// The report as text, with "complete" as its first field.
 std::string document(const nlohmann::ordered_json& report, bool complete);

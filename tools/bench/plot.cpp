@@ -46,7 +46,9 @@ std::string find_python(const std::string& option) {
   for (const char* python : {"python3", "/usr/bin/python3"})
     if (runs({python, "-c", "import sys\ntry: import matplotlib\nexcept ImportError: sys.exit(1)"})) return python;
   throw Error(ErrorKind::resources,
-              fmt::format("{} needs python3 with matplotlib (apt-get install python3-matplotlib)", option));
+              fmt::format("{} needs Python with matplotlib: neither python3 on the PATH nor /usr/bin/python3 has it "
+                          "(apt-get install python3-matplotlib)",
+                          option));
 }
 
 }  // namespace

@@ -14,8 +14,10 @@
 #include <vector>
 
 #include "comm/nccl_communicator.h"
+#include "comm/placement.h"
 #include "kernels/base/device.h"
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
 #include "partition/atomic_file.h"
 #include "runtime/multiply.h"
 #include "runtime/plan_cache.h"
@@ -46,6 +48,7 @@ constexpr const char* kHtmlScript = "scaling_html.py";
 struct Options {
   std::vector<std::string> matrices{"poisson27:n=64", "elasticity:n=32"}, exchanges{"auto"};
   std::vector<int> ranks;  ///< empty: 1, 2, 4 … and all
+  int threads = 0;         ///< host threads of each rank; 0: cores over the most ranks
   std::string type = "f64", backend = "auto", kernel = "auto";
   std::int64_t right_hand_sides = 1, column_block = 0, iterations = 200;
   bool overlap = false, no_overlap = false, no_verify = false, no_cache = false, no_forecast = false;
@@ -73,10 +76,27 @@ Overlap overlap_of(const Options& options) {
   return options.overlap ? Overlap::yes : options.no_overlap ? Overlap::no : Overlap::automatic;
 }
 
+/// The host threads that every rank has in every case, so that cases differ in their ranks only. In the largest case each
+/// rank has its share of the cores, at least one thread, and in smaller cases as many. 0 on GPUs, whose hosts do not
+/// multiply. Collective.
+int threads_of_study(const Options& options, int most_ranks, Communicator& all) {
+  if (options.threads > 0) return options.threads;
+  const int gpus = options.backend == "host" ? 0 : all.all_reduce(cuda_device_count(), Reduction::min);
+  if (gpus > 0 || options.backend == "cuda") return 0;
+  all.barrier();
+  int threads = 0;
+  if (std::optional<Communicator> most = all.first_ranks(most_ranks, options.timeout)) {
+    set_thread_count(share_cores(*most).threads);
+    threads = most->all_reduce(thread_count(), Reduction::min);  // OMP_NUM_THREADS goes before the share
+  }
+  return all.all_reduce(threads, Reduction::max);
+}
+
 MultiplyOptions multiply_options(const Options& options, const ScalingCase& one) {
   MultiplyOptions m;
   m.matrix = on_ranks(one.matrix, one.ranks);
   m.backend = parse_backend_choice(options.backend);
+  m.threads = options.threads;
   m.load.type = parse_value_type(options.type);
   m.load.right_hand_sides = options.right_hand_sides;
   m.load.column_block = options.column_block;
@@ -90,10 +110,20 @@ MultiplyOptions multiply_options(const Options& options, const ScalingCase& one)
   return m;
 }
 
+/// Collective over the ranks of the case.
+void find_cores(ScalingCase& one, Communicator& some) {
+  const std::vector<CoreShare> all = some.all_gather(share_cores(some));
+  const auto fewest = std::min_element(all.begin(), all.end(), [](const CoreShare& a, const CoreShare& b) {
+    return std::int64_t{a.cores} * b.ranks < std::int64_t{b.cores} * a.ranks;
+  });
+  one.host_ranks = fewest->ranks, one.host_cores = fewest->cores;
+}
+
 /// Collective over all ranks; those beyond one.ranks wait.
 void run_case(const Options& options, ScalingCase& one, Communicator& all) {
   const Refusal refused = on_first_ranks(all, one.ranks, options.timeout, [&](Communicator& some) {
     one.report = multiply(some, multiply_options(options, one));
+    find_cores(one, some);
   });
   one.why_not = refused.why;
   if (refused.kind != 0 && refused.kind != static_cast<int>(ErrorKind::resources))
@@ -160,7 +190,7 @@ void save_so_far(const Options& options, ScalingStudy& study, const Communicator
   GrowingReport(options.outputs, kPlotScript).save([&] { return to_json(study); });
 }
 
-int run(const Options& options, Communicator& all) {
+int run(Options options, Communicator& all) {
   std::vector<int> counts;
   all.together([&] {
     counts = rank_counts(options, all.size());
@@ -168,7 +198,9 @@ int run(const Options& options, Communicator& all) {
     for (const std::string& matrix : options.matrices) on_ranks(matrix, 1);
     if (all.rank() == 0) require_files(options);
   });
+  options.threads = threads_of_study(options, counts.back(), all);
   ScalingStudy study;
+  study.threads = options.threads;
   study.type = options.type;
   study.right_hand_sides = options.right_hand_sides;
   study.iterations = options.iterations;
@@ -176,7 +208,8 @@ int run(const Options& options, Communicator& all) {
   for (const std::string& matrix : options.matrices)
     for (const int ranks : counts)
       for (std::size_t e = 0; e < (ranks == 1 ? 1 : options.exchanges.size()); ++e)
-        study.to_come.push_back({matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, kNotYet, 0, 0, {}});
+        study.to_come.push_back(
+            {matrix, ranks == 1 ? "auto" : options.exchanges[e], ranks, {}, kNotYet, 0, 0, {}, 1, 1, {}});
   const Progress progress = make_progress_bar();
   const std::int64_t planned = std::ssize(study.to_come);
   while (!study.to_come.empty()) {
@@ -223,6 +256,10 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
   app->add_option("--ranks", o.ranks, "numbers of ranks, one run each (default: 1, 2, 4 … and all)")
       ->delimiter(',')
       ->allow_extra_args(false);
+  app->add_option("--threads", o.threads,
+                  "host threads of each rank in all cases (default: the cores of a host over its ranks in the largest case, "
+                  "at least 1, or OMP_NUM_THREADS; on GPUs the cores over the ranks of each case)")
+      ->check(whole_number(1, 1 << 16));
   add_list(*app, "--exchange", o.exchanges,
            "ways to move x, one run each" + choices("Choices", names_of(exchanges(), {"auto"})));
   app->add_option("--type", o.type, "type of the values; f16 and bf16 need --rhs")

@@ -16,7 +16,7 @@ namespace {
 
 /// The constants of the product of a case on one rank.
 void measure_product(PerformanceModel& model, const ScalingCase& one, MultiplyOptions options, Communicator& alone) {
-  Context context(alone, options.backend);
+  Context context(alone, options.backend, options.threads);
   const MatrixSource source = open_matrix(options.matrix, alone);
   model.product = measure_product_cost(context, source, options.load, one.report.iteration.median);
   model.split_latency = measure_split_latency(context);
@@ -71,7 +71,8 @@ void forecast_cases(ScalingStudy& study, Communicator& all, double timeout,
     if (one.ranks <= links.measured_ranks) continue;                            // they ascend for each matrix
     if (all.all_reduce(one.measured() ? 1 : 0, Reduction::min) == 0) continue;  // only some ranks know of wrong results
     const Refusal refused = on_first_ranks(all, one.ranks, timeout, [&](Communicator& some) {
-      Context context(some, options_of(one).backend);
+      const MultiplyOptions options = options_of(one);
+      Context context(some, options.backend, options.threads);
       for (ExchangeCost& cost : measure_exchange_costs(context.exchange_context(ValueType::f64, 1)))
         links.exchanges.push_back(std::move(cost));
     });

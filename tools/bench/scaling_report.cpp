@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/base/text.h"
+#include "tools/bench/scaling_notes.h"
 #include "tools/forecast.h"
 
 namespace shardmat::tools {
@@ -14,16 +15,19 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr std::size_t kLineWidth = 120;
+
 /// Figures of the matrix are known if one of its cases was measured.
 void print_heading(const ScalingStudy& study, const ScalingCase& first) {
   std::string line = fmt::format("{} ({} scaling)", first.matrix, first.scaling());
   for (const ScalingCase& one : study.cases)
     if (one.matrix == first.matrix && one.measured()) {
       const MultiplyReport& r = one.report;
-      line += fmt::format(": {} rows, {} nonzeros{}, {}{}, {} on {}", human_count(r.rows), human_count(r.nnz),
+      line += fmt::format(": {} rows, {} nonzeros{}, {}{}, {} on {}{}", human_count(r.rows), human_count(r.nnz),
                           one.weak() ? fmt::format(" on {}", one.ranks) : "", study.type,
                           study.right_hand_sides > 1 ? fmt::format(", {} right-hand sides", study.right_hand_sides) : "",
-                          r.backend, r.ranks[0].device);
+                          r.backend, r.ranks[0].device,
+                          study.threads == 0 ? "" : fmt::format(", {} a rank", counted(study.threads, "thread")));
       break;
     }
   fmt::print("{}\n  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>10} {:>8}\n", line, "ranks", "exchange",
@@ -70,6 +74,7 @@ const Column kColumns[] = {
     {"scaling", "strong or weak", given([](auto&, auto& c) { return std::string(c.scaling()); })},
     {"ranks", "that shared the matrix", given([](auto&, auto& c) { return c.ranks; })},
     {"exchange_asked", "way to move x that was asked for", given([](auto&, auto& c) { return c.exchange; })},
+    {"threads_per_rank", "host threads of each rank", figure([](auto&, auto& r) { return r.threads_per_rank; })},
     {"type", "of the values", given([](auto& s, auto&) { return s.type; })},
     {"right_hand_sides", "multiplied at once", given([](auto& s, auto&) { return s.right_hand_sides; })},
     {"column_block", "right-hand sides that moved and were multiplied at a time",
@@ -87,11 +92,13 @@ const Column kColumns[] = {
     {"iteration_min_s", "the shortest", figure([](auto&, auto& r) { return r.iteration.min; })},
     {"iteration_max_s", "the longest", figure([](auto&, auto& r) { return r.iteration.max; })},
     {"product_mean_s", "product alone, mean over ranks of each rank's median",
-     figure([](auto& c, auto&) { return c.product(); })},
+     figure([](auto&, auto& r) { return r.local.of_ranks.mean; })},
     {"product_max_s", "the same of the slowest rank", figure([](auto&, auto& r) { return r.local.of_ranks.max; })},
-    {"imbalance_s", "product_max_s - product_mean_s", figure([](auto& c, auto&) { return c.imbalance(); })},
-    {"waiting_s", "for x: iteration_median_s - product_max_s, 0 if negative",
-     figure([](auto& c, auto&) { return c.waiting(); })},
+    {"product_s", "with the next two the whole iteration_median_s: product_mean_s, at most the iteration",
+     figure([](auto& c, auto&) { return c.product(); })},
+    {"imbalance_s", "product_max_s, at most the iteration, less product_s",
+     figure([](auto& c, auto&) { return c.imbalance(); })},
+    {"waiting_s", "for x: what the iteration takes beyond these two", figure([](auto& c, auto&) { return c.waiting(); })},
     {"exchange_alone_s", "with no product beside it, slowest rank",
      figure([](auto&, auto& r) { return r.exchange_times.median; })},
     {"received_max_bytes", "of x in an iteration, the most of a rank",
@@ -112,6 +119,8 @@ const Column kColumns[] = {
      figure([](auto&, auto& r) { return r.device_bytes.max; })},
     {"verification", "passed, or not asked for",
      figure([](auto&, auto& r) { return std::string(r.verification ? "passed" : "not asked for"); })},
+    {"notes", "what makes the figures doubtful, and the likely cause",
+     figure([](auto& c, auto&) { return fmt::format("{}", fmt::join(c.notes, "; ")); })},
     {"reason", "why there are no figures: it did not fit, or the result was wrong",
      given([](auto&, auto& c) { return c.why_not; })},
 };
@@ -131,8 +140,31 @@ ordered_json json(const ScalingCase& one) {
                      {"exchange", one.forecast->moved_by},
                      {"overlapped", one.forecast->overlapped}};
   j["breakdown"] = {{"product_s", one.product()}, {"imbalance_s", one.imbalance()}, {"waiting_s", one.waiting()}};
+  j["notes"] = one.notes;
   j["report"] = ordered_json::parse(to_json(one.report));
   return j;
+}
+
+void print_line(const ScalingCase& one) {
+  const MultiplyReport& r = one.report;
+  if (!one.measured()) {
+    fmt::print("  {:>5}  {:<15} {}\n", one.ranks, one.exchange, one.why_not);
+    return;
+  }
+  fmt::print("  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>8.1f} % {:>8.1f}{}\n", one.ranks,
+             one.ranks > 1 && one.exchange == "auto" ? "auto: " + r.exchange : r.exchange, human_seconds(one.iteration()),
+             human_seconds(one.product()), human_seconds(one.imbalance()), human_seconds(one.waiting()),
+             human_seconds(r.exchange_times.median), one.forecast ? human_seconds(one.forecast->iteration) : "-",
+             100 * one.efficiency, r.gflops, one.notes.empty() ? "" : " !");
+}
+
+/// Of all cases of a matrix, in lines of at most kLineWidth characters.
+void print_notes(const ScalingStudy& study, const std::string& matrix) {
+  for (const ScalingCase& one : study.cases)
+    if (one.matrix == matrix)
+      for (const std::string& note : one.notes)
+        fmt::print("{}", wrapped(fmt::format("note: {}, {}: {}", counted(one.ranks, "rank"), one.report.exchange, note), 2,
+                                 kLineWidth));
 }
 
 }  // namespace
@@ -149,34 +181,26 @@ void find_efficiencies(std::vector<ScalingCase>& cases) {
     one.base_ranks = first->ranks;
     one.efficiency = first->report.iteration.median / one.report.iteration.median;
     if (!one.weak()) one.efficiency *= static_cast<double>(first->ranks) / one.ranks;
+    one.notes = notes_of(one, *first);
   }
 }
 
 void print_table(const ScalingStudy& study) {
-  const ScalingCase* before = nullptr;
-  for (const ScalingCase& one : study.cases) {
-    const MultiplyReport& r = one.report;
-    if (before == nullptr || one.matrix != before->matrix) {
-      if (before != nullptr) fmt::print("\n");
+  for (std::size_t i = 0; i < study.cases.size(); ++i) {
+    const ScalingCase& one = study.cases[i];
+    if (i == 0 || one.matrix != study.cases[i - 1].matrix) {
+      if (i > 0) fmt::print("\n");
       print_heading(study, one);
     }
-    before = &one;
-    if (!one.measured()) {
-      fmt::print("  {:>5}  {:<15} {}\n", one.ranks, one.exchange, one.why_not);
-      continue;
-    }
-    fmt::print("  {:>5}  {:<15} {:>11} {:>11} {:>11} {:>11} {:>14} {:>12} {:>8.1f} % {:>8.1f}\n", one.ranks,
-               one.ranks > 1 && one.exchange == "auto" ? "auto: " + r.exchange : r.exchange,
-               human_seconds(r.iteration.median), human_seconds(one.product()), human_seconds(one.imbalance()),
-               human_seconds(one.waiting()), human_seconds(r.exchange_times.median),
-               one.forecast ? human_seconds(one.forecast->iteration) : "-", 100 * one.efficiency, r.gflops);
+    print_line(one);
+    if (i + 1 == study.cases.size() || study.cases[i + 1].matrix != one.matrix) print_notes(study, one.matrix);
   }
   fmt::print(
       "\niteration: median of {}, slowest rank; product: alone, mean over ranks; imbalance: what the slowest rank's takes "
       "longer;\nwaiting: for x, as far as no product hides it; exchange alone: with nothing beside it; predicted: an "
       "iteration, by a model\nof one rank and of the links (shardmat predict); efficiency: of perfect scaling from the "
       "fastest "
-      "of the fewest ranks\n(strong: time falls as 1/ranks; weak: time stays)\n",
+      "of the fewest ranks\n(strong: time falls as 1/ranks; weak: time stays); !: see the note\n",
       study.iterations);
   for (const std::string& why : study.no_forecasts) fmt::print("no forecast for {}\n", why);
 }
@@ -195,6 +219,7 @@ ordered_json to_json(const ScalingStudy& study) {
           {"host", study.host},
           {"software", study.software},
           {"ranks", study.ranks},
+          {"threads_per_rank", study.threads == 0 ? ordered_json() : ordered_json(study.threads)},
           {"type", study.type},
           {"right_hand_sides", study.right_hand_sides},
           {"iterations", study.iterations},

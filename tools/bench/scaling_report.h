@@ -25,23 +25,31 @@ struct ScalingCase {
   double efficiency = 0;  ///< of perfect scaling from the fastest case of the matrix on the fewest ranks; 0 without one
   int base_ranks = 0;     ///< the ranks of that case
   std::optional<Forecast> forecast;
+  int host_ranks = 1, host_cores = 1;  ///< of the host whose ranks have the fewest cores each
+  std::vector<std::string> notes;      ///< what makes its figures doubtful, and the likely cause (scaling_notes.h)
 
   bool measured() const { return why_not.empty(); }
   /// Weak scaling: numbers of the matrix, in braces, grow with the ranks, and perfect is constant time.
   bool weak() const { return grows(matrix); }
   const char* scaling() const { return weak() ? "weak" : "strong"; }
 
-  // What an iteration is made of, in seconds; the three add up to it unless it takes less than the slowest product alone.
-  double product() const { return report.local.of_ranks.mean; }
-  double imbalance() const { return report.local.of_ranks.max - report.local.of_ranks.mean; }
-  /// What moving x costs beyond that: the part of the exchange that no product hides.
-  double waiting() const { return std::max(0.0, report.iteration.median - report.local.of_ranks.max); }
+  // What the median iteration is made of, in seconds: product + imbalance + waiting = iteration, none of them negative. The
+  // iteration is that of its slowest rank. Products were timed alone before it. Where the product alone took longer than
+  // the iteration, which a disturbance of one of the two causes, it counts as long as the iteration, and notes say so.
+  double iteration() const { return report.iteration.median; }
+  /// The product alone, mean over ranks of each rank's median.
+  double product() const { return std::min(report.local.of_ranks.mean, iteration()); }
+  /// What the product alone takes longer on the slowest rank.
+  double imbalance() const { return std::min(report.local.of_ranks.max, iteration()) - product(); }
+  /// What an iteration takes beyond that: the part of moving x that no product hides.
+  double waiting() const { return iteration() - std::min(report.local.of_ranks.max, iteration()); }
 };
 
 struct ScalingStudy {
   std::string command, date, host, software;  ///< date: UTC, ISO 8601
   int ranks = 1;                              ///< that were started
   std::string type;
+  int threads = 0;   ///< host threads of each rank in all cases; 0: on GPUs, each case's share of the cores
   std::int64_t right_hand_sides = 1, iterations = 0;
   Overlap overlap = Overlap::automatic;
   std::vector<ScalingCase> cases;
@@ -50,7 +58,7 @@ struct ScalingStudy {
   std::vector<std::pair<std::string, PerformanceModel>> models;  ///< of matrices that were measured on one rank
 };
 
-/// Fills in efficiency and base_ranks of each case.
+/// Fills in efficiency, base_ranks and notes of each case.
 void find_efficiencies(std::vector<ScalingCase>& cases);
 
 void print_table(const ScalingStudy& study);

@@ -165,7 +165,7 @@ int run(const Options& o, Communicator& communicator) {
   save(o, communicator);
   communicator.together([&] {
     if (communicator.rank() != 0) return;
-    if (o.json != "-") fmt::print("{}", to_text(report));
+    if (o.json != "-") write_text("-", to_text(report));
     if (!o.json.empty()) write_text(o.json, to_json(report));
     std::fflush(stdout);
   });

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <limits>
 #include <filesystem>
 #include <memory>
 
@@ -120,6 +121,10 @@ void convert_storage(const Options& options) {
   const RowSource& source = *matrix.rows;
   if (!matrix.in_memory)
     require_host_memory(16 * read_row_pointers(source).back() + 8 * source.rows(), "the matrix on the host");
+  if (source.cols() > std::numeric_limits<std::int32_t>::max())
+    throw Error(ErrorKind::input,
+                fmt::format("{}: it has {} columns; a storage format holds less than 2^31, as one rank's part of it may",
+                            source.name(), human_count(source.cols())));
   source.visit_rows(0, source.rows(), [&](const CsrView& all) {
     ConversionInput input(all, type, stream);
     fmt::print("{} in {} on {}\n  {:<12}  {:>10}  {:>9}  {:>12}  {:>10}  {}\n", source.name(), options.type,

@@ -41,7 +41,7 @@ void inform(const Options& options) {
   }
   const MatrixReport found = report_matrix(input, report);
   if (spy) spy->write_png(options.spy);
-  if (options.json != "-") fmt::print("{}", to_text(found));
+  if (options.json != "-") write_text("-", to_text(found));
   if (!options.json.empty()) write_text(options.json, to_json(found));
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "kernels/bandwidth.h"
 #include "kernels/base/memory_limits.h"
@@ -18,19 +19,30 @@ constexpr ValueType kTypes[] = {ValueType::f32, ValueType::f64};
 
 /// What is counted slice by slice, in row order.
 struct Counters {
-  Counters(std::int64_t rows, std::int64_t cols) : pattern(rows, cols) {
+  Counters(MatrixReport& report, std::int64_t cols) {
+    const std::int64_t rows = report.rows.rows, bytes = 2 * cols + rows;
+    if (bytes <= kFreeBytes + 100 * (rows + report.rows.nnz)) {
+      require_host_memory(bytes, "counting the columns and diagonals that hold entries");
+      pattern.emplace(rows, cols);
+    } else {
+      report.left_out.push_back(fmt::format("the pattern: counting columns and diagonals would take {} for {} nonzeros",
+                                            human_bytes(static_cast<double>(bytes)), human_count(report.rows.nnz)));
+    }
     for (const ValueType type : kTypes) locality.emplace_back(line_bits(type));
   }
   void add(std::int64_t first_row, const CsrView& slice) {
-    pattern.add(first_row, slice);
+    if (pattern) pattern->add(first_row, slice);
     for (ColumnLocality& lines : locality) lines.add(slice.col_idx);
   }
   void finish(MatrixReport& report) const {
-    report.pattern = pattern.result();
+    if (pattern) report.pattern = pattern->result();
     for (std::size_t i = 0; i < locality.size(); ++i) report.locality.push_back({kTypes[i], locality[i].mean(), {}, {}, {}});
   }
 
-  PatternScan pattern;
+  /// Bytes that any matrix may take for what is counted a column.
+  static constexpr std::int64_t kFreeBytes = 1'000'000'000;
+
+  std::optional<PatternScan> pattern;
   std::vector<ColumnLocality> locality;
 };
 
@@ -54,7 +66,7 @@ void predict(MatrixReport& report, const CsrView& matrix, double bandwidth) {
 }
 
 void report_whole(MatrixReport& report, const CsrView& matrix, const ReportOptions& options) {
-  Counters counters(matrix.rows, matrix.cols);
+  Counters counters(report, matrix.cols);
   counters.add(0, matrix);
   counters.finish(report);
   if (options.visit) options.visit(0, matrix);
@@ -71,7 +83,7 @@ void report_whole(MatrixReport& report, const CsrView& matrix, const ReportOptio
 }
 
 void report_streamed(MatrixReport& report, const RowSource& source, const ReportOptions& options) {
-  Counters counters(source.rows(), source.cols());
+  Counters counters(report, source.cols());
   SymmetrySample sample;
   const bool square = source.rows() == source.cols();
   for_each_slice(

@@ -174,7 +174,7 @@ template <class Report>
 void print(const Options& o, const Report& report, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() != 0) return;
-    if (o.json != "-") fmt::print("{}", to_text(report));
+    if (o.json != "-") write_text("-", to_text(report));
     if (!o.json.empty()) write_text(o.json, to_json(report));
     std::fflush(stdout);
   });

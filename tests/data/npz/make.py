@@ -6,7 +6,8 @@ import scipy.sparse as sp
 a = np.array([[1.5, 0, 0, -2], [0, 0, 0, 0], [0, 3, 0, 0], [4, 5, 6, 7], [0, 0, 1e-3, 0]])
 for name in ("csr", "csc", "coo"):
     sp.save_npz(name, sp.csr_matrix(a).asformat(name))
-sp.save_npz("csr_stored", sp.csr_matrix(a), compressed=False)
+for name in ("csr", "csc", "coo"):
+    sp.save_npz(name + "_stored", sp.csr_matrix(a).asformat(name), compressed=False)
 sp.save_npz("csr_f32", sp.csr_matrix(a).astype(np.float32))
 sp.save_npz("csr_int", sp.csr_matrix(a).astype(np.int16))
 sp.save_npz("csr_bool", sp.csr_matrix(a).astype(bool))
@@ -25,10 +26,13 @@ wide = sp.csr_matrix(a)
 wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
 np.savez_compressed("csr_int64.npz", format=b"csr", shape=wide.shape, data=wide.data, indices=wide.indices,
                     indptr=wide.indptr)
+np.savez_compressed("tall.npz", format=b"csr", shape=[100_000_000, 4], data=np.zeros(0), indices=np.zeros(0, np.int32),
+                    indptr=np.zeros(6, np.int32))
 
 graphs = {"graph_ptr": np.array([0, 2, 2, 3], np.int32), "indptr": np.array([0, 1, 2, 3]),
           "indices": np.array([1, 0, 0], np.uint16)}
 np.savez_compressed("graphs", **graphs, labels=np.zeros(3, np.uint8))
+np.savez("graphs_stored", **graphs, data=np.array([0.5, -2, 3], np.float32))
 np.savez_compressed("graphs_data", **graphs, data=np.array([0.5, -2, 3], np.float32))
 for name in ("values", "edge_weight"):
     np.savez_compressed(f"graphs_{name}", **graphs, **{name: np.array([0.5, -2, 3])})

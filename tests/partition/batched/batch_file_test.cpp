@@ -154,7 +154,7 @@ TEST_F(BatchFileTest, RefusesMissingParts) {
     EXPECT_SAYS(error_of([&] { BatchFile::open(file()); }), std::string(name) + " is missing");
   }
   Hdf5Writer(file()).close();
-  EXPECT_SAYS(error_of([&] { BatchFile::open(file()); }), "no batch file", "shardmat_batch");
+  EXPECT_SAYS(error_of([&] { BatchFile::open(file()); }), "no batch", "shardmat_batch");
   EXPECT_SAYS(error_of([&] { BatchFile::open(path("batc.h5")); }), "no such file", "batch.h5");
   EXPECT_SAYS(error_of([&] { BatchFile::open(write("text.h5", "text")); }), "text.h5", "HDF5");
 }
@@ -168,7 +168,9 @@ TEST_F(BatchFileTest, RefusesWrongDescriptors) {
     made.close();
     return error_of([&] { BatchFile::open(file()); });
   };
-  EXPECT_SAYS(descriptor("["), "no JSON object");
+  EXPECT_SAYS(descriptor("["), "no JSON, or was cut off");
+  EXPECT_SAYS(descriptor("[]"), "no JSON object");
+  EXPECT_SAYS(descriptor(std::string(100, '[')), "nested more than 64 deep");
   EXPECT_SAYS(descriptor("{}"), "no whole number 'version'");
   EXPECT_SAYS(descriptor(R"({"version": 2})"), "version 2", "reads version 1");
   EXPECT_SAYS(descriptor(R"({"version": 1, "number_of_matrices": -1})"), "'number_of_matrices'");

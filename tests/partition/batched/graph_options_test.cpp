@@ -70,7 +70,8 @@ TEST(GraphOptionsTest, NormalisesAsTheDenseFormula) {
   expect_normalised(*graphs, *normalised);
   EXPECT_EQ(normalised->read(1, 2).values, HostVector<double>{1});
   test::expect_consistent(*normalised);
-  EXPECT_SAYS(error_of([&] { transformed(graphs, {.self_loops = true, .gcn_normalise = true}); }, ErrorKind::usage), "A + I");
+  EXPECT_SAYS(error_of([&] { transformed(graphs, {.self_loops = true, .gcn_normalise = true}); }, ErrorKind::usage),
+              "A + I");
 }
 
 TEST(GraphOptionsTest, AddsTheIdentityToADiagonalThatIsThere) {

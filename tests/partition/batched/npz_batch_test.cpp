@@ -41,16 +41,12 @@ TEST_F(NpzBatchTest, RefusesValuesWhoseMeaningIsNotClear) {
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_edge_attr")); }), "edge_attr.npy", "store the values as data");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_values_short")); }), "values.npy", "it has 2 elements", "asks for 3");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_values_nan")); }), "graphs_values_nan.npz: matrix 0, entry 1", "nan");
-  EXPECT_SAYS(error_of(
-                  [] {
-                    open_batch(data("graphs_values"), {.unweighted = false, .attribute = 1});
-                  },
-                  ErrorKind::usage),
+  EXPECT_SAYS(error_of([] { open_batch(data("graphs_values"), {.unweighted = false, .attribute = 1}); }, ErrorKind::usage),
               "graphs_values.npz", "--edge-attribute");
 }
 
 TEST_F(NpzBatchTest, RefusesWhatIsNoBatch) {
-  EXPECT_SAYS(error_of([] { open_batch(data("csr")); }), "csr.npz", "graph_ptr.npy", "a batch has");
+  EXPECT_SAYS(error_of([] { open_batch(data("csr")); }), "csr.npz", "one matrix, not a batch", "shardmat partition");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_outside")); }), "matrix 2, entry 0", "column 1");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_falling")); }), "graph_ptr.npy", "element 1 = 2", "smaller 1");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_short")); }), "indptr.npy has 3 elements", "asks for 4");

@@ -122,6 +122,7 @@ TEST_F(TuDatasetTest, ErrorsNameTheLine) {
   };
   EXPECT_SAYS(with_graphs("1\n1\n3\n2\n3\n"), "T_graph_indicator.txt:4: graph 2 comes after graph 3");
   EXPECT_SAYS(with_graphs("1\n2147483647\n"), "T_graph_indicator.txt:2: ", "so many graphs without nodes");
+  EXPECT_SAYS(with_graphs("1\n1048570\n2097150\n"), "T_graph_indicator.txt:3: ", "so many graphs without nodes");
   EXPECT_SAYS(with_graphs("0\n"), "T_graph_indicator.txt:1: ", "graph \"0\" is out of range");
   EXPECT_SAYS(with_graphs("1\none\n"), "T_graph_indicator.txt:2: ", "\"one\" is no number of a graph");
   EXPECT_SAYS(with_graphs("1 2\n"), "T_graph_indicator.txt:1: ", "follows");

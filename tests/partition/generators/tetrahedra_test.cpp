@@ -221,6 +221,21 @@ TEST(Tetrahedra, ClampMakesIdentityRowsAndColumns) {
   EXPECT_LT(m.nnz(), free.nnz());
 }
 
+TEST(Mesh, RefusesCoordinatesThatCannotBeComputedWith) {
+  MeshFile file;
+  for (const double scale : {1e300, 1e-200})
+    for (const char* name : {"poisson:mesh=", "elasticity:degree=2,mesh="}) {
+      std::vector<Point> points = kCorners;
+      for (Point& point : points)
+        for (double& x : point) x *= scale;
+      file.write(points, {{0, 1, 2, 3}, {1, 2, 3, 4}});
+      const auto source = make_generator(name + file.path());
+      expect_contains(message_of(ErrorKind::input, [&] { all_rows(*source); }), "mesh " + file.path());
+      expect_contains(message_of(ErrorKind::input, [&] { all_rows(*source); }), "tetrahedron ");
+      expect_contains(message_of(ErrorKind::input, [&] { all_rows(*source); }), "scale the points");
+    }
+}
+
 TEST(Mesh, RefusesWhatIsNoMesh) {
   MeshFile file;
   expect_contains(mesh_error("/nowhere/part.h5"), "mesh /nowhere/part.h5: there is no such file");

@@ -233,7 +233,28 @@ TEST_F(ForeignHdf5, OtherFilesAreNotReadUnlessAsked) {
   double value = 0;
   std::memset(&value, 'x', sizeof value);
   EXPECT_EQ(read("/storage", 0, 10), std::vector<double>(10, value));
-  EXPECT_SAYS(dataset_error("/pipe"), "FIFO");
+  EXPECT_SAYS(error([&] { Hdf5File::open(path(), {"/pipe"}); }), "FIFO");
+  EXPECT_EQ(read("/virtual", 3, 7), numbers(3.5, 7));
+  write([&](hid_t file) {  // two parts of a wider array, the second first; and one with a gap
+    put(file, "y", H5T_STD_I16LE, {10, 3}, {{4, 2}, 6});
+    const auto join = [&](const char* name, hsize_t rows, hsize_t begin) {
+      const hsize_t shape[] = {rows, 3}, of[] = {10, 3}, five[] = {5, 3};
+      const hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(2, shape, nullptr),
+                  source = H5Screate_simple(2, of, nullptr);
+      for (const hsize_t at : {begin, hsize_t{0}}) {
+        const hsize_t to[] = {at, 0}, from[] = {at == 0 ? hsize_t{5} : hsize_t{0}, 0};
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, to, nullptr, five, nullptr);
+        H5Sselect_hyperslab(source, H5S_SELECT_SET, from, nullptr, five, nullptr);
+        H5Pset_virtual(list, space, ".", "/y", source);
+      }
+      H5Dclose(H5Dcreate2(file, name, H5T_IEEE_F64LE, space, H5P_DEFAULT, list, H5P_DEFAULT));
+      H5Sclose(space), H5Sclose(source), H5Pclose(list);
+    };
+    join("joined", 10, 5);
+    join("gap", 11, 6);
+  });
+  EXPECT_EQ(read("/joined", 4, 2), (std::vector<double>{27, 28, 29, 0, 1, 2}));
+  EXPECT_SAYS(dataset_error("/gap"), "row 5 comes from nowhere");
 }
 
 TEST_F(ForeignHdf5, OtherDriversAreRefused) {

@@ -166,6 +166,8 @@ TEST_F(MatrixMarketTest, RefusesSizeLinesThatLie) {
               "a.mtx:2: ", "promises 1000000000000000 entries, the file has 1");
   EXPECT_SAYS(error(kBanner + "9223372036854775807 2 1\n1 1 1\n", ErrorKind::resources), "a.mtx", "memory");
   EXPECT_SAYS(error(kBanner + "1000000000000000 2 1\n1 1 1\n", ErrorKind::resources), "a.mtx", "memory", "available");
+  write("l.mtx", kBanner + "100000000 2 1\n1 1 1\n");
+  EXPECT_SAYS(error_of([&] { read_matrix(path("l.mtx")); }), "l.mtx", "1.6 GB of memory", "a file of this size may ask for 1 GB");
   ReadLimits small;
   small.memory_bytes = 1000;
   write("m.mtx", kBanner + "100 2 1\n1 1 1\n");
@@ -209,6 +211,10 @@ TEST_F(MatrixMarketTest, NamesTheLineOfAWrongValue) {
   const std::string integer = "%%MatrixMarket matrix coordinate integer general\n1 1 1\n1 1 ";
   EXPECT_SAYS(error(integer + "1.5\n"), "a.mtx:3: ", "\"1.5\" is no whole number", "declare the field real");
   EXPECT_SAYS(error(integer + "1d3\n"), "a.mtx:3: ", "\"1d3\" is no whole number");
+  EXPECT_SAYS(error(integer + "100000000000000000000000\n"), "a.mtx:3: ", "does not fit", "declare the field real");
+  EXPECT_SAYS(error(integer + "-9223372036854775809\n"), "a.mtx:3: ", "does not fit");
+  EXPECT_EQ(read(integer + "-9223372036854775808\n").values, HostVector<double>{-0x1p63});
+  EXPECT_EQ(read(integer + "+000000000000000000000000007\n").values, HostVector<double>{7});
 }
 
 TEST_F(MatrixMarketTest, NamesTheLineThatBreaksSymmetry) {

@@ -74,6 +74,24 @@ TEST_F(NpzTest, RefusesDamagedArchives) {
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.npz", wrong)); }), "a.npz(data.npy)", "damaged", "CRC");
 }
 
+TEST_F(NpzTest, RefusesTwoMembersOfOneName) {
+  std::string twice = test::bytes_of(data("csr"));
+  for (std::size_t at = 0; (at = twice.find("indptr.npy", at)) != std::string::npos; ++at)
+    twice.replace(at, 10, "format.npy");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.npz", twice)); }), "a.npz", "two members", "format.npy");
+}
+
+TEST_F(NpzTest, RefusesSizesThatASmallFileCannotMean) {
+  EXPECT_SAYS(error_of([&] { read_matrix(data("tall")); }), "tall.npz", "ask for 1.6 GB of memory", "without compression");
+}
+
+TEST_F(NpzTest, RefusesElementsWithoutBytes) {
+  std::string empty = test::bytes_of(data("csr_stored"));
+  for (const char* type : {"'<i4'", "'<i8'"})
+    for (std::size_t at = 0; (at = empty.find(type, at)) != std::string::npos; ++at) empty[at + 3] = '0';
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.npz", empty)); }), "a.npz", "no plain numbers");
+}
+
 TEST_F(NpzTest, AsksForMemoryFirst) {
   ReadLimits small;
   small.memory_bytes = 100;

@@ -23,9 +23,9 @@ using Path = std::filesystem::path;
 /// An empty directory for each test, removed after it.
 class FilesTest : public testing::Test {
  protected:
-  FilesTest() {
+  explicit FilesTest(const Path& parent = std::filesystem::temp_directory_path()) {
     const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    directory_ = std::filesystem::temp_directory_path() / (std::string("shardmat-") + info->test_suite_name() + "-" +
+    directory_ = parent / (std::string("shardmat-") + info->test_suite_name() + "-" +
                                                            info->name() + "-" + std::to_string(::getpid()));
     std::filesystem::create_directories(directory_);
   }

@@ -1,0 +1,268 @@
+"""Scaling studies: what they measure, write and draw agrees, mistakes are refused."""
+
+import csv
+import html.parser
+import json
+import os
+import pathlib
+import re
+import shutil
+import stat
+import unittest
+
+from support import DATA, INPUT, OK, PROGRAM, RESOURCES, ROOT, USAGE, CliTest, has_matplotlib, run
+
+QUICK = ("--backend", "host", "--warm", "--repetitions", 3)
+
+
+class Page(html.parser.HTMLParser):
+    """What a page loads, its words, and the JSON in it."""
+
+    LOADS = {"src", "href", "xlink:href", "data", "srcset", "poster", "action", "background"}
+
+    def __init__(self, text):
+        super().__init__()
+        self.loads, self.words, self.json, self.pictures, self.reads_json, self.hidden = [], "", "", 0, False, False
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.loads += [value for name, value in attributes if name in self.LOADS and not (value or "").startswith("#")]
+        self.pictures += tag == "svg"
+        self.reads_json = tag == "script" and values.get("id") == "shardmat-report"
+        self.hidden = tag in ("script", "style")
+
+    def handle_endtag(self, tag):
+        self.reads_json = self.hidden = False
+
+    def handle_data(self, data):
+        self.json += data if self.reads_json else ""
+        self.words += "" if self.hidden else data
+
+
+class Scaling(CliTest):
+    STUDY = ("bench", "scaling", "poisson27:n=6", "poisson27:n=5,nz={4}", "--exchange", "halo,peer", "--iterations", 5,
+             "--backend", "host")  # the host has no peer exchange
+
+    def test_what_was_measured_before_an_error_is_kept(self):
+        result = self.call("bench", "scaling", "poisson27:n=5", "missing.h5", "--iterations", 2, "--backend", "host", "--json",
+                           "s.json", ranks=2)
+        self.assertEqual(result.code, INPUT, result)
+        self.assertIn("missing.h5", result.err)
+        cases = json.loads(self.path("s.json").read_text())["cases"]
+        self.assertEqual([(case["matrix"], case["ranks"]) for case in cases], [("poisson27:n=5", 1), ("poisson27:n=5", 2)])
+        self.assertTrue(all(case["report"]["verification"]["passed"] for case in cases))
+
+    def scaling(self, *options, **more):
+        return self.succeed(*self.STUDY, *options, ranks=2, **more)
+
+    def test_some_of_the_ranks_with_each_exchange(self):
+        self.succeed("partition", DATA / "stokes.mtx.gz", "stokes.h5")
+        report = self.json_of("bench", "scaling", "poisson27:n=7", "stokes.h5", "--ranks", "1,3", "--exchange",
+                              "halo,allgather", "--rhs", 2, "--iterations", 3, "--backend", "host", ranks=3)
+        self.assertEqual([(c["matrix"].split("/")[-1], c["ranks"], c["exchange_asked"]) for c in report["cases"]],
+                         [(matrix, ranks, exchange) for matrix in ("poisson27:n=7", "stokes.h5")
+                          for ranks, exchange in ((1, "auto"), (3, "halo"), (3, "allgather"))])
+        for case in report["cases"]:
+            ranks = case["report"]["ranks"]
+            self.assertEqual(len(ranks), case["ranks"])
+            self.assertEqual(sum(r["nnz"] for r in ranks), case["report"]["matrix"]["nnz"])
+            self.assertEqual(max(r["product_s"] for r in ranks),
+                             case["report"]["local_product"]["medians_of_ranks_s"]["max"])
+            self.assertEqual(case["report"]["exchange"]["name"], "none" if case["ranks"] == 1 else case["exchange_asked"])
+            self.assertEqual(case["report"]["operation"]["right_hand_sides"], 2)
+            self.assertTrue(case["report"]["verification"]["passed"])
+            self.assertGreater(case["efficiency"], 0)
+            self.assertEqual(case["base_ranks"], 1)
+            product, parts = case["report"]["local_product"]["medians_of_ranks_s"], case["breakdown"]
+            iteration = case["report"]["iteration"]["median_s"]
+            self.assertEqual(parts["product_s"], min(product["mean"], iteration))
+            self.assertAlmostEqual(sum(parts.values()), iteration, delta=1e-12)
+            self.assertGreaterEqual(min(parts.values()), 0)
+            if case["ranks"] > 1 and "forecast" in case:  # of the exchange that the model expects to be fastest
+                self.assertEqual(case["forecast"]["exchange"], case["exchange_asked"])
+        self.assertEqual([c["efficiency"] for c in report["cases"] if c["ranks"] == 1], [1, 1])
+        for matrix in {case["matrix"] for case in report["cases"]}:
+            foretold = [c for c in report["cases"] if c["matrix"] == matrix and c["ranks"] == 3 and "forecast" in c]
+            self.assertEqual(len(foretold), 1)
+
+    def test_every_rank_has_the_same_threads_in_every_case(self):
+        usable = int(re.search(r"(\d+) host threads", run(
+            ["env", "--unset=OMP_NUM_THREADS", PROGRAM, "bench", "kernels", "poisson7:n=2", "--kernel", "csr_host", "--type", "f64",
+             *QUICK], self.directory).out)[1])
+        options = ("bench", "scaling", "poisson27:n=5", "--iterations", 2, "--backend", "host", "--no-forecast", "--json", "s.json",
+                   "--csv", "s.csv")
+        for threads, more, setting in ((2, ("--threads", 2), "OMP_NUM_THREADS=1"),
+                                       (max(1, usable // 2), (), "--unset=OMP_NUM_THREADS")):
+            result = run(["env", setting, "mpirun", "-n", 2, PROGRAM, *options, *more], self.directory)
+            self.assertEqual(result.code, OK, result)
+            out = result.out
+            report = json.loads(self.path("s.json").read_text())
+            self.assertEqual(report["threads_per_rank"], threads)
+            self.assertEqual([case["report"]["threads_per_rank"] for case in report["cases"]], [threads, threads])
+            self.assertIn(f", {threads} thread{'s' * (threads > 1)} a rank", out)
+            lines = list(csv.DictReader(self.path("s.csv").read_text().splitlines(), strict=True))
+            self.assertEqual([line["threads_per_rank"] for line in lines], [str(threads)] * 2)
+
+    def test_more_ranks_than_cores(self):
+        threads = len(os.sched_getaffinity(0)) + 1
+        out = self.succeed("bench", "scaling", "poisson27:n=5", "--iterations", 2, "--backend", "host", "--no-forecast", "--threads",
+                           threads, "--json", "s.json", ranks=1).out
+        self.assertIn(f"1 rank with {threads} threads each share", out)
+        self.assertIn("share", json.loads(self.path("s.json").read_text())["cases"][0]["notes"][0])
+
+    def test_weak(self):
+        report = self.json_of("bench", "scaling", "poisson27:n=5,nz={4}", "--iterations", 2, "--backend", "host", ranks=2)
+        self.assertEqual([(c["weak"], c["ranks"], c["report"]["matrix"]["rows"]) for c in report["cases"]],
+                         [(True, 1, 100), (True, 2, 200)])
+
+    def test_text(self):
+        out = self.succeed("bench", "scaling", "poisson27:n=5", "--backend", "host", "--iterations", 2, ranks=2).out
+        for word in ("125 rows", "strong scaling", "imbalance", "waiting", "100.0 %", "none", "auto: halo"):
+            self.assertIn(word, out)
+        self.assertIn("(weak scaling): 100 rows", self.scaling().out)
+        self.assertLessEqual(max(map(len, self.scaling().out.splitlines())), 125)
+
+    def test_csv(self):
+        self.scaling("--json", "s.json", "--csv", "s.csv")
+        data = self.path("s.csv").read_bytes()
+        self.assertEqual(data.count(b"\r\n"), data.count(b"\n"))
+        lines = list(csv.DictReader(data.decode().splitlines(), strict=True))
+        cases = json.loads(self.path("s.json").read_text())["cases"]
+        self.assertEqual([(line["matrix"], line["scaling"], int(line["ranks"]), line["exchange_asked"]) for line in lines],
+                         [(c["matrix"], "weak" if c["weak"] else "strong", c["ranks"], c["exchange_asked"]) for c in cases])
+        self.assertEqual(len(lines), 6)
+        for line, case in zip(lines, cases):
+            self.assertNotIn(None, [*line, *line.values()], "as many fields as columns")
+            if case["exchange_asked"] == "peer":
+                self.assertEqual(line["reason"], case["why_not"])
+                self.assertEqual(line["iteration_median_s"], "")
+                continue
+            report = case["report"]
+            self.assertEqual(line["reason"], "")
+            self.assertEqual(int(line["nonzeros"]), report["matrix"]["nnz"])
+            for column, figure in (("iteration_median_s", report["iteration"]["median_s"]),
+                                   ("product_s", case["breakdown"]["product_s"]),
+                                   ("product_mean_s", report["local_product"]["medians_of_ranks_s"]["mean"]),
+                                   ("imbalance_s", case["breakdown"]["imbalance_s"]),
+                                   ("waiting_s", case["breakdown"]["waiting_s"]),
+                                   ("exchange_alone_s", report["exchange_alone"]["median_s"]),
+                                   ("efficiency", case["efficiency"])):
+                self.assertAlmostEqual(float(line[column]), figure, delta=1e-12, msg=column)
+        text = self.succeed("bench", "scaling", "--help").out.split("Columns of the CSV file")[1]
+        columns = re.findall(r"^  (\w+) +\S", text, re.MULTILINE)
+        self.assertEqual(columns, list(lines[0]))
+
+    def test_csv_on_standard_output_is_nothing_but_csv_and_quotes(self):
+        shutil.copy(DATA / "stokes.mtx.gz", self.path("s.mtx.gz"))
+        self.succeed("partition", "s.mtx.gz", 'a "b", c.h5')
+        out = self.succeed("bench", "scaling", 'a "b", c.h5', "--iterations", 2, "--backend", "host", "--csv", "-").out
+        lines = list(csv.DictReader(out.splitlines(), strict=True))
+        self.assertEqual([line["matrix"] for line in lines], ['a "b", c.h5'])
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_html_is_one_page_with_all_figures(self):
+        name = "a<!--<script>&amp;.h5"
+        self.succeed("partition", DATA / "stokes.mtx.gz", name)
+        self.succeed("bench", "scaling", name, "poisson27:n=5,nz={4}", "--exchange", "halo,peer", "--iterations", 5,
+                     "--backend", "host", "--json", "s.json", "--html", "s.html", ranks=2)
+        text = self.path("s.html").read_text()
+        page = Page(text)
+        self.assertEqual(json.loads(page.json), json.loads(self.path("s.json").read_text()))
+        self.assertEqual(page.loads, [])
+        self.assertNotRegex(text, r"https?:|@import|url\((?!#)")
+        self.assertEqual(page.pictures, 6)
+        report = json.loads(page.json)
+        for word in (name, "strong scaling", "weak scaling", "waiting for x", "cannot be had", report["software"],
+                     report["command"], report["date"][:10]):
+            self.assertIn(word, page.words)
+        for case in report["cases"]:
+            if "report" in case:
+                seconds = case["report"]["iteration"]["median_s"]
+                self.assertTrue(any(text in page.words for text in (f"{1e6 * seconds:.1f}\u00a0µs", f"{1e3 * seconds:.2f}\u00a0ms")),
+                                seconds)
+        self.assertEqual(self.files(), sorted([name, "s.html", "s.json"]))
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_where_nothing_can_be_measured_the_files_say_why(self):
+        result = self.call("bench", "scaling", "poisson27:n=5", "--ranks", 2, "--exchange", "peer", "--backend", "host",
+                           "--csv", "s.csv", "--html", "s.html", ranks=2)
+        self.assertEqual(result.code, RESOURCES, result)
+        for name in ("s.csv", "s.html"):
+            self.assertIn("cannot be had", self.path(name).read_text())
+
+    def test_an_exchange_without_any_figures_is_an_error(self):
+        result = self.call("bench", "scaling", "poisson27:n=5", "--exchange", "peer", "--iterations", 2, "--backend", "host", ranks=2)
+        self.assertEqual(result.code, RESOURCES, result)
+        self.assertIn("peer", result.messages[0])
+        self.assertIn("several ranks", result.messages[0])
+
+    def test_columns_in_blocks_have_no_forecast(self):
+        self.succeed("bench", "scaling", "poisson27:n=5", "--rhs", 8, "--column-block", 2, "--iterations", 2, "--backend", "host",
+                     "--json", "s.json", ranks=2)
+        cases = json.loads(self.path("s.json").read_text())["cases"]
+        self.assertEqual([case["report"]["exchange"]["column_block"] for case in cases], [8, 2])
+        self.assertEqual(["forecast" in case for case in cases], [True, False])
+        (found,) = json.loads(self.succeed("predict", "s.json", "--json", "-").out)
+        self.assertEqual(["measured_s" in ranks for ranks in found["ranks"]], [True, False])
+
+    def test_the_null_device_takes_any_number_of_results(self):
+        null = os.stat(os.devnull)
+        self.succeed("bench", "scaling", "poisson27:n=5", "--iterations", 2, "--backend", "host", "--json", os.devnull, "--csv",
+                     os.devnull)
+        self.assertEqual(os.stat(os.devnull).st_rdev, null.st_rdev)
+        self.assertTrue(stat.S_ISCHR(os.stat(os.devnull).st_mode), "it was replaced by a file")
+
+    def test_files_are_refused_before_the_work(self):
+        endless = ("bench", "scaling", "poisson27:n=5", "--iterations", 10**12, "--backend", "host")
+        for option in ("--csv", "--html", "--json", "--plot"):
+            self.fail_on_every_rank(INPUT, *endless, option, "none/s.svg", ranks=2, says=["none", "create it first"])
+        self.fail_on_every_rank(USAGE, *endless, "--plot", "s.gif", ranks=2, says=".svg, .png or .pdf")
+        self.fail_on_every_rank(USAGE, *endless, "--csv", "-", "--json", "-", ranks=2, says="name a file for one of them")
+        self.write("matplotlib.py", "raise ImportError")
+        self.fail_on_every_rank(RESOURCES, *endless, "--html", "s.html", ranks=2, env={"PYTHONPATH": str(self.directory)},
+                                says=["--html", "neither python3 on the PATH nor /usr/bin/python3 has it",
+                                      "apt-get install python3-matplotlib"])
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_slurm_script(self):
+        """The sample script with a stand-in for srun that starts the ranks by mpirun."""
+        self.path("bin").mkdir()
+        srun = self.path("bin/srun")
+        srun.write_text("""#!/bin/bash
+            while [[ $1 == -* ]]; do case $1 in --ntasks=*) ranks=${1#*=} ;; esac; shift; done
+            exec mpirun -n "$ranks" "$@"
+            """)
+        srun.chmod(0o755)
+        path = os.pathsep.join([str(self.path("bin")), str(pathlib.Path(PROGRAM).parent), os.environ["PATH"]])
+        slurm = {"SLURM_JOB_NUM_NODES": "2", "SLURM_NTASKS_PER_NODE": "1", "SLURM_CPUS_PER_TASK": "1", "SLURM_JOB_ID": "7"}
+        result = run([ROOT / "deploy" / "scaling.slurm", "poisson27:n=5", "poisson27:n=5,nz={4}"], self.directory,
+                     env={"PATH": path, **slurm})
+        self.assertEqual(result.code, OK, result)
+        folder = self.path(next(name for name in self.files() if name.startswith("scaling-")))
+        self.assertRegex(folder.name, r"^scaling-\d{4}-\d\d-\d\d-\d{6}-job7$")
+        self.assertEqual(sorted(p.name for p in folder.iterdir()), ["scaling.csv", "scaling.html", "scaling.json"])
+        cases = json.loads((folder / "scaling.json").read_text())["cases"]
+        self.assertEqual({(c["weak"], c["ranks"]) for c in cases}, {(False, 1), (False, 2), (True, 1), (True, 2)})
+        self.assertTrue(all("report" in case for case in cases))
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_picture(self):
+        self.succeed("bench", "scaling", "poisson27:n=5", "--backend", "host", "--iterations", 2, "--plot", "s.svg", ranks=2)
+        self.assertIn("<svg", self.path("s.svg").read_text())
+
+    def test_mistakes(self):
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n=5", "--ranks", "1,4", ranks=2, says="mpirun -n 4")
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n=5", "--threads", 0, ranks=2, says="--threads")
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n={x}", ranks=2, says="nz={64}")
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n=5", "--type", "f16", "--backend", "host", ranks=2,
+                                says="--rhs")
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "poison27:n=5", "--backend", "host", ranks=2, says="poisson27")
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "poisson27:n=5", "--exchange", "none", "--backend", "host", ranks=2,
+                                says="exchange 'none' is for one rank")
+        self.fail_on_every_rank(USAGE, "bench", "scaling", "--exchange", "hallo", "--backend", "host", ranks=2, says="halo")
+        self.fail_on_every_rank(INPUT, "bench", "scaling", "none.h5", "--backend", "host", ranks=2, says="none.h5")
+
+
+if __name__ == "__main__":
+    unittest.main()

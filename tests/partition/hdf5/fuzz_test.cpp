@@ -1,0 +1,104 @@
+// Mutations of HDF5 files. Those of ours are read in this process, their own description changed with and without its
+// checksum; those of other programs go through the helper program.
+#include <hdf5.h>
+
+#include <cstring>
+
+#include "partition/batched/batch_file.h"
+#include "partition/checksum.h"
+#include "partition/generators/mesh.h"
+#include "partition/hdf5/own_description.h"
+#include "partition/shard_file.h"
+#include "partition/vector_file.h"
+#include "tests/partition/test_matrices.h"
+#include "tests/support/mutations.h"
+
+namespace shardmat {
+namespace {
+
+using test::Path;
+
+void read_all(const ShardFile& file) {
+  validate(file.read_rows(0, file.rows()).view());
+  if (file.permuted()) file.permutation(0, file.rows());
+}
+
+class Hdf5FuzzTest : public test::MutationTest {
+ protected:
+  std::string shard_file() {
+    WriteOptions options;
+    options.parts = {2, 3};
+    options.order = RowOrder::by_length;
+    write_shard_file(path("seed.h5"), *test::source_of(test::random_matrix(12, 12, 4, 1)), options);
+    return test::bytes_of(path("seed.h5"));
+  }
+
+  /// A Binsparse file and vectors as h5py writes them: the descriptor of variable length, numbers in chunks.
+  std::string foreign_file() {
+    const hid_t file = H5Fcreate(path("seed.h5").c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
+    const hid_t type = H5Tcopy(H5T_C_S1), scalar = H5Screate(H5S_SCALAR);
+    H5Tset_size(type, H5T_VARIABLE);
+    const hid_t attribute = H5Acreate2(file, "binsparse", type, scalar, H5P_DEFAULT, H5P_DEFAULT);
+    const char* text =
+        R"({"binsparse": {"version": "0.1", "format": "CSR", "shape": [4, 4], "number_of_stored_values": 4,)"
+        R"( "data_types": {"pointers_to_1": "int64", "indices_1": "int64", "values": "float64"}}})";
+    H5Awrite(attribute, type, &text);
+    H5Aclose(attribute), H5Sclose(scalar), H5Tclose(type);
+    const std::int64_t numbers[] = {0, 1, 2, 3, 4};
+    const auto put = [&](const char* name, hsize_t count, hid_t stored, bool packed) {
+      const hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &count, nullptr);
+      const hsize_t chunk = 3;
+      if (packed) H5Pset_chunk(list, 1, &chunk), H5Pset_shuffle(list), H5Pset_deflate(list, 6), H5Pset_fletcher32(list);
+      const hid_t set = H5Dcreate2(file, name, stored, space, H5P_DEFAULT, list, H5P_DEFAULT);
+      H5Dwrite(set, H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, numbers);
+      H5Dclose(set), H5Sclose(space), H5Pclose(list);
+    };
+    put("pointers_to_1", 5, H5T_STD_I64LE, false);
+    put("indices_1", 4, H5T_STD_I32BE, true);
+    put("values", 4, H5T_IEEE_F64LE, true);
+    put("x", 4, H5T_IEEE_F32LE, true);
+    H5Fclose(file);
+    return test::bytes_of(path("seed.h5"));
+  }
+};
+
+/// The HDF5 part and the end of the file as they come; most mutations leave the description valid.
+TEST_F(Hdf5FuzzTest, OwnFiles) {
+  std::string seed = shard_file();
+  const auto read = [](const Path& file) { read_all(*ShardFile::open(file)); };
+  const std::string end = seed.substr(seed.size() - 48);
+  // Mutations before the last bytes, so that the helper program is not asked.
+  mutate("f.h5", {seed.substr(0, seed.size() - 48)}, read, [&](std::string bytes) { return bytes + end; }, 300);
+}
+
+/// Descriptions with a right checksum, whatever they say.
+TEST_F(Hdf5FuzzTest, OwnDescriptions) {
+  const std::string seed = shard_file();
+  std::int64_t file_bytes = 0;
+  std::memcpy(&file_bytes, seed.data() + seed.size() - 48, sizeof file_bytes);
+  const auto split = static_cast<std::size_t>(file_bytes);
+  mutate("f.h5", {seed.substr(split, seed.size() - 48 - split)}, [](const Path& file) { read_all(*ShardFile::open(file)); },
+         [&](const std::string& text) {
+           std::string end = seed.substr(seed.size() - 48);
+           const auto size = static_cast<std::int64_t>(text.size());
+           const std::uint64_t checksum = xxh64(text.data(), text.size());
+           std::memcpy(end.data() + 8, &size, sizeof size);
+           std::memcpy(end.data() + 16, &checksum, sizeof checksum);
+           return seed.substr(0, split) + text + end;
+         });
+}
+
+TEST_F(Hdf5FuzzTest, ForeignMatrices) {
+  mutate("f.h5", {foreign_file()}, [](const Path& file) { read_all(*ShardFile::open(file)); }, {}, 150);
+}
+
+TEST_F(Hdf5FuzzTest, ForeignVectors) {
+  const auto read = [](const Path& file) {
+    const VectorFile vector(file, "x");
+    if (vector.size() < 100000) vector.read(0, vector.size());
+  };
+  mutate("f.h5", {foreign_file()}, read, {}, 150);
+}
+
+}  // namespace
+}  // namespace shardmat
