@@ -64,17 +64,23 @@ std::optional<Format> format_of(const std::filesystem::path& path) {
 
 std::string absolute(const std::string& dataset) { return dataset.starts_with('/') ? dataset : "/" + dataset; }
 
+/// Where the dataset begins in FILE.h5:DATASET; npos without one.
+std::size_t dataset_colon(const std::string& text) {
+  for (const std::string_view mark : {".h5:", ".hdf5:"})
+    if (const std::size_t at = text.rfind(mark); at != std::string::npos) return at + mark.size() - 1;
+  return std::string::npos;
+}
+
 /// Throws Error(kind) naming the known suffixes.
 Location locate(const std::filesystem::path& path, const std::string& default_dataset, ErrorKind kind) {
   const std::string text = path.string();
   if (text.empty()) throw Error(kind, "the name of a vector's file is empty; is a variable of your script unset?");
-  for (const std::string_view mark : {".h5:", ".hdf5:"})
-    if (const std::size_t at = text.rfind(mark); at != std::string::npos) {
-      std::string dataset = absolute(text.substr(at + mark.size()));
-      if (dataset.find_first_not_of('/') == std::string::npos)
-        throw Error(kind, fmt::format("{}: the name of the dataset is missing; write FILE{}/NAME", text, mark));
-      return {Format::hdf5, text.substr(0, at + mark.size() - 1), std::move(dataset), text};
-    }
+  if (const std::size_t colon = dataset_colon(text); colon != std::string::npos) {
+    std::string dataset = absolute(text.substr(colon + 1));
+    if (dataset.find_first_not_of('/') == std::string::npos)
+      throw Error(kind, fmt::format("{}: the name of the dataset is missing; write FILE.h5:/NAME", text));
+    return {Format::hdf5, text.substr(0, colon), std::move(dataset), text};
+  }
   const std::optional<Format> format = format_of(path);
   const std::string near = nearest(path.extension().string(), {".h5", ".hdf5", ".npy", ".mtx"});
   if (!format)
@@ -182,8 +188,8 @@ HostVector<double> parse_array(const Location& location, std::int64_t columns) {
   if (header.symmetry != mm::Symmetry::general || header.cols != columns)
     fail(fmt::format("{}:{}", location.text, header.size_line),
          fmt::format("the array is {} × {}{}; {} must be general and have {}", header.rows, header.cols,
-                     header.symmetry == mm::Symmetry::general ? "" : " and not general",
-                     columns == 1 ? "a vector" : "it", columns == 1 ? "one column" : fmt::format("{} columns", columns)));
+                     header.symmetry == mm::Symmetry::general ? "" : " and not general", columns == 1 ? "a vector" : "it",
+                     columns == 1 ? "one column" : fmt::format("{} columns", columns)));
   const std::int64_t promised = header.rows * columns;
   const std::int64_t most = mm::most_entries(*source, header);
   ReadLimits{}.require_memory((columns == 1 ? 8 : 16) * most, location.file);
@@ -411,6 +417,11 @@ void VectorWriter::finish() {
 }
 
 void check_vector_suffix(const std::filesystem::path& path) { locate(path, "x", ErrorKind::usage); }
+
+std::filesystem::path vector_file_name(const std::filesystem::path& path) {
+  const std::string text = path.string();
+  return text.substr(0, dataset_colon(text));
+}
 
 void check_vector_writable(const std::filesystem::path& path) { check_writable(locate(path, "x", ErrorKind::usage).file); }
 

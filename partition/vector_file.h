@@ -58,6 +58,8 @@ class VectorWriter {
 
 /// Throws Error(usage) naming the known suffixes if a vector cannot be written under this name; call before long work.
 void check_vector_suffix(const std::filesystem::path& path);
+/// The file in a vector's name: without the dataset of FILE.h5:DATASET. Any other text is returned as it is.
+std::filesystem::path vector_file_name(const std::filesystem::path& path);
 /// Throws what VectorWriter would throw for the file's name and directory; for asking before long work.
 void check_vector_writable(const std::filesystem::path& path);
 

@@ -45,7 +45,8 @@ void write_setup(Table& t, const BatchedReport& r) {
   t.row("kernel", r.kernel.empty() ? "none: there is nothing to multiply"
                                    : fmt::format("{}{}{} ({})", r.kernel, r.policy.empty() ? "" : " ", r.policy, r.why));
   t.row("reproducible", r.reproducible ? "yes, bit for bit" : "no, the kernel adds in varying order");
-  t.row("descriptor", human_bytes(static_cast<double>(r.descriptor_bytes)) + " to the device for a batch or chunk");
+  if (r.backend == "cuda")
+    t.row("descriptor", human_bytes(static_cast<double>(r.descriptor_bytes)) + " to the device for a batch or chunk");
   for (const Measurement& m : r.measurements)
     t.line(fmt::format("  {:>16}  {} {}", human_seconds(m.seconds), m.kernel, m.policy));
 }
@@ -55,7 +56,8 @@ void write_times(Table& t, const BatchedReport& r) {
     t.section(fmt::format("{} chunks through the devices", human_count(r.streaming->chunks)));
     t.row("total", human_seconds(r.streaming->total));
     t.row("reading", human_seconds(r.streaming->read) + ", at the same time");
-    t.row("on the device", human_seconds(r.streaming->product) + " with copies, at the same time");
+    t.row(r.backend == "cuda" ? "on the device" : "multiplying",
+          human_seconds(r.streaming->product) + " with copies, at the same time");
     t.row("using results", human_seconds(r.streaming->deliver));
     t.row("speed", fmt::format("{:.4g} GFLOP/s, all included", r.gflops));
     if (r.streaming->other_kernels > 0)
@@ -68,10 +70,7 @@ void write_times(Table& t, const BatchedReport& r) {
                         human_count(r.product.iterations), r.product.iterations == 1 ? "" : "s"));
   t.line(times_line("product", r.product));
   t.row("speed", fmt::format("{:.4g} GFLOP/s", r.gflops));
-  if (r.copy_bandwidth.mean > 0)
-    t.row("bandwidth",
-          fmt::format("{} a rank = {:.0f} % of the copy bandwidth measured in this run ({})", rate_text(r.bandwidth.mean),
-                      100 * r.bandwidth.mean / r.copy_bandwidth.mean, rate_text(r.copy_bandwidth.mean)));
+  if (r.copy_bandwidth.mean > 0) t.row("bandwidth", bandwidth_text(r.bandwidth.mean, r.copy_bandwidth.mean));
 }
 
 }  // namespace
@@ -81,7 +80,8 @@ std::string to_text(const BatchedReport& r) {
   write_setup(t, r);
   write_times(t, r);
   t.section("Result");
-  t.row("memory a rank", min_mean_max(r.device_bytes, human_bytes) + " on the device");
+  t.row("memory a rank",
+        min_mean_max(r.device_bytes, human_bytes) + (r.backend == "cuda" ? " on the device" : " for matrices, X and Y"));
   t.row("loading", r.streaming ? "" : min_mean_max(r.loading, human_seconds));
   if (r.verification) t.row("verification", verification_text(*r.verification));
   t.row("written", r.output);

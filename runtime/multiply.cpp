@@ -134,7 +134,9 @@ class Run {
   void iterate_and_write() {
     if (options_.iterations > 0) {
       double copy_bandwidth = 0;
+      peak_before_copy_ = peak_host_memory();
       communicator_.together([&] { copy_bandwidth = measure_copy_bandwidth(context_.stream()); });
+      peak_with_copy_ = peak_host_memory();
       report_.copy_bandwidth = over_ranks(copy_bandwidth, communicator_);
       IterateOptions options;
       options.mode = options_.mode;
@@ -200,7 +202,13 @@ class Run {
     }
     r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
     r.device_bytes = over_ranks(device_bytes, communicator_);
-    r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
+    r.host_peak_bytes = over_ranks(static_cast<double>(peak_of_run()), communicator_);
+  }
+
+  /// Without the arrays that measured the copy bandwidth, unless something took more after them.
+  std::int64_t peak_of_run() const {
+    const std::int64_t peak = peak_host_memory();
+    return peak > peak_with_copy_ ? peak : peak_before_copy_;
   }
 
   void describe_kernels() {
@@ -216,7 +224,8 @@ class Run {
     bool reproducible = true;
     double choosing = 0;
     for (const RowBlock& block : m.blocks()) {
-      kernels += (kernels.empty() ? "" : "; ") + block.kernel_and_tunables();
+      if (const std::string kernel = block.kernel_and_tunables(); kernels != kernel)
+        kernels += (kernels.empty() ? "" : "; ") + kernel;
       reproducible = reproducible && block.reproducible();
       choosing += block.choosing_seconds();
     }
@@ -231,6 +240,7 @@ class Run {
   Communicator& communicator_;
   const MultiplyOptions& options_;
   MatrixSource source_;
+  std::int64_t peak_before_copy_ = 0, peak_with_copy_ = 0;
   std::unique_ptr<DistributedMatrix> matrix_;
   std::unique_ptr<VectorSource> x_source_, y0_source_;
   Buffer y_;

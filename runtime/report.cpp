@@ -53,9 +53,9 @@ void write_setup(Table& t, const MultiplyReport& r) {
                       r.ranks[i].id.empty() ? fmt::format(" × {} threads", r.threads_per_rank) : r.ranks[i].id));
   t.section("Choices");
   t.row("backend", fmt::format("{} ({})", r.backend, r.backend_why));
-  t.row("kernel", fmt::format("{}{}{} ({})", r.kernel, r.policy.empty() ? "" : " ", r.policy, r.kernel_why));
-  if (r.overlapped.max > 0 ||
-      std::any_of(r.kernel_of_rank.begin(), r.kernel_of_rank.end(), [&](const auto& k) { return k != r.kernel_of_rank[0]; }))
+  const std::string kernel = r.policy.empty() ? r.kernel : r.kernel + " " + r.policy;
+  t.row("kernel", fmt::format("{} ({})", kernel, r.kernel_why));
+  if (std::any_of(r.kernel_of_rank.begin(), r.kernel_of_rank.end(), [&](const auto& k) { return k != kernel; }))
     for (std::size_t i = 0; i < r.kernel_of_rank.size(); ++i) t.row(fmt::format("  rank {}", i), r.kernel_of_rank[i]);
   if (r.decision == "measured" || r.decision == "remembered")
     t.row("choosing", fmt::format("{}{}", min_mean_max(r.choosing, human_seconds),
@@ -86,10 +86,7 @@ void write_iterations(Table& t, const MultiplyReport& r) {
   t.row("dot products", r.sums.empty() ? "" : "summed over the ranks by " + r.sums);
   t.row("speed", fmt::format("{:.4g} GFLOP/s", r.gflops));
   if (r.ranks.size() > 1) t.row("local product", min_mean_max(r.local.of_ranks, human_seconds) + " over ranks");
-  if (r.copy_bandwidth.mean > 0)
-    t.row("local product",
-          fmt::format("{} a rank = {:.0f} % of the copy bandwidth measured in this run ({})", rate_text(r.bandwidth.mean),
-                      100 * r.bandwidth.mean / r.copy_bandwidth.mean, rate_text(r.copy_bandwidth.mean)));
+  if (r.copy_bandwidth.mean > 0) t.row("local product", bandwidth_text(r.bandwidth.mean, r.copy_bandwidth.mean));
 }
 
 void write_times(Table& t, const MultiplyReport& r) {
@@ -98,8 +95,9 @@ void write_times(Table& t, const MultiplyReport& r) {
     t.line(fmt::format("  {:<16} {:>11} {:>11} {:>11}", p.name, human_seconds(p.seconds.min), human_seconds(p.seconds.mean),
                        human_seconds(p.seconds.max)));
   if (r.iteration.iterations > 0) write_iterations(t, r);
-  t.row("memory a rank", fmt::format("{} on the device, {} peak on the host", min_mean_max(r.device_bytes, human_bytes),
-                                     human_bytes(r.host_peak_bytes.max)));
+  const std::string held = min_mean_max(r.device_bytes, human_bytes), peak = human_bytes(r.host_peak_bytes.max);
+  t.row("memory a rank", r.backend == "cuda" ? fmt::format("{} on the device, {} peak on the host", held, peak)
+                                             : fmt::format("{} for matrix, x and y; {} peak of the process", held, peak));
 }
 
 }  // namespace

@@ -37,12 +37,12 @@ struct MultiplyReport {
   double imbalance = 1;
   bool reproducible = true;                        ///< the same run gives a bit-identical y
   std::string kernel, format, policy, kernel_why;  ///< rank 0's; see kernel_of_rank
-  std::vector<std::string> kernel_of_rank;         ///< "csr_vector threads_per_row=8", one a rank; all blocks of rows
-  std::vector<Prediction> predictions;             ///< rank 0's, cheapest first
-  std::vector<Measurement> measurements;           ///< rank 0's, fastest first
-  std::string decision;                            ///< asked, only, model, measured or remembered (rank 0)
-  OverRanks choosing;                              ///< seconds that choosing the kernel took
-  double choosing_products = 0;                    ///< the same in products on rank 0; 0 if not known
+  std::vector<std::string> kernel_of_rank;  ///< "csr_vector threads_per_row=8", one a rank; "; " between blocks that differ
+  std::vector<Prediction> predictions;      ///< rank 0's, cheapest first
+  std::vector<Measurement> measurements;    ///< rank 0's, fastest first
+  std::string decision;                     ///< asked, only, model, measured or remembered (rank 0)
+  OverRanks choosing;                       ///< seconds that choosing the kernel took
+  double choosing_products = 0;             ///< the same in products on rank 0; 0 if not known
   std::string exchange, exchange_why;
   OverRanks exchange_bytes;
   OverRanks overlapped;  ///< share of a rank's nonzeros that are multiplied while x moves; 0: the product waits for x
@@ -50,10 +50,11 @@ struct MultiplyReport {
   // What came out.
   std::vector<Phase> phases;
   IterationTimes iteration, local, exchange_times;
-  double gflops = 0;         ///< 2·nnz·right-hand sides over the median iteration
-  OverRanks bandwidth;       ///< bytes a second of the product alone, compulsory bytes
-  OverRanks copy_bandwidth;  ///< measured in the same run
-  OverRanks device_bytes, host_peak_bytes;
+  double gflops = 0;          ///< 2·nnz·right-hand sides over the median iteration
+  OverRanks bandwidth;        ///< bytes a second of the product alone, compulsory bytes
+  OverRanks copy_bandwidth;   ///< measured in the same run
+  OverRanks device_bytes;     ///< matrix, x and y
+  OverRanks host_peak_bytes;  ///< of the process, without the arrays that measured the copy bandwidth
   std::optional<VerifyResult> verification;
   std::string sums;                            ///< how dot products are summed over the ranks (SumOverRanks::name())
   std::optional<double> xy, yy;                ///< --mode dots

@@ -24,6 +24,14 @@ std::string count_text(double count) { return human_count(std::llround(count)); 
 std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
 std::string rate_text(double bytes_per_second) { return human_bytes(bytes_per_second) + "/s"; }
 
+std::string bandwidth_text(double rate, double copy) {
+  if (rate > copy)
+    return fmt::format("{} a rank, from caches: more than memory's copy bandwidth measured in this run ({})",
+                       rate_text(rate), rate_text(copy));
+  return fmt::format("{} a rank = {:.0f} % of the copy bandwidth measured in this run ({})", rate_text(rate),
+                     100 * rate / copy, rate_text(copy));
+}
+
 std::string times_line(std::string_view label, const IterationTimes& times) {
   return fmt::format("  {:<16} {:>11} {:>11} {:>11}", label, human_seconds(times.min), human_seconds(times.median),
                      human_seconds(times.max));

@@ -31,6 +31,8 @@ std::string min_mean_max(const OverRanks& figure, std::string (*text)(double));
 std::string count_text(double count);
 std::string percent_text(double share);
 std::string rate_text(double bytes_per_second);
+/// "5 GB/s a rank = 80 % of the copy bandwidth …", or that caches must hold the data if it is more.
+std::string bandwidth_text(double bytes_per_second, double copy_bytes_per_second);
 /// A line under "min median max".
 std::string times_line(std::string_view label, const IterationTimes& times);
 

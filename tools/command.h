@@ -14,6 +14,7 @@ std::function<int()> add_batch(CLI::App& program);
 std::function<int()> add_bench(CLI::App& program);
 std::function<int()> add_convert(CLI::App& program);
 std::function<int()> add_generate(CLI::App& program);
+std::function<int()> add_help(CLI::App& program);
 std::function<int()> add_info(CLI::App& program);
 std::function<int()> add_multiply(CLI::App& program);
 std::function<int()> add_partition(CLI::App& program);

@@ -37,9 +37,9 @@ double figure(const ordered_json& json, const char* key, double least, double mo
   const ordered_json& value = json.at(key);
   const double number = value.is_number() ? value.get<double>() : least - 1;
   if (!(number >= least && number <= most))
-    throw Error(ErrorKind::input, fmt::format("the field {} is {}; it must be a number from {:g} to {:g}", key,
-                                              shortened(value.dump(-1, ' ', false, ordered_json::error_handler_t::replace)),
-                                              least, most));
+    throw Error(ErrorKind::input,
+                fmt::format("the field {} is {}; it must be a number from {:g} to {:g}", key,
+                            shortened(value.dump(-1, ' ', false, ordered_json::error_handler_t::replace)), least, most));
   return number;
 }
 
@@ -56,7 +56,8 @@ std::string matrix_of(const ordered_json& json) {
   constexpr std::size_t kLongestName = 4096;
   std::string name = json.at("matrix");
   if (name.size() > kLongestName)
-    throw Error(ErrorKind::input, fmt::format("the field matrix is longer than {} bytes: {}", kLongestName, shortened(name)));
+    throw Error(ErrorKind::input,
+                fmt::format("the field matrix is longer than {} bytes: {}", kLongestName, shortened(name)));
   return name;
 }
 
@@ -80,8 +81,8 @@ void add_measured(const ordered_json& report, StudiedMatrix& studied) {
     if (in_blocks) continue;  // of columns, which the model does not know
     const int ranks = static_cast<int>(count(c, "ranks", 1, kMostRanks));
     const double seconds = figure(measured.at("iteration"), "median_s", 1e-12, kMostSeconds);
-    const auto same = std::find_if(studied.seconds.begin(), studied.seconds.end(),
-                                   [&](const auto& s) { return s.first == ranks; });
+    const auto same =
+        std::find_if(studied.seconds.begin(), studied.seconds.end(), [&](const auto& s) { return s.first == ranks; });
     if (same == studied.seconds.end()) studied.seconds.emplace_back(ranks, seconds);
     else same->second = std::min(same->second, seconds);
   }

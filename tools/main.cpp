@@ -17,16 +17,14 @@
 #include "partition/atomic_file.h"
 #include "tools/command.h"
 #include "tools/environment.h"
-
-#ifndef SHARDMAT_VERSION
-#define SHARDMAT_VERSION "unknown"
-#endif
+#include "tools/help_text.h"
+#include "tools/version.h"
 
 namespace shardmat::tools {
 namespace {
 
-constexpr Command kCommands[] = {add_generate, add_partition, add_convert,     add_info, add_multiply,
-                                 add_batch,    add_predict,   add_verify_file, add_bench};
+constexpr Command kCommands[] = {add_generate, add_partition, add_convert,     add_info,  add_multiply,
+                                 add_batch,    add_predict,   add_verify_file, add_bench, add_help};
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 ok, 1 internal error, 2 usage, 3 input, 4 memory, device or disk, 5 a rank was lost, 6 verification "
@@ -89,9 +87,12 @@ std::string explain(CLI::App& program, const CLI::ParseError& error) {
 
 int parse_and_run(int argc, char** argv) {
   CLI::App program{"Sparse matrices too big or too slow for one GPU, multiplied by many.", "shardmat"};
-  program.set_version_flag("--version", SHARDMAT_VERSION);
+  program.formatter(std::make_shared<HelpFormatter>());
+  program.set_version_flag("--version", version_text(), "print the version, and with what the program was built");
+  program.set_help_flag("-h,--help", "print this text");
   program.require_subcommand(1);
-  program.footer("\n" + environment_help() + "\n" + kExitCodes);
+  program.footer(environment_help() + "\n" + kExitCodes +
+                 "\nFor help on a command: shardmat COMMAND --help, or shardmat help COMMAND\n");
   std::vector<std::function<int()>> runs;
   std::vector<const CLI::App*> apps;
   for (const Command add : kCommands) {

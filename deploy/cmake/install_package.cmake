@@ -38,6 +38,8 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_batched.py ${PROJECT_SOURCE_DI
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(FILES ${PROJECT_SOURCE_DIR}/tools/plots.py ${PROJECT_SOURCE_DIR}/tools/interpreter.py
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat
+        FILES_MATCHING PATTERN "*.schema.json")
 install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5
         EXPORT ShardmatTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Shardmat)

@@ -69,7 +69,7 @@ constexpr GeneratorParameter kParameters[] = {
     {"n", "100000", "rows and columns"},
     {"bandwidth", "16", "entries on each side of the diagonal, from 0"},
     {"density", "1", "share of the band that is there, 0 to 1; the diagonal always is"},
-    {"seed", "1", "of pattern and values; values are uniform in [-1, 1)"},
+    {"seed", "1", "seed of pattern and values; values are uniform in [-1, 1)"},
 };
 
 std::unique_ptr<RowSource> make(const GeneratorArguments& given) {

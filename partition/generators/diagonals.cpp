@@ -56,7 +56,7 @@ constexpr GeneratorParameter kParameters[] = {
     {"n", "100000", "rows and columns"},
     {"count", "5", "diagonals, an odd number; the middle one is the main diagonal"},
     {"spacing", "100", "columns from one diagonal to the next, from 1"},
-    {"seed", "1", "of values, uniform in [-1, 1)"},
+    {"seed", "1", "seed of the values, uniform in [-1, 1)"},
 };
 
 std::unique_ptr<RowSource> make(const GeneratorArguments& given) {

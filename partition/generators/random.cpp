@@ -67,7 +67,7 @@ constexpr GeneratorParameter kParameters[] = {
     {"cols", "n", "columns"},
     {"row_nnz", "16", "entries in each row, up to the columns"},
     {"triangular", "off", "lower triangle: rows grow from 1 entry to row_nnz"},
-    {"seed", "1", "of pattern and values; values are uniform in [-1, 1)"},
+    {"seed", "1", "seed of pattern and values; values are uniform in [-1, 1)"},
 };
 
 std::unique_ptr<RowSource> make(const GeneratorArguments& given) {

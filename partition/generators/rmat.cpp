@@ -134,7 +134,7 @@ constexpr GeneratorParameter kParameters[] = {
     {"a", "0.57", "probability of the upper left quarter"},
     {"b", "0.19", "probability of the upper right quarter"},
     {"c", "0.19", "probability of the lower left quarter"},
-    {"seed", "1", "of edges and weights"},
+    {"seed", "1", "seed of edges and weights"},
     {"uniform", "off", "all edges weigh 1, not 0.5 to 1.5"},
 };
 

@@ -67,7 +67,7 @@ constexpr GeneratorParameter kParameters[] = {
     {"ny", "n", "nodes along y"},
     {"nz", "n", "nodes along z; 1 for the 5-point stencil"},
     {"clamp", "0", "nodes in this first fraction of the longest edge become identity rows and columns; 0 for none"},
-    {"seed", "1", "of the jitter of values"},
+    {"seed", "1", "seed of the jitter of values"},
     {"uniform", "off", "no jitter: 6 and -1"},
 };
 

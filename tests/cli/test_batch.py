@@ -131,8 +131,9 @@ class Batch(CliTest):
 
     def test_results_spare_what_they_are_made_from(self):
         self.succeed("batch", "molecules:count=20", "--save", "m.h5", "--iterations", 0)
-        for name in ("--output", "--save", "--json"):
+        for name in ("--output", "--save"):
             self.fail_with(USAGE, "batch", "m.h5", name, "m.h5", says="m.h5 is the batch itself")
+        self.fail_with(USAGE, "batch", "m.h5", "--json", "m.h5", says="m.h5 is the name of a matrix")
         self.fail_with(USAGE, "batch", "molecules:count=3", "--save", "y.h5", "--output", "y.h5", says="named for two results")
         self.fail_with(USAGE, "batch", "molecules:count=3", "--save", "y.npy", says=".h5")
         self.fail_with(USAGE, "batch", "molecules:count=3", "--chunk", 0, says="--chunk")

@@ -77,12 +77,14 @@ class Files(CliTest):
     def test_results_spare_the_matrix(self):
         self.succeed("generate", "poisson", "--n", 4, "a.h5")
         before = self.path("a.h5").read_bytes()
-        for option, name in (("--output", "a.h5"), ("--output", "./a.h5:/y"), ("--json", "a.h5")):
+        for option, name in (("--output", "a.h5"), ("--output", "./a.h5:/y"), ("--output", "a.h5:y")):
             self.fail_on_every_rank(USAGE, "multiply", "a.h5", option, name, ranks=2, says=[name, "matrix itself"])
-        for option in ("--csv", "--html", "--json"):
+        self.fail_on_every_rank(USAGE, "multiply", "a.h5", "--json", "a.h5", ranks=2, says="a.h5 is the name of a matrix")
+        for option in ("--csv", "--html"):
             self.fail_on_every_rank(USAGE, "bench", "scaling", "a.h5", option, "a.h5", ranks=2, says="a.h5 is the input itself")
-        os.symlink("a.h5", self.path("link.h5"))
-        self.fail_with(USAGE, "bench", "kernels", "a.h5", "--json", "link.h5", says="link.h5 is the input itself")
+        os.symlink("a.h5", self.path("link"))
+        self.fail_with(USAGE, "bench", "kernels", "a.h5", "--json", "link", says="link is the input itself")
+        self.fail_with(USAGE, "info", "a.h5", "--json", "link", says="link is the matrix itself")
         self.assertEqual(self.path("a.h5").read_bytes(), before)
 
     def test_results_spare_vectors_reports_and_each_other(self):
@@ -359,7 +361,6 @@ class Words(CliTest):
         self.fail_with(USAGE, "multiply", "poisson:n=3", "--verify=zzz", says=["zzz", "sampled"])
 
     def test_option_in_place_of_a_file_name(self):
-        self.fail_with(USAGE, "multiply", "poisson:n=3", "--json", "--verify", says="--verify")
         self.fail_with(USAGE, "multiply", "poisson:n=3", "--output", "--verify", says="--verify")
         self.fail_with(USAGE, "multiply", "poisson:n=3", "--json", "", says="--json")
 

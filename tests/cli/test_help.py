@@ -1,11 +1,20 @@
 """--help and --version say what there is and how it is typed."""
 
+import fcntl
+import json
+import os
+import pty
 import re
+import struct
+import subprocess
+import termios
 import unittest
 
-from support import USAGE, CliTest
+from support import PROGRAM, USAGE, CliTest, environment
 
 COMMANDS = ("generate", "partition", "convert", "info", "multiply", "predict", "verify-file")
+BENCHMARKS = ("batched", "features", "io", "kernels", "papers", "scaling", "spmm")
+ALL = ((), *((c,) for c in (*COMMANDS, "batch", "bench", "help")), *(("bench", b) for b in BENCHMARKS), ("generate", "elasticity"))
 
 
 class Help(CliTest):
@@ -22,7 +31,7 @@ class Help(CliTest):
                 self.assertIn(f"shardmat {command} ", text)
 
     def test_every_benchmark_has_examples(self):
-        for benchmark in ("batched", "io", "kernels", "papers", "scaling", "spmm"):
+        for benchmark in BENCHMARKS:
             with self.subTest(benchmark=benchmark):
                 self.assertIn(f"shardmat bench {benchmark}", self.succeed("bench", benchmark, "--help").out.split("Example")[1])
 
@@ -44,11 +53,89 @@ class Help(CliTest):
         self.assertEqual(text.count("Examples:"), 1)
 
     def test_version(self):
-        self.assertRegex(self.succeed("--version").out, r"^\d+\.\d+\.\d+\n$")
+        first, *rest = self.succeed("--version").out.splitlines()
+        self.assertRegex(first, r"^shardmat \d+\.\d+\.\d+( \([\w.-]+\))?$")
+        found = dict(line.split(maxsplit=1) for line in rest)
+        self.assertEqual(list(found), ["compiler", "CUDA", "MPI", "HDF5", "NCCL"])
+        self.assertRegex(found["HDF5"], r"^\d+\.\d+\.\d+.*, (parallel|serial)$")
+
+    def test_no_line_is_wider_than_the_terminal(self):
+        for width in (80, 120):
+            for words in ALL:
+                with self.subTest(width=width, words=words):
+                    lines = self.succeed(*words, "--help", env={"COLUMNS": str(width)}).out.splitlines()
+                    self.assertEqual([line for line in lines if len(line) > width or line.endswith(" ")], [])
+            self.assertGreater(max(map(len, self.succeed("multiply", "--help", env={"COLUMNS": str(width)}).out.splitlines())), width - 10)
+
+    def test_width_is_the_terminals_or_80_columns(self):
+        env = environment()
+        env.pop("COLUMNS", None)
+        usual = subprocess.run([PROGRAM, "multiply", "--help"], env=env, stdout=subprocess.PIPE, text=True).stdout
+        self.assertEqual(max(map(len, usual.splitlines())), 80)
+        ours, terminal = pty.openpty()
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 60, 0, 0))
+        subprocess.run([PROGRAM, "verify-file", "--help"], env=env, stdout=terminal, check=True)
+        os.close(terminal)
+        text = b""
+        try:
+            while data := os.read(ours, 65536):
+                text += data
+        except OSError:  # the end of a terminal
+            pass
+        os.close(ours)
+        lines = text.decode().replace("\r", "").splitlines()
+        self.assertIn("structure", text.decode())
+        self.assertLessEqual(max(map(len, lines)), 60)
+
+    def test_commands_are_continued_as_a_shell_takes_them(self):
+        text = self.succeed("predict", "--help").out
+        joined = re.sub(r" \\\n +", " ", text)
+        self.assertIn("shardmat predict study.json --ranks 8,64,512 --network-latency 5us --network-bandwidth 25GB\n", joined)
+
+    def test_choices_are_those_of_the_lists(self):
+        text = re.sub(r"\s+", " ", self.succeed("multiply", "--help").out)
+        self.assertIn("Choices: auto, none, allgather, halo, peer", text)
+        self.assertIn("Choices: nnz, rows", text)
+        for option, title in (("--exchange", "Choices: auto,"), ("--method", "Choices:"), ("--kernel", "Choices on the host: auto,")):
+            result = self.call("multiply", "poisson:n=3", option, "zzz", "--backend", "host")
+            known = re.search(r"(?:choose|are) (.*)", result.messages[0]).group(1)
+            for name in re.findall(r"[\w]+", known):
+                if name not in ("or", "and", "auto"):
+                    self.assertIn(f" {name}", text[text.index(title, text.index(option + " NAME")):].split(" --")[0], option)
+
+    def test_help_is_a_command(self):
+        self.assertEqual(self.succeed("help").out, self.succeed("--help").out)
+        for words in (("multiply",), ("bench", "kernels"), ("generate", "rmat"), ("bench",)):
+            self.assertEqual(self.succeed("help", *words).out, self.succeed(*words, "--help").out)
+        self.fail_with(USAGE, "help", "multipy", says=['has no command "multipy"', "did you mean multiply?"])
+        self.fail_with(USAGE, "help", "bench", "kernls", says=["shardmat bench has no command", "did you mean kernels?"])
+        self.fail_with(USAGE, "help", "info", "more", says='shardmat info has no command "more"')
+        self.assertEqual(self.succeed("help", "info", ranks=2).out.count("Usage:"), 1)
 
     def test_without_words_the_help_is_named(self):
         self.fail_with(USAGE, says="shardmat --help")
         self.fail_with(USAGE, "multiply", says=["matrix is required", "shardmat multiply --help"])
+
+    def test_json_means_the_same_everywhere(self):
+        study = ["bench", "scaling", "poisson:n=3", "--iterations", 2, "--backend", "host"]
+        self.succeed(*study, "--json", "study.json")
+        quick = ["--repetitions", 1, "--backend", "host"]
+        for words, matrix in ((["info", "--quick"], "poisson:n=3"), (["multiply", "--iterations", 0], "poisson:n=3"),
+                              (["batch", "--iterations", 0], "batch:count=3,dim=4"), (["predict"], "study.json"), (study[:2] + study[3:], "poisson:n=3"),
+                              (["bench", "kernels", "--kernel", "csr_host", "--type", "f64", *quick], "poisson:n=3")):
+            with self.subTest(words=words):
+                self.assertIn("--json [FILE]", self.succeed(*[w for w in words if not str(w).startswith("-")][:2 if words[0] == "bench" else 1], "--help").out)
+                text = self.succeed(*words, matrix, "--json", "r.json")
+                self.assertNotIn("{", text.out[:1])
+                written = json.loads(self.path("r.json").read_text())
+                for ending in (["--json"], ["--json", "-"], ["--json=-"]):
+                    printed = json.loads(self.succeed(*words, matrix, *ending).out)
+                    self.assertEqual(type(printed), type(written))
+                    if isinstance(printed, dict):
+                        self.assertEqual(list(printed), list(written))
+                if words[0] in ("multiply", "bench"):  # which take several matrices
+                    self.fail_with(USAGE, *words, matrix, "--json", "poisson:n=4", says=["poisson:n=4 is the name of a matrix", "--json=-"])
+                self.fail_with(USAGE, *words, matrix, "--json", "b.h5", says=["b.h5 is the name of a matrix", "--json=-"])
 
 
 if __name__ == "__main__":

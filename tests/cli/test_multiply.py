@@ -174,6 +174,17 @@ class Products(CliTest):
         self.succeed("multiply", "a.h5", "--x", "v.h5:/loads", "--output", "y.npy")
         assert_product(self, read_vector(self.path("y.npy")), matrix, np.arange(10.0))
 
+    def test_results_in_a_named_dataset(self):
+        for command, matrix in (("batch", "batch:count=5,dim=3"), ("multiply", "poisson:n=4")):
+            self.succeed(command, matrix, "--output", "y.h5", "--iterations", 0, ranks=2)
+            for name in ("a.h5:/group/deep/z", "b.h5:z"):
+                self.succeed(command, matrix, "--output", name, "--iterations", 0, ranks=2)
+                file, dataset = name.split(":")
+                np.testing.assert_array_equal(read_vector(self.path(file), dataset), read_vector(self.path("y.h5")))
+        self.succeed("multiply", "poisson:n=4", "--x", "a.h5:/group/deep/z", "--output", "y2.h5:/group/deep/z")
+        self.assertEqual(self.files(), ["a.h5", "b.h5", "y.h5", "y2.h5"])
+        self.fail_with(USAGE, "multiply", "poisson:n=4", "--output", "n.h5:/", says=["n.h5:/", "write FILE.h5:/NAME"])
+
     def test_generator_and_its_file_give_the_same_y(self):
         self.succeed("generate", "elasticity", "--n", 6, "bar.h5")
         for source in ("bar.h5", "elasticity:n=6"):
@@ -298,6 +309,23 @@ class Report(CliTest):
         for word in ("Matrix poisson:n=5", "rank 1", "kernel", "exchange", "GFLOP/s", "copy bandwidth"):
             self.assertIn(word, result.out)
         self.assertEqual(self.files(), ["report.json"])
+
+    def test_the_host_is_not_called_a_device(self):
+        host = ["--backend", "host", "--iterations", 3]
+        for words in (["multiply", "poisson:n=8"], ["batch", "batch:count=3,dim=4"]):
+            result = self.succeed(*words, *host, ranks=2)
+            self.assertNotIn("device", result.out)
+            for share in re.findall(r"= (\d+) % of the copy bandwidth", result.out):
+                self.assertLessEqual(int(share), 100)
+
+    def test_a_kernel_is_named_once_for_all_blocks_of_rows(self):
+        report = self.json_of("multiply", "poisson:n=8", "--kernel", "csr_host", "--overlap", "--backend", "host", ranks=2)
+        self.assertGreater(report["exchange"]["overlapped"]["max"], 0)
+        self.assertEqual([rank["kernel"] for rank in report["ranks"]], ["csr_host", "csr_host"])
+
+    def test_peak_memory_leaves_out_the_arrays_that_measure_the_copy_bandwidth(self):
+        peak = [self.json_of("multiply", "poisson:n=8", "--backend", "host", "--iterations", n)["host_peak_bytes"]["max"] for n in (0, 3)]
+        self.assertLess(peak[1] - peak[0], 2**26)  # one of two arrays
 
 
 class Lines(CliTest):

@@ -18,6 +18,9 @@ mpirun -n 2 "$work/build/consumer"
 "$work/build/own_folders"
 "$work/build/own_folders_c"
 "$work/prefix/bin/shardmat" --version
+for schema in "$here"/../../tools/schemas/*.schema.json; do
+  cmp "$schema" "$work/prefix/share/shardmat/schemas/$(basename "$schema")"
+done
 
 # Every script is installed and runs from there, also where the first python3 on the PATH has no packages.
 scripts=$work/prefix/share/shardmat

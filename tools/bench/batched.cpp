@@ -17,6 +17,7 @@
 #include "tools/bench/outputs.h"
 #include "tools/checks.h"
 #include "tools/environment.h"
+#include "tools/help_text.h"
 #include "tools/progress_bar.h"
 
 namespace shardmat::tools {
@@ -191,22 +192,30 @@ std::function<int()> add_bench_batched(CLI::App& bench) {
       "batched", "Batches of small matrices, against cuSPARSE one by one and in one call, cuBLAS and TensorFlow's kernel");
   auto options = std::make_shared<Options>();
   options->types = {"f32"};
-  app->add_option("source", options->sources,
-                  "batches: files, folders and generators such as batch:count=100,dim=64,row_nnz=3,seed=1; without any and "
-                  "without --figure, all figures");
+  app->add_option(
+      "source", options->sources,
+      "batches: files, folders and generators such as batch:count=100,dim=64,row_nnz=3,seed=1 (default: those of "
+      "--figure)");
   add_list(*app, "--figure", options->figures,
-           "of the paper of Nagasaka et al., as 6a,8; large: many molecules, which the paper has not")
+           "measure figures of the paper of Nagasaka et al., e.g. 6a,8; large, which the paper lacks: many molecules "
+           "(default, if "
+           "no batch is named: all)")
       ->check(CLI::IsMember(figure_names()));
-  app->add_option("--rhs", options->counts, "numbers of columns n_B, as 16,64 (default those of the figure, else 8 to 512)")
+  app->add_option("--rhs", options->counts,
+                  "numbers n_B of columns, as a list, e.g. 16,64 (default: those of the figure, else 8 to 512)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(1, 1 << 20));
-  add_list(*app, "--kernel", options->kernels,
-           "ours, as auto,swa (default auto, swa and coo_swa; on the host auto). Others' are always measured, too");
-  app->add_flag("--cold", options->cold, "measure with flushed caches, too");
+  add_list(
+      *app, "--kernel", options->kernels,
+      "our kernels to measure, as a list (default auto,swa,coo_swa; on the host auto). Those of other libraries are always "
+      "measured" +
+          kernel_choices(batched_kernels()));
+  app->add_flag("--cold", options->cold, "measure also with flushed caches");
   add_run_options(*app, *options);
-  app->add_option("--plot", options->plot, "draw the speeds to this file (.svg, .png or .pdf; needs python3-matplotlib)")
-      ->check(plot_name());
+  app->add_option("--plot", options->plot, "draw the speeds to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+      ->check(plot_name())
+      ->type_name("FILE");
   app->footer(
       "\nExamples:\n  shardmat bench batched --json batched.json --plot batched.svg\n"
       "  shardmat bench batched --figure 6b,8 --type f32,f64 --cold\n"

@@ -119,7 +119,7 @@ ResultTable speed_ups(std::span<const BatchedCase> cases, Way way, double copy_b
       table.rows.back().push_back(figure_or_none(r != nullptr ? speed_up(c, *r, way) : std::nullopt, 2));
     }
     const auto copy = seconds(c.copy, way);
-    table.rows.back().push_back(Cell::percent(static_cast<double>(c.compulsory_bytes) / *time / copy_bandwidth));
+    table.rows.back().push_back(Cell::share_of_copy(static_cast<double>(c.compulsory_bytes) / *time / copy_bandwidth));
     table.rows.back().push_back(figure_or_none(copy ? std::optional(1e6 * *copy) : std::nullopt, 2));
     table.rows.back().push_back(figure_or_none(copy ? std::optional(*time / *copy) : std::nullopt, 2));
     table.rows.back().push_back(Cell::word(ours->choice));

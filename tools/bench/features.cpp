@@ -242,7 +242,7 @@ class Run {
         Cell::count(out),
         Cell::figure(1e6 * ours.seconds, 1),
         error_of(ours),
-        Cell::percent(static_cast<double>(trial.compulsory_bytes()) / ours.seconds / machine_.copy_bandwidth)};
+        Cell::share_of_copy(static_cast<double>(trial.compulsory_bytes()) / ours.seconds / machine_.copy_bandwidth)};
     for (const bool tf32 : {false, true}) {
       const auto two = machine_.device.backend == Backend::cuda ? trial.in_two(tf32) : std::nullopt;
       if (two && two->wrong && !tf32) ++wrong_;
@@ -289,17 +289,18 @@ std::function<int()> add_bench_features(CLI::App& bench) {
   auto options = std::make_shared<Options>();
   options->types = {"f32"};
   options->in = {32, 64, 128};
-  app->add_option("source", options->sources,
-                  "batches: files, folders and generators such as molecules:count=16384,seed=1 (default that and one of "
-                  "100 matrices of 64 rows)");
+  app->add_option(
+      "source", options->sources,
+      "batches: files, folders and generators such as molecules:count=16384,seed=1 (default: this one, and one of "
+      "100 matrices with 64 rows)");
   const auto add_features = [&](const char* name, std::vector<std::int64_t>& list, const char* help) {
     app->add_option(name, list, help)
         ->delimiter(',')
         ->allow_extra_args(false)
         ->check(whole_number(1, FeaturePlan::most_features));
   };
-  add_features("--in", options->in, "features of X, as 32,64 (default 32,64,128)");
-  add_features("--out", options->out, "features of Y, one for each of these (default as many as of X)");
+  add_features("--in", options->in, "numbers of features of X, as a list, e.g. 32,64 (default 32,64,128)");
+  add_features("--out", options->out, "numbers of features of Y, as many as --in has (default: those of --in)");
   add_run_options(*app, *options, {"f32"});
   app->footer(
       "\nExamples:\n  shardmat bench features --json features.json\n"

@@ -29,6 +29,7 @@
 #include "tools/checks.h"
 #include "tools/environment.h"
 #include "tools/peak_memory.h"
+#include "tools/report_option.h"
 
 namespace shardmat::tools {
 namespace {
@@ -176,14 +177,15 @@ int run(const Options& options) {
 std::function<int()> add_bench_io(CLI::App& bench) {
   CLI::App* app = bench.add_subcommand("io", "Reading text and writing a shard file, against cp and fsync");
   auto options = std::make_shared<Options>();
-  app->add_option("--matrix", options->matrix, "generator of the text (the default makes 1 GB)")->capture_default_str();
-  app->add_option("--directory", options->directory, "where to put the files while it runs (3 GB)")->capture_default_str();
-  app->add_option("--repetitions", options->repetitions, "runs of which the median is taken")
+  app->add_option("--matrix", options->matrix, "generator of the matrix (the default makes 1 GB of text)")
+      ->capture_default_str();
+  app->add_option("--directory", options->directory,
+                  "folder for the files, which are removed at the end (the default matrix takes 3 GB)")
+      ->capture_default_str();
+  app->add_option("--repetitions", options->repetitions, "take the median of N runs")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app->add_option("--json", options->json,
-                  "write the report as JSON to this file, anew after every run; - for standard output")
-      ->check(output_name());
+  add_json_option(*app, options->json, ", anew after every run");
   app->footer("\nExample:\n  shardmat bench io --directory /data/scratch --json io.json\n");
   return [options] {
     require_single_process("bench io");

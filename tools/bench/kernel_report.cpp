@@ -38,6 +38,11 @@ std::string figure(double value, int digits, const char* unit = "") {
   return value > 0 ? fmt::format("{:.{}f}{}", value, digits, unit) : "–";
 }
 
+std::string share_of_copy(const KernelResult& r, const Machine& machine) {
+  if (machine.copy_bandwidth <= 0) return "–";
+  return rate(r) > machine.copy_bandwidth ? "caches" : fmt::format("{:.0f} %", 100 * rate(r) / machine.copy_bandwidth);
+}
+
 std::string label(const KernelResult& r) { return r.policy.empty() ? r.kernel : r.kernel + " " + r.policy; }
 
 std::string_view yardstick_name(Backend backend) { return backend == Backend::cuda ? "best cuSPARSE" : "best CSR kernel"; }
@@ -75,12 +80,10 @@ std::pair<int, int> count_unsteady(const KernelReport& report) {
 
 std::string result_line(const KernelResult& r, const KernelCase& one, const Machine& machine, std::size_t width) {
   const double conversion = r.convert_seconds / r.timing.median;
-  std::string line =
-      fmt::format("  {:<{}} {:>10.2f} {:>7.2f} {:>8.1f} {:>6} {:>7} {:>10}{}\n", label(r), width, 1e6 * r.timing.median,
-                  bytes_per_nonzero(r, one), 1e-9 * rate(r),
-                  machine.copy_bandwidth > 0 ? fmt::format("{:.0f} %", 100 * rate(r) / machine.copy_bandwidth) : "–",
-                  figure(speed_up(one.yardstick(machine.device.backend), &r), 2),
-                  figure(conversion, conversion < 10 ? 1 : 0), r.right() ? "" : "  WRONG");
+  std::string line = fmt::format("  {:<{}} {:>10.2f} {:>7.2f} {:>8.1f} {:>6} {:>7} {:>10}{}\n", label(r), width,
+                                 1e6 * r.timing.median, bytes_per_nonzero(r, one), 1e-9 * rate(r), share_of_copy(r, machine),
+                                 figure(speed_up(one.yardstick(machine.device.backend), &r), 2),
+                                 figure(conversion, conversion < 10 ? 1 : 0), r.right() ? "" : "  WRONG");
   if (!r.right())
     line += fmt::format("    {} wrong rows; row {}: error {:.2g}, allowed {:.2g}\n", human_count(r.check.wrong_rows),
                         r.check.worst_row, r.check.error, r.check.bound);
@@ -108,7 +111,7 @@ std::string header_text(const KernelReport& report) {
   text += fmt::format(
       "Medians of {} products, caches {} between them; every result {}.\n"
       "B/nnz: bytes of the format a nonzero. GB/s: format, touched entries of x and y, once. copy: share of the copy "
-      "bandwidth.\n"
+      "bandwidth, or caches if it is more than all of it.\n"
       "ratio: time of the {} over this one's, above 1 is faster. conversion: in products; the upload of the CSR does not "
       "count.\n",
       report.repetitions, report.flushed ? "flushed" : "left warm",
@@ -232,13 +235,13 @@ ordered_json to_json(const KernelReport& report) {
   ordered_json cases = ordered_json::array();
   for (const KernelCase& one : report.cases) cases.push_back(json_of(one, report.machine));
   return {{"machine", report.machine.json()},
-                          {"repetitions", report.repetitions},
-                          {"caches", report.flushed ? "flushed" : "warm"},
-                          {"verified", report.verified},
-                          {"yardstick", yardstick_name(report.machine.device.backend)},
-                          {"notes", report.notes},
-                          {"cases", cases},
-                          {"geometric_mean_ratio", {{"best_own", mean(ratios.best)}, {"auto", mean(ratios.chosen)}}}};
+          {"repetitions", report.repetitions},
+          {"caches", report.flushed ? "flushed" : "warm"},
+          {"verified", report.verified},
+          {"yardstick", yardstick_name(report.machine.device.backend)},
+          {"notes", report.notes},
+          {"cases", cases},
+          {"geometric_mean_ratio", {{"best_own", mean(ratios.best)}, {"auto", mean(ratios.chosen)}}}};
 }
 
 std::int64_t count_wrong(const KernelReport& report) {

@@ -17,6 +17,7 @@
 #include "tools/bench/outputs.h"
 #include "tools/checks.h"
 #include "tools/environment.h"
+#include "tools/help_text.h"
 #include "tools/progress_bar.h"
 
 namespace shardmat::tools {
@@ -204,17 +205,17 @@ std::function<int()> add_bench_kernels(CLI::App& bench) {
   add_bench_options(*app, *options);
   add_list(
       *app, "--kernel", options->kernels,
-      "kernels by name as a,b; all; or auto, those that the automatic choice tries. The yardstick (cuSPARSE; on the host "
-      "the kernels on CSR) is always measured, too");
-  app->add_option(
-         "--budget", options->budget,
-         "seconds for a matrix in one type: after that no further layout or kernel is begun, and what is left out is "
-         "listed")
+      "kernels to measure, as a list; all; or auto: those that the automatic choice tries. Those of cuSPARSE, on the host "
+      "those of the format csr, are always measured, because others are compared with them" +
+          kernel_choices(shardmat::kernels()));
+  app->add_option("--budget", options->budget,
+                  "for each matrix and type, begin no further measurement after X seconds; what is left out is listed")
       ->check(positive_number())
       ->capture_default_str();
   app->add_flag("--peer-sweep", options->peer_sweep, "try cuSPARSE's SELL with slices of 2, 4, 8, 16, 32, 64 and 128 rows");
-  app->add_option("--plot", options->plot, "draw the speed-ups to this file (.svg, .png or .pdf; needs python3-matplotlib)")
-      ->check(plot_name());
+  app->add_option("--plot", options->plot, "draw the speed-ups to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+      ->check(plot_name())
+      ->type_name("FILE");
   app->footer(
       "\nExamples:\n  shardmat bench kernels\n  shardmat bench kernels --size tiny --backend host\n"
       "  shardmat bench kernels part.mtx.gz elasticity:n=60 --kernel csr_vector --type f64\n"

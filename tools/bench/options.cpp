@@ -1,6 +1,7 @@
 #include "tools/bench/options.h"
 
 #include "tools/checks.h"
+#include "tools/report_option.h"
 
 namespace shardmat::tools {
 
@@ -22,29 +23,30 @@ CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::s
 }
 
 void add_run_options(CLI::App& app, RunOptions& o, const std::vector<std::string>& types) {
-  add_list(app, "--type", o.types, "types of values, as f32,f64")->check(CLI::IsMember(types));
+  add_list(app, "--type", o.types, "types of the values, as a list, e.g. f32,f64")->check(CLI::IsMember(types));
   app.add_option("--backend", o.backend, "where to run; auto takes the first GPU if there is one")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
-  app.add_option("--repetitions", o.repetitions,
-                 "products of which the median is taken (default 21 on a GPU, 5 on the host); fewer, but at least 3, where "
-                 "they would take more than a second")
+  app.add_option(
+         "--repetitions", o.repetitions,
+         "take the median of N products (default 21 on a GPU, 5 on the host); fewer, but at least 3, if they would take "
+         "more than a second")
       ->check(whole_number(1, 1'000'000));
-  app.add_flag("--verify,!--no-verify", o.verify, "check every result against a sequential f64 product (the default)");
-  app.add_option("--json", o.json, "write the report as JSON to this file, anew after every result; - for standard output")
-      ->check(output_name());
+  app.add_flag("--verify,!--no-verify", o.verify,
+               "compare every result with a sequential f64 product, or not (default: compare)");
+  add_json_option(app, o.json, ", anew after every result");
 }
 
 void add_bench_options(CLI::App& app, BenchOptions& o, const std::vector<std::string>& types) {
   app.add_option(
       "matrix", o.matrices,
-      "matrix files (.mtx, .mtx.gz, .npz, .h5) and generators such as elasticity:mesh=part.h5,degree=2; without any, "
-      "one matrix of each class");
+      "matrix files (.mtx, .mtx.gz, .npz, .h5) and generators such as elasticity:mesh=part.h5,degree=2 (default: one "
+      "matrix of each class)");
   app.add_option("--size", o.size,
-                 "of the matrices if none is named: tiny, small, full (GPUs), auto (full on a GPU, else small)")
+                 "size of the matrices if none is named; full is meant for GPUs, and auto is full on a GPU, else small")
       ->check(CLI::IsMember({"auto", "tiny", "small", "full"}))
       ->capture_default_str();
-  app.add_flag("--warm", o.warm, "leave the caches as they are between products instead of flushing them");
+  app.add_flag("--warm", o.warm, "do not flush the caches between products");
   add_run_options(app, o, types);
 }
 

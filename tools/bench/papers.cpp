@@ -449,8 +449,9 @@ std::function<int()> add_bench_papers(CLI::App& bench) {
   CLI::App* app = bench.add_subcommand("papers", "The tables of the papers that the formats come from, on this machine");
   auto options = std::make_shared<Options>();
   add_bench_options(*app, *options);
-  app->add_option("--paper", options->papers,
-                  "tables to make: 2 formats by class of matrix, 3 threads a row, 4 locality and Fold, 5 row block packing")
+  app->add_option(
+         "--paper", options->papers,
+         "tables to make. 2: formats by class of matrix; 3: threads per row; 4: locality and Fold; 5: row block packing")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(2, 5))

@@ -21,6 +21,8 @@ Cell Cell::count(std::int64_t value) { return {value, human_count(value)}; }
 
 Cell Cell::percent(double share) { return {share, fmt::format("{:.1f} %", 100 * share)}; }
 
+Cell Cell::share_of_copy(double share) { return share > 1 ? Cell{share, "caches"} : percent(share); }
+
 Cell Cell::figure(double value, int digits, const std::string& unit) {
   return {value, fmt::format("{:.{}f}{}", value, digits, unit)};
 }

@@ -18,6 +18,8 @@ struct Cell {
   static Cell count(std::int64_t value);
   /// A share of 1, printed as "12.3 %".
   static Cell percent(double share);
+  /// A share of the copy bandwidth, printed as a percentage up to 100 and else as "caches": memory alone is not that fast.
+  static Cell share_of_copy(double share);
   static Cell figure(double value, int digits, const std::string& unit = "");
 };
 

@@ -32,7 +32,9 @@
 #include "tools/checks.h"
 #include "tools/environment.h"
 #include "tools/growing_matrix.h"
+#include "tools/help_text.h"
 #include "tools/progress_bar.h"
+#include "tools/report_option.h"
 #include "tools/run_ranks.h"
 #include "tools/write_text.h"
 
@@ -251,22 +253,23 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
   app->add_option("matrices", o.matrices,
                   "shard files or generators; numbers in braces grow with the ranks: poisson27:n=128,nz={64}")
       ->capture_default_str();
-  app->add_option("--ranks", o.ranks, "how many ranks to use, one run each (1, 2, 4 … and all)")
+  app->add_option("--ranks", o.ranks, "numbers of ranks, one run each (default: 1, 2, 4 … and all)")
       ->delimiter(',')
       ->allow_extra_args(false);
   app->add_option("--threads", o.threads,
                   "host threads of each rank in all cases (default: the cores of a host over its ranks in the largest case, "
                   "at least 1, or OMP_NUM_THREADS; on GPUs the cores over the ranks of each case)")
       ->check(whole_number(1, 1 << 16));
-  add_list(*app, "--exchange", o.exchanges, "ways to move x, one run each");
-  app->add_option("--type", o.type, "f64 or f32; with --rhs f16 and bf16, too")
+  add_list(*app, "--exchange", o.exchanges,
+           "ways to move x, one run each" + choices("Choices", names_of(exchanges(), {"auto"})));
+  app->add_option("--type", o.type, "type of the values; f16 and bf16 need --rhs")
       ->check(CLI::IsMember({"f64", "f32", "f16", "bf16"}))
       ->capture_default_str();
-  app->add_option("--rhs", o.right_hand_sides, "right-hand sides at once")
+  app->add_option("--rhs", o.right_hand_sides, "right-hand sides multiplied at once")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--kernel", o.kernel, "kernel by name, or auto")->capture_default_str();
-  app->add_option("--backend", o.backend, "auto, host or cuda")
+  app->add_option("--kernel", o.kernel, "kernel by name, or auto; see shardmat help multiply")->capture_default_str();
+  app->add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
   app->add_option("--iterations", o.iterations, "products to time")
@@ -274,33 +277,34 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
       ->capture_default_str();
   auto* overlap = app->add_flag(
       "--overlap", o.overlap,
-      "multiply rows that need no x of other ranks while x moves, also where that takes two products of several "
-      "right-hand sides (by itself otherwise)");
-  app->add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied")->excludes(overlap);
-  app->add_option("--column-block", o.column_block, "right-hand sides moved and multiplied at a time; see shardmat multiply")
+      "multiply rows that need no x of other ranks while x moves, also with --rhs, where that takes two products (without "
+      "--rhs this is the default)");
+  app->add_flag("--no-overlap", o.no_overlap, "multiply no row before x has arrived")->excludes(overlap);
+  app->add_option("--column-block", o.column_block,
+                  "right-hand sides that are moved and multiplied at a time; see shardmat help multiply")
       ->check(whole_number(2, 1 << 20))
       ->excludes(overlap);
-  app->add_flag("--no-verify", o.no_verify, "do not compare each first product with a sequential one");
-  app->add_flag("--no-cache", o.no_cache, "choose kernels anew");
-  app->add_flag("--no-forecast", o.no_forecast, "do not work out what a model (shardmat predict) expects of each case");
-  app->add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
+  app->add_flag("--no-verify", o.no_verify, "do not compare the first product of each case with a sequential one");
+  app->add_flag("--no-cache", o.no_cache, "neither use nor remember measured choices of kernels");
+  app->add_flag("--no-forecast", o.no_forecast, "do not predict the time of each case with the model of shardmat predict");
+  app->add_option("--timeout", o.timeout, "give up a rank that has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
-  app->add_option("--json", o.outputs.json,
-                  "write all figures as JSON to this file, anew after every case; - for standard output")
-      ->check(output_name());
-  app->add_option(
-         "--csv", o.csv,
-         "write a line a case as CSV to this file, anew after every case; - for standard output; columns below")
-      ->check(output_name());
-  app->add_option(
-         "--plot", o.outputs.plot,
-         "draw time, efficiency and where the time goes to this file (.svg, .png or .pdf; needs python3-matplotlib)")
-      ->check(plot_name());
+  add_json_option(*app, o.outputs.json, ", anew after every case");
+  app->add_option("--csv", o.csv,
+                  "write a line for each case as CSV to FILE, anew after every case; - for standard output; the columns are "
+                  "listed below")
+      ->check(output_name())
+      ->type_name("FILE");
+  app->add_option("--plot", o.outputs.plot,
+                  "draw time, efficiency and where the time goes to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+      ->check(plot_name())
+      ->type_name("FILE");
   app->add_option("--html", o.html,
-                  "write a page with pictures, tables and all figures in it, which needs no other file (needs "
+                  "write a page with pictures, tables and all figures to FILE; it needs no other file (needs "
                   "python3-matplotlib)")
-      ->check(output_name());
+      ->check(output_name())
+      ->type_name("FILE");
   app->footer(
       std::string(
           "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --exchange auto,allgather --html strong.html\n"

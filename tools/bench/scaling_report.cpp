@@ -223,9 +223,8 @@ ordered_json to_json(const ScalingStudy& study) {
           {"type", study.type},
           {"right_hand_sides", study.right_hand_sides},
           {"iterations", study.iterations},
-          {"overlap",
-           std::any_of(study.cases.begin(), study.cases.end(),
-                       [](const ScalingCase& one) { return one.measured() && one.report.overlapped.max > 0; })},
+          {"overlap", std::any_of(study.cases.begin(), study.cases.end(),
+                                  [](const ScalingCase& one) { return one.measured() && one.report.overlapped.max > 0; })},
           {"models", models},
           {"no_forecasts", study.no_forecasts},
           {"cases", cases}};
@@ -245,7 +244,7 @@ std::string to_csv(const ScalingStudy& study) {
 
 std::string csv_help() {
   std::string text;
-  for (const Column& column : kColumns) text += fmt::format("  {:<22} {}\n", column.name, column.meaning);
+  for (const Column& column : kColumns) text += fmt::format("  {:<22}  {}\n", column.name, column.meaning);
   return text;
 }
 

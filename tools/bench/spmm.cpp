@@ -23,6 +23,7 @@
 #include "tools/bench/spmm_trial.h"
 #include "tools/checks.h"
 #include "tools/environment.h"
+#include "tools/help_text.h"
 #include "tools/progress_bar.h"
 
 namespace shardmat::tools {
@@ -280,17 +281,19 @@ std::function<int()> add_bench_spmm(CLI::App& bench) {
       bench.add_subcommand("spmm", "Products with many right-hand sides, against cuSPARSE and against one by one");
   auto options = std::make_shared<Options>();
   add_bench_options(*app, *options, {"f32", "f64", "f16", "bf16"});
-  app->add_option("--rhs", options->counts, "numbers of right-hand sides, as 8,32")
+  app->add_option("--rhs", options->counts, "numbers of right-hand sides, as a list, e.g. 8,32")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  add_list(*app, "--order", options->orders, "how X and Y lie: row, column, or both as row,column")
+  add_list(*app, "--order", options->orders, "whether X and Y are stored by rows or by columns; both: row,column")
       ->check(CLI::IsMember({"row", "column"}));
   add_list(*app, "--kernel", options->kernels,
-           "kernels by name as a,b; all; or auto, the automatic choice. cuSPARSE's are always measured, too");
-  app->add_option("--plot", options->plot, "draw the speed-ups to this file (.svg, .png or .pdf; needs python3-matplotlib)")
-      ->check(plot_name());
+           "kernels to measure, as a list; all; or auto: the automatic choice. Those of cuSPARSE are always measured" +
+               kernel_choices(spmm_kernels()));
+  app->add_option("--plot", options->plot, "draw the speed-ups to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+      ->check(plot_name())
+      ->type_name("FILE");
   app->footer(
       "\nExamples:\n  shardmat bench spmm\n  shardmat bench spmm --size tiny --backend host --rhs 4,16\n"
       "  shardmat bench spmm part.mtx.gz --rhs 8,32 --order row,column --kernel all --json spmm.json\n");

@@ -16,7 +16,9 @@
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/environment.h"
+#include "tools/help_text.h"
 #include "tools/progress_bar.h"
+#include "tools/report_option.h"
 #include "tools/run_ranks.h"
 #include "tools/write_text.h"
 
@@ -45,13 +47,13 @@ std::string sources() {
 
 void add_product_options(CLI::App& app, Options& o) {
   BatchedOptions& b = o.run;
-  app.add_option("--rhs", b.columns, "columns of X and Y, the same for all matrices; 1: a batched SpMV")
+  app.add_option("--rhs", b.columns, "columns of X and Y, the same for all matrices; with 1 the product is a batched SpMV")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--type", o.type, "values of the matrices and X; with f16 and bf16 sums and Y are f32")
+  app.add_option("--type", o.type, "type of the values of the matrices and X; with f16 and bf16 sums and Y are f32")
       ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
       ->capture_default_str();
-  app.add_option("--format", o.format, "how the matrices lie on the device: compressed rows, or coordinates")
+  app.add_option("--format", o.format, "how the matrices are stored. csr: compressed rows; coo: coordinates")
       ->check(CLI::IsMember({"csr", "coo"}))
       ->capture_default_str();
   app.add_option("--edge-attribute", b.edges.attribute,
@@ -64,11 +66,14 @@ void add_product_options(CLI::App& app, Options& o) {
                "multiply with D^-1/2 (A+I) D^-1/2, D the row sums of A+I, weights included; a diagonal entry a becomes a+1; "
                "each row sum must be above 0 (Kipf, Welling: Semi-Supervised Classification with GCNs, 2017, eq. 2)")
       ->excludes("--self-loops");
-  app.add_flag("--transpose", b.transpose, "multiply with the transposes");
+  app.add_flag("--transpose", b.transpose, "multiply with the transposed matrices");
   app.add_option("--alpha", b.alpha, "Y = alpha A X")->check(finite_number())->capture_default_str();
-  app.add_option("--bias", b.bias, "added to every row of Y: ones, random, or a file (dataset /bias)");
+  app.add_option("--bias", b.bias, "row that is added to every row of Y: ones, random, or a file (dataset /bias)");
   app.add_flag("--relu", b.relu, "negative results become 0");
-  app.add_option("--x", b.x, "X, stacked: ones, zeros, random, or a file (.h5 dataset /x, .npy, .mtx array)")
+  app.add_option(
+         "--x", b.x,
+         "the X of all matrices, stacked: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy "
+         "or FILE.mtx (an array)")
       ->capture_default_str();
   app.add_option("--seed", b.seed, "seed of random X and bias")
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
@@ -77,30 +82,37 @@ void add_product_options(CLI::App& app, Options& o) {
 
 void add_run_options(CLI::App& app, Options& o) {
   BatchedOptions& b = o.run;
-  app.add_option("--kernel", b.plan.kernel, "kernel by name, or auto: the fastest of those that are measured")
+  app.add_option("--kernel", b.plan.kernel, "kernel by name, see below, or auto: the fastest of those that are measured")
       ->capture_default_str();
   app.add_option("--policy", b.plan.policy, "tunables of the named kernel, e.g. columns=64");
-  app.add_flag("--no-measure", o.no_measure, "--kernel auto takes what is expected to be the fastest");
-  app.add_flag("--reproducible", b.plan.reproducible, "only kernels whose results are bit-identical from run to run");
+  app.add_flag("--no-measure", o.no_measure,
+               "--kernel auto measures nothing and takes the kernel that is expected to be the fastest");
+  app.add_flag("--reproducible", b.plan.reproducible, "use only kernels whose results are bit-identical from run to run");
   app.add_option("--iterations", b.iterations, "products timed after the first one")
       ->check(whole_number(0, 100'000))
       ->capture_default_str();
   app.add_flag("--verify", b.verify, "compare every row with a sequential f64 product");
-  app.add_flag("--stream", b.stream,
-               "chunk by chunk through the devices, reading ahead; so by itself where the batch does not fit them");
+  app.add_flag(
+      "--stream", b.stream,
+      "read, multiply and write the batch in chunks, one read ahead; the default where the batch does not fit the memory");
   app.add_option("--chunk", b.chunk_bytes,
-                 "stream, in chunks of so many bytes with their X and Y, e.g. 512MB (default: 256 MB)")
+                 "as --stream, in chunks that take SIZE bytes with their X and Y, e.g. 512MB (default 256 MB)")
+      ->option_text("SIZE")
       ->transform(CLI::AsSizeValue(true))
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
-  app.add_option("--output", b.output, "write the stacked Y (.h5 dataset /y, .npy, .mtx)")->check(output_name());
-  app.add_option("--save", o.save, "write the batch, as it is multiplied but for --transpose, as a batch file (.h5)")
-      ->check(output_name());
+  app.add_option("--output", b.output, "write the stacked Y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy or FILE.mtx")
+      ->check(output_name())
+      ->type_name("FILE");
+  app.add_option("--save", o.save,
+                 "write the batch to a batch file (.h5), with self-loops and normalised if asked for, but not transposed")
+      ->check(output_name())
+      ->type_name("FILE");
   app.add_flag("--force", o.force, "replace --output and --save even if they are files of another kind");
-  app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output")->check(output_name());
-  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if every rank has one")
+  add_json_option(app, o.json);
+  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
-  app.add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
+  app.add_option("--timeout", o.timeout, "give up a rank that has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
   app.footer("\nThe batch is one of:" + sources() + "\n\nKernels:" + kernel_names() +

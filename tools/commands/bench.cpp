@@ -15,6 +15,7 @@ constexpr Benchmark kBenchmarks[] = {add_bench_kernels, add_bench_spmm,   add_be
 std::function<int()> add_bench(CLI::App& program) {
   CLI::App* app = program.add_subcommand("bench", "The measurements behind the figures in the README");
   app->require_subcommand(1);
+  app->footer("Examples:\n  shardmat bench kernels --help\n  shardmat bench kernels --size tiny --backend host\n");
   std::vector<std::pair<const CLI::App*, std::function<int()>>> all;
   for (const Benchmark add : kBenchmarks) {
     auto run = add(*app);

@@ -145,8 +145,8 @@ std::function<int()> add_convert(CLI::App& program) {
   auto* output = app->add_option("output", options->output, "file to write (" + known_outputs() + ")")->check(output_name());
   auto* format =
       app->add_option("--format", options->format,
-                      "instead of writing a file, convert into this storage format, or all, and print bytes and time");
-  app->add_option("--type", options->type, "of the values with --format")
+                      "write no file, but convert into this storage format, see below, or all, and print bytes and time");
+  app->add_option("--type", options->type, "type of the values, with --format")
       ->check(CLI::IsMember({"f32", "f64"}))
       ->capture_default_str();
   app->add_option("--backend", options->backend, "where to convert with --format; auto takes a GPU if there is one")
@@ -154,22 +154,24 @@ std::function<int()> add_convert(CLI::App& program) {
       ->capture_default_str();
   app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app->add_flag("--force", options->force, "replace the output even if it is a file of another kind than a matrix");
-  app->add_option("--values", options->values,
-                  "write a shard file (.h5) with the nonzeros, order, permutation and partitions of the input and other "
-                  "values; see below")
+  app->add_option(
+         "--values", options->values,
+         "write a shard file (.h5) that has the input's nonzeros, order, permutation and partitions, and the values "
+         "of FILE; see below")
       ->check(output_name())
+      ->type_name("FILE")
       ->excludes(format);
   output->excludes(format);
   std::string names;
   for (const Format& f : formats()) names += fmt::format("  {:<12}  {}\n", f.name, f.help);
   app->footer(
       "\nStorage formats:\n" + names +
-      "\"over entries\" is what a format takes beyond one value and one 32-bit column for each nonzero: pointers "
-      "and padding.\n"
-      "\n--values takes a vector (.npy, FILE.h5:/dataset, .mtx array) with a value for each nonzero, row after row of "
-      "the matrix in\nits original order, columns ascending (`data` of SciPy's CSR matrix with sorted indices, also "
-      "for files made with\n--reorder or --sort global); or a matrix file with the same nonzeros (.mtx, .npz, .h5). "
-      "For a shard file whose values\nwere changed on purpose, FILE.h5:/values takes them as they are.\n"
+      "The column \"over entries\" is what a format takes beyond one value and one 32-bit column for each nonzero: "
+      "pointers and padding.\n"
+      "\n--values takes a vector (.npy, FILE.h5:/DATASET, .mtx array) with a value for each nonzero: row after row of "
+      "the matrix in its original order, columns ascending (`data` of SciPy's CSR matrix with sorted indices, also "
+      "for files made with --reorder or --sort global). Or it takes a matrix file with the same nonzeros (.mtx, .npz, "
+      ".h5). For a shard file whose values were changed on purpose, FILE.h5:/values takes them as they are.\n"
       "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
       "  shardmat convert elasticity:n=20 --format all --type f32\n"
       "  shardmat convert bar.h5 new.h5 --values new.npy\n");

@@ -7,6 +7,7 @@
 #include "tools/commands/matrix_report.h"
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
+#include "tools/report_option.h"
 #include "tools/spy.h"
 #include "tools/write_text.h"
 
@@ -14,13 +15,15 @@ namespace shardmat::tools {
 namespace {
 
 struct Options {
-  std::string input, spy;
+  std::string input, spy, json;
   std::int64_t spy_size = 800;
   double bandwidth_gb = 0;
-  bool json = false, quick = false, stream = false, allow_nonfinite = false;
+  bool quick = false, stream = false, allow_nonfinite = false;
 };
 
 void inform(const Options& options) {
+  require_spared({{options.input, "the matrix"}}, {options.spy, options.json});
+  check_report_file(options.json);
   if (!options.spy.empty()) {
     require_png();
     check_writable(options.spy);
@@ -38,7 +41,8 @@ void inform(const Options& options) {
   }
   const MatrixReport found = report_matrix(input, report);
   if (spy) spy->write_png(options.spy);
-  write_text("-", options.json ? to_json(found) : to_text(found));
+  if (options.json != "-") write_text("-", to_text(found));
+  if (!options.json.empty()) write_text(options.json, to_json(found));
 }
 
 }  // namespace
@@ -49,24 +53,26 @@ std::function<int()> add_info(CLI::App& program) {
   auto options = std::make_shared<Options>();
   app->add_option("matrix", options->input, "matrix file (" + known_suffixes() + ") or generator, e.g. elasticity:n=20")
       ->required();
-  app->add_flag("--json", options->json, "print JSON instead of text");
-  auto* quick = app->add_flag("--quick", options->quick, "only what the row lengths tell, and partitions: no entry is read");
-  app->add_flag(
-      "--stream", options->stream,
-      "read the matrix in slices even if it fits into memory; what needs all of it is left out, symmetry is sampled");
+  add_json_option(*app, options->json);
+  auto* quick = app->add_flag("--quick", options->quick, "read no entries: report only row lengths and partitions");
+  app->add_flag("--stream", options->stream,
+                "read the matrix in slices even if it fits the memory; symmetry is sampled, and what needs the whole matrix "
+                "is left out");
   app->add_option("--bandwidth", options->bandwidth_gb,
-                  "GB/s for predicted times (default: the copy bandwidth measured here)")
+                  "predict times for a memory of X GB/s (default: the copy bandwidth, measured)")
       ->check(positive_number());
-  app->add_option("--spy", options->spy, "picture of the pattern to write (.png): the darker, the more nonzeros in a pixel")
+  app->add_option("--spy", options->spy,
+                  "draw the pattern of nonzeros to FILE (.png); the darker a pixel, the more nonzeros it stands for")
+      ->type_name("FILE")
       ->check(picture_name())
       ->excludes(quick);
-  app->add_option("--spy-size", options->spy_size, "pixels of its longer side")
+  app->add_option("--spy-size", options->spy_size, "pixels of the picture's longer side")
       ->check(whole_number(16, 8192))
       ->capture_default_str();
   app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app->footer(
-      "\nPredicted times are those of the bytes that the product moves at least: the stored matrix, x and y once.\n"
-      "Charts of row and run lengths: tools/plot_matrix.py draws them from the JSON.\n"
+      "Predicted times count the bytes that a product must move: the stored matrix, x and y, each once. plot_matrix.py "
+      "draws charts of row and run lengths from the JSON.\n"
       "\nExamples:\n  shardmat info bar.h5\n  shardmat info bar.mtx.gz --spy bar.png\n"
       "  shardmat info elasticity:n=20 --bandwidth 4200\n  shardmat info bar.h5 --quick --json | jq .partitions\n");
   return [options] {

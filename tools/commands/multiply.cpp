@@ -9,13 +9,19 @@
 #include <optional>
 
 #include "comm/communicator.h"
+#include "comm/exchange.h"
 #include "kernels/base/error.h"
+#include "kernels/registry.h"
+#include "kernels/spmm.h"
+#include "partition/partitioner.h"
 #include "partition/replaceable.h"
 #include "runtime/plan_cache.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/environment.h"
+#include "tools/help_text.h"
 #include "tools/progress_bar.h"
+#include "tools/report_option.h"
 #include "tools/run_ranks.h"
 #include "tools/write_text.h"
 
@@ -34,87 +40,104 @@ struct Options {
 
 void add_options(CLI::App& app, Options& o) {
   MultiplyOptions& m = o.multiply;
-  app.add_option("matrix", o.matrices, "shard file (.h5), or a generator such as elasticity:n=40; several make a batch")
+  app.add_option("matrix", o.matrices,
+                 "shard file (.h5), or a generator such as elasticity:n=40; several are multiplied together")
       ->required();
   app.add_option(
          "--batch", o.batch,
-         "several matrices, each multiplied once an iteration: split (each over all ranks), whole (each on one rank) or "
-         "auto (what is predicted to be faster)")
+         "how several matrices share the ranks; each is multiplied once an iteration. split: every matrix over all ranks; "
+         "whole: every matrix on one rank; auto: whichever is predicted to be faster")
       ->check(CLI::IsMember({"auto", "split", "whole"}));
-  app.add_option("--x", m.x, "x: ones, zeros, random, or a file (.h5 dataset /x, .npy, .mtx array)")->capture_default_str();
-  app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file (dataset /y)")
+  app.add_option(
+         "--x", m.x,
+         "x: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy or FILE.mtx (an array)")
+      ->capture_default_str();
+  app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file as for --x (dataset /y)")
       ->capture_default_str();
   app.add_option("--seed", m.seed, "seed of random vectors")
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   app.add_option("--output", m.output,
-                 "write y in original row order (.h5 dataset /y, .npy, .mtx); --mode power: the last x");
+                 "write y, in the matrix's original row order, to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy or "
+                 "FILE.mtx; with --mode power the last x (dataset /x)")
+      ->type_name("FILE");
   app.add_flag("--force", o.force, "replace the output even if it is a file of another kind, or has other datasets");
-  app.add_option("--alpha", m.alpha, "y = alpha A x + beta y")->check(finite_number())->capture_default_str();
-  app.add_option("--beta", m.beta, "y = alpha A x + beta y")->check(finite_number())->capture_default_str();
-  app.add_option("--type", o.type,
-                 "values of matrix and vectors; f16 and bf16, with --rhs: those of matrix and x, sums and y are f32")
+  app.add_option("--alpha", m.alpha, "alpha in y = alpha A x + beta y")->check(finite_number())->capture_default_str();
+  app.add_option("--beta", m.beta, "beta in y = alpha A x + beta y")->check(finite_number())->capture_default_str();
+  app.add_option(
+         "--type", o.type,
+         "type of the values of matrix and vectors. f16 and bf16 need --rhs and hold matrix and x; sums and y are then f32")
       ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
       ->capture_default_str();
-  app.add_option("--rhs", o.rhs, "right-hand sides multiplied at once: x, y0 and the output then have as many columns")
+  app.add_option("--rhs", o.rhs, "right-hand sides multiplied at once; x, y0 and the output have as many columns")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--iterations", m.iterations, "products timed after the first one")
       ->check(whole_number(0, 1'000'000'000))
       ->capture_default_str();
-  app.add_option("--mode", o.mode,
-                 "repeat the same product; dots: each with x'y and y'y over all ranks, as in conjugate gradients; power "
-                 "iteration: x = y / |y| (both square only)")
+  app.add_option(
+         "--mode", o.mode,
+         "what an iteration is. repeat: the same product; dots: the product, then x'y and y'y summed over all ranks, "
+         "as in conjugate gradients; power: the product, then x = y / |y|. dots and power need a square matrix")
       ->check(CLI::IsMember({"repeat", "dots", "power"}))
       ->capture_default_str();
   app.add_flag("--verify{auto}", o.verify,
-               "compare with a sequential f64 product; --verify=full checks every row, --verify=sampled some rows and the "
-               "column sums")
+               "compare the result with a sequential f64 product. full: every row; sampled: some rows and the column sums; "
+               "auto, or no word: full for small matrices, else sampled")
+      ->option_text("[=HOW]")
       ->check(CLI::IsMember({"auto", "full", "sampled"}));
-  app.add_option("--json", o.json, "write the report as JSON to this file, - for standard output")->check(output_name());
-  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if every rank has one")
+  add_json_option(app, o.json);
+  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(CLI::IsMember({"auto", "host", "cuda"}))
       ->capture_default_str();
   app.add_option("--kernel", m.load.plan.kernel,
-                 "kernel by name, or auto; with --rhs packed, packed_stencil, csr_balanced, csr_swa, "
-                 "csr_cusparse, on the host csr_host")
+                 "kernel by name, or auto; --rhs has kernels of its own" + kernel_choices(kernels()) +
+                     kernel_choices(spmm_kernels(), ", with --rhs"))
       ->capture_default_str();
   app.add_option("--policy", m.load.plan.policy, "tunables of the named kernel, e.g. threads_per_row=16");
   app.add_flag(
       "--tune,--measure", m.load.plan.tune,
-      "measure every kernel, layout and policy left open and take the fastest (two names: Open MPI's mpirun mistakes the "
-      "word --tune for an option of its own and prints a complaint); without it, auto on a GPU measures the few that the "
-      "model expects to be best");
-  app.add_flag("--no-measure", o.no_measure, "--kernel auto takes the model's choice");
+      "measure every kernel, layout and policy that is left open, and take the fastest. Without it, auto measures on a GPU "
+      "only the few that the model expects to be fastest. Prefer --measure: Open MPI's mpirun takes --tune for its own "
+      "option and prints a complaint");
+  app.add_flag("--no-measure", o.no_measure, "--kernel auto measures nothing and takes the model's choice");
   app.add_option("--tune-budget", m.load.plan.budget_seconds,
-                 "seconds after which no other kernel is measured (default: the time of 150 products; with --measure 5 s)")
+                 "begin no further measurement after X seconds (default: the time of 150 products; with --measure 5 s)")
       ->check(positive_number());
   app.add_flag("--reproducible", m.load.plan.reproducible,
-               "only kernels whose results are bit-identical from run to run; with --no-measure the same kernel, too");
-  app.add_flag("--no-cache", o.no_cache, "neither use nor remember measured choices (kept in SHARDMAT_CACHE_DIR)");
-  app.add_option("--exchange", m.load.exchange, "how x moves between ranks")->capture_default_str();
-  app.add_option("--method", m.load.method, "partitioner, for parts that the file does not store")->capture_default_str();
-  app.add_option("--sort", o.sort, "rows of a part by descending length: none, local, or auto (as the file says)")
+               "use only kernels whose results are bit-identical from run to run. With --no-measure every run takes the "
+               "same kernel, too");
+  app.add_flag("--no-cache", o.no_cache, "neither use nor remember measured choices (they are kept in SHARDMAT_CACHE_DIR)");
+  app.add_option("--exchange", m.load.exchange,
+                 "how x moves between ranks; auto measures those that can be fastest" +
+                     choices("Choices", names_of(exchanges(), {"auto"})))
+      ->capture_default_str();
+  app.add_option("--method", m.load.method,
+                 "how rows are divided into parts, if the file stores no partition for this number of ranks" +
+                     choices("Choices", names_of(partitioners())))
+      ->capture_default_str();
+  app.add_option("--sort", o.sort,
+                 "order of the rows of a part. local: by descending length; none: as stored; auto: as the file asks for")
       ->check(CLI::IsMember({"auto", "none", "local"}))
       ->capture_default_str();
   auto* overlap = app.add_flag(
       "--overlap", o.overlap,
-      "multiply rows that need no x of other ranks while x moves, also where that takes two products of several "
-      "right-hand sides (by itself otherwise)");
-  app.add_flag("--no-overlap", o.no_overlap, "move x before any row is multiplied")->excludes(overlap);
+      "multiply rows that need no x of other ranks while x moves, also with --rhs, where that takes two products (without "
+      "--rhs this is the default)");
+  app.add_flag("--no-overlap", o.no_overlap, "multiply no row before x has arrived")->excludes(overlap);
   app.add_option(
          "--column-block", m.load.column_block,
-         "with --rhs on several ranks: right-hand sides moved and multiplied at a time, from 2, a divisor of all; few "
-         "take less memory for what comes from other ranks, and longer (default: all, or as many as fit)")
+         "with --rhs on several ranks: right-hand sides that are moved and multiplied at a time; at least 2, and a divisor "
+         "of --rhs. Fewer need less memory for x of other ranks, and more time (default: all, or as many as fit)")
       ->check(whole_number(2, 1 << 20))
       ->excludes(overlap);
-  app.add_flag("--no-graph", o.no_graph, "launch every iteration instead of replaying a CUDA graph");
-  app.add_option("--timeout", o.timeout, "seconds after which a rank that does not answer is given up")
+  app.add_flag("--no-graph", o.no_graph, "launch the kernels of every iteration instead of replaying a CUDA graph");
+  app.add_option("--timeout", o.timeout, "give up a rank that has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
   app.footer(
       "\nExamples:\n  mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json\n"
-      "  mpirun -n 4 shardmat multiply bar.h5 --x x.h5 --output y.h5\n"
+      "  mpirun -n 4 shardmat multiply bar.h5 --x loads.h5:/case1/x --output y.h5\n"
       "  mpirun -n 2 shardmat multiply elasticity:n=100 --type f32 --measure\n"
       "  shardmat multiply bar.h5 --rhs 8 --iterations 100 --verify\n"
       "  mpirun -n 4 shardmat multiply bar.h5 --mode power --iterations 500\n"
@@ -180,7 +203,8 @@ int run(const Options& o, Communicator& communicator) {
     for (const std::string& matrix : o.matrices) inputs.push_back({matrix, "the matrix"});
     require_spared(inputs, {o.multiply.output, o.json});
     check_report_file(o.json);
-    if (!o.force && !o.multiply.output.empty()) require_replaceable(o.multiply.output, Output::vector);
+    if (!o.force && !o.multiply.output.empty())
+      require_replaceable(o.multiply.output, Output::vector, o.mode == "power" ? "x" : "y");
   });
   if (o.matrices.size() > 1 || !o.batch.empty()) return run_batch(o, communicator);
   const MultiplyReport report = multiply(communicator, o.multiply);

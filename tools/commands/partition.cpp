@@ -31,8 +31,7 @@ int order_on_ranks(const Options& o, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() == 0) check_file_options(o.file);
   });
-  const MatrixSource source =
-      open_matrix(o.input, communicator, o.allow_nonfinite);
+  const MatrixSource source = open_matrix(o.input, communicator, o.allow_nonfinite);
   const int parts = o.file.parts.empty() ? 0 : *std::max_element(o.file.parts.begin(), o.file.parts.end());
   communicator.together([&] { require_order(*source.rows, RowOrder::graph, parts); });
   const RowShare share = take_share(*source.rows, communicator);
@@ -53,7 +52,7 @@ std::function<int()> add_partition(CLI::App& program) {
   add_file_options(*app, options->file);
   app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app->add_option("--timeout", options->timeout,
-                  "with --reorder graph on several ranks: seconds after which a rank that does not answer is given up")
+                  "with --reorder graph on several ranks: give up a rank that has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
   app->footer(
@@ -66,8 +65,7 @@ std::function<int()> add_partition(CLI::App& program) {
       "  mpirun -n 8 shardmat partition big.h5 near.h5 --parts 64 --reorder graph  # more than one host can hold\n");
   return [options] {
     if (launch().size > 1 && options->file.reorder == "graph")
-      return run_ranks(options->timeout,
-                       [&](Communicator& communicator) { return order_on_ranks(*options, communicator); });
+      return run_ranks(options->timeout, [&](Communicator& communicator) { return order_on_ranks(*options, communicator); });
     require_single_process("partition");
     const PeakMemory peak;
     check_file_options(options->file);

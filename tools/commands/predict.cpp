@@ -8,11 +8,14 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "partition/partitioner.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
 #include "tools/environment.h"
 #include "tools/forecast.h"
+#include "tools/help_text.h"
+#include "tools/report_option.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -132,32 +135,36 @@ std::function<int()> add_predict(CLI::App& program) {
   CLI::App* app = program.add_subcommand("predict", "What an iteration would take on any number of ranks");
   auto options = std::make_shared<Options>();
   Options& o = *options;
-  app->add_option("report", o.report, "JSON report of shardmat bench scaling, one rank among its cases")->required();
-  app->add_option("--matrix", o.matrix, "another matrix, at the speed a nonzero of the first in the report");
-  app->add_option("--ranks", o.ranks, "how many ranks (1, 2, 4 … as many as were measured; with a network up to 1024)")
+  app->add_option("report", o.report, "JSON report of shardmat bench scaling that has a case on one rank")->required();
+  app->add_option("--matrix", o.matrix, "predict for this matrix, at the speed per nonzero of the report's first matrix");
+  app->add_option("--ranks", o.ranks, "numbers of ranks (default 1, 2, 4 … up to those measured; with a network up to 1024)")
       ->delimiter(',')
       ->check(whole_number(1, 1'000'000));
-  app->add_option("--method", o.method, "what the parts balance")->capture_default_str();
+  app->add_option("--method", o.method, "what the parts balance" + choices("Choices", names_of(partitioners())))
+      ->capture_default_str();
   const std::map<std::string, double> times{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}},
       rates{{"B", 1}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
   using Unit = CLI::AsNumberWithUnit;
-  auto* latency = app->add_option("--network-latency", o.network.latency, "of a message beyond the ranks measured, e.g. 5us")
+  auto* latency = app->add_option("--network-latency", o.network.latency,
+                                  "time of a message between more ranks than were measured, e.g. 5us")
+                      ->option_text("TIME")
                       ->transform(Unit(times, Unit::CASE_SENSITIVE, "TIME"))
                       ->check(CLI::NonNegativeNumber);
   auto* bandwidth =
-      app->add_option("--network-bandwidth", o.network.bandwidth, "of a rank there, a second in each direction, e.g. 25GB")
+      app->add_option("--network-bandwidth", o.network.bandwidth,
+                      "bytes a second that a rank sends, and as many that it receives, between those ranks, e.g. 25GB")
+          ->option_text("BYTES")
           ->transform(Unit(rates, Unit::Options(Unit::CASE_SENSITIVE | Unit::UNIT_REQUIRED), "BYTES"))
           ->transform(per_second())
           ->check(positive_number())
           ->needs(latency);
   latency->needs(bandwidth);
-  app->add_option("--json", o.json, "write all figures as JSON to this file; - for standard output")->check(output_name());
+  add_json_option(*app, o.json);
   app->footer(
-      "\nEach rank is thought to have a device of its own. The constants are what the study measured on one rank and by "
-      "moving\n"
-      "entries between ranks, not its iterations; beyond the ranks that it had, those of the network. Rows that need no x "
-      "of\n"
-      "others are multiplied while x moves.\n"
+      "The prediction assumes a device for each rank, and that rows which need no x of other ranks are multiplied while x "
+      "moves. Its constants come from the study: products on one rank, and exchanges between ranks. Iterations on several "
+      "ranks are not used, so that they can be compared with the prediction. For more ranks than the study had, the "
+      "network's latency and bandwidth count.\n"
       "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --json study.json\n"
       "  shardmat predict study.json --ranks 1,2,4\n"
       "  shardmat predict study.json --ranks 8,64,512 --network-latency 5us --network-bandwidth 25GB\n");

@@ -71,30 +71,32 @@ OrderChoices choices_of(const RowSource& source, const FileOptions& options, boo
 
 void add_file_options(CLI::App& app, FileOptions& options) {
   auto* output = app.add_option("output", options.output, "shard file to write (.h5)")->required()->check(shard_file_name());
-  app.add_option("--parts", options.parts,
-                 "store partitions for these numbers of ranks, e.g. 2,4,8 (any other is computed when loading)")
+  app.add_option(
+         "--parts", options.parts,
+         "store partitions for these numbers of ranks, e.g. 2,4,8 (for any other number it is computed when loading)")
       ->delimiter(',')
       ->check(whole_number(1, kMostParts));
   std::vector<std::string> methods = partitioner_names();
   methods.emplace_back("auto");
-  app.add_option("--method", options.method,
-                 "what the parts balance; auto: whichever promises the fastest iteration (nnz, with --reorder auto: auto)")
+  app.add_option(
+         "--method", options.method,
+         "what the parts balance; auto: whichever is predicted to be fastest (default nnz, with --reorder auto: auto)")
       ->check(no_order())
       ->check(CLI::IsMember(methods));
-  app.add_option(
-         "--sort", options.sort,
-         "rows by descending length: none, local (inside each part, done by each rank when it loads) or global (whole "
-         "matrix, permutation stored)")
+  app.add_option("--sort", options.sort,
+                 "sort rows by descending length. local: each rank sorts its part when it loads the file; global: the whole "
+                 "matrix is sorted, and the permutation is stored")
       ->check(CLI::IsMember({"none", "local", "global"}))
       ->capture_default_str();
   auto* reorder =
       app.add_option(
              "--reorder", options.reorder,
-             "rows and columns of a square matrix so that parts need less of each other: none, rcm (reverse "
-             "Cuthill-McKee: entries lie near the diagonal), graph (METIS: rows of a part share "
-             "columns, for the largest of --parts and its halves) or auto (of these and --sort global the one that promises "
-             "the fastest iteration "
-             "on the largest of --parts, with a table of all; any matrix); permutation stored")
+             "reorder rows and columns of a square matrix so that parts need less x of each other; the permutation is "
+             "stored. "
+             "rcm: reverse Cuthill-McKee, which moves entries near the diagonal; graph: METIS, which puts rows with the "
+             "same "
+             "columns into a part, for the largest of --parts and its halves; auto: for any matrix, the order (also --sort "
+             "global) that is predicted to be fastest on the largest of --parts, with a table of all orders")
           ->check(CLI::IsMember({"none", "rcm", "graph", "auto"}))
           ->capture_default_str();
   const auto compare = [&options, output] {
@@ -102,13 +104,15 @@ void add_file_options(CLI::App& app, FileOptions& options) {
     options.reorder = "auto";
     output->required(false);
   };
-  app.add_flag_callback("--compare", compare, "only print the table of --reorder auto; no output")
+  app.add_flag_callback("--compare", compare, "print the table of --reorder auto and write no file")
       ->excludes(output)
       ->excludes(reorder);
   app.add_flag("--force", options.force, "replace the output even if it is a file of another kind than a matrix");
-  app.add_option("--model", options.model,
-                 "speed of the machine for auto and --compare: JSON report of shardmat bench scaling (else that of NVIDIA "
-                 "H200)");
+  app.add_option(
+         "--model", options.model,
+         "the machine's speed, for auto and --compare: a JSON report of shardmat bench scaling (default: measured on "
+         "NVIDIA H200)")
+      ->type_name("FILE");
 }
 
 void check_file_options(const FileOptions& options) {

@@ -1,0 +1,168 @@
+"""Every report is what its schema in tools/schemas says, and has no field that the schema does not describe."""
+
+import csv
+import json
+import unittest
+
+from support import ROOT, CliTest
+
+SCHEMAS = ROOT / "tools" / "schemas"
+KEYWORDS = {"$schema", "$id", "$ref", "$defs", "title", "description", "type", "enum", "anyOf", "items", "properties",
+            "required", "additionalProperties"}
+TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int, "number": (int, float), "null": type(None)}
+
+
+def load(name):
+    return json.loads((SCHEMAS / f"{name}.schema.json").read_text())
+
+
+def resolve(reference, root):
+    """The schema that a $ref names, and the file it is in."""
+    file, _, path = reference.partition("#")
+    root = json.loads((SCHEMAS / file).read_text()) if file else root
+    schema = root
+    for word in filter(None, path.split("/")):
+        schema = schema[word]
+    return schema, root
+
+
+def is_a(value, name):
+    return isinstance(value, TYPES[name]) and not (isinstance(value, bool) and name in ("integer", "number"))
+
+
+def faults(value, schema, root, place="report"):
+    """What in `value` is not as the schema says; knows the keywords above."""
+    unknown = set(schema) - KEYWORDS
+    if unknown:
+        return [f"the schema uses {unknown} at {place}"]
+    found = []
+    if "$ref" in schema:
+        found += faults(value, *resolve(schema["$ref"], root), place)
+    if "anyOf" in schema:
+        tried = [faults(value, choice, root, place) for choice in schema["anyOf"]]
+        found += min(tried, key=len)
+    types = schema.get("type", [])
+    types = [types] if isinstance(types, str) else types
+    if types and not any(is_a(value, name) for name in types):
+        return found + [f"{place} is {value!r}, not {' or '.join(types)}"]
+    if "enum" in schema and value not in schema["enum"]:
+        found.append(f"{place} is {value!r}, not one of {schema['enum']}")
+    if isinstance(value, dict):
+        known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+        found += [f"{place} lacks {name}" for name in schema.get("required", []) if name not in value]
+        for name, field in value.items():
+            if name in known:
+                found += faults(field, known[name], root, f"{place}.{name}")
+            elif others is False:
+                found.append(f"{place}.{name} is not described")
+            elif isinstance(others, dict):
+                found += faults(field, others, root, f"{place}.{name}")
+    if isinstance(value, list) and "items" in schema:
+        for i, item in enumerate(value):
+            found += faults(item, schema["items"], root, f"{place}[{i}]")
+    return found
+
+
+class Schemas(CliTest):
+    def test_every_field_has_a_description_and_no_object_is_open(self):
+        def walk(schema, root, place):
+            self.assertLessEqual(set(schema), KEYWORDS, place)
+            if "$ref" in schema:
+                resolve(schema["$ref"], root)
+            if "properties" in schema:
+                self.assertIs(schema["additionalProperties"], False, place)
+                self.assertLessEqual(set(schema["required"]), set(schema["properties"]), place)
+            for name, field in schema.get("properties", {}).items():
+                self.assertTrue(field.get("description"), f"{place}.{name}")
+            for name in ("properties", "$defs"):
+                for key, field in schema.get(name, {}).items():
+                    walk(field, root, f"{place}.{key}")
+            for field in (schema.get("items"), schema.get("additionalProperties")):
+                if isinstance(field, dict):
+                    walk(field, root, place + "[]")
+            for choice in schema.get("anyOf", []):
+                walk(choice, root, place)
+
+        for path in sorted(SCHEMAS.glob("*.json")):
+            with self.subTest(file=path.name):
+                schema = json.loads(path.read_text())
+                self.assertEqual(schema["$id"], path.name)
+                walk(schema, schema, path.name)
+
+    def test_the_checker_finds_faults(self):
+        schema = load("multiply")
+        report = self.json_of("multiply", "poisson:n=3", "--iterations", 0)
+        self.assertEqual(faults(report, schema, schema), [])
+        report["exchange"]["graph"] = 1
+        report["exchange"]["new"] = 1
+        del report["matrix"]["nnz"]
+        report["backend"]["name"] = "gpu"
+        self.assertEqual(len(faults(report, schema, schema)), 4)
+
+    def check(self, name, *arguments, **options):
+        """The report of a command against the schema of that name."""
+        schema, report = load(name), self.json_of(*arguments, **options)
+        self.assertEqual(faults(report, schema, schema)[:10], [], f"{name}: {' '.join(map(str, arguments))}")
+        return report
+
+    def test_multiply(self):
+        few = ["--backend", "host", "--iterations", 2]
+        self.check("multiply", "multiply", "poisson:n=4", "--verify", "--output", "y.npy", *few, ranks=2)
+        self.check("multiply", "multiply", "poisson:n=4", "--iterations", 0)
+        self.check("multiply", "multiply", "poisson:n=4", "--verify=sampled", "--measure", "--tune-budget", 0.2, *few)
+        self.check("multiply", "multiply", "poisson:n=4", "--rhs", 4, "--type", "f32", *few)
+        for mode in ("dots", "power"):
+            self.check("multiply", "multiply", "poisson:n=4", "--mode", mode, *few)
+
+    def test_several_matrices(self):
+        for more in (["--verify"], ["--mode", "dots"], ["--mode", "power"], ["--batch", "whole"]):
+            self.check("multiply-several", "multiply", "poisson:n=4", "random:n=50", *more, "--iterations", 2, ranks=2)
+
+    def test_batch(self):
+        self.check("batch", "batch", "batch:count=9,dim=4", "--verify", "--output", "y.npy", "--iterations", 2, ranks=2)
+        self.check("batch", "batch", "batch:count=9,dim=4", "--stream", "--chunk", 1000, "--bias", "ones", "--relu")
+        self.check("batch", "batch", "batch:count=9,dim=4", "--iterations", 0)
+
+    def test_info(self):
+        self.check("info", "info", "poisson:n=4", "--bandwidth", 10)
+        self.check("info", "info", "poisson:n=4", "--quick")
+        self.check("info", "info", "poisson:n=4", "--stream")
+        for more in (["--sort", "local"], ["--reorder", "rcm"]):
+            self.succeed("generate", "poisson", "--n", 4, "a.h5", "--parts", "2,3", *more)
+            self.check("info", "info", "a.h5", "--bandwidth", 10)
+        self.write("empty.mtx", "%%MatrixMarket matrix coordinate real general\n0 0 0\n")
+        self.check("info", "info", "empty.mtx", "--bandwidth", 10)
+
+    def test_scaling_and_predict(self):
+        self.succeed("bench", "scaling", "poisson:n=4", "random:n={20}", "--exchange", "auto,allgather", "--iterations", 2, "--backend", "host",
+                     "--json", "s.json", "--csv", "s.csv", ranks=2)
+        schema, study = load("bench-scaling"), json.loads(self.path("s.json").read_text())
+        self.assertEqual(faults(study, schema, schema)[:10], [])
+        self.assertTrue(any("forecast" in case for case in study["cases"]))
+        self.check("predict", "predict", "s.json", "--ranks", "1,2,8", "--network-latency", "5us", "--network-bandwidth", "25GB")
+
+        columns = load("bench-scaling.csv")
+        with open(self.path("s.csv"), newline="") as file:
+            lines = list(csv.DictReader(file))
+        self.assertLessEqual(set(columns["required"]), set(lines[0]))
+        self.assertLessEqual(set(lines[0]), set(columns["properties"]))
+        for line in lines:
+            for name, text in line.items():
+                if text and columns["properties"][name]["type"] != "string":
+                    line[name] = json.loads(text)
+            line = {name: value for name, value in line.items() if value != ""}
+            self.assertEqual([f for f in faults(line, columns, columns) if "lacks" not in f], [])
+
+    def test_benchmarks(self):
+        quick = ["--repetitions", 1, "--backend", "host", "--type"]
+        self.check("bench-kernels", "bench", "kernels", "poisson7:n=4", *quick, "f64")
+        self.check("bench-kernels", "bench", "kernels", "poisson7:n=4", "--kernel", "dia_host", "--budget", 1e-9, *quick, "f64")
+        self.check("bench-spmm", "bench", "spmm", "poisson7:n=4", "--rhs", "2,4", *quick, "f32")
+        self.check("bench-batched", "bench", "batched", "batch:count=3,dim=4", "--rhs", 8, "--cold", *quick, "f32")
+        self.check("bench-features", "bench", "features", "batch:count=3,dim=4", "--in", 4, *quick, "f32")
+        self.check("bench-papers", "bench", "papers", "poisson7:n=4", *quick, "f64")
+        self.check("bench-io", "bench", "io", "--matrix", "poisson7:n=4", "--repetitions", 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

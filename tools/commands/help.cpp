@@ -1,0 +1,48 @@
+// shardmat help, shardmat help COMMAND: the same as --help behind the command.
+#include <fmt/format.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "tools/command.h"
+#include "tools/environment.h"
+
+namespace shardmat::tools {
+namespace {
+
+CLI::App& find_command(CLI::App& app, const std::string& name, const std::string& path) {
+  std::vector<std::string> names;
+  for (CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (sub->get_name() == name) return *sub;
+    names.push_back(sub->get_name());
+  }
+  std::string message = fmt::format("{} has no command \"{}\"", path, name);
+  if (!names.empty()) message += "; choose " + join_choices(names);
+  if (const std::string near = nearest(name, names); !near.empty()) message += fmt::format(" (did you mean {}?)", near);
+  throw Error(ErrorKind::usage, fmt::format("{}; see: {} --help", message, path));
+}
+
+}  // namespace
+
+std::function<int()> add_help(CLI::App& program) {
+  CLI::App* app = program.add_subcommand("help", "Help for a command: the same as shardmat COMMAND --help");
+  auto words = std::make_shared<std::vector<std::string>>();
+  app->add_option("command", *words, "a command, e.g. multiply or bench kernels (default: the program)");
+  app->footer("Examples:\n  shardmat help multiply\n  shardmat help bench kernels\n");
+  return [&program, words] {
+    CLI::App* shown = &program;
+    std::string path = program.get_name();
+    for (const std::string& word : *words) {
+      shown = &find_command(*shown, word, path);
+      path += " " + word;
+    }
+    if (launch().rank != 0) return 0;
+    fmt::print("{}", program.get_formatter()->make_help(shown, path, CLI::AppFormatMode::Normal));
+    return 0;
+  };
+}
+
+}  // namespace shardmat::tools
