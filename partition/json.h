@@ -10,8 +10,8 @@
 
 namespace shardmat {
 
-constexpr int kMostJsonDepth = 64;                      ///< of arrays and objects within each other
-constexpr std::int64_t kMostJsonBytes = 16 << 20;       ///< which take some hundred MB when they are parsed
+constexpr int kMostJsonDepth = 64;                 ///< of arrays and objects within each other
+constexpr std::int64_t kMostJsonBytes = 16 << 20;  ///< which take some hundred MB when they are parsed
 
 constexpr std::int64_t kMostDescriptorBytes = 1 << 20;  ///< of an attribute of an HDF5 file
 

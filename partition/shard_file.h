@@ -45,10 +45,9 @@ std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path,
 /// of files without checksums of its blocks only if it is read whole). One thread at a time.
 class ShardFile : public RowSource {
  public:
-  /// Opens for reading; any number of processes may. Throws Error(input) naming file and remedy if it is no shard file, is truncated,
-  /// is of a newer version, or its tables contradict each other (sizes, partition of another matrix). Values
-  /// that are not finite are refused on reading unless the file was written with them or `allow_nonfinite` is
-  /// set.
+  /// Opens for reading; any number of processes may. Throws Error(input) naming file and remedy if it is no shard file, is
+  /// truncated, is of a newer version, or its tables contradict each other (sizes, partition of another matrix). Values that
+  /// are not finite are refused on reading unless the file was written with them or `allow_nonfinite` is set.
   static std::unique_ptr<ShardFile> open(const std::filesystem::path& path, bool allow_nonfinite = false);
   /// What is read of the HDF5 file, for describing it (hdf5/describe.h).
   static std::vector<std::string> objects();

@@ -56,10 +56,7 @@ class Writer {
  public:
   Writer(const AtomicFile& target, const RowSource& source, std::span<const std::int64_t> row_ptr,
          const WriteOptions& options)
-      : source_(source),
-        row_ptr_(row_ptr),
-        options_(options),
-        file_(target, matrix_bytes(source, row_ptr.back())) {
+      : source_(source), row_ptr_(row_ptr), options_(options), file_(target, matrix_bytes(source, row_ptr.back())) {
     const std::int64_t nnz = row_ptr.back();
     narrow_ = source.cols() <= format::kNarrowCols;
     file_.write_attribute(format::kRoot, format::kDescriptor, binsparse_descriptor(source, nnz));

@@ -107,7 +107,8 @@ struct Hdf5Vector {
   Hdf5Dataset dataset;
   std::int64_t columns;
 
-  Hdf5Vector(const Location& location, std::int64_t columns_) : file(Hdf5File::open(location.file, {location.dataset})), columns(columns_) {
+  Hdf5Vector(const Location& location, std::int64_t columns_)
+      : file(Hdf5File::open(location.file, {location.dataset})), columns(columns_) {
     if (!file.has(location.dataset))
       fail(location.file.string(),
            fmt::format("there is no dataset {}; {}", location.dataset, dataset_remedy(file, location.dataset)));

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "kernels/base/host_vector.h"
-#include "partition/hdf5/describe.h"
+#include "partition/hdf5/input.h"
 
 namespace shardmat {
 

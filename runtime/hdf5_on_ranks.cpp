@@ -1,5 +1,7 @@
 #include "runtime/hdf5_on_ranks.h"
 
+#include "partition/hdf5/describe.h"
+
 namespace shardmat {
 
 void describe_on_all_ranks(const std::optional<Hdf5Input>& input, Communicator& communicator) {

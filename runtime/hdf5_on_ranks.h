@@ -5,7 +5,7 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "partition/hdf5/describe.h"
+#include "partition/hdf5/input.h"
 
 namespace shardmat {
 

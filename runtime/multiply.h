@@ -15,7 +15,7 @@ struct MultiplyOptions {
   std::string matrix;  ///< shard file or generator specification
   LoadOptions load;
   BackendChoice backend = BackendChoice::automatic;
-  int threads = 0;  ///< host threads of each rank; 0: its share of the cores of its host
+  int threads = 0;           ///< host threads of each rank; 0: its share of the cores of its host
   std::string x = "random";  ///< ones, zeros, random or a file
   std::string y0 = "zeros";  ///< used if beta is not 0
   std::uint64_t seed = 1;

@@ -16,7 +16,7 @@ set(SHARDMAT_PUBLIC_HEADERS
   kernels/spmm_tuner.h kernels/tuner.h kernels/vector.h
   partition/batched/batch_file.h partition/batched/graph_options.h partition/batched/batch_source.h
   partition/generators/generator.h partition/partitioner.h partition/readers/reader.h partition/row_source.h
-  partition/shard_file.h partition/vector_file.h
+  partition/hdf5/input.h partition/shard_file.h partition/vector_file.h
   comm/communicator.h comm/exchange.h comm/exchange_cost.h comm/nccl_communicator.h comm/placement.h comm/sum_over_ranks.h
   runtime/batch.h runtime/batched_multiply.h runtime/context.h runtime/distributed_matrix.h runtime/iterate.h
   runtime/matrix_source.h runtime/measure_performance.h runtime/multiply.h runtime/over_ranks.h runtime/performance_model.h

@@ -110,7 +110,7 @@ class GraphIndicator {
       throw LineFault{nullptr, fmt::format("graph {} comes after graph {}; so many graphs without nodes are refused",
                                            graph + 1, before + 1)};
     if (graph > before) first_node_.resize(at(graph) + 1, nodes());  // those left out have no nodes
-    if (graph_of_.size() == graph_of_.capacity())  // the vector doubles; rows take as much again
+    if (graph_of_.size() == graph_of_.capacity())                    // the vector doubles; rows take as much again
       ReadLimits().require_budget(24 * std::ssize(graph_of_), *file_);
     graph_of_.push_back(static_cast<std::int32_t>(graph));
   }

@@ -30,9 +30,10 @@ constexpr const char *kPoints = "/points", *kTetrahedra = "/tetrahedra";
 template <class T, std::size_t Width>
 std::vector<std::array<T, Width>> read_table(const Hdf5File& file, const char* name, bool floating) {
   if (!file.has(name))
-    reject(file.path(), fmt::format("there is no dataset {}; a mesh has /points and /tetrahedra (tools/convert_mesh.py makes "
-                                    "such a file from Gmsh's and other formats)",
-                                    name));
+    reject(file.path(),
+           fmt::format("there is no dataset {}; a mesh has /points and /tetrahedra (tools/convert_mesh.py makes "
+                       "such a file from Gmsh's and other formats)",
+                       name));
   const Hdf5Dataset dataset = file.dataset(name);
   const Hdf5Type type = dataset.type();
   const bool real = type == Hdf5Type::f32 || type == Hdf5Type::f64 || type == Hdf5Type::other_float;

@@ -52,10 +52,11 @@ namespace {
     throw Error(ErrorKind::input, fmt::format("{}: cannot open it as an HDF5 file: {}. If it was one, it is damaged or was "
                                               "cut off: copy or make it again",
                                               path, json["error"].get<std::string>().substr(0, 400)));
-  throw Error(ErrorKind::input,
-              fmt::format("{}: the HDF5 library {} over its metadata, so the file is damaged or made to do harm; copy or make "
-                          "it again",
-                          path, result.how_it_ended));
+  throw Error(
+      ErrorKind::input,
+      fmt::format("{}: the HDF5 library {} over its metadata, so the file is damaged or made to do harm; copy or make "
+                  "it again",
+                  path, result.how_it_ended));
 }
 
 /// Relative names are of files beside the one that names them.

@@ -1,11 +1,11 @@
 // Descriptions of HDF5 files that other programs wrote, from the helper program shardmat-h5check.
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "partition/hdf5/description.h"
+#include "partition/hdf5/input.h"
 #include "partition/input_file.h"
 
 namespace shardmat {
@@ -17,12 +17,6 @@ Hdf5Description describe_hdf5(const InputFile& file, const std::vector<std::stri
 
 /// True if the environment says SHARDMAT_HDF5_LINKS=follow. Throws Error(usage) if it says anything else.
 bool hdf5_links_are_followed();
-
-/// A file that will be opened, and the objects to be known in it.
-struct Hdf5Input {
-  std::filesystem::path path;
-  std::vector<std::string> objects;
-};
 
 /// For ranks that are told: the text that describes the file. Empty if the file ends with its own description, which each
 /// rank reads itself.

@@ -16,12 +16,11 @@ constexpr std::pair<Hdf5Object::Kind, const char*> kKinds[] = {{Hdf5Object::Kind
                                                                {Hdf5Object::Kind::dataset, "dataset"},
                                                                {Hdf5Object::Kind::external_link, "external link"},
                                                                {Hdf5Object::Kind::other, "other"}};
-constexpr std::pair<Hdf5Object::Layout, const char*> kLayouts[] = {
-    {Hdf5Object::Layout::contiguous, "contiguous"},
-    {Hdf5Object::Layout::chunked, "chunked"},
-    {Hdf5Object::Layout::compact, "compact"},
-    {Hdf5Object::Layout::external, "external"},
-    {Hdf5Object::Layout::virtual_dataset, "virtual"}};
+constexpr std::pair<Hdf5Object::Layout, const char*> kLayouts[] = {{Hdf5Object::Layout::contiguous, "contiguous"},
+                                                                   {Hdf5Object::Layout::chunked, "chunked"},
+                                                                   {Hdf5Object::Layout::compact, "compact"},
+                                                                   {Hdf5Object::Layout::external, "external"},
+                                                                   {Hdf5Object::Layout::virtual_dataset, "virtual"}};
 constexpr std::pair<Hdf5Number::Kind, const char*> kNumbers[] = {{Hdf5Number::Kind::signed_integer, "int"},
                                                                  {Hdf5Number::Kind::unsigned_integer, "uint"},
                                                                  {Hdf5Number::Kind::floating_point, "float"},
@@ -58,8 +57,7 @@ std::string from_hex(const std::string& text) {
   };
   if (text.size() % 2 != 0) throw Error(ErrorKind::input, "half a byte");
   std::string bytes;
-  for (std::size_t i = 0; i < text.size(); i += 2)
-    bytes += static_cast<char>(digit(text[i]) * 16 + digit(text[i + 1]));
+  for (std::size_t i = 0; i < text.size(); i += 2) bytes += static_cast<char>(digit(text[i]) * 16 + digit(text[i + 1]));
   return bytes;
 }
 

@@ -57,13 +57,13 @@ struct Hdf5Object {
   std::vector<std::int64_t> shape;  ///< of a dataset; empty for a single value
   bool located = false;             ///< the members below are known
   Layout layout = Layout::contiguous;
-  std::string file;                  ///< that holds it; empty: the file itself
-  std::vector<Hdf5Extent> extents;   ///< contiguous: one, or none if nothing was written; external: as listed
-  std::string data;                  ///< compact: the bytes
-  std::vector<std::int64_t> chunk;   ///< chunked: the shape of a chunk
-  std::vector<Hdf5Filter> filters;   ///< chunked: in the order in which a writer applies them
-  std::vector<Hdf5Chunk> chunks;     ///< chunked: all, in row-major order
-  std::vector<Hdf5Part> parts;       ///< virtual: rows of other datasets, as listed; none if it is made of anything else
+  std::string file;                 ///< that holds it; empty: the file itself
+  std::vector<Hdf5Extent> extents;  ///< contiguous: one, or none if nothing was written; external: as listed
+  std::string data;                 ///< compact: the bytes
+  std::vector<std::int64_t> chunk;  ///< chunked: the shape of a chunk
+  std::vector<Hdf5Filter> filters;  ///< chunked: in the order in which a writer applies them
+  std::vector<Hdf5Chunk> chunks;    ///< chunked: all, in row-major order
+  std::vector<Hdf5Part> parts;      ///< virtual: rows of other datasets, as listed; none if it is made of anything else
 };
 
 /// Whole rows of a virtual dataset and where they come from.

@@ -100,7 +100,9 @@ class DatasetCheck {
     fail_damaged(place_, fmt::format("its shape and type want {} bytes but {} are stored", wanted, stored));
   }
 
-  std::int64_t size_of(const std::string& file) const { return file.empty() ? file_.size() : others_.find(file)->second.size(); }
+  std::int64_t size_of(const std::string& file) const {
+    return file.empty() ? file_.size() : others_.find(file)->second.size();
+  }
 
   void require_inside(const std::string& file, std::int64_t offset, std::int64_t bytes, const std::string& what) const {
     const std::int64_t size = size_of(file);
@@ -132,14 +134,15 @@ class DatasetCheck {
           source.number.kind == Hdf5Number::Kind::other || source.shape.size() != object_.shape.size() ||
           !std::equal(source.shape.begin() + 1, source.shape.end(), object_.shape.begin() + 1) || part.rows < 0 ||
           part.source_begin < 0 || part.rows > source.shape[0] || part.source_begin > source.shape[0] - part.rows)
-        fail(place_, fmt::format("its rows from {} on are no rows of {} in {}", part.begin, part.target_object,
-                                 part.target_file));
+        fail(place_,
+             fmt::format("its rows from {} on are no rows of {} in {}", part.begin, part.target_object, part.target_file));
       DatasetCheck(source, file_, others_, place_).run();
       rows[part.begin] = part.rows;
     }
     std::int64_t next = 0;
     for (const auto& [begin, count] : rows) {
-      if (begin != next) fail(place_, fmt::format("it is a virtual dataset whose row {} comes from nowhere, or from two places", next));
+      if (begin != next)
+        fail(place_, fmt::format("it is a virtual dataset whose row {} comes from nowhere, or from two places", next));
       next += count;
     }
     if (next != object_.shape[0] || rows.size() != object_.parts.size())
@@ -207,9 +210,10 @@ void Hdf5Dataset::read(std::int64_t begin, std::int64_t count, T* out) const {
   if (count == 0 || width == 0) return;
   switch (object_->layout) {
     case Layout::compact:
-      return convert_numbers(object_->number,
-                             reinterpret_cast<const unsigned char*>(object_->data.data()) + begin * width * object_->number.bytes,
-                             count * width, out, place_, begin * width);
+      return convert_numbers(
+          object_->number,
+          reinterpret_cast<const unsigned char*>(object_->data.data()) + begin * width * object_->number.bytes,
+          count * width, out, place_, begin * width);
     case Layout::chunked:
       return read_chunks(begin, count, out);
     case Layout::virtual_dataset:
@@ -355,11 +359,12 @@ Hdf5Dataset Hdf5File::dataset(const std::string& name) const {
                                                                  object.target_object, object.target_file, remedy));
   if (object.kind != Kind::dataset || !object.located) fail(result.place_, "it is no dataset");
   if (object.layout == Layout::virtual_dataset && object.parts.empty())
-    fail(result.place_, "it is a virtual dataset of other parts than whole rows, which is not read; write its data into one "
-                        "file, e.g. with h5py");
+    fail(result.place_,
+         "it is a virtual dataset of other parts than whole rows, which is not read; write its data into one "
+         "file, e.g. with h5py");
   if (object.layout == Layout::virtual_dataset && (file_->own || !hdf5_links_are_followed()))
-    fail(result.place_, fmt::format("it is a virtual dataset of rows in another file, {}, {}",
-                                    object.parts.front().target_file, remedy));
+    fail(result.place_,
+         fmt::format("it is a virtual dataset of rows in another file, {}, {}", object.parts.front().target_file, remedy));
   if (object.layout == Layout::external && (file_->own || !hdf5_links_are_followed()))
     fail(result.place_, fmt::format("its data lies in another file, {}, {}",
                                     object.extents.empty() ? "" : object.extents.front().file, remedy));

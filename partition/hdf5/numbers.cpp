@@ -29,7 +29,8 @@ template <class T, class Stored>
 bool fits(Stored value) {
   if constexpr (std::is_integral_v<T>) {
     if (std::is_signed_v<Stored> && value < 0)
-      return std::is_signed_v<T> && static_cast<std::int64_t>(value) >= static_cast<std::int64_t>(std::numeric_limits<T>::min());
+      return std::is_signed_v<T> &&
+             static_cast<std::int64_t>(value) >= static_cast<std::int64_t>(std::numeric_limits<T>::min());
     return static_cast<std::uint64_t>(value) <= static_cast<std::uint64_t>(std::numeric_limits<T>::max());
   }
   return true;
@@ -41,12 +42,10 @@ void convert(const Hdf5Number& number, const unsigned char* stored, std::int64_t
   for (std::int64_t i = 0; i < count; ++i) {
     const auto value = load<Stored>(stored + i * static_cast<std::int64_t>(sizeof(Stored)), number.big_endian);
     if (!fits<T>(value))
-      throw Error(ErrorKind::input,
-                  fmt::format("{}: entry {} is {}, which is out of range here", place, first + i, value));
+      throw Error(ErrorKind::input, fmt::format("{}: entry {} is {}, which is out of range here", place, first + i, value));
     out[i] = static_cast<T>(value);
   }
 }
-
 
 template <class T>
 void convert_halves(const Hdf5Number& number, const unsigned char* stored, std::int64_t count, T* out) {
@@ -100,13 +99,12 @@ template <class T>
 void convert_numbers(const Hdf5Number& number, const unsigned char* stored, std::int64_t count, T* out,
                      const std::string& place, std::int64_t first) {
   if (number.kind == Kind::floating_point) return convert_reals(number, stored, count, out, place, first);
-  if (number.kind == Kind::other)
-    throw Error(ErrorKind::input, fmt::format("{} holds {}, not numbers", place, number.name));
+  if (number.kind == Kind::other) throw Error(ErrorKind::input, fmt::format("{} holds {}, not numbers", place, number.name));
   convert_integers(number, stored, count, out, place, first);
 }
 
-#define SHARDMAT_INSTANTIATE_NUMBERS(T)                                                                          \
-  template bool stored_as<T>(const Hdf5Number&);                                                                 \
+#define SHARDMAT_INSTANTIATE_NUMBERS(T)                                                                           \
+  template bool stored_as<T>(const Hdf5Number&);                                                                  \
   template void convert_numbers<T>(const Hdf5Number&, const unsigned char*, std::int64_t, T*, const std::string&, \
                                    std::int64_t);
 SHARDMAT_INSTANTIATE_NUMBERS(std::int32_t)

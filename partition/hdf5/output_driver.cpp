@@ -53,8 +53,9 @@ void remember(Hdf5OutputStatus* status) {
 H5FD_t* open_output(const char* name, unsigned flags, hid_t access_list, haddr_t) {
   Hdf5OutputStatus* status = nullptr;
   if (H5Pget(access_list, kStatusProperty, &status) < 0) return nullptr;
-  const int mode = O_CLOEXEC | O_NOFOLLOW | ((flags & H5F_ACC_RDWR) ? O_RDWR : O_RDONLY) | ((flags & H5F_ACC_CREAT) ? O_CREAT : 0) |
-                   ((flags & H5F_ACC_TRUNC) ? O_TRUNC : 0) | ((flags & H5F_ACC_EXCL) ? O_EXCL : 0);
+  const int mode = O_CLOEXEC | O_NOFOLLOW | ((flags & H5F_ACC_RDWR) ? O_RDWR : O_RDONLY) |
+                   ((flags & H5F_ACC_CREAT) ? O_CREAT : 0) | ((flags & H5F_ACC_TRUNC) ? O_TRUNC : 0) |
+                   ((flags & H5F_ACC_EXCL) ? O_EXCL : 0);
   const int fd = ::open(name, mode, 0666);
   const bool creating = flags & H5F_ACC_CREAT;
   struct stat info {};

@@ -48,8 +48,8 @@ std::string find_program(const std::string& name) {
   if (const char* chosen = std::getenv("SHARDMAT_H5CHECK"); chosen != nullptr && *chosen != '\0') return chosen;
   std::error_code error;
   const std::filesystem::path here = std::filesystem::read_symlink("/proc/self/exe", error).parent_path();
-  const std::vector<std::filesystem::path> places{here, here.parent_path() / "libexec" / "shardmat", SHARDMAT_HELPERS_INSTALLED,
-                                                  SHARDMAT_HELPERS_BUILT};
+  const std::vector<std::filesystem::path> places{here, here.parent_path() / "libexec" / "shardmat",
+                                                  SHARDMAT_HELPERS_INSTALLED, SHARDMAT_HELPERS_BUILT};
   for (const std::filesystem::path& place : places)
     if (::access((place / name).c_str(), X_OK) == 0) return (place / name).string();
   fail_start(name, fmt::format("it is in none of {}; install it there, or say where it is by SHARDMAT_H5CHECK",

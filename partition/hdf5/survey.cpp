@@ -209,9 +209,8 @@ class Survey {
     const std::string value = link_value(link, info.u.val_size);
     unsigned flags = 0;
     const char *target_file = nullptr, *target_object = nullptr;
-    get(link, "read its link", [&] {
-      return H5Lunpack_elink_val(value.data(), value.size(), &flags, &target_file, &target_object);
-    });
+    get(link, "read its link",
+        [&] { return H5Lunpack_elink_val(value.data(), value.size(), &flags, &target_file, &target_object); });
     object.target_file = target_file;
     object.target_object = target_object + rest;
   }
@@ -317,13 +316,13 @@ class Survey {
     object.layout = Hdf5Object::Layout::compact;
     if (object.number.kind == Hdf5Number::Kind::other) return;
     std::size_t count = 1;
-    for (const std::int64_t extent : object.shape) count *= static_cast<std::size_t>(std::min<std::int64_t>(extent, 1 << 16));
+    for (const std::int64_t extent : object.shape)
+      count *= static_cast<std::size_t>(std::min<std::int64_t>(extent, 1 << 16));
     if (count > (1 << 16) / element_bytes) fail(path + ": it is larger than compact data can be");
     object.data.resize(count * element_bytes);
     const Hdf5Handle type(H5Dget_type(id), close_quietly<H5Tclose>);
     if (count > 0)
-      get(path, "read it",
-          [&] { return H5Dread(id, type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, object.data.data()); });
+      get(path, "read it", [&] { return H5Dread(id, type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, object.data.data()); });
   }
 
   void list_external(hid_t list, int files, const std::string& path, Hdf5Object& object) {
@@ -332,9 +331,8 @@ class Survey {
       std::array<char, 4096> name{};
       off_t offset = 0;
       hsize_t size = 0;
-      get(path, "read where it lies", [&] {
-        return H5Pget_external(list, static_cast<unsigned>(i), name.size() - 1, name.data(), &offset, &size);
-      });
+      get(path, "read where it lies",
+          [&] { return H5Pget_external(list, static_cast<unsigned>(i), name.size() - 1, name.data(), &offset, &size); });
       object.extents.push_back(
           {name.data(), offset, size > static_cast<hsize_t>(INT64_MAX) ? INT64_MAX : static_cast<std::int64_t>(size)});
     }
@@ -397,8 +395,8 @@ class Survey {
       unsigned flags = 0, config = 0;
       std::size_t values = 0;
       std::array<char, 64> name{};
-      const H5Z_filter_t id = H5Pget_filter2(list, static_cast<unsigned>(i), &flags, &values, nullptr, name.size() - 1,
-                                             name.data(), &config);
+      const H5Z_filter_t id =
+          H5Pget_filter2(list, static_cast<unsigned>(i), &flags, &values, nullptr, name.size() - 1, name.data(), &config);
       object.filters.push_back({static_cast<int>(id), name.data()});
     }
   }
@@ -421,9 +419,10 @@ class Survey {
       const std::int64_t along = object.shape[d] / object.chunk[d] + (object.shape[d] % object.chunk[d] != 0);
       if (along == 0) return;
       if (count > std::min(kMostChunks, size_) / along)
-        fail(fmt::format("{}: it has more chunks than the file of {} bytes can hold, or than {} that are read; write it "
-                         "with larger chunks, e.g. h5repack -l {}:CONTI",
-                         path, size_, kMostChunks, path));
+        fail(
+            fmt::format("{}: it has more chunks than the file of {} bytes can hold, or than {} that are read; write it "
+                        "with larger chunks, e.g. h5repack -l {}:CONTI",
+                        path, size_, kMostChunks, path));
       count *= along;
     }
     std::array<hsize_t, kMostDimensions> corner{};

@@ -65,9 +65,9 @@ Hdf5Writer::Hdf5Writer(const std::filesystem::path& written, const std::filesyst
                [&] { return H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18, H5F_LIBVER_V18); });
   output_->expected_bytes = expected_bytes;
   use_output_driver(access.id(), output_.get());
-  handle_ = Hdf5Handle(checked_write(*output_, path_,
-                                     [&] { return H5Fcreate(written.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()); }),
-                       close_quietly<H5Fclose>);
+  handle_ = Hdf5Handle(
+      checked_write(*output_, path_, [&] { return H5Fcreate(written.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()); }),
+      close_quietly<H5Fclose>);
   describe("/", Hdf5Object::Kind::group);
 }
 
@@ -154,9 +154,7 @@ void Hdf5OutputDataset::write_bytes(std::int64_t begin, std::int64_t count, std:
   for (std::int64_t done = 0; done < count; done += per_call) {
     start[0] = static_cast<hsize_t>(begin + done);
     extent[0] = static_cast<hsize_t>(std::min(per_call, count - done));
-    get([&] {
-      return H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr);
-    });
+    get([&] { return H5Sselect_hyperslab(file_space.id(), H5S_SELECT_SET, start.data(), nullptr, extent.data(), nullptr); });
     const Hdf5Handle memory_space(
         get([&] { return H5Screate_simple(static_cast<int>(extent.size()), extent.data(), nullptr); }),
         close_quietly<H5Sclose>);

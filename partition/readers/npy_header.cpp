@@ -109,8 +109,8 @@ bool convert_integers(const NpyHeader& header, const char* bytes, std::size_t co
          fmt::format("its elements are complex (c{}), and only real ones are multiplied; write .real and .imag as two "
                      "arrays",
                      header.item_bytes));
-  fail(source, fmt::format("its elements have the type {}{}, which is not supported; write {}",
-                           shortened({&header.kind, 1}), header.item_bytes, wanted));
+  fail(source, fmt::format("its elements have the type {}{}, which is not supported; write {}", shortened({&header.kind, 1}),
+                           header.item_bytes, wanted));
 }
 
 }  // namespace

@@ -156,9 +156,8 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, 
   const std::int64_t size = archive.file().size();
   const std::string format = Member(archive, "format").text();
   if (format != "csr" && format != "csc" && format != "coo")
-    archive.fail(
-        fmt::format("the SciPy format {} is not supported; write it with scipy.sparse.save_npz(name, a.tocsr())",
-                    shortened(format)));
+    archive.fail(fmt::format("the SciPy format {} is not supported; write it with scipy.sparse.save_npz(name, a.tocsr())",
+                             shortened(format)));
   HostCsr matrix;
   const auto shape = read_shape(archive);
   matrix.rows = shape[0];

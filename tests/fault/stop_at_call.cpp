@@ -1,4 +1,5 @@
-// Loaded before a program (LD_PRELOAD): stops the process of one rank at a chosen MPI call, or some time after MPI has started.
+// Loaded before a program (LD_PRELOAD): stops the process of one rank at a chosen MPI call, or some time after MPI has
+// started.
 //   STOP_RANK      the rank
 //   STOP_AT_CALL   before its Nth MPI call after MPI_Init_thread(), counted over all threads from 1
 //   STOP_AFTER_MS  so many milliseconds after MPI_Init_thread()

@@ -27,7 +27,8 @@ TEST_F(ShardFileTest, RefusesTruncation) {
   const HostCsr m = test::random_matrix(500, 500, 12, 1);
   write(m);
   const auto size = static_cast<std::int64_t>(std::filesystem::file_size(path()));
-  std::filesystem::resize_file(path(), static_cast<std::uintmax_t>(size - 1));  // of the description, which HDF5 can give, too
+  std::filesystem::resize_file(path(),
+                               static_cast<std::uintmax_t>(size - 1));  // of the description, which HDF5 can give, too
   EXPECT_TRUE(same(ShardFile::open(path())->read_rows(0, 500), m));
   for (const std::int64_t left : {size / 2, std::int64_t{100}, std::int64_t{1}}) {
     std::filesystem::resize_file(path(), static_cast<std::uintmax_t>(left));

@@ -93,8 +93,8 @@ std::string with_zip_checksums(std::string archive) {
   for (std::size_t at = 0; (at = archive.find("PK\x01\x02", at)) != std::string::npos && archive.size() - at >= kEntry;
        at += 4) {
     const std::size_t local = number_at<std::uint32_t>(archive, at + 42), size = number_at<std::uint32_t>(archive, at + 20);
-    const std::size_t begin = local + kLocal + number_at<std::uint16_t>(archive, local + 26) +
-                              number_at<std::uint16_t>(archive, local + 28);
+    const std::size_t begin =
+        local + kLocal + number_at<std::uint16_t>(archive, local + 26) + number_at<std::uint16_t>(archive, local + 28);
     if (number_at<std::uint16_t>(archive, at + 10) != 0 || begin > archive.size() || size > archive.size() - begin) continue;
     const auto sum = static_cast<std::uint32_t>(
         ::crc32(0, reinterpret_cast<const Bytef*>(archive.data() + begin), static_cast<uInt>(size)));

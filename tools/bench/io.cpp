@@ -119,17 +119,17 @@ class Run {
     nlohmann::ordered_json runs = nlohmann::ordered_json::array();
     for (std::size_t i = 0; i < times_.copy.size(); ++i)
       runs.push_back({{"read_s", times_.read[i]}, {"write_s", times_.write[i]}, {"copy_s", times_.copy[i]}});
-    return {{"command", command_line()},
-            {"matrix", name_},
-            {"nnz", times_.nnz},
-            {"threads", thread_count()},
-            {"text_bytes", times_.text_bytes},
-            {"file_bytes", times_.file_bytes},
-            {"matrix_bytes", times_.matrix_bytes},
-            {"peak_anonymous_bytes", peak_->bytes()},
-            {"median",
-             {{"read_s", median(times_.read)}, {"write_s", median(times_.write)}, {"copy_s", median(times_.copy)}}},
-            {"runs", runs}};
+    return {
+        {"command", command_line()},
+        {"matrix", name_},
+        {"nnz", times_.nnz},
+        {"threads", thread_count()},
+        {"text_bytes", times_.text_bytes},
+        {"file_bytes", times_.file_bytes},
+        {"matrix_bytes", times_.matrix_bytes},
+        {"peak_anonymous_bytes", peak_->bytes()},
+        {"median", {{"read_s", median(times_.read)}, {"write_s", median(times_.write)}, {"copy_s", median(times_.copy)}}},
+        {"runs", runs}};
   }
 
  private:

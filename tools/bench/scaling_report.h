@@ -49,7 +49,7 @@ struct ScalingStudy {
   std::string command, date, host, software;  ///< date: UTC, ISO 8601
   int ranks = 1;                              ///< that were started
   std::string type;
-  int threads = 0;   ///< host threads of each rank in all cases; 0: on GPUs, each case's share of the cores
+  int threads = 0;  ///< host threads of each rank in all cases; 0: on GPUs, each case's share of the cores
   std::int64_t right_hand_sides = 1, iterations = 0;
   Overlap overlap = Overlap::automatic;
   std::vector<ScalingCase> cases;

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
-#include <limits>
 #include <filesystem>
+#include <limits>
 #include <memory>
 
 #include "kernels/base/error.h"

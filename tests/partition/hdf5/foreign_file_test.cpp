@@ -141,10 +141,10 @@ TEST_F(ForeignHdf5, EveryNumber) {
   H5Tset_fields(half, 15, 10, 5, 0, 10);
   H5Tset_size(half, 2);
   H5Tset_ebias(half, 15);
-  const hid_t types[] = {H5T_STD_I8LE,  H5T_STD_U8BE,  H5T_STD_I16LE, H5T_STD_I16BE, H5T_STD_U16LE,  H5T_STD_U16BE,
-                         H5T_STD_I32LE, H5T_STD_I32BE, H5T_STD_U32LE, H5T_STD_U32BE, H5T_STD_I64LE,  H5T_STD_I64BE,
-                         H5T_STD_U64LE, H5T_STD_U64BE, half,          H5T_IEEE_F32LE, H5T_IEEE_F32BE, H5T_IEEE_F64LE,
-                         H5T_IEEE_F64BE};
+  const hid_t types[] = {H5T_STD_I8LE,   H5T_STD_U8BE,   H5T_STD_I16LE,  H5T_STD_I16BE, H5T_STD_U16LE,
+                         H5T_STD_U16BE,  H5T_STD_I32LE,  H5T_STD_I32BE,  H5T_STD_U32LE, H5T_STD_U32BE,
+                         H5T_STD_I64LE,  H5T_STD_I64BE,  H5T_STD_U64LE,  H5T_STD_U64BE, half,
+                         H5T_IEEE_F32LE, H5T_IEEE_F32BE, H5T_IEEE_F64LE, H5T_IEEE_F64BE};
   for (const hid_t type : types) {
     write([&](hid_t file) { put(file, "x", type, {100}); });
     const bool real = H5Tget_class(type) == H5T_FLOAT;

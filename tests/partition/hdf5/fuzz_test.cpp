@@ -39,9 +39,8 @@ class Hdf5FuzzTest : public test::MutationTest {
     const hid_t type = H5Tcopy(H5T_C_S1), scalar = H5Screate(H5S_SCALAR);
     H5Tset_size(type, H5T_VARIABLE);
     const hid_t attribute = H5Acreate2(file, "binsparse", type, scalar, H5P_DEFAULT, H5P_DEFAULT);
-    const char* text =
-        R"({"binsparse": {"version": "0.1", "format": "CSR", "shape": [4, 4], "number_of_stored_values": 4,)"
-        R"( "data_types": {"pointers_to_1": "int64", "indices_1": "int64", "values": "float64"}}})";
+    const char* text = R"({"binsparse": {"version": "0.1", "format": "CSR", "shape": [4, 4], "number_of_stored_values": 4,)"
+                       R"( "data_types": {"pointers_to_1": "int64", "indices_1": "int64", "values": "float64"}}})";
     H5Awrite(attribute, type, &text);
     H5Aclose(attribute), H5Sclose(scalar), H5Tclose(type);
     const std::int64_t numbers[] = {0, 1, 2, 3, 4};
@@ -68,7 +67,8 @@ TEST_F(Hdf5FuzzTest, OwnFiles) {
   const auto read = [](const Path& file) { read_all(*ShardFile::open(file)); };
   const std::string end = seed.substr(seed.size() - 48);
   // Mutations before the last bytes, so that the helper program is not asked.
-  mutate("f.h5", {seed.substr(0, seed.size() - 48)}, read, [&](std::string bytes) { return bytes + end; }, 300);
+  mutate(
+      "f.h5", {seed.substr(0, seed.size() - 48)}, read, [&](std::string bytes) { return bytes + end; }, 300);
 }
 
 /// Descriptions with a right checksum, whatever they say.
@@ -77,19 +77,21 @@ TEST_F(Hdf5FuzzTest, OwnDescriptions) {
   std::int64_t file_bytes = 0;
   std::memcpy(&file_bytes, seed.data() + seed.size() - 48, sizeof file_bytes);
   const auto split = static_cast<std::size_t>(file_bytes);
-  mutate("f.h5", {seed.substr(split, seed.size() - 48 - split)}, [](const Path& file) { read_all(*ShardFile::open(file)); },
-         [&](const std::string& text) {
-           std::string end = seed.substr(seed.size() - 48);
-           const auto size = static_cast<std::int64_t>(text.size());
-           const std::uint64_t checksum = xxh64(text.data(), text.size());
-           std::memcpy(end.data() + 8, &size, sizeof size);
-           std::memcpy(end.data() + 16, &checksum, sizeof checksum);
-           return seed.substr(0, split) + text + end;
-         });
+  mutate(
+      "f.h5", {seed.substr(split, seed.size() - 48 - split)}, [](const Path& file) { read_all(*ShardFile::open(file)); },
+      [&](const std::string& text) {
+        std::string end = seed.substr(seed.size() - 48);
+        const auto size = static_cast<std::int64_t>(text.size());
+        const std::uint64_t checksum = xxh64(text.data(), text.size());
+        std::memcpy(end.data() + 8, &size, sizeof size);
+        std::memcpy(end.data() + 16, &checksum, sizeof checksum);
+        return seed.substr(0, split) + text + end;
+      });
 }
 
 TEST_F(Hdf5FuzzTest, ForeignMatrices) {
-  mutate("f.h5", {foreign_file()}, [](const Path& file) { read_all(*ShardFile::open(file)); }, {}, 150);
+  mutate(
+      "f.h5", {foreign_file()}, [](const Path& file) { read_all(*ShardFile::open(file)); }, {}, 150);
 }
 
 TEST_F(Hdf5FuzzTest, ForeignVectors) {

@@ -59,7 +59,8 @@ TEST_F(FuzzTest, CompressedMatrixMarket) {
   std::vector<std::string> packed;
   for (const std::string& text : kMatrices) packed.push_back(gzip(text));
   mutate("f.mtx.gz", packed, [](const Path& file) { read_market(file, limits(), false); });
-  mutate("f.mtx.gz", kMatrices, [](const Path& file) { read_market(file, limits(), false); }, gzip);
+  mutate(
+      "f.mtx.gz", kMatrices, [](const Path& file) { read_market(file, limits(), false); }, gzip);
 }
 
 #ifdef SHARDMAT_HAVE_LIBZIP
@@ -71,7 +72,8 @@ TEST_F(FuzzTest, Npz) {
 
 TEST_F(FuzzTest, GraphNpz) {
   mutate("f.npz", npz({"graphs", "graphs_data"}), [](const Path& file) { read_batch(file.string()); });
-  mutate("f.npz", npz({"graphs_stored"}), [](const Path& file) { read_batch(file.string()); }, with_zip_checksums);
+  mutate(
+      "f.npz", npz({"graphs_stored"}), [](const Path& file) { read_batch(file.string()); }, with_zip_checksums);
 }
 #endif
 

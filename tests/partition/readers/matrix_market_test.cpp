@@ -167,7 +167,8 @@ TEST_F(MatrixMarketTest, RefusesSizeLinesThatLie) {
   EXPECT_SAYS(error(kBanner + "9223372036854775807 2 1\n1 1 1\n", ErrorKind::resources), "a.mtx", "memory");
   EXPECT_SAYS(error(kBanner + "1000000000000000 2 1\n1 1 1\n", ErrorKind::resources), "a.mtx", "memory", "available");
   write("l.mtx", kBanner + "100000000 2 1\n1 1 1\n");
-  EXPECT_SAYS(error_of([&] { read_matrix(path("l.mtx")); }), "l.mtx", "1.6 GB of memory", "a file of this size may ask for 1 GB");
+  EXPECT_SAYS(error_of([&] { read_matrix(path("l.mtx")); }), "l.mtx", "1.6 GB of memory",
+              "a file of this size may ask for 1 GB");
   ReadLimits small;
   small.memory_bytes = 1000;
   write("m.mtx", kBanner + "100 2 1\n1 1 1\n");
@@ -232,9 +233,7 @@ TEST_F(MatrixMarketTest, NamesTheFirstOfManyFaults) {
   EXPECT_SAYS(error(text), "a.mtx:4777: ");
 }
 
-std::string file_text(const std::string& name, const std::string& text) {
-  return name.ends_with(".gz") ? gzip(text) : text;
-}
+std::string file_text(const std::string& name, const std::string& text) { return name.ends_with(".gz") ? gzip(text) : text; }
 
 std::string big_text(const std::string& symmetry, std::uint64_t seed) {
   std::mt19937_64 random(seed);

@@ -25,8 +25,8 @@ class FilesTest : public testing::Test {
  protected:
   explicit FilesTest(const Path& parent = std::filesystem::temp_directory_path()) {
     const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    directory_ = parent / (std::string("shardmat-") + info->test_suite_name() + "-" +
-                                                           info->name() + "-" + std::to_string(::getpid()));
+    directory_ = parent / (std::string("shardmat-") + info->test_suite_name() + "-" + info->name() + "-" +
+                           std::to_string(::getpid()));
     std::filesystem::create_directories(directory_);
   }
   ~FilesTest() override { std::filesystem::remove_all(directory_); }
