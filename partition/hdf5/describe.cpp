@@ -47,7 +47,8 @@ namespace {
     throw Error(ErrorKind::input,
                 fmt::format("{}: its HDF5 metadata was not read within {} s, so it is damaged; copy or make it again", path,
                             kLimits.seconds));
-  const auto json = nlohmann::json::parse(result.output, nullptr, /*allow_exceptions=*/false);
+  constexpr std::size_t kMostSaid = 1 << 16;
+  const auto json = nlohmann::json::parse(result.output.substr(0, kMostSaid), nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("error") && json["error"].is_string())
     throw Error(ErrorKind::input, fmt::format("{}: cannot open it as an HDF5 file: {}. If it was one, it is damaged or was "
                                               "cut off: copy or make it again",
@@ -119,15 +120,17 @@ class Memory {
     return at == texts_.end() ? std::string() : at->second;
   }
   void put(Key key, std::string text) {
-    constexpr std::size_t kMost = 64;
+    constexpr std::size_t kMostBytes = std::size_t{64} << 20;
     const std::lock_guard lock(mutex_);
-    if (texts_.size() >= kMost) texts_.clear();
+    if (bytes_ > kMostBytes) texts_.clear(), bytes_ = 0;
+    bytes_ += text.size();
     texts_.insert_or_assign(std::move(key), std::move(text));
   }
 
  private:
   std::mutex mutex_;
   std::map<Key, std::string> texts_;
+  std::size_t bytes_ = 0;  ///< at least those of the texts
 };
 
 Memory& memory() {
