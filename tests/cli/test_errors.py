@@ -265,6 +265,8 @@ class Content(CliTest):
         self.write("o.mtx", "my notes\n")
         np.savez(self.path("arrays.npz"), a=np.ones(3))
         write_vector(self.path("array.mtx"), np.ones(3))
+        for name in ("matrix.h5", "array.mtx", "arrays.npz"):
+            self.write(self.path(name).stem + ".json", self.path(name).read_bytes())
         before = {name: self.path(name).read_bytes() for name in self.files()}
         there = "there is a file of this name, and it is "
 
@@ -284,11 +286,9 @@ class Content(CliTest):
             refused("multiply", "poisson:n=3", "--output", output, says=says)
         refused("batch", "molecules:count=3", "--output", "mesh.h5", says="a mesh")
         refused("batch", "molecules:count=3", "--save", "matrix.h5", says="a matrix in a shard file")
-        for name, says in (("matrix.h5", "an HDF5 file; "), ("array.mtx", "a Matrix Market array"), ("arrays.npz", "a zip archive")):
-            if name != "matrix.h5":
-                refused("multiply", "poisson:n=3", "--json", name, says=says)
-            else:
-                refused("multiply", "poisson:n=3", "--json", name, says="a matrix in a shard file; name another file, or remove it")
+        for name, says in (("matrix.json", "a matrix in a shard file; name another file, or remove it"),
+                           ("array.json", "a Matrix Market array"), ("arrays.json", "a zip archive")):
+            refused("multiply", "poisson:n=3", "--json", name, says=says)
         refused("bench", "scaling", "poisson:n=3", "--csv", "array.mtx", says="a Matrix Market array")
         self.fail_on_every_rank(USAGE, "multiply", "poisson:n=3", "--output", "vectors.h5", ranks=2, says=there)
         self.assertEqual({name: self.path(name).read_bytes() for name in self.files()}, before)
