@@ -23,8 +23,10 @@ namespace {
   fail(path, "the file was changed while it was read; read it again when its writer is done");
 }
 
+/// Unsigned, as times of far years wrap round.
 std::int64_t change_time_ns(const struct stat& status) {
-  return status.st_mtim.tv_sec * std::int64_t{1'000'000'000} + status.st_mtim.tv_nsec;
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000u +
+                                   static_cast<std::uint64_t>(status.st_mtim.tv_nsec));
 }
 
 const char* kind_of(mode_t mode) {

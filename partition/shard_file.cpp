@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/matrix/ordering.h"
 #include "partition/hdf5/file.h"
@@ -75,20 +76,6 @@ struct ShardFile::Impl {
                fmt::format("row {} has a negative length ({} to {})", begin + static_cast<std::int64_t>(i), p[i], p[i + 1]));
   }
 
-  void read_columns(std::int64_t begin, std::int64_t count, std::int64_t* out) const {
-    if (indices.type() != Hdf5Type::i32) return indices.read(begin, count, out);
-    // Widening here is several times faster than HDF5's conversion.
-    constexpr std::int64_t kPiece = 1 << 20;
-    HostVector<std::int32_t> piece(static_cast<std::size_t>(std::min(count, kPiece)));
-    for (std::int64_t done = 0; done < count; done += kPiece) {
-      const std::int64_t n = std::min(kPiece, count - done);
-      indices.read(begin + done, n, piece.data());
-      parallel_ranges(n, 1 << 17, [&](std::int64_t lo, std::int64_t hi) {
-        std::copy(piece.begin() + lo, piece.begin() + hi, out + done + lo);
-      });
-    }
-  }
-
   /// Rows [begin, end) with their pointers still counted from the start of the file; columns and values
   /// unchecked.
   HostCsr read_unchecked(std::int64_t begin, std::int64_t end, HostVector<std::int64_t> row_ptr) const {
@@ -99,7 +86,7 @@ struct ShardFile::Impl {
     const std::int64_t first = part.row_ptr.front(), count = part.row_ptr.back() - first;
     part.col_idx.resize(static_cast<std::size_t>(count));
     part.values.resize(static_cast<std::size_t>(count));
-    read_columns(first, count, part.col_idx.data());
+    indices.read(first, count, part.col_idx.data());
     values.read(first, count, part.values.data());
     return part;
   }
@@ -245,8 +232,10 @@ void ShardFile::Impl::check_blocks(std::int64_t begin, const HostCsr& part) {
   });
   for (std::size_t i = 0; i < whole.size(); ++i) compare(whole[i], found[i]);
   for (const std::size_t block : beyond) {
+    require_host_memory(8 * (starts[block + 1] - starts[block] + 1), pointers.place().c_str());
     HostVector<std::int64_t> row_ptr = raw_pointers(starts[block], starts[block + 1]);
     check_pointers(starts[block], row_ptr);
+    require_host_memory(16 * (row_ptr.back() - row_ptr.front()), values.place().c_str());
     const HostCsr rows = read_unchecked(starts[block], starts[block + 1], std::move(row_ptr));
     compare(block, format::checksums(rows.row_ptr, rows.col_idx, rows.values));
   }
@@ -260,7 +249,9 @@ void ShardFile::Impl::check_entries(const Hdf5Dataset& dataset, std::vector<bool
   const auto& starts = tables.block_rows;
   for (std::size_t block = block_of(begin); begin < end && block < done.size() && starts[block] < end; ++block) {
     if (done[block]) continue;
-    HostVector<std::int64_t> all(static_cast<std::size_t>(starts[block + 1] - starts[block] + more));
+    const std::int64_t count = starts[block + 1] - starts[block] + more;
+    require_host_memory(8 * count, dataset.place().c_str());
+    HostVector<std::int64_t> all(static_cast<std::size_t>(count));
     dataset.read(starts[block], std::ssize(all), all.data());
     if (format::checksum(all) != stored(block)) reject_block(dataset, block);
     done[block] = true;
@@ -274,6 +265,7 @@ void ShardFile::Impl::require_intact(const HostVector<std::int64_t>& whole_permu
 void ShardFile::Impl::verify_permutation() {
   permutation_checked.assign(permutation_checked.size(), false);
   check_permutation(0, tables.rows);
+  require_host_memory(16 * tables.rows, permutation.place().c_str());
   HostVector<std::int64_t> order(static_cast<std::size_t>(tables.rows));
   permutation.read(0, tables.rows, order.data());
   require_intact(order);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/shortened.h"
 #include "partition/hdf5_kind.h"
 #include "partition/json.h"
@@ -85,12 +86,36 @@ void check_matrix(const Hdf5File& file, const ShardTables& tables) {
                 fmt::format("{} runs from {} to {} but must run from 0 to {}", pointers.place(), first, last, tables.nnz));
 }
 
+/// What the tables of a file may take together: much more than any file of ours has, and little for a small file.
+class TableBudget {
+ public:
+  explicit TableBudget(const Hdf5File& file) : most_(kFree + kPerByte * std::min(file.bytes(), std::int64_t{1} << 50)) {}
+
+  /// Before `entries` of 8 bytes are read. Throws Error(resources), or Error(input) naming `dataset`.
+  void take(const Hdf5Dataset& dataset, std::int64_t entries) {
+    const std::int64_t bytes = 8 * std::min(entries, most_);
+    require_host_memory(bytes, dataset.place().c_str());
+    taken_ += bytes;
+    if (taken_ > most_)
+      throw Error(ErrorKind::input,
+                  fmt::format("{} and the other tables are larger than a file of this size can need; it is damaged, or made "
+                              "to take all memory",
+                              dataset.place()));
+  }
+
+ private:
+  static constexpr std::int64_t kFree = 1 << 20, kPerByte = 8;
+  std::int64_t most_, taken_ = 0;
+};
+
 /// Reads an int64 table that must rise from 0 to `last` (strictly or not).
-std::vector<std::int64_t> read_starts(const Hdf5File& file, const std::string& name, std::int64_t last, bool strictly) {
+std::vector<std::int64_t> read_starts(const Hdf5File& file, const std::string& name, std::int64_t last, bool strictly,
+                                      TableBudget& budget) {
   const Hdf5Dataset dataset = file.dataset(name);
-  std::vector<std::int64_t> starts(static_cast<std::size_t>(dataset.size()));
-  if (dataset.shape().size() != 1 || dataset.type() != Hdf5Type::i64 || starts.empty())
+  if (dataset.shape().size() != 1 || dataset.type() != Hdf5Type::i64 || dataset.size() == 0)
     throw Error(ErrorKind::input, fmt::format("{} must be a list of int64", dataset.place()));
+  budget.take(dataset, dataset.size());
+  std::vector<std::int64_t> starts(static_cast<std::size_t>(dataset.size()));
   dataset.read(0, dataset.size(), starts.data());
   for (std::size_t i = 0; i + 1 < starts.size(); ++i)
     if (starts[i + 1] < starts[i] + (strictly ? 1 : 0))
@@ -102,10 +127,11 @@ std::vector<std::int64_t> read_starts(const Hdf5File& file, const std::string& n
   return starts;
 }
 
-void read_checksums(const Hdf5File& file, ShardTables& tables) {
-  tables.block_rows = read_starts(file, format::kBlockRows, tables.rows, true);
+void read_checksums(const Hdf5File& file, ShardTables& tables, TableBudget& budget) {
+  tables.block_rows = read_starts(file, format::kBlockRows, tables.rows, true, budget);
   const auto blocks = static_cast<std::int64_t>(tables.block_rows.size()) - 1;
   const Hdf5Dataset dataset = typed(file, format::kChecksums, {blocks, 3}, true);
+  budget.take(dataset, 4 * blocks);  // with those of the permutation
   tables.checksums.resize(static_cast<std::size_t>(blocks));
   dataset.read(0, blocks, reinterpret_cast<std::uint64_t*>(tables.checksums.data()));
   tables.permuted = file.has(format::kPermutation);
@@ -124,12 +150,13 @@ void read_checksums(const Hdf5File& file, ShardTables& tables) {
                              format::kChecksums, format::kGroup, kRewrite));
 }
 
-StoredPartition read_partition(const Hdf5File& file, const std::string& group, const ShardTables& tables) {
+StoredPartition read_partition(const Hdf5File& file, const std::string& group, const ShardTables& tables,
+                               TableBudget& budget) {
   if (file.attribute<std::uint64_t>(group, "fingerprint") != tables.fingerprint)
     reject(file, fmt::format("the partition table {} was made for another matrix; {}", group, kRewrite));
   StoredPartition stored;
   stored.partition.method = file.string_attribute(group, "method");
-  stored.partition.row_starts = read_starts(file, group + format::kRowStarts, tables.rows, false);
+  stored.partition.row_starts = read_starts(file, group + format::kRowStarts, tables.rows, false, budget);
   const std::int64_t parts = file.attribute<std::int64_t>(group, "parts");
   if (parts != static_cast<std::int64_t>(stored.partition.row_starts.size()) - 1 || parts < 1 ||
       group != format::partition_group(stored.partition.method, parts))
@@ -156,9 +183,9 @@ RowOrder read_order(const Hdf5File& file, bool permuted) {
   reject(file, fmt::format("has its rows in the unknown order '{}'; use a newer Shardmat", order));
 }
 
-void read_partitions(const Hdf5File& file, ShardTables& tables) {
+void read_partitions(const Hdf5File& file, ShardTables& tables, TableBudget& budget) {
   for (const std::string& child : file.children(format::kPartitions))
-    tables.partitions.push_back(read_partition(file, fmt::format("{}/{}", format::kPartitions, child), tables));
+    tables.partitions.push_back(read_partition(file, fmt::format("{}/{}", format::kPartitions, child), tables, budget));
   std::sort(tables.partitions.begin(), tables.partitions.end(), [](const StoredPartition& a, const StoredPartition& b) {
     return std::pair(a.partition.method, a.partition.parts()) < std::pair(b.partition.method, b.partition.parts());
   });
@@ -189,9 +216,10 @@ ShardTables read_shard_tables(const Hdf5File& file) {
   tables.source = file.string_attribute(format::kGroup, "source");
   if (file.has_attribute(format::kGroup, "source_checksum"))
     tables.source_checksum = file.string_attribute(format::kGroup, "source_checksum");
-  read_checksums(file, tables);
+  TableBudget budget(file);
+  read_checksums(file, tables, budget);
   tables.order = read_order(file, tables.permuted);
-  read_partitions(file, tables);
+  read_partitions(file, tables, budget);
   return tables;
 }
 

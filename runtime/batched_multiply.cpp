@@ -31,6 +31,7 @@ constexpr std::int64_t kChunkBytes = 256'000'000;
 class Extent {
  public:
   Extent(const BatchSource& source, const BatchedOptions& o) {
+    require_host_memory(100 * source.count(), source.name().c_str());  // the sizes, and the sums below
     BatchSizes sizes = source.sizes(0, source.count());
     if (o.transpose) std::swap(sizes.rows, sizes.cols);
     const auto value = static_cast<std::int64_t>(size_of(o.type)),

@@ -64,7 +64,7 @@ std::string matrix_of(const ordered_json& json) {
 ProductCost product_from_json(const ordered_json& json) {
   std::vector<ProductCost::Point> points;
   for (const ordered_json& point : json) {
-    const std::int64_t nnz = count(point, "nnz", 1, kMostCount);
+    const std::int64_t nnz = count(point, "nnz", 0, kMostCount);
     if (!points.empty() && nnz <= points.back().nnz)
       throw Error(ErrorKind::input, fmt::format("the field nnz is {} after {}; it must ascend", nnz, points.back().nnz));
     points.push_back({nnz, figure(point, "seconds", 0, kMostSeconds)});

@@ -161,6 +161,7 @@ Hdf5Dataset offsets(const Hdf5File& file, const char* name, std::int64_t pieces,
 /// The offsets [begin, end], none of which may fall or leave [0, last]. `piece` names what they lie between.
 HostVector<std::int64_t> read_offsets(const Hdf5Dataset& dataset, std::int64_t begin, std::int64_t end, std::int64_t last,
                                       const char* piece) {
+  require_host_memory(8 * (end - begin + 1), dataset.place().c_str());
   HostVector<std::int64_t> offsets(at(end - begin) + 1);
   dataset.read(begin, end - begin + 1, offsets.data());
   if (offsets.front() < 0 || offsets.back() > last)

@@ -184,6 +184,7 @@ class FilledLines {
   }
   [[noreturn]] void fail(const std::string& what) const { lines_.fail(what); }
   void require_unchanged() const { text_->file().require_unchanged(); }
+  const InputFile& file() const { return text_->file(); }
 
  private:
   std::unique_ptr<TextSource> text_;
@@ -266,6 +267,8 @@ std::vector<Edge> read_weighted(const Path& path, const GraphIndicator& graphs, 
   FilledLines lines(path);
   std::vector<Edge> edges;
   for (std::string_view line = lines.next(); !line.empty(); line = lines.next()) {
+    if (edges.size() == edges.capacity())  // the vectors double; the matrices take as much again
+      ReadLimits().require_budget(64 * std::ssize(edges), lines.file());
     edges.push_back(lines.within_line([&] { return parse_edge(line.data(), line.data() + line.size(), graphs); }));
     values.push_back(attributes.next(std::ssize(values)));
   }

@@ -1,16 +1,15 @@
 #include "partition/hdf5/describe.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
-#include <cstdlib>
+#include <csignal>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <tuple>
 
 #include "kernels/base/error.h"
+#include "partition/hdf5/environment.h"
 #include "partition/hdf5/own_description.h"
 #include "partition/hdf5/run_helper.h"
 
@@ -21,32 +20,15 @@ constexpr int kMostFilesDeep = 8;
 constexpr const char* kHelper = "shardmat-h5check";
 constexpr HelperLimits kLimits{/*seconds=*/20, Hdf5Description::kMostBytes};
 
-/// These make the HDF5 library read and write by other code than its own.
-void refuse_other_drivers() {
-  for (const char* name : {"HDF5_DRIVER", "HDF5_VOL_CONNECTOR"})
-    if (const char* value = std::getenv(name); value != nullptr && *value != '\0')
-      throw Error(ErrorKind::usage, fmt::format("the environment variable {} is set, and files are read without such "
-                                                "drivers and connectors; unset it",
-                                                name));
-}
-
-}  // namespace
-
-bool hdf5_links_are_followed() {
-  const char* value = std::getenv("SHARDMAT_HDF5_LINKS");
-  if (value == nullptr || *value == '\0') return false;
-  if (std::string(value) == "follow") return true;
-  throw Error(ErrorKind::usage, fmt::format("SHARDMAT_HDF5_LINKS={}: the only value is follow", value));
-}
-
-namespace {
-
 [[noreturn]] void fail_over(const InputFile& file, const HelperResult& result) {
   const std::string path = file.path().string();
-  if (result.timed_out)
-    throw Error(ErrorKind::input,
-                fmt::format("{}: its HDF5 metadata was not read within {} s, so it is damaged; copy or make it again", path,
-                            kLimits.seconds));
+  if (result.timed_out || result.signal == SIGXCPU || result.too_long)
+    throw Error(
+        ErrorKind::input,
+        fmt::format(
+            "{}: its HDF5 metadata {}; it has too many objects or chunks, or is damaged. Write it with larger "
+            "chunks, e.g. h5repack -l CONTI, or copy it again",
+            path, result.too_long ? "does not fit into memory" : fmt::format("was not read within {} s", kLimits.seconds)));
   constexpr std::size_t kMostSaid = 1 << 16;
   const auto json = nlohmann::json::parse(result.output.substr(0, kMostSaid), nullptr, /*allow_exceptions=*/false);
   if (json.is_object() && json.contains("error") && json["error"].is_string())
@@ -150,9 +132,9 @@ std::string text_of(const InputFile& file, const std::vector<std::string>& objec
 }  // namespace
 
 Hdf5Description run_h5check(const InputFile& file, const std::vector<std::string>& objects) {
-  refuse_other_drivers();
+  refuse_other_hdf5_drivers();
   const HelperResult result = run_helper(kHelper, objects, file.descriptor(), kLimits);
-  if (!result.succeeded) fail_over(file, result);
+  if (!result.succeeded || result.output.rfind("{\"error\"", 0) == 0) fail_over(file, result);
   return Hdf5Description::from_text(result.output, file.path().string());
 }
 
@@ -160,13 +142,12 @@ Hdf5Description describe_hdf5(const InputFile& file, const std::vector<std::stri
   return Hdf5Description::from_text(text_of(file, objects), file.path().string());
 }
 
-std::string hdf5_description_text(const Hdf5Input& input) {
-  const InputFile file(input.path);
-  return own_description(file) ? std::string() : text_of(file, input.objects);
-}
+bool needs_hdf5_description(const Hdf5Input& input) { return !own_description(InputFile(input.path)); }
+
+std::string hdf5_description_text(const Hdf5Input& input) { return text_of(InputFile(input.path), input.objects); }
 
 void remember_hdf5_description(const Hdf5Input& input, std::string text) {
-  if (!text.empty()) memory().put(Memory::key(InputFile(input.path), input.objects), std::move(text));
+  memory().put(Memory::key(InputFile(input.path), input.objects), std::move(text));
 }
 
 }  // namespace shardmat

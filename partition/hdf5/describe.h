@@ -15,11 +15,9 @@ namespace shardmat {
 /// Error(input) if it is no HDF5 file, or if the helper crashed over it or took more than 20 s.
 Hdf5Description describe_hdf5(const InputFile& file, const std::vector<std::string>& objects);
 
-/// True if the environment says SHARDMAT_HDF5_LINKS=follow. Throws Error(usage) if it says anything else.
-bool hdf5_links_are_followed();
-
-/// For ranks that are told: the text that describes the file. Empty if the file ends with its own description, which each
-/// rank reads itself.
+/// False if the file ends with its own description, which each rank reads itself.
+bool needs_hdf5_description(const Hdf5Input& input);
+/// The description as text, from the helper, to be sent to other ranks.
 std::string hdf5_description_text(const Hdf5Input& input);
 /// What hdf5_description_text() gave on another rank, so that the helper is not asked where the file is opened here.
 void remember_hdf5_description(const Hdf5Input& input, std::string text);

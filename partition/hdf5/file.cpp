@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <optional>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "partition/hdf5/describe.h"
+#include "partition/hdf5/environment.h"
 #include "partition/hdf5/filters.h"
 #include "partition/hdf5/numbers.h"
 #include "partition/hdf5/own_description.h"
@@ -62,6 +64,13 @@ struct Hdf5Dataset::Opened {
   const InputFile& named(const std::string& name) const { return name.empty() ? file : others.at(name); }
 };
 
+/// A chunk whose filters are undone.
+struct Hdf5Dataset::Decoded {
+  std::mutex mutex;
+  std::int64_t index = -1;
+  std::shared_ptr<const std::string> bytes;
+};
+
 namespace {
 
 using Files = std::map<std::string, InputFile, std::less<>>;
@@ -75,11 +84,14 @@ class DatasetCheck {
   void run() const {
     for (const std::int64_t size : object_.shape)
       if (size < 0) fail_damaged(place_, "its shape is out of range");
-    if (object_.number.kind == Hdf5Number::Kind::other || product(object_.shape) == 0) return;
-    const int bytes = object_.number.bytes;
-    if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8) fail_damaged(place_, "its type is out of range");
     if (object_.shape.size() > 2)
       fail(place_, fmt::format("it has {} dimensions; one or two are read", object_.shape.size()));
+    if (object_.number.kind == Hdf5Number::Kind::other) return;
+    const int bytes = object_.number.bytes;
+    const int least = object_.number.kind == Hdf5Number::Kind::floating_point ? 2 : 1;
+    if (bytes < least || (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8))
+      fail_damaged(place_, "its type is out of range");
+    if (product(object_.shape) == 0) return;
     const std::int64_t wanted = times(product(object_.shape), bytes);
     switch (object_.layout) {
       case Layout::contiguous:
@@ -162,7 +174,12 @@ class DatasetCheck {
     if (bytes > kMostChunkBytes) fail_damaged(place_, fmt::format("a chunk of {} bytes is out of range", bytes));
     if (product(grid) != std::ssize(object_.chunks))
       fail_damaged(place_, fmt::format("it has {} chunks in place of {}", object_.chunks.size(), product(grid)));
-    for (std::size_t i = 0; i < object_.chunks.size(); ++i) check_chunk(i, bytes);
+    std::int64_t stored = 0;
+    for (std::size_t i = 0; i < object_.chunks.size(); ++i) {
+      check_chunk(i, bytes);
+      stored += object_.chunks[i].bytes;
+      if (stored > size_of(object_.file)) fail_damaged(place_, "its chunks lie over each other");
+    }
   }
 
   void check_chunk(std::size_t i, std::int64_t bytes) const {
@@ -170,8 +187,11 @@ class DatasetCheck {
     const std::string name = fmt::format("chunk {}", i);
     if (chunk.offset < 0) fail_damaged(place_, name + " was never written");
     if (chunk.mask != 0)
-      fail_damaged(place_, fmt::format("{} leaves out filters (mask {}), which no usual writer does", name, chunk.mask));
+      fail(place_, fmt::format("{} leaves out filters (mask {}), which is not read; rewrite the file with h5repack -f NONE, "
+                               "or copy it again",
+                               name, chunk.mask));
     require_inside(object_.file, chunk.offset, chunk.bytes, name);
+    if (chunk.bytes > kMostChunkBytes) fail_damaged(place_, name + " is out of range");
     if (object_.filters.empty() ? chunk.bytes != bytes : most_filtered_bytes(object_.filters, chunk.bytes) < bytes)
       fail_damaged(place_, fmt::format("{} has {} bytes stored, too few for its {}", name, chunk.bytes, bytes));
   }
@@ -250,7 +270,7 @@ void Hdf5Dataset::read_extents(std::int64_t first, std::int64_t count, T* out) c
   });
 }
 
-/// Rows [begin, begin + count) of an array whose rows are those of others.
+/// Rows [begin, begin + count) of a virtual dataset.
 template <class T>
 void Hdf5Dataset::read_parts(std::int64_t begin, std::int64_t count, T* out) const {
   const std::int64_t width = object_->shape.size() < 2 ? 1 : object_->shape[1];
@@ -265,6 +285,25 @@ void Hdf5Dataset::read_parts(std::int64_t begin, std::int64_t count, T* out) con
   }
 }
 
+/// The chunk with its filters undone, which then has `bytes`.
+std::shared_ptr<const std::string> Hdf5Dataset::decoded_chunk(std::int64_t index, std::int64_t bytes) const {
+  const bool large = decoded_ != nullptr && bytes > kPieceBytes;
+  if (large) {
+    const std::lock_guard lock(decoded_->mutex);
+    if (decoded_->index == index) return decoded_->bytes;
+  }
+  const Hdf5Chunk& chunk = object_->chunks[static_cast<std::size_t>(index)];
+  auto data = std::make_shared<std::string>(static_cast<std::size_t>(chunk.bytes), '\0');
+  file_->named(object_->file).read(data->data(), chunk.offset, chunk.bytes);
+  undo_filters(object_->filters, *data, bytes, object_->number.bytes, fmt::format("{}: chunk {}", place_, index));
+  if (large) {
+    const std::lock_guard lock(decoded_->mutex);
+    decoded_->index = index;
+    decoded_->bytes = data;
+  }
+  return data;
+}
+
 /// Rows [begin, begin + count) of an array in chunks; a chunk is read and decoded by one thread.
 template <class T>
 void Hdf5Dataset::read_chunks(std::int64_t begin, std::int64_t count, T* out) const {
@@ -276,17 +315,14 @@ void Hdf5Dataset::read_chunks(std::int64_t begin, std::int64_t count, T* out) co
   const std::int64_t first = begin / chunk_rows, last = (end - 1) / chunk_rows + 1;
   const std::int64_t chunk_bytes = chunk_rows * chunk_width * bytes;
   if (chunk_bytes > kPieceBytes)
-    require_host_memory(3 * chunk_bytes * std::min<std::int64_t>(thread_count(), (last - first) * across), place_.c_str());
+    require_host_memory(4 * chunk_bytes * std::min<std::int64_t>(thread_count(), (last - first) * across), place_.c_str());
   parallel_tasks((last - first) * across, [&](std::int64_t task) {
     const std::int64_t row = first + task / across, column = task % across, index = row * across + column;
-    const Hdf5Chunk& chunk = object.chunks[static_cast<std::size_t>(index)];
-    std::string stored(static_cast<std::size_t>(chunk.bytes), '\0');
-    file_->named(object.file).read(stored.data(), chunk.offset, chunk.bytes);
-    undo_filters(object.filters, stored, chunk_bytes, static_cast<int>(bytes), fmt::format("{}: chunk {}", place_, index));
+    const std::shared_ptr<const std::string> stored = decoded_chunk(index, chunk_bytes);
     const std::int64_t j = column * chunk_width, columns = std::min(chunk_width, width - j);
     for (std::int64_t i = std::max(begin, row * chunk_rows); i < std::min(end, (row + 1) * chunk_rows); ++i)
       convert_numbers(object.number,
-                      reinterpret_cast<const unsigned char*>(stored.data()) + (i - row * chunk_rows) * chunk_width * bytes,
+                      reinterpret_cast<const unsigned char*>(stored->data()) + (i - row * chunk_rows) * chunk_width * bytes,
                       columns, out + (i - begin) * width + j, place_, i * width + j);
   });
 }
@@ -323,6 +359,8 @@ Hdf5File Hdf5File::open(const std::filesystem::path& path, const std::vector<std
 }
 
 const std::string& Hdf5File::path() const { return file_->file.path().native(); }
+
+std::int64_t Hdf5File::bytes() const { return file_->file.size(); }
 
 bool Hdf5File::has(const std::string& name) const {
   const auto& objects = file_->description.objects;
@@ -371,6 +409,7 @@ Hdf5Dataset Hdf5File::dataset(const std::string& name) const {
   DatasetCheck(object, file_->file, file_->others, result.place_).run();
   result.file_ = file_;
   result.object_ = &object;
+  if (object.layout == Layout::chunked) result.decoded_ = std::make_shared<Hdf5Dataset::Decoded>();
   return result;
 }
 

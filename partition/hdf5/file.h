@@ -46,9 +46,13 @@ class Hdf5Dataset {
   template <class T>
   void read_chunks(std::int64_t begin, std::int64_t count, T* out) const;
 
+  struct Decoded;
+  std::shared_ptr<const std::string> decoded_chunk(std::int64_t index, std::int64_t bytes) const;
+
   std::shared_ptr<const Opened> file_;
   const Hdf5Object* object_ = nullptr;
   std::string place_;
+  std::shared_ptr<Decoded> decoded_;  ///< the last large chunk, for reading in slices; of chunked datasets
 };
 
 class Hdf5File {
@@ -61,6 +65,8 @@ class Hdf5File {
   static Hdf5File open(const std::filesystem::path& path, const std::vector<std::string>& objects = {});
 
   const std::string& path() const;
+  /// Of the whole file.
+  std::int64_t bytes() const;
 
   /// True if there is a group, a dataset or anything else of this name, in the root or in a group that is known.
   bool has(const std::string& name) const;

@@ -84,6 +84,8 @@ void check_fletcher(std::string& bytes, const std::string& place) {
 }  // namespace
 
 void require_known_filters(const std::vector<Hdf5Filter>& filters, const std::string& place) {
+  constexpr std::size_t kMost = 32;  // of HDF5
+  if (filters.size() > kMost) fail(place, fmt::format("it has {} filters", filters.size()));
   for (const Hdf5Filter& filter : filters)
     if (filter.id < kDeflate || filter.id > kFletcher)
       throw Error(ErrorKind::input,

@@ -39,12 +39,20 @@ bool fits(Stored value) {
 template <class Stored, class T>
 void convert(const Hdf5Number& number, const unsigned char* stored, std::int64_t count, T* out, const std::string& place,
              std::int64_t first) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto value = load<Stored>(stored + i * static_cast<std::int64_t>(sizeof(Stored)), number.big_endian);
-    if (!fits<T>(value))
+  const auto at = [&](std::int64_t i) { return stored + i * static_cast<std::int64_t>(sizeof(Stored)); };
+  bool all_fit = true;  // whether any does not shows after a loop without exits, which is faster
+  const auto convert_all = [&](auto swap) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto value = load<Stored>(at(i), swap());
+      all_fit &= fits<T>(value);
+      out[i] = static_cast<T>(value);
+    }
+  };
+  if (number.big_endian) convert_all(std::true_type{});
+  else convert_all(std::false_type{});
+  for (std::int64_t i = 0; !all_fit && i < count; ++i)
+    if (const auto value = load<Stored>(at(i), number.big_endian); !fits<T>(value))
       throw Error(ErrorKind::input, fmt::format("{}: entry {} is {}, which is out of range here", place, first + i, value));
-    out[i] = static_cast<T>(value);
-  }
 }
 
 template <class T>

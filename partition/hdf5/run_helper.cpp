@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -98,37 +99,61 @@ pid_t spawn(const std::string& program, const std::vector<std::string>& argument
   return child;
 }
 
-/// Takes the output up to its end; false at the deadline or if it is too long.
-bool read_output(int from, Clock::time_point deadline, std::int64_t most, std::string& output) {
+enum class Output { complete, late, too_long };
+
+/// Takes the output up to its end, the deadline, or `most` bytes.
+Output read_output(int from, Clock::time_point deadline, std::int64_t most, std::string& output) {
   std::array<char, 1 << 16> buffer;
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left <= 0 || static_cast<std::int64_t>(output.size()) > most) return false;
     pollfd wait{from, POLLIN, 0};
-    if (::poll(&wait, 1, static_cast<int>(left)) <= 0) continue;
+    const int ready = ::poll(&wait, 1, static_cast<int>(std::max<std::int64_t>(0, left)));
+    // What is there already counts, also if this process was stopped meanwhile.
+    if (ready == 0 && left <= 0) return Output::late;
+    if (ready <= 0) continue;
     const ssize_t got = ::read(from, buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return true;
+    if (got <= 0) return Output::complete;
+    if (static_cast<std::int64_t>(output.size()) + got > most) return Output::too_long;
     output.append(buffer.data(), static_cast<std::size_t>(got));
   }
 }
 
-/// The status of the child once it has ended; -1 if that is not to be known. It is killed at the deadline.
-int wait_for_end(pid_t child, Clock::time_point deadline, bool& timed_out) {
-  for (;;) {
-    int status = 0;
-    const pid_t ended = ::waitpid(child, &status, timed_out ? 0 : WNOHANG);
-    if (ended == child) return status;
-    if (ended < 0 && errno != EINTR) return -1;  // someone else waits for all children
-    if (timed_out) continue;
-    if (Clock::now() > deadline) {
-      timed_out = true;
-      ::kill(child, SIGKILL);
-    } else {
+/// Kills and collects the program where nobody has done so.
+class Child {
+ public:
+  explicit Child(pid_t id) : id_(id) {}
+  ~Child() {
+    if (id_ < 0) return;
+    ::kill(id_, SIGKILL);
+    collect(Clock::now() + kMostSecondsToDie);
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  void kill() { ::kill(id_, SIGKILL); }
+
+  /// True with its status once it has ended; -1 if that is not to be known. False at the deadline.
+  bool collect(Clock::time_point deadline, int* status = nullptr) {
+    for (;;) {
+      int ended_with = -1;
+      const pid_t ended = ::waitpid(id_, &ended_with, WNOHANG);
+      if (ended == id_ || (ended < 0 && errno != EINTR)) {  // or someone else waits for all children
+        id_ = -1;
+        if (status != nullptr) *status = ended < 0 ? -1 : ended_with;
+        return true;
+      }
+      if (Clock::now() > deadline) return false;
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
   }
-}
+
+  /// A process in a call to a file system that hangs does not die even then.
+  static constexpr std::chrono::seconds kMostSecondsToDie{2};
+
+ private:
+  pid_t id_;
+};
 
 }  // namespace
 
@@ -140,18 +165,22 @@ HelperResult run_helper(const std::string& name, const std::vector<std::string>&
   Descriptor from(ends[0]), to(ends[1]);
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limits.seconds));
-  const pid_t child = spawn(program, arguments, input, to.id());
+  Child child(spawn(program, arguments, input, to.id()));
   to.close();
   HelperResult result;
-  if (!read_output(from.id(), deadline, limits.output_bytes, result.output)) {
+  const Output output = read_output(from.id(), deadline, limits.output_bytes, result.output);
+  result.too_long = output == Output::too_long;
+  result.timed_out = output == Output::late;
+  if (output != Output::complete) child.kill();
+  int status = -1;
+  if (!child.collect(std::max(deadline, Clock::now() + Child::kMostSecondsToDie), &status)) {
     result.timed_out = true;
-    ::kill(child, SIGKILL);
+    return result;
   }
-  const int status = wait_for_end(child, deadline, result.timed_out);
-  result.succeeded = !result.timed_out && (status == -1 ? !result.output.empty() && result.output.back() == '\n'
-                                                        : WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  if (status != -1 && WIFSIGNALED(status)) result.how_it_ended = fmt::format("crashed ({})", ::strsignal(WTERMSIG(status)));
-  else result.how_it_ended = "failed";
+  if (status == -1) result.succeeded = !result.output.empty() && result.output.back() == '\n';
+  else result.succeeded = output == Output::complete && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  if (status != -1 && WIFSIGNALED(status)) result.signal = WTERMSIG(status);
+  result.how_it_ended = result.signal == 0 ? "failed" : fmt::format("crashed ({})", ::strsignal(result.signal));
   return result;
 }
 

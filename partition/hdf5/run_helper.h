@@ -15,6 +15,8 @@ struct HelperLimits {
 struct HelperResult {
   bool succeeded = false;  ///< it ended with 0
   bool timed_out = false;  ///< and was killed
+  bool too_long = false;   ///< the output was, and it was killed
+  int signal = 0;          ///< that ended it; 0 if none did, or if that is not to be known
   std::string output;
   std::string how_it_ended;  ///< "crashed (Segmentation fault)"
 };

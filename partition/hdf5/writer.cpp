@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "partition/hdf5/environment.h"
 #include "partition/hdf5/library.h"
 #include "partition/hdf5/own_description.h"
 #include "partition/output_file.h"
@@ -56,6 +57,7 @@ Hdf5Writer::Hdf5Writer(const AtomicFile& target, std::int64_t expected_bytes)
 
 Hdf5Writer::Hdf5Writer(const std::filesystem::path& written, const std::filesystem::path& path, std::int64_t expected_bytes)
     : output_(std::make_unique<Hdf5OutputStatus>()), written_(written), path_(path.string()) {
+  refuse_other_hdf5_drivers();
   const Hdf5Handle access = property_list(H5P_FILE_ACCESS);
   // Locks fail on read-only and some network file systems, and our files never change once they have their name.
   checked_hdf5(ErrorKind::internal, path_, "switch off file locking",

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import resource
 import shutil
 import unittest
@@ -11,7 +12,7 @@ import h5py
 import numpy as np
 import scipy.sparse as sp
 
-from support import INPUT, OK, RESOURCES, USAGE, CliTest, read_vector, write_binsparse, write_vector
+from support import INPUT, OK, PROGRAM, RESOURCES, USAGE, CliTest, read_vector, write_binsparse, write_vector
 
 HUGE = 2**29
 
@@ -121,6 +122,18 @@ class HostileHdf5(CliTest):
                 for command in ("multiply", "info", "verify-file"):
                     self.refuse(command, "plain.h5", says="plain.h5")
 
+    def test_tables_that_inflate(self):
+        """2 GB of zeros in a few hundred kB."""
+        self.succeed("generate", "poisson", "--n", 3, "big.h5")
+        zeros = zlib.compress(bytes(8 << 20))
+        with h5py.File(self.path("big.h5"), "a") as file:
+            del file["shardmat/block_rows"]
+            set = file["shardmat"].create_dataset("block_rows", (256 << 20,), "i8", chunks=(1 << 20,), compression="gzip")
+            for i in range(256):
+                set.id.write_direct_chunk((i << 20,), zeros)
+        for command in ("multiply", "info", "verify-file"):
+            self.refuse(command, "big.h5", says=["big.h5", "block_rows", "larger than"])
+
     def test_matrices_too_wide_for_memory(self):
         """2^60 columns are legal; vectors of so many are not to be had."""
         for cols in (2**45, 2**60):
@@ -133,6 +146,13 @@ class HostileHdf5(CliTest):
             self.assertIn(result.code, (OK, RESOURCES), result)
             result = self.call("info", "wide.h5", preexec_fn=little_memory)
             self.assertIn(result.code, (OK, RESOURCES), result)
+
+    def test_ranks_wait_for_the_helper_program(self):
+        """It may take longer than ranks wait for each other otherwise."""
+        helper = pathlib.Path(PROGRAM).parents[1] / "partition" / "hdf5" / "shardmat-h5check"
+        self.write("slow", f'#!/bin/sh\nsleep 3\nexec {helper} "$@"\n')
+        self.path("slow").chmod(0o700)
+        self.succeed("multiply", "a.h5", "--timeout", 1, ranks=2, env={"SHARDMAT_H5CHECK": str(self.path("slow"))})
 
     def test_what_is_no_file(self):
         for command in (("multiply", "a.h5", "--x", "fifo.h5"), ("multiply", "fifo.h5"), ("info", "fifo.h5"),

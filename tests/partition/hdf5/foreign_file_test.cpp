@@ -1,5 +1,6 @@
 // HDF5 files as other programs write them: every layout and type that is read, and everything that is refused because it
 // could read other files, memory, or more than is stored.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <hdf5.h>
 #include <sys/stat.h>
@@ -134,6 +135,15 @@ TEST_F(ForeignHdf5, EveryLayout) {
     }
     EXPECT_EQ(read("/compact", 3, 4), numbers(9.5, 12));
   }
+}
+
+/// Large chunks are kept between reads of slices.
+TEST_F(ForeignHdf5, LargeChunks) {
+  write([](hid_t file) { put(file, "x", H5T_IEEE_F64LE, {600000}, {{250000}, 1}); });
+  const Hdf5Dataset set = Hdf5File::open(path(), {"/x"}).dataset("/x");
+  std::vector<double> values(600000);
+  for (std::int64_t begin = 0; begin < 600000; begin += 60000) set.read(begin, 60000, values.data() + begin);
+  EXPECT_EQ(values, numbers(0.5, 600000));
 }
 
 TEST_F(ForeignHdf5, EveryNumber) {
@@ -331,6 +341,14 @@ TEST_F(ForeignHdf5, DeclaredSizesAreComparedWithTheFile) {
   EXPECT_SAYS(dataset_error("/chunked"), "more chunks than");
   EXPECT_SAYS(dataset_error("/few"), "never written");
   EXPECT_SAYS(dataset_error("/bomb"), "too few");
+  write([&](hid_t file) { put(file, "x", H5T_IEEE_F64LE, {100}, {{10}, 6}); });
+  const Hdf5Input input{path(), {"/x"}};
+  std::string text = hdf5_description_text(input), same = "\"chunks\":[";
+  const std::size_t at = text.find(same), end = text.find(']', at);
+  for (int i = 0; i < 10; ++i) same += fmt::format("{}0,{},0", i == 0 ? "" : ",", std::filesystem::file_size(path()) / 5);
+  text.replace(at, end - at, same);
+  remember_hdf5_description(input, text);
+  EXPECT_SAYS(dataset_error(), "over each other");
   EXPECT_LT(peak_host_memory() - before, 64 << 20);
 }
 
@@ -377,6 +395,11 @@ TEST_F(ForeignHdf5, DescriptionsFromElsewhereAreNotTrusted) {
   EXPECT_SAYS(told("\"chunk\":[10]", "\"chunk\":[0]"), "no extent");
   EXPECT_SAYS(told("\"chunk\":[10]", "\"chunk\":[10,1]"), "dimensions");
   EXPECT_SAYS(told("\"float\",8", "\"float\",3"), "type");
+  EXPECT_SAYS(told("\"float\",8", "\"float\",1"), "type");
+  EXPECT_SAYS(told("[100]", "[100,1,0]"), "dimensions");
+  std::string filters = "\"filters\":[";
+  for (int i = 0; i < 33; ++i) filters += "[2,\"\"],";
+  EXPECT_SAYS(told("\"filters\":[", filters), "34 filters");
   EXPECT_SAYS(told("\"chunks\":[", "\"chunks\":[-7,1,0,"), "in place of");
   EXPECT_SAYS(told("\"chunks\":[", "\"chunks\":[999999999,1,0],\"old\":["), "in place of");
   EXPECT_SAYS(told("\"layout\"", "\"file\":\"/etc/passwd\",\"layout\""), "names another file");
