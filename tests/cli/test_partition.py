@@ -393,7 +393,7 @@ class Orders(CliTest):
         self.fail_with(USAGE, "partition", stokes, "o.h5", "--parts", 2, "--model", "study.json", says="--reorder auto")
         self.study("alone.json", exchanges=())
         self.write("other.json", "[1, 2")
-        for model, says in (("none.json", "none.json: there is no such file"), ("other.json", "other.json is no JSON"),
+        for model, says in (("none.json", "none.json: there is no such file"), ("other.json", "other.json: it is no JSON"),
                             ("alone.json", "alone.json was measured on one rank")):
             self.fail_with(INPUT, "partition", stokes, "--parts", 2, "--compare", "--model", model, says=says)
 
