@@ -5,7 +5,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -19,9 +21,31 @@ void fail_write(const std::filesystem::path& path, const std::string& why) {
               fmt::format("cannot write {}: {}; make room or choose another place", path.string(), why));
 }
 
+namespace {
+
+/// Opens without waiting for ever for the reader of a pipe, which may come a little later. -1 with errno if that fails.
+int open_to_write(const std::filesystem::path& path, int flags) {
+  constexpr int kMostTries = 200;
+  constexpr std::chrono::milliseconds kPause{50};
+  for (int i = 0; i < kMostTries; ++i) {
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | flags);
+    if (descriptor >= 0) {
+      ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
+      return descriptor;
+    }
+    if (errno != ENXIO) return -1;
+    std::this_thread::sleep_for(kPause);
+  }
+  errno = ENXIO;
+  return -1;
+}
+
+}  // namespace
+
 OutputFile::OutputFile(const AtomicFile& file)
-    : path_(file.path()), descriptor_(::open(file.temporary().c_str(), O_WRONLY | file.open_flags())) {
-  if (descriptor_ < 0) fail_write(path_, std::strerror(errno));
+    : path_(file.path()), descriptor_(open_to_write(file.temporary(), file.open_flags())) {
+  if (descriptor_ < 0)
+    fail_write(path_, errno == ENXIO ? "no program reads this pipe; start its reader first" : std::strerror(errno));
 }
 
 OutputFile::~OutputFile() {

@@ -46,12 +46,21 @@ bool holds_only(const Hdf5File& file, std::string_view name) {
   }
 }
 
+/// True if the root has nothing but the datasets of a matrix and our tables.
+bool holds_a_matrix_only(const Hdf5File& file, Hdf5Kind kind) {
+  if (kind != Hdf5Kind::shard_file && kind != Hdf5Kind::binsparse) return false;
+  const std::vector<std::string> names = file.children("/");
+  return std::all_of(names.begin(), names.end(), [](const std::string& name) {
+    return name == "pointers_to_1" || name == "indices_1" || name == "values" || name == "shardmat";
+  });
+}
+
 /// What a file at `path`, which is an HDF5 file, would lose; empty if nothing.
 std::string lost_in_hdf5(const std::filesystem::path& path, Output output, const std::string& dataset) {
   const std::string first = dataset.substr(0, dataset.find('/', 1));  // known with all that is below it
   const Hdf5File file = Hdf5File::open(path, first.empty() ? std::vector<std::string>{} : std::vector<std::string>{first});
   const Hdf5Kind kind = kind_of(file);
-  const bool same = output == Output::matrix   ? kind == Hdf5Kind::shard_file || kind == Hdf5Kind::binsparse
+  const bool same = output == Output::matrix   ? holds_a_matrix_only(file, kind)
                     : output == Output::batch  ? kind == Hdf5Kind::batch
                     : output == Output::vector ? kind == Hdf5Kind::other && holds_only(file, dataset.substr(1))
                                                : false;

@@ -49,6 +49,9 @@ void read_descriptor(const Hdf5File& file, ShardTables& tables) {
   if (json.contains("structure") && json["structure"] != "general")
     reject(file, fmt::format("is stored with structure {}; expand it to a general matrix first",
                              shortened(json["structure"].dump())));
+  if (json.contains("fill") && json["fill"] != false)
+    reject(file,
+           "gives a value to all entries that are not stored (\"fill\"); only matrices whose other entries are 0 are read");
   const nlohmann::json types = json.value("data_types", nlohmann::json::object());
   const std::string values = types.is_object() && types.contains("values") ? types["values"].dump() : "";
   if (values.rfind("\"iso[", 0) == 0 || values.rfind("\"complex[", 0) == 0)

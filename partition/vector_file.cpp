@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
 #include "partition/atomic_file.h"
 #include "partition/hdf5/file.h"
@@ -71,6 +72,14 @@ std::size_t dataset_colon(const std::string& text) {
   return std::string::npos;
 }
 
+/// "/a/b" and nothing that HDF5 takes for another name or for none: empty steps, "." and "..".
+bool is_dataset_name(const std::string& dataset) {
+  constexpr std::size_t kMost = 1024;
+  const std::string steps = dataset + "/";
+  return dataset.size() <= kMost && steps.find("//") == std::string::npos && steps.find("/./") == std::string::npos &&
+         steps.find("/../") == std::string::npos;
+}
+
 /// Throws Error(kind) naming the known suffixes.
 Location locate(const std::filesystem::path& path, const std::string& default_dataset, ErrorKind kind) {
   const std::string text = path.string();
@@ -79,6 +88,9 @@ Location locate(const std::filesystem::path& path, const std::string& default_da
     std::string dataset = absolute(text.substr(colon + 1));
     if (dataset.find_first_not_of('/') == std::string::npos)
       throw Error(kind, fmt::format("{}: the name of the dataset is missing; write FILE.h5:/NAME", text));
+    if (!is_dataset_name(dataset))
+      throw Error(kind, fmt::format("{}: {} is no name of a dataset; write FILE.h5:/NAME or FILE.h5:/GROUP/NAME",
+                                    shortened(text), shortened(dataset)));
     return {Format::hdf5, text.substr(0, colon), std::move(dataset), text};
   }
   const std::optional<Format> format = format_of(path);

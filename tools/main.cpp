@@ -9,6 +9,7 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <system_error>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -154,6 +155,11 @@ int main(int argc, char** argv) {
   } catch (const Error& error) {
     say(error.what());
     return error.exit_code();
+  } catch (const std::system_error& error) {
+    const bool no_thread = error.code() == std::errc::resource_unavailable_try_again;
+    say(fmt::format("{}{}", no_thread ? "no thread can be started, for want of memory or processes: " : "internal error: ",
+                    error.what()));
+    return no_thread ? kResources : static_cast<int>(ErrorKind::internal);
   } catch (const std::bad_alloc&) {
     say("not enough host memory; use more hosts or a smaller matrix");
     return kResources;

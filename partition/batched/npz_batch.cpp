@@ -87,7 +87,8 @@ void read_values(const NpzArchive& archive, const EdgeValues& edges, HostVector<
   std::fill(values.begin(), values.end(), 1);
   if (edges.unweighted) return;
   const auto names = present(archive, {"data", "values", "weight", "weights", "edge_weight", "edge_weights"});
-  const auto unclear = present(archive, {"edge_attr", "edge_attributes"});
+  const auto unclear =
+      present(archive, {"edge_attr", "edge_attributes", "edge_values", "attr", "value", "val", "vals", "w"});
   if (names.size() > 1)
     archive.fail(
         fmt::format("it has the members {}.npy and {}.npy, and either could hold the values; leave one out, or "

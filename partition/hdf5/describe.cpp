@@ -31,10 +31,13 @@ constexpr HelperLimits kLimits{/*seconds=*/20, Hdf5Description::kMostBytes};
             path, result.too_long ? "does not fit into memory" : fmt::format("was not read within {} s", kLimits.seconds)));
   constexpr std::size_t kMostSaid = 1 << 16;
   const auto json = nlohmann::json::parse(result.output.substr(0, kMostSaid), nullptr, /*allow_exceptions=*/false);
-  if (json.is_object() && json.contains("error") && json["error"].is_string())
+  if (json.is_object() && json.contains("error") && json["error"].is_string()) {
+    const std::string why = json["error"].get<std::string>().substr(0, 400);
+    if (why.rfind('/', 0) == 0) throw Error(ErrorKind::input, fmt::format("{}: {}", path, why));  // of an object in it
     throw Error(ErrorKind::input, fmt::format("{}: cannot open it as an HDF5 file: {}. If it was one, it is damaged or was "
                                               "cut off: copy or make it again",
-                                              path, json["error"].get<std::string>().substr(0, 400)));
+                                              path, why));
+  }
   throw Error(
       ErrorKind::input,
       fmt::format("{}: the HDF5 library {} over its metadata, so the file is damaged or made to do harm; copy or make "

@@ -112,6 +112,10 @@ class DatasetCheck {
     fail_damaged(place_, fmt::format("its shape and type want {} bytes but {} are stored", wanted, stored));
   }
 
+  [[noreturn]] void fail_unwritten(const std::string& what) const {
+    fail(place_, what + "; fill values are not read, so write all of it, e.g. in h5py f['NAME'][...] = f['NAME'][:]");
+  }
+
   std::int64_t size_of(const std::string& file) const {
     return file.empty() ? file_.size() : others_.find(file)->second.size();
   }
@@ -133,7 +137,7 @@ class DatasetCheck {
       stored += bytes;
       if (stored >= wanted) break;
     }
-    if (object_.extents.empty()) fail_damaged(place_, "it was never written");
+    if (object_.extents.empty()) fail_unwritten("it was never written");
     if (stored < wanted) fail_size(wanted, stored);
   }
 
@@ -185,7 +189,7 @@ class DatasetCheck {
   void check_chunk(std::size_t i, std::int64_t bytes) const {
     const Hdf5Chunk& chunk = object_.chunks[i];
     const std::string name = fmt::format("chunk {}", i);
-    if (chunk.offset < 0) fail_damaged(place_, name + " was never written");
+    if (chunk.offset < 0) fail_unwritten(name + " was never written");
     if (chunk.mask != 0)
       fail(place_, fmt::format("{} leaves out filters (mask {}), which is not read; rewrite the file with h5repack -f NONE, "
                                "or copy it again",
@@ -384,7 +388,7 @@ Hdf5Dataset Hdf5File::dataset(const std::string& name) const {
   result.place_ = fmt::format("{}: dataset {}", path(), name);
   const auto at = file_->description.objects.find(name);
   if (at == file_->description.objects.end()) {
-    if (has(name)) fail_damaged(result.place_, "its name is there, but not what it is");
+    if (has(name)) fail(result.place_, "it is a link that leads nowhere, or the file is damaged; copy or write it again");
     throw Error(ErrorKind::input, fmt::format("{} is missing", result.place_));
   }
   const Hdf5Object& object = at->second;

@@ -212,7 +212,7 @@ class Survey {
     get(link, "read its link",
         [&] { return H5Lunpack_elink_val(value.data(), value.size(), &flags, &target_file, &target_object); });
     object.target_file = target_file;
-    object.target_object = target_object + rest;
+    object.target_object = std::strcmp(target_object, "/") == 0 && !rest.empty() ? rest : target_object + rest;
   }
 
   void read_children(const std::string& path, Hdf5Object& group, std::size_t most) {
@@ -419,10 +419,11 @@ class Survey {
       const std::int64_t along = object.shape[d] / object.chunk[d] + (object.shape[d] % object.chunk[d] != 0);
       if (along == 0) return;
       if (count > std::min(kMostChunks, size_) / along)
-        fail(
-            fmt::format("{}: it has more chunks than the file of {} bytes can hold, or than {} that are read; write it "
-                        "with larger chunks, e.g. h5repack -l {}:CONTI",
-                        path, size_, kMostChunks, path));
+        fail(size_ < kMostChunks
+                 ? fmt::format("{}: it has more chunks than a file of {} bytes can hold; the file is damaged: copy it again",
+                               path, size_)
+                 : fmt::format("{}: it has more than {} chunks; write it with larger ones, e.g. h5repack -l {}:CONTI", path,
+                               kMostChunks, path));
       count *= along;
     }
     std::array<hsize_t, kMostDimensions> corner{};

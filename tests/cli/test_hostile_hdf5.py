@@ -147,6 +147,31 @@ class HostileHdf5(CliTest):
             result = self.call("info", "wide.h5", preexec_fn=little_memory)
             self.assertIn(result.code, (OK, RESOURCES), result)
 
+    def test_matrices_with_a_fill_value(self):
+        """Entries that are not stored are not 0 there."""
+        descriptor = json.loads(h5py.File(self.path("a.h5")).attrs["binsparse"])
+        descriptor["binsparse"]["fill"] = True
+        with h5py.File(self.path("a.h5"), "a") as file:
+            file.attrs["binsparse"] = json.dumps(descriptor)
+            file["fill_value"] = np.ones(1)
+        self.refuse("multiply", "a.h5", says=["a.h5", "fill"])
+
+    def test_files_with_more_than_a_matrix_are_kept(self):
+        self.succeed("generate", "poisson", "--n", 3, "mine.h5")
+        with h5py.File(self.path("mine.h5"), "a") as file:
+            file["precious"] = np.arange(5)
+        before = self.path("mine.h5").read_bytes()
+        for command in (["partition", "a.h5"], ["generate", "poisson", "--n", 4]):
+            self.fail_with(USAGE, *command, "mine.h5", says=["mine.h5", "--force"])
+        self.assertEqual(self.path("mine.h5").read_bytes(), before)
+
+    def test_pipes_without_a_reader(self):
+        os.rename(self.path("fifo"), self.path("y.npy"))
+        self.fail_with(RESOURCES, "multiply", "a.h5", "--output", "y.npy", says="no program reads this pipe")
+        os.rename(self.path("y.npy"), self.path("fifo"))
+        for name in ("y.h5:/y/", "y.h5:/a//b", "y.h5:/../y", "y.h5:/.", "y.h5:/" + 600 * "a/" + "y"):
+            self.fail_with(USAGE, "multiply", "a.h5", "--output", name, says="no name of a dataset")
+
     def test_ranks_wait_for_the_helper_program(self):
         """It may take longer than ranks wait for each other otherwise."""
         helper = pathlib.Path(PROGRAM).parents[1] / "partition" / "hdf5" / "shardmat-h5check"

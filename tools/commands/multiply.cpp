@@ -60,6 +60,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option("--output", m.output,
                  "write y, in the matrix's original row order, to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy or "
                  "FILE.mtx; with --mode power the last x (dataset /x)")
+      ->check(output_name())
       ->type_name("FILE");
   app.add_flag("--force", o.force, "replace the output even if it is a file of another kind, or has other datasets");
   app.add_option("--alpha", m.alpha, "alpha in y = alpha A x + beta y")->check(finite_number())->capture_default_str();

@@ -212,6 +212,7 @@ TEST_F(ForeignHdf5, OtherFilesAreNotReadUnlessAsked) {
   ASSERT_EQ(::mkfifo(path("fifo").c_str(), 0600), 0);
   write([&](hid_t file) {
     H5Lcreate_external("other.h5", "/y", file, "link", H5P_DEFAULT, H5P_DEFAULT);
+    H5Lcreate_external("other.h5", "/", file, "root", H5P_DEFAULT, H5P_DEFAULT);
     const hsize_t ten = 10;
     const auto stored_in = [&](const char* name, const char* target) {
       const hid_t list = H5Pcreate(H5P_DATASET_CREATE), space = H5Screate_simple(1, &ten, nullptr);
@@ -229,6 +230,7 @@ TEST_F(ForeignHdf5, OtherFilesAreNotReadUnlessAsked) {
   });
   EXPECT_SAYS(dataset_error("/link"), "/link: it is a link to /y of another file, other.h5");
   EXPECT_SAYS(dataset_error("/link"), "SHARDMAT_HDF5_LINKS=follow");
+  EXPECT_SAYS(dataset_error("/root/y"), "it is a link to /y of another file, other.h5");
   EXPECT_SAYS(dataset_error("/storage"), "its data lies in another file, raw");
   EXPECT_SAYS(dataset_error("/pipe"), "another file");
   EXPECT_SAYS(dataset_error("/system"), "/etc/passwd");
@@ -240,6 +242,7 @@ TEST_F(ForeignHdf5, OtherFilesAreNotReadUnlessAsked) {
   const Variable follow("SHARDMAT_HDF5_LINKS", "follow");
   std::ofstream(directory_ / "a.h5", std::ios::app) << ' ';  // what was found before is of another size
   EXPECT_EQ(read("/link", 2, 8), numbers(2.5, 8));
+  EXPECT_EQ(read("/root/y", 2, 8), numbers(2.5, 8));
   double value = 0;
   std::memset(&value, 'x', sizeof value);
   EXPECT_EQ(read("/storage", 0, 10), std::vector<double>(10, value));
@@ -338,7 +341,7 @@ TEST_F(ForeignHdf5, DeclaredSizesAreComparedWithTheFile) {
   });
   const std::int64_t before = peak_host_memory();
   EXPECT_SAYS(dataset_error("/late"), "never written");
-  EXPECT_SAYS(dataset_error("/chunked"), "more chunks than");
+  EXPECT_SAYS(dataset_error("/chunked"), "more chunks than a file of");
   EXPECT_SAYS(dataset_error("/few"), "never written");
   EXPECT_SAYS(dataset_error("/bomb"), "too few");
   write([&](hid_t file) { put(file, "x", H5T_IEEE_F64LE, {100}, {{10}, 6}); });
