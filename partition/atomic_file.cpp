@@ -128,18 +128,14 @@ void AtomicFile::create_temporary() {
   for (int i = 1; i <= kMostTries; ++i) {
     const std::string mark = i == 1 ? "" : fmt::format(".{}", i);
     temporary_ = directory_of(target_) / fmt::format(".{}.{}{}.tmp", short_name(target_), ::getpid(), mark);
+    unfinished_.emplace(temporary_);  // before it exists, so that a signal at any moment leaves nothing
     const int descriptor = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
     const int error = errno;
     if (descriptor >= 0) {
       ::close(descriptor);
-      try {
-        unfinished_.emplace(temporary_);
-      } catch (...) {
-        ::unlink(temporary_.c_str());
-        throw;
-      }
       return;
     }
+    unfinished_.reset();
     if (error != EEXIST)
       throw Error(ErrorKind::resources, fmt::format("cannot write {}: {}", path_.string(), std::strerror(error)));
   }
