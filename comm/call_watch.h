@@ -52,7 +52,7 @@ class CallWatch {
   };
 
   void watch();
-  /// The function that was going on at so many looks in a row, else null.
+  /// The function that has been running for `most` looks in a row, else null.
   const char* look(int most);
 
   const double seconds_;

@@ -60,7 +60,7 @@ class Hdf5File {
   Hdf5File() = default;
 
   /// Opens for reading, beside other readers. `objects` names the datasets that will be read, and groups to be known with
-  /// all that is in them; of others only the names in the root are known. Throws Error(input) if the file is missing,
+  /// all that is in them; of all other objects only the names in the root. Throws Error(input) if the file is missing,
   /// unreadable, not a regular file, truncated or no HDF5 file.
   static Hdf5File open(const std::filesystem::path& path, const std::vector<std::string>& objects = {});
 
