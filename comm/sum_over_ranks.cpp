@@ -4,7 +4,9 @@ namespace shardmat {
 
 SumOverRanks::SumOverRanks(const ExchangeContext& context, int values)
     : communicator_(context.communicator), nccl_(context.nccl), values_(values) {
-  if (nccl_ == nullptr || communicator_.size() > NcclCommunicator::Board::kMostRanks || !reaches_peers(context)) return;
+  if (nccl_ == nullptr || communicator_.size() > NcclCommunicator::Board::kMostRanks ||
+      !nccl_->why_no_peer_access().empty())
+    return;
   auto board = std::make_unique<NcclCommunicator::Board>(*nccl_, values);
   if (board->symmetric()) board_ = std::move(board);
 }

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string_view>
 
-#include "comm/exchange.h"
-#include "comm/nccl_communicator.h"
+#include "comm/exchange/exchange.h"
+#include "comm/nccl/nccl_communicator.h"
 
 namespace shardmat {
 

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "comm/communicator.h"
-#include "comm/exchange.h"
-#include "comm/nccl_communicator.h"
+#include "comm/exchange/exchange.h"
+#include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
 #include "kernels/base/device.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "comm/exchange.h"
+#include "comm/exchange/exchange.h"
 #include "kernels/base/device.h"
 #include "runtime/row_block.h"
 

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/exchange_cost.h"
+#include "comm/exchange/exchange_cost.h"
 #include "partition/partitioner.h"
 
 namespace shardmat {

@@ -5,7 +5,7 @@
 
 #include <string_view>
 
-#include "comm/nccl_communicator.h"
+#include "comm/nccl/nccl_communicator.h"
 
 namespace shardmat::tools {
 namespace {

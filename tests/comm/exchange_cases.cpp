@@ -13,7 +13,7 @@
 #include <thread>
 #include <utility>
 
-#include "comm/nccl_communicator.h"
+#include "comm/nccl/nccl_communicator.h"
 #include "comm/sum_over_ranks.h"
 
 namespace shardmat {
@@ -147,18 +147,44 @@ void check_exchanges(const ExchangeContext& given) {
             ExchangeContext context = given;
             context.type = type;
             context.width = width;
-            context.beside = width == 32;
+            context.overlapped = width == 32;
             const Case c(starts, given.communicator.rank(), shuffled, reach);
             std::vector<std::int64_t> positions = c.columns;
-            const auto exchange = make_exchange(name, context, c.parts(), positions);
-            exchange->renumber(positions);
+            const auto [map, exchange] = make_mapped_exchange(name, context, c.parts(), positions);
+            map->renumber(positions);
+            map->forget_columns();
             expect_name(*exchange, name, size);
             const std::int64_t others = exchange->name() == "allgather" ? exchange->length() / size * (size - 1)
                                         : size == 1                     ? 0
                                                                         : c.foreign();
             EXPECT_EQ(exchange->bytes_received(), others * static_cast<std::int64_t>(context.entry_bytes()));
-            dispatch(type, [&](auto tag) { run_rounds<typename decltype(tag)::type>(*exchange, context, c, positions, 3); });
+            dispatch(type, [&, &first = *exchange](auto tag) {
+              run_rounds<typename decltype(tag)::type>(first, context, c, positions, 3);
+            });
           }
+}
+
+void check_several_on_one_map(const ExchangeContext& given) {
+  const int size = given.communicator.size();
+  for (const std::string name : {"allgather", "halo", "auto"}) {
+    SCOPED_TRACE(name);
+    const Case c(uneven_starts(size, 70), given.communicator.rank(), true, 40);
+    std::vector<std::int64_t> positions = c.columns;
+    MappedExchange first = make_mapped_exchange(name, given, c.parts(), positions);
+    first.map->renumber(positions);
+    first.map->forget_columns();
+    ExchangeContext wide = given, narrow = given;
+    wide.width = 8, narrow.type = ValueType::f32, narrow.width = 3;
+    const auto second = make_exchange("auto", wide, first.map), third = make_exchange("auto", narrow, first.map);
+    for (int round = 0; round < 2; ++round) {
+      run_rounds<double>(*second, wide, c, positions, 2);
+      run_rounds<double>(*first.exchange, given, c, positions, 2);
+      run_rounds<float>(*third, narrow, c, positions, 2);
+    }
+    first.exchange.reset();  // the map lives as long as an exchange needs it
+    first.map.reset();
+    run_rounds<double>(*second, wide, c, positions, 2);
+  }
 }
 
 void check_sums(const ExchangeContext& context) {
@@ -200,8 +226,9 @@ void check_replay(const ExchangeContext& given) {
     for (int cycle = 0; cycle < kCycles; ++cycle) {
       SCOPED_TRACE(fmt::format("{}, {}", name, cycle));
       std::vector<std::int64_t> positions = c.columns;
-      const auto exchange = make_exchange(name, context, c.parts(), positions);
-      exchange->renumber(positions);
+      const MappedExchange made = make_mapped_exchange(name, context, c.parts(), positions);
+      made.map->renumber(positions);
+      Exchange* const exchange = made.exchange.get();
       ASSERT_TRUE(exchange->capturable());
       Stream stream(context.device);
       const auto move = [&] {
@@ -236,18 +263,19 @@ void check_many_without_wait(const ExchangeContext& given) {
     SCOPED_TRACE(name);
     const Case large(uneven_starts(size, kEntries / size), rank, false, -1), small(uneven_starts(size, 700), rank, true, 40);
     std::vector<std::int64_t> of_large = large.columns, of_small = small.columns;
-    ExchangeContext context = given, beside = given;
-    beside.beside = true;
-    const auto one = make_exchange(name, context, large.parts(), of_large),
-               other = make_exchange(name, beside, small.parts(), of_small);
-    one->renumber(of_large);
-    other->renumber(of_small);
+    ExchangeContext context = given, overlapped = given;
+    overlapped.overlapped = true;
+    const MappedExchange first = make_mapped_exchange(name, context, large.parts(), of_large),
+                         second = make_mapped_exchange(name, overlapped, small.parts(), of_small);
+    first.map->renumber(of_large);
+    second.map->renumber(of_small);
+    Exchange *const one = first.exchange.get(), *const other = second.exchange.get();
     Stream stream(given.device);
     for (int round = 0; round < kRounds; ++round) {
       write_x<double>(*one, large, 1, round, stream);
       write_x<double>(*other, small, 1, round, stream);
       for (int i = 0; i < kMany; ++i)
-        for (Exchange* exchange : {one.get(), other.get()}) exchange->start(stream), exchange->finish(stream);
+        for (Exchange* exchange : {one, other}) exchange->start(stream), exchange->finish(stream);
       other->wait(stream);
       expect_x<double>(*one, large, of_large, 1, round, stream);
       expect_x<double>(*other, small, of_small, 1, round, stream);

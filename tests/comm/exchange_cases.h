@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/exchange.h"
+#include "comm/exchange/exchange.h"
 
 namespace shardmat {
 
@@ -13,6 +13,8 @@ std::vector<std::int64_t> uneven_starts(int parts, std::int64_t unit);
 
 /// Every name in the list and "auto", f32 and f64, several parts, orders and needs: all entries arrive, padding stays zero.
 void check_exchanges(const ExchangeContext& context);
+/// Exchanges of other widths and types over the map of the first, used in turn.
+void check_several_on_one_map(const ExchangeContext& context);
 /// Called once, then recorded in a graph that is launched with changing x; all of it several times, with new exchanges.
 void check_replay(const ExchangeContext& context);
 

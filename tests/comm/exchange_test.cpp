@@ -1,4 +1,4 @@
-#include "comm/exchange.h"
+#include "comm/exchange/exchange.h"
 
 #include <gtest/gtest.h>
 
@@ -6,9 +6,9 @@
 #include <span>
 #include <vector>
 
-#include "comm/exchange_cost.h"
-#include "comm/gathered_layout.h"
-#include "comm/halo.h"
+#include "comm/exchange/exchange_cost.h"
+#include "comm/exchange/gathered_layout.h"
+#include "comm/exchange/halo.h"
 #include "comm/sum_over_ranks.h"
 #include "tests/comm/exchange_cases.h"
 #include "tests/support/world.h"
@@ -97,14 +97,14 @@ TEST(SentPlaces, EachIsFilledOnceWithItsColumn) {
 TEST(Exchange, UnknownNameIsRefusedWithTheNearest) {
   const ExchangeContext context{world()};
   const std::string message =
-      error_of(ErrorKind::usage, [&] { make_exchange("algather", context, {uneven_starts(world().size(), 10)}, {}); });
+      error_of(ErrorKind::usage, [&] { make_mapped_exchange("algather", context, {uneven_starts(world().size(), 10)}, {}); });
   EXPECT_NE(message.find("did you mean 'allgather'?"), std::string::npos) << message;
   EXPECT_NE(message.find("auto, none, allgather, halo or peer"), std::string::npos) << message;
 }
 
 TEST(Exchange, NoneIsForOneRank) {
   const ExchangeContext context{world()};
-  const auto make = [&] { return make_exchange("none", context, {uneven_starts(world().size(), 10)}, {}); };
+  const auto make = [&] { return make_mapped_exchange("none", context, {uneven_starts(world().size(), 10)}, {}).exchange; };
   if (world().size() == 1) EXPECT_EQ(make()->name(), "none");
   else EXPECT_NE(error_of(ErrorKind::usage, make).find("one rank"), std::string::npos);
 }
@@ -113,7 +113,7 @@ TEST(Exchange, PeerIsForGpus) {
   if (world().size() == 1) GTEST_SKIP() << "needs several ranks";
   const ExchangeContext context{world()};
   const std::string message =
-      error_of(ErrorKind::resources, [&] { make_exchange("peer", context, {uneven_starts(world().size(), 10)}, {}); });
+      error_of(ErrorKind::resources, [&] { make_mapped_exchange("peer", context, {uneven_starts(world().size(), 10)}, {}); });
   EXPECT_NE(message.find("host backend"), std::string::npos) << message;
   EXPECT_NE(message.find("use halo"), std::string::npos) << message;
 }
@@ -121,6 +121,30 @@ TEST(Exchange, PeerIsForGpus) {
 TEST(Exchange, HostEveryNameTypeAndLayout) {
   const ExchangeContext context{world()};
   check_exchanges(context);
+}
+
+TEST(Exchange, HostSeveralOnOneMap) {
+  const ExchangeContext context{world()};
+  check_several_on_one_map(context);
+}
+
+TEST(Exchange, OfAnotherLayoutIsRefused) {
+  if (world().size() == 1) GTEST_SKIP() << "needs several ranks";
+  const ExchangeContext context{world()};
+  const auto map = make_column_map(ColumnLayout::compact, world(), {uneven_starts(world().size(), 10)}, {});
+  const std::string message = error_of(ErrorKind::usage, [&] { make_exchange("allgather", context, map); });
+  EXPECT_NE(message.find("x is compact there"), std::string::npos) << message;
+  EXPECT_EQ(make_exchange("halo", context, map)->name(), "halo");
+}
+
+TEST(ColumnMap, ForgottenColumnsAreRefused) {
+  for (const ColumnLayout layout : {ColumnLayout::compact, ColumnLayout::gathered}) {
+    std::vector<std::int64_t> columns;
+    const auto map = make_column_map(layout, world(), {uneven_starts(world().size(), 10)}, columns);
+    EXPECT_GE(map->length(), map->first_own() + map->own());
+    map->forget_columns();
+    EXPECT_NE(error_of(ErrorKind::internal, [&] { map->renumber(columns); }).find("forgotten"), std::string::npos);
+  }
 }
 
 TEST(Exchange, HostReplayedFromAGraph) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/nccl_communicator.h"
+#include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
 #include "comm/sum_over_ranks.h"
 #include "tests/comm/exchange_cases.h"
@@ -59,6 +59,25 @@ TEST_F(GpuNccl, OneRankNeedsNoNccl) {
 TEST_F(MultiGpuNccl, EveryNameTypeAndLayout) {
   NcclCommunicator nccl(world(), device_);
   check_exchanges({world(), &nccl, device_});
+  check_several_on_one_map({world(), &nccl, device_});
+}
+
+TEST_F(MultiGpuNccl, MemoryDestroyedInAnotherOrderOnEachRank) {
+  NcclCommunicator nccl(world(), device_);
+  for (int round = 0; round < 3; ++round) {
+    std::vector<std::unique_ptr<NcclCommunicator::Memory>> all;
+    for (int i = 0; i < 4; ++i) all.push_back(std::make_unique<NcclCommunicator::Memory>(nccl, std::size_t{64} << 20));
+    const std::int64_t before = available_memory(device_);
+    const auto first = static_cast<std::size_t>(world().rank());
+    for (std::size_t i = 0; i < 3; ++i) all[(first + i) % 4].reset();  // each rank keeps another one
+    world().barrier();
+    nccl.free_retired();
+    const std::int64_t freed = available_memory(device_) - before;
+    EXPECT_EQ(freed >= (std::int64_t{60} << 20), world().size() < 4) << freed;  // those that all ranks have destroyed
+    all.clear();
+    nccl.free_retired();
+    EXPECT_GE(available_memory(device_) - before, std::int64_t{240} << 20);
+  }
 }
 
 TEST_F(MultiGpuNccl, ReplayedFromAGraph) {
@@ -90,7 +109,7 @@ TEST_F(MultiGpuNccl, WindowsWhereAllGpusReachEachOther) {
   }
   EXPECT_FALSE(memory.symmetric());
   const std::vector<std::int64_t> starts = uneven_starts(world().size(), 10), columns = {0};
-  const auto make_peer = [&] { make_exchange("peer", {world(), &nccl, device_}, {starts}, columns); };
+  const auto make_peer = [&] { make_mapped_exchange("peer", {world(), &nccl, device_}, {starts}, columns); };
   EXPECT_NE(error_of(ErrorKind::resources, make_peer).find(memory.why_no_window()), std::string::npos);
 }
 
@@ -150,7 +169,7 @@ TEST_F(MultiGpuNccl, NothingLeaksInAThousandCycles) {
     std::iota(columns.begin(), columns.end(), 0);
     const bool peers = nccl->why_no_peer_access().empty();
     const char* name = i % 3 == 0 ? "allgather" : i % 3 == 1 || !peers ? "halo" : "peer";
-    const auto exchange = make_exchange(name, {world(), nccl.get(), device_}, {starts}, columns);
+    const auto exchange = make_mapped_exchange(name, {world(), nccl.get(), device_}, {starts}, columns).exchange;
     const SumOverRanks sum({world(), nccl.get(), device_}, 2);
     Stream stream(device_);
     exchange->start(stream);

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/nccl_communicator.h"
+#include "comm/nccl/nccl_communicator.h"
 #include "kernels/base/parallel.h"
 #include "tests/support/world.h"
 

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "comm/exchange.h"
+#include "comm/exchange/exchange.h"
 #include "comm/long_wait.h"
-#include "comm/nccl_communicator.h"
+#include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
 #include "tests/support/pretended_hosts.h"
 
@@ -54,7 +54,8 @@ void exchange_for_ever(Communicator& ranks, BackendChoice choice, const std::str
   for (int p = 0; p <= ranks.size(); ++p) starts.push_back(p * std::int64_t{500'000});
   std::vector<std::int64_t> columns(static_cast<std::size_t>(starts.back()));
   std::iota(columns.begin(), columns.end(), std::int64_t{0});
-  const auto exchange = make_exchange(name, {ranks, nccl.get(), placement.device, ValueType::f64}, {starts}, columns);
+  const auto exchange =
+      make_mapped_exchange(name, {ranks, nccl.get(), placement.device, ValueType::f64}, {starts}, columns).exchange;
   Stream stream(placement.device);
   std::printf("ready\n");
   std::fflush(stdout);

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/nccl_communicator.h"
+#include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
 #include "kernels/base/device.h"
 #include "kernels/base/error.h"

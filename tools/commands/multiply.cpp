@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "comm/communicator.h"
-#include "comm/exchange.h"
+#include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
 #include "kernels/registry.h"
 #include "kernels/spmm.h"

@@ -13,12 +13,13 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 #include <tuple>
 
-#include "comm/nccl_communicator.h"
+#include "comm/nccl/nccl_communicator.h"
 
 namespace shardmat {
 
@@ -50,9 +51,18 @@ struct NcclCommunicator::Impl {
   /// Ends NCCL's work without the other ranks. Gives up after a short grace, as aborting can hang as well.
   void abort() noexcept;
 
+  /// Memory for collectives, by the number of its creation, which is the same on all ranks.
+  struct Block {
+    void* data;
+    void* window;  ///< ncclWindow_t; null if not symmetric
+    bool retired = false;  ///< nobody here uses it any more
+  };
+
   Communicator& communicator;
   Device device;
   ncclComm_t comm = nullptr;
+  std::map<std::uint64_t, Block> blocks;
+  std::uint64_t next_block = 0;
   int exceptions_at_start = 0;
   std::set<Signature> connected;
   std::array<cudaEvent_t, 2> marks{};

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/exchange.h"
+#include "comm/communicator.h"
+#include "comm/exchange/x_parts.h"
 #include "kernels/base/host_vector.h"
 
 namespace shardmat {
@@ -22,9 +23,14 @@ struct GatheredLayout {
   int parts() const { return static_cast<int>(starts.size()) - 1; }
   std::int64_t length() const { return stride * parts(); }  ///< entries of the gathered vector, padding included
   std::int64_t part_size(int part) const;
-  /// Columns become positions in the gathered vector, and `moved` is given up.
-  void renumber(std::span<std::int64_t> columns);
+  /// Columns become positions in the gathered vector. Throws Error(internal) for a column that is in no part.
+  void renumber(std::span<std::int64_t> columns) const;
+  /// Gives up `moved`, which only renumber() needs.
+  void forget_columns();
 };
+
+/// Entries of the gathered vector of such parts, at most; not limited to 2^31.
+std::int64_t gathered_length(const std::vector<std::int64_t>& starts);
 
 /// Throws Error(resources) naming the reason if the gathered vector would have 2^31 entries or more.
 GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts);

@@ -1,4 +1,4 @@
-#include "comm/gathered_layout.h"
+#include "comm/exchange/gathered_layout.h"
 
 #include <fmt/format.h>
 
@@ -12,15 +12,26 @@
 #include "kernels/base/text.h"
 
 namespace shardmat {
+namespace {
+
+constexpr std::int64_t kAlign = 32;  // entries
+
+}  // namespace
 
 std::int64_t GatheredLayout::part_size(int part) const {
   return starts.at(static_cast<std::size_t>(part) + 1) - starts.at(static_cast<std::size_t>(part));
 }
 
+std::int64_t gathered_length(const std::vector<std::int64_t>& starts) {
+  std::int64_t largest = 0;
+  for (std::size_t p = 0; p + 1 < starts.size(); ++p) largest = std::max(largest, starts[p + 1] - starts[p]);
+  return (largest + kAlign) * (std::ssize(starts) - 1);
+}
+
 GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts) {
   if (starts.size() < 2 || starts.front() != 0 || !std::is_sorted(starts.begin(), starts.end()))
     throw Error(ErrorKind::internal, "the starts of the parts of x must begin with 0 and not decrease");
-  constexpr std::int64_t kAlign = 32, kLimit = std::int64_t{1} << 31;
+  constexpr std::int64_t kLimit = std::int64_t{1} << 31;
   GatheredLayout layout;
   layout.starts = std::move(starts);
   std::int64_t largest = 0;
@@ -50,7 +61,7 @@ GatheredLayout make_gathered_layout(Communicator& communicator, const XParts& pa
   return layout;
 }
 
-void GatheredLayout::renumber(std::span<std::int64_t> columns) {
+void GatheredLayout::renumber(std::span<std::int64_t> columns) const {
   parallel_ranges(static_cast<std::int64_t>(columns.size()), 1 << 16, [&](std::int64_t first, std::int64_t last) {
     std::int64_t part_begin = 0, part_end = 0, shift = 0;  // of the part that held the last column: neighbours share it
     for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) {
@@ -68,6 +79,9 @@ void GatheredLayout::renumber(std::span<std::int64_t> columns) {
       column = moved.empty() ? position : part_begin + shift + moved[static_cast<std::size_t>(position)];
     }
   });
+}
+
+void GatheredLayout::forget_columns() {
   moved = HostVector<std::int32_t>();  // = {} would keep the memory
 }
 

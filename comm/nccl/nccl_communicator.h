@@ -29,15 +29,16 @@ class NcclCommunicator {
   /// a program that records NCCL's collectives in graphs of its own before must do so itself.
   NcclCommunicator(Communicator& communicator, Device device);
   /// Collective, with the deadline; aborts instead if the communicator is broken or an exception is on its
-  /// way. REQUIRES: every Memory of it, and every Graph that recorded its collectives, is gone (NCCL waits
-  /// for such graphs to die).
+  /// way. Frees retired memory. REQUIRES: every Memory of it, and every Graph that recorded its collectives, is gone (NCCL
+  /// waits for such graphs to die).
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   /// Uninitialised memory for collectives; a symmetric window where NCCL has windows that kernels reach (2.28 and newer) and
-  /// all GPUs can reach each other, else plain device memory. Collective, also when freed: the same size on every rank, and
-  /// no work on it unfinished. Throws the same Error(resources) on all ranks if there is no room.
+  /// all GPUs can reach each other, else plain device memory. Creation is collective: the same size on every rank. Throws the
+  /// same Error(resources) on all ranks if there is no room. Destruction is not collective: ranks may destroy memory in any
+  /// order, and free_retired() frees what all have destroyed.
   class Memory {
    public:
     Memory(NcclCommunicator& owner, std::size_t bytes);
@@ -55,11 +56,14 @@ class NcclCommunicator {
    private:
     NcclCommunicator& owner_;
     std::size_t bytes_;
+    std::uint64_t number_ = 0;  ///< of its creation
     void* data_ = nullptr;
     void* window_ = nullptr;
     Buffer plain_;
     std::string why_no_window_;
   };
+  /// Frees memory that all ranks have destroyed. Collective. REQUIRES: no work on such memory is unfinished.
+  void free_retired();
 
   /// In-place all-gather: rank p's `count` values lie at data + p·count. Stream-ordered. May be captured in a
   /// graph once the same call has run outside of one: NCCL connects ranks on first use, and only there a

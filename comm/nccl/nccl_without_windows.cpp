@@ -1,7 +1,7 @@
 // NCCL before 2.28: plain memory, and kernels cannot reach that of other ranks.
 #include <fmt/format.h>
 
-#include "comm/nccl_impl.h"
+#include "comm/nccl/nccl_impl.h"
 
 namespace shardmat {
 
@@ -17,6 +17,7 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes)
   data_ = plain_.data();
 }
 NcclCommunicator::Memory::~Memory() = default;
+void NcclCommunicator::free_retired() {}
 
 int NcclCommunicator::blocks_to_push(std::int64_t, std::size_t, bool) { return 1; }
 NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks) : blocks_(blocks), arrived_(owner, 0) {}

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/exchange.h"
+#include "comm/exchange/exchange.h"
 
 namespace shardmat {
 

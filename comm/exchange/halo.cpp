@@ -1,4 +1,4 @@
-#include "comm/halo.h"
+#include "comm/exchange/halo.h"
 
 #include <fmt/format.h>
 
@@ -110,7 +110,7 @@ Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const 
   return halo;
 }
 
-void Halo::renumber(std::span<std::int64_t> columns) {
+void Halo::renumber(std::span<std::int64_t> columns) const {
   const auto position = [this](std::int64_t column) {
     if (column >= begin && column < begin + own)
       return own_places.empty() ? column - begin : std::int64_t{own_places[static_cast<std::size_t>(column - begin)]};
@@ -123,6 +123,9 @@ void Halo::renumber(std::span<std::int64_t> columns) {
     for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k)
       columns[k] = position(columns[k]);
   });
+}
+
+void Halo::forget_columns() {
   entries = std::vector<std::int64_t>();  // = {} would keep the memory
   own_places = std::vector<std::int32_t>();
 }

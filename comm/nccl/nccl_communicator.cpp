@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/nccl_impl.h"
+#include "comm/nccl/nccl_impl.h"
 #include "kernels/base/cuda_check.h"
 
 namespace shardmat {
@@ -225,6 +225,11 @@ NcclCommunicator::~NcclCommunicator() {
   Impl& impl = *impl_;
   if (impl.comm == nullptr) return;
   if (impl.communicator.broken() || std::uncaught_exceptions() > impl.exceptions_at_start) return;  // ~Impl aborts
+  try {
+    free_retired();
+  } catch (const std::exception&) {  // the communicator is broken now, and says so at its next use
+    return;
+  }
   const ncclComm_t comm = std::exchange(impl.comm, nullptr);  // from here on there is nothing to abort
   try {
     impl.guarded(

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <string>
 
-#include "comm/nccl_impl.h"
+#include "comm/nccl/nccl_impl.h"
 #include "kernels/base/cuda_check.h"
 #include "kernels/cuda/launch.h"
 

@@ -1,5 +1,5 @@
 // A build without NCCL: one GPU, or the host backend.
-#include "comm/nccl_communicator.h"
+#include "comm/nccl/nccl_communicator.h"
 
 namespace shardmat {
 
@@ -39,5 +39,6 @@ void NcclCommunicator::wait(Stream&, const char*) { absent(); }
 
 NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : owner_(owner), bytes_(bytes) { absent(); }
 NcclCommunicator::Memory::~Memory() = default;
+void NcclCommunicator::free_retired() { absent(); }
 
 }  // namespace shardmat

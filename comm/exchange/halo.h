@@ -5,7 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "comm/exchange.h"
+#include "comm/communicator.h"
+#include "comm/exchange/x_parts.h"
 
 namespace shardmat {
 
@@ -31,11 +32,13 @@ struct Halo {
   /// stale ones.
   std::int64_t first_received() const { return (own + kApart - 1) / kApart * kApart; }
   std::int64_t length() const { return first_received() + received; }
-  /// Columns become positions in x; `entries` and `own_places` are given up.
-  void renumber(std::span<std::int64_t> columns);
+  /// Columns become positions in x. Throws Error(internal) for a column that is neither own nor among the entries.
+  void renumber(std::span<std::int64_t> columns) const;
+  /// Gives up `entries` and `own_places`, which only renumber() needs.
+  void forget_columns();
 };
 
-/// Collective; every rank holds what it needs and gives, and a number or two a rank. `columns`: as in make_exchange().
+/// Collective; every rank holds what it needs and gives, and a number or two a rank. `columns`: as in make_column_map().
 Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const std::int64_t> columns);
 
 /// Where a rank writes what it sends into x of the others.

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
+#include <vector>
 
-#include "comm/nccl_impl.h"
+#include "comm/nccl/nccl_impl.h"
 #include "kernels/base/text.h"
 
 namespace shardmat {
@@ -23,6 +25,7 @@ bool is_window(ncclWindow_t handle) {
 
 NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : owner_(owner), bytes_(bytes) {
   Impl& impl = *owner.impl_;
+  owner.free_retired();
   const DeviceGuard guard(impl.device);
   const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + kGranularity - 1) / kGranularity * kGranularity;
   try {
@@ -38,6 +41,8 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : o
     if (data_ != nullptr) ncclMemFree(data_);
     throw;
   }
+  number_ = impl.next_block++;
+  impl.blocks[number_] = {data_, nullptr};
   why_no_window_ = impl.why_no_windows;
   if (!why_no_window_.empty()) return;
   const auto window = std::make_shared<ncclWindow_t>(nullptr);
@@ -55,7 +60,7 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : o
   else if (!is_window(*window)) why_no_window_ = "NCCL has no symmetric windows here (NCCL_WIN_ENABLE, NCCL_CUMEM_ENABLE)";
   // A window is of use only if every rank has one.
   if (impl.communicator.all_reduce(why_no_window_.empty() ? 1 : 0, Reduction::min) == 1) {
-    window_ = *window;
+    window_ = impl.blocks[number_].window = *window;
     return;
   }
   if (why_no_window_.empty()) why_no_window_ = "another rank has no symmetric window";
@@ -64,18 +69,31 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : o
 }
 
 NcclCommunicator::Memory::~Memory() {
-  Impl& impl = *owner_.impl_;
-  // With a rank lost, freeing could wait for a kernel that waits for that rank: left to the end of the
-  // process.
-  if (impl.communicator.broken() || impl.comm == nullptr) return;
-  try {
-    const DeviceGuard guard(impl.device);
-    if (window_ != nullptr)
+  if (const auto block = owner_.impl_->blocks.find(number_); block != owner_.impl_->blocks.end()) block->second.retired = true;
+}
+
+void NcclCommunicator::free_retired() {
+  Impl& impl = *impl_;
+  // With a rank lost, freeing could wait for a kernel that waits for that rank: left to the end of the process.
+  if (impl.communicator.broken() || impl.comm == nullptr || impl.blocks.empty()) return;
+  std::vector<std::int64_t> retired;
+  for (const auto& [number, block] : impl.blocks) retired.push_back(block.retired ? 1 : 0);
+  impl.communicator.all_reduce(std::span<std::int64_t>(retired), Reduction::min);
+  const DeviceGuard guard(impl.device);
+  auto everywhere = retired.begin();
+  for (auto block = impl.blocks.begin(); block != impl.blocks.end();) {
+    if (*everywhere++ == 0) {
+      ++block;
+      continue;
+    }
+    if (block->second.window != nullptr)
       impl.guarded(
-          [comm = impl.comm, window = static_cast<ncclWindow_t>(window_)] { return ncclCommWindowDeregister(comm, window); },
+          [comm = impl.comm, window = static_cast<ncclWindow_t>(block->second.window)] {
+            return ncclCommWindowDeregister(comm, window);
+          },
           "freeing memory (NCCL)");
-    ncclMemFree(data_);
-  } catch (const std::exception&) {  // a destructor must not throw; the communicator is broken and says so
+    ncclMemFree(block->second.data);
+    block = impl.blocks.erase(block);
   }
 }
 

@@ -1,0 +1,48 @@
+// One rank: its own x is the whole x, on either backend.
+#include "comm/exchange/exchange_list.h"
+#include "kernels/base/device.h"
+
+namespace shardmat {
+namespace {
+
+class NoExchange final : public Exchange {
+ public:
+  NoExchange(const ExchangeContext& context, std::shared_ptr<const ColumnMap> map)
+      : Exchange(context, std::move(map)), x_(context.device, bytes_of(length())) {
+    Stream stream(context.device);
+    fill_bytes(x_.data(), 0, x_.bytes(), stream);
+    stream.synchronize();
+  }
+
+  std::string_view name() const override { return kNoExchange.name; }
+  void* x() const override { return x_.data(); }
+  void start(Stream&) override {}
+  void finish(Stream&) override {}
+  void wait(Stream& stream) override { stream.synchronize(); }
+  std::int64_t device_bytes() const override { return static_cast<std::int64_t>(x_.bytes()); }
+
+ private:
+  std::string how() const override { return "one rank owns all of x"; }
+
+  Buffer x_;
+};
+
+std::string why_not(const ExchangeContext& context) {
+  return context.communicator.size() == 1 ? "" : "it is for one rank; choose auto";
+}
+
+std::int64_t held(Communicator&, const ColumnMap& map) { return map.length(); }
+
+std::unique_ptr<Exchange> make(const ExchangeContext& context, std::shared_ptr<const ColumnMap> map) {
+  return context.communicator.together([&]() -> std::unique_ptr<Exchange> {
+    context.require_room(map->length(), "x");
+    return std::make_unique<NoExchange>(context, std::move(map));
+  });
+}
+
+}  // namespace
+
+const ExchangeEntry kNoExchange = {
+    "none", "one rank owns all of x (one rank only)", ColumnLayout::gathered, ExchangeRanks::one, why_not, held, make};
+
+}  // namespace shardmat
