@@ -66,6 +66,7 @@ class Plan {
 
   const Storage& storage() const { return *storage_; }
   Storage& storage() { return *storage_; }
+  const std::shared_ptr<Storage>& shared_storage() const { return storage_; }
   std::string kernel;  ///< name in the registry
   Policy policy;       ///< the kernel's tunables
   /// The tunables of format and kernel, e.g. "slice=32,block_size=128"; empty if there are none.

@@ -10,12 +10,10 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/dense.h"
 #include "kernels/plan.h"
 
 namespace shardmat {
-
-/// Entry (i, j) of a dense matrix with leading dimension ld is at i·ld + j (row_major) or i + j·ld (column_major).
-enum class DenseOrder { row_major, column_major };
 
 /// Entry (i, j) is at i·row + j·column.
 struct DenseStrides {
@@ -55,6 +53,7 @@ class SpmmPlan {
   const RightHandSides& right_hand_sides() const { return rhs_; }
   const Storage& storage() const { return *storage_; }
   Storage& storage() { return *storage_; }
+  const std::shared_ptr<Storage>& shared_storage() const { return storage_; }
   std::string kernel;  ///< name in the list
   Policy policy;       ///< the kernel's tunables
   /// Its products can begin beside the kernel before them: they do not copy X first and leave that kernel room.

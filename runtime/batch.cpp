@@ -55,6 +55,7 @@ class Batch {
   Batch(Context& context, const BatchOptions& options)
       : context_(context), ranks_(context.communicator()), options_(options), load_(options.each.load) {
     load_.progress = options.each.progress;
+    load_.host_rows = HostRows::drop;
   }
 
   BatchReport operator()() {
@@ -73,7 +74,10 @@ class Batch {
   struct Loaded {
     std::size_t item;
     std::unique_ptr<DistributedMatrix> matrix;
+    std::unique_ptr<Product> product;
     Buffer y;
+
+    Dense y_view() const { return product->y_view(y.data()); }
   };
 
   BatchReport steps() {
@@ -192,26 +196,28 @@ class Batch {
     for (std::size_t i = 0; i < report_.items.size(); ++i) {
       BatchItem& item = report_.items[i];
       if (whole_ && item.rank != ranks_.rank()) continue;
-      Loaded loaded{i, std::make_unique<DistributedMatrix>(sources_[i], context(), load_), {}};
-      const DistributedMatrix& m = *loaded.matrix;
-      const auto x = open_vector(options_.each.x, "x", m.cols(), options_.each.seed, m.right_hand_sides());
+      Loaded loaded{i, std::make_unique<DistributedMatrix>(sources_[i], context(), load_), nullptr, {}};
+      DistributedMatrix& m = *loaded.matrix;
+      loaded.product = m.product(load_.right_hand_sides);
+      const Product& p = *loaded.product;
+      const auto x = open_vector(options_.each.x, "x", m.cols(), options_.each.seed, p.columns());
       context().communicator().together([&] {
-        to_device(m.local_x(), collect(*x, m.x_ids()), m.type(), context().stream());
-        const std::size_t bytes = static_cast<std::size_t>(m.local_rows()) * m.y_entry_bytes();
+        to_device(p.x().data, collect(*x, m.x_ids()), m.type(), context().stream());
+        const std::size_t bytes = p.y_bytes();
         require_memory(context().device(), static_cast<std::int64_t>(bytes), "y");
         loaded.y = Buffer(context().device(), bytes);
         fill_bytes(loaded.y.data(), 0xff, bytes, context().stream());
       });
-      m.multiply(options_.each.alpha, 0, loaded.y.data(), context().stream());
-      m.wait(context().stream());
-      item.kernel = m.blocks()[0].kernel_and_tunables();
-      item.exchange = m.exchange().name();
-      item.column_block = m.column_block();
+      p.multiply(options_.each.alpha, 0, loaded.y_view(), context().stream());
+      p.wait(context().stream());
+      item.kernel = p.row_plans()[0].kernel_and_tunables();
+      item.exchange = p.exchange().name();
+      item.column_block = p.column_block();
       if (options_.each.verify) {
         const HostVector<double> y = context().communicator().together([&] {
-          return to_host(loaded.y.data(), m.local_rows() * m.right_hand_sides(), sum_type(m.type()), context().stream());
+          return to_host(loaded.y.data(), m.local_rows() * p.columns(), sum_type(m.type()), context().stream());
         });
-        item.verification = verify(m, sources_[i], {options_.each.alpha, 0, *x, nullptr, y}, VerifyMode::full);
+        item.verification = verify(m, sources_[i], {options_.each.alpha, 0, *x, nullptr, p.columns(), y}, VerifyMode::full);
       }
       loaded_.push_back(std::move(loaded));
     }
@@ -232,7 +238,7 @@ class Batch {
 
   void time() {
     std::vector<Iterated> mine;
-    for (const Loaded& loaded : loaded_) mine.push_back({loaded.matrix.get(), loaded.y.data()});
+    for (const Loaded& loaded : loaded_) mine.push_back({loaded.product.get(), loaded.y_view()});
     IterateOptions options;
     options.mode = options_.each.mode;
     options.iterations = options_.each.iterations;
@@ -256,8 +262,7 @@ class Batch {
     std::int64_t nnz = 0, all = 0, bytes = 0;
     for (const Loaded& loaded : loaded_) {
       nnz += loaded.matrix->local_nnz();
-      bytes += loaded.matrix->x_device_bytes() + static_cast<std::int64_t>(loaded.y.bytes());
-      for (const RowBlock& block : loaded.matrix->blocks()) bytes += block.device_bytes();
+      bytes += loaded.matrix->device_bytes() + loaded.product->device_bytes() + static_cast<std::int64_t>(loaded.y.bytes());
     }
     for (const BatchItem& item : report_.items) all += item.nnz;
     report_.rank_nnz = over_ranks(static_cast<double>(nnz), ranks_);

@@ -15,6 +15,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "kernels/vector.h"
+#include "runtime/matrix/distributed_matrix.h"
 
 namespace shardmat {
 namespace {
@@ -60,13 +61,13 @@ class RecordedSteps {
 /// Times steps on the stream of a context; all `ranks` take the same number of them.
 class Stopwatch {
  public:
-  Stopwatch(Communicator& ranks, Context& context, std::span<const Iterated> batch)
-      : ranks_(ranks), stream_(context.stream()), batch_(batch) {}
+  Stopwatch(Communicator& ranks, Context& context, std::span<const Iterated> several)
+      : ranks_(ranks), stream_(context.stream()), several_(several) {}
 
   /// Blocks until the steps so far are done, with the deadline of the exchange.
   void wait() {
-    if (batch_.empty()) stream_.synchronize();
-    else batch_.front().matrix->wait(stream_);
+    if (several_.empty()) stream_.synchronize();
+    else several_.front().product->wait(stream_);
   }
 
   std::int64_t steps_a_mark(std::int64_t iterations) const {
@@ -129,7 +130,7 @@ class Stopwatch {
 
   Communicator& ranks_;
   Stream& stream_;
-  std::span<const Iterated> batch_;
+  std::span<const Iterated> several_;
 };
 
 double median_of(std::vector<double> values) {
@@ -156,12 +157,12 @@ IterationTimes slowest_of_ranks(std::vector<double> seconds, Communicator& commu
 /// Dot products over all ranks, between products.
 class Dots {
  public:
-  /// Collective over the ranks of the matrix.
-  explicit Dots(const DistributedMatrix& matrix)
-      : matrix_(matrix), sum_(matrix.context().exchange_context(matrix.type(), 1), 2) {
-    matrix.context().communicator().together([&] {
-      products_.emplace(matrix.context().device());
-      values_ = Buffer(matrix.context().device(), 2 * sizeof(double));
+  /// Collective over the ranks of the product.
+  explicit Dots(const Product& product)
+      : product_(product), matrix_(product.matrix()), sum_(matrix_.context().exchange_context(matrix_.type(), 1), 2) {
+    matrix_.context().communicator().together([&] {
+      products_.emplace(matrix_.context().device());
+      values_ = Buffer(matrix_.context().device(), 2 * sizeof(double));
     });
   }
 
@@ -173,12 +174,12 @@ class Dots {
   /// x ← y / ‖y‖
   void normalise_x(const void* y, Stream& stream) {
     add(y, y, stream);
-    normalise(matrix_.type(), matrix_.local_rows(), y, values_.as<double>() + 1, matrix_.local_x(), stream);
+    normalise(matrix_.type(), matrix_.local_rows(), y, values_.as<double>() + 1, product_.x().data, stream);
   }
   /// xᵀy and yᵀy on the host.
   std::pair<double, double> of_product(const void* y, Stream& stream) {
-    add(matrix_.local_x(), y, stream);
-    matrix_.wait(stream);
+    add(product_.x().data, y, stream);
+    product_.wait(stream);
     double values[2];
     copy_to_host(values, values_.data(), sizeof values, stream);
     return {values[0], values[1]};
@@ -186,6 +187,7 @@ class Dots {
   std::string_view summed_by() const { return sum_.name(); }
 
  private:
+  const Product& product_;
   const DistributedMatrix& matrix_;
   SumOverRanks sum_;
   std::optional<DotProducts> products_;
@@ -194,8 +196,8 @@ class Dots {
 
 /// Throws if x, normalised again and again, is lost: y was 0, or the sum of its squares was not a finite normal number.
 void require_normalised(const Iterated& one, Dots& dots, Stream& stream) {
-  const double xx = dots.of_product(one.matrix->local_x(), stream).first;
-  one.matrix->context().communicator().together([&] {
+  const double xx = dots.of_product(one.product->x().data, stream).first;
+  one.product->matrix().context().communicator().together([&] {
     if (xx > 0.5 && xx < 2) return;
     throw Error(ErrorKind::input,
                 "--mode power: x cannot be made a vector of length 1. Either A x became 0, as with x = 0, or the squares of "
@@ -206,8 +208,8 @@ void require_normalised(const Iterated& one, Dots& dots, Stream& stream) {
 
 /// λ = xᵀy for the last normalised x, and how far (λ, x) is from an eigenpair: ‖y - λx‖² = yᵀy - λ² for ‖x‖ = 1.
 IterationEstimate estimate_eigenvalue(const Iterated& one, Dots& dots, Stream& stream) {
-  one.matrix->multiply(1, 0, one.y, stream);
-  const auto [xy, yy] = dots.of_product(one.y, stream);
+  one.product->multiply(1, 0, one.y, stream);
+  const auto [xy, yy] = dots.of_product(one.y.data, stream);
   const double distance = std::sqrt(std::max(0.0, yy - xy * xy));
   return {xy, yy, xy, distance == 0 ? 0 : distance / std::abs(xy)};  // infinite if λ is 0 and y is not
 }
@@ -215,35 +217,36 @@ IterationEstimate estimate_eigenvalue(const Iterated& one, Dots& dots, Stream& s
 /// A copy of the x of each matrix, to start again from.
 class SavedX {
  public:
-  SavedX(Communicator& ranks, std::span<const Iterated> batch, Stream& stream) : batch_(batch), stream_(stream) {
+  SavedX(Communicator& ranks, std::span<const Iterated> several, Stream& stream) : several_(several), stream_(stream) {
     ranks.together([&] {
       std::size_t all = 0;
-      for (const Iterated& one : batch) all += bytes(one);
+      for (const Iterated& one : several) all += bytes(one);
       require_memory(stream.device(), static_cast<std::int64_t>(all), "a copy of x");
-      for (const Iterated& one : batch) copies_.emplace_back(stream.device(), bytes(one));
+      for (const Iterated& one : several) copies_.emplace_back(stream.device(), bytes(one));
     });
     for (std::size_t i = 0; i < copies_.size(); ++i)
-      copy_on_device(copies_[i].data(), batch_[i].matrix->local_x(), bytes(batch_[i]), stream);
+      copy_on_device(copies_[i].data(), several_[i].product->x().data, bytes(several_[i]), stream);
   }
   void restore() {
     for (std::size_t i = 0; i < copies_.size(); ++i)
-      copy_on_device(batch_[i].matrix->local_x(), copies_[i].data(), bytes(batch_[i]), stream_);
+      copy_on_device(several_[i].product->x().data, copies_[i].data(), bytes(several_[i]), stream_);
   }
   static std::size_t bytes(const Iterated& one) {
-    return static_cast<std::size_t>(one.matrix->local_rows()) * size_of(one.matrix->type());
+    const DistributedMatrix& matrix = one.product->matrix();
+    return static_cast<std::size_t>(matrix.local_rows()) * size_of(matrix.type());
   }
 
  private:
-  std::span<const Iterated> batch_;
+  std::span<const Iterated> several_;
   Stream& stream_;
   std::vector<Buffer> copies_;
 };
 
-void require_square(std::span<const Iterated> batch, Mode mode) {
-  for (const Iterated& one : batch)
-    if (one.matrix->rows() != one.matrix->cols())
+void require_square(std::span<const Iterated> several, Mode mode) {
+  for (const Iterated& one : several)
+    if (const DistributedMatrix& matrix = one.product->matrix(); matrix.rows() != matrix.cols())
       throw Error(ErrorKind::usage, fmt::format("--mode {} needs a square matrix, this one is {} × {}", name(mode),
-                                                one.matrix->rows(), one.matrix->cols()));
+                                                matrix.rows(), matrix.cols()));
 }
 
 }  // namespace
@@ -260,33 +263,33 @@ std::string_view name(Mode mode) {
   throw Error(ErrorKind::internal, "unknown mode");
 }
 
-IterateResult iterate(Communicator& ranks, Context& context, std::span<const Iterated> batch,
+IterateResult iterate(Communicator& ranks, Context& context, std::span<const Iterated> several,
                       const IterateOptions& options) {
   Stream& stream = context.stream();
   IterateResult result;
-  result.estimates.resize(batch.size());
-  Stopwatch watch(ranks, context, batch);
+  result.estimates.resize(several.size());
+  Stopwatch watch(ranks, context, several);
   const bool power = options.mode == Mode::power;
-  std::vector<std::unique_ptr<Dots>> dots(batch.size());
+  std::vector<std::unique_ptr<Dots>> dots(several.size());
   if (options.mode != Mode::repeat) {
-    require_square(batch, options.mode);
-    for (std::size_t i = 0; i < batch.size(); ++i) dots[i] = std::make_unique<Dots>(*batch[i].matrix);
+    require_square(several, options.mode);
+    for (std::size_t i = 0; i < several.size(); ++i) dots[i] = std::make_unique<Dots>(*several[i].product);
     if (!dots.empty()) result.sums = dots[0]->summed_by();
   }
 
   Steps steps = repeat([&] {
-    for (std::size_t i = 0; i < batch.size(); ++i) {
-      const auto& [matrix, y] = batch[i];
-      matrix->multiply(options.alpha, options.beta, y, stream);
-      if (options.mode == Mode::dots) dots[i]->add(matrix->local_x(), y, stream), dots[i]->add(y, y, stream);
-      if (power) dots[i]->normalise_x(y, stream);
+    for (std::size_t i = 0; i < several.size(); ++i) {
+      const auto& [product, y] = several[i];
+      product->multiply(options.alpha, options.beta, y, stream);
+      if (options.mode == Mode::dots) dots[i]->add(product->x().data, y.data, stream), dots[i]->add(y.data, y.data, stream);
+      if (power) dots[i]->normalise_x(y.data, stream);
     }
   });
   const Steps local_steps = repeat([&] {
-    for (const Iterated& one : batch) one.matrix->multiply_local(options.alpha, options.beta, one.y, stream);
+    for (const Iterated& one : several) one.product->multiply_local(options.alpha, options.beta, one.y, stream);
   });
   const Steps exchange_steps = repeat([&] {
-    for (const Iterated& one : batch) one.matrix->move_x(stream);
+    for (const Iterated& one : several) one.product->move_x(stream);
   });
   /// Steps from graphs, `count` of which are to come.
   const auto recorded = [&](const Steps& work, std::int64_t count) {
@@ -297,9 +300,9 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
     found.together = watch.steps_a_mark(count);
     return found;
   };
-  const bool records = options.graph && context.device().backend == Backend::cuda && !batch.empty();
-  result.graph = records && std::all_of(batch.begin(), batch.end(),
-                                        [](const Iterated& one) { return one.matrix->exchange().capturable(); });
+  const bool records = options.graph && context.device().backend == Backend::cuda && !several.empty();
+  result.graph = records && std::all_of(several.begin(), several.end(),
+                                        [](const Iterated& one) { return one.product->exchange().capturable(); });
   exchange_steps(1);  // libraries allocate and connect on first use, which a recording forbids
   const double seconds = watch.warm_up(local_steps);
   const auto repetitions = static_cast<std::int64_t>(
@@ -307,17 +310,17 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
   result.local = times(repetitions, records ? recorded(local_steps, repetitions) : local_steps, {}, {});
   result.exchange = times(repetitions, result.graph ? recorded(exchange_steps, repetitions) : exchange_steps, {}, {});
 
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    const auto& [matrix, y] = batch[i];
-    if (options.mode == Mode::dots) dots[i]->of_product(y, stream);  // connects the ranks
+  for (std::size_t i = 0; i < several.size(); ++i) {
+    const auto& [product, y] = several[i];
+    if (options.mode == Mode::dots) dots[i]->of_product(y.data, stream);  // connects the ranks
     if (!power) continue;  // there x is normalised before the first product, so the result does not depend on its length
-    copy_on_device(y, matrix->local_x(), SavedX::bytes(batch[i]), stream);
-    dots[i]->normalise_x(y, stream);
+    copy_on_device(y.data, product->x().data, SavedX::bytes(several[i]), stream);
+    dots[i]->normalise_x(y.data, stream);
   }
   watch.wait();
   if (result.graph) steps = recorded(steps, options.iterations);
   if (power) {  // warming up must not show in the result: it starts from x as it is now
-    SavedX x(ranks, batch, stream);
+    SavedX x(ranks, several, stream);
     watch.warm_up(steps);
     x.restore();
     watch.wait();
@@ -325,20 +328,21 @@ IterateResult iterate(Communicator& ranks, Context& context, std::span<const Ite
     watch.warm_up(steps);
   }
   result.iteration = times(options.iterations, steps, options.progress, "iterating");
-  for (std::size_t i = 0; i < batch.size(); ++i) {
+  for (std::size_t i = 0; i < several.size(); ++i) {
     if (power) {
-      require_normalised(batch[i], *dots[i], stream);
-      result.estimates[i] = estimate_eigenvalue(batch[i], *dots[i], stream);
+      require_normalised(several[i], *dots[i], stream);
+      result.estimates[i] = estimate_eigenvalue(several[i], *dots[i], stream);
     }
     if (options.mode == Mode::dots)
-      std::tie(result.estimates[i].xy, result.estimates[i].yy) = dots[i]->of_product(batch[i].y, stream);
+      std::tie(result.estimates[i].xy, result.estimates[i].yy) = dots[i]->of_product(several[i].y.data, stream);
   }
   return result;
 }
 
-IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOptions& options) {
-  const Iterated one{&matrix, y};
-  return iterate(matrix.context().communicator(), matrix.context(), std::span<const Iterated>(&one, 1), options);
+IterateResult iterate(const Product& product, const Dense& y, const IterateOptions& options) {
+  const Iterated one{&product, y};
+  Context& context = product.matrix().context();
+  return iterate(context.communicator(), context, std::span<const Iterated>(&one, 1), options);
 }
 
 }  // namespace shardmat

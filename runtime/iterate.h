@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "kernels/base/progress.h"
-#include "runtime/distributed_matrix.h"
+#include "runtime/context.h"
+#include "runtime/matrix/product.h"
 #include "runtime/over_ranks.h"
 
 namespace shardmat {
@@ -54,16 +55,17 @@ struct IterateResult {
 
 std::string_view name(Mode mode);
 
-/// A matrix whose x lies in matrix->local_x(), and device memory for its y.
+/// A product whose X lies in product->x(), and its Y.
 struct Iterated {
-  const DistributedMatrix* matrix;
-  void* y;
+  const Product* product;
+  Dense y;
 };
 
-/// Collective over `ranks`. An iteration multiplies each matrix of the batch once, in turn; they are all of `context`, whose
-/// ranks may be this one alone, and a rank may have none. Each y is overwritten. In power mode each x is left normalised.
-IterateResult iterate(Communicator& ranks, Context& context, std::span<const Iterated> batch, const IterateOptions& options);
-/// One matrix on all ranks of its context.
-IterateResult iterate(const DistributedMatrix& matrix, void* y, const IterateOptions& options);
+/// Collective over `ranks`. An iteration runs each product once, in turn; they are all of `context`, whose ranks may be this
+/// one alone, and a rank may have none. Each Y is overwritten. In power mode each x is left normalised.
+IterateResult iterate(Communicator& ranks, Context& context, std::span<const Iterated> several,
+                      const IterateOptions& options);
+/// One product on all ranks of its context.
+IterateResult iterate(const Product& product, const Dense& y, const IterateOptions& options);
 
 }  // namespace shardmat

@@ -65,13 +65,14 @@ double time_first_rows(Context& context, const MatrixSource& source, std::int64_
   constexpr double kSeconds = 1, kFewest = 20, kMost = 200;  // products
   MatrixSource part;
   part.rows = std::make_unique<FirstRows>(*source.rows, rows);
-  const DistributedMatrix matrix(part, context, load);
-  const auto x = open_vector("random", "x", matrix.cols(), 1, matrix.right_hand_sides());
-  to_device(matrix.local_x(), collect(*x, matrix.x_ids()), matrix.type(), context.stream());
-  const Buffer y(context.device(), static_cast<std::size_t>(matrix.local_rows()) * matrix.y_entry_bytes());
+  DistributedMatrix matrix(part, context, load);
+  const auto product = matrix.product(load.right_hand_sides);
+  const auto x = open_vector("random", "x", matrix.cols(), 1, product->columns());
+  to_device(product->x().data, collect(*x, matrix.x_ids()), matrix.type(), context.stream());
+  const Buffer y(context.device(), product->y_bytes());
   IterateOptions options;
   options.iterations = static_cast<std::int64_t>(std::clamp(kSeconds / std::max(about, 1e-9), kFewest, kMost));
-  return iterate(matrix, y.data(), options).iteration.median;
+  return iterate(*product, product->y_view(y.data()), options).iteration.median;
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runtime/context.h"
-#include "runtime/distributed_matrix.h"
+#include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix_source.h"
 #include "runtime/performance_model.h"
 

@@ -80,6 +80,7 @@ class Run {
   }
 
   std::int64_t columns() const { return options_.load.right_hand_sides; }
+  Dense y() const { return product_->y_view(y_.data()); }
 
   void load() {
     LoadOptions load = options_.load;
@@ -87,7 +88,9 @@ class Run {
     if (options_.verify && options_.verify_mode == VerifyMode::sampled) load.column_sums_above = -1;
     if (options_.verify && options_.verify_mode == VerifyMode::automatic && columns() == 1)
       load.column_sums_above = kFullVerificationLimit;
+    load.host_rows = HostRows::drop;
     matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
+    product_ = matrix_->product(columns());
     const LoadTimes& times = matrix_->load_times();
     for (const auto& [name, seconds] :
          {std::pair{"partition", times.partition}, std::pair{"load rows", times.read},
@@ -100,8 +103,8 @@ class Run {
       communicator_.together([&] {
         const HostVector<double> x = collect(*x_source_, matrix_->x_ids());
         require_in_range(matrix_->type(), x, x_source_->name());
-        to_device(matrix_->local_x(), x, matrix_->type(), context_.stream());
-        const std::size_t bytes = static_cast<std::size_t>(matrix_->local_rows()) * matrix_->y_entry_bytes();
+        to_device(product_->x().data, x, matrix_->type(), context_.stream());
+        const std::size_t bytes = product_->y_bytes();
         require_memory(context_.device(), static_cast<std::int64_t>(bytes), "y");
         y_ = Buffer(context_.device(), bytes);
         fill_bytes(y_.data(), 0xff, bytes, context_.stream());  // NaN: a row nobody writes cannot pass
@@ -116,8 +119,8 @@ class Run {
 
   void first_product() {
     phase("first product", [&] {
-      matrix_->multiply(options_.alpha, options_.beta, y_.data(), context_.stream());
-      matrix_->wait(context_.stream());
+      product_->multiply(options_.alpha, options_.beta, y(), context_.stream());
+      product_->wait(context_.stream());
       communicator_.together([&] {
         result_ = to_host(y_.data(), matrix_->local_rows() * columns(), sum_type(matrix_->type()), context_.stream());
       });
@@ -126,7 +129,7 @@ class Run {
 
   void check() {
     phase("verify", [&] {
-      const CheckedProduct product{options_.alpha, options_.beta, *x_source_, y0_source_.get(), result_};
+      const CheckedProduct product{options_.alpha, options_.beta, *x_source_, y0_source_.get(), columns(), result_};
       report_.verification = verify(*matrix_, source_, product, options_.verify_mode, options_.progress);
     });
   }
@@ -145,14 +148,14 @@ class Run {
       options.beta = options_.beta;
       options.graph = options_.graph;
       options.progress = options_.progress;
-      phase("iterate", [&] { iterated_ = iterate(*matrix_, y_.data(), options); });
+      phase("iterate", [&] { iterated_ = iterate(*product_, y(), options); });
       report_.sums = iterated_.sums;
       if (options_.mode == Mode::dots) report_.xy = iterated_.estimates[0].xy, report_.yy = iterated_.estimates[0].yy;
       if (options_.mode == Mode::power) {
         report_.eigenvalue = iterated_.estimates[0].eigenvalue;
         report_.residual = iterated_.estimates[0].residual;
         communicator_.together(
-            [&] { result_ = to_host(matrix_->local_x(), matrix_->local_rows(), matrix_->type(), context_.stream()); });
+            [&] { result_ = to_host(product_->x().data, matrix_->local_rows(), matrix_->type(), context_.stream()); });
       }
     }
     if (options_.output.empty()) return;
@@ -166,6 +169,7 @@ class Run {
   void describe() {
     MultiplyReport& r = report_;
     const DistributedMatrix& m = *matrix_;
+    const Product& p = *product_;
     r.matrix = source_.rows->name();
     r.access = source_.access;
     r.type = name(m.type());
@@ -181,25 +185,23 @@ class Run {
     r.partition_method = options_.load.method;
     r.partition_origin = m.partition_origin();
     const std::string stored = order_text(source_);
-    r.sort = m.options().sort != LocalSort::by_length ? stored
+    r.sort = m.local_sort() != LocalSort::by_length ? stored
              : stored == "no"                         ? "locally, by length"
                                                       : stored + ", then locally";
     r.part_rows = over_ranks(static_cast<double>(m.local_rows()), communicator_);
     r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), communicator_);
     r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;
     describe_kernels();
-    r.exchange = m.exchange().name(), r.exchange_why = m.exchange().why();
-    r.exchange_bytes = over_ranks(static_cast<double>(m.bytes_received()), communicator_);
-    r.column_block = m.column_block(), r.column_block_why = m.why_column_block();
+    r.exchange = p.exchange().name(), r.exchange_why = p.exchange().why();
+    r.exchange_bytes = over_ranks(static_cast<double>(p.bytes_received()), communicator_);
+    r.column_block = p.column_block(), r.column_block_why = p.why_column_block;
     r.graph = iterated_.graph;
     r.iteration = iterated_.iteration, r.local = iterated_.local, r.exchange_times = iterated_.exchange;
     if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz() * columns()) / r.iteration.median;
     double bytes = static_cast<double>(m.x_entries() * columns()) * static_cast<double>(size_of(m.type())),
-           device_bytes = static_cast<double>(m.x_device_bytes()) + static_cast<double>(y_.bytes());
-    for (const RowBlock& block : m.blocks()) {
-      bytes += static_cast<double>(block.compulsory_bytes(options_.beta) * (columns() / m.column_block()));
-      device_bytes += static_cast<double>(block.device_bytes());
-    }
+           device_bytes = static_cast<double>(m.device_bytes() + p.device_bytes()) + static_cast<double>(y_.bytes());
+    for (const RowPlan& plan : p.row_plans())
+      bytes += static_cast<double>(plan.compulsory_bytes(options_.beta) * (columns() / p.column_block()));
     r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
     r.device_bytes = over_ranks(device_bytes, communicator_);
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_of_run()), communicator_);
@@ -213,8 +215,7 @@ class Run {
 
   void describe_kernels() {
     MultiplyReport& r = report_;
-    const DistributedMatrix& m = *matrix_;
-    const RowBlock& first = m.blocks()[0];
+    const RowPlan& first = product_->row_plans()[0];
     r.kernel = first.kernel(), r.format = first.storage().format, r.policy = first.tunables(), r.kernel_why = first.why();
     r.predictions = first.predictions();
     r.measurements = first.measurements();
@@ -222,18 +223,16 @@ class Run {
     r.choosing_products = first.choosing_products();
     std::string kernels;
     bool reproducible = true;
-    double choosing = 0;
-    for (const RowBlock& block : m.blocks()) {
-      if (const std::string kernel = block.kernel_and_tunables(); kernels != kernel)
+    for (const RowPlan& plan : product_->row_plans()) {
+      if (const std::string kernel = plan.kernel_and_tunables(); kernels != kernel)
         kernels += (kernels.empty() ? "" : "; ") + kernel;
-      reproducible = reproducible && block.reproducible();
-      choosing += block.choosing_seconds();
+      reproducible = reproducible && plan.reproducible();
     }
     r.kernel_of_rank = communicator_.all_gather(kernels);
     r.reproducible = communicator_.all_reduce(reproducible ? 1 : 0, Reduction::min) == 1;
-    r.choosing = over_ranks(choosing, communicator_);
-    const double nnz = std::max<double>(1, static_cast<double>(m.local_nnz()));
-    r.overlapped = over_ranks(static_cast<double>(m.overlapped_nnz()) / nnz, communicator_);
+    r.choosing = over_ranks(product_->choosing_seconds(), communicator_);
+    const double nnz = std::max<double>(1, static_cast<double>(matrix_->local_nnz()));
+    r.overlapped = over_ranks(static_cast<double>(product_->overlapped_nnz) / nnz, communicator_);
   }
 
   Context& context_;
@@ -242,6 +241,7 @@ class Run {
   MatrixSource source_;
   std::int64_t peak_before_copy_ = 0, peak_with_copy_ = 0;
   std::unique_ptr<DistributedMatrix> matrix_;
+  std::unique_ptr<Product> product_;
   std::unique_ptr<VectorSource> x_source_, y0_source_;
   Buffer y_;
   HostVector<double> result_;
@@ -270,7 +270,7 @@ void require_consistent(const MultiplyOptions& options, Backend backend) {
   require_mode(options);
   if (is_half(load.type) && load.right_hand_sides < 2)
     throw Error(ErrorKind::usage, fmt::format("--type {} is for several right-hand sides: add --rhs", name(load.type)));
-  require_column_block(load);
+  require_column_block(load.right_hand_sides, load.column_block);
   if (load.right_hand_sides != 1) {
     require_count(load.right_hand_sides);
     if (load.plan.tune)

@@ -64,11 +64,11 @@ class RankCheck {
       : matrix_(matrix),
         source_(*source.rows),
         product_(product),
-        width_(static_cast<std::size_t>(matrix.right_hand_sides())),
+        width_(static_cast<std::size_t>(product.columns)),
         alpha_(at_sum(product.alpha)),
         beta_(at_sum(product.beta)) {
     const bool permuted = source.rows->permuted() && matrix.rows() == matrix.cols();
-    require_host_memory((permuted ? 16 : 8) * matrix.cols() * matrix.right_hand_sides(), "x for the verification");
+    require_host_memory((permuted ? 16 : 8) * matrix.cols() * product.columns, "x for the verification");
     x_ = permuted ? collect(product.x, source.rows->permutation(0, matrix.cols())) : product.x.read(0, matrix.cols());
     parallel_ranges(std::ssize(x_), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
       for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
@@ -199,7 +199,7 @@ VerifyResult verify(const DistributedMatrix& matrix, const MatrixSource& source,
                     VerifyMode mode, const Progress& progress) {
   Communicator& communicator = matrix.context().communicator();
   VerifyResult result;
-  result.mode = matrix.right_hand_sides() > 1 ? VerifyMode::full : resolve(mode, matrix.nnz(), communicator.size());
+  result.mode = product.columns > 1 ? VerifyMode::full : resolve(mode, matrix.nnz(), communicator.size());
   struct Mine {
     Tally tally;
     bool column_sums = true;

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kernels/base/progress.h"
-#include "runtime/distributed_matrix.h"
+#include "runtime/matrix/distributed_matrix.h"
 #include "runtime/vectors.h"
 
 namespace shardmat {
@@ -27,6 +27,7 @@ struct CheckedProduct {
   double alpha = 1, beta = 0;
   const VectorSource& x;
   const VectorSource* y0 = nullptr;  ///< if beta is not 0
+  std::int64_t columns = 1;          ///< right-hand sides
   std::span<const double> y;         ///< this rank's result, as f64, in the order of matrix.local_order(), row-major
 };
 

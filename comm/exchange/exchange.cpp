@@ -177,14 +177,21 @@ std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeCon
   return exchange;
 }
 
+std::int64_t entries_held(std::string_view name, Communicator& communicator, const ColumnMap& map) {
+  const ExchangeEntry* named = communicator.size() == 1 ? &for_one_rank() : find_exchange(name);
+  std::int64_t most = 0;
+  for (const ExchangeEntry& entry : exchanges())
+    if (named != nullptr ? &entry == named : entry.layout == map.layout() && entry.ranks == ExchangeRanks::several)
+      most = std::max(most, entry.entries_held(communicator, map));
+  return most;
+}
+
 std::int64_t entries_held(std::string_view name, Communicator& communicator, const XParts& parts,
                           std::span<const std::int64_t> columns) {
   const ExchangeEntry* entry = communicator.size() == 1 ? &for_one_rank() : find_exchange(name);
   const ColumnLayout layout = entry != nullptr ? entry->layout : ColumnLayout::compact;
   if (layout == ColumnLayout::gathered) return gathered_length(parts.starts);
-  const auto map = make_column_map(layout, communicator, parts, columns);
-  if (entry != nullptr) return entry->entries_held(communicator, *map);
-  return kHaloExchange.entries_held(communicator, *map);
+  return entries_held(name, communicator, *make_column_map(layout, communicator, parts, columns));
 }
 
 double time_exchange(Exchange& exchange, const ExchangeContext& context) {

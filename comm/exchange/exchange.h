@@ -132,8 +132,10 @@ MappedExchange make_mapped_exchange(std::string_view name, const ExchangeContext
 std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context,
                                         std::shared_ptr<const ColumnMap> map);
 
-/// Entries that an exchange of this name over a map for `columns` holds on this rank's device; the most of the choices for
-/// "auto", which may hold more while it measures, if there is room. Collective.
+/// Entries that an exchange of this name over the map holds on this rank's device; the most of the choices for "auto", which
+/// may hold more while it measures, if there is room. Collective.
+std::int64_t entries_held(std::string_view name, Communicator& communicator, const ColumnMap& map);
+/// The same over a map that is not made yet, for `columns`.
 std::int64_t entries_held(std::string_view name, Communicator& communicator, const XParts& parts,
                           std::span<const std::int64_t> columns);
 

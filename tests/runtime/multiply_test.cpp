@@ -167,26 +167,27 @@ void adds_blocks_of_columns(const Case& c) {
     load.exchange = c.exchange;
     load.right_hand_sides = kColumns;
     load.column_block = block;
-    const DistributedMatrix matrix(source, context, load);
+    DistributedMatrix matrix(source, context, load);
+    const auto product = matrix.product(kColumns);
     Buffer xs[2];
     for (std::uint64_t seed : {0, 1}) {
       const HostVector<double> x = collect(*open_vector("random", "x", matrix.cols(), seed + 3, kColumns), matrix.x_ids());
       xs[seed] = Buffer(context.device(), x.size() * size_of(c.type));
       to_device(xs[seed].data(), x, c.type, stream);
     }
-    const Buffer y(context.device(), static_cast<std::size_t>(matrix.local_rows()) * matrix.y_entry_bytes());
+    const Buffer y(context.device(), product->y_bytes());
     fill_bytes(y.data(), 0, y.bytes(), stream);
     const auto add = [&](const Buffer& x, double alpha) {
-      copy_on_device(matrix.local_x(), x.data(), x.bytes(), stream);
-      matrix.multiply(alpha, 1, y.data(), stream);
+      copy_on_device(product->x().data, x.data(), x.bytes(), stream);
+      product->multiply(alpha, 1, product->y_view(y.data()), stream);
     };
     add(xs[0], 1);  // connects what must be before a recording
-    matrix.wait(stream);
+    product->wait(stream);
     Graph graph(stream, [&] {
       for (int i = 0; i < kProducts; ++i) add(xs[i % 2], 0.25 * (i + 1));
     });
     for (int i = 0; i < kLaunches; ++i) graph.launch(stream);
-    matrix.wait(stream);
+    product->wait(stream);
     const HostVector<double> sum = to_host(y.data(), matrix.local_rows() * kColumns, c.type, stream);
     if (block == kColumns) at_once = sum;
     const double tolerance = c.type == ValueType::f64 ? 1e-12 : 1e-4;
@@ -397,17 +398,18 @@ VerifyResult verify_spoilt(const Case& c, std::optional<Spoilt::Fault> fault, Ve
   load.exchange = c.exchange;
   load.column_sums_above = -1;
   load.method = "rows";  // so that a row more or less does not move the parts
-  const DistributedMatrix matrix(loaded, context, load);
+  DistributedMatrix matrix(loaded, context, load);
+  const auto product = matrix.product();
   // The sums must be those of the truth: a kernel's fault does not change the file.
   const DistributedMatrix clean(truth, context, load);
   const auto x = open_vector("random", "x", matrix.cols(), 3);
   Stream& stream = context.stream();
   Buffer y(context.device(), static_cast<std::size_t>(matrix.local_rows()) * size_of(c.type));
-  to_device(matrix.local_x(), collect(*x, matrix.x_ids()), c.type, stream);
-  matrix.multiply(1, 0, y.data(), stream);
-  matrix.wait(stream);
+  to_device(product->x().data, collect(*x, matrix.x_ids()), c.type, stream);
+  product->multiply(1, 0, product->y_view(y.data()), stream);
+  product->wait(stream);
   const HostVector<double> result = to_host(y.data(), matrix.local_rows(), c.type, stream);
-  return verify(clean, truth, {1, 0, *x, nullptr, result}, mode);
+  return verify(clean, truth, {1, 0, *x, nullptr, 1, result}, mode);
 }
 
 void verification_fires(const Case& c) {
@@ -434,7 +436,7 @@ void nan_fails(const Case& c) {
   const auto x = open_vector("ones", "x", 50, 1);
   HostVector<double> y(static_cast<std::size_t>(matrix.local_rows()));
   std::fill(y.begin(), y.end(), std::nan(""));
-  const VerifyResult result = verify(matrix, source, {1, 0, *x, nullptr, y}, VerifyMode::full);
+  const VerifyResult result = verify(matrix, source, {1, 0, *x, nullptr, 1, y}, VerifyMode::full);
   EXPECT_FALSE(result.passed);
   EXPECT_EQ(result.wrong_rows, 50);
 }
@@ -518,7 +520,7 @@ TEST(Multiply, SameErrorOnEveryRank) {
   for (const auto& [columns, block] : {std::pair{1, 2}, {12, 1}, {12, 5}, {12, 24}}) {
     options.load.right_hand_sides = columns;
     options.load.column_block = block;
-    EXPECT_NE(error_of(ErrorKind::usage, [&] { multiply(kHost64, options); }).find("--column-block"), std::string::npos);
+    EXPECT_NE(error_of(ErrorKind::usage, [&] { multiply(kHost64, options); }).find("blocks of"), std::string::npos);
   }
   options = options_for(kHost64, "banded:n=20");
   options.x = "/nowhere/x.npy";

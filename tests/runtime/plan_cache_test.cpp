@@ -1,5 +1,5 @@
 // Remembered choices: hits, misses, files that are damaged, directories that cannot be written, many ranks at once.
-#include "runtime/plan_cache.h"
+#include "runtime/matrix/plan_cache.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -81,12 +81,14 @@ T number_at(const std::string& bytes, std::size_t at) {
   return number;
 }
 
+int number_in(const char* variable, int usual) {
+  const char* const asked = std::getenv(variable);
+  return asked == nullptr ? usual : std::max(0, std::atoi(asked));
+}
+
 }  // namespace
 
-int mutation_count(int usual) {
-  const char* const asked = std::getenv("TEST_FUZZ_COUNT");
-  return asked == nullptr ? usual : std::max(1, std::atoi(asked));
-}
+int mutation_count(int usual) { return std::max(1, number_in("TEST_FUZZ_COUNT", usual)); }
 
 std::string with_zip_checksums(std::string archive) {
   constexpr std::size_t kEntry = 46, kLocal = 30;  // bytes of the headers without names
@@ -121,9 +123,10 @@ void MutationTest::mutate(const std::string& name, const std::vector<std::string
                           int usual) {
   Random random(20240601);
   int accepted = 0;
-  const int count = mutation_count(usual);
-  for (int i = 0; i < count; ++i) {
+  const int first = number_in("TEST_FUZZ_FIRST", 0), count = mutation_count(usual);
+  for (int i = 0; i < first + count; ++i) {
     const std::string bytes = mutated(seeds[static_cast<std::size_t>(i) % seeds.size()], random);
+    if (i < first) continue;
     const Path file = write(name, pack ? pack(bytes) : bytes);
     try {
       read(file);

@@ -1,7 +1,8 @@
 // Mutations of small valid files, with fixed seeds: each must be read or refused with an Error about the input or about
 // memory; a crash, another exception or a large allocation is a bug. A program of such tests is one line in CMake:
 // shardmat_fuzz_test(). TEST_FUZZ_COUNT=N in the environment makes N mutations of each test instead of its usual few
-// thousand; with -DSHARDMAT_FUZZ=ON the sanitizers watch (tests/run.sh --label long does both).
+// thousand, and TEST_FUZZ_FIRST=M leaves out the first M, so that processes share a long count or one mutation is repeated;
+// with -DSHARDMAT_FUZZ=ON the sanitizers watch (tests/run.sh --label long does both).
 #pragma once
 
 #include <gtest/gtest.h>

@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "kernels/base/error.h"
-#include "runtime/plan_cache.h"
+#include "runtime/matrix/plan_cache.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/mutations.h"
 #include "tools/forecast.h"

@@ -20,7 +20,7 @@
 #include "kernels/base/parallel.h"
 #include "partition/atomic_file.h"
 #include "runtime/multiply.h"
-#include "runtime/plan_cache.h"
+#include "runtime/matrix/plan_cache.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/first_ranks.h"
 #include "tools/bench/machine.h"

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/distributed_matrix.h"
+#include "runtime/matrix/distributed_matrix.h"
 #include "runtime/performance_model.h"
 #include "runtime/report.h"
 #include "tools/growing_matrix.h"

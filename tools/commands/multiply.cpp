@@ -15,7 +15,7 @@
 #include "kernels/spmm.h"
 #include "partition/partitioner.h"
 #include "partition/replaceable.h"
-#include "runtime/plan_cache.h"
+#include "runtime/matrix/plan_cache.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/environment.h"

@@ -1,4 +1,4 @@
-#include "runtime/plan_cache.h"
+#include "runtime/matrix/plan_cache.h"
 
 #include <fmt/format.h>
 

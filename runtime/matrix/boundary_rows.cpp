@@ -1,4 +1,4 @@
-#include "runtime/boundary_rows.h"
+#include "runtime/matrix/boundary_rows.h"
 
 #include <algorithm>
 #include <atomic>

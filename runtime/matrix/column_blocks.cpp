@@ -1,4 +1,4 @@
-#include "runtime/column_blocks.h"
+#include "runtime/matrix/column_blocks.h"
 
 #include <utility>
 
@@ -13,25 +13,22 @@ std::vector<std::int64_t> column_blocks_of(std::int64_t columns) {
   return even.empty() ? odd : even;
 }
 
-ColumnBlocks::ColumnBlocks(Context& context, ValueType type, std::int64_t right_hand_sides, std::int64_t at_a_time,
-                           bool beside, std::string_view exchange, const XParts& parts,
-                           std::span<const std::int64_t> columns)
+// The exchanges are not made for overlapping with a product of packed rows, which would give them few thread blocks: where X
+// takes long to move, entries are scattered, and few thread blocks wait for latency, which a concurrent product doubles.
+ColumnBlocks::ColumnBlocks(Context& context, const ExchangeContext& moving, std::int64_t right_hand_sides,
+                           BlockOverlap overlap, std::unique_ptr<Exchange> first)
     : context_(context),
-      type_(type),
+      type_(moving.type),
       columns_(right_hand_sides),
-      width_(at_a_time),
-      own_(parts.starts[static_cast<std::size_t>(context.communicator().rank()) + 1] -
-           parts.starts[static_cast<std::size_t>(context.communicator().rank())]),
-      beside_(beside),
+      width_(moving.width),
+      own_(first->map().own()),
+      overlap_(overlap),
       forked_(context.device()) {
-  // Not with the few thread blocks of an exchange beside products of packed rows: where X takes long to move, entries are
-  // scattered, and with few the time is that of their latency, which the product beside doubles.
-  const ExchangeContext moving = context.exchange_context(type, width_);
-  for (int i = 0; i < 2; ++i)
-    slots_.push_back({make_exchange(i == 0 ? exchange : slots_[0].exchange->name(), moving, parts, columns),
-                      Event(context.device()), Event(context.device())});
+  auto second = make_exchange(first->name(), moving, first->shared_map());
+  slots_.push_back({std::move(first), Event(context.device()), Event(context.device())});
+  slots_.push_back({std::move(second), Event(context.device()), Event(context.device())});
   context.communicator().together([&] {
-    const std::int64_t bytes = own_ * columns_ * static_cast<std::int64_t>(size_of(type));
+    const std::int64_t bytes = own_ * columns_ * static_cast<std::int64_t>(size_of(type_));
     require_memory(context.device(), bytes, "this rank's entries of X");
     own_x_ = Buffer(context.device(), static_cast<std::size_t>(bytes));
     fill_bytes(own_x_.data(), 0, own_x_.bytes(), context.stream());  // on the host memory is taken when it is touched
@@ -39,12 +36,7 @@ ColumnBlocks::ColumnBlocks(Context& context, ValueType type, std::int64_t right_
   });
 }
 
-void ColumnBlocks::renumber(std::span<std::int64_t> columns) {
-  slots_[0].exchange->renumber(columns);
-  slots_[1].exchange->renumber({});
-}
-
-/// Puts the block's columns where its exchange takes them from, and moves them.
+/// Copies the block's columns to where its exchange takes them from, and moves them.
 void ColumnBlocks::start(std::int64_t block, Stream& stream) const {
   const std::size_t value = size_of(type_), row = static_cast<std::size_t>(columns_) * value,
                     part = static_cast<std::size_t>(width_) * value;
@@ -53,22 +45,23 @@ void ColumnBlocks::start(std::int64_t block, Stream& stream) const {
   slot(block).exchange->start(stream);
 }
 
-void ColumnBlocks::multiply_block(const RowBlock& rows, std::int64_t block, double alpha, double beta, void* y,
-                                  Stream& stream) const {
-  void* first = static_cast<char*>(y) + static_cast<std::size_t>(block * width_) * size_of(sum_type(type_));
-  rows.multiply(alpha, slot(block).exchange->x(), beta, first, columns_, stream);
+void ColumnBlocks::multiply_block(RowPlans rows, std::int64_t block, const Result& result, Stream& stream) const {
+  void* first = static_cast<char*>(result.y) + static_cast<std::size_t>(block * width_) * size_of(sum_type(type_));
+  for (const RowPlan& plan : rows)
+    plan.multiply(result.alpha, slot(block).exchange->x(), result.beta, first, result.ldy, stream);
 }
 
-void ColumnBlocks::multiply_in_turn(const RowBlock& rows, double alpha, double beta, void* y, Stream& stream) const {
+void ColumnBlocks::multiply_in_turn(RowPlans rows, const Result& result, Stream& stream) const {
   for (std::int64_t block = 0; block < blocks(); ++block) {
     start(block, stream);
     slot(block).exchange->finish(stream);
-    multiply_block(rows, block, alpha, beta, y, stream);
+    multiply_block(rows, block, result, stream);
   }
 }
 
-void ColumnBlocks::multiply(std::span<const RowBlock> rows, double alpha, double beta, void* y, Stream& stream) const {
-  if (!beside_) return multiply_in_turn(rows[0], alpha, beta, y, stream);
+void ColumnBlocks::multiply(RowPlans rows, double alpha, double beta, void* y, std::int64_t ldy, Stream& stream) const {
+  const Result result{alpha, beta, y, ldy};
+  if (overlap_ == BlockOverlap::no) return multiply_in_turn(rows, result, stream);
   Stream& moving = context_.exchange_stream();
   const auto finish = [&](std::int64_t block) {
     slot(block).exchange->finish(moving);
@@ -85,14 +78,15 @@ void ColumnBlocks::multiply(std::span<const RowBlock> rows, double alpha, double
       start(next, moving);
     }
     stream.wait_for(slot(block).arrived);
-    multiply_block(rows[0], block, alpha, beta, y, stream);
+    multiply_block(rows, block, result, stream);
     slot(block).multiplied.record(stream);
     if (next < blocks()) finish(next);
   }
 }
 
-void ColumnBlocks::multiply_local(std::span<const RowBlock> rows, double alpha, double beta, void* y, Stream& stream) const {
-  for (std::int64_t block = 0; block < blocks(); ++block) multiply_block(rows[0], block, alpha, beta, y, stream);
+void ColumnBlocks::multiply_local(RowPlans rows, double alpha, double beta, void* y, std::int64_t ldy,
+                                  Stream& stream) const {
+  for (std::int64_t block = 0; block < blocks(); ++block) multiply_block(rows, block, {alpha, beta, y, ldy}, stream);
 }
 
 void ColumnBlocks::move(Stream& stream) const {

@@ -1,0 +1,36 @@
+// How a dense matrix or vector lies in memory: views with sizes, type and device, which own nothing.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/base/device.h"
+#include "kernels/base/types.h"
+
+namespace shardmat {
+
+/// Entry (i, j) of a dense matrix with leading dimension ld is at i·ld + j (row_major) or i + j·ld (column_major).
+enum class DenseOrder { row_major, column_major };
+
+/// `rows` × `columns` values of `type` in memory of `device`. A vector has one column.
+template <class Pointer>
+struct DenseView {
+  Pointer data = nullptr;
+  std::int64_t rows = 0, columns = 1;
+  std::int64_t leading = 1;  ///< entries from one row to the next (row_major), or from one column to the next
+  DenseOrder order = DenseOrder::row_major;
+  ValueType type = ValueType::f64;
+  Device device = {};
+};
+using Dense = DenseView<void*>;
+struct ConstDense : DenseView<const void*> {
+  ConstDense() = default;
+  ConstDense(const Dense& d) : DenseView<const void*>{d.data, d.rows, d.columns, d.leading, d.order, d.type, d.device} {}
+};
+
+/// Throws Error(usage), naming both sides, unless the view is row-major with these sizes, type and device (one column may
+/// have any order). `what` names the view in the message: "X".
+void require_dense(std::string_view what, const ConstDense& view, std::int64_t rows, std::int64_t columns, ValueType type,
+                   Device device);
+
+}  // namespace shardmat

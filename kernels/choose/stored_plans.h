@@ -1,0 +1,26 @@
+// Choosing a plan for another number of right-hand sides on a matrix that is stored already: nothing is converted.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "kernels/matrix/statistics.h"
+#include "kernels/spmm_tuner.h"
+#include "kernels/tuner.h"
+
+namespace shardmat {
+
+using StoredFormats = std::span<const std::shared_ptr<Storage>>;
+
+/// A plan for one right-hand side on one of the storages, or none if no kernel of the request runs on them. On a GPU the
+/// candidates are measured, three products each, for as long as about 30 products of the best take; on the host the first is
+/// taken. `rows`: of the stored matrix. Throws Error(usage) for a wrong name or policy.
+std::optional<ChosenPlan> choose_stored_plan(StoredFormats storages, const RowStatistics& rows, const PlanRequest& request,
+                                             Stream& stream);
+
+/// The same for several right-hand sides, X and Y row-major. `late`: as in SpmmTuner.
+std::optional<ChosenSpmmPlan> choose_stored_spmm_plan(StoredFormats storages, std::int64_t right_hand_sides,
+                                                      const SpmmRequest& request, std::optional<LateX> late, Stream& stream);
+
+}  // namespace shardmat

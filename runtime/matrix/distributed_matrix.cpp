@@ -1,0 +1,303 @@
+#include "runtime/matrix/distributed_matrix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/text.h"
+#include "kernels/base/timer.h"
+#include "kernels/spmm.h"
+#include "runtime/matrix/all_at_once.h"
+#include "runtime/matrix/boundary_rows.h"
+#include "runtime/matrix/column_blocks.h"
+
+namespace shardmat {
+namespace {
+
+PartOptions part_options(const LoadOptions& options) {
+  return {options.type, options.method, options.sort, options.progress};
+}
+
+HostVector<std::int64_t> in_order(const HostVector<std::int64_t>& from, const HostVector<std::int64_t>& order) {
+  HostVector<std::int64_t> to(from.size());
+  for (std::size_t i = 0; i < to.size(); ++i) to[i] = from[static_cast<std::size_t>(order[i])];
+  return to;
+}
+
+void require_columns(ValueType type, const ProductOptions& wanted) {
+  require_count(wanted.columns);
+  if (is_half(type) && wanted.columns < 2)
+    throw Error(ErrorKind::usage, fmt::format("a matrix in {} has no product of one right-hand side: the kernels for one "
+                                              "vector take f64 and f32 only. Make a product of two or more",
+                                              name(type)));
+  require_column_block(wanted.columns, wanted.column_block);
+}
+
+}  // namespace
+
+void require_column_block(std::int64_t all, std::int64_t some) {
+  if (some == 0) return;
+  if (all == 1) throw Error(ErrorKind::usage, "blocks of columns are for several right-hand sides, and there is one");
+  if (some > 1 && all % some == 0) return;
+  std::vector<std::string> choices;
+  for (std::int64_t width = 2; width <= all; ++width)
+    if (all % width == 0) choices.push_back(std::to_string(width));
+  throw Error(ErrorKind::usage,
+              fmt::format("blocks of {} columns do not divide the {} right-hand sides into blocks of two or more; choose {}",
+                          some, all, join_choices(choices)));
+}
+
+DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& context, const LoadOptions& options)
+    : DistributedMatrix(load_part(source, context, part_options(options)), context, options) {}
+
+DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const MatrixOptions& options)
+    : context_(context), options_(options), part_(std::move(part)), local_nnz_(part_.csr.nnz()) {
+  Communicator& communicator = context.communicator();
+  Timer timer;
+  communicator.together([&] {
+    require_column_block(options_.right_hand_sides, options_.column_block);
+    if (part_.nnz / communicator.size() > options_.column_sums_above) sum_columns();
+  });
+  part_.times.read += timer.seconds();
+  timer = Timer();
+  const std::optional<std::int64_t> moved_last = communicator.together([&] { return order_boundary_last(); });
+  boundary_rows_ = moved_last.value_or(0);
+  interior_nnz_ = part_.csr.row_ptr.empty()
+                      ? 0
+                      : part_.csr.row_ptr[static_cast<std::size_t>(part_.csr.rows - boundary_rows_)] - part_.csr.row_ptr[0];
+  overlaps_ = communicator.all_reduce(moved_last ? 1 : 0, Reduction::min) == 1;
+  map_columns();
+  part_.times.exchange = timer.seconds();
+}
+
+DistributedMatrix::~DistributedMatrix() = default;
+
+void DistributedMatrix::sum_columns() {
+  require_host_memory(16 * part_.cols, "column sums for the sampled verification");
+  column_sums_.sum.assign(static_cast<std::size_t>(part_.cols), 0.0);
+  column_sums_.weight.assign(static_cast<std::size_t>(part_.cols), 0.0);
+  const HostCsr& csr = part_.csr;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(csr.rows); ++i) {
+    const auto begin = static_cast<std::size_t>(csr.row_ptr[i]), end = static_cast<std::size_t>(csr.row_ptr[i + 1]);
+    for (std::size_t k = begin; k < end; ++k) {
+      const double value = options_.type == ValueType::f32 ? static_cast<double>(static_cast<float>(csr.values[k]))
+                                                           : csr.values[k];
+      const auto column = static_cast<std::size_t>(csr.col_idx[k]);
+      column_sums_.sum[column] += value;
+      column_sums_.weight[column] += static_cast<double>(end - begin + 2) * std::abs(value);
+    }
+  }
+}
+
+/// May rows be multiplied while x moves: by two products, or by one that begins early, as the kernels of packed rows on a GPU
+/// can where the rows of X begin at multiples of 16 bytes?
+bool DistributedMatrix::may_overlap(std::int64_t columns, std::int64_t column_block) const {
+  if (options_.overlap == Overlap::no || context_.communicator().size() == 1) return false;
+  if (column_block > 0 && column_block < columns) return false;
+  if (options_.overlap == Overlap::yes || columns == 1) return true;
+  const std::size_t entry_bytes = static_cast<std::size_t>(columns) * size_of(options_.type);
+  return context_.device().backend == Backend::cuda && !is_half(options_.type) && entry_bytes % 16 == 0;
+}
+
+/// Moves rows that wait for x to the end. Returns how many there are; nothing if they hold most nonzeros or none may be
+/// multiplied while x moves.
+std::optional<std::int64_t> DistributedMatrix::order_boundary_last() {
+  if (!may_overlap(options_.right_hand_sides, options_.column_block)) return std::nullopt;
+  const auto rank = static_cast<std::size_t>(context_.communicator().rank());
+  const BoundaryRows boundary = find_boundary_rows(part_.csr, part_.x_starts[rank], part_.x_starts[rank + 1]);
+  if (2 * boundary.nnz > part_.csr.nnz()) return std::nullopt;
+  if (boundary.rows == 0) return 0;
+  const HostVector<std::int64_t> order = boundary.order();
+  part_.local_order = in_order(part_.local_order, order);
+  part_.row_ids = in_order(part_.row_ids, order);
+  part_.value_starts = in_order(part_.value_starts, order);
+  if (part_.rows == part_.cols) part_.x_ids = part_.row_ids;
+  move_boundary_last(part_.csr, boundary);
+  return boundary.rows;
+}
+
+/// The column map and the exchange of the first product, and the rows with the columns of the map.
+void DistributedMatrix::map_columns() {
+  Communicator& communicator = context_.communicator();
+  const bool ordered = part_.rows == part_.cols && (part_.sort != LocalSort::none || boundary_rows_ > 0);
+  const XParts parts{part_.x_starts, ordered ? std::span<const std::int64_t>(part_.local_order) : std::span<const std::int64_t>()};
+  ProductOptions first;
+  first.columns = options_.right_hand_sides, first.column_block = options_.column_block;
+  first_widths_ = choose_widths(first, [&] { return entries_held(options_.exchange, communicator, parts, part_.csr.col_idx); });
+  MappedExchange made =
+      make_mapped_exchange(options_.exchange, exchange_context(first, *first_widths_), parts, part_.csr.col_idx);
+  communicator.together([&] { made.map->renumber(part_.csr.col_idx); });
+  made.map->forget_columns();
+  map_ = std::move(made.map);
+  first_exchange_ = std::move(made.exchange);
+  part_.csr.cols = map_->length();
+  std::vector<bool> touched(static_cast<std::size_t>(part_.csr.cols));
+  for (const std::int64_t column : part_.csr.col_idx) touched[static_cast<std::size_t>(column)] = true;
+  x_entries_ = std::count(touched.begin(), touched.end(), true);
+}
+
+/// What the device has to hold besides X: Y, and before the first product the matrix, on GPUs in two formats while it is
+/// converted; on the host X and Y as they are read and written.
+std::int64_t DistributedMatrix::bytes_besides_x(std::int64_t columns) const {
+  constexpr std::int64_t kOfLibraries = 64 << 20;
+  const auto value = static_cast<std::int64_t>(size_of(options_.type)),
+             sum = static_cast<std::int64_t>(size_of(sum_type(options_.type)));
+  const std::int64_t y_bytes = local_rows() * columns * sum,
+                     matrix_bytes = blocks_.empty() ? local_nnz_ * (static_cast<std::int64_t>(sizeof(std::int32_t)) + value) : 0;
+  if (context_.device().backend == Backend::host)
+    return matrix_bytes + y_bytes + 8 * columns * (std::ssize(part_.x_ids) + local_rows());
+  const std::string& kernel = options_.plan.kernel;
+  const bool converts = kernel == "auto" || columns == 1 || find_spmm_kernel(kernel, Backend::cuda).format != "csr";
+  return (converts ? 2 : 1) * matrix_bytes + y_bytes + kOfLibraries;
+}
+
+/// All right-hand sides at a time, or so many as are asked for, or the largest divisor whose X fits with matrix and Y on all
+/// ranks; else the smallest divisor, and the allocation reports what is missing. Collective.
+template <class Entries>
+DistributedMatrix::Widths DistributedMatrix::choose_widths(const ProductOptions& wanted, const Entries& entries_held) const {
+  Communicator& communicator = context_.communicator();
+  const std::int64_t all = wanted.columns;
+  if (communicator.size() == 1 || all == 1) return {all, all, {}};
+  if (wanted.column_block > 0) return {all, wanted.column_block, wanted.column_block == all ? "" : "asked for"};
+  const std::int64_t own = std::ssize(part_.x_ids), value = static_cast<std::int64_t>(size_of(options_.type));
+  const std::int64_t room =
+      communicator.together([&] { return available_memory(context_.device()) - bytes_besides_x(all); });
+  const auto everywhere = [&](bool here) { return communicator.all_reduce(here ? 1 : 0, Reduction::min) == 1; };
+  const std::int64_t most_entries = 2 * part_.cols + own * communicator.size();  // that any exchange holds
+  if (everywhere(most_entries * all * value <= room)) return {all, all, {}};
+  const std::int64_t entries = entries_held();
+  const auto bytes = [&](std::int64_t width) {
+    return value * (width == all ? entries * all : own * all + 2 * entries * width);
+  };
+  const std::vector<std::int64_t> widths = column_blocks_of(all);
+  for (const std::int64_t width : widths)
+    if (everywhere(bytes(width) <= room)) return {all, width, width == all ? "" : "more do not fit"};
+  if (everywhere(bytes(widths.back()) < bytes(all))) return {all, widths.back(), "more do not fit"};
+  return {all, all, {}};
+}
+
+ExchangeContext DistributedMatrix::exchange_context(const ProductOptions& wanted, const Widths& widths) const {
+  ExchangeContext moving = context_.exchange_context(options_.type, widths.at_a_time);
+  moving.overlapped = overlaps_ && widths.at_a_time == widths.all && may_overlap(wanted.columns, wanted.column_block);
+  return moving;
+}
+
+/// Collective.
+std::unique_ptr<Schedule> DistributedMatrix::make_schedule(const ProductOptions& wanted, const Widths& widths) {
+  const ExchangeContext moving = exchange_context(wanted, widths);
+  const bool first_is_it = first_exchange_ != nullptr && !wanted.exchange && first_widths_->at_a_time == widths.at_a_time &&
+                           (widths.at_a_time == widths.all) == (first_widths_->at_a_time == first_widths_->all);
+  auto exchange = first_is_it ? std::move(first_exchange_)
+                              : make_exchange(wanted.exchange.value_or(options_.exchange), moving, map_);
+  first_exchange_.reset();
+  if (widths.at_a_time == widths.all) return std::make_unique<AllAtOnce>(context_, widths.all, std::move(exchange));
+  return std::make_unique<ColumnBlocks>(context_, moving, widths.all,
+                                        options_.overlap == Overlap::no ? BlockOverlap::no : BlockOverlap::yes,
+                                        std::move(exchange));
+}
+
+void DistributedMatrix::store(std::int64_t first_row, std::int64_t end_row) {
+  blocks_.emplace_back(first_row, part_.csr.view().rows_between(first_row, end_row), options_.type);
+}
+
+RowPlanRequest DistributedMatrix::row_plan_request(const ProductOptions& wanted, std::int64_t width,
+                                                   std::optional<LateX> late) const {
+  const auto rank = static_cast<std::size_t>(context_.communicator().rank());
+  return {width, wanted.conversion, wanted.plan.value_or(options_.plan),
+          PlanCache{options_.cache_directory, context_.placement().ranks[rank].device}, late};
+}
+
+/// Decides whether the rows are cut in two.
+std::vector<RowPlan> DistributedMatrix::plan_first_rows(const RowPlanRequest& request, bool may_split) {
+  std::vector<RowPlan> plans;
+  const std::int64_t rows = part_.csr.rows, interior_rows = rows - boundary_rows_;
+  if (request.late || !may_split) {
+    store(0, rows);
+    plans.push_back(blocks_[0].plan(request, context_.stream()));
+    if (!may_split || plans[0].begins_early()) return plans;
+    plans.clear(), blocks_.clear();
+  }
+  RowPlanRequest on_time = request;
+  on_time.late.reset();
+  store(0, interior_rows);
+  store(interior_rows, rows);
+  for (StoredRows& block : blocks_) plans.push_back(block.plan(on_time, context_.stream()));
+  return plans;
+}
+
+std::vector<RowPlan> DistributedMatrix::plan_rows(const ProductOptions& wanted, const Schedule& schedule,
+                                                  std::optional<LateX> late) {
+  const RowPlanRequest request = row_plan_request(wanted, schedule.width(), late);
+  if (blocks_.empty()) {
+    const bool may_split = boundary_rows_ > 0 && schedule.overlaps_two_blocks() &&
+                           (wanted.columns == 1 || options_.overlap == Overlap::yes);
+    return plan_first_rows(request, may_split);
+  }
+  std::vector<RowPlan> plans;
+  for (StoredRows& block : blocks_) plans.push_back(block.plan(request, context_.stream()));
+  return plans;
+}
+
+std::unique_ptr<Product> DistributedMatrix::product(std::int64_t columns) {
+  ProductOptions options;
+  options.columns = columns;
+  if (blocks_.empty() && columns == options_.right_hand_sides) options.column_block = options_.column_block;
+  return product(options);
+}
+
+std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted) {
+  Communicator& communicator = context_.communicator();
+  communicator.together([&] { require_columns(options_.type, wanted); });
+  const Timer timer;
+  const bool none_before = blocks_.empty(), first = none_before && first_widths_->all == wanted.columns &&
+                                                   options_.column_block == wanted.column_block && !wanted.exchange;
+  const Widths widths = first ? *first_widths_ : choose_widths(wanted, [&] {
+    return entries_held(wanted.exchange.value_or(options_.exchange), communicator, *map_);
+  });
+  std::unique_ptr<Schedule> schedule = make_schedule(wanted, widths);
+  const std::optional<std::int64_t> first_late = schedule->first_late_entry();
+  const ExchangeContext moving = exchange_context(wanted, widths);
+  const bool time_counts = first_late && moving.overlapped && wanted.columns > 1;
+  std::optional<LateX> late;
+  const double arriving_seconds = time_counts ? time_exchange(schedule->exchange(), moving) : 0;
+  if (first_late && boundary_rows_ > 0) late = {*first_late, arriving_seconds};
+  std::vector<RowPlan> plans;
+  try {
+    plans = communicator.together([&] { return plan_rows(wanted, *schedule, late); });
+  } catch (const std::exception&) {
+    if (none_before) blocks_.clear();  // on all ranks, wherever it went wrong
+    throw;
+  }
+  const bool overlapped = plans.size() == 2 ? schedule->overlaps_two_blocks() : late && plans[0].begins_early();
+  auto product = std::make_unique<Product>(*this, wanted.columns, std::move(schedule), std::move(plans));
+  product->why_column_block = widths.why;
+  product->overlapped_nnz = overlapped ? interior_nnz_ : 0;
+  if (options_.host_rows == HostRows::drop) drop_host_rows();
+  part_.times.plan += timer.seconds();
+  return product;
+}
+
+std::int64_t DistributedMatrix::device_bytes() const {
+  std::int64_t bytes = 0;
+  for (const StoredRows& block : blocks_) bytes += block.device_bytes();
+  return bytes;
+}
+
+std::int64_t DistributedMatrix::host_bytes() const {
+  const HostCsr& csr = part_.csr;
+  return static_cast<std::int64_t>(8 * (csr.row_ptr.size() + csr.col_idx.size() + csr.values.size()));
+}
+
+void DistributedMatrix::drop_host_rows() {
+  for (StoredRows& block : blocks_) block.drop_host_rows();
+  if (blocks_.empty()) return;  // the first product needs them
+  part_.csr.row_ptr = decltype(part_.csr.row_ptr)();
+  part_.csr.col_idx = decltype(part_.csr.col_idx)();
+  part_.csr.values = decltype(part_.csr.values)();
+}
+
+}  // namespace shardmat

@@ -1,0 +1,167 @@
+#include "runtime/matrix/load_part.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
+#include "kernels/base/text.h"
+#include "kernels/base/timer.h"
+#include "kernels/matrix/ordering.h"
+
+namespace shardmat {
+namespace {
+
+constexpr int kLengthsTag = 11;
+
+/// Row pointers of the whole matrix on rank 0 (empty elsewhere); each rank counts an even share of the rows.
+std::vector<std::int64_t> gather_row_ptr(const RowSource& source, Communicator& communicator) {
+  const auto shares = even_starts(source.rows(), communicator.size());
+  const auto begin = shares[static_cast<std::size_t>(communicator.rank())],
+             end = shares[static_cast<std::size_t>(communicator.rank()) + 1];
+  std::vector<std::int64_t> row_ptr;
+  const auto lengths = communicator.together([&] {
+    const bool root = communicator.rank() == 0;
+    require_host_memory(8 * (end - begin) + (root ? 8 * (source.rows() + 1) : 0), "counting the nonzeros of all rows");
+    if (root) row_ptr.resize(static_cast<std::size_t>(source.rows()) + 1);
+    return source.row_lengths(begin, end);
+  });
+  if (communicator.rank() != 0) {
+    communicator.send(lengths.data(), lengths.size() * sizeof(std::int64_t), 0, kLengthsTag);
+    return {};
+  }
+  std::copy(lengths.begin(), lengths.end(), row_ptr.begin() + 1);
+  for (int rank = 1; rank < communicator.size(); ++rank) {
+    const auto first = shares[static_cast<std::size_t>(rank)], last = shares[static_cast<std::size_t>(rank) + 1];
+    communicator.receive(row_ptr.data() + first + 1, static_cast<std::size_t>(last - first) * sizeof(std::int64_t), rank,
+                         kLengthsTag);
+  }
+  std::partial_sum(row_ptr.begin(), row_ptr.end(), row_ptr.begin());
+  return row_ptr;
+}
+
+/// Rows of a part in the given order (positions counted from `begin`), read in slices. The source has checked them.
+HostCsr read_part(const RowSource& source, std::int64_t begin, std::span<const std::int64_t> lengths,
+                  std::span<const std::int64_t> order, const Progress& progress) {
+  HostCsr part;
+  part.rows = static_cast<std::int64_t>(lengths.size());
+  part.cols = source.cols();
+  part.row_ptr.resize(lengths.size() + 1);
+  part.row_ptr[0] = 0;
+  HostVector<std::int64_t> place(lengths.size());  // where in the part the row at a position of the source begins
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    place[static_cast<std::size_t>(order[i])] = part.row_ptr[i];
+    part.row_ptr[i + 1] = part.row_ptr[i] + lengths[static_cast<std::size_t>(order[i])];
+  }
+  part.col_idx.resize(static_cast<std::size_t>(part.nnz()));
+  part.values.resize(static_cast<std::size_t>(part.nnz()));
+  std::int64_t done = 0;
+  for_each_slice(source, begin, begin + part.rows, [&](std::int64_t first, const CsrView& slice) {
+    parallel_ranges(slice.rows, 1 << 12, [&](std::int64_t lo, std::int64_t hi) {
+      for (auto i = static_cast<std::size_t>(lo); i < static_cast<std::size_t>(hi); ++i) {
+        const std::size_t row = static_cast<std::size_t>(first - begin) + i;
+        const std::int64_t from = slice.row_ptr[i] - slice.row_ptr[0], length = slice.row_ptr[i + 1] - slice.row_ptr[i];
+        if (length != lengths[row])
+          throw Error(ErrorKind::input,
+                      fmt::format("{}: row {} has {} nonzeros but was counted with {}; the file changed or "
+                                  "is damaged",
+                                  source.name(), begin + static_cast<std::int64_t>(row), length, lengths[row]));
+        std::copy_n(slice.col_idx.begin() + from, length, part.col_idx.begin() + place[row]);
+        std::copy_n(slice.values.begin() + from, length, part.values.begin() + place[row]);
+      }
+    });
+    report(progress, "loading", done += slice.nnz(), part.nnz());
+  });
+  return part;
+}
+
+/// Throws Error(resources) unless this rank's entries of x fit with their numbers, one column of them at least.
+void require_x(std::int64_t entries, ValueType type) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t bytes = 8 + static_cast<std::int64_t>(size_of(type));
+  require_host_memory(entries > kMost / bytes ? kMost : entries * bytes,
+                      fmt::format("x of {} entries on a rank", human_count(entries)).c_str());
+}
+
+void find_partition(const MatrixSource& source, Communicator& communicator, const std::string& method, LoadedPart& part) {
+  const int parts = communicator.size();
+  part.partition_origin = "computed when loading";
+  if (source.file != nullptr)
+    for (const StoredPartition& stored : source.file->partitions())
+      if (stored.partition.parts() == parts && stored.partition.method == method) {
+        part.row_starts = stored.partition.row_starts;
+        part.partition_origin = "stored in the file";
+      }
+  if (part.row_starts.empty()) {
+    const std::vector<std::int64_t> row_ptr = gather_row_ptr(*source.rows, communicator);
+    part.row_starts.resize(static_cast<std::size_t>(parts) + 1);
+    communicator.together([&] {
+      if (communicator.rank() == 0) part.row_starts = make_partition(method, row_ptr, parts).row_starts;
+    });
+    communicator.broadcast(std::span<std::int64_t>(part.row_starts));
+  }
+  part.x_starts = part.rows == part.cols ? part.row_starts : even_starts(part.cols, parts);
+}
+
+/// This rank's rows in their local order, and the indices of rows and of x.
+void read_rows(const MatrixSource& source, std::size_t rank, const PartOptions& options, LoadedPart& part) {
+  const std::int64_t begin = part.row_starts[rank], end = part.row_starts[rank + 1];
+  const HostVector<std::int64_t> lengths = source.rows->row_lengths(begin, end);
+  HostVector<std::int64_t> row_ptr(lengths.size() + 1);
+  row_ptr[0] = 0;
+  std::partial_sum(lengths.begin(), lengths.end(), row_ptr.begin() + 1);
+  constexpr std::int64_t kBytesARow = 72;  // lengths, orders and indices, next to the matrix
+  require_host_memory(kBytesARow * (end - begin + 1) + 16 * row_ptr.back() + 24 * kSliceEntries, "loading this rank's rows");
+  if (part.sort == LocalSort::by_length) {
+    part.local_order = order_by_row_length(row_ptr);
+  } else {
+    part.local_order.resize(lengths.size());
+    std::iota(part.local_order.begin(), part.local_order.end(), std::int64_t{0});
+  }
+  HostVector<std::int64_t> original;
+  if (source.rows->permuted()) original = source.rows->permutation(begin, end);
+  part.row_ids.resize(part.local_order.size());
+  part.value_starts.resize(part.local_order.size());
+  for (std::size_t i = 0; i < part.row_ids.size(); ++i) {
+    const auto at = static_cast<std::size_t>(part.local_order[i]);
+    part.row_ids[i] = original.empty() ? begin + part.local_order[i] : original[at];
+    part.value_starts[i] = row_ptr[at];
+  }
+  if (part.rows == part.cols) {
+    part.x_ids = part.row_ids;
+  } else {
+    const std::int64_t own = part.x_starts[rank + 1] - part.x_starts[rank];
+    require_x(own, options.type);
+    part.x_ids.resize(static_cast<std::size_t>(own));
+    std::iota(part.x_ids.begin(), part.x_ids.end(), part.x_starts[rank]);
+  }
+  part.csr = read_part(*source.rows, begin, lengths, part.local_order, options.progress);
+  require_in_range(options.type, part.csr.values, "the values of " + source.rows->name());
+}
+
+}  // namespace
+
+LoadedPart load_part(const MatrixSource& source, Context& context, const PartOptions& options) {
+  Communicator& communicator = context.communicator();
+  LoadedPart part;
+  part.rows = source.rows->rows(), part.cols = source.rows->cols();
+  part.sort = options.sort;
+  if (part.sort == LocalSort::as_file)
+    part.sort = source.file != nullptr && source.file->wants_local_sort() ? LocalSort::by_length : LocalSort::none;
+  Timer timer;
+  find_partition(source, communicator, options.method, part);
+  part.times.partition = timer.seconds();
+  timer = Timer();
+  communicator.together([&] { read_rows(source, static_cast<std::size_t>(communicator.rank()), options, part); });
+  part.nnz = communicator.all_reduce(part.csr.nnz(), Reduction::sum);
+  part.times.read = timer.seconds();
+  return part;
+}
+
+}  // namespace shardmat
