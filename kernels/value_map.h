@@ -33,7 +33,7 @@ class ValueMap {
   ValueMap(Storage& storage, ConversionInput& input, std::span<const std::int64_t> positions = {});
 
   /// Most bytes that the map of a storage can take, on the storage's device: 4 for each place of its value arrays, 8 if
-  /// positions reach 2^32 - 3. `largest_position` is nnz - 1 without positions.
+  /// positions reach 2^32 - 2. `largest_position` is nnz - 1 without positions.
   static std::int64_t most_bytes(const Storage& storage, std::int64_t largest_position);
 
   /// Writes new values into the storage in stream order: each place gets its entry of `values`, rounded as a conversion

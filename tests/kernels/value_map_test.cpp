@@ -111,11 +111,11 @@ class Products {
     dispatch_operands(storage_->type, [&](auto tag, auto sum_tag) {
       using A = typename decltype(tag)::type;
       using T = typename decltype(sum_tag)::type;
-      std::vector<A> x(static_cast<std::size_t>(kRhs.count * storage_->cols));
+      std::vector<A> x(static_cast<std::size_t>(kRhs.count * storage_->cols + 1));
       for (std::size_t j = 0; j < x.size(); ++j) x[j] = static_cast<A>(test::value_of(300 + j));
       const Buffer device_x = upload(x, stream_);
       const auto run = [&](std::int64_t columns, const auto& multiply) {
-        const Buffer y(stream_.device(), static_cast<std::size_t>(columns * storage_->rows) * sizeof(T));
+        const Buffer y(stream_.device(), static_cast<std::size_t>(columns * storage_->rows + 1) * sizeof(T));
         fill_bytes(y.data(), 0xff, y.bytes(), stream_);
         multiply(y.data());
         const Bytes result = download<char>(y, stream_);
