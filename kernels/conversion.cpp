@@ -1,10 +1,13 @@
 #include "kernels/conversion.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <utility>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/formats/csr.h"
@@ -43,6 +46,14 @@ const CsrView& ConversionInput::ascending() {
   });
   ascending_->col_idx = ascending_columns_, ascending_->values = ascending_values_;
   return *ascending_;
+}
+
+void ConversionInput::replace_values(std::span<const double> values) {
+  if (values.size() != matrix_.values.size())
+    throw Error(ErrorKind::internal, fmt::format("{} values cannot replace {}", values.size(), matrix_.values.size()));
+  matrix_.values = values;
+  ascending_.reset();
+  if (csr_) update_csr(*csr_, *this);
 }
 
 std::shared_ptr<CsrStorage> ConversionInput::csr() {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "kernels/base/device.h"
@@ -33,6 +34,11 @@ class ConversionInput {
   Stream& stream() const { return stream_; }
   const RowStatistics& rows() const { return rows_; }
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(size_of(type_)); }
+
+  /// From now on the matrix has these values, one a nonzero as before, on the same pattern; they must stay as long as this
+  /// object, or until they are replaced. csr() follows, also where it became the storage of format csr, so no product may
+  /// run on that meanwhile. What ascending() returned before must not be used any more; analyses that were remembered stay.
+  void replace_values(std::span<const double> values);
 
   /// The matrix as CSR on the stream's device; uploaded by the first call. Memory is checked before.
   std::shared_ptr<CsrStorage> csr();

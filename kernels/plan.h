@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
@@ -24,6 +25,14 @@ struct Storage {
   /// Sets expects_late; nothing happens if the format's kernels or the device cannot (below capability 9.0), or if there is
   /// no memory to find out what has to wait.
   virtual void expect_late([[maybe_unused]] std::int64_t first, [[maybe_unused]] Stream& stream) {}
+  /// The arrays that hold the matrix's values; always the same ones in the same order. A value map (value_map.h) writes new
+  /// values straight into them and knows nothing else of the format, so a new format keeps three rules:
+  ///   - Each array is a whole number of values of `type`. Each nonzero lies at one place of one array, as the type rounds
+  ///     it. No other array depends on values, and where a nonzero lies depends on the pattern and the layout alone.
+  ///   - All other places are padding, which holds 0 from the conversion on, also where no kernel reads.
+  ///   - Format::update() (registry.h) writes all nonzeros, and either leaves padding alone or writes 0 there.
+  /// Plans read values from these arrays at every product; none keeps a copy.
+  virtual std::vector<const Buffer*> value_arrays() const = 0;
 
   Device device;
   ValueType type = ValueType::f64;

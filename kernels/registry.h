@@ -21,7 +21,8 @@ struct Format {
   std::int64_t (*bytes)(ConversionInput& input, const Policy& layout);
   /// The matrix in this format on the input's device.
   std::shared_ptr<Storage> (*convert)(ConversionInput& input, const Policy& layout);
-  /// Puts the values of `input`, a matrix of the same pattern, into `storage` without converting again.
+  /// Puts the values of `input`, a matrix of the same pattern, into `storage` without converting again. Value maps are made
+  /// with it: Storage::value_arrays() says what they rely on.
   void (*update)(Storage& storage, ConversionInput& input);
 };
 

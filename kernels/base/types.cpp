@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cmath>
+#include <limits>
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
@@ -35,11 +36,23 @@ double rounded(ValueType type, double value) {
       type, [&](auto tag, auto) { return static_cast<double>(static_cast<typename decltype(tag)::type>(value)); });
 }
 
+// Halfway from the largest value to the power of two behind it.
+double least_out_of_range(ValueType type) {
+  switch (type) {
+    case ValueType::f16:
+      return 65520;
+    case ValueType::bf16:
+      return 0x1p128 - 0x1p119;
+    case ValueType::f32:
+      return 0x1p128 - 0x1p103;
+    default:
+      return std::numeric_limits<double>::infinity();
+  }
+}
+
 void require_in_range(ValueType type, std::span<const double> values, std::string_view what) {
   if (type == ValueType::f64) return;
-  // What rounds to infinity: halfway from the largest value to the power of two behind it, and beyond.
-  constexpr double kF16 = 65520, kBf16 = 0x1p128 - 0x1p119, kF32 = 0x1p128 - 0x1p103;
-  const double limit = type == ValueType::f16 ? kF16 : type == ValueType::bf16 ? kBf16 : kF32;
+  const double limit = least_out_of_range(type);
   const auto beyond = [&](double value) { return std::abs(value) >= limit && std::isfinite(value); };
   std::atomic<std::int64_t> first = std::ssize(values);
   parallel_ranges(std::ssize(values), 1 << 16, [&](std::int64_t begin, std::int64_t end) {
@@ -49,16 +62,20 @@ void require_in_range(ValueType type, std::span<const double> values, std::strin
       return;
     }
   });
-  if (first == std::ssize(values)) return;
-  const double value = values[static_cast<std::size_t>(first)], magnitude = std::abs(value);
+  if (first < std::ssize(values)) refuse_out_of_range(type, first, values[static_cast<std::size_t>(first)], what);
+}
+
+void refuse_out_of_range(ValueType type, std::int64_t index, double value, std::string_view what) {
+  const double magnitude = std::abs(value);
+  const auto holds = [&](ValueType other) { return magnitude < least_out_of_range(other); };
   throw Error(ErrorKind::input,
-              fmt::format("entry {} of {} is {}, beyond what {} holds ({}); use {}", first + 1, what, value, name(type),
+              fmt::format("entry {} of {} is {}, beyond what {} holds ({}); use {}", index + 1, what, value, name(type),
                           type == ValueType::f16    ? "65504"
                           : type == ValueType::bf16 ? "3.39e38"
                                                     : "3.4e38",
-                          magnitude >= kF32                             ? "f64"
-                          : type == ValueType::f16 && magnitude < kBf16 ? "bf16 or f32"
-                                                                        : "f32"));
+                          !holds(ValueType::f32)                             ? "f64"
+                          : type == ValueType::f16 && holds(ValueType::bf16) ? "bf16 or f32"
+                                                                             : "f32"));
 }
 
 void refuse_half(ValueType type) {

@@ -32,8 +32,12 @@ constexpr double unit_roundoff(ValueType type) { return type == ValueType::f64 ?
 /// The nearest value that the type has.
 double rounded(ValueType type, double value);
 
+/// The least magnitude that rounds to infinity in the type; infinity for f64.
+double least_out_of_range(ValueType type);
 /// Throws Error(input) naming `what` if a finite value would become infinite in the type.
 void require_in_range(ValueType type, std::span<const double> values, std::string_view what);
+/// That error, for the value at `index` (from 0).
+[[noreturn]] void refuse_out_of_range(ValueType type, std::int64_t index, double value, std::string_view what);
 
 std::string_view name(ValueType type);
 std::string_view name(Backend backend);

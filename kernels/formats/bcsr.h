@@ -14,6 +14,8 @@
 namespace shardmat {
 
 struct BcsrStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&values}; }
+
   std::int64_t block_rows = 0;                                     ///< rows / b, rounded up
   std::int64_t block_cols = 0;                                     ///< cols / b, rounded up
   std::shared_ptr<const HostVector<std::int64_t>> host_block_ptr;  ///< on the host, for new values

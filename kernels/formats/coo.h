@@ -20,6 +20,8 @@ struct CooEntries {
 };
 
 struct CooStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&entries.values}; }
+
   CooEntries entries;
 };
 

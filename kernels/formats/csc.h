@@ -13,6 +13,8 @@
 namespace shardmat {
 
 struct CscStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&values}; }
+
   Buffer col_ptr;  ///< cols + 1 int64 offsets
   Buffer row_idx;  ///< nnz int32, ascending in each column
   Buffer values;   ///< nnz values of `type`

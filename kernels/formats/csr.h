@@ -12,6 +12,8 @@
 namespace shardmat {
 
 struct CsrStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&values}; }
+
   bool wide_offsets = false;  ///< row_ptr holds int64 instead of int32 (nnz near 2^31 or more)
   Buffer row_ptr;             ///< rows + 1 offsets
   Buffer col_idx;             ///< nnz int32

@@ -13,6 +13,8 @@
 namespace shardmat {
 
 struct DiaStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&values}; }
+
   std::int64_t diagonals = 0;
   Buffer offsets;  ///< diagonals int64, ascending: column - row
   Buffer values;   ///< diagonals·rows values of `type`; that of row i in diagonal d lies at d·rows + i, and is 0 outside A

@@ -25,6 +25,8 @@ EllArrays convert_ell_arrays(ConversionInput& input, std::int64_t width);
 void update_ell_arrays(const EllArrays& ell, ConversionInput& input);
 
 struct EllStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&ell.values}; }
+
   EllArrays ell;       ///< as wide as the longest row
   Buffer row_lengths;  ///< ell_r: rows int32; ell: none
 };

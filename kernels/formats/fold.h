@@ -15,6 +15,8 @@
 namespace shardmat {
 
 struct FoldStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&values}; }
+
   std::int64_t width = 0;
   bool wide_offsets = false;                                      ///< fold_ptr holds int64 instead of int32
   std::shared_ptr<const HostVector<std::int64_t>> host_fold_ptr;  ///< on the host, for new values

@@ -19,6 +19,8 @@
 namespace shardmat {
 
 struct HybStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&ell.values, &rest.values}; }
+
   EllArrays ell;
   CooEntries rest;
 };

@@ -14,6 +14,8 @@
 namespace shardmat {
 
 struct JdsStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&values}; }
+
   bool transposed = false;     ///< jds_t
   std::int64_t diagonals = 0;  ///< length of the longest row
   Buffer row_index;            ///< rows int32: the matrix's row that sorted row i was

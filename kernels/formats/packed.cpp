@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "kernels/base/error.h"
 #include "kernels/base/narrow.h"
+#include "kernels/base/parallel.h"
 #include "kernels/formats/packed_build.h"
 #include "kernels/formats/packed_pieces.h"
 
@@ -14,6 +16,15 @@ namespace shardmat {
 namespace {
 
 using packed::Builder;
+
+/// Sets all bytes to 0; on the host on all threads, so that pages are first touched by those that fill them.
+void clear(const Buffer& buffer, Stream& stream) {
+  if (buffer.device().backend == Backend::cuda) return fill_bytes(buffer.data(), 0, buffer.bytes(), stream);
+  constexpr std::int64_t kBytesAtLeast = 1 << 20;
+  parallel_ranges(static_cast<std::int64_t>(buffer.bytes()), kBytesAtLeast, [&](std::int64_t begin, std::int64_t end) {
+    std::memset(buffer.as<char>() + begin, 0, static_cast<std::size_t>(end - begin));
+  });
+}
 
 PackedShape shape_of(const ConversionInput& input, const Policy& layout) {
   PackedShape shape;
@@ -85,6 +96,7 @@ void PackedStorage::allocate(Stream& stream) {
   fill_bytes(deltas.data(), 0, deltas.bytes(), stream);  // lists are rounded up
   indices = Buffer(device, static_cast<std::size_t>(index_bytes));
   values = Buffer(device, static_cast<std::size_t>(value_bytes));
+  clear(values, stream);  // places between slices and kinds of slots belong to no nonzero
 }
 
 }  // namespace shardmat

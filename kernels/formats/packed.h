@@ -67,9 +67,10 @@ struct PackedStorage final : Storage {
   /// Sets the sizes of all arrays and so `bytes`. Throws Error(resources) if a slice's places do not fit 32 bits.
   void set_sizes(const ConversionInput& input, std::uint64_t value_units, std::uint64_t index_units,
                  std::uint64_t delta_count, std::uint64_t order_count);
-  /// Makes the buffers of deltas, indices and values.
+  /// Makes the buffers of deltas, indices and values; deltas and values are 0.
   void allocate(Stream& stream);
   void expect_late(std::int64_t first, Stream& stream) override;
+  std::vector<const Buffer*> value_arrays() const override { return {&values}; }
 
   PackedShape shape;
   std::int64_t slices = 0;

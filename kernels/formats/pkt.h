@@ -31,6 +31,8 @@ struct PktPattern {
 };
 
 struct PktStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&local_values, &rest_values}; }
+
   std::shared_ptr<const PktPattern> pattern;
   std::int64_t widest_window = 0;  ///< columns
   bool wide_offsets = false;       ///< slice_ptr and rest_ptr hold int64 instead of int32

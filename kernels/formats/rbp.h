@@ -15,6 +15,8 @@ namespace shardmat {
 
 /// What the three formats have in common; the names are the paper's in parentheses.
 struct RbpStorage : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&run_values, &single_values}; }
+
   std::shared_ptr<const Runs> runs;  ///< on the host, for new values
   bool wide_offsets = false;         ///< offsets are int64 instead of int32
   Buffer run_values;                 ///< (Comp_Values, ValuesELL)

@@ -24,6 +24,8 @@ struct SellPattern {
 };
 
 struct SellStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {&values}; }
+
   std::shared_ptr<const SellPattern> pattern;
   bool wide_offsets = false;  ///< slice_ptr holds int64 instead of int32
   Buffer slice_ptr;

@@ -206,7 +206,6 @@ void fill_slots(const Matrix& a, const double* from, const Rows& row, const Pack
   char* narrow = to.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit;
   auto* full = reinterpret_cast<std::int32_t*>(narrow + counts.narrow_bytes());
   T* values = reinterpret_cast<T*>(to.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
-  std::fill_n(values, counts.values(), T(0));
   std::uint32_t filled[kPackedSlotKinds] = {0, 0, 0};
   for_each_slot<S>(a, row, [&](const auto& slot, const auto& start, auto& readers) {
     const std::uint32_t k = filled[slot.kind]++, n = counts.of[slot.kind];

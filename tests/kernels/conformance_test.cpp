@@ -12,6 +12,7 @@
 #include "kernels/formats/csr.h"
 #include "kernels/registry.h"
 #include "kernels/tuner.h"
+#include "tests/support/layout_zoo.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
 
@@ -45,38 +46,13 @@ int check_kernel(const Kernel& kernel, const std::shared_ptr<Storage>& storage, 
   return plans;
 }
 
-/// The columns of a row in another order, as they are where those of a part were renumbered.
-HostCsr with_rows_rotated(HostCsr m) {
-  for (std::size_t i = 0; i + 1 < m.row_ptr.size(); ++i) {
-    const std::int64_t begin = m.row_ptr[i], end = m.row_ptr[i + 1],
-                       by = (end - begin) / 2 + static_cast<std::int64_t>(i % 2);
-    if (begin + by >= end) continue;
-    std::rotate(m.col_idx.begin() + begin, m.col_idx.begin() + begin + by, m.col_idx.begin() + end);
-    std::rotate(m.values.begin() + begin, m.values.begin() + begin + by, m.values.begin() + end);
-  }
-  return m;
-}
-
 std::vector<test::NamedMatrix> matrices() {
   std::vector<test::NamedMatrix> all = test::matrix_zoo();
   for (const test::NamedMatrix& zoo : all) validate(zoo.matrix.view());
   for (const std::string_view name : {"power law", "banded", "node blocks"}) {
     const auto found = std::find_if(all.begin(), all.end(), [&](const test::NamedMatrix& one) { return one.name == name; });
-    all.push_back({found->name + ", rows rotated", with_rows_rotated(found->matrix)});
+    all.push_back({found->name + ", rows rotated", test::with_rows_rotated(found->matrix)});
   }
-  return all;
-}
-
-/// The layouts that a format proposes, and others that --policy can ask for.
-std::vector<Policy> layouts_to_try(const Format& format, ConversionInput& input) {
-  static const std::map<std::string_view, std::vector<std::string_view>> kMore = {
-      {"sell", {"slice=1,sigma=7", "slice=2,sigma=1", "slice=4,sigma=12", "slice=16,sigma=1", "slice=128,sigma=256"}},
-      {"fold", {"width=0", "width=1", "width=3", "width=100"}},
-      {"pkt", {"packet_rows=32,packet_columns=64", "packet_rows=1024,packet_columns=6144"}},
-  };
-  std::vector<Policy> all = format.layouts(input);
-  if (const auto more = kMore.find(format.name); more != kMore.end())
-    for (const std::string_view layout : more->second) all.push_back(all.front().with(layout));
   return all;
 }
 
@@ -87,7 +63,7 @@ void conform(const Format& format, Backend backend) {
   for (const test::NamedMatrix& zoo : matrices()) {
     for (const ValueType type : {ValueType::f32, ValueType::f64}) {
       ConversionInput input(zoo.matrix.view(), type, stream);
-      for (const Policy& layout : layouts_to_try(format, input)) {
+      for (const Policy& layout : test::layouts_to_try(format, input)) {
         SCOPED_TRACE(fmt::format("{} {} on {}", layout.text(), name(type), zoo.name));
         if (format.bytes(input, layout) > largest_reasonable_bytes(input)) {
           EXPECT_THROW(store(format, input, layout), Error);

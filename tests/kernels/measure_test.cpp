@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "kernels/registry.h"
 #include "tests/support/matrix_zoo.h"
@@ -12,7 +13,9 @@
 namespace shardmat {
 namespace {
 
-struct NoStorage final : Storage {};
+struct NoStorage final : Storage {
+  std::vector<const Buffer*> value_arrays() const override { return {}; }
+};
 
 /// Counts its products, each of which takes at least `milliseconds`.
 class SlowPlan final : public Plan {

@@ -18,6 +18,7 @@
 #include "kernels/formats/packed_spmm.h"
 #include "kernels/registry.h"
 #include "kernels/spmm_tuner.h"
+#include "tests/support/layout_zoo.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
 
@@ -106,9 +107,7 @@ void for_each_count(const Body& body) {
 std::vector<Policy> layouts_of(const Format& format, ConversionInput& input, std::int64_t cols) {
   std::vector<Policy> layouts = format.layouts(input);
   if (format.name == "packed" && cols >= 6)
-    for (const char* shape : {"block=1,lanes=1", "block=1,lanes=2", "block=1,lanes=4", "block=2,lanes=1", "block=2,lanes=2",
-                              "block=3,lanes=1", "block=3,lanes=3", "block=3,lanes=6", "block=4,lanes=4", "block=6,lanes=6"})
-      layouts.push_back(layouts.front().with(std::string(shape) + ",shift=0,window=64"));
+    for (const Policy& shape : test::packed_shapes(layouts.front())) layouts.push_back(shape);
   return layouts;
 }
 
