@@ -61,8 +61,8 @@ std::string why_no_matrix(const Hdf5File& file) {
   if (kind == Hdf5Kind::mesh) return fmt::format("is {}, not a matrix; {}", describe(file), mesh_remedy(file));
   return fmt::format(
       "is {} and no matrix: its root has no attribute 'binsparse'. Shard files and Binsparse CSR matrices are "
-      "read: `shardmat partition` makes one from .mtx, .mtx.gz or .npz, and README.md has the lines of Python "
-      "that write one",
+      "read: `shardmat partition` makes one from .mtx, .mtx.gz or .npz, and partition/README.md of the sources has the "
+      "lines of Python that write one",
       describe(file));
 }
 

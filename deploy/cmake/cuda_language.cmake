@@ -2,10 +2,11 @@
 set(SHARDMAT_HAVE_CUDA OFF)
 set(SHARDMAT_HAVE_NCCL OFF)
 
-# CMAKE_CUDA_ARCHITECTURES, if not set: those of this machine's GPUs, else 80 and 90.
+# CMAKE_CUDA_ARCHITECTURES, if not set: those of this machine's GPUs, else code for 9.0 and PTX of 8.0, from which the driver
+# makes code for other GPUs at first use.
 macro(shardmat_choose_cuda_architectures)
   if(NOT CMAKE_CUDA_ARCHITECTURES)
-    set(architectures 80 90)
+    set(architectures 90-real 80-virtual)
     execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
                     OUTPUT_VARIABLE capabilities RESULT_VARIABLE failed ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
     if(NOT failed AND capabilities MATCHES "^[0-9.\n]+$")

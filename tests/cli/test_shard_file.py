@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import sys
-import textwrap
 import unittest
 
 import h5py
@@ -67,9 +66,8 @@ class ShardFile(CliTest):
 
 
 def readme_python():
-    """The two blocks of Python in README.md: reading a shard file, writing a plain one."""
-    blocks = re.findall(r"(?ms)^  ```python\n(.*?)^  ```", (ROOT / "README.md").read_text())
-    return [textwrap.dedent(block) for block in blocks]
+    """The two blocks of Python in partition/README.md: reading a shard file, writing a plain one."""
+    return re.findall(r"(?ms)^```python\n(.*?)^```", (ROOT / "partition" / "README.md").read_text())
 
 
 class Readme(CliTest):

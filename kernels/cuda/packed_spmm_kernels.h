@@ -3,14 +3,15 @@
 // are read once for G·P·16 bytes of a row of Y, all loads of a few slots before their products. Blocks of unknowns reuse a
 // row of X for all rows of the group. Columns beyond those of a warp are further passes over the matrix: what L2 holds of X
 // then serves more rows than if a block took all columns of its slices.
-#include "kernels/base/error.h"
+//
+// A value type has 80 kernels; packed_spmm_f32.cu and packed_spmm_f64.cu instantiate those of one type each.
+#pragma once
+
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/packed_rows.h"
-#include "kernels/cuda/row_major_plan.h"
-#include "kernels/formats/packed_spmm.h"
+#include "kernels/cuda/packed_spmm.h"
 
-namespace shardmat {
-namespace {
+namespace shardmat::packed::many {
 
 using dense::Stretch;
 using dense::Wide;
@@ -21,9 +22,6 @@ template <class S, int G, int P>
 constexpr int kBlock = S::B > 1 && G * P == 16 ? 512 : 256;
 template <class S, int G, int P>
 constexpr int kBlocksPerSm = S::B == 1 ? 3 : S::B == 6 || kBlock<S, G, P> == 512 ? 1 : 2;
-/// Slices of a block: as many as a large block can take at once, so that few multiprocessors are idle at the end, or twice
-/// as many, which wins where slices differ.
-constexpr int kFewSlices = 2, kSlices = 4;
 
 /// What a lane adds up: the rows of its group, P stretches of columns.
 template <class T, class S, int W, int P>
@@ -205,7 +203,7 @@ Instance<T, S> instance_of() {
   return {packed_spmm<T, S, W, G, P>, kBlock<S, G, P>};
 }
 
-/// The instance for a policy; its kernel is null if there is none.
+/// The instance for a policy. REQUIRES: SpmmShape::exists().
 template <class T, class S>
 Instance<T, S> instance(int lanes, int passes) {
   switch (dense::shape_of(lanes, passes)) {
@@ -215,50 +213,29 @@ Instance<T, S> instance(int lanes, int passes) {
     case 41: return instance_of<T, S, 4, 1>();
     case 42: return instance_of<T, S, 4, 2>();
     case 81: return instance_of<T, S, 8, 1>();
-    case 82: return instance_of<T, S, 8, 2>();
-    default: return {};
+    default: return instance_of<T, S, 8, 2>();
   }
 }
 
-}  // namespace
+}  // namespace shardmat::packed::many
 
-std::vector<Policy> packed_spmm_policies(const Storage& storage, const RightHandSides& rhs) {
-  const std::int64_t wide = dense::lanes_of_row(rhs.count, size_of(storage.type));
-  const auto policy = [](int lanes, int passes, int slices = kSlices) {
-    return Policy{{"lanes", lanes}, {"passes", passes}, {"slices", slices}};
-  };
-  if (wide == 1) return {policy(1, 1)};
-  if (wide <= 2) return {policy(2, 1)};
-  if (wide <= 4) return {policy(2, 2), policy(4, 1)};
-  if (wide <= 8) return {policy(4, 2), policy(8, 1)};
-  if (static_cast<const PackedStorage&>(storage).shape.block == 1) return {policy(8, 2), policy(8, 1)};
-  return {policy(8, 2, kFewSlices), policy(8, 2), policy(8, 1)};
+namespace shardmat::packed {
+
+template <class T>
+void multiply_many(const PackedStorage& a, const dense::Rows<T>& v, const SpmmShape& shape, Stream& on) {
+  with_shape(a.shape, [&](auto tag) {
+    using S = decltype(tag);
+    const Arguments<T> matrix = arguments<T>(a, {});
+    const auto launch = [&](const many::Instance<T, S>& one, int first, int blocks) {
+      cuda::launch_grid_beside(a.expects_late, one.kernel, (a.slices + shape.slices - 1) / shape.slices, blocks,
+                               static_cast<unsigned>(one.block_size), 0, on, matrix, v, first, shape.slices);
+    };
+    if (v.columns == 2) return launch(many::instance_of<T, S, 1, 1, 2>(), 0, 1);
+    dense::split_columns(
+        v.columns, dense::kWidth<T>, shape.lanes, shape.passes,
+        [&](int first, int blocks) { launch(many::instance<T, S>(shape.lanes, shape.passes), first, blocks); },
+        [&](int first, int few) { launch(many::instance<T, S>(few, 1), first, 1); });
+  });
 }
 
-std::unique_ptr<SpmmPlan> make_packed_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
-                                           Stream&) {
-  const int lanes = policy.at("lanes"), passes = policy.at("passes"), slices = policy.at("slices");
-  if (instance<float, packed::Shape<1, 1>>(lanes, passes).kernel == nullptr)
-    throw Error(ErrorKind::usage, "packed: lanes must be 1, 2, 4 or 8, and passes 1, or 2 with 2, 4 or 8 lanes");
-  if (slices < 1) throw Error(ErrorKind::usage, "packed: a block has at least one slice");
-  return cuda::row_major_plan<PackedStorage>(
-      std::move(storage), rhs,
-      [lanes, passes, slices]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
-        packed::with_shape(a.shape, [&](auto shape) {
-          using S = decltype(shape);
-          const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
-          const auto launch = [&](const Instance<T, S>& one, int first, int blocks) {
-            cuda::launch_grid_beside(a.expects_late, one.kernel, (a.slices + slices - 1) / slices, blocks,
-                                     static_cast<unsigned>(one.block_size), 0, on, matrix, v, first, slices);
-          };
-          if (v.columns == 2) return launch(instance_of<T, S, 1, 1, 2>(), 0, 1);
-          dense::split_columns(
-              v.columns, dense::kWidth<T>, lanes, passes,
-              [&](int first, int blocks) { launch(instance<T, S>(lanes, passes), first, blocks); },
-              [&](int first, int few) { launch(instance<T, S>(few, 1), first, 1); });
-        });
-      },
-      0, true);
-}
-
-}  // namespace shardmat
+}  // namespace shardmat::packed
