@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
+#include "kernels/formats/upload.h"
 #include "kernels/registry.h"
 #include "kernels/value_map_backends.h"
 
@@ -179,10 +180,52 @@ void ValueMap::update(Storage& storage, const void* values, std::int64_t count, 
                                {values, values_type, arrays[a]->data(), type_}, stream);
 }
 
+HostVector<double> ValueMap::read(const Storage& storage, Stream& stream) const {
+  require_same(storage);
+  require_host_memory(8 * entries_, "the values of a stored matrix");
+  HostVector<double> values(static_cast<std::size_t>(entries_));
+  std::fill(values.begin(), values.end(), 0.0);
+  const auto arrays = storage.value_arrays();
+  for (std::size_t a = 0; a < arrays.size(); ++a)
+    dispatch_operands(type_, [&](auto tag, auto) {
+      using T = typename decltype(tag)::type;
+      values::dispatch_source(wide_, [&](auto source) {
+        using Source = typename decltype(source)::type;
+        const auto held = download<T>(*arrays[a], stream);
+        const auto sources = download<Source>(arrays_[a].sources, stream);
+        parallel_ranges(std::ssize(held), kAtLeast, [&](std::int64_t begin, std::int64_t end) {
+          for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+            const std::uint64_t entry = sources.empty() ? i + 1 : sources[i];
+            if (entry != 0) values[entry - 1] = static_cast<double>(held[i]);
+          }
+        });
+      });
+    });
+  return values;
+}
+
 std::int64_t ValueMap::bytes() const {
   std::int64_t bytes = 0;
   for (const Array& array : arrays_) bytes += static_cast<std::int64_t>(array.sources.bytes());
   return bytes;
+}
+
+ValuePicker::ValuePicker(std::span<const std::int64_t> positions, Stream& stream) : places_(std::ssize(positions)) {
+  const std::int64_t largest = positions.empty() ? -1 : *std::max_element(positions.begin(), positions.end());
+  wide_ = needs_wide_sources(largest);
+  values::dispatch_source(wide_, [&](auto source) {
+    using Source = typename decltype(source)::type;
+    const std::int64_t bytes = places_ * static_cast<std::int64_t>(sizeof(Source));
+    require_memory(stream.device(), bytes, "the places of the diagonal among the values");
+    sources_ = upload<Source>(places_, stream, [&](std::int64_t i) {
+      return static_cast<Source>(positions[static_cast<std::size_t>(i)] + 1);
+    });
+  });
+}
+
+void ValuePicker::pick(const void* values, ValueType values_type, void* places, ValueType type, Stream& stream) const {
+  if (places_ == 0) return;
+  backend_of(stream.device()).update({sources_.data(), places_, wide_}, {values, values_type, places, type}, stream);
 }
 
 void require_values_in_range(ValueType type, const void* values, std::int64_t count, ValueType values_type,

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/base/device.h"
+#include "kernels/base/host_vector.h"
 #include "kernels/conversion.h"
 #include "kernels/plan.h"
 
@@ -45,6 +46,10 @@ class ValueMap {
   /// Throws Error(usage) for fewer than entries() values or another type, Error(internal) for another storage.
   void update(Storage& storage, const void* values, std::int64_t count, ValueType values_type, Stream& stream) const;
 
+  /// The values that the storage has now, as f64 in the order of the caller's entries; entries without a place are 0. Waits
+  /// for the stream. Takes host memory for the result and for the largest array with its sources.
+  HostVector<double> read(const Storage& storage, Stream& stream) const;
+
   /// How many values update() needs: the largest position and one more.
   std::int64_t entries() const { return entries_; }
   /// Bytes of device memory that the map holds. An array whose place i is filled from entry i, as in CSR, takes none.
@@ -66,6 +71,25 @@ class ValueMap {
   Device device_;
   ValueType type_ = ValueType::f64;
   std::string format_;
+};
+
+/// Entries of the caller's values that lie elsewhere in another order: the diagonal of a matrix, for example. Move-only.
+class ValuePicker {
+ public:
+  ValuePicker() = default;
+  /// Place i gets entry positions[i], or 0 where that is -1. Throws Error(resources) before it takes memory.
+  ValuePicker(std::span<const std::int64_t> positions, Stream& stream);
+
+  /// Writes the places, of `type`, in stream order. `values` as in ValueMap::update().
+  void pick(const void* values, ValueType values_type, void* places, ValueType type, Stream& stream) const;
+  std::int64_t places() const { return places_; }
+  /// Bytes of device memory.
+  std::int64_t bytes() const { return static_cast<std::int64_t>(sources_.bytes()); }
+
+ private:
+  std::int64_t places_ = 0;
+  bool wide_ = false;
+  Buffer sources_;
 };
 
 /// Throws Error(input) naming `what` and the first of `count` values, f64 or f32 in memory of the stream's device, that is

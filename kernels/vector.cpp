@@ -27,6 +27,31 @@ void DotProducts::compute(ValueType type, std::int64_t n, const void* x, const v
   backend_of(stream).dots(type, n, x, y, partial_.as<double>(), result, stream);
 }
 
+void fill_vector(ValueType type, std::int64_t n, double value, void* x, Stream& stream) {
+  backend_of(stream).fill(type, n, value, x, stream);
+}
+
+ColumnDots::ColumnDots(Device device, std::int64_t columns) : columns_(columns) {
+  const std::int64_t chunks = (columns + kDotColumns - 1) / kDotColumns,
+                     bytes = (kDotBlocks * columns + chunks) * static_cast<std::int64_t>(sizeof(double));
+  require_memory(device, bytes, "partial sums of dot products");
+  partial_ = Buffer(device, static_cast<std::size_t>(bytes));
+  Stream stream(device);
+  fill_bytes(partial_.data(), 0, partial_.bytes(), stream);
+  stream.synchronize();
+}
+
+void ColumnDots::compute(ValueType type, std::int64_t n, const void* x, const void* y, double* result, Stream& stream) {
+  backend_of(stream).column_dots(type, n, columns_, x, y, partial_.as<double>(), result, stream);
+}
+
+void combine(ValueType type, std::int64_t n, std::int64_t columns, Factor a, const void* x, Factor b, void* y,
+             Stream& stream) {
+  backend_of(stream).combine(type, n, columns, a, x, b, y, stream);
+}
+
+void square_roots(std::int64_t n, double* values, Stream& stream) { backend_of(stream).square_roots(n, values, stream); }
+
 void normalise(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream) {
   backend_of(stream).normalise(type, n, y, norm_squared, x, stream);
 }

@@ -5,15 +5,25 @@
 
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
+#include "kernels/vector.h"
 
 namespace shardmat {
 
 constexpr int kDotBlocks = 1024;  ///< partial sums of a dot product, whatever its length: the order stays fixed
 
+constexpr int kDotColumns = 256;  ///< that a thread block sums at once
+
 struct VectorBackend {
   /// `partial`: 2·kDotBlocks sums and 8 bytes that are 0 before and after.
   void (*dots)(ValueType type, std::int64_t n, const void* x, const void* y, double* partial, double* result,
                Stream& stream);
+  void (*fill)(ValueType type, std::int64_t n, double value, void* x, Stream& stream);
+  /// `partial`: kDotBlocks·columns sums, and for each kDotColumns columns 8 bytes that are 0 before and after.
+  void (*column_dots)(ValueType type, std::int64_t n, std::int64_t columns, const void* x, const void* y, double* partial,
+                      double* result, Stream& stream);
+  void (*combine)(ValueType type, std::int64_t n, std::int64_t columns, Factor a, const void* x, Factor b, void* y,
+                  Stream& stream);
+  void (*square_roots)(std::int64_t n, double* values, Stream& stream);
   void (*normalise)(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream);
   void (*gather)(std::size_t entry_bytes, std::int64_t n, const std::int32_t* places, const void* from, void* to,
                  Stream& stream);

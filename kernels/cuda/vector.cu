@@ -60,6 +60,80 @@ __global__ void scale_by_inverse_norm(std::int64_t n, const T* __restrict__ y, c
   if (i < n) x[i] = static_cast<T>((*norm_squared > 0 ? rsqrt(*norm_squared) : 0.0) * static_cast<double>(y[i]));
 }
 
+template <class T>
+__global__ void fill_entries(std::int64_t n, T value, T* __restrict__ x) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) x[i] = value;
+}
+
+/// Adds the sums of `lanes` lanes for each of `width` columns, in a fixed tree; valid in the first lane. sums[lane·width + j].
+__device__ void add_lanes(double* sums, int lanes, int width, int lane, int column) {
+  for (int left = lanes; left > 1;) {
+    const int half = (left + 1) / 2;
+    __syncthreads();
+    if (lane + half < left) sums[lane * width + column] += sums[(lane + half) * width + column];
+    left = half;
+  }
+  __syncthreads();
+}
+
+/// Blocks (b, c) sum columns c·kDotColumns … of some rows; the last to be done for these columns adds the sums of all blocks in
+/// their order. A thread sees one column. `done` is 0 before and after.
+template <class T>
+__global__ void column_dot_products(std::int64_t n, std::int64_t columns, const T* __restrict__ x, const T* __restrict__ y,
+                                    double* partial, unsigned* done, double* __restrict__ result) {
+  __shared__ double sums[kThreads];
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.y) * kDotColumns;
+  const int width = static_cast<int>(columns - first < kDotColumns ? columns - first : kDotColumns);
+  const int lanes = kThreads / width, lane = static_cast<int>(threadIdx.x) / width,
+            column = static_cast<int>(threadIdx.x) % width;
+  const bool works = lane < lanes;
+  const std::int64_t at = first + column;
+  double sum = 0;
+  if (works)
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * lanes + lane; i < n;
+         i += static_cast<std::int64_t>(gridDim.x) * lanes)
+      sum += static_cast<double>(x[i * columns + at]) * static_cast<double>(y[i * columns + at]);
+  sums[threadIdx.x] = sum;
+  add_lanes(sums, lanes, width, works ? lane : lanes, column);
+  if (lane == 0) {
+    partial[blockIdx.x * columns + at] = sums[column];
+    __threadfence();
+  }
+  __syncthreads();
+  bool last = false;
+  if (threadIdx.x == 0) last = atomicInc(done + 2 * blockIdx.y, gridDim.x - 1) == gridDim.x - 1;
+  if (!__syncthreads_or(last)) return;
+  __threadfence();
+  sum = 0;
+  if (works)
+    for (unsigned b = static_cast<unsigned>(lane); b < gridDim.x; b += static_cast<unsigned>(lanes))
+      sum += __ldcg(partial + b * columns + at);
+  sums[threadIdx.x] = sum;
+  add_lanes(sums, lanes, width, works ? lane : lanes, column);
+  if (lane == 0) result[at] = sums[column];
+}
+
+__global__ void take_square_roots(std::int64_t n, double* values) {
+  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (i < n) values[i] = sqrt(values[i]);
+}
+
+/// What a factor is for column j.
+__device__ double factor_of(const Factor& f, std::int64_t j) {
+  return f.per_column != nullptr ? f.value * f.per_column[j] : f.value;
+}
+
+template <class T, class Index>
+__global__ void combine_entries(Index n, Index columns, Factor a, const T* __restrict__ x, Factor b, T* y) {
+  const Index at = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  if (at >= n) return;
+  const std::int64_t j = columns == 1 ? 0 : static_cast<std::int64_t>(at % columns);
+  T value = x != nullptr ? static_cast<T>(factor_of(a, j)) * x[at] : T(0);
+  if (b.per_column != nullptr || b.value != 0) value += static_cast<T>(factor_of(b, j)) * y[at];
+  y[at] = value;
+}
+
 /// Entries of `words` words; a thread copies one word.
 template <class Word>
 __global__ void gather(std::int64_t n, int words, const std::int32_t* __restrict__ places, const Word* __restrict__ from,
@@ -85,6 +159,45 @@ void dots(ValueType type, std::int64_t n, const void* x, const void* y, double* 
     cuda::launch(dot_products<T>, std::int64_t{kDotBlocks} * kThreads, kThreads, stream, n, static_cast<const T*>(x),
                  static_cast<const T*>(y), partial, reinterpret_cast<unsigned*>(partial + 2 * kDotBlocks), result);
   });
+}
+
+void fill_cuda(ValueType type, std::int64_t n, double value, void* x, Stream& stream) {
+  dispatch_operands(type, [&](auto tag, auto) {
+    using T = typename decltype(tag)::type;
+    cuda::launch(fill_entries<T>, n, kThreads, stream, n, static_cast<T>(value), static_cast<T*>(x));
+  });
+}
+
+void column_dots_cuda(ValueType type, std::int64_t n, std::int64_t columns, const void* x, const void* y, double* partial,
+                      double* result, Stream& stream) {
+  const std::int64_t chunks = (columns + kDotColumns - 1) / kDotColumns,
+                     lanes = kThreads / std::min<std::int64_t>(columns, kDotColumns);
+  const std::int64_t blocks = std::clamp<std::int64_t>((n + lanes - 1) / lanes, 1, kDotBlocks);
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    cuda::launch_grid(column_dot_products<T>, blocks, chunks, dim3(kThreads), 0, stream, n, columns,
+                      static_cast<const T*>(x), static_cast<const T*>(y), partial,
+                      reinterpret_cast<unsigned*>(partial + kDotBlocks * columns), result);
+  });
+}
+
+void combine_cuda(ValueType type, std::int64_t n, std::int64_t columns, Factor a, const void* x, Factor b, void* y,
+                  Stream& stream) {
+  const std::int64_t entries = n * columns;
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto run = [&](auto index) {
+      using Index = decltype(index);
+      cuda::launch(combine_entries<T, Index>, entries, kThreads, stream, static_cast<Index>(entries),
+                   static_cast<Index>(columns), a, static_cast<const T*>(x), b, static_cast<T*>(y));
+    };
+    if (entries < std::int64_t{1} << 31) run(std::uint32_t{});
+    else run(std::int64_t{});
+  });
+}
+
+void square_roots_cuda(std::int64_t n, double* values, Stream& stream) {
+  cuda::launch(take_square_roots, n, kThreads, stream, n, values);
 }
 
 void normalise_cuda(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream& stream) {
@@ -129,6 +242,7 @@ void copy_rows_cuda(std::size_t row_bytes, std::int64_t n, const void* from, std
 
 }  // namespace
 
-const VectorBackend cuda_vector_backend{dots, normalise_cuda, gather_cuda, copy_rows_cuda};
+const VectorBackend cuda_vector_backend{dots,           fill_cuda,   column_dots_cuda, combine_cuda,
+                                        square_roots_cuda, normalise_cuda, gather_cuda, copy_rows_cuda};
 
 }  // namespace shardmat

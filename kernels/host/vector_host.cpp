@@ -31,6 +31,61 @@ void dots(ValueType type, std::int64_t n, const void* x, const void* y, double* 
   for (int b = 0; b < kDotBlocks; ++b) result[0] += partial[2 * b], result[1] += partial[2 * b + 1];
 }
 
+void fill_host(ValueType type, std::int64_t n, double value, void* x, Stream&) {
+  dispatch_operands(type, [&](auto tag, auto) {
+    using T = typename decltype(tag)::type;
+    parallel_ranges(n, 1 << 14, [&](std::int64_t first, std::int64_t last) {
+      std::fill(static_cast<T*>(x) + first, static_cast<T*>(x) + last, static_cast<T>(value));
+    });
+  });
+}
+
+void column_dots_host(ValueType type, std::int64_t n, std::int64_t columns, const void* x, const void* y, double* partial,
+                      double* result, Stream&) {
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* xs = static_cast<const T*>(x);
+    const T* ys = static_cast<const T*>(y);
+    const std::int64_t blocks_at_least = (std::int64_t{kDotBlocks} << 14) / std::max<std::int64_t>(n * columns, 1);
+    parallel_ranges(kDotBlocks, std::max<std::int64_t>(1, blocks_at_least), [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t b = first; b < last; ++b) {
+        double* sums = partial + b * columns;
+        std::fill(sums, sums + columns, 0.0);
+        for (std::int64_t i = n * b / kDotBlocks; i < n * (b + 1) / kDotBlocks; ++i)
+          for (std::int64_t j = 0; j < columns; ++j)
+            sums[j] += static_cast<double>(xs[i * columns + j]) * static_cast<double>(ys[i * columns + j]);
+      }
+    });
+  });
+  std::fill(result, result + columns, 0.0);
+  for (int b = 0; b < kDotBlocks; ++b)
+    for (std::int64_t j = 0; j < columns; ++j) result[j] += partial[b * columns + j];
+}
+
+void combine_host(ValueType type, std::int64_t n, std::int64_t columns, Factor a, const void* x, Factor b, void* y,
+                  Stream&) {
+  const auto factor = [](const Factor& f, std::int64_t j) { return f.per_column != nullptr ? f.value * f.per_column[j] : f.value; };
+  const bool reads_y = b.per_column != nullptr || b.value != 0;
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* xs = static_cast<const T*>(x);
+    T* ys = static_cast<T*>(y);
+    parallel_ranges(n, 1 << 14, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        const T fa = static_cast<T>(factor(a, j)), fb = static_cast<T>(factor(b, j));
+        for (std::int64_t at = first * columns + j; at < last * columns; at += columns) {
+          const T of_x = xs != nullptr ? fa * xs[at] : T(0);
+          ys[at] = reads_y ? of_x + fb * ys[at] : of_x;
+        }
+      }
+    });
+  });
+}
+
+void square_roots_host(std::int64_t n, double* values, Stream&) {
+  for (std::int64_t i = 0; i < n; ++i) values[i] = std::sqrt(values[i]);
+}
+
 void normalise_host(ValueType type, std::int64_t n, const void* y, const double* norm_squared, void* x, Stream&) {
   const double scale = *norm_squared > 0 ? 1 / std::sqrt(*norm_squared) : 0;
   dispatch(type, [&](auto tag) {
@@ -61,6 +116,7 @@ void copy_rows_host(std::size_t row_bytes, std::int64_t n, const void* from, std
 
 }  // namespace
 
-const VectorBackend host_vector_backend{dots, normalise_host, gather_host, copy_rows_host};
+const VectorBackend host_vector_backend{dots,           fill_host,   column_dots_host, combine_host,
+                                        square_roots_host, normalise_host, gather_host, copy_rows_host};
 
 }  // namespace shardmat

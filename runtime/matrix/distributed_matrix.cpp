@@ -201,14 +201,19 @@ std::unique_ptr<Schedule> DistributedMatrix::make_schedule(const ProductOptions&
 }
 
 void DistributedMatrix::store(std::int64_t first_row, std::int64_t end_row) {
-  blocks_.emplace_back(first_row, part_.csr.view().rows_between(first_row, end_row), options_.type);
+  const std::span<const std::int64_t> value_starts =
+      options_.values == Values::fixed ? std::span<const std::int64_t>() : std::span<const std::int64_t>(part_.value_starts);
+  blocks_.emplace_back(first_row, part_.csr.view().rows_between(first_row, end_row), options_.type,
+                       value_starts.empty() ? value_starts
+                                            : value_starts.subspan(static_cast<std::size_t>(first_row),
+                                                                   static_cast<std::size_t>(end_row - first_row)));
 }
 
 RowPlanRequest DistributedMatrix::row_plan_request(const ProductOptions& wanted, std::int64_t width,
                                                    std::optional<LateX> late) const {
   const auto rank = static_cast<std::size_t>(context_.communicator().rank());
   return {width, wanted.conversion, wanted.plan.value_or(options_.plan),
-          PlanCache{options_.cache_directory, context_.placement().ranks[rank].device}, late};
+          PlanCache{options_.cache_directory, context_.placement().ranks[rank].device}, late, {}};
 }
 
 /// Decides whether the rows are cut in two.
@@ -231,7 +236,8 @@ std::vector<RowPlan> DistributedMatrix::plan_first_rows(const RowPlanRequest& re
 
 std::vector<RowPlan> DistributedMatrix::plan_rows(const ProductOptions& wanted, const Schedule& schedule,
                                                   std::optional<LateX> late) {
-  const RowPlanRequest request = row_plan_request(wanted, schedule.width(), late);
+  RowPlanRequest request = row_plan_request(wanted, schedule.width(), late);
+  request.before_conversion = [this] { refresh_host_rows(context_.stream()); };
   if (blocks_.empty()) {
     const bool may_split = boundary_rows_ > 0 && schedule.overlaps_two_blocks() &&
                            (wanted.columns == 1 || options_.overlap == Overlap::yes);
@@ -284,6 +290,12 @@ std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted
 std::int64_t DistributedMatrix::device_bytes() const {
   std::int64_t bytes = 0;
   for (const StoredRows& block : blocks_) bytes += block.device_bytes();
+  return bytes;
+}
+
+std::int64_t DistributedMatrix::map_bytes() const {
+  std::int64_t bytes = 0;
+  for (const StoredRows& block : blocks_) bytes += block.map_bytes();
   return bytes;
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -13,8 +14,11 @@
 
 #include "comm/exchange/exchange.h"
 #include "kernels/base/host_vector.h"
+#include "kernels/base/dense.h"
 #include "kernels/base/progress.h"
+#include "kernels/value_map.h"
 #include "runtime/context.h"
+#include "runtime/matrix/distributed_vector.h"
 #include "runtime/matrix/load_part.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/stored_rows.h"
@@ -35,6 +39,12 @@ enum class HostRows {
   drop,  ///< after the first product was made
 };
 
+/// May the matrix get new values?
+enum class Values {
+  fixed,
+  updatable,  ///< keeps a map of 4 bytes a nonzero for each format (8 from 2^32 nonzeros on), and 8 bytes a row
+};
+
 struct MatrixOptions {
   ValueType type = ValueType::f64;    ///< of the matrix and x; y has that of sums (sum_type())
   std::int64_t right_hand_sides = 1;  ///< of the first product: the order of x in memory is chosen for it
@@ -46,6 +56,7 @@ struct MatrixOptions {
   std::string exchange = "auto";
   Overlap overlap = Overlap::automatic;
   HostRows host_rows = HostRows::keep;
+  Values values = Values::fixed;
   /// Keep 1ᵀA of this rank's rows, 16 bytes a column, for the sampled verification if there are more nonzeros a rank.
   std::int64_t column_sums_above = std::numeric_limits<std::int64_t>::max();
 };
@@ -55,6 +66,13 @@ struct LoadOptions : MatrixOptions {
   std::string method = "nnz";  ///< partitioner
   LocalSort sort = LocalSort::as_file;
   Progress progress;
+};
+
+/// Dense blocks around the diagonal, in memory of the device.
+struct DiagonalBlocks {
+  std::int64_t size = 0, count = 0;
+  ValueType type = ValueType::f64;
+  Buffer values;  ///< count · size · size
 };
 
 /// Throws Error(usage) for blocks of columns that do not divide the right-hand sides.
@@ -103,8 +121,26 @@ class DistributedMatrix {
   std::unique_ptr<Product> product(std::int64_t columns = 1);
   std::unique_ptr<Product> product(const ProductOptions& options);
 
-  /// Device memory of the stored rows, all formats.
+  /// New values on the same pattern: every format, the diagonals and all products follow from the next product in stream
+  /// order on. `values`: those of this rank's nonzeros in the order in which the rows were given: rows in the order of the
+  /// source (of triplets: as many and in the order that were given, see own_rows.h), one column of f64 or f32, in memory of
+  /// the host or of the matrix's device, where it must stay until the stream has passed. Collective; the same error on all
+  /// ranks, which leaves the old values: Error(usage) for a matrix that is not updatable or another number of values,
+  /// Error(input) for values beyond the range of the matrix's type.
+  void update_values(const ConstDense& values, Stream& stream);
+
+  /// The diagonal of a square matrix, in row layout, of sum_type(); 0 where no entry is stored. From the current values: ask
+  /// again after update_values(). Collective. Throws Error(usage) for a matrix that is not square, or if it is asked for the
+  /// first time after the host rows were dropped.
+  DistributedVector diagonal(Stream& stream);
+  /// The blocks of `size` × `size` around the diagonal of a square matrix, for block Jacobi and the like. Block b has the
+  /// rows and columns size·b … size·b + size - 1 of this rank's rows in the order of the source, row-major; the last one is
+  /// filled with zeros. Collective. Throws as diagonal(), and Error(usage) unless the parts begin at multiples of `size`.
+  DiagonalBlocks block_diagonal(std::int64_t size, Stream& stream);
+
+  /// Device memory of the stored rows, all formats, and of maps for new values (map_bytes()).
   std::int64_t device_bytes() const;
+  std::int64_t map_bytes() const;
   /// Host memory of rows that are kept for formats to come.
   std::int64_t host_bytes() const;
   /// Frees these. Products to come run on the formats that are stored.
@@ -129,6 +165,18 @@ class DistributedMatrix {
   std::vector<RowPlan> plan_first_rows(const RowPlanRequest& request, bool may_split);
   RowPlanRequest row_plan_request(const ProductOptions& wanted, std::int64_t width, std::optional<LateX> late) const;
   void store(std::int64_t first_row, std::int64_t end_row);
+  /// Entries of the matrix near the diagonal, by block size; kept so that they follow new values.
+  struct Diagonal {
+    ValuePicker picker;
+    Buffer values;
+  };
+  Diagonal& find_diagonal(std::int64_t size, Stream& stream);
+  HostVector<std::int64_t> diagonal_positions(std::int64_t size) const;
+  HostVector<double> bring_values(const ConstDense& values, Stream& stream) const;
+  void update_nonzeros(const ConstDense& values, Stream& stream);
+  void take_host_values(const void* values, ValueType type, Stream& stream);
+  void put_into_host_rows(std::span<const double> values);
+  void refresh_host_rows(Stream& stream);
 
   Context& context_;
   MatrixOptions options_;
@@ -139,6 +187,9 @@ class DistributedMatrix {
   std::shared_ptr<const ColumnMap> map_;
   std::optional<Widths> first_widths_;
   std::unique_ptr<Exchange> first_exchange_;  ///< of the first product, until that is made
+  std::map<std::int64_t, Diagonal> diagonals_;
+  bool host_rows_are_old_ = false;  ///< new values came since
+  Buffer staging_;                  ///< new values on their way from the host
   std::vector<StoredRows> blocks_;            ///< one, or two if the first product cut the rows; none before that
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,8 @@
 #include "runtime/matrix_source.h"
 
 namespace shardmat {
+
+class ValueRoute;
 
 /// Order of the rows inside each part. Global orders are a property of the file.
 enum class LocalSort {
@@ -49,6 +51,7 @@ struct LoadedPart {
   HostVector<std::int64_t> x_ids;    ///< original index of each entry of x that this rank owns
   /// Where the values of each row of `csr` begin among this rank's values in the caller's order (update_values()).
   HostVector<std::int64_t> value_starts;
+  std::shared_ptr<const ValueRoute> route;  ///< from triplets to these values; null: the values are given row by row
   LoadTimes times;
 };
 

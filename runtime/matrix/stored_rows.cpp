@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "kernels/base/error.h"
+#include "kernels/base/host_vector.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
 #include "kernels/choose/stored_plans.h"
 #include "kernels/conversion.h"
 
@@ -23,13 +28,15 @@ SpmmRequest spmm_request(const PlanRequest& request) {
 
 }  // namespace
 
-StoredRows::StoredRows(std::int64_t first_row, const CsrView& rows, ValueType type)
+StoredRows::StoredRows(std::int64_t first_row, const CsrView& rows, ValueType type,
+                       std::span<const std::int64_t> value_starts)
     : first_row_(first_row),
       rows_(rows.rows),
       nnz_(rows.nnz()),
       type_(type),
       statistics_(row_statistics(rows.row_ptr)),
-      host_rows_(rows) {}
+      host_rows_(rows),
+      value_starts_(value_starts) {}
 
 std::optional<RowPlan> StoredRows::plan_on_stored(const RowPlanRequest& request, Stream& stream) const {
   const std::int64_t width = request.right_hand_sides;
@@ -62,6 +69,7 @@ RowPlan StoredRows::plan(const RowPlanRequest& request, Stream& stream) {
                             "its host rows were dropped; keep them, or make this product before dropping them",
                             formats.empty() ? "not at all" : formats, request.right_hand_sides));
   }
+  if (request.before_conversion) request.before_conversion();
   RowPlan plan = plan_anew(request, stream);
   const std::shared_ptr<Storage> made = plan.shared_storage();
   const auto same = std::find_if(storages_.begin(), storages_.end(), [&](const auto& storage) {
@@ -71,14 +79,47 @@ RowPlan StoredRows::plan(const RowPlanRequest& request, Stream& stream) {
     plan.move_to(*same, stream);
   } else {
     if (request.late && !made->expects_late) made->expect_late(request.late->first, stream);
-    storages_.push_back(made);
+    keep(made, stream);
   }
   return plan;
+}
+
+/// With a map for new values, if there may be any.
+void StoredRows::keep(const std::shared_ptr<Storage>& storage, Stream& stream) {
+  if (!value_starts_.empty()) {
+    require_host_memory(8 * nnz_, "the places of the values");
+    HostVector<std::int64_t> positions(static_cast<std::size_t>(nnz_));
+    const CsrView& rows = *host_rows_;
+    parallel_ranges(rows_, 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
+        std::iota(positions.begin() + (rows.row_ptr[i] - rows.row_ptr[0]),
+                  positions.begin() + (rows.row_ptr[i + 1] - rows.row_ptr[0]), value_starts_[i]);
+    });
+    ConversionInput input(rows, type_, stream);
+    maps_.emplace_back(*storage, input, positions);
+  }
+  storages_.push_back(storage);
+}
+
+void StoredRows::update_values(const void* values, std::int64_t count, ValueType values_type, Stream& stream) {
+  for (std::size_t i = 0; i < maps_.size(); ++i) maps_[i].update(*storages_[i], values, count, values_type, stream);
+}
+
+void StoredRows::read_values(std::span<double> values, Stream& stream) const {
+  if (maps_.empty()) return;  // no rows
+  const HostVector<double> mine = maps_.front().read(*storages_.front(), stream);
+  std::transform(mine.begin(), mine.end(), values.begin(), values.begin(), std::plus<>());
 }
 
 std::int64_t StoredRows::device_bytes() const {
   std::int64_t bytes = 0;
   for (const auto& storage : storages_) bytes += storage->bytes;
+  return bytes + map_bytes();
+}
+
+std::int64_t StoredRows::map_bytes() const {
+  std::int64_t bytes = 0;
+  for (const ValueMap& map : maps_) bytes += map.bytes();
   return bytes;
 }
 

@@ -17,37 +17,12 @@
 #include "partition/shard_file.h"
 #include "partition/vector_file.h"
 #include "runtime/multiply.h"
+#include "tests/runtime/contexts.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/world.h"
 
 namespace shardmat {
 namespace {
-
-/// What both backends are asked to do.
-struct Case {
-  BackendChoice backend;
-  ValueType type;
-  const char* exchange = "auto";
-};
-
-/// One a backend for all tests, as starting NCCL takes most of a second.
-std::unique_ptr<Context>& context_slot(BackendChoice backend) {
-  static std::unique_ptr<Context> host, cuda;
-  return backend == BackendChoice::host ? host : cuda;
-}
-Context& context_of(const Case& c) {
-  std::unique_ptr<Context>& slot = context_slot(c.backend);
-  if (slot == nullptr) slot = std::make_unique<Context>(world(), c.backend);
-  return *slot;
-}
-
-/// Ends them while there is MPI.
-class EndContexts : public testing::Environment {
-  void TearDown() override {
-    for (const BackendChoice backend : {BackendChoice::host, BackendChoice::cuda}) context_slot(backend).reset();
-  }
-};
-const auto* const kEndContexts = testing::AddGlobalTestEnvironment(new EndContexts);
 
 /// A directory that all ranks share and that goes away with the object.
 class SharedDirectory {
@@ -439,25 +414,6 @@ void nan_fails(const Case& c) {
   const VerifyResult result = verify(matrix, source, {1, 0, *x, nullptr, 1, y}, VerifyMode::full);
   EXPECT_FALSE(result.passed);
   EXPECT_EQ(result.wrong_rows, 50);
-}
-
-constexpr Case kHost64{BackendChoice::host, ValueType::f64}, kHost32{BackendChoice::host, ValueType::f32, "allgather"},
-    kHostHalo{BackendChoice::host, ValueType::f64, "halo"};
-constexpr Case kCuda64{BackendChoice::cuda, ValueType::f64}, kCuda32{BackendChoice::cuda, ValueType::f32, "allgather"},
-    kCudaHalo{BackendChoice::cuda, ValueType::f64, "halo"}, kCudaPeer{BackendChoice::cuda, ValueType::f64, "peer"};
-
-/// Runs `check` on GPUs if every rank can have its own.
-void on_gpus(void (*check)(const Case&), const Case& c) {
-  if (const std::string why_not = why_no_gpus(); !why_not.empty()) GTEST_SKIP() << why_not;
-  check(c);
-}
-
-/// Likewise if GPUs can reach each other's memory.
-void on_peers(void (*check)(const Case&), const Case& c) {
-  if (world().size() == 1) GTEST_SKIP() << "needs several ranks";
-  if (const std::string why_not = why_no_gpus(); !why_not.empty()) GTEST_SKIP() << why_not;
-  if (const std::string why_not = context_of(c).nccl()->why_no_peer_access(); !why_not.empty()) GTEST_SKIP() << why_not;
-  check(c);
 }
 
 // Host, each test in f64 with what auto takes, in f32 with all-gather and in f64 with the halo; on GPUs the same under Gpu

@@ -1,0 +1,66 @@
+#include "runtime/matrix/vector_operations.h"
+
+#include <fmt/format.h>
+
+#include "kernels/base/error.h"
+
+namespace shardmat {
+namespace {
+
+void require_alike(const DistributedVector& x, const DistributedVector& y) {
+  const auto text = [](const DistributedVector& v) {
+    return fmt::format("{} × {} of {} in {} layout", v.rows(), v.columns(), name(v.type()),
+                       v.layout() == VectorLayout::rows ? "row" : "column");
+  };
+  const bool same_layout = x.layout() == y.layout() || x.local_rows() == y.local_rows();
+  if (x.rows() != y.rows() || x.columns() != y.columns() || x.type() != y.type() || x.local_rows() != y.local_rows() ||
+      !same_layout)
+    throw Error(ErrorKind::usage, fmt::format("two vectors do not go together: {}, and {}", text(x), text(y)));
+}
+
+void combine_vectors(Factor a, const DistributedVector& x, Factor b, DistributedVector& y, Stream& stream) {
+  require_alike(x, y);
+  combine(x.type(), x.local_rows(), x.columns(), a, x.view().data, b, y.view().data, stream);
+}
+
+ColumnDots make_dots(Context& context, std::int64_t columns) {
+  std::optional<ColumnDots> dots;
+  context.communicator().together([&] { dots.emplace(context.device(), columns); });
+  return std::move(*dots);
+}
+
+}  // namespace
+
+void axpy(Factor a, const DistributedVector& x, DistributedVector& y, Stream& stream) {
+  combine_vectors(a, x, {1}, y, stream);
+}
+
+void xpay(const DistributedVector& x, Factor b, DistributedVector& y, Stream& stream) {
+  combine_vectors({1}, x, b, y, stream);
+}
+
+void scale(Factor b, DistributedVector& y, Stream& stream) {
+  combine(y.type(), y.local_rows(), y.columns(), {}, nullptr, b, y.view().data, stream);
+}
+
+void copy(const DistributedVector& x, DistributedVector& y, Stream& stream) { combine_vectors({1}, x, {0}, y, stream); }
+
+VectorSums::VectorSums(Context& context, std::int64_t columns)
+    : columns_(columns),
+      sum_(context.exchange_context(ValueType::f64, 1), static_cast<int>(columns)),
+      dots_(make_dots(context, columns)) {}
+
+void VectorSums::dot(const DistributedVector& x, const DistributedVector& y, double* result, Stream& stream) {
+  require_alike(x, y);
+  if (x.columns() != columns_)
+    throw Error(ErrorKind::usage, fmt::format("vectors of {} columns came to sums of {}", x.columns(), columns_));
+  dots_.compute(x.type(), x.local_rows(), x.view().data, y.view().data, result, stream);
+  sum_(result, stream);
+}
+
+void VectorSums::norm(const DistributedVector& x, double* result, Stream& stream) {
+  dot(x, x, result, stream);
+  square_roots(columns_, result, stream);
+}
+
+}  // namespace shardmat

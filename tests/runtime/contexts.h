@@ -1,0 +1,31 @@
+// One context a backend for all tests of a program, and how tests run on each backend.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include "runtime/context.h"
+#include "tests/support/world.h"
+
+namespace shardmat {
+
+/// What both backends are asked to do.
+struct Case {
+  BackendChoice backend;
+  ValueType type;
+  const char* exchange = "auto";
+};
+
+/// Made on first use, as starting NCCL takes most of a second, and ended while there is MPI.
+Context& context_of(const Case& c);
+
+inline constexpr Case kHost64{BackendChoice::host, ValueType::f64}, kHost32{BackendChoice::host, ValueType::f32, "allgather"},
+    kHostHalo{BackendChoice::host, ValueType::f64, "halo"};
+inline constexpr Case kCuda64{BackendChoice::cuda, ValueType::f64}, kCuda32{BackendChoice::cuda, ValueType::f32, "allgather"},
+    kCudaHalo{BackendChoice::cuda, ValueType::f64, "halo"}, kCudaPeer{BackendChoice::cuda, ValueType::f64, "peer"};
+
+/// Runs `check` on GPUs if every rank can have its own.
+void on_gpus(void (*check)(const Case&), const Case& c);
+/// Likewise if GPUs can reach each other's memory.
+void on_peers(void (*check)(const Case&), const Case& c);
+
+}  // namespace shardmat
