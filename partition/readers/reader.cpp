@@ -18,8 +18,8 @@ namespace shardmat {
 namespace {
 
 const Reader kReaders[] = {
-    {"matrix-market", ".mtx .mtx.gz", accepts_matrix_market, read_matrix_market},
-    {"scipy-npz", ".npz", accepts_npz, read_npz},
+    {"matrix-market", ".mtx .mtx.gz", accepts_matrix_market, read_matrix_market, open_matrix_market_entries},
+    {"scipy-npz", ".npz", accepts_npz, read_npz, open_npz_entries},
 };
 
 std::vector<std::string> words_of(std::string_view text) {
@@ -58,7 +58,7 @@ bool is_misspelt(const std::string& word, const std::string& right) {
 
 std::span<const Reader> readers() { return kReaders; }
 
-HostCsr read_matrix(const std::filesystem::path& path, const ReadOptions& options) {
+const Reader& reader_of(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
   if (status.type() == std::filesystem::file_type::not_found) fail_missing(path);
@@ -73,8 +73,17 @@ HostCsr read_matrix(const std::filesystem::path& path, const ReadOptions& option
                 fmt::format("{}: it is a batch of graphs, not one matrix; multiply it with: shardmat batch {}",
                             path.string(), path.string()));
   for (const Reader& reader : kReaders)
-    if (reader.accepts(path)) return reader.read(path, options);
+    if (reader.accepts(path)) return reader;
   fail_suffix(path);
+}
+
+HostCsr read_matrix(const std::filesystem::path& path, const ReadOptions& options) {
+  return reader_of(path).read(path, options);
+}
+
+std::unique_ptr<EntryReader> open_entries(const std::filesystem::path& path, const ReadOptions& options,
+                                          const ReadLimits& limits) {
+  return reader_of(path).open_entries(path, options, limits);
 }
 
 }  // namespace shardmat
