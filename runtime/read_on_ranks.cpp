@@ -136,24 +136,28 @@ class Reading {
     shares_ = even_starts(shape_.rows, ranks_.size());
   }
 
-  /// Collective. Runs read(after_batch) on the ranks that read the file; all ranks call deliver(), which is collective,
-  /// after their batches as often as the rank with most batches. The first fault in the file becomes the error of all ranks.
-  template <class Read, class Deliver>
-  void in_rounds(Read&& read, Deliver&& deliver) {
+  /// Collective. Runs read(after_batch) on the ranks that read the file. After their batches, as often as the rank with most
+  /// batches, all ranks call deliver(), which is collective, if one has items in `away` for other ranks. The first fault in
+  /// the file becomes the error of all ranks.
+  template <class T, class Read, class Deliver>
+  void in_rounds(const std::vector<T>& away, Read&& read, Deliver&& deliver) {
     struct Signal {
-      bool reading, failed, faulty;
+      bool reading, sending, failed, faulty;
     };
     std::exception_ptr error;
     std::optional<TextFault> fault;
     bool going = true;
     int first_faulty = ranks_.size();  // shares ascend with the ranks, so this one has the first fault
     const auto meet = [&](bool reading) {
-      const auto all = ranks_.all_gather(Signal{reading, error != nullptr, fault.has_value()});
-      going = std::any_of(all.begin(), all.end(), [](const Signal& one) { return one.reading; });
+      const auto all = ranks_.all_gather(Signal{reading, !away.empty(), error != nullptr, fault.has_value()});
+      const auto any = [&](bool Signal::*what) {
+        return std::any_of(all.begin(), all.end(), [&](const Signal& one) { return one.*what; });
+      };
+      going = any(&Signal::reading);
       first_faulty =
           static_cast<int>(std::find_if(all.begin(), all.end(), [](const Signal& one) { return one.faulty; }) - all.begin());
-      if (std::any_of(all.begin(), all.end(), [](const Signal& one) { return one.failed; })) going = false;
-      else deliver();
+      if (any(&Signal::failed)) going = false;
+      else if (any(&Signal::sending)) deliver();
     };
     try {
       if (reader_)
@@ -220,6 +224,7 @@ class Reading {
     std::int64_t entries = 0;
     std::vector<RowCount> away;
     in_rounds(
+        away,
         [&](const Progress& after_batch) {
           entries = reader_->count(
               share(), [&](std::span<const RowCount> counts) { sort_out(counts, shares_, away, add); }, after_batch);
@@ -286,6 +291,7 @@ class Reading {
     };
     std::vector<MatrixEntry> away;
     in_rounds(
+        away,
         [&](const Progress& after_batch) {
           reader_->read(
               share(), [&](std::span<const MatrixEntry> entries) { sort_out(entries, starts_, away, put); }, after_batch);
