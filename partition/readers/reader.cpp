@@ -33,9 +33,9 @@ std::vector<std::string> words_of(std::string_view text) {
 }
 
 /// True for one wrong letter, or letters in another order. Suffixes are so short that those of other formats, such as .txt
-/// and .mat, differ by little more; .npy holds arrays.
+/// and .mat, differ by little more.
 bool is_misspelt(const std::string& word, const std::string& right) {
-  if (word.size() != right.size() || word == ".npy") return false;
+  if (word.size() != right.size()) return false;
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < word.size(); ++i) wrong += word[i] != right[i] ? 1 : 0;
   return wrong == 1 || std::is_permutation(word.begin(), word.end(), right.begin());
@@ -48,6 +48,12 @@ bool is_misspelt(const std::string& word, const std::string& right) {
   const std::string suffix = path.extension().string();
   const auto like =
       std::find_if(known.begin(), known.end(), [&](const std::string& one) { return is_misspelt(suffix, one); });
+  if (suffix == ".npy")
+    throw Error(
+        ErrorKind::input,
+        fmt::format("{}: a .npy file holds a dense array, such as x of shardmat multiply; write a sparse matrix with "
+                    "scipy.sparse.save_npz(name, scipy.sparse.csr_array(a))",
+                    path.string()));
   throw Error(ErrorKind::input,
               fmt::format("{}: {} is no matrix file that can be read; its name must end in {}{}", path.string(),
                           suffix.empty() ? "a file without suffix" : suffix, join_choices(known),

@@ -8,12 +8,15 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <numeric>
 
 #include "kernels/base/error.h"
 #include "partition/partitioner.h"
 #include "partition/readers/reader.h"
+#include "partition/shard_file.h"
 #include "runtime/matrix_source.h"
+#include "runtime/multiply.h"
 #include "runtime/row_share.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/world.h"
@@ -73,7 +76,7 @@ class ReadOnRanks : public testing::Test {
   /// In one round, and in rounds of a few lines.
   void expect_same(const std::string& text, const std::string& what) {
     const std::filesystem::path path = write("a.mtx", text);
-    for (const std::int64_t round : {std::int64_t{1} << 20, std::int64_t{200}})
+    for (const std::int64_t round : {std::int64_t{1} << 20, std::max<std::int64_t>(200, std::ssize(text) / 20)})
       EXPECT_EQ(difference(path, round), "") << what;
     EXPECT_EQ(difference(path, 1 << 20, "rows"), "") << what;
     world().barrier();
@@ -130,6 +133,45 @@ TEST_F(ReadOnRanks, expands_symmetric_files_and_sums_duplicates) {
       for (const bool twice : {false, true})
         if (field != std::string("pattern") || symmetry != std::string("skew-symmetric"))
           expect_same(triangle(field, symmetry, 60, twice), fmt::format("{} {} {}", field, symmetry, twice));
+}
+
+/// The bytes of y = A x of a matrix file, without measurements, so that the same kernel is taken each time.
+std::string product_of(const std::filesystem::path& matrix, const std::filesystem::path& y) {
+  MultiplyOptions options;
+  options.matrix = matrix;
+  options.output = y;
+  options.iterations = 0;
+  options.verify = true;
+  options.load.plan.measure = false;
+  options.backend = BackendChoice::host;
+  const MultiplyReport report = multiply(world(), options);
+  EXPECT_TRUE(report.verification && report.verification->passed) << matrix;
+  std::ifstream file(y, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST_F(ReadOnRanks, products_have_the_bits_of_those_from_the_shard_file) {
+  const std::vector<std::pair<std::string, std::string>> files{
+      {"symmetric.mtx", triangle("real", "symmetric", 60, true)},
+      {"skew.mtx", triangle("real", "skew-symmetric", 70, true)},
+      {"pattern.mtx", triangle("pattern", "symmetric", 50, false)},
+      {"integer.mtx", triangle("integer", "general", 80, true)},
+      {"wide.mtx", kGeneral + "4 90 5\n1 90 0.1\n3 1 0.3\n3 90 0.7\n1 2 1e-3\n3 45 -0.2\n"},
+      {"tall.mtx", kGeneral + "90 4 5\n90 1 0.1\n1 3 0.3\n90 3 0.7\n2 1 1e-3\n45 3 -0.2\n"}};
+  for (const auto& [name, text] : files) {
+    const std::filesystem::path path = write(name, text);
+    const std::filesystem::path shard = directory_ / (name + ".h5");
+    if (world().rank() == 0) {
+      const auto source = make_memory_source(std::make_shared<const HostCsr>(read_matrix(path)), name);
+      WriteOptions options;
+      options.parts = {world().size()};
+      write_shard_file(shard, *source, options);
+    }
+    world().barrier();
+    const std::string expected = product_of(shard, directory_ / "shard.npy");
+    EXPECT_EQ(product_of(path, directory_ / "text.npy"), expected) << name;
+    world().barrier();
+  }
 }
 
 TEST_F(ReadOnRanks, divides_what_is_left_when_duplicates_are_summed) {
