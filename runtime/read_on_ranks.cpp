@@ -74,6 +74,7 @@ class Reading {
 
  private:
   static constexpr std::int64_t kMostBatch = 8 << 20, kMostPiece = 1 << 20;
+  static constexpr std::int64_t kBytesHeldBack = 2;  ///< of items for other ranks, for each byte of a batch
 
   /// What all ranks know of the file.
   struct Shape {
@@ -163,6 +164,9 @@ class Reading {
       if (reader_)
         read([&](std::string_view phase, std::int64_t done, std::int64_t total) {
           report(options_.progress, phase, done, total);
+          // A rank that reads alone lets the others wait until it has much for them.
+          const auto held_back = static_cast<std::int64_t>(away.size() * sizeof(T));
+          if (shape_.divisible == 0 && held_back < kBytesHeldBack * limits_.batch_bytes) return;
           meet(true);
           if (!going || first_faulty < ranks_.rank()) throw Stopped{};
         });
