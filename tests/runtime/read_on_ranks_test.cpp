@@ -18,6 +18,7 @@
 #include "runtime/matrix_source.h"
 #include "runtime/multiply.h"
 #include "runtime/row_share.h"
+#include "tests/partition/readers/test_files.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/world.h"
 
@@ -79,6 +80,7 @@ class ReadOnRanks : public testing::Test {
     for (const std::int64_t round : {std::int64_t{1} << 20, std::max<std::int64_t>(200, std::ssize(text) / 20)})
       EXPECT_EQ(difference(path, round), "") << what;
     EXPECT_EQ(difference(path, 1 << 20, "rows"), "") << what;
+    EXPECT_EQ(difference(write("a.mtx.gz", test::gzip(text)), std::ssize(text) / 4 + 100), "") << what << ", compressed";
     world().barrier();
   }
 
@@ -89,6 +91,9 @@ class ReadOnRanks : public testing::Test {
     EXPECT_NE(expected.find(says), std::string::npos) << expected;
     for (const std::int64_t round : {1 << 20, 200})
       EXPECT_EQ(error_of(ErrorKind::input, [&] { read_on_ranks(path, {false, "nnz", {}, round}, world()); }), expected);
+    const std::filesystem::path compressed = write("wrong.mtx.gz", test::gzip(text));
+    const std::string same = error_of(ErrorKind::input, [&] { read_matrix(compressed); });
+    EXPECT_EQ(error_of(ErrorKind::input, [&] { read_on_ranks(compressed, {false, "nnz", {}, 400}, world()); }), same);
     world().barrier();
   }
 
