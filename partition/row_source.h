@@ -27,6 +27,8 @@ std::string_view name(RowOrder order);
 /// For people: "reverse Cuthill-McKee".
 std::string_view title(RowOrder order);
 
+/// Any process may ask for any rows, except of the source that make_kept_source() makes: each rank may ask it only for the
+/// rows that it keeps.
 class RowSource {
  public:
   virtual ~RowSource() = default;

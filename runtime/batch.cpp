@@ -84,7 +84,7 @@ class Batch {
     ranks_.together([&] { check_options(); });
     describe_on_all_ranks(VectorFile::hdf5_input(options_.each.x, "x"), ranks_);
     for (const std::string& name : options_.matrices) {
-      sources_.push_back(open_matrix(name, ranks_));
+      sources_.push_back(open_matrix(name, ranks_, {options_.each.allow_nonfinite, load_.method, load_.progress}));
       const MatrixSource& source = sources_.back();
       BatchItem item;
       item.matrix = source.rows->name();
@@ -195,6 +195,10 @@ class Batch {
   void load_all() {
     for (std::size_t i = 0; i < report_.items.size(); ++i) {
       BatchItem& item = report_.items[i];
+      if (whole_ && sources_[i].by_part)  // the one rank that multiplies it reads it again
+        sources_[i] = item.rank == ranks_.rank()
+                          ? open_matrix(options_.matrices[i], *alone_, {options_.each.allow_nonfinite})
+                          : MatrixSource{};
       if (whole_ && item.rank != ranks_.rank()) continue;
       Loaded loaded{i, std::make_unique<DistributedMatrix>(sources_[i], context(), load_), nullptr, {}};
       DistributedMatrix& m = *loaded.matrix;

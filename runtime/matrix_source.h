@@ -1,4 +1,4 @@
-// From what a user types to rows: a shard file, or a generator's specification that needs no file.
+// From what a user types to rows: a shard file, a matrix file of another program, or a generator's specification.
 #pragma once
 
 #include <memory>
@@ -15,13 +15,23 @@ struct MatrixSource {
   std::unique_ptr<RowSource> rows;
   const ShardFile* file = nullptr;  ///< `rows` if it is a shard file
   std::string access;               ///< who reads or makes the rows, for the report
+  /// True if each rank has only its own part of the rows (make_kept_source()): then `rows` serves only the ranks of the
+  /// communicator that opened it, divided by the method of OpenOptions.
+  bool by_part = false;
+};
+
+struct OpenOptions {
+  bool allow_nonfinite = false;  ///< accept NaN and infinity among the values
+  std::string method = "nnz";    ///< partitioner: which rows each rank keeps of a file that is read into memory
+  Progress progress{};           ///< of such a file
 };
 
 /// How the rows were sorted before, for the report: "no", or how in the file.
 std::string order_text(const MatrixSource& source);
 
-/// Collective; the same error on all ranks. A file that is a matrix but no shard file is refused with the command that
-/// makes one. allow_nonfinite: as in ShardFile::open().
-MatrixSource open_matrix(const std::string& argument, Communicator& communicator, bool allow_nonfinite = false);
+/// Collective; the same error on all ranks. Shard files, Binsparse files and generators give any rows to any rank. Other
+/// matrix files (.mtx, .mtx.gz, .npz) are read into memory at once: read_on_ranks(). A file that holds no matrix, or more
+/// than one, is refused with the command that takes it.
+MatrixSource open_matrix(const std::string& argument, Communicator& communicator, const OpenOptions& options = {});
 
 }  // namespace shardmat

@@ -38,7 +38,8 @@ class Run {
  private:
   MultiplyReport steps() {
     check_options();
-    source_ = open_matrix(options_.matrix, communicator_);
+    source_ =
+        open_matrix(options_.matrix, communicator_, {options_.allow_nonfinite, options_.load.method, options_.progress});
     communicator_.together([&] {
       if (options_.mode != Mode::repeat && source_.rows->rows() != source_.rows->cols())
         throw Error(ErrorKind::usage, fmt::format("--mode {} needs a square matrix; {} is {} × {}", name(options_.mode),

@@ -12,7 +12,8 @@
 namespace shardmat {
 
 struct MultiplyOptions {
-  std::string matrix;  ///< shard file or generator specification
+  std::string matrix;            ///< matrix file or generator specification, see open_matrix()
+  bool allow_nonfinite = false;  ///< accept NaN and infinity among its values
   LoadOptions load;
   BackendChoice backend = BackendChoice::automatic;
   int threads = 0;           ///< host threads of each rank; 0: its share of the cores of its host

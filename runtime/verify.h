@@ -1,5 +1,6 @@
 // Checks one product against a plain sequential f64 loop over the source's rows in their own order. Shares no code with the
-// kernels, reads the rows again, and takes x by index from where it came, not from what the exchange moved.
+// kernels, reads the rows again (those of a file that was read into memory from there, not from what the kernels use), and
+// takes x by index from where it came, not from what the exchange moved.
 #pragma once
 
 #include <cstdint>

@@ -154,7 +154,7 @@ std::unique_ptr<BatchSource> open_batch(const std::string& argument, const EdgeV
       throw Error(
           ErrorKind::input,
           fmt::format("{}: it is one matrix, not a batch; several are a folder of .mtx files, or a LIST.txt that names "
-                      "matrix files. For one: shardmat partition {} MATRIX.h5, then shardmat multiply MATRIX.h5",
+                      "matrix files. For one: shardmat multiply {}",
                       argument, argument));
   std::string understood;
   for (const BatchKind& kind : kKinds) understood += fmt::format("\n  {}", kind.help);

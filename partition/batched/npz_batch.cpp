@@ -110,10 +110,7 @@ void read_values(const NpzArchive& archive, const EdgeValues& edges, HostVector<
 std::unique_ptr<BatchSource> open_graph_npz(const std::string& argument, const EdgeValues& edges) {
   const NpzArchive archive(argument);
   if (!archive.has("graph_ptr") && archive.has("format"))
-    archive.fail(
-        fmt::format("it is one matrix, not a batch of graphs; for one matrix: shardmat partition {} MATRIX.h5, then "
-                    "shardmat multiply MATRIX.h5",
-                    argument));
+    archive.fail(fmt::format("it is one matrix, not a batch of graphs; for one matrix: shardmat multiply {}", argument));
   for (const char* name : {"graph_ptr", "indptr", "indices"})
     if (!archive.has(name))
       archive.fail(

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/base/error.h"
+#include "partition/readers/entry_reader.h"
 #include "partition/readers/reader_list.h"
 
 namespace shardmat {
@@ -16,12 +17,21 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options) 
 #ifndef SHARDMAT_HAVE_LIBZIP
 
 namespace shardmat {
+namespace {
 
-HostCsr read_npz(const std::filesystem::path& path, const ReadOptions&, const ReadLimits&) {
+[[noreturn]] void fail_unreadable(const std::filesystem::path& path) {
   throw Error(ErrorKind::input,
               fmt::format("{}: this build cannot read .npz files because libzip was not found; install libzip-dev and build "
                           "again, or write the matrix with scipy.io.mmwrite",
                           path.string()));
+}
+
+}  // namespace
+
+HostCsr read_npz(const std::filesystem::path& path, const ReadOptions&, const ReadLimits&) { fail_unreadable(path); }
+
+std::unique_ptr<EntryReader> open_npz_entries(const std::filesystem::path& path, const ReadOptions&, const ReadLimits&) {
+  fail_unreadable(path);
 }
 
 }  // namespace shardmat
@@ -29,101 +39,34 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions&, const Re
 #else
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "kernels/base/shortened.h"
-#include "partition/readers/npz_archive.h"
+#include "partition/readers/npz_matrix.h"
 
 namespace shardmat {
 namespace {
 
-using Archive = NpzArchive;
-using Member = NpzMember;
-
-constexpr std::int64_t kBlock = 1 << 15;  ///< entries visited at a time
-
-HostVector<std::int64_t> read_pointers(const Archive& archive, std::int64_t lines, std::int64_t nnz) {
-  Member member(archive, "indptr");
-  if (member.count() != lines + 1)
-    member.fail(fmt::format("it has {} elements; the shape of the matrix asks for {}", member.count(), lines + 1));
-  HostVector<std::int64_t> pointers(static_cast<std::size_t>(lines) + 1);
-  member.next(pointers.data(), lines + 1);
-  for (std::size_t i = 0; i < static_cast<std::size_t>(lines); ++i)
-    if (pointers[i] > pointers[i + 1])
-      member.fail(fmt::format("element {} = {} is followed by the smaller {}; it must not decrease", i, pointers[i],
-                              pointers[i + 1]));
-  if (pointers.front() != 0 || pointers.back() != nnz)
-    member.fail(fmt::format("it goes from {} to {}; it must go from 0 to the {} entries of indices.npy", pointers.front(),
-                            pointers.back(), nnz));
-  return pointers;
-}
-
-/// The entries of a CSC or COO archive in file order, as often as asked for.
-class Entries {
- public:
-  Entries(const Archive& archive, const std::string& format, std::int64_t cols, std::int64_t nnz)
-      : archive_(archive), is_csc_(format == "csc"), nnz_(nnz) {
-    if (is_csc_) pointers_ = read_pointers(archive, cols, nnz);
-  }
-
-  /// Calls visit(row, col, value); value is 0 and col is not checked unless with_values.
-  template <class Visit>
-  void for_each(bool with_values, std::int64_t rows, Visit&& visit) const {
-    Member row_member(archive_, is_csc_ ? "indices" : "row");
-    std::unique_ptr<Member> col_member, data_member;
-    if (with_values && !is_csc_) col_member = std::make_unique<Member>(archive_, "col");
-    if (with_values) data_member = std::make_unique<Member>(archive_, "data");
-    std::vector<std::int64_t> row(kBlock), col(kBlock);
-    std::vector<double> value(kBlock);
-    std::size_t column = 0;
-    for (std::int64_t first = 0; first < nnz_; first += kBlock) {
-      const std::int64_t count = std::min(kBlock, nnz_ - first);
-      row_member.next(row.data(), count);
-      if (col_member) col_member->next(col.data(), count);
-      if (data_member) data_member->next(value.data(), count);
-      for (std::int64_t k = 0; k < count; ++k) {
-        const auto i = static_cast<std::size_t>(k);
-        if (row[i] < 0 || row[i] >= rows)
-          row_member.fail(fmt::format("element {}: row {} is out of range [0, {})", first + k, row[i], rows));
-        if (is_csc_) {
-          while (pointers_[column + 1] <= first + k) ++column;
-          col[i] = static_cast<std::int64_t>(column);
-        }
-        visit(row[i], col[i], value[i]);
-      }
-    }
-  }
-
- private:
-  const Archive& archive_;
-  bool is_csc_;
-  std::int64_t nnz_;
-  HostVector<std::int64_t> pointers_;
-};
-
-void read_csr(const Archive& archive, std::int64_t nnz, HostCsr& matrix) {
+void read_csr(const NpzArchive& archive, std::int64_t nnz, HostCsr& matrix) {
   matrix.row_ptr = read_pointers(archive, matrix.rows, nnz);
   matrix.col_idx.resize(static_cast<std::size_t>(nnz));
   matrix.values.resize(static_cast<std::size_t>(nnz));
-  Member(archive, "indices").next(matrix.col_idx.data(), nnz);
-  Member(archive, "data").next(matrix.values.data(), nnz);
+  NpzMember(archive, "indices").next(matrix.col_idx.data(), nnz);
+  NpzMember(archive, "data").next(matrix.values.data(), nnz);
 }
 
-void read_entries(const Archive& archive, const std::string& format, std::int64_t nnz, HostCsr& matrix) {
-  const Entries entries(archive, format, matrix.cols, nnz);
+void read_entries(const NpzArchive& archive, const NpzMatrix& stored, HostCsr& matrix) {
+  const NpzEntries entries(archive, stored);
   const auto rows = static_cast<std::size_t>(matrix.rows);
   matrix.row_ptr.assign(rows + 1, 0);
-  entries.for_each(false, matrix.rows,
+  entries.for_each(false,
                    [&](std::int64_t row, std::int64_t, double) { ++matrix.row_ptr[static_cast<std::size_t>(row) + 1]; });
   for (std::size_t i = 0; i < rows; ++i) matrix.row_ptr[i + 1] += matrix.row_ptr[i];
-  matrix.col_idx.resize(static_cast<std::size_t>(nnz));
-  matrix.values.resize(static_cast<std::size_t>(nnz));
-  entries.for_each(true, matrix.rows, [&](std::int64_t row, std::int64_t col, double value) {
+  matrix.col_idx.resize(static_cast<std::size_t>(stored.nnz));
+  matrix.values.resize(static_cast<std::size_t>(stored.nnz));
+  entries.for_each(true, [&](std::int64_t row, std::int64_t col, double value) {
     const auto at = static_cast<std::size_t>(matrix.row_ptr[static_cast<std::size_t>(row)]++);
     matrix.col_idx[at] = col;
     matrix.values[at] = value;
@@ -132,49 +75,106 @@ void read_entries(const Archive& archive, const std::string& format, std::int64_
   matrix.row_ptr.front() = 0;
 }
 
-std::array<std::int64_t, 2> read_shape(const Archive& archive) {
-  Member member(archive, "shape");
-  std::array<std::int64_t, 2> shape{};
-  if (member.count() != 2) member.fail(fmt::format("the matrix has {} dimensions; it must have two", member.count()));
-  member.next(shape.data(), 2);
-  if (shape[0] < 0 || shape[1] < 0) member.fail(fmt::format("the shape {} × {} is negative", shape[0], shape[1]));
-  return shape;
-}
+/// One share: a zip archive is read from its start to its end.
+class NpzEntryReader final : public EntryReader {
+ public:
+  NpzEntryReader(const std::filesystem::path& path, const ReadLimits& limits)
+      : limits_(limits), archive_(path), matrix_(NpzMatrix::of(archive_)) {}
 
-/// Bytes that reading takes with one number more for each row, as sorting does.
-std::int64_t bytes_needed(const HostCsr& matrix, const std::string& format, std::int64_t nnz) {
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  const std::int64_t columns = format == "csc" ? matrix.cols : 0;
-  if (matrix.rows > kMost / 64 || columns > kMost / 64 || nnz > kMost / 64) return kMost;
-  return 16 * (matrix.rows + 1) + 8 * columns + 16 * nnz;
-}
+  std::int64_t rows() const override { return matrix_.rows; }
+  std::int64_t cols() const override { return matrix_.cols; }
+  std::int64_t most_entries() const override { return matrix_.nnz; }
+  std::int64_t bytes_asked() const override { return matrix_.bytes_needed(); }
+  const InputFile& file() const override { return archive_.file(); }
+  bool is_divisible() const override { return false; }
+  bool needs_validation() const override { return true; }
+  void require_promised(std::int64_t) const override {}
+  void fail(const TextFault& fault) override { archive_.fail(fault.what); }
+
+  std::int64_t count(const FileShare&, const UseCounts& use, const Progress& after_batch) override {
+    std::vector<RowCount> counts;
+    in_batches(
+        false, "count entries", after_batch,
+        [&](std::int64_t row, std::int64_t, double) {
+          if (!counts.empty() && counts.back().row == row) ++counts.back().count;
+          else counts.push_back({row, 1});
+        },
+        [&] {
+          use(counts);
+          counts.clear();
+        });
+    return matrix_.nnz;
+  }
+
+  void read(const FileShare&, const UseEntries& use, const Progress& after_batch) override {
+    std::vector<MatrixEntry> entries;
+    in_batches(
+        true, "read entries", after_batch,
+        [&](std::int64_t row, std::int64_t col, double value) {
+          entries.push_back({row, col, value});
+        },
+        [&] {
+          use(entries);
+          entries.clear();
+        });
+    archive_.file().require_unchanged();
+  }
+
+ private:
+  /// Calls visit(row, col, value) for each entry, and hand_over() before each after_batch().
+  template <class Visit, class HandOver>
+  void in_batches(bool with_values, std::string_view phase, const Progress& after_batch, Visit&& visit,
+                  HandOver&& hand_over) {
+    if (!entries_) {
+      limits_.require_memory(8 * (matrix_.format == "coo"   ? 0
+                                  : matrix_.format == "csr" ? matrix_.rows
+                                                            : matrix_.cols),
+                             archive_.path());
+      entries_ = std::make_unique<NpzEntries>(archive_, matrix_);
+    }
+    const std::int64_t batch = std::max<std::int64_t>(1, limits_.batch_bytes / kBytesAnEntry);
+    std::int64_t done = 0;
+    entries_->for_each(with_values, [&](std::int64_t row, std::int64_t col, double value) {
+      visit(row, col, value);
+      if (++done % batch != 0) return;
+      hand_over();
+      report(after_batch, phase, done, matrix_.nnz);
+    });
+    if (done % batch == 0) return;
+    hand_over();
+    report(after_batch, phase, done, matrix_.nnz);
+  }
+
+  static constexpr std::int64_t kBytesAnEntry = 16;
+  ReadLimits limits_;
+  NpzArchive archive_;
+  NpzMatrix matrix_;
+  std::unique_ptr<NpzEntries> entries_;  ///< from the first pass on
+};
 
 }  // namespace
 
 HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits) {
-  const Archive archive(path);
+  const NpzArchive archive(path);
   const std::int64_t size = archive.file().size();
-  const std::string format = Member(archive, "format").text();
-  if (format != "csr" && format != "csc" && format != "coo")
-    archive.fail(fmt::format("the SciPy format {} is not supported; write it with scipy.sparse.save_npz(name, a.tocsr())",
-                             shortened(format)));
+  const NpzMatrix stored = NpzMatrix::of(archive);
   HostCsr matrix;
-  const auto shape = read_shape(archive);
-  matrix.rows = shape[0];
-  matrix.cols = shape[1];
-  const std::int64_t nnz = Member(archive, "data").count();
-  for (const char* name : {format == "coo" ? "row" : "indices", format == "coo" ? "col" : "indices"})
-    if (const Member member(archive, name); member.count() != nnz)
-      member.fail(fmt::format("it has {} elements but data.npy has {}; write the file again", member.count(), nnz));
-  limits.require_budget(bytes_needed(matrix, format, nnz), archive.file());
+  matrix.rows = stored.rows;
+  matrix.cols = stored.cols;
+  limits.require_budget(stored.bytes_needed(), archive.file());
   report(options.progress, "read entries", 0, size);
-  if (format == "csr") read_csr(archive, nnz, matrix);
-  else read_entries(archive, format, nnz, matrix);
+  if (stored.format == "csr") read_csr(archive, stored.nnz, matrix);
+  else read_entries(archive, stored, matrix);
   archive.file().require_unchanged();
   report(options.progress, "read entries", size, size);
   sort_rows_and_sum_duplicates(matrix);
   validate(matrix.view(), {options.allow_nonfinite, 0, path.string()});
   return matrix;
+}
+
+std::unique_ptr<EntryReader> open_npz_entries(const std::filesystem::path& path, const ReadOptions&,
+                                              const ReadLimits& limits) {
+  return std::make_unique<NpzEntryReader>(path, limits);
 }
 
 }  // namespace shardmat

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string_view>
 
@@ -10,6 +11,9 @@
 #include "kernels/matrix/csr.h"
 
 namespace shardmat {
+
+class EntryReader;
+struct ReadLimits;
 
 struct ReadOptions {
   bool allow_nonfinite = false;  ///< accept NaN and infinity among the values
@@ -22,9 +26,16 @@ struct Reader {
   std::string_view suffixes;                           ///< ".mtx .mtx.gz", for --help and error messages
   bool (*accepts)(const std::filesystem::path& path);  ///< decides by suffix and, where needed, first bytes
   HostCsr (*read)(const std::filesystem::path& path, const ReadOptions& options);
+  /// For several ranks: see entry_reader.h.
+  std::unique_ptr<EntryReader> (*open_entries)(const std::filesystem::path& path, const ReadOptions& options,
+                                               const ReadLimits& limits);
 };
 
 std::span<const Reader> readers();
+
+/// The reader that accepts `path`. Throws Error(input) naming a remedy for a missing file, a directory, a batch of graphs or
+/// a file that no reader accepts.
+const Reader& reader_of(const std::filesystem::path& path);
 
 /// Reads `path` with the reader that accepts it. Rows sorted, duplicates summed, validated.
 /// Throws Error(input) naming file, line and remedy for a missing, unknown, truncated or malformed file.

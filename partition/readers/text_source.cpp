@@ -93,25 +93,28 @@ class PlainText final : public TextSource {
     return lines;
   }
 
-  void visit_pieces(std::int64_t from, const ReadLimits& limits, const PieceVisit& visit,
+  void visit_pieces(const TextRange& range, const ReadLimits& limits, const PieceVisit& visit,
                     const std::function<void(std::int64_t)>& after_batch) override {
-    const std::int64_t batch = std::max<std::int64_t>(1, limits.batch_bytes);
+    const std::int64_t batch = std::max<std::int64_t>(1, limits.batch_bytes), last_byte = std::min(range.to, file_.size());
     const std::int64_t step = std::clamp<std::int64_t>(limits.piece_bytes, 1, batch);
     BufferPool buffers;
-    for (std::int64_t begin = from; begin < file_.size(); begin += batch) {
-      const std::int64_t end = begin + std::min(batch, file_.size() - begin);
+    for (std::int64_t begin = range.from; begin < last_byte; begin += batch) {
+      const std::int64_t end = begin + std::min(batch, last_byte - begin);
       file_.will_need(end, batch);
       run_tasks((end - begin + step - 1) / step, [&](std::int64_t i) {
         const std::int64_t first = begin + i * step, last = std::min(first + step, end);
         Buffer buffer = buffers.take();
-        // A line belongs to the piece in which it begins: behind `from`, or behind a '\n'.
-        const std::string_view lines = lines_from(first == from ? first : first - 1, first, last, buffer);
-        if (!lines.empty()) visit(lines, first + (lines.data() - buffer.data()) - (first == from ? 0 : 1));
+        // A line belongs to the piece in which it begins: at `body`, or behind a '\n'.
+        const std::int64_t start = first == range.body ? first : first - 1;
+        const std::string_view lines = lines_from(start, first, last, buffer);
+        if (!lines.empty()) visit(lines, start + (lines.data() - buffer.data()));
         buffers.give(std::move(buffer));
       });
       after_batch(end);
     }
   }
+
+  bool is_seekable() const override { return true; }
 
   std::int64_t most_text_bytes() const override { return file_.size() + 1; }
 
@@ -190,13 +193,14 @@ class GzipText final : public TextSource {
     }
   }
 
-  void visit_pieces(std::int64_t from, const ReadLimits& limits, const PieceVisit& visit,
+  void visit_pieces(const TextRange& range, const ReadLimits& limits, const PieceVisit& visit,
                     const std::function<void(std::int64_t)>& after_batch) override {
+    if (range.to < most_text_bytes()) throw Error(ErrorKind::internal, "a range of compressed text has an end");
     std::int64_t offset = 0;
     rewind();
     for (std::string_view batch = next(); !batch.empty(); batch = next()) {
       const auto size = static_cast<std::int64_t>(batch.size());
-      const std::int64_t skipped = std::clamp<std::int64_t>(from - offset, 0, size);
+      const std::int64_t skipped = std::clamp<std::int64_t>(range.from - offset, 0, size);
       const auto pieces = split(batch.substr(static_cast<std::size_t>(skipped)), limits.piece_bytes);
       run_tasks(std::ssize(pieces), [&](std::int64_t i) {
         const std::string_view piece = pieces[static_cast<std::size_t>(i)];
@@ -212,6 +216,7 @@ class GzipText final : public TextSource {
                                                              static_cast<std::uint64_t>(file_.size()) * kBestCompression)) +
            1;
   }
+  bool is_seekable() const override { return false; }
 
  private:
   static constexpr std::int64_t kCompressed = 1 << 18;  ///< compressed bytes read at a time
@@ -274,18 +279,6 @@ class GzipText final : public TextSource {
   bool ended_ = false;
 };
 
-[[noreturn]] void fail_at(TextSource& source, std::int64_t offset, const std::string& what) {
-  std::int64_t line = 1;
-  source.rewind();
-  for (std::string_view batch = source.next(); !batch.empty(); batch = source.next()) {
-    const auto counted = static_cast<std::size_t>(std::min(offset, static_cast<std::int64_t>(batch.size())));
-    line += std::count(batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(counted), '\n');
-    offset -= static_cast<std::int64_t>(counted);
-    if (offset == 0) break;
-  }
-  throw Error(ErrorKind::input, fmt::format("{}:{}: {}", source.file().path().string(), line, what));
-}
-
 /// The fault nearest to the start of the text, of all that visits have met so far.
 class FirstFault {
  public:
@@ -302,8 +295,8 @@ class FirstFault {
       what_ = std::move(fault.what);
     }
   }
-  void throw_if_any(TextSource& source) const {
-    if (at_ != kNone) fail_at(source, at_, what_);
+  void throw_if_any() const {
+    if (at_ != kNone) throw TextFault{at_, what_};
   }
 
  private:
@@ -325,6 +318,10 @@ void ReadLimits::require_memory(std::int64_t bytes, const std::filesystem::path&
 
 void ReadLimits::require_budget(std::int64_t bytes, const InputFile& file) const {
   require_memory(bytes, file.path());
+  require_plausible(bytes, file);
+}
+
+void ReadLimits::require_plausible(std::int64_t bytes, const InputFile& file) {
   const std::int64_t budget = kFreeBytes + kBytesPerByte * std::min(file.size(), std::int64_t{1} << 50);
   if (bytes > budget)
     fail(file.path(),
@@ -356,15 +353,38 @@ void LineCursor::fail(const std::string& what) const {
   throw Error(ErrorKind::input, fmt::format("{}:{}: {}", source_.file().path().string(), line_, what));
 }
 
-void for_each_piece(TextSource& source, std::int64_t from, const ReadLimits& limits, std::string_view phase,
-                    const Progress& progress, const std::function<void(std::string_view)>& visit) {
+void fail_at(TextSource& source, const TextFault& fault) {
+  std::int64_t line = 1, offset = fault.offset;
+  source.rewind();
+  for (std::string_view batch = source.next(); !batch.empty(); batch = source.next()) {
+    const auto counted = static_cast<std::size_t>(std::min(offset, static_cast<std::int64_t>(batch.size())));
+    line += std::count(batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(counted), '\n');
+    offset -= static_cast<std::int64_t>(counted);
+    if (offset == 0) break;
+  }
+  throw Error(ErrorKind::input, fmt::format("{}:{}: {}", source.file().path().string(), line, fault.what));
+}
+
+void for_each_piece(TextSource& source, const TextRange& range, const ReadLimits& limits,
+                    const std::function<void(std::string_view)>& visit,
+                    const std::function<void(std::int64_t)>& after_batch) {
   FirstFault fault;
   source.visit_pieces(
-      from, limits, [&](std::string_view piece, std::int64_t offset) { fault.visit(piece, offset, visit); },
+      range, limits, [&](std::string_view piece, std::int64_t offset) { fault.visit(piece, offset, visit); },
       [&](std::int64_t consumed) {
-        fault.throw_if_any(source);
-        report(progress, phase, consumed, source.file().size());
+        fault.throw_if_any();
+        after_batch(consumed);
       });
+}
+
+void for_each_piece(TextSource& source, std::int64_t from, const ReadLimits& limits, std::string_view phase,
+                    const Progress& progress, const std::function<void(std::string_view)>& visit) {
+  try {
+    for_each_piece(source, TextRange{from, from}, limits, visit,
+                   [&](std::int64_t consumed) { report(progress, phase, consumed, source.file().size()); });
+  } catch (const TextFault& fault) {
+    fail_at(source, fault);
+  }
 }
 
 }  // namespace shardmat

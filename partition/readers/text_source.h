@@ -30,12 +30,22 @@ struct ReadLimits {
 
   /// Throws Error(resources) naming the file if `bytes` are more than allowed or available.
   void require_memory(std::int64_t bytes, const std::filesystem::path& path) const;
-  /// Throws likewise, and Error(input) if `bytes` are more than a file of this size may ask for.
+  /// Throws Error(input) if `bytes`, on all ranks together, are more than a file of this size may ask for.
+  static void require_plausible(std::int64_t bytes, const InputFile& file);
+  /// Both.
   void require_budget(std::int64_t bytes, const InputFile& file) const;
 };
 
 /// Gets whole lines, each ended by '\n', and where they begin in the text.
 using PieceVisit = std::function<void(std::string_view piece, std::int64_t offset)>;
+
+/// Which lines of a text to visit: those that begin in [from, to). A line begins at byte `body`, and `from` is not before
+/// it.
+struct TextRange {
+  std::int64_t body = 0;
+  std::int64_t from = body;
+  std::int64_t to = std::numeric_limits<std::int64_t>::max();
+};
 
 class TextSource {
  public:
@@ -49,12 +59,15 @@ class TextSource {
   /// Valid until the next call. Throws Error(input) if the compressed data is truncated or damaged, or if the file
   /// becomes shorter while it is read.
   virtual std::string_view next() = 0;
-  /// Calls visit on pieces of whole lines that together are the text from byte `from` on (the start of a line), those of
-  /// a batch in parallel, and after_batch with the bytes of the file read so far. Rewinds.
-  virtual void visit_pieces(std::int64_t from, const ReadLimits& limits, const PieceVisit& visit,
+  /// Calls visit on pieces of whole lines that together are the range, those of a batch in parallel, and after_batch with
+  /// the bytes of the file read so far. Rewinds.
+  /// REQUIRES: unless is_seekable(), the range has no end.
+  virtual void visit_pieces(const TextRange& range, const ReadLimits& limits, const PieceVisit& visit,
                             const std::function<void(std::int64_t)>& after_batch) = 0;
   /// No more text than this can come out of the file.
   virtual std::int64_t most_text_bytes() const = 0;
+  /// True if a range is read without the text before it; bytes of the text are then bytes of the file.
+  virtual bool is_seekable() const = 0;
 
   const InputFile& file() const { return file_; }
 
@@ -68,6 +81,15 @@ struct LineFault {
   const char* at;
   std::string what;
 };
+
+/// A fault at a byte of the text, which thread or process ever found it.
+struct TextFault {
+  std::int64_t offset;
+  std::string what;
+};
+
+/// Throws Error(input) "path:line: what"; reads the text again to count the lines.
+[[noreturn]] void fail_at(TextSource& source, const TextFault& fault);
 
 /// Goes through the lines of a source one after another.
 class LineCursor {
@@ -89,6 +111,13 @@ class LineCursor {
   std::int64_t line_ = 0;
   std::int64_t offset_ = 0;
 };
+
+/// Calls visit on pieces of whole lines that together are the range, in parallel, and after_batch(bytes of the file read so
+/// far) on the caller's thread. If visits throw LineFault, the fault nearest to the start of the text is thrown as
+/// TextFault.
+void for_each_piece(TextSource& source, const TextRange& range, const ReadLimits& limits,
+                    const std::function<void(std::string_view)>& visit,
+                    const std::function<void(std::int64_t)>& after_batch);
 
 /// Calls visit on pieces of whole lines that together are the text from byte `from` on (the start of a line),
 /// in parallel. If visits throw LineFault, the fault nearest to the start of the file is thrown as

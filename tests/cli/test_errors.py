@@ -64,10 +64,6 @@ class Files(CliTest):
         self.succeed("multiply", umlauts, "--output", "y" * 252 + ".h5", "--json", "r" * 250 + ".json")
         self.fail_with(INPUT, "generate", "poisson", "--n", 3, "n" * 253 + ".h5", says=["255 bytes", "shorter"])
 
-    def test_text_given_to_multiply_shows_the_command_to_run_first(self):
-        self.write("bar.mtx", SMALL)
-        self.fail_on_every_rank(INPUT, "multiply", "bar.mtx", ranks=2, says="shardmat partition bar.mtx bar.h5")
-
     def test_output_that_is_no_shard_file_spares_the_input(self):
         self.write("bar.mtx", SMALL)
         for output in ("bar.mtx", "", "o.txt"):
@@ -256,7 +252,7 @@ class Content(CliTest):
         self.fail_with(INPUT, "batch", "mesh.h5", says=["a mesh of tetrahedra, not a batch", "--mesh mesh.h5"])
         self.fail_with(INPUT, "batch", "vectors.h5", says=['"/loads" and "/x" and no batch', "--save"])
         for name in ("matrix.mtx", "matrix.npz"):
-            self.fail_with(INPUT, "batch", name, says=[name, "one matrix, not a batch", f"shardmat partition {name} MATRIX.h5"])
+            self.fail_with(INPUT, "batch", name, says=[name, "one matrix, not a batch", f"shardmat multiply {name}"])
         self.fail_on_every_rank(INPUT, "multiply", "batch.h5", ranks=2, says="shardmat batch batch.h5")
 
     def test_other_files_are_replaced_only_by_force(self):

@@ -178,12 +178,20 @@ class Partition(CliTest):
         self.succeed("partition", "p.h5", "p.h5", "--parts", 2, "--reorder", "graph", ranks=3)  # in its own place
         self.succeed("verify-file", "p.h5")
 
+    def test_several_ranks_order_matrix_files_of_other_programs(self):
+        matrix = fem_matrix("stokes")
+        sp.save_npz(self.path("stokes.npz"), matrix)
+        for name in (DATA / "stokes.mtx.gz", "stokes.npz"):
+            self.succeed("partition", name, "o.h5", "--parts", 4, "--reorder", "graph", "--force", ranks=3)
+            with h5py.File(self.path("o.h5"), "r") as file:
+                permutation = file["shardmat/permutation"][()]
+            self.assert_same("o.h5", matrix[permutation][:, permutation])
+
     def test_what_several_ranks_refuse(self):
         graph = ("--parts", 2, "--reorder", "graph")
         self.fail_on_every_rank(USAGE, "partition", "poisson:n=4", "o.h5", "--reorder", "graph", says="--parts")
         self.fail_on_every_rank(USAGE, "partition", "poisson:n=4", "o.h5", *graph, "--sort", "global", says="one of them")
         self.fail_on_every_rank(USAGE, "partition", "poisson:n=4", "o.h5", "--parts", 2, "--reorder", "rcm", says="without mpirun")
-        self.fail_on_every_rank(INPUT, "partition", DATA / "stokes.mtx.gz", "o.h5", *graph, says="shardmat partition")
         self.fail_on_every_rank(INPUT, "partition", "none.h5", "o.h5", *graph, says="no such file")
         write_binsparse(self.path("wide.h5"), sp.csr_matrix((1, 2)))
         self.fail_on_every_rank(USAGE, "partition", "wide.h5", "o.h5", *graph, says="square")

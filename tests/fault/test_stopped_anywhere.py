@@ -96,6 +96,11 @@ class StoppedAnywhere(unittest.TestCase):
         self.shardmat("generate", "poisson", "--n", 12, matrix, "--parts", 3)
         self.lose_often(["multiply", matrix, "--iterations", "0", "--verify", "--output", "y.h5"], 4, 1, "y.h5")
 
+    def test_multiply_a_text_file(self):
+        matrix = self.directory / "m.mtx"
+        self.shardmat("convert", "poisson:n=12", matrix)
+        self.lose_often(["multiply", matrix, "--iterations", "0"], 3, 1, share=POLLS)
+
     def test_partition(self):
         self.lose_often(["partition", "poisson:n=12", "o.h5", "--reorder", "graph", "--parts", "6"], 3, 1, "o.h5", POLLS)
 

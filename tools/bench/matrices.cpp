@@ -1,8 +1,7 @@
 #include "tools/bench/matrices.h"
 
-#include <filesystem>
-
 #include "partition/generators/generator.h"
+#include "partition/input_kind.h"
 #include "partition/readers/reader.h"
 #include "partition/shard_file.h"
 
@@ -43,12 +42,12 @@ std::vector<NamedMatrix> matrices_from(const std::vector<std::string>& arguments
 }
 
 HostCsr load_matrix(const std::string& argument, const Progress& progress) {
-  if (is_generator_specification(argument) && !std::filesystem::exists(argument)) {
+  const InputKind kind = kind_of_input(argument);
+  if (kind == InputKind::generated) {
     const auto source = make_generator(argument);
     return source->read_rows(0, source->rows());
   }
-  const std::string suffix = std::filesystem::path(argument).extension().string();
-  if (suffix == ".h5" || suffix == ".hdf5") {
+  if (kind == InputKind::hdf5) {
     const auto file = ShardFile::open(argument);
     return file->read_rows(0, file->rows());
   }

@@ -30,6 +30,7 @@
 #include "tools/bench/scaling_forecast.h"
 #include "tools/bench/scaling_report.h"
 #include "tools/checks.h"
+#include "tools/commands/input_matrix.h"
 #include "tools/environment.h"
 #include "tools/growing_matrix.h"
 #include "tools/help_text.h"
@@ -251,7 +252,8 @@ std::function<int()> add_bench_scaling(CLI::App& bench) {
   auto options = std::make_shared<Options>();
   Options& o = *options;
   app->add_option("matrices", o.matrices,
-                  "shard files or generators; numbers in braces grow with the ranks: poisson27:n=128,nz={64}")
+                  "matrix files (" + known_suffixes() +
+                      ") or generators; numbers in braces grow with the ranks: poisson27:n=128,nz={64}")
       ->capture_default_str();
   app->add_option("--ranks", o.ranks, "numbers of ranks, one run each (default: 1, 2, 4 … and all)")
       ->delimiter(',')

@@ -64,7 +64,9 @@ void convert_file(const Options& options) {
 
 void convert_values(const Options& options) {
   if (!has_hdf5_suffix(options.input) || !has_hdf5_suffix(options.output))
-    throw Error(ErrorKind::usage, "--values changes the values of a shard file: the input and the output must end in .h5");
+    throw Error(ErrorKind::usage,
+                "--values changes the values of a shard file: the input and the output must end in .h5. "
+                "shardmat partition makes a shard file of any other");
   check_output(options);
   NewValuesOptions values;
   values.how = command_line();

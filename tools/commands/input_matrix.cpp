@@ -7,6 +7,7 @@
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "partition/generators/generator.h"
+#include "partition/input_kind.h"
 #include "partition/readers/reader.h"
 #include "tools/progress_bar.h"
 
@@ -19,9 +20,9 @@ std::string known_suffixes() {
 }
 
 InputMatrix open_input(const std::string& input, bool allow_nonfinite, bool say) {
-  if (is_generator_specification(input) && !std::filesystem::exists(input)) return {make_generator(input)};
-  const std::string suffix = std::filesystem::path(input).extension().string();
-  if (suffix == ".h5" || suffix == ".hdf5") {
+  const InputKind kind = kind_of_input(input);
+  if (kind == InputKind::generated) return {make_generator(input)};
+  if (kind == InputKind::hdf5) {
     auto file = ShardFile::open(input, allow_nonfinite);
     const ShardFile* const shown = file.get();
     return {std::move(file), shown};

@@ -18,6 +18,7 @@
 #include "runtime/matrix/plan_cache.h"
 #include "tools/checks.h"
 #include "tools/command.h"
+#include "tools/commands/input_matrix.h"
 #include "tools/environment.h"
 #include "tools/help_text.h"
 #include "tools/progress_bar.h"
@@ -41,7 +42,9 @@ struct Options {
 void add_options(CLI::App& app, Options& o) {
   MultiplyOptions& m = o.multiply;
   app.add_option("matrix", o.matrices,
-                 "shard file (.h5), or a generator such as elasticity:n=40; several are multiplied together")
+                 "matrix file (" + known_suffixes() +
+                     "), or a generator such as elasticity:n=40; several are multiplied together. Files other than .h5 are "
+                     "read and divided in memory")
       ->required();
   app.add_option(
          "--batch", o.batch,
@@ -63,6 +66,7 @@ void add_options(CLI::App& app, Options& o) {
       ->check(output_name())
       ->type_name("FILE");
   app.add_flag("--force", o.force, "replace the output even if it is a file of another kind, or has other datasets");
+  app.add_flag("--allow-nonfinite", m.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
   app.add_option("--alpha", m.alpha, "alpha in y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option("--beta", m.beta, "beta in y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option(
@@ -138,6 +142,7 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.footer(
       "\nExamples:\n  mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json\n"
+      "  mpirun -n 4 shardmat multiply bar.mtx.gz --verify\n"
       "  mpirun -n 4 shardmat multiply bar.h5 --x loads.h5:/case1/x --output y.h5\n"
       "  mpirun -n 2 shardmat multiply elasticity:n=100 --type f32 --measure\n"
       "  shardmat multiply bar.h5 --rhs 8 --iterations 100 --verify\n"

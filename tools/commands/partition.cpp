@@ -12,6 +12,7 @@
 #include "tools/commands/input_matrix.h"
 #include "tools/commands/write_file.h"
 #include "tools/environment.h"
+#include "tools/progress_bar.h"
 #include "tools/run_ranks.h"
 
 namespace shardmat::tools {
@@ -31,7 +32,7 @@ int order_on_ranks(const Options& o, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() == 0) check_file_options(o.file);
   });
-  const MatrixSource source = open_matrix(o.input, communicator, o.allow_nonfinite);
+  const MatrixSource source = open_matrix(o.input, communicator, {o.allow_nonfinite, "rows", make_progress_bar()});
   const int parts = o.file.parts.empty() ? 0 : *std::max_element(o.file.parts.begin(), o.file.parts.end());
   communicator.together([&] { require_order(*source.rows, RowOrder::graph, parts); });
   const RowShare share = take_share(*source.rows, communicator);

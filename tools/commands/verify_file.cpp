@@ -1,12 +1,31 @@
 #include <fmt/format.h>
 
+#include "kernels/base/error.h"
 #include "kernels/base/text.h"
+#include "partition/input_kind.h"
+#include "partition/readers/reader.h"
 #include "partition/shard_file.h"
 #include "tools/command.h"
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
 
 namespace shardmat::tools {
+namespace {
+
+/// Throws Error(input) for what has no checksums to compare.
+void require_shard_file(const std::string& path) {
+  const InputKind kind = kind_of_input(path);
+  if (kind == InputKind::hdf5) return;
+  if (kind == InputKind::generated)
+    throw Error(ErrorKind::input, fmt::format("{} is a generator, not a file; there is nothing to verify", path));
+  throw Error(
+      ErrorKind::input,
+      fmt::format("{} is a {} file, which has no checksums; shardmat info {} reads and checks all of it, and shardmat "
+                  "partition {} MATRIX.h5 makes a shard file of it",
+                  path, reader_of(path).name, path, path));
+}
+
+}  // namespace
 
 std::function<int()> add_verify_file(CLI::App& program) {
   CLI::App* app =
@@ -16,6 +35,7 @@ std::function<int()> add_verify_file(CLI::App& program) {
   app->footer("\nExample:\n  shardmat verify-file bar.h5\n");
   return [path] {
     require_single_process("verify-file");
+    require_shard_file(*path);
     const auto file = ShardFile::open(*path);
     file->verify(make_progress_bar());
     fmt::print("{}: all right ({} × {}, {} nonzeros, {} partitions)\n", *path, human_count(file->rows()),

@@ -46,7 +46,7 @@ TEST_F(NpzBatchTest, RefusesValuesWhoseMeaningIsNotClear) {
 }
 
 TEST_F(NpzBatchTest, RefusesWhatIsNoBatch) {
-  EXPECT_SAYS(error_of([] { open_batch(data("csr")); }), "csr.npz", "one matrix, not a batch", "shardmat partition");
+  EXPECT_SAYS(error_of([] { open_batch(data("csr")); }), "csr.npz", "one matrix, not a batch", "shardmat multiply");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_outside")); }), "matrix 2, entry 0", "column 1");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_falling")); }), "graph_ptr.npy", "element 1 = 2", "smaller 1");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_short")); }), "indptr.npy has 3 elements", "asks for 4");

@@ -35,6 +35,7 @@ TEST_F(ReaderTest, RefusesDirectoriesAndOddFiles) {
 TEST_F(ReaderTest, UnknownSuffixNamesTheKnownOnes) {
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.mtz", "")); }), "a.mtz", ".mtx, .mtx.gz or .npz", "did you mean .mtx?");
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.petscbinary", "")); }), ".petscbinary", ".mtx, .mtx.gz or .npz");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.npy", "")); }), "a.npy", "dense array", "scipy.sparse.save_npz");
   EXPECT_SAYS(error_of([&] { read_matrix(write("matrix", "")); }), "without suffix", ".mtx, .mtx.gz or .npz");
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.gz", "")); }), "a.gz", ".mtx.gz");
 }
