@@ -8,12 +8,12 @@
 
 namespace shardmat::tools {
 
-std::function<int()> add_verify_file(CLI::App& program) {
-  CLI::App* app =
+std::function<int()> add_verify_file(const CommandLine& program) {
+  const CommandLine app =
       program.add_subcommand("verify-file", "Check everything in a shard file: structure, tables, checksums, rows");
   auto path = std::make_shared<std::string>();
-  app->add_option("file", *path, "shard file (.h5)")->required();
-  app->footer("\nExample:\n  shardmat verify-file bar.h5\n");
+  app.add_option("file", *path, "shard file (.h5)")->required();
+  app.footer("\nExample:\n  shardmat verify-file bar.h5\n");
   return [path] {
     require_single_process("verify-file");
     const auto file = ShardFile::open(*path);
