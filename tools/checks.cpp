@@ -27,18 +27,17 @@ std::optional<T> parse(const std::string& text) {
 }
 
 /// CLI11 wants the text of the error, empty for none.
-CLI::Validator check(std::function<bool(const std::string&)> good, const std::string& wanted) {
-  return {[good = std::move(good), wanted](std::string& text) {
-            return good(text) ? std::string() : fmt::format("it must be {}, not \"{}\"", wanted, text);
-          },
-          ""};
+ValueCheck check(std::function<bool(const std::string&)> good, const std::string& wanted) {
+  return ValueCheck([good = std::move(good), wanted](std::string& text) {
+    return good(text) ? std::string() : fmt::format("it must be {}, not \"{}\"", wanted, text);
+  });
 }
 
 bool is_output_name(const std::string& text) { return !text.empty() && text.rfind("--", 0) != 0; }
 
 }  // namespace
 
-CLI::Validator whole_number(std::int64_t min, std::int64_t max) {
+ValueCheck whole_number(std::int64_t min, std::int64_t max) {
   return check(
       [=](const std::string& text) {
         const auto value = parse<std::int64_t>(text);
@@ -47,7 +46,7 @@ CLI::Validator whole_number(std::int64_t min, std::int64_t max) {
       fmt::format("a whole number from {} to {}", min, max));
 }
 
-CLI::Validator finite_number() {
+ValueCheck finite_number() {
   return check(
       [](const std::string& text) {
         const auto value = parse<double>(text);
@@ -56,7 +55,7 @@ CLI::Validator finite_number() {
       "a finite number");
 }
 
-CLI::Validator positive_number() {
+ValueCheck positive_number() {
   return check(
       [](const std::string& text) {
         const auto value = parse<double>(text);
@@ -65,9 +64,9 @@ CLI::Validator positive_number() {
       "a number greater than 0");
 }
 
-CLI::Validator output_name() { return check(is_output_name, "the name of a file"); }
+ValueCheck output_name() { return check(is_output_name, "the name of a file"); }
 
-CLI::Validator shard_file_name() {
+ValueCheck shard_file_name() {
   return check(
       [](const std::string& text) {
         const std::string suffix = std::filesystem::path(text).extension().string();
@@ -76,13 +75,13 @@ CLI::Validator shard_file_name() {
       "the name of a shard file, ending in .h5 or .hdf5");
 }
 
-CLI::Validator picture_name() {
+ValueCheck picture_name() {
   return check(
       [](const std::string& text) { return is_output_name(text) && std::filesystem::path(text).extension() == ".png"; },
       "the name of a picture, ending in .png");
 }
 
-CLI::Validator plot_name() {
+ValueCheck plot_name() {
   return check(
       [](const std::string& text) {
         const std::string suffix = std::filesystem::path(text).extension().string();

@@ -1,26 +1,27 @@
 // What option values must look like, checked while parsing and said in one plain sentence.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "tools/options.h"
+
 namespace shardmat::tools {
 
-CLI::Validator whole_number(std::int64_t min, std::int64_t max);
+ValueCheck whole_number(std::int64_t min, std::int64_t max);
 /// Neither NaN nor infinite.
-CLI::Validator finite_number();
-CLI::Validator positive_number();
+ValueCheck finite_number();
+ValueCheck positive_number();
 /// A file to write; an option in its place means that the name was forgotten.
-CLI::Validator output_name();
+ValueCheck output_name();
 /// The same with the suffix of shard files.
-CLI::Validator shard_file_name();
+ValueCheck shard_file_name();
 /// The same with the suffix of pictures.
-CLI::Validator picture_name();
+ValueCheck picture_name();
 
 /// The name of a plot.
-CLI::Validator plot_name();
+ValueCheck plot_name();
 
 /// Throws, before long work, if a report or a picture cannot be written to `path`, or if that is a file of data, such as a
 /// matrix. An empty name and - are no files.

@@ -1,24 +1,25 @@
 // A subcommand of the program: one file in commands/ and one line in the list of main.cpp.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
+
+#include "tools/options.h"
 
 namespace shardmat::tools {
 
 /// Adds a subcommand with its options to the program. The function it returns does the work after parsing, and returns the
 /// exit code; errors are thrown as shardmat::Error.
-using Command = std::function<int()> (*)(CLI::App& program);
+using Command = std::function<int()> (*)(const CommandLine& program);
 
-std::function<int()> add_batch(CLI::App& program);
-std::function<int()> add_bench(CLI::App& program);
-std::function<int()> add_convert(CLI::App& program);
-std::function<int()> add_generate(CLI::App& program);
-std::function<int()> add_help(CLI::App& program);
-std::function<int()> add_info(CLI::App& program);
-std::function<int()> add_multiply(CLI::App& program);
-std::function<int()> add_partition(CLI::App& program);
-std::function<int()> add_predict(CLI::App& program);
-std::function<int()> add_verify_file(CLI::App& program);
+std::function<int()> add_batch(const CommandLine& program);
+std::function<int()> add_bench(const CommandLine& program);
+std::function<int()> add_convert(const CommandLine& program);
+std::function<int()> add_generate(const CommandLine& program);
+std::function<int()> add_help(const CommandLine& program);
+std::function<int()> add_info(const CommandLine& program);
+std::function<int()> add_multiply(const CommandLine& program);
+std::function<int()> add_partition(const CommandLine& program);
+std::function<int()> add_predict(const CommandLine& program);
+std::function<int()> add_verify_file(const CommandLine& program);
 
 }  // namespace shardmat::tools

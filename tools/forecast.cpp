@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"

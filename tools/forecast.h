@@ -1,7 +1,7 @@
 // What a scaling study keeps of the performance model, and what the model says of a matrix on many ranks.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <utility>

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <map>
 
+#include "tools/help_formatter.h"
+
 namespace shardmat::tools {
 namespace {
 

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -44,13 +43,5 @@ std::string kernel_choices(const List& list, const std::string& when = "") {
   }
   return lines;
 }
-
-class HelpFormatter final : public CLI::Formatter {
- public:
-  std::string make_option(const CLI::Option* option, bool is_positional) const override;
-  std::string make_subcommand(const CLI::App* sub) const override;
-  std::string make_description(const CLI::App* app) const override;
-  std::string make_footer(const CLI::App* app) const override;
-};
 
 }  // namespace shardmat::tools

@@ -18,7 +18,7 @@
 #include "partition/atomic_file.h"
 #include "tools/command.h"
 #include "tools/environment.h"
-#include "tools/help_text.h"
+#include "tools/help_formatter.h"
 #include "tools/version.h"
 
 namespace shardmat::tools {
@@ -97,7 +97,7 @@ int parse_and_run(int argc, char** argv) {
   std::vector<std::function<int()>> runs;
   std::vector<const CLI::App*> apps;
   for (const Command add : kCommands) {
-    runs.push_back(add(program));
+    runs.push_back(add(CommandLine(program)));
     apps.push_back(program.get_subcommands([](CLI::App*) { return true; }).back());
   }
   try {

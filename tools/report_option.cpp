@@ -14,34 +14,31 @@ namespace {
 constexpr std::string_view kMatrixSuffixes[] = {".h5", ".hdf5", ".mtx", ".gz", ".npz"};
 
 /// CLI11 gives an optional value the next word, which may have been meant as the matrix.
-CLI::Validator no_matrix() {
-  return {[](std::string& text) {
-            const std::string suffix = std::filesystem::path(text).extension().string();
-            const bool file =
-                std::find(std::begin(kMatrixSuffixes), std::end(kMatrixSuffixes), suffix) != std::end(kMatrixSuffixes);
-            if (!file && !is_generator_specification(text)) return std::string();
-            return fmt::format(
-                "{} is the name of a matrix, not of a JSON file; put --json last, or write --json=- for "
-                "standard output",
-                text);
-          },
-          ""};
+ValueCheck no_matrix() {
+  return ValueCheck([](std::string& text) {
+    const std::string suffix = std::filesystem::path(text).extension().string();
+    const bool file = std::find(std::begin(kMatrixSuffixes), std::end(kMatrixSuffixes), suffix) != std::end(kMatrixSuffixes);
+    if (!file && !is_generator_specification(text)) return std::string();
+    return fmt::format(
+        "{} is the name of a matrix, not of a JSON file; put --json last, or write --json=- for "
+        "standard output",
+        text);
+  });
 }
 
 }  // namespace
 
-CLI::Option* add_json_option(CLI::App& app, std::string& json, const std::string& what) {
+Option add_json_option(const CommandLine& app, std::string& json, const std::string& what) {
   const auto take = [&json](const std::string& name) {
     json = name;
     // CLI11 asks no validator of an optional value that is empty: an unset variable of a script.
-    if (name.empty()) throw CLI::ValidationError("--json", "it must be the name of a file, not \"\"");
+    if (name.empty()) refuse_value("--json", "it must be the name of a file, not \"\"");
   };
   return app
-      .add_option_function<std::string>(
+      .add_option_function(
           "--json", take,
           fmt::format("write the report as JSON to FILE{}; without a name, or with -, print it in place of the text", what))
-      ->expected(0, 1)
-      ->default_str("-")
+      ->optional_value("-")
       ->option_text("[FILE]")
       ->check(output_name())
       ->check(no_matrix());

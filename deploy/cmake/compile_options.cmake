@@ -1,4 +1,5 @@
 # Warnings and sanitizers for our own targets; shardmat_library() makes one layer.
+include(precompiled)
 add_library(shardmat_options INTERFACE)
 target_compile_features(shardmat_options INTERFACE cxx_std_20)
 # nvcc takes C++20 since 12.0, but CMake before 3.26 does not know, so the flag is given by hand.
@@ -26,4 +27,5 @@ function(shardmat_library layer)
     $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(shardmat_${layer} PRIVATE $<BUILD_INTERFACE:shardmat_options>)
   set_target_properties(shardmat_${layer} PROPERTIES EXPORT_NAME ${layer})
+  shardmat_precompile(shardmat_${layer})
 endfunction()

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tools/bench/scaling_notes.h"
 #include "tools/bench/scaling_report.h"

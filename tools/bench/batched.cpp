@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -187,36 +188,35 @@ std::vector<std::string> figure_names() {
 
 }  // namespace
 
-std::function<int()> add_bench_batched(CLI::App& bench) {
-  CLI::App* app = bench.add_subcommand(
+std::function<int()> add_bench_batched(const CommandLine& bench) {
+  const CommandLine app = bench.add_subcommand(
       "batched", "Batches of small matrices, against cuSPARSE one by one and in one call, cuBLAS and TensorFlow's kernel");
   auto options = std::make_shared<Options>();
   options->types = {"f32"};
-  app->add_option(
-      "source", options->sources,
-      "batches: files, folders and generators such as batch:count=100,dim=64,row_nnz=3,seed=1 (default: those of "
-      "--figure)");
-  add_list(*app, "--figure", options->figures,
+  app.add_option("source", options->sources,
+                 "batches: files, folders and generators such as batch:count=100,dim=64,row_nnz=3,seed=1 (default: those of "
+                 "--figure)");
+  add_list(app, "--figure", options->figures,
            "measure figures of the paper of Nagasaka et al., e.g. 6a,8; large, which the paper lacks: many molecules "
            "(default, if "
            "no batch is named: all)")
-      ->check(CLI::IsMember(figure_names()));
-  app->add_option("--rhs", options->counts,
-                  "numbers n_B of columns, as a list, e.g. 16,64 (default: those of the figure, else 8 to 512)")
+      ->check(one_of(figure_names()));
+  app.add_option("--rhs", options->counts,
+                 "numbers n_B of columns, as a list, e.g. 16,64 (default: those of the figure, else 8 to 512)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(1, 1 << 20));
   add_list(
-      *app, "--kernel", options->kernels,
+      app, "--kernel", options->kernels,
       "our kernels to measure, as a list (default auto,swa,coo_swa; on the host auto). Those of other libraries are always "
       "measured" +
           kernel_choices(batched_kernels()));
-  app->add_flag("--cold", options->cold, "measure also with flushed caches");
-  add_run_options(*app, *options);
-  app->add_option("--plot", options->plot, "draw the speeds to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+  app.add_flag("--cold", options->cold, "measure also with flushed caches");
+  add_run_options(app, *options);
+  app.add_option("--plot", options->plot, "draw the speeds to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
       ->type_name("FILE");
-  app->footer(
+  app.footer(
       "\nExamples:\n  shardmat bench batched --json batched.json --plot batched.svg\n"
       "  shardmat bench batched --figure 6b,8 --type f32,f64 --cold\n"
       "  shardmat bench batched batch:count=1000,dim=20-40,row_nnz=2-4,seed=7 --rhs 16,64\n");

@@ -283,26 +283,26 @@ int run(const Options& o) {
 
 }  // namespace
 
-std::function<int()> add_bench_features(CLI::App& bench) {
-  CLI::App* app = bench.add_subcommand(
+std::function<int()> add_bench_features(const CommandLine& bench) {
+  const CommandLine app = bench.add_subcommand(
       "features", "Graph convolutions of batches, Y = A X W, in one launch and as two products, one of them by cuBLAS");
   auto options = std::make_shared<Options>();
   options->types = {"f32"};
   options->in = {32, 64, 128};
-  app->add_option(
+  app.add_option(
       "source", options->sources,
       "batches: files, folders and generators such as molecules:count=16384,seed=1 (default: this one, and one of "
       "100 matrices with 64 rows)");
   const auto add_features = [&](const char* name, std::vector<std::int64_t>& list, const char* help) {
-    app->add_option(name, list, help)
+    app.add_option(name, list, help)
         ->delimiter(',')
         ->allow_extra_args(false)
         ->check(whole_number(1, FeaturePlan::most_features));
   };
   add_features("--in", options->in, "numbers of features of X, as a list, e.g. 32,64 (default 32,64,128)");
   add_features("--out", options->out, "numbers of features of Y, as many as --in has (default: those of --in)");
-  add_run_options(*app, *options, {"f32"});
-  app->footer(
+  add_run_options(app, *options, {"f32"});
+  app.footer(
       "\nExamples:\n  shardmat bench features --json features.json\n"
       "  shardmat bench features MUTAG --in 7,64 --out 64,64\n");
   return [options] {

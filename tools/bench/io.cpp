@@ -174,19 +174,19 @@ int run(const Options& options) {
 
 }  // namespace
 
-std::function<int()> add_bench_io(CLI::App& bench) {
-  CLI::App* app = bench.add_subcommand("io", "Reading text and writing a shard file, against cp and fsync");
+std::function<int()> add_bench_io(const CommandLine& bench) {
+  const CommandLine app = bench.add_subcommand("io", "Reading text and writing a shard file, against cp and fsync");
   auto options = std::make_shared<Options>();
-  app->add_option("--matrix", options->matrix, "generator of the matrix (the default makes 1 GB of text)")
+  app.add_option("--matrix", options->matrix, "generator of the matrix (the default makes 1 GB of text)")
       ->capture_default_str();
-  app->add_option("--directory", options->directory,
-                  "folder for the files, which are removed at the end (the default matrix takes 3 GB)")
+  app.add_option("--directory", options->directory,
+                 "folder for the files, which are removed at the end (the default matrix takes 3 GB)")
       ->capture_default_str();
-  app->add_option("--repetitions", options->repetitions, "take the median of N runs")
-      ->check(CLI::PositiveNumber)
+  app.add_option("--repetitions", options->repetitions, "take the median of N runs")
+      ->check(whole_number(1, 1'000'000))
       ->capture_default_str();
-  add_json_option(*app, options->json, ", anew after every run");
-  app->footer("\nExample:\n  shardmat bench io --directory /data/scratch --json io.json\n");
+  add_json_option(app, options->json, ", anew after every run");
+  app.footer("\nExample:\n  shardmat bench io --directory /data/scratch --json io.json\n");
   return [options] {
     require_single_process("bench io");
     return run(*options);

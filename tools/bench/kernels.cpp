@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -199,24 +200,24 @@ int run(const Options& o) {
 
 }  // namespace
 
-std::function<int()> add_bench_kernels(CLI::App& bench) {
-  CLI::App* app = bench.add_subcommand("kernels", "Every kernel on matrices of every class, against cuSPARSE");
+std::function<int()> add_bench_kernels(const CommandLine& bench) {
+  const CommandLine app = bench.add_subcommand("kernels", "Every kernel on matrices of every class, against cuSPARSE");
   auto options = std::make_shared<Options>();
-  add_bench_options(*app, *options);
+  add_bench_options(app, *options);
   add_list(
-      *app, "--kernel", options->kernels,
+      app, "--kernel", options->kernels,
       "kernels to measure, as a list; all; or auto: those that the automatic choice tries. Those of cuSPARSE, on the host "
       "those of the format csr, are always measured, because others are compared with them" +
           kernel_choices(shardmat::kernels()));
-  app->add_option("--budget", options->budget,
-                  "for each matrix and type, begin no further measurement after X seconds; what is left out is listed")
+  app.add_option("--budget", options->budget,
+                 "for each matrix and type, begin no further measurement after X seconds; what is left out is listed")
       ->check(positive_number())
       ->capture_default_str();
-  app->add_flag("--peer-sweep", options->peer_sweep, "try cuSPARSE's SELL with slices of 2, 4, 8, 16, 32, 64 and 128 rows");
-  app->add_option("--plot", options->plot, "draw the speed-ups to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+  app.add_flag("--peer-sweep", options->peer_sweep, "try cuSPARSE's SELL with slices of 2, 4, 8, 16, 32, 64 and 128 rows");
+  app.add_option("--plot", options->plot, "draw the speed-ups to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
       ->type_name("FILE");
-  app->footer(
+  app.footer(
       "\nExamples:\n  shardmat bench kernels\n  shardmat bench kernels --size tiny --backend host\n"
       "  shardmat bench kernels part.mtx.gz elasticity:n=60 --kernel csr_vector --type f64\n"
       "  shardmat bench kernels --peer-sweep --json kernels.json --plot kernels.svg\n");

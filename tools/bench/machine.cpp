@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <nlohmann/json.hpp>
+
 #include "kernels/bandwidth.h"
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"

@@ -1,7 +1,7 @@
 // Where a benchmark runs: what figures must be read with.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "kernels/base/device.h"

@@ -17,15 +17,15 @@ Size BenchOptions::matrix_size(Backend on) const {
 
 int RunOptions::usual_repetitions(Backend on) const { return repetitions > 0 ? repetitions : on == Backend::cuda ? 21 : 5; }
 
-CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::string>& list, const std::string& help) {
-  CLI::Option* option = app.add_option(name, list, help)->delimiter(',')->allow_extra_args(false);
+Option add_list(const CommandLine& app, const std::string& name, std::vector<std::string>& list, const std::string& help) {
+  Option option = app.add_option(name, list, help)->delimiter(',')->allow_extra_args(false);
   return list.empty() ? option : option->capture_default_str();
 }
 
-void add_run_options(CLI::App& app, RunOptions& o, const std::vector<std::string>& types) {
-  add_list(app, "--type", o.types, "types of the values, as a list, e.g. f32,f64")->check(CLI::IsMember(types));
+void add_run_options(const CommandLine& app, RunOptions& o, const std::vector<std::string>& types) {
+  add_list(app, "--type", o.types, "types of the values, as a list, e.g. f32,f64")->check(one_of(types));
   app.add_option("--backend", o.backend, "where to run; auto takes the first GPU if there is one")
-      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+      ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
   app.add_option(
          "--repetitions", o.repetitions,
@@ -37,14 +37,14 @@ void add_run_options(CLI::App& app, RunOptions& o, const std::vector<std::string
   add_json_option(app, o.json, ", anew after every result");
 }
 
-void add_bench_options(CLI::App& app, BenchOptions& o, const std::vector<std::string>& types) {
+void add_bench_options(const CommandLine& app, BenchOptions& o, const std::vector<std::string>& types) {
   app.add_option(
       "matrix", o.matrices,
       "matrix files (.mtx, .mtx.gz, .npz, .h5) and generators such as elasticity:mesh=part.h5,degree=2 (default: one "
       "matrix of each class)");
   app.add_option("--size", o.size,
                  "size of the matrices if none is named; full is meant for GPUs, and auto is full on a GPU, else small")
-      ->check(CLI::IsMember({"auto", "tiny", "small", "full"}))
+      ->check(one_of({"auto", "tiny", "small", "full"}))
       ->capture_default_str();
   app.add_flag("--warm", o.warm, "do not flush the caches between products");
   add_run_options(app, o, types);

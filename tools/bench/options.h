@@ -1,12 +1,12 @@
 // The options that benchmarks of kernels have in common.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "kernels/base/types.h"
 #include "tools/bench/matrices.h"
+#include "tools/options.h"
 
 namespace shardmat::tools {
 
@@ -32,10 +32,11 @@ struct BenchOptions : RunOptions {
 };
 
 /// `types`: the values that --type takes.
-void add_run_options(CLI::App& app, RunOptions& options, const std::vector<std::string>& types = {"f32", "f64"});
+void add_run_options(const CommandLine& app, RunOptions& options, const std::vector<std::string>& types = {"f32", "f64"});
 /// The same with the matrices.
-void add_bench_options(CLI::App& app, BenchOptions& options, const std::vector<std::string>& types = {"f32", "f64"});
+void add_bench_options(const CommandLine& app, BenchOptions& options,
+                       const std::vector<std::string>& types = {"f32", "f64"});
 /// A list of words as one value "a,b", so that words behind it are not taken for more of them.
-CLI::Option* add_list(CLI::App& app, const std::string& name, std::vector<std::string>& list, const std::string& help);
+Option add_list(const CommandLine& app, const std::string& name, std::vector<std::string>& list, const std::string& help);
 
 }  // namespace shardmat::tools

@@ -445,18 +445,19 @@ int run(const Options& o) {
 
 }  // namespace
 
-std::function<int()> add_bench_papers(CLI::App& bench) {
-  CLI::App* app = bench.add_subcommand("papers", "The tables of the papers that the formats come from, on this machine");
+std::function<int()> add_bench_papers(const CommandLine& bench) {
+  const CommandLine app =
+      bench.add_subcommand("papers", "The tables of the papers that the formats come from, on this machine");
   auto options = std::make_shared<Options>();
-  add_bench_options(*app, *options);
-  app->add_option(
+  add_bench_options(app, *options);
+  app.add_option(
          "--paper", options->papers,
          "tables to make. 2: formats by class of matrix; 3: threads per row; 4: locality and Fold; 5: row block packing")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(2, 5))
       ->capture_default_str();
-  app->footer(
+  app.footer(
       "\nExamples:\n  shardmat bench papers\n  shardmat bench papers --paper 5 nd24k.mtx.gz "
       "elasticity:mesh=part.h5,degree=2\n"
       "  shardmat bench papers --size tiny --backend host --json papers.json\n");

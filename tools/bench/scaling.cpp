@@ -8,6 +8,7 @@
 #include <ctime>
 #include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -246,68 +247,68 @@ int run(Options options, Communicator& all) {
 
 }  // namespace
 
-std::function<int()> add_bench_scaling(CLI::App& bench) {
-  CLI::App* app = bench.add_subcommand(
+std::function<int()> add_bench_scaling(const CommandLine& bench) {
+  const CommandLine app = bench.add_subcommand(
       "scaling", "A matrix on 1, 2, 4 … ranks, strong or weak scaling: time, efficiency, where the time goes");
   auto options = std::make_shared<Options>();
   Options& o = *options;
-  app->add_option("matrices", o.matrices,
+  app.add_option("matrices", o.matrices,
                   "matrix files (" + known_suffixes() +
                       ") or generators; numbers in braces grow with the ranks: poisson27:n=128,nz={64}")
       ->capture_default_str();
-  app->add_option("--ranks", o.ranks, "numbers of ranks, one run each (default: 1, 2, 4 … and all)")
+  app.add_option("--ranks", o.ranks, "numbers of ranks, one run each (default: 1, 2, 4 … and all)")
       ->delimiter(',')
       ->allow_extra_args(false);
-  app->add_option("--threads", o.threads,
-                  "host threads of each rank in all cases (default: the cores of a host over its ranks in the largest case, "
-                  "at least 1, or OMP_NUM_THREADS; on GPUs the cores over the ranks of each case)")
+  app.add_option("--threads", o.threads,
+                 "host threads of each rank in all cases (default: the cores of a host over its ranks in the largest case, "
+                 "at least 1, or OMP_NUM_THREADS; on GPUs the cores over the ranks of each case)")
       ->check(whole_number(1, 1 << 16));
-  add_list(*app, "--exchange", o.exchanges,
+  add_list(app, "--exchange", o.exchanges,
            "ways to move x, one run each" + choices("Choices", names_of(exchanges(), {"auto"})));
-  app->add_option("--type", o.type, "type of the values; f16 and bf16 need --rhs")
-      ->check(CLI::IsMember({"f64", "f32", "f16", "bf16"}))
+  app.add_option("--type", o.type, "type of the values; f16 and bf16 need --rhs")
+      ->check(one_of({"f64", "f32", "f16", "bf16"}))
       ->capture_default_str();
-  app->add_option("--rhs", o.right_hand_sides, "right-hand sides multiplied at once")
+  app.add_option("--rhs", o.right_hand_sides, "right-hand sides multiplied at once")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  app->add_option("--kernel", o.kernel, "kernel by name, or auto; see shardmat help multiply")->capture_default_str();
-  app->add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
-      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+  app.add_option("--kernel", o.kernel, "kernel by name, or auto; see shardmat help multiply")->capture_default_str();
+  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
+      ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
-  app->add_option("--iterations", o.iterations, "products to time")
+  app.add_option("--iterations", o.iterations, "products to time")
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
-  auto* overlap = app->add_flag(
+  const Option overlap = app.add_flag(
       "--overlap", o.overlap,
       "multiply rows that need no x of other ranks while x moves, also with --rhs, where that takes two products (without "
       "--rhs this is the default)");
-  app->add_flag("--no-overlap", o.no_overlap, "multiply no row before x has arrived")->excludes(overlap);
-  app->add_option("--column-block", o.column_block,
-                  "right-hand sides that are moved and multiplied at a time; see shardmat help multiply")
+  app.add_flag("--no-overlap", o.no_overlap, "multiply no row before x has arrived")->excludes(overlap);
+  app.add_option("--column-block", o.column_block,
+                 "right-hand sides that are moved and multiplied at a time; see shardmat help multiply")
       ->check(whole_number(2, 1 << 20))
       ->excludes(overlap);
-  app->add_flag("--no-verify", o.no_verify, "do not compare the first product of each case with a sequential one");
-  app->add_flag("--no-cache", o.no_cache, "neither use nor remember measured choices of kernels");
-  app->add_flag("--no-forecast", o.no_forecast, "do not predict the time of each case with the model of shardmat predict");
-  app->add_option("--timeout", o.timeout, "give up a rank that has not answered for X seconds")
+  app.add_flag("--no-verify", o.no_verify, "do not compare the first product of each case with a sequential one");
+  app.add_flag("--no-cache", o.no_cache, "neither use nor remember measured choices of kernels");
+  app.add_flag("--no-forecast", o.no_forecast, "do not predict the time of each case with the model of shardmat predict");
+  app.add_option("--timeout", o.timeout, "give up a rank that has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
-  add_json_option(*app, o.outputs.json, ", anew after every case");
-  app->add_option("--csv", o.csv,
-                  "write a line for each case as CSV to FILE, anew after every case; - for standard output; the columns are "
-                  "listed below")
+  add_json_option(app, o.outputs.json, ", anew after every case");
+  app.add_option("--csv", o.csv,
+                 "write a line for each case as CSV to FILE, anew after every case; - for standard output; the columns are "
+                 "listed below")
       ->check(output_name())
       ->type_name("FILE");
-  app->add_option("--plot", o.outputs.plot,
-                  "draw time, efficiency and where the time goes to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
+  app.add_option("--plot", o.outputs.plot,
+                 "draw time, efficiency and where the time goes to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
       ->type_name("FILE");
-  app->add_option("--html", o.html,
-                  "write a page with pictures, tables and all figures to FILE; it needs no other file (needs "
-                  "python3-matplotlib)")
+  app.add_option("--html", o.html,
+                 "write a page with pictures, tables and all figures to FILE; it needs no other file (needs "
+                 "python3-matplotlib)")
       ->check(output_name())
       ->type_name("FILE");
-  app->footer(
+  app.footer(
       std::string(
           "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --exchange auto,allgather --html strong.html\n"
           "  mpirun -n 4 shardmat bench scaling 'poisson27:n=256,nz={64}' --csv weak.csv\n"

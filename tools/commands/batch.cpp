@@ -45,16 +45,16 @@ std::string sources() {
   return kinds;
 }
 
-void add_product_options(CLI::App& app, Options& o) {
+void add_product_options(const CommandLine& app, Options& o) {
   BatchedOptions& b = o.run;
   app.add_option("--rhs", b.columns, "columns of X and Y, the same for all matrices; with 1 the product is a batched SpMV")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--type", o.type, "type of the values of the matrices and X; with f16 and bf16 sums and Y are f32")
-      ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
+      ->check(one_of({"f32", "f64", "f16", "bf16"}))
       ->capture_default_str();
   app.add_option("--format", o.format, "how the matrices are stored. csr: compressed rows; coo: coordinates")
-      ->check(CLI::IsMember({"csr", "coo"}))
+      ->check(one_of({"csr", "coo"}))
       ->capture_default_str();
   app.add_option("--edge-attribute", b.edges.attribute,
                  "which edge attribute of a TUDataset is the value of its edge, from 1 (default: the only one)")
@@ -80,7 +80,7 @@ void add_product_options(CLI::App& app, Options& o) {
       ->capture_default_str();
 }
 
-void add_run_options(CLI::App& app, Options& o) {
+void add_run_options(const CommandLine& app, Options& o) {
   BatchedOptions& b = o.run;
   app.add_option("--kernel", b.plan.kernel, "kernel by name, see below, or auto: the fastest of those that are measured")
       ->capture_default_str();
@@ -98,7 +98,7 @@ void add_run_options(CLI::App& app, Options& o) {
   app.add_option("--chunk", b.chunk_bytes,
                  "as --stream, in chunks that take SIZE bytes with their X and Y, e.g. 512MB (default 256 MB)")
       ->option_text("SIZE")
-      ->transform(CLI::AsSizeValue(true))
+      ->transform(bytes_with_unit())
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
   app.add_option("--output", b.output, "write the stacked Y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy or FILE.mtx")
       ->check(output_name())
@@ -110,7 +110,7 @@ void add_run_options(CLI::App& app, Options& o) {
   app.add_flag("--force", o.force, "replace --output and --save even if they are files of another kind");
   add_json_option(app, o.json);
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
-      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+      ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
   app.add_option("--timeout", o.timeout, "give up a rank that has not answered for X seconds")
       ->check(positive_number())
@@ -179,13 +179,14 @@ int run(const Options& o, Communicator& communicator) {
 
 }  // namespace
 
-std::function<int()> add_batch(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("batch", "Y = A X for a batch of many small matrices at once, timed and verified");
+std::function<int()> add_batch(const CommandLine& program) {
+  const CommandLine app =
+      program.add_subcommand("batch", "Y = A X for a batch of many small matrices at once, timed and verified");
   auto options = std::make_shared<Options>();
   options->run.columns = 32;
-  app->add_option("batch", options->run.batch, "batch file, data set, folder, list or generator; see below")->required();
-  add_product_options(*app, *options);
-  add_run_options(*app, *options);
+  app.add_option("batch", options->run.batch, "batch file, data set, folder, list or generator; see below")->required();
+  add_product_options(app, *options);
+  add_run_options(app, *options);
   return [options] {
     finish_options(*options);
     return run_ranks(options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });

@@ -12,18 +12,18 @@ constexpr Benchmark kBenchmarks[] = {add_bench_kernels, add_bench_spmm,   add_be
 
 }  // namespace
 
-std::function<int()> add_bench(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("bench", "The measurements behind the figures in the README");
-  app->require_subcommand(1);
-  app->footer("Examples:\n  shardmat bench kernels --help\n  shardmat bench kernels --size tiny --backend host\n");
-  std::vector<std::pair<const CLI::App*, std::function<int()>>> all;
+std::function<int()> add_bench(const CommandLine& program) {
+  const CommandLine app = program.add_subcommand("bench", "The measurements behind the figures in the README");
+  app.require_subcommand();
+  app.footer("Examples:\n  shardmat bench kernels --help\n  shardmat bench kernels --size tiny --backend host\n");
+  std::vector<std::pair<CommandLine, std::function<int()>>> all;
   for (const Benchmark add : kBenchmarks) {
-    auto run = add(*app);
-    all.emplace_back(app->get_subcommands([](CLI::App*) { return true; }).back(), std::move(run));
+    auto run = add(app);
+    all.emplace_back(app.subcommands().back(), std::move(run));
   }
   return [all] {
     for (const auto& [benchmark, run] : all)
-      if (benchmark->parsed()) return run();
+      if (benchmark.parsed()) return run();
     return 0;
   };
 }

@@ -138,35 +138,35 @@ void convert_storage(const Options& options) {
 
 }  // namespace
 
-std::function<int()> add_convert(CLI::App& program) {
-  CLI::App* app =
+std::function<int()> add_convert(const CommandLine& program) {
+  const CommandLine app =
       program.add_subcommand("convert", "Turn a matrix file into another kind of file, or try the storage formats");
   auto options = std::make_shared<Options>();
-  app->add_option("input", options->input, "matrix file (" + known_suffixes() + ") or generator, e.g. elasticity:n=20")
+  app.add_option("input", options->input, "matrix file (" + known_suffixes() + ") or generator, e.g. elasticity:n=20")
       ->required();
-  auto* output = app->add_option("output", options->output, "file to write (" + known_outputs() + ")")->check(output_name());
-  auto* format =
-      app->add_option("--format", options->format,
-                      "write no file, but convert into this storage format, see below, or all, and print bytes and time");
-  app->add_option("--type", options->type, "type of the values, with --format")
-      ->check(CLI::IsMember({"f32", "f64"}))
+  const Option output =
+      app.add_option("output", options->output, "file to write (" + known_outputs() + ")")->check(output_name());
+  const Option format =
+      app.add_option("--format", options->format,
+                     "write no file, but convert into this storage format, see below, or all, and print bytes and time");
+  app.add_option("--type", options->type, "type of the values, with --format")
+      ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
-  app->add_option("--backend", options->backend, "where to convert with --format; auto takes a GPU if there is one")
-      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+  app.add_option("--backend", options->backend, "where to convert with --format; auto takes a GPU if there is one")
+      ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
-  app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
-  app->add_flag("--force", options->force, "replace the output even if it is a file of another kind than a matrix");
-  app->add_option(
-         "--values", options->values,
-         "write a shard file (.h5) that has the input's nonzeros, order, permutation and partitions, and the values "
-         "of FILE; see below")
+  app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
+  app.add_flag("--force", options->force, "replace the output even if it is a file of another kind than a matrix");
+  app.add_option("--values", options->values,
+                 "write a shard file (.h5) that has the input's nonzeros, order, permutation and partitions, and the values "
+                 "of FILE; see below")
       ->check(output_name())
       ->type_name("FILE")
       ->excludes(format);
   output->excludes(format);
   std::string names;
   for (const Format& f : formats()) names += fmt::format("  {:<12}  {}\n", f.name, f.help);
-  app->footer(
+  app.footer(
       "\nStorage formats:\n" + names +
       "The column \"over entries\" is what a format takes beyond one value and one 32-bit column for each nonzero: "
       "pointers and padding.\n"

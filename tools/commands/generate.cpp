@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <list>
+#include <optional>
 
 #include "kernels/base/error.h"
 #include "partition/atomic_file.h"
@@ -17,7 +18,7 @@ bool is_flag(const GeneratorParameter& parameter) { return parameter.default_val
 
 struct Options {
   const Generator* generator = nullptr;
-  CLI::App* app = nullptr;
+  std::optional<CommandLine> app;
   GeneratorArguments arguments;  ///< values of options given
   std::list<bool> flags;
   FileOptions file;
@@ -32,7 +33,7 @@ void add_parameter(Options& options, const GeneratorParameter& parameter) {
   }
   const std::string fallback(parameter.default_value);
   options.app
-      ->add_option_function<std::string>(
+      ->add_option_function(
           "--" + name, [&options, name](const std::string& value) { options.arguments[name] = value; },
           fallback.empty() ? help : help + " (default " + fallback + ")")
       ->type_name("VALUE");
@@ -50,11 +51,11 @@ std::string specification(const Options& options) {
 
 }  // namespace
 
-std::function<int()> add_generate(CLI::App& program) {
-  CLI::App* app =
+std::function<int()> add_generate(const CommandLine& program) {
+  const CommandLine app =
       program.add_subcommand("generate", "Assemble a matrix (finite elements, graphs, bands) and write a shard file");
-  app->require_subcommand(1);
-  app->footer(
+  app.require_subcommand();
+  app.footer(
       "\nExamples:\n  shardmat generate elasticity --n 40 bar.h5\n"
       "  shardmat generate elasticity --mesh part.h5 --degree 2 part-elasticity.h5 --parts 2,4\n"
       "  mpirun -n 4 shardmat multiply elasticity:n=40      # the same matrix without a file\n");
@@ -62,7 +63,7 @@ std::function<int()> add_generate(CLI::App& program) {
   for (const Generator& generator : generators()) {
     Options& options = all->emplace_back();
     options.generator = &generator;
-    options.app = app->add_subcommand(std::string(generator.name), std::string(generator.help));
+    options.app = app.add_subcommand(std::string(generator.name), std::string(generator.help));
     for (const GeneratorParameter& parameter : generator.parameters) add_parameter(options, parameter);
     add_file_options(*options.app, options.file);
   }

@@ -1,5 +1,6 @@
 // shardmat help, shardmat help COMMAND: the same as --help behind the command.
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <string>
@@ -27,12 +28,12 @@ CLI::App& find_command(CLI::App& app, const std::string& name, const std::string
 
 }  // namespace
 
-std::function<int()> add_help(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("help", "Help for a command: the same as shardmat COMMAND --help");
+std::function<int()> add_help(const CommandLine& program) {
+  const CommandLine app = program.add_subcommand("help", "Help for a command: the same as shardmat COMMAND --help");
   auto words = std::make_shared<std::vector<std::string>>();
-  app->add_option("command", *words, "a command, e.g. multiply or bench kernels (default: the program)");
-  app->footer("Examples:\n  shardmat help multiply\n  shardmat help bench kernels\n");
-  return [&program, words] {
+  app.add_option("command", *words, "a command, e.g. multiply or bench kernels (default: the program)");
+  app.footer("Examples:\n  shardmat help multiply\n  shardmat help bench kernels\n");
+  return [&program = program.cli11(), words] {
     CLI::App* shown = &program;
     std::string path = program.get_name();
     for (const std::string& word : *words) {

@@ -47,30 +47,30 @@ void inform(const Options& options) {
 
 }  // namespace
 
-std::function<int()> add_info(CLI::App& program) {
-  CLI::App* app =
+std::function<int()> add_info(const CommandLine& program) {
+  const CommandLine app =
       program.add_subcommand("info", "What a matrix is like: row lengths, pattern, locality, storage formats, partitions");
   auto options = std::make_shared<Options>();
-  app->add_option("matrix", options->input, "matrix file (" + known_suffixes() + ") or generator, e.g. elasticity:n=20")
+  app.add_option("matrix", options->input, "matrix file (" + known_suffixes() + ") or generator, e.g. elasticity:n=20")
       ->required();
-  add_json_option(*app, options->json);
-  auto* quick = app->add_flag("--quick", options->quick, "read no entries: report only row lengths and partitions");
-  app->add_flag("--stream", options->stream,
-                "read the matrix in slices even if it fits the memory; symmetry is sampled, and what needs the whole matrix "
-                "is left out");
-  app->add_option("--bandwidth", options->bandwidth_gb,
-                  "predict times for a memory of X GB/s (default: the copy bandwidth, measured)")
+  add_json_option(app, options->json);
+  const Option quick = app.add_flag("--quick", options->quick, "read no entries: report only row lengths and partitions");
+  app.add_flag("--stream", options->stream,
+               "read the matrix in slices even if it fits the memory; symmetry is sampled, and what needs the whole matrix "
+               "is left out");
+  app.add_option("--bandwidth", options->bandwidth_gb,
+                 "predict times for a memory of X GB/s (default: the copy bandwidth, measured)")
       ->check(positive_number());
-  app->add_option("--spy", options->spy,
-                  "draw the pattern of nonzeros to FILE (.png); the darker a pixel, the more nonzeros it stands for")
+  app.add_option("--spy", options->spy,
+                 "draw the pattern of nonzeros to FILE (.png); the darker a pixel, the more nonzeros it stands for")
       ->type_name("FILE")
       ->check(picture_name())
       ->excludes(quick);
-  app->add_option("--spy-size", options->spy_size, "pixels of the picture's longer side")
+  app.add_option("--spy-size", options->spy_size, "pixels of the picture's longer side")
       ->check(whole_number(16, 8192))
       ->capture_default_str();
-  app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
-  app->footer(
+  app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
+  app.footer(
       "Predicted times count the bytes that a product must move: the stored matrix, x and y, each once. plot_matrix.py "
       "draws charts of row and run lengths from the JSON.\n"
       "\nExamples:\n  shardmat info bar.h5\n  shardmat info bar.mtx.gz --spy bar.png\n"

@@ -39,7 +39,7 @@ struct Options {
   std::int64_t rhs = 1;
 };
 
-void add_options(CLI::App& app, Options& o) {
+void add_options(const CommandLine& app, Options& o) {
   MultiplyOptions& m = o.multiply;
   app.add_option("matrix", o.matrices,
                  "matrix file (" + known_suffixes() +
@@ -50,7 +50,7 @@ void add_options(CLI::App& app, Options& o) {
          "--batch", o.batch,
          "how several matrices share the ranks; each is multiplied once an iteration. split: every matrix over all ranks; "
          "whole: every matrix on one rank; auto: whichever is predicted to be faster")
-      ->check(CLI::IsMember({"auto", "split", "whole"}));
+      ->check(one_of({"auto", "split", "whole"}));
   app.add_option(
          "--x", m.x,
          "x: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy or FILE.mtx (an array)")
@@ -72,7 +72,7 @@ void add_options(CLI::App& app, Options& o) {
   app.add_option(
          "--type", o.type,
          "type of the values of matrix and vectors. f16 and bf16 need --rhs and hold matrix and x; sums and y are then f32")
-      ->check(CLI::IsMember({"f32", "f64", "f16", "bf16"}))
+      ->check(one_of({"f32", "f64", "f16", "bf16"}))
       ->capture_default_str();
   app.add_option("--rhs", o.rhs, "right-hand sides multiplied at once; x, y0 and the output have as many columns")
       ->check(whole_number(1, 1 << 20))
@@ -84,16 +84,16 @@ void add_options(CLI::App& app, Options& o) {
          "--mode", o.mode,
          "what an iteration is. repeat: the same product; dots: the product, then x'y and y'y summed over all ranks, "
          "as in conjugate gradients; power: the product, then x = y / |y|. dots and power need a square matrix")
-      ->check(CLI::IsMember({"repeat", "dots", "power"}))
+      ->check(one_of({"repeat", "dots", "power"}))
       ->capture_default_str();
   app.add_flag("--verify{auto}", o.verify,
                "compare the result with a sequential f64 product. full: every row; sampled: some rows and the column sums; "
                "auto, or no word: full for small matrices, else sampled")
       ->option_text("[=HOW]")
-      ->check(CLI::IsMember({"auto", "full", "sampled"}));
+      ->check(one_of({"auto", "full", "sampled"}));
   add_json_option(app, o.json);
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
-      ->check(CLI::IsMember({"auto", "host", "cuda"}))
+      ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
   app.add_option("--kernel", m.load.plan.kernel,
                  "kernel by name, or auto; --rhs has kernels of its own" + kernel_choices(kernels()) +
@@ -123,9 +123,9 @@ void add_options(CLI::App& app, Options& o) {
       ->capture_default_str();
   app.add_option("--sort", o.sort,
                  "order of the rows of a part. local: by descending length; none: as stored; auto: as the file asks for")
-      ->check(CLI::IsMember({"auto", "none", "local"}))
+      ->check(one_of({"auto", "none", "local"}))
       ->capture_default_str();
-  auto* overlap = app.add_flag(
+  const Option overlap = app.add_flag(
       "--overlap", o.overlap,
       "multiply rows that need no x of other ranks while x moves, also with --rhs, where that takes two products (without "
       "--rhs this is the default)");
@@ -150,7 +150,7 @@ void add_options(CLI::App& app, Options& o) {
       "  mpirun -n 4 shardmat multiply a.h5 b.h5 c.h5 d.h5 e.h5 --batch auto --verify\n");
 }
 
-void finish_options(const CLI::App& app, Options& o) {
+void finish_options(const CommandLine& app, Options& o) {
   MultiplyOptions& m = o.multiply;
   if (app.count("--y0") > 0 && m.beta == 0)
     throw Error(ErrorKind::usage, "--y0 counts only with --beta: y = alpha A x + beta y0");
@@ -222,12 +222,13 @@ int run(const Options& o, Communicator& communicator) {
 
 }  // namespace
 
-std::function<int()> add_multiply(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("multiply", "y = alpha A x + beta y over the ranks of mpirun, timed and verified");
+std::function<int()> add_multiply(const CommandLine& program) {
+  const CommandLine app =
+      program.add_subcommand("multiply", "y = alpha A x + beta y over the ranks of mpirun, timed and verified");
   auto options = std::make_shared<Options>();
-  add_options(*app, *options);
+  add_options(app, *options);
   return [app, options] {
-    finish_options(*app, *options);
+    finish_options(app, *options);
     return run_ranks(options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });
   };
 }

@@ -46,17 +46,18 @@ int order_on_ranks(const Options& o, Communicator& communicator) {
 
 }  // namespace
 
-std::function<int()> add_partition(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("partition", "Turn a matrix file into a shard file with balanced row partitions");
+std::function<int()> add_partition(const CommandLine& program) {
+  const CommandLine app =
+      program.add_subcommand("partition", "Turn a matrix file into a shard file with balanced row partitions");
   auto options = std::make_shared<Options>();
-  app->add_option("input", options->input, "matrix file (" + known_suffixes() + ")")->required();
-  add_file_options(*app, options->file);
-  app->add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
-  app->add_option("--timeout", options->timeout,
-                  "with --reorder graph on several ranks: give up a rank that has not answered for X seconds")
+  app.add_option("input", options->input, "matrix file (" + known_suffixes() + ")")->required();
+  add_file_options(app, options->file);
+  app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
+  app.add_option("--timeout", options->timeout,
+                 "with --reorder graph on several ranks: give up a rank that has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
-  app->footer(
+  app.footer(
       "\nExamples:\n  shardmat partition bar.mtx.gz bar.h5 --parts 2,4,8\n"
       "  shardmat partition bar.mtx bar.h5 --parts 4 --sort local\n"
       "  shardmat partition bar.h5 sorted.h5 --parts 4 --sort global\n"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "kernels/base/error.h"
@@ -87,12 +88,11 @@ std::vector<int> usual_ranks(const PerformanceModel& model) {
 }
 
 /// Takes the "/s" off "25GB/s"; goes before what reads the rest.
-CLI::Validator per_second() {
-  return {[](std::string& text) {
-            if (text.ends_with("/s")) text.resize(text.size() - 2);
-            return std::string();
-          },
-          ""};
+ValueCheck per_second() {
+  return ValueCheck([](std::string& text) {
+    if (text.ends_with("/s")) text.resize(text.size() - 2);
+    return std::string();
+  });
 }
 
 InputMatrix open_studied(const std::string& matrix, const Options& options) {
@@ -131,36 +131,35 @@ void predict(const Options& options) {
 
 }  // namespace
 
-std::function<int()> add_predict(CLI::App& program) {
-  CLI::App* app = program.add_subcommand("predict", "What an iteration would take on any number of ranks");
+std::function<int()> add_predict(const CommandLine& program) {
+  const CommandLine app = program.add_subcommand("predict", "What an iteration would take on any number of ranks");
   auto options = std::make_shared<Options>();
   Options& o = *options;
-  app->add_option("report", o.report, "JSON report of shardmat bench scaling that has a case on one rank")->required();
-  app->add_option("--matrix", o.matrix, "predict for this matrix, at the speed per nonzero of the report's first matrix");
-  app->add_option("--ranks", o.ranks, "numbers of ranks (default 1, 2, 4 … up to those measured; with a network up to 1024)")
+  app.add_option("report", o.report, "JSON report of shardmat bench scaling that has a case on one rank")->required();
+  app.add_option("--matrix", o.matrix, "predict for this matrix, at the speed per nonzero of the report's first matrix");
+  app.add_option("--ranks", o.ranks, "numbers of ranks (default 1, 2, 4 … up to those measured; with a network up to 1024)")
       ->delimiter(',')
       ->check(whole_number(1, 1'000'000));
-  app->add_option("--method", o.method, "what the parts balance" + choices("Choices", names_of(partitioners())))
+  app.add_option("--method", o.method, "what the parts balance" + choices("Choices", names_of(partitioners())))
       ->capture_default_str();
   const std::map<std::string, double> times{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}},
       rates{{"B", 1}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
-  using Unit = CLI::AsNumberWithUnit;
-  auto* latency = app->add_option("--network-latency", o.network.latency,
-                                  "time of a message between more ranks than were measured, e.g. 5us")
-                      ->option_text("TIME")
-                      ->transform(Unit(times, Unit::CASE_SENSITIVE, "TIME"))
-                      ->check(CLI::NonNegativeNumber);
-  auto* bandwidth =
-      app->add_option("--network-bandwidth", o.network.bandwidth,
-                      "bytes a second that a rank sends, and as many that it receives, between those ranks, e.g. 25GB")
+  const Option latency = app.add_option("--network-latency", o.network.latency,
+                                        "time of a message between more ranks than were measured, e.g. 5us")
+                             ->option_text("TIME")
+                             ->transform(number_with_unit(times, UnitIs::optional, "TIME"))
+                             ->check(not_negative());
+  const Option bandwidth =
+      app.add_option("--network-bandwidth", o.network.bandwidth,
+                     "bytes a second that a rank sends, and as many that it receives, between those ranks, e.g. 25GB")
           ->option_text("BYTES")
-          ->transform(Unit(rates, Unit::Options(Unit::CASE_SENSITIVE | Unit::UNIT_REQUIRED), "BYTES"))
+          ->transform(number_with_unit(rates, UnitIs::required, "BYTES"))
           ->transform(per_second())
           ->check(positive_number())
           ->needs(latency);
   latency->needs(bandwidth);
-  add_json_option(*app, o.json);
-  app->footer(
+  add_json_option(app, o.json);
+  app.footer(
       "The prediction assumes a device for each rank, and that rows which need no x of other ranks are multiplied while x "
       "moves. Its constants come from the study: products on one rank, and exchanges between ranks. Iterations on several "
       "ranks are not used, so that they can be compared with the prediction. For more ranks than the study had, the "

@@ -27,12 +27,12 @@ void require_shard_file(const std::string& path) {
 
 }  // namespace
 
-std::function<int()> add_verify_file(CLI::App& program) {
-  CLI::App* app =
+std::function<int()> add_verify_file(const CommandLine& program) {
+  const CommandLine app =
       program.add_subcommand("verify-file", "Check everything in a shard file: structure, tables, checksums, rows");
   auto path = std::make_shared<std::string>();
-  app->add_option("file", *path, "shard file (.h5)")->required();
-  app->footer("\nExample:\n  shardmat verify-file bar.h5\n");
+  app.add_option("file", *path, "shard file (.h5)")->required();
+  app.footer("\nExample:\n  shardmat verify-file bar.h5\n");
   return [path] {
     require_single_process("verify-file");
     require_shard_file(*path);

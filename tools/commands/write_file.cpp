@@ -26,14 +26,13 @@ namespace {
 constexpr std::int64_t kMostParts = 1'000'000;
 
 /// Where others call a graph partitioner a method.
-CLI::Validator no_order() {
-  return {[](std::string& text) {
-            if (text != "graph" && text != "rcm") return std::string();
-            std::string command = command_line();
-            if (const auto at = command.find("--method"); at != std::string::npos) command.replace(at, 8, "--reorder");
-            return fmt::format("{} is an order of rows, not what parts balance; type: {}", text, command);
-          },
-          ""};
+ValueCheck no_order() {
+  return ValueCheck([](std::string& text) {
+    if (text != "graph" && text != "rcm") return std::string();
+    std::string command = command_line();
+    if (const auto at = command.find("--method"); at != std::string::npos) command.replace(at, 8, "--reorder");
+    return fmt::format("{} is an order of rows, not what parts balance; type: {}", text, command);
+  });
 }
 
 std::vector<std::string> partitioner_names() {
@@ -69,8 +68,9 @@ OrderChoices choices_of(const RowSource& source, const FileOptions& options, boo
 
 }  // namespace
 
-void add_file_options(CLI::App& app, FileOptions& options) {
-  auto* output = app.add_option("output", options.output, "shard file to write (.h5)")->required()->check(shard_file_name());
+void add_file_options(const CommandLine& app, FileOptions& options) {
+  const Option output =
+      app.add_option("output", options.output, "shard file to write (.h5)")->required()->check(shard_file_name());
   app.add_option(
          "--parts", options.parts,
          "store partitions for these numbers of ranks, e.g. 2,4,8 (for any other number it is computed when loading)")
@@ -82,13 +82,13 @@ void add_file_options(CLI::App& app, FileOptions& options) {
          "--method", options.method,
          "what the parts balance; auto: whichever is predicted to be fastest (default nnz, with --reorder auto: auto)")
       ->check(no_order())
-      ->check(CLI::IsMember(methods));
+      ->check(one_of(methods));
   app.add_option("--sort", options.sort,
                  "sort rows by descending length. local: each rank sorts its part when it loads the file; global: the whole "
                  "matrix is sorted, and the permutation is stored")
-      ->check(CLI::IsMember({"none", "local", "global"}))
+      ->check(one_of({"none", "local", "global"}))
       ->capture_default_str();
-  auto* reorder =
+  const Option reorder =
       app.add_option(
              "--reorder", options.reorder,
              "reorder rows and columns of a square matrix so that parts need less x of each other; the permutation is "
@@ -97,7 +97,7 @@ void add_file_options(CLI::App& app, FileOptions& options) {
              "same "
              "columns into a part, for the largest of --parts and its halves; auto: for any matrix, the order (also --sort "
              "global) that is predicted to be fastest on the largest of --parts, with a table of all orders")
-          ->check(CLI::IsMember({"none", "rcm", "graph", "auto"}))
+          ->check(one_of({"none", "rcm", "graph", "auto"}))
           ->capture_default_str();
   const auto compare = [&options, output] {
     options.compare = true;

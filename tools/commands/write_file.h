@@ -1,11 +1,11 @@
 // What generate and partition share: the options of a shard file and its writing, with the quality table at the end.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
 #include "partition/shard_file.h"
+#include "tools/options.h"
 #include "tools/peak_memory.h"
 
 namespace shardmat::tools {
@@ -21,7 +21,7 @@ struct FileOptions {
 };
 
 /// Adds the output, --parts, --method, --sort, --reorder, --compare and --model.
-void add_file_options(CLI::App& app, FileOptions& options);
+void add_file_options(const CommandLine& app, FileOptions& options);
 
 /// What can be told before reading for minutes: throws Error(usage) for options that exclude each other, Error(resources)
 /// unless the file can be written.

@@ -1,0 +1,10 @@
+# shardmat_precompile(target [header…]): precompiled.h and these headers are compiled once for all C++ files of the target. Left
+# out where a launcher such as ccache keeps objects, because it keeps none that a precompiled header is part of; builds with one
+# find missing includes. CMAKE_DISABLE_PRECOMPILE_HEADERS=ON leaves it out, too.
+function(shardmat_precompile target)
+  if(NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    foreach(header ${PROJECT_SOURCE_DIR}/deploy/cmake/precompiled.h ${ARGN})
+      target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
+    endforeach()
+  endif()
+endfunction()
