@@ -13,9 +13,6 @@ function(shardmat_test)
   add_executable(${T_NAME} ${T_SOURCES})
   target_link_libraries(${T_NAME} PRIVATE ${T_LIBRARIES} fmt::fmt GTest::gtest shardmat_options)
   target_compile_definitions(${T_NAME} PRIVATE SHARDMAT_TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data")
-  # Assertions take a third less time to compile with -O1; GCC then warns of std::optional falsely.
-  target_compile_options(${T_NAME} PRIVATE
-    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:Release>>:-O1 -Wno-maybe-uninitialized>)
   list(LENGTH T_SOURCES sources)
   if(sources GREATER 3)  # else the precompiled header takes longer than it saves
     shardmat_precompile(${T_NAME} ${PROJECT_SOURCE_DIR}/tests/support/precompiled.h)
