@@ -8,7 +8,7 @@
 #include "kernels/base/error.h"
 #include "kernels/formats/csr_spmm.h"
 #include "kernels/formats/packed_spmm.h"
-#include "kernels/kernel_list.h"
+#include "kernels/choose/kernel_list.h"
 
 namespace shardmat {
 namespace {

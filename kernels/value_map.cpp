@@ -11,7 +11,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/formats/upload.h"
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 #include "kernels/value_map_backends.h"
 
 namespace shardmat {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "partition/row_source.h"
-#include "runtime/performance_model.h"
+#include "runtime/timing/performance_model.h"
 
 namespace shardmat::tools {
 

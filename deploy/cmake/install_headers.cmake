@@ -18,3 +18,7 @@ foreach(header ${SHARDMAT_HEADERS})
   get_filename_component(folder ${header} DIRECTORY)
   file(INSTALL ${staged} DESTINATION ${SHARDMAT_INCLUDE_DESTINATION}/shardmat/${folder})
 endforeach()
+
+# <shardmat/api.h> is where programs start.
+file(WRITE ${SHARDMAT_STAGED_DIR}/api.h "// Start here.\n#pragma once\n\n#include <shardmat/runtime/api.h>  // IWYU pragma: export\n")
+file(INSTALL ${SHARDMAT_STAGED_DIR}/api.h DESTINATION ${SHARDMAT_INCLUDE_DESTINATION}/shardmat)

@@ -7,7 +7,7 @@
 #include "kernels/base/error.h"
 #include "kernels/batched/kernels.h"
 #include "kernels/batched/operands.h"
-#include "kernels/kernel_list.h"
+#include "kernels/choose/kernel_list.h"
 #include "kernels/spmm.h"
 
 namespace shardmat {

@@ -7,7 +7,7 @@
 
 #include "kernels/batched/batched_spmm.h"
 #include "kernels/measure.h"
-#include "kernels/tuner.h"
+#include "kernels/choose/tuner.h"
 
 namespace shardmat {
 

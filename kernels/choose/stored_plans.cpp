@@ -9,7 +9,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
 #include "kernels/measure.h"
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 
 namespace shardmat {
 namespace {

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "kernels/matrix/statistics.h"
-#include "kernels/spmm_tuner.h"
-#include "kernels/tuner.h"
+#include "kernels/choose/spmm_tuner.h"
+#include "kernels/choose/tuner.h"
 
 namespace shardmat {
 

@@ -9,7 +9,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/vector.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/vectors.h"
+#include "runtime/matrix/vectors.h"
 
 namespace shardmat {
 

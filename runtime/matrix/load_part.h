@@ -11,7 +11,7 @@
 #include "kernels/base/types.h"
 #include "kernels/matrix/csr.h"
 #include "runtime/context.h"
-#include "runtime/matrix_source.h"
+#include "runtime/source/matrix_source.h"
 
 namespace shardmat {
 

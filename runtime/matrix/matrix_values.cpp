@@ -9,7 +9,7 @@
 #include "kernels/base/parallel.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/value_route.h"
-#include "runtime/vectors.h"
+#include "runtime/matrix/vectors.h"
 
 namespace shardmat {
 namespace {

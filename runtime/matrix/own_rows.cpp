@@ -15,7 +15,7 @@
 #include "kernels/base/parallel.h"
 #include "partition/partitioner.h"
 #include "runtime/matrix/value_route.h"
-#include "runtime/vectors.h"
+#include "runtime/matrix/vectors.h"
 
 namespace shardmat {
 namespace {

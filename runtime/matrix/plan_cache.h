@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/tuner.h"
+#include "kernels/choose/tuner.h"
 
 namespace shardmat {
 

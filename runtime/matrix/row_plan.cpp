@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 
 namespace shardmat {
 

@@ -8,8 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "kernels/spmm_tuner.h"
-#include "kernels/tuner.h"
+#include "kernels/choose/spmm_tuner.h"
+#include "kernels/choose/tuner.h"
 
 namespace shardmat {
 

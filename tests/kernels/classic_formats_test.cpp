@@ -15,7 +15,7 @@
 #include "kernels/formats/limits.h"
 #include "kernels/formats/upload.h"
 #include "kernels/host/parts_host.h"
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 #include "tests/support/matrix_zoo.h"
 
 namespace shardmat {

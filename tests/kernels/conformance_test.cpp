@@ -10,8 +10,8 @@
 
 #include "kernels/base/error.h"
 #include "kernels/formats/csr.h"
-#include "kernels/registry.h"
-#include "kernels/tuner.h"
+#include "kernels/choose/registry.h"
+#include "kernels/choose/tuner.h"
 #include "tests/support/layout_zoo.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"

@@ -1,5 +1,5 @@
 // The guide of the course text "Parallel patterns: sparse computation", class by class.
-#include "kernels/format_guide.h"
+#include "kernels/choose/format_guide.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 #include "tests/support/matrix_zoo.h"
 
 namespace shardmat {

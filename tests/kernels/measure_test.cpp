@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 #include "tests/support/matrix_zoo.h"
 
 namespace shardmat {

@@ -11,7 +11,7 @@
 #include "kernels/formats/csr.h"
 #include "kernels/formats/packed.h"
 #include "kernels/formats/packed_pieces.h"
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "kernels/formats/rbp.h"
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 #include "tests/support/matrix_zoo.h"
 
 namespace shardmat {

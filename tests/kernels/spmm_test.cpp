@@ -16,8 +16,8 @@
 
 #include "kernels/base/error.h"
 #include "kernels/formats/packed_spmm.h"
-#include "kernels/registry.h"
-#include "kernels/spmm_tuner.h"
+#include "kernels/choose/registry.h"
+#include "kernels/choose/spmm_tuner.h"
 #include "tests/support/layout_zoo.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"

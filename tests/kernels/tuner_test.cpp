@@ -1,15 +1,15 @@
 // The cost model, and how the tuner uses it.
-#include "kernels/tuner.h"
+#include "kernels/choose/tuner.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "kernels/base/error.h"
-#include "kernels/cost_model.h"
+#include "kernels/choose/cost_model.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/packed.h"
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 #include "tests/support/matrix_zoo.h"
 
 namespace shardmat {

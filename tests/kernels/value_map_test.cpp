@@ -20,7 +20,7 @@
 #include "kernels/base/error.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/upload.h"
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 #include "kernels/spmm.h"
 #include "tests/support/layout_zoo.h"
 #include "tests/support/matrix_zoo.h"

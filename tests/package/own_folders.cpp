@@ -1,6 +1,6 @@
 // A program with folders comm and kernels of its own beside the package's headers.
 #include <shardmat/comm/communicator.h>
-#include <shardmat/runtime/multiply.h>
+#include <shardmat/runtime/run/multiply.h>
 
 #include <cstdio>
 #include <cstring>

@@ -13,7 +13,8 @@ config=$(find "$work/prefix" -name ShardmatConfig.cmake)
 quietly cmake -S "$here" -B "$work/build" "$@" -DShardmat_DIR="$(dirname "$config")"
 quietly cmake --build "$work/build" --parallel 2
 . "$here/../../deploy/environment.sh"
-mpirun -n 2 "$work/build/consumer"
+mpirun -n 1 "$work/build/consumer"
+mpirun -n 3 "$work/build/consumer"
 "$work/build/consumer_c"
 "$work/build/own_folders"
 "$work/build/own_folders_c"

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 
 namespace shardmat::test {
 

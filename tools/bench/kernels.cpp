@@ -11,7 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
-#include "kernels/tuner.h"
+#include "kernels/choose/tuner.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/kernel_report.h"
 #include "tools/bench/options.h"

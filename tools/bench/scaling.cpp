@@ -20,7 +20,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "partition/atomic_file.h"
-#include "runtime/multiply.h"
+#include "runtime/run/multiply.h"
 #include "runtime/matrix/plan_cache.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/first_ranks.h"

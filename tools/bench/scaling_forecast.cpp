@@ -7,7 +7,7 @@
 
 #include "comm/long_wait.h"
 #include "kernels/base/text.h"
-#include "runtime/measure_performance.h"
+#include "runtime/timing/measure_performance.h"
 #include "tools/bench/first_ranks.h"
 #include "tools/forecast.h"
 

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "runtime/multiply.h"
+#include "runtime/run/multiply.h"
 #include "tools/bench/scaling_report.h"
 
 namespace shardmat::tools {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "kernels/spmm_tuner.h"
+#include "kernels/choose/spmm_tuner.h"
 #include "tools/bench/repeated_table.h"
 #include "tools/bench/trial.h"
 

@@ -12,7 +12,7 @@
 #include "partition/batched/batch_file.h"
 #include "partition/batched/batch_source.h"
 #include "partition/replaceable.h"
-#include "runtime/batched_multiply.h"
+#include "runtime/batched/batched_multiply.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/environment.h"

@@ -8,7 +8,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 #include "partition/atomic_file.h"
 #include "partition/hdf5_kind.h"
 #include "partition/new_values.h"

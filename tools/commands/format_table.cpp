@@ -4,7 +4,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 
 namespace shardmat::tools {
 namespace {

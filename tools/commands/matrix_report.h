@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/base/progress.h"
-#include "kernels/format_guide.h"
+#include "kernels/choose/format_guide.h"
 #include "kernels/matrix/pattern.h"
 #include "kernels/matrix/statistics.h"
 #include "kernels/matrix/symmetry.h"

@@ -1,4 +1,4 @@
-#include "runtime/batch.h"
+#include "runtime/run/several.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "comm/communicator.h"
 #include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
-#include "kernels/registry.h"
+#include "kernels/choose/registry.h"
 #include "kernels/spmm.h"
 #include "partition/partitioner.h"
 #include "partition/replaceable.h"
@@ -187,16 +187,16 @@ void print(const Options& o, const Report& report, Communicator& communicator) {
 }
 
 int run_batch(const Options& o, Communicator& communicator) {
-  BatchOptions batch;
+  SeveralOptions batch;
   batch.matrices = o.matrices;
-  batch.placement = parse_batch_placement(o.batch.empty() ? "auto" : o.batch);
+  batch.placement = parse_several_placement(o.batch.empty() ? "auto" : o.batch);
   batch.each = o.multiply;
   Context context(communicator, o.multiply.backend);
-  const BatchReport report = multiply_batch(context, batch);
+  const SeveralReport report = multiply_several(context, batch);
   print(o, report, communicator);
   if (report.passed()) return 0;
   if (communicator.rank() == 0)
-    for (const BatchItem& item : report.items)
+    for (const SeveralItem& item : report.items)
       if (item.verification && !item.verification->passed)
         fmt::print(stderr, "shardmat: {}: verification {}\n", item.matrix, item.verification->text());
   return static_cast<int>(ErrorKind::verification);

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "kernels/base/memory_limits.h"
-#include "runtime/vectors.h"
+#include "runtime/matrix/vectors.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

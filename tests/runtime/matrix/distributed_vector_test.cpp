@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/matrix/vector_operations.h"
-#include "runtime/vectors.h"
+#include "runtime/matrix/vectors.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/vectors.h"
+#include "runtime/matrix/vectors.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/vectors.h"
+#include "runtime/matrix/vectors.h"
 
 namespace shardmat::test {
 

@@ -1,0 +1,309 @@
+#include "kernels/choose/tuner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "kernels/base/timer.h"
+#include "kernels/formats/csr.h"
+#include "kernels/measure.h"
+#include "kernels/choose/registry.h"
+
+namespace shardmat {
+namespace {
+
+// Of the automatic choice. Together at most 10 + 8·7 products, and 14 for each that is close, so that it pays within the
+// first hundred or two.
+constexpr double kWorthMeasuring = 1.4;  // times the cheapest prediction
+constexpr double kLaterPolicy = 0.08;    // what each further policy of a kernel is expected to cost more
+constexpr std::size_t kMostLayouts = 2;  // of a format; each may cost an analysis
+constexpr std::size_t kMostMeasured = 8;
+constexpr double kMostGrowth = 1.01;  // of a format over CSR
+constexpr double kBudgetProducts = 150, kLeastBudget = 0.02;
+constexpr double kBudgetOfTuning = 5;
+
+constexpr int kWarmUps = 2;
+constexpr int kRepetitions = 5;
+constexpr double kHopeless = 1.5;  // times the best; after two repetitions
+
+/// Always measured, so that no choice is slower than it.
+constexpr std::string_view kYardstick = "csr_cusparse";
+
+struct Candidate {
+  const Kernel* kernel;
+  Policy layout, policy;
+  double bytes = std::numeric_limits<double>::infinity();  // predicted
+
+  std::string tunables() const { return tunables_text(layout, policy); }
+};
+
+/// What the model expects, or infinity if it says nothing or the matrix is beyond the format's limits.
+double predict(const Kernel& kernel, ConversionInput& input, const Policy& layout) {
+  constexpr double kUnknown = std::numeric_limits<double>::infinity();
+  if (kernel.estimate == nullptr) return kUnknown;
+  try {
+    return kernel.estimate(input, layout);
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::resources) throw;
+    return kUnknown;
+  }
+}
+
+/// Every layout of the kernel's format with every policy of the kernel, `overrides` put over both.
+void add_named(const Kernel& kernel, const std::string& overrides, ConversionInput& input, std::vector<Candidate>& all) {
+  for (const Policy& layout : find_format(kernel.format).layouts(input))
+    for (const Policy& policy : kernel.policies(input.rows())) {
+      const auto [of_format, of_kernel] = layout.split(overrides);
+      const Candidate candidate{&kernel, layout.with(of_format), policy.with(of_kernel)};
+      const auto same = [&](const Candidate& other) {
+        return other.kernel == &kernel && other.layout == candidate.layout && other.policy == candidate.policy;
+      };
+      if (std::none_of(all.begin(), all.end(), same)) all.push_back(candidate);
+    }
+}
+
+/// The layouts and policies of a kernel with their predictions; `every` takes those, too, of which the model says nothing.
+void add_predicted(const Kernel& kernel, bool every, ConversionInput& input, std::vector<Candidate>& all) {
+  std::vector<Policy> layouts = find_format(kernel.format).layouts(input);
+  if (!every && layouts.size() > kMostLayouts) layouts.resize(kMostLayouts);
+  for (const Policy& layout : layouts) {
+    double bytes = predict(kernel, input, layout);
+    if (!every && bytes == std::numeric_limits<double>::infinity()) continue;
+    const double step = kLaterPolicy * bytes;
+    for (const Policy& policy : kernel.policies(input.rows())) {
+      all.push_back({&kernel, layout, policy, bytes});
+      bytes += step;
+    }
+  }
+}
+
+/// What the request leaves open; the first is the model's choice.
+std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInput& input) {
+  const Backend backend = input.stream().device().backend;
+  std::vector<Candidate> all;
+  if (request.kernel != "auto") {
+    add_named(find_kernel(request.kernel, backend), request.policy, input, all);
+    return all;
+  }
+  if (!request.policy.empty()) throw Error(ErrorKind::usage, "--policy belongs to one kernel: name it with --kernel");
+  for (const Kernel& kernel : kernels())
+    if (kernel.backend == backend && kernel.automatic) add_predicted(kernel, request.tune, input, all);
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.bytes < b.bytes; });
+  return all;
+}
+
+/// The candidates worth measuring: the cheapest of the model and the yardstick.
+std::vector<Candidate> shortlist(const std::vector<Candidate>& all) {
+  const auto is_yardstick = [](const Candidate& c) { return c.kernel->name == kYardstick; };
+  auto places = kMostMeasured - static_cast<std::size_t>(std::count_if(all.begin(), all.end(), is_yardstick));
+  std::vector<Candidate> best;
+  for (const Candidate& candidate : all) {
+    const bool promising = candidate.bytes <= kWorthMeasuring * all.front().bytes && places > 0;
+    if (!is_yardstick(candidate) && promising) --places;
+    if (is_yardstick(candidate) || promising) best.push_back(candidate);
+  }
+  return best;
+}
+
+class Chooser {
+ public:
+  Chooser(const CsrView& matrix, ValueType type, const PlanRequest& request, Stream& stream)
+      : request_(request), stream_(stream), input_(matrix, type, stream), candidates_(candidates_for(request, input_)) {
+    if (candidates_.empty()) throw Error(ErrorKind::internal, "no kernel of this backend takes the matrix");
+  }
+
+  ChosenPlan operator()() {
+    const bool named = request_.kernel != "auto", gpu = stream_.device().backend == Backend::cuda;
+    if (!named && candidates_.size() > 1)
+      for (const Candidate& c : candidates_)
+        chosen_.predictions.push_back({std::string(c.kernel->name), c.tunables(), c.bytes});
+    const bool measures = request_.tune || (!named && gpu && request_.measure);
+    if (measures && candidates_.size() > 1 && input_.matrix().nnz() > 0) measure();
+    else take_first();
+    chosen_.choosing_seconds = timer_.seconds() - own_seconds_ - upload_seconds_;
+    return std::move(chosen_);
+  }
+
+ private:
+  /// The candidate ready to run; null if it cannot take this matrix, is not wanted, or its format does not suit the matrix
+  /// or the memory. Where a kernel is named and nothing measured there is no other to turn to: that throws.
+  std::unique_ptr<Plan> make(const Candidate& candidate) {
+    const bool must = request_.kernel != "auto" && !request_.tune;
+    try {
+      if (request_.kernel == "auto" && !request_.tune && grows(candidate)) return nullptr;
+      std::shared_ptr<Storage>& storage = stored_[std::string(candidate.kernel->format) + candidate.layout.text()];
+      if (!storage) storage = store(find_format(candidate.kernel->format), input_, candidate.layout);
+      if (!candidate.kernel->supports(*storage)) return nullptr;
+      auto plan = make_plan(*candidate.kernel, storage, candidate.policy, stream_);
+      if (!request_.reproducible || plan->reproducible()) return plan;
+      if (must)
+        throw Error(ErrorKind::usage,
+                    fmt::format("kernel {} {} is not reproducible; leave out --reproducible or take another",
+                                candidate.kernel->name, candidate.tunables()));
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::resources) throw;
+      refused_ = e.what();
+      if (must) require_plan();
+    }
+    return nullptr;
+  }
+
+  /// The format would take more than CSR, counted exactly: then nothing is converted to it.
+  bool grows(const Candidate& candidate) {
+    if (candidate.kernel->format == "csr") return false;
+    const std::int64_t bytes = find_format(candidate.kernel->format).bytes(input_, candidate.layout);
+    return static_cast<double>(bytes) > kMostGrowth * static_cast<double>(csr_bytes(input_, {}));
+  }
+
+  void take_first() {
+    for (const Candidate& candidate : candidates_) {
+      const Timer making;
+      chosen_.plan = make(candidate);
+      own_seconds_ = making.seconds();
+      if (chosen_.plan) break;
+    }
+    require_plan();
+    const bool asked = request_.kernel != "auto";
+    chosen_.decision = asked ? Decision::asked : candidates_.size() > 1 ? Decision::model : Decision::only;
+    chosen_.why = asked && !request_.policy.empty() ? "kernel and policy as asked"
+                  : asked                           ? "kernel as asked, policy from the model"
+                  : candidates_.size() > 1          ? "from the model; --measure tries the others"
+                                                    : "the only kernel of this backend";
+  }
+
+  void measure() {
+    const bool every = request_.tune;
+    if (!every) candidates_ = shortlist(candidates_);
+    const ConversionInput& in = input_;
+    if (stream_.device().backend == Backend::cuda) {
+      const Timer uploading;
+      input_.csr();
+      upload_seconds_ = uploading.seconds();
+    }
+    const Buffer x(stream_.device(), static_cast<std::size_t>(in.matrix().cols) * size_of(in.type()));
+    const Buffer y(stream_.device(), static_cast<std::size_t>(in.matrix().rows) * size_of(in.type()));
+    fill_bytes(x.data(), 0, x.bytes(), stream_);
+    Timer measuring;         // restarted when the first candidate is ready
+    std::size_t leader = 0;  // among the measurements
+    double budget = request_.budget_seconds > 0 ? request_.budget_seconds : kBudgetOfTuning;
+    for (std::size_t i = 0; i < candidates_.size(); ++i) {
+      const Candidate& candidate = candidates_[i];
+      if (chosen_.plan && measuring.seconds() > budget && (every || candidate.kernel->name != kYardstick)) continue;
+      const Timer making;
+      auto plan = make(candidate);
+      const double making_seconds = making.seconds();
+      if (!plan) continue;
+      const bool first = !chosen_.plan;
+      TimingOptions timing;
+      timing.repetitions = kRepetitions;
+      timing.warm_ups = kWarmUps;
+      if (first) {
+        measuring = Timer();
+        timing.warm_up_seconds = kUsualWarmUp;
+      } else {
+        timing.hopeless_seconds = kHopeless * chosen_.product_seconds;
+      }
+      const auto time = [&](const Plan& of) { return time_product(of, x.data(), y.data(), stream_, timing).median; };
+      double seconds = time(*plan);
+      if (first && !every && request_.budget_seconds <= 0) budget = std::max(kLeastBudget, kBudgetProducts * seconds);
+      const bool faster =
+          first || overtakes(
+                       seconds, [&] { return time(*plan); }, chosen_.product_seconds, [&] { return time(*chosen_.plan); });
+      if (!first) chosen_.measurements[leader].seconds = chosen_.product_seconds;
+      chosen_.measurements.push_back({plan->kernel, candidate.tunables(), seconds});
+      if (faster) {
+        leader = chosen_.measurements.size() - 1;
+        chosen_.plan = std::move(plan);
+        chosen_.product_seconds = seconds;
+        own_seconds_ = making_seconds;
+      }
+      plan.reset();
+      release(i + 1);
+    }
+    require_plan();
+    explain();
+  }
+
+  /// Frees the matrices in formats that neither the best plan nor a later candidate uses.
+  void release(std::size_t next) {
+    for (auto kept = stored_.begin(); kept != stored_.end();) {
+      const auto uses = [&](const Candidate& c) { return std::string(c.kernel->format) + c.layout.text() == kept->first; };
+      const bool later = std::any_of(candidates_.begin() + static_cast<std::ptrdiff_t>(next), candidates_.end(), uses);
+      kept = later || kept->second.get() == &chosen_.plan->storage() ? std::next(kept) : stored_.erase(kept);
+    }
+  }
+
+  void explain() {
+    Choice choice = describe_choice(chosen_.measurements, chosen_.product_seconds, false, candidates_.size(), "");
+    chosen_.decision = choice.decision;
+    chosen_.why = std::move(choice.why);
+    if (const std::size_t left_out = candidates_.size() - chosen_.measurements.size(); left_out > 0)
+      chosen_.why += fmt::format(" ({} left out)", left_out);
+  }
+
+  void require_plan() const {
+    if (chosen_.plan) return;
+    const bool named = request_.kernel != "auto";
+    if (!refused_.empty()) {
+      const bool others_are_smaller = named && candidates_.front().kernel->format != "csr";
+      throw Error(ErrorKind::resources, refused_ + (others_are_smaller ? ". Use another kernel, or --kernel auto" : ""));
+    }
+    throw Error(
+        ErrorKind::usage,
+        named ? fmt::format("kernel {} cannot take this matrix ({} rows, {} nonzeros){}; use --kernel auto", request_.kernel,
+                            input_.matrix().rows, input_.matrix().nnz(), request_.reproducible ? " reproducibly" : "")
+              : "no reproducible kernel takes this matrix; leave out --reproducible");
+  }
+
+  const PlanRequest& request_;
+  Stream& stream_;
+  Timer timer_;
+  ConversionInput input_;
+  std::vector<Candidate> candidates_;
+  std::map<std::string, std::shared_ptr<Storage>> stored_;  ///< by format and layout, so that kernels of one format share it
+  ChosenPlan chosen_;
+  std::string refused_;        ///< why the last candidate whose format was refused has no plan
+  double upload_seconds_ = 0;  ///< of the CSR to the device, which every conversion there needs
+  double own_seconds_ = 0;     ///< converting to the chosen format, which has to be done in any case
+};
+
+}  // namespace
+
+Choice describe_choice(std::vector<Measurement>& measurements, double seconds, bool named, std::size_t candidates,
+                       const char* unmeasured) {
+  std::stable_sort(measurements.begin(), measurements.end(),
+                   [](const Measurement& a, const Measurement& b) { return a.seconds < b.seconds; });
+  if (!measurements.empty())
+    return {Decision::measured,
+            fmt::format("{} of {} measured", measurements.front().seconds < seconds ? "as fast as any" : "fastest",
+                        measurements.size())};
+  if (named) return {Decision::asked, "kernel as asked"};
+  if (candidates == 1) return {Decision::only, "the only kernel of this backend"};
+  return {Decision::model, unmeasured};
+}
+
+std::string name(Decision decision) {
+  switch (decision) {
+    case Decision::asked:
+      return "asked";
+    case Decision::only:
+      return "only";
+    case Decision::model:
+      return "model";
+    case Decision::measured:
+      return "measured";
+    case Decision::remembered:
+      return "remembered";
+  }
+  throw Error(ErrorKind::internal, "no such decision");
+}
+
+ChosenPlan choose_plan(const CsrView& matrix, ValueType type, const PlanRequest& request, Stream& stream) {
+  return Chooser(matrix, type, request, stream)();
+}
+
+}  // namespace shardmat

@@ -1,0 +1,29 @@
+// Start here: everything that a program needs to multiply its own matrices on all ranks.
+//
+//   shardmat::Communicator ranks(MPI_COMM_WORLD);                     // a private duplicate; MPI stays yours
+//   shardmat::Context context(ranks, shardmat::BackendChoice::automatic);
+//   shardmat::DistributedMatrix a(shardmat::take_rows(my_rows, context), context, {});
+//   auto product = a.product(4);                                      // four right-hand sides; make as many as you like
+//   shardmat::DistributedVector x(a, shardmat::VectorLayout::columns, a.type(), 4), y(a, …rows, a.type(), 4);
+//   x.set_own(my_values, context.stream());
+//   product->multiply(1, x.view(), 0, y.view(), context.stream());    // in stream order; product->wait() waits
+//
+// Collective: constructors and what says so. All ranks call it in the same order, one thread of each rank, and an Error that
+// can be foreseen is thrown alike on all ranks (AgreedError); it leaves everything usable. Destructors are not collective. After
+// Error(rank_lost) the communicator is broken, and the program should end with MpiSession::leave().
+// Ownership: a Context outlives its matrices, a matrix outlives its products and vectors. Views (Dense) own nothing.
+// Threads: two threads may work with two contexts on two communicators; set the threads of each in its Context.
+#pragma once
+
+#include "comm/communicator.h"                  // the ranks, deadlines, agreement on errors
+#include "kernels/base/dense.h"                 // views of memory
+#include "kernels/base/error.h"                 // kinds of errors
+#include "runtime/context.h"                    // the ranks, this rank's device and stream
+#include "runtime/matrix/distributed_matrix.h"  // the matrix that stays
+#include "runtime/matrix/distributed_vector.h"  // vectors that lie with it
+#include "runtime/matrix/load_part.h"           // rows from a file or generator
+#include "runtime/matrix/own_rows.h"            // rows or triplets of the program
+#include "runtime/matrix/product.h"             // Y = alpha·A·X + beta·Y
+#include "runtime/matrix/vector_operations.h"   // dot, norm, axpy, xpay, scale
+#include "runtime/run/multiply.h"               // the whole of `shardmat multiply` as one call
+#include "runtime/source/matrix_source.h"       // opening a matrix file

@@ -1,0 +1,205 @@
+#include "runtime/matrix/vectors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
+#include "partition/vector_file.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::int64_t kWindow = std::int64_t{1} << 22;  // entries of a vector file held at a time
+
+class Generated final : public VectorSource {
+ public:
+  Generated(std::string name, std::int64_t columns, std::function<double(std::int64_t)> value)
+      : name_(std::move(name)), columns_(columns), value_(std::move(value)) {}
+  std::string name() const override { return name_; }
+  std::int64_t columns() const override { return columns_; }
+  HostVector<double> read(std::int64_t begin, std::int64_t end) const override {
+    HostVector<double> values(static_cast<std::size_t>((end - begin) * columns_));
+    parallel_ranges(std::ssize(values), 1 << 14, [&](std::int64_t first, std::int64_t last) {
+      for (std::int64_t i = first; i < last; ++i) values[static_cast<std::size_t>(i)] = value_(begin * columns_ + i);
+    });
+    return values;
+  }
+
+ private:
+  std::string name_;
+  std::int64_t columns_;
+  std::function<double(std::int64_t)> value_;
+};
+
+class FromFile final : public VectorSource {
+ public:
+  FromFile(const std::string& path, const std::string& what, std::int64_t size, std::int64_t columns)
+      : path_(path), columns_(columns), file_(path, what, columns) {
+    if (file_.size() != size)
+      throw Error(ErrorKind::input, fmt::format("{}: {} has {} {}, but this matrix needs {}", path, what, file_.size(),
+                                                columns == 1 ? "entries" : "rows", size));
+  }
+  std::string name() const override { return path_; }
+  std::int64_t columns() const override { return columns_; }
+  HostVector<double> read(std::int64_t begin, std::int64_t end) const override {
+    HostVector<double> values = file_.read(begin, end);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      if (!std::isfinite(values[i]))
+        throw Error(ErrorKind::input, fmt::format("{}: entry {} is {}; vectors must be finite", path_,
+                                                  begin * columns_ + static_cast<std::int64_t>(i), values[i]));
+    return values;
+  }
+
+ private:
+  std::string path_;
+  std::int64_t columns_;
+  VectorFile file_;
+};
+
+/// SplitMix64 (Steele, Lea, Flood 2014) of a counter, as a uniform number in [-1, 1).
+double random_value(std::uint64_t seed, std::int64_t index) {
+  std::uint64_t z = seed * 0x9e3779b97f4a7c15u + static_cast<std::uint64_t>(index) + 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  z ^= z >> 31;
+  return static_cast<double>(z >> 11) * 0x1p-52 - 1;
+}
+
+}  // namespace
+
+std::unique_ptr<VectorSource> open_vector(const std::string& text, const std::string& what, std::int64_t size,
+                                          std::uint64_t seed, std::int64_t columns) {
+  if (text == "ones") return std::make_unique<Generated>(text, columns, [](std::int64_t) { return 1.0; });
+  if (text == "zeros") return std::make_unique<Generated>(text, columns, [](std::int64_t) { return 0.0; });
+  if (text == "random")
+    return std::make_unique<Generated>(fmt::format("random, seed {}", seed), columns,
+                                       [seed](std::int64_t i) { return random_value(seed, i); });
+  return std::make_unique<FromFile>(text, what, size, columns);
+}
+
+namespace {
+
+/// Positions in `indices`, sorted by index.
+std::vector<std::int64_t> by_index(std::span<const std::int64_t> indices) {
+  std::vector<std::int64_t> order(indices.size());
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return indices[static_cast<std::size_t>(a)] < indices[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+
+}  // namespace
+
+HostVector<double> collect(const VectorSource& source, std::span<const std::int64_t> indices) {
+  const auto columns = static_cast<std::size_t>(source.columns());
+  const std::int64_t rows_of_window = std::max<std::int64_t>(1, kWindow / source.columns());
+  HostVector<double> values(indices.size() * columns);
+  const std::vector<std::int64_t> order = by_index(indices);
+  for (std::size_t i = 0; i < order.size();) {
+    const std::int64_t begin = indices[static_cast<std::size_t>(order[i])];
+    std::size_t end = i;
+    while (end < order.size() && indices[static_cast<std::size_t>(order[end])] < begin + rows_of_window) ++end;
+    const HostVector<double> window = source.read(begin, indices[static_cast<std::size_t>(order[end - 1])] + 1);
+    for (; i < end; ++i) {
+      const auto position = static_cast<std::size_t>(order[i]);
+      std::copy_n(
+          window.begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(indices[position] - begin) * columns),
+          columns, values.begin() + static_cast<std::ptrdiff_t>(position * columns));
+    }
+  }
+  return values;
+}
+
+void to_device(void* device_memory, std::span<const double> values, ValueType type, Stream& stream) {
+  dispatch_operands(type, [&](auto tag, auto) {
+    using T = typename decltype(tag)::type;
+    HostVector<T> converted(values.size());
+    std::transform(values.begin(), values.end(), converted.begin(), [](double value) { return static_cast<T>(value); });
+    copy_to_device(device_memory, converted.data(), converted.size() * sizeof(T), stream);
+  });
+}
+
+HostVector<double> to_host(const void* device_memory, std::int64_t count, ValueType type, Stream& stream) {
+  return dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    HostVector<T> values(static_cast<std::size_t>(count));
+    copy_to_host(values.data(), device_memory, values.size() * sizeof(T), stream);
+    return HostVector<double>(values.begin(), values.end());
+  });
+}
+
+namespace {
+
+constexpr int kIndexTag = 1, kValueTag = 2;
+
+/// What one rank has of a window: indices and their values, ascending.
+struct Piece {
+  std::vector<std::int64_t> indices;
+  std::vector<double> values;
+};
+
+Piece receive_piece(Communicator& communicator, int from, std::int64_t count, std::int64_t columns) {
+  Piece piece{std::vector<std::int64_t>(static_cast<std::size_t>(count)),
+              std::vector<double>(static_cast<std::size_t>(count * columns))};
+  communicator.receive(piece.indices.data(), piece.indices.size() * sizeof(std::int64_t), from, kIndexTag);
+  communicator.receive(piece.values.data(), piece.values.size() * sizeof(double), from, kValueTag);
+  return piece;
+}
+
+}  // namespace
+
+void write_vector(const std::string& path, const std::string& dataset, std::int64_t size, ValueType type,
+                  std::span<const std::int64_t> indices, std::span<const double> values, Communicator& communicator,
+                  std::int64_t columns) {
+  const bool writer_rank = communicator.rank() == 0;
+  const std::vector<std::int64_t> order = by_index(indices);
+  std::optional<VectorWriter> writer;
+  communicator.together([&] {
+    if (writer_rank) writer.emplace(path, dataset, size, type == ValueType::f32, columns);
+  });
+  std::size_t next = 0;
+  const std::int64_t rows_of_window = std::max<std::int64_t>(1, kWindow / columns);
+  const auto row = [&](auto values_of, std::int64_t i) {
+    return values_of.begin() + static_cast<std::ptrdiff_t>(i * columns);
+  };
+  for (std::int64_t begin = 0; begin < size; begin += rows_of_window) {
+    const std::int64_t end = std::min(size, begin + rows_of_window);
+    Piece mine;
+    for (; next < order.size() && indices[static_cast<std::size_t>(order[next])] < end; ++next) {
+      const auto position = static_cast<std::size_t>(order[next]);
+      mine.indices.push_back(indices[position]);
+      const auto from = row(values, order[next]);
+      mine.values.insert(mine.values.end(), from, from + static_cast<std::ptrdiff_t>(columns));
+    }
+    const auto counts = communicator.all_gather(static_cast<std::int64_t>(mine.indices.size()));
+    HostVector<double> window(writer_rank ? static_cast<std::size_t>((end - begin) * columns) : 0);
+    const auto place = [&](const Piece& piece) {
+      for (std::size_t k = 0; k < piece.indices.size(); ++k)
+        std::copy_n(row(std::span(piece.values), static_cast<std::int64_t>(k)), columns,
+                    row(std::span(window), piece.indices[k] - begin));
+    };
+    if (writer_rank) {
+      place(mine);
+      for (int rank = 1; rank < communicator.size(); ++rank)
+        if (counts[static_cast<std::size_t>(rank)] > 0)
+          place(receive_piece(communicator, rank, counts[static_cast<std::size_t>(rank)], columns));
+    } else if (!mine.indices.empty()) {
+      communicator.send(mine.indices.data(), mine.indices.size() * sizeof(std::int64_t), 0, kIndexTag);
+      communicator.send(mine.values.data(), mine.values.size() * sizeof(double), 0, kValueTag);
+    }
+    communicator.together([&] {
+      if (writer) writer->append(window.data(), end - begin);
+    });
+  }
+  communicator.together([&] {
+    if (writer) writer->finish();
+  });
+}
+
+}  // namespace shardmat

@@ -1,0 +1,294 @@
+#include "runtime/run/multiply.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "kernels/bandwidth.h"
+#include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
+#include "kernels/base/timer.h"
+#include "kernels/choose/registry.h"
+#include "kernels/spmm.h"
+#include "partition/vector_file.h"
+#include "runtime/source/hdf5_on_ranks.h"
+
+namespace shardmat {
+namespace {
+
+/// One run; keeps what its steps share.
+class Run {
+ public:
+  Run(Context& context, const MultiplyOptions& options)
+      : context_(context), communicator_(context.communicator()), options_(options) {}
+
+  MultiplyReport operator()() {
+    try {
+      return steps();
+    } catch (const AgreedError&) {
+      throw;
+    } catch (const std::exception& e) {
+      // The others do not know: what is released collectively below must not wait for them.
+      communicator_.mark_broken(e.what());
+      throw;
+    }
+  }
+
+ private:
+  MultiplyReport steps() {
+    check_options();
+    source_ =
+        open_matrix(options_.matrix, communicator_, {options_.allow_nonfinite, options_.load.method, options_.progress});
+    communicator_.together([&] {
+      if (options_.mode != Mode::repeat && source_.rows->rows() != source_.rows->cols())
+        throw Error(ErrorKind::usage, fmt::format("--mode {} needs a square matrix; {} is {} × {}", name(options_.mode),
+                                                  source_.rows->name(), source_.rows->rows(), source_.rows->cols()));
+    });
+    describe_on_all_ranks(VectorFile::hdf5_input(options_.x, "x"), communicator_);
+    if (options_.beta != 0) describe_on_all_ranks(VectorFile::hdf5_input(options_.y0, "y"), communicator_);
+    communicator_.together([&] {
+      x_source_ = open_vector(options_.x, "x", source_.rows->cols(), options_.seed, columns());
+      if (options_.beta != 0) y0_source_ = open_vector(options_.y0, "y", source_.rows->rows(), options_.seed + 1, columns());
+    });
+    load();
+    set_up_vectors();
+    first_product();
+    if (options_.verify) check();
+    if (!report_.verification || report_.verification->passed) {
+      iterate_and_write();
+    }
+    describe();
+    return std::move(report_);
+  }
+
+  template <class F>
+  void phase(const char* name, F&& work) {
+    const Timer timer;
+    work();
+    report_.phases.push_back({name, over_ranks(timer.seconds(), communicator_)});
+  }
+
+  void check_options() {
+    communicator_.together([&] {
+      if (options_.iterations < 0) throw Error(ErrorKind::usage, "--iterations must be 0 or more");
+      if (!options_.output.empty()) check_vector_suffix(options_.output);
+      if (!options_.output.empty() && communicator_.rank() == 0) check_vector_writable(options_.output);  // it writes
+      require_consistent(options_, context_.device().backend);
+      if (columns() != 1 && options_.verify_mode == VerifyMode::sampled)
+        throw Error(ErrorKind::usage, "with --rhs every entry is verified; leave =sampled out");
+    });
+  }
+
+  std::int64_t columns() const { return options_.load.right_hand_sides; }
+  Dense y() const { return product_->y_view(y_.data()); }
+
+  void load() {
+    LoadOptions load = options_.load;
+    load.progress = options_.progress;
+    if (options_.verify && options_.verify_mode == VerifyMode::sampled) load.column_sums_above = -1;
+    if (options_.verify && options_.verify_mode == VerifyMode::automatic && columns() == 1)
+      load.column_sums_above = kFullVerificationLimit;
+    load.host_rows = HostRows::drop;
+    matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
+    product_ = matrix_->product(columns());
+    const LoadTimes& times = matrix_->load_times();
+    for (const auto& [name, seconds] :
+         {std::pair{"partition", times.partition}, std::pair{"load rows", times.read},
+          std::pair{"set up exchange", times.exchange}, std::pair{"convert, tune", times.plan}})
+      report_.phases.push_back({name, over_ranks(seconds, communicator_)});
+  }
+
+  void set_up_vectors() {
+    phase("vectors", [&] {
+      communicator_.together([&] {
+        const HostVector<double> x = collect(*x_source_, matrix_->x_ids());
+        require_in_range(matrix_->type(), x, x_source_->name());
+        to_device(product_->x().data, x, matrix_->type(), context_.stream());
+        const std::size_t bytes = product_->y_bytes();
+        require_memory(context_.device(), static_cast<std::int64_t>(bytes), "y");
+        y_ = Buffer(context_.device(), bytes);
+        fill_bytes(y_.data(), 0xff, bytes, context_.stream());  // NaN: a row nobody writes cannot pass
+        if (y0_source_) {
+          const HostVector<double> y0 = collect(*y0_source_, matrix_->row_ids());
+          require_in_range(sum_type(matrix_->type()), y0, y0_source_->name());
+          to_device(y_.data(), y0, sum_type(matrix_->type()), context_.stream());
+        }
+      });
+    });
+  }
+
+  void first_product() {
+    phase("first product", [&] {
+      product_->multiply(options_.alpha, options_.beta, y(), context_.stream());
+      product_->wait(context_.stream());
+      communicator_.together([&] {
+        result_ = to_host(y_.data(), matrix_->local_rows() * columns(), sum_type(matrix_->type()), context_.stream());
+      });
+    });
+  }
+
+  void check() {
+    phase("verify", [&] {
+      const CheckedProduct product{options_.alpha, options_.beta, *x_source_, y0_source_.get(), columns(), result_};
+      report_.verification = verify(*matrix_, source_, product, options_.verify_mode, options_.progress);
+    });
+  }
+
+  void iterate_and_write() {
+    if (options_.iterations > 0) {
+      double copy_bandwidth = 0;
+      peak_before_copy_ = peak_host_memory();
+      communicator_.together([&] { copy_bandwidth = measure_copy_bandwidth(context_.stream()); });
+      peak_with_copy_ = peak_host_memory();
+      report_.copy_bandwidth = over_ranks(copy_bandwidth, communicator_);
+      IterateOptions options;
+      options.mode = options_.mode;
+      options.iterations = options_.iterations;
+      options.alpha = options_.alpha;
+      options.beta = options_.beta;
+      options.graph = options_.graph;
+      options.progress = options_.progress;
+      phase("iterate", [&] { iterated_ = iterate(*product_, y(), options); });
+      report_.sums = iterated_.sums;
+      if (options_.mode == Mode::dots) report_.xy = iterated_.estimates[0].xy, report_.yy = iterated_.estimates[0].yy;
+      if (options_.mode == Mode::power) {
+        report_.eigenvalue = iterated_.estimates[0].eigenvalue;
+        report_.residual = iterated_.estimates[0].residual;
+        communicator_.together(
+            [&] { result_ = to_host(product_->x().data, matrix_->local_rows(), matrix_->type(), context_.stream()); });
+      }
+    }
+    if (options_.output.empty()) return;
+    phase("write", [&] {
+      write_vector(options_.output, options_.mode == Mode::power ? "x" : "y", matrix_->rows(), sum_type(matrix_->type()),
+                   matrix_->row_ids(), result_, communicator_, columns());
+    });
+    report_.output = options_.output;
+  }
+
+  void describe() {
+    MultiplyReport& r = report_;
+    const DistributedMatrix& m = *matrix_;
+    const Product& p = *product_;
+    r.matrix = source_.rows->name();
+    r.access = source_.access;
+    r.type = name(m.type());
+    r.mode = name(options_.mode);
+    r.right_hand_sides = columns();
+    r.rows = m.rows(), r.cols = m.cols(), r.nnz = m.nnz();
+    r.alpha = options_.alpha, r.beta = options_.beta;
+    r.x = x_source_->name();
+    r.y0 = y0_source_ ? y0_source_->name() : "";
+    r.backend = name(context_.device().backend), r.backend_why = context_.placement().why;
+    r.ranks = context_.placement().ranks;
+    r.threads_per_rank = thread_count();
+    r.partition_method = options_.load.method;
+    r.partition_origin = m.partition_origin();
+    const std::string stored = order_text(source_);
+    r.sort = m.local_sort() != LocalSort::by_length ? stored
+             : stored == "no"                         ? "locally, by length"
+                                                      : stored + ", then locally";
+    r.part_rows = over_ranks(static_cast<double>(m.local_rows()), communicator_);
+    r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), communicator_);
+    r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;
+    describe_kernels();
+    r.exchange = p.exchange().name(), r.exchange_why = p.exchange().why();
+    r.exchange_bytes = over_ranks(static_cast<double>(p.bytes_received()), communicator_);
+    r.column_block = p.column_block(), r.column_block_why = p.why_column_block;
+    r.graph = iterated_.graph;
+    r.iteration = iterated_.iteration, r.local = iterated_.local, r.exchange_times = iterated_.exchange;
+    if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz() * columns()) / r.iteration.median;
+    double bytes = static_cast<double>(m.x_entries() * columns()) * static_cast<double>(size_of(m.type())),
+           device_bytes = static_cast<double>(m.device_bytes() + p.device_bytes()) + static_cast<double>(y_.bytes());
+    for (const RowPlan& plan : p.row_plans())
+      bytes += static_cast<double>(plan.compulsory_bytes(options_.beta) * (columns() / p.column_block()));
+    r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
+    r.device_bytes = over_ranks(device_bytes, communicator_);
+    r.host_peak_bytes = over_ranks(static_cast<double>(peak_of_run()), communicator_);
+  }
+
+  /// Without the arrays that measured the copy bandwidth, unless something took more after them.
+  std::int64_t peak_of_run() const {
+    const std::int64_t peak = peak_host_memory();
+    return peak > peak_with_copy_ ? peak : peak_before_copy_;
+  }
+
+  void describe_kernels() {
+    MultiplyReport& r = report_;
+    const RowPlan& first = product_->row_plans()[0];
+    r.kernel = first.kernel(), r.format = first.storage().format, r.policy = first.tunables(), r.kernel_why = first.why();
+    r.predictions = first.predictions();
+    r.measurements = first.measurements();
+    r.decision = name(first.decision());
+    r.choosing_products = first.choosing_products();
+    std::string kernels;
+    bool reproducible = true;
+    for (const RowPlan& plan : product_->row_plans()) {
+      if (const std::string kernel = plan.kernel_and_tunables(); kernels != kernel)
+        kernels += (kernels.empty() ? "" : "; ") + kernel;
+      reproducible = reproducible && plan.reproducible();
+    }
+    r.kernel_of_rank = communicator_.all_gather(kernels);
+    r.reproducible = communicator_.all_reduce(reproducible ? 1 : 0, Reduction::min) == 1;
+    r.choosing = over_ranks(product_->choosing_seconds(), communicator_);
+    const double nnz = std::max<double>(1, static_cast<double>(matrix_->local_nnz()));
+    r.overlapped = over_ranks(static_cast<double>(product_->overlapped_nnz) / nnz, communicator_);
+  }
+
+  Context& context_;
+  Communicator& communicator_;
+  const MultiplyOptions& options_;
+  MatrixSource source_;
+  std::int64_t peak_before_copy_ = 0, peak_with_copy_ = 0;
+  std::unique_ptr<DistributedMatrix> matrix_;
+  std::unique_ptr<Product> product_;
+  std::unique_ptr<VectorSource> x_source_, y0_source_;
+  Buffer y_;
+  HostVector<double> result_;
+  IterateResult iterated_;
+  MultiplyReport report_;
+};
+
+}  // namespace
+
+namespace {
+
+void require_mode(const MultiplyOptions& options) {
+  if (options.mode == Mode::repeat) return;
+  const auto refuse = [&](const char* why) {
+    throw Error(ErrorKind::usage, fmt::format("--mode {} {}", name(options.mode), why));
+  };
+  if (options.alpha != 1 || options.beta != 0) refuse("multiplies y = Ax; it takes neither --alpha nor --beta");
+  if (options.iterations == 0) refuse("needs --iterations of at least 1");
+  if (options.load.right_hand_sides != 1) refuse("is for one vector; leave out --rhs");
+}
+
+}  // namespace
+
+void require_consistent(const MultiplyOptions& options, Backend backend) {
+  const LoadOptions& load = options.load;
+  require_mode(options);
+  if (is_half(load.type) && load.right_hand_sides < 2)
+    throw Error(ErrorKind::usage, fmt::format("--type {} is for several right-hand sides: add --rhs", name(load.type)));
+  require_column_block(load.right_hand_sides, load.column_block);
+  if (load.right_hand_sides != 1) {
+    require_count(load.right_hand_sides);
+    if (load.plan.tune)
+      throw Error(ErrorKind::usage, "with --rhs all kernels that promise something are measured; leave --measure out");
+  }
+  const std::string& kernel = load.plan.kernel;
+  if (kernel != "auto" && load.right_hand_sides == 1) find_kernel(kernel, backend);
+  if (kernel != "auto" && load.right_hand_sides > 1) find_spmm_kernel(kernel, backend);
+  make_partition(load.method, std::vector<std::int64_t>{0}, 1);
+  find_exchange(load.exchange);
+}
+
+MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& options) {
+  Context context(communicator, options.backend, options.threads);
+  return multiply(context, options);
+}
+
+MultiplyReport multiply(Context& context, const MultiplyOptions& options) { return Run(context, options)(); }
+
+}  // namespace shardmat

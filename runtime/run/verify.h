@@ -1,0 +1,53 @@
+// Checks one product against a plain sequential f64 loop over the source's rows in their own order. Shares no code with the
+// kernels, reads the rows again (those of a file that was read into memory from there, not from what the kernels use), and
+// takes x by index from where it came, not from what the exchange moved.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "kernels/base/progress.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/vectors.h"
+
+namespace shardmat {
+
+enum class VerifyMode {
+  automatic,  ///< full, unless the matrix has more than kFullVerificationLimit nonzeros a rank and there is one vector
+  full,       ///< every row
+  sampled,    ///< sampled rows, and on each rank the column-sum identity 1ᵀ(Ax) = (1ᵀA)x, which covers the others
+};
+constexpr std::int64_t kFullVerificationLimit = std::int64_t{1} << 31;
+
+/// What `automatic` means for a matrix.
+VerifyMode resolve(VerifyMode mode, std::int64_t nnz, int ranks);
+
+/// The product that was computed.
+struct CheckedProduct {
+  double alpha = 1, beta = 0;
+  const VectorSource& x;
+  const VectorSource* y0 = nullptr;  ///< if beta is not 0
+  std::int64_t columns = 1;          ///< right-hand sides
+  std::span<const double> y;         ///< this rank's result, as f64, in the order of matrix.local_order(), row-major
+};
+
+struct VerifyResult {
+  bool passed = false;
+  VerifyMode mode = VerifyMode::full;
+  std::int64_t rows_checked = 0;
+  std::int64_t wrong_rows = 0;
+  std::int64_t worst_row = -1;  ///< original index; -1 for a matrix without rows
+  double worst_error = 0;       ///< |y - ŷ| there
+  double worst_bound = 0;       ///< 2·u·nnz·Σ|a||x| there (+ the terms of alpha and beta)
+  double worst_computed = 0, worst_expected = 0;
+  bool column_sums_passed = true;  ///< sampled only
+  /// One line for people.
+  std::string text() const;
+};
+
+/// Collective; the same result on all ranks.
+VerifyResult verify(const DistributedMatrix& matrix, const MatrixSource& source, const CheckedProduct& product,
+                    VerifyMode mode, const Progress& progress = {});
+
+}  // namespace shardmat

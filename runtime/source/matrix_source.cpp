@@ -1,0 +1,59 @@
+#include "runtime/source/matrix_source.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "partition/generators/generator.h"
+#include "partition/generators/mesh.h"
+#include "partition/input_kind.h"
+#include "runtime/source/hdf5_on_ranks.h"
+#include "runtime/source/read_on_ranks.h"
+
+namespace shardmat {
+
+std::string order_text(const MatrixSource& source) {
+  if (source.file == nullptr || !source.file->permuted()) return "no";
+  const RowOrder order = source.file->row_order();
+  return order == RowOrder::by_length ? "globally in the file" : std::string(title(order)) + " in the file";
+}
+
+namespace {
+
+/// Tells all ranks what is in an HDF5 file that another program wrote, before each of them opens it.
+void describe_hdf5(const std::string& argument, InputKind kind, Communicator& communicator) {
+  if (kind == InputKind::hdf5) return describe_on_all_ranks(Hdf5Input{argument, ShardFile::objects()}, communicator);
+  if (const std::string mesh = mesh_of(argument); !mesh.empty())
+    describe_on_all_ranks(Hdf5Input{mesh, tet_mesh_objects()}, communicator);
+}
+
+}  // namespace
+
+MatrixSource open_matrix(const std::string& argument, Communicator& communicator, const OpenOptions& options) {
+  const InputKind kind = communicator.together([&] { return kind_of_input(argument); });
+  MatrixSource source;
+  if (kind == InputKind::foreign) {
+    ReadMatrix read = read_on_ranks(argument, {options.allow_nonfinite, options.method, options.progress}, communicator);
+    source.rows = std::move(read.rows);
+    source.access = fmt::format("{}, from {}; kept in memory, also for the verification", read.readers,
+                                std::filesystem::path(argument).filename().string());
+    source.by_part = communicator.size() > 1;
+    return source;
+  }
+  describe_hdf5(argument, kind, communicator);
+  communicator.together([&] {
+    if (kind == InputKind::generated) {
+      source.rows = make_generator(argument);
+      source.access = "each rank, which generates its own rows";
+      return;
+    }
+    auto file = ShardFile::open(argument, options.allow_nonfinite);
+    source.access = "each rank, its own rows";
+    source.file = file.get();
+    source.rows = std::move(file);
+  });
+  return source;
+}
+
+}  // namespace shardmat

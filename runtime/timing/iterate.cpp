@@ -1,0 +1,348 @@
+#include "runtime/timing/iterate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include "comm/sum_over_ranks.h"
+#include "kernels/base/error.h"
+#include "kernels/base/timer.h"
+#include "kernels/vector.h"
+#include "runtime/matrix/distributed_matrix.h"
+
+namespace shardmat {
+namespace {
+
+constexpr int kMostRepetitions = 50;  // of product and exchange, each timed alone
+constexpr int kLeastRepetitions = 3;
+constexpr double kPhaseSeconds = 1;
+constexpr double kWarmUpSeconds = 0.05;  // an idle GPU needs some milliseconds to reach its clocks
+constexpr std::int64_t kMostWarmUps = 2000;
+constexpr double kSecondsBetweenWaits = 1;  // so that a deadline measures one stretch of work, not the whole run
+/// Steps between two events of a GPU, and in a graph, if there are many: an event between each two would add 3 µs to each,
+/// the start of a graph 1 µs.
+constexpr std::int64_t kStepsAMark = 8;
+constexpr std::int64_t kMostBetweenWaits = 12 * kStepsAMark;  // a device's queue must never fill behind a lost rank
+
+/// Takes so many steps.
+using Steps = std::function<void(std::int64_t count)>;
+
+Steps repeat(std::function<void()> step) {
+  return [step = std::move(step)](std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) step();
+  };
+}
+
+/// Steps that were recorded one by one, and kStepsAMark at a time where so many are to come.
+class RecordedSteps {
+ public:
+  RecordedSteps(Stream& stream, const Steps& steps, std::int64_t to_come)
+      : stream_(stream), one_(stream, [&] { steps(1); }) {
+    if (to_come >= kStepsAMark) several_.emplace(stream, [&] { steps(kStepsAMark); });
+  }
+  void operator()(std::int64_t count) {
+    for (; several_ && count >= kStepsAMark; count -= kStepsAMark) several_->launch(stream_);
+    for (; count > 0; --count) one_.launch(stream_);
+  }
+
+ private:
+  Stream& stream_;
+  Graph one_;
+  std::optional<Graph> several_;
+};
+
+/// Times steps on the stream of a context; all `ranks` take the same number of them.
+class Stopwatch {
+ public:
+  Stopwatch(Communicator& ranks, Context& context, std::span<const Iterated> several)
+      : ranks_(ranks), stream_(context.stream()), several_(several) {}
+
+  /// Blocks until the steps so far are done, with the deadline of the exchange.
+  void wait() {
+    if (several_.empty()) stream_.synchronize();
+    else several_.front().product->wait(stream_);
+  }
+
+  std::int64_t steps_a_mark(std::int64_t iterations) const {
+    return stream_.device().backend == Backend::cuda && iterations >= 5 * kStepsAMark ? kStepsAMark : 1;
+  }
+
+  /// Takes `iterations` steps and times each (or each kStepsAMark, giving their mean); waits now and then, so that a lost
+  /// rank shows.
+  std::vector<double> each(std::int64_t iterations, const Steps& steps, const Progress& progress, std::string_view phase) {
+    std::vector<double> seconds;
+    std::int64_t chunk = 1;
+    while (static_cast<std::int64_t>(seconds.size()) < iterations) {
+      const auto done = static_cast<std::int64_t>(seconds.size());
+      const std::int64_t now = std::min(chunk, iterations - done);
+      const std::vector<double> some = time_some(now, steps_a_mark(iterations), steps);
+      seconds.insert(seconds.end(), some.begin(), some.end());
+      const double longest = *std::max_element(some.begin(), some.end());
+      chunk = std::clamp(static_cast<std::int64_t>(kSecondsBetweenWaits / std::max(longest, 1e-9)), std::int64_t{1},
+                         kMostBetweenWaits);
+      if (chunk > kStepsAMark) chunk -= chunk % kStepsAMark;
+      chunk = ranks_.all_reduce(chunk, Reduction::min);
+      report(progress, phase, done + now, iterations);
+    }
+    return seconds;
+  }
+
+  /// Takes steps for about kWarmUpSeconds; returns the seconds of the first.
+  double warm_up(const Steps& steps) {
+    const Timer timer;
+    steps(1);
+    wait();
+    const double seconds = ranks_.all_reduce(timer.seconds(), Reduction::max);
+    auto left = static_cast<std::int64_t>(std::min<double>(kMostWarmUps, kWarmUpSeconds / std::max(seconds, 1e-6)));
+    for (; left > 0; left -= kMostBetweenWaits) {
+      steps(std::min(left, kMostBetweenWaits));
+      wait();
+    }
+    return seconds;
+  }
+
+ private:
+  std::vector<double> time_some(std::int64_t count, std::int64_t together, const Steps& steps) {
+    std::vector<Event> marks;
+    for (std::int64_t i = 0; i <= (count + together - 1) / together; ++i) marks.emplace_back(stream_.device());
+    marks[0].record(stream_);
+    for (std::int64_t i = 0; i < count; i += together) {
+      steps(std::min(together, count - i));
+      marks[static_cast<std::size_t>(i / together) + 1].record(stream_);
+    }
+    wait();
+    std::vector<double> seconds;
+    for (std::int64_t i = 0; i < count; i += together) {
+      const auto mark = static_cast<std::size_t>(i / together);
+      const std::int64_t taken = std::min(together, count - i);
+      const double mean = marks[mark + 1].seconds_since(marks[mark]) / static_cast<double>(taken);
+      seconds.insert(seconds.end(), static_cast<std::size_t>(taken), mean);
+    }
+    return seconds;
+  }
+
+  Communicator& ranks_;
+  Stream& stream_;
+  std::span<const Iterated> several_;
+};
+
+double median_of(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+/// An iteration takes as long as its slowest rank.
+IterationTimes slowest_of_ranks(std::vector<double> seconds, Communicator& communicator) {
+  IterationTimes times;
+  times.iterations = static_cast<std::int64_t>(seconds.size());
+  if (seconds.empty()) return times;
+  times.of_ranks = over_ranks(median_of(seconds), communicator);
+  communicator.all_reduce(std::span<double>(seconds), Reduction::max);
+  const auto [min, max] = std::minmax_element(seconds.begin(), seconds.end());
+  times.min = *min;
+  times.max = *max;
+  times.median = median_of(seconds);
+  times.mean = std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+  return times;
+}
+
+/// Dot products over all ranks, between products.
+class Dots {
+ public:
+  /// Collective over the ranks of the product.
+  explicit Dots(const Product& product)
+      : product_(product), matrix_(product.matrix()), sum_(matrix_.context().exchange_context(matrix_.type(), 1), 2) {
+    matrix_.context().communicator().together([&] {
+      products_.emplace(matrix_.context().device());
+      values_ = Buffer(matrix_.context().device(), 2 * sizeof(double));
+    });
+  }
+
+  /// xᵀy and yᵀy.
+  void add(const void* x, const void* y, Stream& stream) {
+    products_->compute(matrix_.type(), matrix_.local_rows(), x, y, values_.as<double>(), stream);
+    sum_(values_.as<double>(), stream);
+  }
+  /// x ← y / ‖y‖
+  void normalise_x(const void* y, Stream& stream) {
+    add(y, y, stream);
+    normalise(matrix_.type(), matrix_.local_rows(), y, values_.as<double>() + 1, product_.x().data, stream);
+  }
+  /// xᵀy and yᵀy on the host.
+  std::pair<double, double> of_product(const void* y, Stream& stream) {
+    add(product_.x().data, y, stream);
+    product_.wait(stream);
+    double values[2];
+    copy_to_host(values, values_.data(), sizeof values, stream);
+    return {values[0], values[1]};
+  }
+  std::string_view summed_by() const { return sum_.name(); }
+
+ private:
+  const Product& product_;
+  const DistributedMatrix& matrix_;
+  SumOverRanks sum_;
+  std::optional<DotProducts> products_;
+  Buffer values_;
+};
+
+/// Throws if x, normalised again and again, is lost: y was 0, or the sum of its squares was not a finite normal number.
+void require_normalised(const Iterated& one, Dots& dots, Stream& stream) {
+  const double xx = dots.of_product(one.product->x().data, stream).first;
+  one.product->matrix().context().communicator().together([&] {
+    if (xx > 0.5 && xx < 2) return;
+    throw Error(ErrorKind::input,
+                "--mode power: x cannot be made a vector of length 1. Either A x became 0, as with x = 0, or the squares of "
+                "its entries leave the range of f64 (entries of y above 1e154 or below 1e-154): take another --x, or scale "
+                "the matrix");
+  });
+}
+
+/// λ = xᵀy for the last normalised x, and how far (λ, x) is from an eigenpair: ‖y - λx‖² = yᵀy - λ² for ‖x‖ = 1.
+IterationEstimate estimate_eigenvalue(const Iterated& one, Dots& dots, Stream& stream) {
+  one.product->multiply(1, 0, one.y, stream);
+  const auto [xy, yy] = dots.of_product(one.y.data, stream);
+  const double distance = std::sqrt(std::max(0.0, yy - xy * xy));
+  return {xy, yy, xy, distance == 0 ? 0 : distance / std::abs(xy)};  // infinite if λ is 0 and y is not
+}
+
+/// A copy of the x of each matrix, to start again from.
+class SavedX {
+ public:
+  SavedX(Communicator& ranks, std::span<const Iterated> several, Stream& stream) : several_(several), stream_(stream) {
+    ranks.together([&] {
+      std::size_t all = 0;
+      for (const Iterated& one : several) all += bytes(one);
+      require_memory(stream.device(), static_cast<std::int64_t>(all), "a copy of x");
+      for (const Iterated& one : several) copies_.emplace_back(stream.device(), bytes(one));
+    });
+    for (std::size_t i = 0; i < copies_.size(); ++i)
+      copy_on_device(copies_[i].data(), several_[i].product->x().data, bytes(several_[i]), stream);
+  }
+  void restore() {
+    for (std::size_t i = 0; i < copies_.size(); ++i)
+      copy_on_device(several_[i].product->x().data, copies_[i].data(), bytes(several_[i]), stream_);
+  }
+  static std::size_t bytes(const Iterated& one) {
+    const DistributedMatrix& matrix = one.product->matrix();
+    return static_cast<std::size_t>(matrix.local_rows()) * size_of(matrix.type());
+  }
+
+ private:
+  std::span<const Iterated> several_;
+  Stream& stream_;
+  std::vector<Buffer> copies_;
+};
+
+void require_square(std::span<const Iterated> several, Mode mode) {
+  for (const Iterated& one : several)
+    if (const DistributedMatrix& matrix = one.product->matrix(); matrix.rows() != matrix.cols())
+      throw Error(ErrorKind::usage, fmt::format("--mode {} needs a square matrix, this one is {} × {}", name(mode),
+                                                matrix.rows(), matrix.cols()));
+}
+
+}  // namespace
+
+std::string_view name(Mode mode) {
+  switch (mode) {
+    case Mode::repeat:
+      return "repeat";
+    case Mode::dots:
+      return "dots";
+    case Mode::power:
+      return "power";
+  }
+  throw Error(ErrorKind::internal, "unknown mode");
+}
+
+IterateResult iterate(Communicator& ranks, Context& context, std::span<const Iterated> several,
+                      const IterateOptions& options) {
+  Stream& stream = context.stream();
+  IterateResult result;
+  result.estimates.resize(several.size());
+  Stopwatch watch(ranks, context, several);
+  const bool power = options.mode == Mode::power;
+  std::vector<std::unique_ptr<Dots>> dots(several.size());
+  if (options.mode != Mode::repeat) {
+    require_square(several, options.mode);
+    for (std::size_t i = 0; i < several.size(); ++i) dots[i] = std::make_unique<Dots>(*several[i].product);
+    if (!dots.empty()) result.sums = dots[0]->summed_by();
+  }
+
+  Steps steps = repeat([&] {
+    for (std::size_t i = 0; i < several.size(); ++i) {
+      const auto& [product, y] = several[i];
+      product->multiply(options.alpha, options.beta, y, stream);
+      if (options.mode == Mode::dots) dots[i]->add(product->x().data, y.data, stream), dots[i]->add(y.data, y.data, stream);
+      if (power) dots[i]->normalise_x(y.data, stream);
+    }
+  });
+  const Steps local_steps = repeat([&] {
+    for (const Iterated& one : several) one.product->multiply_local(options.alpha, options.beta, one.y, stream);
+  });
+  const Steps exchange_steps = repeat([&] {
+    for (const Iterated& one : several) one.product->move_x(stream);
+  });
+  /// Steps from graphs, `count` of which are to come.
+  const auto recorded = [&](const Steps& work, std::int64_t count) {
+    return Steps([graphs = std::make_shared<RecordedSteps>(stream, work, count)](std::int64_t now) { (*graphs)(now); });
+  };
+  const auto times = [&](std::int64_t count, const Steps& work, const Progress& progress, std::string_view phase) {
+    IterationTimes found = slowest_of_ranks(watch.each(count, work, progress, phase), ranks);
+    found.together = watch.steps_a_mark(count);
+    return found;
+  };
+  const bool records = options.graph && context.device().backend == Backend::cuda && !several.empty();
+  result.graph = records && std::all_of(several.begin(), several.end(),
+                                        [](const Iterated& one) { return one.product->exchange().capturable(); });
+  exchange_steps(1);  // libraries allocate and connect on first use, which a recording forbids
+  const double seconds = watch.warm_up(local_steps);
+  const auto repetitions = static_cast<std::int64_t>(
+      std::clamp<double>(kPhaseSeconds / std::max(seconds, 1e-9), kLeastRepetitions, kMostRepetitions));
+  result.local = times(repetitions, records ? recorded(local_steps, repetitions) : local_steps, {}, {});
+  result.exchange = times(repetitions, result.graph ? recorded(exchange_steps, repetitions) : exchange_steps, {}, {});
+
+  for (std::size_t i = 0; i < several.size(); ++i) {
+    const auto& [product, y] = several[i];
+    if (options.mode == Mode::dots) dots[i]->of_product(y.data, stream);  // connects the ranks
+    if (!power) continue;  // there x is normalised before the first product, so the result does not depend on its length
+    copy_on_device(y.data, product->x().data, SavedX::bytes(several[i]), stream);
+    dots[i]->normalise_x(y.data, stream);
+  }
+  watch.wait();
+  if (result.graph) steps = recorded(steps, options.iterations);
+  if (power) {  // warming up must not show in the result: it starts from x as it is now
+    SavedX x(ranks, several, stream);
+    watch.warm_up(steps);
+    x.restore();
+    watch.wait();
+  } else {
+    watch.warm_up(steps);
+  }
+  result.iteration = times(options.iterations, steps, options.progress, "iterating");
+  for (std::size_t i = 0; i < several.size(); ++i) {
+    if (power) {
+      require_normalised(several[i], *dots[i], stream);
+      result.estimates[i] = estimate_eigenvalue(several[i], *dots[i], stream);
+    }
+    if (options.mode == Mode::dots)
+      std::tie(result.estimates[i].xy, result.estimates[i].yy) = dots[i]->of_product(several[i].y.data, stream);
+  }
+  return result;
+}
+
+IterateResult iterate(const Product& product, const Dense& y, const IterateOptions& options) {
+  const Iterated one{&product, y};
+  Context& context = product.matrix().context();
+  return iterate(context.communicator(), context, std::span<const Iterated>(&one, 1), options);
+}
+
+}  // namespace shardmat

@@ -1,0 +1,113 @@
+#include "runtime/timing/performance_model.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/error.h"
+
+namespace shardmat {
+namespace {
+
+/// Between how many ranks exchanges were measured that are most like those between `ranks`.
+int ranks_alike(const PerformanceModel& model, int ranks) {
+  int most = 0, fewest = std::numeric_limits<int>::max();
+  for (const ExchangeCost& cost : model.exchanges) {
+    most = std::max(most, cost.ranks);
+    if (cost.ranks >= ranks) fewest = std::min(fewest, cost.ranks);
+  }
+  return most >= ranks ? fewest : most;
+}
+
+/// Bytes that a rank receives or sends, whichever is most.
+double bytes_moved(const PerformanceModel& model, const PartitionQuality& quality, std::string_view by) {
+  const std::int64_t entries = by == "allgather" ? quality.allgather_max : std::max(quality.halo_max, quality.sent_max);
+  return static_cast<double>(entries) * static_cast<double>(model.entry_bytes);
+}
+
+/// With x moved by this exchange, as it costs. That peer runs beside one product is so for packed rows; others take two.
+Forecast forecast_by(const ExchangeCost& cost, const PerformanceModel& model, const PartitionQuality& quality) {
+  Forecast f;
+  f.moved_by = cost.exchange;
+  f.overlapped = (model.overlaps || (model.overlaps_peer && cost.exchange == "peer")) && quality.boundary_nnz_max >= 0 &&
+                 2 * quality.boundary_nnz_max <= quality.nnz_max;
+  f.product = model.product(quality.nnz_max);
+  f.exchange = cost.seconds(bytes_moved(model, quality, cost.exchange));
+  const double beside = f.product + (cost.exchange == "peer" ? 0 : model.split_latency);
+  f.iteration =
+      f.overlapped ? std::max(beside, f.exchange + model.product(quality.boundary_nnz_max)) : f.product + f.exchange;
+  return f;
+}
+
+/// What may bring each rank what its rows need.
+std::vector<ExchangeCost> exchanges_between(const PerformanceModel& model, const PartitionQuality& quality, int ranks) {
+  std::vector<ExchangeCost> found;
+  if (ranks <= model.measured_ranks && !model.exchanges.empty()) {
+    const int alike = ranks_alike(model, ranks);
+    for (const ExchangeCost& cost : model.exchanges)
+      if (cost.ranks == alike) found.push_back(cost);
+  } else if (const auto& network = model.network) {
+    const auto messages = static_cast<double>(std::max<std::int64_t>(quality.neighbours_max, 0));
+    found.push_back({ranks, "halo", messages * network->latency, 1 / network->bandwidth});
+    found.push_back({ranks, "allgather", (ranks - 1) * network->latency, 1 / network->bandwidth});
+  }
+  return found;
+}
+
+}  // namespace
+
+ProductCost::ProductCost(double latency, double seconds_per_nnz) {
+  constexpr std::int64_t kMany = 1'000'000'000;
+  points_ = {{0, latency}, {kMany, latency + static_cast<double>(kMany) * seconds_per_nnz}};
+}
+
+ProductCost::ProductCost(std::vector<Point> points) : points_(std::move(points)) {
+  for (std::size_t i = points_.size(); i-- > 1;)
+    points_[i - 1].seconds = std::min(points_[i - 1].seconds, points_[i].seconds);
+}
+
+double ProductCost::operator()(std::int64_t nnz) const {
+  if (nnz == 0 || points_.empty()) return 0;
+  if (points_.size() == 1) return points_[0].seconds * static_cast<double>(nnz) / static_cast<double>(points_[0].nnz);
+  const auto to = std::find_if(points_.begin() + 1, points_.end() - 1, [&](const Point& p) { return p.nnz >= nnz; });
+  const Point &low = to[-1], &high = to[0];
+  const double slope = (high.seconds - low.seconds) / static_cast<double>(high.nnz - low.nnz);
+  return std::max(0.0, low.seconds + static_cast<double>(nnz - low.nnz) * slope);
+}
+
+PerformanceModel h200_model() {
+  PerformanceModel model;
+  model.product = ProductCost(2e-6, 8.6 / 4.2e12);
+  model.split_latency = 3e-6;
+  model.exchanges = {{2, "halo", 12e-6, 1 / 150e9}};
+  model.measured_ranks = std::numeric_limits<int>::max();
+  return model;
+}
+
+void require_links(const PerformanceModel& model, int ranks) {
+  if (ranks == 1 || model.network || (ranks <= model.measured_ranks && !model.exchanges.empty())) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("the links between {} ranks are not known, only between {}; give the latency and "
+                          "bandwidth of the network",
+                          ranks, model.measured_ranks));
+}
+
+Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks) {
+  Forecast alone;
+  alone.product = alone.iteration = model.product(quality.nnz_max);
+  alone.moved_by = "none";
+  if (ranks == 1) return alone;
+  require_links(model, ranks);
+  std::vector<Forecast> found;
+  for (const ExchangeCost& cost : exchanges_between(model, quality, ranks))
+    found.push_back(forecast_by(cost, model, quality));
+  const auto key = [](const Forecast& f) { return std::pair(f.iteration, f.exchange); };
+  return *std::min_element(found.begin(), found.end(),
+                           [&](const Forecast& a, const Forecast& b) { return key(a) < key(b); });
+}
+
+}  // namespace shardmat

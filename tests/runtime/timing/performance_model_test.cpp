@@ -1,0 +1,161 @@
+#include "runtime/timing/measure_performance.h"
+
+#include <gtest/gtest.h>
+
+#include "kernels/base/error.h"
+#include "tests/support/world.h"
+
+namespace shardmat {
+namespace {
+
+/// 10 µs and 1 ns a nonzero; two exchanges among four ranks.
+PerformanceModel model() {
+  PerformanceModel m;
+  m.product = ProductCost(10e-6, 1e-9);
+  m.split_latency = 3e-6;
+  m.exchanges = {{4, "allgather", 5e-6, 1e-11}, {4, "halo", 8e-6, 1e-10}};
+  m.measured_ranks = 4;
+  return m;
+}
+
+PartitionQuality quality(std::int64_t nnz, std::int64_t boundary, std::int64_t halo) {
+  PartitionQuality q;
+  q.nnz_max = nnz, q.boundary_nnz_max = boundary, q.halo_max = halo, q.allgather_max = 1'000'000, q.neighbours_max = 2;
+  return q;
+}
+
+TEST(PerformanceModel, OneRankIsTheProduct) {
+  const Forecast f = forecast(model(), quality(90'000, 0, 0), 1);
+  EXPECT_DOUBLE_EQ(f.iteration, 100e-6);
+  EXPECT_EQ(f.exchange, 0);
+  EXPECT_EQ(f.moved_by, "none");
+}
+
+TEST(PerformanceModel, TheExchangeHidesBehindTheInterior) {
+  const Forecast f = forecast(model(), quality(90'000, 1'000, 1'000), 4);
+  EXPECT_TRUE(f.overlapped);
+  EXPECT_EQ(f.moved_by, "halo");
+  EXPECT_DOUBLE_EQ(f.exchange, 8e-6 + 8000 * 1e-10);
+  EXPECT_DOUBLE_EQ(f.iteration, 103e-6);
+  PerformanceModel waits = model();
+  waits.overlaps = waits.overlaps_peer = false;
+  EXPECT_DOUBLE_EQ(forecast(waits, quality(90'000, 1'000, 1'000), 4).iteration, 100e-6 + 8e-6 + 8000 * 1e-10);
+  const Forecast late = forecast(model(), quality(2'000, 1'000, 100'000), 4);  // 12 µs of product, 88 µs of exchange
+  EXPECT_DOUBLE_EQ(late.iteration, late.exchange + 11e-6);
+}
+
+TEST(PerformanceModel, WithPeerRowsOfOneProductWait) {
+  PerformanceModel m = model();
+  m.exchanges = {{4, "peer", 8e-6, 1e-10}};
+  EXPECT_DOUBLE_EQ(forecast(m, quality(90'000, 1'000, 1'000), 4).iteration, 100e-6);
+  const Forecast late = forecast(m, quality(90'000, 9'000, 200'000), 4);  // 168 µs of exchange
+  EXPECT_DOUBLE_EQ(late.iteration, late.exchange + 19e-6);
+}
+
+TEST(PerformanceModel, ProductsBetweenPointsLieOnLines) {
+  const ProductCost cost({{100, 3e-6}, {200, 4e-6}, {1000, 20e-6}});
+  EXPECT_EQ(cost(0), 0);
+  EXPECT_DOUBLE_EQ(cost(50), 2.5e-6);
+  EXPECT_DOUBLE_EQ(cost(100), 3e-6);
+  EXPECT_DOUBLE_EQ(cost(150), 3.5e-6);
+  EXPECT_DOUBLE_EQ(cost(600), 12e-6);
+  EXPECT_DOUBLE_EQ(cost(2000), 40e-6);
+  EXPECT_DOUBLE_EQ(ProductCost({{100, 5e-6}, {200, 4e-6}})(150), 4e-6);  // noise: fewer nonzeros take no longer
+  EXPECT_EQ(ProductCost({{100, 1e-6}, {200, 4e-6}})(10), 0);             // nor less than no time
+  EXPECT_DOUBLE_EQ(ProductCost({{100, 1e-6}})(300), 3e-6);
+  EXPECT_EQ(ProductCost()(300), 0);
+}
+
+TEST(PerformanceModel, WhatOneRankSendsMayTakeLongest) {
+  PartitionQuality q = quality(90'000, 50'000, 10'000);
+  EXPECT_DOUBLE_EQ(forecast(model(), q, 4).exchange, 8e-6 + 80'000 * 1e-10);
+  q.sent_max = 12'000;
+  EXPECT_DOUBLE_EQ(forecast(model(), q, 4).exchange, 8e-6 + 96'000 * 1e-10);
+}
+
+TEST(PerformanceModel, FewBytesHaveARateOfTheirOwn) {
+  const ExchangeCost cost{2, "halo", 10e-6, 1e-11, 1000, 1e-9};
+  EXPECT_DOUBLE_EQ(cost.seconds(0), 10e-6);
+  EXPECT_DOUBLE_EQ(cost.seconds(500), 10.5e-6);
+  EXPECT_DOUBLE_EQ(cost.seconds(101'000), 11e-6 + 1e-6);
+}
+
+TEST(PerformanceModel, OnlyPeerMayOverlap) {
+  PerformanceModel m = model();
+  m.overlaps = false;
+  m.exchanges = {{2, "halo", 8e-6, 0}, {2, "peer", 9e-6, 0}, {4, "halo", 8e-6, 0}};
+  const PartitionQuality q = quality(90'000, 1'000, 1'000);
+  const Forecast two = forecast(m, q, 2);
+  EXPECT_EQ(two.moved_by, "peer");  // slower, but hidden
+  EXPECT_TRUE(two.overlapped);
+  EXPECT_DOUBLE_EQ(two.iteration, 100e-6);
+  const Forecast four = forecast(m, q, 4);
+  EXPECT_FALSE(four.overlapped);
+  EXPECT_DOUBLE_EQ(four.iteration, 108e-6);
+  m.overlaps_peer = false;
+  EXPECT_EQ(forecast(m, q, 2).moved_by, "halo");
+}
+
+TEST(PerformanceModel, LinksAreThoseBetweenTheFewestRanksThatAreEnough) {
+  PerformanceModel m = model();
+  m.exchanges = {{2, "halo", 1e-6, 0}, {4, "halo", 2e-6, 0}, {4, "peer", 3e-6, 0}, {8, "peer", 4e-6, 0}};
+  m.measured_ranks = 8;
+  const PartitionQuality q = quality(90'000, 50'000, 10'000);
+  EXPECT_DOUBLE_EQ(forecast(m, q, 2).exchange, 1e-6);
+  EXPECT_DOUBLE_EQ(forecast(m, q, 3).exchange, 2e-6);
+  EXPECT_DOUBLE_EQ(forecast(m, q, 8).exchange, 4e-6);
+  m.measured_ranks = 100;  // thought to be alike
+  EXPECT_DOUBLE_EQ(forecast(m, q, 50).exchange, 4e-6);
+}
+
+TEST(PerformanceModel, BoundaryRowsThatHoldMostWait) {
+  const Forecast f = forecast(model(), quality(90'000, 50'000, 900'000), 4);
+  EXPECT_FALSE(f.overlapped);
+  EXPECT_EQ(f.moved_by, "allgather");  // 85 µs against 728
+  EXPECT_DOUBLE_EQ(f.iteration, 100e-6 + 5e-6 + 8e6 * 1e-11);
+}
+
+TEST(PerformanceModel, BeyondTheRanksThatWereMeasured) {
+  PerformanceModel m = model();
+  EXPECT_NE(error_of(ErrorKind::usage, [&] { forecast(m, quality(1000, 0, 0), 5); }).find("between 5 ranks"),
+            std::string::npos);
+  m.network = Network{2e-6, 1e10};
+  const Forecast f = forecast(m, quality(90'000, 50'000, 10'000), 64);
+  EXPECT_EQ(f.moved_by, "halo");
+  EXPECT_DOUBLE_EQ(f.exchange, 2 * 2e-6 + 80'000 / 1e10);
+  m.entry_bytes = 8 * 32;
+  EXPECT_DOUBLE_EQ(forecast(m, quality(90'000, 50'000, 10'000), 64).exchange, 2 * 2e-6 + 32 * 80'000 / 1e10);
+}
+
+TEST(PerformanceModel, H200IsNearWhatWasMeasuredThere) {
+  constexpr std::int64_t kNnz = 449'455'096, kPlane = 256 * 256;  // poisson27:n=256, nearest neighbours in planes
+  const PerformanceModel m = h200_model();
+  EXPECT_NEAR(forecast(m, quality(kNnz, 0, 0), 1).iteration, 915e-6, 0.03 * 915e-6);
+  EXPECT_NEAR(forecast(m, quality(kNnz / 2, kNnz / 256, kPlane), 2).iteration, 475e-6, 0.03 * 475e-6);
+  EXPECT_NEAR(forecast(m, quality(kNnz / 4, kNnz / 128, 2 * kPlane), 4).iteration, 258e-6, 0.1 * 258e-6);
+}
+
+TEST(PerformanceModel, ProductCostIsTimedForSharesOfTheRows) {
+  if (world().size() > 1) GTEST_SKIP() << "for one rank";
+  Context context(world(), BackendChoice::host);
+  const MatrixSource source = open_matrix("poisson27:n=16", world());
+  LoadOptions load;
+  load.plan.kernel = "csr_host";
+  const double nnz = 97'336;  // (3·16 - 2)³
+  const double shares[] = {1.0 / 64, 1.0 / 16, 1.0 / 4, 1.0 / 2};
+  for (const double seconds : {1.0, 1e-4, 1e-12}) {
+    const ProductCost cost = measure_product_cost(context, source, load, seconds);
+    ASSERT_EQ(cost.points().size(), 5U);
+    for (const std::size_t i : {0, 1, 2, 3}) {
+      const double share = static_cast<double>(cost.points()[i].nnz) / nnz;
+      EXPECT_GE(share, shares[i]);
+      EXPECT_LE(share, shares[i] + 0.01);
+      EXPECT_GT(cost.points()[i].seconds, 0);
+      EXPECT_LE(cost.points()[i].seconds, cost.points()[i + 1].seconds);
+    }
+    EXPECT_NEAR(cost(static_cast<std::int64_t>(nnz)), seconds, 1e-9 * seconds);
+  }
+}
+
+}  // namespace
+}  // namespace shardmat
