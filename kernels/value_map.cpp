@@ -10,8 +10,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
-#include "kernels/formats/upload.h"
 #include "kernels/choose/registry.h"
+#include "kernels/formats/upload.h"
 #include "kernels/value_map_backends.h"
 
 namespace shardmat {
@@ -217,9 +217,8 @@ ValuePicker::ValuePicker(std::span<const std::int64_t> positions, Stream& stream
     using Source = typename decltype(source)::type;
     const std::int64_t bytes = places_ * static_cast<std::int64_t>(sizeof(Source));
     require_memory(stream.device(), bytes, "the places of the diagonal among the values");
-    sources_ = upload<Source>(places_, stream, [&](std::int64_t i) {
-      return static_cast<Source>(positions[static_cast<std::size_t>(i)] + 1);
-    });
+    sources_ = upload<Source>(
+        places_, stream, [&](std::int64_t i) { return static_cast<Source>(positions[static_cast<std::size_t>(i)] + 1); });
   });
 }
 

@@ -9,10 +9,10 @@
 //   product->multiply(1, x.view(), 0, y.view(), context.stream());    // in stream order; product->wait() waits
 //
 // Collective: constructors and what says so. All ranks call it in the same order, one thread of each rank, and an Error that
-// can be foreseen is thrown alike on all ranks (AgreedError); it leaves everything usable. Destructors are not collective. After
-// Error(rank_lost) the communicator is broken, and the program should end with MpiSession::leave().
-// Ownership: a Context outlives its matrices, a matrix outlives its products and vectors. Views (Dense) own nothing.
-// Threads: two threads may work with two contexts on two communicators; set the threads of each in its Context.
+// can be foreseen is thrown alike on all ranks (AgreedError); it leaves everything usable. Destructors are not collective.
+// After Error(rank_lost) the communicator is broken, and the program should end with MpiSession::leave(). Ownership: a
+// Context outlives its matrices, a matrix outlives its products and vectors. Views (Dense) own nothing. Threads: two threads
+// may work with two contexts on two communicators; set the threads of each in its Context.
 #pragma once
 
 #include "comm/communicator.h"                  // the ranks, deadlines, agreement on errors

@@ -88,6 +88,7 @@ const ExchangeEntry kAllGatherExchange = {"allgather",
                                           "every rank gets all of x (MPI on the host, NCCL on GPUs)",
                                           ColumnLayout::gathered,
                                           ExchangeRanks::several,
+                                          ExchangeMeans::messages,
                                           why_not,
                                           held,
                                           make};

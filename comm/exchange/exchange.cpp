@@ -39,8 +39,8 @@ const ExchangeEntry* named_entry(std::string_view name, const ExchangeContext& c
   return named;
 }
 
-/// Weight of the time of an exchange that overlaps with the product, when exchanges are compared: without overlap the product
-/// is cut in two.
+/// Weight of the time of an exchange that overlaps with the product, when exchanges are compared: without overlap the
+/// product is cut in two.
 constexpr double kOverlapWeight = 0.5;
 /// An all-gather is tried if a rank needs more than this share of x.
 constexpr double kMuchOfX = 1.0 / 3;
@@ -49,8 +49,7 @@ constexpr double kMuchOfX = 1.0 / 3;
 class Candidates {
  public:
   explicit Candidates(const ExchangeContext& context)
-      : context_(context),
-        free_(context.communicator.all_reduce(available_memory(context.device), Reduction::min)) {}
+      : context_(context), free_(context.communicator.all_reduce(available_memory(context.device), Reduction::min)) {}
 
   /// Adds each exchange of the map's layout that can be had. All but the first must leave half of the device's memory to the
   /// matrix.
@@ -87,15 +86,14 @@ class Candidates {
     return chosen;
   }
   /// All ranks have room for so many entries, and as much again.
-  bool fits(std::int64_t entries) const {
-    return 2 * entries * static_cast<std::int64_t>(context_.entry_bytes()) <= free_;
-  }
+  bool fits(std::int64_t entries) const { return 2 * entries * static_cast<std::int64_t>(context_.entry_bytes()) <= free_; }
 
  private:
   std::string why_left_out(const ExchangeEntry& entry, const ColumnMap& map) {
     const std::string why_not = entry.why_not(context_);
     if (!why_not.empty() || all_.empty()) return why_not;
-    const std::int64_t held = context_.communicator.all_reduce(entry.entries_held(context_.communicator, map), Reduction::max);
+    const std::int64_t held =
+        context_.communicator.all_reduce(entry.entries_held(context_.communicator, map), Reduction::max);
     return fits(held) ? "" : "no room for another x";
   }
   void try_to_make(const ExchangeEntry& entry, const std::shared_ptr<const ColumnMap>& map) {
@@ -118,17 +116,19 @@ MappedExchange choose(const ExchangeContext& context, const XParts& parts, std::
   Communicator& communicator = context.communicator;
   auto compact = make_column_map(ColumnLayout::compact, communicator, parts, columns);
   const auto entry_bytes = static_cast<std::int64_t>(context.entry_bytes());
-  const std::int64_t needed = communicator.all_reduce(compact->received(), Reduction::max), all = gathered_length(parts.starts);
+  const std::int64_t needed = communicator.all_reduce(compact->received(), Reduction::max),
+                     all = gathered_length(parts.starts);
   Candidates candidates(context);
   candidates.add(compact);
   std::shared_ptr<ColumnMap> gathered;
-  if (static_cast<double>(needed) > kMuchOfX * static_cast<double>(all) && candidates.fits(all) && all < std::int64_t{1} << 31) {
+  if (static_cast<double>(needed) > kMuchOfX * static_cast<double>(all) && candidates.fits(all) &&
+      all < std::int64_t{1} << 31) {
     gathered = make_column_map(ColumnLayout::gathered, communicator, parts, columns);
     candidates.add(gathered);
   }
-  auto exchange = candidates.fastest(fmt::format("a rank needs at most {} of {}",
-                                                 human_bytes(static_cast<double>(needed * entry_bytes)),
-                                                 human_bytes(static_cast<double>(parts.starts.back() * entry_bytes))));
+  auto exchange =
+      candidates.fastest(fmt::format("a rank needs at most {} of {}", human_bytes(static_cast<double>(needed * entry_bytes)),
+                                     human_bytes(static_cast<double>(parts.starts.back() * entry_bytes))));
   auto map = exchange->map().layout() == ColumnLayout::compact ? compact : gathered;
   return {std::move(map), std::move(exchange)};
 }
@@ -147,8 +147,8 @@ void ExchangeContext::require_room(std::int64_t entries, const std::string& what
 MappedExchange make_mapped_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
                                     std::span<const std::int64_t> columns) {
   if (std::ssize(parts.starts) - 1 != context.communicator.size())
-    throw Error(ErrorKind::internal, fmt::format("{} parts of x for {} ranks", std::ssize(parts.starts) - 1,
-                                                 context.communicator.size()));
+    throw Error(ErrorKind::internal,
+                fmt::format("{} parts of x for {} ranks", std::ssize(parts.starts) - 1, context.communicator.size()));
   const ExchangeEntry* entry = named_entry(name, context);
   if (entry == nullptr) return choose(context, parts, columns);
   auto map = make_column_map(entry->layout, context.communicator, parts, columns);

@@ -1,5 +1,5 @@
-// Moving x between ranks. An exchange owns the x that this rank's kernels read; the column map says where in it a column lies.
-// An entry of x is one value, or with several right-hand sides as many values side by side (X row-major).
+// Moving x between ranks. An exchange owns the x that this rank's kernels read; the column map says where in it a column
+// lies. An entry of x is one value, or with several right-hand sides as many values side by side (X row-major).
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct ExchangeContext {
   NcclCommunicator* nccl = nullptr;
   Device device = {};
   ValueType type = ValueType::f64;
-  std::int64_t width = 1;    ///< values of an entry: right-hand sides
-  bool overlapped = false;   ///< a product runs while x moves, and needs room on the device; the same on all ranks
+  std::int64_t width = 1;   ///< values of an entry: right-hand sides
+  bool overlapped = false;  ///< a product runs while x moves, and needs room on the device; the same on all ranks
 
   std::size_t entry_bytes() const { return static_cast<std::size_t>(width) * size_of(type); }
   /// Throws Error(resources) if so many entries of `what` do not fit the device.
@@ -95,12 +95,19 @@ class Exchange {
 /// For how many ranks an exchange is.
 enum class ExchangeRanks { one, several };
 
+/// How entries travel.
+enum class ExchangeMeans {
+  messages,     ///< by a library, between any ranks
+  peer_memory,  ///< a kernel writes into other GPUs' memory; the product may start before it ends
+};
+
 /// One line in the list of exchange_list.h. "auto" and the performance model choose by these fields; they know no names.
 struct ExchangeEntry {
   std::string_view name;
   std::string_view help;
   ColumnLayout layout;
   ExchangeRanks ranks;
+  ExchangeMeans means;
   /// Why there cannot be one here, with the remedy; empty if there can. The same on all ranks.
   std::string (*why_not)(const ExchangeContext& context);
   /// Entries of x, and copies of entries, that one holds on this rank's device. Collective.
@@ -120,10 +127,10 @@ struct MappedExchange {
 };
 
 /// A map for `columns`, the columns of this rank's nonzeros, in any order, each as often as it comes; and an exchange that
-/// brings what they need. `name` is "auto" or in the list. One rank gets the exchange for one rank, whatever the name. "auto"
-/// moves x in each way that promises something and takes the fastest, or the only one that promises something; the time of an
-/// exchange that overlaps with a product counts half. Collective; the same error on all ranks. What the context refers to
-/// must outlive the exchange; graphs that recorded it must not.
+/// brings what they need. `name` is "auto" or in the list. One rank gets the exchange for one rank, whatever the name.
+/// "auto" moves x in each way that promises something and takes the fastest, or the only one that promises something; the
+/// time of an exchange that overlaps with a product counts half. Collective; the same error on all ranks. What the context
+/// refers to must outlive the exchange; graphs that recorded it must not.
 MappedExchange make_mapped_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
                                     std::span<const std::int64_t> columns);
 

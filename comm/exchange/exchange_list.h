@@ -5,9 +5,9 @@
 
 namespace shardmat {
 
-extern const ExchangeEntry kNoExchange;        // no_exchange.cpp
+extern const ExchangeEntry kNoExchange;         // no_exchange.cpp
 extern const ExchangeEntry kAllGatherExchange;  // all_gather.cpp
-extern const ExchangeEntry kHaloExchange;      // halo_exchange.cpp
-extern const ExchangeEntry kPeerExchange;      // peer_exchange.cpp
+extern const ExchangeEntry kHaloExchange;       // halo_exchange.cpp
+extern const ExchangeEntry kPeerExchange;       // peer_exchange.cpp
 
 }  // namespace shardmat

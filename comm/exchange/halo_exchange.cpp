@@ -60,8 +60,8 @@ class HaloExchange final : public Exchange {
  private:
   const Halo& halo() const { return map().halo(); }
   std::string how() const override {
-    return fmt::format("{}, from {} and to {} ranks", nccl_ != nullptr ? "NCCL " + nccl_version() : "MPI", halo().from.size(),
-                       halo().to.size());
+    return fmt::format("{}, from {} and to {} ranks", nccl_ != nullptr ? "NCCL " + nccl_version() : "MPI",
+                       halo().from.size(), halo().to.size());
   }
 
   Communicator& communicator_;
@@ -95,6 +95,7 @@ const ExchangeEntry kHaloExchange = {"halo",
                                      "every rank gets what its rows need (MPI on the host, NCCL on GPUs)",
                                      ColumnLayout::compact,
                                      ExchangeRanks::several,
+                                     ExchangeMeans::messages,
                                      why_not,
                                      held,
                                      make};

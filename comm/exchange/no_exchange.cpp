@@ -42,7 +42,13 @@ std::unique_ptr<Exchange> make(const ExchangeContext& context, std::shared_ptr<c
 
 }  // namespace
 
-const ExchangeEntry kNoExchange = {
-    "none", "one rank owns all of x (one rank only)", ColumnLayout::gathered, ExchangeRanks::one, why_not, held, make};
+const ExchangeEntry kNoExchange = {"none",
+                                   "one rank owns all of x (one rank only)",
+                                   ColumnLayout::gathered,
+                                   ExchangeRanks::one,
+                                   ExchangeMeans::messages,
+                                   why_not,
+                                   held,
+                                   make};
 
 }  // namespace shardmat

@@ -106,6 +106,7 @@ const ExchangeEntry kPeerExchange = {"peer",
                                      "every rank writes what others need into the memory of their GPUs",
                                      ColumnLayout::compact,
                                      ExchangeRanks::several,
+                                     ExchangeMeans::peer_memory,
                                      why_not,
                                      held,
                                      make};

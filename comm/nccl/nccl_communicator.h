@@ -36,9 +36,9 @@ class NcclCommunicator {
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
   /// Uninitialised memory for collectives; a symmetric window where NCCL has windows that kernels reach (2.28 and newer) and
-  /// all GPUs can reach each other, else plain device memory. Creation is collective: the same size on every rank. Throws the
-  /// same Error(resources) on all ranks if there is no room. Destruction is not collective: ranks may destroy memory in any
-  /// order, and free_retired() frees what all have destroyed.
+  /// all GPUs can reach each other, else plain device memory. Creation is collective: the same size on every rank. Throws
+  /// the same Error(resources) on all ranks if there is no room. Destruction is not collective: ranks may destroy memory in
+  /// any order, and free_retired() frees what all have destroyed.
   class Memory {
    public:
     Memory(NcclCommunicator& owner, std::size_t bytes);

@@ -69,7 +69,8 @@ NcclCommunicator::Memory::Memory(NcclCommunicator& owner, std::size_t bytes) : o
 }
 
 NcclCommunicator::Memory::~Memory() {
-  if (const auto block = owner_.impl_->blocks.find(number_); block != owner_.impl_->blocks.end()) block->second.retired = true;
+  if (const auto block = owner_.impl_->blocks.find(number_); block != owner_.impl_->blocks.end())
+    block->second.retired = true;
 }
 
 void NcclCommunicator::free_retired() {
@@ -87,11 +88,9 @@ void NcclCommunicator::free_retired() {
       continue;
     }
     if (block->second.window != nullptr)
-      impl.guarded(
-          [comm = impl.comm, window = static_cast<ncclWindow_t>(block->second.window)] {
-            return ncclCommWindowDeregister(comm, window);
-          },
-          "freeing memory (NCCL)");
+      impl.guarded([comm = impl.comm, window = static_cast<ncclWindow_t>(
+                                          block->second.window)] { return ncclCommWindowDeregister(comm, window); },
+                   "freeing memory (NCCL)");
     ncclMemFree(block->second.data);
     block = impl.blocks.erase(block);
   }

@@ -21,9 +21,9 @@ void require_dense(std::string_view what, const ConstDense& view, std::int64_t r
   const bool same_device =
       view.device.backend == device.backend && (device.backend == Backend::host || view.device.ordinal == device.ordinal);
   if (view.rows != rows || view.columns != columns || view.type != type || !same_device)
-    throw Error(ErrorKind::usage, fmt::format("{} is {}, but the product takes {}", what,
-                                              text(view.rows, view.columns, view.type, view.device),
-                                              text(rows, columns, type, device)));
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is {}, but the product takes {}", what,
+                            text(view.rows, view.columns, view.type, view.device), text(rows, columns, type, device)));
   if (columns > 1 && view.order != DenseOrder::row_major)
     throw Error(ErrorKind::usage, fmt::format("{} is column-major; products of several right-hand sides take row-major "
                                               "matrices, whose rows lie one after another",
@@ -31,14 +31,14 @@ void require_dense(std::string_view what, const ConstDense& view, std::int64_t r
   const bool by_rows = view.order == DenseOrder::row_major;
   const std::int64_t least = by_rows ? columns : rows;
   if (view.leading < least || (columns == 1 && by_rows && view.leading != 1))
-    throw Error(ErrorKind::usage,
-                columns == 1 ? fmt::format("{} is one column with gaps (leading dimension {}); its entries must lie one after "
-                                           "another",
-                                           what, view.leading)
-                             : fmt::format("the leading dimension of {} is {}, but its rows have {} entries", what,
-                                           view.leading, columns));
-  if (view.data == nullptr && rows > 0)
-    throw Error(ErrorKind::usage, fmt::format("{} has no memory (null pointer)", what));
+    throw Error(
+        ErrorKind::usage,
+        columns == 1
+            ? fmt::format("{} is one column with gaps (leading dimension {}); its entries must lie one after "
+                          "another",
+                          what, view.leading)
+            : fmt::format("the leading dimension of {} is {}, but its rows have {} entries", what, view.leading, columns));
+  if (view.data == nullptr && rows > 0) throw Error(ErrorKind::usage, fmt::format("{} has no memory (null pointer)", what));
 }
 
 }  // namespace shardmat

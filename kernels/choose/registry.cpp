@@ -30,9 +30,14 @@ std::vector<Policy> one_policy(const RowStatistics&) { return {Policy{}}; }
   return {Policy{{"block_size", 128}}, Policy{{"block_size", 256}}};
 }
 bool any_matrix(const Storage&) { return true; }
+/// Lanes lie along the rows of X; several lanes on a group of rows would take more loads for the same values.
+Policy packed_spmm_layout(ConversionInput& input) {
+  Policy layout = packed_layouts(input).front();
+  return layout.at("block") <= 3 ? layout.with("lanes=1") : layout;
+}
 
 constexpr Format kFormats[] = {
-    {"csr", "compressed sparse rows, 32-bit columns", one_layout, csr_bytes, convert_csr, update_csr},
+    {"csr", "compressed sparse rows, 32-bit columns", one_layout, csr_bytes, convert_csr, update_csr, true},
     {"coo", "row, column and value of each nonzero", one_layout, coo_bytes, convert_coo, update_coo},
     {"csc", "compressed sparse columns", one_layout, csc_bytes, convert_csc, update_csc},
     {"ell", "rows padded to the longest, transposed", one_layout, ell_bytes, convert_ell, update_ell},
@@ -49,7 +54,8 @@ constexpr Format kFormats[] = {
     {"rbp_ell_r", "row block packing of ELL-R", one_layout, rbp_ell_r_bytes, convert_rbp_ell_r, update_rbp_ell},
     {"fold", "rows folded to one width, stored transposed", fold_layouts, fold_bytes, convert_fold, update_fold},
     {"pkt", "packets with 16-bit columns, and a CSR rest", pkt_layouts, pkt_bytes, convert_pkt, update_pkt},
-    {"packed", "node blocks and runs over slices, few columns", packed_layouts, packed_bytes, convert_packed, update_packed},
+    {"packed", "node blocks and runs over slices, few columns", packed_layouts, packed_bytes, convert_packed, update_packed,
+     false, packed_spmm_layout},
 };
 
 constexpr Backend kHost = Backend::host;
@@ -93,7 +99,7 @@ constexpr Kernel kKernels[] = {
     {"sell_cusparse", "sell", kCuda, "cuSPARSE sliced ELL", kAuto, one_policy, sell_cusparse_supports, make_sell_cusparse,
      sell_cusparse_cost},
     {"csr_cusparse", "csr", kCuda, "cuSPARSE CSR, algorithms 1 and 2", kAuto, csr_cusparse_policies, csr_cusparse_supports,
-     make_csr_cusparse, estimate<csr_bytes, 72>},
+     make_csr_cusparse, estimate<csr_bytes, 72>, true},
 
     {"csr_scalar", "csr", kCuda, "one thread a row", kNamed, csr_scalar_policies, any_matrix, make_csr_scalar},
     {"coo", "coo", kCuda, "one thread a nonzero, atomic", kNamed, thread_blocks, any_matrix, make_coo},
@@ -127,6 +133,8 @@ const Format& find_format(std::string_view name) {
     if (format.name == name) return format;
   throw Error(ErrorKind::internal, fmt::format("there is no format '{}'", name));
 }
+
+const Format& reference_format() { return kFormats[0]; }
 
 std::int64_t largest_reasonable_bytes(ConversionInput& input) {
   constexpr std::int64_t kGrowth = 8, kSmall = std::int64_t{1} << 20;

@@ -1,4 +1,5 @@
-// Every format and every kernel, each one line in registry.cpp; nothing else in the program knows them by name.
+// Every format and every kernel, each one line in registry.cpp. The tuners choose by the fields of these lines; of the code
+// that chooses, only format_guide.cpp knows formats by name, because it recommends them for classes of matrices.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +25,10 @@ struct Format {
   /// Puts the values of `input`, a matrix of the same pattern, into `storage` without converting again. Value maps are made
   /// with it: Storage::value_arrays() says what they rely on.
   void (*update)(Storage& storage, ConversionInput& input);
+  /// f16 and bf16 can be stored.
+  bool takes_halves = false;
+  /// The layout for products of many right-hand sides; null: the first of layouts().
+  Policy (*spmm_layout)(ConversionInput& input) = nullptr;
 };
 
 struct Kernel {
@@ -43,6 +48,8 @@ struct Kernel {
   /// What a product is expected to cost, in bytes of a copy (cost_model.h). Without it --kernel auto does not consider the
   /// kernel, unless --measure asks for all.
   double (*estimate)(ConversionInput& input, const Policy& layout) = nullptr;
+  /// --kernel auto always measures it, so that no choice is slower than it.
+  bool yardstick = false;
 };
 
 std::span<const Format> formats();
@@ -51,6 +58,8 @@ std::span<const Kernel> kernels();
 /// Throws Error(usage) with the nearest right name, or naming the backends that have the kernel.
 const Kernel& find_kernel(std::string_view name, Backend backend);
 const Format& find_format(std::string_view name);
+/// Compressed sparse rows, with whose bytes other formats are compared.
+const Format& reference_format();
 
 /// Bytes above which a format is refused as unsuitable: several times CSR's. Small matrices may grow by more.
 std::int64_t largest_reasonable_bytes(ConversionInput& input);

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "kernels/choose/tuner.h"
 #include "kernels/conversion.h"
 #include "kernels/measure.h"
 #include "kernels/spmm.h"
-#include "kernels/choose/tuner.h"
 
 namespace shardmat {
 
@@ -53,6 +53,11 @@ class SpmmTuner {
   std::vector<Policy> policies(const SpmmKernel& kernel, const RightHandSides& rhs);
 
  private:
+  struct Candidate {
+    const SpmmKernel* kernel;
+    Policy policy;
+  };
+  std::vector<Candidate> candidates(const RightHandSides& rhs, const SpmmRequest& request);
   std::shared_ptr<Storage> stored(const SpmmKernel& kernel);
   const Policy& layout_of(const std::string& format);
   /// The format would take more than CSR.

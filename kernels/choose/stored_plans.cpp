@@ -8,8 +8,8 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
-#include "kernels/measure.h"
 #include "kernels/choose/registry.h"
+#include "kernels/measure.h"
 
 namespace shardmat {
 namespace {
@@ -102,8 +102,7 @@ std::optional<ChosenPlan> choose_stored_plan(StoredFormats storages, const RowSt
   if (named) find_kernel(request.kernel, backend);
   const Operands o = operands_to_measure(storages, 1, request.measure, stream);
   std::function<void(const Plan&)> product;
-  if (o.y.data() != nullptr)
-    product = [&](const Plan& plan) { plan.multiply(1, o.x.data(), 0, o.y.data(), stream); };
+  if (o.y.data() != nullptr) product = [&](const Plan& plan) { plan.multiply(1, o.x.data(), 0, o.y.data(), stream); };
   Comparison<Plan, ChosenPlan> comparison(stream, product, [](const Plan&) { return 0.0; });
   for (const Kernel& kernel : kernels())
     for (const auto& storage : storages) {
@@ -119,7 +118,8 @@ std::optional<ChosenPlan> choose_stored_plan(StoredFormats storages, const RowSt
 }
 
 std::optional<ChosenSpmmPlan> choose_stored_spmm_plan(StoredFormats storages, std::int64_t right_hand_sides,
-                                                      const SpmmRequest& request, std::optional<LateX> late, Stream& stream) {
+                                                      const SpmmRequest& request, std::optional<LateX> late,
+                                                      Stream& stream) {
   require_no_policy_alone(request.kernel, request.policy);
   require_count(right_hand_sides);
   if (storages.empty()) return std::nullopt;
@@ -136,7 +136,8 @@ std::optional<ChosenSpmmPlan> choose_stored_spmm_plan(StoredFormats storages, st
   for (const SpmmKernel& kernel : spmm_kernels())
     for (const auto& storage : storages) {
       const bool wanted = named ? kernel.name == request.kernel : kernel.promising != nullptr;
-      if (!wanted || kernel.backend != backend || kernel.format != storage->format || !kernel.supports(*storage, rhs)) continue;
+      if (!wanted || kernel.backend != backend || kernel.format != storage->format || !kernel.supports(*storage, rhs))
+        continue;
       for (const Policy& policy : kernel.policies(*storage, rhs)) {
         if (!comparison.open()) break;
         auto plan = make_spmm_plan(kernel, storage, rhs, policy.with(request.policy), stream);

@@ -5,9 +5,9 @@
 #include <optional>
 #include <span>
 
-#include "kernels/matrix/statistics.h"
 #include "kernels/choose/spmm_tuner.h"
 #include "kernels/choose/tuner.h"
+#include "kernels/matrix/statistics.h"
 
 namespace shardmat {
 

@@ -30,9 +30,6 @@ constexpr int kWarmUps = 2;
 constexpr int kRepetitions = 5;
 constexpr double kHopeless = 1.5;  // times the best; after two repetitions
 
-/// Always measured, so that no choice is slower than it.
-constexpr std::string_view kYardstick = "csr_cusparse";
-
 struct Candidate {
   const Kernel* kernel;
   Policy layout, policy;
@@ -98,7 +95,7 @@ std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInpu
 
 /// The candidates worth measuring: the cheapest of the model and the yardstick.
 std::vector<Candidate> shortlist(const std::vector<Candidate>& all) {
-  const auto is_yardstick = [](const Candidate& c) { return c.kernel->name == kYardstick; };
+  const auto is_yardstick = [](const Candidate& c) { return c.kernel->yardstick; };
   auto places = kMostMeasured - static_cast<std::size_t>(std::count_if(all.begin(), all.end(), is_yardstick));
   std::vector<Candidate> best;
   for (const Candidate& candidate : all) {
@@ -154,7 +151,7 @@ class Chooser {
 
   /// The format would take more than CSR, counted exactly: then nothing is converted to it.
   bool grows(const Candidate& candidate) {
-    if (candidate.kernel->format == "csr") return false;
+    if (candidate.kernel->format == reference_format().name) return false;
     const std::int64_t bytes = find_format(candidate.kernel->format).bytes(input_, candidate.layout);
     return static_cast<double>(bytes) > kMostGrowth * static_cast<double>(csr_bytes(input_, {}));
   }
@@ -192,7 +189,7 @@ class Chooser {
     double budget = request_.budget_seconds > 0 ? request_.budget_seconds : kBudgetOfTuning;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       const Candidate& candidate = candidates_[i];
-      if (chosen_.plan && measuring.seconds() > budget && (every || candidate.kernel->name != kYardstick)) continue;
+      if (chosen_.plan && measuring.seconds() > budget && (every || !candidate.kernel->yardstick)) continue;
       const Timer making;
       auto plan = make(candidate);
       const double making_seconds = making.seconds();
@@ -249,7 +246,7 @@ class Chooser {
     if (chosen_.plan) return;
     const bool named = request_.kernel != "auto";
     if (!refused_.empty()) {
-      const bool others_are_smaller = named && candidates_.front().kernel->format != "csr";
+      const bool others_are_smaller = named && candidates_.front().kernel->format != reference_format().name;
       throw Error(ErrorKind::resources, refused_ + (others_are_smaller ? ". Use another kernel, or --kernel auto" : ""));
     }
     throw Error(

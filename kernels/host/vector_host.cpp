@@ -64,7 +64,9 @@ void column_dots_host(ValueType type, std::int64_t n, std::int64_t columns, cons
 
 void combine_host(ValueType type, std::int64_t n, std::int64_t columns, Factor a, const void* x, Factor b, void* y,
                   Stream&) {
-  const auto factor = [](const Factor& f, std::int64_t j) { return f.per_column != nullptr ? f.value * f.per_column[j] : f.value; };
+  const auto factor = [](const Factor& f, std::int64_t j) {
+    return f.per_column != nullptr ? f.value * f.per_column[j] : f.value;
+  };
   const bool reads_y = b.per_column != nullptr || b.value != 0;
   dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -116,7 +118,7 @@ void copy_rows_host(std::size_t row_bytes, std::int64_t n, const void* from, std
 
 }  // namespace
 
-const VectorBackend host_vector_backend{dots,           fill_host,   column_dots_host, combine_host,
-                                        square_roots_host, normalise_host, gather_host, copy_rows_host};
+const VectorBackend host_vector_backend{dots,           fill_host,   column_dots_host, combine_host, square_roots_host,
+                                        normalise_host, gather_host, copy_rows_host};
 
 }  // namespace shardmat

@@ -10,6 +10,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
+#include "kernels/choose/registry.h"
 #include "kernels/spmm.h"
 #include "runtime/matrix/all_at_once.h"
 #include "runtime/matrix/boundary_rows.h"
@@ -84,8 +85,8 @@ void DistributedMatrix::sum_columns() {
   for (std::size_t i = 0; i < static_cast<std::size_t>(csr.rows); ++i) {
     const auto begin = static_cast<std::size_t>(csr.row_ptr[i]), end = static_cast<std::size_t>(csr.row_ptr[i + 1]);
     for (std::size_t k = begin; k < end; ++k) {
-      const double value = options_.type == ValueType::f32 ? static_cast<double>(static_cast<float>(csr.values[k]))
-                                                           : csr.values[k];
+      const double value =
+          options_.type == ValueType::f32 ? static_cast<double>(static_cast<float>(csr.values[k])) : csr.values[k];
       const auto column = static_cast<std::size_t>(csr.col_idx[k]);
       column_sums_.sum[column] += value;
       column_sums_.weight[column] += static_cast<double>(end - begin + 2) * std::abs(value);
@@ -93,8 +94,8 @@ void DistributedMatrix::sum_columns() {
   }
 }
 
-/// May rows be multiplied while x moves: by two products, or by one that begins early, as the kernels of packed rows on a GPU
-/// can where the rows of X begin at multiples of 16 bytes?
+/// May rows be multiplied while x moves: by two products, or by one that begins early, as the kernels of packed rows on a
+/// GPU can where the rows of X begin at multiples of 16 bytes?
 bool DistributedMatrix::may_overlap(std::int64_t columns, std::int64_t column_block) const {
   if (options_.overlap == Overlap::no || context_.communicator().size() == 1) return false;
   if (column_block > 0 && column_block < columns) return false;
@@ -124,10 +125,12 @@ std::optional<std::int64_t> DistributedMatrix::order_boundary_last() {
 void DistributedMatrix::map_columns() {
   Communicator& communicator = context_.communicator();
   const bool ordered = part_.rows == part_.cols && (part_.sort != LocalSort::none || boundary_rows_ > 0);
-  const XParts parts{part_.x_starts, ordered ? std::span<const std::int64_t>(part_.local_order) : std::span<const std::int64_t>()};
+  const XParts parts{part_.x_starts,
+                     ordered ? std::span<const std::int64_t>(part_.local_order) : std::span<const std::int64_t>()};
   ProductOptions first;
   first.columns = options_.right_hand_sides, first.column_block = options_.column_block;
-  first_widths_ = choose_widths(first, [&] { return entries_held(options_.exchange, communicator, parts, part_.csr.col_idx); });
+  first_widths_ =
+      choose_widths(first, [&] { return entries_held(options_.exchange, communicator, parts, part_.csr.col_idx); });
   MappedExchange made =
       make_mapped_exchange(options_.exchange, exchange_context(first, *first_widths_), parts, part_.csr.col_idx);
   communicator.together([&] { made.map->renumber(part_.csr.col_idx); });
@@ -147,11 +150,13 @@ std::int64_t DistributedMatrix::bytes_besides_x(std::int64_t columns) const {
   const auto value = static_cast<std::int64_t>(size_of(options_.type)),
              sum = static_cast<std::int64_t>(size_of(sum_type(options_.type)));
   const std::int64_t y_bytes = local_rows() * columns * sum,
-                     matrix_bytes = blocks_.empty() ? local_nnz_ * (static_cast<std::int64_t>(sizeof(std::int32_t)) + value) : 0;
+                     matrix_bytes =
+                         blocks_.empty() ? local_nnz_ * (static_cast<std::int64_t>(sizeof(std::int32_t)) + value) : 0;
   if (context_.device().backend == Backend::host)
     return matrix_bytes + y_bytes + 8 * columns * (std::ssize(part_.x_ids) + local_rows());
   const std::string& kernel = options_.plan.kernel;
-  const bool converts = kernel == "auto" || columns == 1 || find_spmm_kernel(kernel, Backend::cuda).format != "csr";
+  const bool converts =
+      kernel == "auto" || columns == 1 || find_spmm_kernel(kernel, Backend::cuda).format != reference_format().name;
   return (converts ? 2 : 1) * matrix_bytes + y_bytes + kOfLibraries;
 }
 
@@ -191,8 +196,8 @@ std::unique_ptr<Schedule> DistributedMatrix::make_schedule(const ProductOptions&
   const ExchangeContext moving = exchange_context(wanted, widths);
   const bool first_is_it = first_exchange_ != nullptr && !wanted.exchange && first_widths_->at_a_time == widths.at_a_time &&
                            (widths.at_a_time == widths.all) == (first_widths_->at_a_time == first_widths_->all);
-  auto exchange = first_is_it ? std::move(first_exchange_)
-                              : make_exchange(wanted.exchange.value_or(options_.exchange), moving, map_);
+  auto exchange =
+      first_is_it ? std::move(first_exchange_) : make_exchange(wanted.exchange.value_or(options_.exchange), moving, map_);
   first_exchange_.reset();
   if (widths.at_a_time == widths.all) return std::make_unique<AllAtOnce>(context_, widths.all, std::move(exchange));
   return std::make_unique<ColumnBlocks>(context_, moving, widths.all,
@@ -212,8 +217,12 @@ void DistributedMatrix::store(std::int64_t first_row, std::int64_t end_row) {
 RowPlanRequest DistributedMatrix::row_plan_request(const ProductOptions& wanted, std::int64_t width,
                                                    std::optional<LateX> late) const {
   const auto rank = static_cast<std::size_t>(context_.communicator().rank());
-  return {width, wanted.conversion, wanted.plan.value_or(options_.plan),
-          PlanCache{options_.cache_directory, context_.placement().ranks[rank].device}, late, {}};
+  return {width,
+          wanted.conversion,
+          wanted.plan.value_or(options_.plan),
+          PlanCache{options_.cache_directory, context_.placement().ranks[rank].device},
+          late,
+          {}};
 }
 
 /// Decides whether the rows are cut in two.
@@ -239,8 +248,8 @@ std::vector<RowPlan> DistributedMatrix::plan_rows(const ProductOptions& wanted, 
   RowPlanRequest request = row_plan_request(wanted, schedule.width(), late);
   request.before_conversion = [this] { refresh_host_rows(context_.stream()); };
   if (blocks_.empty()) {
-    const bool may_split = boundary_rows_ > 0 && schedule.overlaps_two_blocks() &&
-                           (wanted.columns == 1 || options_.overlap == Overlap::yes);
+    const bool may_split =
+        boundary_rows_ > 0 && schedule.overlaps_two_blocks() && (wanted.columns == 1 || options_.overlap == Overlap::yes);
     return plan_first_rows(request, may_split);
   }
   std::vector<RowPlan> plans;
@@ -260,7 +269,7 @@ std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted
   communicator.together([&] { require_columns(options_.type, wanted); });
   const Timer timer;
   const bool none_before = blocks_.empty(), first = none_before && first_widths_->all == wanted.columns &&
-                                                   options_.column_block == wanted.column_block && !wanted.exchange;
+                                                    options_.column_block == wanted.column_block && !wanted.exchange;
   const Widths widths = first ? *first_widths_ : choose_widths(wanted, [&] {
     return entries_held(wanted.exchange.value_or(options_.exchange), communicator, *map_);
   });

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "comm/exchange/exchange.h"
-#include "kernels/base/host_vector.h"
 #include "kernels/base/dense.h"
+#include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
 #include "kernels/value_map.h"
 #include "runtime/context.h"
@@ -190,7 +190,7 @@ class DistributedMatrix {
   std::map<std::int64_t, Diagonal> diagonals_;
   bool host_rows_are_old_ = false;  ///< new values came since
   Buffer staging_;                  ///< new values on their way from the host
-  std::vector<StoredRows> blocks_;            ///< one, or two if the first product cut the rows; none before that
+  std::vector<StoredRows> blocks_;  ///< one, or two if the first product cut the rows; none before that
 };
 
 }  // namespace shardmat

@@ -53,8 +53,8 @@ void DistributedVector::fill(double value, Stream& stream) {
 void DistributedVector::read(const VectorSource& source, Stream& stream) {
   matrix_.context().communicator().together([&] {
     if (source.columns() != columns_)
-      throw Error(ErrorKind::usage, fmt::format("{} has {} columns, but the vector has {}", source.name(), source.columns(),
-                                                columns_));
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} has {} columns, but the vector has {}", source.name(), source.columns(), columns_));
     const HostVector<double> values = collect(source, ids());
     require_in_range(type_, values, source.name());
     to_device(memory_.data(), values, type_, stream);
@@ -68,8 +68,8 @@ void DistributedVector::write(const std::string& path, const std::string& datase
 
 void DistributedVector::set_own(std::span<const double> values, Stream& stream) {
   if (std::ssize(values) != local_rows_ * columns_)
-    throw Error(ErrorKind::usage, fmt::format("{} values for {} rows of {} columns on this rank", values.size(), local_rows_,
-                                              columns_));
+    throw Error(ErrorKind::usage,
+                fmt::format("{} values for {} rows of {} columns on this rank", values.size(), local_rows_, columns_));
   require_in_range(type_, values, "the entries of the vector");
   const auto place = places();
   if (place.empty()) return to_device(memory_.data(), values, type_, stream);

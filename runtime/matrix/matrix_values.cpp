@@ -20,8 +20,8 @@ std::string name_of_place(Device device) {
 
 void require_values(const ConstDense& values, std::int64_t nnz, Device device) {
   if (values.rows != nnz || values.columns != 1)
-    throw Error(ErrorKind::usage, fmt::format("new values are {} × {}, but this rank gave {}", values.rows,
-                                              values.columns, nnz));
+    throw Error(ErrorKind::usage,
+                fmt::format("new values are {} × {}, but this rank gave {}", values.rows, values.columns, nnz));
   if (is_half(values.type))
     throw Error(ErrorKind::usage, fmt::format("new values must be f64 or f32, and are {}", name(values.type)));
   if (values.device.backend != Backend::host && !(values.device == device))
@@ -140,9 +140,10 @@ DistributedMatrix::Diagonal& DistributedMatrix::find_diagonal(std::int64_t size,
       throw Error(ErrorKind::usage, fmt::format("a matrix of {} × {} has no diagonal; it must be square", rows(), cols()));
     if (size < 1) throw Error(ErrorKind::usage, fmt::format("diagonal blocks of size {}; it must be 1 or more", size));
     if (part_.row_starts[rank] % size != 0)
-      throw Error(ErrorKind::usage, fmt::format("diagonal blocks of size {} are cut by the parts: this rank begins at row {}. "
-                                                "Give each rank a multiple of {} rows",
-                                                size, part_.row_starts[rank], size));
+      throw Error(ErrorKind::usage,
+                  fmt::format("diagonal blocks of size {} are cut by the parts: this rank begins at row {}. "
+                              "Give each rank a multiple of {} rows",
+                              size, part_.row_starts[rank], size));
     if (diagonals_.count(size) != 0) return;
     if (part_.csr.row_ptr.empty())
       throw Error(ErrorKind::usage, "the diagonal is looked for in the host rows, which were dropped; ask for it before");

@@ -46,8 +46,8 @@ class Tiling {
       if (range.first > next)
         refuse(fmt::format("rows {} to {} belong to no rank; the ranks' rows must tile the matrix", next, range.first - 1));
       if (range.first < next)
-        refuse(fmt::format("row {} belongs to rank {} and to another rank; the ranks' rows must tile the matrix", range.first,
-                           range.rank));
+        refuse(fmt::format("row {} belongs to rank {} and to another rank; the ranks' rows must tile the matrix",
+                           range.first, range.rank));
       next = range.end;
     }
   }
@@ -127,13 +127,13 @@ std::optional<std::int64_t> first_wrong(std::int64_t count, const Check& wrong) 
 void require_offsets(const HostVector<std::int64_t>& row_ptr, const OwnRows& given) {
   const std::int64_t rows = given.range.count;
   if (std::ssize(row_ptr) != rows + 1)
-    throw Error(ErrorKind::input, fmt::format("{} row offsets came for {} rows; there must be one more than rows",
-                                              row_ptr.size(), rows));
+    throw Error(ErrorKind::input,
+                fmt::format("{} row offsets came for {} rows; there must be one more than rows", row_ptr.size(), rows));
   for (std::int64_t i = 0; i < rows; ++i)
     if (row_ptr[static_cast<std::size_t>(i) + 1] < row_ptr[static_cast<std::size_t>(i)])
-      throw Error(ErrorKind::input, fmt::format("row {} ends before it begins: its offsets are {} and {}",
-                                                given.range.first + i, row_ptr[static_cast<std::size_t>(i)],
-                                                row_ptr[static_cast<std::size_t>(i) + 1]));
+      throw Error(ErrorKind::input,
+                  fmt::format("row {} ends before it begins: its offsets are {} and {}", given.range.first + i,
+                              row_ptr[static_cast<std::size_t>(i)], row_ptr[static_cast<std::size_t>(i) + 1]));
   if (row_ptr.back() - row_ptr.front() != std::ssize(given.columns))
     throw Error(ErrorKind::input, fmt::format("the row offsets span {} nonzeros, but {} columns came",
                                               row_ptr.back() - row_ptr.front(), given.columns.size()));

@@ -14,9 +14,9 @@
 
 namespace shardmat {
 
-/// Rows that a rank owns. The ranges of all ranks tile the rows of the matrix: they may have different lengths, be empty, and
-/// follow each other in any order of the ranks. A matrix with as many columns as rows has its x and y in these rows; of any
-/// other, each rank owns an even share of x.
+/// Rows that a rank owns. The ranges of all ranks tile the rows of the matrix: they may have different lengths, be empty,
+/// and follow each other in any order of the ranks. A matrix with as many columns as rows has its x and y in these rows; of
+/// any other, each rank owns an even share of x.
 struct RowRange {
   std::int64_t first = 0, count = 0;
 };
@@ -25,10 +25,10 @@ struct RowRange {
 /// may be in any order.
 struct OwnRows {
   RowRange range;
-  std::int64_t cols = 0;                 ///< of the whole matrix
-  std::span<const std::int64_t> row_ptr;  ///< range.count + 1 entries; the first may be any offset
-  std::span<const std::int64_t> columns;  ///< as many as row_ptr spans
-  const void* values = nullptr;           ///< as many, of values_type
+  std::int64_t cols = 0;                   ///< of the whole matrix
+  std::span<const std::int64_t> row_ptr;   ///< range.count + 1 entries; the first may be any offset
+  std::span<const std::int64_t> columns;   ///< as many as row_ptr spans
+  const void* values = nullptr;            ///< as many, of values_type
   ValueType values_type = ValueType::f64;  ///< f64 or f32
   Device device = {};                      ///< where the three arrays lie
 };
@@ -40,16 +40,16 @@ LoadedPart take_rows(const OwnRows& rows, Context& context, ValueType type = Val
 
 /// Entries (row, column, value) of any rows, as finite element codes assemble them, in memory of the host or of a GPU.
 struct OwnTriplets {
-  RowRange range;         ///< rows of the matrix that this rank will own
-  std::int64_t cols = 0;  ///< of the whole matrix
+  RowRange range;                               ///< rows of the matrix that this rank will own
+  std::int64_t cols = 0;                        ///< of the whole matrix
   std::span<const std::int64_t> rows, columns;  ///< global
   const void* values = nullptr;                 ///< as many, of values_type
   ValueType values_type = ValueType::f64;       ///< f64 or f32
   Device device = {};
 };
 
-/// Sends each triplet to the rank that owns its row, and adds those of the same row and column in a fixed order: by rank, then
-/// in the order in which they were given. New values of the matrix are then the values of the same triplets. Throws as
+/// Sends each triplet to the rank that owns its row, and adds those of the same row and column in a fixed order: by rank,
+/// then in the order in which they were given. New values of the matrix are then the values of the same triplets. Throws as
 /// take_rows(), naming the triplet.
 LoadedPart take_triplets(const OwnTriplets& triplets, Context& context, ValueType type = ValueType::f64);
 

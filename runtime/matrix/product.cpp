@@ -12,8 +12,8 @@ Product::Product(const DistributedMatrix& matrix, std::int64_t columns, std::uni
     : matrix_(matrix), columns_(columns), schedule_(std::move(schedule)), rows_(std::move(rows)) {}
 
 Dense Product::x() const {
-  return {schedule_->local_x(), std::ssize(matrix_.x_ids()), columns_, columns_,
-          DenseOrder::row_major, matrix_.type(),             matrix_.context().device()};
+  return {schedule_->local_x(), std::ssize(matrix_.x_ids()), columns_, columns_, DenseOrder::row_major,
+          matrix_.type(),       matrix_.context().device()};
 }
 
 Dense Product::y_view(void* memory) const {

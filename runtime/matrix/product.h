@@ -23,8 +23,8 @@ struct ProductOptions {
   std::int64_t columns = 1;       ///< right-hand sides
   std::int64_t column_block = 0;  ///< as MatrixOptions::column_block
   Conversion conversion = Conversion::if_needed;
-  std::optional<PlanRequest> plan = {};       ///< none: that of the matrix
-  std::optional<std::string> exchange = {};   ///< none: that of the matrix
+  std::optional<PlanRequest> plan = {};      ///< none: that of the matrix
+  std::optional<std::string> exchange = {};  ///< none: that of the matrix
 };
 
 class Product {

@@ -43,8 +43,7 @@ std::optional<RowPlan> StoredRows::plan_on_stored(const RowPlanRequest& request,
   if (width == 1) {
     if (auto chosen = choose_stored_plan(storages_, statistics_, request.plan, stream))
       return RowPlan(first_row_, std::move(*chosen));
-  } else if (auto chosen =
-                 choose_stored_spmm_plan(storages_, width, spmm_request(request.plan), request.late, stream)) {
+  } else if (auto chosen = choose_stored_spmm_plan(storages_, width, spmm_request(request.plan), request.late, stream)) {
     return RowPlan(first_row_, width, std::move(*chosen));
   }
   return std::nullopt;
@@ -64,10 +63,11 @@ RowPlan StoredRows::plan(const RowPlanRequest& request, Stream& stream) {
   if (!host_rows_) {
     std::string formats;
     for (const auto& storage : storages_) formats += (formats.empty() ? "" : ", ") + storage->format;
-    throw Error(ErrorKind::usage,
-                fmt::format("no kernel that was allowed runs on the matrix as it is stored ({}) with {} right-hand sides, and "
-                            "its host rows were dropped; keep them, or make this product before dropping them",
-                            formats.empty() ? "not at all" : formats, request.right_hand_sides));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("no kernel that was allowed runs on the matrix as it is stored ({}) with {} right-hand sides, and "
+                    "its host rows were dropped; keep them, or make this product before dropping them",
+                    formats.empty() ? "not at all" : formats, request.right_hand_sides));
   }
   if (request.before_conversion) request.before_conversion();
   RowPlan plan = plan_anew(request, stream);

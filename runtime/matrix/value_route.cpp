@@ -14,8 +14,8 @@ ValueRoute::ValueRoute(std::span<const int> owner, std::span<const Place> places
     require_host_memory(40 * std::ssize(owner), "the triplets that are sent to the owners of their rows");
     HostVector<std::int64_t> all(owner.size());
     std::iota(all.begin(), all.end(), std::int64_t{0});
-    const auto sorted = sort_by_rank<std::int64_t>(
-        all, communicator.size(), [&](std::int64_t i) { return owner[static_cast<std::size_t>(i)]; });
+    const auto sorted = sort_by_rank<std::int64_t>(all, communicator.size(),
+                                                   [&](std::int64_t i) { return owner[static_cast<std::size_t>(i)]; });
     order_ = sorted.items;
     counts_ = sorted.counts;
     Parcels<Place> parcels{counts_, HostVector<Place>(order_.size())};

@@ -35,8 +35,8 @@ class ValueRoute {
   std::int64_t bytes() const;
 
  private:
-  HostVector<std::int64_t> order_;      ///< the triplets by receiver
-  std::vector<std::int64_t> counts_;    ///< of each receiver
+  HostVector<std::int64_t> order_;    ///< the triplets by receiver
+  std::vector<std::int64_t> counts_;  ///< of each receiver
   HostVector<std::int64_t> sum_order_, sum_starts_;
 };
 

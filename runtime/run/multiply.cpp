@@ -187,8 +187,8 @@ class Run {
     r.partition_origin = m.partition_origin();
     const std::string stored = order_text(source_);
     r.sort = m.local_sort() != LocalSort::by_length ? stored
-             : stored == "no"                         ? "locally, by length"
-                                                      : stored + ", then locally";
+             : stored == "no"                       ? "locally, by length"
+                                                    : stored + ", then locally";
     r.part_rows = over_ranks(static_cast<double>(m.local_rows()), communicator_);
     r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), communicator_);
     r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;

@@ -218,9 +218,8 @@ class Several {
       item.exchange = p.exchange().name();
       item.column_block = p.column_block();
       if (options_.each.verify) {
-        const HostVector<double> y = context().communicator().together([&] {
-          return to_host(loaded.y.data(), m.local_rows() * p.columns(), sum_type(m.type()), context().stream());
-        });
+        const HostVector<double> y = context().communicator().together(
+            [&] { return to_host(loaded.y.data(), m.local_rows() * p.columns(), sum_type(m.type()), context().stream()); });
         item.verification = verify(m, sources_[i], {options_.each.alpha, 0, *x, nullptr, p.columns(), y}, VerifyMode::full);
       }
       loaded_.push_back(std::move(loaded));

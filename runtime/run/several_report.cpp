@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/text.h"
-#include "runtime/run/several.h"
 #include "runtime/run/report_parts.h"
+#include "runtime/run/several.h"
 
 namespace shardmat {
 namespace {

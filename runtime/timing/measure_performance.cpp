@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/timing/iterate.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/timing/iterate.h"
 
 namespace shardmat {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,20 +24,25 @@ int ranks_alike(const PerformanceModel& model, int ranks) {
 }
 
 /// Bytes that a rank receives or sends, whichever is most.
-double bytes_moved(const PerformanceModel& model, const PartitionQuality& quality, std::string_view by) {
-  const std::int64_t entries = by == "allgather" ? quality.allgather_max : std::max(quality.halo_max, quality.sent_max);
+double bytes_moved(const PerformanceModel& model, const PartitionQuality& quality, const ExchangeEntry& by) {
+  const std::int64_t entries =
+      by.layout == ColumnLayout::gathered ? quality.allgather_max : std::max(quality.halo_max, quality.sent_max);
   return static_cast<double>(entries) * static_cast<double>(model.entry_bytes);
 }
 
-/// With x moved by this exchange, as it costs. That peer runs beside one product is so for packed rows; others take two.
+/// With x moved by this exchange, as it costs. One product overlaps with writes into peer memory if its rows are packed;
+/// with other exchanges the rows are cut in two.
 Forecast forecast_by(const ExchangeCost& cost, const PerformanceModel& model, const PartitionQuality& quality) {
+  const ExchangeEntry* const entry = find_exchange(cost.exchange);
+  if (entry == nullptr) throw Error(ErrorKind::internal, "the cost of an exchange names none");
+  const bool peer = entry->means == ExchangeMeans::peer_memory;
   Forecast f;
   f.moved_by = cost.exchange;
-  f.overlapped = (model.overlaps || (model.overlaps_peer && cost.exchange == "peer")) && quality.boundary_nnz_max >= 0 &&
+  f.overlapped = (model.overlaps || (model.overlaps_peer && peer)) && quality.boundary_nnz_max >= 0 &&
                  2 * quality.boundary_nnz_max <= quality.nnz_max;
   f.product = model.product(quality.nnz_max);
-  f.exchange = cost.seconds(bytes_moved(model, quality, cost.exchange));
-  const double beside = f.product + (cost.exchange == "peer" ? 0 : model.split_latency);
+  f.exchange = cost.seconds(bytes_moved(model, quality, *entry));
+  const double beside = f.product + (peer ? 0 : model.split_latency);
   f.iteration =
       f.overlapped ? std::max(beside, f.exchange + model.product(quality.boundary_nnz_max)) : f.product + f.exchange;
   return f;
@@ -52,8 +57,11 @@ std::vector<ExchangeCost> exchanges_between(const PerformanceModel& model, const
       if (cost.ranks == alike) found.push_back(cost);
   } else if (const auto& network = model.network) {
     const auto messages = static_cast<double>(std::max<std::int64_t>(quality.neighbours_max, 0));
-    found.push_back({ranks, "halo", messages * network->latency, 1 / network->bandwidth});
-    found.push_back({ranks, "allgather", (ranks - 1) * network->latency, 1 / network->bandwidth});
+    for (const ExchangeEntry& entry : exchanges()) {
+      if (entry.ranks == ExchangeRanks::one || entry.means == ExchangeMeans::peer_memory) continue;
+      const double partners = entry.layout == ColumnLayout::gathered ? ranks - 1 : messages;
+      found.push_back({ranks, std::string(entry.name), partners * network->latency, 1 / network->bandwidth});
+    }
   }
   return found;
 }

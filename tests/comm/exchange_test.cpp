@@ -96,8 +96,8 @@ TEST(SentPlaces, EachIsFilledOnceWithItsColumn) {
 
 TEST(Exchange, UnknownNameIsRefusedWithTheNearest) {
   const ExchangeContext context{world()};
-  const std::string message =
-      error_of(ErrorKind::usage, [&] { make_mapped_exchange("algather", context, {uneven_starts(world().size(), 10)}, {}); });
+  const std::string message = error_of(
+      ErrorKind::usage, [&] { make_mapped_exchange("algather", context, {uneven_starts(world().size(), 10)}, {}); });
   EXPECT_NE(message.find("did you mean 'allgather'?"), std::string::npos) << message;
   EXPECT_NE(message.find("auto, none, allgather, halo or peer"), std::string::npos) << message;
 }
@@ -112,8 +112,8 @@ TEST(Exchange, NoneIsForOneRank) {
 TEST(Exchange, PeerIsForGpus) {
   if (world().size() == 1) GTEST_SKIP() << "needs several ranks";
   const ExchangeContext context{world()};
-  const std::string message =
-      error_of(ErrorKind::resources, [&] { make_mapped_exchange("peer", context, {uneven_starts(world().size(), 10)}, {}); });
+  const std::string message = error_of(
+      ErrorKind::resources, [&] { make_mapped_exchange("peer", context, {uneven_starts(world().size(), 10)}, {}); });
   EXPECT_NE(message.find("host backend"), std::string::npos) << message;
   EXPECT_NE(message.find("use halo"), std::string::npos) << message;
 }

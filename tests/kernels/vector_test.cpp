@@ -82,6 +82,66 @@ void check_rows(Backend backend, std::int64_t n, std::size_t width) {
   }
 }
 
+/// Sums, updates and fills of several columns; a guard row behind Y stays.
+template <class T>
+void check_columns(Backend backend, ValueType type, std::int64_t n, std::int64_t columns) {
+  Stream stream({backend, 0});
+  const auto entries = static_cast<std::size_t>(n * columns), k = static_cast<std::size_t>(columns);
+  std::vector<T> x(entries), y(entries + k, T(99));
+  std::vector<double> sums(k, 0.0), bounds(k, 0.0);
+  for (std::size_t i = 0; i < entries; ++i) {
+    x[i] = static_cast<T>(test::value_of(i)), y[i] = static_cast<T>(test::value_of(i + 4711));
+    const double term = static_cast<double>(x[i]) * static_cast<double>(y[i]);
+    sums[i % k] += term, bounds[i % k] += 2 * 0x1p-53 * static_cast<double>(n + 2) * std::abs(term);
+  }
+  const Buffer dx(stream.device(), entries * sizeof(T)), dy(stream.device(), y.size() * sizeof(T)),
+      result(stream.device(), k * sizeof(double));
+  copy_to_device(dx.data(), x.data(), dx.bytes(), stream);
+  copy_to_device(dy.data(), y.data(), dy.bytes(), stream);
+  ColumnDots dots(stream.device(), columns);
+  std::vector<double> found(k), again(k);
+  for (std::vector<double>* to : {&found, &again}) {
+    fill_bytes(result.data(), 0xff, result.bytes(), stream);
+    dots.compute(type, n, dx.data(), dy.data(), result.as<double>(), stream);
+    copy_to_host(to->data(), result.data(), result.bytes(), stream);
+  }
+  EXPECT_EQ(found, again);
+  for (std::size_t j = 0; j < k; ++j) ASSERT_LE(std::abs(found[j] - sums[j]), bounds[j]) << "column " << j;
+
+  combine(type, n, columns, {-0.5, result.as<double>()}, dx.data(), {2}, dy.data(), stream);
+  std::vector<T> combined(y.size());
+  copy_to_host(combined.data(), dy.data(), dy.bytes(), stream);
+  for (std::size_t i = 0; i < entries; ++i) {
+    const double a = -0.5 * found[i % k] * static_cast<double>(x[i]), b = 2 * static_cast<double>(y[i]);
+    ASSERT_NEAR(static_cast<double>(combined[i]), a + b, 4 * unit_roundoff(type) * (std::abs(a) + std::abs(b)));
+  }
+  for (std::size_t j = 0; j < k; ++j) ASSERT_EQ(combined[entries + j], T(99));
+  fill_bytes(dy.data(), 0xff, entries * sizeof(T), stream);  // NaN: with b = 0 it is not read
+  combine(type, n, columns, {1}, dx.data(), {0}, dy.data(), stream);
+  copy_to_host(combined.data(), dy.data(), dy.bytes(), stream);
+  for (std::size_t i = 0; i < entries; ++i) ASSERT_EQ(combined[i], x[i]);
+  combine(type, n, columns, {}, nullptr, {0.25}, dy.data(), stream);
+  copy_to_host(combined.data(), dy.data(), dy.bytes(), stream);
+  for (std::size_t i = 0; i < entries; ++i) ASSERT_EQ(combined[i], x[i] / 4);
+  fill_vector(type, n * columns, 3, dy.data(), stream);
+  copy_to_host(combined.data(), dy.data(), dy.bytes(), stream);
+  for (std::size_t i = 0; i < y.size(); ++i) ASSERT_EQ(combined[i], i < entries ? T(3) : T(99));
+}
+
+void check_all_columns(Backend backend) {
+  for (const std::int64_t n : {0, 1, 31, 4099})
+    for (const std::int64_t columns : {1, 2, 3, 8, 100, 256, 257, 600}) {
+      check_columns<float>(backend, ValueType::f32, n, columns);
+      check_columns<double>(backend, ValueType::f64, n, columns);
+    }
+}
+
+TEST(Vector, ColumnsOnHost) { check_all_columns(Backend::host); }
+TEST(GpuVector, ColumnsOnCuda) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  check_all_columns(Backend::cuda);
+}
+
 void check_all(Backend backend) {
   for (const std::int64_t n : {0, 1, 255, 256, 257, 100'003}) {
     check<float>(backend, ValueType::f32, n);

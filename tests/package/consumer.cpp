@@ -1,6 +1,6 @@
-// A program with its own MPI and its own matrix, through the installed package only: it assembles a mesh of triangles, hands in
-// its rows, multiplies three vectors, then four at once, puts in new values and multiplies again. Each result is compared with
-// a product of the mesh's own triplets.
+// A program with its own MPI and its own matrix, through the installed package only: it assembles a mesh of triangles, hands
+// in its rows, multiplies three vectors, then four at once, puts in new values and multiplies again. Each result is compared
+// with a product of the mesh's own triplets.
 #include <mpi.h>
 #include <shardmat/api.h>
 

@@ -18,10 +18,11 @@ struct Case {
 /// Made on first use, as starting NCCL takes most of a second, and ended while there is MPI.
 Context& context_of(const Case& c);
 
-inline constexpr Case kHost64{BackendChoice::host, ValueType::f64}, kHost32{BackendChoice::host, ValueType::f32, "allgather"},
-    kHostHalo{BackendChoice::host, ValueType::f64, "halo"};
-inline constexpr Case kCuda64{BackendChoice::cuda, ValueType::f64}, kCuda32{BackendChoice::cuda, ValueType::f32, "allgather"},
-    kCudaHalo{BackendChoice::cuda, ValueType::f64, "halo"}, kCudaPeer{BackendChoice::cuda, ValueType::f64, "peer"};
+inline constexpr Case kHost64{BackendChoice::host, ValueType::f64},
+    kHost32{BackendChoice::host, ValueType::f32, "allgather"}, kHostHalo{BackendChoice::host, ValueType::f64, "halo"};
+inline constexpr Case kCuda64{BackendChoice::cuda, ValueType::f64},
+    kCuda32{BackendChoice::cuda, ValueType::f32, "allgather"}, kCudaHalo{BackendChoice::cuda, ValueType::f64, "halo"},
+    kCudaPeer{BackendChoice::cuda, ValueType::f64, "peer"};
 
 /// Runs `check` on GPUs if every rank can have its own.
 void on_gpus(void (*check)(const Case&), const Case& c);

@@ -20,8 +20,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "partition/atomic_file.h"
-#include "runtime/run/multiply.h"
 #include "runtime/matrix/plan_cache.h"
+#include "runtime/run/multiply.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/first_ranks.h"
 #include "tools/bench/machine.h"
@@ -253,8 +253,8 @@ std::function<int()> add_bench_scaling(const CommandLine& bench) {
   auto options = std::make_shared<Options>();
   Options& o = *options;
   app.add_option("matrices", o.matrices,
-                  "matrix files (" + known_suffixes() +
-                      ") or generators; numbers in braces grow with the ranks: poisson27:n=128,nz={64}")
+                 "matrix files (" + known_suffixes() +
+                     ") or generators; numbers in braces grow with the ranks: poisson27:n=128,nz={64}")
       ->capture_default_str();
   app.add_option("--ranks", o.ranks, "numbers of ranks, one run each (default: 1, 2, 4 … and all)")
       ->delimiter(',')

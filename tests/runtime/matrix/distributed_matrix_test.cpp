@@ -269,7 +269,8 @@ void takes_x_from_elsewhere(const Case& c) {
     const Dense slot = product->x();
     const std::int64_t leading = columns == 1 ? 1 : columns + 3;
     const std::size_t value = size_of(slot.type);
-    const Buffer x(context.device(), static_cast<std::size_t>(slot.rows * leading) * value), y(context.device(), product->y_bytes());
+    const Buffer x(context.device(), static_cast<std::size_t>(slot.rows * leading) * value),
+        y(context.device(), product->y_bytes());
     copy_rows(static_cast<std::size_t>(columns) * value, slot.rows, slot.data, static_cast<std::size_t>(columns) * value,
               x.data(), static_cast<std::size_t>(leading) * value, stream);
     fill_bytes(slot.data, 0, static_cast<std::size_t>(slot.rows * columns) * value, stream);
@@ -281,14 +282,14 @@ void takes_x_from_elsewhere(const Case& c) {
   }
 }
 
-#define SHARDMAT_MATRIX_TEST(name, check)                                     \
-  TEST(DistributedMatrix, name##F64) { check(kHost64); }                      \
-  TEST(DistributedMatrix, name##F32) { check(kHost32); }                      \
-  TEST(DistributedMatrix, name##Halo) { check(kHostHalo); }                   \
-  TEST(GpuDistributedMatrix, name##F64) { on_gpus(check, kCuda64); }          \
-  TEST(GpuDistributedMatrix, name##F32) { on_gpus(check, kCuda32); }          \
-  TEST(MultiGpuDistributedMatrix, name##F64) { on_gpus(check, kCuda64); }     \
-  TEST(MultiGpuDistributedMatrix, name##Halo) { on_gpus(check, kCudaHalo); }  \
+#define SHARDMAT_MATRIX_TEST(name, check)                                    \
+  TEST(DistributedMatrix, name##F64) { check(kHost64); }                     \
+  TEST(DistributedMatrix, name##F32) { check(kHost32); }                     \
+  TEST(DistributedMatrix, name##Halo) { check(kHostHalo); }                  \
+  TEST(GpuDistributedMatrix, name##F64) { on_gpus(check, kCuda64); }         \
+  TEST(GpuDistributedMatrix, name##F32) { on_gpus(check, kCuda32); }         \
+  TEST(MultiGpuDistributedMatrix, name##F64) { on_gpus(check, kCuda64); }    \
+  TEST(MultiGpuDistributedMatrix, name##Halo) { on_gpus(check, kCudaHalo); } \
   TEST(MultiGpuDistributedMatrix, name##Peer) { on_peers(check, kCudaPeer); }
 
 SHARDMAT_MATRIX_TEST(AnyWidth, multiplies_any_width_on_one_storage)

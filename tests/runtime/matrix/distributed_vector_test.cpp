@@ -58,7 +58,8 @@ void scatters_and_gathers(const Case& c) {
           EXPECT_EQ(v.own(stream), HostVector<double>(own.size(), 3.0));
           v.set_own(own, stream);
           EXPECT_EQ(v.gather(stream), root ? all : HostVector<double>());
-          const std::string path = world().broadcast((std::filesystem::temp_directory_path() / "shardmat_vector.npy").string());
+          const std::string path =
+              world().broadcast((std::filesystem::temp_directory_path() / "shardmat_vector.npy").string());
           v.write(path, "v", stream);
           v.fill(0, stream);
           v.read(*open_vector(path, "v", v.rows(), 0, columns), stream);
@@ -117,11 +118,11 @@ void sums_and_updates(const Case& c) {
   }
 }
 
-#define SHARDMAT_VECTOR_TEST(name, check)                                     \
-  TEST(DistributedVector, name##F64) { check(kHost64); }                      \
-  TEST(DistributedVector, name##F32) { check(kHost32); }                      \
-  TEST(GpuDistributedVector, name##F64) { on_gpus(check, kCuda64); }          \
-  TEST(GpuDistributedVector, name##F32) { on_gpus(check, kCuda32); }          \
+#define SHARDMAT_VECTOR_TEST(name, check)                            \
+  TEST(DistributedVector, name##F64) { check(kHost64); }             \
+  TEST(DistributedVector, name##F32) { check(kHost32); }             \
+  TEST(GpuDistributedVector, name##F64) { on_gpus(check, kCuda64); } \
+  TEST(GpuDistributedVector, name##F32) { on_gpus(check, kCuda32); } \
   TEST(MultiGpuDistributedVector, name##F64) { on_gpus(check, kCuda64); }
 
 SHARDMAT_VECTOR_TEST(ScattersAndGathers, scatters_and_gathers)

@@ -43,7 +43,8 @@ struct Rows {
   Rows(const HostCsr& a, RowRange of) : range(of), cols(a.cols) {
     row_ptr.push_back(5);  // any offset
     for (std::int64_t row = range.first; row < range.first + range.count; ++row) {
-      for (std::int64_t k = a.row_ptr[static_cast<std::size_t>(row) + 1] - 1; k >= a.row_ptr[static_cast<std::size_t>(row)]; --k) {
+      for (std::int64_t k = a.row_ptr[static_cast<std::size_t>(row) + 1] - 1; k >= a.row_ptr[static_cast<std::size_t>(row)];
+           --k) {
         columns.push_back(a.col_idx[static_cast<std::size_t>(k)]);
         values.push_back(a.values[static_cast<std::size_t>(k)]);
       }
@@ -139,13 +140,13 @@ void takes_triplets(const Case& c) {
   expect_product(*product, a, multiply_once(*product, stream));
 }
 
-#define SHARDMAT_OWN_TEST(name, check)                               \
-  TEST(OwnRows, name##F64) { check(kHost64); }                       \
-  TEST(OwnRows, name##F32) { check(kHost32); }                       \
-  TEST(OwnRows, name##Halo) { check(kHostHalo); }                    \
-  TEST(GpuOwnRows, name##F64) { on_gpus(check, kCuda64); }           \
-  TEST(GpuOwnRows, name##F32) { on_gpus(check, kCuda32); }           \
-  TEST(MultiGpuOwnRows, name##Halo) { on_gpus(check, kCudaHalo); }   \
+#define SHARDMAT_OWN_TEST(name, check)                             \
+  TEST(OwnRows, name##F64) { check(kHost64); }                     \
+  TEST(OwnRows, name##F32) { check(kHost32); }                     \
+  TEST(OwnRows, name##Halo) { check(kHostHalo); }                  \
+  TEST(GpuOwnRows, name##F64) { on_gpus(check, kCuda64); }         \
+  TEST(GpuOwnRows, name##F32) { on_gpus(check, kCuda32); }         \
+  TEST(MultiGpuOwnRows, name##Halo) { on_gpus(check, kCudaHalo); } \
   TEST(MultiGpuOwnRows, name##Peer) { on_peers(check, kCudaPeer); }
 
 SHARDMAT_OWN_TEST(Rows, takes_rows)
@@ -171,7 +172,8 @@ TEST(OwnRows, WrongRowsAreRefusedOnAllRanks) {
   EXPECT_NE(changed([](Rows& r) { r.columns[1] = r.columns[0]; }).find("twice; add the two values up"), std::string::npos);
   EXPECT_NE(changed([](Rows& r) { r.values[2] = std::numeric_limits<double>::quiet_NaN(); }).find("must be finite"),
             std::string::npos);
-  EXPECT_NE(changed([](Rows& r) { std::swap(r.row_ptr[0], r.row_ptr[1]); }).find("ends before it begins"), std::string::npos);
+  EXPECT_NE(changed([](Rows& r) { std::swap(r.row_ptr[0], r.row_ptr[1]); }).find("ends before it begins"),
+            std::string::npos);
   EXPECT_NE(changed([](Rows& r) { r.row_ptr.pop_back(); }).find("one more than rows"), std::string::npos);
   EXPECT_NE(changed([](Rows& r) { r.columns.pop_back(); }).find("span"), std::string::npos);
 }
