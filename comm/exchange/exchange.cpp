@@ -25,8 +25,9 @@ void require_available(const ExchangeEntry& entry, const ExchangeContext& contex
   context.communicator.together([&] {
     const std::string why_not = entry.why_not(context);
     if (why_not.empty()) return;
-    throw Error(entry.ranks == ExchangeRanks::one ? ErrorKind::usage : ErrorKind::resources,
-                fmt::format("exchange '{}' cannot be had: {}", entry.name, why_not));
+    if (entry.ranks == ExchangeRanks::one)
+      throw Error(ErrorKind::usage, fmt::format("exchange '{}' is for one rank; choose auto", entry.name));
+    throw Error(ErrorKind::resources, fmt::format("exchange '{}' cannot be had: {}", entry.name, why_not));
   });
 }
 

@@ -31,6 +31,7 @@
 #include "tools/bench/scaling_forecast.h"
 #include "tools/bench/scaling_report.h"
 #include "tools/checks.h"
+#include "tools/column_block_option.h"
 #include "tools/commands/input_matrix.h"
 #include "tools/environment.h"
 #include "tools/growing_matrix.h"
@@ -102,6 +103,7 @@ MultiplyOptions multiply_options(const Options& options, const ScalingCase& one)
   m.load.type = parse_value_type(options.type);
   m.load.right_hand_sides = options.right_hand_sides;
   m.load.column_block = options.column_block;
+  require_column_block_option(options.right_hand_sides, options.column_block);
   m.load.exchange = one.exchange;
   m.load.overlap = overlap_of(options);
   m.load.plan.kernel = options.kernel;

@@ -17,6 +17,7 @@
 #include "partition/replaceable.h"
 #include "runtime/matrix/plan_cache.h"
 #include "tools/checks.h"
+#include "tools/column_block_option.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
 #include "tools/environment.h"
@@ -167,6 +168,7 @@ void finish_options(const CommandLine& app, Options& o) {
                   : o.verify == "sampled" ? VerifyMode::sampled
                                           : VerifyMode::automatic;
   m.load.right_hand_sides = o.rhs;
+  require_column_block_option(o.rhs, m.load.column_block);
   m.graph = !o.no_graph;
   m.load.overlap = o.overlap ? Overlap::yes : o.no_overlap ? Overlap::no : Overlap::automatic;
   if (o.no_measure && m.load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
