@@ -2,10 +2,17 @@
 
 namespace shardmat {
 
+namespace {
+
+/// Of the kernel that sums, which keeps the values of all ranks there.
+constexpr std::int64_t kMostSharedBytes = 48 << 10;
+
+}  // namespace
+
 SumOverRanks::SumOverRanks(const ExchangeContext& context, int values)
     : communicator_(context.communicator), nccl_(context.nccl), values_(values) {
   if (nccl_ == nullptr || communicator_.size() > NcclCommunicator::Board::kMostRanks ||
-      !nccl_->why_no_peer_access().empty())
+      !nccl_->why_no_peer_access().empty() || std::int64_t{8} * communicator_.size() * values > kMostSharedBytes)
     return;
   auto board = std::make_unique<NcclCommunicator::Board>(*nccl_, values);
   if (board->symmetric()) board_ = std::move(board);

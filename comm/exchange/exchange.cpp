@@ -33,7 +33,7 @@ void require_available(const ExchangeEntry& entry, const ExchangeContext& contex
 
 /// The named entry, or null for "auto" with several ranks. Frees first what earlier exchanges have left.
 const ExchangeEntry* named_entry(std::string_view name, const ExchangeContext& context) {
-  const ExchangeEntry* named = find_exchange(name);  // the same name on all ranks
+  const ExchangeEntry* named = context.communicator.together([&] { return find_exchange(name); });
   if (context.communicator.size() == 1) return &for_one_rank();
   if (context.nccl != nullptr) context.nccl->free_retired();
   if (named != nullptr) require_available(*named, context);
@@ -158,6 +158,15 @@ MappedExchange make_mapped_exchange(std::string_view name, const ExchangeContext
   return {std::move(map), std::move(exchange)};
 }
 
+void require_exchange_over(std::string_view name, const ColumnMap& map) {
+  const ExchangeEntry* const entry = find_exchange(name);
+  if (entry == nullptr || entry->layout == map.layout()) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("exchange '{}' needs another order of x than the matrix has: x is {} there; load the matrix with "
+                          "this exchange, or leave the choice to the product",
+                          entry->name, map.layout() == ColumnLayout::compact ? "compact" : "gathered"));
+}
+
 std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context,
                                         std::shared_ptr<const ColumnMap> map) {
   const ExchangeEntry* entry = named_entry(name, context);
@@ -166,13 +175,7 @@ std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeCon
     candidates.add(map);
     return candidates.fastest("x lies as for the matrix's other products");
   }
-  context.communicator.together([&] {
-    if (entry->layout != map->layout())
-      throw Error(ErrorKind::usage,
-                  fmt::format("exchange '{}' needs another order of x than the matrix has: x is {} there; load the matrix "
-                              "with this exchange, or leave the choice of it to the product",
-                              entry->name, map->layout() == ColumnLayout::compact ? "compact" : "gathered"));
-  });
+  if (context.communicator.size() > 1) context.communicator.together([&] { require_exchange_over(name, *map); });
   auto exchange = entry->make(context, std::move(map));
   exchange->give_reason(reason(name, context));
   return exchange;

@@ -139,6 +139,9 @@ MappedExchange make_mapped_exchange(std::string_view name, const ExchangeContext
 std::unique_ptr<Exchange> make_exchange(std::string_view name, const ExchangeContext& context,
                                         std::shared_ptr<const ColumnMap> map);
 
+/// Throws Error(usage) if there is no exchange of this name or it does not go over such a map. Not collective.
+void require_exchange_over(std::string_view name, const ColumnMap& map);
+
 /// Entries that an exchange of this name over the map holds on this rank's device; the most of the choices for "auto", which
 /// may hold more while it measures, if there is room. Collective.
 std::int64_t entries_held(std::string_view name, Communicator& communicator, const ColumnMap& map);

@@ -62,7 +62,8 @@ class NcclCommunicator {
     Buffer plain_;
     std::string why_no_window_;
   };
-  /// Frees memory that all ranks have destroyed. Collective. REQUIRES: no work on such memory is unfinished.
+  /// Frees memory that all ranks have destroyed. Collective; waits for the device if this rank has
+  /// destroyed any.
   void free_retired();
 
   /// In-place all-gather: rank p's `count` values lie at data + p·count. Stream-ordered. May be captured in a

@@ -79,8 +79,12 @@ void NcclCommunicator::free_retired() {
   if (impl.communicator.broken() || impl.comm == nullptr || impl.blocks.empty()) return;
   std::vector<std::int64_t> retired;
   for (const auto& [number, block] : impl.blocks) retired.push_back(block.retired ? 1 : 0);
-  impl.communicator.all_reduce(std::span<std::int64_t>(retired), Reduction::min);
   const DeviceGuard guard(impl.device);
+  // Work on such memory may still run.
+  if (std::find(retired.begin(), retired.end(), 1) != retired.end())
+    impl.guarded([] { return cudaDeviceSynchronize() == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError; },
+                 "waiting for the GPU");
+  impl.communicator.all_reduce(std::span<std::int64_t>(retired), Reduction::min);
   auto everywhere = retired.begin();
   for (auto block = impl.blocks.begin(); block != impl.blocks.end();) {
     if (*everywhere++ == 0) {

@@ -30,6 +30,17 @@ class Comparison {
     if (!product_) return !chosen_.plan;
     return !chosen_.plan || timer_.seconds() < kBudgetProducts * chosen_.product_seconds;
   }
+  /// Adds what make() makes, unless it has no memory or is not reproducible where that is asked for.
+  template <class Make>
+  void attempt(bool reproducible, const Make& make) {
+    try {
+      std::unique_ptr<P> plan = make();
+      if (!reproducible || plan->reproducible()) add(std::move(plan));
+    } catch (const Error& error) {
+      if (error.kind() != ErrorKind::resources) throw;
+      no_memory_ = error.what();
+    }
+  }
   void add(std::unique_ptr<P> plan) {
     ++candidates_;
     if (!product_) {
@@ -49,6 +60,7 @@ class Comparison {
   }
   /// What was chosen; none if there was no candidate.
   std::optional<Chosen> result(const PlanRequest& request) {
+    if (!chosen_.plan && !no_memory_.empty()) throw Error(ErrorKind::resources, no_memory_);
     if (!chosen_.plan) return std::nullopt;
     Choice choice = describe_choice(chosen_.measurements, chosen_.product_seconds, request.kernel != "auto", candidates_,
                                     "the first that runs on the stored format; nothing was measured");
@@ -66,6 +78,7 @@ class Comparison {
   Chosen chosen_;
   double best_cost_ = 0;
   std::size_t candidates_ = 0;
+  std::string no_memory_;  ///< why the last candidate that did not fit has no plan
 };
 
 /// X and Y to measure with; empty where nothing is measured.
@@ -110,8 +123,9 @@ std::optional<ChosenPlan> choose_stored_plan(StoredFormats storages, const RowSt
       if (!wanted || kernel.backend != backend || kernel.format != storage->format || !kernel.supports(*storage)) continue;
       for (const Policy& policy : kernel.policies(rows)) {
         if (!comparison.open()) break;
-        auto plan = make_plan(kernel, storage, policy.with(storage->layout.split(request.policy).second), stream);
-        if (!request.reproducible || plan->reproducible()) comparison.add(std::move(plan));
+        comparison.attempt(request.reproducible, [&] {
+          return make_plan(kernel, storage, policy.with(storage->layout.split(request.policy).second), stream);
+        });
       }
     }
   return comparison.result(request);
@@ -140,8 +154,8 @@ std::optional<ChosenSpmmPlan> choose_stored_spmm_plan(StoredFormats storages, st
         continue;
       for (const Policy& policy : kernel.policies(*storage, rhs)) {
         if (!comparison.open()) break;
-        auto plan = make_spmm_plan(kernel, storage, rhs, policy.with(request.policy), stream);
-        if (!request.reproducible || plan->reproducible()) comparison.add(std::move(plan));
+        comparison.attempt(request.reproducible,
+                           [&] { return make_spmm_plan(kernel, storage, rhs, policy.with(request.policy), stream); });
       }
     }
   PlanRequest described;

@@ -56,7 +56,7 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
     : DistributedMatrix(load_part(source, context, part_options(options)), context, options) {}
 
 DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const MatrixOptions& options)
-    : context_(context), options_(options), part_(std::move(part)), local_nnz_(part_.csr.nnz()) {
+    : context_(context), options_(options), part_(std::move(part)), local_nnz_(part_.csr.nnz()), updated_(context.device()) {
   Communicator& communicator = context.communicator();
   Timer timer;
   communicator.together([&] {
@@ -266,7 +266,11 @@ std::unique_ptr<Product> DistributedMatrix::product(std::int64_t columns) {
 
 std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted) {
   Communicator& communicator = context_.communicator();
-  communicator.together([&] { require_columns(options_.type, wanted); });
+  communicator.together([&] {
+    require_columns(options_.type, wanted);
+    if (wanted.exchange && communicator.size() > 1) require_exchange_over(*wanted.exchange, *map_);
+  });
+  if (context_.nccl() != nullptr) context_.nccl()->free_retired();  // else their memory counts as taken
   const Timer timer;
   const bool none_before = blocks_.empty(), first = none_before && first_widths_->all == wanted.columns &&
                                                     options_.column_block == wanted.column_block && !wanted.exchange;
@@ -282,7 +286,11 @@ std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted
   if (first_late && boundary_rows_ > 0) late = {*first_late, arriving_seconds};
   std::vector<RowPlan> plans;
   try {
-    plans = communicator.together([&] { return plan_rows(wanted, *schedule, late); });
+    plans = communicator.together([&] {
+      std::vector<RowPlan> made = plan_rows(wanted, *schedule, late);
+      context_.stream().synchronize();  // products may run on another stream
+      return made;
+    });
   } catch (const std::exception&) {
     if (none_before) blocks_.clear();  // on all ranks, wherever it went wrong
     throw;

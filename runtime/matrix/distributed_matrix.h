@@ -96,7 +96,7 @@ class DistributedMatrix {
   const MatrixOptions& options() const { return options_; }
   Context& context() const { return context_; }
 
-  /// Row range of every part, in the order of the source.
+  /// Row range of every part, in the order of the source; of own rows, in the order of the ranks.
   const std::vector<std::int64_t>& row_starts() const { return part_.row_starts; }
   /// Where the partition came from: "stored in the file", "computed when loading" or "given".
   const std::string& partition_origin() const { return part_.partition_origin; }
@@ -190,6 +190,7 @@ class DistributedMatrix {
   std::map<std::int64_t, Diagonal> diagonals_;
   bool host_rows_are_old_ = false;  ///< new values came since
   Buffer staging_;                  ///< new values on their way from the host
+  Event updated_;                   ///< where the stream of the last new values has stored them
   std::vector<StoredRows> blocks_;  ///< one, or two if the first product cut the rows; none before that
 };
 

@@ -33,6 +33,7 @@ class DistributedVector {
   DistributedVector(DistributedVector&&) noexcept = default;
   DistributedVector& operator=(DistributedVector&&) = delete;
 
+  const DistributedMatrix& matrix() const { return matrix_; }
   std::int64_t rows() const { return rows_; }  ///< of all ranks
   std::int64_t local_rows() const { return local_rows_; }
   std::int64_t columns() const { return columns_; }

@@ -112,6 +112,7 @@ void find_partition(const MatrixSource& source, Communicator& communicator, cons
 /// This rank's rows in their local order, and the indices of rows and of x.
 void read_rows(const MatrixSource& source, std::size_t rank, const PartOptions& options, LoadedPart& part) {
   const std::int64_t begin = part.row_starts[rank], end = part.row_starts[rank + 1];
+  part.first_row = begin;
   const HostVector<std::int64_t> lengths = source.rows->row_lengths(begin, end);
   HostVector<std::int64_t> row_ptr(lengths.size() + 1);
   row_ptr[0] = 0;

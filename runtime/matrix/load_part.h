@@ -44,6 +44,7 @@ struct LoadedPart {
   std::vector<std::int64_t> x_starts;        ///< the columns that each rank owns; row_starts if the matrix is square
   std::string partition_origin;              ///< "stored in the file", "computed when loading" or "given"
   LocalSort sort = LocalSort::none;          ///< how the rows of each part were sorted
+  std::int64_t first_row = 0;                ///< this rank's first row in the order of the source, or of own rows
   HostCsr csr;                               ///< this rank's rows with global columns, the columns of a row in any order
   /// Position of each row of `csr` in the source's order, counted from this rank's first row.
   HostVector<std::int64_t> local_order;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "kernels/base/error.h"
@@ -27,6 +28,9 @@ void require_values(const ConstDense& values, std::int64_t nnz, Device device) {
   if (values.device.backend != Backend::host && !(values.device == device))
     throw Error(ErrorKind::usage, fmt::format("new values are on {}, but the matrix is on {}", name_of_place(values.device),
                                               name_of_place(device)));
+  if (values.order == DenseOrder::row_major && values.leading != 1)
+    throw Error(ErrorKind::usage,
+                fmt::format("new values have gaps (leading dimension {}); they must lie one after another", values.leading));
   if (values.data == nullptr && nnz > 0) throw Error(ErrorKind::usage, "new values have no memory (null pointer)");
 }
 
@@ -80,6 +84,7 @@ void DistributedMatrix::update_nonzeros(const ConstDense& values, Stream& stream
   for (auto& [size, diagonal] : diagonals_)
     diagonal.picker.pick(from, values.type, diagonal.values.data(), sum_type(options_.type), stream);
   host_rows_are_old_ = true;
+  updated_.record(stream);
 }
 
 /// Writes values on the device into the host rows.
@@ -102,6 +107,7 @@ void DistributedMatrix::put_into_host_rows(std::span<const double> values) {
 /// Before rows are converted again.
 void DistributedMatrix::refresh_host_rows(Stream& stream) {
   if (!host_rows_are_old_ || part_.csr.row_ptr.empty()) return;
+  stream.wait_for(updated_);
   require_host_memory(16 * local_nnz_, "the current values of the matrix");
   HostVector<double> values(static_cast<std::size_t>(local_nnz_));
   std::fill(values.begin(), values.end(), 0.0);
@@ -114,7 +120,9 @@ void DistributedMatrix::refresh_host_rows(Stream& stream) {
 HostVector<std::int64_t> DistributedMatrix::diagonal_positions(std::int64_t size) const {
   const HostCsr& csr = part_.csr;
   const std::int64_t blocks = (local_rows() + size - 1) / size;
-  require_host_memory(8 * blocks * size * size, "the places of the diagonal");
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  const bool countable = blocks == 0 || size <= kMost / 8 / size / blocks;
+  require_host_memory(countable ? 8 * blocks * size * size : kMost, "the places of the diagonal");
   HostVector<std::int64_t> positions(static_cast<std::size_t>(blocks * size * size));
   std::fill(positions.begin(), positions.end(), std::int64_t{-1});
   const std::int64_t first = map_->first_own(), own = map_->own();
@@ -135,15 +143,18 @@ HostVector<std::int64_t> DistributedMatrix::diagonal_positions(std::int64_t size
 
 DistributedMatrix::Diagonal& DistributedMatrix::find_diagonal(std::int64_t size, Stream& stream) {
   context_.communicator().together([&] {
-    const auto rank = static_cast<std::size_t>(context_.communicator().rank());
     if (rows() != cols())
       throw Error(ErrorKind::usage, fmt::format("a matrix of {} × {} has no diagonal; it must be square", rows(), cols()));
-    if (size < 1) throw Error(ErrorKind::usage, fmt::format("diagonal blocks of size {}; it must be 1 or more", size));
-    if (part_.row_starts[rank] % size != 0)
+    if (size < 1 || size > std::max<std::int64_t>(1, rows()))
+      throw Error(ErrorKind::usage, fmt::format("diagonal blocks of size {}; it must be 1 to {}", size, rows()));
+    if (is_half(options_.type))
+      throw Error(ErrorKind::usage,
+                  fmt::format("the diagonal of a matrix in {} cannot be had; store it in f64 or f32", name(options_.type)));
+    if (part_.first_row % size != 0)
       throw Error(ErrorKind::usage,
                   fmt::format("diagonal blocks of size {} are cut by the parts: this rank begins at row {}. "
                               "Give each rank a multiple of {} rows",
-                              size, part_.row_starts[rank], size));
+                              size, part_.first_row, size));
     if (diagonals_.count(size) != 0) return;
     if (part_.csr.row_ptr.empty())
       throw Error(ErrorKind::usage, "the diagonal is looked for in the host rows, which were dropped; ask for it before");

@@ -29,27 +29,30 @@ class Tiling {
       std::int64_t first, count, cols;
     };
     const std::vector<Said> all = communicator.all_gather(Said{mine.first, mine.count, cols});
-    starts_.push_back(0);
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      const Said& said = all[rank];
-      if (said.count < 0 || said.first < 0 || said.cols < 0)
-        refuse(fmt::format("rank {} gives {} rows from row {} on and {} columns; none may be negative", rank, said.count,
-                           said.first, said.cols));
-      if (said.cols != cols)
-        refuse(fmt::format("rank {} gives {} columns for the whole matrix, and another rank {}", rank, said.cols, cols));
-      if (said.count > 0) ranges_.push_back({said.first, said.first + said.count, starts_.back(), static_cast<int>(rank)});
-      starts_.push_back(starts_.back() + said.count);
-    }
-    std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
-    std::int64_t next = 0;
-    for (const Range& range : ranges_) {
-      if (range.first > next)
-        refuse(fmt::format("rows {} to {} belong to no rank; the ranks' rows must tile the matrix", next, range.first - 1));
-      if (range.first < next)
-        refuse(fmt::format("row {} belongs to rank {} and to another rank; the ranks' rows must tile the matrix",
-                           range.first, range.rank));
-      next = range.end;
-    }
+    communicator.together([&] {
+      starts_.push_back(0);
+      for (std::size_t rank = 0; rank < all.size(); ++rank) {
+        const Said& said = all[rank];
+        if (said.count < 0 || said.first < 0 || said.cols < 0)
+          refuse(fmt::format("rank {} gives {} rows from row {} on and {} columns; none may be negative", rank, said.count,
+                             said.first, said.cols));
+        if (said.cols != cols)
+          refuse(fmt::format("rank {} gives {} columns for the whole matrix, and another rank {}", rank, said.cols, cols));
+        if (said.count > 0) ranges_.push_back({said.first, said.first + said.count, starts_.back(), static_cast<int>(rank)});
+        starts_.push_back(starts_.back() + said.count);
+      }
+      std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
+      std::int64_t next = 0;
+      for (const Range& range : ranges_) {
+        if (range.first > next)
+          refuse(
+              fmt::format("rows {} to {} belong to no rank; the ranks' rows must tile the matrix", next, range.first - 1));
+        if (range.first < next)
+          refuse(fmt::format("row {} belongs to rank {} and to another rank; the ranks' rows must tile the matrix",
+                             range.first, range.rank));
+        next = range.end;
+      }
+    });
   }
 
   std::int64_t rows() const { return starts_.back(); }
@@ -91,6 +94,8 @@ class Tiling {
 };
 
 HostVector<std::int64_t> to_host_numbers(std::span<const std::int64_t> from, Device device, Context& context) {
+  if (device.backend == Backend::cuda && !(device == context.device()))
+    throw Error(ErrorKind::usage, "own rows lie on a GPU that is not the one of this rank; give a copy in host memory");
   HostVector<std::int64_t> numbers(from.size());
   if (device.backend == Backend::host) std::copy(from.begin(), from.end(), numbers.begin());
   else if (!from.empty()) copy_to_host(numbers.data(), from.data(), from.size_bytes(), context.stream());
@@ -183,6 +188,7 @@ void require_entries(const HostCsr& csr, std::int64_t first_row, ValueType type)
 LoadedPart describe_part(const Tiling& tiling, RowRange range, std::int64_t cols, Context& context) {
   LoadedPart part;
   part.rows = tiling.rows(), part.cols = cols;
+  part.first_row = range.first;
   part.row_starts = tiling.starts();
   part.x_starts = tiling.square() ? part.row_starts : even_starts(cols, context.communicator().size());
   part.partition_origin = "given";
@@ -324,7 +330,11 @@ LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType t
     return taken;
   });
   part.csr.values = route->bring(values, communicator);
-  communicator.together([&] { require_in_range(type, part.csr.values, "the sums of the triplets"); });
+  communicator.together([&] {
+    if (!std::all_of(part.csr.values.begin(), part.csr.values.end(), [](double value) { return std::isfinite(value); }))
+      throw Error(ErrorKind::input, "triplets of the same place add up to more than f64 holds");
+    require_in_range(type, part.csr.values, "the sums of the triplets");
+  });
   part.route = std::move(route);
   finish(part, tiling, communicator);
   return part;

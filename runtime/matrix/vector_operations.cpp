@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "kernels/base/error.h"
+#include "runtime/matrix/distributed_matrix.h"
 
 namespace shardmat {
 namespace {
@@ -12,9 +13,12 @@ void require_alike(const DistributedVector& x, const DistributedVector& y) {
     return fmt::format("{} × {} of {} in {} layout", v.rows(), v.columns(), name(v.type()),
                        v.layout() == VectorLayout::rows ? "row" : "column");
   };
-  const bool same_layout = x.layout() == y.layout() || x.local_rows() == y.local_rows();
-  if (x.rows() != y.rows() || x.columns() != y.columns() || x.type() != y.type() || x.local_rows() != y.local_rows() ||
-      !same_layout)
+  // Facts that all ranks share: the sums below are collective.
+  const DistributedMatrix& matrix = x.matrix();
+  const bool same_layout = x.layout() == y.layout() || matrix.rows() == matrix.cols();
+  if (&matrix != &y.matrix())
+    throw Error(ErrorKind::usage, "two vectors lie with different matrices, whose rows may be in another order");
+  if (x.rows() != y.rows() || x.columns() != y.columns() || x.type() != y.type() || !same_layout)
     throw Error(ErrorKind::usage, fmt::format("two vectors do not go together: {}, and {}", text(x), text(y)));
 }
 

@@ -12,7 +12,8 @@
 
 namespace shardmat {
 
-/// y += a·x, each column with its factor. Throws Error(usage) for vectors of different layout, type or size, as all here.
+/// y += a·x, each column with its factor. Throws Error(usage), on all ranks alike, for vectors of different matrices,
+/// layouts, types or sizes, as all here.
 void axpy(Factor a, const DistributedVector& x, DistributedVector& y, Stream& stream);
 /// y = x + b·y.
 void xpay(const DistributedVector& x, Factor b, DistributedVector& y, Stream& stream);

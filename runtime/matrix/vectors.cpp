@@ -126,11 +126,13 @@ void to_device(void* device_memory, std::span<const double> values, ValueType ty
 }
 
 HostVector<double> to_host(const void* device_memory, std::int64_t count, ValueType type, Stream& stream) {
-  return dispatch(type, [&](auto tag) {
+  return dispatch_operands(type, [&](auto tag, auto) {
     using T = typename decltype(tag)::type;
     HostVector<T> values(static_cast<std::size_t>(count));
     copy_to_host(values.data(), device_memory, values.size() * sizeof(T), stream);
-    return HostVector<double>(values.begin(), values.end());
+    HostVector<double> converted(values.size());
+    std::transform(values.begin(), values.end(), converted.begin(), [](T value) { return static_cast<double>(value); });
+    return converted;
   });
 }
 

@@ -317,6 +317,31 @@ TEST(DistributedMatrix, DiagonalOfWhatIsNotSquare) {
   EXPECT_NE(message.find("20 × 30 has no diagonal"), std::string::npos) << message;
 }
 
+TEST(DistributedMatrix, OddRequestsAreRefusedOnAllRanks) {
+  const MatrixSource source = open_matrix("banded:n=50", world());
+  Context& context = context_of(kHost64);
+  LoadOptions options = options_for(kHost64);
+  options.values = Values::updatable;
+  DistributedMatrix matrix(source, context, options);
+  const std::int64_t huge = std::int64_t{1} << 32;
+  std::string message = error_of(ErrorKind::usage, [&] { matrix.block_diagonal(huge, context.stream()); });
+  EXPECT_NE(message.find("it must be 1 to 50"), std::string::npos) << message;
+  const HostVector<double> values(static_cast<std::size_t>(2 * matrix.local_nnz()), 1.0);
+  ConstDense gaps;
+  gaps.data = values.data(), gaps.rows = matrix.local_nnz(), gaps.leading = 2;
+  message = error_of(ErrorKind::usage, [&] { matrix.update_values(gaps, context.stream()); });
+  EXPECT_NE(message.find("gaps"), std::string::npos) << message;
+  if (world().size() == 1) return;
+  ProductOptions wrong;
+  wrong.exchange = matrix.column_map().layout() == ColumnLayout::compact ? "allgather" : "halo";
+  message = error_of(ErrorKind::usage, [&] { matrix.product(wrong); });
+  EXPECT_NE(message.find("needs another order of x"), std::string::npos) << message;
+  wrong.exchange = "hallo";
+  message = error_of(ErrorKind::usage, [&] { matrix.product(wrong); });
+  EXPECT_NE(message.find("did you mean 'halo'"), std::string::npos) << message;
+  expect_product(*matrix.product(), whole_matrix("banded:n=50"), multiply_once(*matrix.product(), context.stream()));
+}
+
 /// Products are destroyed in another order on each rank, and made again.
 TEST(DistributedMatrix, DestructionIsNotCollective) {
   const MatrixSource source = open_matrix("elasticity:n=5", world());

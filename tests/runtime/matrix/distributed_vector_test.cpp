@@ -128,6 +128,28 @@ void sums_and_updates(const Case& c) {
 SHARDMAT_VECTOR_TEST(ScattersAndGathers, scatters_and_gathers)
 SHARDMAT_VECTOR_TEST(SumsAndUpdates, sums_and_updates)
 
+/// Parts differ on some ranks only; all must refuse.
+TEST(DistributedVector, OfAnotherMatrixIsRefused) {
+  Fixture f(kHost64, "banded:n=50", LocalSort::none), g(kHost64, "banded:n=50", LocalSort::by_length);
+  Stream& stream = f.context.stream();
+  DistributedVector x(f.matrix, VectorLayout::rows, ValueType::f64), y(g.matrix, VectorLayout::rows, ValueType::f64);
+  VectorSums sums(f.context, 1);
+  double result = 0;
+  EXPECT_NE(error_of(ErrorKind::usage, [&] { sums.dot(x, y, &result, stream); }).find("different matrices"),
+            std::string::npos);
+  x.fill(2, stream);
+  sums.dot(x, x, &result, stream);
+  EXPECT_EQ(result, 200);
+}
+
+TEST(DistributedVector, HalvesComeBack) {
+  Fixture f(kHost64, "banded:n=50", LocalSort::none);
+  Stream& stream = f.context.stream();
+  DistributedVector x(f.matrix, VectorLayout::rows, ValueType::bf16);
+  x.fill(1.5, stream);
+  EXPECT_EQ(x.own(stream), HostVector<double>(static_cast<std::size_t>(x.local_rows()), 1.5));
+}
+
 TEST(DistributedVector, WrongSizesAreRefused) {
   Fixture f(kHost64, "banded:n=50", LocalSort::none);
   Stream& stream = f.context.stream();

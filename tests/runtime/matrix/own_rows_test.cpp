@@ -189,6 +189,33 @@ TEST(OwnRows, RangesMustTile) {
   EXPECT_NE(refused(rows).find("row 1 belongs to rank 1 and to another rank"), std::string::npos);
 }
 
+TEST(OwnRows, SumsBeyondF64AreRefused) {
+  const std::vector<std::int64_t> zeros = {0, 0};
+  const std::vector<double> values = {1e308, 1e308};
+  const OwnTriplets given{{world().rank() * 3, 3}, 3 * world().size(), zeros, zeros, values.data(), ValueType::f64, {}};
+  const std::string message = error_of(ErrorKind::input, [&] { take_triplets(given, context_of(kHost64)); });
+  EXPECT_NE(message.find("more than f64 holds"), std::string::npos) << message;
+}
+
+/// Internal numbers of own rows begin elsewhere than their global ones.
+TEST(OwnRows, DiagonalBlocksGoByGlobalRows) {
+  const HostCsr a = whole_matrix("banded:n=8");
+  const int size = world().size(), rank = world().rank();
+  if (size != 2) GTEST_SKIP() << "for two ranks";
+  Context& context = context_of(kHost64);
+  for (const std::int64_t first : {4, 3}) {  // of the first rank; the second has the rows before
+    const RowRange range = rank == 0 ? RowRange{first, 8 - first} : RowRange{0, first};
+    const Rows mine(a, range);
+    DistributedMatrix matrix(take_rows(mine.view(), context), context, {});
+    if (first == 4) {
+      EXPECT_EQ(matrix.block_diagonal(4, context.stream()).count, 1);
+    } else {
+      EXPECT_NE(error_of(ErrorKind::usage, [&] { matrix.block_diagonal(2, context.stream()); }).find("begins at row 3"),
+                std::string::npos);
+    }
+  }
+}
+
 TEST(OwnRows, WrongTripletsAreRefused) {
   const std::vector<std::int64_t> rows = {0, 99}, columns = {0, 1};
   const std::vector<double> values = {1, 2};
