@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
@@ -59,6 +60,18 @@ std::string matrix_of(const ordered_json& json) {
   if (name.size() > kLongestName)
     throw Error(ErrorKind::input,
                 fmt::format("the field matrix is longer than {} bytes: {}", kLongestName, shortened(name)));
+  return name;
+}
+
+/// The name of an exchange between several ranks.
+std::string exchange_of(const ordered_json& json) {
+  const std::string name = json.at("name");
+  std::vector<std::string> names;
+  for (const ExchangeEntry& entry : exchanges())
+    if (entry.ranks == ExchangeRanks::several) names.emplace_back(entry.name);
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw Error(ErrorKind::input,
+                fmt::format("the field name of an exchange is '{}'; it must be {}", shortened(name), join_choices(names)));
   return name;
 }
 
@@ -121,7 +134,7 @@ PerformanceModel model_from_json(const ordered_json& json) {
   model.measured_ranks = static_cast<int>(count(json, "measured_ranks", 1, kMostRanks));
   for (const ordered_json& cost : json.at("exchanges"))
     model.exchanges.push_back({static_cast<int>(figure(cost, "ranks", 1, kMostRanks, model.measured_ranks)),
-                               shortened(cost.at("name").get<std::string>()), figure(cost, "latency_s", 0, kMostSeconds),
+                               exchange_of(cost), figure(cost, "latency_s", 0, kMostSeconds),
                                figure(cost, "s_per_byte", 0, 1), figure(cost, "few_bytes", 0, kMostCount, 0),
                                figure(cost, "s_per_byte_of_few", 0, 1, 0)});
   return model;
