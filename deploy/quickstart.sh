@@ -21,7 +21,7 @@ if [ -n "$prefix" ]; then export LD_LIBRARY_PATH="$prefix/lib${LD_LIBRARY_PATH:+
 echo "== 1. Dependencies"
 deploy/install-dependencies.sh ${prefix:+--prefix "$prefix"}
 
-echo "== 2. Build (about three minutes on two cores, five with CUDA)"
+echo "== 2. Build (some minutes on two cores, more with CUDA)"
 deploy/build.sh --build "$dir" ${prefix:+--prefix "$prefix"}
 shardmat=$dir/tools/shardmat work=$dir/quickstart
 mkdir -p "$work"

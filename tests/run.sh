@@ -80,7 +80,7 @@ if [ "$label" = long ]; then
   echo "All mutations were read or refused; $(took) with the build"
   exit
 fi
-echo "== 2. Build (about five minutes on two cores, seven with CUDA)"
+echo "== 2. Build (some minutes on two cores, more with CUDA)"
 deploy/build.sh --build "$dir" --tests ${prefix:+--prefix "$prefix"}
 echo "== 3. Tests"
 status=0
