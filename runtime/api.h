@@ -6,7 +6,7 @@
 //   auto product = a.product(4);                                      // four right-hand sides; make as many as you like
 //   shardmat::DistributedVector x(a, shardmat::VectorLayout::columns, a.type(), 4), y(a, …rows, a.type(), 4);
 //   x.set_own(my_values, context.stream());
-//   product->multiply(1, x.view(), 0, y.view(), context.stream());    // in stream order; product->wait() waits
+//   product->multiply(1, x.view(), 0, y.view(), context.stream());    // in stream order; product->wait(stream) waits
 //
 // Collective: constructors and what says so. All ranks call it in the same order, one thread of each rank, and an Error that
 // can be foreseen is thrown alike on all ranks (AgreedError); it leaves everything usable. Destructors are not collective.

@@ -35,8 +35,8 @@ struct ExchangeContext {
 };
 
 /// One way to move x, ready to run. start() and finish() put work on the stream (host backend: do it) and never synchronise
-/// the device; a lost rank shows in the wait() that follows. Construction, start() and launches of graphs
-/// that recorded it are collective; the accessors are not.
+/// the device; a lost rank shows in the wait() that follows. Construction, start() and launches of graphs that
+/// recorded it are collective; the accessors are not.
 class Exchange {
  public:
   virtual ~Exchange() = default;
