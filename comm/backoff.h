@@ -1,4 +1,4 @@
-// How to poll without hurting others: spin for latency, then give the core away, then sleep.
+// Polling that leaves the core to other work: spins at first (low latency), then yields the core, then sleeps.
 #pragma once
 
 #include <sched.h>
@@ -8,9 +8,8 @@
 
 namespace shardmat {
 
-/// Call pause() between two polls. Open MPI moves data only inside its calls, so the sleeps begin late and
-/// stay short: a long transfer must not starve, while a rank that waits for a slow one must not hold a core
-/// that the slow one needs.
+/// Call pause() between two polls. Open MPI moves data only inside its calls, so sleeps begin late and stay short: a long
+/// transfer must not starve. But a rank that waits for a slow rank must not hold a core that the slow rank needs.
 class Backoff {
  public:
   using Clock = std::chrono::steady_clock;

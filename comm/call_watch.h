@@ -1,5 +1,5 @@
-// Notices MPI calls that never return. A call of Communicator should return at once or, if it is collective, when all ranks
-// have come. But a rank that is stopped inside MPI can keep other ranks inside MPI too, where they look at no deadline.
+// Notices MPI calls that never return. An MPI call of Communicator should return at once, or, if it is collective, when all
+// ranks have called it. But a rank that is stopped inside MPI can hold other ranks inside MPI, where they check no deadline.
 #pragma once
 
 #include <atomic>
@@ -14,10 +14,10 @@
 
 namespace shardmat {
 
-/// What one communicator is doing. Entered and left by one thread at a time.
+/// The MPI call that one communicator is in. One thread at a time enters and leaves.
 class WatchedCaller {
  public:
-  /// `function` lives as long as the program: a literal.
+  /// REQUIRES: `function` lives as long as the program (a literal).
   void enter(const char* function) {
     function_.store(function, std::memory_order_relaxed);
     step();
@@ -32,23 +32,23 @@ class WatchedCaller {
   std::atomic<const char*> function_{nullptr};
 };
 
-/// A thread that looks at what communicators are doing. Time for which this whole process was stopped does not count.
+/// A thread that watches the calls of communicators. Time for which the whole process was stopped does not count.
 class CallWatch {
  public:
-  /// `stuck` is called once, on the thread, with the name of a function that has not returned for `seconds`.
+  /// The thread calls `stuck` once, with the name of a function that has not returned for `seconds`.
   CallWatch(double seconds, std::function<void(const std::string& function)> stuck);
   ~CallWatch();
   CallWatch(const CallWatch&) = delete;
   CallWatch& operator=(const CallWatch&) = delete;
 
-  /// From any thread. Looked at until its last owner has gone.
+  /// Adds a caller, which is watched until its last owner has gone. From any thread.
   std::shared_ptr<WatchedCaller> add();
 
  private:
   struct Seen {
     std::weak_ptr<WatchedCaller> caller;
     std::uint64_t count = 0;
-    int looks = 0;  ///< at which the same call was going on
+    int looks = 0;  ///< consecutive looks that saw the same call
   };
 
   void watch();
@@ -61,7 +61,7 @@ class CallWatch {
   std::condition_variable ended_;
   bool end_ = false;
   std::vector<Seen> seen_;
-  std::thread thread_;  ///< last: it uses the others
+  std::thread thread_;  ///< the last member, because the thread uses the others
 };
 
 }  // namespace shardmat

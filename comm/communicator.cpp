@@ -24,7 +24,8 @@ namespace {
 
 constexpr const char* kLookFor =
     "Look for a rank that was killed (out of memory?) or stopped; if the ranks are only slow, raise "
-    "--timeout";
+    "the deadline";
+constexpr const char* kDeadline = "timeout_seconds";  // the setting that raises it
 
 std::string mpi_text(int mpi_error) {
   char text[MPI_MAX_ERROR_STRING] = {};
@@ -123,20 +124,20 @@ std::string boot_id() {
 
 struct Failure {
   ErrorKind kind = ErrorKind::internal;
-  std::string message;
+  std::string message, setting;
 };
 
 Failure describe(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
   } catch (const Error& e) {
-    return {e.kind(), e.what()};
+    return {e.kind(), e.what(), e.setting()};
   } catch (const std::bad_alloc&) {
-    return {ErrorKind::resources, "out of host memory; use more hosts or a smaller matrix"};
+    return {ErrorKind::resources, "out of host memory; use more hosts or a smaller matrix", {}};
   } catch (const std::exception& e) {
-    return {ErrorKind::internal, e.what()};
+    return {ErrorKind::internal, e.what(), {}};
   } catch (...) {
-    return {ErrorKind::internal, "unknown error"};
+    return {ErrorKind::internal, "unknown error", {}};
   }
 }
 
@@ -253,10 +254,13 @@ Communicator::~Communicator() {
   if (caller_ != nullptr) caller_->leave();
 }
 
-void Communicator::watch_calls(double seconds, std::function<void(const std::string& why)> stuck) {
+void Communicator::watch_calls(double seconds, std::function<void(const Error& why)> stuck) {
   const auto say = [rank = rank_, host = host_, seconds, stuck = std::move(stuck)](const std::string& function) {
-    stuck(fmt::format("rank {} ({}): {} did not return within {:g} s: another rank has died, was stopped, or is late. {}",
-                      rank, host, function, seconds, kLookFor));
+    stuck(Error(
+        ErrorKind::rank_lost,
+        fmt::format("rank {} ({}): {} did not return within {:g} s: another rank has died, was stopped, or is late. {}",
+                    rank, host, function, seconds, kLookFor),
+        kDeadline));
   };
   watch_ = std::make_shared<CallWatch>(seconds, say);
   caller_ = watch_->add();
@@ -314,14 +318,14 @@ void Communicator::find_local_rank() {
   }
 }
 
-void Communicator::mark_broken(const std::string& why) {
+void Communicator::mark_broken(const std::string& why, const std::string& setting) {
   if (broken_) return;
   broken_ = true;
   why_broken_ = why;
-  for (const auto& action : on_broken_) action(why);
+  for (const auto& action : on_broken_) action(Error(ErrorKind::rank_lost, why, setting));
 }
 
-void Communicator::give_up(std::string why) {
+void Communicator::give_up(Error why) {
   if (giving_up_.exchange(true)) return;
   why_given_up_ = std::move(why);
   given_up_ = true;
@@ -329,8 +333,8 @@ void Communicator::give_up(std::string why) {
 
 void Communicator::lose(const std::string& problem) {
   const std::string message = fmt::format("rank {} ({}): {}. {}", rank_, host_, problem, kLookFor);
-  mark_broken(message);
-  throw Error(ErrorKind::rank_lost, message);
+  mark_broken(message, kDeadline);
+  throw Error(ErrorKind::rank_lost, message, kDeadline);
 }
 
 void Communicator::require_intact(const char* what) const {
@@ -356,8 +360,8 @@ void Communicator::wait_until(const std::function<bool()>& done, const char* wha
     const double waited = backoff.elapsed();  // before the poll, so that a rank resumed after a stop polls once more
     if (done()) return;
     if (given_up_) {
-      mark_broken(why_given_up_);
-      throw Error(ErrorKind::rank_lost, why_given_up_);
+      mark_broken(why_given_up_->what(), why_given_up_->setting());
+      throw *why_given_up_;
     }
     if (waited > timeout_)
       lose(fmt::format("{} did not finish within {:g} s: another rank has died, was stopped, or is late", what, timeout_));
@@ -389,7 +393,7 @@ void Communicator::barrier() {
 void Communicator::broadcast_bytes(void* data, std::size_t bytes, int root) {
   require_intact("broadcast");
   if (size_ == 1) return;
-  for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+  for_each_message_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     MPI_Request request = MPI_REQUEST_NULL;
     const int count = narrow<int>(length, "slice bytes");
     call("MPI_Ibcast", "broadcast",
@@ -414,7 +418,7 @@ void Communicator::all_reduce(std::span<double> data, Reduction reduction) {
   const std::size_t ranks = static_cast<std::size_t>(size_), mine = static_cast<std::size_t>(rank_);
   const std::size_t chunk = std::max<std::size_t>(1, std::min(data.size(), kGatheredValues / ranks));
   std::vector<double> gathered(chunk * ranks);
-  for_each_slice(data.size(), chunk, [&](std::size_t first, std::size_t count) {
+  for_each_message_slice(data.size(), chunk, [&](std::size_t first, std::size_t count) {
     std::copy_n(data.begin() + first, count, gathered.begin() + mine * count);
     all_gather_slots(gathered.data(), count * sizeof(double));
     for (std::size_t i = 0; i < count; ++i) {
@@ -431,14 +435,15 @@ void Communicator::all_reduce(std::span<T> data, Reduction reduction) {
   require_intact("all-reduce");
   if (size_ == 1) return;
   const MPI_Datatype type = sizeof(T) == 8 ? MPI_INT64_T : MPI_INT32_T;
-  for_each_slice(data.size(), std::max<std::size_t>(1, slice_bytes_ / sizeof(T)), [&](std::size_t first, std::size_t count) {
-    MPI_Request request = MPI_REQUEST_NULL;
-    const int values = narrow<int>(count, "values");
-    call("MPI_Iallreduce", "all-reduce", [&] {
-      return MPI_Iallreduce(MPI_IN_PLACE, data.data() + first, values, type, mpi_op(reduction), comm_, &request);
-    });
-    complete(request, "all-reduce");
-  });
+  for_each_message_slice(
+      data.size(), std::max<std::size_t>(1, slice_bytes_ / sizeof(T)), [&](std::size_t first, std::size_t count) {
+        MPI_Request request = MPI_REQUEST_NULL;
+        const int values = narrow<int>(count, "values");
+        call("MPI_Iallreduce", "all-reduce", [&] {
+          return MPI_Iallreduce(MPI_IN_PLACE, data.data() + first, values, type, mpi_op(reduction), comm_, &request);
+        });
+        complete(request, "all-reduce");
+      });
 }
 template void Communicator::all_reduce(std::span<int>, Reduction);
 template void Communicator::all_reduce(std::span<std::int64_t>, Reduction);
@@ -457,7 +462,7 @@ std::vector<std::string> Communicator::all_gather(const std::string& text) {
 void Communicator::all_gather_slots(void* data, std::size_t slot_bytes) {
   require_intact("all-gather");
   if (size_ == 1) return;
-  for_each_slice(slot_bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+  for_each_message_slice(slot_bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     const SliceType type(length, slot_bytes);
     MPI_Request request = MPI_REQUEST_NULL;
     call("MPI_Iallgather", "all-gather", [&] {
@@ -481,7 +486,7 @@ void Communicator::receive_slice(void* data, std::size_t bytes, int from, int ta
 void Communicator::send(const void* data, std::size_t bytes, int to, int tag) {
   require_intact("send");
   const std::string what = fmt::format("send to rank {}", to);
-  for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+  for_each_message_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     MPI_Request request = MPI_REQUEST_NULL;
     send_slice(static_cast<const char*>(data) + offset, length, to, tag, request, what.c_str());
     complete(request, what.c_str());
@@ -491,7 +496,7 @@ void Communicator::send(const void* data, std::size_t bytes, int to, int tag) {
 void Communicator::receive(void* data, std::size_t bytes, int from, int tag) {
   require_intact("receive");
   const std::string what = fmt::format("receive from rank {}", from);
-  for_each_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+  for_each_message_slice(bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
     MPI_Request request = MPI_REQUEST_NULL;
     receive_slice(static_cast<char*>(data) + offset, length, from, tag, request, what.c_str());
     const MPI_Status status = complete(request, what.c_str());
@@ -518,13 +523,13 @@ Communicator::Transfer Communicator::start(std::span<const Transfer::Outgoing> s
   require_intact("transfer");
   Transfer transfer;
   for (const Transfer::Incoming& r : receives)
-    for_each_slice(r.bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+    for_each_message_slice(r.bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
       transfer.received.push_back(length);
       receive_slice(static_cast<char*>(r.data) + offset, length, r.from, tag,
                     transfer.requests.emplace_back(MPI_REQUEST_NULL), "receive");
     });
   for (const Transfer::Outgoing& s : sends)
-    for_each_slice(s.bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
+    for_each_message_slice(s.bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
       send_slice(static_cast<const char*>(s.data) + offset, length, s.to, tag,
                  transfer.requests.emplace_back(MPI_REQUEST_NULL), "send");
     });
@@ -557,7 +562,7 @@ void Communicator::agree(std::exception_ptr mine) {
   if (mine) failure = describe(mine);
   if (mine && failure.kind == ErrorKind::rank_lost) std::rethrow_exception(mine);
   if (size_ == 1) {
-    if (mine) throw AgreedError(failure.kind, failure.message);
+    if (mine) throw AgreedError(failure.kind, failure.message, failure.setting);
     return;
   }
   std::int64_t failed = 0, first = 0;
@@ -571,6 +576,7 @@ void Communicator::agree(std::exception_ptr mine) {
     broadcast(std::span<std::int64_t>(&kind, 1), root);
     failure.kind = static_cast<ErrorKind>(kind);
     const std::string message = broadcast(failure.message, root);
+    failure.setting = broadcast(failure.setting, root);
     // What failed everywhere alike (a wrong path, say) is nobody's in particular.
     const bool alike = failed == size_ && all_reduce<std::int64_t>(failure.message == message ? 1 : 0, Reduction::min) == 1;
     failure.message = message;
@@ -581,9 +587,10 @@ void Communicator::agree(std::exception_ptr mine) {
     if (!mine || e.kind() != ErrorKind::rank_lost) throw;
     // The ranks cannot meet any more; the error at hand is nearer to the cause than that.
     const Failure cause = describe(mine);
-    throw Error(cause.kind, fmt::format("rank {} ({}): {} (and then: {})", rank_, host_, cause.message, e.what()));
+    throw Error(cause.kind, fmt::format("rank {} ({}): {} (and then: {})", rank_, host_, cause.message, e.what()),
+                cause.setting);
   }
-  throw AgreedError(failure.kind, failure.message);
+  throw AgreedError(failure.kind, failure.message, failure.setting);
 }
 
 }  // namespace shardmat

@@ -1,9 +1,12 @@
-// Everything between ranks on the host: MPI ownership, collectives with a deadline, and agreement on errors.
+// Everything between ranks on the host: MPI start and end, collectives with a deadline, and agreement on errors.
 //
 // Open MPI with MPI_ERRORS_RETURN waits for ever for a dead peer, so every collective here is non-blocking
 // and polled against a deadline. After a deadline or an MPI error the communicator is *broken*: further calls
 // throw at once, nothing is freed collectively, and the program must end with MpiSession::leave() instead of
 // MPI_Finalize.
+//
+// Threads: one thread at a time uses a communicator; give_up() may be called from any. Two threads may use two communicators
+// at once if mpi_takes_threads(); they make them one after another if both have the same parent.
 #pragma once
 
 #include <mpi.h>
@@ -28,50 +31,48 @@ namespace shardmat {
 class CallWatch;
 class WatchedCaller;
 
-/// Owns MPI_Init_thread / MPI_Finalize of a program. A library user with MPI of their own needs none.
+/// Owns MPI_Init_thread / MPI_Finalize of a program. A program that starts MPI itself needs no MpiSession.
 class MpiSession {
  public:
-  /// With MPI_THREAD_MULTIPLE, or what MPI has: see mpi_takes_threads().
+  /// Asks for MPI_THREAD_MULTIPLE; mpi_takes_threads() says whether MPI provides it.
   MpiSession(int* argc, char*** argv);
-  ~MpiSession();  ///< MPI_Finalize; blocks for ever if a rank is gone: then call leave() instead
+  ~MpiSession();  ///< MPI_Finalize. Blocks for ever if a rank is gone: then call leave() instead
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
-  /// Flushes the standard streams and ends this process at once with `exit_code`, without MPI_Finalize,
-  /// static destructors or any wait for other ranks; functions given to std::at_quick_exit() are called.
+  /// Flushes the standard streams and ends this process at once with `exit_code`, without MPI_Finalize, static destructors
+  /// or any wait for other ranks. Calls the functions given to std::at_quick_exit().
   [[noreturn]] static void leave(int exit_code);
-  /// The same `seconds` from now, unless the process has ended by then; prints `message` to stderr first. For
+  /// Calls leave() after `seconds`, unless the process has ended by then; prints `message` to stderr first. Use it in
   /// on_broken(): freeing device memory while a kernel waits for a lost rank can block for ever.
   static void leave_after(double seconds, int exit_code, std::string message);
 };
 
-/// True if MPI was started with MPI_THREAD_MULTIPLE, for what communicates on two threads: LongWait and work in
-/// while_meeting().
+/// True if MPI was started with MPI_THREAD_MULTIPLE. LongWait and run_while_checking_ranks() need it to communicate on two
+/// threads.
 bool mpi_takes_threads();
-/// Throws Error(resources) if not.
+/// Throws Error(resources) if mpi_takes_threads() is false.
 void require_mpi_threads();
 
 enum class Reduction { sum, min, max };
 
-/// An error that every rank throws alike, so that each may go on to end MPI properly.
+/// An error that all ranks throw alike. The communicator stays usable, and MPI can be ended properly.
 class AgreedError final : public Error {
  public:
   using Error::Error;
 };
 
 /// This process among the ranks of a job, on a private duplicate of the given MPI communicator. Move-only,
-/// and moved only before anything refers to it. All calls but the accessors are collective; calls are made by
-/// one thread.
+/// and moved only before anything refers to it. All calls but the accessors are collective.
 class Communicator {
  public:
-  /// Duplicates `parent` and sets MPI_ERRORS_RETURN on the duplicate. `timeout_seconds` is the deadline of
-  /// each call.
+  /// Duplicates `parent` and sets MPI_ERRORS_RETURN on the duplicate. `timeout_seconds` is the deadline of each call.
   explicit Communicator(MPI_Comm parent, double timeout_seconds = 60);
-  /// The same ranks on a communicator of their own, for another thread. Collective, with the deadline of this one;
-  /// `timeout_seconds` is that of the new one.
+  /// A new communicator of the same ranks, for another thread. `timeout_seconds` is the deadline of the new communicator.
+  /// Collective, with the deadline of this communicator.
   Communicator duplicate(double timeout_seconds);
-  /// The first `count` ranks of this one, on those ranks; nothing on the others. Collective over the first. MPI makes such a
-  /// communicator in one call without a deadline: only watch_calls() notices a rank that does not come.
+  /// A new communicator of the first `count` ranks; nothing on the other ranks. Collective over the first `count` ranks. MPI
+  /// makes it in one call without a deadline: only watch_calls() notices a rank that does not call.
   std::optional<Communicator> first_ranks(int count, double timeout_seconds);
   ~Communicator();
   Communicator(Communicator&&) noexcept;
@@ -79,11 +80,11 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
-  /// Rank among, and number of, the ranks on this host. From the launcher's variables
-  /// (OMPI_COMM_WORLD_LOCAL_RANK, MPI_LOCALRANKID, MV2_COMM_WORLD_LOCAL_RANK, PMI_LOCAL_RANK, SLURM_LOCALID)
-  /// where they are consistent over all ranks and the parent spans MPI_COMM_WORLD, else counted among the ranks with this
-  /// host's name and boot.
+  /// This rank's number among the ranks on this host. Taken from the launcher's variables (OMPI_COMM_WORLD_LOCAL_RANK,
+  /// MPI_LOCALRANKID, MV2_COMM_WORLD_LOCAL_RANK, PMI_LOCAL_RANK, SLURM_LOCALID) if they are consistent over all ranks and
+  /// the parent spans MPI_COMM_WORLD. Otherwise counted among the ranks with the same host name and boot.
   int local_rank() const { return local_rank_; }
+  /// Number of ranks on this host.
   int local_size() const { return local_size_; }
   const std::string& host() const { return host_; }
   double timeout_seconds() const { return timeout_; }
@@ -91,20 +92,21 @@ class Communicator {
   MPI_Comm native() const { return comm_; }
 
   bool broken() const { return broken_; }
-  /// Marks the communicator broken (e.g. NCCL found a rank lost) and runs the on_broken() functions, once.
-  void mark_broken(const std::string& why);
-  /// `action` runs when the communicator breaks, on the thread that finds out, before the Error is thrown. It
-  /// must neither throw nor use the communicator.
-  void on_broken(std::function<void(const std::string& why)> action) { on_broken_.push_back(std::move(action)); }
+  /// Marks the communicator broken (e.g. NCCL found that a rank is lost). The first call runs the on_broken() functions.
+  /// `setting`: as Error::setting().
+  void mark_broken(const std::string& why, const std::string& setting = {});
+  /// `action` runs when the communicator breaks, on the thread that notices it, before the Error is thrown. It must neither
+  /// throw nor use the communicator.
+  void on_broken(std::function<void(const Error& why)> action) { on_broken_.push_back(std::move(action)); }
 
   /// From now on a thread watches the MPI calls that are made through this communicator, and through those that duplicate()
   /// and first_ranks() make of it. If one does not return within `seconds`, because a rank died or was stopped inside MPI,
-  /// the thread calls `stuck` once with a message. Nothing can end such a call: `stuck` should end the process.
-  void watch_calls(double seconds, std::function<void(const std::string& why)> stuck);
+  /// the thread calls `stuck` once with an Error(rank_lost). Nothing can end such a call: `stuck` should end the process.
+  void watch_calls(double seconds, std::function<void(const Error& why)> stuck);
 
-  /// From any thread: waits of the thread that uses this, now or later, throw Error(rank_lost) that says why; the first call
+  /// From any thread: waits of the thread that uses this, now or later, throw `why`, an Error(rank_lost). The first call
   /// counts.
-  void give_up(std::string why);
+  void give_up(Error why);
 
   void barrier();
 
@@ -115,9 +117,9 @@ class Communicator {
   }
   std::string broadcast(std::string text, int root = 0);
 
-  /// T is double, int or std::int64_t; the same length on every rank. Element-wise over ranks; doubles in
-  /// rank order, so the sum is the same on every rank and in every run. A NaN on any rank gives NaN, for min
-  /// and max too.
+  /// Element-wise reduction over the ranks. T is double, int or std::int64_t; `data` has the same length on every rank.
+  /// Doubles are added in rank order, so the sum is the same on every rank and in every run. A NaN on any rank gives NaN,
+  /// for min and max too.
   template <class T>
   void all_reduce(std::span<T> data, Reduction reduction);
   template <class T>
@@ -144,10 +146,11 @@ class Communicator {
   void send(const void* data, std::size_t bytes, int to, int tag);
   void receive(void* data, std::size_t bytes, int from, int tag);
 
-  /// A value for every rank in, one from every rank out: result[p] is what rank p has for this one.
+  /// Sends values[p] to rank p; result[p] is the value that rank p sent to this rank.
   std::vector<std::int64_t> all_to_all(const std::vector<std::int64_t>& values);
 
-  /// Messages under way, in memory that stays as it is until finish(). Several between two ranks arrive in order.
+  /// Messages under way. Their memory must stay valid and unchanged until finish(). Messages between two ranks arrive in
+  /// order.
   class Transfer {
    public:
     /// Both sides know `bytes`; 0 sends nothing.
@@ -171,11 +174,11 @@ class Communicator {
   void finish(Transfer& transfer);
 
   /// The end of a phase that can fail on one rank: every rank passes its exception or null. If any rank
-  /// failed, all ranks throw the same AgreedError: kind and message of the lowest failing rank (named if size > 1,
+  /// failed, all ranks throw the same AgreedError: kind, setting and message of the lowest failing rank (named if size > 1,
   /// with how many more failed). An Error(rank_lost) is rethrown at once, since the ranks can no longer meet.
   void agree(std::exception_ptr mine);
 
-  /// Runs `phase` on every rank, then agree(). Returns its result, whose type has a default value.
+  /// Runs `phase` on every rank, then agree(). Returns the result of `phase`, whose type must have a default value.
   template <class F>
   auto together(F&& phase) {
     std::exception_ptr error;
@@ -198,19 +201,17 @@ class Communicator {
     }
   }
 
-  /// Waits until done() is true, polling; after the deadline marks the communicator broken and throws
-  /// Error(rank_lost) saying that `what` did not finish. Used by the collectives here and by waits for device
-  /// work that depends on other ranks.
+  /// Polls until done() is true. After the deadline it marks the communicator broken and throws Error(rank_lost), which says
+  /// that `what` did not finish. Collectives here use it, and waits for device work that depends on other ranks.
   void wait_until(const std::function<bool()>& done, const char* what);
-  /// Marks the communicator broken and throws Error(rank_lost): "rank R (host): `problem`", with what to look
-  /// for.
+  /// Marks the communicator broken and throws Error(rank_lost): "rank R (host): `problem`", and what the user should check.
   [[noreturn]] void lose(const std::string& problem);
 
-  /// Largest message handed to MPI. Smaller only in tests of the slicing.
+  /// Sets the largest message that is given to MPI. Only tests of the slicing need it.
   void set_slice_bytes(std::size_t bytes) { slice_bytes_ = bytes; }
 
  private:
-  /// Takes over `own`, whose calls `watch` is to watch, or nobody if it is null.
+  /// Takes over `own`. `watch` watches its calls; null: no watch.
   Communicator(MPI_Comm own, std::shared_ptr<CallWatch> watch, double timeout_seconds);
 
   void name_host();
@@ -234,8 +235,9 @@ class Communicator {
   std::size_t slice_bytes_ = std::size_t{256} << 20;  ///< each slice also renews the deadline
   bool broken_ = false;
   std::atomic<bool> giving_up_ = false, given_up_ = false;
-  std::string why_given_up_, why_broken_;
-  std::vector<std::function<void(const std::string&)>> on_broken_;
+  std::optional<Error> why_given_up_;
+  std::string why_broken_;
+  std::vector<std::function<void(const Error&)>> on_broken_;
   std::shared_ptr<CallWatch> watch_;
   std::shared_ptr<WatchedCaller> caller_;  ///< null without a watch
 };

@@ -60,10 +60,12 @@ void LongWait::show_life() noexcept {
       living_->all_reduce(std::span<int>(least.get(), 1), Reduction::min);
     } while (*least == static_cast<int>(State::working));
     if (*least == static_cast<int>(State::failed) && state_within(seconds_) == State::working)
-      all_.give_up(fmt::format("rank {} ({}): another rank failed: see its message", all_.rank(), all_.host()));
+      all_.give_up(Error(ErrorKind::rank_lost,
+                         fmt::format("rank {} ({}): another rank failed: see its message", all_.rank(), all_.host())));
   } catch (const std::exception& error) {
     static_cast<void>(least.release());  // MPI may still write there
-    all_.give_up(error.what());
+    const auto* const ours = dynamic_cast<const Error*>(&error);
+    all_.give_up(Error(ErrorKind::rank_lost, error.what(), ours == nullptr ? "" : ours->setting()));
   }
 }
 

@@ -1,4 +1,5 @@
-// Waiting for ranks that work alone for long. For one call of all that has no deadline, as of a library: while_meeting().
+// Waiting without a deadline for ranks that work alone for long. For a blocking library call on all ranks see
+// run_while_checking_ranks().
 #pragma once
 
 #include <condition_variable>
@@ -11,33 +12,33 @@
 
 namespace shardmat {
 
-/// While it lives, ranks that have nothing to do wait for those that have as long as these live. All ranks show each other
-/// that they do, on threads of their own, every few seconds: of one that was stopped or has died the others know after the
-/// communicator's deadline, and their next wait, or the one under way, throws Error(rank_lost). A rank that lives but never
-/// gets through its work is waited for. Without mpi_takes_threads() there is no such sign, and only a rank that dies is
-/// missed, by mpirun. Inside another it does nothing.
+/// While this object exists, waits on the communicator have no deadline: idle ranks wait for working ranks as long as these
+/// are alive. A thread of each rank exchanges a sign of life every few seconds. If a rank died or was stopped, the other
+/// ranks notice it after the communicator's deadline, and their present or next wait throws Error(rank_lost). A rank that is
+/// alive but never finishes is waited for. Without mpi_takes_threads() there are no signs of life, and only mpirun notices a
+/// rank that dies. A LongWait inside another one does nothing.
 class LongWait {
  public:
   /// Collective.
   explicit LongWait(Communicator& all);
-  /// Waits for all ranks. While an exception passes, it waits only for the next sign of the others: they have the deadline
-  /// to come to an end, too, as they do if the error is of all.
+  /// Waits for all ranks. If an exception is passing, waits only for the next sign of life; the other ranks then have the
+  /// deadline to finish, too, as they do if all ranks throw.
   ~LongWait();
   LongWait(const LongWait&) = delete;
   LongWait& operator=(const LongWait&) = delete;
 
  private:
-  /// What a rank shows; the least of all ranks is what counts.
+  /// The sign of life of a rank; the minimum over all ranks counts.
   enum class State : int { failed = -1, working = 0, through = 1 };
 
   void show_life() noexcept;
-  State state_within(double seconds);  ///< blocks until this rank's state is another than working, at most so long
+  State state_within(double seconds);  ///< waits until this rank is no longer working, at most `seconds`; returns the state
   void end(State state);
 
   Communicator& all_;
   const double seconds_;
   const int exceptions_ = std::uncaught_exceptions();
-  std::optional<Communicator> living_;  ///< the same ranks, for the thread; none if there is no thread
+  std::optional<Communicator> living_;  ///< the thread's communicator of the same ranks; none without a thread
   std::mutex mutex_;
   std::condition_variable changed_;
   State state_ = State::working;

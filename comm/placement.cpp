@@ -53,8 +53,9 @@ Backend choose_backend(Communicator& communicator, BackendChoice choice, const s
   }
   throw Error(ErrorKind::resources,
               fmt::format("rank {} on host {} has no CUDA device: {}. Run where GPUs are visible (nvidia-smi, "
-                          "CUDA_VISIBLE_DEVICES), or on the host backend (--backend host)",
-                          rank, hosts[rank], reason));
+                          "CUDA_VISIBLE_DEVICES), or on the host backend",
+                          rank, hosts[rank], reason),
+              "backend");
 }
 
 std::vector<RankPlace> gather_places(Communicator& communicator, const DeviceProperties& mine) {
@@ -104,12 +105,14 @@ void require_own_devices(const std::vector<RankPlace>& ranks, const std::vector<
       throw Error(
           ErrorKind::resources,
           fmt::format("{0} ranks on host {1} but {2} GPU{3}: start at most {2} rank{3} there (mpirun -n {2}), or run "
-                      "on the host backend (--backend host)",
-                      on_host, ranks[r].host, visible[r], visible[r] == 1 ? "" : "s"));
+                      "on the host backend",
+                      on_host, ranks[r].host, visible[r], visible[r] == 1 ? "" : "s"),
+          "backend");
     throw Error(ErrorKind::resources,
                 fmt::format("ranks {} and {} on host {} would share GPU {}; let every rank see all GPUs, or each its own "
-                            "(CUDA_VISIBLE_DEVICES, --gpus-per-task), or run on the host backend (--backend host)",
-                            first->second, r, ranks[r].host, ranks[r].id));
+                            "(CUDA_VISIBLE_DEVICES, Slurm's --gpus-per-task), or run on the host backend",
+                            first->second, r, ranks[r].host, ranks[r].id),
+                "backend");
   }
 }
 
@@ -137,13 +140,12 @@ CoreShare share_cores(Communicator& communicator) {
 Placement place_ranks(Communicator& communicator, BackendChoice choice, int threads) {
   const std::vector<std::string> hosts = communicator.all_gather(communicator.host());
   const CoreShare share = share_cores(communicator);
-  if (threads > 0) require_thread_count(threads);
-  else set_thread_count(share.threads);
   share_host_memory(share.ranks);
   const int mine = choice == BackendChoice::host ? 0 : cuda_device_count();
   const std::vector<int> visible = communicator.all_gather(mine);
 
   Placement placement;
+  placement.threads = threads > 0 ? threads : threads_of_environment(share.threads);
   placement.device.backend = choose_backend(communicator, choice, hosts, visible, placement.why);
   const bool on_gpu = placement.device.backend == Backend::cuda;
   if (on_gpu) placement.device.ordinal = communicator.local_rank() % mine;
@@ -158,8 +160,9 @@ Placement place_ranks(Communicator& communicator, BackendChoice choice, int thre
   if (!built_with_nccl())
     throw Error(ErrorKind::resources,
                 fmt::format("{} ranks on GPUs need NCCL, which this build does not have. Rebuild where it is installed "
-                            "(libnccl-dev, or -DNCCL_ROOT=DIR), run one rank, or use the host backend (--backend host)",
-                            communicator.size()));
+                            "(libnccl-dev, or -DNCCL_ROOT=DIR), run one rank, or run on the host backend",
+                            communicator.size()),
+                "backend");
   return placement;
 }
 

@@ -1,5 +1,5 @@
-// What every format is converted from: the host's matrix, and the same matrix in CSR on the device for conversions that run
-// there. Made once per matrix, so that formats tried one after another share the upload and what they learned.
+// The input of every conversion: the matrix on the host, and the same matrix in CSR on the device for conversions that run
+// there. Made once for a matrix, so that all formats share the upload and analyses of the matrix.
 #pragma once
 
 #include <any>
@@ -22,28 +22,29 @@ struct CsrStorage;
 
 class ConversionInput {
  public:
-  /// REQUIRES: a validated matrix with fewer than 2^31 columns, though the columns of a row may come in any order, as they
-  /// do where a part's were renumbered; alive as long as this object, and the stream, too.
+  /// REQUIRES: a validated matrix with fewer than 2^31 columns; only the columns of a row may come in any order, as after
+  /// renumbering. Matrix and stream outlive this object.
   ConversionInput(const CsrView& matrix, ValueType type, Stream& stream);
 
   const CsrView& matrix() const { return matrix_; }
-  /// The matrix with the columns of each row ascending, for formats that search or merge rows: matrix() itself if they are,
-  /// or a copy, made by the first call. Parallel.
+  /// The matrix with ascending columns in each row, for formats that search or merge rows. Returns matrix() if its columns
+  /// ascend, else a copy that the first call makes. Parallel.
   const CsrView& ascending();
   ValueType type() const { return type_; }
   Stream& stream() const { return stream_; }
   const RowStatistics& rows() const { return rows_; }
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(size_of(type_)); }
 
-  /// From now on the matrix has these values, one a nonzero as before, on the same pattern; they must stay as long as this
-  /// object, or until they are replaced. csr() follows, also where it became the storage of format csr, so no product may
-  /// run on that meanwhile. What ascending() returned before must not be used any more; analyses that were remembered stay.
+  /// Replaces the values, on the same pattern and in the same order. `values` must stay valid as long as this object, or
+  /// until the next call. Updates csr() too, which may be the storage of format csr: no product may run on it meanwhile.
+  /// Results of earlier ascending() calls become invalid; remembered analyses stay valid.
   void replace_values(std::span<const double> values);
 
-  /// The matrix as CSR on the stream's device; uploaded by the first call. Memory is checked before.
+  /// The matrix as CSR on the stream's device. The first call checks memory and uploads the matrix.
   std::shared_ptr<CsrStorage> csr();
 
-  /// What make() returned for this key the first time: lets bytes() and convert() of one format share an analysis.
+  /// Returns the result of make() for this key; calls make() only the first time. So bytes() and convert() of a format share
+  /// an analysis.
   template <class T>
   T& remember(const std::string& key, const std::function<T()>& make) {
     std::any& kept = kept_[key];

@@ -1,4 +1,4 @@
-// How long a product takes: the one way in which the tuner and the benchmarks time a plan.
+// Times a product. The tuner and the benchmarks use the same functions.
 #pragma once
 
 #include <functional>
@@ -10,8 +10,8 @@
 
 namespace shardmat {
 
-/// Throws what is in a device's caches out, by reading a buffer several times their size: writing one would leave lines
-/// that the next product has to write back.
+/// Flushes the caches of a device by reading a buffer several times their size. (Writing a buffer would leave dirty lines,
+/// which the next product would have to write back.)
 class CacheFlush {
  public:
   explicit CacheFlush(Device device);
@@ -26,12 +26,12 @@ class CacheFlush {
 constexpr double kUsualWarmUp = 0.005;  ///< seconds in which an idle GPU mostly reaches its clocks
 
 struct TimingOptions {
-  int repetitions = 9;                                                ///< of which the median is taken
-  int warm_ups = 2;                                                   ///< products before that, at least one
-  double warm_up_seconds = 0;                                         ///< more of them, for so long (kUsualWarmUp)
-  double most_seconds = std::numeric_limits<double>::infinity();      ///< slow products are repeated less often, but 3 times
-  double hopeless_seconds = std::numeric_limits<double>::infinity();  ///< of a slower product, only two repetitions
-  CacheFlush* flush = nullptr;  ///< runs before each repetition, outside its time; null leaves the caches warm
+  int repetitions = 9;                                                ///< timed products; the median counts
+  int warm_ups = 2;                                                   ///< untimed products before, at least one
+  double warm_up_seconds = 0;                                         ///< least duration of the warm-up (kUsualWarmUp)
+  double most_seconds = std::numeric_limits<double>::infinity();      ///< of all repetitions; at least 3 are made
+  double hopeless_seconds = std::numeric_limits<double>::infinity();  ///< a slower product gets two repetitions only
+  CacheFlush* flush = nullptr;  ///< runs before each repetition, not timed; null: caches stay warm
 };
 
 struct Timing {
@@ -39,16 +39,17 @@ struct Timing {
   int repetitions = 0;
 };
 
-/// Times what `product` puts on the stream, by events of it. Returns when all is done.
+/// Times the work that `product` enqueues on the stream, by events. Returns when all work is done.
 Timing time_work(const std::function<void()>& product, Stream& stream, const TimingOptions& options = {});
 
-/// True if a work of so many seconds is faster than the one that led so far. Where the two are close, both are measured
-/// again, in turn, as `work` and `leader` do, and their seconds become the lesser ones: the first to be measured may have
-/// met a GPU that was still raising its clocks.
+/// True if the work that took `seconds` is faster than the leader, the fastest work so far. If the two are close, measures
+/// both again in turn, by work() and leader(), and keeps the smaller seconds of each: the first measurement may have seen a
+/// GPU that was still raising its clocks.
 bool overtakes(double& seconds, const std::function<double()>& work, double& leading_seconds,
                const std::function<double()>& leader);
 
-/// Times y = A x by events of the stream; x has cols and y rows entries on its device. Returns when all is done.
+/// Times y = A·x by events of the stream. x has cols entries and y has rows entries on its device. Returns when all work is
+/// done.
 Timing time_product(const Plan& plan, const void* x, void* y, Stream& stream, const TimingOptions& options = {});
 
 }  // namespace shardmat

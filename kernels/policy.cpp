@@ -36,14 +36,15 @@ Policy Policy::with(std::string_view overrides) const {
       const std::string near = nearest(key, known);
       throw Error(ErrorKind::usage,
                   known.empty()
-                      ? fmt::format("--policy {}: this kernel has nothing to set", item)
-                      : fmt::format("--policy: this kernel has no '{}'{}; it has {}", key,
-                                    near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), join_choices(known)));
+                      ? fmt::format("policy {}: this kernel has nothing to set", item)
+                      : fmt::format("policy: this kernel has no '{}'{}; it has {}", key,
+                                    near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), join_choices(known)),
+                  "policy");
     }
     int value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error != std::errc{} || end != digits.data() + digits.size())
-      throw Error(ErrorKind::usage, fmt::format("--policy {}: write {}=NUMBER", item, key));
+      throw Error(ErrorKind::usage, fmt::format("policy {}: write {}=NUMBER", item, key), "policy");
     result.values_[static_cast<std::size_t>(found - known.begin())].second = value;
   }
   return result;

@@ -1,5 +1,5 @@
-// The tunables of a kernel as named integers: printable, parseable, comparable, so that they fit in a report, on a command
-// line and in a cache file.
+// The tunables of a kernel as named integers. They can be printed, parsed and compared, for reports, command lines and cache
+// files.
 #pragma once
 
 #include <string>
@@ -14,13 +14,14 @@ class Policy {
   Policy() = default;
   Policy(std::initializer_list<std::pair<std::string, int>> values) : values_(values) {}
 
-  /// The value of a tunable; throws Error(internal) if this kernel has none of that name.
+  /// The value of a tunable; throws Error(internal) if the policy has no tunable of this name.
   int at(std::string_view name) const;
   /// "threads_per_row=8,block_size=256"; empty if the kernel has no tunables.
   std::string text() const;
-  /// This policy with the values of "name=value,name=value" put in. Throws Error(usage) with the nearest right spelling.
+  /// A copy of this policy with the values of "name=value,name=value". For an unknown name throws Error(usage), which
+  /// suggests the nearest name.
   Policy with(std::string_view overrides) const;
-  /// The items of "name=value,…" whose names this policy has, and the others.
+  /// Splits "name=value,…" into items whose names this policy has, and all other items.
   std::pair<std::string, std::string> split(std::string_view overrides) const;
   bool empty() const { return values_.empty(); }
 

@@ -1,6 +1,6 @@
-// Products with many right-hand sides, Y = alpha·A·X + beta·Y: how the dense operands lie, a plan for such products, and
-// every kernel that makes one, each one line in spmm.cpp. The matrix is stored as for one right-hand side (registry.h), so a
-// storage may serve plans of both kinds.
+// Products with several right-hand sides, Y = alpha·A·X + beta·Y: the layout of X and Y, the plan, and the list of kernels
+// (each one line in spmm.cpp). The matrix is stored as for one right-hand side (registry.h), so plans of both kinds can
+// share a storage.
 #pragma once
 
 #include <cstdint>
@@ -23,31 +23,31 @@ constexpr DenseStrides strides(DenseOrder order, std::int64_t leading) {
   return order == DenseOrder::row_major ? DenseStrides{leading, 1} : DenseStrides{1, leading};
 }
 
-/// What stays the same over the products of a plan.
+/// Number of right-hand sides and order of X and Y; the same for all products of a plan.
 struct RightHandSides {
   std::int64_t count = 1;  ///< columns of X and Y
   DenseOrder x = DenseOrder::row_major, y = DenseOrder::row_major;
   bool operator==(const RightHandSides&) const = default;
 };
 
-/// Throws Error(usage) for a count of right-hand sides below 1 or beyond what kernels index.
+/// Throws Error(usage) for a number of right-hand sides below 1 or too large for the kernels' indices.
 void require_count(std::int64_t count);
 
-/// Ready to run any number of times, by one stream at a time.
+/// May run any number of times, on one stream at a time.
 class SpmmPlan {
  public:
   virtual ~SpmmPlan() = default;
 
-  /// Y = alpha·A·X + beta·Y in stream order. X has the matrix's cols rows and the storage's type, Y its rows and the type of
-  /// sums (sum_type()), both right_hand_sides().count columns, in memory of its device; they must not overlap. With beta =
-  /// 0, Y is only written, so it may hold NaN. What lies between the rows or columns that a leading dimension skips is
-  /// neither read nor written. Throws Error(usage) for a leading dimension shorter than what it has to span.
+  /// Y = alpha·A·X + beta·Y in stream order. X has A.cols rows of the storage's type; Y has A.rows rows of sum_type(); both
+  /// have right_hand_sides().count columns and lie in memory of the storage's device. X and Y must not overlap. With
+  /// beta = 0, Y is only written, so it may hold NaN. Gaps between rows or columns (a larger leading dimension) are neither
+  /// read nor written. Throws Error(usage) for a leading dimension that is too small.
   void multiply(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream& stream) const;
 
   /// True if the same plan and X give a bit-identical Y in every run.
   virtual bool reproducible() const { return true; }
 
-  /// Bytes of device memory that the plan holds beside the storage.
+  /// Bytes of device memory that the plan holds, without the storage.
   virtual std::int64_t extra_bytes() const { return 0; }
 
   const RightHandSides& right_hand_sides() const { return rhs_; }
@@ -56,9 +56,9 @@ class SpmmPlan {
   const std::shared_ptr<Storage>& shared_storage() const { return storage_; }
   std::string kernel;  ///< name in the list
   Policy policy;       ///< the kernel's tunables
-  /// Its products can begin beside the kernel before them: they do not copy X first and leave that kernel room.
+  /// True if a product can overlap the kernel before it: it does not copy X first and leaves that kernel room on the device.
   bool can_begin_early = false;
-  /// They do so, because the storage expects late entries of X (Storage::expect_late()).
+  /// True if products overlap the kernel before them, because Storage::expect_late() was called.
   bool begins_early() const { return can_begin_early && storage_->expects_late; }
   /// The tunables of format and kernel; empty if there are none.
   std::string tunables() const { return tunables_text(storage_->layout, policy); }
@@ -67,7 +67,7 @@ class SpmmPlan {
   SpmmPlan(std::shared_ptr<Storage> storage, const RightHandSides& rhs) : storage_(std::move(storage)), rhs_(rhs) {}
 
  private:
-  /// Called for a matrix with rows and a count above 0.
+  /// Called only if the matrix has rows and the number of right-hand sides is above 0.
   virtual void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy,
                    Stream& stream) const = 0;
 
@@ -80,13 +80,13 @@ struct SpmmKernel {
   std::string_view format;  ///< registry.h
   Backend backend;
   std::string_view help;
-  /// Policies worth measuring; the first is the model's choice.
+  /// Policies worth measuring; the first is the default.
   std::vector<Policy> (*policies)(const Storage& storage, const RightHandSides& rhs);
   bool (*supports)(const Storage& storage, const RightHandSides& rhs);
-  /// Throws Error(usage) for a policy value the kernel does not have.
+  /// Throws Error(usage) for a policy value that the kernel does not support.
   std::unique_ptr<SpmmPlan> (*make)(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
                                     Stream& stream);
-  /// True if the automatic choice should measure the kernel on such a matrix; null: it runs when named only.
+  /// True if the automatic choice should measure the kernel on this matrix. Null: the kernel runs only if it is named.
   bool (*promising)(ConversionInput& input, const Policy& layout);
 };
 
@@ -95,7 +95,7 @@ std::span<const SpmmKernel> spmm_kernels();
 /// As find_kernel().
 const SpmmKernel& find_spmm_kernel(std::string_view name, Backend backend);
 
-/// kernel.make() with the names filled in.
+/// Calls kernel.make() and sets the plan's names.
 std::unique_ptr<SpmmPlan> make_spmm_plan(const SpmmKernel& kernel, std::shared_ptr<Storage> storage,
                                          const RightHandSides& rhs, const Policy& policy, Stream& stream);
 

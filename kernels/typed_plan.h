@@ -1,4 +1,4 @@
-// A plan written as one function template over the value type, for kernels that need nothing but their storage and policy.
+// A plan made from one function template over the value type, for kernels that need only their storage and policy.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace shardmat {
 
-/// What a product y = alpha·A·x + beta·y works on; with beta = 0, y is not read.
+/// The operands of y = alpha·A·x + beta·y. With beta = 0, y is not read.
 template <class T>
 struct Operands {
   T alpha;
   const T* x;
   T beta;
   T* y;
-  /// y[row] from the row's sum, on the host.
+  /// Writes y[row], given the sum of the row. For the host.
   void put(std::int64_t row, T sum) const { y[row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row]; }
 };
 
-/// Calls product(const S& a, const Operands<T>& v, Stream& stream) with T the storage's value type.
+/// A plan that calls product(const S& a, const Operands<T>& v, Stream& stream), where T is the storage's value type.
 template <class S, class Product>
 class TypedPlan final : public Plan {
  public:

@@ -1,7 +1,7 @@
-// New values for a stored matrix without another conversion: from which entry of the caller's values each place of the
-// storage's value arrays is filled. The map knows no format. It is made by sending the entries' numbers through the format's
-// own update(), as values, in as many digits as the storage's type needs to hold them exactly: one pass for f64, two for f32
-// beyond 2^24 entries, three for f16 and four for bf16 up to 2^32.
+// New values for a stored matrix without another conversion. The map says which of the caller's values belongs in each place
+// of the storage's value arrays. It knows no format: to make the map, the format's own update() stores the numbers of the
+// caller's entries as if they were values. If the storage's type cannot hold these numbers exactly, they are stored digit by
+// digit: one pass for f64, two for f32 beyond 2^24 entries, three for f16 and four for bf16 up to 2^32.
 #pragma once
 
 #include <cstdint>
@@ -20,45 +20,45 @@ namespace shardmat {
 /// Belongs to one storage, which it does not own. Move-only. Not collective; any thread, one at a time.
 class ValueMap {
  public:
-  /// `input` holds the matrix that the storage was converted from, or another of its pattern with the nonzeros of each row
-  /// in the same order. Nonzero k of it (counted over its rows) has its value at entry positions[k] of the caller's values;
-  /// without positions, at entry k. Several nonzeros may share an entry, and entries may belong to no nonzero.
+  /// `input` holds the matrix from which the storage was converted, or a matrix of the same pattern with the nonzeros of
+  /// each row in the same order. Nonzero k of `input` (counted row by row) takes entry positions[k] of the caller's values;
+  /// without positions, entry k. Several nonzeros may share an entry, and entries may belong to no nonzero.
   ///
-  /// The storage, and what `input` has as CSR on the device, hold other values for a while and in the end those of `input`.
-  /// Until the constructor returns, no product may run on them. Other than the map it takes 8 bytes of host memory a nonzero
-  /// while it runs, and what the format's update() takes.
+  /// The constructor overwrites the values of the storage, and of input.csr(), and sets them to those of `input` before it
+  /// returns. No product may run on them meanwhile. Besides the map, it takes 8 bytes of host memory a nonzero and the
+  /// memory of the format's update().
   ///
-  /// Throws Error(resources) before it takes memory, Error(usage) for positions that are negative or not one a nonzero,
-  /// Error(internal) if storage and input do not belong together or the format breaks the rules of value_arrays(). If a
-  /// device fails meanwhile, the values of the storage are undefined.
+  /// Throws Error(resources) before it allocates, Error(usage) for negative positions or a wrong number of positions,
+  /// Error(internal) if storage and input do not belong together or the format breaks the rules of value_arrays(). If the
+  /// device fails, the values of the storage are undefined.
   ValueMap(Storage& storage, ConversionInput& input, std::span<const std::int64_t> positions = {});
 
-  /// Most bytes that the map of a storage can take, on the storage's device: 4 for each place of its value arrays, 8 if
-  /// positions reach 2^32 - 2. `largest_position` is nnz - 1 without positions.
+  /// Upper bound of the map's device memory for a storage: 4 bytes for each place of its value arrays, 8 if positions reach
+  /// 2^32 - 2. Without positions, `largest_position` is nnz - 1.
   static std::int64_t most_bytes(const Storage& storage, std::int64_t largest_position);
 
-  /// Writes new values into the storage in stream order: each place gets its entry of `values`, rounded as a conversion
-  /// rounds it, and padding gets 0. Products given to the stream later use them. Nothing is allocated or waited for, so that
-  /// a Graph can record it. `values` are `count` entries of `values_type` (f64 or f32) in memory of the storage's device,
-  /// and must stay until the stream has passed this. What is beyond the range of the storage's type becomes infinite: where
-  /// that may be, call require_values_in_range() before.
+  /// Writes new values into the storage in stream order: each place gets its entry of `values`, rounded as in a conversion;
+  /// padding gets 0. Later products on the stream use the new values. Does not allocate or wait, so a Graph can record it.
+  /// `values` has `count` entries of `values_type` (f64 or f32) in memory of the storage's device, and must stay valid until
+  /// the stream has passed this call. Values beyond the range of the storage's type become infinite; call
+  /// require_values_in_range() first to refuse such values.
   ///
-  /// Throws Error(usage) for fewer than entries() values or another type, Error(internal) for another storage.
+  /// Throws Error(usage) for fewer than entries() values or another values_type, Error(internal) for another storage.
   void update(Storage& storage, const void* values, std::int64_t count, ValueType values_type, Stream& stream) const;
 
-  /// The values that the storage has now, as f64 in the order of the caller's entries; entries without a place are 0. Waits
-  /// for the stream. Takes host memory for the result and for the largest array with its sources.
+  /// Reads the present values of the storage, as f64 in the order of the caller's entries; entries without a place are 0.
+  /// Waits for the stream. Takes host memory for the result and for the largest value array with its sources.
   HostVector<double> read(const Storage& storage, Stream& stream) const;
 
-  /// How many values update() needs: the largest position and one more.
+  /// Number of values that update() needs: the largest position + 1.
   std::int64_t entries() const { return entries_; }
-  /// Bytes of device memory that the map holds. An array whose place i is filled from entry i, as in CSR, takes none.
+  /// Bytes of device memory that the map holds. An array where place i takes entry i, as in CSR, needs none.
   std::int64_t bytes() const;
 
  private:
   struct Array {
     std::int64_t places = 0;
-    Buffer sources;  ///< a place: 0 for padding, or the entry's number, counted from 1; nothing if place i has entry i
+    Buffer sources;  ///< for each place the number of its entry, from 1; 0 for padding. Empty if place i takes entry i
   };
 
   void require_same(const Storage& storage) const;
@@ -73,14 +73,14 @@ class ValueMap {
   std::string format_;
 };
 
-/// Entries of the caller's values that lie elsewhere in another order: the diagonal of a matrix, for example. Move-only.
+/// Copies some of the caller's values to another array, e.g. the diagonal of a matrix. Move-only.
 class ValuePicker {
  public:
   ValuePicker() = default;
-  /// Place i gets entry positions[i], or 0 where that is -1. Throws Error(resources) before it takes memory.
+  /// Place i gets entry positions[i], or 0 if positions[i] is -1. Throws Error(resources) before it allocates.
   ValuePicker(std::span<const std::int64_t> positions, Stream& stream);
 
-  /// Writes the places, of `type`, in stream order. `values` as in ValueMap::update().
+  /// Writes places(), as values of `type`, in stream order. `values`: as in ValueMap::update().
   void pick(const void* values, ValueType values_type, void* places, ValueType type, Stream& stream) const;
   std::int64_t places() const { return places_; }
   /// Bytes of device memory.
@@ -92,9 +92,9 @@ class ValuePicker {
   Buffer sources_;
 };
 
-/// Throws Error(input) naming `what` and the first of `count` values, f64 or f32 in memory of the stream's device, that is
-/// finite and would become infinite in `type`. Returns at once if there can be none (for f64, and f32 in f32); otherwise
-/// reads the values once and waits for the stream.
+/// Throws Error(input) if a finite value would become infinite in `type`; the message has `what` and the first such value.
+/// `values` has `count` values, f64 or f32, in memory of the stream's device. Returns at once if no value can overflow (f64,
+/// and f32 in f32); otherwise reads the values once and waits for the stream.
 void require_values_in_range(ValueType type, const void* values, std::int64_t count, ValueType values_type,
                              std::string_view what, Stream& stream);
 

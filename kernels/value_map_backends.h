@@ -4,24 +4,19 @@
 #include <cstdint>
 
 #include "kernels/base/device.h"
+#include "kernels/base/host_device.h"
 #include "kernels/base/types.h"
-
-#ifdef __CUDACC__
-#define SHARDMAT_HOST_DEVICE __host__ __device__
-#else
-#define SHARDMAT_HOST_DEVICE
-#endif
 
 namespace shardmat::values {
 
-/// Where the values of `count` places come from: for each place 0, or the number of an entry counted from 1.
+/// Where the values of `count` places come from: for each place the number of an entry, from 1, or 0 for padding.
 struct Sources {
   void* data = nullptr;  ///< uint32, or uint64 if wide
   std::int64_t count = 0;
   bool wide = false;
 };
 
-/// What is known of a place, with one digit more: `value`, at bit `shift`.
+/// Adds the digit `value` at bit `shift` to the digits `before`; all bits set if the value is no valid digit.
 template <class Source>
 SHARDMAT_HOST_DEVICE inline Source with_digit(Source before, double value, int shift) {
   constexpr Source kNone = ~Source{0};
@@ -31,14 +26,14 @@ SHARDMAT_HOST_DEVICE inline Source with_digit(Source before, double value, int s
   return static_cast<double>(digit) != value || all > kNone ? kNone : static_cast<Source>(all);
 }
 
-/// What is to be known of sources before they are used.
+/// Counts that check sources before they are used.
 struct Counts {
-  std::uint64_t filled = 0;        ///< not 0
-  std::uint64_t beyond = 0;        ///< larger than the number of entries
-  std::uint64_t out_of_place = 0;  ///< place i has not entry i
+  std::uint64_t filled = 0;        ///< sources other than 0
+  std::uint64_t beyond = 0;        ///< sources larger than the number of entries
+  std::uint64_t out_of_place = 0;  ///< places i that do not take entry i
 };
 
-/// `from`: entries of `from_type`, f64 or f32; `to`: a value of `to_type` a place.
+/// `from`: entries of `from_type`, f64 or f32. `to`: one value of `to_type` for each place.
 struct Update {
   const void* from;
   ValueType from_type;
@@ -47,20 +42,20 @@ struct Update {
 };
 
 struct ValueMapBackend {
-  /// Adds the digit that each place holds as its value.
+  /// Adds to each source the digit that its place holds as its value.
   void (*add_digits)(ValueType type, const void* values, const Sources& sources, int shift, Stream& stream);
   /// Waits for the result.
   Counts (*count)(const Sources& sources, std::uint64_t entries, Stream& stream);
-  /// Without data, place i has entry i.
+  /// If sources.data is null, place i takes entry i.
   void (*update)(const Sources& sources, const Update& update, Stream& stream);
-  /// The first of `count` values that is finite and of at least this magnitude, or `count`. Waits for the result.
+  /// Index of the first finite value with a magnitude of at least `limit`, or `count`. Waits for the result.
   std::int64_t (*first_beyond)(double limit, const void* values, std::int64_t count, ValueType values_type, Stream& stream);
 };
 
 extern const ValueMapBackend host_backend;
 extern const ValueMapBackend cuda_backend;
 
-/// Calls f(Source()) with the type of the sources.
+/// Calls f(TypeTag<T>{}) with T the type of the sources.
 template <class F>
 decltype(auto) dispatch_source(bool wide, F&& f) {
   return wide ? f(TypeTag<std::uint64_t>{}) : f(TypeTag<std::uint32_t>{});

@@ -66,4 +66,22 @@ void copy_rows(std::size_t row_bytes, std::int64_t n, const void* from, std::siz
   backend_of(stream).copy_rows(row_bytes, n, from, from_apart, to, to_apart, stream);
 }
 
+void copy_matrix(const ConstDense& from, const Dense& to, Stream& stream) {
+  const std::size_t value = size_of(to.type);
+  const bool by_rows = from.order == DenseOrder::row_major;
+  const std::int64_t lines = by_rows ? from.rows : from.columns, length = by_rows ? from.columns : from.rows;
+  if (lines == 0 || length == 0) return;
+  if (from.order != to.order)
+    return backend_of(stream).transpose(value, {length, lines, from.data, from.leading, to.data, to.leading}, stream);
+  const auto bytes = [&](std::int64_t entries) { return static_cast<std::size_t>(entries) * value; };
+  if (from.leading == length && to.leading == length)
+    return copy_on_device(to.data, from.data, bytes(lines * length), stream);
+  constexpr std::int64_t kFewLines = 16;
+  if (lines > kFewLines || lines >= length)
+    return copy_rows(bytes(length), lines, from.data, bytes(from.leading), to.data, bytes(to.leading), stream);
+  for (std::int64_t line = 0; line < lines; ++line)
+    copy_on_device(static_cast<char*>(to.data) + bytes(line * to.leading),
+                   static_cast<const char*>(from.data) + bytes(line * from.leading), bytes(length), stream);
+}
+
 }  // namespace shardmat

@@ -9,16 +9,25 @@
 
 namespace shardmat {
 
-constexpr int kDotBlocks = 1024;  ///< partial sums of a dot product, whatever its length: the order stays fixed
+constexpr int kDotBlocks = 1024;  ///< partial sums of a dot product of any length, so the order of sums is fixed
 
-constexpr int kDotColumns = 256;  ///< that a thread block sums at once
+constexpr int kDotColumns = 256;  ///< columns that a thread block sums at a time
+
+/// from[i + j·from_apart] becomes to[i·to_apart + j], for i < rows and j < columns. Strides count entries.
+struct Transposition {
+  std::int64_t rows, columns;
+  const void* from;
+  std::int64_t from_apart;
+  void* to;
+  std::int64_t to_apart;
+};
 
 struct VectorBackend {
-  /// `partial`: 2·kDotBlocks sums and 8 bytes that are 0 before and after.
+  /// `partial`: 2·kDotBlocks sums, then 8 bytes that are 0 before and after the call.
   void (*dots)(ValueType type, std::int64_t n, const void* x, const void* y, double* partial, double* result,
                Stream& stream);
   void (*fill)(ValueType type, std::int64_t n, double value, void* x, Stream& stream);
-  /// `partial`: kDotBlocks·columns sums, and for each kDotColumns columns 8 bytes that are 0 before and after.
+  /// `partial`: kDotBlocks·columns sums, then for each kDotColumns columns 8 bytes that are 0 before and after the call.
   void (*column_dots)(ValueType type, std::int64_t n, std::int64_t columns, const void* x, const void* y, double* partial,
                       double* result, Stream& stream);
   void (*combine)(ValueType type, std::int64_t n, std::int64_t columns, Factor a, const void* x, Factor b, void* y,
@@ -29,6 +38,7 @@ struct VectorBackend {
                  Stream& stream);
   void (*copy_rows)(std::size_t row_bytes, std::int64_t n, const void* from, std::size_t from_apart, void* to,
                     std::size_t to_apart, Stream& stream);
+  void (*transpose)(std::size_t entry_bytes, const Transposition& entries, Stream& stream);
 };
 
 extern const VectorBackend host_vector_backend;

@@ -6,10 +6,10 @@
 
 namespace shardmat {
 
-/// Throws what AtomicFile would throw for this path; for asking before long work.
+/// Throws what AtomicFile would throw for this path. Call it before long work.
 void check_writable(const std::filesystem::path& path);
 
-/// Names a file for remove_unfinished_files() as long as it lives.
+/// Registers a file for remove_unfinished_files() as long as this object exists.
 class UnfinishedFile {
  public:
   explicit UnfinishedFile(const std::filesystem::path& path);
@@ -21,15 +21,15 @@ class UnfinishedFile {
   std::filesystem::path path_;
 };
 
-/// Removes the files that UnfinishedFile names, among them the temporaries of all AtomicFiles. May be called in a signal
-/// handler; the process must end then.
+/// Removes all files that an UnfinishedFile registers, among them the temporaries of all AtomicFiles. May be called in a
+/// signal handler; the process must end afterwards.
 void remove_unfinished_files() noexcept;
 
-/// Owns a temporary file beside `path`: a new and empty one, never a file or a link that somebody put there before. Open
-/// temporary() for writing with open_flags(), then commit(). Without commit the temporary is removed, so an exception or a
-/// full disk leaves nothing behind (SIGKILL leaves only the temporary, named ".NAME.PID.tmp", or ".NAME.PID.2.tmp" if there
-/// was one; a long NAME is shortened). A device or a pipe, such as /dev/null, is its own temporary and stays; of a symbolic
-/// link the file is replaced that it leads to.
+/// Owns a temporary file in the directory of `path`: always a new, empty file, never an existing file or link. Open
+/// temporary() for writing with open_flags(), then commit(). Without commit() the temporary is removed, so an exception or a
+/// full disk leaves nothing behind. (SIGKILL leaves the temporary, named ".NAME.PID.tmp", or ".NAME.PID.2.tmp" if that
+/// exists; a long NAME is shortened.) A device or a pipe, such as /dev/null, is its own temporary and stays. If `path` is a
+/// symbolic link, the file that it points to is replaced.
 class AtomicFile {
  public:
   /// Throws Error(input) if the name is empty or the directory does not exist, Error(resources) if it is not writable.
@@ -40,11 +40,11 @@ class AtomicFile {
 
   const std::filesystem::path& path() const { return path_; }
   const std::filesystem::path& temporary() const { return temporary_; }
-  /// Flags of open() beyond the access mode: truncate, close on exec, and follow no link unless it is a device's.
+  /// Flags for open() besides the access mode: truncate, close on exec, and do not follow links (except to a device).
   int open_flags() const;
-  /// For writers that need more than a stream, of a format with this name: throws Error(usage) for a device or a pipe.
+  /// For writers that need more than a stream: throws Error(usage) for a device or a pipe. `format` is named in the message.
   void require_file(const char* format) const;
-  /// Flushes file and directory to disk and renames. The file must be closed by its writer before.
+  /// Flushes file and directory to disk and renames the file. The writer must have closed it.
   void commit();
 
  private:

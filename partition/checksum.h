@@ -1,4 +1,4 @@
-// The 64-bit checksum of the shard file: XXH64, as the xxhash libraries of other languages compute it.
+// The 64-bit checksum of the shard file: XXH64, the same as in the xxhash libraries of other languages.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace shardmat {
 
-/// XXH64 of `bytes` bytes. Little-endian machines only, as is everything this builds for.
+/// XXH64 of `bytes` bytes. For little-endian machines only, like the whole library.
 std::uint64_t xxh64(const void* data, std::size_t bytes, std::uint64_t seed = 0);
 
 }  // namespace shardmat

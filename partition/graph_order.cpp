@@ -33,9 +33,9 @@ MetisGraph metis_graph(const CsrView& matrix) {
   const auto edges = std::accumulate(graph.degree.begin(), graph.degree.end(), std::int64_t{0});
   if (edges > std::numeric_limits<idx_t>::max())
     throw Error(ErrorKind::resources,
-                fmt::format("the graph of the matrix has {} neighbours, more than this METIS counts; use "
-                            "--reorder rcm",
-                            human_count(edges)));
+                fmt::format("the graph of the matrix has {} neighbours, more than this METIS counts; use the order rcm",
+                            human_count(edges)),
+                "order");
   constexpr auto kBytes = static_cast<std::int64_t>(sizeof(idx_t));
   // METIS holds the graph, coarser ones and the halves of each bisection beside ours.
   require_host_memory(kBytes * (12 * matrix.rows + 6 * edges), "partitioning the graph of the matrix");
@@ -72,7 +72,8 @@ HostVector<std::int64_t> order_by_graph(const CsrView& matrix, int parts) {
         METIS_PartGraphRecursive(&vertices, &weights, graph.first.data(), graph.neighbour.data(), graph.weight.data(),
                                  nullptr, nullptr, &count, nullptr, nullptr, options.data(), &cut, part.data());
     if (status == METIS_ERROR_MEMORY)
-      throw Error(ErrorKind::resources, "METIS ran out of memory partitioning the graph of the matrix; use --reorder rcm");
+      throw Error(ErrorKind::resources, "METIS ran out of memory partitioning the graph of the matrix; use the order rcm",
+                  "order");
     if (status != METIS_OK)
       throw Error(ErrorKind::internal, fmt::format("METIS could not partition the graph of the matrix (status {})", status));
   }
@@ -90,8 +91,8 @@ bool built_with_metis() { return false; }
 
 HostVector<std::int64_t> order_by_graph(const CsrView&, int) {
   throw Error(ErrorKind::usage,
-              "this build has no METIS to partition graphs; install libmetis-dev and build again, or use "
-              "--reorder rcm");
+              "this build has no METIS to partition graphs; install libmetis-dev and build again, or use the order rcm",
+              "order");
 }
 
 #endif

@@ -1,4 +1,4 @@
-// Rows in an order that puts those together which share columns, by partitioning the graph of the matrix.
+// Orders rows so that rows that share columns come together, by partitioning the graph of the matrix.
 #pragma once
 
 #include "kernels/base/host_vector.h"
@@ -8,11 +8,12 @@ namespace shardmat {
 
 bool built_with_metis();
 
-/// The rows of a square matrix, new -> old, part after part, each part's rows in their old order. The parts have about as
-/// many nonzeros each and few nonzeros between them: METIS' recursive bisection of the pattern of A + Aᵀ (G. Karypis and V.
-/// Kumar, "A Fast and High Quality Multilevel Scheme for Partitioning Irregular Graphs", SIAM J. Sci. Comput. 1998), so that
-/// the halves of the order are good parts, too, and so on. The same for the same pattern. Throws Error(usage) for matrices
-/// that are not square and builds without METIS, Error(resources) for a graph beyond memory or METIS' indices.
+/// Returns an order (new -> old) of the rows of a square matrix. The order goes part by part; the rows of a part keep their
+/// old order. Parts have nearly equal numbers of nonzeros, and few nonzeros couple two parts. METIS makes them by recursive
+/// bisection of the pattern of A + Aᵀ (G. Karypis and V. Kumar, "A Fast and High Quality Multilevel Scheme for Partitioning
+/// Irregular Graphs", SIAM J. Sci. Comput. 1998), so halves, quarters … of the order are good parts, too. The order depends
+/// only on the pattern and `parts`. Throws Error(usage) for matrices that are not square and in builds without METIS,
+/// Error(resources) for a graph beyond memory or METIS' indices.
 HostVector<std::int64_t> order_by_graph(const CsrView& matrix, int parts);
 
 }  // namespace shardmat

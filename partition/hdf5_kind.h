@@ -1,4 +1,4 @@
-// What an HDF5 file holds, so that messages can name it and writers can tell what they would replace.
+// Finds out what an HDF5 file contains, for messages and for writers that would replace it.
 #pragma once
 
 #include <filesystem>
@@ -22,12 +22,12 @@ Hdf5Kind kind_of(const Hdf5File& file);
 /// What the file holds, for a message: "a batch of small matrices", "an HDF5 file with /x and /loads".
 std::string describe(const Hdf5File& file);
 
-/// Why the file is not read as a matrix, or as a batch, and what to do with it: "is a mesh of tetrahedra, not a matrix; …",
-/// to follow the file's name in a message.
+/// Why the file cannot be read as a matrix, or as a batch, and what to do: "is a mesh of tetrahedra, not a matrix; …". In a
+/// message this text follows the file's name.
 std::string why_no_matrix(const Hdf5File& file);
 std::string why_no_batch(const Hdf5File& file);
 
-/// "FILE.h5:/name" taken apart; `dataset` is empty if the name has none.
+/// The parts of "FILE.h5:/name"; `dataset` is empty if the name has no dataset.
 struct DatasetName {
   std::filesystem::path file;
   std::string dataset;  ///< begins with '/'

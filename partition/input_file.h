@@ -1,6 +1,6 @@
-// A regular file open for reading. Nothing else is ever opened to be read: a FIFO, a device or a socket would wait for
-// ever, and pages of a mapped file that is truncated would end the process. So files are opened without blocking, looked
-// at through the descriptor, and read with pread.
+// A regular file open for reading. Only regular files are opened, because a FIFO, a device or a socket could block for ever.
+// Files are not mapped, because truncating a mapped file would end the process. So a file is opened without blocking,
+// checked through its descriptor, and read with pread.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace shardmat {
 
-/// Opens `path` for reading (O_CLOEXEC) if it is a regular file, or a link to one; there is no moment at which another file
-/// could take its place. Returns a descriptor that the caller closes; prefer InputFile, which does. Throws Error(input)
-/// naming the path, what it is and a remedy: missing (with the nearest name), unreadable, a directory, a FIFO, a socket, a
-/// device.
+/// Opens `path` for reading (O_CLOEXEC) if it is a regular file, or a link to one. The checked file is always the opened
+/// file. Returns a descriptor that the caller must close; prefer InputFile, which closes it. Throws Error(input) with the
+/// path, the reason and a remedy for a missing path (with the nearest name), an unreadable file, a directory, a FIFO, a
+/// socket or a device.
 int open_regular_file(const std::filesystem::path& path);
 
 /// Owns the descriptor of a regular file. Any thread may read.
@@ -26,18 +26,18 @@ class InputFile {
 
   const std::filesystem::path& path() const { return path_; }
   int descriptor() const { return descriptor_; }
-  /// Bytes when it was opened.
+  /// Size in bytes when the file was opened.
   std::int64_t size() const { return size_; }
-  /// Time of its last change when it was opened, in nanoseconds since 1970.
+  /// Time of the last change, in nanoseconds since 1970, when the file was opened.
   std::int64_t changed_ns() const { return changed_ns_; }
   /// Reads bytes [offset, offset + size) of the file, which must lie in [0, size()). Throws Error(input) if the file has
   /// become shorter, or cannot be read.
   void read(void* to, std::int64_t offset, std::int64_t size) const;
-  /// All bytes. Throws Error(input) if they are more than `most`; `what` names what should be in the file.
+  /// Reads all bytes. Throws Error(input) if there are more than `most`; `what` says what should be in the file.
   std::string read_all(std::int64_t most, const char* what) const;
   /// Asks the kernel to read these bytes ahead.
   void will_need(std::int64_t begin, std::int64_t size) const;
-  /// Throws Error(input) if the file's size or time of change is not what it was when it was opened.
+  /// Throws Error(input) if the file's size or time of change is no longer that of opening.
   void require_unchanged() const;
 
  private:

@@ -1,4 +1,4 @@
-// Which of our ways to read takes what a user names as a matrix. Every command asks here, so that all take the same files.
+// Decides how to read what a user names as a matrix. Every command uses it, so that all commands accept the same files.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ enum class InputKind {
   foreign,    ///< anything else: read_matrix() and open_entries() read it or say why not
 };
 
-/// Decides by the name, then by the first bytes. A file that exists is no specification. Throws nothing for a file that is
-/// missing or cannot be read.
+/// Decides by the name, then by the first bytes. An existing file is never a specification. Does not throw for a file that
+/// is missing or unreadable.
 InputKind kind_of_input(const std::string& argument);
 
 }  // namespace shardmat

@@ -1,5 +1,5 @@
-// JSON that was read from a file, with bounds on its size and its nesting before anything is made of it: a deeply nested
-// document would overflow the stack of whatever walks through it.
+// Parses JSON from a file. Size and depth are limited before parsing: a deeply nested document would overflow the stack of
+// any recursive function.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +10,13 @@
 
 namespace shardmat {
 
-constexpr int kMostJsonDepth = 64;                 ///< of arrays and objects within each other
-constexpr std::int64_t kMostJsonBytes = 16 << 20;  ///< which take some hundred MB when they are parsed
+constexpr int kMostJsonDepth = 64;                 ///< nesting depth of arrays and objects
+constexpr std::int64_t kMostJsonBytes = 16 << 20;  ///< parsing so much text takes some hundred MB
 
 constexpr std::int64_t kMostDescriptorBytes = 1 << 20;  ///< of an attribute of an HDF5 file
 
-/// Parses one JSON document. Throws Error(input) "source: what" if it has more than `most_bytes`, is nested more than
-/// kMostJsonDepth deep, or is no JSON.
+/// Parses one JSON document. Throws Error(input) "source: what" for more than `most_bytes`, for a depth over kMostJsonDepth,
+/// and for invalid JSON.
 nlohmann::ordered_json parse_json(std::string_view text, const std::string& source,
                                   std::int64_t most_bytes = kMostJsonBytes);
 

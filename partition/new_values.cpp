@@ -22,8 +22,8 @@
 namespace shardmat {
 namespace {
 
-[[noreturn]] void fail(const std::string& file, const std::string& what) {
-  throw Error(ErrorKind::input, fmt::format("{}: {}", file, what));
+[[noreturn]] void fail(const std::string& file, const std::string& what, const std::string& setting = {}) {
+  throw Error(ErrorKind::input, fmt::format("{}: {}", file, what), setting);
 }
 
 /// A source of rows, and the same rows in their original order, which is the source itself if it is not permuted.
@@ -67,8 +67,10 @@ class RowsWithValues final : public RowSource {
 void require_finite(const std::string& name, std::int64_t first, const HostVector<double>& values) {
   const auto wrong = std::find_if(values.begin(), values.end(), [](double value) { return !std::isfinite(value); });
   if (wrong != values.end())
-    fail(name, fmt::format("the value of nonzero {} is {}; correct it, or pass --allow-nonfinite to accept it",
-                           first + (wrong - values.begin()), *wrong));
+    fail(name,
+         fmt::format("the value of nonzero {} is {}; correct it, or accept values that are not finite",
+                     first + (wrong - values.begin()), *wrong),
+         "allow_nonfinite");
 }
 
 /// From a vector with an entry for each nonzero.

@@ -40,7 +40,7 @@ void require_order(const RowSource& source, RowOrder order, int parts) {
     throw Error(ErrorKind::usage, fmt::format("{} is {} × {}; only square matrices can be reordered", source.name(),
                                               human_count(source.rows()), human_count(source.cols())));
   if (order == RowOrder::graph && parts == 0)
-    throw Error(ErrorKind::usage, "an order by parts of the graph needs to know how many parts: give --parts");
+    throw Error(ErrorKind::usage, "an order by parts of the graph needs the number of parts", "parts");
 }
 
 std::unique_ptr<RowSource> make_ordered_source(const RowSource& source, std::span<const std::int64_t> row_ptr,

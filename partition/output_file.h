@@ -1,4 +1,4 @@
-// Bytes to a file through a buffer, with the errors of a full disk.
+// Writes bytes to a file through a buffer, and reports errors such as a full disk.
 #pragma once
 
 #include <filesystem>
@@ -11,14 +11,14 @@ namespace shardmat {
 
 class OutputFile {
  public:
-  /// Writes the temporary of `file`. Throws Error(resources), as all its functions do, if it cannot be written.
+  /// Writes the temporary of `file`. Like all functions of this class, throws Error(resources) if it cannot be written.
   explicit OutputFile(const AtomicFile& file);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
   void append(std::string_view bytes);
-  /// Must be called once all is there; without it the end may be missing.
+  /// Must be called after the last append(); otherwise the end of the file may be missing.
   void close();
 
  private:
@@ -30,7 +30,7 @@ class OutputFile {
   std::string buffer_;
 };
 
-/// Throws Error(resources) saying that `path` cannot be written and why.
+/// Throws Error(resources), which says that `path` cannot be written and why.
 [[noreturn]] void fail_write(const std::filesystem::path& path, const std::string& why);
 
 }  // namespace shardmat

@@ -106,7 +106,7 @@ PartitionQuality QualityMeter::result() {
 
 PartitionQuality evaluate(const RowSource& source, const Partition& partition) {
   QualityMeter meter(partition, source.cols());
-  for_each_slice(source, 0, source.rows(), [&](std::int64_t, const CsrView& rows) { meter.add(rows); });
+  for_each_row_slice(source, 0, source.rows(), [&](std::int64_t, const CsrView& rows) { meter.add(rows); });
   return meter.result();
 }
 

@@ -149,7 +149,8 @@ Partition make_partition(std::string_view method, std::span<const std::int64_t> 
   const std::string near = nearest(method, names);
   throw Error(ErrorKind::usage,
               fmt::format("'{}' is no way to partition; {}choose {}", method,
-                          near.empty() ? "" : fmt::format("did you mean '{}'? ", near), join_choices(names)));
+                          near.empty() ? "" : fmt::format("did you mean '{}'? ", near), join_choices(names)),
+              "method");
 }
 
 }  // namespace shardmat

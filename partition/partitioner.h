@@ -1,4 +1,4 @@
-// Contiguous row ranges, one a part, and how good they are.
+// Cuts the rows of a matrix into contiguous parts, and measures the quality of a partition.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Partition {
   int parts() const { return static_cast<int>(row_starts.size()) - 1; }
 };
 
-/// A way to cut rows into parts: one line in the list of partitioner.cpp.
+/// A partitioner: one line in the list in partitioner.cpp.
 struct Partitioner {
   std::string_view name;
   std::string_view help;
@@ -29,41 +29,41 @@ struct Partitioner {
 
 std::span<const Partitioner> partitioners();
 
-/// Throws Error(usage) with the nearest right name for an unknown method, or for parts < 1.
+/// Throws Error(usage) for an unknown method, suggesting the nearest name, and for parts < 1.
 Partition make_partition(std::string_view method, std::span<const std::int64_t> row_ptr, int parts);
 
-/// Splits `count` things evenly: the first count % parts parts get one more. parts + 1 entries.
+/// Splits `count` items evenly: the first count % parts parts get one item more. Returns parts + 1 starts.
 std::vector<std::int64_t> even_starts(std::int64_t count, int parts);
 
-/// How x is split when a matrix with `cols` columns is: like the rows if it is square, else evenly.
+/// How x is split for a matrix with `cols` columns: like the rows if the matrix is square, else evenly.
 std::vector<std::int64_t> column_starts(const Partition& partition, std::int64_t cols);
 
-/// What a partition costs. Every figure is over parts.
+/// The quality of a partition. Minima, maxima and means are over the parts.
 struct PartitionQuality {
   std::int64_t nnz_min = 0, nnz_max = 0;
   std::int64_t rows_min = 0, rows_max = 0;
   double nnz_mean = 0, rows_mean = 0;
   double imbalance = 1;            ///< nnz_max / nnz_mean; 1 for a matrix without nonzeros
-  std::int64_t halo_max = 0;       ///< most entries of x one part needs from other parts
-  std::int64_t halo_total = 0;     ///< entries of x that must move in all
+  std::int64_t halo_max = 0;       ///< most entries of x that one part needs from other parts
+  std::int64_t halo_total = 0;     ///< total entries of x that must move
   std::int64_t allgather_max = 0;  ///< entries one part receives in an all-gather: (P-1) · largest part of x
   std::int64_t allgather_total = 0;
-  std::int64_t neighbours_max = 0;    ///< most other parts that one part needs entries of; -1: not known
-  std::int64_t boundary_nnz_max = 0;  ///< most nonzeros of a part in rows that need others; -1: not known
-  std::int64_t sent_max = 0;          ///< most entries that other parts need of one part; -1: not known
+  std::int64_t neighbours_max = 0;    ///< most other parts from which one part needs entries; -1: not known
+  std::int64_t boundary_nnz_max = 0;  ///< most nonzeros of one part in rows that need entries of other parts; -1: not known
+  std::int64_t sent_max = 0;          ///< most entries that one part sends to other parts; -1: not known
 
   bool operator==(const PartitionQuality&) const = default;
 };
 
-/// Works out the quality of a partition from the rows as they pass by, so that one reading serves any number
-/// of partitions. Keeps one bit a column.
+/// Computes the quality of a partition from rows that come one after the other, so that one pass over the matrix serves
+/// several partitions. Keeps one bit for each column.
 class QualityMeter {
  public:
   QualityMeter(Partition partition, std::int64_t cols);
 
   /// Rows in ascending order without gaps from row 0, columns sorted within a row.
   void add(const CsrView& rows);
-  /// After the last row.
+  /// Call it after the last row.
   PartitionQuality result();
 
  private:
@@ -73,11 +73,11 @@ class QualityMeter {
 
   Partition partition_;
   std::vector<std::int64_t> column_starts_;
-  std::vector<std::uint64_t> seen_;                   // a bit a column that the current part needs from others
+  std::vector<std::uint64_t> seen_;                   // one bit for each column: the current part needs it from another part
   std::int64_t touched_begin_ = 0, touched_end_ = 0;  // words of seen_ that may have bits
-  std::vector<bool> met_;                             // parts that the current part needs entries of
-  std::vector<std::size_t> neighbours_;               // the same as a list
-  std::vector<std::int64_t> sent_;                    // what other parts need of each part, as far as they are known
+  std::vector<bool> met_;                             // parts from which the current part needs entries
+  std::vector<std::size_t> neighbours_;               // the same parts as a list
+  std::vector<std::int64_t> sent_;                    // entries that each part sends, counted over the parts so far
   std::int64_t row_ = 0, nnz_ = 0, part_nnz_ = 0, part_halo_ = 0, part_boundary_nnz_ = 0;
   int part_ = 0;
   PartitionQuality quality_;

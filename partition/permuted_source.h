@@ -1,4 +1,4 @@
-// The rows of another source in another order; of a square matrix the columns are renumbered alike.
+// The rows of a source in another order. The columns of a square matrix are renumbered in the same way.
 #pragma once
 
 #include <span>
@@ -7,12 +7,12 @@
 
 namespace shardmat {
 
-/// By descending length. Keeps a reference to `source` and 24 bytes a row; rows are gathered when asked for. `row_ptr` is
-/// the source's, with rows + 1 entries, and is used during the call only. Orders compose: if the source is permuted itself,
-/// the permutation of the result still leads to the original rows.
+/// Sorts rows by descending length. Keeps a reference to `source` and 24 bytes a row; rows are gathered when they are read.
+/// `row_ptr` belongs to the source, has rows + 1 entries, and is used only during the call. Orders compose: if the source is
+/// permuted already, the permutation of the result still refers to the original rows.
 std::unique_ptr<RowSource> make_length_sorted_source(const RowSource& source, std::span<const std::int64_t> row_ptr);
 
-/// In a given order, order[new row] = row of the source, which `name` calls; as above.
+/// Puts rows into a given order: order[new row] = row of the source. `name`: what row_order() returns. Otherwise as above.
 std::unique_ptr<RowSource> make_reordered_source(const RowSource& source, HostVector<std::int64_t> order,
                                                  std::span<const std::int64_t> row_ptr, RowOrder name);
 

@@ -124,7 +124,8 @@ void require_replaceable(const std::string& path, Output output, const std::stri
   throw Error(
       ErrorKind::usage,
       fmt::format("cannot write {}: there is a file of this name, and it is {}; name another file, or {}",
-                  name.file.string(), there, output == Output::report ? "remove it first" : "replace it with --force"));
+                  name.file.string(), there, output == Output::report ? "remove it first" : "have this one replaced"),
+      output == Output::report ? "" : "force");
 }
 
 }  // namespace shardmat

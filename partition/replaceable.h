@@ -1,4 +1,4 @@
-// What a result may take the place of: files of the same kind, nothing else without being told to.
+// Which existing files an output may replace: files of the same kind, and no others.
 #pragma once
 
 #include <filesystem>
@@ -8,7 +8,7 @@ namespace shardmat {
 
 enum class FileContent { absent, empty, hdf5, matrix_market, npy, zip, other };
 
-/// By the first bytes. What is no regular file, or cannot be read, is `other`; nothing is waited for.
+/// Decides by the first bytes. Anything but a readable regular file is `other`. Never blocks.
 FileContent content_of(const std::filesystem::path& path);
 
 enum class Output {
@@ -18,9 +18,9 @@ enum class Output {
   report,  ///< text or a picture: may replace anything but an HDF5, Matrix Market, .npy or zip file
 };
 
-/// Throws Error(usage), saying what is there, if a file at `path` would be lost to an output of another kind. A missing or
-/// empty file, a device and a pipe are never refused. A vector's name may be FILE.h5:/dataset; without a dataset it is
-/// `default_dataset`.
+/// Throws Error(usage), which says what the file is, if an output would replace a file of another kind at `path`. A missing
+/// or empty file, a device and a pipe are never refused. A vector's name may be FILE.h5:/dataset; without a dataset,
+/// `default_dataset` is used.
 void require_replaceable(const std::string& path, Output output, const std::string& default_dataset = "y");
 
 }  // namespace shardmat

@@ -72,8 +72,8 @@ HostVector<std::int64_t> read_row_pointers(const RowSource& source, const Progre
   return row_ptr;
 }
 
-void for_each_slice(const RowSource& source, std::int64_t begin, std::int64_t end,
-                    const std::function<void(std::int64_t, const CsrView&)>& use, std::int64_t multiple) {
+void for_each_row_slice(const RowSource& source, std::int64_t begin, std::int64_t end,
+                        const std::function<void(std::int64_t, const CsrView&)>& use, std::int64_t multiple) {
   while (begin < end) {
     const auto lengths = source.row_lengths(begin, std::min(end, begin + kSliceEntries / multiple * multiple));
     const auto rows = static_cast<std::int64_t>(lengths.size());

@@ -1,6 +1,5 @@
-// Anything that can produce the rows of a matrix range by range: a matrix in memory, a shard file, a
-// generator. Partitioning, writing, loading and verification all work on this, so none of them needs the
-// whole matrix.
+// The interface of everything that produces the rows of a matrix range by range: a matrix in memory, a shard file, a
+// generator. Partitioning, writing, loading and verification use it, so none of them needs the whole matrix.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +14,20 @@
 
 namespace shardmat {
 
-/// In which order rows come (and, of a square matrix, columns).
+/// The order of the rows (and, in a square matrix, of the columns).
 enum class RowOrder {
-  as_source,  ///< the original one
-  by_length,  ///< descending
+  as_source,  ///< the original order
+  by_length,  ///< by descending length
   rcm,        ///< reverse Cuthill-McKee; square matrices only
-  graph,      ///< part after part of its graph; square matrices only
+  graph,      ///< by the parts of a graph partition; square matrices only
 };
 /// "source", "length", "rcm" or "graph".
 std::string_view name(RowOrder order);
 /// For people: "reverse Cuthill-McKee".
 std::string_view title(RowOrder order);
 
-/// Any process may ask for any rows, except of the source that make_kept_source() makes: each rank may ask it only for the
-/// rows that it keeps.
+/// Any process may read any rows, except from a source made by make_kept_source(): there, each rank may read only the rows
+/// that it keeps.
 class RowSource {
  public:
   virtual ~RowSource() = default;
@@ -36,22 +35,22 @@ class RowSource {
   virtual std::int64_t rows() const = 0;
   virtual std::int64_t cols() const = 0;
 
-  /// What people call the matrix: a file name, or a generator's specification "elasticity:n=40,seed=1".
+  /// The name of the matrix for people: a file name, or a generator's specification "elasticity:n=40,seed=1".
   virtual std::string name() const = 0;
 
-  /// Nonzeros of rows [begin, end), one entry a row; cheaper than producing the rows.
+  /// Number of nonzeros of each of the rows [begin, end); cheaper than reading the rows.
   virtual HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const = 0;
 
   /// Rows [begin, end) with global columns, sorted and without duplicates; result.row_ptr[0] = 0.
   /// The same range always gives bit-identical rows, whatever ranges were asked for before.
   virtual HostCsr read_rows(std::int64_t begin, std::int64_t end) const = 0;
 
-  /// Calls use(view) with what read_rows gives; a matrix in memory shows its own arrays instead of copying
-  /// them. The view lives as long as the call.
+  /// Calls use(view) with the rows of read_rows(); a matrix in memory passes its own arrays instead of a copy. The view is
+  /// valid only during the call.
   virtual void visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const;
 
-  /// Where in (begin, end] a range of rows that begins at `begin` ends best: at the end of a block, where rows are stored in
-  /// blocks that are best read whole.
+  /// The best end, in (begin, end], of a range of rows that begins at `begin`. If rows are stored in blocks that should be
+  /// read whole, this is the end of a block.
   virtual std::int64_t best_end(std::int64_t begin, std::int64_t end) const {
     static_cast<void>(begin);
     return end;
@@ -64,19 +63,18 @@ class RowSource {
   virtual HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const;
 };
 
-/// Entries that the rows of one slice hold where matrices are streamed: 64 MB. A longer row makes a slice of
-/// its own.
+/// The most entries in a slice when a matrix is streamed: 64 MB. A longer row is a slice by itself.
 constexpr std::int64_t kSliceEntries = std::int64_t{1} << 22;
 
-/// The sums of the lengths of all rows: rows + 1 entries, the first 0. Throws Error(input) for a length that a
-/// row cannot have.
+/// The row pointers of the whole matrix (prefix sums of the row lengths): rows + 1 entries, the first 0. Throws Error(input)
+/// for an impossible row length.
 HostVector<std::int64_t> read_row_pointers(const RowSource& source, const Progress& progress = {});
 
-/// Calls use(first_row, view) for consecutive ranges of the rows [begin, end), each of at most kSliceEntries
-/// rows and nonzeros. With a `multiple` above 1 ranges begin at `begin` plus multiples of it, and may be larger
-/// by as many rows.
-void for_each_slice(const RowSource& source, std::int64_t begin, std::int64_t end,
-                    const std::function<void(std::int64_t, const CsrView&)>& use, std::int64_t multiple = 1);
+/// Calls use(first_row, view) for consecutive ranges of the rows [begin, end), each of at most kSliceEntries rows and
+/// nonzeros. With a `multiple` above 1, ranges begin at `begin` plus multiples of it, and may have up to `multiple` rows
+/// more.
+void for_each_row_slice(const RowSource& source, std::int64_t begin, std::int64_t end,
+                        const std::function<void(std::int64_t, const CsrView&)>& use, std::int64_t multiple = 1);
 
 /// The rows of a matrix held in memory.
 std::unique_ptr<RowSource> make_memory_source(std::shared_ptr<const HostCsr> matrix, std::string name);

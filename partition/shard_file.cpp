@@ -298,7 +298,7 @@ void ShardFile::verify(const Progress& progress) const {
   impl_->checked.assign(impl_->checked.size(), false);
   std::vector<QualityMeter> meters;
   for (const StoredPartition& stored : partitions()) meters.emplace_back(stored.partition, cols());
-  for_each_slice(*this, 0, rows(), [&](std::int64_t first_row, const CsrView& slice) {
+  for_each_row_slice(*this, 0, rows(), [&](std::int64_t first_row, const CsrView& slice) {
     parallel_tasks(std::ssize(meters), [&](std::int64_t i) { meters[static_cast<std::size_t>(i)].add(slice); });
     report(progress, "verifying", first_row + slice.rows, rows());
   });

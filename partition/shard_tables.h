@@ -1,4 +1,4 @@
-// What a shard file says about itself, read and checked without reading the matrix.
+// The tables of a shard file, read and checked without reading the matrix.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ struct ShardTables {
   std::vector<std::int64_t> block_rows{0};
   std::vector<shard_format::BlockChecksums> checksums;
   std::uint64_t permutation_checksum = 0;            ///< 0 unless permuted
-  std::vector<std::uint64_t> permutation_checksums;  ///< of its blocks; empty if the file has none
+  std::vector<std::uint64_t> permutation_checksums;  ///< of each block; empty if the file has none
   std::uint64_t fingerprint = 0;                     ///< 0 if plain
   std::vector<StoredPartition> partitions;
 };
 
-/// Reads and cross-checks everything but the matrix itself, of which only the first and the last row pointer
-/// are read. Throws Error(input) naming file, object and remedy.
+/// Reads and cross-checks everything except the matrix; of the matrix, only the first and the last row pointer are read.
+/// Throws Error(input) with file, object and remedy.
 ShardTables read_shard_tables(const Hdf5File& file);
 
 }  // namespace shardmat

@@ -84,7 +84,10 @@ class Writer {
         ++next;
       source_.visit_rows(block_rows_[first], block_rows_[next], [&](const CsrView& rows) {
         require_as_counted(block_rows_[first], rows);
-        auto checked = std::async(std::launch::async, [&] { check_and_measure(first, next, rows); });
+        auto checked = std::async(std::launch::async, [&, threads = thread_count()] {
+          const ThreadCount scope(threads);
+          check_and_measure(first, next, rows);
+        });
         write_slice(block_rows_[first], rows);
         checked.get();
       });

@@ -1,5 +1,5 @@
-// Vectors, and matrices of a few columns, as files: HDF5 datasets, NumPy .npy and Matrix Market arrays; any range of rows at
-// a time.
+// Vectors, and dense matrices with a few columns, in files: HDF5 datasets, NumPy .npy and Matrix Market arrays. Any range of
+// rows can be read.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace shardmat {
 /// general). The shape is n × columns; with one column also n.
 class VectorFile {
  public:
-  /// Throws Error(input) naming file, place and remedy.
+  /// Throws Error(input) with file, place and remedy.
   VectorFile(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t columns = 1);
 
-  /// The HDF5 file and dataset that these arguments name; nothing for other formats or names that are none.
+  /// The HDF5 file and dataset that these arguments name; nothing for other formats or invalid names.
   static std::optional<Hdf5Input> hdf5_input(const std::filesystem::path& path, const std::string& default_dataset);
 
   /// Rows.
@@ -35,8 +35,8 @@ class VectorFile {
   std::function<HostVector<double>(std::int64_t, std::int64_t)> read_;
 };
 
-/// Writes a vector of `size` entries, or a size × columns matrix, whose pieces arrive in ascending order. The real name
-/// appears only at finish(): without it (an exception, a kill) no file is left under that name.
+/// Writes a vector of `size` entries, or a size × columns matrix, piece by piece in ascending order. The file gets its name
+/// only in finish(): after an exception or a kill no file has this name.
 class VectorWriter {
  public:
   /// f32 = store 4-byte values where the format has types (.h5, .npy).
@@ -56,11 +56,12 @@ class VectorWriter {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Throws Error(usage) naming the known suffixes if a vector cannot be written under this name; call before long work.
+/// Throws Error(usage), which lists the known suffixes, if a vector cannot be written to this name. Call it before long
+/// work.
 void check_vector_suffix(const std::filesystem::path& path);
-/// The file in a vector's name: without the dataset of FILE.h5:DATASET. Any other text is returned as it is.
+/// Removes the dataset from a vector's name FILE.h5:DATASET. Any other text is returned unchanged.
 std::filesystem::path vector_file_name(const std::filesystem::path& path);
-/// Throws what VectorWriter would throw for the file's name and directory; for asking before long work.
+/// Throws what VectorWriter would throw for the file's name and directory. Call it before long work.
 void check_vector_writable(const std::filesystem::path& path);
 
 }  // namespace shardmat

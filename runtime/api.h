@@ -9,10 +9,13 @@
 //   product->multiply(1, x.view(), 0, y.view(), context.stream());    // in stream order; product->wait(stream) waits
 //
 // Collective: constructors and what says so. All ranks call it in the same order, one thread of each rank, and an Error that
-// can be foreseen is thrown alike on all ranks (AgreedError); it leaves everything usable. Destructors are not collective.
+// can be foreseen is thrown alike on all ranks (AgreedError); it leaves everything usable. Its setting() names the field of
+// the options that it is about, as "kernel". Destructors are not collective.
 // After Error(rank_lost) the communicator is broken, and the program should end with MpiSession::leave(). Ownership: a
-// Context outlives its matrices, a matrix outlives its products and vectors. Views (Dense) own nothing. Threads: two threads
-// may work with two contexts on two communicators; set the threads of each in its Context.
+// Context outlives its matrices, a matrix outlives its products and vectors. Views (Dense) own nothing. Threads: one
+// thread at a time uses a context with its matrices; it may be another thread each time. Two threads may work at once with
+// two contexts on two communicators, if MPI has MPI_THREAD_MULTIPLE. A call takes the device and the host threads of its
+// context. It leaves OpenMP's settings as they were, and the current device too if the process uses that device.
 #pragma once
 
 #include "comm/communicator.h"                  // the ranks, deadlines, agreement on errors

@@ -5,7 +5,6 @@ namespace shardmat {
 Context::Context(Communicator& communicator, BackendChoice backend, int threads)
     : communicator_(communicator),
       placement_(communicator.together([&] { return place_ranks(communicator, backend, threads); })),
-      guard_(placement_.device),
       nccl_(placement_.device.backend == Backend::cuda && communicator.size() > 1
                 ? std::make_unique<NcclCommunicator>(communicator, placement_.device)
                 : nullptr),
@@ -16,8 +15,8 @@ Context::Context(Communicator& self, const Context& among)
     : communicator_(self),
       placement_{among.device(),
                  {among.placement().ranks[static_cast<std::size_t>(among.communicator().rank())]},
-                 among.placement().why},
-      guard_(placement_.device),
+                 among.placement().why,
+                 among.threads()},
       stream_(placement_.device),
       exchange_stream_(placement_.device, Stream::Priority::high) {}
 

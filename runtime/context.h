@@ -1,4 +1,8 @@
-// What every distributed operation runs in: the ranks, the device of this one, its stream.
+// What every distributed operation runs in: the ranks, the device of this one, its stream, its number of host threads.
+//
+// Threads: any thread may make and use a context, one at a time. Two threads may work with two contexts at once if their
+// communicators are different and MPI gives MPI_THREAD_MULTIPLE. What works for a context opens a ContextScope: it takes the
+// context's device and host threads whichever thread calls, and leaves those of the caller as they were.
 #pragma once
 
 #include <memory>
@@ -8,25 +12,28 @@
 #include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
 #include "kernels/base/device.h"
+#include "kernels/base/parallel.h"
 
 namespace shardmat {
 
 class Context {
  public:
-  /// Collective: places the ranks on devices and, with several GPUs, starts NCCL (see NcclCommunicator for what
-  /// that sets in the environment). `threads`: host threads of each rank, 0 for its share of the cores. Throws the same
-  /// error on all ranks.
+  /// Collective: places the ranks on devices and, with several GPUs, starts NCCL (see NcclCommunicator for the environment
+  /// variable that it sets). `threads`: host threads of each rank; 0: its share of the cores. Throws the same error on all
+  /// ranks.
   Context(Communicator& communicator, BackendChoice backend, int threads = 0);
 
-  /// This rank alone, on the device that it has among others; `self` is of one rank.
+  /// A context of this rank alone, on the device that it has in `among`. REQUIRES: `self` has one rank.
   Context(Communicator& self, const Context& among);
 
   Communicator& communicator() const { return communicator_; }
   const Placement& placement() const { return placement_; }
   Device device() const { return placement_.device; }
+  /// Host threads of work for this context.
+  int threads() const { return placement_.threads; }
   NcclCommunicator* nccl() const { return nccl_.get(); }
   Stream& stream() { return stream_; }
-  /// For moving x beside products: its blocks go first.
+  /// A stream of high priority, to move x concurrently with products.
   Stream& exchange_stream() { return exchange_stream_; }
   ExchangeContext exchange_context(ValueType type, std::int64_t right_hand_sides) const {
     return {communicator_, nccl_.get(), device(), type, right_hand_sides};
@@ -35,9 +42,19 @@ class Context {
  private:
   Communicator& communicator_;
   Placement placement_;
-  DeviceGuard guard_;
   std::unique_ptr<NcclCommunicator> nccl_;
   Stream stream_, exchange_stream_;
+};
+
+/// While in scope the calling thread works for a context: on its device, with its number of host threads. Every public
+/// function that has a context opens one; a program needs it only for kernels of its own on the context's device.
+class ContextScope {
+ public:
+  explicit ContextScope(const Context& context) : threads_(context.threads()), device_(context.device()) {}
+
+ private:
+  ThreadCount threads_;
+  DeviceGuard device_;
 };
 
 }  // namespace shardmat

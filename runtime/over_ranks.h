@@ -1,4 +1,4 @@
-// One figure of each rank, as what there is to say over all of them.
+// Statistics of one figure over all ranks.
 #pragma once
 
 #include <vector>
@@ -9,10 +9,10 @@ namespace shardmat {
 
 struct OverRanks {
   double min = 0, mean = 0, max = 0;
-  std::vector<double> each;  ///< by rank
+  std::vector<double> each;  ///< one value for each rank
 };
 
-/// Collective; the same on all ranks.
+/// Collective; the same result on all ranks.
 OverRanks over_ranks(double mine, Communicator& communicator);
 
 }  // namespace shardmat

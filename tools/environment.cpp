@@ -22,9 +22,9 @@ struct Variable {
 };
 constexpr Variable kVariables[] = {
     {"SHARDMAT_CACHE_DIR",
-     "where measured choices are remembered (default $XDG_CACHE_HOME/shardmat, else ~/.cache/shardmat)"},
+     "folder for measured choices of kernels (default $XDG_CACHE_HOME/shardmat, else ~/.cache/shardmat)"},
     {"SHARDMAT_H5CHECK", "the helper program that looks into HDF5 files (default: shardmat-h5check as built or installed)"},
-    {"SHARDMAT_HDF5_LINKS", "follow: read what HDF5 files link to in other files (default: refuse)"},
+    {"SHARDMAT_HDF5_LINKS", "follow: read data that an HDF5 file links to in other files (default: refuse)"},
     {"SHARDMAT_PROGRESS", "progress bars on standard error: auto, on or off (default auto: if it is a terminal)"},
 };
 

@@ -204,7 +204,7 @@ std::vector<RanksForecast> forecast_ranks(const PerformanceModel& model, const R
       found.push_back({method, parts, {}, {}});
       meters.emplace_back(make_partition(method, row_ptr, parts), matrix.cols());
     }
-  for_each_slice(matrix, 0, matrix.rows(), [&](std::int64_t first_row, const CsrView& rows) {
+  for_each_row_slice(matrix, 0, matrix.rows(), [&](std::int64_t first_row, const CsrView& rows) {
     parallel_tasks(std::ssize(meters), [&](std::int64_t i) { meters[static_cast<std::size_t>(i)].add(rows); });
     report(progress, "cutting", first_row + rows.rows, matrix.rows());
   });

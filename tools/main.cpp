@@ -19,6 +19,7 @@
 #include "tools/command.h"
 #include "tools/environment.h"
 #include "tools/help_formatter.h"
+#include "tools/setting_options.h"
 #include "tools/version.h"
 
 namespace shardmat::tools {
@@ -87,9 +88,9 @@ std::string explain(CLI::App& program, const CLI::ParseError& error) {
 }
 
 int parse_and_run(int argc, char** argv) {
-  CLI::App program{"Sparse matrices too big or too slow for one GPU, multiplied by many.", "shardmat"};
+  CLI::App program{"Multiplies sparse matrices that are too big or too slow for one GPU, on many GPUs.", "shardmat"};
   program.formatter(std::make_shared<HelpFormatter>());
-  program.set_version_flag("--version", version_text(), "print the version, and with what the program was built");
+  program.set_version_flag("--version", version_text(), "print the version, the compiler and the libraries of this program");
   program.set_help_flag("-h,--help", "print this text");
   program.require_subcommand(1);
   program.footer(environment_help() + "\n" + kExitCodes +
@@ -108,9 +109,13 @@ int parse_and_run(int argc, char** argv) {
     throw Error(ErrorKind::usage, explain(program, error));
   }
   check_environment();
-  set_thread_count(usable_cores());  // ranks share them out when they meet
-  for (std::size_t i = 0; i < apps.size(); ++i)
-    if (apps[i]->parsed()) return runs[i]();
+  const ThreadCount threads(threads_of_environment(usable_cores()));  // a Context has this rank's share
+  try {
+    for (std::size_t i = 0; i < apps.size(); ++i)
+      if (apps[i]->parsed()) return runs[i]();
+  } catch (const Error& error) {
+    throw Error(error.kind(), message_of(error, CommandLine(innermost(program))));
+  }
   return 0;
 }
 

@@ -84,6 +84,7 @@ std::vector<CommandLine> CommandLine::subcommands() const {
   return all;
 }
 bool CommandLine::parsed() const { return app_->parsed(); }
+bool CommandLine::has_option(const std::string& name) const { return app_->get_option_no_throw(name) != nullptr; }
 std::size_t CommandLine::count(const std::string& name) const { return app_->count(name); }
 
 void refuse_value(const std::string& option, const std::string& why) { throw CLI::ValidationError(option, why); }

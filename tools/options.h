@@ -90,6 +90,8 @@ class CommandLine {
   std::vector<CommandLine> subcommands() const;
   /// True once parsing has met this command.
   bool parsed() const;
+  /// `name` begins with --.
+  bool has_option(const std::string& name) const;
   /// How often the option was given.
   std::size_t count(const std::string& name) const;
 

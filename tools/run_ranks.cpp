@@ -16,6 +16,7 @@
 
 #include "kernels/base/error.h"
 #include "tools/environment.h"
+#include "tools/setting_options.h"
 
 namespace shardmat::tools {
 namespace {
@@ -39,11 +40,11 @@ std::string by(const Communicator& communicator, const std::string& message) {
   return named ? message : fmt::format("{}: {}", name_of(communicator), message);
 }
 
-std::unique_ptr<Communicator> join(double timeout_seconds) {
+std::unique_ptr<Communicator> join(const CommandLine& command, double timeout_seconds) {
   try {
     return std::make_unique<Communicator>(MPI_COMM_WORLD, timeout_seconds);
   } catch (const Error& error) {
-    leave(error.exit_code(), error.what());
+    leave(error.exit_code(), message_of(error, command));
   }
 }
 
@@ -89,7 +90,7 @@ struct EndsInTime {
 
 }  // namespace
 
-int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& work) {
+int run_ranks(const CommandLine& command, double timeout_seconds, const std::function<int(Communicator&)>& work) {
   const double start_seconds = timeout_seconds + kStartSeconds;
   std::optional<Deadline> deadline(
       std::in_place, start_seconds,
@@ -97,24 +98,24 @@ int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& w
                   "only slow, raise --timeout",
                   launch().rank, start_seconds));
   MpiSession session(nullptr, nullptr);
-  const std::unique_ptr<Communicator> communicator = join(timeout_seconds);
+  const std::unique_ptr<Communicator> communicator = join(command, timeout_seconds);
   deadline.reset();
   const EndsInTime ends{deadline, timeout_seconds, name_of(*communicator)};
-  communicator->watch_calls(timeout_seconds, [&](const std::string& why) {
-    leave(static_cast<int>(ErrorKind::rank_lost), by(*communicator, why));
-  });
-  communicator->on_broken([&](const std::string& why) {
-    MpiSession::leave_after(kCleanUpSeconds, static_cast<int>(ErrorKind::rank_lost), "shardmat: " + by(*communicator, why));
+  communicator->watch_calls(timeout_seconds,
+                            [&](const Error& why) { leave(why.exit_code(), by(*communicator, message_of(why, command))); });
+  communicator->on_broken([&](const Error& why) {
+    MpiSession::leave_after(kCleanUpSeconds, static_cast<int>(ErrorKind::rank_lost),
+                            fmt::format("shardmat: {}", by(*communicator, message_of(why, command))));
   });
   try {
     const int exit_code = work(*communicator);
     communicator->barrier();  // has a deadline, the end of MPI has none
     return exit_code;
   } catch (const AgreedError& error) {
-    if (communicator->rank() == 0) fmt::print(stderr, "shardmat: {}\n", error.what());
+    if (communicator->rank() == 0) fmt::print(stderr, "shardmat: {}\n", message_of(error, command));
     return error.exit_code();
   } catch (const Error& error) {
-    leave(error.exit_code(), by(*communicator, error.what()));
+    leave(error.exit_code(), by(*communicator, message_of(error, command)));
   } catch (const std::bad_alloc&) {
     leave(static_cast<int>(ErrorKind::resources), by(*communicator, "not enough host memory; use more hosts"));
   } catch (const std::exception& error) {

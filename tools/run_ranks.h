@@ -4,12 +4,13 @@
 #include <functional>
 
 #include "comm/communicator.h"
+#include "tools/options.h"
 
 namespace shardmat::tools {
 
 /// Starts MPI, runs `work` on every rank, ends MPI. An error that all ranks agreed on is said once and is the exit code of
 /// all; after a lost rank every survivor says so and leaves without waiting for the others, also one that is lost while MPI
-/// starts, which may take a minute more than other steps, or ends.
-int run_ranks(double timeout_seconds, const std::function<int(Communicator&)>& work);
+/// starts, which may take a minute more than other steps, or ends. What is said names options of `command`.
+int run_ranks(const CommandLine& command, double timeout_seconds, const std::function<int(Communicator&)>& work);
 
 }  // namespace shardmat::tools

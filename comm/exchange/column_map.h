@@ -1,5 +1,7 @@
-// Which entries of x each rank owns and needs, and the numbers by which a rank's kernels know its columns. Made once for a
-// matrix; every exchange of the matrix shares it, whatever its number of right-hand sides.
+// Says which entries of x each rank owns and needs, and numbers a rank's columns for its kernels. Made once for a matrix and
+// shared by all its exchanges, for any number of right-hand sides.
+//
+// Threads: one thread at a time changes a map; several may read it at once.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +19,7 @@ namespace shardmat {
 
 /// How the entries of x lie in a rank's memory.
 enum class ColumnLayout {
-  compact,   ///< this rank's own entries, then the entries that its rows need of other ranks (halo.h)
+  compact,   ///< this rank's own entries, then the entries of other ranks that its rows need (halo.h)
   gathered,  ///< all entries, each rank's in a slot of equal length (gathered_layout.h)
 };
 
@@ -33,16 +35,16 @@ class ColumnMap {
   /// Entries that this rank owns: [first_own(), first_own() + own()).
   std::int64_t own() const { return own_; }
   std::int64_t first_own() const { return first_own_; }
-  /// Entries of other ranks that one exchange brings, padding included.
+  /// Entries of other ranks that one exchange receives, padding included.
   std::int64_t received() const { return received_; }
 
-  /// Global columns become positions in this rank's x. REQUIRES: columns among those that the map was made for. Throws
+  /// Replaces global columns by their positions in this rank's x. REQUIRES: columns for which the map was made. Throws
   /// Error(internal) for any other column, and after forget_columns().
   void renumber(std::span<std::int64_t> columns) const;
-  /// Gives up the memory that only renumber() needs.
+  /// Frees the memory that only renumber() needs.
   void forget_columns();
 
-  /// REQUIRES: the layout of that name.
+  /// REQUIRES: layout() is compact for halo(), gathered for gathered().
   const Halo& halo() const { return std::get<Halo>(map_); }
   const GatheredLayout& gathered() const { return std::get<GatheredLayout>(map_); }
 
@@ -53,8 +55,8 @@ class ColumnMap {
   std::variant<Halo, GatheredLayout> map_;
 };
 
-/// Collective; the same error on all ranks. `columns`: those of this rank's nonzeros, in any order, each as often as it
-/// comes. Throws Error(resources) for a layout that needs more memory or larger numbers than there are.
+/// Makes a map for `columns`, the global columns of this rank's nonzeros, in any order and with repetitions. Collective; the
+/// same error on all ranks. Throws Error(resources) if the layout needs too much memory or more than 32-bit positions.
 std::shared_ptr<ColumnMap> make_column_map(ColumnLayout layout, Communicator& communicator, const XParts& parts,
                                            std::span<const std::int64_t> columns);
 

@@ -1,4 +1,6 @@
 // The exchanges that exist; exchange.cpp lists their entries. Each lives in its own file.
+//
+// Threads: any thread; the entries never change.
 #pragma once
 
 #include "comm/exchange/exchange.h"

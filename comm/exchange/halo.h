@@ -1,4 +1,6 @@
-// Which entries of x ranks give each other when each gets only what its rows need.
+// Which entries of x the ranks send each other if each rank receives only the entries that its rows need.
+//
+// Threads: one thread at a time makes or changes a halo; several may read it at once.
 #pragma once
 
 #include <cstdint>
@@ -10,41 +12,42 @@
 
 namespace shardmat {
 
-/// In x the own entries come first, in their order, and then, a little apart, those of other ranks.
+/// x holds this rank's own entries, then padding, then the received entries, sorted by column.
 struct Halo {
-  /// Entries [first, first + count) of `entries`, or of `sent`, belong to this rank.
+  /// The entries [first, first + count) of `entries` (in `from`) or of `sent` (in `to`) belong to `rank`.
   struct Peer {
     int rank;
     std::int64_t first, count;
   };
-  static constexpr std::int64_t kApart = 64;  ///< entries of 2 bytes or more fill 128
+  static constexpr std::int64_t kApart = 64;  ///< in entries: at least 128 bytes, as an entry has at least 2
 
-  std::vector<Peer> from, to;       ///< none with 0 entries; from: ascending ranks
+  std::vector<Peer> from, to;       ///< ranks without entries are left out; `from` has ascending ranks
   std::int64_t begin = 0, own = 0;  ///< this rank owns the columns [begin, begin + own)
-  std::int64_t received = 0;        ///< entries of other ranks
-  /// Places among the own entries, by receiver: first what the next higher rank needs, so that ranks do not all send to the
-  /// same one first.
+  std::int64_t received = 0;        ///< number of received entries
+  /// Positions of the sent entries among the own entries, by receiver. The next higher rank comes first, so that the ranks
+  /// do not all send to the same rank first.
   std::vector<std::int32_t> sent;
-  std::vector<std::int64_t> entries;     ///< columns that come, ascending, so by owner
-  std::vector<std::int32_t> own_places;  ///< of the own columns; empty: in their order
+  std::vector<std::int64_t> entries;     ///< columns of the received entries, ascending, hence sorted by owner
+  std::vector<std::int32_t> own_places;  ///< positions of the own columns in x; empty: column begin + i has position i
 
-  /// Where they begin in x: in a cache line of their own, so that who reads own entries beside their arrival does not keep
-  /// stale ones.
+  /// Position of the first received entry in x. It starts a new cache line: a kernel that reads own entries while others
+  /// arrive must not cache stale received entries.
   std::int64_t first_received() const { return (own + kApart - 1) / kApart * kApart; }
   std::int64_t length() const { return first_received() + received; }
-  /// Columns become positions in x. Throws Error(internal) for a column that is neither own nor among the entries.
+  /// Replaces global columns by positions in x. Throws Error(internal) for a column that is neither own nor received.
   void renumber(std::span<std::int64_t> columns) const;
-  /// Gives up `entries` and `own_places`, which only renumber() needs.
+  /// Frees `entries` and `own_places`, which only renumber() needs.
   void forget_columns();
 };
 
-/// Collective; every rank holds what it needs and gives, and a number or two a rank. `columns`: as in make_column_map().
+/// Collective. `columns`: as in make_column_map(). Memory of a rank grows with the entries that it receives and sends, and
+/// by a few bytes for each rank.
 Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const std::int64_t> columns);
 
-/// Where a rank writes what it sends into x of the others.
+/// Where the sent entries lie in x of their receivers.
 struct SentPlaces {
-  std::vector<std::uint8_t> receivers;  ///< ranks, of each entry of Halo::sent
-  std::vector<std::int64_t> shifts;     ///< one a rank: entry i goes to place i + shifts[receiver] of its x
+  std::vector<std::uint8_t> receivers;  ///< receiving rank of each entry of Halo::sent
+  std::vector<std::int64_t> shifts;     ///< one for each rank: sent entry i goes to position i + shifts[receiver] of its x
 };
 /// Collective. REQUIRES: at most 256 ranks.
 SentPlaces find_sent_places(Communicator& communicator, const Halo& halo);

@@ -77,6 +77,7 @@ std::string nccl_error_text(ncclResult_t result, ncclComm_t comm) {
 
 NcclCommunicator::Impl::~Impl() {
   abort();
+  const DeviceGuard guard(device, std::nothrow);
   for (cudaEvent_t mark : marks)
     if (mark != nullptr) cudaEventDestroy(mark);
   cudaFreeHost(ended);
@@ -215,7 +216,7 @@ NcclCommunicator::NcclCommunicator(Communicator& communicator, Device device)
                                             ". NCCL_DEBUG=WARN in the environment shows more");
     impl_->comm = *made;
   });
-  communicator.on_broken([inside = std::weak_ptr<Impl>(impl_)](const std::string&) {
+  communicator.on_broken([inside = std::weak_ptr<Impl>(impl_)](const Error&) {
     if (const auto impl = inside.lock()) impl->abort();
   });
   impl_->why_no_windows = Memory(*this, 1).why_no_window();

@@ -1,5 +1,7 @@
-// NCCL ownership: creation with a deadline, asynchronous errors polled, abort instead of a hang, and window
-// memory. nccl_stub.cpp stands in for it in a build without NCCL.
+// Owns NCCL: creates it with a deadline, polls asynchronous errors, aborts instead of hanging, and owns window memory. A build
+// without NCCL uses nccl_stub.cpp instead.
+//
+// Threads: one thread at a time uses it, whatever that thread's current device is.
 #pragma once
 
 #include <cstddef>
@@ -18,27 +20,26 @@ bool built_with_nccl();
 /// "2.28.9", or empty without NCCL.
 std::string nccl_version();
 
-/// One NCCL communicator over the ranks of a Communicator, each on its own device. Used by one thread. When
-/// the Communicator breaks, for whatever reason, NCCL is aborted, so that kernels waiting for a lost rank end
-/// and device memory can be freed.
+/// One NCCL communicator over the ranks of a Communicator, each on its own device. Used by one thread. When the Communicator
+/// breaks, for whatever reason, NCCL is aborted: kernels that wait for a lost rank end, and device memory can be freed.
 class NcclCommunicator {
  public:
-  /// Collective. Throws Error(resources) if this build has no NCCL (with the remedy) or there is no room for a first window,
-  /// Error(rank_lost) if the ranks do not meet within the deadline. REQUIRES: no two ranks share a device (check before:
-  /// comm/placement.h). `communicator` outlives this. Sets NCCL_GRAPH_REGISTER=0 in the environment, which NCCL reads once:
-  /// a program that records NCCL's collectives in graphs of its own before must do so itself.
+  /// Collective. Throws Error(resources) if this build has no NCCL (with the remedy) or there is no memory for a first
+  /// window; Error(rank_lost) if a rank does not call within the deadline. REQUIRES: no two ranks share a device (see
+  /// comm/placement.h); `communicator` outlives this object. Sets NCCL_GRAPH_REGISTER=0 in the environment. NCCL reads it
+  /// only once: a program that records NCCL collectives in graphs before this call must set it itself.
   NcclCommunicator(Communicator& communicator, Device device);
-  /// Collective, with the deadline; aborts instead if the communicator is broken or an exception is on its
-  /// way. Frees retired memory. REQUIRES: every Memory of it, and every Graph that recorded its collectives, is gone (NCCL
-  /// waits for such graphs to die).
+  /// Collective, with the deadline; aborts NCCL instead if the communicator is broken or an exception is passing. Frees
+  /// retired memory. REQUIRES: all its Memory objects, and all Graphs that recorded its collectives, are destroyed (NCCL
+  /// waits until such graphs are destroyed).
   ~NcclCommunicator();
   NcclCommunicator(const NcclCommunicator&) = delete;
   NcclCommunicator& operator=(const NcclCommunicator&) = delete;
 
-  /// Uninitialised memory for collectives; a symmetric window where NCCL has windows that kernels reach (2.28 and newer) and
-  /// all GPUs can reach each other, else plain device memory. Creation is collective: the same size on every rank. Throws
-  /// the same Error(resources) on all ranks if there is no room. Destruction is not collective: ranks may destroy memory in
-  /// any order, and free_retired() frees what all have destroyed.
+  /// Uninitialised memory for collectives. It is a symmetric window if kernels can reach NCCL's windows (2.28 and newer) and
+  /// all GPUs can reach each other; else plain device memory. Creation is collective, with the same size on every rank, and
+  /// throws the same Error(resources) on all ranks if there is not enough memory. Destruction is not collective: ranks may
+  /// destroy memory in any order, and free_retired() frees the memory that all ranks have destroyed.
   class Memory {
    public:
     Memory(NcclCommunicator& owner, std::size_t bytes);
@@ -56,35 +57,35 @@ class NcclCommunicator {
    private:
     NcclCommunicator& owner_;
     std::size_t bytes_;
-    std::uint64_t number_ = 0;  ///< of its creation
+    std::uint64_t number_ = 0;  ///< counts creations
     void* data_ = nullptr;
     void* window_ = nullptr;
     Buffer plain_;
     std::string why_no_window_;
   };
-  /// Frees memory that all ranks have destroyed. Collective; waits for the device if this rank has
-  /// destroyed any.
+  /// Frees the memory that all ranks have destroyed. Collective; waits for the device if this rank has destroyed any.
   void free_retired();
 
-  /// In-place all-gather: rank p's `count` values lie at data + p·count. Stream-ordered. May be captured in a
-  /// graph once the same call has run outside of one: NCCL connects ranks on first use, and only there a
-  /// deadline guards that.
+  /// In-place all-gather: the `count` values of rank p lie at data + p·count. Stream-ordered. May be captured in a graph
+  /// after the same call has run outside a graph: the first call connects the ranks, and has a deadline only outside a
+  /// graph.
   void all_gather_in_place(void* data, std::size_t count, ValueType type, Stream& stream);
-  /// Sum of `count` f64 values over the ranks, in place. Stream-ordered; captured as above.
+  /// Sums `count` f64 values over the ranks, in place. Stream-ordered; captured as above.
   void all_reduce_sum(double* data, std::size_t count, Stream& stream);
 
-  /// Sends and receives at once, to and from memory of the device. Stream-ordered; captured as above. `number` tells apart
-  /// transfers between other ranks or of other sizes; the same on all ranks (see next_transfer()).
+  /// Sends and receives concurrently, from and to device memory. Stream-ordered; captured as above. `number` identifies a
+  /// set of partners and sizes; it comes from next_transfer() and is the same on all ranks.
   void transfer(int number, std::span<const Communicator::Transfer::Outgoing> sends,
                 std::span<const Communicator::Transfer::Incoming> receives, Stream& stream);
-  /// Called as often on all ranks.
+  /// A new number for transfer(). All ranks call it the same number of times.
   int next_transfer();
 
-  /// Why ranks cannot reach each other's memory inside a kernel, and what to use; empty if they can. Empty on all ranks or
-  /// on none.
+  /// Why kernels cannot reach the memory of other GPUs, and which exchange to use instead; empty if they can. Empty on all
+  /// ranks or on none.
   std::string why_no_peer_access() const;
 
-  /// Where the thread blocks of ranks meet inside a kernel: block b waits for block b of all others. Collective, as Memory.
+  /// A barrier inside a kernel: thread block b of a rank waits for thread block b of all other ranks. Construction is
+  /// collective, as for Memory.
   class Meeting {
    public:
     Meeting(NcclCommunicator& owner, int blocks);
@@ -95,33 +96,33 @@ class NcclCommunicator {
    private:
     friend class NcclCommunicator;
     int blocks_;
-    Memory arrived_;   ///< numbers [block][rank] that other ranks write
-    Buffer meetings_;  ///< that each block has had
+    Memory arrived_;   ///< counters [block][rank] that other ranks write
+    Buffer meetings_;  ///< number of barriers that each block has passed
   };
-  /// Blocks that it takes to write so many bytes at the speed of the link. With `beside` few, to leave a product room; fewer
-  /// still for entries of whole 16 bytes, as a block then has twice the bytes on the way. A large block of a product does
-  /// not fit beside one of these.
+  /// Number of thread blocks that write `bytes` at the speed of the link. With `beside`, only few blocks, which leave room
+  /// for a concurrent product; even fewer if entry_bytes is a multiple of 16, because such a block has twice the bytes in
+  /// flight. A large thread block of a product does not fit on a multiprocessor with one of these blocks.
   static int blocks_to_push(std::int64_t bytes, std::size_t entry_bytes, bool beside);
 
   struct Push {
-    const Memory* x;                ///< on every rank; its entries are read here and written there
-    const Meeting* meeting;         ///< used by nobody else at the same time
+    const Memory* x;                ///< x on every rank: entries are read from this rank's x and written to the receivers'
+    const Meeting* meeting;         ///< no concurrent kernel uses it
     std::size_t entry_bytes;        ///< even
-    std::int64_t count;             ///< entries
-    const std::int32_t* places;     ///< of the entries in x here
-    const std::uint8_t* receivers;  ///< ranks that get them
-    const std::int64_t* shifts;     ///< one a rank: entry i goes to place i + shifts[receiver] of its x
+    std::int64_t count;             ///< number of entries to send
+    const std::int32_t* places;     ///< position of each entry in this rank's x
+    const std::uint8_t* receivers;  ///< rank that receives each entry
+    const std::int64_t* shifts;     ///< one for each rank: entry i goes to position i + shifts[receiver] of its x
   };
-  /// Waits until all ranks are here, so that nobody reads what is to be overwritten, writes the entries into the receivers'
-  /// memory, and waits until all have written. The next kernel may begin beside it (Stream::next_may_begin()), once all its
-  /// blocks have started: what waits for other ranks never waits for room. Stream-ordered, may be captured in a graph;
-  /// called by all ranks in the same order. If a rank is lost the kernel ends when the communicator breaks. REQUIRES:
-  /// symmetric memory.
+  /// One kernel that waits for all ranks (nobody then reads the entries that will be overwritten), writes the entries into
+  /// the receivers' memory, and waits until all ranks have written. The next kernel may begin as soon as all thread blocks
+  /// of this kernel have started (Stream::next_may_begin()), so no block that other ranks wait for has to wait for room on
+  /// the device. Stream-ordered; may be captured in a graph. All ranks call it in the same order. If a rank is lost, the
+  /// kernel ends when the communicator breaks. REQUIRES: symmetric memory.
   void push(const Push& push, Stream& stream);
-  /// The device can (compute capability 9.0) and the code is made for it.
+  /// True if device and code support an early start of the next kernel (compute capability 9.0).
   bool push_lets_next_begin() const;
 
-  /// Where ranks leave each other a few values. Collective, as Memory.
+  /// Memory in which ranks write each other a few values. Construction is collective, as for Memory.
   class Board {
    public:
     static constexpr int kMostRanks = 128;
@@ -132,14 +133,14 @@ class NcclCommunicator {
    private:
     friend class NcclCommunicator;
     int values_;
-    Memory slots_;   ///< words [round % 2][rank][value][half] that ranks write: the round, and half of the value
-    Buffer rounds_;  ///< that there have been
+    Memory slots_;   ///< words [round % 2][rank][value][half] that ranks write: the round number and half of the value
+    Buffer rounds_;  ///< number of rounds so far
   };
-  /// values[i] becomes its sum over the ranks, in rank order, by one block of threads: each rank writes its values to all
-  /// others and waits for theirs. Stream-ordered, captured and ended as push(). REQUIRES: symmetric memory.
+  /// Replaces values[i] by its sum over the ranks, in rank order. One thread block writes this rank's values to all other
+  /// ranks and waits for their values. Stream-ordered; captured and ended as push(). REQUIRES: symmetric memory.
   void sum(const Board& board, double* values, Stream& stream);
 
-  /// Polls the stream, NCCL's asynchronous error and the deadline; on failure aborts NCCL, marks the
+  /// Waits for the stream: polls it, NCCL's asynchronous error and the deadline. On failure aborts NCCL, marks the
   /// communicator broken and throws Error(rank_lost).
   void wait(Stream& stream, const char* what);
 

@@ -1,10 +1,9 @@
 // The inside of NcclCommunicator, shared by the files that include nccl.h.
 //
-// The NCCL communicator is a *blocking* one. A non-blocking one would start a thread for every collective,
-// which costs more than the collective, and would put the launch on a thread that is not recording the graph.
-// So the calls that meet other ranks on the host (creation, windows, the first collective of its kind, the
-// end) run on a thread of their own, and the caller waits for that with the deadline; all others only launch
-// a kernel.
+// The NCCL communicator is *blocking*. A non-blocking communicator would start a thread for every collective, which costs
+// more than the collective, and would launch from a thread that does not record the graph. So calls that wait for other
+// ranks on the host (creation, windows, the first collective of its kind, the end) run on a helper thread, and the caller
+// waits for this thread with the deadline. All other calls only launch a kernel.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -25,37 +24,36 @@ namespace shardmat {
 
 struct NcclCommunicator::Impl {
   enum Operation { kAllGather, kAllReduceSum, kTransfer };
-  /// Operation, value type and count of a collective: NCCL picks its algorithm, and so its connections, by
-  /// these.
+  /// Operation, value type and count of a collective. NCCL chooses its algorithm and its connections by these.
   using Signature = std::tuple<int, int, std::size_t>;
 
   Impl(Communicator& ranks, Device where) : communicator(ranks), device(where) {}
   ~Impl();
 
-  /// Runs a call that may wait for other ranks. `call` must own what it refers to: after the deadline it goes
-  /// on alone.
+  /// Runs a call that may wait for other ranks, with the deadline. `call` must own everything that it uses, because it may
+  /// still run after the deadline.
   ncclResult_t guarded(std::function<ncclResult_t()> call, const char* what);
-  /// Enqueues a collective on the stream, connecting the ranks first if it is a new one.
+  /// Enqueues a collective on the stream. Connects the ranks first if its signature is new.
   void enqueue(const Signature& signature, Stream& stream, const std::function<ncclResult_t()>& call, const char* what);
-  /// Launches a kernel of our own that meets other ranks.
+  /// Launches one of our own kernels that wait for other ranks.
   void launch(Stream& stream, const std::function<void()>& kernel, const char* what);
-  /// GPUs, this one included, whose memory kernels of this one may reach.
+  /// Number of GPUs, this one included, whose memory this GPU's kernels can reach.
   int gpus_reached() const;
-  /// Makes counters of this rank; they and what other ranks will write are 0 on all ranks before any goes on. Collective.
+  /// Returns new counters set to 0, and sets `written` to 0, on all ranks before it returns on any. Collective.
   Buffer zero_for_all(const Memory& written, std::size_t counters);
-  /// After a failed collective the ranks are out of step: marks the communicator broken and throws.
+  /// If `result` is a failure, the ranks are out of step: marks the communicator broken and throws.
   void check(ncclResult_t result, const char* what);
   void check_async(const char* what);
-  /// Keeps the launches ahead of the device few, so that none blocks without a deadline in a full queue.
+  /// Limits the number of queued launches: a launch into a full queue would block without a deadline.
   void throttle(cudaStream_t stream, const char* what);
-  /// Ends NCCL's work without the other ranks. Gives up after a short grace, as aborting can hang as well.
+  /// Aborts NCCL without the other ranks. Gives up after a short time, because aborting can hang, too.
   void abort() noexcept;
 
-  /// Memory for collectives, by the number of its creation, which is the same on all ranks.
+  /// Memory for collectives. Its key in `blocks` counts creations, which is the same on all ranks.
   struct Block {
     void* data;
-    void* window;  ///< ncclWindow_t; null if not symmetric
-    bool retired = false;  ///< nobody here uses it any more
+    void* window;          ///< ncclWindow_t; null if not symmetric
+    bool retired = false;  ///< this rank has destroyed it
   };
 
   Communicator& communicator;
@@ -68,9 +66,9 @@ struct NcclCommunicator::Impl {
   std::array<cudaEvent_t, 2> marks{};
   std::uint64_t calls = 0;
   int transfers = 0;
-  /// Empty if memory can be a symmetric window, or not known yet; empty on all ranks or on none.
+  /// Why memory cannot be a symmetric window; empty if it can, or if not known yet. Empty on all ranks or on none.
   std::string why_no_windows;
-  /// Pinned memory that kernels waiting for other ranks look at; 1 ends them. Made on first use.
+  /// Pinned memory that is polled by kernels that wait for other ranks; 1 ends them. Allocated on first use.
   int* ended = nullptr;
 };
 

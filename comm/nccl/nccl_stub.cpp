@@ -10,8 +10,8 @@ namespace {
 [[noreturn]] void absent() {
   throw Error(ErrorKind::resources,
               "this build has no NCCL, so several GPUs cannot work together. Rebuild where NCCL is installed "
-              "(libnccl-dev, or "
-              "-DNCCL_ROOT=DIR), or run one rank, or use --backend host");
+              "(libnccl-dev, or -DNCCL_ROOT=DIR), run one rank, or run on the host backend",
+              "backend");
 }
 
 }  // namespace

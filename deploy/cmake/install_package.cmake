@@ -12,14 +12,14 @@ set(SHARDMAT_PUBLIC_HEADERS
   runtime/matrix/vector_operations.h runtime/matrix/vectors.h runtime/run/multiply.h
 
   kernels/base/dense.h kernels/base/device.h kernels/base/error.h kernels/base/half.h kernels/base/host_vector.h
-  kernels/base/progress.h kernels/base/types.h kernels/matrix/csr.h kernels/matrix/statistics.h
+  kernels/base/parallel.h kernels/base/progress.h kernels/base/types.h kernels/matrix/csr.h kernels/matrix/statistics.h
   kernels/conversion.h kernels/measure.h kernels/plan.h kernels/policy.h kernels/spmm.h kernels/value_map.h kernels/vector.h
-  kernels/choose/registry.h kernels/choose/spmm_tuner.h kernels/choose/tuner.h
+  kernels/choose/choice.h kernels/choose/registry.h kernels/choose/spmm_tuner.h kernels/choose/tuner.h
   partition/partitioner.h partition/row_source.h partition/hdf5/input.h partition/shard_file.h partition/vector_file.h
   comm/placement.h comm/sum_over_ranks.h comm/exchange/column_map.h comm/exchange/exchange.h comm/exchange/gathered_layout.h
   comm/exchange/halo.h comm/exchange/x_parts.h comm/nccl/nccl_communicator.h
-  runtime/over_ranks.h runtime/matrix/plan_cache.h runtime/matrix/row_plan.h runtime/matrix/schedule.h
-  runtime/matrix/stored_rows.h runtime/run/report.h runtime/run/verify.h runtime/timing/iterate.h
+  runtime/over_ranks.h runtime/matrix/matrix_options.h runtime/matrix/row_plan.h runtime/run/report.h runtime/run/verify.h
+  runtime/timing/iteration_times.h runtime/timing/iterate.h
 
   kernels/batched/batch.h kernels/batched/batched_spmm.h kernels/batched/batched_tuner.h kernels/batched/check.h
   kernels/batched/descriptor.h kernels/batched/device_batch.h kernels/batched/features.h kernels/batched/shardmat_batched.h

@@ -1,4 +1,4 @@
-// What the memory cgroups of this process leave it: of both versions, at every level that can be seen.
+// The memory that the cgroups of this process (versions 1 and 2, at every visible level) still allow.
 #pragma once
 
 #include <cstdint>
@@ -6,10 +6,9 @@
 
 namespace shardmat {
 
-/// Bytes until the tightest limit among the process's memory cgroup and those above it, up to the root of each mounted
-/// hierarchy: limit minus use, where file pages that the kernel can drop at once do not count as used. INT64_MAX without a
-/// limit. Reads ROOT/proc/self/cgroup, ROOT/proc/self/mountinfo and the hierarchies mounted below ROOT; `root` is empty but
-/// in tests.
+/// The least of (limit - use) over the process's memory cgroup and its ancestors, in every mounted hierarchy. File pages
+/// that the kernel can drop at once do not count as used. INT64_MAX without a limit. Reads ROOT/proc/self/cgroup,
+/// ROOT/proc/self/mountinfo and the hierarchies mounted below ROOT. Only tests pass a `root`.
 std::int64_t available_in_cgroups(const std::string& root = "");
 
 }  // namespace shardmat

@@ -24,20 +24,16 @@ void require_dense(std::string_view what, const ConstDense& view, std::int64_t r
     throw Error(ErrorKind::usage,
                 fmt::format("{} is {}, but the product takes {}", what,
                             text(view.rows, view.columns, view.type, view.device), text(rows, columns, type, device)));
-  if (columns > 1 && view.order != DenseOrder::row_major)
-    throw Error(ErrorKind::usage, fmt::format("{} is column-major; products of several right-hand sides take row-major "
-                                              "matrices, whose rows lie one after another",
-                                              what));
   const bool by_rows = view.order == DenseOrder::row_major;
   const std::int64_t least = by_rows ? columns : rows;
   if (view.leading < least || (columns == 1 && by_rows && view.leading != 1))
-    throw Error(
-        ErrorKind::usage,
-        columns == 1
-            ? fmt::format("{} is one column with gaps (leading dimension {}); its entries must lie one after "
-                          "another",
-                          what, view.leading)
-            : fmt::format("the leading dimension of {} is {}, but its rows have {} entries", what, view.leading, columns));
+    throw Error(ErrorKind::usage,
+                columns == 1
+                    ? fmt::format("{} is one column with gaps (leading dimension {}); its entries must lie one after "
+                                  "another",
+                                  what, view.leading)
+                    : fmt::format("the leading dimension of {} is {}, but its {} have {} entries", what, view.leading,
+                                  by_rows ? "rows" : "columns", least));
   if (view.data == nullptr && rows > 0) throw Error(ErrorKind::usage, fmt::format("{} has no memory (null pointer)", what));
 }
 

@@ -1,4 +1,6 @@
-// How a dense matrix or vector lies in memory: views with sizes, type and device, which own nothing.
+// Views of dense matrices and vectors: sizes, order, type and device. A view owns nothing.
+//
+// Threads: any thread, several at a time; a view owns nothing and shares nothing.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +30,8 @@ struct ConstDense : DenseView<const void*> {
   ConstDense(const Dense& d) : DenseView<const void*>{d.data, d.rows, d.columns, d.leading, d.order, d.type, d.device} {}
 };
 
-/// Throws Error(usage), naming both sides, unless the view is row-major with these sizes, type and device (one column may
-/// have any order). `what` names the view in the message: "X".
+/// Throws Error(usage), naming both sides, unless the view has these sizes, type and device, and a leading dimension that
+/// holds a row (row_major) or a column. One column has no gaps. `what` names the view in the message: "X".
 void require_dense(std::string_view what, const ConstDense& view, std::int64_t rows, std::int64_t columns, ValueType type,
                    Device device);
 

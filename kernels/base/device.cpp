@@ -51,7 +51,8 @@ DeviceProperties properties(Device device) {
 }
 
 std::int64_t available_memory(Device device) {
-  return on_host(device) ? share_of_host_memory() : cuda::available_memory(device.ordinal);
+  const DeviceGuard guard(device);
+  return on_host(device) ? share_of_host_memory() : cuda::available_memory();
 }
 
 void require_memory(Device device, std::int64_t bytes, const std::string& what) {
@@ -59,17 +60,22 @@ void require_memory(Device device, std::int64_t bytes, const std::string& what) 
   const std::int64_t available = available_memory(device);
   if (bytes > available)
     throw Error(ErrorKind::resources,
-                fmt::format("{} needs {} on GPU {} but only {} is free; use more GPUs, --type f32, or end other programs "
-                            "on this GPU",
+                fmt::format("{} needs {} on GPU {} but only {} is free; end other programs on this GPU, use more GPUs, or a "
+                            "smaller type of values",
                             what, human_bytes(static_cast<double>(bytes)), device.ordinal,
-                            human_bytes(static_cast<double>(available))));
+                            human_bytes(static_cast<double>(available))),
+                "type");
 }
 
-Stream::Stream(Device device, Priority priority)
-    : device_(device),
-      native_(on_host(device) ? nullptr : cuda::create_stream(device.ordinal, priority == Priority::high)) {}
+Stream::Stream(Device device, Priority priority) : device_(device) {
+  if (on_host(device)) return;
+  const DeviceGuard guard(device);
+  native_ = cuda::create_stream(priority == Priority::high);
+}
 Stream::~Stream() {
-  if (owned_) cuda::destroy_stream(native_);
+  if (!owned_ || native_ == nullptr) return;
+  const DeviceGuard guard(device_, std::nothrow);
+  cuda::destroy_stream(native_);
 }
 Stream::Stream(Stream&& other) noexcept
     : device_(other.device_), native_(std::exchange(other.native_, nullptr)), owned_(other.owned_) {}
@@ -79,17 +85,29 @@ Stream& Stream::operator=(Stream&& other) noexcept {
   std::swap(owned_, other.owned_);
   return *this;
 }
-bool Stream::finished() const { return on_host(device_) || cuda::stream_finished(native_); }
+bool Stream::finished() const {
+  const DeviceGuard guard(device_);
+  return on_host(device_) || cuda::stream_finished(native_);
+}
 void Stream::synchronize() const {
+  const DeviceGuard guard(device_);
   if (!on_host(device_)) cuda::synchronize_stream(native_);
 }
 void Stream::wait_for(const Event& event) {
+  const DeviceGuard guard(device_);
   let_next_begin(false);
   if (!on_host(device_)) cuda::stream_waits(native_, event.native());
 }
 
-Event::Event(Device device) : device_(device), native_(on_host(device) ? nullptr : cuda::create_event(device.ordinal)) {}
-Event::~Event() { cuda::destroy_event(native_); }
+Event::Event(Device device) : device_(device) {
+  const DeviceGuard guard(device);
+  if (!on_host(device)) native_ = cuda::create_event();
+}
+Event::~Event() {
+  if (native_ == nullptr) return;
+  const DeviceGuard guard(device_, std::nothrow);
+  cuda::destroy_event(native_);
+}
 Event::Event(Event&& other) noexcept
     : device_(other.device_), native_(std::exchange(other.native_, nullptr)), host_seconds_(other.host_seconds_) {}
 Event& Event::operator=(Event&& other) noexcept {
@@ -99,19 +117,23 @@ Event& Event::operator=(Event&& other) noexcept {
   return *this;
 }
 void Event::record(const Stream& stream) {
+  const DeviceGuard guard(device_);
   if (on_host(device_)) host_seconds_ = now();
   else cuda::record_event(native_, stream.native());
 }
 void Event::synchronize() const {
+  const DeviceGuard guard(device_);
   if (!on_host(device_)) cuda::synchronize_event(native_);
 }
 double Event::seconds_since(const Event& earlier) const {
+  const DeviceGuard guard(device_);
   return on_host(device_) ? host_seconds_ - earlier.host_seconds_ : cuda::seconds_between(earlier.native_, native_);
 }
 
 Buffer::Buffer(Device device, std::size_t bytes) : device_(device), bytes_(bytes) {
   if (bytes == 0) return;
-  data_ = on_host(device) ? ::operator new(bytes, kHostAlignment, std::nothrow) : cuda::allocate(device.ordinal, bytes);
+  const DeviceGuard guard(device);
+  data_ = on_host(device) ? ::operator new(bytes, kHostAlignment, std::nothrow) : cuda::allocate(bytes);
   if (data_ == nullptr)
     throw Error(ErrorKind::resources,
                 fmt::format("cannot allocate {} on the {}; {} is available", human_bytes(static_cast<double>(bytes)),
@@ -120,8 +142,9 @@ Buffer::Buffer(Device device, std::size_t bytes) : device_(device), bytes_(bytes
 }
 Buffer::~Buffer() {
   if (data_ == nullptr) return;
+  const DeviceGuard guard(device_, std::nothrow);
   if (on_host(device_)) ::operator delete(data_, kHostAlignment);
-  else cuda::release(device_.ordinal, data_);
+  else cuda::release(data_);
 }
 Buffer::Buffer(Buffer&& other) noexcept
     : device_(other.device_), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -134,8 +157,12 @@ Buffer& Buffer::operator=(Buffer&& other) noexcept {
 
 HostBuffer::~HostBuffer() { release(); }
 HostBuffer::HostBuffer(HostBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)), page_locked_(other.page_locked_) {}
+    : device_(other.device_),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      page_locked_(other.page_locked_) {}
 HostBuffer& HostBuffer::operator=(HostBuffer&& other) noexcept {
+  std::swap(device_, other.device_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
   std::swap(page_locked_, other.page_locked_);
@@ -145,6 +172,8 @@ void HostBuffer::reserve(std::size_t bytes, Device device, bool page_locked) {
   if (bytes <= bytes_) return;
   release();
   page_locked_ = page_locked && !on_host(device);
+  device_ = device;
+  const DeviceGuard guard(device);
   data_ = page_locked_ ? cuda::allocate_page_locked(bytes) : ::operator new(bytes, kHostAlignment, std::nothrow);
   if (data_ == nullptr)
     throw Error(ErrorKind::resources,
@@ -154,6 +183,7 @@ void HostBuffer::reserve(std::size_t bytes, Device device, bool page_locked) {
 }
 void HostBuffer::release() noexcept {
   if (data_ == nullptr) return;
+  const DeviceGuard guard(device_, std::nothrow);
   if (page_locked_) cuda::release_page_locked(data_);
   else ::operator delete(data_, kHostAlignment);
   data_ = nullptr;
@@ -164,6 +194,7 @@ namespace {
 
 void copy_bytes(void* to, const void* from, std::size_t bytes, Stream& stream) {
   if (bytes == 0) return;
+  const DeviceGuard guard(stream.device());
   stream.let_next_begin(false);
   if (on_host(stream.device())) std::memcpy(to, from, bytes);
   else cuda::copy(to, from, bytes, stream.native());
@@ -188,29 +219,44 @@ void copy_to_host_async(void* host, const void* device_memory, std::size_t bytes
 void copy_on_device(void* to, const void* from, std::size_t bytes, Stream& stream) { copy_bytes(to, from, bytes, stream); }
 void fill_bytes(void* device_memory, unsigned char byte, std::size_t bytes, Stream& stream) {
   if (bytes == 0) return;
+  const DeviceGuard guard(stream.device());
   stream.let_next_begin(false);
   if (on_host(stream.device())) std::memset(device_memory, byte, bytes);
   else cuda::fill(device_memory, byte, bytes, stream.native());
 }
 
-Graph::Graph(Stream& stream, std::function<void()> work) {
+Graph::Graph(Stream& stream, std::function<void()> work) : device_(stream.device()) {
+  const DeviceGuard guard(device_);
   if (on_host(stream.device())) host_work_ = std::move(work);
   else executable_ = cuda::record_graph(stream.native(), work);
   stream.let_next_begin(false);  // nothing has run
 }
-Graph::~Graph() { cuda::destroy_graph(executable_); }
+Graph::~Graph() {
+  if (executable_ == nullptr) return;
+  const DeviceGuard guard(device_, std::nothrow);
+  cuda::destroy_graph(executable_);
+}
 void Graph::launch(Stream& stream) {
+  const DeviceGuard guard(device_);
   stream.let_next_begin(false);
   if (host_work_) host_work_();
   else cuda::launch_graph(executable_, stream.native());
 }
 
 DeviceGuard::DeviceGuard(Device device) : previous_(on_host(device) ? -1 : cuda::set_device(device.ordinal)) {}
+DeviceGuard::DeviceGuard(Device device, const std::nothrow_t&) noexcept {
+  try {
+    if (!on_host(device)) previous_ = cuda::set_device(device.ordinal);
+  } catch (const Error&) {  // the call that needs the device reports it
+    cuda::forget_error();
+  }
+}
 DeviceGuard::~DeviceGuard() {
   if (previous_ < 0) return;
   try {
     cuda::set_device(previous_);
   } catch (const Error&) {  // a destructor must not throw; the next call on the device reports it
+    cuda::forget_error();
   }
 }
 

@@ -2,12 +2,16 @@
 // both backends, so that code above kernels/ has one path: on the host a stream executes at once and a buffer is aligned
 // memory. device_cuda.cpp holds the only cudaMalloc (comm's window memory aside); device_stub.cpp stands in for it in a
 // build without CUDA.
+//
+// Threads: any thread may use an object, one at a time; two threads may use two objects at once. Each call sets the object's
+// device for the calling thread and restores the thread's own, so that no thread has to set a device.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <new>
 #include <string>
 
 #include "kernels/base/types.h"
@@ -48,10 +52,10 @@ class Event;
 /// An ordered queue of work. Never the default stream. Move-only.
 class Stream {
  public:
-  enum class Priority { normal, high };  ///< blocks of a high one go first when both wait for room
+  enum class Priority { normal, high };  ///< thread blocks of a high-priority stream start first
 
   explicit Stream(Device device, Priority priority = Priority::normal);
-  /// A stream of someone else's (a cudaStream_t as a void pointer), which this neither makes nor destroys.
+  /// Wraps a stream of the caller (a cudaStream_t as a void pointer), which is not destroyed.
   static Stream borrowed(Device device, void* native) { return Stream(device, native); }
   ~Stream();
   Stream(Stream&&) noexcept;
@@ -64,12 +68,11 @@ class Stream {
   bool finished() const;
   /// Blocks until all work given so far is done. Code between ranks polls finished() with a deadline instead.
   void synchronize() const;
-  /// Work given from now on waits for what came before the event in its stream. May be recorded into a Graph, where it joins
-  /// the two streams.
+  /// Later work on this stream waits for the event. May be recorded into a Graph, where it joins the two streams.
   void wait_for(const Event& event);
 
-  /// Set by a kernel that lets the next one begin while it still works, once all that came before it is done: the next one
-  /// does not wait for that. Whatever else is put on the stream here or by launch.h clears it, work of libraries does not.
+  /// True if the last kernel allows programmatic dependent launch: it lets the next kernel begin before it ends, once all
+  /// earlier work is done. Cleared by our next launch or copy, not by library calls.
   bool next_may_begin() const { return next_may_begin_; }
   void let_next_begin(bool may) const { next_may_begin_ = may; }
 
@@ -91,9 +94,9 @@ class Event {
   Event& operator=(Event&&) noexcept;
 
   void record(const Stream& stream);
-  /// Blocks until what was recorded is done.
+  /// Blocks until the work before the event is done.
   void synchronize() const;
-  /// Seconds from `earlier` to this; both recorded and done.
+  /// Seconds from `earlier` to this event. REQUIRES: both are recorded and done.
   double seconds_since(const Event& earlier) const;
   /// cudaEvent_t as a void pointer; null on the host.
   void* native() const { return native_; }
@@ -128,8 +131,8 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
-/// Host memory on its way to or from a device, kept for the next use. Page-locked if asked for and the device is a GPU: such
-/// memory is copied beside other work, but takes long to allocate. Move-only.
+/// Reusable host memory for copies to and from a device. Page-locked on request for a GPU: copies then overlap other work,
+/// but allocation takes long. Move-only.
 class HostBuffer {
  public:
   HostBuffer() = default;
@@ -137,7 +140,7 @@ class HostBuffer {
   HostBuffer(HostBuffer&&) noexcept;
   HostBuffer& operator=(HostBuffer&&) noexcept;
 
-  /// Room for `bytes`, 256-byte aligned; what was there is lost if it was too small. Throws Error(resources).
+  /// Makes room for `bytes`, 256-byte aligned. If the buffer must grow, its contents are lost. Throws Error(resources).
   void reserve(std::size_t bytes, Device device, bool page_locked);
   void* data() const { return data_; }
   template <class T>
@@ -148,6 +151,7 @@ class HostBuffer {
  private:
   void release() noexcept;
 
+  Device device_;
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
   bool page_locked_ = false;
@@ -156,8 +160,8 @@ class HostBuffer {
 /// Copies between host memory and the stream's device, in stream order; returns when `host` may be reused.
 void copy_to_device(void* device_memory, const void* host, std::size_t bytes, Stream& stream);
 void copy_to_host(void* host, const void* device_memory, std::size_t bytes, Stream& stream);
-/// The same without waiting: `host` must stay until the stream has passed this. Page-locked memory is copied beside other
-/// work; other memory may hold the caller up.
+/// The same without waiting: `host` must stay valid until the stream has passed the copy. Copies of page-locked memory
+/// overlap other work; with other memory the call may block.
 void copy_to_device_async(void* device_memory, const void* host, std::size_t bytes, Stream& stream);
 void copy_to_host_async(void* host, const void* device_memory, std::size_t bytes, Stream& stream);
 /// Copies within the stream's device, in stream order.
@@ -176,14 +180,18 @@ class Graph {
   void launch(Stream& stream);
 
  private:
+  Device device_;
   std::function<void()> host_work_;
   void* executable_ = nullptr;
 };
 
-/// Makes the device current for this thread while in scope and restores the old one. Nothing on the host.
+/// Makes the device current for this thread while in scope, then restores the previous one if the process uses that. Does
+/// nothing for the host.
 class DeviceGuard {
  public:
   explicit DeviceGuard(Device device);
+  /// For destructors: does nothing if the device cannot be set.
+  DeviceGuard(Device device, const std::nothrow_t&) noexcept;
   ~DeviceGuard();
   DeviceGuard(const DeviceGuard&) = delete;
   DeviceGuard& operator=(const DeviceGuard&) = delete;

@@ -1,5 +1,6 @@
 #include "kernels/base/device_cuda.h"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 #include <cusparse.h>
 
@@ -14,6 +15,25 @@ namespace {
 void warn(cudaError_t status, const char* what) noexcept {
   if (status != cudaSuccess && status != cudaErrorCudartUnloading)
     std::fprintf(stderr, "shardmat: %s: %s\n", what, cudaGetErrorString(status));
+}
+
+/// Does this process use the device? The program is not linked with the driver's library, so the runtime finds the function.
+bool has_context(int ordinal) {
+  using GetState = CUresult (*)(CUdevice, unsigned int*, int*);
+  static const auto get_state = [] {
+    void* function = nullptr;
+    cudaDriverEntryPointQueryResult found = cudaDriverEntryPointSymbolNotFound;
+#if CUDART_VERSION >= 12050
+    SHARDMAT_CUDA_CHECK(
+        cudaGetDriverEntryPointByVersion("cuDevicePrimaryCtxGetState", &function, 7000, cudaEnableDefault, &found));
+#else
+    SHARDMAT_CUDA_CHECK(cudaGetDriverEntryPoint("cuDevicePrimaryCtxGetState", &function, cudaEnableDefault, &found));
+#endif
+    return found == cudaDriverEntryPointSuccess ? reinterpret_cast<GetState>(function) : nullptr;
+  }();
+  unsigned int flags = 0;
+  int active = 0;
+  return get_state != nullptr && get_state(ordinal, &flags, &active) == CUDA_SUCCESS && active != 0;
 }
 
 cudaStream_t as_stream(void* stream) { return static_cast<cudaStream_t>(stream); }
@@ -69,8 +89,7 @@ DeviceProperties properties(int ordinal) {
   return result;
 }
 
-std::int64_t available_memory(int ordinal) {
-  const DeviceGuard guard({Backend::cuda, ordinal});
+std::int64_t available_memory() {
   std::size_t free = 0, total = 0;
   SHARDMAT_CUDA_CHECK(cudaMemGetInfo(&free, &total));
   return static_cast<std::int64_t>(free);
@@ -80,12 +99,14 @@ int set_device(int ordinal) {
   int current = -1;
   SHARDMAT_CUDA_CHECK(cudaGetDevice(&current));
   if (current == ordinal) return -1;
+  const bool return_there = has_context(current);
   SHARDMAT_CUDA_CHECK(cudaSetDevice(ordinal));
-  return current;
+  return return_there ? current : -1;
 }
 
-void* create_stream(int ordinal, bool high_priority) {
-  const DeviceGuard guard({Backend::cuda, ordinal});
+void forget_error() noexcept { static_cast<void>(cudaGetLastError()); }
+
+void* create_stream(bool high_priority) {
   int lowest = 0, highest = 0;
   SHARDMAT_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   cudaStream_t stream = nullptr;
@@ -103,8 +124,7 @@ bool stream_finished(void* stream) {
 }
 void synchronize_stream(void* stream) { SHARDMAT_CUDA_CHECK(cudaStreamSynchronize(as_stream(stream))); }
 
-void* create_event(int ordinal) {
-  const DeviceGuard guard({Backend::cuda, ordinal});
+void* create_event() {
   cudaEvent_t event = nullptr;
   SHARDMAT_CUDA_CHECK(cudaEventCreate(&event));
   return event;
@@ -123,8 +143,7 @@ double seconds_between(void* earlier, void* later) {
   return 1e-3 * static_cast<double>(milliseconds);
 }
 
-void* allocate(int ordinal, std::size_t bytes) {
-  const DeviceGuard guard({Backend::cuda, ordinal});
+void* allocate(std::size_t bytes) {
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, bytes);
   if (status == cudaErrorMemoryAllocation) {
@@ -134,7 +153,7 @@ void* allocate(int ordinal, std::size_t bytes) {
   SHARDMAT_CUDA_CHECK(status);
   return memory;
 }
-void release(int, void* memory) noexcept { warn(cudaFree(memory), "freeing device memory"); }
+void release(void* memory) noexcept { warn(cudaFree(memory), "freeing device memory"); }
 void* allocate_page_locked(std::size_t bytes) {
   void* memory = nullptr;
   const cudaError_t status = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);

@@ -1,5 +1,6 @@
 // The CUDA side of device.h, and the only functions that differ between a build with CUDA (device_cuda.cpp) and without
-// (device_stub.cpp). Internal to kernels/.
+// (device_stub.cpp). What names no ordinal works on the calling thread's current device, which device.cpp sets to that of
+// the object. Internal to kernels/.
 #pragma once
 
 #include <cstddef>
@@ -14,16 +15,19 @@ namespace shardmat::cuda {
 bool available();
 int device_count(std::string* why_none);
 DeviceProperties properties(int ordinal);
-std::int64_t available_memory(int ordinal);
-/// Makes `ordinal` current; returns the one that was, or -1 if it was already.
+std::int64_t available_memory();
+/// Makes `ordinal` current. Returns the previous device, or -1 if there is none to go back to: `ordinal` was current already,
+/// or this process does not use the previous device. (Going back would make a context there, which takes memory.)
 int set_device(int ordinal);
+/// Forgets an error that nobody will report, so that the next launch is not blamed for it.
+void forget_error() noexcept;
 
-void* create_stream(int ordinal, bool high_priority);
+void* create_stream(bool high_priority);
 void destroy_stream(void* stream) noexcept;
 bool stream_finished(void* stream);
 void synchronize_stream(void* stream);
 
-void* create_event(int ordinal);
+void* create_event();
 void destroy_event(void* event) noexcept;
 void stream_waits(void* stream, void* event);
 void record_event(void* event, void* stream);
@@ -31,8 +35,8 @@ void synchronize_event(void* event);
 double seconds_between(void* earlier, void* later);
 
 /// nullptr if there is not enough memory.
-void* allocate(int ordinal, std::size_t bytes);
-void release(int ordinal, void* memory) noexcept;
+void* allocate(std::size_t bytes);
+void release(void* memory) noexcept;
 /// nullptr if there is not enough memory.
 void* allocate_page_locked(std::size_t bytes);
 void release_page_locked(void* memory) noexcept;

@@ -18,20 +18,21 @@ int device_count(std::string* why_none) {
   return 0;
 }
 DeviceProperties properties(int) { absent(); }
-std::int64_t available_memory(int) { absent(); }
+std::int64_t available_memory() { absent(); }
 int set_device(int) { absent(); }
-void* create_stream(int, bool) { absent(); }
+void forget_error() noexcept {}
+void* create_stream(bool) { absent(); }
 void destroy_stream(void*) noexcept {}
 bool stream_finished(void*) { absent(); }
 void synchronize_stream(void*) { absent(); }
-void* create_event(int) { absent(); }
+void* create_event() { absent(); }
 void destroy_event(void*) noexcept {}
 void stream_waits(void*, void*) { absent(); }
 void record_event(void*, void*) { absent(); }
 void synchronize_event(void*) { absent(); }
 double seconds_between(void*, void*) { absent(); }
-void* allocate(int, std::size_t) { absent(); }
-void release(int, void*) noexcept {}
+void* allocate(std::size_t) { absent(); }
+void release(void*) noexcept {}
 void* allocate_page_locked(std::size_t) { absent(); }
 void release_page_locked(void*) noexcept {}
 void copy(void*, const void*, std::size_t, void*) { absent(); }

@@ -1,8 +1,11 @@
 // One exception type with a kind inside; the kind becomes an exit code (or an HTTP status) at the edge.
+//
+// Threads: any thread, several at a time; there is no shared state.
 #pragma once
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace shardmat {
 
@@ -10,21 +13,28 @@ namespace shardmat {
 enum class ErrorKind {
   internal = 1,      ///< a broken invariant or an unexpected library failure
   usage = 2,         ///< a wrong option or argument
-  input = 3,         ///< a file or matrix that is not what it should be
+  input = 3,         ///< an invalid file or matrix
   resources = 4,     ///< memory, device or disk is missing or full
   rank_lost = 5,     ///< another rank died or did not answer within the deadline
-  verification = 6,  ///< the product was computed and is wrong
+  verification = 6,  ///< the computed product is wrong
 };
 
-/// A message names what went wrong, where (file, line, row, rank), and what to do about it.
+/// A message names what went wrong, where (file, line, row, rank), and what to do about it. It speaks of things, not of the
+/// options of one program.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorKind kind, const std::string& message) : std::runtime_error(message), kind_(kind) {}
+  /// `setting`: what the caller can change about it, by the name of its field, as "allow_nonfinite". A program adds its own
+  /// name for it to the message: an option, a field of a request, an argument.
+  Error(ErrorKind kind, const std::string& message, std::string setting = {})
+      : std::runtime_error(message), kind_(kind), setting_(std::move(setting)) {}
   ErrorKind kind() const { return kind_; }
+  /// Empty if no setting is to blame, or to help.
+  const std::string& setting() const { return setting_; }
   int exit_code() const { return static_cast<int>(kind_); }
 
  private:
   ErrorKind kind_;
+  std::string setting_;
 };
 
 }  // namespace shardmat

@@ -1,4 +1,4 @@
-// 16-bit floating-point values: storage only. Products take them and add in f32.
+// 16-bit floating-point values, for storage only. Products read them and compute in f32.
 #pragma once
 
 #include <bit>
@@ -8,8 +8,8 @@ namespace shardmat {
 
 namespace half {
 
-/// Nearest value with this many bits of exponent and fraction, ties to even, as IEEE 754 encodes it; infinite beyond the
-/// largest, NaN for NaN.
+/// Rounds to the nearest value with these numbers of exponent and fraction bits, ties to even, in IEEE 754 encoding. Values
+/// beyond the largest become infinite; NaN stays NaN.
 template <int kExponentBits, int kFractionBits>
 constexpr std::uint16_t encode(double value) {
   constexpr int kBias = (1 << (kExponentBits - 1)) - 1, kDropped = 52 - kFractionBits;
@@ -22,8 +22,8 @@ constexpr std::uint16_t encode(double value) {
     return static_cast<std::uint16_t>(sign | kInfinity | (fraction != 0 ? std::uint64_t{1} << (kFractionBits - 1) : 0));
   const int wanted = exponent - 1023 + kBias;
   if (wanted > 2 * kBias) return static_cast<std::uint16_t>(sign | kInfinity);
-  // The exponent above the fraction, so that a carry out of the fraction raises it; below the least exponent the fraction
-  // moves right, its leading 1 written out.
+  // The exponent stands above the fraction, so that a carry out of the fraction increments it. Below the least exponent
+  // (subnormal values) the fraction is shifted right, with its leading 1 written out.
   const int below = wanted >= 1 ? 0 : 1 - wanted;
   if (below > kFractionBits + 1) return static_cast<std::uint16_t>(sign);
   const std::uint64_t all =
@@ -35,7 +35,7 @@ constexpr std::uint16_t encode(double value) {
   return static_cast<std::uint16_t>(sign | rounded);
 }
 
-/// Exact.
+/// The exact value of an encoding.
 template <int kExponentBits, int kFractionBits>
 constexpr double decode(std::uint16_t bits) {
   constexpr int kBias = (1 << (kExponentBits - 1)) - 1, kLast = (1 << kExponentBits) - 1;
@@ -51,7 +51,7 @@ constexpr double decode(std::uint16_t bits) {
   return std::bit_cast<double>(sign | wide << 52 | fraction << (52 - kFractionBits));
 }
 
-/// A value of 16 bits; conversions round to nearest, ties to even.
+/// A 16-bit value. Conversions round to nearest, ties to even.
 template <int kExponentBits, int kFractionBits>
 struct Value {
   std::uint16_t bits;

@@ -1,5 +1,5 @@
-// std::vector whose resize() leaves trivial elements uninitialised, so that the threads that fill a large
-// array are also the first to touch its pages.
+// A std::vector whose resize() leaves trivial elements uninitialised. So the threads that fill a large array are also the
+// first to touch its pages (NUMA placement).
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// How much host memory this process may still take.
+// How much host memory this process may still allocate.
 #pragma once
 
 #include <cstdint>
@@ -6,25 +6,24 @@
 
 namespace shardmat {
 
-/// Bytes that the processes of this host, or of this process's cgroups, can still allocate: the smaller of what the machine
-/// has available and what the cgroups leave (available_in_cgroups()). On virtual machines whose memory grows with use,
-/// MemTotal is not a limit; there the cgroups' limit is taken if it is larger. INT64_MAX if nothing can be read. `root` is
-/// empty but in tests.
+/// Bytes that all processes on this host, or in this process's cgroups, can still allocate together: the smaller of the
+/// machine's available memory and available_in_cgroups(). On virtual machines whose memory grows with use, MemTotal is no
+/// limit: there the cgroups' limit is taken if it is larger. INT64_MAX if nothing can be read. Only tests pass a `root`.
 std::int64_t available_on_host(const std::string& root = "");
 
-/// Bytes that this process can still allocate: available_on_host(), or less by the process's own limits (`ulimit -v`, `-d`).
+/// Bytes that this process can still allocate: available_on_host(), or less if `ulimit -v` or `-d` limits the process.
 std::int64_t available_host_memory();
 
-/// Tells the next two that `processes` of a job on this host ask alike, so each may have only its share.
+/// Sets how many processes of this job share the host; the two functions below divide by it.
 void share_host_memory(int processes);
 
-/// This process's share of available_on_host(), or less by the process's own limits.
+/// This process's share of available_on_host(), or less if its own limits are tighter.
 std::int64_t share_of_host_memory();
 
-/// Throws Error(resources) saying what needs `bytes` and how much there is, if it does not fit.
+/// Throws Error(resources) if `bytes` do not fit; the message says that `what` needs them, and how much memory there is.
 void require_host_memory(std::int64_t bytes, const char* what);
 
-/// Most resident memory this process ever had, in bytes; pages of mapped files included.
+/// Peak resident memory of this process in bytes, pages of mapped files included.
 std::int64_t peak_host_memory();
 
 }  // namespace shardmat

@@ -10,15 +10,17 @@
 #include <fstream>
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace shardmat {
 namespace {
 
-/// Keeps the first exception of a parallel region.
-class ExceptionSlot {
+/// Runs the tasks of a parallel region, and keeps the first exception.
+class Region {
  public:
   template <class F>
   void run(F&& f) noexcept {
+    const ThreadCount no_nested_region(1);
     try {
       f();
     } catch (...) {
@@ -35,15 +37,18 @@ class ExceptionSlot {
   std::exception_ptr first_;
 };
 
+thread_local int threads_in_scope = 0;  // 0: no ThreadCount
+
 }  // namespace
 
-int thread_count() { return omp_get_max_threads(); }
+int thread_count() { return threads_in_scope > 0 ? threads_in_scope : omp_get_max_threads(); }
 
-void set_thread_count(int threads) {
-  if (std::getenv("OMP_NUM_THREADS") == nullptr) omp_set_num_threads(std::max(1, threads));
+ThreadCount::ThreadCount(int threads) : previous_(std::exchange(threads_in_scope, std::max(1, threads))) {}
+ThreadCount::~ThreadCount() { threads_in_scope = previous_; }
+
+int threads_of_environment(int otherwise) {
+  return std::getenv("OMP_NUM_THREADS") != nullptr ? omp_get_max_threads() : std::max(1, otherwise);
 }
-
-void require_thread_count(int threads) { omp_set_num_threads(std::max(1, threads)); }
 
 int usable_cores() {
   cpu_set_t mask;
@@ -62,14 +67,14 @@ void parallel_ranges(std::int64_t count, std::int64_t grain, const std::function
   const std::int64_t most = std::max<std::int64_t>(1, count / std::max<std::int64_t>(1, grain));
   const int threads = static_cast<int>(std::min<std::int64_t>(thread_count(), most));
   if (threads == 1) return body(0, count);
-  ExceptionSlot error;
+  Region region;
 #pragma omp parallel for num_threads(threads) schedule(static, 1)
   for (int t = 0; t < threads; ++t)
-    error.run([&] {
+    region.run([&] {
       body(count / threads * t + std::min<std::int64_t>(t, count % threads),
            count / threads * (t + 1) + std::min<std::int64_t>(t + 1, count % threads));
     });
-  error.rethrow();
+  region.rethrow();
 }
 
 void parallel_tasks(std::int64_t tasks, const std::function<void(std::int64_t)>& body) {
@@ -78,10 +83,10 @@ void parallel_tasks(std::int64_t tasks, const std::function<void(std::int64_t)>&
     for (std::int64_t i = 0; i < tasks; ++i) body(i);
     return;
   }
-  ExceptionSlot error;
+  Region region;
 #pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-  for (std::int64_t i = 0; i < tasks; ++i) error.run([&] { body(i); });
-  error.rethrow();
+  for (std::int64_t i = 0; i < tasks; ++i) region.run([&] { body(i); });
+  region.rethrow();
 }
 
 }  // namespace shardmat

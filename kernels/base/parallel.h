@@ -1,4 +1,7 @@
-// Host threads (OpenMP), with exceptions carried out of the parallel region.
+// Host threads (OpenMP). Exceptions in a parallel region are rethrown on the caller.
+//
+// Threads: any thread may call this, several at a time. Each calling thread has its own thread_count(). The settings of
+// OpenMP are read and never changed: they belong to the program.
 #pragma once
 
 #include <cstdint>
@@ -6,13 +9,26 @@
 
 namespace shardmat {
 
-/// Threads that parallel_ranges uses: OMP_NUM_THREADS, or what set_thread_count chose for this rank.
+/// Threads that host work of the calling thread takes. Inside a parallel region of this file: 1, so that regions never nest.
+/// Else as the innermost ThreadCount in scope says. Without one, as OpenMP says (OMP_NUM_THREADS, else all cores).
 int thread_count();
 
-/// Sets the threads of this process, e.g. cores / ranks on this host; ignored if OMP_NUM_THREADS is set.
-void set_thread_count(int threads);
-/// Sets the threads of this process to what its caller asked for, whatever OMP_NUM_THREADS says. At least 1.
-void require_thread_count(int threads);
+/// Sets thread_count() of the calling thread while in scope, at least 1, and restores the old one. A scope at the public
+/// entries rather than a parameter or a field of Stream: half of the host work (reading, converting, checking) has no
+/// stream, and loops many calls below an entry ask for the count.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads);
+  ~ThreadCount();
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int previous_;
+};
+
+/// The threads that OpenMP was told to take if OMP_NUM_THREADS is set; else `otherwise`.
+int threads_of_environment(int otherwise);
 
 /// CPU cores this process may use (its affinity mask and its cgroup's quota).
 int usable_cores();
@@ -21,7 +37,7 @@ int usable_cores();
 /// on the caller) and calls body(begin, end) on each. The first exception thrown is rethrown on the caller.
 void parallel_ranges(std::int64_t count, std::int64_t grain, const std::function<void(std::int64_t, std::int64_t)>& body);
 
-/// Calls body(i) for every task i in [0, tasks), handed out dynamically one at a time.
+/// Calls body(i) for every task i in [0, tasks); threads take tasks dynamically, one at a time.
 void parallel_tasks(std::int64_t tasks, const std::function<void(std::int64_t)>& body);
 
 }  // namespace shardmat

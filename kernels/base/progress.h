@@ -1,4 +1,4 @@
-// How long work tells how far it is. The library never prints; a program passes a function that does.
+// Progress of long work. The library never prints; a program passes a function that prints.
 #pragma once
 
 #include <cstdint>

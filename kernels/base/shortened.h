@@ -1,4 +1,4 @@
-// Text that was read from a file, made fit for a message.
+// Prepares text from a file for a message.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace shardmat {
 
-constexpr std::size_t kShownInMessages = 200;  ///< bytes of a file's text that a message repeats at most
+constexpr std::size_t kShownInMessages = 200;  ///< most bytes of a file's text that a message repeats
 
-/// At most `most` bytes of the text, then "…" if there are more. Control characters are escaped ("\x1b"), so that no
-/// terminal obeys them; UTF-8 stays.
+/// The first `most` bytes of the text, then "…" if it is longer. Control characters are escaped ("\x1b"), so that they
+/// cannot control a terminal; UTF-8 stays.
 std::string shortened(std::string_view text, std::size_t most = kShownInMessages);
 
 }  // namespace shardmat

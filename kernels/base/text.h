@@ -1,4 +1,4 @@
-// Numbers for people, and the nearest right spelling of a wrong word.
+// Formats numbers for people, and suggests spellings.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ std::string human_bytes(double bytes);
 std::string human_count(std::int64_t count);
 /// "1.23 ms", "45.6 µs".
 std::string human_seconds(double seconds);
-/// Of what became (1 + change) times as much: "+12.3 %", "-4.5 %"; "+0.0 %" for what rounds to that.
+/// A relative change in percent: "+12.3 %", "-4.5 %". Changes that round to zero give "+0.0 %".
 std::string human_change(double change);
 
-/// The candidate with the smallest edit distance to `word`, or empty if none is near enough to suggest.
+/// The candidate with the smallest edit distance to `word`, or empty if no candidate is near enough.
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates);
 
 /// "a, b or c".

@@ -11,8 +11,8 @@
 
 namespace shardmat {
 
-/// Type of matrix values and vectors, chosen at run time. f16 and bf16 are types of a matrix and of what it is multiplied
-/// with; sums and results are f32 then. Only products with several right-hand sides take them.
+/// Type of matrix values and vectors, chosen at run time. f16 and bf16 are types of the matrix and of X only; sums and Y are
+/// then f32. Only products with several right-hand sides support them.
 enum class ValueType { f32, f64, f16, bf16 };
 
 /// Where the work of a rank runs: threads of the host, or one CUDA device.
@@ -23,20 +23,20 @@ constexpr std::size_t size_of(ValueType type) { return type == ValueType::f64 ? 
 
 constexpr bool is_half(ValueType type) { return type == ValueType::f16 || type == ValueType::bf16; }
 
-/// Of sums, and so of results.
+/// Type of sums and of results.
 constexpr ValueType sum_type(ValueType type) { return is_half(type) ? ValueType::f32 : type; }
 
 /// Unit roundoff u of sums: 2^-53 for f64, else 2^-24.
 constexpr double unit_roundoff(ValueType type) { return type == ValueType::f64 ? 0x1p-53 : 0x1p-24; }
 
-/// The nearest value that the type has.
+/// The nearest value of the type.
 double rounded(ValueType type, double value);
 
 /// The least magnitude that rounds to infinity in the type; infinity for f64.
 double least_out_of_range(ValueType type);
 /// Throws Error(input) naming `what` if a finite value would become infinite in the type.
 void require_in_range(ValueType type, std::span<const double> values, std::string_view what);
-/// That error, for the value at `index` (from 0).
+/// Throws the error of require_in_range() for the value at `index` (from 0).
 [[noreturn]] void refuse_out_of_range(ValueType type, std::int64_t index, double value, std::string_view what);
 
 std::string_view name(ValueType type);
@@ -50,7 +50,7 @@ struct TypeTag {
   using type = T;
 };
 
-/// Throws Error(usage).
+/// Throws Error(usage), which says that f16 and bf16 are not supported here.
 [[noreturn]] void refuse_half(ValueType type);
 
 /// Calls f(TypeTag<float>{}) or f(TypeTag<double>{}); throws Error(usage) for other types.

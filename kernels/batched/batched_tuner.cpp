@@ -19,7 +19,7 @@ std::vector<BatchedCandidate> batched_candidates(const DeviceBatch& batch, std::
                                                  const BatchedRequest& request) {
   const bool named = request.kernel != "auto";
   if (!named && !request.policy.empty())
-    throw Error(ErrorKind::usage, "--policy belongs to one kernel: name it with --kernel");
+    throw Error(ErrorKind::usage, "a policy belongs to one kernel: name the kernel", "kernel");
   std::vector<BatchedCandidate> all;
   const auto add = [&](const BatchedKernel& kernel) {
     for (const Policy& policy : kernel.policies(batch, columns)) {
@@ -39,10 +39,11 @@ std::vector<BatchedCandidate> batched_candidates(const DeviceBatch& batch, std::
                    [](const BatchedCandidate& a, const BatchedCandidate& b) { return a.cost < b.cost; });
   if (all.empty())
     throw Error(ErrorKind::usage,
-                named ? fmt::format("kernel {} cannot take this batch in {} with {} columns; use --kernel auto",
+                named ? fmt::format("kernel {} cannot take this batch in {} with {} columns; use another kernel, or auto",
                                     request.kernel, name(batch.type), columns)
-                      : fmt::format("no kernel multiplies {} in {}; take f32 or f64, or compressed rows (--format csr)",
-                                    name(batch.type), name(batch.format)));
+                      : fmt::format("no kernel multiplies {} in {}; take f32 or f64, or store compressed rows",
+                                    name(batch.type), name(batch.format)),
+                named ? "kernel" : "format");
   return all;
 }
 
@@ -104,7 +105,8 @@ ChosenBatchedPlan choose_batched_plan(std::shared_ptr<const DeviceBatch> batch, 
     chosen.plan = std::move(plan);
     best = seconds;
   }
-  if (!chosen.plan) throw Error(ErrorKind::usage, "no reproducible kernel takes this batch; leave out --reproducible");
+  if (!chosen.plan)
+    throw Error(ErrorKind::usage, "no kernel that takes this batch is reproducible; do without reproducible results", "reproducible");
   Choice choice = describe_choice(chosen.measurements, best, named, candidates.size(),
                                   "expected to be the fastest; nothing was measured");
   chosen.decision = choice.decision;

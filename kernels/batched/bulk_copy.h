@@ -1,5 +1,4 @@
-// Copies of whole stretches of memory into shared memory by the hardware's copy engine (capability 9.0), and the barrier
-// that counts their bytes.
+// Bulk copies into shared memory by the hardware's copy engine (capability 9.0), and the barrier that counts their bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@ namespace shardmat::batched {
 
 __device__ inline unsigned shared_address(const void* p) { return static_cast<unsigned>(__cvta_generic_to_shared(p)); }
 
-/// By one thread, before it starts copies.
+/// Prepares the barrier for `bytes` bytes. Called by one thread, before it starts copies.
 __device__ inline void expect_bytes(std::uint64_t* barrier, unsigned bytes) {
 #ifdef SHARDMAT_BULK_COPIES
   asm volatile(
@@ -34,7 +33,8 @@ __device__ inline void copy_bulk(void* shared, const void* global, unsigned byte
 #endif
 }
 
-/// By all threads, once all have met behind expect_bytes(): until all expected bytes are there. Once a barrier.
+/// Waits until all expected bytes have arrived. Called by all threads, after a __syncthreads() that follows expect_bytes().
+/// Each barrier is used once.
 __device__ inline void wait_for_bytes(std::uint64_t* barrier) {
 #ifdef SHARDMAT_BULK_COPIES
   asm volatile(

@@ -1,5 +1,5 @@
-// What a plan tells its kernel, on its way to the device: where matrices or groups of them begin, and from that, computed
-// there, where in the stacked X the matrix of each row begins.
+// A descriptor tells a kernel where matrices, or groups of matrices, begin. It is sent to the device, which computes from it
+// for each row where the row's matrix begins in the stacked X.
 #pragma once
 
 #include <cstdint>
@@ -10,21 +10,21 @@
 
 namespace shardmat::batched {
 
-/// True if so many words fit beside the other arguments of a kernel.
+/// True if `words` words fit into the arguments of a kernel, besides its other arguments.
 constexpr std::size_t kWordsOfLaunch = 960;
 constexpr bool travels_with_launch(std::size_t words) { return words <= kWordsOfLaunch; }
 
-/// A list with an entry a row, behind the descriptor in a plan's work memory; all places count 4-byte words from its
-/// beginning.
+/// A list with one entry for each row, after the descriptor in a plan's work memory. Positions count 4-byte words from the
+/// start of the work memory.
 struct RowShifts {
-  std::size_t first_row = 0, first_col = 0;  ///< in the descriptor: where the rows and columns of each matrix begin
-  std::size_t shifts = 0;
-  std::int32_t count = 0, rows = 0;  ///< matrices; 0 rows: there is no such list
+  std::size_t first_row = 0, first_col = 0;  ///< positions of the first rows and first columns in the descriptor
+  std::size_t shifts = 0;                    ///< position of the list
+  std::int32_t count = 0, rows = 0;          ///< numbers of matrices and rows; 0 rows: no list
 
-  /// Appends to the descriptor what the list is computed from.
+  /// Appends the offsets from which the list is computed to the descriptor.
   RowShifts(std::vector<std::int32_t>& descriptor, const BatchOffsets& at);
   RowShifts() = default;
-  /// Of descriptor and list.
+  /// Bytes of descriptor and list.
   std::size_t bytes() const { return (shifts + static_cast<std::size_t>(rows)) * sizeof(std::int32_t); }
   const std::int32_t* of(const void* work) const { return static_cast<const std::int32_t*>(work) + shifts; }
 };
@@ -34,8 +34,8 @@ struct RowShifts {
 namespace shardmat::cuda {
 
 #ifdef SHARDMAT_HAVE_CUDA
-/// Puts the descriptor into `work` and fills the list, in stream order. A short descriptor travels with the launch of a
-/// kernel; a longer one is copied to `staging` first, which must stay until the stream has passed.
+/// Copies the descriptor to `work` and fills the list, in stream order. A short descriptor travels in the arguments of a
+/// kernel. A longer one is copied to `staging` first, which must stay valid until the stream has passed this call.
 void place_descriptor(const std::vector<std::int32_t>& descriptor, const batched::RowShifts& shifts, void* work,
                       void* staging, Stream& stream);
 #else

@@ -376,7 +376,7 @@ class FeaturesCuda final : public FeaturePlan {
     blocks_ = std::min(row_blocks(tiles_), std::max<std::int64_t>(1, held / across(tiles_)));
     for (const bool wide : {false, true}) {
       product_[wide] = product_of(tiles_, wide);
-      cuda::allow_shared_memory(product_[wide], bytes_of_weights(in, tiles_));
+      cuda::allow_shared_memory(product_[wide], bytes_of_weights(in, tiles_), device);
     }
   }
 
@@ -407,7 +407,7 @@ class FeaturesCuda final : public FeaturePlan {
   std::int64_t blocks_held(int tiles) const {
     const Product product = product_of(tiles, true);
     require_tensor_cores(product);
-    cuda::allow_shared_memory(product, bytes_of_weights(in(), tiles));
+    cuda::allow_shared_memory(product, bytes_of_weights(in(), tiles), batch().device);
     int of_one = 0;
     SHARDMAT_CUDA_CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_one, product, warps_of(tiles) * kWarp,
                                                                       bytes_of_weights(in(), tiles)));

@@ -6,7 +6,7 @@
 namespace shardmat {
 
 std::unique_ptr<FeaturePlan> make_features_host(std::shared_ptr<const DeviceBatch> batch, std::int64_t in, std::int64_t out);
-/// f32, and up to FeaturePlan::most_features in and out.
+/// REQUIRES: f32, and at most FeaturePlan::most_features in and out.
 std::unique_ptr<FeaturePlan> make_features_cuda(std::shared_ptr<const DeviceBatch> batch, std::int64_t in, std::int64_t out);
 
 }  // namespace shardmat

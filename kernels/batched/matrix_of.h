@@ -1,16 +1,14 @@
-// Which matrix of a batch a row or an entry belongs to.
+// Finds the matrix of a batch to which a row or an entry belongs.
 #pragma once
 
 #include <cstdint>
 
+#include "kernels/base/host_device.h"
+
 namespace shardmat::batched {
 
-/// The last of `count` matrices that begins at or before `place`: those without anything begin where the next one does.
-#ifdef __CUDACC__
-__host__ __device__
-#endif
-    inline std::int32_t
-    matrix_of(std::int64_t place, const std::int32_t* first, std::int32_t count) {
+/// The last of `count` matrices that begins at or before `place`. (An empty matrix begins where the next matrix begins.)
+SHARDMAT_HOST_DEVICE inline std::int32_t matrix_of(std::int64_t place, const std::int32_t* first, std::int32_t count) {
   std::int32_t matrix = 0, beyond = count;
   while (beyond - matrix > 1) {
     const std::int32_t middle = matrix + (beyond - matrix) / 2;

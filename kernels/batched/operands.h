@@ -1,5 +1,5 @@
-// X and Y of a batched product as its kernels see them, and how a lane takes several columns of a row at once: as many as
-// 16 bytes hold where all rows begin at a multiple of that, else two or one.
+// X and Y of a batched product as its kernels see them. A lane loads several columns of a row at once: 16 bytes if all rows
+// are aligned to 16 bytes, else two columns or one.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "kernels/base/error.h"
+#include "kernels/base/host_device.h"
 #include "kernels/batched/batched_spmm.h"
 
 #ifdef __CUDACC__
@@ -29,11 +30,11 @@ struct Operands {
   const T* bias;
   bool relu;
 
-  /// Y is the sums as they are.
+  /// True if Y is just the sums.
   bool plain() const { return alpha == T(1) && beta == T(0) && bias == nullptr && !relu; }
 };
 
-/// Y has so many columns.
+/// The operands for X and Y with `columns` columns.
 template <class T, class A>
 Operands<T, A> operands(std::int64_t columns, const void* x, std::int64_t ldx, void* y, std::int64_t ldy,
                         const Epilogue& e) {
@@ -48,26 +49,23 @@ Operands<T, A> operands(std::int64_t columns, const void* x, std::int64_t ldx, v
           e.relu};
 }
 
-/// One value on its way into column `column` of Y, where `old` stands.
+/// The value of Y in column `column`, from the sum and the old value of Y.
 template <class T, class A>
-#ifdef __CUDACC__
-__host__ __device__
-#endif
-inline T finished(const Operands<T, A>& v, T sum, T old, int column) {
+SHARDMAT_HOST_DEVICE inline T finished(const Operands<T, A>& v, T sum, T old, int column) {
   T out = v.alpha * sum;
   if (v.beta != T(0)) out += v.beta * old;
   if (v.bias != nullptr) out += v.bias[column];
   return v.relu && out < T(0) ? T(0) : out;
 }
 
-/// Throws Error(usage) where rows of so many entries would overlap.
+/// Throws Error(usage) if rows of `columns` entries would overlap.
 inline void require_leading(std::int64_t leading, std::int64_t columns, const char* what) {
   if (leading >= columns) return;
   throw Error(ErrorKind::usage, std::string("the leading dimension of ") + what + " is " + std::to_string(leading) +
                                     ", but its rows have " + std::to_string(columns) + " entries");
 }
 
-/// From one row to the next. Throws Error(usage) for rows so far apart that 32 bits do not count the bytes.
+/// Bytes from one row to the next. Throws Error(usage) if they do not fit 32 bits.
 template <class E>
 std::int32_t bytes_of_row(std::int64_t leading, const char* what) {
   const std::int64_t bytes = leading * static_cast<std::int64_t>(sizeof(E));
@@ -76,15 +74,15 @@ std::int32_t bytes_of_row(std::int64_t leading, const char* what) {
   return static_cast<std::int32_t>(bytes);
 }
 
-/// subWarp of Nagasaka et al., section 4.1: lanes over so many columns.
+/// subWarp of Nagasaka et al., section 4.1: the number of lanes for `columns` columns.
 inline int sub_warp_of(std::int64_t columns) {
   int lanes = 1;
   while (lanes < 32 && lanes < columns) lanes *= 2;
   return lanes;
 }
 
-/// Lanes of a sub-warp for so many stretches of columns, one a lane and pass: a power of two up to 32, of which few have
-/// nothing to do in the last pass.
+/// Number of lanes of a sub-warp for `stretches` stretches of columns; a lane takes one stretch in each pass. A power of two up
+/// to 32, chosen so that few lanes are idle in the last pass.
 inline int lanes_for(std::int64_t stretches) {
   int lanes = sub_warp_of(stretches);
   const auto idle = [&](int of) { return (stretches + of - 1) / of * of - stretches; };
@@ -103,7 +101,7 @@ struct Instance {
   static constexpr bool plain = kPlainSums;
 };
 
-/// Calls f(Instance<W, plain>{}) with the most columns that lanes may take at once.
+/// Calls f(Instance<W, plain>{}) with the largest W that the alignment allows.
 template <class T, class A, class F>
 void with_instance(const Operands<T, A>& v, const F& f) {
   constexpr int kWide = 16 / static_cast<int>(sizeof(A));
@@ -133,7 +131,7 @@ struct alignas(sizeof(E) * W) Stretch {
   E of[W];
 };
 
-/// The integer of a stretch's size: loads of it are one instruction, where entry by entry they are several.
+/// The integer type with the size of a stretch. Loading it is one instruction; loading entry by entry takes several.
 template <int kBytes>
 struct Word;
 template <>
@@ -153,8 +151,8 @@ struct Word<2> {
   using type = short;
 };
 
-/// W entries of device memory. Not through __ldg(), which is for what stays the same while a kernel lives: kernels that are
-/// launched early live while the one before still writes what they will read.
+/// Loads W entries of device memory. Does not use __ldg(), which requires data that stays constant while the kernel runs: a
+/// kernel that is launched early runs while the previous kernel still writes its operands.
 template <int W, class E>
 __device__ Stretch<E, W> load(const E* p) {
   using Bits = typename Word<sizeof(Stretch<E, W>)>::type;
@@ -162,7 +160,7 @@ __device__ Stretch<E, W> load(const E* p) {
   *reinterpret_cast<Bits*>(&v) = *reinterpret_cast<const Bits*>(p);
   return v;
 }
-/// W entries of shared memory.
+/// Loads W entries of shared memory.
 template <int W, class E>
 __device__ Stretch<E, W> load_shared(const void* p) {
   using Bits = typename Word<sizeof(Stretch<E, W>)>::type;
@@ -177,7 +175,7 @@ __device__ void add_product(T (&sum)[W], A value, const Stretch<A, W>& x) {
   for (int w = 0; w < W; ++w) sum[w] += dense::widened(value) * dense::widened(x.of[w]);
 }
 
-/// What comes beside the sum, for kernels that add the products to it one by one.
+/// The initial value of Y without the sum (beta·y + bias), for kernels that add products to Y one by one.
 template <class T, class A>
 __device__ T set_aside(const Operands<T, A>& v, T old, int column) {
   T out = v.beta != T(0) ? v.beta * old : T(0);
@@ -185,7 +183,7 @@ __device__ T set_aside(const Operands<T, A>& v, T old, int column) {
   return out;
 }
 
-/// Puts the sums of W columns from `column` on into Y, where they begin at `y`.
+/// Writes the sums of W columns, from `column` on, to Y at `y`.
 template <bool kPlain, class T, class A, int W>
 __device__ void store(const Operands<T, A>& v, T* y, int column, const T (&sum)[W]) {
   constexpr int kAtOnce = W * static_cast<int>(sizeof(T)) <= 16 ? W : 16 / static_cast<int>(sizeof(T));
@@ -205,7 +203,7 @@ __device__ void store(const Operands<T, A>& v, T* y, int column, const T (&sum)[
   }
 }
 
-/// For kernels that add to Y: `before` sets it to what comes beside the sums, `after` applies the rectifier.
+/// For kernels that add to Y: the pass `before` sets Y to beta·Y + bias; the pass `after` applies the rectifier.
 enum class Pass { before, after };
 
 template <class T, Pass kPass>

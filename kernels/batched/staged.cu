@@ -211,7 +211,7 @@ class StagedPlan final : public BatchedPlan {
         const Arrays<A> arrays{batch().row_ptr, shifted_ ? shifts_.of(work()) : nullptr, batch().col_idx,
                                static_cast<const A*>(batch().values)};
         const auto launch = [&](auto kernel) {
-          cuda::allow_shared_memory(kernel, stage.bytes);
+          cuda::allow_shared_memory(kernel, stage.bytes, stream.device());
           cuda::launch_grid_early(kernel, groups_ * stage.column_blocks, 1, dim3(static_cast<unsigned>(block_)), stage.bytes,
                                   stream, stage, static_cast<const int4*>(work()), arrays, v);
         };

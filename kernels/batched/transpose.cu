@@ -73,10 +73,14 @@ __global__ void find_rows(std::int64_t rows, std::int32_t nnz, const std::int32_
 
 }  // namespace
 
-std::size_t transpose_work_bytes(const DeviceBatch& batch) { return Work(nullptr, batch.at).bytes; }
+std::size_t transpose_work_bytes(const DeviceBatch& batch) {
+  const DeviceGuard guard(batch.device);
+  return Work(nullptr, batch.at).bytes;
+}
 
 void transpose_into(const DeviceBatch& batch, const std::int32_t* offsets, const TransposedArrays& to, void* memory,
                     Stream& stream) {
+  const DeviceGuard guard(batch.device);
   const BatchOffsets& at = batch.at;
   Work work(memory, at);
   launch(list_entries, at.rows(), kBlock, stream, static_cast<std::int32_t>(at.rows()), static_cast<std::int32_t>(at.count()),

@@ -1,4 +1,4 @@
-// What transpose.cpp needs of a GPU; a build without CUDA has none, and no batch lies on one.
+// The CUDA functions for transpose.cpp. In a build without CUDA they are never called, because no batch lies on a GPU.
 #pragma once
 
 #include "kernels/batched/transpose.h"

@@ -1,4 +1,4 @@
-// The lists that tell a kernel for batches who does what, and how they come to the device.
+// The work lists of a plan: they tell a kernel for batches how the work is spread. Sends them to the device.
 #pragma once
 
 #include <algorithm>
@@ -13,16 +13,17 @@ namespace shardmat {
 
 class WorkLists {
  public:
-  /// Device memory for them.
+  /// Device memory for the lists.
   std::size_t work_bytes() const { return std::max(descriptor_bytes(), shifts_.bytes()); }
-  /// Of these, what is copied from the host: the batch's descriptor.
+  /// The part that is copied from the host: the batch's descriptor.
   std::size_t descriptor_bytes() const { return descriptor_.size() * sizeof(std::int32_t); }
-  /// Bytes of host memory on its way: none where the descriptor travels with a launch.
+  /// Host memory to stage the descriptor: none if it travels in the arguments of a launch.
   std::size_t staging_bytes() const { return batched::travels_with_launch(descriptor_.size()) ? 0 : descriptor_bytes(); }
-  /// Fills work_bytes() bytes of the device, 256-byte aligned, in stream order; they must stay as long as the plan runs.
-  /// `staging` takes staging_bytes() and must stay until the stream has passed this; if it is page-locked, nothing waits.
+  /// Writes the lists to `work` in stream order: work_bytes() bytes of device memory, 256-byte aligned, which must stay
+  /// valid as long as the plan runs. `staging` has staging_bytes() bytes and must stay valid until the stream has passed
+  /// this call; if it is page-locked, the call does not wait.
   void place(void* work, void* staging, Stream& stream);
-  /// The same with memory of its own. Throws Error(resources) if there is none.
+  /// The same, allocating its memory. Throws Error(resources) if there is not enough.
   void place(Stream& stream);
 
  protected:
@@ -30,8 +31,8 @@ class WorkLists {
   /// Throws Error(internal) if the lists are not in place.
   void require_placed() const;
   void* work() const { return work_; }
-  std::vector<std::int32_t> descriptor_;  ///< lies at the beginning of the work memory
-  batched::RowShifts shifts_;             ///< lies behind it, if there is such a list
+  std::vector<std::int32_t> descriptor_;  ///< at the beginning of the work memory
+  batched::RowShifts shifts_;             ///< after the descriptor, if the plan has this list
 
  private:
   void* work_ = nullptr;

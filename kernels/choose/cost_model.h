@@ -1,33 +1,33 @@
-// What a product is expected to cost, before anything is converted: the first choice among kernels, and which are worth
-// measuring. One unit for everything: the bytes that a copy on the device would move in the same time. A kernel costs the
-// most of three terms,
-//   streams   what it must move (the stored matrix, x and y once) over the share of the copy rate that it reaches
-//   gathers   the sectors of x that its column sequence pulls through the L2 cache
-//   longest   the longest row, where a limited number of threads walks along it
-// so that matrices that stream are judged by bytes, and power laws by balance. Percentages of GPU kernels are round
-// figures near the shares that `shardmat bench kernels` finds on an NVIDIA H200 for matrices that stream, not a fit; f32
-// and short rows reach less.
+// Predicts the cost of a product before anything is converted. The prediction gives a first choice among kernels, and the
+// kernels worth measuring. The unit of cost is bytes: a device copy of this many bytes would take the same time. The cost of
+// a kernel is the maximum of three terms:
+//   streams   bytes that it must move (the stored matrix, x and y once), divided by its share of the copy rate
+//   gathers   sectors of x that its sequence of columns loads through the L2 cache
+//   longest   the longest row, if only a limited number of threads works on it
+// So matrices that stream are judged by bytes, and power-law matrices by balance. The shares of the copy rate of GPU kernels
+// are round numbers near those that `shardmat bench kernels` measures on an NVIDIA H200 for matrices that stream, not a fit;
+// f32 and short rows reach less.
 #pragma once
 
 #include "kernels/conversion.h"
 
 namespace shardmat {
 
-/// What a kernel is like; see the terms above.
+/// Properties of a kernel for the three terms above.
 struct KernelCost {
   double efficiency = 1;      ///< share of the copy rate at which it streams
-  double threads_on_row = 0;  ///< that share one row; 0: as many as there are, so that no row is too long
-  double unevenness = 0;      ///< how much slower for each standard deviation of the row length, in means, up to 4
+  double threads_on_row = 0;  ///< threads that share one row; 0: unlimited, so no row is too long
+  double unevenness = 0;      ///< relative slowdown for each unit of stddev / mean of the row lengths, up to 4 units
 };
 
 /// The cost of a product that stores `stored_bytes`.
 double effective_bytes(ConversionInput& input, double stored_bytes, const KernelCost& cost);
 
-/// Nonzeros in a row before the next lies in another 128-byte line of x (the spatial locality of Tomimori, Tanabe, Takata
-/// and Joe), from a sample spread over the matrix; at least 1. Remembered by the input.
+/// Mean number of consecutive nonzeros that read the same 128-byte line of x (the spatial locality of Tomimori, Tanabe,
+/// Takata and Joe), at least 1. Taken from a sample spread over the matrix and remembered by the input.
 double sampled_locality(ConversionInput& input);
 
-/// An estimate for the registry: the format's own count or estimate of bytes, streamed at kPercent of the copy rate.
+/// An estimate for the registry: kBytes counts or estimates the format's bytes, which stream at kPercent of the copy rate.
 template <std::int64_t (*kBytes)(ConversionInput&, const Policy&), int kPercent, int kThreadsOnRow = 0,
           int kUnevennessPercent = 0>
 double estimate(ConversionInput& input, const Policy& layout) {

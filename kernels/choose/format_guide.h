@@ -1,5 +1,5 @@
-// Which of the textbook formats suits a matrix: the guide at the end of the course text "Parallel patterns: sparse
-// computation", as rules over the statistics of a pattern. It explains a matrix to people; what runs is chosen by
+// Recommends a textbook format for a matrix, by the guide at the end of the course text "Parallel patterns: sparse
+// computation", written as rules over pattern statistics. It is an explanation for people; the kernel that runs is chosen by
 // cost_model.h and by measuring.
 #pragma once
 
@@ -13,11 +13,12 @@
 namespace shardmat {
 
 struct Recommendation {
-  std::string format;  ///< one of those available
+  std::string format;  ///< one of the available formats
   std::string reason;  ///< one line
 };
 
-/// The first available format of those that suit the matrix's class; csr if none is. `pattern` and `rows` are of one matrix.
+/// The first available format that suits the matrix's class; csr if none does. `pattern` and `rows` describe the same
+/// matrix.
 Recommendation recommended_format(const PatternStatistics& pattern, const RowStatistics& rows,
                                   std::span<const std::string_view> available);
 

@@ -1,4 +1,4 @@
-// Finding a kernel in a list of them by name, with an error that helps.
+// Finds a kernel in a list by name, with a helpful error.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,8 +14,8 @@
 
 namespace shardmat {
 
-/// `kind` names what the list holds. Throws Error(usage) with the nearest right name, or saying that the kernel runs on
-/// another backend.
+/// `kind` says in messages what the list holds. For an unknown name throws Error(usage), which suggests the nearest name or
+/// says that the kernel runs on another backend.
 template <class Kernels>
 const auto& find_in(const Kernels& kernels, std::string_view kind, std::string_view name, Backend backend) {
   std::vector<std::string> here, elsewhere;

@@ -57,7 +57,7 @@ std::vector<Policy> SpmmTuner::policies(const SpmmKernel& kernel, const RightHan
     return kernel.supports(*storage, rhs) ? kernel.policies(*storage, rhs) : std::vector<Policy>{};
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::resources) throw;
-    refused_[format] = e.what();
+    refused_.emplace(format, e);
     return {};
   }
 }
@@ -88,10 +88,11 @@ std::vector<SpmmTuner::Candidate> SpmmTuner::candidates(const RightHandSides& rh
     }
   }
   if (!found.empty()) return found;
-  if (!refused_.empty()) throw Error(ErrorKind::resources, refused_.begin()->second);
+  if (!refused_.empty()) throw refused_.begin()->second;
   throw Error(ErrorKind::usage,
-              fmt::format("kernel {} cannot take this matrix in {} with {} right-hand sides; use --kernel auto",
-                          request.kernel, name(input_.type()), rhs.count));
+              fmt::format("kernel {} cannot take this matrix in {} with {} right-hand sides; use another kernel, or auto",
+                          request.kernel, name(input_.type()), rhs.count),
+              "kernel");
 }
 
 namespace {
@@ -172,14 +173,14 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   require_count(rhs.count);
   const bool named = request.kernel != "auto";
   if (!named && !request.policy.empty())
-    throw Error(ErrorKind::usage, "--policy belongs to one kernel: name it with --kernel");
+    throw Error(ErrorKind::usage, "a policy belongs to one kernel: name the kernel", "kernel");
   const Timer timer;
   const std::vector<Candidate> open = candidates(rhs, request);
   Contest contest(input_, rhs, request, late_);
   const bool gpu = input_.stream().device().backend == Backend::cuda;
   const bool measures = request.measure && gpu && open.size() > 1 && input_.matrix().nnz() > 0 && contest.take_operands();
   ChosenSpmmPlan& chosen = contest.chosen;
-  std::string no_memory;  // why the last candidate that did not fit has no plan
+  std::optional<Error> no_memory;  // why the last candidate that did not fit has no plan
   for (const Candidate& candidate : open) {
     if (chosen.plan && !measures) break;
     try {
@@ -191,15 +192,15 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
       else chosen.plan = std::move(plan);
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::resources) throw;
-      no_memory = e.what();
+      no_memory = e;
     }
   }
-  if (!chosen.plan && !no_memory.empty()) throw Error(ErrorKind::resources, no_memory);
+  if (!chosen.plan && no_memory) throw *no_memory;
   if (!chosen.plan)
     throw Error(ErrorKind::usage,
-                named
-                    ? fmt::format("kernel {} is not reproducible; leave out --reproducible or take another", request.kernel)
-                    : "no reproducible kernel takes this matrix; leave out --reproducible");
+                named ? fmt::format("kernel {} is not reproducible; use another kernel, or auto", request.kernel)
+                      : "no kernel that takes this matrix is reproducible; do without reproducible results",
+                named ? "kernel" : "reproducible");
   Choice choice = describe_choice(chosen.measurements, chosen.product_seconds, named, open.size(),
                                   "first of the list; nothing was measured");
   chosen.decision = choice.decision;

@@ -1,5 +1,5 @@
-// Choosing kernel, layout and policy for products with many right-hand sides: all that promise something are measured, on
-// the matrix stored once for all counts of right-hand sides that are asked for.
+// Chooses kernel, layout and policy for products with several right-hand sides, by measuring all promising kernels. The
+// matrix is stored once in each format, for all numbers of right-hand sides.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/choose/tuner.h"
 #include "kernels/conversion.h"
 #include "kernels/measure.h"
@@ -16,11 +17,11 @@
 namespace shardmat {
 
 struct SpmmRequest {
-  std::string kernel = "auto";  ///< a name of the list, or "auto"
-  std::string policy;           ///< "name=value,…" put over the kernel's default; needs a named kernel
-  bool measure = true;          ///< on a GPU: measure what is left open; false: take the first
+  std::string kernel = "auto";  ///< a name in the list, or "auto"
+  std::string policy;           ///< "name=value,…" replaces defaults of the kernel; needs a named kernel
+  bool measure = true;          ///< on a GPU: measure the candidates; false: take the first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
-  double products = 2000;       ///< that are to come: what takes longer to make than it saves in so many is not chosen
+  double products = 2000;       ///< expected number of products; a plan must save more time in them than it takes to make
   CacheFlush* flush = nullptr;  ///< runs before each measured product; null: caches stay warm
 };
 
@@ -32,24 +33,24 @@ struct ChosenSpmmPlan {
   double choosing_seconds = 0;            ///< converting and measuring
   double product_seconds = 0;             ///< of the chosen plan if it was measured
 
-  /// The time of choosing in products of the chosen plan; 0 if that is not known.
+  /// The time of choosing, in products of the chosen plan; 0 if the time of a product is not known.
   double choosing_products() const { return product_seconds > 0 ? choosing_seconds / product_seconds : 0; }
 };
 
 class SpmmTuner {
  public:
-  /// `input` lives as long as this. With `late`, storages are told (Storage::expect_late()), and plans beside which X
-  /// cannot move count as taking so much longer.
+  /// `input` must outlive this object. With `late`, storages expect late entries of X (Storage::expect_late()), and
+  /// late.seconds are added to the time of plans that cannot overlap with the exchange.
   explicit SpmmTuner(ConversionInput& input, std::optional<LateX> late = {}) : input_(input), late_(late) {}
 
-  /// Throws Error(usage) for a wrong name or policy, Error(resources) with the bytes needed and available *before*
-  /// allocating if the matrix does not fit the device. Measuring takes an X and a Y of the device's memory; where they do
-  /// not fit, nothing is measured.
+  /// Throws Error(usage) for a wrong name or policy; Error(resources) with the bytes needed and available, *before*
+  /// allocating, if the matrix does not fit on the device. Measuring needs device memory for an X and a Y; if they do not
+  /// fit, nothing is measured.
   ChosenSpmmPlan choose(const RightHandSides& rhs, const SpmmRequest& request);
 
-  /// A kernel's plan in the layout that choose() would take.
+  /// Makes a plan of this kernel, in the layout that choose() would take.
   std::unique_ptr<SpmmPlan> make(const SpmmKernel& kernel, const RightHandSides& rhs, const Policy& policy);
-  /// The policies of a kernel on this matrix; none if it cannot take it, or its format does not suit.
+  /// The policies of a kernel on this matrix; none if the kernel or its format cannot take the matrix.
   std::vector<Policy> policies(const SpmmKernel& kernel, const RightHandSides& rhs);
 
  private:
@@ -60,16 +61,16 @@ class SpmmTuner {
   std::vector<Candidate> candidates(const RightHandSides& rhs, const SpmmRequest& request);
   std::shared_ptr<Storage> stored(const SpmmKernel& kernel);
   const Policy& layout_of(const std::string& format);
-  /// The format would take more than CSR.
+  /// True if the format takes more bytes than CSR.
   bool grows(const std::string& format);
 
   ConversionInput& input_;
   std::optional<LateX> late_;
-  // By format, so that what one count of right-hand sides found out serves the next.
+  // By format name; shared by all numbers of right-hand sides.
   std::map<std::string, Policy> layouts_;
   std::map<std::string, bool> grows_;
   std::map<std::string, std::shared_ptr<Storage>> stored_;
-  std::map<std::string, std::string> refused_;  ///< why a format is not there
+  std::map<std::string, Error> refused_;  ///< why a format is not there
 };
 
 }  // namespace shardmat

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -38,7 +39,7 @@ class Comparison {
       if (!reproducible || plan->reproducible()) add(std::move(plan));
     } catch (const Error& error) {
       if (error.kind() != ErrorKind::resources) throw;
-      no_memory_ = error.what();
+      no_memory_ = error;
     }
   }
   void add(std::unique_ptr<P> plan) {
@@ -60,7 +61,7 @@ class Comparison {
   }
   /// What was chosen; none if there was no candidate.
   std::optional<Chosen> result(const PlanRequest& request) {
-    if (!chosen_.plan && !no_memory_.empty()) throw Error(ErrorKind::resources, no_memory_);
+    if (!chosen_.plan && no_memory_) throw *no_memory_;
     if (!chosen_.plan) return std::nullopt;
     Choice choice = describe_choice(chosen_.measurements, chosen_.product_seconds, request.kernel != "auto", candidates_,
                                     "the first that runs on the stored format; nothing was measured");
@@ -78,7 +79,7 @@ class Comparison {
   Chosen chosen_;
   double best_cost_ = 0;
   std::size_t candidates_ = 0;
-  std::string no_memory_;  ///< why the last candidate that did not fit has no plan
+  std::optional<Error> no_memory_;  ///< why the last candidate that did not fit has no plan
 };
 
 /// X and Y to measure with; empty where nothing is measured.

@@ -1,4 +1,4 @@
-// Choosing a plan for another number of right-hand sides on a matrix that is stored already: nothing is converted.
+// Chooses a plan for another number of right-hand sides on a stored matrix, without another conversion.
 #pragma once
 
 #include <memory>
@@ -13,9 +13,9 @@ namespace shardmat {
 
 using StoredFormats = std::span<const std::shared_ptr<Storage>>;
 
-/// A plan for one right-hand side on one of the storages, or none if no kernel of the request runs on them. On a GPU the
-/// candidates are measured, three products each, for as long as about 30 products of the best take; on the host the first is
-/// taken. `rows`: of the stored matrix. Throws Error(usage) for a wrong name or policy.
+/// A plan for one right-hand side on one of the storages, or none if no requested kernel runs on them. On a GPU the
+/// candidates are measured, three products each, until measuring has taken about 30 products of the best. On the host the
+/// first is taken. `rows`: statistics of the stored matrix. Throws Error(usage) for a wrong name or policy.
 std::optional<ChosenPlan> choose_stored_plan(StoredFormats storages, const RowStatistics& rows, const PlanRequest& request,
                                              Stream& stream);
 

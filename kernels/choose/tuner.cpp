@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
+#include "kernels/choose/registry.h"
 #include "kernels/formats/csr.h"
 #include "kernels/measure.h"
-#include "kernels/choose/registry.h"
 
 namespace shardmat {
 namespace {
@@ -86,7 +87,7 @@ std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInpu
     add_named(find_kernel(request.kernel, backend), request.policy, input, all);
     return all;
   }
-  if (!request.policy.empty()) throw Error(ErrorKind::usage, "--policy belongs to one kernel: name it with --kernel");
+  if (!request.policy.empty()) throw Error(ErrorKind::usage, "a policy belongs to one kernel: name the kernel", "kernel");
   for (const Kernel& kernel : kernels())
     if (kernel.backend == backend && kernel.automatic) add_predicted(kernel, request.tune, input, all);
   std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.bytes < b.bytes; });
@@ -139,11 +140,12 @@ class Chooser {
       if (!request_.reproducible || plan->reproducible()) return plan;
       if (must)
         throw Error(ErrorKind::usage,
-                    fmt::format("kernel {} {} is not reproducible; leave out --reproducible or take another",
-                                candidate.kernel->name, candidate.tunables()));
+                    fmt::format("kernel {} {} is not reproducible; use another kernel, or auto", candidate.kernel->name,
+                                candidate.tunables()),
+                    "kernel");
     } catch (const Error& e) {
       if (e.kind() != ErrorKind::resources) throw;
-      refused_ = e.what();
+      refused_ = e;
       if (must) require_plan();
     }
     return nullptr;
@@ -168,7 +170,7 @@ class Chooser {
     chosen_.decision = asked ? Decision::asked : candidates_.size() > 1 ? Decision::model : Decision::only;
     chosen_.why = asked && !request_.policy.empty() ? "kernel and policy as asked"
                   : asked                           ? "kernel as asked, policy from the model"
-                  : candidates_.size() > 1          ? "from the model; --measure tries the others"
+                  : candidates_.size() > 1          ? "from the model; measuring tries the others"
                                                     : "the only kernel of this backend";
   }
 
@@ -245,15 +247,18 @@ class Chooser {
   void require_plan() const {
     if (chosen_.plan) return;
     const bool named = request_.kernel != "auto";
-    if (!refused_.empty()) {
+    if (refused_) {
       const bool others_are_smaller = named && candidates_.front().kernel->format != reference_format().name;
-      throw Error(ErrorKind::resources, refused_ + (others_are_smaller ? ". Use another kernel, or --kernel auto" : ""));
+      if (!others_are_smaller) throw *refused_;
+      throw Error(ErrorKind::resources, fmt::format("{}. Use another kernel, or auto", refused_->what()), "kernel");
     }
-    throw Error(
-        ErrorKind::usage,
-        named ? fmt::format("kernel {} cannot take this matrix ({} rows, {} nonzeros){}; use --kernel auto", request_.kernel,
-                            input_.matrix().rows, input_.matrix().nnz(), request_.reproducible ? " reproducibly" : "")
-              : "no reproducible kernel takes this matrix; leave out --reproducible");
+    throw Error(ErrorKind::usage,
+                named
+                    ? fmt::format("kernel {} cannot take this matrix ({} rows, {} nonzeros){}; use another kernel, or auto",
+                                  request_.kernel, input_.matrix().rows, input_.matrix().nnz(),
+                                  request_.reproducible ? " reproducibly" : "")
+                    : "no kernel that takes this matrix is reproducible; do without reproducible results",
+                named ? "kernel" : "reproducible");
   }
 
   const PlanRequest& request_;
@@ -263,9 +268,9 @@ class Chooser {
   std::vector<Candidate> candidates_;
   std::map<std::string, std::shared_ptr<Storage>> stored_;  ///< by format and layout, so that kernels of one format share it
   ChosenPlan chosen_;
-  std::string refused_;        ///< why the last candidate whose format was refused has no plan
-  double upload_seconds_ = 0;  ///< of the CSR to the device, which every conversion there needs
-  double own_seconds_ = 0;     ///< converting to the chosen format, which has to be done in any case
+  std::optional<Error> refused_;  ///< why the last candidate whose format was refused has no plan
+  double upload_seconds_ = 0;     ///< of the CSR to the device, which every conversion there needs
+  double own_seconds_ = 0;        ///< converting to the chosen format, which has to be done in any case
 };
 
 }  // namespace

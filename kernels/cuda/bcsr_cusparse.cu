@@ -40,12 +40,12 @@ void bsrmv(cusparseHandle_t library, cusparseMatDescr_t description, const BcsrS
 }
 
 std::unique_ptr<Plan> make_plan_of_library(std::shared_ptr<Storage> storage, Stream&) {
-  const auto library = std::make_shared<cuda::CusparseLibrary>();
+  const auto library = std::make_shared<cuda::CusparseLibrary>(storage->device);
   const auto description = std::make_shared<MatrixDescription>();
-  cuda::check(cusparseCreate(&library->handle), "cusparseCreate");
   cuda::check(cusparseCreateMatDescr(&description->handle), "cusparseCreateMatDescr");
   return typed_plan<BcsrStorage>(
       std::move(storage), [=]<class T>(const BcsrStorage& a, const Operands<T>& p, Stream& stream) {
+        const DeviceGuard guard(stream.device());
         cuda::check(cusparseSetStream(library->handle, cuda::native(stream)), "cusparseSetStream");
         bsrmv(library->handle, description->handle, a, p);
       });

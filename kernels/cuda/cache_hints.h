@@ -1,5 +1,5 @@
-// Loads that say how long their data is wanted. A matrix is read once a product and x is gathered from many times, so that
-// matrix lines which leave the caches first make room for x.
+// Loads with a hint how long the caches should keep the data. A product reads the matrix once but gathers from x many times,
+// so matrix lines should leave the caches first and make room for x.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace shardmat::cuda {
 enum CacheHint : int {
   kNoHint = 0,
   kStreaming = 1,  ///< the matrix: evict first (ld.cs)
-  kKeepX = 2,      ///< the matrix: no place in L1, first to leave L2; x: last to leave L2 (before capability 8.0 as 1)
+  kKeepX = 2,      ///< the matrix: not in L1, first to leave L2; x: last to leave L2 (below capability 8.0: as kStreaming)
 };
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
@@ -50,7 +50,7 @@ __device__ T load_with_policy(const T* p, std::uint64_t) {
 }
 #endif
 
-/// Loads of matrix entries and of x. REQUIRES: what they read does not change while the kernel runs.
+/// Loads of matrix entries and of x. REQUIRES: the data does not change while the kernel runs.
 template <int kHint>
 class Loads {
  public:

@@ -335,7 +335,7 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
       const std::int64_t threads = std::max(tasks.count, (tasks.empty_rows + 7) / 8) * of_lanes;
       const std::int64_t across = std::min<std::int64_t>((threads + one.block_size - 1) / one.block_size, tasks.multiprocessors);
       const auto shared = static_cast<std::size_t>(tasks.hubs.count * one.row_bytes);
-      cuda::allow_shared_memory(one.kernel, shared);
+      cuda::allow_shared_memory(one.kernel, shared, stream.device());
       cuda::launch_grid(one.kernel, across, blocks, static_cast<unsigned>(one.block_size), shared, stream, sequence,
                         a.values.as<A>(), some, pieces.as<T>() + (begin - first), piece_columns, begin);
     };

@@ -36,8 +36,9 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
         a_(std::move(a)),
         algorithm_(algorithm),
         type_(cuda_type(a_->type)),
-        sum_type_(cuda_type(sum_type(a_->type))) {
-    check(cusparseCreate(&library_.handle), "cusparseCreate");
+        sum_type_(cuda_type(sum_type(a_->type))),
+        library_(a_->device) {
+    const DeviceGuard guard(a_->device);
     check(cusparseSetStream(library_.handle, cuda::native(stream)), "cusparseSetStream");
     check(cusparseCreateCsr(&matrix_.handle, a_->rows, a_->cols, a_->nnz, a_->row_ptr.data(), a_->col_idx.data(),
                             a_->values.data(), CUSPARSE_INDEX_32I, CUSPARSE_INDEX_32I, CUSPARSE_INDEX_BASE_ZERO, type_),
@@ -86,6 +87,7 @@ class CsrCusparseSpmmPlan final : public SpmmPlan {
            Stream& stream) const override {
     if (!is_aligned(x, ldx, a_->type) || !is_aligned(y, ldy, sum_type(a_->type)))
       return run_on_copies(alpha, x, ldx, beta, y, ldy, stream);
+    const DeviceGuard guard(stream.device());
     DenseMatrix of_x, of_y;
     create(of_x, a_->cols, ldx, const_cast<void*>(x), right_hand_sides().x, type_);
     create(of_y, a_->rows, ldy, y, right_hand_sides().y, sum_type_);

@@ -171,6 +171,7 @@ struct EmptyIs {
 /// The rows that are empty (or are not), ascending.
 template <class Offset, bool kEmpty>
 std::int64_t select_rows(const CsrStorage& a, Buffer& rows, Stream& stream) {
+  const DeviceGuard guard(stream.device());
   const thrust::counting_iterator<std::int32_t> all(0);
   const EmptyIs<Offset, kEmpty> wanted{a.row_ptr.as<Offset>()};
   const auto count = static_cast<int>(a.rows);
@@ -269,7 +270,7 @@ class CsrSegmentedPlan final : public Plan {
     shared_bytes_ = products + static_cast<std::size_t>(hubs_.count) * value;
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      cuda::allow_shared_memory(instance<T>(t_), shared_bytes_);
+      cuda::allow_shared_memory(instance<T>(t_), shared_bytes_, a_->device);
     });
     const std::int64_t warps = block_size_ / 32;
     blocks_ = (chunks_ + warps - 1) / warps;

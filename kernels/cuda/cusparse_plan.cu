@@ -16,8 +16,9 @@ class CusparsePlan final : public Plan {
         storage_(std::move(storage)),
         algorithm_(algorithm),
         reproducible_(reproducible),
-        type_(cuda_type(storage_->type)) {
-    check(cusparseCreate(&library_.handle), "cusparseCreate");
+        type_(cuda_type(storage_->type)),
+        library_(storage_->device) {
+    const DeviceGuard guard(storage_->device);
     check(cusparseSetStream(library_.handle, native(stream)), "cusparseSetStream");
     check(create(&matrix_.handle, type_), "cusparseCreate of the matrix");
     // The vectors' memory is set before each product; until then they only need to be there.
@@ -42,6 +43,7 @@ class CusparsePlan final : public Plan {
   }
 
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
+    const DeviceGuard guard(stream.device());
     check(cusparseSetStream(library_.handle, native(stream)), "cusparseSetStream");
     check(cusparseDnVecSetValues(x_.handle, const_cast<void*>(x)), "cusparseDnVecSetValues");
     check(cusparseDnVecSetValues(y_.handle, y), "cusparseDnVecSetValues");

@@ -1,5 +1,5 @@
-// cuSPARSE's generic SpMV on a matrix in any format it knows: the algorithm pinned, preprocessed, one buffer per plan (since
-// CUDA 12.4 a buffer belongs to one matrix and must not be touched between calls).
+// cuSPARSE's generic SpMV on a matrix in any of its formats, with a fixed algorithm and preprocessing. Each plan has its own
+// buffer: since CUDA 12.4 a buffer belongs to one matrix and must not be touched between calls.
 #pragma once
 
 #include <cusparse.h>
@@ -13,7 +13,8 @@
 
 namespace shardmat::cuda {
 
-/// Throws Error(resources) if the library lacks them or the device cannot do it, else Error(internal), naming the call.
+/// For a failed call throws Error(resources) if memory or support by the device is missing, else Error(internal). The message
+/// names the call.
 inline void check(cusparseStatus_t status, const char* call) {
   if (status == CUSPARSE_STATUS_SUCCESS) return;
   const bool lacking = status == CUSPARSE_STATUS_INSUFFICIENT_RESOURCES || status == CUSPARSE_STATUS_ARCH_MISMATCH ||
@@ -41,9 +42,24 @@ struct CusparseObject {
   }
   Handle handle = nullptr;
 };
-using CusparseLibrary = CusparseObject<cusparseHandle_t, cusparseDestroy>;
 
-/// alpha or beta as the library reads them.
+/// The library's state on one device. Its calls work on the calling thread's current device: a DeviceGuard goes before them.
+struct CusparseLibrary {
+  explicit CusparseLibrary(Device where) : device(where) {
+    const DeviceGuard guard(device);
+    check(cusparseCreate(&handle), "cusparseCreate");
+  }
+  CusparseLibrary(const CusparseLibrary&) = delete;
+  CusparseLibrary& operator=(const CusparseLibrary&) = delete;
+  ~CusparseLibrary() {
+    const DeviceGuard guard(device, std::nothrow);
+    cusparseDestroy(handle);
+  }
+  Device device;
+  cusparseHandle_t handle = nullptr;
+};
+
+/// alpha or beta in the type that the library reads.
 class Scalar {
  public:
   Scalar(double value, cudaDataType type) : f64_(value), f32_(static_cast<float>(value)), type_(type) {}
@@ -55,15 +71,15 @@ class Scalar {
   cudaDataType type_;
 };
 
-/// `create` makes the library's view of the storage's arrays; the storage outlives it.
+/// Makes the library's view of the storage's arrays. The storage outlives the view.
 using CreateMatrix = std::function<cusparseStatus_t(cusparseSpMatDescr_t* matrix, cudaDataType type)>;
 
-/// REQUIRES: rows, columns and nonzeros; the library takes no matrix without. `reproducible` is what the library's manual
-/// promises for the algorithm.
+/// REQUIRES: the matrix has rows, columns and nonzeros; the library accepts no empty matrix. `reproducible`: what the
+/// library's manual promises for the algorithm.
 std::unique_ptr<Plan> make_cusparse_plan(std::shared_ptr<Storage> storage, cusparseSpMVAlg_t algorithm, bool reproducible,
                                          const CreateMatrix& create, Stream& stream);
 
-/// True if nothing is left to do but y = beta y, which the library does not take.
+/// True if the product is only y = beta·y, which the library does not support.
 inline bool is_empty(const Storage& storage) { return storage.rows == 0 || storage.cols == 0 || storage.nnz == 0; }
 
 }  // namespace shardmat::cuda

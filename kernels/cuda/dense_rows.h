@@ -1,7 +1,7 @@
-// X and Y of a product with many right-hand sides, as the kernels see them: row-major, every row beginning at a multiple of
-// what a lane loads at once and a multiple of that long. A lane holds W columns of a row, 16 bytes of X (8 for two columns
-// of f32), G lanes side by side a stretch of it, and P such stretches follow each other. row_major_plan.h brings other operands
-// into this form.
+// X and Y of a product with several right-hand sides, in the form that kernels need: row-major; every row begins at a multiple
+// of a lane's load and is padded to a multiple of it. A lane holds W columns of a row: 16 bytes of X (8 for two columns of
+// f32). G neighbouring lanes hold a stretch of G·W columns. A lane handles P consecutive stretches. row_major_plan.h copies
+// other operands into this form.
 #pragma once
 
 #ifdef __CUDACC__
@@ -17,30 +17,30 @@
 namespace shardmat::dense {
 
 constexpr int kWideBytes = 16;
-/// Columns that a lane loads at once, unless there are only two.
+/// Columns that a lane loads at once, if there are more than two columns.
 template <class T>
 constexpr int kWidth = kWideBytes / static_cast<int>(sizeof(T));
-/// Columns that a lane loads at once in a product with `count` right-hand sides; `value_bytes` are those of X.
+/// Columns that a lane loads at once in a product with `count` right-hand sides; `value_bytes`: size of a value of X.
 constexpr int width_for(std::int64_t count, std::size_t value_bytes) {
   return count == 2 && value_bytes > 2 ? 2 : kWideBytes / static_cast<int>(value_bytes);
 }
 
-/// Lanes that hold a row of so many columns.
+/// Number of lanes that hold a row of `count` columns.
 constexpr std::int64_t lanes_of_row(std::int64_t count, std::size_t value_bytes) {
   return (count * static_cast<std::int64_t>(value_bytes) + kWideBytes - 1) / kWideBytes;
 }
-/// One number for a number of lanes and of passes, for switches over the instances of a kernel; -1 for passes beyond 2.
+/// Encodes lanes and passes as one number, for switches over the instances of a kernel; -1 for more than 2 passes.
 constexpr int shape_of(int lanes, int passes) { return passes == 1 || passes == 2 ? lanes * 10 + passes : -1; }
 
-/// `A`: type of X and of the matrix, `T`: of Y and of sums.
+/// `A`: type of X and of the matrix; `T`: type of Y and of sums.
 template <class T, class A = T>
 struct Rows {
   T alpha;
   const A* x;
   T beta;
   T* y;
-  std::int32_t x_bytes, y_bytes;  ///< from one row to the next
-  int columns;                    ///< multiple of the width
+  std::int32_t x_bytes, y_bytes;  ///< bytes from one row to the next
+  int columns;                    ///< a multiple of the width
 };
 
 #ifdef __CUDACC__
@@ -50,7 +50,7 @@ struct alignas(sizeof(T) * W) Wide {
   T of[W];
 };
 
-/// Loads whose order the compiler keeps: left to itself it waits for some before it issues others, to save registers.
+/// Loads whose order the compiler keeps. Otherwise it would wait for some loads before it issues others, to save registers.
 template <class V>
 __device__ V load(const char* p) {
   static_assert(sizeof(V) == 16);
@@ -80,7 +80,7 @@ __device__ inline Wide<float, 2> load<Wide<float, 2>>(const char* p) {
   asm volatile("ld.global.nc.v2.f32 {%0, %1}, [%2];" : "=f"(v.of[0]), "=f"(v.of[1]) : "l"(p));
   return v;
 }
-/// The same in any order, and under conditions.
+/// The same without a fixed order; may be conditional.
 template <class V>
 __device__ V gather(const char* p) {
   V v;
@@ -92,13 +92,13 @@ __device__ V gather(const char* p) {
   }
   return v;
 }
-/// Row `row` of what begins at `base`, rows `bytes` apart: one instruction, where 64-bit products take several.
+/// Address of row `row`; rows begin at `base`, `bytes` apart. One instruction; a 64-bit product would take several.
 __device__ inline const char* row_at(const char* base, std::int32_t row, std::int32_t bytes) {
   const char* at;
   asm("mad.wide.s32 %0, %1, %2, %3;" : "=l"(at) : "r"(row), "r"(bytes), "l"(base));
   return at;
 }
-/// In order, from shared memory if `in_shared`, else from global memory.
+/// An ordered load, from shared memory if `in_shared`, else from global memory.
 template <class V>
 __device__ V load_either(bool in_shared, unsigned shared, const char* p) {
   static_assert(sizeof(V) == 16);
@@ -144,13 +144,13 @@ __device__ inline Wide<float, 2> load_either<Wide<float, 2>>(bool in_shared, uns
       : "r"(shared), "l"(p), "r"(static_cast<int>(in_shared)));
   return v;
 }
-/// A value as sums take it.
+/// A value in the type of sums.
 __device__ inline double widened(double v) { return v; }
 __device__ inline float widened(float v) { return v; }
 __device__ inline float widened(F16 v) { return __half2float(__ushort_as_half(v.bits)); }
 __device__ inline float widened(Bf16 v) { return __uint_as_float(static_cast<unsigned>(v.bits) << 16); }
 
-/// In order, N values of the matrix, N·sizeof(T) ≤ 16 bytes at a multiple of that; they do not stay in L1, which is for X.
+/// An ordered load of N values of the matrix: N·sizeof(T) ≤ 16 bytes, aligned to this size. They bypass L1, which is for X.
 template <int N>
 __device__ void stream(double (&v)[N], const double* p) {
   if constexpr (N == 1)
@@ -168,19 +168,19 @@ __device__ void stream(float (&v)[N], const float* p) {
                  : "l"(p));
 }
 
-/// The columns of a lane: W from `first`, and so P times, G·W apart. Lanes behind the last column do as the first one does
-/// and write nothing; that takes P = 1 unless all stretches are whole.
+/// The columns of a lane: P times W columns, from `first`, G·W apart. Lanes beyond the last column compute the same as the
+/// first lane and write nothing; this needs P = 1 unless all stretches are complete.
 template <class T, int W, int G, int P, class A = T>
 struct Stretch {
   static constexpr int kColumns = G * W * P;
-  static constexpr int kStepBytes = G * W * static_cast<int>(sizeof(A));  ///< in X, from one of the P to the next
+  static constexpr int kStepBytes = G * W * static_cast<int>(sizeof(A));  ///< bytes in X from one stretch to the next
   int first;
   bool real;
 
   __device__ Stretch(const Rows<T, A>& v, int begin, int lane) : first(begin + lane % G * W), real(first < v.columns) {
     if (!real) first = 0;
   }
-  /// In the first row of X.
+  /// Address of the lane's first column in the first row of X.
   __device__ const char* x(const Rows<T, A>& v) const { return reinterpret_cast<const char*>(v.x + first); }
   /// y = alpha·sum + beta·y for one row.
   __device__ void store(const Rows<T, A>& v, std::int64_t row, const T (&sum)[P][W]) const {
@@ -208,12 +208,11 @@ struct Stretch {
 
 #endif
 
-/// How the columns of a product fall to launches of kernels with G·P·width columns: whole blocks with P, the rest with
-/// P = 1 and the fewest lanes that hold it, at most 8 at once. Calls whole(first column, blocks) and rest(first column,
-/// lanes).
+/// Divides the columns of a product among launches. Blocks of lanes·passes·width columns come first: whole(first column,
+/// blocks). The remaining columns take one pass and the fewest lanes that hold them, at most 8: rest(first column, lanes).
 template <class Whole, class Rest>
 void split_columns(int columns, int width, int lanes, int passes, const Whole& whole, const Rest& rest) {
-  constexpr int kMostBlocks = 65535;  // of a grid, across
+  constexpr int kMostBlocks = 65535;  // limit of a grid's y dimension
   const int block = lanes * passes * width, blocks = columns / block;
   for (int done = 0; done < blocks; done += kMostBlocks) whole(done * block, std::min(blocks - done, kMostBlocks));
   for (int first = blocks * block; first < columns;) {

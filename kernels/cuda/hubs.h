@@ -1,5 +1,5 @@
-// The columns of a CSR matrix that most of its nonzeros share. In power-law matrices some hundreds or thousands of columns
-// take a large part of all gathers; kernels that keep their entries of x in shared memory leave L1 to the others.
+// Hubs are the columns of a CSR matrix with the most nonzeros. In power-law matrices, some hundreds or thousands of columns
+// cause a large part of all gathers. A kernel that keeps the hubs' entries of x in shared memory leaves L1 to other entries.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@ namespace shardmat::cuda {
 
 struct Hubs {
   int count = 0;
-  Buffer columns;  ///< int32: of each hub
-  Buffer coded;    ///< int32: col_idx with a hub as the complement of its place in `columns`; empty without hubs
+  Buffer columns;  ///< int32: the column of each hub
+  Buffer coded;    ///< int32: col_idx, with ~i for the column of hub i; empty without hubs
 
   std::int64_t bytes() const { return static_cast<std::int64_t>(columns.bytes() + coded.bytes()); }
 };
 
-/// At most `most` hubs, those with most nonzeros; columns with fewer than two are none.
+/// Finds at most `most` hubs: the columns with the most nonzeros, at least two.
 Hubs find_hubs(const CsrStorage& a, std::size_t most, Stream& stream);
 
 }  // namespace shardmat::cuda

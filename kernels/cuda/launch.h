@@ -1,4 +1,7 @@
-// The one place that launches kernels: 64-bit grid arithmetic, empty grids skipped, every launch checked.
+// The only place that launches kernels: 64-bit grid arithmetic, empty grids are skipped, every launch is checked.
+//
+// Threads: any thread may launch, one at a time on a stream. Each call sets the stream's device for the calling thread and
+// restores the thread's own; this takes some ten nanoseconds if they are the same. Graphs pay it when they are recorded.
 #pragma once
 
 #include <array>
@@ -17,7 +20,7 @@ namespace shardmat::cuda {
 
 inline cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
 
-/// The policy's block_size. Throws Error(usage) if it is not one.
+/// The policy's block_size. Throws Error(usage) for an invalid block size.
 inline int block_size_of(const Policy& policy, const std::string& kernel) {
   const int block_size = policy.at("block_size");
   if (block_size < 32 || block_size > 1024 || block_size % 32 != 0)
@@ -25,14 +28,15 @@ inline int block_size_of(const Policy& policy, const std::string& kernel) {
   return block_size;
 }
 
-/// True if the code of `kernel` that runs on the device was compiled for capability 9.0 or later: on such a device, code for
-/// an older one runs, too, and knows nothing of what came with it. All kernels are compiled alike.
+/// True if the code of `kernel` that runs on this device was compiled for capability 9.0 or later. (A new device also runs
+/// code for older devices, which lacks the new features.) All kernels are compiled for the same devices.
 template <class... Parameters>
 bool compiled_for_9_0(void (*kernel)(Parameters...), Device device) {
   constexpr int kDevices = 64;
   static std::array<std::atomic<signed char>, kDevices> known{};  // 0: not yet, 1: no, 2: yes
   const auto place = static_cast<std::size_t>(device.ordinal % kDevices);
   if (known[place] == 0 || device.ordinal >= kDevices) {
+    const DeviceGuard guard(device);
     cudaFuncAttributes attributes{};
     SHARDMAT_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
     known[place] = attributes.ptxVersion >= 90 ? 2 : 1;
@@ -40,7 +44,7 @@ bool compiled_for_9_0(void (*kernel)(Parameters...), Device device) {
   return known[place] == 2;
 }
 
-/// Throws Error(resources) if a grid does not hold so many blocks.
+/// Throws Error(resources) if a grid cannot have `blocks` × `across` blocks.
 inline void require_grid(std::int64_t blocks, std::int64_t across) {
   constexpr std::int64_t kMostAcross = 65535;
   if (blocks > std::numeric_limits<std::int32_t>::max() || across > kMostAcross)
@@ -48,23 +52,24 @@ inline void require_grid(std::int64_t blocks, std::int64_t across) {
                                           " thread blocks, more than a grid holds; use more GPUs");
 }
 
-/// Runs `kernel` on a grid of `blocks` × `across` blocks (x goes first), each with `shared_bytes` of dynamic shared memory.
-/// Nothing is launched for 0 blocks. More than 48 KB of shared memory has to be allowed before, with allow_shared_memory().
+/// Runs `kernel` on a grid of `blocks` × `across` blocks (x varies fastest), each with `shared_bytes` of dynamic shared
+/// memory. Launches nothing for 0 blocks. Call allow_shared_memory() before, for more than 48 KB of shared memory.
 template <class... Parameters, class... Arguments>
 void launch_grid(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_t across, dim3 block_size,
                  std::size_t shared_bytes, const Stream& stream, Arguments&&... arguments) {
   if (blocks == 0 || across == 0) return;
   require_grid(blocks, across);
+  const DeviceGuard guard(stream.device());
   kernel<<<dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(across)), block_size, shared_bytes, native(stream)>>>(
       std::forward<Arguments>(arguments)...);
   stream.let_next_begin(false);
   SHARDMAT_CUDA_CHECK(cudaGetLastError());
 }
 
-/// As launch_grid(), but from capability 9.0 on blocks start while the kernel before in the stream still works: kernels of a
-/// few microseconds then follow each other without a gap. REQUIRES: `kernel` calls after_previous() or
-/// wait_for_previous() before it touches memory, or does what launch_grid_beside() asks for. If the kernel behind it may
-/// begin beside it (Stream::let_next_begin()), all threads call wait_for_previous() before let_next_begin().
+/// As launch_grid(), but from capability 9.0 on, blocks start while the previous kernel in the stream still runs
+/// (programmatic dependent launch). So kernels of a few microseconds follow each other without a gap. REQUIRES: `kernel`
+/// calls after_previous() or wait_for_previous() before it touches memory, or obeys the rules of launch_grid_beside(). If
+/// the next kernel may overlap it (Stream::let_next_begin()), all threads call wait_for_previous() before let_next_begin().
 template <class... Parameters, class... Arguments>
 void launch_grid_early(void (*kernel)(Parameters...), std::int64_t blocks, std::int64_t across, dim3 block_size,
                        std::size_t shared_bytes, const Stream& stream, Arguments&&... arguments) {
@@ -72,6 +77,7 @@ void launch_grid_early(void (*kernel)(Parameters...), std::int64_t blocks, std::
     return launch_grid(kernel, blocks, across, block_size, shared_bytes, stream, std::forward<Arguments>(arguments)...);
   if (blocks == 0 || across == 0) return;
   require_grid(blocks, across);
+  const DeviceGuard guard(stream.device());
   cudaLaunchAttribute early{};
   early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   early.val.programmaticStreamSerializationAllowed = 1;
@@ -86,9 +92,10 @@ void launch_grid_early(void (*kernel)(Parameters...), std::int64_t blocks, std::
   SHARDMAT_CUDA_CHECK(cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...));
 }
 
-/// As launch_grid(), but with `beside`, blocks start beside the kernel before in the stream if that lets them
-/// (Stream::next_may_begin()), once all of its own have started. REQUIRES: `kernel` then calls wait_for_previous(), in one
-/// thread at least, before it reads what the other writes, and it writes nothing that the other reads.
+/// As launch_grid(), but with `beside`, the kernel may overlap the previous kernel in the stream, if that kernel allows it
+/// (Stream::next_may_begin()): blocks start once all blocks of the previous kernel have started. REQUIRES: at least one
+/// thread calls wait_for_previous() before `kernel` reads anything that the previous kernel writes; `kernel` writes nothing
+/// that the previous kernel reads.
 template <class... Parameters, class... Arguments>
 void launch_grid_beside(bool beside, void (*kernel)(Parameters...), std::int64_t blocks, std::int64_t across,
                         dim3 block_size, std::size_t shared_bytes, const Stream& stream, Arguments&&... arguments) {
@@ -99,33 +106,33 @@ void launch_grid_beside(bool beside, void (*kernel)(Parameters...), std::int64_t
 }
 
 #ifdef __CUDACC__
-/// Lets the kernel behind start once all blocks have come here. The host says so, too: Stream::let_next_begin().
+/// Lets the next kernel start once all blocks have called this. The host must call Stream::let_next_begin(), too.
 __device__ inline void let_next_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
-/// Waits until what came before is done and can be seen.
+/// Waits until all earlier kernels are done and their writes are visible.
 __device__ inline void wait_for_previous() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-/// As wait_for_previous(); nothing is read through `p` earlier.
+/// The same; the compiler reads nothing through `p` before it.
 template <class T>
 __device__ inline void wait_for_previous(const T*& p) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" : "+l"(p)::"memory");
 #endif
 }
-/// Lets the kernel behind start, which waits here, too, and waits until what came before is done and can be seen.
+/// Lets the next kernel start (which waits in the same way), then waits for all earlier kernels.
 __device__ inline void after_previous() {
   let_next_begin();
   wait_for_previous();
 }
 #endif
 
-/// As launch_grid() on `blocks` blocks.
+/// As launch_grid() with a grid of `blocks` blocks.
 template <class... Parameters, class... Arguments>
 void launch_blocks(void (*kernel)(Parameters...), std::int64_t blocks, int block_size, std::size_t shared_bytes,
                    const Stream& stream, Arguments&&... arguments) {
@@ -133,7 +140,7 @@ void launch_blocks(void (*kernel)(Parameters...), std::int64_t blocks, int block
               std::forward<Arguments>(arguments)...);
 }
 
-/// Runs `kernel` with at least `threads` threads in blocks of `block_size`. Nothing is launched for 0 threads.
+/// Runs `kernel` with at least `threads` threads in blocks of `block_size`. Launches nothing for 0 threads.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), std::int64_t threads, int block_size, const Stream& stream,
             Arguments&&... arguments) {
@@ -147,17 +154,18 @@ inline int multiprocessors(Device device) {
   return count;
 }
 
-/// Bytes that a block can have at most, once allowed.
+/// The most shared memory that a block can have after allow_shared_memory().
 inline std::size_t most_shared_memory(Device device) {
   int most = 0;
   SHARDMAT_CUDA_CHECK(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device.ordinal));
   return static_cast<std::size_t>(most);
 }
 
-/// Lets `kernel` have this many bytes of dynamic shared memory a block; never fewer than were allowed before, because other
-/// plans may count on them.
+/// Lets `kernel` have this many bytes of dynamic shared memory a block on the device; never fewer than were allowed before,
+/// because other plans may count on them.
 template <class... Parameters>
-void allow_shared_memory(void (*kernel)(Parameters...), std::size_t bytes) {
+void allow_shared_memory(void (*kernel)(Parameters...), std::size_t bytes, Device device) {
+  const DeviceGuard guard(device);
   cudaFuncAttributes attributes{};
   SHARDMAT_CUDA_CHECK(cudaFuncGetAttributes(&attributes, kernel));
   if (static_cast<std::size_t>(attributes.maxDynamicSharedSizeBytes) >= bytes) return;

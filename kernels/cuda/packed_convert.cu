@@ -324,6 +324,7 @@ std::int64_t team_blocks(std::int64_t slices, const PackedShape& shape, const St
 /// Scratch of a CUB algorithm: asked for its size, then run.
 template <class Algorithm>
 void with_scratch(Stream& stream, const Algorithm& algorithm) {
+  const DeviceGuard guard(stream.device());
   std::size_t bytes = 0;
   SHARDMAT_CUDA_CHECK(algorithm(nullptr, bytes));
   const Buffer scratch(stream.device(), bytes + 1);

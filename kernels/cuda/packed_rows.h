@@ -1,5 +1,5 @@
-// What the kernels of packed rows share: the matrix as they see it, the products of one slice, stored as slots or as CSR
-// rows, and the way of sums into y.
+// Shared code of the kernels of packed rows: their arguments, the products of one slice (stored as slots or as CSR rows), and
+// writing sums to y.
 #pragma once
 
 #include "kernels/cuda/launch.h"
@@ -9,7 +9,7 @@
 namespace shardmat::packed {
 
 constexpr unsigned kAll = 0xffffffffu;  ///< lanes of a warp
-constexpr int kWarps = 4;               ///< of a block of one right-hand side; slices that wait begin at a multiple
+constexpr int kWarps = 4;  ///< warps of a block, for one right-hand side; late slices begin at a multiple of this number
 
 template <class T>
 struct Arguments {
@@ -47,8 +47,8 @@ struct alignas(sizeof(E) * V) Bundle {
   E of[V];
 };
 
-/// V values, or zeros. Bundles are written so that the compiler issues the loads where they stand: left to itself it waits
-/// with some of them until others have arrived, to save registers. With single values it does better by itself.
+/// V values, or zeros. Bundles are loaded in a fixed order: otherwise the compiler delays some loads until others have
+/// arrived, to save registers. Single values are faster without a fixed order.
 template <int V>
 __device__ Bundle<double, V> load_if(bool there, const double* p) {
   if constexpr (V == 1) {
@@ -102,7 +102,7 @@ __device__ Bundle<std::uint16_t, V> load(const std::uint16_t* p) {
   }
 }
 
-/// Columns of a lane in the slots of one kind: bundles of V, and the slots that are left.
+/// Columns of a lane in the slots of one kind: bundles of V slots, then single slots.
 template <int V>
 struct SharedColumns {
   const std::int32_t* deltas;
@@ -136,13 +136,13 @@ struct FullColumns {
   __device__ std::int32_t left(int first, int k) const { return __ldg(columns + first * indices + k * indices + index); }
 };
 
-/// Adds the products of the slots of one kind to acc, for one lane. `values` are the kind's; `x` is moved to the lane's
-/// column.
+/// Adds the products of the slots of one kind to acc, for one lane. `values`: the values of this kind; `x`: advanced to the
+/// lane's column.
 template <class S, int InFlight, class T, class Columns>
 __device__ void add_slots(int slots, int part, int parts, int lane, const T* __restrict__ values, const T* __restrict__ x,
                           const Columns& columns, T (&acc)[S::B]) {
   constexpr int V = S::template kInterleaved<T>, N = S::kOfLane, U = InFlight > V * N ? InFlight / (V * N) : 1;
-  // All gathers before the first product; with bundles of single rows that takes registers which warps need more.
+  // Gathers all entries before the first product. Bundles of single rows do not: the registers would cost too many warps.
   constexpr bool kGatherFirst = V == 1 || S::B > 1;
   const int bundles = slots / V, left = slots - bundles * V;
   const T* of_lane = values + lane * V;
@@ -208,14 +208,14 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
       }
 }
 
-/// Adds the products of a slice's slots: shared, narrow, full. `row` is the first of this lane's group.
+/// Adds the products of a slice's slots: shared, narrow, full. `row`: first row of this lane's group.
 template <class S, int InFlight, class T>
 __device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int part,
                           int parts, T (&acc)[S::B]) {
   constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
   const int lane =
-      in_warp < S::kLanes ? in_warp : S::kLanes - 1;  // lanes that do not work (L = 3, 6) do as the last one does
+      in_warp < S::kLanes ? in_warp : S::kLanes - 1;  // idle lanes (L = 3, 6) compute the same as the last working lane
   const int index = lane / S::kLanesOfPiece;
   const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
   const char* narrow = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
@@ -233,7 +233,7 @@ __device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::
                            FullColumns<V>{full, index, S::kIndices}, acc);
 }
 
-/// y of one row.
+/// Computes y of one row from its sum.
 template <class T>
 __device__ void store(const Arguments<T>& a, std::int64_t row, T sum) {
   if (row < 0 || row >= a.rows) return;
@@ -241,7 +241,7 @@ __device__ void store(const Arguments<T>& a, std::int64_t row, T sum) {
   a.y[row] = a.beta == T(0) ? product : product + a.beta * a.y[row];
 }
 
-/// The header of a slice, 32 bytes in two loads that all lanes share.
+/// Loads the header of a slice: 32 bytes in two loads that all lanes share.
 __device__ inline PackedSlice load_slice(const PackedSlice* from) {
   PackedSlice slice;
   *reinterpret_cast<int4*>(&slice) = __ldg(reinterpret_cast<const int4*>(from));
@@ -249,20 +249,20 @@ __device__ inline PackedSlice load_slice(const PackedSlice* from) {
   return slice;
 }
 
-/// Before a slice is multiplied.
+/// Waits for the previous kernel if the slice reads late entries of x. Call it before the slice is multiplied.
 template <class X>
 __device__ void wait_if_late(const PackedSlice& slice, const X*& x) {
   if (slice.late) cuda::wait_for_previous(x);
 }
 
-/// First row of the group at a place in a slice.
+/// First row of a group; `group` is its number within the slice.
 template <class S, class T>
 __device__ std::int64_t first_row(const PackedSlice& slice, const Arguments<T>& a, int group) {
   const std::uint32_t at = slice.groups + group;
   return static_cast<std::int64_t>(slice.consecutive ? at : __ldg(a.order + at)) * S::B - a.shift;
 }
 
-/// A slice stored as CSR rows, or part `part` of `parts` of it: `Threads` lanes share a row.
+/// Multiplies a slice stored as CSR rows, or part `part` of `parts` of it. `Threads` lanes share a row.
 template <class S, int Threads, class T>
 __device__ void multiply_rows_with(const PackedSlice& slice, const Arguments<T>& a, int part, int parts, int lane) {
   constexpr int kUnroll = 8;
@@ -293,7 +293,7 @@ __device__ void multiply_rows_with(const PackedSlice& slice, const Arguments<T>&
   }
 }
 
-/// Likewise, with more lanes a row if the rows are long.
+/// The same, with more lanes for each row if the rows are long.
 template <class S, class T>
 __device__ void multiply_rows(const PackedSlice& slice, const Arguments<T>& a, int part, int parts, int lane) {
   constexpr int kRows = S::kGroups * S::B;
@@ -317,7 +317,7 @@ __device__ T sum_of_group(T mine) {
   return sum;
 }
 
-/// Sums of a group's rows out of its lanes and into y.
+/// Sums a group's rows over its lanes and writes them to y.
 template <class S, class T>
 __device__ void store_group(const Arguments<T>& a, std::int64_t row, int lane, bool real, T (&acc)[S::B]) {
   if constexpr (S::L == 1) {

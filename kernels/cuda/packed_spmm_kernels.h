@@ -1,10 +1,10 @@
-// Packed rows with many right-hand sides on the device: G lanes of a warp hold a stretch of the columns of X and Y, so that a
-// row of X arrives as whole cache lines, and 32 / G groups of a slice go together. Sums stay in registers; values and columns
-// are read once for G·P·16 bytes of a row of Y, all loads of a few slots before their products. Blocks of unknowns reuse a
-// row of X for all rows of the group. Columns beyond those of a warp are further passes over the matrix: what L2 holds of X
-// then serves more rows than if a block took all columns of its slices.
+// Packed rows with several right-hand sides on the device. G lanes of a warp hold a stretch of the columns of X and Y, so that
+// a row of X arrives in whole cache lines; a warp multiplies 32 / G groups of a slice at a time. Sums stay in registers. Values
+// and columns are read once for G·P·16 bytes of a row of Y; all loads of a few slots come before their products. All rows of a
+// group reuse a row of X. Columns beyond G·P·16 bytes take further passes over the matrix. In this order the part of X in L2
+// serves more rows than if a block multiplied all columns of its slices.
 //
-// A value type has 80 kernels; packed_spmm_f32.cu and packed_spmm_f64.cu instantiate those of one type each.
+// Each value type has 80 kernels; packed_spmm_f32.cu and packed_spmm_f64.cu instantiate one type each.
 #pragma once
 
 #include "kernels/cuda/launch.h"
@@ -16,22 +16,22 @@ namespace shardmat::packed::many {
 using dense::Stretch;
 using dense::Wide;
 
-/// Threads of a block, and blocks that a multiprocessor has to hold. Where a group has several rows and a lane as many
-/// columns as it can, two slices at once, which mostly are neighbours, share what is in L1; with few columns more blocks win.
+/// Threads of a block, and the number of blocks that must fit on a multiprocessor. If a group has several rows and a lane the
+/// most columns, larger blocks are faster, because neighbouring slices share L1. With few columns more blocks are faster.
 template <class S, int G, int P>
 constexpr int kBlock = S::B > 1 && G * P == 16 ? 512 : 256;
 template <class S, int G, int P>
 constexpr int kBlocksPerSm = S::B == 1 ? 3 : S::B == 6 || kBlock<S, G, P> == 512 ? 1 : 2;
 
-/// What a lane adds up: the rows of its group, P stretches of columns.
+/// The sums of a lane: the rows of its group times P stretches of columns.
 template <class T, class S, int W, int P>
 using Sums = T[S::B][P][W];
 
-/// Columns of a piece whose values and rows of X are in registers at once.
+/// Columns of a piece whose values and rows of X are in registers at the same time.
 template <class S>
 constexpr int kColumnsAtOnce = S::B <= 3 ? S::B : 1;
 
-/// Adds bundles b … b + U - 1 of piece `piece` of a group; `values` are those of the kind from the group's first on.
+/// Adds bundles b … b + U - 1 of piece `piece` of a group. `values`: the values of this kind, from the group's first value on.
 template <int U, class T, class S, int W, int G, int P, class Columns>
 __device__ void add_bundles(int b, int piece, const T* values, const char* x, std::int32_t x_bytes, const Columns& columns,
                             Sums<T, S, W, P>& acc) {
@@ -77,7 +77,7 @@ __device__ void add_bundles(int b, int piece, const T* values, const char* x, st
   }
 }
 
-/// Adds the slots of one kind to the sums of a group. columns_of(piece) gives the columns of a piece of it.
+/// Adds the slots of one kind to the sums of a group. columns_of(piece) returns the columns of a piece of the group.
 template <class T, class S, int W, int G, int P, class ColumnsOf>
 __device__ void add_slots(int slots, int group, const T* values, const char* x, std::int32_t x_bytes,
                           const ColumnsOf& columns_of, Sums<T, S, W, P>& acc) {
@@ -115,7 +115,7 @@ __device__ void add_slots(int slots, int group, const T* values, const char* x, 
   }
 }
 
-/// Adds rows of a slice stored as CSR: those of a group, a few nonzeros at once.
+/// Adds a group's rows of a slice stored as CSR, a few nonzeros at a time.
 template <class T, class S, int W, int G, int P>
 __device__ void add_csr_rows(const PackedSlice& slice, const packed::Arguments<T>& a, int group, const T* values,
                              const char* x, std::int32_t x_bytes, Sums<T, S, W, P>& acc) {
@@ -161,7 +161,7 @@ __global__ void __launch_bounds__(kBlock<S, G, P>, kBlocksPerSm<S, G, P>)
   for (int item = warp; item < items; item += kBlock<S, G, P> / kPackedLanes) {
     const PackedSlice slice = packed::load_slice(a.slices + first + item / kParts);
     packed::wait_if_late(slice, x);
-    // Lanes behind the last group do as the last one does.
+    // Lanes beyond the last group compute the same as the last group.
     const int wanted = item % kParts * kTogether + lane / G, group = min(wanted, slice.real - 1);
     const std::int64_t row = packed::first_row<S>(slice, a, group);
     const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
@@ -203,7 +203,7 @@ Instance<T, S> instance_of() {
   return {packed_spmm<T, S, W, G, P>, kBlock<S, G, P>};
 }
 
-/// The instance for a policy. REQUIRES: SpmmShape::exists().
+/// Selects the instance for a policy. REQUIRES: SpmmShape::exists().
 template <class T, class S>
 Instance<T, S> instance(int lanes, int passes) {
   switch (dense::shape_of(lanes, passes)) {

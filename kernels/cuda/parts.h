@@ -1,4 +1,4 @@
-// CUDA products of the parts that several formats are made of. T is float or double.
+// CUDA products of parts (ELL, COO) that several formats consist of. T is float or double.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace shardmat::cuda {
 template <class T>
 void multiply_ell(std::int64_t rows, const EllArrays& a, int block_size, const Operands<T>& v, Stream& stream);
 
-/// y += alpha·A·x, atomically, so the sums' order changes from run to run.
+/// y += alpha·A·x with atomic additions, so the order of the sums changes from run to run.
 template <class T>
 void add_coo(const CooEntries& a, int block_size, const Operands<T>& v, Stream& stream);
 

@@ -1,6 +1,6 @@
-// Plans for many right-hand sides whose kernels want X and Y in the form of dense_rows.h. Operands that have it are used
-// where they lie; others (column-major, rows that do not begin at multiples of 16 bytes, a count of columns that does not
-// fill them) go through a copy in that form.
+// Plans for several right-hand sides whose kernels need X and Y in the form of dense_rows.h. Operands in this form are used in
+// place. Other operands (column-major, rows not aligned to 16 bytes, a number of columns that does not fill 16 bytes) are
+// copied into this form.
 #pragma once
 
 #include <memory>
@@ -12,15 +12,14 @@
 
 namespace shardmat::cuda {
 
-/// The copies of a plan. Made when the plan is made if the orders or the count ask for them, else by the first product that
-/// needs them.
+/// The copies of a plan. They are allocated with the plan if the orders or the number of columns require copies, else by the
+/// first product that needs them.
 class DenseCopies {
  public:
-  /// `width`: columns that a lane loads at once.
+  /// `width`: number of columns that a lane loads at once.
   DenseCopies(const Storage& storage, const RightHandSides& rhs, int width);
 
-  /// Calls product(operands) on X and Y in the form of dense_rows.h, holding what y = alpha·A·X + beta·Y asks for; X of the
-  /// type A, Y of T.
+  /// Calls product(operands) with the operands of Y = alpha·A·X + beta·Y in the form of dense_rows.h. X has type A, Y type T.
   template <class T, class A = T, class Product>
   void with_rows(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream& stream,
                  const Product& product) {
@@ -36,7 +35,7 @@ class DenseCopies {
   }
 
   std::int64_t bytes() const { return static_cast<std::int64_t>(of_x_.bytes() + of_y_.bytes()); }
-  /// Operands whose rows begin at multiples of 16 bytes are used where they lie.
+  /// True if operands with aligned rows are used in place.
   bool in_place() const { return rhs_.x == DenseOrder::row_major && rhs_.count == columns_; }
 
  private:
@@ -46,16 +45,16 @@ class DenseCopies {
   void copy_out(double alpha, double beta, void* y, std::int64_t ldy, Stream& stream);
 
   Device device_;
-  ValueType type_;  ///< of X
+  ValueType type_;  ///< type of X
   std::int64_t rows_, cols_;
   RightHandSides rhs_;
   int width_;    ///< columns of a lane
-  int columns_;  ///< of the copies: the count, rounded up to whole lanes
+  int columns_;  ///< columns of the copies: the number of columns, rounded up to whole lanes
   Buffer of_x_, of_y_;
 };
 
-/// Calls product(const S& a, const dense::Rows<T, A>& v, Stream& stream) with A the storage's value type and T that of sums;
-/// a product that takes dense::Rows<T> only has no f16 and bf16.
+/// A plan that calls product(const S& a, const dense::Rows<T, A>& v, Stream& stream), where A is the storage's value type and T
+/// the type of sums. A product that takes only dense::Rows<T> does not support f16 and bf16.
 template <class S, class Product>
 class RowMajorPlan final : public SpmmPlan {
  public:
@@ -86,8 +85,8 @@ class RowMajorPlan final : public SpmmPlan {
   mutable DenseCopies copies_;
 };
 
-/// REQUIRES: `storage` is an S. `product_bytes`: device memory that the product holds beside the storage. `early`: the
-/// product can begin beside the kernel before it.
+/// REQUIRES: `storage` is an S. `product_bytes`: device memory that the product holds, without the storage. `early`: the
+/// product can overlap the previous kernel.
 template <class S, class Product>
 std::unique_ptr<SpmmPlan> row_major_plan(std::shared_ptr<Storage> storage, const RightHandSides& rhs, Product product,
                                          std::int64_t product_bytes = 0, bool early = false) {

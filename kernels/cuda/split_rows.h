@@ -1,5 +1,5 @@
-// Rows that a kernel cut between tiles of nonzeros, and their sums: each tile leaves the parts of its first and its last
-// row, and a second kernel adds the parts of a row in a fixed order, so that results do not vary from run to run.
+// Sums of rows that a kernel splits between tiles of nonzeros. Each tile stores the partial sums of its first and its last row.
+// A second kernel adds the partial sums of each row in a fixed order, so that results are the same in every run.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace shardmat::cuda {
 
-/// The row that tile t finishes for the tiles before it: its sum is tail[first] + … + tail[t - 1] + head[t].
+/// The split row that ends in tile t. It begins in tile `first`; its sum is tail[first] + … + tail[t - 1] + head[t].
 struct SplitRow {
-  std::int64_t row;  ///< -1: this tile finishes none
+  std::int64_t row;  ///< -1: no split row ends in this tile
   std::int64_t first;
 };
 
 struct SplitRows {
-  Buffer rows;        ///< SplitRow a tile
-  Buffer head, tail;  ///< value a tile; head is written by every tile that finishes a split row, tail by every tile
+  Buffer rows;        ///< one SplitRow for each tile
+  Buffer head, tail;  ///< one value for each tile; a tile writes head if a split row ends in it, and always tail
   std::int64_t tiles = 0;
 
   SplitRows() = default;

@@ -66,7 +66,8 @@ __global__ void fill_entries(std::int64_t n, T value, T* __restrict__ x) {
   if (i < n) x[i] = value;
 }
 
-/// Adds the sums of `lanes` lanes for each of `width` columns, in a fixed tree; valid in the first lane. sums[lane·width + j].
+/// Adds the sums of `lanes` lanes for each of `width` columns, in a fixed tree; valid in the first lane. sums[lane·width +
+/// j].
 __device__ void add_lanes(double* sums, int lanes, int width, int lane, int column) {
   for (int left = lanes; left > 1;) {
     const int half = (left + 1) / 2;
@@ -77,8 +78,8 @@ __device__ void add_lanes(double* sums, int lanes, int width, int lane, int colu
   __syncthreads();
 }
 
-/// Blocks (b, c) sum columns c·kDotColumns … of some rows; the last to be done for these columns adds the sums of all blocks in
-/// their order. A thread sees one column. `done` is 0 before and after.
+/// Blocks (b, c) sum columns c·kDotColumns … of some rows; the last to be done for these columns adds the sums of all blocks
+/// in their order. A thread sees one column. `done` is 0 before and after.
 template <class T>
 __global__ void column_dot_products(std::int64_t n, std::int64_t columns, const T* __restrict__ x, const T* __restrict__ y,
                                     double* partial, unsigned* done, double* __restrict__ result) {
@@ -151,6 +152,42 @@ __global__ void copy_words(std::int64_t n, int words, const Word* __restrict__ f
   if (row >= n) return;
   for (int word = static_cast<int>(threadIdx.x); word < words; word += static_cast<int>(blockDim.x))
     to[row * to_apart + word] = from[row * from_apart + word];
+}
+
+constexpr int kTileBits = 10;  ///< of the entries of a tile
+
+/// Where tiles lie: 2^row_bits rows and 2^(kTileBits - row_bits) columns each.
+struct Tiles {
+  int row_bits;
+  int apart;       ///< from a column of a tile to the next in shared memory, so that banks differ
+  bool rows_in_x;  ///< tiles follow each other along the rows in the x direction of the grid
+};
+
+/// from[i + j·from_apart] becomes to[i·to_apart + j]: threads next to each other read along i and write along j.
+template <class T>
+__global__ void transpose_tiles(Tiles tiles, std::int64_t rows, std::int64_t columns, const T* __restrict__ from,
+                                std::int64_t from_apart, T* __restrict__ to, std::int64_t to_apart) {
+  constexpr int kEntries = 1 << kTileBits;
+  __shared__ T tile[kEntries + kEntries / 2];
+  const int row_bits = tiles.row_bits, column_bits = kTileBits - row_bits;
+  const std::int64_t x = blockIdx.x, y = blockIdx.y;
+  const std::int64_t first_row = (tiles.rows_in_x ? x : y) << row_bits, first_column = (tiles.rows_in_x ? y : x)
+                                                                                       << column_bits;
+#pragma unroll
+  for (int step = 0; step < kEntries / kThreads; ++step) {
+    const int entry = step * kThreads + static_cast<int>(threadIdx.x);
+    const int i = entry & ((1 << row_bits) - 1), j = entry >> row_bits;
+    if (first_row + i < rows && first_column + j < columns)
+      tile[j * tiles.apart + i] = from[first_row + i + (first_column + j) * from_apart];
+  }
+  __syncthreads();
+#pragma unroll
+  for (int step = 0; step < kEntries / kThreads; ++step) {
+    const int entry = step * kThreads + static_cast<int>(threadIdx.x);
+    const int j = entry & ((1 << column_bits) - 1), i = entry >> column_bits;
+    if (first_row + i < rows && first_column + j < columns)
+      to[(first_row + i) * to_apart + first_column + j] = tile[j * tiles.apart + i];
+  }
 }
 
 void dots(ValueType type, std::int64_t n, const void* x, const void* y, double* partial, double* result, Stream& stream) {
@@ -240,9 +277,30 @@ void copy_rows_cuda(std::size_t row_bytes, std::int64_t n, const void* from, std
       });
 }
 
+template <class T>
+void transpose_entries(const Transposition& t, Stream& stream) {
+  const bool tall = t.rows >= t.columns;
+  const auto shorter = static_cast<unsigned>(std::min<std::int64_t>(32, tall ? t.columns : t.rows));
+  const int short_bits = std::max(1, static_cast<int>(std::bit_width(shorter - 1))), long_bits = kTileBits - short_bits;
+  Tiles tiles{};
+  tiles.row_bits = tall ? long_bits : short_bits;
+  tiles.apart = (1 << tiles.row_bits) + (tall ? 32 >> short_bits : 1);
+  tiles.rows_in_x = tall;
+  const auto count = [](std::int64_t entries, int bits) { return (entries + (std::int64_t{1} << bits) - 1) >> bits; };
+  cuda::launch_grid(transpose_tiles<T>, count(tall ? t.rows : t.columns, long_bits),
+                    count(tall ? t.columns : t.rows, short_bits), dim3(kThreads), 0, stream, tiles, t.rows, t.columns,
+                    static_cast<const T*>(t.from), t.from_apart, static_cast<T*>(t.to), t.to_apart);
+}
+
+void transpose_cuda(std::size_t entry_bytes, const Transposition& entries, Stream& stream) {
+  if (entry_bytes == 8) transpose_entries<std::uint64_t>(entries, stream);
+  else if (entry_bytes == 4) transpose_entries<std::uint32_t>(entries, stream);
+  else transpose_entries<std::uint16_t>(entries, stream);
+}
+
 }  // namespace
 
-const VectorBackend cuda_vector_backend{dots,           fill_cuda,   column_dots_cuda, combine_cuda,
-                                        square_roots_cuda, normalise_cuda, gather_cuda, copy_rows_cuda};
+const VectorBackend cuda_vector_backend{dots,           fill_cuda,   column_dots_cuda, combine_cuda,  square_roots_cuda,
+                                        normalise_cuda, gather_cuda, copy_rows_cuda,   transpose_cuda};
 
 }  // namespace shardmat

@@ -1,6 +1,6 @@
-// Blocked CSR: dense b×b blocks, zeros filled in, one column index a block. Blocks at the right and lower edge may hang
-// over; what hangs over is zero and never multiplied. Filled-in zeros inside the matrix are multiplied: an x that is not
-// finite spreads to the other rows of its blocks.
+// Blocked CSR: dense b×b blocks, padded with zeros, with one column index for each block. Blocks at the right and lower edge
+// may extend beyond the matrix; entries beyond it are zero and never multiplied. Zeros inside the matrix are multiplied, so
+// a non-finite entry of x spreads to all rows of its blocks.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct BcsrStorage final : Storage {
   std::int64_t blocks() const { return host_block_ptr->back(); }
 };
 
-/// Block sizes 2, 3, 4 and 6, that of the fewest bytes first.
+/// Block sizes 2, 3, 4 and 6; first the size with the fewest bytes.
 std::vector<Policy> bcsr_layouts(ConversionInput& input);
 std::int64_t bcsr_bytes(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_bcsr(ConversionInput& input, const Policy& layout);
@@ -39,7 +39,7 @@ std::unique_ptr<Plan> make_bcsr_host(std::shared_ptr<Storage> storage, const Pol
 std::vector<Policy> bcsr_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_bcsr(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
-/// False if blocks hang over the edge, where the library would read x and write y outside, and for wide offsets.
+/// False for wide offsets, and if blocks extend beyond the matrix, where the library would access x and y out of bounds.
 bool bcsr_cusparse_supports(const Storage& storage);
 std::unique_ptr<Plan> make_bcsr_cusparse(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 

@@ -1,5 +1,5 @@
-// Coordinates: row, column and value of every nonzero, in the order of the rows. Nothing is padded and long rows stall
-// nobody, but every product of a nonzero is added to y in memory: for matrices with hardly any nonzeros a row.
+// Coordinates: row, column and value of every nonzero, sorted by rows. No padding, and long rows cause no imbalance. But
+// each nonzero's product is added to y in memory, so the format suits matrices with very few nonzeros a row.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace shardmat {
 
-/// Part of a format that is stored as coordinates.
+/// The part of a format that is stored as coordinates.
 struct CooEntries {
   std::int64_t count = 0;
   Buffer row;      ///< count int32, ascending

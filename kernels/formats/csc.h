@@ -1,4 +1,4 @@
-// Compressed sparse columns: one entry of x serves a whole column, but columns add to y in no order of rows. The format of
+// Compressed sparse columns: each entry of x is read once, but columns add to y at scattered rows. The format of
 // column-oriented programs, here for comparison.
 #pragma once
 
@@ -22,7 +22,7 @@ struct CscStorage final : Storage {
 
 /// 8·(cols + 1) + (4 + value)·nnz. Throws Error(resources) from 2^31 rows on.
 std::int64_t csc_bytes(ConversionInput& input, const Policy& layout);
-/// Takes 12 bytes of host memory a nonzero while it runs, as update_csc does.
+/// Like update_csc(), takes 12 bytes of host memory a nonzero while it runs.
 std::shared_ptr<Storage> convert_csc(ConversionInput& input, const Policy& layout);
 void update_csc(Storage& storage, ConversionInput& input);
 

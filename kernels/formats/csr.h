@@ -1,4 +1,4 @@
-// Compressed sparse rows with 32-bit columns and the narrowest row offsets that fit, and the kernels that work on it.
+// Compressed sparse rows with 32-bit columns and the narrowest row offsets that fit, and the kernels for this format.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The kernels for many right-hand sides that work on CSR.
+// The kernels for several right-hand sides on CSR.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,6 @@
-// Diagonals: each one that holds a nonzero is stored in full, without columns, so that neighbouring threads, one a row, read
-// neighbouring values and neighbouring entries of x. For matrices of a few full diagonals. What is not a nonzero is stored
-// as 0 and multiplied, so an infinite entry of x makes NaN of a row that has its column in a stored diagonal.
+// Diagonals: each diagonal with a nonzero is stored in full, without column indices. Neighbouring threads (one for each row)
+// read neighbouring values and neighbouring entries of x. For matrices with a few full diagonals. Other entries of a stored
+// diagonal are stored as 0 and multiplied, so an infinite entry of x can turn such a row into NaN.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct DiaStorage final : Storage {
 
   std::int64_t diagonals = 0;
   Buffer offsets;  ///< diagonals int64, ascending: column - row
-  Buffer values;   ///< diagonals·rows values of `type`; that of row i in diagonal d lies at d·rows + i, and is 0 outside A
+  Buffer values;   ///< diagonals·rows values of `type`: row i of diagonal d at d·rows + i; 0 outside the matrix
 };
 
 /// 8·D + value·rows·D for D occupied diagonals, which are counted in a bitmap of rows + cols - 1 bits.

@@ -1,6 +1,6 @@
-// ELLPACK: every row padded to one width and stored transposed, so that neighbouring threads, one a row, read neighbouring
-// entries. ell marks the padding in the columns; ell_r (ELLPACK-R) also keeps the rows' lengths and does not read it.
-// Sizes: formulas (2) and (3) of Kawamura, Yoneda, Iwamura, Watanabe and Inoguchi.
+// ELLPACK: every row is padded to the same width, and entries are stored column by column, so that neighbouring threads (one
+// for each row) read neighbouring entries. ell marks padding in the columns; ell_r (ELLPACK-R) stores row lengths, too, and
+// does not read padding. Sizes: formulas (2) and (3) of Kawamura, Yoneda, Iwamura, Watanabe and Inoguchi.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace shardmat {
 /// The first `width` entries of every row; entry k of row i lies at k·rows + i.
 struct EllArrays {
   std::int64_t width = 0;
-  Buffer col_idx;  ///< width·rows int32; -1 is padding, so that no entry of x (which may be infinite) meets it
+  Buffer col_idx;  ///< width·rows int32; -1 is padding, which is never multiplied with x (x may be infinite)
   Buffer values;   ///< width·rows values of the storage's type; 0 in the padding
 };
 
@@ -37,7 +37,7 @@ std::shared_ptr<Storage> convert_ell(ConversionInput& input, const Policy& layou
 /// (4 + value)·rows·K + 4·rows.
 std::int64_t ell_r_bytes(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_ell_r(ConversionInput& input, const Policy& layout);
-/// Of both.
+/// For ell and ell_r.
 void update_ell(Storage& storage, ConversionInput& input);
 
 std::unique_ptr<Plan> make_ell_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);

@@ -1,5 +1,5 @@
-// Conversion by pulling: a format says which nonzero of the CSR matrix lies at each of its positions; columns, values, and
-// new values later are then gathered by one and the same statement.
+// Conversion by gathering: a format says which nonzero of the CSR matrix lies at each of its positions (a "source"). The
+// same source then gathers columns, values, and later new values.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace shardmat {
 
-/// Fills `buffer` with from[k] for the nonzero k at each position, `padding` where there is none. `source(begin, end, put)`
-/// calls put(k), or put(-1), for the positions begin … end - 1 in turn.
+/// Fills `buffer`: a position with nonzero k gets from[k], a position without nonzero gets `padding`. source(begin, end,
+/// put) calls put(k), or put(-1) without nonzero, for the positions begin … end - 1 in order.
 template <class To, class Source, class From>
 void gather(const Buffer& buffer, std::int64_t count, Stream& stream, const Source& source, const From* from, To padding) {
   fill_ranges<To>(buffer, count, stream, [&](std::int64_t begin, std::int64_t end, To* out) {
@@ -29,7 +29,7 @@ Buffer upload_gathered(std::int64_t count, Stream& stream, const Source& source,
   return buffer;
 }
 
-/// Gathers values as the storage's type, 0 where there is none.
+/// Gathers values in the storage's type; positions without nonzero get 0.
 template <class Source>
 void gather_values(const Buffer& buffer, ValueType type, std::int64_t count, Stream& stream, const Source& source,
                    const double* from) {
@@ -46,7 +46,7 @@ Buffer upload_values(ValueType type, std::int64_t count, Stream& stream, const S
   return buffer;
 }
 
-/// The part of `offsets` (ascending from 0) that a position lies in; empty parts are skipped.
+/// The part that holds a position; offsets[p] is the first position of part p (from 0, ascending). Skips empty parts.
 inline std::int64_t part_of(const HostVector<std::int64_t>& offsets, std::int64_t position) {
   return std::upper_bound(offsets.begin(), offsets.end(), position) - offsets.begin() - 1;
 }
@@ -58,8 +58,8 @@ inline Buffer upload_offsets(const HostVector<std::int64_t>& offsets, bool wide,
   return wide ? upload<std::int64_t>(offsets, stream) : upload<std::int32_t>(offsets, stream);
 }
 
-/// The source of slices of `slice` slots, each slice as wide as its longest row and stored column by column:
-/// entry(slot, j) is the j-th nonzero of the row in a slot, or -1.
+/// A source for slices of `slice` slots. Each slice is as wide as its longest row and stored column by column. entry(slot,
+/// j) is the j-th nonzero of the row in a slot, or -1.
 template <class Entry>
 auto sliced_source(const HostVector<std::int64_t>& slice_ptr, std::int64_t slice, Entry entry) {
   return [&slice_ptr, slice, entry](std::int64_t begin, std::int64_t end, auto put) {
@@ -76,8 +76,8 @@ auto sliced_source(const HostVector<std::int64_t>& slice_ptr, std::int64_t slice
   };
 }
 
-/// The source of rows stored one behind the other, offsets[i] … offsets[i + 1] the positions of row i, for formats that
-/// store some nonzeros of each row: visit(row, put) puts them all.
+/// A source for rows that are stored one after the other: row i has the positions offsets[i] … offsets[i + 1] - 1. For
+/// formats that store some nonzeros of each row: visit(row, put) calls put(k) for each of these.
 template <class Visit>
 auto rows_source(const HostVector<std::int64_t>& offsets, Visit visit) {
   return [&offsets, visit](std::int64_t begin, std::int64_t end, auto put) {

@@ -1,9 +1,10 @@
-// Hybrid: the first `width` entries of every row as ELL, where neighbouring threads read neighbouring entries, and what long
-// rows have beyond as COO, so that a few of them do not pad all the others.
+// Hybrid: the first `width` entries of every row are stored as ELL, where neighbouring threads read neighbouring entries.
+// The other entries of long rows are stored as COO, so that a few long rows do not pad all rows.
 //
-// Width. The first layout is the classical rule (Bell and Garland): the widest ELL part whose last column at least a third
-// of the rows use, because an entry costs about three times as much time as coordinates. The second, if it differs, takes
-// the fewest bytes: a further ELL column costs 4 + value bytes a row and saves 8 + value bytes for each row that uses it.
+// Width. The first layout follows the classical rule (Bell and Garland): the widest ELL part in which at least a third of
+// the rows use the last column, because a COO entry takes about three times as long as an ELL entry. The second layout, if
+// it differs, takes the fewest bytes: a further ELL column costs 4 + value bytes a row and saves 8 + value bytes for each
+// row that uses it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct HybStorage final : Storage {
   CooEntries rest;
 };
 
-/// Tunable width ≥ 0, cut to the longest row; 0 stores all as COO.
+/// Tunable width ≥ 0, at most the length of the longest row; 0 stores all entries as COO.
 std::vector<Policy> hyb_layouts(ConversionInput& input);
 /// (4 + value)·rows·width + (8 + value)·rest. Throws Error(resources) from 2^31 rows on if there is a rest.
 std::int64_t hyb_bytes(ConversionInput& input, const Policy& layout);

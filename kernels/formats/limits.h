@@ -1,4 +1,4 @@
-// What formats check before they allocate anything.
+// Size checks that formats make before they allocate.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace shardmat {
 
-/// a·b for a, b ≥ 0, at most 2^60: more than any memory, and sums of a few stay below 2^63. A padded size can be anything
-/// before it is refused.
+/// a·b for a, b ≥ 0, limited to 2^60, which is more than any memory; sums of a few such products stay below 2^63. For padded
+/// sizes, which can be huge before they are refused.
 inline std::int64_t capped_product(std::int64_t a, std::int64_t b) {
   constexpr std::int64_t kMost = std::int64_t{1} << 60;
   std::int64_t product = 0;

@@ -1,28 +1,24 @@
-// How the rows of a group fall into pieces, slots into kinds, and where everything lies in a slice: the one definition that
-// counting, filling, updating and multiplying share, on the host and on the device.
+// Defines how the rows of a group are cut into pieces, which kind a slot is, and where everything lies in a slice. Counting,
+// filling, updating and multiplying share this definition, on the host and on the device.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/base/error.h"
+#include "kernels/base/host_device.h"
 #include "kernels/formats/packed.h"
-
-#ifdef __CUDACC__
-#define SHARDMAT_HOST_DEVICE __host__ __device__
-#else
-#define SHARDMAT_HOST_DEVICE
-#endif
 
 namespace shardmat::packed {
 
-/// CSR as the conversion reads it: 64-bit columns on the host; on the device 32-bit ones, and offsets of either width.
+/// The CSR matrix that the conversion reads: 64-bit columns on the host; 32-bit columns and offsets of either width on the
+/// device.
 template <class Column>
 struct Source {
   std::int64_t rows, cols;
   const std::int32_t* narrow_row_ptr;  ///< null if offsets are wide
   const std::int64_t* row_ptr;
   const Column* col_idx;
-  std::int64_t first = 0;  ///< row_ptr[0], subtracted
+  std::int64_t first = 0;  ///< row_ptr[0], which is subtracted from all offsets
 
   SHARDMAT_HOST_DEVICE std::int64_t offset(std::int64_t row) const {
     return narrow_row_ptr != nullptr ? narrow_row_ptr[row] : row_ptr[row] - first;
@@ -43,7 +39,7 @@ class PieceReader {
     }
   }
 
-  /// First column of the next piece, or -1 if there is none. A piece that would stick out of the matrix starts earlier.
+  /// First column of the next piece, or -1 at the end. A piece that would extend beyond the matrix starts earlier.
   SHARDMAT_HOST_DEVICE std::int64_t find() const {
     Column start = static_cast<Column>(a_->cols);
     for (int r = 0; r < B; ++r) start = column_[r] < start ? column_[r] : start;
@@ -51,8 +47,8 @@ class PieceReader {
     return start + B <= a_->cols ? start : a_->cols - B;
   }
 
-  /// Passes the piece that starts at `start`, calling entry(column of the piece, row of the group, position of the nonzero
-  /// or -1) for each of its places.
+  /// Walks over the piece at column `start`: calls entry(column in the piece, row in the group, position of the nonzero or
+  /// -1) for each of its B·B places.
   template <class Entry>
   SHARDMAT_HOST_DEVICE void take(std::int64_t start, const Entry& entry) {
     for (int j = 0; j < B; ++j)
@@ -73,22 +69,22 @@ class PieceReader {
 
   const Source<Column>* a_;
   std::int64_t at_[B], end_[B];
-  Column column_[B];  ///< at at_; cols behind the end
+  Column column_[B];  ///< column at at_; cols at the end of the row
 };
 
 SHARDMAT_HOST_DEVICE constexpr std::uint64_t round_up(std::uint64_t count, std::uint64_t multiple) {
   return (count + multiple - 1) / multiple * multiple;
 }
 SHARDMAT_HOST_DEVICE inline std::uint64_t units(std::uint64_t bytes) { return (bytes + kPackedUnit - 1) / kPackedUnit; }
-/// Units of a slice's values. Where all lanes work, each load of a warp then is of whole cache lines: a slice of rows would
-/// push all slices behind it out of line.
+/// Units of a slice's values. If all lanes work, rounded up to whole cache lines, so that each load of a warp reads whole
+/// lines; otherwise a slice of CSR rows would misalign all slices after it.
 template <class S>
 SHARDMAT_HOST_DEVICE std::uint64_t units_of_values(std::uint64_t bytes) {
   constexpr std::uint64_t kLine = 128;
   return units(S::kLanes == kPackedLanes ? round_up(bytes, kLine) : bytes);
 }
 
-/// Slots interleaved by V: place of item `item` (of `items` in a slot) of slot k of n. The last n mod V slots are not
+/// Position of item `item` (of `items` in a slot) of slot k of n, if V slots are interleaved. The last n mod V slots are not
 /// interleaved.
 template <int V>
 SHARDMAT_HOST_DEVICE constexpr std::uint64_t interleaved(std::uint32_t k, std::uint32_t item, std::uint32_t items,
@@ -98,8 +94,8 @@ SHARDMAT_HOST_DEVICE constexpr std::uint64_t interleaved(std::uint32_t k, std::u
   return k < whole ? (std::uint64_t{k / V} * items + item) * V + k % V : whole * items + (k - whole) * items + item;
 }
 
-/// Where the columns of a slot lie in the indices of a slice's narrow slots: V slots together take V bases, 32 bits each,
-/// then their columns less the base, 16 bits each, interleaved. The last n mod V slots have a base and columns each.
+/// Where a slot's columns lie among the indices of a slice's narrow slots. V slots together have V bases of 32 bits, then
+/// their interleaved 16-bit differences (column - base). Each of the last n mod V slots has its own base and differences.
 struct NarrowPlace {
   std::uint64_t base, column;  ///< bytes from the first narrow slot
 };
@@ -114,7 +110,7 @@ SHARDMAT_HOST_DEVICE constexpr NarrowPlace narrow_place(std::uint32_t k, std::ui
   return {start + 4 * (k % V), start + 4 * V + 2 * (item * V + k % V)};
 }
 
-/// What the shape fixes of a slot.
+/// Sizes that the parameters B and L determine.
 template <int B_, int L_>
 struct Shape {
   static constexpr int B = B_, L = L_;
@@ -149,29 +145,29 @@ struct SlotCounts {
   SHARDMAT_HOST_DEVICE explicit SlotCounts(const PackedSlice& slice) {
     for (int k = 0; k < kPackedSlotKinds; ++k) of[k] = slice.slots[k];
   }
-  /// First value of a kind; of one kind more: all.
+  /// Number of values before the first value of `kind`; by default the number of all values.
   SHARDMAT_HOST_DEVICE std::uint64_t values(int kind = kPackedSlotKinds) const {
     std::uint64_t count = 0;
     for (int k = 0; k < kind; ++k) count += round_up(std::uint64_t{of[k]} * S::kValues, 4);
     return count;
   }
-  /// Bytes of the narrow columns, which precede the full ones.
+  /// Bytes of the narrow slots' columns, which come before those of the full slots.
   SHARDMAT_HOST_DEVICE std::uint64_t narrow_bytes() const {
     return round_up(std::uint64_t{of[kNarrowSlot]} * S::kNarrowBytes, 16);
   }
   SHARDMAT_HOST_DEVICE std::uint64_t index_bytes() const {
     return narrow_bytes() + std::uint64_t{of[kFullSlot]} * S::kFullBytes;
   }
-  /// Of the shared slots.
+  /// Number of deltas of the shared slots.
   SHARDMAT_HOST_DEVICE std::uint64_t deltas() const { return round_up(std::uint64_t{of[kSharedSlot]} * S::kPieces, 4); }
 };
 
-constexpr std::uint64_t kMostPadding = 16;  ///< slots may be larger than the same slice as CSR rows by one part in so many
+constexpr std::uint64_t kMostPadding = 16;  ///< slots may be larger than CSR rows by one part in kMostPadding
 
-/// What a slice takes in each array.
+/// The sizes of a slice in each array.
 struct SliceSizes {
   std::uint64_t value_units = 0, index_units = 0, deltas = 0, order = 0;
-  std::uint64_t hash[2] = {0, 0};  ///< of the deltas, which slices share; 0 if there are none
+  std::uint64_t hash[2] = {0, 0};  ///< hash of the deltas, to share equal deltas between slices; 0 without deltas
   bool csr = false;
 
   SHARDMAT_HOST_DEVICE std::uint64_t bytes() const {
@@ -179,8 +175,8 @@ struct SliceSizes {
   }
 };
 
-/// Chooses between slots and CSR rows for a slice with `nnz` nonzeros. Slots may be a little larger, because rows take three
-/// times as long: what grids of hexahedra have where rows of 27 pieces meet rows of 18.
+/// Chooses between slots and CSR rows for a slice with `nnz` nonzeros. Slots may be a little larger, because CSR rows take
+/// three times as long. Hexahedral grids need this where rows of 27 pieces meet rows of 18.
 template <class S>
 SHARDMAT_HOST_DEVICE SliceSizes slice_sizes(const SlotCounts<S>& counts, int value_bytes, std::uint64_t nnz,
                                             bool consecutive, const std::uint64_t (&hash)[2]) {
@@ -207,9 +203,9 @@ SHARDMAT_HOST_DEVICE inline void fold_delta(std::uint64_t (&hash)[2], std::int32
   hash[1] ^= hash[1] >> 31;
 }
 
-/// Key that sorts groups within their window by their longest row, long ones first: it stands for the number of pieces,
-/// which would take a pass over the columns to count. Windows are whole slices, so that no slice holds the short rows of one
-/// and the long rows of the next.
+/// The key that sorts the groups of a window by their longest row, long rows first. The longest row approximates the number
+/// of pieces; counting pieces would take a pass over the columns. A window is a whole number of slices, so that no slice
+/// holds the short rows of one window and the long rows of the next.
 template <class Column>
 SHARDMAT_HOST_DEVICE std::uint64_t sort_key(const Source<Column>& a, const PackedShape& shape, std::int64_t group,
                                             std::int64_t window) {
@@ -223,19 +219,20 @@ SHARDMAT_HOST_DEVICE std::uint64_t sort_key(const Source<Column>& a, const Packe
   }
   return static_cast<std::uint64_t>(group / window) << 32 | (longest < kMost ? kMost - longest : 0);
 }
-/// True if the slices of most values shall run first, so that the device is not left waiting for a long one. That takes
-/// neighbours apart, so it is for matrices whose part of x, about as long as its shorter side, stays in the L2 cache
-/// whatever the order.
+/// True if slices with the most values should run first, so that the device does not wait for a long slice at the end. This
+/// separates neighbouring slices, so it is used only if x (about as long as the shorter side of the matrix) fits in the L2
+/// cache.
 SHARDMAT_HOST_DEVICE inline bool longest_first(std::int64_t rows, std::int64_t cols, std::int64_t value_bytes) {
   constexpr std::int64_t kCachedBytes = 12 << 20;
   return (rows < cols ? rows : cols) * value_bytes <= kCachedBytes;
 }
-/// True for a slice that kernels multiply by itself, slot by slot or row by row: its lanes do not all share their columns.
+/// True for a slice whose lanes do not all share their columns. Kernels multiply such a slice by itself, slot by slot or row
+/// by row.
 SHARDMAT_HOST_DEVICE inline bool irregular(const PackedSlice& slice) {
   return slice.csr != 0 || slice.slots[kNarrowSlot] > 0 || slice.slots[kFullSlot] > 0;
 }
-/// True if irregular slices shall run before all others: where they are few, as at the edges of a grid, they take two to
-/// three times as long as the rest, and the device waits for those that run last.
+/// True if irregular slices should run before all others. If they are few, as at the edges of a grid, each takes two to
+/// three times as long as a regular slice, and the device would wait for irregular slices at the end.
 inline bool irregular_first(std::int64_t irregular, std::int64_t slices) {
   return irregular > 0 && irregular <= slices / 16;
 }
@@ -244,7 +241,7 @@ inline std::int64_t window_of(const PackedShape& shape) {
   return shape.window <= groups ? groups : shape.window / groups * groups;
 }
 
-/// Calls f with the Shape of a layout. Throws Error(usage) if there is none.
+/// Calls f with the Shape of a layout. Throws Error(usage) for parameters without a Shape.
 template <class F>
 decltype(auto) with_shape(const PackedShape& shape, F&& f) {
 #define SHARDMAT_SHAPE(B, L) \

@@ -1,4 +1,4 @@
-// The kernels for many right-hand sides that work on packed rows.
+// The kernels for several right-hand sides on packed rows.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,11 @@ std::vector<Policy> packed_stencil_spmm_policies(const Storage& storage, const R
 std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
                                                    const Policy& policy, Stream& stream);
 
-/// Numbers of the slices, ordered so that each `cluster` neighbours in the order share as many columns as a greedy search
-/// finds: the first slice left, then always the one of whose columns the greatest part is there. Where the columns of a
-/// slice reach over more than `window` rows of X, many clusters are ordered so that those that share columns come at about
-/// the same time (order_by_halving()). Shared slots alone are looked at. On the host, in little more than time proportional
-/// to the slices.
+/// Orders the slices so that each cluster of `cluster` consecutive slices shares many columns. A greedy search builds a
+/// cluster: it takes the first slice that is left, then always the slice with the greatest share of its columns already in
+/// the cluster. If the columns of a slice span more than `window` rows of X, clusters are ordered as well, so that clusters
+/// that share columns run at about the same time (order_by_halving()). Considers shared slots only. Runs on the host, in
+/// time about proportional to the number of slices.
 std::vector<std::int32_t> clustered_slices(const PackedStorage& a, int cluster, std::int64_t window, Stream& stream);
 
 }  // namespace shardmat

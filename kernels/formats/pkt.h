@@ -1,8 +1,8 @@
-// Packets (Bell, Garland): rows are cut into packets, each with a window of columns that holds as many of its nonzeros as
-// possible; these are stored with 16-bit columns counted from the window, and a product stages the window's part of x in
-// shared memory. Nonzeros outside the windows go to a CSR rest. Packets are contiguous rows, and windows contiguous columns,
-// of the matrix as it comes: an order that brings neighbours together (such as RCM) makes the packets dense, and is not made
-// here. A packet whose window holds fewer nonzeros than columns, so that staging would cost more than it saves, has none.
+// Packets (Bell, Garland): rows are cut into packets. Each packet has a window of columns that holds as many of its nonzeros
+// as possible. Nonzeros in the window are stored with 16-bit columns relative to the window, and a product copies the
+// window's part of x to shared memory. Nonzeros outside the windows are stored as CSR (the rest). Packets are contiguous
+// rows and windows contiguous columns. Rows are not reordered here; an order such as RCM, which brings neighbours together,
+// makes packets dense. A packet has no window if it would hold fewer nonzeros than columns, because the copy would not pay.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,16 @@
 
 namespace shardmat {
 
-constexpr std::int64_t kPktSlice = 32;         ///< rows padded to one width: those of a warp
+constexpr std::int64_t kPktSlice = 32;         ///< rows padded to the same width: those of a warp
 constexpr std::uint16_t kPktPadding = 0xffff;  ///< column of a position without nonzero
 
 /// Where the nonzeros are; kept on the host for new values.
 struct PktPattern {
   std::int64_t packet_rows = 0;
-  HostVector<std::int32_t> window_first;    ///< a packet: first column of its window
-  HostVector<std::int32_t> window_columns;  ///< a packet: columns of its window, 0 if it has none
-  HostVector<std::int64_t> inside_first;    ///< a row: its first nonzero inside the window; those inside are neighbours
-  HostVector<std::int64_t> slice_ptr;       ///< a slice of 32 rows and one more: offsets into the padded arrays
+  HostVector<std::int32_t> window_first;    ///< for each packet: first column of its window
+  HostVector<std::int32_t> window_columns;  ///< for each packet: number of columns of its window; 0: no window
+  HostVector<std::int64_t> inside_first;    ///< for each row: its first nonzero inside the window; the others follow it
+  HostVector<std::int64_t> slice_ptr;       ///< for each slice of 32 rows, + 1: offsets into the padded arrays
   HostVector<std::int64_t> rest_ptr;        ///< rows + 1 offsets into the rest
 
   std::int64_t packets() const { return static_cast<std::int64_t>(window_first.size()); }
@@ -39,8 +39,8 @@ struct PktStorage final : Storage {
   Buffer window_first;             ///< int32
   Buffer window_columns;           ///< int32
   Buffer slice_ptr;
-  Buffer local_columns;  ///< uint16, column by column within a slice, kPktPadding where there is none
-  Buffer local_values;   ///< likewise
+  Buffer local_columns;  ///< uint16, column by column within a slice; kPktPadding at positions without nonzero
+  Buffer local_values;   ///< in the same order
   Buffer rest_ptr;
   Buffer rest_columns;  ///< int32
   Buffer rest_values;

@@ -1,5 +1,5 @@
-// Host arrays into device buffers: converted entry by entry on all threads, through a host buffer of bounded size, so that a
-// conversion never holds a second copy of the matrix in host memory.
+// Copies host arrays to device buffers. All threads convert entries into a host buffer of bounded size, so that a conversion
+// never holds a second copy of the matrix in host memory.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 
 namespace shardmat {
 
-/// Writes `count` entries into `buffer`, as write(begin, end, out) puts entries begin … end - 1 into out[0 …]. write may be
-/// called by several threads, in any order.
+/// Writes `count` entries into `buffer`. write(begin, end, out) must write the entries begin … end - 1 to out[0 …]; several
+/// threads call it, in any order.
 template <class To, class Write>
 void fill_ranges(const Buffer& buffer, std::int64_t count, Stream& stream, const Write& write) {
   constexpr std::int64_t kChunk = std::int64_t{1} << 24;
@@ -42,8 +42,8 @@ void fill(const Buffer& buffer, std::int64_t count, Stream& stream, const Entry&
   });
 }
 
-/// Writes runs one behind the other: entry(run, k) for the k-th entry of a run. Run r lies at starts[r] … starts[r + 1] - 1
-/// (less starts[0]); no starts are no runs.
+/// Writes runs of entries one after the other; entry(run, k) is the k-th entry of a run. Run r lies at
+/// starts[r] - starts[0] … starts[r + 1] - starts[0] - 1. Without starts there are no runs.
 template <class To, class Entry>
 void fill_runs(const Buffer& buffer, std::span<const std::int64_t> starts, Stream& stream, const Entry& entry) {
   if (starts.empty()) return;

@@ -1,5 +1,5 @@
-// Rows of CSR cut into ranges of about equal work for host threads, once for a plan, so that results do not depend on
-// scheduling and a few long rows do not stall one thread more than they must.
+// Cuts CSR rows into ranges of about equal work for host threads. This is done once for a plan, so results do not depend on
+// scheduling, and long rows are spread over the threads.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace shardmat {
 
-/// First rows of the ranges, and the number of rows; a row costs its nonzeros and one more.
+/// First rows of the ranges, then the number of rows. The work of a row is its number of nonzeros + 1.
 inline std::vector<std::int64_t> even_row_starts(const CsrStorage& a) {
   const auto offset = [&](std::int64_t row) {
     return a.wide_offsets ? a.row_ptr.as<std::int64_t>()[row] : a.row_ptr.as<std::int32_t>()[row];

@@ -1,4 +1,4 @@
-// Host products of the parts that several formats are made of. T is float or double.
+// Host products of parts (ELL, COO) that several formats consist of. T is float or double.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Products of formats that lie transposed: a block of rows at a time, whose sums stay in cache while the block's part of
-// every stored column goes by.
+// Products of formats that are stored column by column (ELL, DIA …). They go by blocks of rows: the sums of a block stay in
+// cache while the block's part of each stored column is read.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 
 namespace shardmat {
 
-/// add(begin, end, sums) adds A·x of rows begin … end - 1 to sums[0 …], which start as 0; several threads call it. Row i of
-/// the format is row original[i] of y, or i if `original` is null. The result does not depend on the threads.
+/// add(begin, end, sums) adds A·x of rows begin … end - 1 to sums[0 …], which are 0 at first; several threads call it. Row i
+/// of the format is row original[i] of y, or row i if `original` is null. The result does not depend on the threads.
 template <class T, class Add>
 void multiply_row_blocks(std::int64_t rows, const Operands<T>& v, const std::int32_t* original, const Add& add) {
   constexpr std::int64_t kBlock = 512;

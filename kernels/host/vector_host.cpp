@@ -116,9 +116,32 @@ void copy_rows_host(std::size_t row_bytes, std::int64_t n, const void* from, std
   });
 }
 
+template <class T>
+void transpose_entries(const Transposition& t) {
+  constexpr std::int64_t kTile = 64;  // entries along the longer side that are moved together
+  const T* const from = static_cast<const T*>(t.from);
+  T* const to = static_cast<T*>(t.to);
+  const bool tall = t.rows >= t.columns;
+  const std::int64_t longer = tall ? t.rows : t.columns, shorter = tall ? t.columns : t.rows;
+  parallel_ranges(longer, std::max<std::int64_t>(kTile, (1 << 14) / shorter), [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t begin = first; begin < last; begin += kTile)
+      for (std::int64_t s = 0; s < shorter; ++s)
+        for (std::int64_t l = begin; l < std::min(last, begin + kTile); ++l) {
+          const std::int64_t i = tall ? l : s, j = tall ? s : l;
+          to[i * t.to_apart + j] = from[i + j * t.from_apart];
+        }
+  });
+}
+
+void transpose_host(std::size_t entry_bytes, const Transposition& entries, Stream&) {
+  if (entry_bytes == 8) transpose_entries<std::uint64_t>(entries);
+  else if (entry_bytes == 4) transpose_entries<std::uint32_t>(entries);
+  else transpose_entries<std::uint16_t>(entries);
+}
+
 }  // namespace
 
-const VectorBackend host_vector_backend{dots,           fill_host,   column_dots_host, combine_host, square_roots_host,
-                                        normalise_host, gather_host, copy_rows_host};
+const VectorBackend host_vector_backend{dots,           fill_host,   column_dots_host, combine_host,  square_roots_host,
+                                        normalise_host, gather_host, copy_rows_host,   transpose_host};
 
 }  // namespace shardmat

@@ -13,7 +13,7 @@ namespace shardmat {
 struct Adjacency {
   using Vertex = std::int32_t;
 
-  HostVector<std::int64_t> first;  ///< of a vertex in `neighbour`; room, not all of it used
+  HostVector<std::int64_t> first;  ///< first position of each vertex in `neighbour`; unused room may follow its neighbours
   HostVector<std::int32_t> degree;
   HostVector<Vertex> neighbour;
 
@@ -24,8 +24,8 @@ struct Adjacency {
   }
 };
 
-/// 40 bytes a row and 8 a nonzero; throws Error(resources) before taking more than there is, or for 2^31 rows and more,
-/// Error(usage) unless the matrix is square.
+/// Takes 40 bytes a row and 8 bytes a nonzero. Throws Error(resources) before allocating more memory than there is, and for
+/// 2^31 or more rows; Error(usage) if the matrix is not square.
 Adjacency adjacency_of(const CsrView& matrix);
 
 }  // namespace shardmat

@@ -16,23 +16,28 @@ namespace {
 
 constexpr std::int64_t kRowsPerTask = 1 << 15;
 
-[[noreturn]] void reject(const ValidationOptions& options, const std::string& why) {
-  throw Error(ErrorKind::input, fmt::format("{}: {}", options.source, why));
+[[noreturn]] void reject(const ValidationOptions& options, const std::string& why, const std::string& setting = {}) {
+  throw Error(ErrorKind::input, fmt::format("{}: {}", options.source, why), setting);
 }
 
-/// Why row `i` of the view is wrong, or empty.
-std::string fault_of_row(const CsrView& m, std::int64_t i, const ValidationOptions& options) {
+struct RowFault {
+  std::string why;  ///< empty: the row is right
+  std::string setting;
+};
+
+RowFault fault_of_row(const CsrView& m, std::int64_t i, const ValidationOptions& options) {
   const auto row = static_cast<std::size_t>(i);
   const std::int64_t begin = m.row_ptr[row] - m.row_ptr[0], end = m.row_ptr[row + 1] - m.row_ptr[0];
   std::int64_t previous = -1;
   for (std::int64_t k = begin; k < end; ++k) {
     const std::int64_t column = m.col_idx[static_cast<std::size_t>(k)];
     const double value = m.values[static_cast<std::size_t>(k)];
-    if (column < 0 || column >= m.cols) return fmt::format("column {} is out of range [0, {})", column, m.cols);
+    if (column < 0 || column >= m.cols) return {fmt::format("column {} is out of range [0, {})", column, m.cols), {}};
     if (column <= previous)
-      return fmt::format("column {} follows column {}; columns must be strictly increasing", column, previous);
+      return {fmt::format("column {} follows column {}; columns must be strictly increasing", column, previous), {}};
     if (!options.allow_nonfinite && !std::isfinite(value))
-      return fmt::format("the value at column {} is {}; pass --allow-nonfinite to accept it", column, value);
+      return {fmt::format("the value at column {} is {}; correct it, or accept values that are not finite", column, value),
+              "allow_nonfinite"};
     previous = column;
   }
   return {};
@@ -57,15 +62,17 @@ void validate(const CsrView& m, const ValidationOptions& options) {
   parallel_tasks((m.rows + kRowsPerTask - 1) / kRowsPerTask, [&](std::int64_t task) {
     const std::int64_t end = std::min(m.rows, (task + 1) * kRowsPerTask);
     for (std::int64_t i = task * kRowsPerTask; i < end && i < first_wrong.load(std::memory_order_relaxed); ++i) {
-      if (fault_of_row(m, i, options).empty()) continue;
+      if (fault_of_row(m, i, options).why.empty()) continue;
       std::int64_t known = first_wrong.load();
       while (i < known && !first_wrong.compare_exchange_weak(known, i)) {
       }
       return;
     }
   });
-  if (const std::int64_t i = first_wrong; i < m.rows)
-    reject(options, fmt::format("row {}: {}", options.first_row + i, fault_of_row(m, i, options)));
+  if (const std::int64_t i = first_wrong; i < m.rows) {
+    const RowFault fault = fault_of_row(m, i, options);
+    reject(options, fmt::format("row {}: {}", options.first_row + i, fault.why), fault.setting);
+  }
 }
 
 namespace {

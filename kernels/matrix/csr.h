@@ -49,8 +49,8 @@ struct ValidationOptions {
   std::string source = "matrix";  ///< what messages call the matrix, e.g. the file name
 };
 
-/// Checks array sizes, row_ptr monotonic, columns in [0, cols) and strictly increasing in each row, values finite.
-/// Parallel. Throws Error(input) naming the first wrong row (0-based) and why.
+/// Checks array sizes, that row_ptr does not decrease, that columns are in [0, cols) and strictly increase in each row, and
+/// that values are finite. Parallel. Throws Error(input), which names the first wrong row (0-based) and the reason.
 void validate(const CsrView& matrix, const ValidationOptions& options = {});
 
 /// Sorts columns within each row and adds up duplicates, in place; row_ptr is rebuilt and the arrays shrunk.

@@ -10,13 +10,14 @@
 
 namespace shardmat {
 
-/// Rows by descending nonzero count, equal counts in their old order (paper: Okada, Okamoto, Imamura, "sort rows by
-/// nonzero count"). row_ptr has rows + 1 entries and may start at any value.
+/// Orders rows by descending nonzero count; rows of equal count keep their order (paper: Okada, Okamoto, Imamura, "sort rows
+/// by nonzero count"). row_ptr has rows + 1 entries and may start at any value.
 HostVector<std::int64_t> order_by_row_length(std::span<const std::int64_t> row_ptr);
 
-/// The rows of a square matrix so that entries lie near the diagonal: reverse Cuthill-McKee on the pattern of A + Aᵀ. The
-/// same for the same pattern. 40 bytes a row and 8 a nonzero beside the matrix; throws Error(resources) before taking more
-/// than there is, or for 2^31 rows and more, Error(usage) unless the matrix is square.
+/// Orders the rows of a square matrix so that entries lie near the diagonal: reverse Cuthill-McKee on the pattern of A + Aᵀ.
+/// The order depends only on the pattern. Takes 40 bytes a row and 8 bytes a nonzero besides the matrix. Throws
+/// Error(resources) before allocating more memory than there is, and for 2^31 or more rows; Error(usage) if the matrix is
+/// not square.
 HostVector<std::int64_t> order_by_rcm(const CsrView& matrix, const Progress& progress = {});
 
 /// inverse[permutation[i]] = i. Throws Error(input) if `permutation` is not a permutation of 0 … n-1.

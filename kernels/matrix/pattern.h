@@ -1,5 +1,5 @@
-// Where the nonzeros of a matrix lie, counted in one parallel pass over its rows, slice by slice, so that a matrix larger
-// than memory can be counted, too. Memory: a byte a column and a byte a diagonal.
+// Statistics of where the nonzeros of a matrix lie. They are counted in one parallel pass over the rows, slice by slice, so
+// a matrix may be larger than memory. Memory: one byte for each column and each diagonal.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace shardmat {
 
-/// Counts of sizes in powers of two: bin 0 counts the size 0, bin b the sizes 2^(b-1) … 2^b - 1.
+/// A histogram of sizes by powers of two: bin 0 counts the size 0, bin b the sizes 2^(b-1) … 2^b - 1.
 struct Histogram {
   std::array<std::int64_t, 65> bins{};
   void add(std::int64_t size) { ++bins[static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(size)))]; }
@@ -28,7 +28,7 @@ struct BlockStatistics {
   std::int64_t occupied = 0;  ///< blocks with at least one stored entry
   std::int64_t full = 0;      ///< blocks with b² stored entries
 
-  /// Stored entries over the b² a blocked format would store for each occupied block; 1 without blocks.
+  /// Stored entries divided by the entries of a blocked format (b² for each occupied block); 1 without blocks.
   double fill(std::int64_t nnz) const;
   /// Share of the stored entries that lie in full blocks.
   double full_share(std::int64_t nnz) const;
@@ -49,7 +49,7 @@ struct PatternStatistics {
   std::int64_t diagonals = 0;        ///< diagonals with at least one stored entry
   std::int64_t main_diagonal = 0;    ///< stored entries (i, i)
   std::int64_t explicit_zeros = 0, nonfinite = 0;
-  double smallest = 0, largest = 0;  ///< |value| of what is neither 0 nor NaN nor infinite; 0 if there is none
+  double smallest = 0, largest = 0;  ///< |value| over all finite values other than 0; 0 if there is none
   std::vector<BlockStatistics> blocks;
 
   double mean_run() const { return runs == 0 ? 0 : static_cast<double>(nnz) / static_cast<double>(runs); }
@@ -58,15 +58,14 @@ struct PatternStatistics {
   bool diagonal() const { return lower_triangular() && upper_triangular(); }
 };
 
-/// Give it all rows, in any slices; then ask for the result.
+/// Counts the statistics: add() all rows in slices, then call result().
 class PatternScan {
  public:
-  /// Slices begin at multiples of this, so that none cuts a block of any size that is counted.
+  /// Slices begin at multiples of this number, so that no slice cuts a block of any size in kBlockSizes.
   static constexpr std::int64_t kRowMultiple = 12;
 
   PatternScan(std::int64_t rows, std::int64_t cols);
-  /// REQUIRES: valid rows, each given once; first_row is a multiple of kRowMultiple, and so is the end but for the last
-  /// row's.
+  /// REQUIRES: valid rows, each given once. A slice begins and ends at multiples of kRowMultiple, or ends at the last row.
   void add(std::int64_t first_row, const CsrView& slice);
   PatternStatistics result() const;
 
@@ -76,10 +75,11 @@ class PatternScan {
 
   PatternStatistics all_;
   HostVector<unsigned char> columns_;    ///< 1 where a column has an entry
-  HostVector<unsigned char> diagonals_;  ///< 1 where diagonal j - i = k - rows + 1 has one
+  HostVector<unsigned char> diagonals_;  ///< entry k is 1 if diagonal j - i = k - rows + 1 has an entry
 };
 
-/// The exact row lengths that the shares `at` (each from 0 to 1) of the rows do not exceed; zeros without rows.
+/// Exact quantiles of the row lengths: the share at[i] (from 0 to 1) of the rows is not longer than result[i]. Zeros without
+/// rows.
 std::vector<std::int64_t> row_length_quantiles(std::span<const std::int64_t> row_ptr, std::span<const double> at);
 
 }  // namespace shardmat

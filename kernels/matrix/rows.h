@@ -1,4 +1,4 @@
-// The rows of a CSR view by offsets that start at 0, and offsets made from counts.
+// Access to the rows of a CSR view by offsets that start at 0; offsets from counts.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace shardmat {
 
-/// Fine for a matrix without rows. Row i has the nonzeros begin(i) … end(i) - 1.
+/// Row i has the nonzeros begin(i) … end(i) - 1. The matrix may have no rows.
 class Rows {
  public:
   explicit Rows(const CsrView& matrix) : matrix_(matrix), origin_(matrix.rows == 0 ? 0 : matrix.row_ptr[0]) {}
@@ -25,7 +25,7 @@ class Rows {
   std::int64_t origin_;
 };
 
-/// Turns counts, in offsets[1], offsets[2] …, into offsets from offsets[0] = 0.
+/// Replaces counts in offsets[1], offsets[2] … by offsets; offsets[0] becomes 0.
 inline void accumulate_offsets(HostVector<std::int64_t>& offsets) {
   offsets[0] = 0;
   for (std::size_t i = 1; i < offsets.size(); ++i) offsets[i] += offsets[i - 1];

@@ -1,5 +1,6 @@
-// Runs: two or more nonzeros of a row in consecutive columns, the "blocks" of row block packing (Kawamura, Yoneda, Iwamura,
-// Watanabe, Inoguchi); what their formats need to know of a matrix, and formulas (1) to (8) for the bytes those take.
+// A run is two or more nonzeros of a row in consecutive columns: the "blocks" of row block packing (Kawamura, Yoneda,
+// Iwamura, Watanabe, Inoguchi). Finds the runs of a matrix, and has the paper's formulas (1) to (8) for the bytes of its
+// formats.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace shardmat {
 
-/// In the paper's letters N, N_z, N_non, N_val, N_col, K, K_v, K_c.
+/// The letters are those of the paper.
 struct RunStatistics {
   std::int64_t rows = 0;         ///< N
   std::int64_t nnz = 0;          ///< N_z
@@ -21,7 +22,7 @@ struct RunStatistics {
   std::int64_t max_bounds = 0;   ///< K_c: most first and last columns in one row
 };
 
-/// Offsets of each row among the nonzeros inside runs, the bounds of runs, and the nonzeros outside; rows + 1 entries each.
+/// Row offsets into three sequences: nonzeros inside runs, bounds of runs, nonzeros outside runs. rows + 1 entries each.
 struct Runs {
   RunStatistics statistics;
   HostVector<std::int64_t> in_runs;
@@ -32,7 +33,7 @@ struct Runs {
 /// REQUIRES: a validated matrix (columns of a row strictly increasing). Parallel; O(nnz).
 Runs find_runs(const CsrView& matrix);
 
-/// The place of a nonzero k of `row` among runs; looks at its neighbours only.
+/// Whether nonzero k of `row` continues a run, is continued by a run, or is inside one. They read only its neighbours.
 inline bool continues_run(const Rows& rows, std::int64_t row, std::int64_t k) {
   return k > rows.begin(row) && rows.column(k) == rows.column(k - 1) + 1;
 }
@@ -42,12 +43,12 @@ inline bool run_goes_on(const Rows& rows, std::int64_t row, std::int64_t k) {
 inline bool in_run(const Rows& rows, std::int64_t row, std::int64_t k) {
   return continues_run(rows, row, k) || run_goes_on(rows, row, k);
 }
-/// First or last of a run.
+/// True for the first and the last nonzero of a run.
 inline bool bounds_run(const Rows& rows, std::int64_t row, std::int64_t k) {
   return continues_run(rows, row, k) != run_goes_on(rows, row, k);
 }
 
-/// Bytes of one value and of one offset; columns take 4. The paper's are 8 and 4.
+/// Bytes of one value and of one offset; the paper has 8 and 4. Columns take 4 bytes.
 struct EntryBytes {
   std::int64_t value = 8;
   std::int64_t offset = 4;
@@ -61,7 +62,7 @@ std::int64_t rbp_ell_r_bytes(const RunStatistics& s, EntryBytes bytes = {});  //
 
 /// Condition (7): RBP-CSR takes fewer bytes than CSR, with 8-byte values and 4-byte offsets.
 bool rbp_csr_saves(const RunStatistics& s);
-/// Condition (8): RBP-ELL takes fewer bytes than ELL, and RBP-ELL-R than ELL-R, likewise.
+/// Condition (8): with the same sizes, RBP-ELL takes fewer bytes than ELL, and RBP-ELL-R fewer than ELL-R.
 bool rbp_ell_saves(const RunStatistics& s);
 
 }  // namespace shardmat

@@ -1,4 +1,4 @@
-// What is known of a matrix from one pass over its row lengths; the base of kernel choice and of reports.
+// Statistics of the row lengths of a matrix, used to choose kernels and in reports.
 #pragma once
 
 #include <cstdint>

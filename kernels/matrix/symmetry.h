@@ -1,4 +1,4 @@
-// How symmetric a matrix is: exactly where the whole matrix is in memory, else from a sample of its pairs.
+// How symmetric a matrix is: exact if the whole matrix is in memory, else estimated from a sample of pairs (a_ij, a_ji).
 #pragma once
 
 #include <cstdint>
@@ -9,20 +9,19 @@
 namespace shardmat {
 
 struct Symmetry {
-  bool exact = true;              ///< every off-diagonal entry was looked at, not a sample of them
-  std::int64_t off_diagonal = 0;  ///< stored entries a_ij, i ≠ j, looked at
-  std::int64_t mirrored = 0;      ///< those of which a_ji is stored, too
-  std::int64_t equal = 0;         ///< those of which a_ji is stored with the same value
-  double largest_difference = 0;  ///< largest |a_ij - a_ji| where both are stored
+  bool exact = true;              ///< all off-diagonal entries were checked; false: a sample
+  std::int64_t off_diagonal = 0;  ///< checked stored entries a_ij, i ≠ j
+  std::int64_t mirrored = 0;      ///< checked entries for which a_ji is stored, too
+  std::int64_t equal = 0;         ///< checked entries for which a_ji is stored with the same value
+  double largest_difference = 0;  ///< largest |a_ij - a_ji| over pairs that are both stored
 };
 
-/// Parallel; a binary search in row j for each a_ij above the diagonal. REQUIRES: a valid, square matrix, row_ptr of all
-/// rows.
+/// Parallel; makes a binary search in row j for each a_ij above the diagonal. REQUIRES: a valid square matrix, with the
+/// row_ptr of all rows.
 Symmetry symmetry(const CsrView& matrix);
 
-/// The same for a matrix that is seen slice by slice. Whether a_ij is looked at depends on a hash of {i, j} alone, so that
-/// a_ji is, too; the share looked at is halved each time that more than `most` entries are kept, so a smaller matrix is
-/// known exactly.
+/// The same for a matrix that comes slice by slice. A hash of {i, j} decides whether a_ij is checked, so a_ji is checked,
+/// too. The checked share is halved whenever more than `most` entries are kept; the result for a small matrix is exact.
 class SymmetrySample {
  public:
   explicit SymmetrySample(std::int64_t most = std::int64_t{1} << 20) : most_(most) {}
@@ -38,7 +37,7 @@ class SymmetrySample {
   bool taken(std::int64_t low, std::int64_t high) const;
 
   std::int64_t most_;
-  std::uint64_t mask_ = 0;  ///< pairs whose hash has one of these bits are not looked at
+  std::uint64_t mask_ = 0;  ///< pairs whose hash has any of these bits are skipped
   std::vector<Entry> kept_;
 };
 

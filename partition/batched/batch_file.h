@@ -1,5 +1,5 @@
-// The batch file: a batch of small sparse matrices in HDF5, any range of which is read without the rest. The datasets are
-// the arrays of HostBatch; all are contiguous, so that h5py and others read them as they are.
+// The batch file: a batch of small sparse matrices in HDF5. Any range of matrices can be read without the rest. The datasets
+// are the arrays of HostBatch; all are contiguous, so that h5py and other programs can read them.
 //
 //   attribute shardmat_batch   of the root: JSON object with the integers version (1), number_of_matrices, number_of_rows,
 //                              number_of_columns (of all matrices together) and number_of_stored_values, and the strings
@@ -30,19 +30,19 @@ struct BatchWriteOptions {
   Progress progress;  ///< nonzeros written
 };
 
-/// Streams `source` to `path` in chunks of kSliceEntries (temporary name beside it, flushed to disk, renamed). Throws
-/// Error(resources) when the disk is full or not writable, Error(input) for a value that is not finite in f32; then nothing
-/// is left behind.
+/// Writes `source` to `path` in chunks of kSliceEntries (to a temporary file that is flushed to disk and renamed). Throws
+/// Error(resources) if the disk is full or not writable, Error(input) for a value that is not finite in f32; then no file is
+/// left behind.
 void write_batch_file(const std::filesystem::path& path, const BatchSource& source, const BatchWriteOptions& options = {});
 
-/// A batch file opened for reading; sizes() reads the pointers of the range, but no entries. What is read is checked on the
-/// way, so that a damaged file cannot crash what uses it.
+/// A batch file opened for reading. sizes() reads the pointers of the range, but no entries. Everything that is read is
+/// checked, so that a damaged file cannot crash the program.
 class BatchFile : public BatchSource {
  public:
-  /// Throws Error(input) naming file, dataset and remedy if it is no batch file, is truncated, is of a newer version, or its
-  /// parts contradict each other.
+  /// Throws Error(input) with file, dataset and remedy if the file is no batch file, is truncated, has a newer version, or
+  /// has contradictory contents.
   static std::unique_ptr<BatchFile> open(const std::filesystem::path& path);
-  /// What is read of the HDF5 file, for describing it (hdf5/describe.h).
+  /// The HDF5 objects that are read, for describing the file (hdf5/describe.h).
   static std::vector<std::string> objects();
   ~BatchFile() override;
 

@@ -126,10 +126,12 @@ bool accepts_batch_generator(const std::string& argument) { return is_specificat
 
 void refuse_choice(const EdgeValues& edges, const std::string& argument) {
   if (edges.chosen())
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: its values are those of its matrices; --unweighted and --edge-attribute are for graph data "
-                            "sets (TUDataset, .npz)",
-                            argument));
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{}: its values are those of its matrices; only edges of graph data sets (TUDataset, .npz) can be "
+                    "unweighted, or have attributes to choose from",
+                    argument),
+        edges.unweighted ? "unweighted" : "edge_attribute");
 }
 
 std::unique_ptr<BatchSource> make_batch_generator(const std::string& argument, const EdgeValues& edges) {

@@ -1,4 +1,4 @@
-// What all generated batches share: matrix i is a function of the seed and i alone, so that any range can be made anywhere.
+// The base class of all generated batches. Matrix i depends only on the seed and i, so that any rank can make any range.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What is commonly done to the adjacency matrices of graphs before they are multiplied, done as they are read.
+// Common transformations of the adjacency matrices of graphs, applied when the matrices are read.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 namespace shardmat {
 
 struct GraphOptions {
-  /// A 1 on the diagonal wherever no entry is stored; entries that are there keep their values.
+  /// Adds a 1 on the diagonal wherever no entry is stored. Stored entries keep their values.
   bool self_loops = false;
   /// D^-1/2 Â D^-1/2, where Â = A + I, also where A has a diagonal entry (it becomes larger by 1), and D has the row sums of
   /// Â on its diagonal, as in graph convolutional networks (Kipf, Welling: Semi-Supervised Classification with Graph
@@ -16,9 +16,9 @@ struct GraphOptions {
   bool gcn_normalise = false;
 };
 
-/// The source with the options applied; the source itself if there are none. Reads the whole batch once, to count the
-/// entries that are added. Throws Error(usage) if both options are set; Error(input) naming the first matrix that is not
-/// square, here; and, on reading, the row of Â whose sum is not finite and above 0, by which it cannot be normalised.
+/// The source with the options applied; without options, the source itself. Reads the whole batch once, to count the added
+/// entries. Throws Error(usage) if both options are set, and Error(input) for the first matrix that is not square. Reading
+/// throws Error(input) for a row of Â that cannot be normalised, because its sum is not finite or not above 0.
 std::shared_ptr<const BatchSource> transformed(std::shared_ptr<const BatchSource> source, const GraphOptions& options);
 
 }  // namespace shardmat

@@ -18,8 +18,8 @@ constexpr std::int64_t kLeastAtoms = 9, kMostAtoms = 29, kMostRings = 4, kMostNe
 constexpr std::int64_t kReach = 4;
 
 constexpr GeneratorParameter kParameters[] = {
-    {"count", "16384", "molecules of 9 to 29 atoms, with 2.1 neighbours an atom on the average"},
-    {"seed", "1", "of sizes and bonds; values are 1"},
+    {"count", "16384", "number of molecules; each has 9 to 29 atoms, with 2.1 neighbours an atom on average"},
+    {"seed", "1", "seed of sizes and bonds; values are 1"},
 };
 
 /// Symmetric pattern of one molecule.

@@ -81,24 +81,26 @@ std::vector<const char*> present(const NpzArchive& archive, std::initializer_lis
 
 void read_values(const NpzArchive& archive, const EdgeValues& edges, HostVector<double>& values) {
   if (edges.attribute > 0)
-    throw Error(ErrorKind::usage, fmt::format("{}: --edge-attribute chooses a column of a TUDataset's edge attributes; an "
-                                              ".npz file has its values in the member data",
-                                              archive.path().string()));
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: an .npz file has its values in the member data; only edges of a TUDataset have attributes "
+                            "to choose from",
+                            archive.path().string()),
+                "edge_attribute");
   std::fill(values.begin(), values.end(), 1);
   if (edges.unweighted) return;
   const auto names = present(archive, {"data", "values", "weight", "weights", "edge_weight", "edge_weights"});
   const auto unclear =
       present(archive, {"edge_attr", "edge_attributes", "edge_values", "attr", "value", "val", "vals", "w"});
   if (names.size() > 1)
-    archive.fail(
-        fmt::format("it has the members {}.npy and {}.npy, and either could hold the values; leave one out, or "
-                    "take 1 for every edge with --unweighted",
-                    names[0], names[1]));
+    archive.fail(fmt::format("it has the members {}.npy and {}.npy, and either could hold the values; leave one out, or "
+                             "take the edges unweighted",
+                             names[0], names[1]),
+                 "unweighted");
   if (names.empty() && !unclear.empty())
-    archive.fail(
-        fmt::format("it has the member {}.npy but none with values; store the values as data, or take 1 for every "
-                    "edge with --unweighted",
-                    unclear.front()));
+    archive.fail(fmt::format("it has the member {}.npy but none with values; store the values as data, or take the edges "
+                             "unweighted",
+                             unclear.front()),
+                 "unweighted");
   if (names.empty()) return;
   NpzMember member(archive, names.front());
   require_count(member, std::ssize(values), "indptr");

@@ -16,11 +16,11 @@ namespace {
 constexpr std::uint64_t kSizeStream = 13, kPatternStream = 14, kValueStream = 15;
 
 constexpr GeneratorParameter kParameters[] = {
-    {"count", "100", "matrices"},
-    {"dim", "32-256", "rows of each, one number or a range to draw from"},
-    {"cols", "dim", "columns of each, likewise; left out: square"},
-    {"row_nnz", "1-5", "entries in each row of a matrix, likewise; at most all columns"},
-    {"seed", "1", "of sizes, pattern and values; values are uniform in [-1, 1)"},
+    {"count", "100", "number of matrices"},
+    {"dim", "32-256", "rows of each matrix: one number, or a range to draw from"},
+    {"cols", "dim", "columns of each matrix, given like dim (default: square matrices)"},
+    {"row_nnz", "1-5", "entries in each row of a matrix, given like dim; at most all columns"},
+    {"seed", "1", "seed of sizes, pattern and values; values are uniform in [-1, 1)"},
 };
 
 using Range = std::pair<std::int64_t, std::int64_t>;

@@ -179,7 +179,7 @@ class FilledLines {
     try {
       return use();
     } catch (const LineFault& fault) {
-      lines_.fail(fault.what);
+      lines_.fail(fault.what, fault.setting);
     }
   }
   [[noreturn]] void fail(const std::string& what) const { lines_.fail(what); }
@@ -242,13 +242,14 @@ class Attributes {
       throw LineFault{nullptr, fmt::format("it has {} attributes, but the lines before have {}", columns, columns_)};
     return attributes_[at(std::max<std::int64_t>(column_, 1) - 1)];
   }
-  /// For the first line, on which the others are measured.
+  /// For the first line: those behind it must have as many attributes.
   void require_choice(std::int64_t columns) {
     if (column_ == 0 && columns > 1)
       throw LineFault{nullptr,
-                      fmt::format("an edge has {} attributes; choose one as its value with --edge-attribute 1 … {}, "
-                                  "or take 1 for every edge with --unweighted",
-                                  columns, columns)};
+                      fmt::format("an edge has {} attributes; take the edges unweighted, or choose which attribute, 1 … {}, "
+                                  "is the value of an edge",
+                                  columns, columns),
+                      "edge_attribute"};
     if (column_ > columns)
       throw LineFault{nullptr, fmt::format("an edge has {} attribute{}; there is no attribute {}", columns,
                                            columns == 1 ? "" : "s", column_)};

@@ -1,4 +1,4 @@
-// From the specification "NAME:key=value,…" of a generator to its arguments as typed, range-checked values.
+// Parses the specification "NAME:key=value,…" of a generator into typed, range-checked values.
 #pragma once
 
 #include <algorithm>
@@ -13,18 +13,17 @@
 
 namespace shardmat {
 
-/// Reads `arguments` by name, taking the default of `parameters` where one is absent. Every reader throws
-/// Error(usage) naming generator, key, value and the accepted range. All three inputs must outlive this
-/// object.
+/// Reads `arguments` by name; a missing argument has the default in `parameters`. Every function throws Error(usage) with
+/// generator, key, value and the accepted range. All three inputs must outlive this object.
 class Arguments {
  public:
   Arguments(std::string_view generator, std::span<const GeneratorParameter> parameters, const GeneratorArguments& arguments)
       : generator_(generator), parameters_(parameters), arguments_(arguments) {}
 
   std::int64_t integer(std::string_view key, std::int64_t least, std::int64_t most) const;
-  /// A whole number, or "A-B" with A ≤ B, as its ends.
+  /// The ends of a range: "A-B" with A ≤ B, or one whole number.
   std::pair<std::int64_t, std::int64_t> range(std::string_view key, std::int64_t least, std::int64_t most) const;
-  /// Least and most are both accepted.
+  /// A number from `least` to `most`, both included.
   double real(std::string_view key, double least, double most) const;
   bool flag(std::string_view key) const;
   /// The parameter "seed", any whole number from 0.
@@ -37,7 +36,7 @@ class Arguments {
   /// "NAME:key=value,…" with every value that is not the default, in the order of the parameters.
   std::string specification() const;
 
-  /// Error(usage) "NAME: what".
+  /// Throws Error(usage) "NAME: what".
   [[noreturn]] void refuse(const std::string& what) const;
 
  private:
@@ -46,12 +45,12 @@ class Arguments {
   const GeneratorArguments& arguments_;
 };
 
-/// Values of "key=value,key=value", the default of `parameters` where one is absent. Throws Error(usage) naming the nearest
-/// right spelling of a wrong key, or the missing parameter.
+/// The values in "key=value,key=value"; a missing key has the default in `parameters`. Throws Error(usage) for a wrong key,
+/// suggesting the nearest key, and for a missing parameter without default.
 GeneratorArguments parse_arguments(std::string_view generator, std::span<const GeneratorParameter> parameters,
                                    std::string_view text);
 
-/// What stands before the first colon of a specification.
+/// The text before the first colon of a specification.
 inline std::string_view specified_name(std::string_view specification) {
   return specification.substr(0, specification.find(':'));
 }
@@ -59,7 +58,7 @@ inline std::string_view specified_name(std::string_view specification) {
 /// True if the text has the form NAME:… with a NAME that a generator could have.
 bool has_specification_form(std::string_view text);
 
-/// Throws Error(usage) with the nearest of the names that there are.
+/// Throws Error(usage), which suggests the nearest of `names`.
 [[noreturn]] void fail_generator(std::string_view name, const std::vector<std::string>& names);
 
 /// True if the text has the form NAME:… or is the bare name of one of the list (so it is not a path).
@@ -69,7 +68,7 @@ bool is_specification(std::span<const AnyGenerator> list, std::string_view text)
          std::any_of(list.begin(), list.end(), [&](const AnyGenerator& generator) { return generator.name == text; });
 }
 
-/// What the specified generator of the list makes. Throws Error(usage) naming the nearest right spelling of a wrong name.
+/// Calls the specified generator of the list. For a wrong name throws Error(usage), which suggests the nearest name.
 template <class AnyGenerator>
 auto make_specified(std::span<const AnyGenerator> list, std::string_view specification) {
   const std::string_view name = specified_name(specification);

@@ -66,9 +66,9 @@ class BandedSource final : public GeneratedSource {
 };
 
 constexpr GeneratorParameter kParameters[] = {
-    {"n", "100000", "rows and columns"},
+    {"n", "100000", "number of rows and columns"},
     {"bandwidth", "16", "entries on each side of the diagonal, from 0"},
-    {"density", "1", "share of the band that is there, 0 to 1; the diagonal always is"},
+    {"density", "1", "share of the band that has entries, 0 to 1; the diagonal is always full"},
     {"seed", "1", "seed of pattern and values; values are uniform in [-1, 1)"},
 };
 

@@ -1,6 +1,6 @@
-// Random numbers as a pure function of (seed, what they are for, index): any rank makes the numbers of its
-// own rows without those before them, and no library's version changes them. The mixing function is
-// splitmix64's (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
+// Random numbers as a pure function of (seed, stream, index). So each rank can make the numbers of its own rows without the
+// numbers before them, and they do not depend on the version of a library. The mixing function is that of splitmix64
+// (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
 #pragma once
 
 #include <cstdint>

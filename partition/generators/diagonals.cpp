@@ -53,8 +53,8 @@ class DiagonalsSource final : public GeneratedSource {
 };
 
 constexpr GeneratorParameter kParameters[] = {
-    {"n", "100000", "rows and columns"},
-    {"count", "5", "diagonals, an odd number; the middle one is the main diagonal"},
+    {"n", "100000", "number of rows and columns"},
+    {"count", "5", "number of diagonals, odd; the middle one is the main diagonal"},
     {"spacing", "100", "columns from one diagonal to the next, from 1"},
     {"seed", "1", "seed of the values, uniform in [-1, 1)"},
 };

@@ -1,4 +1,4 @@
-// Distinct random numbers, as the columns of a row.
+// Draws distinct random numbers, e.g. the columns of a row.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,9 @@
 
 namespace shardmat {
 
-/// `count` distinct numbers below `below`, ascending, every set equally likely: draws until there are enough. Of more than
-/// half of the numbers, those that are missing are drawn. `drawn` is scratch.
+/// Writes `count` distinct numbers below `below` in ascending order; every set is equally likely. Draws until there are
+/// enough distinct numbers. If `count` is more than half of `below`, draws the numbers to leave out instead. `drawn` is
+/// scratch memory.
 template <class Index>
 void draw_distinct(const CounterRandom& random, std::int64_t count, std::int64_t below, Index* out,
                    std::vector<std::int64_t>& drawn) {

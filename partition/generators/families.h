@@ -1,4 +1,4 @@
-// What each generator's file gives to the list in generator.cpp.
+// The generators, each from its own file, for the list in generator.cpp.
 #pragma once
 
 #include "partition/generators/generator.h"

@@ -35,13 +35,13 @@ std::unique_ptr<RowSource> make_source(const Arguments& arguments, const Physics
 
 constexpr GeneratorParameter kElasticity[] = {
     {"n", "40", "nodes along each edge of the grid"},
-    {"nx", "n", "nodes along x, the fastest numbered"},
+    {"nx", "n", "nodes along x; node numbers run fastest along x"},
     {"ny", "n", "nodes along y"},
     {"nz", "n", "nodes along z"},
     {"mesh", "none", "HDF5 file with /points and /tetrahedra, instead of a grid; its path may hold no comma"},
     {"degree", "1", "degree of the tetrahedra: 1 (4 nodes) or 2 (10 nodes)"},
     {"order", "mesh", "order of the mesh's nodes: mesh (as in the file) or random (by seed)"},
-    {"clamp", "0", "nodes in this first fraction of the longest edge become identity rows and columns; 0 for none"},
+    {"clamp", "0", "turn the nodes in this first fraction of the longest edge into identity rows and columns; 0: no nodes"},
     {"seed", "1", "seed of the jitter of node positions and coefficients"},
     {"uniform", "off", "no jitter"},
     {"E", "1", "Young's modulus"},

@@ -1,4 +1,4 @@
-// What all generated matrices share: the check of a row range, and the arrays laid out from the row lengths.
+// The base class of all generated matrices: checks row ranges, and allocates the arrays from the row lengths.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,11 @@ class GeneratedSource : public RowSource {
   HostCsr read_rows(std::int64_t begin, std::int64_t end) const final;
 
  protected:
-  /// lengths[i] = entries that fill() will write for row begin + i. The range is checked. Called from one
-  /// thread; to use several is its own affair, as for fill().
+  /// Sets lengths[i] to the number of entries that fill() will write for row begin + i. The range is valid. Called from one
+  /// thread; count() and fill() may start threads themselves.
   virtual void count(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const = 0;
-  /// Writes columns and values of rows [begin, end); row_ptr is set and the arrays have their size. A
-  /// generator may leave rows unsorted and with duplicates if it then sorts them itself, which may shrink
-  /// them.
+  /// Writes columns and values of rows [begin, end); row_ptr is set and the arrays are allocated. A generator may write
+  /// unsorted rows with duplicates, if it then sorts them itself, which may shrink the arrays.
   virtual void fill(std::int64_t begin, std::int64_t end, HostCsr& part) const = 0;
   /// Row pointers for fill(); by default from count().
   virtual void lay_out(std::int64_t begin, std::int64_t end, std::int64_t* lengths) const { count(begin, end, lengths); }

@@ -1,5 +1,5 @@
-// Matrices assembled from a formula or a mesh, any range of rows at a time, so that each rank can make its own rows of
-// a matrix that no single host could hold. The list in generator.cpp is the only place that knows them all.
+// Generates matrices from a formula or a mesh, any range of rows at a time. So each rank can make its own rows of a matrix
+// that is too large for one host. Only the list in generator.cpp knows all generators.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +38,9 @@ bool is_generator_specification(std::string_view text);
 /// The mesh file of a specification; empty if it names none.
 std::string mesh_of(std::string_view specification);
 
-/// Builds the source for "NAME" or "NAME:key=value,key=value", e.g. "elasticity:n=40,seed=1". A flag parameter may
-/// stand without value ("uniform"). Throws Error(usage) naming the nearest right spelling of a wrong name or key, the
-/// range of a bad value, or the missing parameter; Error(input) for a bad mesh file.
+/// Makes the source for "NAME" or "NAME:key=value,key=value", e.g. "elasticity:n=40,seed=1". A flag needs no value
+/// ("uniform"). Throws Error(usage) with the nearest spelling for a wrong name or key, with the range for a bad value, and
+/// for a missing parameter; Error(input) for a bad mesh file.
 std::unique_ptr<RowSource> make_generator(std::string_view specification);
 
 }  // namespace shardmat

@@ -1,4 +1,4 @@
-// A regular grid of nodes, x fastest, and the pattern of matrices that couple each node with its neighbours.
+// A regular grid of nodes, numbered with x fastest, and the pattern of matrices that couple each node with its neighbours.
 #pragma once
 
 #include <array>
@@ -16,8 +16,8 @@ using GridPoint = std::array<std::int64_t, 3>;
 
 struct Grid {
   GridPoint size{};          ///< nodes in each direction
-  int axis = 0;              ///< the longest, the first of equals
-  std::int64_t clamped = 0;  ///< planes of clamped nodes at its beginning
+  int axis = 0;              ///< the longest axis; the first if several are equal
+  std::int64_t clamped = 0;  ///< planes of clamped nodes at the beginning of this axis
 
   std::int64_t nodes() const { return size[0] * size[1] * size[2]; }
   std::int64_t node(const GridPoint& p) const { return (p[2] * size[1] + p[1]) * size[0] + p[0]; }
@@ -37,14 +37,14 @@ struct Grid {
     return p[d] - 1 < least ? least : p[d] - 1;
   }
   std::int64_t last(const GridPoint& p, std::size_t d) const { return p[d] + 1 < size[d] ? p[d] + 1 : p[d]; }
-  /// Nodes coupled with p, itself included: 1 if it is clamped.
+  /// Number of nodes coupled with p, including p; 1 if p is clamped.
   std::int64_t neighbours(const GridPoint& p) const;
 };
 
-/// From the parameters n, nx, ny, nz (at least `least` each) and clamp.
+/// Makes a grid from the parameters n, nx, ny, nz (at least `least` each) and clamp.
 Grid grid_from(const Arguments& arguments, std::int64_t least);
 
-/// A matrix with `unknowns` interleaved rows a node of a grid.
+/// A matrix with `unknowns` interleaved rows for each node of a grid.
 class GridSource : public GeneratedSource {
  public:
   GridSource(std::string name, const Grid& grid, int unknowns)
@@ -65,8 +65,8 @@ class GridSource : public GeneratedSource {
 void for_node_pieces(std::int64_t begin, std::int64_t end, int unknowns,
                      const std::function<void(std::int64_t, std::int64_t)>& body);
 
-/// Writes those rows of node p that are in the part, which starts at row `begin`. blocks[k][Unknowns·i + j]
-/// couples unknown i of p with unknown j of its neighbour k = (dx+1) + 3·(dy+1) + 9·(dz+1).
+/// Writes the rows of node p that are in the part; the part starts at row `begin`. blocks[k][Unknowns·i + j] couples unknown
+/// i of p with unknown j of its neighbour k = (dx+1) + 3·(dy+1) + 9·(dz+1).
 template <int Unknowns>
 void write_node(const Grid& grid, const GridPoint& p, const double (&blocks)[27][Unknowns * Unknowns], std::int64_t begin,
                 HostCsr& part) {

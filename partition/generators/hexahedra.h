@@ -16,8 +16,8 @@ struct Jitter {
   std::uint64_t seed = 0;
 };
 
-/// How far coefficients vary around 1, and nodes of a grid in each direction in edge lengths. Below 1/6 no
-/// hexahedron can be inverted.
+/// Largest deviation of coefficients from 1, and of grid nodes in each direction in edge lengths. Below 1/6 no hexahedron
+/// can be inverted.
 inline constexpr double kElementJitter = 0.1;
 
 template <class Physics>

@@ -18,13 +18,12 @@ struct TetMesh {
 /// The datasets of a mesh.
 std::vector<std::string> tet_mesh_objects();
 
-/// Reads /points (floating point, [n, 3]) and /tetrahedra (integer, [m, 4], 0-based); turns inverted
-/// tetrahedra round. Throws Error(input) naming the file and the dataset, the tetrahedron or the point that
-/// is wrong.
+/// Reads /points (floating point, [n, 3]) and /tetrahedra (integer, [m, 4], 0-based), and corrects the orientation of
+/// inverted tetrahedra. Throws Error(input) with the file and the wrong dataset, tetrahedron or point.
 TetMesh read_tet_mesh(const std::string& path);
 
-/// Nodes of the elements of degree 1 or 2: the vertices as in the mesh, then for degree 2 the middles of the
-/// edges, sorted by (smaller, larger) vertex.
+/// The nodes of elements of degree 1 or 2: first the vertices of the mesh, then for degree 2 the midpoints of the edges,
+/// sorted by (smaller, larger) vertex.
 class TetNodes {
  public:
   /// Throws Error(input) naming `source` if there are 2^31 nodes or more.
@@ -35,7 +34,7 @@ class TetNodes {
   std::span<const std::int32_t> of_element(std::int64_t element) const {
     return std::span(element_nodes_).subspan(static_cast<std::size_t>(element) * per_element_, per_element_);
   }
-  /// Elements that have this node, ascending.
+  /// The elements with this node, ascending.
   std::span<const std::int32_t> elements_of(std::int64_t node) const {
     const auto i = static_cast<std::size_t>(node);
     return std::span(elements_).subspan(static_cast<std::size_t>(first_element_[i]),

@@ -63,8 +63,8 @@ class RandomSource final : public GeneratedSource {
 };
 
 constexpr GeneratorParameter kParameters[] = {
-    {"n", "100000", "rows"},
-    {"cols", "n", "columns"},
+    {"n", "100000", "number of rows"},
+    {"cols", "n", "number of columns"},
     {"row_nnz", "16", "entries in each row, up to the columns"},
     {"triangular", "off", "lower triangle: rows grow from 1 entry to row_nnz"},
     {"seed", "1", "seed of pattern and values; values are uniform in [-1, 1)"},

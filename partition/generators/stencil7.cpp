@@ -63,10 +63,10 @@ class Stencil7Source final : public GridSource {
 
 constexpr GeneratorParameter kParameters[] = {
     {"n", "40", "nodes along each edge of the grid"},
-    {"nx", "n", "nodes along x, the fastest numbered"},
+    {"nx", "n", "nodes along x; node numbers run fastest along x"},
     {"ny", "n", "nodes along y"},
     {"nz", "n", "nodes along z; 1 for the 5-point stencil"},
-    {"clamp", "0", "nodes in this first fraction of the longest edge become identity rows and columns; 0 for none"},
+    {"clamp", "0", "turn the nodes in this first fraction of the longest edge into identity rows and columns; 0: no nodes"},
     {"seed", "1", "seed of the jitter of values"},
     {"uniform", "off", "no jitter: 6 and -1"},
 };

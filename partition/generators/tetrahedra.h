@@ -13,8 +13,8 @@ struct TetOptions {
   std::string mesh;           ///< path of the file
   int degree = 1;             ///< 1 or 2
   double clamp = 0;           ///< fraction of the longest axis whose nodes are clamped; 0 for none
-  bool random_order = false;  ///< nodes renumbered at random by the seed
-  Jitter jitter;              ///< of the elements' coefficients; nodes stay where the mesh has them
+  bool random_order = false;  ///< renumber nodes at random, by the seed
+  Jitter jitter;              ///< of the elements' coefficients only; nodes do not move
 };
 
 template <class Physics>

@@ -10,19 +10,19 @@
 
 namespace shardmat {
 
-/// What the helper says of `file` and the named objects in it; links to other files are followed if the environment says
-/// SHARDMAT_HDF5_LINKS=follow. What it said of a file of this path, size and time of change is remembered. Throws
-/// Error(input) if it is no HDF5 file, or if the helper crashed over it or took more than 20 s.
+/// The helper's description of `file` and of the named objects in it. Follows links to other files if the environment has
+/// SHARDMAT_HDF5_LINKS=follow. Remembers descriptions by path, size and time of change. Throws Error(input) if the file is
+/// no HDF5 file, or if the helper crashed or took more than 20 s.
 Hdf5Description describe_hdf5(const InputFile& file, const std::vector<std::string>& objects);
 
 /// False if the file ends with its own description, which each rank reads itself.
 bool needs_hdf5_description(const Hdf5Input& input);
-/// The description as text, from the helper, to be sent to other ranks.
+/// The helper's description as text, to send it to other ranks.
 std::string hdf5_description_text(const Hdf5Input& input);
-/// What hdf5_description_text() gave on another rank, so that the helper is not asked where the file is opened here.
+/// Remembers the result of hdf5_description_text() on another rank, so that opening the file here does not run the helper.
 void remember_hdf5_description(const Hdf5Input& input, std::string text);
 
-/// The helper's answer alone, without links followed or anything remembered.
+/// Runs the helper; does not follow links and remembers nothing.
 Hdf5Description run_h5check(const InputFile& file, const std::vector<std::string>& objects);
 
 }  // namespace shardmat

@@ -1,7 +1,7 @@
-// HDF5 files as input: what they hold comes from a description, numbers are read from the file with pread and converted
-// here. Nothing in this process parses HDF5 metadata, so that a damaged or hostile file ends in an Error that names the
-// file and the object. What refers to other files (external links, external storage, virtual datasets) is refused unless
-// the environment says SHARDMAT_HDF5_LINKS=follow.
+// HDF5 files as input. Their contents are known from a description; numbers are read with pread and converted here. This
+// process never parses HDF5 metadata, so a damaged or hostile file only causes an Error that names the file and the object.
+// References to other files (external links, external storage, virtual datasets) are refused, unless the environment has
+// SHARDMAT_HDF5_LINKS=follow.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ namespace shardmat {
 /// Element type of a dataset as stored.
 enum class Hdf5Type { i32, i64, u64, f32, f64, other_integer, other_float, other };
 
-/// An array of a file, of one or two dimensions, or a single value. Ranges run along the first dimension; the other is
-/// always whole. T is one of int32_t, int64_t, uint64_t, float, double; numbers are converted where they are stored as
-/// others. Keeps its file open. Any thread may read.
+/// An array in a file, with one or two dimensions, or a single value. Ranges are along the first dimension; the second
+/// dimension is always read as a whole. T is one of int32_t, int64_t, uint64_t, float, double; numbers of other stored types
+/// are converted. Keeps its file open. Any thread may read.
 class Hdf5Dataset {
  public:
   Hdf5Dataset() = default;
@@ -31,8 +31,8 @@ class Hdf5Dataset {
   /// "bar.h5: dataset /values", for messages.
   const std::string& place() const { return place_; }
 
-  /// Reads [begin, begin + count) into `out`, which holds count · shape()[1] … numbers. Throws Error(input) if the file has
-  /// become shorter, a chunk is damaged, or a number does not fit.
+  /// Reads [begin, begin + count) into `out`, which has room for count (· shape()[1]) numbers. Throws Error(input) if the
+  /// file has become shorter, a chunk is damaged, or a number does not fit.
   template <class T>
   void read(std::int64_t begin, std::int64_t count, T* out) const;
 
@@ -52,39 +52,39 @@ class Hdf5Dataset {
   std::shared_ptr<const Opened> file_;
   const Hdf5Object* object_ = nullptr;
   std::string place_;
-  std::shared_ptr<Decoded> decoded_;  ///< the last large chunk, for reading in slices; of chunked datasets
+  std::shared_ptr<Decoded> decoded_;  ///< chunked datasets: the last large chunk, for reading in slices
 };
 
 class Hdf5File {
  public:
   Hdf5File() = default;
 
-  /// Opens for reading, beside other readers. `objects` names the datasets that will be read, and groups to be known with
-  /// all that is in them; of all other objects only the names in the root. Throws Error(input) if the file is missing,
-  /// unreadable, not a regular file, truncated or no HDF5 file.
+  /// Opens the file for reading; other readers may read it, too. `objects` names the datasets that will be read, and groups
+  /// whose whole contents must be known. Of other objects, only names in the root are known. Throws Error(input) if the file
+  /// is missing, unreadable, not a regular file, truncated, or no HDF5 file.
   static Hdf5File open(const std::filesystem::path& path, const std::vector<std::string>& objects = {});
 
   const std::string& path() const;
-  /// Of the whole file.
+  /// Bytes of the whole file.
   std::int64_t bytes() const;
 
-  /// True if there is a group, a dataset or anything else of this name, in the root or in a group that is known.
+  /// True if an object with this name exists in the root or in a known group.
   bool has(const std::string& name) const;
-  /// Names in a group that is known, ascending.
+  /// The names in a known group, ascending.
   std::vector<std::string> children(const std::string& group) const;
-  /// Throws Error(input) if there is no such dataset, if it refers to another file, if its numbers cannot be read here, or
-  /// if the file is too short for them.
+  /// Throws Error(input) if the dataset does not exist, refers to another file, or has numbers of an unsupported type, or if
+  /// the file is too short for its numbers.
   Hdf5Dataset dataset(const std::string& name) const;
 
-  // Attributes of a group or dataset that is known ("/" is the root). Reading throws Error(input) if it is missing or of
+  // Attributes of a known group or dataset ("/" is the root). Reading throws Error(input) if the attribute is missing or has
   // another kind. T is int64_t, uint64_t or double.
   bool has_attribute(const std::string& object, const std::string& name) const;
   std::string string_attribute(const std::string& object, const std::string& name) const;
   template <class T>
   T attribute(const std::string& object, const std::string& name) const;
 
-  /// Compares the description at the end of a file of ours with what the HDF5 library finds. Throws Error(input) if they
-  /// differ. Nothing to compare in other files.
+  /// Compares the description at the end of a file that Shardmat wrote with what the HDF5 library finds. Throws Error(input)
+  /// if they differ. Does nothing for other files.
   void verify_description() const;
 
  private:

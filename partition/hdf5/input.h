@@ -1,4 +1,4 @@
-// An HDF5 file that will be opened.
+// Names an HDF5 file that will be opened.
 #pragma once
 
 #include <filesystem>
@@ -7,7 +7,7 @@
 
 namespace shardmat {
 
-/// A file, and the datasets and groups to be known in it.
+/// A file, and the datasets and groups in it that must be known.
 struct Hdf5Input {
   std::filesystem::path path;
   std::vector<std::string> objects;

@@ -1,5 +1,5 @@
-// The HDF5 file driver of the helper program: one open file, read with pread. It also answers where a chunk lies without
-// reading it: HDF5 1.10 looks a chunk up quickly only to read it.
+// The HDF5 file driver of the helper program: it reads one open file with pread. It can also find the position of a chunk
+// without reading it, because HDF5 1.10 finds a chunk quickly only when it reads the chunk.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace shardmat {
 
 struct Hdf5InputFile {
   int descriptor = -1;
-  bool tracing = false;      ///< note where numbers are read from, and read nothing
+  bool tracing = false;      ///< record the offset from which numbers are read, and read nothing
   std::int64_t traced = -1;  ///< offset of the last read of numbers while tracing
 };
 

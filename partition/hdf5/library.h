@@ -1,6 +1,6 @@
-// Calls of the HDF5 library, checked: each succeeds or throws an Error that names the place and HDF5's own reason. For
-// the writer and the helper program; readers do not use the library. It keeps global state: one thread of a process may
-// be inside it at a time.
+// Checked calls of the HDF5 library: each succeeds or throws an Error with the place and HDF5's own reason. For the writer
+// and the helper program; readers do not use the library. The library has global state: only one thread of a process may be
+// inside it at a time.
 #pragma once
 
 #include <fmt/format.h>
@@ -16,12 +16,12 @@ namespace shardmat {
 
 static_assert(std::is_same_v<hid_t, std::int64_t>, "HDF5 1.10 or newer");
 
-/// HDF5 prints nothing from now on, and loads no plugins. For good, not for the length of a call: after it has met damaged
-/// metadata it has more to print when the process exits.
+/// Permanently stops HDF5 from printing messages and loading plugins. Silencing only during a call is not enough: after
+/// damaged metadata, HDF5 prints more when the process exits.
 void silence_hdf5();
 
-/// HDF5's innermost reason for the last failure: the system's message where an errno is in its error stack, else the
-/// deepest description.
+/// HDF5's innermost reason for the last failure: the system's message if the error stack has an errno, else the deepest
+/// description.
 std::string hdf5_reason();
 
 /// The result of an HDF5 call, or an Error "PLACE: cannot WHAT: REASON".

@@ -1,4 +1,4 @@
-// Stored numbers of any kind to numbers of this machine.
+// Converts stored numbers of any type to numbers of this machine.
 #pragma once
 
 #include <cstdint>
@@ -8,12 +8,12 @@
 
 namespace shardmat {
 
-/// True if `number` is stored just as T lies in memory.
+/// True if the stored type `number` has the same representation as T in memory.
 template <class T>
 bool stored_as(const Hdf5Number& number);
 
-/// Converts `count` stored numbers. T is int32_t, int64_t, uint64_t, float or double. Throws Error(input) naming `place` and
-/// the entry, counted from `first`, if one does not fit (integers to integers), or if real numbers are asked for as
+/// Converts `count` stored numbers. T is int32_t, int64_t, uint64_t, float or double. Throws Error(input) if an integer does
+/// not fit the integer type T, naming `place` and the entry, counted from `first`; also if real numbers would have to become
 /// integers.
 template <class T>
 void convert_numbers(const Hdf5Number& number, const unsigned char* stored, std::int64_t count, T* out,

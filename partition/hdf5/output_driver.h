@@ -1,7 +1,6 @@
-// The HDF5 file driver that new files are written through. With HDF5's own driver a full disk is fatal:
-// closing the file fails for good, its id is left dangling, and the process crashes in HDF5's exit handler.
-// This one remembers the first failure, drops what is written after it, and lets HDF5 close the file in
-// peace; whoever writes asks the status.
+// The HDF5 file driver for writing new files. With HDF5's own driver a full disk is fatal: the file can never be closed, its
+// id is left dangling, and the process crashes in HDF5's exit handler. This driver records the first failure, discards later
+// writes, and lets HDF5 close the file. The writer must check the status.
 #pragma once
 
 #include <cstdint>

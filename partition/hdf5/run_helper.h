@@ -1,4 +1,4 @@
-// Starts a helper program of Shardmat on an open file and takes what it prints, for work that may crash or never end.
+// Runs a helper program of Shardmat on an open file and returns its output, for work that may crash or never end.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,18 @@ struct HelperLimits {
 };
 
 struct HelperResult {
-  bool succeeded = false;  ///< it ended with 0
-  bool timed_out = false;  ///< and was killed
-  bool too_long = false;   ///< the output was, and it was killed
-  int signal = 0;          ///< that ended it; 0 if none did, or if that is not to be known
+  bool succeeded = false;  ///< the helper ended with exit code 0
+  bool timed_out = false;  ///< the helper was killed after its time limit
+  bool too_long = false;   ///< the helper was killed because its output was too long
+  int signal = 0;          ///< the signal that ended the helper; 0 if none, or if unknown
   std::string output;
   std::string how_it_ended;  ///< "crashed (Segmentation fault)"
 };
 
-/// Runs `name` with `input` as its standard input. The program is looked for beside this one, in ../libexec/shardmat from
-/// there, and where it was built or installed; the environment variable SHARDMAT_H5CHECK names another place. Uses
-/// posix_spawn, which is safe in processes with MPI, CUDA or threads. Throws Error(resources) if it cannot be started.
+/// Runs `name` with `input` as its standard input. Looks for the program in the directory of this program, in
+/// ../libexec/shardmat from there, and where it was built or installed; the environment variable SHARDMAT_H5CHECK names
+/// another place. Uses posix_spawn, which is safe in processes with MPI, CUDA or threads. Throws Error(resources) if the
+/// program cannot be started.
 HelperResult run_helper(const std::string& name, const std::vector<std::string>& arguments, int input,
                         const HelperLimits& limits);
 

@@ -1,4 +1,5 @@
-// Asks the HDF5 library what a file holds. For the helper program only: over damaged metadata the library may crash.
+// Asks the HDF5 library for the contents of a file. For the helper program only, because damaged metadata may crash the
+// library.
 #pragma once
 
 #include <string>
@@ -8,9 +9,9 @@
 
 namespace shardmat {
 
-/// Describes the root (its attributes and the names in it) and each of `objects` that exists: a dataset with where its
-/// numbers lie, a group with all that is below it. `descriptor` is open for reading. Throws Error(input) with HDF5's reason
-/// if it is no HDF5 file.
+/// Describes the root (its attributes and names) and all existing `objects`: a dataset with the positions of its numbers, a
+/// group with its whole contents. `descriptor` is open for reading. Throws Error(input) with HDF5's reason if the file is no
+/// HDF5 file.
 Hdf5Description survey_hdf5(int descriptor, const std::vector<std::string>& objects);
 
 }  // namespace shardmat

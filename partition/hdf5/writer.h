@@ -1,6 +1,6 @@
-// Writes HDF5 files: groups, arrays of fixed extent, attributes; then the description (own_description.h) behind them.
-// Every call either succeeds or throws an Error that names the file, the object and the reason. HDF5 keeps global state:
-// only one thread of a process may be inside these functions at a time.
+// Writes HDF5 files: groups, arrays of fixed extent, attributes, and at the end the description (own_description.h). Every
+// call either succeeds or throws an Error with the file, the object and the reason. HDF5 has global state: only one thread
+// of a process may be inside these functions at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace shardmat {
 
-/// An array of a file being written. Ranges run along the first dimension; the other dimensions are always whole.
-/// T is one of int32_t, int64_t, uint64_t, float, double, and is stored as such.
+/// An array in a file that is being written. Ranges are along the first dimension; the other dimensions are always written
+/// as a whole. T is one of int32_t, int64_t, uint64_t, float, double, and is the stored type.
 class Hdf5OutputDataset {
  public:
   Hdf5OutputDataset() = default;
@@ -39,19 +39,20 @@ class Hdf5OutputDataset {
 
 class Hdf5Writer {
  public:
-  /// Creates the temporary of `target`, and reserves room for `expected_bytes` where the file system can. Throws
-  /// Error(resources) if that is not possible.
+  /// Creates the temporary of `target` and reserves `expected_bytes`, if the file system can reserve. Throws
+  /// Error(resources) if this fails.
   explicit Hdf5Writer(const AtomicFile& target, std::int64_t expected_bytes = 0);
   /// The same without a temporary.
   explicit Hdf5Writer(const std::filesystem::path& path) : Hdf5Writer(path, path, 0) {}
 
-  /// Flushes, closes and appends the description; all datasets must be gone. Throws Error(resources), e.g. for a full disk.
+  /// Flushes and closes the file and appends the description. REQUIRES: all datasets are destroyed. Throws Error(resources),
+  /// e.g. for a full disk.
   void close();
 
-  /// True if there is a group or dataset of this name.
+  /// True if a group or dataset with this name exists.
   bool has(const std::string& name) const { return description_.objects.count(name) > 0; }
   void create_group(const std::string& name);
-  /// Fixed extent, contiguous, little-endian, not filled.
+  /// Creates a dataset with fixed extent, contiguous, little-endian, not filled.
   template <class T>
   Hdf5OutputDataset create_dataset(const std::string& name, const std::vector<std::int64_t>& shape);
 

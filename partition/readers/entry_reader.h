@@ -1,6 +1,6 @@
-// A matrix file of another program as entries, for ranks that keep its rows between them. A pass gives the entries of one
-// share of the file in batches of bounded memory; the same pass can be made again. Two passes make a matrix: one counts the
-// entries of each row, one gives them. read_matrix() is the same for one process.
+// Reads a matrix file of another program as entries, for ranks that share its rows. A pass reads one share of the file and
+// delivers its entries in batches of bounded memory; a pass can be repeated. A matrix takes two passes: the first counts the
+// entries of each row, the second delivers them. read_matrix() does the same in one process.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct MatrixEntry {
   double value;
 };
 
-/// `count` entries of a row, of which there may be more elsewhere.
+/// `count` entries of a row; other batches may have more entries of the row.
 struct RowCount {
   std::int64_t row, count;
 };
@@ -29,38 +29,39 @@ struct FileShare {
   int index = 0, count = 1;
 };
 
-/// Entries come in no order, mirrored ones of a symmetric file among them; duplicates are not summed. Rows are within the
-/// matrix. `use` is called from several threads at once, `after_batch` on the caller's thread between batches. Passes throw
-/// TextFault for a fault in text, so that the caller can find the first one of all shares, else Error(input).
+/// Entries come in any order, including the mirrored entries of a symmetric file; duplicates are not summed. Rows are within
+/// the matrix. `use` is called by several threads concurrently, `after_batch` on the caller's thread between batches. For a
+/// fault in text, a pass throws TextFault, so that the caller can find the first fault over all shares; else Error(input).
 class EntryReader {
  public:
   virtual ~EntryReader() = default;
 
   virtual std::int64_t rows() const = 0;
   virtual std::int64_t cols() const = 0;
-  /// More entries than this cannot come out of the file.
+  /// Upper bound of the number of entries in the file.
   virtual std::int64_t most_entries() const = 0;
-  /// Bytes that the sizes in the file ask for on all ranks together, before entries are counted.
+  /// Memory on all ranks together that the sizes in the file's header require.
   virtual std::int64_t bytes_asked() const = 0;
   virtual const InputFile& file() const = 0;
-  /// True if shares are read apart from each other; else there is only one.
+  /// True if several shares can be read independently; else there is only one share.
   virtual bool is_divisible() const = 0;
 
   using UseCounts = std::function<void(std::span<const RowCount>)>;
   using UseEntries = std::function<void(std::span<const MatrixEntry>)>;
-  /// Calls use() with the rows of all entries of the share. Returns how many entries the file stores in it.
+  /// Calls use() with the rows of all entries of the share. Returns the number of entries that the file stores in this
+  /// share.
   virtual std::int64_t count(const FileShare& share, const UseCounts& use, const Progress& after_batch) = 0;
   virtual void read(const FileShare& share, const UseEntries& use, const Progress& after_batch) = 0;
 
-  /// Throws Error(input) if the file promises another number of entries than count() found in all shares.
+  /// Throws Error(input) unless the file's header promises `entries` entries, the number that count() found in all shares.
   virtual void require_promised(std::int64_t entries) const = 0;
-  /// Throws Error(input) "path:line: what" for a fault that a pass threw.
+  /// Throws Error(input) "path:line: what" for a TextFault of a pass.
   [[noreturn]] virtual void fail(const TextFault& fault) = 0;
-  /// True if reading leaves columns or values to be checked by validate().
+  /// True if reading does not check all columns and values, so that validate() must check them.
   virtual bool needs_validation() const = 0;
 };
 
-/// Opens the file with the reader that accepts it. Throws what read_matrix() throws for a file that has no entries to give.
+/// Opens the file with the reader that accepts it. Throws what read_matrix() throws for a file that is not a matrix.
 std::unique_ptr<EntryReader> open_entries(const std::filesystem::path& path, const ReadOptions& options,
                                           const ReadLimits& limits);
 

@@ -24,11 +24,11 @@ struct Header {
   std::int64_t body_offset = 0;  ///< bytes of text before the entries
 };
 
-/// Reads banner, comments and size line. Throws Error(input) with the line for anything that is no Matrix
-/// Market file, or is complex or hermitian.
+/// Reads banner, comments and size line. Throws Error(input) with the line number if the file is no Matrix Market file, or
+/// is complex or hermitian.
 Header read_header(TextSource& source);
 
-/// The promised entries, or as many as fit into the file if a wrong size line promises more.
+/// The number of entries in the size line, or the most entries that fit into the file if that is less.
 std::int64_t most_entries(const TextSource& source, const Header& header);
 
 /// Skips blanks; a carriage return counts as one.
@@ -37,9 +37,8 @@ inline const char* skip_blanks(const char* p) {
   return p;
 }
 
-/// Parses a number of the field from p on, which is no blank and in a line ended by '\n' before `end`.
-/// Returns the place behind it. Throws LineFault for what is no number, too large, or NaN or infinite unless
-/// allowed.
+/// Parses a number of the field at p. REQUIRES: *p is not blank, and a '\n' before `end` ends the line. Returns the position
+/// after the number. Throws LineFault for invalid or too large numbers, and for NaN and infinity unless allowed.
 const char* parse_value(const char* p, const char* end, Field field, bool allow_nonfinite, double& value);
 
 /// Throws LineFault unless only blanks follow up to the end of the line.

@@ -197,7 +197,8 @@ const char* parse_value(const char* p, const char* end, Field field, bool allow_
     behind = parse_value_slowly(p, value);
   } else if (!std::isfinite(value) && !allow_nonfinite) {
     throw LineFault{
-        p, fmt::format("the value {} is not finite; correct it, or pass --allow-nonfinite to accept it", quote_word(p))};
+        p, fmt::format("the value {} is not finite; correct it, or accept values that are not finite", quote_word(p)),
+        "allow_nonfinite"};
   }
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   if (field == Field::integer && !std::all_of(first + (*first == '-' ? 1 : 0), behind, is_digit))

@@ -23,8 +23,8 @@ struct NpyHeader {
 /// Reads exactly `size` bytes or throws.
 using ByteReader = std::function<void(void* to, std::size_t size)>;
 
-/// Reads a header and leaves the reader at the first element. Throws Error(input) starting with `source` for
-/// what is no .npy header, is big-endian, or has a type made of fields.
+/// Reads a header and leaves the reader at the first element. Throws Error(input), starting with `source`, for an invalid
+/// header, big-endian data, or a structured type.
 NpyHeader read_npy_header(const std::string& source, const ByteReader& read);
 
 /// The header of an array in C order, or of a single value if the shape is empty; `type` as NumPy writes it: "<f8", "<i4",

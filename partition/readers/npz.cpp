@@ -89,7 +89,7 @@ class NpzEntryReader final : public EntryReader {
   bool is_divisible() const override { return false; }
   bool needs_validation() const override { return true; }
   void require_promised(std::int64_t) const override {}
-  void fail(const TextFault& fault) override { archive_.fail(fault.what); }
+  void fail(const TextFault& fault) override { archive_.fail(fault.what, fault.setting); }
 
   std::int64_t count(const FileShare&, const UseCounts& use, const Progress& after_batch) override {
     std::vector<RowCount> counts;

@@ -57,8 +57,8 @@ void NpzArchive::require_distinct_names() const {
 
 bool NpzArchive::has(const std::string& name) const { return zip_name_locate(get(), (name + ".npy").c_str(), 0) >= 0; }
 
-void NpzArchive::fail(const std::string& what) const {
-  throw Error(ErrorKind::input, fmt::format("{}: {}", path().string(), what));
+void NpzArchive::fail(const std::string& what, const std::string& setting) const {
+  throw Error(ErrorKind::input, fmt::format("{}: {}", path().string(), what), setting);
 }
 
 NpzMember::NpzMember(const NpzArchive& archive, const std::string& name)

@@ -1,4 +1,4 @@
-// A zip archive with one .npy array a member, as numpy.savez writes it. Only for sources built with libzip.
+// A zip archive whose members are .npy arrays, as numpy.savez writes it. Only for files that are compiled with libzip.
 #pragma once
 
 #include <zip.h>
@@ -24,7 +24,7 @@ class NpzArchive {
   zip_t* get() const { return zip_.get(); }
   bool has(const std::string& name) const;  ///< a member "name.npy"
   /// Throws Error(input) "path: what".
-  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail(const std::string& what, const std::string& setting = {}) const;
 
  private:
   struct Discard {
@@ -44,10 +44,10 @@ class NpzMember {
   std::int64_t count() const { return header_.count; }
   [[noreturn]] void fail(const std::string& what) const;
 
-  /// The next `count` elements as f64 or int64. The checksum is compared when the last one was read.
+  /// Reads the next `count` elements as f64 or int64. Compares the checksum after the last element.
   template <class T>
   void next(T* out, std::int64_t count);
-  /// The letters of a member that holds one string.
+  /// The text of a member that holds one string.
   std::string text();
 
  private:

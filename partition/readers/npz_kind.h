@@ -11,7 +11,7 @@ enum class NpzKind {
   other,   ///< other arrays, no archive, or unknown in a build without libzip
 };
 
-/// Decides by the names of the members. Throws nothing for what is no archive.
+/// Decides by the names of the members. Does not throw if the file is no archive.
 NpzKind kind_of_npz(const std::filesystem::path& path);
 
 }  // namespace shardmat

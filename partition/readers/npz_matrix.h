@@ -1,5 +1,5 @@
-// A matrix in an archive of SciPy's save_npz: what it is, and its entries in file order as often as wanted. Internal to
-// readers/. Only for sources built with libzip.
+// A matrix in an archive of SciPy's save_npz: its format and sizes, and its entries in file order, in any number of passes.
+// Internal to readers/. Only for files that are compiled with libzip.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct NpzMatrix {
   std::int64_t rows = 0, cols = 0, nnz = 0;
 
   static NpzMatrix of(const NpzArchive& archive);
-  /// Bytes that the whole matrix takes with one number more for each row, as sorting does.
+  /// Bytes of the whole matrix, plus one number for each row, which sorting needs.
   std::int64_t bytes_needed() const;
 };
 
@@ -36,7 +36,7 @@ class NpzEntries {
       pointers_ = read_pointers(archive, matrix.format == "csr" ? matrix.rows : matrix.cols, matrix.nnz);
   }
 
-  /// Calls visit(row, col, value); value is 0, and col not read unless it is a pointer's, unless with_values.
+  /// Calls visit(row, col, value). Without with_values, value is 0, and col is set only if it comes from the pointers.
   template <class Visit>
   void for_each(bool with_values, Visit&& visit) const;
 

@@ -1,5 +1,5 @@
-// Matrix files of other programs. A reader turns one file into one validated HostCsr; the list in reader.cpp is the
-// only place that knows them all.
+// Reads matrix files of other programs. A reader turns a file into a validated HostCsr. Only the list in reader.cpp knows
+// all readers.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ struct ReadOptions {
 /// A file format that can be read: one line in the list of reader.cpp.
 struct Reader {
   std::string_view name;                               ///< "matrix-market"
-  std::string_view suffixes;                           ///< ".mtx .mtx.gz", for --help and error messages
+  std::string_view suffixes;                           ///< ".mtx .mtx.gz", for help and error messages
   bool (*accepts)(const std::filesystem::path& path);  ///< decides by suffix and, where needed, first bytes
   HostCsr (*read)(const std::filesystem::path& path, const ReadOptions& options);
   /// For several ranks: see entry_reader.h.
@@ -33,7 +33,7 @@ struct Reader {
 
 std::span<const Reader> readers();
 
-/// The reader that accepts `path`. Throws Error(input) naming a remedy for a missing file, a directory, a batch of graphs or
+/// The reader that accepts `path`. Throws Error(input) with a remedy for a missing file, a directory, a batch of graphs, or
 /// a file that no reader accepts.
 const Reader& reader_of(const std::filesystem::path& path);
 

@@ -292,17 +292,17 @@ class FirstFault {
       const std::scoped_lock lock(mutex_);
       if (at >= at_) return;
       at_ = at;
-      what_ = std::move(fault.what);
+      first_ = {at, std::move(fault.what), std::move(fault.setting)};
     }
   }
   void throw_if_any() const {
-    if (at_ != kNone) throw TextFault{at_, what_};
+    if (at_ != kNone) throw first_;
   }
 
  private:
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
   std::atomic<std::int64_t> at_{kNone};  ///< in the text
-  std::string what_;
+  TextFault first_{};
   std::mutex mutex_;
 };
 
@@ -349,8 +349,8 @@ std::string_view LineCursor::next() {
   return line;
 }
 
-void LineCursor::fail(const std::string& what) const {
-  throw Error(ErrorKind::input, fmt::format("{}:{}: {}", source_.file().path().string(), line_, what));
+void LineCursor::fail(const std::string& what, const std::string& setting) const {
+  throw Error(ErrorKind::input, fmt::format("{}:{}: {}", source_.file().path().string(), line_, what), setting);
 }
 
 void fail_at(TextSource& source, const TextFault& fault) {
@@ -362,7 +362,7 @@ void fail_at(TextSource& source, const TextFault& fault) {
     offset -= static_cast<std::int64_t>(counted);
     if (offset == 0) break;
   }
-  throw Error(ErrorKind::input, fmt::format("{}:{}: {}", source.file().path().string(), line, fault.what));
+  throw Error(ErrorKind::input, fmt::format("{}:{}: {}", source.file().path().string(), line, fault.what), fault.setting);
 }
 
 void for_each_piece(TextSource& source, const TextRange& range, const ReadLimits& limits,

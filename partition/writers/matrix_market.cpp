@@ -47,7 +47,7 @@ void write_matrix_market(const AtomicFile& file, const RowSource& source, std::s
   const std::int64_t nnz = row_ptr.back();
   text.append(fmt::format("%%MatrixMarket matrix coordinate real general\n{} {} {}\n", source.rows(), source.cols(), nnz));
   std::int64_t written = 0;
-  for_each_slice(source, 0, source.rows(), [&](std::int64_t first_row, const CsrView& slice) {
+  for_each_row_slice(source, 0, source.rows(), [&](std::int64_t first_row, const CsrView& slice) {
     const std::int64_t tasks = (slice.nnz() + kTaskEntries - 1) / kTaskEntries, batch = std::int64_t{4} * thread_count();
     std::vector<std::string> texts(static_cast<std::size_t>(batch));
     for (std::int64_t first = 0; first < tasks; first += batch) {

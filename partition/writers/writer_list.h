@@ -9,7 +9,7 @@ namespace shardmat {
 void write_matrix_market(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
                          const Progress& progress);
 
-/// What scipy.sparse.load_npz reads as csr_matrix, not compressed; indices of 32 bits where they suffice. Throws
+/// An uncompressed archive that scipy.sparse.load_npz reads as csr_matrix, with 32-bit indices if they suffice. Throws
 /// Error(input) in a build without libzip.
 void write_npz(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
                const Progress& progress);

@@ -93,9 +93,10 @@ class Extent {
   std::vector<std::int64_t> rows_{0}, cols_{0}, nnz_{0}, bytes_{0};
 };
 
-class Run {
+class BatchedRun {
  public:
-  Run(Context& context, const BatchedOptions& options) : context_(context), ranks_(context.communicator()), o_(options) {}
+  BatchedRun(Context& context, const BatchedOptions& options)
+      : context_(context), ranks_(context.communicator()), o_(options) {}
 
   BatchedReport operator()() {
     open();
@@ -109,7 +110,7 @@ class Run {
  private:
   void open() {
     ranks_.together([&] {
-      if (o_.alpha == 0) throw Error(ErrorKind::usage, "--alpha 0 leaves nothing of the product");
+      if (o_.alpha == 0) throw Error(ErrorKind::usage, "alpha = 0 leaves nothing of the product", "alpha");
       if (!o_.output.empty()) check_vector_suffix(o_.output);
       if (!o_.output.empty() && ranks_.rank() == 0) check_vector_writable(o_.output);
     });
@@ -368,8 +369,9 @@ class Run {
 }  // namespace
 
 BatchedReport multiply_batched(Context& context, const BatchedOptions& options) {
+  const ContextScope scope(context);
   try {
-    return Run(context, options)();
+    return BatchedRun(context, options)();
   } catch (const AgreedError&) {
     throw;
   } catch (const std::exception& e) {  // the others do not know: nothing may wait for them

@@ -44,7 +44,7 @@ BatchedStream::~BatchedStream() {
 
 void BatchedStream::read_all() {
   try {
-    const DeviceGuard guard(context_.device());
+    const ContextScope scope(context_);
     for (const BatchRange& range : ranges_) {
       Slot* slot = nullptr;
       {

@@ -1,5 +1,5 @@
-// Chunks of a batch through a device, each in three stages at once: while one is multiplied and copied, the next is read by
-// a thread and the one before is used.
+// Streams the chunks of a batch through a device in three concurrent stages: a thread reads one chunk, the device copies and
+// multiplies another, and the caller uses the result of a third.
 #pragma once
 
 #include <condition_variable>
@@ -19,26 +19,26 @@ namespace shardmat {
 
 class BatchedStream {
  public:
-  /// All arguments but `plan` live as long as this; `files` is held by whoever reads or writes files meanwhile, because HDF5
-  /// takes one thread at a time. The kernel is chosen on the first chunk; a later one that it cannot take
-  /// gets what is expected to be the fastest.
+  /// All arguments but `plan` must outlive this object. Lock `files` to read or write files meanwhile, because HDF5 takes
+  /// one thread at a time. The kernel is chosen on the first chunk. A later chunk that this kernel cannot multiply gets the
+  /// kernel that is predicted to be the fastest.
   BatchedStream(Context& context, const std::vector<BatchRange>& ranges, const ChunkOptions& options, std::int64_t columns,
                 const BatchedRequest& plan, const Epilogue& epilogue, std::mutex& files);
   ~BatchedStream();
   BatchedStream(const BatchedStream&) = delete;
   BatchedStream& operator=(const BatchedStream&) = delete;
 
-  /// The next range with its result on the host; give_back() it. REQUIRES: fewer calls so far than ranges. Throws what
-  /// reading or multiplying threw.
+  /// The next chunk with its result on the host; return it by give_back(). REQUIRES: fewer calls than ranges so far. Throws
+  /// what reading or multiplying threw.
   BatchedChunk* next();
   void give_back(BatchedChunk& chunk);
 
   double read_seconds() const;
   double device_seconds() const { return device_seconds_; }  ///< copies and products
   std::int64_t device_bytes() const;
-  /// Chunks that the chosen kernel could not take.
+  /// Chunks that the chosen kernel could not multiply.
   std::int64_t other_kernels() const { return other_kernels_; }
-  /// What the first chunk's kernel was chosen by; null before.
+  /// The plan of the first chunk; null before it was chosen.
   const ChosenBatchedPlan* chosen() const { return chosen_ ? &*chosen_ : nullptr; }
 
  private:
@@ -50,7 +50,7 @@ class BatchedStream {
   };
 
   void read_all();
-  /// Puts the next chunk that has been read onto the device's queues; false if all are there.
+  /// Enqueues the next chunk that has been read on the device's streams; false if none is left.
   bool begin_next();
   std::unique_ptr<BatchedPlan> plan_for(const BatchedChunk& chunk);
 
@@ -62,7 +62,7 @@ class BatchedStream {
   Epilogue epilogue_;
   Stream upload_, download_;
   std::vector<std::unique_ptr<Slot>> slots_;
-  std::deque<Slot*> running_;  ///< on the device's queues, in order
+  std::deque<Slot*> running_;  ///< enqueued on the device, in order
   std::optional<ChosenBatchedPlan> chosen_;
   std::size_t begun_ = 0;
   double device_seconds_ = 0;
@@ -71,7 +71,7 @@ class BatchedStream {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<Slot*> free_, read_;  ///< guarded, as is what follows
+  std::deque<Slot*> free_, read_;  ///< mutex_ guards these and the members below
   std::exception_ptr failed_;
   bool stop_ = false;
   double read_seconds_ = 0;

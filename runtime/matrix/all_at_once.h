@@ -1,4 +1,4 @@
-// X of all right-hand sides moves at once; rows that need no x of other ranks are multiplied meanwhile.
+// Moves all columns of X in one exchange. Rows that need no x of other ranks are multiplied during the exchange.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,8 @@ class AllAtOnce final : public Schedule {
   std::int64_t device_bytes() const override { return exchange_->device_bytes(); }
 
   bool overlaps_two_blocks() const override { return true; }
-  /// Of two blocks, the first is multiplied while x moves on a stream of its own, and the second there, once x has come.
+  /// With two blocks of rows: the first is multiplied on `stream` while x moves on the exchange stream; the second is
+  /// multiplied on the exchange stream after x has arrived.
   void multiply(RowPlans rows, double alpha, double beta, void* y, std::int64_t ldy, Stream& stream) const override;
   void multiply_local(RowPlans rows, double alpha, double beta, void* y, std::int64_t ldy, Stream& stream) const override;
   void move(Stream& stream) const override;
@@ -35,7 +36,7 @@ class AllAtOnce final : public Schedule {
   Context& context_;
   std::int64_t columns_;
   std::unique_ptr<Exchange> exchange_;
-  mutable Event forked_, joined_;  ///< where the stream that moves x begins and ends
+  mutable Event forked_, joined_;  ///< start and end of the work on the exchange stream
 };
 
 }  // namespace shardmat

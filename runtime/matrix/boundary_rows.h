@@ -1,5 +1,4 @@
-// Which rows of a part need entries of x that other ranks own. The others, the interior ones, can be multiplied while x
-// moves.
+// Boundary rows of a part need entries of x that other ranks own. Interior rows can be multiplied while x moves.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +9,18 @@
 namespace shardmat {
 
 struct BoundaryRows {
-  HostVector<std::uint8_t> of_row;  ///< 1 for a boundary row
-  std::int64_t rows = 0, nnz = 0;   ///< of all boundary rows
+  HostVector<std::uint8_t> of_row;  ///< 1 for a boundary row, 0 for an interior row
+  std::int64_t rows = 0, nnz = 0;   ///< number of boundary rows, and of their nonzeros
 
-  /// Rows of the part: the interior ones, then the boundary rows of the second half of the part, so that those that follow
-  /// the interior ones in a grid still do, then those of the first half; all in their order.
+  /// Order: interior rows, boundary rows of the part's second half, boundary rows of its first half. Each group keeps its
+  /// order. This keeps neighbours in a grid adjacent.
   HostVector<std::int64_t> order() const;
 };
 
 /// This rank owns the columns [begin, end) of x.
 BoundaryRows find_boundary_rows(const HostCsr& part, std::int64_t begin, std::int64_t end);
 
-/// Puts the rows of the part into order().
+/// Sorts the rows of the part by order().
 void move_boundary_last(HostCsr& part, const BoundaryRows& boundary);
 
 }  // namespace shardmat

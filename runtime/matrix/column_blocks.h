@@ -1,4 +1,4 @@
-// X and Y in blocks of columns: while one block is multiplied, the next moves.
+// Multiplies X in blocks of columns. While one block is multiplied, the next block moves between the ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,28 @@
 
 namespace shardmat {
 
-/// Widths of blocks into which so many columns may be cut: all columns first, then narrower blocks. Divisors above one, only
-/// even ones if there are any, because kernels read their rows in wide words.
+/// Allowed widths of the blocks, widest first: the divisors of `columns` that are greater than one. If any divisor is even,
+/// only even divisors: kernels read rows of X in wide words.
 std::vector<std::int64_t> column_blocks_of(std::int64_t columns);
 
-/// May one block of columns move while another is multiplied?
+/// Whether a block of columns may move while another block is multiplied.
 enum class BlockOverlap { no, yes };
 
-/// For X that does not fit the device if entries of other ranks come for all right-hand sides at once. The device holds two
-/// blocks of X as kernels read them, and all right-hand sides of this rank's own entries: less memory if blocks are narrow
-/// and ranks need much of each other's X. It takes longer: own entries are copied, narrow products read the matrix more
-/// often, and kernels that fill the device leave the next block no room to move meanwhile.
+/// For an X that does not fit on the device together with the entries that other ranks send. The device holds all columns of
+/// this rank's own entries, and two blocks of columns with the received entries. This saves memory if the blocks are narrow
+/// and many entries are received. It takes longer: own entries are copied, narrow products read the matrix more often, and a
+/// kernel that fills the device leaves no room to move the next block.
 class ColumnBlocks final : public Schedule {
  public:
-  /// `right_hand_sides` columns, cut into blocks of the context's width, a divisor. `first`: an exchange of that width and
-  /// type; a second is made over its map. Collective; the same error on all ranks.
+  /// Cuts `right_hand_sides` columns into blocks of `moving.width` columns, which must be a divisor. `first` is an exchange
+  /// of this width and type; a second exchange is made over its column map. Collective; the same error on all ranks.
   ColumnBlocks(Context& context, const ExchangeContext& moving, std::int64_t right_hand_sides, BlockOverlap overlap,
                std::unique_ptr<Exchange> first);
 
-  /// One of the two.
   Exchange& exchange() const override { return *slots_[0].exchange; }
   std::optional<std::int64_t> first_late_entry() const override { return {}; }
   std::int64_t width() const override { return width_; }
   void* local_x() const override { return own_x_.data(); }
-  /// Of all blocks.
   std::int64_t bytes_received() const override { return blocks() * exchange().bytes_received(); }
   std::int64_t device_bytes() const override;
 
@@ -44,12 +42,11 @@ class ColumnBlocks final : public Schedule {
   void move(Stream& stream) const override;
 
  private:
-  /// What lies in memory as kernels read it: every other block.
+  /// Holds every other block of X, in the form that kernels read.
   struct Slot {
     std::unique_ptr<Exchange> exchange;
     mutable Event arrived, multiplied;
   };
-  /// Where Y goes.
   struct Result {
     double alpha, beta;
     void* y;
@@ -66,7 +63,7 @@ class ColumnBlocks final : public Schedule {
   ValueType type_;
   std::int64_t columns_, width_, own_;
   BlockOverlap overlap_;
-  mutable Event forked_;  ///< where the stream that moves X begins
+  mutable Event forked_;  ///< start of the work on the exchange stream
   std::vector<Slot> slots_;
   Buffer own_x_;
 };

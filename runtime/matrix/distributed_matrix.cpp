@@ -15,6 +15,11 @@
 #include "runtime/matrix/all_at_once.h"
 #include "runtime/matrix/boundary_rows.h"
 #include "runtime/matrix/column_blocks.h"
+#include "runtime/matrix/product.h"
+#include "runtime/matrix/range_route.h"
+#include "runtime/matrix/row_plan.h"
+#include "runtime/matrix/schedule.h"
+#include "runtime/matrix/stored_rows.h"
 
 namespace shardmat {
 namespace {
@@ -42,14 +47,17 @@ void require_columns(ValueType type, const ProductOptions& wanted) {
 
 void require_column_block(std::int64_t all, std::int64_t some) {
   if (some == 0) return;
-  if (all == 1) throw Error(ErrorKind::usage, "blocks of columns are for several right-hand sides, and there is one");
+  if (all == 1)
+    throw Error(ErrorKind::usage, "blocks of columns are for several right-hand sides, and there is one",
+                "right_hand_sides");
   if (some > 1 && all % some == 0) return;
   std::vector<std::string> choices;
   for (std::int64_t width = 2; width <= all; ++width)
     if (all % width == 0) choices.push_back(std::to_string(width));
   throw Error(ErrorKind::usage,
               fmt::format("blocks of {} columns do not divide the {} right-hand sides into blocks of two or more; choose {}",
-                          some, all, join_choices(choices)));
+                          some, all, join_choices(choices)),
+              "column_block");
 }
 
 DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& context, const LoadOptions& options)
@@ -57,6 +65,7 @@ DistributedMatrix::DistributedMatrix(const MatrixSource& source, Context& contex
 
 DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const MatrixOptions& options)
     : context_(context), options_(options), part_(std::move(part)), local_nnz_(part_.csr.nnz()), updated_(context.device()) {
+  const ContextScope scope(context);
   Communicator& communicator = context.communicator();
   Timer timer;
   communicator.together([&] {
@@ -76,6 +85,10 @@ DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const Ma
 }
 
 DistributedMatrix::~DistributedMatrix() = default;
+
+std::int64_t DistributedMatrix::own_rows() const {
+  return part_.row_route == nullptr ? local_rows() : part_.row_route->given();
+}
 
 void DistributedMatrix::sum_columns() {
   require_host_memory(16 * part_.cols, "column sums for the sampled verification");
@@ -143,21 +156,23 @@ void DistributedMatrix::map_columns() {
   x_entries_ = std::count(touched.begin(), touched.end(), true);
 }
 
-/// What the device has to hold besides X: Y, and before the first product the matrix, on GPUs in two formats while it is
-/// converted; on the host X and Y as they are read and written.
-std::int64_t DistributedMatrix::bytes_besides_x(std::int64_t columns) const {
+/// What the device has to hold besides X: Y, and a format that may be stored for this product, on GPUs two of them while one
+/// is converted, with its map for new values; on the host X and Y as they are read and written.
+std::int64_t DistributedMatrix::bytes_besides_x(const ProductOptions& wanted) const {
   constexpr std::int64_t kOfLibraries = 64 << 20;
   const auto value = static_cast<std::int64_t>(size_of(options_.type)),
              sum = static_cast<std::int64_t>(size_of(sum_type(options_.type)));
-  const std::int64_t y_bytes = local_rows() * columns * sum,
-                     matrix_bytes =
-                         blocks_.empty() ? local_nnz_ * (static_cast<std::int64_t>(sizeof(std::int32_t)) + value) : 0;
+  const std::int64_t columns = wanted.columns, y_bytes = local_rows() * columns * sum;
+  const std::string& kernel = wanted.plan.value_or(options_.plan).kernel;
+  const bool stores = blocks_.empty() || wanted.conversion == Conversion::if_faster || (wanted.plan && kernel != "auto");
+  const std::int64_t index = sizeof(std::int32_t), in_map = options_.values == Values::updatable ? index : 0,
+                     matrix_bytes = stores ? local_nnz_ * (index + value) : 0;
   if (context_.device().backend == Backend::host)
     return matrix_bytes + y_bytes + 8 * columns * (std::ssize(part_.x_ids) + local_rows());
-  const std::string& kernel = options_.plan.kernel;
   const bool converts =
       kernel == "auto" || columns == 1 || find_spmm_kernel(kernel, Backend::cuda).format != reference_format().name;
-  return (converts ? 2 : 1) * matrix_bytes + y_bytes + kOfLibraries;
+  const std::int64_t map_bytes = stores ? local_nnz_ * in_map : 0;
+  return matrix_bytes + (converts ? matrix_bytes : map_bytes) + y_bytes + kOfLibraries;
 }
 
 /// All right-hand sides at a time, or so many as are asked for, or the largest divisor whose X fits with matrix and Y on all
@@ -170,7 +185,7 @@ DistributedMatrix::Widths DistributedMatrix::choose_widths(const ProductOptions&
   if (wanted.column_block > 0) return {all, wanted.column_block, wanted.column_block == all ? "" : "asked for"};
   const std::int64_t own = std::ssize(part_.x_ids), value = static_cast<std::int64_t>(size_of(options_.type));
   const std::int64_t room =
-      communicator.together([&] { return available_memory(context_.device()) - bytes_besides_x(all); });
+      communicator.together([&] { return available_memory(context_.device()) - bytes_besides_x(wanted); });
   const auto everywhere = [&](bool here) { return communicator.all_reduce(here ? 1 : 0, Reduction::min) == 1; };
   const std::int64_t most_entries = 2 * part_.cols + own * communicator.size();  // that any exchange holds
   if (everywhere(most_entries * all * value <= room)) return {all, all, {}};
@@ -196,9 +211,9 @@ std::unique_ptr<Schedule> DistributedMatrix::make_schedule(const ProductOptions&
   const ExchangeContext moving = exchange_context(wanted, widths);
   const bool first_is_it = first_exchange_ != nullptr && !wanted.exchange && first_widths_->at_a_time == widths.at_a_time &&
                            (widths.at_a_time == widths.all) == (first_widths_->at_a_time == first_widths_->all);
+  if (!first_is_it) first_exchange_.reset();  // its X makes room
   auto exchange =
       first_is_it ? std::move(first_exchange_) : make_exchange(wanted.exchange.value_or(options_.exchange), moving, map_);
-  first_exchange_.reset();
   if (widths.at_a_time == widths.all) return std::make_unique<AllAtOnce>(context_, widths.all, std::move(exchange));
   return std::make_unique<ColumnBlocks>(context_, moving, widths.all,
                                         options_.overlap == Overlap::no ? BlockOverlap::no : BlockOverlap::yes,
@@ -264,16 +279,27 @@ std::unique_ptr<Product> DistributedMatrix::product(std::int64_t columns) {
   return product(options);
 }
 
+/// For the rows of a column-major Y; none if Y is row-major.
+std::optional<Buffer> DistributedMatrix::memory_for_y(const ProductOptions& wanted) const {
+  if (wanted.y_order == DenseOrder::row_major) return std::nullopt;
+  const std::int64_t bytes = local_rows() * wanted.columns * static_cast<std::int64_t>(size_of(sum_type(options_.type)));
+  require_memory(context_.device(), bytes, "a row-major copy of Y");
+  return Buffer(context_.device(), static_cast<std::size_t>(bytes));
+}
+
 std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted) {
+  const ContextScope scope(context_);
   Communicator& communicator = context_.communicator();
   communicator.together([&] {
     require_columns(options_.type, wanted);
     if (wanted.exchange && communicator.size() > 1) require_exchange_over(*wanted.exchange, *map_);
   });
   if (context_.nccl() != nullptr) context_.nccl()->free_retired();  // else their memory counts as taken
+  std::optional<Buffer> y_by_rows = communicator.together([&] { return memory_for_y(wanted); });
   const Timer timer;
   const bool none_before = blocks_.empty(), first = none_before && first_widths_->all == wanted.columns &&
-                                                    options_.column_block == wanted.column_block && !wanted.exchange;
+                                                    options_.column_block == wanted.column_block && !wanted.exchange &&
+                                                    !wanted.plan && wanted.y_order == DenseOrder::row_major;
   const Widths widths = first ? *first_widths_ : choose_widths(wanted, [&] {
     return entries_held(wanted.exchange.value_or(options_.exchange), communicator, *map_);
   });
@@ -296,7 +322,8 @@ std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted
     throw;
   }
   const bool overlapped = plans.size() == 2 ? schedule->overlaps_two_blocks() : late && plans[0].begins_early();
-  auto product = std::make_unique<Product>(*this, wanted.columns, std::move(schedule), std::move(plans));
+  auto product =
+      std::make_unique<Product>(*this, wanted.columns, std::move(schedule), std::move(plans), std::move(y_by_rows));
   product->why_column_block = widths.why;
   product->overlapped_nnz = overlapped ? interior_nnz_ : 0;
   if (options_.host_rows == HostRows::drop) drop_host_rows();

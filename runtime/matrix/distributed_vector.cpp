@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
-#include "comm/parcels.h"
+#include "comm/items_by_rank.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/vector.h"
+#include "runtime/matrix/dense_copy.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/range_route.h"
 #include "runtime/matrix/vectors.h"
 
 namespace shardmat {
@@ -21,6 +23,7 @@ DistributedVector::DistributedVector(const DistributedMatrix& matrix, VectorLayo
       rows_(layout == VectorLayout::rows ? matrix.rows() : matrix.cols()),
       local_rows_(std::ssize(layout == VectorLayout::rows ? matrix.row_ids() : matrix.x_ids())),
       columns_(columns) {
+  const ContextScope scope(matrix.context());
   matrix.context().communicator().together([&] {
     if (columns < 1) throw Error(ErrorKind::usage, fmt::format("a vector of {} columns; there must be 1 or more", columns));
     const auto bytes = static_cast<std::size_t>(local_rows_ * columns) * size_of(type);
@@ -41,16 +44,31 @@ const HostVector<std::int64_t>& DistributedVector::ids() const {
 }
 
 std::span<const std::int64_t> DistributedVector::places() const {
-  if (layout_ == VectorLayout::rows || matrix_.rows() == matrix_.cols()) return matrix_.local_order();
+  if (in_rows_of_matrix()) return matrix_.local_order();
   return {};  // x of a matrix that is not square lies in its order
 }
 
+bool DistributedVector::in_rows_of_matrix() const {
+  return layout_ == VectorLayout::rows || matrix_.rows() == matrix_.cols();
+}
+
+const RangeRoute* DistributedVector::route() const { return in_rows_of_matrix() ? matrix_.row_route() : nullptr; }
+
+std::int64_t DistributedVector::own_rows() const { return in_rows_of_matrix() ? matrix_.own_rows() : local_rows_; }
+
+template <class F>
+auto DistributedVector::agreed(F&& work) const {
+  return route() == nullptr ? work() : matrix_.context().communicator().together(work);
+}
+
 void DistributedVector::fill(double value, Stream& stream) {
+  const ContextScope scope(matrix_.context());
   require_in_range(type_, std::span<const double>(&value, 1), "the value of all entries");
   fill_vector(type_, local_rows_ * columns_, value, memory_.data(), stream);
 }
 
 void DistributedVector::read(const VectorSource& source, Stream& stream) {
+  const ContextScope scope(matrix_.context());
   matrix_.context().communicator().together([&] {
     if (source.columns() != columns_)
       throw Error(ErrorKind::usage,
@@ -62,15 +80,14 @@ void DistributedVector::read(const VectorSource& source, Stream& stream) {
 }
 
 void DistributedVector::write(const std::string& path, const std::string& dataset, Stream& stream) const {
-  const HostVector<double> values = to_host(memory_.data(), local_rows_ * columns_, type_, stream);
-  write_vector(path, dataset, rows_, type_, ids(), values, matrix_.context().communicator(), columns_);
+  const ContextScope scope(matrix_.context());
+  Communicator& communicator = matrix_.context().communicator();
+  const HostVector<double> values =
+      communicator.together([&] { return to_host(memory_.data(), local_rows_ * columns_, type_, stream); });
+  write_vector(path, dataset, rows_, type_, ids(), values, communicator, columns_);
 }
 
-void DistributedVector::set_own(std::span<const double> values, Stream& stream) {
-  if (std::ssize(values) != local_rows_ * columns_)
-    throw Error(ErrorKind::usage,
-                fmt::format("{} values for {} rows of {} columns on this rank", values.size(), local_rows_, columns_));
-  require_in_range(type_, values, "the entries of the vector");
+void DistributedVector::put(std::span<const double> values, Stream& stream) {
   const auto place = places();
   if (place.empty()) return to_device(memory_.data(), values, type_, stream);
   HostVector<double> moved(values.size());
@@ -80,7 +97,7 @@ void DistributedVector::set_own(std::span<const double> values, Stream& stream) 
   to_device(memory_.data(), moved, type_, stream);
 }
 
-HostVector<double> DistributedVector::own(Stream& stream) const {
+HostVector<double> DistributedVector::take(Stream& stream) const {
   HostVector<double> values = to_host(memory_.data(), local_rows_ * columns_, type_, stream);
   const auto place = places();
   if (place.empty()) return values;
@@ -91,22 +108,61 @@ HostVector<double> DistributedVector::own(Stream& stream) const {
   return moved;
 }
 
+void DistributedVector::set_own(std::span<const double> values, Stream& stream) {
+  const ContextScope scope(matrix_.context());
+  agreed([&] {
+    if (std::ssize(values) != own_rows() * columns_)
+      throw Error(ErrorKind::usage,
+                  fmt::format("{} values for {} rows of {} columns on this rank", values.size(), own_rows(), columns_));
+    require_in_range(type_, values, "the entries of the vector");
+  });
+  if (route() == nullptr) return put(values, stream);
+  const HostVector<double> mine = route()->bring(values, columns_, matrix_.context().communicator());
+  agreed([&] { put(mine, stream); });
+}
+
+HostVector<double> DistributedVector::own(Stream& stream) const {
+  const ContextScope scope(matrix_.context());
+  HostVector<double> values = agreed([&] { return take(stream); });
+  if (route() == nullptr) return values;
+  return route()->bring_back<double>(values, columns_, matrix_.context().communicator());
+}
+
+void DistributedVector::set_own(const ConstDense& values, Stream& stream) {
+  const ContextScope scope(matrix_.context());
+  const HostVector<double> by_rows = agreed([&] {
+    require_shape("the entries", values, own_rows(), columns_, matrix_.context().device());
+    return to_host(values, stream);
+  });
+  set_own(by_rows, stream);
+}
+
+void DistributedVector::own(const Dense& values, Stream& stream) const {
+  const ContextScope scope(matrix_.context());
+  agreed([&] { require_shape("the entries", values, own_rows(), columns_, matrix_.context().device()); });
+  const HostVector<double> by_rows = own(stream);
+  agreed([&] { from_host(by_rows, values, stream); });
+}
+
 namespace {
 
 /// What every rank has, on rank 0; on other ranks nothing.
 template <class T>
-Parcels<T> bring_to_root(const HostVector<T>& mine, Communicator& communicator) {
-  Parcels<T> out{std::vector<std::int64_t>(static_cast<std::size_t>(communicator.size())), mine};
+ItemsByRank<T> bring_to_root(const HostVector<T>& mine, Communicator& communicator) {
+  ItemsByRank<T> out{std::vector<std::int64_t>(static_cast<std::size_t>(communicator.size())), mine};
   out.counts[0] = std::ssize(mine);
-  return exchange(communicator, out);
+  return send_items(communicator, out);
 }
 
 }  // namespace
 
 HostVector<double> DistributedVector::gather(Stream& stream) const {
+  const ContextScope scope(matrix_.context());
   Communicator& communicator = matrix_.context().communicator();
   const auto indices = bring_to_root(ids(), communicator);
-  const auto values = bring_to_root(to_host(memory_.data(), local_rows_ * columns_, type_, stream), communicator);
+  const HostVector<double> mine =
+      communicator.together([&] { return to_host(memory_.data(), local_rows_ * columns_, type_, stream); });
+  const auto values = bring_to_root(mine, communicator);
   return communicator.together([&] {
     HostVector<double> all;
     if (communicator.rank() != 0) return all;
@@ -120,22 +176,24 @@ HostVector<double> DistributedVector::gather(Stream& stream) const {
 }
 
 void DistributedVector::scatter(std::span<const double> values, Stream& stream) {
+  const ContextScope scope(matrix_.context());
   Communicator& communicator = matrix_.context().communicator();
   const auto indices = bring_to_root(ids(), communicator);
-  const Parcels<double> out = communicator.together([&] {
-    Parcels<double> parcels{std::vector<std::int64_t>(static_cast<std::size_t>(communicator.size())), {}};
+  const ItemsByRank<double> out = communicator.together([&] {
+    ItemsByRank<double> sorted_items{std::vector<std::int64_t>(static_cast<std::size_t>(communicator.size())), {}};
     const std::int64_t expected = communicator.rank() == 0 ? rows_ * columns_ : 0;
     if (std::ssize(values) != expected)
       throw Error(ErrorKind::usage, fmt::format("{} values came to be scattered, but rank {} has {}", values.size(),
                                                 communicator.rank(), expected));
     require_in_range(type_, values, "the entries of the vector");
-    for (std::size_t p = 0; p < indices.counts.size(); ++p) parcels.counts[p] = indices.counts[p] * columns_;
-    parcels.items.reserve(values.size());
+    for (std::size_t p = 0; p < indices.counts.size(); ++p) sorted_items.counts[p] = indices.counts[p] * columns_;
+    sorted_items.items.reserve(values.size());
     for (const std::int64_t index : indices.items)
-      parcels.items.insert(parcels.items.end(), values.begin() + index * columns_, values.begin() + (index + 1) * columns_);
-    return parcels;
+      sorted_items.items.insert(sorted_items.items.end(), values.begin() + index * columns_,
+                                values.begin() + (index + 1) * columns_);
+    return sorted_items;
   });
-  const Parcels<double> mine = exchange(communicator, out);
+  const ItemsByRank<double> mine = send_items(communicator, out);
   communicator.together([&] { to_device(memory_.data(), mine.items, type_, stream); });
 }
 

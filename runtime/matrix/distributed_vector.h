@@ -1,7 +1,7 @@
-// Vectors that lie with a distributed matrix: n × k entries on the devices, each rank's in the order of its rows or of its
-// part of x.
+// Vectors that belong to a distributed matrix: n × k entries on the devices. Each rank holds the entries of its rows, or of
+// its part of x, in the matrix's order.
 //
-// Threads: as DistributedMatrix. What is collective says so.
+// Threads: as DistributedMatrix. Collective functions say so.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,10 @@
 namespace shardmat {
 
 class DistributedMatrix;
+class RangeRoute;
 class VectorSource;
 
-/// Which entries a rank has, and in which order. For a square matrix both are the same.
+/// Which entries a rank has, and in which order. For a square matrix both layouts are the same.
 enum class VectorLayout {
   rows,     ///< as y: DistributedMatrix::row_ids()
   columns,  ///< as x: DistributedMatrix::x_ids()
@@ -27,15 +28,18 @@ enum class VectorLayout {
 
 class DistributedVector {
  public:
-  /// Zeros. `columns` vectors next to each other: row-major, `columns` entries a row. Memory is checked before it is taken.
-  /// Collective; the same error on all ranks. The matrix outlives the vector.
+  /// Makes `columns` vectors of zeros, stored row-major with `columns` entries a row. Checks memory before it allocates.
+  /// Collective; the same error on all ranks. The matrix must outlive the vector.
   DistributedVector(const DistributedMatrix& matrix, VectorLayout layout, ValueType type, std::int64_t columns = 1);
   DistributedVector(DistributedVector&&) noexcept = default;
   DistributedVector& operator=(DistributedVector&&) = delete;
 
   const DistributedMatrix& matrix() const { return matrix_; }
-  std::int64_t rows() const { return rows_; }  ///< of all ranks
-  std::int64_t local_rows() const { return local_rows_; }
+  std::int64_t rows() const { return rows_; }              ///< of all ranks
+  std::int64_t local_rows() const { return local_rows_; }  ///< of this rank, on its device
+  /// Rows of this rank for set_own() and own(): local_rows(), or of own rows that were spread anew (own_rows.h) as many as
+  /// the rank gave.
+  std::int64_t own_rows() const;
   std::int64_t columns() const { return columns_; }
   ValueType type() const { return type_; }
   VectorLayout layout() const { return layout_; }
@@ -45,26 +49,43 @@ class DistributedVector {
   /// Original index of each local row.
   const HostVector<std::int64_t>& ids() const;
 
-  /// Every entry becomes `value`, in stream order.
+  /// Sets every entry to `value`, in stream order.
   void fill(double value, Stream& stream);
-  /// Entries from a file or another source of rows, by original index. Collective. Throws Error(input) for values beyond the
-  /// range of the type, and what the source throws.
+  /// Reads this rank's entries from a file or another source, by original index. Collective. Throws Error(input) for values
+  /// beyond the range of the type, and what the source throws.
   void read(const VectorSource& source, Stream& stream);
-  /// Writes all entries in original order (vectors.h). Collective; rank 0 writes.
+  /// Writes all entries in original order (write_vector()). Collective; rank 0 writes.
   void write(const std::string& path, const std::string& dataset, Stream& stream) const;
 
-  /// All entries from rank 0, where `values` are rows() × columns() in original order; other ranks give none. Collective.
+  /// Sets all entries from `values` of rank 0: rows() × columns() values in original order. Other ranks pass an empty span.
+  /// Collective.
   void scatter(std::span<const double> values, Stream& stream);
-  /// The opposite: all entries on rank 0, nothing elsewhere. Collective.
+  /// Returns all entries in original order on rank 0, and an empty vector on other ranks. Collective.
   HostVector<double> gather(Stream& stream) const;
-  /// This rank's entries in the order of the source (for own rows: the order in which they were given), row by row.
-  /// Throws Error(usage) for another number of values. Not collective.
+  /// This rank's entries in the order of the source, row by row: own_rows() × columns(). For own rows these are the rows
+  /// that the rank gave, in their order; if they were spread anew, entries move to their owners and back through host
+  /// memory, and set_own() and own() are collective, with the same error on all ranks. Else they are not. Throws
+  /// Error(usage) for another number of values, Error(input) for values beyond the range of the type.
   void set_own(std::span<const double> values, Stream& stream);
   HostVector<double> own(Stream& stream) const;
+  /// The same from and to a matrix of the caller, in memory of the host or of the vector's device: row-major or column-major
+  /// with any leading dimension, of any type. Copied, and converted, through host memory; returns when that is done. What
+  /// lies on the device in the order of ids() needs no copy: see view() and Product::multiply().
+  void set_own(const ConstDense& values, Stream& stream);
+  void own(const Dense& values, Stream& stream) const;
 
  private:
-  /// For each local row its place in the source's order, counted from this rank's first.
+  /// Position of each local row in the source's order, counted from this rank's first row.
   std::span<const std::int64_t> places() const;
+  bool in_rows_of_matrix() const;
+  /// From the caller's rows to local ones; null if they are the same.
+  const RangeRoute* route() const;
+  /// Runs `work`, and agrees on its errors if entries move between ranks.
+  template <class F>
+  auto agreed(F&& work) const;
+  /// Entries in the order of the source to the device, and back.
+  void put(std::span<const double> values, Stream& stream);
+  HostVector<double> take(Stream& stream) const;
 
   const DistributedMatrix& matrix_;
   VectorLayout layout_;

@@ -62,7 +62,7 @@ HostCsr read_part(const RowSource& source, std::int64_t begin, std::span<const s
   part.col_idx.resize(static_cast<std::size_t>(part.nnz()));
   part.values.resize(static_cast<std::size_t>(part.nnz()));
   std::int64_t done = 0;
-  for_each_slice(source, begin, begin + part.rows, [&](std::int64_t first, const CsrView& slice) {
+  for_each_row_slice(source, begin, begin + part.rows, [&](std::int64_t first, const CsrView& slice) {
     parallel_ranges(slice.rows, 1 << 12, [&](std::int64_t lo, std::int64_t hi) {
       for (auto i = static_cast<std::size_t>(lo); i < static_cast<std::size_t>(hi); ++i) {
         const std::size_t row = static_cast<std::size_t>(first - begin) + i;
@@ -149,6 +149,7 @@ void read_rows(const MatrixSource& source, std::size_t rank, const PartOptions& 
 }  // namespace
 
 LoadedPart load_part(const MatrixSource& source, Context& context, const PartOptions& options) {
+  const ContextScope scope(context);
   Communicator& communicator = context.communicator();
   LoadedPart part;
   part.rows = source.rows->rows(), part.cols = source.rows->cols();

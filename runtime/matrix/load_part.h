@@ -1,4 +1,6 @@
 // A rank's rows of a distributed matrix in host memory, before they are stored on the device.
+//
+// Threads: one thread of each rank; load_part() is collective.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +10,19 @@
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
-#include "kernels/base/types.h"
 #include "kernels/matrix/csr.h"
 #include "runtime/context.h"
+#include "runtime/matrix/matrix_options.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat {
 
+class RangeRoute;
 class ValueRoute;
-
-/// Order of the rows inside each part. Global orders are a property of the file.
-enum class LocalSort {
-  none,
-  by_length,  ///< each part's rows by descending nonzero count
-  as_file,    ///< what the file asks for; none without a file
-};
 
 /// How the rows of a matrix are split and ordered.
 struct PartOptions {
-  ValueType type = ValueType::f64;  ///< in which the values will be stored; they must be in its range
+  ValueType type = ValueType::f64;  ///< type of the stored values; Error(input) for values beyond its range
   std::string method = "nnz";       ///< partitioner
   LocalSort sort = LocalSort::as_file;
   Progress progress;
@@ -37,29 +33,33 @@ struct LoadTimes {
   double partition = 0, read = 0, exchange = 0, plan = 0;
 };
 
-/// A square matrix is permuted symmetrically, so that y can become x as it stands.
+/// This rank's rows. The columns of a square matrix are permuted like its rows, so that y can be used as x.
 struct LoadedPart {
   std::int64_t rows = 0, cols = 0, nnz = 0;  ///< of the whole matrix
   std::vector<std::int64_t> row_starts;      ///< row range of every part, in the order of the source; P + 1 entries
   std::vector<std::int64_t> x_starts;        ///< the columns that each rank owns; row_starts if the matrix is square
   std::string partition_origin;              ///< "stored in the file", "computed when loading" or "given"
   LocalSort sort = LocalSort::none;          ///< how the rows of each part were sorted
-  std::int64_t first_row = 0;                ///< this rank's first row in the order of the source, or of own rows
-  HostCsr csr;                               ///< this rank's rows with global columns, the columns of a row in any order
+  std::int64_t first_row = 0;                ///< this rank's first row, in the order of the source or of own rows
+  HostCsr csr;                               ///< this rank's rows with global columns; a row has its columns in any order
   /// Position of each row of `csr` in the source's order, counted from this rank's first row.
   HostVector<std::int64_t> local_order;
   HostVector<std::int64_t> row_ids;  ///< original index of each row of `csr`
   HostVector<std::int64_t> x_ids;    ///< original index of each entry of x that this rank owns
-  /// Where the values of each row of `csr` begin among this rank's values in the caller's order (update_values()).
+  /// Where the values of each row of `csr` begin among this rank's values in the caller's order (update_values()); with a
+  /// route, among those that it brings.
   HostVector<std::int64_t> value_starts;
-  std::shared_ptr<const ValueRoute> route;  ///< from triplets to these values; null: the values are given row by row
+  /// From the values that this rank gave to the values of `csr`; null: they are given as above.
+  std::shared_ptr<const ValueRoute> route;
+  /// From the rows that this rank gave to the rows that it has; null: they are the same.
+  std::shared_ptr<const RangeRoute> row_route;
   LoadTimes times;
 };
 
 /// Collective; the same error on all ranks. Each rank reads only its own rows; memory is checked before it is taken.
 LoadedPart load_part(const MatrixSource& source, Context& context, const PartOptions& options);
 
-/// Column sums of a rank's rows, of the values as stored (rounded to the type), for the sampled verification.
+/// Column sums of a rank's rows, for the sampled verification. Values are those that are stored, rounded to the type.
 struct ColumnSums {
   HostVector<double> sum;     ///< Σ_i a_ij; empty if not kept
   HostVector<double> weight;  ///< Σ_i (nnz_i + 2)·|a_ij|, which bounds the rounding of the rows' sums

@@ -9,6 +9,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/stored_rows.h"
 #include "runtime/matrix/value_route.h"
 #include "runtime/matrix/vectors.h"
 
@@ -36,7 +37,7 @@ void require_values(const ConstDense& values, std::int64_t nnz, Device device) {
 
 }  // namespace
 
-/// Values of triplets become values of this rank's nonzeros.
+/// Values that this rank gave become values of the nonzeros that it owns.
 HostVector<double> DistributedMatrix::bring_values(const ConstDense& values, Stream& stream) const {
   const HostVector<double> given = context_.communicator().together([&] {
     require_values(values, part_.route->given(), context_.device());
@@ -47,6 +48,7 @@ HostVector<double> DistributedMatrix::bring_values(const ConstDense& values, Str
 }
 
 void DistributedMatrix::update_values(const ConstDense& values, Stream& stream) {
+  const ContextScope scope(context_);
   context_.communicator().together([&] {
     if (options_.values == Values::fixed)
       throw Error(ErrorKind::usage, "the matrix was made without room for new values; make it with Values::updatable");
@@ -150,11 +152,12 @@ DistributedMatrix::Diagonal& DistributedMatrix::find_diagonal(std::int64_t size,
     if (is_half(options_.type))
       throw Error(ErrorKind::usage,
                   fmt::format("the diagonal of a matrix in {} cannot be had; store it in f64 or f32", name(options_.type)));
-    if (part_.first_row % size != 0)
+    if (local_rows() > 0 && part_.first_row % size != 0)
       throw Error(ErrorKind::usage,
                   fmt::format("diagonal blocks of size {} are cut by the parts: this rank begins at row {}. "
-                              "Give each rank a multiple of {} rows",
-                              size, part_.first_row, size));
+                              "Give each rank a multiple of {} rows{}",
+                              size, part_.first_row, size,
+                              part_.row_route == nullptr ? "" : ", and keep them there instead of spreading them anew"));
     if (diagonals_.count(size) != 0) return;
     if (part_.csr.row_ptr.empty())
       throw Error(ErrorKind::usage, "the diagonal is looked for in the host rows, which were dropped; ask for it before");
@@ -181,6 +184,7 @@ DistributedMatrix::Diagonal& DistributedMatrix::find_diagonal(std::int64_t size,
 }
 
 DistributedVector DistributedMatrix::diagonal(Stream& stream) {
+  const ContextScope scope(context_);
   const Diagonal& found = find_diagonal(1, stream);
   DistributedVector vector(*this, VectorLayout::rows, sum_type(options_.type));
   copy_on_device(vector.view().data, found.values.data(), found.values.bytes(), stream);
@@ -188,6 +192,7 @@ DistributedVector DistributedMatrix::diagonal(Stream& stream) {
 }
 
 DiagonalBlocks DistributedMatrix::block_diagonal(std::int64_t size, Stream& stream) {
+  const ContextScope scope(context_);
   const Diagonal& found = find_diagonal(size, stream);
   DiagonalBlocks blocks{size, (local_rows() + size - 1) / size, sum_type(options_.type), {}};
   context_.communicator().together([&] {

@@ -14,6 +14,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "partition/partitioner.h"
+#include "runtime/matrix/range_route.h"
 #include "runtime/matrix/value_route.h"
 #include "runtime/matrix/vectors.h"
 
@@ -38,6 +39,7 @@ class Tiling {
                              said.first, said.cols));
         if (said.cols != cols)
           refuse(fmt::format("rank {} gives {} columns for the whole matrix, and another rank {}", rank, said.cols, cols));
+        by_rank_.push_back({said.first, said.count});
         if (said.count > 0) ranges_.push_back({said.first, said.first + said.count, starts_.back(), static_cast<int>(rank)});
         starts_.push_back(starts_.back() + said.count);
       }
@@ -58,6 +60,8 @@ class Tiling {
   std::int64_t rows() const { return starts_.back(); }
   bool square() const { return rows() == cols_; }
   const std::vector<std::int64_t>& starts() const { return starts_; }
+  /// Of every rank.
+  std::span<const RangeRoute::Range> by_rank() const { return by_rank_; }
   int owner(std::int64_t row) const { return of(row).rank; }
   std::int64_t internal(std::int64_t row) const {
     const Range& range = of(row);
@@ -91,6 +95,7 @@ class Tiling {
   std::int64_t cols_;
   std::vector<std::int64_t> starts_;
   std::vector<Range> ranges_;  ///< ascending; none empty
+  std::vector<RangeRoute::Range> by_rank_;
 };
 
 HostVector<std::int64_t> to_host_numbers(std::span<const std::int64_t> from, Device device, Context& context) {
@@ -184,6 +189,21 @@ void require_entries(const HostCsr& csr, std::int64_t first_row, ValueType type)
   require_in_range(type, csr.values, "the values of own rows");
 }
 
+/// Checked.
+HostCsr copy_rows_of(const OwnRows& given, Context& context, ValueType type) {
+  require_host_memory(40 * given.range.count + 16 * std::ssize(given.columns), "this rank's own rows");
+  HostCsr csr;
+  csr.rows = given.range.count, csr.cols = given.cols;
+  csr.row_ptr = to_host_numbers(given.row_ptr, given.device, context);
+  require_offsets(csr.row_ptr, given);
+  const std::int64_t offset = csr.row_ptr.front();
+  for (std::int64_t& at : csr.row_ptr) at -= offset;
+  csr.col_idx = to_host_numbers(given.columns, given.device, context);
+  csr.values = to_host_values(given.values, std::ssize(given.columns), given.values_type, given.device, context);
+  require_entries(csr, given.range.first, type);
+  return csr;
+}
+
 /// Everything of a part but its rows.
 LoadedPart describe_part(const Tiling& tiling, RowRange range, std::int64_t cols, Context& context) {
   LoadedPart part;
@@ -212,25 +232,86 @@ void finish(LoadedPart& part, const Tiling& tiling, Communicator& communicator) 
   part.nnz = communicator.all_reduce(part.csr.nnz(), Reduction::sum);
 }
 
+/// Throws Error(usage) on all ranks unless all name the same partitioner or none.
+void require_method(std::string_view method, Communicator& communicator) {
+  const std::vector<std::string> all = communicator.all_gather(std::string(method));
+  communicator.together([&] {
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+      if (all[rank] != all[0])
+        throw Error(ErrorKind::usage,
+                    fmt::format("rank 0 asks for the partitioner '{}' and rank {} for '{}'; all ranks must give the same",
+                                all[0], rank, all[rank]));
+    constexpr std::int64_t kNoRows[] = {0};
+    if (!method.empty()) make_partition(method, kNoRows, 1);
+  });
+}
+
+HostVector<std::int64_t> lengths_of(std::span<const std::int64_t> row_ptr) {
+  HostVector<std::int64_t> lengths(row_ptr.size() - 1);
+  for (std::size_t i = 0; i < lengths.size(); ++i) lengths[i] = row_ptr[i + 1] - row_ptr[i];
+  return lengths;
+}
+
+HostVector<std::int64_t> offsets_of(std::span<const std::int64_t> lengths) {
+  HostVector<std::int64_t> offsets(lengths.size() + 1);
+  offsets[0] = 0;
+  std::partial_sum(lengths.begin(), lengths.end(), offsets.begin() + 1);
+  return offsets;
+}
+
+/// Collective: this rank's rows by the partitioner. `lengths`: of the rows that it has in `tiling`.
+RowRange cut(std::span<const std::int64_t> lengths, const Tiling& tiling, std::string_view method,
+             Communicator& communicator) {
+  const auto ranks = static_cast<std::size_t>(communicator.size()), rank = static_cast<std::size_t>(communicator.rank());
+  std::vector<RangeRoute::Range> on_root(ranks);
+  on_root[0] = {0, tiling.rows()};
+  const RangeRoute route(tiling.by_rank(), on_root, communicator.rank());
+  const HostVector<std::int64_t> all = route.bring<std::int64_t>(lengths, 1, communicator);
+  std::vector<std::int64_t> starts(ranks + 1);
+  communicator.together([&] {
+    if (rank != 0) return;
+    require_host_memory(8 * tiling.rows(), "counting the nonzeros of all rows");
+    starts = make_partition(method, offsets_of(all), communicator.size()).row_starts;
+  });
+  communicator.broadcast(std::span<std::int64_t>(starts));
+  return {starts[rank], starts[rank + 1] - starts[rank]};
+}
+
+/// Collective: rows go to the ranks that the partitioner chooses.
+LoadedPart spread(HostCsr csr, const Tiling& given, std::string_view method, Context& context) {
+  Communicator& communicator = context.communicator();
+  const HostVector<std::int64_t> lengths = communicator.together([&] {
+    require_host_memory(16 * csr.rows, "the lengths of this rank's rows");
+    return lengths_of(csr.row_ptr);
+  });
+  const RowRange range = cut(lengths, given, method, communicator);
+  const Tiling tiling(range, csr.cols, communicator);
+  LoadedPart part = communicator.together([&] { return describe_part(tiling, range, csr.cols, context); });
+  part.partition_origin = "computed when loading";
+  const auto rows = std::make_shared<const RangeRoute>(given.by_rank(), tiling.by_rank(), communicator.rank());
+  const HostVector<std::int64_t> taken = rows->bring<std::int64_t>(lengths, 1, communicator);
+  part.csr.rows = range.count, part.csr.cols = csr.cols;
+  part.csr.row_ptr = communicator.together([&] { return offsets_of(taken); });
+  const RangeRoute nonzeros = rows->of_items(csr.row_ptr, part.csr.row_ptr);
+  part.csr.col_idx = nonzeros.bring<std::int64_t>(csr.col_idx, 1, communicator);
+  csr.col_idx = decltype(csr.col_idx)();
+  part.csr.values = nonzeros.bring<double>(csr.values, 1, communicator);
+  part.row_route = rows, part.route = std::make_shared<const RowValueRoute>(nonzeros);
+  finish(part, tiling, communicator);
+  return part;
+}
+
 }  // namespace
 
-LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type) {
+LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type, std::string_view method) {
+  const ContextScope scope(context);
   Communicator& communicator = context.communicator();
+  require_method(method, communicator);
   const Tiling tiling(given.range, given.cols, communicator);
-  LoadedPart part = communicator.together([&] {
-    require_host_memory(40 * given.range.count + 16 * std::ssize(given.columns), "this rank's own rows");
-    LoadedPart taken = describe_part(tiling, given.range, given.cols, context);
-    HostCsr& csr = taken.csr;
-    csr.rows = given.range.count, csr.cols = given.cols;
-    csr.row_ptr = to_host_numbers(given.row_ptr, given.device, context);
-    require_offsets(csr.row_ptr, given);
-    const std::int64_t offset = csr.row_ptr.front();
-    for (std::int64_t& at : csr.row_ptr) at -= offset;
-    csr.col_idx = to_host_numbers(given.columns, given.device, context);
-    csr.values = to_host_values(given.values, std::ssize(given.columns), given.values_type, given.device, context);
-    require_entries(csr, given.range.first, type);
-    return taken;
-  });
+  HostCsr csr = communicator.together([&] { return copy_rows_of(given, context, type); });
+  if (!method.empty()) return spread(std::move(csr), tiling, method, context);
+  LoadedPart part = communicator.together([&] { return describe_part(tiling, given.range, given.cols, context); });
+  part.csr = std::move(csr);
   finish(part, tiling, communicator);
   return part;
 }
@@ -243,7 +324,7 @@ struct Assembled {
   HostVector<std::int64_t> order, starts;
 };
 
-Assembled assemble(const HostVector<ValueRoute::Place>& places, RowRange range, std::int64_t cols) {
+Assembled assemble(const HostVector<TripletRoute::Place>& places, RowRange range, std::int64_t cols) {
   require_host_memory(16 * range.count + 40 * std::ssize(places), "the rows of the triplets");
   Assembled made;
   const auto rows = static_cast<std::size_t>(range.count);
@@ -300,42 +381,86 @@ void require_triplets(const HostVector<std::int64_t>& rows, const HostVector<std
   }
 }
 
+/// Triplets in host memory, checked.
+struct Triplets {
+  HostVector<TripletRoute::Place> places;
+  HostVector<double> values;
+};
+
+Triplets copy_triplets(const OwnTriplets& given, const Tiling& tiling, Context& context) {
+  require_host_memory(60 * std::ssize(given.rows), "this rank's triplets");
+  const auto rows = to_host_numbers(given.rows, given.device, context),
+             columns = to_host_numbers(given.columns, given.device, context);
+  Triplets triplets;
+  triplets.values = to_host_values(given.values, std::ssize(given.rows), given.values_type, given.device, context);
+  require_triplets(rows, columns, triplets.values, tiling, given.cols);
+  triplets.places.resize(rows.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) triplets.places[i] = {rows[i], columns[i]};
+  return triplets;
+}
+
+/// The pattern of the rows that a rank owns, and the way of the triplets to it.
+struct Pattern {
+  std::shared_ptr<TripletRoute> route;
+  HostCsr csr;
+};
+
+/// Collective. `range`: this rank's rows in `tiling`.
+Pattern send_triplets(const Triplets& triplets, const Tiling& tiling, RowRange range, std::int64_t cols,
+                      Communicator& communicator) {
+  const std::vector<int> owner = communicator.together([&] {
+    std::vector<int> owners(triplets.places.size());
+    for (std::size_t i = 0; i < owners.size(); ++i) owners[i] = tiling.owner(triplets.places[i].row);
+    return owners;
+  });
+  TripletRoute::Arrival arrival;
+  Pattern pattern;
+  pattern.route = std::make_shared<TripletRoute>(owner, triplets.places, communicator, arrival);
+  communicator.together([&] {
+    Assembled made = assemble(arrival.places, range, cols);
+    pattern.csr = std::move(made.csr);
+    pattern.route->set_sums(std::move(made.order), std::move(made.starts));
+  });
+  return pattern;
+}
+
+/// Collective: this rank's rows by the partitioner. Each rank counts the nonzeros of an even share of the rows, wherever the
+/// caller's ranges are.
+RowRange cut_triplets(const Triplets& triplets, const Tiling& given, std::int64_t cols, std::string_view method,
+                      Communicator& communicator) {
+  const auto rank = static_cast<std::size_t>(communicator.rank());
+  const std::vector<std::int64_t> shares = even_starts(given.rows(), communicator.size());
+  const RowRange share{shares[rank], shares[rank + 1] - shares[rank]};
+  const Tiling counting(share, cols, communicator);
+  const HostCsr pattern = send_triplets(triplets, counting, share, cols, communicator).csr;
+  const auto lengths = communicator.together([&] { return lengths_of(pattern.row_ptr); });
+  return cut(lengths, counting, method, communicator);
+}
+
 }  // namespace
 
-LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType type) {
+LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType type, std::string_view method) {
+  const ContextScope scope(context);
   Communicator& communicator = context.communicator();
-  const Tiling tiling(given.range, given.cols, communicator);
-  HostVector<double> values;
-  HostVector<ValueRoute::Place> places;
-  std::vector<int> owner;
-  communicator.together([&] {
-    require_host_memory(60 * std::ssize(given.rows), "this rank's triplets");
-    const auto rows = to_host_numbers(given.rows, given.device, context),
-               columns = to_host_numbers(given.columns, given.device, context);
-    values = to_host_values(given.values, std::ssize(given.rows), given.values_type, given.device, context);
-    require_triplets(rows, columns, values, tiling, given.cols);
-    places.resize(rows.size()), owner.resize(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      places[i] = {rows[i], columns[i]};
-      owner[i] = tiling.owner(rows[i]);
-    }
-  });
-  ValueRoute::Arrival arrival;
-  auto route = std::make_shared<ValueRoute>(owner, places, communicator, arrival);
-  LoadedPart part = communicator.together([&] {
-    LoadedPart taken = describe_part(tiling, given.range, given.cols, context);
-    Assembled made = assemble(arrival.places, given.range, given.cols);
-    taken.csr = std::move(made.csr);
-    route->set_sums(std::move(made.order), std::move(made.starts));
-    return taken;
-  });
-  part.csr.values = route->bring(values, communicator);
+  require_method(method, communicator);
+  const Tiling asked(given.range, given.cols, communicator);
+  const Triplets triplets = communicator.together([&] { return copy_triplets(given, asked, context); });
+  const RowRange range = method.empty() ? given.range : cut_triplets(triplets, asked, given.cols, method, communicator);
+  const Tiling tiling = method.empty() ? asked : Tiling(range, given.cols, communicator);
+  Pattern pattern = send_triplets(triplets, tiling, range, given.cols, communicator);
+  LoadedPart part = communicator.together([&] { return describe_part(tiling, range, given.cols, context); });
+  part.csr = std::move(pattern.csr);
+  part.csr.values = pattern.route->bring(triplets.values, communicator);
   communicator.together([&] {
     if (!std::all_of(part.csr.values.begin(), part.csr.values.end(), [](double value) { return std::isfinite(value); }))
       throw Error(ErrorKind::input, "triplets of the same place add up to more than f64 holds");
     require_in_range(type, part.csr.values, "the sums of the triplets");
   });
-  part.route = std::move(route);
+  part.route = std::move(pattern.route);
+  if (!method.empty()) {
+    part.partition_origin = "computed when loading";
+    part.row_route = std::make_shared<const RangeRoute>(asked.by_rank(), tiling.by_rank(), communicator.rank());
+  }
   finish(part, tiling, communicator);
   return part;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
@@ -15,11 +16,21 @@
 namespace shardmat {
 
 /// Rows that a rank owns. The ranges of all ranks tile the rows of the matrix: they may have different lengths, be empty,
-/// and follow each other in any order of the ranks. A matrix with as many columns as rows has its x and y in these rows; of
-/// any other, each rank owns an even share of x.
+/// and follow each other in any order of the ranks. For a square matrix, each rank owns the entries of x and y in its range.
+/// For any other matrix, each rank owns an even share of x.
 struct RowRange {
   std::int64_t first = 0, count = 0;
 };
+
+// Spreading rows anew. Rows stay on the ranks that gave them, unless `method` names a partitioner (partitioner.h): "nnz" for
+// equal nonzeros on all ranks, "rows" for equal rows. Rank p then owns the rows row_starts()[p] … row_starts()[p + 1] - 1 in
+// global numbers, as it would of a file. This pays where the ranges of the caller leave ranks idle. Rank 0 holds 16 bytes
+// for each row of the matrix while it cuts.
+// - In the rows and the order of the caller stay DistributedVector::set_own() and own(), and update_values(). They move
+//   entries between ranks, through host memory also on GPUs, and are collective.
+// - In the rows that the rank owns now are row_ids(), x_ids(), DistributedVector::view(), Product::x(), and the blocks of
+//   block_diagonal(), which refuses a size whose blocks row_starts() cuts.
+// - x of a matrix that is not square lies in even shares, with a method or without.
 
 /// This rank's rows as CSR with global columns, in memory of the host or of a GPU. A column may come once in a row; columns
 /// may be in any order.
@@ -30,17 +41,18 @@ struct OwnRows {
   std::span<const std::int64_t> columns;   ///< as many as row_ptr spans
   const void* values = nullptr;            ///< as many, of values_type
   ValueType values_type = ValueType::f64;  ///< f64 or f32
-  Device device = {};                      ///< where the three arrays lie
+  /// Where the three arrays lie. REQUIRES, on a GPU: the work that fills them has finished.
+  Device device = {};
 };
 
 /// The rows as a part of a distributed matrix. They are copied: the arrays may go. Throws Error(input) for offsets, columns
 /// or values (NaN, infinity) that cannot be, naming the row; for a column that comes twice in a row; for ranges that leave
-/// rows out or overlap.
-LoadedPart take_rows(const OwnRows& rows, Context& context, ValueType type = ValueType::f64);
+/// rows out or overlap. Throws Error(usage) for an unknown `method`, or for ranks that differ in it. `method`: see above.
+LoadedPart take_rows(const OwnRows& rows, Context& context, ValueType type = ValueType::f64, std::string_view method = "");
 
 /// Entries (row, column, value) of any rows, as finite element codes assemble them, in memory of the host or of a GPU.
 struct OwnTriplets {
-  RowRange range;                               ///< rows of the matrix that this rank will own
+  RowRange range;                               ///< rows of the matrix that this rank will own, and of its vectors
   std::int64_t cols = 0;                        ///< of the whole matrix
   std::span<const std::int64_t> rows, columns;  ///< global
   const void* values = nullptr;                 ///< as many, of values_type
@@ -48,9 +60,10 @@ struct OwnTriplets {
   Device device = {};
 };
 
-/// Sends each triplet to the rank that owns its row, and adds those of the same row and column in a fixed order: by rank,
-/// then in the order in which they were given. New values of the matrix are then the values of the same triplets. Throws as
+/// Sends each triplet to the rank that owns its row. Triplets of the same row and column are summed in a fixed order: by
+/// rank, then in the order in which they were given. update_values() then takes the values of the same triplets. Throws as
 /// take_rows(), naming the triplet.
-LoadedPart take_triplets(const OwnTriplets& triplets, Context& context, ValueType type = ValueType::f64);
+LoadedPart take_triplets(const OwnTriplets& triplets, Context& context, ValueType type = ValueType::f64,
+                         std::string_view method = "");
 
 }  // namespace shardmat

@@ -1,6 +1,7 @@
-// Choices made by measuring, remembered between runs: one small JSON file for each matrix pattern, device, type and version,
-// written atomically, so that any number of ranks and processes may read and write at once. The whole directory may be
-// deleted at any time. A file that cannot be read or no longer fits is said in the report and the choice is made anew.
+// Remembers measured choices of kernels between runs, in one small JSON file for each matrix pattern, device, type and
+// version. Files are written atomically: any number of ranks and processes may read and write at the same time. The
+// directory may be deleted at any time. If a file cannot be read or no longer fits, the report says so and the kernel is
+// chosen again.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +14,8 @@ namespace shardmat {
 /// $SHARDMAT_CACHE_DIR, else $XDG_CACHE_HOME/shardmat, else ~/.cache/shardmat; empty if none of these is set.
 std::string default_cache_directory();
 
-/// A number for the pattern: of its shape and some thousand row offsets and columns spread over it, so that it takes less
-/// than a product. Two patterns that agree there share a choice, which costs speed at worst.
+/// A hash of the shape and of some thousand row offsets and columns spread over the pattern; it takes less time than a
+/// product. Two patterns with the same hash share a choice, which at worst costs speed.
 std::uint64_t pattern_fingerprint(const CsrView& matrix);
 
 struct PlanCache {
@@ -22,8 +23,8 @@ struct PlanCache {
   std::string device_name;  ///< of the stream's device
 };
 
-/// choose_plan(), asking the cache before anything is measured and telling it what was. Only requests with kernel "auto"
-/// that allow measuring look; `tune` measures anew. Throws as choose_plan().
+/// Like choose_plan(), but takes the choice from the cache if it is there, and stores a new measured choice. The cache is
+/// used only for kernel "auto" with measuring allowed; `tune` always measures. Throws as choose_plan().
 ChosenPlan choose_remembered_plan(const CsrView& matrix, ValueType type, const PlanRequest& request, const PlanCache& cache,
                                   Stream& stream);
 

@@ -2,14 +2,27 @@
 
 #include <utility>
 
+#include "kernels/base/error.h"
 #include "kernels/vector.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/row_plan.h"
+#include "runtime/matrix/schedule.h"
 
 namespace shardmat {
 
 Product::Product(const DistributedMatrix& matrix, std::int64_t columns, std::unique_ptr<Schedule> schedule,
-                 std::vector<RowPlan> rows)
-    : matrix_(matrix), columns_(columns), schedule_(std::move(schedule)), rows_(std::move(rows)) {}
+                 std::vector<RowPlan> rows, std::optional<Buffer> y_by_rows)
+    : matrix_(matrix),
+      columns_(columns),
+      schedule_(std::move(schedule)),
+      rows_(std::move(rows)),
+      y_by_rows_(std::move(y_by_rows)) {}
+
+Product::~Product() = default;
+
+const Exchange& Product::exchange() const { return schedule_->exchange(); }
+std::int64_t Product::column_block() const { return schedule_->width(); }
+std::int64_t Product::bytes_received() const { return schedule_->bytes_received(); }
 
 Dense Product::x() const {
   return {schedule_->local_x(), std::ssize(matrix_.x_ids()), columns_, columns_, DenseOrder::row_major,
@@ -32,32 +45,63 @@ std::size_t Product::y_bytes() const {
 
 void Product::require_y(const Dense& y) const {
   require_dense("Y", y, matrix_.local_rows(), columns_, sum_type(matrix_.type()), matrix_.context().device());
+  if (columns_ > 1 && y.order == DenseOrder::column_major && !y_by_rows_)
+    throw Error(ErrorKind::usage,
+                "Y is column-major, but the product was made for a row-major Y; make it with "
+                "ProductOptions::y_order = column_major");
+}
+
+template <class F>
+void Product::with_rows_of(const Dense& y, double beta, Stream& stream, const F& run) const {
+  if (columns_ == 1) return run(y.data, 1);
+  if (y.order == DenseOrder::row_major) return run(y.data, y.leading);
+  const Dense by_rows = y_view(y_by_rows_->data());
+  if (beta != 0) copy_matrix(y, by_rows, stream);
+  run(by_rows.data, by_rows.leading);
+  copy_matrix(by_rows, y, stream);
 }
 
 void Product::multiply(double alpha, const ConstDense& given, double beta, const Dense& y, Stream& stream) const {
+  const ContextScope scope(matrix_.context());
   const Dense slot = x();
   require_dense("X", given, slot.rows, slot.columns, slot.type, slot.device);
+  if (columns_ > 1 && given.data == slot.data && slot.rows > 0 && given.order != slot.order)
+    throw Error(ErrorKind::usage, "X is column-major in the memory of the product's x(), which is row-major");
   require_y(y);
   if (given.data != slot.data) {
-    const std::size_t value = size_of(slot.type), row = static_cast<std::size_t>(columns_) * value;
-    const std::size_t apart = columns_ == 1 ? value : static_cast<std::size_t>(given.leading) * value;
-    copy_rows(row, slot.rows, given.data, apart, slot.data, row, stream);
+    ConstDense from = given;
+    if (columns_ == 1) from.order = DenseOrder::row_major, from.leading = 1;
+    copy_matrix(from, slot, stream);
   }
-  schedule_->multiply(rows_, alpha, beta, y.data, columns_ == 1 ? 1 : y.leading, stream);
+  multiply(alpha, beta, y, stream);
 }
 
 void Product::multiply(double alpha, double beta, const Dense& y, Stream& stream) const {
+  const ContextScope scope(matrix_.context());
   require_y(y);
-  schedule_->multiply(rows_, alpha, beta, y.data, columns_ == 1 ? 1 : y.leading, stream);
+  with_rows_of(y, beta, stream,
+               [&](void* rows, std::int64_t ld) { schedule_->multiply(rows_, alpha, beta, rows, ld, stream); });
 }
 
 void Product::multiply_local(double alpha, double beta, const Dense& y, Stream& stream) const {
+  const ContextScope scope(matrix_.context());
   require_y(y);
-  schedule_->multiply_local(rows_, alpha, beta, y.data, columns_ == 1 ? 1 : y.leading, stream);
+  with_rows_of(y, beta, stream,
+               [&](void* rows, std::int64_t ld) { schedule_->multiply_local(rows_, alpha, beta, rows, ld, stream); });
+}
+
+void Product::move_x(Stream& stream) const {
+  const ContextScope scope(matrix_.context());
+  schedule_->move(stream);
+}
+
+void Product::wait(Stream& stream) const {
+  const ContextScope scope(matrix_.context());
+  schedule_->exchange().wait(stream);
 }
 
 std::int64_t Product::device_bytes() const {
-  std::int64_t bytes = schedule_->device_bytes();
+  std::int64_t bytes = schedule_->device_bytes() + (y_by_rows_ ? static_cast<std::int64_t>(y_by_rows_->bytes()) : 0);
   for (const RowPlan& plan : rows_) bytes += plan.extra_bytes();
   return bytes;
 }

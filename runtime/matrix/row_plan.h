@@ -1,5 +1,5 @@
-// How the product of some rows runs: the kernel on a stored format, for one right-hand side or for several, and all that a
-// report says about it.
+// A plan for a block of rows: a kernel on a stored format, for one or several right-hand sides, and what the report says
+// about this choice.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace shardmat {
 
 class RowPlan {
  public:
-  /// A plan for the rows first_row … of a rank.
+  /// A plan for the rows of a rank from first_row on.
   RowPlan(std::int64_t first_row, ChosenPlan chosen) : first_row_(first_row), width_(1), chosen_(std::move(chosen)) {}
   /// The same for `width` right-hand sides, X and Y row-major.
   RowPlan(std::int64_t first_row, std::int64_t width, ChosenSpmmPlan chosen)
@@ -26,12 +26,12 @@ class RowPlan {
   const std::shared_ptr<Storage>& shared_storage() const;
   /// The same kernel and policy on another storage of the same rows, format and layout.
   void move_to(const std::shared_ptr<Storage>& storage, Stream& stream);
-  /// Products begin while entries of x still arrive (Storage::expect_late()).
+  /// True if the product may begin while entries of x still arrive (Storage::expect_late()).
   bool begins_early() const;
 
   /// Y = alpha·A·X + beta·Y in stream order; Y has all rows of the rank, `ldy` values apart (1 for one right-hand side).
   void multiply(double alpha, const void* x, double beta, void* y, std::int64_t ldy, Stream& stream) const;
-  /// Bytes the product must move at least, without X: the format's, and Y once (twice if beta is not 0).
+  /// The least number of bytes that a product moves, without X: those of the format, and Y once (twice if beta is not 0).
   std::int64_t compulsory_bytes(double beta) const;
   /// Device memory of the plan, without the storage.
   std::int64_t extra_bytes() const;
@@ -47,7 +47,7 @@ class RowPlan {
   const std::vector<Measurement>& measurements() const;
   std::vector<Prediction> predictions() const;  ///< none for several right-hand sides
   double choosing_seconds() const;
-  double choosing_products() const;  ///< the same in products; 0 if not known
+  double choosing_products() const;  ///< choosing_seconds() divided by the time of one product; 0 if not known
 
  private:
   std::int64_t first_row_, width_;

@@ -1,4 +1,4 @@
-// Consecutive rows of a rank on the device, in one format or more. All products of the matrix share them.
+// Consecutive rows of a rank on the device, stored in one or more formats. All products of the matrix share them.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,11 @@
 #include "kernels/matrix/statistics.h"
 #include "kernels/plan.h"
 #include "kernels/value_map.h"
+#include "runtime/matrix/matrix_options.h"
 #include "runtime/matrix/plan_cache.h"
 #include "runtime/matrix/row_plan.h"
 
 namespace shardmat {
-
-/// May a plan convert the rows into a format that is not stored yet?
-enum class Conversion {
-  if_needed,  ///< only where no kernel runs on the formats that are stored
-  if_faster,  ///< every format that promises something is tried, as for the first plan
-};
 
 /// What a plan is chosen for.
 struct RowPlanRequest {
@@ -35,29 +30,30 @@ struct RowPlanRequest {
 
 class StoredRows {
  public:
-  /// Rows first_row … of the rank, with the columns of its column map. `rows` lies in memory of the caller until
-  /// drop_host_rows(). Nothing is stored before the first plan. `value_starts`: where the values of each row begin among the
-  /// values that update_values() takes; empty if there will be none. It lives as long as this.
+  /// Takes the rank's rows from first_row on, with columns renumbered by its column map. The caller keeps `rows` alive until
+  /// drop_host_rows(). The rows are stored when the first plan is made. `value_starts[i]`: index of the first value of row i
+  /// in the values of update_values(); empty if update_values() is never called. The caller keeps it alive.
   StoredRows(std::int64_t first_row, const CsrView& rows, ValueType type, std::span<const std::int64_t> value_starts);
 
   std::int64_t first_row() const { return first_row_; }
   std::int64_t rows() const { return rows_; }
   std::int64_t nnz() const { return nnz_; }
 
-  /// Kernel, layout and policy for some right-hand sides. The first plan tries all formats, as choose_remembered_plan() and
-  /// SpmmTuner do; later ones run on the formats that are stored, see Conversion. Throws as these, and Error(usage) if a
-  /// format is missing and the host rows are gone.
+  /// Chooses kernel, layout and policy. The first plan tries all formats with choose_remembered_plan() or SpmmTuner; later
+  /// plans use the stored formats (see Conversion). Throws as these two, and Error(usage) if a new format is needed and the
+  /// host rows were dropped.
   RowPlan plan(const RowPlanRequest& request, Stream& stream);
-  /// Puts new values into every format, in stream order; f64 or f32 in memory of the device. REQUIRES: value_starts, and
-  /// values for all rows of the rank that are in the type's range.
+  /// Stores new values in every format, in stream order. `values` is f64 or f32 in device memory. REQUIRES: value_starts was
+  /// given; `values` has the values of all rows of the rank, all in the type's range.
   void update_values(const void* values, std::int64_t count, ValueType values_type, Stream& stream);
-  /// Adds the values that are stored now to `values`, in the order of update_values(). REQUIRES: a plan was made.
+  /// Adds the stored values to `values`, in the order of update_values(). REQUIRES: a plan was made.
   void read_values(std::span<double> values, Stream& stream) const;
-  /// No further format can be made.
+  /// After this call no further format can be stored.
   void drop_host_rows() { host_rows_.reset(); }
 
-  /// Device memory of all formats, and of the maps that new values are put in with.
+  /// Device memory of all formats, map_bytes() included.
   std::int64_t device_bytes() const;
+  /// Device memory of the maps for new values.
   std::int64_t map_bytes() const;
 
  private:
@@ -71,7 +67,7 @@ class StoredRows {
   std::optional<CsrView> host_rows_;
   std::span<const std::int64_t> value_starts_;
   std::vector<std::shared_ptr<Storage>> storages_;
-  std::vector<ValueMap> maps_;  ///< one a storage, or none
+  std::vector<ValueMap> maps_;  ///< one for each storage; none without value_starts
 };
 
 }  // namespace shardmat

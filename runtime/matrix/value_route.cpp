@@ -8,9 +8,9 @@
 
 namespace shardmat {
 
-ValueRoute::ValueRoute(std::span<const int> owner, std::span<const Place> places, Communicator& communicator,
-                       Arrival& arrival) {
-  const Parcels<Place> out = communicator.together([&] {
+TripletRoute::TripletRoute(std::span<const int> owner, std::span<const Place> places, Communicator& communicator,
+                           Arrival& arrival) {
+  const ItemsByRank<Place> out = communicator.together([&] {
     require_host_memory(40 * std::ssize(owner), "the triplets that are sent to the owners of their rows");
     HostVector<std::int64_t> all(owner.size());
     std::iota(all.begin(), all.end(), std::int64_t{0});
@@ -18,26 +18,26 @@ ValueRoute::ValueRoute(std::span<const int> owner, std::span<const Place> places
                                                    [&](std::int64_t i) { return owner[static_cast<std::size_t>(i)]; });
     order_ = sorted.items;
     counts_ = sorted.counts;
-    Parcels<Place> parcels{counts_, HostVector<Place>(order_.size())};
-    for (std::size_t i = 0; i < order_.size(); ++i) parcels.items[i] = places[static_cast<std::size_t>(order_[i])];
-    return parcels;
+    ItemsByRank<Place> sorted_items{counts_, HostVector<Place>(order_.size())};
+    for (std::size_t i = 0; i < order_.size(); ++i) sorted_items.items[i] = places[static_cast<std::size_t>(order_[i])];
+    return sorted_items;
   });
-  arrival.places = exchange(communicator, out).items;
+  arrival.places = send_items(communicator, out).items;
 }
 
-void ValueRoute::set_sums(HostVector<std::int64_t> order, HostVector<std::int64_t> starts) {
+void TripletRoute::set_sums(HostVector<std::int64_t> order, HostVector<std::int64_t> starts) {
   sum_order_ = std::move(order);
   sum_starts_ = std::move(starts);
 }
 
-HostVector<double> ValueRoute::bring(std::span<const double> given, Communicator& communicator) const {
-  const Parcels<double> out = communicator.together([&] {
+HostVector<double> TripletRoute::bring(std::span<const double> given, Communicator& communicator) const {
+  const ItemsByRank<double> out = communicator.together([&] {
     require_host_memory(8 * std::ssize(given), "values that are sent to the owners of their rows");
-    Parcels<double> parcels{counts_, HostVector<double>(order_.size())};
-    for (std::size_t i = 0; i < order_.size(); ++i) parcels.items[i] = given[static_cast<std::size_t>(order_[i])];
-    return parcels;
+    ItemsByRank<double> sorted_items{counts_, HostVector<double>(order_.size())};
+    for (std::size_t i = 0; i < order_.size(); ++i) sorted_items.items[i] = given[static_cast<std::size_t>(order_[i])];
+    return sorted_items;
   });
-  const HostVector<double> arrived = exchange(communicator, out).items;
+  const HostVector<double> arrived = send_items(communicator, out).items;
   return communicator.together([&] {
     const auto nonzeros = static_cast<std::int64_t>(sum_starts_.size()) - 1;
     require_host_memory(8 * nonzeros, "the values of this rank's nonzeros");
@@ -52,10 +52,6 @@ HostVector<double> ValueRoute::bring(std::span<const double> given, Communicator
     });
     return values;
   });
-}
-
-std::int64_t ValueRoute::bytes() const {
-  return static_cast<std::int64_t>(8 * (order_.size() + sum_order_.size() + sum_starts_.size()));
 }
 
 }  // namespace shardmat

@@ -23,6 +23,7 @@ void require_alike(const DistributedVector& x, const DistributedVector& y) {
 }
 
 void combine_vectors(Factor a, const DistributedVector& x, Factor b, DistributedVector& y, Stream& stream) {
+  const ContextScope scope(y.matrix().context());
   require_alike(x, y);
   combine(x.type(), x.local_rows(), x.columns(), a, x.view().data, b, y.view().data, stream);
 }
@@ -44,6 +45,7 @@ void xpay(const DistributedVector& x, Factor b, DistributedVector& y, Stream& st
 }
 
 void scale(Factor b, DistributedVector& y, Stream& stream) {
+  const ContextScope scope(y.matrix().context());
   combine(y.type(), y.local_rows(), y.columns(), {}, nullptr, b, y.view().data, stream);
 }
 
@@ -55,6 +57,7 @@ VectorSums::VectorSums(Context& context, std::int64_t columns)
       dots_(make_dots(context, columns)) {}
 
 void VectorSums::dot(const DistributedVector& x, const DistributedVector& y, double* result, Stream& stream) {
+  const ContextScope scope(x.matrix().context());
   require_alike(x, y);
   if (x.columns() != columns_)
     throw Error(ErrorKind::usage, fmt::format("vectors of {} columns came to sums of {}", x.columns(), columns_));
@@ -63,6 +66,7 @@ void VectorSums::dot(const DistributedVector& x, const DistributedVector& y, dou
 }
 
 void VectorSums::norm(const DistributedVector& x, double* result, Stream& stream) {
+  const ContextScope scope(x.matrix().context());
   dot(x, x, result, stream);
   square_roots(columns_, result, stream);
 }

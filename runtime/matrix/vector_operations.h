@@ -1,6 +1,6 @@
-// Sums and updates of distributed vectors, as Krylov methods need them: several columns at once, scalars on the device.
+// Dot products, norms and updates of distributed vectors for Krylov methods: several columns at once, scalars on the device.
 //
-// Threads: one at a time. dot() and norm() are collective: all ranks call them in the same order.
+// Threads: as DistributedMatrix. dot() and norm() are collective: all ranks call them in the same order.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace shardmat {
 
-/// y += a·x, each column with its factor. Throws Error(usage), on all ranks alike, for vectors of different matrices,
-/// layouts, types or sizes, as all here.
+/// y += a·x, each column with its own factor. Like all functions here, throws the same Error(usage) on all ranks for vectors
+/// of different matrices, layouts, types or sizes.
 void axpy(Factor a, const DistributedVector& x, DistributedVector& y, Stream& stream);
 /// y = x + b·y.
 void xpay(const DistributedVector& x, Factor b, DistributedVector& y, Stream& stream);
@@ -22,18 +22,18 @@ void scale(Factor b, DistributedVector& y, Stream& stream);
 /// y = x.
 void copy(const DistributedVector& x, DistributedVector& y, Stream& stream);
 
-/// Dot products over all ranks. Results stay on the device, can be recorded in a Graph after a first call, are the same on
-/// every rank, and bit-identical from run to run (unless the sum over the ranks is NCCL's, see summed_by()).
+/// Dot products over all ranks. Results stay on the device and are the same on every rank. They are bit-identical from run
+/// to run, unless NCCL sums over the ranks (see summed_by()). After a first call, calls can be recorded in a Graph.
 class VectorSums {
  public:
   /// For vectors of `columns` columns. Collective; the same error on all ranks.
   VectorSums(Context& context, std::int64_t columns);
 
-  /// result[j] = Σ_i x[i, j]·y[i, j]: `columns` f64 values in memory of the device, in stream order.
+  /// result[j] = Σ_i x[i, j]·y[i, j], in stream order. `result` has `columns` f64 values in device memory.
   void dot(const DistributedVector& x, const DistributedVector& y, double* result, Stream& stream);
   /// result[j] = ‖x[·, j]‖₂.
   void norm(const DistributedVector& x, double* result, Stream& stream);
-  /// As SumOverRanks::name().
+  /// What sums over the ranks: SumOverRanks::name().
   std::string_view summed_by() const { return sum_.name(); }
 
  private:

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "partition/vector_file.h"
 
@@ -128,6 +129,7 @@ void to_device(void* device_memory, std::span<const double> values, ValueType ty
 HostVector<double> to_host(const void* device_memory, std::int64_t count, ValueType type, Stream& stream) {
   return dispatch_operands(type, [&](auto tag, auto) {
     using T = typename decltype(tag)::type;
+    require_host_memory(count * static_cast<std::int64_t>(sizeof(T) + sizeof(double)), "a vector on the host");
     HostVector<T> values(static_cast<std::size_t>(count));
     copy_to_host(values.data(), device_memory, values.size() * sizeof(T), stream);
     HostVector<double> converted(values.size());

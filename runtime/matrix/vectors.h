@@ -1,4 +1,6 @@
-// Vectors in original order, wherever they come from, and the way between that order and a rank's own entries.
+// Vectors in original order: reading them from files or generators, and writing distributed vectors.
+//
+// Threads: one thread at a time uses a source.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +16,8 @@
 
 namespace shardmat {
 
-/// A vector whose entries can be asked for by original index: a file, all ones, zeros, or random; or a matrix with that many
-/// rows and a few columns, asked for by rows.
+/// A vector that can be read by original index: a file, ones, zeros or random numbers. With several columns: a dense matrix,
+/// read by rows.
 class VectorSource {
  public:
   virtual ~VectorSource() = default;
@@ -25,23 +27,24 @@ class VectorSource {
   virtual HostVector<double> read(std::int64_t begin, std::int64_t end) const = 0;
 };
 
-/// `text` is "ones", "zeros", "random" (uniform in [-1, 1), a function of seed and index alone) or a file. `what` ("x") is
-/// the dataset's name in HDF5 and names the vector in messages. Throws Error(input) if a file has not exactly `size`
-/// rows and `columns` columns.
+/// `text` is "ones", "zeros", "random" (uniform in [-1, 1), a function of seed and index alone) or a file. `what` (e.g. "x")
+/// is the dataset's name in HDF5 and names the vector in messages. Throws Error(input) if a file does not have exactly
+/// `size` rows and `columns` columns.
 std::unique_ptr<VectorSource> open_vector(const std::string& text, const std::string& what, std::int64_t size,
                                           std::uint64_t seed, std::int64_t columns = 1);
 
-/// The rows with the given original indices, in their order. Reads a file in slices of bounded memory.
+/// The rows with the given original indices, in the order of `indices`. Reads a file in slices of bounded memory.
 HostVector<double> collect(const VectorSource& source, std::span<const std::int64_t> indices);
 
 /// Converts to `type` and copies to the stream's device; returns when the copy is done.
 void to_device(void* device_memory, std::span<const double> values, ValueType type, Stream& stream);
-/// The opposite: `count` values of `type` as f64.
+/// Copies `count` values of `type` from the device and converts them to f64.
 HostVector<double> to_host(const void* device_memory, std::int64_t count, ValueType type, Stream& stream);
 
-/// Writes a distributed vector to `path` in original order; rank r's values[i] is entry indices[i], or the `columns` values
-/// from i·columns on are row indices[i] of a matrix. Rank 0 writes; memory is bounded by a window of the vector, but a
-/// matrix in .mtx, which wants columns one after another, is held whole. Collective; nothing is left behind on an error.
+/// Writes a distributed vector to `path` in original order. On each rank, row i of `values` (`columns` values from
+/// i·columns on) is row indices[i] of the whole vector. Rank 0 writes, and holds one window of the vector in memory; for
+/// .mtx with several columns it holds the whole vector, because that format stores columns one after another. Collective;
+/// leaves no partial file on an error.
 void write_vector(const std::string& path, const std::string& dataset, std::int64_t size, ValueType type,
                   std::span<const std::int64_t> indices, std::span<const double> values, Communicator& communicator,
                   std::int64_t columns = 1);

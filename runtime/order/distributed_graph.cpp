@@ -5,7 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "comm/parcels.h"
+#include "comm/items_by_rank.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 
@@ -19,7 +19,7 @@ struct Edge {
 /// Collective: each edge that begins in this rank's share, some of them twice, in the same order each time.
 void for_each_edge(const RowShare& share, Communicator& communicator, const std::function<void(const Edge&)>& use) {
   for_each_round(share, communicator, [&](std::int64_t first_row, const HostCsr& rows) {
-    const Parcels<Edge> away = communicator.together([&] {
+    const ItemsByRank<Edge> away = communicator.together([&] {
       std::vector<Edge> edges;
       for (std::int64_t i = 0; i < rows.rows; ++i)
         for (auto k = rows.row_ptr[static_cast<std::size_t>(i)]; k < rows.row_ptr[static_cast<std::size_t>(i) + 1]; ++k) {
@@ -32,7 +32,7 @@ void for_each_edge(const RowShare& share, Communicator& communicator, const std:
       return sort_by_rank<Edge>(edges, communicator.size(),
                                 [&](const Edge& edge) { return owner_of(share.starts, edge.from); });
     });
-    for (const Edge& edge : exchange(communicator, away).items) use(edge);
+    for (const Edge& edge : send_items(communicator, away).items) use(edge);
   });
 }
 

@@ -9,15 +9,16 @@
 
 namespace shardmat {
 
-/// The vertices of a rank are the rows of its share. Neighbours in the pattern of A + Aᵀ, by their rows in the whole matrix,
-/// without the vertex itself, each once and ascending: those of vertex v lie from first[v] up to first[v + 1].
+/// Adjacency lists of the pattern of A + Aᵀ. The vertices of a rank are the rows of its share. The neighbours of vertex v
+/// are neighbour[first[v]] … neighbour[first[v + 1] - 1]: row numbers of the whole matrix, ascending, each once, without the
+/// vertex itself.
 struct GraphShare {
   HostVector<std::int64_t> first;
   HostVector<std::int64_t> neighbour;
 };
 
-/// Collective. Reads the share twice, in slices; 16 bytes a row and up to 8 for each of its nonzeros and of those in its
-/// columns. Throws Error(resources) on all ranks before one takes more than there is.
+/// Collective. Reads the share twice, in slices. Takes 16 bytes a row, and up to 8 bytes for each nonzero in the share's
+/// rows and in its columns. Throws Error(resources) on all ranks before any rank allocates more memory than it has.
 GraphShare graph_of(const RowShare& share, Communicator& communicator);
 
 }  // namespace shardmat

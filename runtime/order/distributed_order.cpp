@@ -13,8 +13,8 @@
 #include <numeric>
 #include <utility>
 
-#include "comm/parcels.h"
-#include "comm/while_meeting.h"
+#include "comm/items_by_rank.h"
+#include "comm/run_while_checking_ranks.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
 #include "partition/partitioner.h"
@@ -106,7 +106,7 @@ Numbers partition_graph(ScotchGraph graph, MPI_Comm ranks, int parts) {
 
 /// Where rows with these parts go. Each rank adds up some of the parts over all ranks.
 HostVector<std::int64_t> positions(const Numbers& part, Communicator& communicator, int parts) {
-  Parcels<std::int64_t> rows_of_parts;
+  ItemsByRank<std::int64_t> rows_of_parts;
   HostVector<std::int64_t> result;
   communicator.together([&] {
     require_host_memory(8 * (2 * std::int64_t{parts} + std::ssize(part)), "the new positions of rows");
@@ -116,13 +116,13 @@ HostVector<std::int64_t> positions(const Numbers& part, Communicator& communicat
     for (const SCOTCH_Num p : part) ++rows_of_parts.items[static_cast<std::size_t>(p)];
     result.resize(part.size());
   });
-  Parcels<std::int64_t> mine = exchange(communicator, rows_of_parts);
+  ItemsByRank<std::int64_t> mine = send_items(communicator, rows_of_parts);
   const auto before = communicator.all_gather(std::accumulate(mine.items.begin(), mine.items.end(), std::int64_t{0}));
   std::int64_t next = std::accumulate(before.begin(), before.begin() + communicator.rank(), std::int64_t{0});
   const auto own_parts = static_cast<std::size_t>(mine.counts[0]);
   for (std::size_t p = 0; p < own_parts; ++p)
     for (std::size_t i = p; i < mine.items.size(); i += own_parts) next += std::exchange(mine.items[i], next);
-  HostVector<std::int64_t> first_of_part = exchange(communicator, mine).items;
+  HostVector<std::int64_t> first_of_part = send_items(communicator, mine).items;
   for (std::size_t i = 0; i < part.size(); ++i) result[i] = first_of_part[static_cast<std::size_t>(part[i])]++;
   return result;
 }
@@ -138,7 +138,7 @@ HostVector<std::int64_t> order_by_graph(const RowShare& share, Communicator& com
     ScotchGraph graph = scotch_graph(share, communicator);
     const Communicator others = communicator.duplicate(communicator.timeout_seconds());
     setenv("SCOTCH_PTHREAD_NUMBER", "1", 0);  // with more its answers vary from run to run, and it pins them to cores
-    part = while_meeting(communicator, [&] { return partition_graph(std::move(graph), others.native(), parts); });
+    part = run_while_checking_ranks(communicator, [&] { return partition_graph(std::move(graph), others.native(), parts); });
   }
   return positions(part, communicator, parts);
 }

@@ -1,4 +1,4 @@
-// The rows of a matrix that no host can hold, in an order that puts those together which share columns.
+// Orders the rows of a matrix that is too large for one host, so that rows that share columns come together.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace shardmat {
 
 bool built_with_ptscotch();
 
-/// The new position of each row of this rank's share of a square matrix: part after part, each part's rows in their old
-/// order. The parts have as many nonzeros each as can be and few nonzeros between them: PT-Scotch's recursive bisection of
-/// the pattern of A + Aᵀ (C. Chevalier and F. Pellegrini, "PT-Scotch: A tool for efficient parallel graph ordering",
-/// Parallel Computing 2008), so that the halves of the order are good parts, too, and so on. Another number of ranks gives
-/// another order. Fewer rows than ranks stay where they are, as PT-Scotch does not end on ranks without rows.
-/// Collective. Takes what graph_of() does and about three times the graph. Throws on all ranks Error(usage) in builds
-/// without PT-Scotch, Error(resources) for a graph beyond memory or PT-Scotch's integers, and what require_mpi_threads()
-/// does.
+/// Returns the new position of each row of this rank's share of a square matrix. The order goes part by part; the rows of a
+/// part keep their old order. Parts have nearly equal numbers of nonzeros, and few nonzeros couple two parts. PT-Scotch
+/// makes them by recursive bisection of the pattern of A + Aᵀ (C. Chevalier and F. Pellegrini, "PT-Scotch: A tool for
+/// efficient parallel graph ordering", Parallel Computing 2008), so halves, quarters … of the order are good parts, too.
+/// The order depends on the number of ranks. With fewer rows than ranks the order stays as it is, because PT-Scotch hangs on
+/// ranks without rows. Collective. Takes the memory of graph_of() and about three times the graph. Throws on all ranks
+/// Error(usage) in builds without PT-Scotch, Error(resources) for a graph beyond memory or PT-Scotch's integers, and what
+/// require_mpi_threads() throws.
 HostVector<std::int64_t> order_by_graph(const RowShare& share, Communicator& communicator, int parts);
 
 }  // namespace shardmat

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "comm/parcels.h"
+#include "comm/items_by_rank.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 
@@ -27,7 +27,7 @@ PlacedRows make_room(const RowShare& share, std::span<const std::int64_t> positi
     return sort_by_rank<Place>(places, communicator.size(),
                                [&](const Place& place) { return owner_of(placed.starts, place.position); });
   });
-  const Parcels<Place> places = exchange(communicator, away);
+  const ItemsByRank<Place> places = send_items(communicator, away);
   communicator.together([&] {
     const auto rows = places.items.size();
     require_host_memory(16 * static_cast<std::int64_t>(rows + 1), "the rows of this rank in their new order");
@@ -51,8 +51,8 @@ PlacedRows make_room(const RowShare& share, std::span<const std::int64_t> positi
 /// The new positions of the columns of some rows, asked of the ranks in whose shares they are.
 HostVector<std::int64_t> new_columns(const RowShare& share, std::span<const std::int64_t> position,
                                      const HostVector<std::int64_t>& columns, Communicator& communicator) {
-  const Parcels<std::int64_t> wanted = communicator.together([&] {
-    Parcels<std::int64_t> result{{}, columns};
+  const ItemsByRank<std::int64_t> wanted = communicator.together([&] {
+    ItemsByRank<std::int64_t> result{{}, columns};
     std::sort(result.items.begin(), result.items.end());
     result.items.erase(std::unique(result.items.begin(), result.items.end()), result.items.end());
     auto from = result.items.begin();
@@ -63,9 +63,9 @@ HostVector<std::int64_t> new_columns(const RowShare& share, std::span<const std:
     }
     return result;
   });
-  Parcels<std::int64_t> asked = exchange(communicator, wanted);
+  ItemsByRank<std::int64_t> asked = send_items(communicator, wanted);
   for (std::int64_t& column : asked.items) column = position[static_cast<std::size_t>(column - share.begin)];
-  const HostVector<std::int64_t> found = exchange(communicator, asked).items;
+  const HostVector<std::int64_t> found = send_items(communicator, asked).items;
   return communicator.together([&] {
     HostVector<std::int64_t> result(columns.size());
     parallel_ranges(std::ssize(columns), 1 << 16, [&](std::int64_t lo, std::int64_t hi) {
@@ -77,37 +77,37 @@ HostVector<std::int64_t> new_columns(const RowShare& share, std::span<const std:
   });
 }
 
-struct RowParcels {
-  Parcels<std::int64_t> numbers;  ///< of each row its position, then its columns
-  Parcels<double> values;
+struct RowsByRank {
+  ItemsByRank<std::int64_t> numbers;  ///< of each row its position, then its columns
+  ItemsByRank<double> values;
 };
 
-RowParcels pack(const HostCsr& rows, std::span<const std::int64_t> columns, std::span<const std::int64_t> position,
+RowsByRank pack(const HostCsr& rows, std::span<const std::int64_t> columns, std::span<const std::int64_t> position,
                 const PlacedRows& placed) {
   std::vector<std::int64_t> order(position.size());
   std::iota(order.begin(), order.end(), std::int64_t{0});
   const auto ranks = static_cast<int>(placed.starts.size()) - 1;
   const auto owner = [&](std::int64_t i) { return owner_of(placed.starts, position[static_cast<std::size_t>(i)]); };
-  const Parcels<std::int64_t> sorted = sort_by_rank<std::int64_t>(order, ranks, owner);
-  RowParcels parcels{{std::vector<std::int64_t>(sorted.counts.size()), {}},
-                     {std::vector<std::int64_t>(sorted.counts.size()), {}}};
-  parcels.numbers.items.reserve(position.size() + columns.size());
-  parcels.values.items.reserve(columns.size());
+  const ItemsByRank<std::int64_t> sorted = sort_by_rank<std::int64_t>(order, ranks, owner);
+  RowsByRank items{{std::vector<std::int64_t>(sorted.counts.size()), {}},
+                   {std::vector<std::int64_t>(sorted.counts.size()), {}}};
+  items.numbers.items.reserve(position.size() + columns.size());
+  items.values.items.reserve(columns.size());
   for (const std::int64_t i : sorted.items) {
     const auto begin = rows.row_ptr[static_cast<std::size_t>(i)], end = rows.row_ptr[static_cast<std::size_t>(i) + 1];
     const auto rank = static_cast<std::size_t>(owner(i));
-    parcels.numbers.counts[rank] += 1 + end - begin;
-    parcels.values.counts[rank] += end - begin;
-    parcels.numbers.items.push_back(position[static_cast<std::size_t>(i)]);
-    parcels.numbers.items.insert(parcels.numbers.items.end(), columns.begin() + begin, columns.begin() + end);
-    parcels.values.items.insert(parcels.values.items.end(), rows.values.begin() + begin, rows.values.begin() + end);
+    items.numbers.counts[rank] += 1 + end - begin;
+    items.values.counts[rank] += end - begin;
+    items.numbers.items.push_back(position[static_cast<std::size_t>(i)]);
+    items.numbers.items.insert(items.numbers.items.end(), columns.begin() + begin, columns.begin() + end);
+    items.values.items.insert(items.values.items.end(), rows.values.begin() + begin, rows.values.begin() + end);
   }
-  return parcels;
+  return items;
 }
 
-void unpack(const RowParcels& parcels, std::int64_t first_row, HostCsr& rows) {
-  auto value = parcels.values.items.begin();
-  for (auto number = parcels.numbers.items.begin(); number != parcels.numbers.items.end();) {
+void unpack(const RowsByRank& items, std::int64_t first_row, HostCsr& rows) {
+  auto value = items.values.items.begin();
+  for (auto number = items.numbers.items.begin(); number != items.numbers.items.end();) {
     const auto row = static_cast<std::size_t>(*number++ - first_row);
     const std::int64_t to = rows.row_ptr[row], length = rows.row_ptr[row + 1] - to;
     std::copy_n(number, length, rows.col_idx.begin() + to);
@@ -122,12 +122,12 @@ PlacedRows place_rows(const RowShare& share, std::span<const std::int64_t> posit
   PlacedRows placed = make_room(share, position, communicator);
   for_each_round(share, communicator, [&](std::int64_t first_row, const HostCsr& rows) {
     const auto columns = new_columns(share, position, rows.col_idx, communicator);
-    const RowParcels away = communicator.together([&] {
+    const RowsByRank away = communicator.together([&] {
       return pack(rows, columns,
                   position.subspan(static_cast<std::size_t>(first_row - share.begin), static_cast<std::size_t>(rows.rows)),
                   placed);
     });
-    unpack({exchange(communicator, away.numbers), exchange(communicator, away.values)}, share.begin, placed.rows);
+    unpack({send_items(communicator, away.numbers), send_items(communicator, away.values)}, share.begin, placed.rows);
   });
   communicator.together([&] { sort_rows_and_sum_duplicates(placed.rows); });  // there are none, so it sorts only
   return placed;

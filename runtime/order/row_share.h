@@ -1,4 +1,4 @@
-// An even share of a matrix' rows for every rank, read in slices by all ranks in step.
+// Gives every rank an even share of a matrix's rows. All ranks read their shares in slices, in step.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace shardmat {
 
-/// Which of the ranges that begin at starts[p] holds `index`.
+/// The p whose range [starts[p], starts[p + 1]) holds `index`.
 int owner_of(std::span<const std::int64_t> starts, std::int64_t index);
 
 struct RowShare {
   const RowSource& source;
-  std::vector<std::int64_t> starts;    ///< of every rank's rows
-  std::int64_t begin = 0, end = 0;     ///< this rank's
-  HostVector<std::int64_t> lengths{};  ///< nonzeros of each of them
+  std::vector<std::int64_t> starts;    ///< rank p has the rows [starts[p], starts[p + 1])
+  std::int64_t begin = 0, end = 0;     ///< this rank's rows
+  HostVector<std::int64_t> lengths{};  ///< nonzeros of each of this rank's rows
 
   std::int64_t rows() const { return end - begin; }
   bool owns(std::int64_t row) const { return row >= begin && row < end; }
@@ -28,8 +28,8 @@ struct RowShare {
 /// Collective.
 RowShare take_share(const RowSource& source, Communicator& communicator);
 
-/// Collective: use(first_row, rows) for slices of at most kSliceEntries nonzeros or one row, as often on every rank, at the
-/// end with no rows, so that it may be collective itself.
+/// Calls use(first_row, rows) for slices of the share with at most kSliceEntries nonzeros, or one row. Every rank makes the
+/// same number of calls, the last ones with no rows, so use() may be collective. Collective.
 void for_each_round(const RowShare& share, Communicator& communicator,
                     const std::function<void(std::int64_t first_row, const HostCsr& rows)>& use);
 

@@ -12,15 +12,21 @@
 #include "kernels/choose/registry.h"
 #include "kernels/spmm.h"
 #include "partition/vector_file.h"
+#include "runtime/context.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/product.h"
+#include "runtime/matrix/row_plan.h"
 #include "runtime/source/hdf5_on_ranks.h"
+#include "runtime/source/matrix_source.h"
+#include "runtime/timing/iterate.h"
 
 namespace shardmat {
 namespace {
 
 /// One run; keeps what its steps share.
-class Run {
+class MultiplyRun {
  public:
-  Run(Context& context, const MultiplyOptions& options)
+  MultiplyRun(Context& context, const MultiplyOptions& options)
       : context_(context), communicator_(context.communicator()), options_(options) {}
 
   MultiplyReport operator()() {
@@ -42,8 +48,10 @@ class Run {
         open_matrix(options_.matrix, communicator_, {options_.allow_nonfinite, options_.load.method, options_.progress});
     communicator_.together([&] {
       if (options_.mode != Mode::repeat && source_.rows->rows() != source_.rows->cols())
-        throw Error(ErrorKind::usage, fmt::format("--mode {} needs a square matrix; {} is {} × {}", name(options_.mode),
-                                                  source_.rows->name(), source_.rows->rows(), source_.rows->cols()));
+        throw Error(ErrorKind::usage,
+                    fmt::format("mode {} needs a square matrix; {} is {} × {}", name(options_.mode), source_.rows->name(),
+                                source_.rows->rows(), source_.rows->cols()),
+                    "mode");
     });
     describe_on_all_ranks(VectorFile::hdf5_input(options_.x, "x"), communicator_);
     if (options_.beta != 0) describe_on_all_ranks(VectorFile::hdf5_input(options_.y0, "y"), communicator_);
@@ -71,12 +79,12 @@ class Run {
 
   void check_options() {
     communicator_.together([&] {
-      if (options_.iterations < 0) throw Error(ErrorKind::usage, "--iterations must be 0 or more");
+      if (options_.iterations < 0) throw Error(ErrorKind::usage, "the number of iterations must be 0 or more", "iterations");
       if (!options_.output.empty()) check_vector_suffix(options_.output);
       if (!options_.output.empty() && communicator_.rank() == 0) check_vector_writable(options_.output);  // it writes
       require_consistent(options_, context_.device().backend);
       if (columns() != 1 && options_.verify_mode == VerifyMode::sampled)
-        throw Error(ErrorKind::usage, "with --rhs every entry is verified; leave =sampled out");
+        throw Error(ErrorKind::usage, "several right-hand sides are verified in full, not sampled", "verify_mode");
     });
   }
 
@@ -256,12 +264,13 @@ namespace {
 
 void require_mode(const MultiplyOptions& options) {
   if (options.mode == Mode::repeat) return;
-  const auto refuse = [&](const char* why) {
-    throw Error(ErrorKind::usage, fmt::format("--mode {} {}", name(options.mode), why));
+  const auto refuse = [&](const char* why, const char* setting) {
+    throw Error(ErrorKind::usage, fmt::format("mode {} {}", name(options.mode), why), setting);
   };
-  if (options.alpha != 1 || options.beta != 0) refuse("multiplies y = Ax; it takes neither --alpha nor --beta");
-  if (options.iterations == 0) refuse("needs --iterations of at least 1");
-  if (options.load.right_hand_sides != 1) refuse("is for one vector; leave out --rhs");
+  if (options.alpha != 1) refuse("multiplies y = A x: alpha must be 1", "alpha");
+  if (options.beta != 0) refuse("multiplies y = A x: beta must be 0", "beta");
+  if (options.iterations == 0) refuse("needs at least one iteration", "iterations");
+  if (options.load.right_hand_sides != 1) refuse("is for one right-hand side", "right_hand_sides");
 }
 
 }  // namespace
@@ -270,12 +279,15 @@ void require_consistent(const MultiplyOptions& options, Backend backend) {
   const LoadOptions& load = options.load;
   require_mode(options);
   if (is_half(load.type) && load.right_hand_sides < 2)
-    throw Error(ErrorKind::usage, fmt::format("--type {} is for several right-hand sides: add --rhs", name(load.type)));
+    throw Error(ErrorKind::usage, fmt::format("type {} is for two right-hand sides or more", name(load.type)),
+                "right_hand_sides");
   require_column_block(load.right_hand_sides, load.column_block);
   if (load.right_hand_sides != 1) {
     require_count(load.right_hand_sides);
     if (load.plan.tune)
-      throw Error(ErrorKind::usage, "with --rhs all kernels that promise something are measured; leave --measure out");
+      throw Error(ErrorKind::usage,
+                  "measuring every kernel is for one right-hand side; with several, promising kernels are measured anyway",
+                  "tune");
   }
   const std::string& kernel = load.plan.kernel;
   if (kernel != "auto" && load.right_hand_sides == 1) find_kernel(kernel, backend);
@@ -289,6 +301,9 @@ MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& optio
   return multiply(context, options);
 }
 
-MultiplyReport multiply(Context& context, const MultiplyOptions& options) { return Run(context, options)(); }
+MultiplyReport multiply(Context& context, const MultiplyOptions& options) {
+  const ContextScope scope(context);
+  return MultiplyRun(context, options)();
+}
 
 }  // namespace shardmat

@@ -1,15 +1,21 @@
 // The whole of `shardmat multiply` as one call: open, load, multiply, verify, iterate, write, report.
+//
+// Threads: one thread of each rank; multiply() is collective.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include "runtime/timing/iterate.h"
-#include "runtime/source/matrix_source.h"
+#include "comm/placement.h"
+#include "kernels/base/progress.h"
+#include "runtime/matrix/matrix_options.h"
 #include "runtime/run/report.h"
 #include "runtime/run/verify.h"
+#include "runtime/timing/iteration_times.h"
 
 namespace shardmat {
+
+class Context;
 
 struct MultiplyOptions {
   std::string matrix;            ///< matrix file or generator specification, see open_matrix()
@@ -30,15 +36,15 @@ struct MultiplyOptions {
   Progress progress;
 };
 
-/// Collective; the report is the same on all ranks. A failed verification is in the report, not thrown; then nothing is
-/// written. Everything else that goes wrong throws the same Error on all ranks.
+/// Collective; the report is the same on all ranks. A failed verification does not throw: the report says so, and no output
+/// is written. Any other failure throws the same Error on all ranks.
 MultiplyReport multiply(Communicator& communicator, const MultiplyOptions& options);
-/// Likewise where ranks have their devices already; starting NCCL takes most of a second. `options.backend` and
-/// `options.threads` are not looked at.
+/// The same on an existing context, which saves most of a second for starting NCCL. Ignores `options.backend` and
+/// `options.threads`.
 MultiplyReport multiply(Context& context, const MultiplyOptions& options);
 
-/// Throws Error(usage) for options that exclude each other and for misspelt names, which should not be found out after an
-/// hour of loading.
+/// Throws Error(usage) for options that exclude each other and for unknown names. Call it before loading, which may take an
+/// hour.
 void require_consistent(const MultiplyOptions& options, Backend backend);
 
 }  // namespace shardmat

@@ -122,7 +122,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-ordered_json json(const VerifyResult& v) {
+ordered_json json_of_verification(const VerifyResult& v) {
   return {{"passed", v.passed},
           {"mode", v.mode == VerifyMode::full ? "full" : "sampled"},
           {"rows_checked", v.rows_checked},
@@ -135,9 +135,7 @@ ordered_json json(const VerifyResult& v) {
           {"worst_expected", number(v.worst_expected)}};
 }
 
-}  // namespace
-
-std::string to_json(const MultiplyReport& r) {
+ordered_json json_of_ranks(const MultiplyReport& r) {
   ordered_json ranks = ordered_json::array();
   for (std::size_t i = 0; i < r.ranks.size(); ++i) {
     ranks.push_back({{"rank", i},
@@ -150,9 +148,39 @@ std::string to_json(const MultiplyReport& r) {
                      {"kernel", r.kernel_of_rank[i]}});
     if (!r.local.of_ranks.each.empty()) ranks.back()["product_s"] = r.local.of_ranks.each[i];
   }
-  ordered_json predictions = ordered_json::array(), phases = ordered_json::object();
+  return ranks;
+}
+
+ordered_json json_of_kernel(const MultiplyReport& r) {
+  ordered_json predictions = ordered_json::array();
   for (const Prediction& p : r.predictions)
     predictions.push_back({{"kernel", p.kernel}, {"policy", p.policy}, {"bytes", number(p.bytes)}});
+  return {{"name", r.kernel},
+          {"format", r.format},
+          {"policy", r.policy},
+          {"decision", r.decision},
+          {"why", r.kernel_why},
+          {"reproducible", r.reproducible},
+          {"choosing_s", json(r.choosing)},
+          {"choosing_products", r.choosing_products},
+          {"predictions", predictions},
+          {"measurements", json(r.measurements)}};
+}
+
+ordered_json json_of_exchange(const MultiplyReport& r) {
+  return {{"name", r.exchange},
+          {"why", r.exchange_why},
+          {"bytes_received", json(r.exchange_bytes)},
+          {"overlapped", json(r.overlapped)},
+          {"column_block", r.column_block},
+          {"column_block_why", r.column_block_why},
+          {"graph", r.graph}};
+}
+
+}  // namespace
+
+std::string to_json(const MultiplyReport& r) {
+  ordered_json phases = ordered_json::object();
   for (const Phase& p : r.phases) phases[p.name] = json(p.seconds);
   ordered_json j{
       {"matrix",
@@ -173,27 +201,10 @@ std::string to_json(const MultiplyReport& r) {
         {"nnz", json(r.part_nnz)},
         {"imbalance", r.imbalance}}},
       {"backend", {{"name", r.backend}, {"why", r.backend_why}}},
-      {"ranks", ranks},
+      {"ranks", json_of_ranks(r)},
       {"threads_per_rank", r.threads_per_rank},
-      {"kernel",
-       {{"name", r.kernel},
-        {"format", r.format},
-        {"policy", r.policy},
-        {"decision", r.decision},
-        {"why", r.kernel_why},
-        {"reproducible", r.reproducible},
-        {"choosing_s", json(r.choosing)},
-        {"choosing_products", r.choosing_products},
-        {"predictions", predictions},
-        {"measurements", json(r.measurements)}}},
-      {"exchange",
-       {{"name", r.exchange},
-        {"why", r.exchange_why},
-        {"bytes_received", json(r.exchange_bytes)},
-        {"overlapped", json(r.overlapped)},
-        {"column_block", r.column_block},
-        {"column_block_why", r.column_block_why},
-        {"graph", r.graph}}},
+      {"kernel", json_of_kernel(r)},
+      {"exchange", json_of_exchange(r)},
       {"phases_s", phases},
       {"iteration", json(r.iteration)},
       {"local_product", json(r.local)},
@@ -203,7 +214,7 @@ std::string to_json(const MultiplyReport& r) {
       {"copy_bandwidth_bytes_per_s", json(r.copy_bandwidth)},
       {"device_bytes", json(r.device_bytes)},
       {"host_peak_bytes", json(r.host_peak_bytes)}};
-  j["verification"] = r.verification ? json(*r.verification) : ordered_json(nullptr);
+  j["verification"] = r.verification ? json_of_verification(*r.verification) : ordered_json(nullptr);
   if (!r.sums.empty()) j["sums"] = r.sums;
   if (r.xy) j["dots"] = {{"xy", number(*r.xy)}, {"yy", number(r.yy.value_or(0))}};
   if (r.eigenvalue)

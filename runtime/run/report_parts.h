@@ -1,4 +1,4 @@
-// What the reports of several operations are made of, for people and as JSON.
+// Building blocks of all reports, as text for people and as JSON.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -7,16 +7,16 @@
 #include <vector>
 
 #include "comm/placement.h"
-#include "kernels/choose/tuner.h"
-#include "runtime/timing/iterate.h"
+#include "kernels/choose/choice.h"
 #include "runtime/over_ranks.h"
+#include "runtime/timing/iteration_times.h"
 
 namespace shardmat::reporting {
 
-/// Labels and values in two columns, under titles.
+/// Text with titles, and labels and values in two columns.
 class Table {
  public:
-  /// Left out if there is no value.
+  /// Adds nothing if `value` is empty.
   void row(std::string_view label, const std::string& value);
   void section(std::string_view title);
   void line(const std::string& text) { text_ += text + "\n"; }
@@ -26,22 +26,22 @@ class Table {
   std::string text_;
 };
 
-/// "3 … 5 (mean 4)", or "4" where all are the same in words.
+/// "3 … 5 (mean 4)", or "4" if min, mean and max give the same text.
 std::string min_mean_max(const OverRanks& figure, std::string (*text)(double));
 std::string count_text(double count);
 std::string percent_text(double share);
 std::string rate_text(double bytes_per_second);
-/// "5 GB/s a rank = 80 % of the copy bandwidth …", or that caches must hold the data if it is more.
+/// "5 GB/s a rank = 80 % of the copy bandwidth …"; above 100 % the text says that caches must hold the data.
 std::string bandwidth_text(double bytes_per_second, double copy_bytes_per_second);
-/// A line under "min median max".
+/// One line of a table with the heading "min median max".
 std::string times_line(std::string_view label, const IterationTimes& times);
 
 nlohmann::ordered_json json(const OverRanks& figure);
 nlohmann::ordered_json json(const IterationTimes& times);
-/// The kernels that were measured, as they come.
+/// The measured kernels, in the given order.
 nlohmann::ordered_json json(const std::vector<Measurement>& measurements);
 nlohmann::ordered_json json(const std::vector<RankPlace>& ranks);
-/// JSON has no NaN or infinity: as text.
+/// A JSON number; NaN and infinity, which JSON lacks, as text.
 nlohmann::ordered_json number(double value);
 
 }  // namespace shardmat::reporting

@@ -12,7 +12,13 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
 #include "partition/vector_file.h"
+#include "runtime/context.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/product.h"
+#include "runtime/matrix/row_plan.h"
 #include "runtime/source/hdf5_on_ranks.h"
+#include "runtime/source/matrix_source.h"
+#include "runtime/timing/iterate.h"
 #include "runtime/timing/measure_performance.h"
 
 namespace shardmat {
@@ -49,7 +55,7 @@ std::vector<int> spread(std::span<const SeveralItem> items, int ranks) {
   return rank_of;
 }
 
-/// One batch; keeps what its steps share.
+/// One run; keeps what its steps share.
 class Several {
  public:
   Several(Context& context, const SeveralOptions& options)
@@ -112,21 +118,23 @@ class Several {
 
   void check_options() const {
     const MultiplyOptions& o = options_.each;
-    if (options_.matrices.empty()) throw Error(ErrorKind::usage, "a batch needs a matrix");
-    if (!o.output.empty()) throw Error(ErrorKind::usage, "--output is for one matrix, not for a batch");
-    if (o.beta != 0) throw Error(ErrorKind::usage, "a batch multiplies y = alpha A x; leave out --beta");
+    if (options_.matrices.empty()) throw Error(ErrorKind::usage, "there is no matrix to multiply");
+    if (!o.output.empty()) throw Error(ErrorKind::usage, "y is written for one matrix, not for several", "output");
+    if (o.beta != 0) throw Error(ErrorKind::usage, "several matrices multiply y = alpha A x: beta must be 0", "beta");
     if (o.x != "ones" && o.x != "zeros" && o.x != "random")
-      throw Error(ErrorKind::usage, fmt::format("--x {}: in a batch x is ones, zeros or random", o.x));
+      throw Error(ErrorKind::usage, fmt::format("x = {}: for several matrices x is ones, zeros or random", o.x), "x");
     if (o.verify_mode == VerifyMode::sampled)
-      throw Error(ErrorKind::usage, "in a batch every entry is verified; leave =sampled out");
+      throw Error(ErrorKind::usage, "several matrices are verified in full, not sampled", "verify_mode");
     require_consistent(o, context_.device().backend);
   }
 
   void check_shapes() const {
     for (const SeveralItem& item : report_.items)
       if (options_.each.mode != Mode::repeat && item.rows != item.cols)
-        throw Error(ErrorKind::usage, fmt::format("--mode {} needs square matrices; {} is {} × {}", name(options_.each.mode),
-                                                  item.matrix, item.rows, item.cols));
+        throw Error(ErrorKind::usage,
+                    fmt::format("mode {} needs square matrices; {} is {} × {}", name(options_.each.mode), item.matrix,
+                                item.rows, item.cols),
+                    "mode");
   }
 
   /// Decides between split and whole.
@@ -136,7 +144,8 @@ class Several {
     if (options_.placement == SeveralPlacement::whole && !possible)
       ranks_.together([&] {
         throw Error(ErrorKind::resources,
-                    "the matrices of a rank do not fit its memory whole; use more ranks or --batch split");
+                    "the matrices of a rank do not fit its memory whole; use more ranks, or split the matrices",
+                    "placement");
       });
     whole_ = options_.placement == SeveralPlacement::whole;
     report_.why = "as asked";
@@ -292,7 +301,8 @@ SeveralPlacement parse_several_placement(std::string_view word) {
   if (word == "auto") return SeveralPlacement::automatic;
   if (word == "split") return SeveralPlacement::split;
   if (word == "whole") return SeveralPlacement::whole;
-  throw Error(ErrorKind::usage, fmt::format("a batch cannot be placed '{}'; choose auto, split or whole", word));
+  throw Error(ErrorKind::usage, fmt::format("several matrices cannot be placed '{}'; choose auto, split or whole", word),
+              "placement");
 }
 
 bool SeveralReport::passed() const {
@@ -300,6 +310,9 @@ bool SeveralReport::passed() const {
                      [](const SeveralItem& item) { return !item.verification || item.verification->passed; });
 }
 
-SeveralReport multiply_several(Context& context, const SeveralOptions& options) { return Several(context, options)(); }
+SeveralReport multiply_several(Context& context, const SeveralOptions& options) {
+  const ContextScope scope(context);
+  return Several(context, options)();
+}
 
 }  // namespace shardmat

@@ -27,7 +27,7 @@ std::string result_text(const SeveralReport& r, const SeveralItem& item) {
 
 std::string to_text(const SeveralReport& r) {
   std::string text =
-      fmt::format("Batch of {} matri{}, {}{}, on {} rank{} ({}, {})\n", r.items.size(), r.items.size() == 1 ? "x" : "ces",
+      fmt::format("{} matri{} in one run, {}{}, on {} rank{} ({}, {})\n", r.items.size(), r.items.size() == 1 ? "x" : "ces",
                   r.type, r.right_hand_sides > 1 ? fmt::format(", {} right-hand sides", r.right_hand_sides) : "",
                   r.ranks.size(), r.ranks.size() == 1 ? "" : "s", r.backend, r.ranks[0].device);
   text += fmt::format("  placed         {} ({})\n",

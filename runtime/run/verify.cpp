@@ -12,6 +12,8 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/source/matrix_source.h"
 
 namespace shardmat {
 namespace {
@@ -83,7 +85,7 @@ class RankCheck {
 
   void check_rows(RowRange range) {
     const std::int64_t first = matrix_.row_starts()[static_cast<std::size_t>(matrix_.context().communicator().rank())];
-    for_each_slice(source_, first + range.begin, first + range.end, [&](std::int64_t begin, const CsrView& rows) {
+    for_each_row_slice(source_, first + range.begin, first + range.end, [&](std::int64_t begin, const CsrView& rows) {
       std::mutex mutex;
       parallel_ranges(rows.rows, 256, [&](std::int64_t from, std::int64_t to) {
         Tally mine;
@@ -197,6 +199,7 @@ VerifyMode resolve(VerifyMode mode, std::int64_t nnz, int ranks) {
 
 VerifyResult verify(const DistributedMatrix& matrix, const MatrixSource& source, const CheckedProduct& product,
                     VerifyMode mode, const Progress& progress) {
+  const ContextScope scope(matrix.context());
   Communicator& communicator = matrix.context().communicator();
   VerifyResult result;
   result.mode = product.columns > 1 ? VerifyMode::full : resolve(mode, matrix.nnz(), communicator.size());

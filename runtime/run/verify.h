@@ -1,6 +1,8 @@
-// Checks one product against a plain sequential f64 loop over the source's rows in their own order. Shares no code with the
-// kernels, reads the rows again (those of a file that was read into memory from there, not from what the kernels use), and
-// takes x by index from where it came, not from what the exchange moved.
+// Checks one product against a plain sequential f64 loop over the rows of the source, in the source's order. The check
+// shares no code with the kernels. It reads the rows again from the source (from memory, if the file was read into memory)
+// and takes x from its source, not from the exchange.
+//
+// Threads: one thread of each rank; verify() is collective.
 #pragma once
 
 #include <cstdint>
@@ -8,19 +10,21 @@
 #include <string>
 
 #include "kernels/base/progress.h"
-#include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/vectors.h"
 
 namespace shardmat {
 
+class DistributedMatrix;
+struct MatrixSource;
+
 enum class VerifyMode {
-  automatic,  ///< full, unless the matrix has more than kFullVerificationLimit nonzeros a rank and there is one vector
+  automatic,  ///< sampled for one right-hand side and more than kFullVerificationLimit nonzeros a rank; else full
   full,       ///< every row
-  sampled,    ///< sampled rows, and on each rank the column-sum identity 1ᵀ(Ax) = (1ᵀA)x, which covers the others
+  sampled,    ///< some rows, and on each rank the column-sum identity 1ᵀ(Ax) = (1ᵀA)x, which covers all rows
 };
 constexpr std::int64_t kFullVerificationLimit = std::int64_t{1} << 31;
 
-/// What `automatic` means for a matrix.
+/// Replaces `automatic` by full or sampled, for one right-hand side.
 VerifyMode resolve(VerifyMode mode, std::int64_t nnz, int ranks);
 
 /// The product that was computed.
@@ -38,8 +42,8 @@ struct VerifyResult {
   std::int64_t rows_checked = 0;
   std::int64_t wrong_rows = 0;
   std::int64_t worst_row = -1;  ///< original index; -1 for a matrix without rows
-  double worst_error = 0;       ///< |y - ŷ| there
-  double worst_bound = 0;       ///< 2·u·nnz·Σ|a||x| there (+ the terms of alpha and beta)
+  double worst_error = 0;       ///< |y - ŷ| in the worst row
+  double worst_bound = 0;       ///< 2·u·nnz·Σ|a||x| in the worst row (+ the terms of alpha and beta)
   double worst_computed = 0, worst_expected = 0;
   bool column_sums_passed = true;  ///< sampled only
   /// One line for people.

@@ -1,4 +1,4 @@
-// One rank finds out what is in an HDF5 file of another program, and tells the others, before each opens the file.
+// Rank 0 finds out what an HDF5 file of another program contains and tells all ranks, before each rank opens the file.
 #pragma once
 
 #include <optional>
@@ -9,8 +9,8 @@
 
 namespace shardmat {
 
-/// Collective; the same error on all ranks. Rank 0 runs the helper program (hdf5/describe.h) if the file needs it; opening
-/// the file with these objects then needs no helper on any rank. Nothing happens without an input.
+/// Rank 0 runs the helper program (hdf5/describe.h) if the file needs it. Opening the file with `input` then needs no helper
+/// on any rank. Does nothing without an input. Collective; the same error on all ranks.
 void describe_on_all_ranks(const std::optional<Hdf5Input>& input, Communicator& communicator);
 
 }  // namespace shardmat

@@ -12,19 +12,19 @@
 
 namespace shardmat {
 
-/// What one rank keeps of a matrix: the rows of its part, and the lengths of its even share of all rows, which the
-/// partitioner asks for.
+/// What one rank keeps of a matrix: the rows of its part, and the row lengths of an even share of all rows. The partitioner
+/// reads these lengths.
 struct KeptRows {
   std::string name;
   std::int64_t rows = 0;                     ///< of the whole matrix
   std::int64_t begin = 0;                    ///< the part's first row
-  HostCsr part;                              ///< its rows, with global columns
+  HostCsr part;                              ///< the part's rows, with global columns
   std::int64_t share_begin = 0;              ///< the even share's first row
-  HostVector<std::int64_t> share_lengths{};  ///< nonzeros of each of its rows
+  HostVector<std::int64_t> share_lengths{};  ///< nonzeros of each row of the even share
 };
 
-/// A source that shows these rows. On this rank read_rows() and visit_rows() take ranges within the part; row_lengths()
-/// takes ranges within the part or within the even share. Other ranges throw Error(internal): another rank has them.
+/// Makes a source of these rows. read_rows() and visit_rows() take ranges within this rank's part; row_lengths() takes
+/// ranges within the part or within the even share. Other ranges throw Error(internal), because another rank has them.
 std::unique_ptr<RowSource> make_kept_source(KeptRows kept);
 
 }  // namespace shardmat

@@ -8,6 +8,7 @@
 #include "partition/generators/generator.h"
 #include "partition/generators/mesh.h"
 #include "partition/input_kind.h"
+#include "runtime/context.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/read_on_ranks.h"
 
@@ -54,6 +55,11 @@ MatrixSource open_matrix(const std::string& argument, Communicator& communicator
     source.rows = std::move(file);
   });
   return source;
+}
+
+MatrixSource open_matrix(const std::string& argument, const Context& context, const OpenOptions& options) {
+  const ContextScope scope(context);
+  return open_matrix(argument, context.communicator(), options);
 }
 
 }  // namespace shardmat

@@ -1,4 +1,8 @@
-// From what a user types to rows: a shard file, a matrix file of another program, or a generator's specification.
+// Opens what a user names as a matrix: a shard file, a matrix file of another program, or a generator's specification.
+//
+// Threads: one thread of each rank calls open_matrix(), which is collective. It reads with the
+// threads of the context, or, given a communicator, with the calling thread's thread_count(). A source is used by one thread
+// at a time.
 #pragma once
 
 #include <memory>
@@ -10,28 +14,32 @@
 
 namespace shardmat {
 
+class Context;
+
 /// A matrix opened on all ranks.
 struct MatrixSource {
   std::unique_ptr<RowSource> rows;
-  const ShardFile* file = nullptr;  ///< `rows` if it is a shard file
+  const ShardFile* file = nullptr;  ///< points to `rows` if that is a shard file, else null
   std::string access;               ///< who reads or makes the rows, for the report
-  /// True if each rank has only its own part of the rows (make_kept_source()): then `rows` serves only the ranks of the
-  /// communicator that opened it, divided by the method of OpenOptions.
+  /// True if each rank has only its own part of the rows (make_kept_source()). Then `rows` can be used only on the ranks
+  /// that opened the matrix, with the partition by OpenOptions::method.
   bool by_part = false;
 };
 
 struct OpenOptions {
   bool allow_nonfinite = false;  ///< accept NaN and infinity among the values
   std::string method = "nnz";    ///< partitioner: which rows each rank keeps of a file that is read into memory
-  Progress progress{};           ///< of such a file
+  Progress progress{};           ///< of reading such a file
 };
 
-/// How the rows were sorted before, for the report: "no", or how in the file.
+/// How the source sorted the rows, for the report: "no", or the order in the file.
 std::string order_text(const MatrixSource& source);
 
-/// Collective; the same error on all ranks. Shard files, Binsparse files and generators give any rows to any rank. Other
-/// matrix files (.mtx, .mtx.gz, .npz) are read into memory at once: read_on_ranks(). A file that holds no matrix, or more
-/// than one, is refused with the command that takes it.
+/// Opens a matrix. Shard files, Binsparse files and generators give any rows to any rank. Other matrix files (.mtx, .mtx.gz,
+/// .npz) are read into memory here, by read_on_ranks(). A file with no matrix or with several matrices is refused; the error
+/// names the command that takes it. Collective; the same error on all ranks.
 MatrixSource open_matrix(const std::string& argument, Communicator& communicator, const OpenOptions& options = {});
+/// The same for the ranks of a context, with its host threads.
+MatrixSource open_matrix(const std::string& argument, const Context& context, const OpenOptions& options = {});
 
 }  // namespace shardmat

@@ -12,15 +12,15 @@
 #include <utility>
 #include <vector>
 
+#include "comm/items_by_rank.h"
 #include "comm/long_wait.h"
-#include "comm/parcels.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "partition/partitioner.h"
 #include "partition/readers/entry_reader.h"
-#include "runtime/source/kept_rows.h"
 #include "runtime/order/row_share.h"
+#include "runtime/source/kept_rows.h"
 
 namespace shardmat {
 namespace {
@@ -95,19 +95,21 @@ class Reading {
   /// its own words, without the rank's name: the file is the same for all. Other errors: as Communicator::together().
   template <class F>
   void on_file(F&& work) {
-    std::optional<std::string> wrong;
+    std::optional<Error> wrong;
     ranks_.together([&] {
       try {
         work();
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::input) throw;
-        wrong = error.what();
+        wrong = error;
       }
     });
     const std::int64_t first =
         ranks_.size() - ranks_.all_reduce<std::int64_t>(wrong ? ranks_.size() - ranks_.rank() : 0, Reduction::max);
-    if (first < ranks_.size())
-      throw AgreedError(ErrorKind::input, ranks_.broadcast(wrong.value_or(""), static_cast<int>(first)));
+    if (first == ranks_.size()) return;
+    const std::string message = ranks_.broadcast(wrong ? wrong->what() : std::string(), static_cast<int>(first));
+    const std::string setting = ranks_.broadcast(wrong ? wrong->setting() : std::string(), static_cast<int>(first));
+    throw AgreedError(ErrorKind::input, message, setting);
   }
 
   void open() {
@@ -205,13 +207,13 @@ class Reading {
   /// Collective. Sends each item to the rank whose range holds its row; returns what the others send.
   template <class T>
   HostVector<T> trade(std::vector<T>& away, const std::vector<std::int64_t>& starts) {
-    const Parcels<T> out = ranks_.together([&] {
+    const ItemsByRank<T> out = ranks_.together([&] {
       require_host_memory(static_cast<std::int64_t>(sizeof(T)) * std::ssize(away), "entries for other ranks");
-      Parcels<T> parcels = sort_by_rank<T>(away, ranks_.size(), [&](const T& item) { return owner_of(starts, item.row); });
+      ItemsByRank<T> items = sort_by_rank<T>(away, ranks_.size(), [&](const T& item) { return owner_of(starts, item.row); });
       away.clear();
-      return parcels;
+      return items;
     });
-    return exchange(ranks_, out).items;
+    return send_items(ranks_, out).items;
   }
 
   /// Counts the entries of each row of this rank's even share, duplicates included.
@@ -268,7 +270,7 @@ class Reading {
   /// Collective. One item a row: from the ranks whose ranges in `from` hold the rows to those whose ranges in `to` do.
   HostVector<std::int64_t> moved(HostVector<std::int64_t> items, const std::vector<std::int64_t>& from,
                                  const std::vector<std::int64_t>& to) {
-    return exchange(ranks_, Parcels<std::int64_t>{items_to_ranks(from, to, ranks_.rank()), std::move(items)}).items;
+    return send_items(ranks_, ItemsByRank<std::int64_t>{items_to_ranks(from, to, ranks_.rank()), std::move(items)}).items;
   }
 
   /// The entries of this rank's part, in any order within a row.
@@ -354,8 +356,8 @@ class Reading {
       entries.push_back(part_.row_ptr[row + static_cast<std::size_t>(rows)] - part_.row_ptr[row]);
       row += static_cast<std::size_t>(rows);
     }
-    part_.col_idx = exchange(ranks_, Parcels<std::int64_t>{entries, std::move(part_.col_idx)}).items;
-    part_.values = exchange(ranks_, Parcels<double>{entries, std::move(part_.values)}).items;
+    part_.col_idx = send_items(ranks_, ItemsByRank<std::int64_t>{entries, std::move(part_.col_idx)}).items;
+    part_.values = send_items(ranks_, ItemsByRank<double>{entries, std::move(part_.values)}).items;
     HostVector<std::int64_t> new_lengths = moved(lengths, starts_, to);
     starts_ = to;
     part_.rows = std::ssize(new_lengths);

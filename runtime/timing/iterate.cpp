@@ -200,9 +200,10 @@ void require_normalised(const Iterated& one, Dots& dots, Stream& stream) {
   one.product->matrix().context().communicator().together([&] {
     if (xx > 0.5 && xx < 2) return;
     throw Error(ErrorKind::input,
-                "--mode power: x cannot be made a vector of length 1. Either A x became 0, as with x = 0, or the squares of "
-                "its entries leave the range of f64 (entries of y above 1e154 or below 1e-154): take another --x, or scale "
-                "the matrix");
+                "power iteration: x cannot be made a vector of length 1. Either A x became 0, as with x = 0, or the squares "
+                "of its entries leave the range of f64 (entries of y above 1e154 or below 1e-154): scale the matrix, or "
+                "begin with another x",
+                "x");
   });
 }
 
@@ -245,9 +246,122 @@ class SavedX {
 void require_square(std::span<const Iterated> several, Mode mode) {
   for (const Iterated& one : several)
     if (const DistributedMatrix& matrix = one.product->matrix(); matrix.rows() != matrix.cols())
-      throw Error(ErrorKind::usage, fmt::format("--mode {} needs a square matrix, this one is {} × {}", name(mode),
-                                                matrix.rows(), matrix.cols()));
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("mode {} needs a square matrix, this one is {} × {}", name(mode), matrix.rows(), matrix.cols()),
+          "mode");
 }
+
+/// One call of iterate().
+class Iteration {
+ public:
+  Iteration(Communicator& ranks, Context& context, std::span<const Iterated> several, const IterateOptions& options)
+      : ranks_(ranks),
+        several_(several),
+        options_(options),
+        stream_(context.stream()),
+        watch_(ranks, context, several),
+        records_(options.graph && context.device().backend == Backend::cuda && !several.empty()) {
+    result_.estimates.resize(several.size());
+    result_.graph = records_ && std::all_of(several.begin(), several.end(),
+                                            [](const Iterated& one) { return one.product->exchange().capturable(); });
+    if (options.mode == Mode::repeat) return;
+    require_square(several, options.mode);
+    for (const Iterated& one : several) dots_.push_back(std::make_unique<Dots>(*one.product));
+    if (!dots_.empty()) result_.sums = dots_[0]->summed_by();
+  }
+
+  IterateResult operator()() {
+    time_phases();
+    prepare();
+    time_iterations();
+    estimate();
+    return std::move(result_);
+  }
+
+ private:
+  /// The product alone, and the exchange alone.
+  void time_phases() {
+    const Steps local_steps = repeat([this] {
+      for (const Iterated& one : several_) one.product->multiply_local(options_.alpha, options_.beta, one.y, stream_);
+    });
+    const Steps exchange_steps = repeat([this] {
+      for (const Iterated& one : several_) one.product->move_x(stream_);
+    });
+    exchange_steps(1);  // libraries allocate and connect on first use, which a recording forbids
+    const double seconds = watch_.warm_up(local_steps);
+    const auto repetitions = static_cast<std::int64_t>(
+        std::clamp<double>(kPhaseSeconds / std::max(seconds, 1e-9), kLeastRepetitions, kMostRepetitions));
+    result_.local = times(repetitions, records_ ? recorded(local_steps, repetitions) : local_steps, {}, {});
+    result_.exchange = times(repetitions, result_.graph ? recorded(exchange_steps, repetitions) : exchange_steps, {}, {});
+  }
+
+  void prepare() {
+    for (std::size_t i = 0; i < several_.size(); ++i) {
+      const auto& [product, y] = several_[i];
+      if (options_.mode == Mode::dots) dots_[i]->of_product(y.data, stream_);  // connects the ranks
+      if (options_.mode != Mode::power) continue;
+      // x is normalised before the first product, so that the result does not depend on its length.
+      copy_on_device(y.data, product->x().data, SavedX::bytes(several_[i]), stream_);
+      dots_[i]->normalise_x(y.data, stream_);
+    }
+    watch_.wait();
+  }
+
+  void step() {
+    for (std::size_t i = 0; i < several_.size(); ++i) {
+      const auto& [product, y] = several_[i];
+      product->multiply(options_.alpha, options_.beta, y, stream_);
+      if (options_.mode == Mode::dots)
+        dots_[i]->add(product->x().data, y.data, stream_), dots_[i]->add(y.data, y.data, stream_);
+      if (options_.mode == Mode::power) dots_[i]->normalise_x(y.data, stream_);
+    }
+  }
+
+  void time_iterations() {
+    Steps steps = repeat([this] { step(); });
+    if (result_.graph) steps = recorded(steps, options_.iterations);
+    if (options_.mode == Mode::power) {  // warming up must not show in the result: it starts from x as it is now
+      SavedX x(ranks_, several_, stream_);
+      watch_.warm_up(steps);
+      x.restore();
+      watch_.wait();
+    } else {
+      watch_.warm_up(steps);
+    }
+    result_.iteration = times(options_.iterations, steps, options_.progress, "iterating");
+  }
+
+  void estimate() {
+    for (std::size_t i = 0; i < several_.size(); ++i) {
+      if (options_.mode == Mode::power) {
+        require_normalised(several_[i], *dots_[i], stream_);
+        result_.estimates[i] = estimate_eigenvalue(several_[i], *dots_[i], stream_);
+      }
+      if (options_.mode == Mode::dots)
+        std::tie(result_.estimates[i].xy, result_.estimates[i].yy) = dots_[i]->of_product(several_[i].y.data, stream_);
+    }
+  }
+
+  /// Steps from graphs, `count` of which are to come.
+  Steps recorded(const Steps& work, std::int64_t count) {
+    return [graphs = std::make_shared<RecordedSteps>(stream_, work, count)](std::int64_t now) { (*graphs)(now); };
+  }
+  IterationTimes times(std::int64_t count, const Steps& work, const Progress& progress, std::string_view phase) {
+    IterationTimes found = slowest_of_ranks(watch_.each(count, work, progress, phase), ranks_);
+    found.together = watch_.steps_a_mark(count);
+    return found;
+  }
+
+  Communicator& ranks_;
+  std::span<const Iterated> several_;
+  const IterateOptions& options_;
+  Stream& stream_;
+  Stopwatch watch_;
+  bool records_;  ///< work of this rank alone is recorded in graphs
+  std::vector<std::unique_ptr<Dots>> dots_;
+  IterateResult result_;
+};
 
 }  // namespace
 
@@ -265,78 +379,8 @@ std::string_view name(Mode mode) {
 
 IterateResult iterate(Communicator& ranks, Context& context, std::span<const Iterated> several,
                       const IterateOptions& options) {
-  Stream& stream = context.stream();
-  IterateResult result;
-  result.estimates.resize(several.size());
-  Stopwatch watch(ranks, context, several);
-  const bool power = options.mode == Mode::power;
-  std::vector<std::unique_ptr<Dots>> dots(several.size());
-  if (options.mode != Mode::repeat) {
-    require_square(several, options.mode);
-    for (std::size_t i = 0; i < several.size(); ++i) dots[i] = std::make_unique<Dots>(*several[i].product);
-    if (!dots.empty()) result.sums = dots[0]->summed_by();
-  }
-
-  Steps steps = repeat([&] {
-    for (std::size_t i = 0; i < several.size(); ++i) {
-      const auto& [product, y] = several[i];
-      product->multiply(options.alpha, options.beta, y, stream);
-      if (options.mode == Mode::dots) dots[i]->add(product->x().data, y.data, stream), dots[i]->add(y.data, y.data, stream);
-      if (power) dots[i]->normalise_x(y.data, stream);
-    }
-  });
-  const Steps local_steps = repeat([&] {
-    for (const Iterated& one : several) one.product->multiply_local(options.alpha, options.beta, one.y, stream);
-  });
-  const Steps exchange_steps = repeat([&] {
-    for (const Iterated& one : several) one.product->move_x(stream);
-  });
-  /// Steps from graphs, `count` of which are to come.
-  const auto recorded = [&](const Steps& work, std::int64_t count) {
-    return Steps([graphs = std::make_shared<RecordedSteps>(stream, work, count)](std::int64_t now) { (*graphs)(now); });
-  };
-  const auto times = [&](std::int64_t count, const Steps& work, const Progress& progress, std::string_view phase) {
-    IterationTimes found = slowest_of_ranks(watch.each(count, work, progress, phase), ranks);
-    found.together = watch.steps_a_mark(count);
-    return found;
-  };
-  const bool records = options.graph && context.device().backend == Backend::cuda && !several.empty();
-  result.graph = records && std::all_of(several.begin(), several.end(),
-                                        [](const Iterated& one) { return one.product->exchange().capturable(); });
-  exchange_steps(1);  // libraries allocate and connect on first use, which a recording forbids
-  const double seconds = watch.warm_up(local_steps);
-  const auto repetitions = static_cast<std::int64_t>(
-      std::clamp<double>(kPhaseSeconds / std::max(seconds, 1e-9), kLeastRepetitions, kMostRepetitions));
-  result.local = times(repetitions, records ? recorded(local_steps, repetitions) : local_steps, {}, {});
-  result.exchange = times(repetitions, result.graph ? recorded(exchange_steps, repetitions) : exchange_steps, {}, {});
-
-  for (std::size_t i = 0; i < several.size(); ++i) {
-    const auto& [product, y] = several[i];
-    if (options.mode == Mode::dots) dots[i]->of_product(y.data, stream);  // connects the ranks
-    if (!power) continue;  // there x is normalised before the first product, so the result does not depend on its length
-    copy_on_device(y.data, product->x().data, SavedX::bytes(several[i]), stream);
-    dots[i]->normalise_x(y.data, stream);
-  }
-  watch.wait();
-  if (result.graph) steps = recorded(steps, options.iterations);
-  if (power) {  // warming up must not show in the result: it starts from x as it is now
-    SavedX x(ranks, several, stream);
-    watch.warm_up(steps);
-    x.restore();
-    watch.wait();
-  } else {
-    watch.warm_up(steps);
-  }
-  result.iteration = times(options.iterations, steps, options.progress, "iterating");
-  for (std::size_t i = 0; i < several.size(); ++i) {
-    if (power) {
-      require_normalised(several[i], *dots[i], stream);
-      result.estimates[i] = estimate_eigenvalue(several[i], *dots[i], stream);
-    }
-    if (options.mode == Mode::dots)
-      std::tie(result.estimates[i].xy, result.estimates[i].yy) = dots[i]->of_product(several[i].y.data, stream);
-  }
-  return result;
+  const ContextScope scope(context);
+  return Iteration(ranks, context, several, options)();
 }
 
 IterateResult iterate(const Product& product, const Dense& y, const IterateOptions& options) {

@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/product.h"
+#include "runtime/matrix/row_plan.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/timing/iterate.h"
 
@@ -36,6 +39,7 @@ class FirstRows final : public RowSource {
 /// A recorded step that writes a word, and with `split` another on the second stream. On the host, where all is done at
 /// once, 0.
 double seconds_of_step(Context& context, bool split) {
+  const ContextScope scope(context);
   constexpr int kTimes = 200;
   if (context.device().backend == Backend::host) return 0;
   const Buffer words(context.device(), 16);
@@ -78,6 +82,7 @@ double time_first_rows(Context& context, const MatrixSource& source, std::int64_
 }  // namespace
 
 ProductCost measure_product_cost(Context& context, const MatrixSource& source, LoadOptions load, double seconds) {
+  const ContextScope scope(context);
   constexpr std::int64_t kShares[] = {64, 16, 4, 2};
   constexpr double kTuning = 1;  // seconds
   load.exchange = "auto";

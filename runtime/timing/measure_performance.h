@@ -1,20 +1,22 @@
-// The constants of the performance model that a device can tell.
+// Measures the constants of the performance model that describe one device.
+//
+// Threads: one thread at a time uses a context.
 #pragma once
 
 #include "runtime/context.h"
-#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/matrix_options.h"
 #include "runtime/source/matrix_source.h"
 #include "runtime/timing/performance_model.h"
 
 namespace shardmat {
 
-/// On a context of one rank: `seconds` are those of a product with all rows of the source, and its first rows that hold
-/// half, a fourth, a sixteenth and a sixty-fourth of the nonzeros are timed now. `load` names the kernel and policy.
+/// Times products with the first rows of the source that hold 1/2, 1/4, 1/16 and 1/64 of the nonzeros. `seconds` is the time
+/// of a product with all rows. `load` names the kernel and policy. REQUIRES: a context of one rank.
 ProductCost measure_product_cost(Context& context, const MatrixSource& source, LoadOptions load, double seconds);
 
-/// Seconds of a recorded step with next to nothing in it.
+/// Seconds to replay a recorded step that does almost nothing.
 double measure_launch_latency(Context& context);
-/// Seconds that a second stream beside the first adds to a recorded step.
+/// Seconds that a second, concurrent stream adds to a recorded step.
 double measure_split_latency(Context& context);
 
 }  // namespace shardmat

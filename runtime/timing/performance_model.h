@@ -1,18 +1,18 @@
-// What an iteration is expected to take on any number of ranks. The constants come from one device and from moving entries
-// between ranks (measure_performance.h), or for networks from their data sheet; never from the runs that are to be foretold.
+// Predicts the time of an iteration on any number of ranks. Constants are measured on one device (measure_performance.h) and
+// between ranks (exchange_cost.h); those of a network come from its data sheet. The predicted runs are never used as input.
 //
-//   product(n)  = as timed for shares of the rows, straight lines between: what fits the cache is faster than its share
-//                                                                n: nonzeros of the rank with most
-//   exchange(b) = latency + b·seconds_per_byte                   among the ranks that were measured (the first bytes at
-//                                                                another rate), where each moves entries to all others:
-//                                                                too much for few neighbours;
-//                                                                b: what a rank receives or sends, whichever is most
-//               = messages·network.latency + b/network.bandwidth beyond them; halo: a message from each neighbour,
-//                                                                all-gather: a ring of P - 1
-//   iteration   = the least over the exchanges of
-//                 product(n) + exchange(b)                       if the rows that need others hold most nonzeros
-//               = max(product(n) + split, exchange(b) + product(boundary))   else: x moves beside the product;
-//               = max(product(n), exchange(b) + product(boundary))           with peer: one product, of which some rows wait
+//   product(n)  = interpolated between products that were timed with some of the rows (a small matrix may fit the cache)
+//                 n: nonzeros of the rank with most nonzeros
+//   exchange(b) = latency + b·seconds_per_byte                    up to the measured number of ranks. The first bytes have
+//                                                                 their own rate. Measured with every rank sending to all
+//                                                                 other ranks: too high for few neighbours.
+//               = messages·network.latency + b/network.bandwidth  with more ranks. Messages: one from each neighbour
+//                                                                 (halo), P - 1 (all-gather, a ring)
+//                 b: bytes that a rank receives or sends, whichever is more
+//   iteration   = the least over all exchanges of
+//                 product(n) + exchange(b)                          if boundary rows hold more than half of the nonzeros;
+//                 max(product(n) + split, exchange(b) + product(boundary))   else: the exchange overlaps with the product;
+//                 max(product(n), exchange(b) + product(boundary))           with peer: one product, boundary rows wait
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@
 
 namespace shardmat {
 
-/// Seconds of the product alone, on one device, by the number of nonzeros.
+/// Seconds of a product on one device, without the exchange, as a function of the number of nonzeros.
 class ProductCost {
  public:
   struct Point {
@@ -33,9 +33,10 @@ class ProductCost {
     double seconds;
   };
 
-  ProductCost() = default;  ///< nothing takes any time
+  ProductCost() = default;  ///< 0 seconds for every product
   ProductCost(double latency, double seconds_per_nnz);
-  /// Straight lines between points, of which nnz ascend; one that is slower than the next counts as fast as that.
+  /// Interpolates linearly between the points. REQUIRES: ascending nnz. A point that is slower than the next point gets the
+  /// time of the next.
   explicit ProductCost(std::vector<Point> points);
 
   double operator()(std::int64_t nnz) const;  ///< 0 for 0
@@ -45,20 +46,20 @@ class ProductCost {
   std::vector<Point> points_;
 };
 
-/// Between ranks that were not measured, in each direction.
+/// The network between ranks that were not measured.
 struct Network {
   double latency = 0;    ///< seconds a message
-  double bandwidth = 0;  ///< bytes a second a rank
+  double bandwidth = 0;  ///< bytes a second for each rank, in each direction
 };
 
 struct PerformanceModel {
   ProductCost product;
-  std::int64_t entry_bytes = 8;         ///< of x
-  bool overlaps = true;                 ///< rows that need no x of others are multiplied while x moves, if they hold half
-  bool overlaps_peer = true;            ///< likewise while x moves by "peer"
+  std::int64_t entry_bytes = 8;         ///< bytes of one entry of x
+  bool overlaps = true;                 ///< interior rows that hold half of the nonzeros are multiplied while x moves
+  bool overlaps_peer = true;            ///< the same for the exchange "peer"
   double split_latency = 0;             ///< seconds that a second stream adds to an iteration
-  std::vector<ExchangeCost> exchanges;  ///< those between the fewest ranks that are enough count, else between the most
-  int measured_ranks = 1;               ///< that can meet by these
+  std::vector<ExchangeCost> exchanges;  ///< P ranks use those measured with the fewest ranks ≥ P, else with the most
+  int measured_ranks = 1;               ///< up to this number of ranks `exchanges` hold, beyond it `network`
   std::optional<Network> network;
 };
 
@@ -68,13 +69,13 @@ PerformanceModel h200_model();
 
 struct Forecast {
   double product = 0, exchange = 0, iteration = 0;  ///< seconds
-  std::string moved_by;                             ///< halo, peer, allgather; none for one rank
+  std::string moved_by;                             ///< the exchange: halo, peer, allgather; "none" for one rank
   bool overlapped = false;
 };
 
-/// Throws Error(usage) for more ranks than were measured without a network.
+/// Throws Error(usage) if the model has no network and `ranks` is more than the measured number of ranks.
 void require_links(const PerformanceModel& model, int ranks);
-/// Throws likewise.
+/// Predicts the time of an iteration. Throws as require_links().
 Forecast forecast(const PerformanceModel& model, const PartitionQuality& quality, int ranks);
 
 }  // namespace shardmat

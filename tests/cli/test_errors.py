@@ -215,7 +215,7 @@ class Content(CliTest):
 
     def test_nonfinite_values_need_permission(self):
         for value in ("nan", "inf", "-inf"):
-            self.refuse("nan.mtx", HEADER + f"2 2 2\n1 1 1\n2 2 {value}\n", "nan.mtx:4", "--allow-nonfinite")
+            self.refuse("nan.mtx", HEADER + f"2 2 2\n1 1 1\n2 2 {value}\n", "nan.mtx:4", "not finite (--allow-nonfinite)")
         self.succeed("partition", "nan.mtx", "o.h5", "--allow-nonfinite")
 
     def test_complex_and_array_are_refused_by_name(self):
@@ -269,7 +269,7 @@ class Content(CliTest):
         def refused(*arguments, says, **options):
             self.fail_with(USAGE, *arguments, says=[there + says], **options)
         for command in (["generate", "poisson", "--n", 3], ["partition", "matrix.mtx"], ["convert", "matrix.mtx"]):
-            refused(*command, "vectors.h5", says='an HDF5 file with "/loads" and "/x"; name another file, or replace it with --force')
+            refused(*command, "vectors.h5", says='an HDF5 file with "/loads" and "/x"; name another file, or have this one replaced (--force)')
             refused(*command, "batch.h5", says="a batch of small matrices")
             refused(*command, "mesh.h5", says="a mesh of tetrahedra")
             refused(*command, "text.h5", says="something that is no HDF5 file")
@@ -364,11 +364,33 @@ class Words(CliTest):
         self.write("bar.mtx", SMALL)
         self.fail_on_every_rank(USAGE, "partition", "bar.mtx", "o.h5", says=["partition", "without mpirun"])
 
+    def test_the_option_behind_a_message_is_the_commands(self):
+        self.write("nan.mtx", HEADER + "1 1 1\n1 1 nan\n")
+        power = ["poisson:n=3", "--mode", "power"]
+        for arguments, end in (
+                (["multiply", "nan.mtx"], "accept values that are not finite (--allow-nonfinite)"),
+                (["bench", "kernels", "nan.mtx", "--backend", "host"], "accept values that are not finite"),  # it has no such option
+                (["multiply", "poisson:n=3", "--policy", "lanes=4"], "name the kernel (--kernel)"),
+                (["multiply", "poisson:n=3", "--kernel", "csr_host", "--policy", "lanes"], "(--policy)"),
+                (["multiply", "poisson:n=3", "--rhs", 4, "--measure"], "(--measure)"),
+                (["multiply", "poisson:n=3", "--rhs", 4, "--verify=sampled"], "(--verify)"),
+                (["multiply", "poisson:n=3", "--column-block", 2], "(--rhs)"),
+                (["multiply", "poisson:n=3", "--rhs", 4, "--column-block", 3], "choose 2 or 4 (--column-block)"),
+                (["multiply", *power, "--rhs", 2], "(--rhs)"), (["multiply", *power, "--beta", 2], "(--beta)"),
+                (["multiply", *power, "--iterations", 0], "(--iterations)"),
+                (["batch", "molecules:count=3", "--policy", "columns=64"], "name the kernel (--kernel)"),
+                (["partition", DATA / "stokes.mtx.gz", "o.h5", "--reorder", "graph"], "(--parts)")):
+            with self.subTest(arguments=arguments):
+                code = INPUT if "nan.mtx" in arguments else USAGE
+                self.assertTrue(self.fail_with(code, *arguments).messages[0].endswith(end), end)
+                if arguments[0] in ("multiply", "batch"):  # the message travels between the ranks with its setting
+                    self.fail_on_every_rank(code, *arguments, ranks=2, says=end)
+
     def test_cuda_without_a_gpu(self):
         result = self.call("multiply", "poisson:n=3", "--backend", "cuda")
         if result.code == 0:
             self.skipTest("this machine has a GPU")
-        self.fail_on_every_rank(RESOURCES, "multiply", "poisson:n=3", "--backend", "cuda", says=["no CUDA device", "--backend host"])
+        self.fail_on_every_rank(RESOURCES, "multiply", "poisson:n=3", "--backend", "cuda", says=["no CUDA device", "on the host backend (--backend)"])
 
 
 class Exhaustion(CliTest):

@@ -407,7 +407,7 @@ class Orders(CliTest):
 
     def test_help_names_the_choices(self):
         text = " ".join(self.succeed("partition", "--help").out.split())
-        for word in ("--compare", "--model", "--reorder auto", "bench scaling", "predicted to be fastest"):
+        for word in ("--compare", "--model", "--reorder auto", "bench scaling", "predicted to be the fastest"):
             self.assertIn(word, text)
 
 

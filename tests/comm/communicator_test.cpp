@@ -29,7 +29,7 @@ class SliceLimit {
 TEST(Slices, CoverEverythingOnce) {
   for (const std::size_t total : {0u, 1u, 7u, 8u, 9u, 16u, 17u}) {
     std::size_t next = 0;
-    for_each_slice(total, 8, [&](std::size_t offset, std::size_t bytes) {
+    for_each_message_slice(total, 8, [&](std::size_t offset, std::size_t bytes) {
       EXPECT_EQ(offset, next);
       EXPECT_GE(bytes, 1u);
       EXPECT_LE(bytes, 8u);
@@ -42,7 +42,7 @@ TEST(Slices, CoverEverythingOnce) {
 TEST(Slices, BeyondInt) {
   const std::size_t total = (std::size_t{5} << 30) + 3, limit = std::size_t{1} << 30;
   std::size_t slices = 0, sum = 0;
-  for_each_slice(total, limit, [&](std::size_t offset, std::size_t bytes) {
+  for_each_message_slice(total, limit, [&](std::size_t offset, std::size_t bytes) {
     EXPECT_EQ(offset, sum);
     EXPECT_LE(bytes, limit);
     sum += bytes, ++slices;
@@ -238,6 +238,16 @@ TEST(Agree, LastRankFailed) {
   EXPECT_EQ(message, where + "bar.mtx: line 3: bad");
 }
 
+TEST(Agree, AllRanksLearnTheSetting) {
+  const int last = world().size() - 1;
+  EXPECT_EQ(setting_of([&] {
+              world().together([&] {
+                if (world().rank() == last) throw Error(ErrorKind::usage, "there is no such kernel", "kernel");
+              });
+            }),
+            "kernel");
+}
+
 TEST(Agree, AllRanksFailedDifferently) {
   const std::string message = error_of(ErrorKind::resources, [&] {
     world().together([&]() -> int {
@@ -268,17 +278,20 @@ TEST(Agree, LostRanksAreNotWaitedFor) {
 
 TEST(Deadline, NamesOperationRankHostAndRemedy) {
   Communicator ranks(world().native(), 0.2);
-  std::string why;
-  ranks.on_broken([&](const std::string& text) { why = text; });
+  std::string why, setting;
+  ranks.on_broken([&](const Error& error) { why = error.what(), setting = error.setting(); });
   const std::string message =
       error_of(ErrorKind::rank_lost, [&] { ranks.wait_until([] { return false; }, "exchange of x"); });
   EXPECT_EQ(message.find("rank " + std::to_string(world().rank()) + " (" + world().host() +
                          "): exchange of x did not finish within 0.2 s"),
             0u)
       << message;
-  EXPECT_NE(message.find("--timeout"), std::string::npos) << message;
+  EXPECT_NE(message.find("raise the deadline"), std::string::npos) << message;
   EXPECT_EQ(why, message);
+  EXPECT_EQ(setting, "timeout_seconds");
   EXPECT_TRUE(ranks.broken());
+  Communicator others(world().native(), 0.2);
+  EXPECT_EQ(setting_of([&] { others.wait_until([] { return false; }, "exchange of x"); }), "timeout_seconds");
   EXPECT_NE(error_of(ErrorKind::rank_lost, [&] { ranks.barrier(); }).find("no barrier after the ranks were lost"),
             std::string::npos);
   EXPECT_NE(error_of(ErrorKind::rank_lost, [&] { ranks.all_reduce(1.0, Reduction::sum); }).find("no all-reduce"),

@@ -67,15 +67,20 @@ TEST_F(MultiGpuNccl, MemoryDestroyedInAnotherOrderOnEachRank) {
   for (int round = 0; round < 3; ++round) {
     std::vector<std::unique_ptr<NcclCommunicator::Memory>> all;
     for (int i = 0; i < 4; ++i) all.push_back(std::make_unique<NcclCommunicator::Memory>(nccl, std::size_t{64} << 20));
+    world().barrier();  // ranks may share a GPU
     const std::int64_t before = available_memory(device_);
+    world().barrier();
     const auto first = static_cast<std::size_t>(world().rank());
     for (std::size_t i = 0; i < 3; ++i) all[(first + i) % 4].reset();  // each rank keeps another one
     world().barrier();
     nccl.free_retired();
+    world().barrier();
     const std::int64_t freed = available_memory(device_) - before;
     EXPECT_EQ(freed >= (std::int64_t{60} << 20), world().size() < 4) << freed;  // those that all ranks have destroyed
+    world().barrier();
     all.clear();
     nccl.free_retired();
+    world().barrier();
     EXPECT_GE(available_memory(device_) - before, std::int64_t{240} << 20);
   }
 }

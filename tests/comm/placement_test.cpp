@@ -15,7 +15,7 @@ TEST(Placement, Host) {
   ASSERT_EQ(static_cast<int>(placement.ranks.size()), world().size());
   EXPECT_FALSE(placement.ranks[0].device.empty());
   EXPECT_EQ(placement.why, "asked for");
-  EXPECT_GE(thread_count(), 1);
+  EXPECT_GE(placement.threads, 1);
 }
 
 TEST(Placement, AutomaticWithoutDevices) {
@@ -28,8 +28,9 @@ TEST(Placement, AutomaticWithoutDevices) {
 TEST(Placement, CudaWithoutDevicesIsRefusedWithTheRemedy) {
   if (cuda_device_count() > 0) GTEST_SKIP() << "there is a GPU here";
   const std::string message = error_of(ErrorKind::resources, [] { place_ranks(world(), BackendChoice::cuda); });
+  EXPECT_EQ(setting_of([] { place_ranks(world(), BackendChoice::cuda); }), "backend");
   EXPECT_NE(message.find("has no CUDA device: " + why_no_cuda_device()), std::string::npos) << message;
-  EXPECT_NE(message.find("--backend host"), std::string::npos) << message;
+  EXPECT_NE(message.find("on the host backend"), std::string::npos) << message;
 }
 
 TEST(Placement, SharedDevicesAreRefused) {
@@ -43,14 +44,12 @@ TEST(Placement, SharedDevicesAreRefused) {
                      [&] {
                        require_own_devices(ranks({{"a", "1"}, {"a", "2"}, {"a", "1"}, {"a", "2"}}), {2, 2, 2, 2});
                      }),
-            "4 ranks on host a but 2 GPUs: start at most 2 ranks there (mpirun -n 2), or run on the host backend "
-            "(--backend host)");
+            "4 ranks on host a but 2 GPUs: start at most 2 ranks there (mpirun -n 2), or run on the host backend");
   EXPECT_EQ(error_of(ErrorKind::resources,
                      [&] {
                        require_own_devices(ranks({{"b", "1"}, {"b", "1"}}), {1, 1});
                      }),
-            "2 ranks on host b but 1 GPU: start at most 1 rank there (mpirun -n 1), or run on the host "
-            "backend (--backend host)");
+            "2 ranks on host b but 1 GPU: start at most 1 rank there (mpirun -n 1), or run on the host backend");
   const std::string message = error_of(ErrorKind::resources, [&] {
     require_own_devices(ranks({{"a", "1"}, {"a", "1"}}), {2, 2});
   });
@@ -73,8 +72,9 @@ TEST(Placement, ThreadsAreSharedOnlyWhereCpusAre) {
 TEST(Nccl, AbsentIsRefusedWithTheRemedy) {
   if (built_with_nccl()) GTEST_SKIP() << "this build has NCCL";
   const std::string message = error_of(ErrorKind::resources, [] { NcclCommunicator(world(), Device{Backend::cuda, 0}); });
+  EXPECT_EQ(setting_of([] { NcclCommunicator(world(), Device{Backend::cuda, 0}); }), "backend");
   EXPECT_NE(message.find("libnccl-dev"), std::string::npos) << message;
-  EXPECT_NE(message.find("--backend host"), std::string::npos) << message;
+  EXPECT_NE(message.find("on the host backend"), std::string::npos) << message;
   EXPECT_EQ(nccl_version(), "");
 }
 

@@ -111,9 +111,11 @@ int run_program(int argc, char** argv) {
   pretend_hosts();
   try {
     Communicator ranks(MPI_COMM_WORLD, std::atof(argv[2]));
-    ranks.on_broken([](const std::string& why) { MpiSession::leave_after(10, 5, "comm_fault: could not unwind: " + why); });
-    ranks.watch_calls(ranks.timeout_seconds(), [](const std::string& why) {
-      std::fprintf(stderr, "comm_fault: %s\n", why.c_str());
+    ranks.on_broken([](const Error& why) {
+      MpiSession::leave_after(10, 5, std::string("comm_fault: could not unwind: ") + why.what());
+    });
+    ranks.watch_calls(ranks.timeout_seconds(), [](const Error& why) {
+      std::fprintf(stderr, "comm_fault: %s\n", why.what());
       MpiSession::leave(5);
     });
     run(ranks, argv[1]);

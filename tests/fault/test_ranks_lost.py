@@ -41,7 +41,7 @@ class LoseOne(unittest.TestCase):
                 lines = [line for line in ranks.errors(rank).splitlines() if "comm_fault" in line]
                 self.assertEqual(len(lines), 1, ranks.report())
                 self.assertRegex(lines[0], rf"^comm_fault: rank {rank} \(.+\): .+ (did not (finish|return) within 3 s|failed)")
-                self.assertIn("--timeout", lines[0])
+                self.assertIn("raise the deadline", lines[0])
 
 
 class RanksLost(LoseOne):

@@ -8,6 +8,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
+#include "kernels/choose/registry.h"
 #include "kernels/formats/csc.h"
 #include "kernels/formats/dia.h"
 #include "kernels/formats/hyb.h"
@@ -15,7 +16,6 @@
 #include "kernels/formats/limits.h"
 #include "kernels/formats/upload.h"
 #include "kernels/host/parts_host.h"
-#include "kernels/choose/registry.h"
 #include "tests/support/matrix_zoo.h"
 
 namespace shardmat {
@@ -157,14 +157,13 @@ TEST(Hyb, WidthsByTheirRules) {
 
 TEST(Csc, SameWhateverTheThreads) {
   Stream stream{Device{}};
-  const int before = thread_count();
   const HostCsr m = test::matrix_zoo().back().matrix;
   ConversionInput input(m.view(), ValueType::f64, stream);
-  set_thread_count(1);
-  const auto one = std::static_pointer_cast<CscStorage>(convert_csc(input, {}));
-  set_thread_count(5);
-  const auto five = std::static_pointer_cast<CscStorage>(convert_csc(input, {}));
-  set_thread_count(before);
+  const auto converted_by = [&](int count) {
+    const ThreadCount threads(count);
+    return std::static_pointer_cast<CscStorage>(convert_csc(input, {}));
+  };
+  const auto one = converted_by(1), five = converted_by(5);
   EXPECT_EQ(entries<std::int64_t>(one->col_ptr), entries<std::int64_t>(five->col_ptr));
   EXPECT_EQ(entries<std::int32_t>(one->row_idx), entries<std::int32_t>(five->row_idx));
   EXPECT_EQ(entries<double>(one->values), entries<double>(five->values));

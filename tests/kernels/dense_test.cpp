@@ -34,7 +34,9 @@ TEST(Dense, MessagesNameBothSides) {
   EXPECT_NE(changed([](Dense& d) { d.columns = 1; }).find("3 × 1"), std::string::npos);
   EXPECT_NE(changed([](Dense& d) { d.type = ValueType::f64; }).find("of f64 on the host, but"), std::string::npos);
   EXPECT_NE(changed([](Dense& d) { d.device = {Backend::cuda, 1}; }).find("on GPU 1, but"), std::string::npos);
-  EXPECT_NE(changed([](Dense& d) { d.order = DenseOrder::column_major; }).find("column-major"), std::string::npos);
+  EXPECT_EQ(changed([](Dense& d) { d.order = DenseOrder::column_major; }), "nothing");
+  EXPECT_NE(changed([](Dense& d) { d.order = DenseOrder::column_major, d.leading = 2; }).find("its columns have 3 entries"),
+            std::string::npos);
   EXPECT_NE(changed([](Dense& d) { d.leading = 1; }).find("leading dimension of Y is 1"), std::string::npos);
   EXPECT_NE(changed([](Dense& d) { d.data = nullptr; }).find("null pointer"), std::string::npos);
 }

@@ -9,12 +9,12 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
+#include "kernels/choose/registry.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/fold.h"
 #include "kernels/formats/pkt.h"
 #include "kernels/formats/rbp.h"
 #include "kernels/formats/sell.h"
-#include "kernels/choose/registry.h"
 #include "tests/support/matrix_zoo.h"
 
 namespace shardmat {
@@ -220,13 +220,10 @@ TEST_F(Formats, ConversionDoesNotDependOnThreads) {
   }
   for (std::size_t k = 0; k < m.col_idx.size(); ++k) m.values.push_back(test::value_of(k));
   ASSERT_GT(m.nnz(), 10 << 16) << "too small for several threads";
-  const int threads = thread_count();
   const auto converted_by = [&](int count, const Format& format, const Policy& layout) {
-    set_thread_count(count);
+    const ThreadCount threads(count);
     ConversionInput input(m.view(), ValueType::f64, stream_);
-    auto storage = store(format, input, layout);
-    set_thread_count(threads);
-    return storage;
+    return store(format, input, layout);
   };
   ConversionInput input(m.view(), ValueType::f64, stream_);
   for (const Kernel& kernel : kernels()) {

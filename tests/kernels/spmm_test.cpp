@@ -171,6 +171,33 @@ class HostSpmm : public testing::TestWithParam<std::string> {};
 TEST_P(HostSpmm, Conforms) { conform(find_spmm_kernel(GetParam(), Backend::host)); }
 INSTANTIATE_TEST_SUITE_P(, HostSpmm, testing::ValuesIn(names(Backend::host)), name_of);
 
+/// Column j of a product with several right-hand sides, in any order of X and Y, has the bits of csr_host's single product.
+TEST(Spmm, ColumnsOnTheHostHaveTheBitsOfSingleProducts) {
+  Stream stream({Backend::host, 0});
+  const Format& format = find_format("csr");
+  for (const test::NamedMatrix& zoo : test::matrix_zoo()) {
+    const HostCsr& m = zoo.matrix;
+    ConversionInput input(m.view(), ValueType::f64, stream);
+    const auto storage = store(format, input, {});
+    const auto single = find_kernel("csr_host", Backend::host).make(storage, {}, stream);
+    for_each_count([&](const RightHandSides& rhs) {
+      SCOPED_TRACE(fmt::format("{} right-hand sides on {}", rhs.count, zoo.name));
+      const auto plan = make_spmm_plan(find_spmm_kernel("csr_host", Backend::host), storage, rhs, {}, stream);
+      const Dense<double> x(m.cols, rhs.count, rhs.x, 1000), before(m.rows, rhs.count, rhs.y, 5000);
+      Dense<double> y = before;
+      plan->multiply(0.25, x.entries.data(), x.leading, -2, y.entries.data(), y.leading, stream);
+      std::vector<double> x_j(static_cast<std::size_t>(m.cols)), y_j(static_cast<std::size_t>(m.rows));
+      for (std::int64_t j = 0; j < rhs.count; ++j) {
+        for (std::int64_t i = 0; i < m.cols; ++i) x_j[static_cast<std::size_t>(i)] = x.entries[x.place(i, j)];
+        for (std::int64_t i = 0; i < m.rows; ++i) y_j[static_cast<std::size_t>(i)] = before.entries[before.place(i, j)];
+        single->multiply(0.25, x_j.data(), -2, y_j.data(), stream);
+        for (std::int64_t i = 0; i < m.rows; ++i)
+          ASSERT_EQ(y.entries[y.place(i, j)], y_j[static_cast<std::size_t>(i)]) << "row " << i << ", column " << j;
+      }
+    });
+  }
+}
+
 class GpuSpmm : public testing::TestWithParam<std::string> {};
 TEST_P(GpuSpmm, Conforms) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
@@ -332,7 +359,7 @@ TEST(SpmmTuner, TakesTheKernelAndSaysWhatIsWrong) {
   };
   says(0, "auto", "", "there must be 1 to");
   says(4, "csr_hots", "", "did you mean 'csr_host'");
-  says(4, "auto", "lanes=4", "name it with --kernel");
+  says(4, "auto", "lanes=4", "name the kernel");
   says(4, "csr_host", "lanes=4", "lanes");
 }
 

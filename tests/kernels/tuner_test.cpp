@@ -125,7 +125,8 @@ TEST(TunerRefuses, ANamedKernelWhoseFormatDoesNotSuitAndSaysWhatToDo) {
     } catch (const Error& e) {
       EXPECT_EQ(e.kind(), ErrorKind::resources);
       EXPECT_NE(std::string(e.what()).find("does not suit this matrix"), std::string::npos) << e.what();
-      EXPECT_TRUE(std::string(e.what()).ends_with("Use another kernel, or --kernel auto")) << e.what();
+      EXPECT_TRUE(std::string(e.what()).ends_with("Use another kernel, or auto")) << e.what();
+      EXPECT_EQ(e.setting(), "kernel");
     }
   }
   ConversionInput input(m.view(), ValueType::f64, stream);
@@ -133,7 +134,8 @@ TEST(TunerRefuses, ANamedKernelWhoseFormatDoesNotSuitAndSaysWhatToDo) {
     store(find_format("ell"), input, {});
     FAIL() << "ell took it";
   } catch (const Error& e) {
-    EXPECT_EQ(std::string(e.what()).find("--kernel"), std::string::npos) << e.what();
+    EXPECT_EQ(std::string(e.what()).find("another kernel"), std::string::npos) << e.what();
+    EXPECT_EQ(e.setting(), "");
   }
 }
 

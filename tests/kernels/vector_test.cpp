@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "kernels/bandwidth.h"
@@ -80,6 +82,52 @@ void check_rows(Backend backend, std::int64_t n, std::size_t width) {
     const bool copied = column >= 1 && column <= width;
     ASSERT_EQ(to[i], copied ? from[row * from_apart + column + 1] : T{0}) << i;
   }
+}
+
+/// Between all pairs of orders, with gaps on both sides, which stay.
+template <class T>
+void check_copies(Backend backend, ValueType type, std::int64_t rows, std::int64_t columns) {
+  Stream stream({backend, 0});
+  for (const DenseOrder from_order : {DenseOrder::row_major, DenseOrder::column_major})
+    for (const DenseOrder to_order : {DenseOrder::row_major, DenseOrder::column_major}) {
+      const auto leading = [&](DenseOrder order, std::int64_t gap) {
+        return (order == DenseOrder::row_major ? columns : rows) + gap;
+      };
+      Dense from{nullptr, rows, columns, leading(from_order, 3), from_order, type, stream.device()},
+          to{nullptr, rows, columns, leading(to_order, 2), to_order, type, stream.device()};
+      const auto entries = [&](const Dense& view) {
+        return static_cast<std::size_t>(view.leading * (view.order == DenseOrder::row_major ? rows : columns));
+      };
+      const auto at = [](const Dense& view, std::int64_t i, std::int64_t j) {
+        return static_cast<std::size_t>(view.order == DenseOrder::row_major ? i * view.leading + j : i + j * view.leading);
+      };
+      std::vector<T> given(entries(from)), found(entries(to), T(9)), expected = found;
+      for (std::size_t i = 0; i < given.size(); ++i) given[i] = static_cast<T>(i % 50'000 + 10);
+      for (std::int64_t i = 0; i < rows; ++i)
+        for (std::int64_t j = 0; j < columns; ++j) expected[at(to, i, j)] = given[at(from, i, j)];
+      const Buffer df(stream.device(), given.size() * sizeof(T)), dt(stream.device(), found.size() * sizeof(T));
+      copy_to_device(df.data(), given.data(), df.bytes(), stream);
+      copy_to_device(dt.data(), found.data(), dt.bytes(), stream);
+      from.data = df.data(), to.data = dt.data();
+      copy_matrix(from, to, stream);
+      copy_to_host(found.data(), dt.data(), dt.bytes(), stream);
+      ASSERT_EQ(found, expected) << rows << " × " << columns << " of " << sizeof(T) << " bytes";
+    }
+}
+
+void check_all_copies(Backend backend) {
+  for (const auto& [rows, columns] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {0, 4}, {1, 1}, {1, 3}, {5, 1}, {31, 2}, {33, 32}, {1000, 3}, {4099, 4}, {1025, 33}, {700, 100}, {3, 5000}}) {
+    check_copies<std::uint16_t>(backend, ValueType::bf16, rows, columns);
+    check_copies<float>(backend, ValueType::f32, rows, columns);
+    check_copies<double>(backend, ValueType::f64, rows, columns);
+  }
+}
+
+TEST(Vector, CopiesOfMatricesOnHost) { check_all_copies(Backend::host); }
+TEST(GpuVector, CopiesOfMatricesOnCuda) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  check_all_copies(Backend::cuda);
 }
 
 /// Sums, updates and fills of several columns; a guard row behind Y stays.

@@ -54,7 +54,7 @@ TEST(MemorySource, VisitShowsTheSameRowsAsRead) {
 TEST(Slices, CoverAllRowsInOrder) {
   const HostCsr m = test::random_matrix(500, 40, 8, 5);
   std::int64_t next = 3, nnz = 0;
-  for_each_slice(*test::source_of(m), 3, 500, [&](std::int64_t first, const CsrView& rows) {
+  for_each_row_slice(*test::source_of(m), 3, 500, [&](std::int64_t first, const CsrView& rows) {
     EXPECT_EQ(first, next);
     next += rows.rows;
     nnz += rows.nnz();
@@ -71,7 +71,7 @@ TEST(Slices, BeginAtMultiplesWhereAsked) {
   }
   m.values.resize(m.col_idx.size());
   std::int64_t next = 0, slices = 0;
-  for_each_slice(
+  for_each_row_slice(
       *test::source_of(m), 0, m.rows,
       [&](std::int64_t first, const CsrView& rows) {
         EXPECT_EQ(first, next);

@@ -14,6 +14,7 @@
 #include "partition/hdf5/writer.h"
 #include "partition/shard_file.h"
 #include "tests/partition/test_matrices.h"
+#include "tests/support/setting_of.h"
 
 #define EXPECT_SAYS(text, word) EXPECT_NE((text).find(word), std::string::npos) << (text)
 

@@ -157,7 +157,8 @@ TEST_F(ShardFileTest, DescriptorIsBinsparse) {
 TEST_F(ShardFileTest, NonfiniteOnlyWhenAllowedAndRemembered) {
   HostCsr m = test::random_matrix(20, 20, 5, 1);
   m.values[3] = std::nan("");
-  EXPECT_SAYS(input_error([&] { write(m); }), "--allow-nonfinite");
+  EXPECT_SAYS(input_error([&] { write(m); }), "accept values that are not finite");
+  EXPECT_EQ(setting_of([&] { write(m); }), "allow_nonfinite");
   EXPECT_TRUE(directory_.files().empty());
   WriteOptions options;
   options.allow_nonfinite = true;

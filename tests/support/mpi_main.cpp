@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "comm/placement.h"
+#include "kernels/base/parallel.h"
 #include "tests/support/pretended_hosts.h"
 #include "tests/support/world.h"
 
@@ -53,6 +54,7 @@ int run(int argc, char** argv) {
   MpiSession session(&argc, &argv);
   pretend_hosts();
   world_slot() = std::make_unique<Communicator>(MPI_COMM_WORLD, 60);
+  const ThreadCount threads(threads_of_environment(share_cores(world()).threads));
   testing::InitGoogleTest(&argc, argv);
   if (world().rank() != 0) {
     auto& listeners = testing::UnitTest::GetInstance()->listeners();

@@ -106,11 +106,9 @@ std::string with_zip_checksums(std::string archive) {
   return archive;
 }
 
-MutationTest::MutationTest() : FilesTest(folder_in_memory()), threads_(thread_count()) {
-  set_thread_count(1);  // these files are too small to wait for threads
-}
+MutationTest::MutationTest() : FilesTest(folder_in_memory()), one_thread_(1) {}
 
-MutationTest::~MutationTest() { set_thread_count(threads_); }
+MutationTest::~MutationTest() = default;
 
 void MutationTest::TearDownTestSuite() {
 #ifndef __SANITIZE_ADDRESS__

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/parallel.h"
 #include "tests/partition/readers/test_files.h"
 
 namespace shardmat::test {
@@ -38,7 +39,7 @@ class MutationTest : public FilesTest {
               int usual = 4000);
 
  private:
-  int threads_;
+  ThreadCount one_thread_;  ///< these files are too small to wait for threads
 };
 
 }  // namespace shardmat::test

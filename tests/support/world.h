@@ -4,6 +4,7 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "tests/support/setting_of.h"
 
 namespace shardmat {
 

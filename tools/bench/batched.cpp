@@ -80,9 +80,9 @@ std::vector<Series> series_of(const Options& options) {
   return all;
 }
 
-class Run {
+class BatchedBench {
  public:
-  explicit Run(const Options& options)
+  explicit BatchedBench(const Options& options)
       : options_(options),
         machine_(examine_machine(options.backend)),
         guard_(machine_.device),
@@ -173,7 +173,7 @@ class Run {
 int run(const Options& o) {
   const Outputs outputs{o.json, o.plot};
   require_outputs(outputs, kPlotScript, o.sources);
-  Run run(o);
+  BatchedBench run(o);
   const GrowingReport file(outputs, kPlotScript);
   run.measure_all(o.json != "-", file);
   file.finish(to_json(run.result()));
@@ -190,28 +190,28 @@ std::vector<std::string> figure_names() {
 
 std::function<int()> add_bench_batched(const CommandLine& bench) {
   const CommandLine app = bench.add_subcommand(
-      "batched", "Batches of small matrices, against cuSPARSE one by one and in one call, cuBLAS and TensorFlow's kernel");
+      "batched",
+      "Batches of small matrices, compared with cuSPARSE (one by one, and in one call), cuBLAS and TensorFlow's kernel");
   auto options = std::make_shared<Options>();
   options->types = {"f32"};
   app.add_option("source", options->sources,
                  "batches: files, folders and generators such as batch:count=100,dim=64,row_nnz=3,seed=1 (default: those of "
                  "--figure)");
   add_list(app, "--figure", options->figures,
-           "measure figures of the paper of Nagasaka et al., e.g. 6a,8; large, which the paper lacks: many molecules "
-           "(default, if "
-           "no batch is named: all)")
+           "figures of the paper of Nagasaka et al. to measure again, e.g. 6a,8; large is not in the paper: many molecules "
+           "(default: all, if no batch is named)")
       ->check(one_of(figure_names()));
-  app.add_option("--rhs", options->counts,
-                 "numbers n_B of columns, as a list, e.g. 16,64 (default: those of the figure, else 8 to 512)")
+  app.add_option(
+         "--rhs", options->counts,
+         "numbers of columns (n_B in the paper), as a list, e.g. 16,64 (default: those of the figure, else 8 to 512)")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(1, 1 << 20));
-  add_list(
-      app, "--kernel", options->kernels,
-      "our kernels to measure, as a list (default auto,swa,coo_swa; on the host auto). Those of other libraries are always "
-      "measured" +
-          kernel_choices(batched_kernels()));
-  app.add_flag("--cold", options->cold, "measure also with flushed caches");
+  add_list(app, "--kernel", options->kernels,
+           "our kernels to measure, as a list (default auto,swa,coo_swa; on the host auto). Kernels of other libraries are "
+           "always measured" +
+               kernel_choices(batched_kernels()));
+  app.add_flag("--cold", options->cold, "also measure with flushed caches");
   add_run_options(app, *options);
   app.add_option("--plot", options->plot, "draw the speeds to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())

@@ -51,10 +51,7 @@ std::size_t rounded_up(std::size_t bytes) { return (bytes + kAlignment - 1) / kA
 
 class Library {
  public:
-  explicit Library(Stream& stream) {
-    check(cusparseCreate(&library_.handle), "cusparseCreate");
-    use(stream);
-  }
+  explicit Library(Stream& stream) : library_(stream.device()) { use(stream); }
   void use(Stream& stream) const {
     check(cusparseSetStream(library_.handle, static_cast<cudaStream_t>(stream.native())), "cusparseSetStream");
   }

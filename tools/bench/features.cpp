@@ -195,9 +195,9 @@ ResultTable empty_table() {
   return table;
 }
 
-class Run {
+class FeaturesBench {
  public:
-  explicit Run(const Options& options)
+  explicit FeaturesBench(const Options& options)
       : options_(options),
         machine_(examine_machine(options.backend)),
         guard_(machine_.device),
@@ -274,7 +274,7 @@ int run(const Options& o) {
   const Outputs outputs{o.json, ""};
   require_outputs(outputs, "", o.sources);
   const GrowingReport file(outputs, "");
-  Run run(o);
+  FeaturesBench run(o);
   run.measure_all(file);
   if (o.json != "-") fmt::print("{}", run.text());
   file.finish(run.json());
@@ -285,14 +285,13 @@ int run(const Options& o) {
 
 std::function<int()> add_bench_features(const CommandLine& bench) {
   const CommandLine app = bench.add_subcommand(
-      "features", "Graph convolutions of batches, Y = A X W, in one launch and as two products, one of them by cuBLAS");
+      "features", "Graph convolutions of batches, Y = A X W: in one launch, and as two products of which cuBLAS does one");
   auto options = std::make_shared<Options>();
   options->types = {"f32"};
   options->in = {32, 64, 128};
-  app.add_option(
-      "source", options->sources,
-      "batches: files, folders and generators such as molecules:count=16384,seed=1 (default: this one, and one of "
-      "100 matrices with 64 rows)");
+  app.add_option("source", options->sources,
+                 "batches: files, folders and generators such as molecules:count=16384,seed=1 (default: this one, and a "
+                 "batch of 100 matrices with 64 rows)");
   const auto add_features = [&](const char* name, std::vector<std::int64_t>& list, const char* help) {
     app.add_option(name, list, help)
         ->delimiter(',')
@@ -300,7 +299,8 @@ std::function<int()> add_bench_features(const CommandLine& bench) {
         ->check(whole_number(1, FeaturePlan::most_features));
   };
   add_features("--in", options->in, "numbers of features of X, as a list, e.g. 32,64 (default 32,64,128)");
-  add_features("--out", options->out, "numbers of features of Y, as many as --in has (default: those of --in)");
+  add_features("--out", options->out,
+               "numbers of features of Y, one for each number of --in (default: the numbers of --in)");
   add_run_options(app, *options, {"f32"});
   app.footer(
       "\nExamples:\n  shardmat bench features --json features.json\n"

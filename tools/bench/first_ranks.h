@@ -10,9 +10,9 @@
 
 namespace shardmat::tools {
 
-/// Why something did not happen, the same on every rank; kind: its exit code.
+/// Why something did not happen, the same on every rank: message, setting and exit code of an Error.
 struct Refusal {
-  std::string why;
+  std::string why, setting;
   int kind = 0;
 };
 
@@ -23,14 +23,15 @@ Refusal on_first_ranks(Communicator& all, int count, double timeout, const F& f)
   const LongWait wait(all);
   Refusal refused;
   if (std::optional<Communicator> some = all.first_ranks(count, timeout)) {
-    some->on_broken([&all](const std::string& why) { all.mark_broken(why); });
+    some->on_broken([&all](const Error& why) { all.mark_broken(why.what(), std::string(why.setting())); });
     try {
       f(*some);
     } catch (const AgreedError& error) {
-      refused = {error.what(), error.exit_code()};
+      refused = {error.what(), error.setting(), error.exit_code()};
     }
   }
   refused.why = all.broadcast(all.rank() == 0 ? refused.why : std::string());
+  refused.setting = all.broadcast(all.rank() == 0 ? refused.setting : std::string());
   refused.kind = all.all_reduce(refused.kind, Reduction::max);
   return refused;
 }

@@ -80,9 +80,9 @@ struct Times {
   std::int64_t text_bytes = 0, file_bytes = 0, matrix_bytes = 0, nnz = 0;
 };
 
-class Run {
+class IoBench {
  public:
-  explicit Run(const Options& options) : options_(options), scratch_(options.directory) {
+  explicit IoBench(const Options& options) : options_(options), scratch_(options.directory) {
     const auto source = make_generator(options.matrix);
     name_ = source->name();
     if (options.json != "-") fmt::print("Writing {} as Matrix Market text …\n", name_);
@@ -165,7 +165,7 @@ int run(const Options& options) {
   const Outputs outputs{options.json, ""};
   require_outputs(outputs, "", {});
   const GrowingReport file(outputs, "");
-  Run run(options);
+  IoBench run(options);
   run.measure_all(file);
   if (options.json != "-") fmt::print("{}", run.text());
   file.finish(run.json());
@@ -175,12 +175,12 @@ int run(const Options& options) {
 }  // namespace
 
 std::function<int()> add_bench_io(const CommandLine& bench) {
-  const CommandLine app = bench.add_subcommand("io", "Reading text and writing a shard file, against cp and fsync");
+  const CommandLine app = bench.add_subcommand("io", "Read text and write a shard file, compared with cp and fsync");
   auto options = std::make_shared<Options>();
   app.add_option("--matrix", options->matrix, "generator of the matrix (the default makes 1 GB of text)")
       ->capture_default_str();
   app.add_option("--directory", options->directory,
-                 "folder for the files, which are removed at the end (the default matrix takes 3 GB)")
+                 "folder for the files (3 GB for the default matrix); they are removed at the end")
       ->capture_default_str();
   app.add_option("--repetitions", options->repetitions, "take the median of N runs")
       ->check(whole_number(1, 1'000'000))

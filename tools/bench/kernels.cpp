@@ -55,9 +55,9 @@ bool names_kernels(const Options& o) {
   return std::none_of(o.kernels.begin(), o.kernels.end(), [](const std::string& k) { return k == "all" || k == "auto"; });
 }
 
-class Run {
+class KernelsBench {
  public:
-  explicit Run(const Options& options)
+  explicit KernelsBench(const Options& options)
       : options_(options),
         machine_(examine_machine(options.backend)),
         guard_(machine_.device),
@@ -191,7 +191,7 @@ class Run {
 int run(const Options& o) {
   const Outputs outputs{o.json, o.plot};
   require_outputs(outputs, kPlotScript, o.matrices);
-  Run run(o);
+  KernelsBench run(o);
   const GrowingReport file(outputs, kPlotScript);
   const KernelReport& report = run.measure_all(o.json != "-", file);
   file.finish(to_json(report));
@@ -201,16 +201,15 @@ int run(const Options& o) {
 }  // namespace
 
 std::function<int()> add_bench_kernels(const CommandLine& bench) {
-  const CommandLine app = bench.add_subcommand("kernels", "Every kernel on matrices of every class, against cuSPARSE");
+  const CommandLine app = bench.add_subcommand("kernels", "Every kernel on matrices of every class, compared with cuSPARSE");
   auto options = std::make_shared<Options>();
   add_bench_options(app, *options);
-  add_list(
-      app, "--kernel", options->kernels,
-      "kernels to measure, as a list; all; or auto: those that the automatic choice tries. Those of cuSPARSE, on the host "
-      "those of the format csr, are always measured, because others are compared with them" +
-          kernel_choices(shardmat::kernels()));
+  add_list(app, "--kernel", options->kernels,
+           "kernels to measure, as a list; all; or auto: the kernels that the automatic choice tries. All are compared with "
+           "the kernels of cuSPARSE, on the host with those of the format csr, which are therefore always measured" +
+               kernel_choices(shardmat::kernels()));
   app.add_option("--budget", options->budget,
-                 "for each matrix and type, begin no further measurement after X seconds; what is left out is listed")
+                 "for each matrix and type: start no measurement after X seconds, and list the kernels that are left out")
       ->check(positive_number())
       ->capture_default_str();
   app.add_flag("--peer-sweep", options->peer_sweep, "try cuSPARSE's SELL with slices of 2, 4, 8, 16, 32, 64 and 128 rows");

@@ -43,7 +43,7 @@ void add_bench_options(const CommandLine& app, BenchOptions& o, const std::vecto
       "matrix files (.mtx, .mtx.gz, .npz, .h5) and generators such as elasticity:mesh=part.h5,degree=2 (default: one "
       "matrix of each class)");
   app.add_option("--size", o.size,
-                 "size of the matrices if none is named; full is meant for GPUs, and auto is full on a GPU, else small")
+                 "size of the matrices if none is named. full is meant for GPUs; auto is full on a GPU, else small")
       ->check(one_of({"auto", "tiny", "small", "full"}))
       ->capture_default_str();
   app.add_flag("--warm", o.warm, "do not flush the caches between products");

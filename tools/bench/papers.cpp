@@ -363,9 +363,9 @@ struct Options : BenchOptions {
   std::vector<int> papers{2, 3, 4, 5};
 };
 
-class Run {
+class PapersBench {
  public:
-  explicit Run(const Options& options)
+  explicit PapersBench(const Options& options)
       : options_(options),
         machine_(examine_machine(options.backend)),
         guard_(machine_.device),
@@ -434,7 +434,7 @@ int run(const Options& o) {
   const Outputs outputs{o.json, ""};
   require_outputs(outputs, "", o.matrices);
   const GrowingReport file(outputs, "");
-  Run run(o);
+  PapersBench run(o);
   run.measure_all(file);
   if (o.json != "-") fmt::print("{}", run.text());
   file.finish(run.json());
@@ -447,12 +447,12 @@ int run(const Options& o) {
 
 std::function<int()> add_bench_papers(const CommandLine& bench) {
   const CommandLine app =
-      bench.add_subcommand("papers", "The tables of the papers that the formats come from, on this machine");
+      bench.add_subcommand("papers", "The tables of the papers that introduced the formats, measured on this machine");
   auto options = std::make_shared<Options>();
   add_bench_options(app, *options);
-  app.add_option(
-         "--paper", options->papers,
-         "tables to make. 2: formats by class of matrix; 3: threads per row; 4: locality and Fold; 5: row block packing")
+  app.add_option("--paper", options->papers,
+                 "numbers of the tables to make. 2: formats by class of matrix; 3: threads per row; 4: locality and Fold; "
+                 "5: row block packing")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(2, 5))

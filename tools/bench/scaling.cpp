@@ -20,6 +20,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "partition/atomic_file.h"
+#include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/plan_cache.h"
 #include "runtime/run/multiply.h"
 #include "tools/bench/bench.h"
@@ -31,7 +32,6 @@
 #include "tools/bench/scaling_forecast.h"
 #include "tools/bench/scaling_report.h"
 #include "tools/checks.h"
-#include "tools/column_block_option.h"
 #include "tools/commands/input_matrix.h"
 #include "tools/environment.h"
 #include "tools/growing_matrix.h"
@@ -89,8 +89,7 @@ int threads_of_study(const Options& options, int most_ranks, Communicator& all) 
   all.barrier();
   int threads = 0;
   if (std::optional<Communicator> most = all.first_ranks(most_ranks, options.timeout)) {
-    set_thread_count(share_cores(*most).threads);
-    threads = most->all_reduce(thread_count(), Reduction::min);  // OMP_NUM_THREADS goes before the share
+    threads = most->all_reduce(threads_of_environment(share_cores(*most).threads), Reduction::min);
   }
   return all.all_reduce(threads, Reduction::max);
 }
@@ -103,7 +102,7 @@ MultiplyOptions multiply_options(const Options& options, const ScalingCase& one)
   m.load.type = parse_value_type(options.type);
   m.load.right_hand_sides = options.right_hand_sides;
   m.load.column_block = options.column_block;
-  require_column_block_option(options.right_hand_sides, options.column_block);
+  require_column_block(options.right_hand_sides, options.column_block);
   m.load.exchange = one.exchange;
   m.load.overlap = overlap_of(options);
   m.load.plan.kernel = options.kernel;
@@ -131,7 +130,7 @@ void run_case(const Options& options, ScalingCase& one, Communicator& all) {
   });
   one.why_not = refused.why;
   if (refused.kind != 0 && refused.kind != static_cast<int>(ErrorKind::resources))
-    all.together([&] { throw Error(static_cast<ErrorKind>(refused.kind), one.why_not); });
+    all.together([&] { throw Error(static_cast<ErrorKind>(refused.kind), one.why_not, refused.setting); });
   if (one.report.verification && !one.report.verification->passed)
     one.why_not = "WRONG: verification " + one.report.verification->text();
 }
@@ -247,58 +246,58 @@ int run(Options options, Communicator& all) {
   return 0;
 }
 
-}  // namespace
-
-std::function<int()> add_bench_scaling(const CommandLine& bench) {
-  const CommandLine app = bench.add_subcommand(
-      "scaling", "A matrix on 1, 2, 4 … ranks, strong or weak scaling: time, efficiency, where the time goes");
-  auto options = std::make_shared<Options>();
-  Options& o = *options;
+void add_case_options(const CommandLine& app, Options& o) {
   app.add_option("matrices", o.matrices,
                  "matrix files (" + known_suffixes() +
                      ") or generators; numbers in braces grow with the ranks: poisson27:n=128,nz={64}")
       ->capture_default_str();
-  app.add_option("--ranks", o.ranks, "numbers of ranks, one run each (default: 1, 2, 4 … and all)")
+  app.add_option("--ranks", o.ranks, "numbers of ranks, a case for each (default: 1, 2, 4 … and all)")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--threads", o.threads,
-                 "host threads of each rank in all cases (default: the cores of a host over its ranks in the largest case, "
-                 "at least 1, or OMP_NUM_THREADS; on GPUs the cores over the ranks of each case)")
+                 "host threads of each rank, the same in all cases (default: OMP_NUM_THREADS, else the cores of a host "
+                 "divided by its ranks in the largest case; on GPUs, by its ranks in each case)")
       ->check(whole_number(1, 1 << 16));
   add_list(app, "--exchange", o.exchanges,
-           "ways to move x, one run each" + choices("Choices", names_of(exchanges(), {"auto"})));
+           "ways to move x between ranks, a case for each" + choices("Choices", names_of(exchanges(), {"auto"})));
+}
+
+void add_product_options(const CommandLine& app, Options& o) {
   app.add_option("--type", o.type, "type of the values; f16 and bf16 need --rhs")
       ->check(one_of({"f64", "f32", "f16", "bf16"}))
       ->capture_default_str();
-  app.add_option("--rhs", o.right_hand_sides, "right-hand sides multiplied at once")
+  app.add_option("--rhs", o.right_hand_sides, "number of right-hand sides that are multiplied at once")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--kernel", o.kernel, "kernel by name, or auto; see shardmat help multiply")->capture_default_str();
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
-  app.add_option("--iterations", o.iterations, "products to time")
+  app.add_option("--iterations", o.iterations, "number of products to time")
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   const Option overlap = app.add_flag(
       "--overlap", o.overlap,
-      "multiply rows that need no x of other ranks while x moves, also with --rhs, where that takes two products (without "
-      "--rhs this is the default)");
+      "multiply rows that need no x of other ranks while x moves. Without --rhs this is the default; with --rhs "
+      "it takes two products");
   app.add_flag("--no-overlap", o.no_overlap, "multiply no row before x has arrived")->excludes(overlap);
   app.add_option("--column-block", o.column_block,
-                 "right-hand sides that are moved and multiplied at a time; see shardmat help multiply")
+                 "number of right-hand sides that are moved and multiplied at a time; see shardmat help multiply")
       ->check(whole_number(2, 1 << 20))
       ->excludes(overlap);
   app.add_flag("--no-verify", o.no_verify, "do not compare the first product of each case with a sequential one");
-  app.add_flag("--no-cache", o.no_cache, "neither use nor remember measured choices of kernels");
+  app.add_flag("--no-cache", o.no_cache, "neither use nor store measured choices of kernels");
   app.add_flag("--no-forecast", o.no_forecast, "do not predict the time of each case with the model of shardmat predict");
-  app.add_option("--timeout", o.timeout, "give up a rank that has not answered for X seconds")
+  app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
+}
+
+void add_output_options(const CommandLine& app, Options& o) {
   add_json_option(app, o.outputs.json, ", anew after every case");
   app.add_option("--csv", o.csv,
-                 "write a line for each case as CSV to FILE, anew after every case; - for standard output; the columns are "
-                 "listed below")
+                 "write a CSV file with a line for each case to FILE, anew after every case; - for standard output. The "
+                 "columns are listed below")
       ->check(output_name())
       ->type_name("FILE");
   app.add_option("--plot", o.outputs.plot,
@@ -310,13 +309,24 @@ std::function<int()> add_bench_scaling(const CommandLine& bench) {
                  "python3-matplotlib)")
       ->check(output_name())
       ->type_name("FILE");
+}
+
+}  // namespace
+
+std::function<int()> add_bench_scaling(const CommandLine& bench) {
+  const CommandLine app = bench.add_subcommand(
+      "scaling", "A matrix on 1, 2, 4 … ranks (strong or weak scaling): time, efficiency, and where the time goes");
+  auto options = std::make_shared<Options>();
+  add_case_options(app, *options);
+  add_product_options(app, *options);
+  add_output_options(app, *options);
   app.footer(
       std::string(
           "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --exchange auto,allgather --html strong.html\n"
           "  mpirun -n 4 shardmat bench scaling 'poisson27:n=256,nz={64}' --csv weak.csv\n"
           "\nColumns of the CSV file (RFC 4180, SI units):\n") +
       csv_help());
-  return [options] { return run_ranks(options->timeout, [&](Communicator& all) { return run(*options, all); }); };
+  return [app, options] { return run_ranks(app, options->timeout, [&](Communicator& all) { return run(*options, all); }); };
 }
 
 }  // namespace shardmat::tools

@@ -73,6 +73,7 @@ void forecast_cases(ScalingStudy& study, Communicator& all, double timeout,
     const Refusal refused = on_first_ranks(all, one.ranks, timeout, [&](Communicator& some) {
       const MultiplyOptions options = options_of(one);
       Context context(some, options.backend, options.threads);
+      const ContextScope scope(context);
       for (ExchangeCost& cost : measure_exchange_costs(context.exchange_context(ValueType::f64, 1)))
         links.exchanges.push_back(std::move(cost));
     });

@@ -68,9 +68,9 @@ struct Case {
 
 std::string_view order_name(DenseOrder order) { return order == DenseOrder::row_major ? "row" : "column"; }
 
-class Run {
+class SpmmBench {
  public:
-  explicit Run(const Options& options)
+  explicit SpmmBench(const Options& options)
       : options_(options),
         machine_(examine_machine(options.backend)),
         guard_(machine_.device),
@@ -267,7 +267,7 @@ class Run {
 int run(const Options& o) {
   const Outputs outputs{o.json, o.plot};
   require_outputs(outputs, kPlotScript, o.matrices);
-  Run run(o);
+  SpmmBench run(o);
   const GrowingReport file(outputs, kPlotScript);
   run.measure_all(o.json != "-", file);
   file.finish(run.json());
@@ -277,8 +277,8 @@ int run(const Options& o) {
 }  // namespace
 
 std::function<int()> add_bench_spmm(const CommandLine& bench) {
-  const CommandLine app =
-      bench.add_subcommand("spmm", "Products with many right-hand sides, against cuSPARSE and against one by one");
+  const CommandLine app = bench.add_subcommand(
+      "spmm", "Products with many right-hand sides, compared with cuSPARSE and with one product for each");
   auto options = std::make_shared<Options>();
   add_bench_options(app, *options, {"f32", "f64", "f16", "bf16"});
   app.add_option("--rhs", options->counts, "numbers of right-hand sides, as a list, e.g. 8,32")

@@ -47,7 +47,8 @@ std::string sources() {
 
 void add_product_options(const CommandLine& app, Options& o) {
   BatchedOptions& b = o.run;
-  app.add_option("--rhs", b.columns, "columns of X and Y, the same for all matrices; with 1 the product is a batched SpMV")
+  app.add_option("--rhs", b.columns,
+                 "number of columns of X and Y, the same for all matrices; 1 makes the product a batched SpMV")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--type", o.type, "type of the values of the matrices and X; with f16 and bf16 sums and Y are f32")
@@ -57,19 +58,21 @@ void add_product_options(const CommandLine& app, Options& o) {
       ->check(one_of({"csr", "coo"}))
       ->capture_default_str();
   app.add_option("--edge-attribute", b.edges.attribute,
-                 "which edge attribute of a TUDataset is the value of its edge, from 1 (default: the only one)")
+                 "in a TUDataset: which attribute of an edge is its value, counted from 1 (default: the only one)")
       ->check(whole_number(1, 1 << 20));
-  app.add_flag("--unweighted", b.edges.unweighted, "take 1 for every edge, whatever weights a TUDataset or .npz has")
+  app.add_flag("--unweighted", b.edges.unweighted,
+               "take 1 as the value of every edge, even if a TUDataset or .npz has weights")
       ->excludes("--edge-attribute");
-  app.add_flag("--self-loops", b.graphs.self_loops, "put a 1 on the diagonal where there is nothing");
-  app.add_flag("--gcn-normalise,--gcn-normalize", b.graphs.gcn_normalise,
-               "multiply with D^-1/2 (A+I) D^-1/2, D the row sums of A+I, weights included; a diagonal entry a becomes a+1; "
-               "each row sum must be above 0 (Kipf, Welling: Semi-Supervised Classification with GCNs, 2017, eq. 2)")
+  app.add_flag("--self-loops", b.graphs.self_loops, "put a 1 on the diagonal where a matrix has no entry");
+  app.add_flag(
+         "--gcn-normalise,--gcn-normalize", b.graphs.gcn_normalise,
+         "multiply with D^-1/2 (A+I) D^-1/2 instead of A. D holds the row sums of A+I, weights included, and each must be "
+         "above 0 (Kipf, Welling: Semi-Supervised Classification with GCNs, 2017, eq. 2)")
       ->excludes("--self-loops");
   app.add_flag("--transpose", b.transpose, "multiply with the transposed matrices");
-  app.add_option("--alpha", b.alpha, "Y = alpha A X")->check(finite_number())->capture_default_str();
-  app.add_option("--bias", b.bias, "row that is added to every row of Y: ones, random, or a file (dataset /bias)");
-  app.add_flag("--relu", b.relu, "negative results become 0");
+  app.add_option("--alpha", b.alpha, "alpha in Y = alpha A X")->check(finite_number())->capture_default_str();
+  app.add_option("--bias", b.bias, "add this row to every row of Y: ones, random, or a file (dataset /bias)");
+  app.add_flag("--relu", b.relu, "set negative results to 0");
   app.add_option(
          "--x", b.x,
          "the X of all matrices, stacked: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy "
@@ -82,37 +85,40 @@ void add_product_options(const CommandLine& app, Options& o) {
 
 void add_run_options(const CommandLine& app, Options& o) {
   BatchedOptions& b = o.run;
-  app.add_option("--kernel", b.plan.kernel, "kernel by name, see below, or auto: the fastest of those that are measured")
+  app.add_option("--kernel", b.plan.kernel, "kernel by name (see below), or auto: measure several and take the fastest")
       ->capture_default_str();
-  app.add_option("--policy", b.plan.policy, "tunables of the named kernel, e.g. columns=64");
+  app.add_option("--policy", b.plan.policy, "tunables of the kernel that --kernel names, e.g. columns=64");
   app.add_flag("--no-measure", o.no_measure,
-               "--kernel auto measures nothing and takes the kernel that is expected to be the fastest");
+               "with --kernel auto: measure nothing, take the kernel that is expected to be the fastest");
   app.add_flag("--reproducible", b.plan.reproducible, "use only kernels whose results are bit-identical from run to run");
-  app.add_option("--iterations", b.iterations, "products timed after the first one")
+  app.add_option("--iterations", b.iterations, "number of products to time after the first one")
       ->check(whole_number(0, 100'000))
       ->capture_default_str();
   app.add_flag("--verify", b.verify, "compare every row with a sequential f64 product");
-  app.add_flag(
-      "--stream", b.stream,
-      "read, multiply and write the batch in chunks, one read ahead; the default where the batch does not fit the memory");
+  app.add_flag("--stream", b.stream,
+               "read, multiply and write the batch in chunks, and read one chunk ahead. This is the default if the batch "
+               "does not fit "
+               "the memory");
   app.add_option("--chunk", b.chunk_bytes,
-                 "as --stream, in chunks that take SIZE bytes with their X and Y, e.g. 512MB (default 256 MB)")
+                 "use --stream, with chunks of SIZE bytes including their X and Y, e.g. 512MB (default 256 MB)")
       ->option_text("SIZE")
       ->transform(bytes_with_unit())
       ->check(whole_number(1, std::numeric_limits<std::int64_t>::max()));
   app.add_option("--output", b.output, "write the stacked Y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy or FILE.mtx")
       ->check(output_name())
       ->type_name("FILE");
-  app.add_option("--save", o.save,
-                 "write the batch to a batch file (.h5), with self-loops and normalised if asked for, but not transposed")
+  app.add_option(
+         "--save", o.save,
+         "write the batch to a batch file (.h5). --self-loops and --gcn-normalise change what is written, --transpose "
+         "does not")
       ->check(output_name())
       ->type_name("FILE");
-  app.add_flag("--force", o.force, "replace --output and --save even if they are files of another kind");
+  app.add_flag("--force", o.force, "replace the files of --output and --save even if they are of another kind");
   add_json_option(app, o.json);
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
-  app.add_option("--timeout", o.timeout, "give up a rank that has not answered for X seconds")
+  app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
   app.footer("\nThe batch is one of:" + sources() + "\n\nKernels:" + kernel_names() +
@@ -181,15 +187,15 @@ int run(const Options& o, Communicator& communicator) {
 
 std::function<int()> add_batch(const CommandLine& program) {
   const CommandLine app =
-      program.add_subcommand("batch", "Y = A X for a batch of many small matrices at once, timed and verified");
+      program.add_subcommand("batch", "Compute Y = A X for a batch of many small matrices at once, and time it");
   auto options = std::make_shared<Options>();
   options->run.columns = 32;
   app.add_option("batch", options->run.batch, "batch file, data set, folder, list or generator; see below")->required();
   add_product_options(app, *options);
   add_run_options(app, *options);
-  return [options] {
+  return [app, options] {
     finish_options(*options);
-    return run_ranks(options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });
+    return run_ranks(app, options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });
   };
 }
 

@@ -13,7 +13,8 @@ constexpr Benchmark kBenchmarks[] = {add_bench_kernels, add_bench_spmm,   add_be
 }  // namespace
 
 std::function<int()> add_bench(const CommandLine& program) {
-  const CommandLine app = program.add_subcommand("bench", "The measurements behind the figures in the README");
+  const CommandLine app =
+      program.add_subcommand("bench", "Benchmarks of kernels, batches, scaling, files; results in tools/bench/README.md");
   app.require_subcommand();
   app.footer("Examples:\n  shardmat bench kernels --help\n  shardmat bench kernels --size tiny --backend host\n");
   std::vector<std::pair<CommandLine, std::function<int()>>> all;

@@ -148,7 +148,7 @@ std::function<int()> add_convert(const CommandLine& program) {
       app.add_option("output", options->output, "file to write (" + known_outputs() + ")")->check(output_name());
   const Option format =
       app.add_option("--format", options->format,
-                     "write no file, but convert into this storage format, see below, or all, and print bytes and time");
+                     "write no file. Convert into this storage format (see below), or into all, and print bytes and time");
   app.add_option("--type", options->type, "type of the values, with --format")
       ->check(one_of({"f32", "f64"}))
       ->capture_default_str();
@@ -156,10 +156,11 @@ std::function<int()> add_convert(const CommandLine& program) {
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
   app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
-  app.add_flag("--force", options->force, "replace the output even if it is a file of another kind than a matrix");
-  app.add_option("--values", options->values,
-                 "write a shard file (.h5) that has the input's nonzeros, order, permutation and partitions, and the values "
-                 "of FILE; see below")
+  app.add_flag("--force", options->force, "replace the output file even if it holds something other than a matrix");
+  app.add_option(
+         "--values", options->values,
+         "write a shard file (.h5) with the values of FILE. Nonzeros, order, permutation and partitions are those of "
+         "the input. See below")
       ->check(output_name())
       ->type_name("FILE")
       ->excludes(format);
@@ -168,12 +169,13 @@ std::function<int()> add_convert(const CommandLine& program) {
   for (const Format& f : formats()) names += fmt::format("  {:<12}  {}\n", f.name, f.help);
   app.footer(
       "\nStorage formats:\n" + names +
-      "The column \"over entries\" is what a format takes beyond one value and one 32-bit column for each nonzero: "
-      "pointers and padding.\n"
+      "The column \"over entries\" shows the memory for pointers and padding: all bytes but a value and a 32-bit column for "
+      "each nonzero.\n"
       "\n--values takes a vector (.npy, FILE.h5:/DATASET, .mtx array) with a value for each nonzero: row after row of "
-      "the matrix in its original order, columns ascending (`data` of SciPy's CSR matrix with sorted indices, also "
-      "for files made with --reorder or --sort global). Or it takes a matrix file with the same nonzeros (.mtx, .npz, "
-      ".h5). For a shard file whose values were changed on purpose, FILE.h5:/values takes them as they are.\n"
+      "the matrix in its original order, columns ascending. SciPy's CSR matrix with sorted indices has them in `data`. This "
+      "order also holds for files made with --reorder or --sort global. Or --values takes a matrix file with the same "
+      "nonzeros (.mtx, .npz, .h5). If the values of a shard file were changed on purpose, FILE.h5:/values takes them as "
+      "they are.\n"
       "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
       "  shardmat convert elasticity:n=20 --format all --type f32\n"
       "  shardmat convert bar.h5 new.h5 --values new.npy\n");

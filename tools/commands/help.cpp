@@ -29,7 +29,7 @@ CLI::App& find_command(CLI::App& app, const std::string& name, const std::string
 }  // namespace
 
 std::function<int()> add_help(const CommandLine& program) {
-  const CommandLine app = program.add_subcommand("help", "Help for a command: the same as shardmat COMMAND --help");
+  const CommandLine app = program.add_subcommand("help", "Print the help of a command, as shardmat COMMAND --help does");
   auto words = std::make_shared<std::vector<std::string>>();
   app.add_option("command", *words, "a command, e.g. multiply or bench kernels (default: the program)");
   app.footer("Examples:\n  shardmat help multiply\n  shardmat help bench kernels\n");

@@ -49,20 +49,19 @@ void inform(const Options& options) {
 
 std::function<int()> add_info(const CommandLine& program) {
   const CommandLine app =
-      program.add_subcommand("info", "What a matrix is like: row lengths, pattern, locality, storage formats, partitions");
+      program.add_subcommand("info", "Describe a matrix: row lengths, pattern, locality, storage formats, partitions");
   auto options = std::make_shared<Options>();
   app.add_option("matrix", options->input, "matrix file (" + known_suffixes() + ") or generator, e.g. elasticity:n=20")
       ->required();
   add_json_option(app, options->json);
   const Option quick = app.add_flag("--quick", options->quick, "read no entries: report only row lengths and partitions");
   app.add_flag("--stream", options->stream,
-               "read the matrix in slices even if it fits the memory; symmetry is sampled, and what needs the whole matrix "
-               "is left out");
+               "read the matrix in slices even if it fits the memory. Symmetry is then sampled, and figures that need the "
+               "whole matrix are left out");
   app.add_option("--bandwidth", options->bandwidth_gb,
-                 "predict times for a memory of X GB/s (default: the copy bandwidth, measured)")
+                 "predict times for a memory of X GB/s (default: the measured copy bandwidth)")
       ->check(positive_number());
-  app.add_option("--spy", options->spy,
-                 "draw the pattern of nonzeros to FILE (.png); the darker a pixel, the more nonzeros it stands for")
+  app.add_option("--spy", options->spy, "draw the pattern of nonzeros to FILE (.png): the darker a pixel, the more nonzeros")
       ->type_name("FILE")
       ->check(picture_name())
       ->excludes(quick);
@@ -71,8 +70,8 @@ std::function<int()> add_info(const CommandLine& program) {
       ->capture_default_str();
   app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app.footer(
-      "Predicted times count the bytes that a product must move: the stored matrix, x and y, each once. plot_matrix.py "
-      "draws charts of row and run lengths from the JSON.\n"
+      "Predicted times assume that a product moves the stored matrix, x and y once each. plot_matrix.py draws charts of row "
+      "and run lengths from the JSON report.\n"
       "\nExamples:\n  shardmat info bar.h5\n  shardmat info bar.mtx.gz --spy bar.png\n"
       "  shardmat info elasticity:n=20 --bandwidth 4200\n  shardmat info bar.h5 --quick --json | jq .partitions\n");
   return [options] {

@@ -86,7 +86,7 @@ void report_streamed(MatrixReport& report, const RowSource& source, const Report
   Counters counters(report, source.cols());
   SymmetrySample sample;
   const bool square = source.rows() == source.cols();
-  for_each_slice(
+  for_each_row_slice(
       source, 0, source.rows(),
       [&](std::int64_t first_row, const CsrView& slice) {
         counters.add(first_row, slice);

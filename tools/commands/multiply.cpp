@@ -15,9 +15,10 @@
 #include "kernels/spmm.h"
 #include "partition/partitioner.h"
 #include "partition/replaceable.h"
+#include "runtime/context.h"
+#include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/plan_cache.h"
 #include "tools/checks.h"
-#include "tools/column_block_option.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
 #include "tools/environment.h"
@@ -40,18 +41,8 @@ struct Options {
   std::int64_t rhs = 1;
 };
 
-void add_options(const CommandLine& app, Options& o) {
+void add_vector_options(const CommandLine& app, Options& o) {
   MultiplyOptions& m = o.multiply;
-  app.add_option("matrix", o.matrices,
-                 "matrix file (" + known_suffixes() +
-                     "), or a generator such as elasticity:n=40; several are multiplied together. Files other than .h5 are "
-                     "read and divided in memory")
-      ->required();
-  app.add_option(
-         "--batch", o.batch,
-         "how several matrices share the ranks; each is multiplied once an iteration. split: every matrix over all ranks; "
-         "whole: every matrix on one rank; auto: whichever is predicted to be faster")
-      ->check(one_of({"auto", "split", "whole"}));
   app.add_option(
          "--x", m.x,
          "x: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy or FILE.mtx (an array)")
@@ -62,23 +53,29 @@ void add_options(const CommandLine& app, Options& o) {
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   app.add_option("--output", m.output,
-                 "write y, in the matrix's original row order, to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy or "
-                 "FILE.mtx; with --mode power the last x (dataset /x)")
+                 "write y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy or FILE.mtx, in the matrix's original row "
+                 "order. With --mode power, write the last x (dataset /x)")
       ->check(output_name())
       ->type_name("FILE");
-  app.add_flag("--force", o.force, "replace the output even if it is a file of another kind, or has other datasets");
+  app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
+}
+
+void add_product_options(const CommandLine& app, Options& o) {
+  MultiplyOptions& m = o.multiply;
   app.add_flag("--allow-nonfinite", m.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
   app.add_option("--alpha", m.alpha, "alpha in y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option("--beta", m.beta, "beta in y = alpha A x + beta y")->check(finite_number())->capture_default_str();
   app.add_option(
          "--type", o.type,
-         "type of the values of matrix and vectors. f16 and bf16 need --rhs and hold matrix and x; sums and y are then f32")
+         "type of the values of matrix and vectors. f16 and bf16 need --rhs: matrix and x have this type, sums and y "
+         "are f32")
       ->check(one_of({"f32", "f64", "f16", "bf16"}))
       ->capture_default_str();
-  app.add_option("--rhs", o.rhs, "right-hand sides multiplied at once; x, y0 and the output have as many columns")
+  app.add_option("--rhs", o.rhs,
+                 "number of right-hand sides that are multiplied at once; x, y0 and the output have as many columns")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--iterations", m.iterations, "products timed after the first one")
+  app.add_option("--iterations", m.iterations, "number of products to time after the first one")
       ->check(whole_number(0, 1'000'000'000))
       ->capture_default_str();
   app.add_option(
@@ -96,30 +93,39 @@ void add_options(const CommandLine& app, Options& o) {
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
-  app.add_option("--kernel", m.load.plan.kernel,
+}
+
+void add_kernel_options(const CommandLine& app, Options& o) {
+  PlanRequest& plan = o.multiply.load.plan;
+  app.add_option("--kernel", plan.kernel,
                  "kernel by name, or auto; --rhs has kernels of its own" + kernel_choices(kernels()) +
                      kernel_choices(spmm_kernels(), ", with --rhs"))
       ->capture_default_str();
-  app.add_option("--policy", m.load.plan.policy, "tunables of the named kernel, e.g. threads_per_row=16");
+  app.add_option("--policy", plan.policy, "tunables of the kernel that --kernel names, e.g. threads_per_row=16");
   app.add_flag(
-      "--tune,--measure", m.load.plan.tune,
-      "measure every kernel, layout and policy that is left open, and take the fastest. Without it, auto measures on a GPU "
-      "only the few that the model expects to be fastest. Prefer --measure: Open MPI's mpirun takes --tune for its own "
-      "option and prints a complaint");
-  app.add_flag("--no-measure", o.no_measure, "--kernel auto measures nothing and takes the model's choice");
-  app.add_option("--tune-budget", m.load.plan.budget_seconds,
-                 "begin no further measurement after X seconds (default: the time of 150 products; with --measure 5 s)")
+      "--tune,--measure", plan.tune,
+      "measure every kernel, layout and policy that other options leave open, and take the fastest. Without it, auto "
+      "measures only on a GPU, and only the few that the model expects to be the fastest. Prefer the name "
+      "--measure: Open MPI's mpirun takes --tune for its own option and prints a complaint");
+  app.add_flag("--no-measure", o.no_measure, "with --kernel auto: measure nothing, take the model's choice");
+  app.add_option("--tune-budget", plan.budget_seconds,
+                 "start no measurement after X seconds (default: the time of 150 products; with --measure 5 s)")
       ->check(positive_number());
-  app.add_flag("--reproducible", m.load.plan.reproducible,
-               "use only kernels whose results are bit-identical from run to run. With --no-measure every run takes the "
-               "same kernel, too");
-  app.add_flag("--no-cache", o.no_cache, "neither use nor remember measured choices (they are kept in SHARDMAT_CACHE_DIR)");
-  app.add_option("--exchange", m.load.exchange,
-                 "how x moves between ranks; auto measures those that can be fastest" +
+  app.add_flag("--reproducible", plan.reproducible,
+               "use only kernels whose results are bit-identical from run to run. With --no-measure every run also takes "
+               "the same kernel");
+  app.add_flag("--no-cache", o.no_cache, "neither use nor store measured choices (they are stored in SHARDMAT_CACHE_DIR)");
+}
+
+void add_rank_options(const CommandLine& app, Options& o) {
+  LoadOptions& load = o.multiply.load;
+  app.add_option("--exchange", load.exchange,
+                 "how x moves between ranks; auto measures those that may be the fastest" +
                      choices("Choices", names_of(exchanges(), {"auto"})))
       ->capture_default_str();
-  app.add_option("--method", m.load.method,
-                 "how rows are divided into parts, if the file stores no partition for this number of ranks" +
+  app.add_option("--method", load.method,
+                 "what each part has the same number of, if the file stores no partition for this number of ranks: "
+                 "nonzeros (nnz) or rows" +
                      choices("Choices", names_of(partitioners())))
       ->capture_default_str();
   app.add_option("--sort", o.sort,
@@ -128,19 +134,36 @@ void add_options(const CommandLine& app, Options& o) {
       ->capture_default_str();
   const Option overlap = app.add_flag(
       "--overlap", o.overlap,
-      "multiply rows that need no x of other ranks while x moves, also with --rhs, where that takes two products (without "
-      "--rhs this is the default)");
+      "multiply rows that need no x of other ranks while x moves. Without --rhs this is the default; with --rhs "
+      "it takes two products");
   app.add_flag("--no-overlap", o.no_overlap, "multiply no row before x has arrived")->excludes(overlap);
   app.add_option(
-         "--column-block", m.load.column_block,
-         "with --rhs on several ranks: right-hand sides that are moved and multiplied at a time; at least 2, and a divisor "
-         "of --rhs. Fewer need less memory for x of other ranks, and more time (default: all, or as many as fit)")
+         "--column-block", load.column_block,
+         "with --rhs on several ranks: number of right-hand sides that are moved and multiplied at a time, 2 or more "
+         "and a divisor of --rhs. A smaller number needs less memory for x of other ranks, and more time (default: "
+         "all, or as many as fit)")
       ->check(whole_number(2, 1 << 20))
       ->excludes(overlap);
-  app.add_flag("--no-graph", o.no_graph, "launch the kernels of every iteration instead of replaying a CUDA graph");
-  app.add_option("--timeout", o.timeout, "give up a rank that has not answered for X seconds")
+  app.add_flag("--no-graph", o.no_graph, "launch the kernels in every iteration instead of replaying a CUDA graph");
+  app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
+}
+
+void add_options(const CommandLine& app, Options& o) {
+  app.add_option("matrix", o.matrices,
+                 "matrix file (" + known_suffixes() +
+                     "), or a generator such as elasticity:n=40. Files other than .h5 are read and divided in memory. "
+                     "Several matrices are multiplied in one run, each once an iteration")
+      ->required();
+  app.add_option("--batch", o.batch,
+                 "how several matrices share the ranks. split: each matrix is divided among all ranks; whole: each matrix "
+                 "is on one rank; auto: whichever is predicted to be faster")
+      ->check(one_of({"auto", "split", "whole"}));
+  add_vector_options(app, o);
+  add_product_options(app, o);
+  add_kernel_options(app, o);
+  add_rank_options(app, o);
   app.footer(
       "\nExamples:\n  mpirun -n 4 shardmat multiply bar.h5 --iterations 100 --verify --json report.json\n"
       "  mpirun -n 4 shardmat multiply bar.mtx.gz --verify\n"
@@ -168,7 +191,7 @@ void finish_options(const CommandLine& app, Options& o) {
                   : o.verify == "sampled" ? VerifyMode::sampled
                                           : VerifyMode::automatic;
   m.load.right_hand_sides = o.rhs;
-  require_column_block_option(o.rhs, m.load.column_block);
+  require_column_block(o.rhs, m.load.column_block);
   m.graph = !o.no_graph;
   m.load.overlap = o.overlap ? Overlap::yes : o.no_overlap ? Overlap::no : Overlap::automatic;
   if (o.no_measure && m.load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
@@ -188,13 +211,13 @@ void print(const Options& o, const Report& report, Communicator& communicator) {
   });
 }
 
-int run_batch(const Options& o, Communicator& communicator) {
-  SeveralOptions batch;
-  batch.matrices = o.matrices;
-  batch.placement = parse_several_placement(o.batch.empty() ? "auto" : o.batch);
-  batch.each = o.multiply;
+int run_several(const Options& o, Communicator& communicator) {
+  SeveralOptions several;
+  several.matrices = o.matrices;
+  several.placement = parse_several_placement(o.batch.empty() ? "auto" : o.batch);
+  several.each = o.multiply;
   Context context(communicator, o.multiply.backend);
-  const SeveralReport report = multiply_several(context, batch);
+  const SeveralReport report = multiply_several(context, several);
   print(o, report, communicator);
   if (report.passed()) return 0;
   if (communicator.rank() == 0)
@@ -214,7 +237,7 @@ int run(const Options& o, Communicator& communicator) {
     if (!o.force && !o.multiply.output.empty())
       require_replaceable(o.multiply.output, Output::vector, o.mode == "power" ? "x" : "y");
   });
-  if (o.matrices.size() > 1 || !o.batch.empty()) return run_batch(o, communicator);
+  if (o.matrices.size() > 1 || !o.batch.empty()) return run_several(o, communicator);
   const MultiplyReport report = multiply(communicator, o.multiply);
   print(o, report, communicator);
   if (!report.verification || report.verification->passed) return 0;
@@ -226,12 +249,12 @@ int run(const Options& o, Communicator& communicator) {
 
 std::function<int()> add_multiply(const CommandLine& program) {
   const CommandLine app =
-      program.add_subcommand("multiply", "y = alpha A x + beta y over the ranks of mpirun, timed and verified");
+      program.add_subcommand("multiply", "Compute y = alpha A x + beta y on the ranks of mpirun, and time it");
   auto options = std::make_shared<Options>();
   add_options(app, *options);
   return [app, options] {
     finish_options(app, *options);
-    return run_ranks(options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });
+    return run_ranks(app, options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });
   };
 }
 

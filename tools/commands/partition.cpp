@@ -2,11 +2,12 @@
 #include <memory>
 
 #include "comm/placement.h"
+#include "kernels/base/parallel.h"
 #include "partition/ordered_source.h"
 #include "runtime/order/distributed_order.h"
-#include "runtime/source/matrix_source.h"
 #include "runtime/order/placed_rows.h"
-#include "runtime/order/ranked_rows.h"
+#include "runtime/order/rows_on_rank_0.h"
+#include "runtime/source/matrix_source.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
@@ -28,7 +29,7 @@ struct Options {
 /// Each rank reads, orders and holds a share of the rows; rank 0 writes.
 int order_on_ranks(const Options& o, Communicator& communicator) {
   const PeakMemory peak;
-  place_ranks(communicator, BackendChoice::host);  // ranks of a host share its cores and memory
+  const ThreadCount threads(place_ranks(communicator, BackendChoice::host).threads);  // of the cores and memory of the host
   communicator.together([&] {
     if (communicator.rank() == 0) check_file_options(o.file);
   });
@@ -39,8 +40,8 @@ int order_on_ranks(const Options& o, Communicator& communicator) {
   const PlacedRows placed = place_rows(share, order_by_graph(share, communicator, parts), communicator);
   FileOptions file = o.file;
   file.reorder = "none";  // any more
-  with_all_rows(placed, source.rows->name(), communicator,
-                [&](const RowSource& rows) { write_file(rows, file, o.allow_nonfinite, peak); });
+  read_all_on_rank_0(placed, source.rows->name(), communicator,
+                     [&](const RowSource& rows) { write_file(rows, file, o.allow_nonfinite, peak); });
   return 0;
 }
 
@@ -54,7 +55,7 @@ std::function<int()> add_partition(const CommandLine& program) {
   add_file_options(app, options->file);
   app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app.add_option("--timeout", options->timeout,
-                 "with --reorder graph on several ranks: give up a rank that has not answered for X seconds")
+                 "with --reorder graph on several ranks: stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
   app.footer(
@@ -65,9 +66,10 @@ std::function<int()> add_partition(const CommandLine& program) {
       "  shardmat partition bar.mtx best.h5 --parts 2,4,8 --reorder auto\n"
       "  shardmat partition bar.mtx --parts 4,8 --compare\n"
       "  mpirun -n 8 shardmat partition big.h5 near.h5 --parts 64 --reorder graph  # more than one host can hold\n");
-  return [options] {
+  return [app, options] {
     if (launch().size > 1 && options->file.reorder == "graph")
-      return run_ranks(options->timeout, [&](Communicator& communicator) { return order_on_ranks(*options, communicator); });
+      return run_ranks(app, options->timeout,
+                       [&](Communicator& communicator) { return order_on_ranks(*options, communicator); });
     require_single_process("partition");
     const PeakMemory peak;
     check_file_options(options->file);

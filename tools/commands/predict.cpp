@@ -132,26 +132,30 @@ void predict(const Options& options) {
 }  // namespace
 
 std::function<int()> add_predict(const CommandLine& program) {
-  const CommandLine app = program.add_subcommand("predict", "What an iteration would take on any number of ranks");
+  const CommandLine app = program.add_subcommand("predict", "Predict the time of an iteration on any number of ranks");
   auto options = std::make_shared<Options>();
   Options& o = *options;
   app.add_option("report", o.report, "JSON report of shardmat bench scaling that has a case on one rank")->required();
   app.add_option("--matrix", o.matrix, "predict for this matrix, at the speed per nonzero of the report's first matrix");
-  app.add_option("--ranks", o.ranks, "numbers of ranks (default 1, 2, 4 … up to those measured; with a network up to 1024)")
+  app.add_option("--ranks", o.ranks,
+                 "numbers of ranks (default: 1, 2, 4 … up to the ranks of the study; with a network up to 1024)")
       ->delimiter(',')
       ->check(whole_number(1, 1'000'000));
-  app.add_option("--method", o.method, "what the parts balance" + choices("Choices", names_of(partitioners())))
+  app.add_option(
+         "--method", o.method,
+         "what each part has the same number of: nonzeros (nnz) or rows" + choices("Choices", names_of(partitioners())))
       ->capture_default_str();
   const std::map<std::string, double> times{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}},
       rates{{"B", 1}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}};
   const Option latency = app.add_option("--network-latency", o.network.latency,
-                                        "time of a message between more ranks than were measured, e.g. 5us")
+                                        "time of a message if there are more ranks than in the study, e.g. 5us")
                              ->option_text("TIME")
                              ->transform(number_with_unit(times, UnitIs::optional, "TIME"))
                              ->check(not_negative());
   const Option bandwidth =
-      app.add_option("--network-bandwidth", o.network.bandwidth,
-                     "bytes a second that a rank sends, and as many that it receives, between those ranks, e.g. 25GB")
+      app.add_option(
+             "--network-bandwidth", o.network.bandwidth,
+             "bytes a second that a rank sends, and also receives, if there are more ranks than in the study, e.g. 25GB")
           ->option_text("BYTES")
           ->transform(number_with_unit(rates, UnitIs::required, "BYTES"))
           ->transform(per_second())
@@ -160,10 +164,11 @@ std::function<int()> add_predict(const CommandLine& program) {
   latency->needs(bandwidth);
   add_json_option(app, o.json);
   app.footer(
-      "The prediction assumes a device for each rank, and that rows which need no x of other ranks are multiplied while x "
-      "moves. Its constants come from the study: products on one rank, and exchanges between ranks. Iterations on several "
-      "ranks are not used, so that they can be compared with the prediction. For more ranks than the study had, the "
-      "network's latency and bandwidth count.\n"
+      "The prediction assumes that each rank has its own device, and that rows which need no x of other ranks are "
+      "multiplied "
+      "while x moves. Its constants come from the study: the products on one rank and the exchanges between ranks. It uses "
+      "no iterations on several ranks, so these can be compared with it. For more ranks than the study had, it uses the "
+      "network's latency and bandwidth.\n"
       "\nExamples:\n  mpirun -n 4 shardmat bench scaling poisson27:n=256 --json study.json\n"
       "  shardmat predict study.json --ranks 1,2,4\n"
       "  shardmat predict study.json --ranks 8,64,512 --network-latency 5us --network-bandwidth 25GB\n");

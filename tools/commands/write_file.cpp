@@ -73,14 +73,16 @@ void add_file_options(const CommandLine& app, FileOptions& options) {
       app.add_option("output", options.output, "shard file to write (.h5)")->required()->check(shard_file_name());
   app.add_option(
          "--parts", options.parts,
-         "store partitions for these numbers of ranks, e.g. 2,4,8 (for any other number it is computed when loading)")
+         "store a partition for each of these numbers of ranks, e.g. 2,4,8. For any other number, it is computed when the "
+         "file is loaded")
       ->delimiter(',')
       ->check(whole_number(1, kMostParts));
   std::vector<std::string> methods = partitioner_names();
   methods.emplace_back("auto");
   app.add_option(
          "--method", options.method,
-         "what the parts balance; auto: whichever is predicted to be fastest (default nnz, with --reorder auto: auto)")
+         "what each part has the same number of: nonzeros (nnz) or rows; auto: whichever is predicted to be faster (default "
+         "nnz, with --reorder auto: auto)")
       ->check(no_order())
       ->check(one_of(methods));
   app.add_option("--sort", options.sort,
@@ -91,12 +93,12 @@ void add_file_options(const CommandLine& app, FileOptions& options) {
   const Option reorder =
       app.add_option(
              "--reorder", options.reorder,
-             "reorder rows and columns of a square matrix so that parts need less x of each other; the permutation is "
-             "stored. "
-             "rcm: reverse Cuthill-McKee, which moves entries near the diagonal; graph: METIS, which puts rows with the "
-             "same "
-             "columns into a part, for the largest of --parts and its halves; auto: for any matrix, the order (also --sort "
-             "global) that is predicted to be fastest on the largest of --parts, with a table of all orders")
+             "reorder the rows and columns of a square matrix, so that parts need less x of each other. The permutation is "
+             "stored. rcm: reverse Cuthill-McKee, which moves nonzeros near the diagonal; graph: METIS, which puts rows "
+             "with "
+             "the same columns into one part, for the largest of --parts, its half, its quarter and so on; auto: print a "
+             "table of all orders, and take the one that is predicted to be the fastest on the largest of --parts. auto "
+             "also tries --sort global, and takes any matrix")
           ->check(one_of({"none", "rcm", "graph", "auto"}))
           ->capture_default_str();
   const auto compare = [&options, output] {
@@ -107,11 +109,11 @@ void add_file_options(const CommandLine& app, FileOptions& options) {
   app.add_flag_callback("--compare", compare, "print the table of --reorder auto and write no file")
       ->excludes(output)
       ->excludes(reorder);
-  app.add_flag("--force", options.force, "replace the output even if it is a file of another kind than a matrix");
-  app.add_option(
-         "--model", options.model,
-         "the machine's speed, for auto and --compare: a JSON report of shardmat bench scaling (default: measured on "
-         "NVIDIA H200)")
+  app.add_flag("--force", options.force, "replace the output file even if it holds something other than a matrix");
+  app.add_option("--model", options.model,
+                 "JSON report of shardmat bench scaling: the machine's speed, which auto and --compare predict with "
+                 "(default: figures "
+                 "of NVIDIA H200)")
       ->type_name("FILE");
 }
 

@@ -37,12 +37,15 @@ TEST_F(NpzBatchTest, ReadsGraphs) {
 }
 
 TEST_F(NpzBatchTest, RefusesValuesWhoseMeaningIsNotClear) {
-  EXPECT_SAYS(error_of([] { open_batch(data("graphs_two_values")); }), "data.npy and values.npy", "--unweighted");
+  EXPECT_SAYS(error_of([] { open_batch(data("graphs_two_values")); }), "data.npy and values.npy", "unweighted");
+  EXPECT_EQ(setting_of([] { open_batch(data("graphs_two_values")); }), "unweighted");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_edge_attr")); }), "edge_attr.npy", "store the values as data");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_values_short")); }), "values.npy", "it has 2 elements", "asks for 3");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_values_nan")); }), "graphs_values_nan.npz: matrix 0, entry 1", "nan");
   EXPECT_SAYS(error_of([] { open_batch(data("graphs_values"), {.unweighted = false, .attribute = 1}); }, ErrorKind::usage),
-              "graphs_values.npz", "--edge-attribute");
+              "graphs_values.npz", "only edges of a TUDataset have attributes");
+  EXPECT_EQ(setting_of([] { open_batch(data("graphs_values"), {.unweighted = false, .attribute = 1}); }),
+            "edge_attribute");
 }
 
 TEST_F(NpzBatchTest, RefusesWhatIsNoBatch) {

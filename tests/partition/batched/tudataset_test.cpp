@@ -79,7 +79,8 @@ TEST_F(TuDatasetTest, AnEdgeGivenTwiceKeepsBothValuesInOrder) {
 
 TEST_F(TuDatasetTest, OneOfSeveralAttributesMustBeChosen) {
   write("T_edge_attributes.txt", "1, 10\n2, 20\n3,30\n4 40\n5,\t50\n6, 60\n");
-  EXPECT_SAYS(open_error(), "T_edge_attributes.txt:1: ", "2 attributes", "--edge-attribute 1 … 2", "--unweighted");
+  EXPECT_SAYS(open_error(), "T_edge_attributes.txt:1: ", "2 attributes", "unweighted", "which attribute, 1 … 2");
+  EXPECT_EQ(setting_of([&] { open_batch(directory_.string()); }), "edge_attribute");
   const auto attribute = [&](std::int64_t number) {
     return open_batch(directory_.string(), {.unweighted = false, .attribute = number})->read(0, 3).values;
   };

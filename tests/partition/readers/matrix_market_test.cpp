@@ -112,7 +112,8 @@ TEST_F(MatrixMarketTest, NonfiniteOnlyWhenAllowed) {
   EXPECT_TRUE(std::isnan(m.values[1]));
   EXPECT_EQ(m.values[2], -std::numeric_limits<double>::infinity());
   EXPECT_EQ(m.values[3], std::numeric_limits<double>::infinity());
-  EXPECT_SAYS(error(text), "a.mtx:4: ", "NaN", "--allow-nonfinite");
+  EXPECT_SAYS(error(text), "a.mtx:4: ", "NaN", "accept values that are not finite");
+  EXPECT_EQ(setting_of([&] { read_matrix(path("a.mtx")); }), "allow_nonfinite");
   EXPECT_SAYS(error(kBanner + "1 1 1\n1 1 -inf\n"), "a.mtx:3: ", "-inf");
   EXPECT_SAYS(error_of([&] { read_matrix(write("b.mtx", kBanner + "1 1 1\n1 1 1e999\n"), allow); }),
               "b.mtx:3: ", "too large");
@@ -285,13 +286,11 @@ TEST_F(MatrixMarketTest, AgreesWithTheSimplestReader) {
 TEST_F(MatrixMarketTest, ThreadsAndPiecesDoNotChangeABit) {
   const Path file = write("a.mtx", big_text("symmetric", 4));
   const HostCsr expected = read_matrix(file);
-  const int threads = thread_count();
   for (const int n : {1, 2, 5})
     for (const std::int64_t piece : {1, 5000}) {
-      set_thread_count(n);
+      const ThreadCount threads(n);
       expect_same(read_matrix_market(file, {}, {piece, 40000, std::int64_t{1} << 30}), expected);
     }
-  set_thread_count(threads);
 }
 
 TEST_F(MatrixMarketTest, ReadsConcatenatedGzip) {

@@ -15,6 +15,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/matrix/csr.h"
+#include "tests/support/setting_of.h"
 
 namespace shardmat::test {
 

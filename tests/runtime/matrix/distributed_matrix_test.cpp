@@ -1,14 +1,14 @@
-// A matrix that stays: products of many widths on one storage, new values, diagonals, errors that leave it usable.
+// A matrix that stays: new values, diagonals, errors that leave it usable.
 #include "runtime/matrix/distributed_matrix.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "kernels/base/memory_limits.h"
+#include "kernels/vector.h"
 #include "runtime/matrix/vectors.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
@@ -17,14 +17,8 @@ namespace {
 
 using test::expect_product;
 using test::multiply_once;
+using test::options_for;
 using test::whole_matrix;
-
-LoadOptions options_for(const Case& c) {
-  LoadOptions options;
-  options.type = c.type;
-  options.exchange = c.exchange;
-  return options;
-}
 
 /// The values of this rank's rows in the order of the source.
 HostVector<double> own_values(const DistributedMatrix& matrix, const HostCsr& a) {
@@ -37,80 +31,6 @@ ConstDense host_view(const HostVector<double>& values) {
   ConstDense view;
   view.data = values.data(), view.rows = std::ssize(values);
   return view;
-}
-
-void multiplies_any_width_on_one_storage(const Case& c) {
-  Context& context = context_of(c);
-  Stream& stream = context.stream();
-  for (const LocalSort sort : {LocalSort::none, LocalSort::by_length}) {
-    for (const char* specification : {"elasticity:n=7", "random:n=500,cols=700", "rmat:scale=9"}) {
-      SCOPED_TRACE(specification);
-      const HostCsr a = whole_matrix(specification);
-      const MatrixSource source = open_matrix(specification, world());
-      LoadOptions options = options_for(c);
-      options.sort = sort;
-      DistributedMatrix matrix(source, context, options);
-      std::vector<std::unique_ptr<Product>> products;
-      for (const std::int64_t columns : {1, 8, 3, 32, 1}) products.push_back(matrix.product(columns));
-      for (int round = 0; round < 2; ++round)  // all alive, in turn
-        for (const auto& product : products) expect_product(*product, a, multiply_once(*product, stream));
-      products.erase(products.begin() + 1, products.begin() + 3);
-      expect_product(*products.back(), a, multiply_once(*products.back(), stream));
-    }
-  }
-}
-
-void stores_no_second_format_where_kernels_do(const Case& c) {
-  Context& context = context_of(c);
-  const MatrixSource source = open_matrix("elasticity:n=6", world());
-  LoadOptions options = options_for(c);
-  options.host_rows = HostRows::drop;
-  options.plan.kernel = c.backend == BackendChoice::host ? "csr_host" : "csr_vector";
-  DistributedMatrix matrix(source, context, options);
-  EXPECT_GT(matrix.host_bytes(), 0);
-  EXPECT_EQ(matrix.device_bytes(), 0);
-  const auto one = matrix.product();
-  EXPECT_EQ(matrix.host_bytes(), 0);
-  const std::int64_t bytes = matrix.device_bytes();
-  ProductOptions wide;
-  wide.columns = 8;
-  wide.plan = PlanRequest{};
-  const auto several = matrix.product(wide);
-  EXPECT_EQ(matrix.device_bytes(), bytes);
-  const HostCsr a = whole_matrix("elasticity:n=6");
-  expect_product(*several, a, multiply_once(*several, context.stream()));
-  expect_product(*one, a, multiply_once(*one, context.stream()));
-
-  PlanRequest other;
-  other.kernel = "ell_r_host";
-  if (c.backend == BackendChoice::cuda) other.kernel = "ell_r";
-  ProductOptions ell;
-  ell.plan = other;
-  const std::string message = error_of(ErrorKind::usage, [&] { matrix.product(ell); });
-  EXPECT_NE(message.find("stored (csr)"), std::string::npos) << message;
-  EXPECT_NE(message.find("host rows were dropped"), std::string::npos) << message;
-}
-
-void converts_again_if_asked(const Case& c) {
-  Context& context = context_of(c);
-  const HostCsr a = whole_matrix("elasticity:n=6");
-  const MatrixSource source = open_matrix("elasticity:n=6", world());
-  DistributedMatrix matrix(source, context, options_for(c));
-  const auto first = matrix.product();
-  const std::int64_t bytes = matrix.device_bytes();
-  ProductOptions options;
-  options.plan.emplace();
-  options.plan->kernel = c.backend == BackendChoice::host ? "sell_host" : "sell";
-  const auto second = matrix.product(options);  // needs a format that is not there
-  EXPECT_GT(matrix.device_bytes(), bytes);
-  EXPECT_EQ(second->row_plans()[0].storage().format, "sell");
-  options = {};
-  options.conversion = Conversion::if_faster;
-  const std::int64_t both = matrix.device_bytes();
-  const auto third = matrix.product(options);  // the format of the first is found again
-  EXPECT_EQ(matrix.device_bytes(), both);
-  for (const auto& product : {first.get(), second.get(), third.get()})
-    expect_product(*product, a, multiply_once(*product, context.stream()));
 }
 
 void takes_new_values(const Case& c) {
@@ -242,64 +162,9 @@ void stays_usable(const Case& c) {
   }
 }
 
-void halves_have_no_single_product(const Case& c) {
-  for (const ValueType type : {ValueType::f16, ValueType::bf16}) {
-    const MatrixSource source = open_matrix("banded:n=50", world());
-    LoadOptions options = options_for(c);
-    options.type = type;
-    options.right_hand_sides = 2;
-    DistributedMatrix matrix(source, context_of(c), options);
-    const std::string message = error_of(ErrorKind::usage, [&] { matrix.product(1); });
-    EXPECT_NE(message.find("two or more"), std::string::npos) << message;
-    const auto product = matrix.product(4);
-    expect_product(*product, whole_matrix("banded:n=50"), multiply_once(*product, context_of(c).stream()));
-  }
-}
-
-void takes_x_from_elsewhere(const Case& c) {
-  Context& context = context_of(c);
-  Stream& stream = context.stream();
-  const HostCsr a = whole_matrix("elasticity:n=5");
-  const MatrixSource source = open_matrix("elasticity:n=5", world());
-  DistributedMatrix matrix(source, context, options_for(c));
-  for (const std::int64_t columns : {1, 4}) {
-    const auto product = matrix.product(columns);
-    const HostVector<double> expected = multiply_once(*product, stream);
-    // X with gaps between its rows, away from the slot.
-    const Dense slot = product->x();
-    const std::int64_t leading = columns == 1 ? 1 : columns + 3;
-    const std::size_t value = size_of(slot.type);
-    const Buffer x(context.device(), static_cast<std::size_t>(slot.rows * leading) * value),
-        y(context.device(), product->y_bytes());
-    copy_rows(static_cast<std::size_t>(columns) * value, slot.rows, slot.data, static_cast<std::size_t>(columns) * value,
-              x.data(), static_cast<std::size_t>(leading) * value, stream);
-    fill_bytes(slot.data, 0, static_cast<std::size_t>(slot.rows * columns) * value, stream);
-    Dense elsewhere = slot;
-    elsewhere.data = x.data(), elsewhere.leading = leading;
-    product->multiply(1, elsewhere, 0, product->y_view(y.data()), stream);
-    product->wait(stream);
-    EXPECT_EQ(to_host(y.data(), matrix.local_rows() * columns, sum_type(c.type), stream), expected);
-  }
-}
-
-#define SHARDMAT_MATRIX_TEST(name, check)                                    \
-  TEST(DistributedMatrix, name##F64) { check(kHost64); }                     \
-  TEST(DistributedMatrix, name##F32) { check(kHost32); }                     \
-  TEST(DistributedMatrix, name##Halo) { check(kHostHalo); }                  \
-  TEST(GpuDistributedMatrix, name##F64) { on_gpus(check, kCuda64); }         \
-  TEST(GpuDistributedMatrix, name##F32) { on_gpus(check, kCuda32); }         \
-  TEST(MultiGpuDistributedMatrix, name##F64) { on_gpus(check, kCuda64); }    \
-  TEST(MultiGpuDistributedMatrix, name##Halo) { on_gpus(check, kCudaHalo); } \
-  TEST(MultiGpuDistributedMatrix, name##Peer) { on_peers(check, kCudaPeer); }
-
-SHARDMAT_MATRIX_TEST(AnyWidth, multiplies_any_width_on_one_storage)
-SHARDMAT_MATRIX_TEST(OneStorage, stores_no_second_format_where_kernels_do)
-SHARDMAT_MATRIX_TEST(OtherFormat, converts_again_if_asked)
-SHARDMAT_MATRIX_TEST(NewValues, takes_new_values)
-SHARDMAT_MATRIX_TEST(DiagonalBlocks, finds_diagonal_blocks)
-SHARDMAT_MATRIX_TEST(Usable, stays_usable)
-SHARDMAT_MATRIX_TEST(Halves, halves_have_no_single_product)
-SHARDMAT_MATRIX_TEST(OtherX, takes_x_from_elsewhere)
+SHARDMAT_MATRIX_TEST(DistributedMatrix, NewValues, takes_new_values)
+SHARDMAT_MATRIX_TEST(DistributedMatrix, DiagonalBlocks, finds_diagonal_blocks)
+SHARDMAT_MATRIX_TEST(DistributedMatrix, Usable, stays_usable)
 
 TEST(DistributedMatrix, FixedValuesRefuseNewOnes) {
   const MatrixSource source = open_matrix("banded:n=50", world());
@@ -340,21 +205,6 @@ TEST(DistributedMatrix, OddRequestsAreRefusedOnAllRanks) {
   message = error_of(ErrorKind::usage, [&] { matrix.product(wrong); });
   EXPECT_NE(message.find("did you mean 'halo'"), std::string::npos) << message;
   expect_product(*matrix.product(), whole_matrix("banded:n=50"), multiply_once(*matrix.product(), context.stream()));
-}
-
-/// Products are destroyed in another order on each rank, and made again.
-TEST(DistributedMatrix, DestructionIsNotCollective) {
-  const MatrixSource source = open_matrix("elasticity:n=5", world());
-  const HostCsr a = whole_matrix("elasticity:n=5");
-  Context& context = context_of(kHost64);
-  DistributedMatrix matrix(source, context, options_for(kHostHalo));
-  for (int round = 0; round < 3; ++round) {
-    auto one = matrix.product(1), two = matrix.product(2);
-    (world().rank() % 2 == 0 ? one : two).reset();
-    auto three = matrix.product(3);
-    one.reset(), two.reset();
-    expect_product(*three, a, multiply_once(*three, context.stream()));
-  }
 }
 
 }  // namespace

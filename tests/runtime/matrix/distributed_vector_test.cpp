@@ -1,51 +1,38 @@
-// Vectors on the ranks, and their sums and updates.
+// Vectors on the ranks: scattered and gathered, from views, in files.
 #include "runtime/matrix/distributed_vector.h"
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <filesystem>
-#include <numeric>
-#include <optional>
+#include <string>
 #include <vector>
 
-#include "runtime/matrix/vector_operations.h"
 #include "runtime/matrix/vectors.h"
 #include "tests/runtime/matrix/test_matrix.h"
 
 namespace shardmat {
 namespace {
 
+using test::TestMatrix;
 using test::x_at;
 
-struct Fixture {
-  Context& context;
-  DistributedMatrix matrix;
-  Fixture(const Case& c, const char* specification, LocalSort sort)
-      : context(context_of(c)), matrix(open_matrix(specification, world()), context, options(c, sort)) {}
-  static LoadOptions options(const Case& c, LocalSort sort) {
-    LoadOptions load;
-    load.type = c.type, load.exchange = c.exchange, load.sort = sort;
-    return load;
-  }
-  /// x_at() of each original index.
-  HostVector<double> all(std::int64_t rows, std::int64_t columns) const {
-    HostVector<double> values;
-    for (std::int64_t i = 0; i < rows; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) values.push_back(x_at(i, j));
-    return values;
-  }
-};
+/// x_at() of each original index.
+HostVector<double> all_entries(std::int64_t rows, std::int64_t columns) {
+  HostVector<double> values;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) values.push_back(x_at(i, j));
+  return values;
+}
 
 void scatters_and_gathers(const Case& c) {
   for (const LocalSort sort : {LocalSort::none, LocalSort::by_length})
     for (const char* specification : {"elasticity:n=5", "random:n=40,cols=70"})
       for (const std::int64_t columns : {1, 3})
         for (const VectorLayout layout : {VectorLayout::rows, VectorLayout::columns}) {
-          Fixture f(c, specification, sort);
+          TestMatrix f(c, specification, sort);
           Stream& stream = f.context.stream();
           DistributedVector v(f.matrix, layout, c.type, columns);
-          const HostVector<double> all = f.all(v.rows(), columns);
+          const HostVector<double> all = all_entries(v.rows(), columns);
           const bool root = world().rank() == 0;
           v.scatter(root ? std::span<const double>(all) : std::span<const double>(), stream);
           EXPECT_EQ(v.gather(stream), root ? all : HostVector<double>());
@@ -69,81 +56,64 @@ void scatters_and_gathers(const Case& c) {
         }
 }
 
-void sums_and_updates(const Case& c) {
-  for (const std::int64_t columns : {1, 3, 8, 300}) {
-    Fixture f(c, "elasticity:n=5", LocalSort::none);
-    Stream& stream = f.context.stream();
-    DistributedVector x(f.matrix, VectorLayout::rows, c.type, columns), y(f.matrix, VectorLayout::rows, c.type, columns);
-    const auto set = [&](DistributedVector& v, double factor) {
-      HostVector<double> values;
-      for (const std::int64_t id : v.ids())
-        for (std::int64_t j = 0; j < columns; ++j) values.push_back(factor * x_at(id, j));
-      v.set_own(values, stream);
-    };
-    VectorSums sums(f.context, columns);
-    const Buffer result(f.context.device(), static_cast<std::size_t>(columns) * sizeof(double));
-    const auto on_host = [&] { return to_host(result.data(), columns, ValueType::f64, stream); };
-    set(x, 1), set(y, 2);
-    sums.dot(x, y, result.as<double>(), stream);
-    if (f.context.nccl() != nullptr) f.context.nccl()->wait(stream, "sum");
-    const HostVector<double> dots = on_host();
-    for (std::int64_t j = 0; j < columns; ++j) {
-      double expected = 0;  // of small multiples of 1/64: exact
-      for (std::int64_t i = 0; i < x.rows(); ++i) expected += 2 * x_at(i, j) * x_at(i, j);
-      EXPECT_EQ(dots[static_cast<std::size_t>(j)], expected) << j;
-    }
-    for (const double theirs : world().all_gather(dots[0])) EXPECT_EQ(theirs, dots[0]);
+/// A matrix of the caller in memory of a device.
+struct View {
+  Buffer memory;
+  Dense view;
+  HostVector<double> entries;  ///< gaps included
 
-    // Recorded, with factors of the device.
-    Graph graph(stream, [&] {
-      axpy({-0.5, result.as<double>()}, x, y, stream);
-      xpay(x, {2}, y, stream);
-      scale({0.5}, y, stream);
-    });
-    set(y, 2);
-    graph.launch(stream);
-    stream.synchronize();
-    const HostVector<double> found = y.own(stream);
-    std::size_t at = 0;
-    for (const std::int64_t id : y.ids())
-      for (std::int64_t j = 0; j < columns; ++j, ++at) {
-        const double xs = x_at(id, j), after = 0.5 * (xs + 2 * (2 * xs - 0.5 * dots[static_cast<std::size_t>(j)] * xs));
-        ASSERT_NEAR(found[at], after, 16 * unit_roundoff(c.type) * (1 + std::abs(dots[static_cast<std::size_t>(j)]))) << j;
-      }
-    sums.norm(x, result.as<double>(), stream);
-    if (f.context.nccl() != nullptr) f.context.nccl()->wait(stream, "sum");
-    EXPECT_DOUBLE_EQ(on_host()[0], std::sqrt(dots[0] / 2));
-    copy(x, y, stream);
-    EXPECT_EQ(y.own(stream), x.own(stream));
+  View(const DistributedVector& v, ValueType type, DenseOrder order, std::int64_t gap, Device device) {
+    const bool by_rows = order == DenseOrder::row_major;
+    const std::int64_t rows = v.own_rows(), leading = (by_rows ? v.columns() : rows) + gap;
+    entries.assign(static_cast<std::size_t>(leading * (by_rows ? rows : v.columns())), 99.0);
+    memory = Buffer(device, entries.size() * size_of(type));
+    view = {memory.data(), rows, v.columns(), leading, order, type, device};
+  }
+  double& at(std::int64_t i, std::int64_t j) {
+    const bool by_rows = view.order == DenseOrder::row_major;
+    return entries[static_cast<std::size_t>(by_rows ? i * view.leading + j : i + j * view.leading)];
+  }
+};
+
+void expect_view_works(DistributedVector& v, View& given, Stream& stream) {
+  Stream host(Device{});
+  Stream& stream_of_view = given.view.device == stream.device() ? stream : host;
+  HostVector<double> by_row, doubled;
+  for (std::int64_t i = 0; i < v.own_rows(); ++i)
+    for (std::int64_t j = 0; j < v.columns(); ++j) by_row.push_back(given.at(i, j) = x_at(i + 1000, j));
+  to_device(given.view.data, given.entries, given.view.type, stream_of_view);
+  v.set_own(given.view, stream);
+  EXPECT_EQ(v.own(stream), by_row);
+  for (const double value : by_row) doubled.push_back(2 * value);
+  v.set_own(doubled, stream);
+  v.own(given.view, stream);
+  for (std::int64_t i = 0; i < v.own_rows(); ++i)
+    for (std::int64_t j = 0; j < v.columns(); ++j) given.at(i, j) *= 2;
+  EXPECT_EQ(to_host(given.view.data, std::ssize(given.entries), given.view.type, stream_of_view), given.entries)
+      << "entries or gaps";
+}
+
+/// Each order, with gaps and without, each type, in memory of the host and of the device.
+void takes_views(const Case& c) {
+  TestMatrix f(c, "banded:n=50", LocalSort::by_length);
+  for (const std::int64_t columns : {1, 3}) {
+    DistributedVector v(f.matrix, VectorLayout::columns, c.type, columns);
+    for (const ValueType type : {ValueType::f64, ValueType::f32, ValueType::bf16})
+      for (const DenseOrder order : {DenseOrder::row_major, DenseOrder::column_major})
+        for (const std::int64_t gap : {0, 2})
+          for (const Device device : {Device{}, f.context.device()}) {
+            SCOPED_TRACE(testing::Message() << columns << " columns of " << name(type) << ", gap " << gap);
+            View given(v, type, order, gap, device);
+            expect_view_works(v, given, f.context.stream());
+          }
   }
 }
 
-#define SHARDMAT_VECTOR_TEST(name, check)                            \
-  TEST(DistributedVector, name##F64) { check(kHost64); }             \
-  TEST(DistributedVector, name##F32) { check(kHost32); }             \
-  TEST(GpuDistributedVector, name##F64) { on_gpus(check, kCuda64); } \
-  TEST(GpuDistributedVector, name##F32) { on_gpus(check, kCuda32); } \
-  TEST(MultiGpuDistributedVector, name##F64) { on_gpus(check, kCuda64); }
-
-SHARDMAT_VECTOR_TEST(ScattersAndGathers, scatters_and_gathers)
-SHARDMAT_VECTOR_TEST(SumsAndUpdates, sums_and_updates)
-
-/// Parts differ on some ranks only; all must refuse.
-TEST(DistributedVector, OfAnotherMatrixIsRefused) {
-  Fixture f(kHost64, "banded:n=50", LocalSort::none), g(kHost64, "banded:n=50", LocalSort::by_length);
-  Stream& stream = f.context.stream();
-  DistributedVector x(f.matrix, VectorLayout::rows, ValueType::f64), y(g.matrix, VectorLayout::rows, ValueType::f64);
-  VectorSums sums(f.context, 1);
-  double result = 0;
-  EXPECT_NE(error_of(ErrorKind::usage, [&] { sums.dot(x, y, &result, stream); }).find("different matrices"),
-            std::string::npos);
-  x.fill(2, stream);
-  sums.dot(x, x, &result, stream);
-  EXPECT_EQ(result, 200);
-}
+SHARDMAT_VECTOR_TEST(DistributedVector, ScattersAndGathers, scatters_and_gathers)
+SHARDMAT_VECTOR_TEST(DistributedVector, TakesViews, takes_views)
 
 TEST(DistributedVector, HalvesComeBack) {
-  Fixture f(kHost64, "banded:n=50", LocalSort::none);
+  TestMatrix f(kHost64, "banded:n=50", LocalSort::none);
   Stream& stream = f.context.stream();
   DistributedVector x(f.matrix, VectorLayout::rows, ValueType::bf16);
   x.fill(1.5, stream);
@@ -151,16 +121,42 @@ TEST(DistributedVector, HalvesComeBack) {
 }
 
 TEST(DistributedVector, WrongSizesAreRefused) {
-  Fixture f(kHost64, "banded:n=50", LocalSort::none);
+  TestMatrix f(kHost64, "banded:n=50", LocalSort::none);
   Stream& stream = f.context.stream();
-  DistributedVector x(f.matrix, VectorLayout::rows, ValueType::f64, 2), y(f.matrix, VectorLayout::rows, ValueType::f64, 3);
+  DistributedVector x(f.matrix, VectorLayout::rows, ValueType::f64, 2);
   const HostVector<double> few(1);
   EXPECT_NE(error_of(ErrorKind::usage, [&] { x.set_own(few, stream); }).find("1 values for"), std::string::npos);
   EXPECT_NE(error_of(ErrorKind::usage, [&] { x.scatter(few, stream); }).find("1 values came"), std::string::npos);
-  EXPECT_NE(error_of(ErrorKind::usage, [&] { axpy({1}, x, y, stream); }).find("50 × 2 of f64"), std::string::npos);
   EXPECT_NE(error_of(ErrorKind::usage, [&] { DistributedVector(f.matrix, VectorLayout::rows, ValueType::f64, 0); })
                 .find("0 columns"),
             std::string::npos);
+}
+
+TEST(DistributedVector, WrongViewsAreRefused) {
+  TestMatrix f(kHost64, "banded:n=50", LocalSort::none);
+  Stream& stream = f.context.stream();
+  DistributedVector x(f.matrix, VectorLayout::rows, ValueType::f32, 2);
+  HostVector<double> memory(200, 1e300);
+  const Dense right{memory.data(), x.own_rows(), 2, 2, DenseOrder::row_major, ValueType::f64, {}};
+  const auto refused = [&](auto change, ErrorKind kind = ErrorKind::usage) {
+    Dense view = right;
+    change(view);
+    return error_of(kind, [&] { x.set_own(view, stream); });
+  };
+  EXPECT_NE(refused([](Dense& d) { d.rows += 1; }).find("but this rank has"), std::string::npos);
+  EXPECT_NE(refused([](Dense& d) { d.columns = 3; }).find("× 3, but this rank has"), std::string::npos);
+  EXPECT_NE(refused([](Dense& d) { d.leading = 1; }).find("leading dimension of 1, but their rows"), std::string::npos);
+  EXPECT_NE(refused([](Dense& d) { d.order = DenseOrder::column_major, d.leading = d.rows - 1; }).find("but their columns"),
+            std::string::npos);
+  EXPECT_NE(refused([](Dense& d) { d.data = nullptr; }).find("null pointer"), std::string::npos);
+  EXPECT_NE(refused([](Dense& d) {
+              d.device = {Backend::cuda, 5};
+            }).find("on GPU 5, but the vector is on the host"),
+            std::string::npos);
+  EXPECT_NE(refused([](Dense&) {}, ErrorKind::input).find("1e+300"), std::string::npos);
+  x.fill(3, stream);
+  x.own(right, stream);
+  EXPECT_EQ(memory[0], 3);
 }
 
 }  // namespace

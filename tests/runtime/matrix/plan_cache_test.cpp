@@ -72,7 +72,7 @@ TEST_F(PlanCacheTest, RemembersWhatWasMeasured) {
   EXPECT_EQ(second.product_seconds, first.product_seconds);
   EXPECT_TRUE(second.measurements.empty());
   EXPECT_TRUE(second.predictions.empty());
-  EXPECT_EQ(measure().decision, Decision::measured) << "--measure measures anew";
+  EXPECT_EQ(measure().decision, Decision::measured) << "tune measures anew";
 }
 
 TEST_F(PlanCacheTest, OtherQuestionsAreMisses) {

@@ -7,6 +7,7 @@
 
 #include "partition/generators/generator.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/product.h"
 #include "tests/runtime/contexts.h"
 
 namespace shardmat::test {
@@ -16,6 +17,21 @@ inline HostCsr whole_matrix(const std::string& specification) {
   const auto source = make_generator(specification);
   return source->read_rows(0, source->rows());
 }
+
+/// A matrix of this case's type, whose x moves by its exchange.
+inline LoadOptions options_for(const Case& c, LocalSort sort = LocalSort::as_file) {
+  LoadOptions options;
+  options.type = c.type, options.exchange = c.exchange, options.sort = sort;
+  return options;
+}
+
+/// A generator's matrix on all ranks, and the context that it works in.
+struct TestMatrix {
+  Context& context;
+  DistributedMatrix matrix;
+  TestMatrix(const Case& c, const std::string& specification, LocalSort sort)
+      : context(context_of(c)), matrix(open_matrix(specification, world()), context, options_for(c, sort)) {}
+};
 
 /// Column j of x at index i, exact in f16.
 inline double x_at(std::int64_t i, std::int64_t j) { return static_cast<double>((i * 7 + j * 13) % 17 - 8) / 8; }

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "runtime/context.h"
 #include "tests/support/world.h"
 
 namespace shardmat {
@@ -72,24 +73,25 @@ void runs_on_gpus(void (*check)(BackendChoice)) {
   check(BackendChoice::cuda);
 }
 
-TEST(Batch, MultipliesAll) { multiplies_all(BackendChoice::host); }
-TEST(Batch, IteratesAlike) { iterates_alike(BackendChoice::host); }
-TEST(GpuBatch, MultipliesAll) { runs_on_gpus(multiplies_all); }
-TEST(GpuBatch, IteratesAlike) { runs_on_gpus(iterates_alike); }
-TEST(MultiGpuBatch, MultipliesAll) { runs_on_gpus(multiplies_all); }
-TEST(MultiGpuBatch, IteratesAlike) { runs_on_gpus(iterates_alike); }
+TEST(Several, MultipliesAll) { multiplies_all(BackendChoice::host); }
+TEST(Several, IteratesAlike) { iterates_alike(BackendChoice::host); }
+TEST(GpuSeveral, MultipliesAll) { runs_on_gpus(multiplies_all); }
+TEST(GpuSeveral, IteratesAlike) { runs_on_gpus(iterates_alike); }
+TEST(MultiGpuSeveral, MultipliesAll) { runs_on_gpus(multiplies_all); }
+TEST(MultiGpuSeveral, IteratesAlike) { runs_on_gpus(iterates_alike); }
 
-TEST(Batch, RefusesWhatIsForOneMatrix) {
+TEST(Several, RefusesWhatIsForOneMatrix) {
   Context context(world(), BackendChoice::host);
   const auto message = [&](auto change) {
     SeveralOptions options = options_for(SeveralPlacement::automatic);
     change(options);
     return error_of(ErrorKind::usage, [&] { multiply_several(context, options); });
   };
-  EXPECT_NE(message([](SeveralOptions& o) { o.each.output = "y.h5"; }).find("--output"), std::string::npos);
-  EXPECT_NE(message([](SeveralOptions& o) { o.each.beta = 1; }).find("--beta"), std::string::npos);
+  EXPECT_NE(message([](SeveralOptions& o) { o.each.output = "y.h5"; }).find("y is written for one matrix"),
+            std::string::npos);
+  EXPECT_NE(message([](SeveralOptions& o) { o.each.beta = 1; }).find("beta must be 0"), std::string::npos);
   EXPECT_NE(message([](SeveralOptions& o) { o.each.x = "x.npy"; }).find("x.npy"), std::string::npos);
-  EXPECT_NE(message([](SeveralOptions& o) { o.matrices.clear(); }).find("needs a matrix"), std::string::npos);
+  EXPECT_NE(message([](SeveralOptions& o) { o.matrices.clear(); }).find("no matrix to multiply"), std::string::npos);
   EXPECT_NE(message([](SeveralOptions& o) {
               o.matrices[2] = "random:n=20,cols=30";
               o.each.mode = Mode::power;

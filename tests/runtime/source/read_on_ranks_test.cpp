@@ -15,9 +15,9 @@
 #include "partition/partitioner.h"
 #include "partition/readers/reader.h"
 #include "partition/shard_file.h"
-#include "runtime/source/matrix_source.h"
-#include "runtime/run/multiply.h"
 #include "runtime/order/row_share.h"
+#include "runtime/run/multiply.h"
+#include "runtime/source/matrix_source.h"
 #include "tests/partition/readers/test_files.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/world.h"
@@ -89,8 +89,12 @@ class ReadOnRanks : public testing::Test {
     const std::filesystem::path path = write("wrong.mtx", text);
     const std::string expected = error_of(ErrorKind::input, [&] { read_matrix(path); });
     EXPECT_NE(expected.find(says), std::string::npos) << expected;
-    for (const std::int64_t round : {1 << 20, 200})
-      EXPECT_EQ(error_of(ErrorKind::input, [&] { read_on_ranks(path, {false, "nnz", {}, round}, world()); }), expected);
+    const std::string setting = setting_of([&] { read_matrix(path); });
+    for (const std::int64_t round : {1 << 20, 200}) {
+      const auto on_ranks = [&] { read_on_ranks(path, {false, "nnz", {}, round}, world()); };
+      EXPECT_EQ(error_of(ErrorKind::input, on_ranks), expected);
+      EXPECT_EQ(setting_of(on_ranks), setting) << expected;
+    }
     const std::filesystem::path compressed = write("wrong.mtx.gz", test::gzip(text));
     const std::string same = error_of(ErrorKind::input, [&] { read_matrix(compressed); });
     EXPECT_EQ(error_of(ErrorKind::input, [&] { read_on_ranks(compressed, {false, "nnz", {}, 400}, world()); }), same);

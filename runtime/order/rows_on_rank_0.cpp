@@ -1,10 +1,10 @@
-#include "runtime/order/ranked_rows.h"
+#include "runtime/order/rows_on_rank_0.h"
 
 #include <algorithm>
 #include <limits>
 #include <numeric>
 
-#include "comm/while_meeting.h"
+#include "comm/run_while_checking_ranks.h"
 #include "kernels/base/memory_limits.h"
 
 namespace shardmat {
@@ -48,11 +48,11 @@ void serve(const PlacedRows& placed, Communicator& ranks) {
   }
 }
 
-class RankedRows final : public RowSource {
+class RowsOfAllRanks final : public RowSource {
  public:
-  RankedRows(const PlacedRows& placed, std::string name, Communicator& ranks)
+  RowsOfAllRanks(const PlacedRows& placed, std::string name, Communicator& ranks)
       : placed_(placed), name_(std::move(name)), ranks_(ranks) {}
-  ~RankedRows() override {
+  ~RowsOfAllRanks() override {
     try {
       const Request last{Wanted::nothing_more, 0, 0};
       for (int rank = 1; rank < ranks_.size(); ++rank) ranks_.send(&last, sizeof last, rank, kRequestTag);
@@ -139,18 +139,18 @@ class RankedRows final : public RowSource {
 
 }  // namespace
 
-void with_all_rows(const PlacedRows& placed, const std::string& name, Communicator& communicator,
-                   const std::function<void(const RowSource&)>& use) {
+void read_all_on_rank_0(const PlacedRows& placed, const std::string& name, Communicator& communicator,
+                        const std::function<void(const RowSource&)>& use) {
   communicator.together([] { require_mpi_threads(); });
   // No deadline: rank 0 asks when it is ready to; who is lost shows elsewhere.
   Communicator ranks = communicator.duplicate(std::numeric_limits<double>::infinity());
-  while_meeting(
+  run_while_checking_ranks(
       communicator,
       [&] {
         if (ranks.rank() != 0) return serve(placed, ranks);
-        use(RankedRows(placed, name, ranks));
+        use(RowsOfAllRanks(placed, name, ranks));
       },
-      [&] { ranks.give_up("the ranks lost each other"); });
+      [&] { ranks.give_up(Error(ErrorKind::rank_lost, "the ranks lost each other")); });
 }
 
 }  // namespace shardmat

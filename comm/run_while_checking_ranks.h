@@ -1,5 +1,4 @@
-// Work that waits for other ranks without a deadline, or that others wait for longer than one: it runs on a thread of its
-// own while the ranks keep meeting, so that a lost one is noticed all the same.
+// Runs a library call that may block for ever on a helper thread, while the ranks keep checking that all are alive.
 #pragma once
 
 #include <atomic>
@@ -8,20 +7,22 @@
 #include <future>
 
 #include "comm/communicator.h"
+#include "kernels/base/parallel.h"
 
 namespace shardmat {
 
-/// Collective. Runs work() on another thread of every rank until all are through with it, then throws on all ranks what one
-/// threw, or returns its result. The work must not use `communicator`; if it uses another, MPI must have been started with
-/// MPI_THREAD_MULTIPLE. When ranks are lost, or one has failed and others do not come back from the work within the
-/// deadline, calls give_up() and waits for the work; what cannot be ended, as a call of a library, ends with the process:
-/// on_broken().
+/// Collective. Runs work() on another thread of every rank. When all ranks have finished, returns the result of work(), or
+/// throws on all ranks what one rank threw. The work must not use `communicator`. If it uses another communicator, MPI must
+/// have been started with MPI_THREAD_MULTIPLE. If a rank is lost, or one rank failed and other ranks do not finish within
+/// the deadline, calls give_up(), waits for the work and throws. Work that give_up() cannot end, such as a library call,
+/// ends only with the process (see on_broken()).
 template <class F>
-auto while_meeting(Communicator& communicator, F&& work, const std::function<void()>& give_up = {}) {
+auto run_while_checking_ranks(Communicator& communicator, F&& work, const std::function<void()>& give_up = {}) {
   constexpr std::chrono::milliseconds kPause{20};
   using Clock = std::chrono::steady_clock;
   std::atomic<bool> failed = false;
-  auto result = std::async(std::launch::async, [&] {
+  auto result = std::async(std::launch::async, [&, threads = thread_count()] {
+    const ThreadCount scope(threads);
     try {
       return work();
     } catch (...) {

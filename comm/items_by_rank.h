@@ -1,4 +1,4 @@
-// Items of any number for every rank.
+// Sends any number of items from each rank to each rank.
 #pragma once
 
 #include <algorithm>
@@ -13,30 +13,31 @@
 
 namespace shardmat {
 
-/// counts[p] items for rank p, or from it; one rank's after the other's.
+/// counts[p] items for rank p, or from rank p. Items lie in rank order.
 template <class T>
-struct Parcels {
+struct ItemsByRank {
   std::vector<std::int64_t> counts;
   HostVector<T> items;
 };
 
-/// Items in their order, each for the rank to(item).
+/// Sorts items by their receiver, rank to(item). Items for one rank keep their order.
 template <class T, class F>
-Parcels<T> sort_by_rank(std::span<const T> items, int ranks, F&& to) {
-  Parcels<T> parcels{std::vector<std::int64_t>(static_cast<std::size_t>(ranks)), HostVector<T>(items.size())};
-  for (const T& item : items) ++parcels.counts[static_cast<std::size_t>(to(item))];
-  std::vector<std::int64_t> next(parcels.counts.size());
-  std::exclusive_scan(parcels.counts.begin(), parcels.counts.end(), next.begin(), std::int64_t{0});
-  for (const T& item : items) parcels.items[static_cast<std::size_t>(next[static_cast<std::size_t>(to(item))]++)] = item;
-  return parcels;
+ItemsByRank<T> sort_by_rank(std::span<const T> items, int ranks, F&& to) {
+  ItemsByRank<T> sorted_items{std::vector<std::int64_t>(static_cast<std::size_t>(ranks)), HostVector<T>(items.size())};
+  for (const T& item : items) ++sorted_items.counts[static_cast<std::size_t>(to(item))];
+  std::vector<std::int64_t> next(sorted_items.counts.size());
+  std::exclusive_scan(sorted_items.counts.begin(), sorted_items.counts.end(), next.begin(), std::int64_t{0});
+  for (const T& item : items)
+    sorted_items.items[static_cast<std::size_t>(next[static_cast<std::size_t>(to(item))]++)] = item;
+  return sorted_items;
 }
 
-/// Collective: what every rank has for this one, in rank order.
+/// Sends every rank its items and returns the items for this rank, in the order of the senders. Collective.
 template <class T>
-Parcels<T> exchange(Communicator& communicator, const Parcels<T>& out) {
+ItemsByRank<T> send_items(Communicator& communicator, const ItemsByRank<T>& out) {
   static_assert(std::is_trivially_copyable_v<T>);
   constexpr int kTag = 25;
-  Parcels<T> in{communicator.all_to_all(out.counts), {}};
+  ItemsByRank<T> in{communicator.all_to_all(out.counts), {}};
   communicator.together([&] {
     const auto count = std::accumulate(in.counts.begin(), in.counts.end(), std::int64_t{0});
     require_host_memory(static_cast<std::int64_t>(sizeof(T)) * count, "what other ranks send");

@@ -1,0 +1,5 @@
+# cmake -C deploy/cmake/thread-sanitizer.cmake -B build-threads: host code with ThreadSanitizer, for two_contexts_test.
+set(CMAKE_BUILD_TYPE Debug CACHE STRING "")
+set(SHARDMAT_CUDA OFF CACHE STRING "")
+set(SHARDMAT_TESTS ON CACHE BOOL "")
+set(SHARDMAT_SANITIZE "thread" CACHE STRING "")

@@ -1,0 +1,47 @@
+// What is asked of a tuner, and what it tells about its choice.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace shardmat {
+
+struct PlanRequest {
+  std::string kernel = "auto";  ///< a name in the registry, or "auto"
+  std::string policy;           ///< "name=value,…" replaces defaults of the kernel; needs a named kernel
+  bool tune = false;            ///< measure every kernel, layout and policy that the request allows
+  bool measure = true;          ///< auto on a GPU: measure the model's best candidates; false: take the model's first
+  bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
+  double products = 2000;       ///< least expected number of products; see SpmmRequest
+  double budget_seconds = 0;    ///< measuring starts no new candidate after this long; 0: some 150 products, tune: 5 s
+};
+
+enum class Decision { asked, only, model, measured, remembered };
+std::string name(Decision decision);
+
+/// The model's prediction for one candidate.
+struct Prediction {
+  std::string kernel;
+  std::string policy;  ///< tunables of layout and kernel
+  double bytes = 0;    ///< a copy of this many bytes takes as long as one product (cost_model.h)
+};
+
+/// One measured candidate.
+struct Measurement {
+  std::string kernel;
+  std::string policy;
+  double seconds = 0;  ///< median of one product
+};
+
+/// How a plan was chosen.
+struct Choice {
+  Decision decision = Decision::asked;
+  std::string why;  ///< one line for the report
+};
+/// Explains, for the report, why the chosen candidate won. `seconds`: its measured time, if measured; `named`: the kernel was
+/// named in the request; `unmeasured`: the explanation if nothing was measured. Sorts the measurements, fastest first.
+Choice describe_choice(std::vector<Measurement>& measurements, double seconds, bool named, std::size_t candidates,
+                       const char* unmeasured);
+
+}  // namespace shardmat

@@ -1,0 +1,86 @@
+// What can be chosen about a matrix and its products.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "kernels/base/dense.h"
+#include "kernels/base/progress.h"
+#include "kernels/base/types.h"
+#include "kernels/choose/choice.h"
+
+namespace shardmat {
+
+/// Order of the rows inside each part. Global orders are a property of the file.
+enum class LocalSort {
+  none,
+  by_length,  ///< each part's rows by descending nonzero count
+  as_file,    ///< the order that the file asks for; none without a file
+};
+
+/// Whether rows that need no x of other ranks are multiplied during the exchange. They must hold at least half of the
+/// nonzeros. If exchange and kernel allow it, one kernel multiplies all rows; otherwise the rows are cut in two blocks.
+enum class Overlap {
+  automatic,  ///< cuts rows in two only for one right-hand side: kernels for several right-hand sides fill the device
+  yes,
+  no,
+};
+
+/// Whether the rows stay in host memory (16 bytes a nonzero) after they were stored on the device.
+enum class HostRows {
+  keep,  ///< until drop_host_rows(): a later product may need them to store another format
+  drop,  ///< freed when the first product is made
+};
+
+/// Whether update_values() may be called.
+enum class Values {
+  fixed,
+  updatable,  ///< keeps a map of 4 bytes a nonzero for each format (8 from 2^32 nonzeros on), and 8 bytes a row
+};
+
+struct MatrixOptions {
+  ValueType type = ValueType::f64;    ///< type of the matrix and of x; y has sum_type()
+  std::int64_t right_hand_sides = 1;  ///< of the first product; the order of x in memory is chosen for this number
+  /// Several ranks only: columns of X that move and are multiplied at a time in the first product. A divisor of
+  /// right_hand_sides greater than one; 0: all columns, or as many as fit in memory.
+  std::int64_t column_block = 0;
+  PlanRequest plan;
+  std::string cache_directory;  ///< stores measured choices of kernels (plan_cache.h); empty: they are not stored
+  std::string exchange = "auto";
+  Overlap overlap = Overlap::automatic;
+  HostRows host_rows = HostRows::keep;
+  Values values = Values::fixed;
+  /// Keeps column sums of this rank's rows (16 bytes a column) for the sampled verification of a matrix with more nonzeros
+  /// a rank than this.
+  std::int64_t column_sums_above = std::numeric_limits<std::int64_t>::max();
+};
+
+/// Options for a matrix from a file or generator.
+struct LoadOptions : MatrixOptions {
+  std::string method = "nnz";  ///< partitioner
+  LocalSort sort = LocalSort::as_file;
+  Progress progress;
+};
+
+/// May a plan convert the rows into a format that is not stored yet?
+enum class Conversion {
+  if_needed,  ///< only where no kernel runs on the formats that are stored
+  if_faster,  ///< every format that promises something is tried, as for the first plan
+};
+
+struct ProductOptions {
+  std::int64_t columns = 1;       ///< right-hand sides
+  std::int64_t column_block = 0;  ///< as MatrixOptions::column_block
+  Conversion conversion = Conversion::if_needed;
+  std::optional<PlanRequest> plan = {};      ///< none: MatrixOptions::plan
+  std::optional<std::string> exchange = {};  ///< none: MatrixOptions::exchange
+  /// column_major: multiply() takes a column-major Y too, by way of a row-major copy that the product keeps on the device.
+  DenseOrder y_order = DenseOrder::row_major;
+};
+
+/// Throws Error(usage) if `column_block` does not divide `right_hand_sides`.
+void require_column_block(std::int64_t right_hand_sides, std::int64_t column_block);
+
+}  // namespace shardmat

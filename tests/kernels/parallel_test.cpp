@@ -1,0 +1,59 @@
+#include "kernels/base/parallel.h"
+
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <atomic>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace shardmat {
+namespace {
+
+TEST(ThreadCount, IsOfTheThreadAndTheScope) {
+  const int before = thread_count();
+  {
+    const ThreadCount three(3);
+    EXPECT_EQ(thread_count(), 3);
+    int of_other = 0;
+    std::thread([&] { of_other = thread_count(); }).join();
+    EXPECT_EQ(of_other, before);
+    {
+      const ThreadCount at_least_one(0);
+      EXPECT_EQ(thread_count(), 1);
+    }
+    EXPECT_EQ(thread_count(), 3);
+    EXPECT_EQ(omp_get_max_threads(), before) << "the settings of OpenMP belong to the program";
+  }
+  EXPECT_EQ(thread_count(), before);
+}
+
+TEST(ParallelRanges, TakeThreadsOfTheScopeAndNestNone) {
+  const ThreadCount three(3);
+  std::vector<int> team(3), inside(3);
+  parallel_ranges(3, 1, [&](std::int64_t begin, std::int64_t end) {
+    ASSERT_EQ(end, begin + 1);
+    team[static_cast<std::size_t>(begin)] = omp_get_num_threads();
+    inside[static_cast<std::size_t>(begin)] = thread_count();
+  });
+  EXPECT_EQ(team, std::vector<int>(3, 3));
+  EXPECT_EQ(inside, std::vector<int>(3, 1));
+  EXPECT_EQ(thread_count(), 3);
+}
+
+TEST(ParallelTasks, AreAllDoneOnceAndAnExceptionComesOut) {
+  const ThreadCount four(4);
+  std::vector<std::atomic<int>> done(100);
+  parallel_tasks(100, [&](std::int64_t i) { ++done[static_cast<std::size_t>(i)]; });
+  for (const auto& times : done) EXPECT_EQ(times, 1);
+  EXPECT_THROW(parallel_tasks(100,
+                              [](std::int64_t i) {
+                                if (i == 57) throw std::runtime_error("57");
+                              }),
+               std::runtime_error);
+  EXPECT_EQ(thread_count(), 4) << "a task that throws leaves the count";
+}
+
+}  // namespace
+}  // namespace shardmat

@@ -1,0 +1,34 @@
+#include "tools/setting_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace shardmat::tools {
+namespace {
+
+/// The settings whose options are called otherwise: "allow_nonfinite" needs no line, it is --allow-nonfinite.
+constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
+    {"order", "--reorder"}, {"placement", "--batch"},         {"right_hand_sides", "--rhs"},
+    {"tune", "--measure"},  {"timeout_seconds", "--timeout"}, {"verify_mode", "--verify"},
+};
+
+std::string option_of(std::string_view setting) {
+  for (const auto& [name, option] : kOtherNames)
+    if (name == setting) return std::string(option);
+  std::string option = fmt::format("--{}", setting);
+  std::replace(option.begin(), option.end(), '_', '-');
+  return option;
+}
+
+}  // namespace
+
+std::string message_of(const Error& error, const CommandLine& command) {
+  const std::string option = option_of(error.setting());
+  if (error.setting().empty() || !command.has_option(option)) return error.what();
+  return fmt::format("{} ({})", error.what(), option);
+}
+
+}  // namespace shardmat::tools
