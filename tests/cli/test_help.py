@@ -98,7 +98,7 @@ class Help(CliTest):
         self.assertIn("Choices: nnz, rows", text)
         for option, title in (("--exchange", "Choices: auto,"), ("--method", "Choices:"), ("--kernel", "Choices on the host: auto,")):
             result = self.call("multiply", "poisson:n=3", option, "zzz", "--backend", "host")
-            known = re.search(r"(?:choose|are) (.*)", result.messages[0]).group(1)
+            known = re.search(r"(?:choose|are) (.*?)(?: \(--|$)", result.messages[0]).group(1)
             for name in re.findall(r"[\w]+", known):
                 if name not in ("or", "and", "auto"):
                     self.assertIn(f" {name}", text[text.index(title, text.index(option + " NAME")):].split(" --")[0], option)
