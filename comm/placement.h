@@ -11,13 +11,14 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/device.h"
+#include "kernels/base/isa.h"
 
 namespace shardmat {
 
 /// One rank's place, known on all ranks.
 struct RankPlace {
   std::string host;
-  std::string device;  ///< "NVIDIA H200", or the CPU's model
+  std::string device;  ///< "NVIDIA H200", or the CPU's model and the instruction set: "AMD EPYC, avx2"
   std::string id;      ///< PCI bus id; empty on the host backend
   std::string uuid;    ///< UUID of the device; empty on the host backend
 };
@@ -27,6 +28,7 @@ struct Placement {
   std::vector<RankPlace> ranks;  ///< all ranks, in rank order
   std::string why;               ///< why this backend, for the report
   int threads = 1;               ///< host threads that this rank should take
+  Isa isa = Isa::baseline;       ///< of host kernels; the same on all ranks, so that the bits of sums are, too
 };
 
 enum class BackendChoice { automatic, host, cuda };
@@ -43,8 +45,9 @@ struct CoreShare {
 CoreShare share_cores(Communicator& communicator);
 
 /// Picks the device of each rank by its local rank (or the only visible one), and its number of host threads: `threads`, or
-/// if that is 0, OMP_NUM_THREADS, else this rank's share of the cores. Collective. Who works for the ranks takes this number
-/// with ThreadCount (kernels/base/parallel.h).
+/// if that is 0, OMP_NUM_THREADS, else this rank's share of the cores. The instruction set is the highest that all ranks
+/// have or SHARDMAT_ISA allows them. Collective. Who works for the ranks takes both with ThreadCount
+/// (kernels/base/parallel.h) and IsaScope (kernels/base/isa.h).
 /// Throws the same error on all ranks: Error(resources) with the remedy if CUDA was asked for and there is
 /// none, if two ranks would share a GPU ("4 ranks on host a but 2 GPUs: …"), or if P > 1 on GPUs in a build
 /// without NCCL. `automatic` takes CUDA only if every rank has a device.

@@ -6,9 +6,11 @@
 #include <cmath>
 
 #include "kernels/base/error.h"
+#include "kernels/choose/kernel_list.h"
+#include "kernels/formats/bcsr.h"
+#include "kernels/formats/bcsr_spmm.h"
 #include "kernels/formats/csr_spmm.h"
 #include "kernels/formats/packed_spmm.h"
-#include "kernels/choose/kernel_list.h"
 
 namespace shardmat {
 namespace {
@@ -51,6 +53,9 @@ constexpr SpmmKernel kKernels[] = {
     {"csr_swa", "csr", Backend::cuda, "a sub-warp a row, lanes over the columns (Nagasaka et al.)", one_policy, not_half,
      make_csr_swa, nullptr},
 #endif
+    {"bcsr_host", "bcsr", kHost, "threads over block rows", one_policy, any_matrix, make_bcsr_spmm_host, bcsr_is_full},
+    {"packed_host", "packed", kHost, "threads over slices", one_policy, packed_spmm_host_supports, make_packed_spmm_host,
+     any_input},
     {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", one_policy, any_matrix, make_csr_spmm_host, any_input},
 };
 

@@ -16,7 +16,8 @@ Context::Context(Communicator& self, const Context& among)
       placement_{among.device(),
                  {among.placement().ranks[static_cast<std::size_t>(among.communicator().rank())]},
                  among.placement().why,
-                 among.threads()},
+                 among.threads(),
+                 among.placement().isa},
       stream_(placement_.device),
       exchange_stream_(placement_.device, Stream::Priority::high) {}
 

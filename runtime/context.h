@@ -12,6 +12,7 @@
 #include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
 #include "kernels/base/device.h"
+#include "kernels/base/isa.h"
 #include "kernels/base/parallel.h"
 
 namespace shardmat {
@@ -46,14 +47,17 @@ class Context {
   Stream stream_, exchange_stream_;
 };
 
-/// While in scope the calling thread works for a context: on its device, with its number of host threads. Every public
-/// function that has a context opens one; a program needs it only for kernels of its own on the context's device.
+/// While in scope the calling thread works for a context: on its device, with its number of host threads and the instruction
+/// set of its ranks. Every public function that has a context opens one; a program needs it only for kernels of its own on
+/// the context's device.
 class ContextScope {
  public:
-  explicit ContextScope(const Context& context) : threads_(context.threads()), device_(context.device()) {}
+  explicit ContextScope(const Context& context)
+      : threads_(context.threads()), isa_(context.placement().isa), device_(context.device()) {}
 
  private:
   ThreadCount threads_;
+  IsaScope isa_;
   DeviceGuard device_;
 };
 

@@ -25,6 +25,8 @@ constexpr Variable kVariables[] = {
      "folder for measured choices of kernels (default $XDG_CACHE_HOME/shardmat, else ~/.cache/shardmat)"},
     {"SHARDMAT_H5CHECK", "the helper program that looks into HDF5 files (default: shardmat-h5check as built or installed)"},
     {"SHARDMAT_HDF5_LINKS", "follow: read data that an HDF5 file links to in other files (default: refuse)"},
+    {"SHARDMAT_ISA",
+     "instructions of host kernels: baseline, avx2 or avx512 (default: the highest that all ranks' CPUs have)"},
     {"SHARDMAT_PROGRESS", "progress bars on standard error: auto, on or off (default auto: if it is a terminal)"},
 };
 

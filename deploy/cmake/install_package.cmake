@@ -12,6 +12,7 @@ set(SHARDMAT_PUBLIC_HEADERS
   runtime/matrix/vector_operations.h runtime/matrix/vectors.h runtime/run/multiply.h
 
   kernels/base/dense.h kernels/base/device.h kernels/base/error.h kernels/base/half.h kernels/base/host_vector.h
+  kernels/base/isa.h
   kernels/base/parallel.h kernels/base/progress.h kernels/base/types.h kernels/matrix/csr.h kernels/matrix/statistics.h
   kernels/conversion.h kernels/measure.h kernels/plan.h kernels/policy.h kernels/spmm.h kernels/value_map.h kernels/vector.h
   kernels/choose/choice.h kernels/choose/registry.h kernels/choose/spmm_tuner.h kernels/choose/tuner.h

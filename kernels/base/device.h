@@ -33,7 +33,7 @@ int cuda_device_count();
 std::string why_no_cuda_device();
 
 struct DeviceProperties {
-  std::string name;  ///< "NVIDIA H200", or the CPU's model
+  std::string name;  ///< "NVIDIA H200", or the CPU's model and the instruction set: "AMD EPYC, avx2"
   std::string id;    ///< PCI bus id "0000:3b:00.0"; empty on the host
   std::string uuid;  ///< unique across hosts; empty on the host
   std::int64_t memory_bytes = 0;

@@ -7,6 +7,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/choose/cost_model.h"
+#include "kernels/choose/kernel_list.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/coo.h"
 #include "kernels/formats/csc.h"
@@ -19,7 +20,6 @@
 #include "kernels/formats/pkt.h"
 #include "kernels/formats/rbp.h"
 #include "kernels/formats/sell.h"
-#include "kernels/choose/kernel_list.h"
 
 namespace shardmat {
 namespace {
@@ -64,10 +64,12 @@ constexpr bool kAuto = true, kNamed = false;  // what Kernel::automatic says
 
 // In the order of preference when nothing is measured.
 constexpr Kernel kKernels[] = {
-    {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", kAuto, csr_host_policies, any_matrix, make_csr_host,
-     estimate<csr_bytes, 80>},
+    {"bcsr_host", "bcsr", kHost, "threads over block rows", kAuto, one_policy, any_matrix, make_bcsr_host,
+     estimate<bcsr_estimate, 75>},
     {"packed_host", "packed", kHost, "threads over slices", kAuto, packed_host_policies, any_matrix, make_packed_host,
-     estimate<packed_estimate, 40>},
+     packed_host_cost},
+    {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", kAuto, csr_host_policies, any_matrix, make_csr_host,
+     csr_host_cost},
 
     {"coo_host", "coo", kHost, "threads over whole rows", kNamed, one_policy, any_matrix, make_coo_host},
     {"csc_host", "csc", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_csc_host},
@@ -78,7 +80,6 @@ constexpr Kernel kKernels[] = {
     {"jds_t_host", "jds_t", kHost, "threads over blocks of rows", kNamed, one_policy, any_matrix, make_jds_t_host},
     {"dia_host", "dia", kHost, "threads over blocks of rows", kNamed, one_policy, any_matrix, make_dia_host},
     {"sell_host", "sell", kHost, "threads over slices", kNamed, one_policy, any_matrix, make_sell_host},
-    {"bcsr_host", "bcsr", kHost, "threads over block rows", kNamed, one_policy, any_matrix, make_bcsr_host},
     {"rbp_csr_host", "rbp_csr", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_rbp_csr_host},
     {"rbp_ell_host", "rbp_ell", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_rbp_ell_host},
     {"rbp_ell_r_host", "rbp_ell_r", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_rbp_ell_host},

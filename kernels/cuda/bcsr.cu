@@ -46,6 +46,7 @@ auto instance(int block) -> decltype(&bcsr<T, Offset, 2>) {
     case 2: return bcsr<T, Offset, 2>;
     case 3: return bcsr<T, Offset, 3>;
     case 4: return bcsr<T, Offset, 4>;
+    case 5: return bcsr<T, Offset, 5>;
     default: return bcsr<T, Offset, 6>;
   }
 }

@@ -56,7 +56,7 @@ BlockPointers count_blocks(const CsrView& matrix, int b) {
 
 int block_of(const Policy& layout) {
   const int b = layout.at("block");
-  if (b != 2 && b != 3 && b != 4 && b != 6) throw Error(ErrorKind::usage, "bcsr: block must be 2, 3, 4 or 6");
+  if (b < 2 || b > kLargestBlock) throw Error(ErrorKind::usage, "bcsr: block must be 2, 3, 4, 5 or 6");
   return b;
 }
 
@@ -93,12 +93,54 @@ auto source(const HostVector<std::int64_t>& block_ptr, const Rows& rows, int b) 
   };
 }
 
+/// Nonzeros and blocks of each size in a sample of the rows.
+struct Sample {
+  std::int64_t nnz = 0;
+  std::array<std::int64_t, kLargestBlock + 1> blocks{};
+};
+
+Sample sample_of(const CsrView& matrix) {
+  constexpr std::int64_t kChunks = 64, kRowsOfChunk = 60;  // 60: whole block rows of every size
+  const Rows rows(matrix);
+  Sample sample;
+  const std::int64_t chunks = std::min(kChunks, (rows.count() + kRowsOfChunk - 1) / kRowsOfChunk);
+  for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::int64_t begin = rows.count() / kRowsOfChunk * chunk / chunks * kRowsOfChunk,
+                       end = std::min(rows.count(), begin + kRowsOfChunk);
+    sample.nnz += rows.begin(end) - rows.begin(begin);
+    for (int b = 2; b <= kLargestBlock; ++b)
+      for (std::int64_t i = begin / b; i * b < end; ++i)
+        for_each_block(rows, b, i, [&](std::int64_t, const BlockEntries&) { ++sample.blocks[static_cast<std::size_t>(b)]; });
+  }
+  return sample;
+}
+
+/// Blocks of b·b values, told by the sample.
+double estimated_blocks(ConversionInput& input, int b) {
+  const auto& sample = input.remember<Sample>("bcsr sample", [&] { return sample_of(input.ascending()); });
+  if (sample.nnz == 0) return 0;
+  return static_cast<double>(sample.blocks[static_cast<std::size_t>(b)]) / static_cast<double>(sample.nnz) *
+         static_cast<double>(input.rows().nnz);
+}
+
 }  // namespace
 
+std::int64_t bcsr_estimate(ConversionInput& input, const Policy& layout) {
+  const int b = block_of(layout);
+  return static_cast<std::int64_t>(estimated_blocks(input, b) * static_cast<double>(4 + b * b * input.value_bytes())) +
+         4 * (input.matrix().rows / b + 1);
+}
+
+bool bcsr_is_full(ConversionInput& input, const Policy& layout) {
+  constexpr double kMostFill = 1.15;
+  const int b = block_of(layout);
+  return estimated_blocks(input, b) * b * b <= kMostFill * static_cast<double>(input.rows().nnz);
+}
+
 std::vector<Policy> bcsr_layouts(ConversionInput& input) {
-  std::vector<Policy> all{{{"block", 2}}, {{"block", 3}}, {{"block", 4}}, {{"block", 6}}};
+  std::vector<Policy> all{{{"block", 2}}, {{"block", 3}}, {{"block", 4}}, {{"block", 5}}, {{"block", 6}}};
   std::stable_sort(all.begin(), all.end(),
-                   [&](const Policy& a, const Policy& b) { return bcsr_bytes(input, a) < bcsr_bytes(input, b); });
+                   [&](const Policy& a, const Policy& b) { return bcsr_estimate(input, a) < bcsr_estimate(input, b); });
   return all;
 }
 

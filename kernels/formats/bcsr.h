@@ -28,8 +28,12 @@ struct BcsrStorage final : Storage {
   std::int64_t blocks() const { return host_block_ptr->back(); }
 };
 
-/// Block sizes 2, 3, 4 and 6; first the size with the fewest bytes.
+/// Block sizes 2 to 6; first the size with the fewest bytes, as a sample of the rows tells.
 std::vector<Policy> bcsr_layouts(ConversionInput& input);
+/// An estimate of bcsr_bytes() from the sample, without a pass over the matrix.
+std::int64_t bcsr_estimate(ConversionInput& input, const Policy& layout);
+/// True if the blocks of the sample hold few zeros beside the nonzeros.
+bool bcsr_is_full(ConversionInput& input, const Policy& layout);
 std::int64_t bcsr_bytes(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_bcsr(ConversionInput& input, const Policy& layout);
 void update_bcsr(Storage& storage, ConversionInput& input);

@@ -29,6 +29,7 @@ void update_csr(Storage& storage, ConversionInput& input);
 int threads_per_row_by_formula(const RowStatistics& rows);
 
 std::vector<Policy> csr_host_policies(const RowStatistics& rows);
+double csr_host_cost(ConversionInput& input, const Policy& layout);
 std::unique_ptr<Plan> make_csr_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 std::vector<Policy> csr_vector_policies(const RowStatistics& rows);

@@ -93,6 +93,8 @@ double packed_stencil_cost(ConversionInput& input, const Policy& layout);
 std::shared_ptr<Storage> convert_packed(ConversionInput& input, const Policy& layout);
 void update_packed(Storage& storage, ConversionInput& input);
 
+/// The cost of packed_host (cost_model.h). Layouts other than block = lanes = 1 have no fast kernel on the host.
+double packed_host_cost(ConversionInput& input, const Policy& layout);
 std::vector<Policy> packed_host_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_packed_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 std::vector<Policy> packed_policies(const RowStatistics& rows);

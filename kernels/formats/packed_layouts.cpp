@@ -85,9 +85,8 @@ const Estimate& estimate_of(ConversionInput& input, const Policy& layout) {
   throw Error(ErrorKind::usage, "packed: this matrix has no layout " + layout.text());
 }
 
-}  // namespace
-
-std::vector<Policy> packed_layouts(ConversionInput& input) {
+/// What suits a GPU.
+std::vector<Policy> layouts_for_warps(ConversionInput& input) {
   const std::vector<Estimate>& estimates = estimates_of(input);
   // Of blocks with nearly the same bytes the first is taken: they save loads of x.
   constexpr double kNearly = 1.02;
@@ -104,6 +103,21 @@ std::vector<Policy> packed_layouts(ConversionInput& input) {
   if (best.block > 1) return {layout(best.block, kWindow)};
   std::vector<Policy> layouts = {layout(1, window_of_gathers(input.value_bytes()))};
   if (input.type() == ValueType::f64) layouts.push_back(layout(2, kWindow));
+  return layouts;
+}
+
+}  // namespace
+
+std::vector<Policy> packed_layouts(ConversionInput& input) {
+  std::vector<Policy> layouts = layouts_for_warps(input);
+  if (input.stream().device().backend == Backend::host) {  // there the lanes of vectors are rows
+    const Estimate& rows = *std::find_if(estimates_of(input).begin(), estimates_of(input).end(),
+                                         [](const Estimate& e) { return e.block == 1; });
+    const int window = rows.groups_alike() ? kWindow : window_of_gathers(input.value_bytes());
+    const Policy single{{"block", 1}, {"lanes", 1}, {"shift", 0}, {"window", window}};
+    std::erase(layouts, single);
+    layouts.insert(layouts.begin(), single);
+  }
   return layouts;
 }
 

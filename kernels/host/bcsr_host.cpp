@@ -1,43 +1,101 @@
-// Blocked CSR on host threads, a block row at a time; the block size is known at compile time.
+// Blocked CSR on host threads, a block row at a time; the block size is known at compile time. block_rows.h has the order of
+// summation.
 #include <algorithm>
+#include <array>
 
-#include "kernels/base/parallel.h"
 #include "kernels/formats/bcsr.h"
+#include "kernels/host/block_rows.h"
+#include "kernels/host/lanes.h"
 #include "kernels/typed_plan.h"
 
 namespace shardmat {
 namespace {
 
-template <class T, class Offset, int B>
-void multiply_block_row(const BcsrStorage& a, const Operands<T>& p, std::int64_t i) {
-  const Offset* block_ptr = a.block_ptr.as<Offset>();
-  const std::int32_t* block_col = a.block_col.as<std::int32_t>();
-  T sum[B] = {};
-  for (Offset k = block_ptr[i]; k < block_ptr[i + 1]; ++k) {
-    const std::int64_t column = std::int64_t{block_col[k]} * B;
-    const T* block = a.values.as<T>() + std::int64_t{k} * (B * B);
-    const int inside = static_cast<int>(std::min<std::int64_t>(B, a.cols - column));
-    for (int r = 0; r < B; ++r)
-      for (int c = 0; c < inside; ++c) sum[r] += block[r * B + c] * p.x[column + c];
-  }
-  for (std::int64_t row = i * B; row < std::min((i + 1) * B, a.rows); ++row) p.put(row, sum[row - i * B]);
+/// Lanes of the vectors that a block of B·B values, row by row, is cut into: as many as leave at most one value over.
+template <class Set, class T, int B>
+constexpr int lanes_of_block() {
+  int lanes = std::min<int>(Set::kBytes, 32) / static_cast<int>(sizeof(T));
+  while (B * B % lanes > 1) lanes /= 2;
+  return lanes;
 }
 
-template <class T, class Offset>
-auto instance(int block) {
-  return block == 2   ? multiply_block_row<T, Offset, 2>
-         : block == 3 ? multiply_block_row<T, Offset, 3>
-         : block == 4 ? multiply_block_row<T, Offset, 4>
-                      : multiply_block_row<T, Offset, 6>;
+/// The entries of x for values first … first + kLanes - 1 of a block: x[first % B], x[(first + 1) % B] ….
+template <int kLanes, int B, class T, std::size_t... kLane>
+SHARDMAT_INLINE Lanes<T, kLanes> repeat_x(const T* x, int first, std::index_sequence<kLane...>) {
+  if constexpr (kLanes == 2 || B > 2 * kLanes) {
+    return Lanes<T, kLanes>{x[(first + static_cast<int>(kLane)) % B]...};
+  } else {
+    using Int = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+    if constexpr (B <= kLanes) {
+      const Lanes<T, kLanes> all{(kLane < B ? x[kLane % B] : T(0))...};
+      return __builtin_shuffle(all, Lanes<Int, kLanes>{(first + static_cast<Int>(kLane)) % B...});
+    } else {
+      const auto at = [&](int lane) {
+        return (first + lane) % B < kLanes ? (first + lane) % B : (first + lane) % B + 2 * kLanes - B;
+      };
+      return __builtin_shuffle(load<kLanes>(x), load<kLanes>(x + B - kLanes), Lanes<Int, kLanes>{at(kLane)...});
+    }
+  }
+}
+
+template <class Set, class T, int B>
+SHARDMAT_INLINE void multiply_block_row(const BlockRows<T>& a, const Operands<T>& v, std::int64_t i) {
+  constexpr int kLanes = lanes_of_block<Set, T, B>(), kPacks = B * B / kLanes, kRest = B * B % kLanes;
+  struct Sums {
+    Lanes<T, kLanes> packs[kPacks] = {};
+    T rest = 0;
+  } sums[kChains<B>];
+  const auto add = [&](Sums& to, const T* block, const T* x) SHARDMAT_INLINE_LAMBDA {
+#pragma GCC unroll 18
+    for (int p = 0; p < kPacks; ++p)
+      add_product<Set>(to.packs[p], load<kLanes>(block + p * kLanes),
+                       repeat_x<kLanes, B>(x, p * kLanes, std::make_index_sequence<kLanes>()));
+    if constexpr (kRest == 1) add_product<Set>(to.rest, block[B * B - 1], x[B - 1]);
+  };
+  const auto add_block = [&](Sums& to, std::int64_t k) SHARDMAT_INLINE_LAMBDA {
+    const std::int64_t column = std::int64_t{a.block_col[k]} * B;
+    if (column + B <= a.cols) {
+      add(to, a.values + k * (B * B), v.x + column);
+    } else {  // the block extends beyond the matrix
+      T of_x[B] = {};
+      for (std::int64_t c = column; c < a.cols; ++c) of_x[c - column] = v.x[c];
+      add(to, a.values + k * (B * B), of_x);
+    }
+  };
+  std::int64_t k = a.offset(i);
+  const std::int64_t last = a.offset(i + 1);
+  for (; k + kChains<B> <= last; k += kChains<B>)
+    for (int chain = 0; chain < kChains<B>; ++chain) add_block(sums[chain], k + chain);
+  if (kChains<B> == 2 && k < last) add_block(sums[0], k);
+  T sum[B * B] = {};
+  for (int chain = 0; chain < kChains<B>; ++chain) {
+    T of_chain[B * B];
+    std::memcpy(of_chain, sums[chain].packs, sizeof sums[chain].packs);
+    if constexpr (kRest == 1) of_chain[B * B - 1] = sums[chain].rest;
+    for (int e = 0; e < B * B; ++e) sum[e] += of_chain[e];
+  }
+  for (int r = 0; r < B; ++r) {
+    if (i * B + r >= a.rows) return;
+    T total = sum[r * B];
+    for (int c = 1; c < B; ++c) total += sum[r * B + c];
+    put<Set>(v.y[i * B + r], v.alpha * total, v.beta);
+  }
 }
 
 }  // namespace
 
 std::unique_ptr<Plan> make_bcsr_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
-  return typed_plan<BcsrStorage>(std::move(storage), []<class T>(const BcsrStorage& a, const Operands<T>& p, Stream&) {
-    const auto multiply = a.wide_offsets ? instance<T, std::int64_t>(a.block()) : instance<T, std::int32_t>(a.block());
-    parallel_ranges(a.block_rows, 256, [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) multiply(a, p, i);
+  const auto& a = static_cast<const BcsrStorage&>(*storage);
+  return typed_plan<BcsrStorage>(storage, [starts = even_block_row_starts(a), isa = instruction_set()]<class T>(
+                                              const BcsrStorage& m, const Operands<T>& v, Stream&) {
+    const BlockRows<T> rows(m);
+    parallel_tasks(std::ssize(starts) - 1, [&](std::int64_t t) {
+      const std::int64_t begin = starts[static_cast<std::size_t>(t)], end = starts[static_cast<std::size_t>(t) + 1];
+      run_compiled_for(isa, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+        with_block_size(m.block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
+          for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B>(rows, v, i);
+        });
+      });
     });
   });
 }

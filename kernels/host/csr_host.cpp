@@ -1,54 +1,45 @@
 // CSR on host threads.
+#include "kernels/choose/cost_model.h"
 #include "kernels/host/csr_rows.h"
+#include "kernels/host/lanes.h"
+#include "kernels/typed_plan.h"
 
 namespace shardmat {
 namespace {
 
-template <class T, class Offset>
-void multiply_rows(const CsrStorage& a, std::int64_t begin, std::int64_t end, T alpha, const T* x, T beta, T* y) {
+template <class Set, class T, class Offset>
+SHARDMAT_INLINE void multiply_rows(const CsrStorage& a, std::int64_t begin, std::int64_t end, const Operands<T>& v) {
   const Offset* row_ptr = a.row_ptr.as<Offset>();
   const std::int32_t* col_idx = a.col_idx.as<std::int32_t>();
   const T* values = a.values.as<T>();
-  for (std::int64_t i = begin; i < end; ++i) {
-    // Four sums, so that additions of one row overlap.
-    T sum[4] = {};
-    Offset k = row_ptr[i];
-    const Offset last = row_ptr[i + 1];
-    for (; k + 4 <= last; k += 4)
-      for (int j = 0; j < 4; ++j) sum[j] += values[k + j] * x[col_idx[k + j]];
-    for (; k < last; ++k) sum[0] += values[k] * x[col_idx[k]];
-    const T product = alpha * ((sum[0] + sum[1]) + (sum[2] + sum[3]));
-    y[i] = beta == T(0) ? product : product + beta * y[i];
-  }
+  for (std::int64_t i = begin; i < end; ++i)
+    put<Set>(v.y[i], v.alpha * sum_of_row<Set>(values + row_ptr[i], col_idx + row_ptr[i], row_ptr[i + 1] - row_ptr[i], v.x),
+             v.beta);
 }
-
-class CsrHostPlan final : public Plan {
- public:
-  explicit CsrHostPlan(std::shared_ptr<CsrStorage> a) : Plan(a), a_(std::move(a)), starts_(even_row_starts(*a_)) {}
-
-  void multiply(double alpha, const void* x, double beta, void* y, Stream&) const override {
-    dispatch(a_->type, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      parallel_tasks(static_cast<std::int64_t>(starts_.size()) - 1, [&](std::int64_t t) {
-        const auto task = static_cast<std::size_t>(t);
-        const auto run = a_->wide_offsets ? multiply_rows<T, std::int64_t> : multiply_rows<T, std::int32_t>;
-        run(*a_, starts_[task], starts_[task + 1], static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
-            static_cast<T*>(y));
-      });
-    });
-  }
-
- private:
-  std::shared_ptr<CsrStorage> a_;
-  std::vector<std::int64_t> starts_;
-};
 
 }  // namespace
 
 std::vector<Policy> csr_host_policies(const RowStatistics&) { return {Policy{}}; }
 
+double csr_host_cost(ConversionInput& input, const Policy& layout) {
+  // Each nonzero takes several instructions, as long as it takes to stream these bytes.
+  constexpr std::int64_t kBytesOfInstructions = 12;
+  const std::int64_t bytes = std::max(csr_bytes(input, layout), kBytesOfInstructions * input.rows().nnz);
+  return effective_bytes(input, static_cast<double>(bytes), {.efficiency = 0.8});
+}
+
 std::unique_ptr<Plan> make_csr_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
-  return std::make_unique<CsrHostPlan>(std::static_pointer_cast<CsrStorage>(std::move(storage)));
+  const auto& a = static_cast<const CsrStorage&>(*storage);
+  return typed_plan<CsrStorage>(storage, [starts = even_row_starts(a), isa = instruction_set()]<class T>(
+                                             const CsrStorage& m, const Operands<T>& v, Stream&) {
+    parallel_tasks(std::ssize(starts) - 1, [&](std::int64_t t) {
+      const std::int64_t begin = starts[static_cast<std::size_t>(t)], end = starts[static_cast<std::size_t>(t) + 1];
+      run_compiled_for(isa, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+        if (m.wide_offsets) multiply_rows<Set, T, std::int64_t>(m, begin, end, v);
+        else multiply_rows<Set, T, std::int32_t>(m, begin, end, v);
+      });
+    });
+  });
 }
 
 }  // namespace shardmat

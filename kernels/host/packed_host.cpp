@@ -3,7 +3,10 @@
 #include <numeric>
 
 #include "kernels/base/parallel.h"
+#include "kernels/choose/cost_model.h"
 #include "kernels/formats/packed_pieces.h"
+#include "kernels/host/csr_rows.h"
+#include "kernels/host/packed_slices.h"
 #include "kernels/typed_plan.h"
 
 namespace shardmat {
@@ -92,11 +95,98 @@ void multiply_slice(const PackedStorage& a, std::int64_t s, T alpha, const T* x,
     for (int r = 0; r < S::B; ++r) store(row[g] + r, std::accumulate(acc[r] + g * S::L, acc[r] + (g + 1) * S::L, T(0)));
 }
 
+/// A slice with block = lanes = 1: the lanes of several vectors.
+template <class Set, class T>
+SHARDMAT_INLINE void multiply_single_rows(const PackedStorage& a, std::int64_t s, const Operands<T>& v) {
+  const packed::SingleRowSlice<T> slice(a, s);
+  if (slice.is_csr()) {
+    for (int lane = 0; lane < slice.rows(); ++lane)
+      put<Set>(v.y[slice.row(lane)],
+               v.alpha * sum_of_row<Set>(slice.csr_values(lane), slice.csr_columns(lane), slice.csr_count(lane), v.x),
+               v.beta);
+    return;
+  }
+  constexpr int kLanes = static_cast<int>(Set::kBytes / sizeof(T)), kPacks = kPackedLanes / kLanes;
+  Lanes<T, kLanes> sums[kPacks] = {};
+  const auto gather = [&](const T* values, const auto& column, int p) SHARDMAT_INLINE_LAMBDA {
+    Lanes<T, kLanes> of_x;
+#pragma GCC unroll 16
+    for (int j = 0; j < kLanes; ++j) of_x[j] = v.x[column(p * kLanes + j)];
+    add_product<Set>(sums[p], load<kLanes>(values + p * kLanes), of_x);
+  };
+  const auto add_gathered = [&](const T* values, const auto& column) SHARDMAT_INLINE_LAMBDA {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPacks; ++p) gather(values, column, p);
+  };
+  // A vector of lanes reads consecutive entries of x where its rows are consecutive. Where one gap lies between them, it
+  // takes the lanes before the gap from one load and the others from a second one, which ends with the last row.
+  using Int = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
+  Lanes<Int, kLanes> before_gap[kPacks];
+  bool simple = true, gaps = false;
+  for (int p = 0; p < kPacks; ++p) {
+    const int first = p * kLanes, last = first + kLanes - 1;
+    const auto head = slice.consecutive_rows(first, kLanes);
+    gaps |= head < kLanes;
+    simple &= head == kLanes || slice.row(last) - slice.row(first + head) == kLanes - 1 - head;
+    for (int j = 0; j < kLanes; ++j) before_gap[p][j] = j < head ? -1 : 0;
+  }
+  if (!gaps) {
+    const T* x = v.x;
+    slice.for_each_slot(
+        [&](const T* values, std::int32_t delta) SHARDMAT_INLINE_LAMBDA {
+#pragma GCC unroll 16
+          for (int p = 0; p < kPacks; ++p)
+            add_product<Set>(sums[p], load<kLanes>(values + p * kLanes), load<kLanes>(x + slice.row(p * kLanes) + delta));
+        },
+        add_gathered);
+  } else if (simple) {
+    slice.for_each_slot(
+        [&](const T* values, std::int32_t delta) SHARDMAT_INLINE_LAMBDA {
+#pragma GCC unroll 16
+          for (int p = 0; p < kPacks; ++p) {
+            const auto head = load<kLanes>(v.x + slice.row(p * kLanes) + delta);
+            const auto tail = load<kLanes>(v.x + slice.row(p * kLanes + kLanes - 1) - (kLanes - 1) + delta);
+            add_product<Set>(sums[p], load<kLanes>(values + p * kLanes), before_gap[p] ? head : tail);
+          }
+        },
+        add_gathered);
+  } else {
+    slice.for_each_slot(
+        [&](const T* values, std::int32_t delta) SHARDMAT_INLINE_LAMBDA {
+          add_gathered(values, [&](int lane) SHARDMAT_INLINE_LAMBDA { return slice.row(lane) + delta; });
+        },
+        add_gathered);
+  }
+  T sum[kPackedLanes];
+  std::memcpy(sum, sums, sizeof sum);
+  for (int lane = 0; lane < slice.rows(); ++lane) put<Set>(v.y[slice.row(lane)], v.alpha * sum[lane], v.beta);
+}
+
+std::unique_ptr<Plan> make_single_rows(std::shared_ptr<Storage> storage) {
+  const auto& a = static_cast<const PackedStorage&>(*storage);
+  return typed_plan<PackedStorage>(storage, [starts = packed::even_slice_starts(a), isa = instruction_set()]<class T>(
+                                                const PackedStorage& m, const Operands<T>& v, Stream&) {
+    parallel_tasks(std::ssize(starts) - 1, [&](std::int64_t t) {
+      const std::int64_t begin = starts[static_cast<std::size_t>(t)], end = starts[static_cast<std::size_t>(t) + 1];
+      run_compiled_for(isa, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+        for (std::int64_t s = begin; s < end; ++s) multiply_single_rows<Set>(m, s, v);
+      });
+    });
+  });
+}
+
 }  // namespace
+
+double packed_host_cost(ConversionInput& input, const Policy& layout) {
+  const bool single_rows = layout.at("block") == 1 && layout.at("lanes") == 1;
+  return effective_bytes(input, static_cast<double>(packed_estimate(input, layout)),
+                         {.efficiency = single_rows ? 0.7 : 0.3});
+}
 
 std::vector<Policy> packed_host_policies(const RowStatistics&) { return {Policy{}}; }
 
 std::unique_ptr<Plan> make_packed_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
+  if (packed::has_single_rows(static_cast<const PackedStorage&>(*storage))) return make_single_rows(std::move(storage));
   return typed_plan<PackedStorage>(std::move(storage), []<class T>(const PackedStorage& a, const Operands<T>& v, Stream&) {
     constexpr std::int64_t kSlicesATask = 16;
     packed::with_shape(a.shape, [&](auto shape) {

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "kernels/formats/csr.h"
 #include "kernels/choose/registry.h"
 #include "kernels/choose/tuner.h"
+#include "kernels/formats/csr.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/support/layout_zoo.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
@@ -56,7 +57,8 @@ std::vector<test::NamedMatrix> matrices() {
   return all;
 }
 
-/// Every kernel of a backend that works on a format, in every layout, on every matrix.
+/// Every kernel of a backend that works on a format, in every layout, on every matrix; on the host with the instruction set
+/// of the caller.
 void conform(const Format& format, Backend backend) {
   Stream stream({backend, 0});
   std::map<std::string_view, int> plans;
@@ -95,6 +97,24 @@ std::string name_of(const testing::TestParamInfo<std::string>& info) { return in
 class HostKernels : public testing::TestWithParam<std::string> {};
 TEST_P(HostKernels, Conform) { conform(find_format(GetParam()), Backend::host); }
 INSTANTIATE_TEST_SUITE_P(, HostKernels, testing::ValuesIn(names_of_formats()), name_of);
+
+/// With the lower instruction sets: kernels that the automatic choice takes have code for each.
+class HostKernelsOfLowerIsa : public testing::TestWithParam<std::string> {};
+TEST_P(HostKernelsOfLowerIsa, Conform) {
+  for (const Isa isa : test::instruction_sets()) {
+    if (isa == instruction_set()) continue;
+    SCOPED_TRACE(std::string(name(isa)));
+    const IsaScope scope(isa);
+    conform(find_format(GetParam()), Backend::host);
+  }
+}
+std::vector<std::string> formats_of_automatic_host_kernels() {
+  std::vector<std::string> names;
+  for (const Kernel& kernel : kernels())
+    if (kernel.backend == Backend::host && kernel.automatic) names.emplace_back(kernel.format);
+  return names;
+}
+INSTANTIATE_TEST_SUITE_P(, HostKernelsOfLowerIsa, testing::ValuesIn(formats_of_automatic_host_kernels()), name_of);
 
 class GpuKernels : public testing::TestWithParam<std::string> {};
 TEST_P(GpuKernels, Conform) {

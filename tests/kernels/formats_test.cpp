@@ -95,7 +95,7 @@ TEST_F(Formats, BcsrTriesTheSmallestFirst) {
   const HostCsr m = pattern(6, {{0, 1, 2}, {0, 1, 2}, {0, 1, 2}, {3, 4, 5}, {3, 4, 5}, {3, 4, 5}});
   ConversionInput input(m.view(), ValueType::f64, stream_);
   EXPECT_EQ(bcsr_layouts(input).front(), (Policy{{"block", 3}}));
-  expect_refused("bcsr", {{"block", 5}});
+  expect_refused("bcsr", {{"block", 7}});
 }
 
 TEST_F(Formats, FoldCutsRowsIntoPiecesOfOneWidth) {

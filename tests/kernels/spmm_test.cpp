@@ -15,9 +15,10 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "kernels/formats/packed_spmm.h"
 #include "kernels/choose/registry.h"
 #include "kernels/choose/spmm_tuner.h"
+#include "kernels/formats/packed_spmm.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/support/layout_zoo.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
@@ -94,13 +95,18 @@ void check_plan(const SpmmPlan& plan, const HostCsr& m, ValueType type, Stream& 
 
 constexpr DenseOrder kOrders[] = {DenseOrder::row_major, DenseOrder::column_major};
 
-/// Calls body(right-hand sides) for every count and order; large counts in one pair of orders each.
+/// Calls body(right-hand sides) for every count and order; large counts in one pair of orders each. On the host, where
+/// orders and widths do not depend on one another, for all counts row-major, and for one in the other orders.
 template <class Body>
-void for_each_count(const Body& body) {
+void for_each_count(Backend backend, const Body& body) {
   for (const std::int64_t count : {1, 2, 3, 5, 8, 17, 32, 33, 100, 257})
     for (const DenseOrder x : kOrders)
-      for (const DenseOrder y : kOrders)
-        if (count < 100 || (x == y && (x == DenseOrder::row_major) == (count == 100))) body(RightHandSides{count, x, y});
+      for (const DenseOrder y : kOrders) {
+        const bool by_rows = x == DenseOrder::row_major && y == x;
+        if (backend == Backend::host ? count <= 100 && (by_rows || count == 33)
+                                     : count < 100 || (x == y && by_rows == (count == 100)))
+          body(RightHandSides{count, x, y});
+      }
 }
 
 /// The format's layouts for a matrix, and every shape that packed rows may have.
@@ -128,7 +134,7 @@ void conform(const SpmmKernel& kernel) {
           if (first || e.kind() != ErrorKind::resources) throw;
           continue;  // a shape that blows this matrix up
         }
-        for_each_count([&](const RightHandSides& rhs) {
+        for_each_count(kernel.backend, [&](const RightHandSides& rhs) {
           if (!kernel.supports(*storage, rhs)) return;
           // Everything with the first layout; with the others, counts that have whole stretches, a rest and a copy.
           if (!first && (rhs.x != DenseOrder::row_major || rhs.y != rhs.x || (rhs.count != 5 && rhs.count != 100))) return;
@@ -171,31 +177,61 @@ class HostSpmm : public testing::TestWithParam<std::string> {};
 TEST_P(HostSpmm, Conforms) { conform(find_spmm_kernel(GetParam(), Backend::host)); }
 INSTANTIATE_TEST_SUITE_P(, HostSpmm, testing::ValuesIn(names(Backend::host)), name_of);
 
-/// Column j of a product with several right-hand sides, in any order of X and Y, has the bits of csr_host's single product.
-TEST(Spmm, ColumnsOnTheHostHaveTheBitsOfSingleProducts) {
-  Stream stream({Backend::host, 0});
-  const Format& format = find_format("csr");
-  for (const test::NamedMatrix& zoo : test::matrix_zoo()) {
-    const HostCsr& m = zoo.matrix;
-    ConversionInput input(m.view(), ValueType::f64, stream);
-    const auto storage = store(format, input, {});
-    const auto single = find_kernel("csr_host", Backend::host).make(storage, {}, stream);
-    for_each_count([&](const RightHandSides& rhs) {
-      SCOPED_TRACE(fmt::format("{} right-hand sides on {}", rhs.count, zoo.name));
-      const auto plan = make_spmm_plan(find_spmm_kernel("csr_host", Backend::host), storage, rhs, {}, stream);
-      const Dense<double> x(m.cols, rhs.count, rhs.x, 1000), before(m.rows, rhs.count, rhs.y, 5000);
-      Dense<double> y = before;
-      plan->multiply(0.25, x.entries.data(), x.leading, -2, y.entries.data(), y.leading, stream);
-      std::vector<double> x_j(static_cast<std::size_t>(m.cols)), y_j(static_cast<std::size_t>(m.rows));
-      for (std::int64_t j = 0; j < rhs.count; ++j) {
-        for (std::int64_t i = 0; i < m.cols; ++i) x_j[static_cast<std::size_t>(i)] = x.entries[x.place(i, j)];
-        for (std::int64_t i = 0; i < m.rows; ++i) y_j[static_cast<std::size_t>(i)] = before.entries[before.place(i, j)];
-        single->multiply(0.25, x_j.data(), -2, y_j.data(), stream);
-        for (std::int64_t i = 0; i < m.rows; ++i)
-          ASSERT_EQ(y.entries[y.place(i, j)], y_j[static_cast<std::size_t>(i)]) << "row " << i << ", column " << j;
-      }
-    });
+/// With the lower instruction sets.
+class HostSpmmOfLowerIsa : public testing::TestWithParam<std::string> {};
+TEST_P(HostSpmmOfLowerIsa, Conforms) {
+  for (const Isa isa : test::instruction_sets()) {
+    if (isa == instruction_set()) continue;
+    SCOPED_TRACE(std::string(name(isa)));
+    const IsaScope scope(isa);
+    conform(find_spmm_kernel(GetParam(), Backend::host));
   }
+}
+INSTANTIATE_TEST_SUITE_P(, HostSpmmOfLowerIsa, testing::ValuesIn(names(Backend::host)), name_of);
+
+/// Column j of a product with several right-hand sides has the bits of the product with one, as the kernel of the same name
+/// gives it.
+template <class T>
+void expect_bits_of_single_products(const SpmmKernel& kernel, const std::shared_ptr<Storage>& storage,
+                                    const RightHandSides& rhs, Stream& stream) {
+  const auto plan = make_spmm_plan(kernel, storage, rhs, {}, stream);
+  const auto single = find_kernel(kernel.name, Backend::host).make(storage, {}, stream);
+  const std::int64_t rows = storage->rows, cols = storage->cols;
+  const Dense<T> x(cols, rhs.count, rhs.x, 1000), before(rows, rhs.count, rhs.y, 5000);
+  Dense<T> y = before;
+  plan->multiply(0.25, x.entries.data(), x.leading, -2, y.entries.data(), y.leading, stream);
+  std::vector<T> x_j(static_cast<std::size_t>(cols)), y_j(static_cast<std::size_t>(rows));
+  for (std::int64_t j = 0; j < rhs.count; ++j) {
+    for (std::int64_t i = 0; i < cols; ++i) x_j[static_cast<std::size_t>(i)] = x.entries[x.place(i, j)];
+    for (std::int64_t i = 0; i < rows; ++i) y_j[static_cast<std::size_t>(i)] = before.entries[before.place(i, j)];
+    single->multiply(0.25, x_j.data(), -2, y_j.data(), stream);
+    for (std::int64_t i = 0; i < rows; ++i)
+      ASSERT_EQ(y.entries[y.place(i, j)], y_j[static_cast<std::size_t>(i)]) << "row " << i << ", column " << j;
+  }
+}
+
+TEST_P(HostSpmm, ColumnsHaveTheBitsOfSingleProducts) {
+  const SpmmKernel& kernel = find_spmm_kernel(GetParam(), Backend::host);
+  const Format& format = find_format(kernel.format);
+  Stream stream({Backend::host, 0});
+  for (const Isa isa : test::instruction_sets())
+    for (const test::NamedMatrix& zoo : test::matrix_zoo())
+      for (const ValueType type : {ValueType::f32, ValueType::f64}) {
+        const IsaScope scope(isa);
+        ConversionInput input(zoo.matrix.view(), type, stream);
+        for (const Policy& layout : format.layouts(input)) {
+          if (format.bytes(input, layout) > largest_reasonable_bytes(input)) continue;
+          const auto storage = store(format, input, layout);
+          for (const std::int64_t count : {2, 7, 33}) {
+            if (!kernel.supports(*storage, {count})) continue;
+            SCOPED_TRACE(
+                fmt::format("{}, {} right-hand sides on {}, {} {}", name(isa), count, zoo.name, name(type), layout.text()));
+            const RightHandSides rhs{count, count == 7 ? DenseOrder::column_major : DenseOrder::row_major};
+            if (type == ValueType::f32) expect_bits_of_single_products<float>(kernel, storage, rhs, stream);
+            else expect_bits_of_single_products<double>(kernel, storage, rhs, stream);
+          }
+        }
+      }
 }
 
 class GpuSpmm : public testing::TestWithParam<std::string> {};
