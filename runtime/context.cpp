@@ -1,5 +1,9 @@
 #include "runtime/context.h"
 
+#include <algorithm>
+
+#include "kernels/bandwidth.h"
+
 namespace shardmat {
 
 Context::Context(Communicator& communicator, BackendChoice backend, int threads)
@@ -20,5 +24,17 @@ Context::Context(Communicator& self, const Context& among)
                  among.placement().isa},
       stream_(placement_.device),
       exchange_stream_(placement_.device, Stream::Priority::high) {}
+
+double Context::copy_bandwidth() {
+  // The arrays of all ranks of a host are together larger than its caches, and so are those of a rank than its core's share.
+  constexpr std::size_t kOfHost = std::size_t{64} << 20, kLeastOfRank = std::size_t{16} << 20;
+  if (!copy_bandwidth_)
+    copy_bandwidth_ =
+        device().backend == Backend::host
+            ? measure_copy_bandwidth(stream_,
+                                     std::max(kLeastOfRank, kOfHost / static_cast<std::size_t>(communicator_.local_size())))
+            : measure_copy_bandwidth(stream_);
+  return *copy_bandwidth_;
+}
 
 }  // namespace shardmat

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "comm/communicator.h"
 #include "comm/exchange/exchange.h"
@@ -36,6 +37,9 @@ class Context {
   Stream& stream() { return stream_; }
   /// A stream of high priority, to move x concurrently with products.
   Stream& exchange_stream() { return exchange_stream_; }
+  /// Bytes read plus bytes written in a second by a copy on this rank's device, while the other ranks copy, too. Measured by
+  /// the first call, which all ranks of the context must make at about the same time; later calls return the same figure.
+  double copy_bandwidth();
   ExchangeContext exchange_context(ValueType type, std::int64_t right_hand_sides) const {
     return {communicator_, nccl_.get(), device(), type, right_hand_sides};
   }
@@ -45,6 +49,7 @@ class Context {
   Placement placement_;
   std::unique_ptr<NcclCommunicator> nccl_;
   Stream stream_, exchange_stream_;
+  std::optional<double> copy_bandwidth_;
 };
 
 /// While in scope the calling thread works for a context: on its device, with its number of host threads and the instruction

@@ -6,7 +6,16 @@
 # A GoogleTest program, label fast; with RANKS it has its own main with MPI and runs once per count, label mpi. With GPU it
 # has suites named Gpu… and MultiGpu…, which need devices: they run under the labels gpu and multigpu (those of
 # tests/multigpu_runs.txt) as far as this machine has GPUs, and are filtered out of the other runs.
+cmake_host_system_information(RESULT SHARDMAT_CORES QUERY NUMBER_OF_LOGICAL_CORES)
 execute_process(COMMAND ${PROJECT_SOURCE_DIR}/deploy/gpu-count.sh OUTPUT_VARIABLE SHARDMAT_GPUS OUTPUT_STRIP_TRAILING_WHITESPACE)
+
+# shardmat_processors(NAME RANKS): sets NAME to the PROCESSORS of a test with so many ranks. Ranks beyond the cores share these.
+function(shardmat_processors name ranks)
+  if(ranks GREATER SHARDMAT_CORES)
+    set(ranks ${SHARDMAT_CORES})
+  endif()
+  set(${name} ${ranks} PARENT_SCOPE)
+endfunction()
 
 function(shardmat_test)
   cmake_parse_arguments(T "GPU" "NAME" "SOURCES;LIBRARIES;RANKS" ${ARGN})
@@ -21,8 +30,10 @@ function(shardmat_test)
 
   if(T_RANKS)
     foreach(ranks ${T_RANKS})
+      shardmat_processors(processors ${ranks})
+      math(EXPR cost "1000 + ${ranks}")  # CTest starts the highest costs first; later, two processors are seldom free at once
       add_test(NAME ${T_NAME}_${ranks} COMMAND ${mpirun} ${ranks} $<TARGET_FILE:${T_NAME}> --gtest_filter=-*Gpu*)
-      set_tests_properties(${T_NAME}_${ranks} PROPERTIES LABELS mpi PROCESSORS ${ranks} TIMEOUT 300)
+      set_tests_properties(${T_NAME}_${ranks} PROPERTIES LABELS mpi PROCESSORS ${processors} COST ${cost} TIMEOUT 300)
     endforeach()
   else()
     target_link_libraries(${T_NAME} PRIVATE GTest::gtest_main)

@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "comm/long_wait.h"
-#include "kernels/bandwidth.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/timer.h"
@@ -195,7 +194,7 @@ class BatchedRun {
   }
 
   void time(const BatchedChunk& chunk, const BatchedPlan& plan) {
-    report_.copy_bandwidth = over_ranks(ranks_.together([&] { return measure_copy_bandwidth(context_.stream()); }), ranks_);
+    report_.copy_bandwidth = over_ranks(ranks_.together([&] { return context_.copy_bandwidth(); }), ranks_);
     if (o_.iterations == 0) return;
     ranks_.barrier();
     const Timing mine = ranks_.together([&] {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "kernels/bandwidth.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
@@ -147,7 +146,7 @@ class MultiplyRun {
     if (options_.iterations > 0) {
       double copy_bandwidth = 0;
       peak_before_copy_ = peak_host_memory();
-      communicator_.together([&] { copy_bandwidth = measure_copy_bandwidth(context_.stream()); });
+      communicator_.together([&] { copy_bandwidth = context_.copy_bandwidth(); });
       peak_with_copy_ = peak_host_memory();
       report_.copy_bandwidth = over_ranks(copy_bandwidth, communicator_);
       IterateOptions options;

@@ -7,7 +7,6 @@
 #include <span>
 
 #include "comm/long_wait.h"
-#include "kernels/bandwidth.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
@@ -185,7 +184,7 @@ class Several {
   void predict(std::span<const int> rank_of) {
     double bandwidth = 0, latency = 0;
     ranks_.together([&] {
-      bandwidth = measure_copy_bandwidth(context_.stream());
+      bandwidth = context_.copy_bandwidth();
       latency = measure_launch_latency(context_);
     });
     bandwidth = ranks_.all_reduce(bandwidth, Reduction::min);

@@ -3,16 +3,18 @@
 import os
 import signal
 import time
-import unittest
 
-from test_multiply_lost import PROGRAM, RANKS, START, TIMEOUT, LoseOne, cpu_seconds
+import at_once
 from ranks import Ranks
+from test_multiply_lost import PROGRAM, RANKS, START, TIMEOUT_OF_LOADING, LoseOne, cpu_seconds
 
 
 class PartitionLost(LoseOne):
+    timeout = TIMEOUT_OF_LOADING
+
     def start(self, matrix, *arguments):
         env = dict(os.environ, OMP_NUM_THREADS="1")
-        return Ranks([PROGRAM, "partition", matrix, self.directory / "o.h5", "--reorder", "graph", "--timeout", TIMEOUT, *arguments],
+        return Ranks([PROGRAM, "partition", matrix, self.directory / "o.h5", "--reorder", "graph", "--timeout", self.timeout, *arguments],
                      RANKS, self.directory / "ranks", env=env)
 
     def wait(self, ranks, what, condition):
@@ -25,8 +27,8 @@ class PartitionLost(LoseOne):
             time.sleep(0.005)
 
     def lose_partitioning(self, number, victim):
-        with self.start("poisson:n=80", "--parts", "4096") as ranks:  # takes seconds to read, and many to partition
-            self.wait(ranks, "graph", lambda: all(ranks.pid(r) and cpu_seconds(ranks.pid(r)) > 3 for r in range(RANKS)))
+        with self.start("poisson:n=56", "--parts", "4096") as ranks:  # CPU time of a rank: 0.4 s to read, 2.5 s to partition
+            self.wait(ranks, "graph", lambda: all(cpu_seconds(ranks, r) > 1.2 for r in range(RANKS)))
             self.lose_one(ranks, number, victim)
 
     def lose_writing(self, number, victim):
@@ -48,4 +50,4 @@ class PartitionLost(LoseOne):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    at_once.main(4)

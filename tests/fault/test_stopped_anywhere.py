@@ -15,14 +15,15 @@ import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import at_once  # noqa: E402
 from ranks import Ranks  # noqa: E402
 
 PROGRAM = os.environ.get("TEST_PROGRAM", "shardmat")
 STOP_AT_CALL = os.environ.get("STOP_AT_CALL_LIBRARY", "libstop_at_call.so")
 TRIES = int(os.environ.get("FAULT_TRIES", "0"))
-AT_ONCE = 3  # tries: most of their time is waiting
+AT_ONCE = 2  # tests at a time, and tries of each: most of their time is waiting
 TIMEOUT = 2  # seconds, of the program
-GRACE = 7.0  # for a signal's turn (see LongWait), clean-up and a busy machine
+GRACE = 20.0  # for a signal's turn (see LongWait), clean-up and a busy machine
 RANKS, VICTIM = 3, 1
 LIMIT = 60.0
 POLLS = 0.5  # share of the calls that a command which polls with some of them makes in every run
@@ -114,4 +115,4 @@ class StoppedAnywhere(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    at_once.main(AT_ONCE)

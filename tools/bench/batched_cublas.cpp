@@ -22,7 +22,8 @@ class GemmBatched final : public BatchedPeer {
         cols_(input.batch.at.most_cols),
         columns_(static_cast<int>(input.columns)),
         count_(static_cast<int>(input.batch.at.count())) {
-    check(cublasSetMathMode(library_.handle, CUBLAS_DEFAULT_MATH), "cublasSetMathMode");  // f32 as f32, not TF32
+    check(cublas::functions().set_math_mode(library_.handle, CUBLAS_DEFAULT_MATH),
+          "cublasSetMathMode");  // f32 as f32, not TF32
     const auto of_a = static_cast<std::int64_t>(rows_) * cols_ * count_ * static_cast<std::int64_t>(size_of(type_));
     require_memory(stream.device(), of_a + static_cast<std::int64_t>(cublas::kWorkspace), "the matrices stored densely");
     workspace_ = Buffer(stream.device(), cublas::kWorkspace);
@@ -35,13 +36,13 @@ class GemmBatched final : public BatchedPeer {
   void place(Stream& stream) override { copy_to_device_async(pointers_.data(), staging_.data(), pointers_.bytes(), stream); }
 
   void multiply(Stream& stream) override {
-    check(cublasSetStream(library_.handle, static_cast<cudaStream_t>(stream.native())), "cublasSetStream");
-    check(cublasSetWorkspace(library_.handle, workspace_.data(), workspace_.bytes()), "cublasSetWorkspace");
+    check(cublas::functions().set_stream(library_.handle, static_cast<cudaStream_t>(stream.native())), "cublasSetStream");
+    check(cublas::functions().set_workspace(library_.handle, workspace_.data(), workspace_.bytes()), "cublasSetWorkspace");
     const bool f64 = type_ == ValueType::f64;
-    if (strided_ && f64) multiply_strided<double>(cublasDgemmStridedBatched, "cublasDgemmStridedBatched");
-    else if (strided_) multiply_strided<float>(cublasSgemmStridedBatched, "cublasSgemmStridedBatched");
-    else if (f64) multiply_batched<double>(cublasDgemmBatched, "cublasDgemmBatched");
-    else multiply_batched<float>(cublasSgemmBatched, "cublasSgemmBatched");
+    if (strided_ && f64) multiply_strided<double>(cublas::functions().dgemm_strided_batched, "cublasDgemmStridedBatched");
+    else if (strided_) multiply_strided<float>(cublas::functions().sgemm_strided_batched, "cublasSgemmStridedBatched");
+    else if (f64) multiply_batched<double>(cublas::functions().dgemm_batched, "cublasDgemmBatched");
+    else multiply_batched<float>(cublas::functions().sgemm_batched, "cublasSgemmBatched");
   }
 
  private:

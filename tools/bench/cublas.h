@@ -1,39 +1,51 @@
-// A handle of cuBLAS with its errors as ours.
+// cuBLAS for the benchmarks, with its errors as ours. A benchmark that needs the library loads it: loading takes 55 ms of
+// CPU time, and if the program were linked with it, each rank of each command would spend this time at its start.
 #pragma once
 
 #include <cublas_v2.h>
-#include <fmt/format.h>
 
 #include <cstddef>
 #include <string>
-
-#include "kernels/base/error.h"
 
 namespace shardmat::tools::cublas {
 
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;  ///< what the library advises on its largest devices
 
-inline void check(cublasStatus_t status, const char* call) {
-  if (status == CUBLAS_STATUS_SUCCESS) return;
-  const bool lacking =
-      status == CUBLAS_STATUS_ALLOC_FAILED || status == CUBLAS_STATUS_ARCH_MISMATCH || status == CUBLAS_STATUS_NOT_SUPPORTED;
-  throw Error(lacking ? ErrorKind::resources : ErrorKind::internal,
-              fmt::format("cuBLAS: {} in {}", cublasGetStatusString(status), call));
-}
+/// The functions that the benchmarks call. cublas_v2.h gives their types.
+struct Functions {
+  Functions();
+  decltype(&cublasCreate_v2) create = nullptr;
+  decltype(&cublasDestroy_v2) destroy = nullptr;
+  decltype(&cublasGetProperty) get_property = nullptr;
+  decltype(&cublasGetStatusString) get_status_string = nullptr;
+  decltype(&cublasSetMathMode) set_math_mode = nullptr;
+  decltype(&cublasSetStream_v2) set_stream = nullptr;
+  decltype(&cublasSetWorkspace_v2) set_workspace = nullptr;
+  /// The header overloads this name for C++.
+  cublasStatus_t (*gemm_ex)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k, const void* alpha,
+                            const void* a, cudaDataType, int lda, const void* b, cudaDataType, int ldb, const void* beta,
+                            void* c, cudaDataType, int ldc, cublasComputeType_t, cublasGemmAlgo_t) = nullptr;
+  decltype(&cublasDgemmBatched) dgemm_batched = nullptr;
+  decltype(&cublasSgemmBatched) sgemm_batched = nullptr;
+  decltype(&cublasDgemmStridedBatched) dgemm_strided_batched = nullptr;
+  decltype(&cublasSgemmStridedBatched) sgemm_strided_batched = nullptr;
+};
+
+/// Loads the library at the first call. Throws a resources error if it or a function is missing. Any thread may call it.
+const Functions& functions();
+
+/// Throws what `status` means, unless it is success. `call` is the function's name.
+void check(cublasStatus_t status, const char* call);
 
 struct Library {
-  Library() { check(cublasCreate(&handle), "cublasCreate"); }
-  ~Library() { cublasDestroy(handle); }
+  Library() { check(functions().create(&handle), "cublasCreate"); }
+  ~Library() { functions().destroy(handle); }
   Library(const Library&) = delete;
   Library& operator=(const Library&) = delete;
   cublasHandle_t handle = nullptr;
 };
 
-inline std::string version() {
-  int part[3] = {};
-  constexpr libraryPropertyType kParts[3] = {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
-  for (int i = 0; i < 3; ++i) check(cublasGetProperty(kParts[i], &part[i]), "cublasGetProperty");
-  return fmt::format("cuBLAS {}.{}.{}", part[0], part[1], part[2]);
-}
+/// "cuBLAS 13.1.0", the library that was loaded.
+std::string version();
 
 }  // namespace shardmat::tools::cublas

@@ -14,12 +14,15 @@ class CublasGemm final : public DenseGemm {
   /// Row-major operands are the transposes of column-major ones, so that Zᵀ = Wᵀ Xᵀ is what it computes.
   void multiply(const void* x, const void* w, void* z, Stream& stream) override {
     const float one = 1, zero = 0;
-    cublas::check(cublasSetStream(library_.handle, static_cast<cudaStream_t>(stream.native())), "cublasSetStream");
-    cublas::check(cublasSetWorkspace(library_.handle, workspace_.data(), workspace_.bytes()), "cublasSetWorkspace");
-    cublas::check(cublasGemmEx(library_.handle, CUBLAS_OP_N, CUBLAS_OP_N, out_, rows_, in_, &one, w, CUDA_R_32F, out_, x,
-                               CUDA_R_32F, in_, &zero, z, CUDA_R_32F, out_,
-                               tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
-                  "cublasGemmEx");
+    cublas::check(cublas::functions().set_stream(library_.handle, static_cast<cudaStream_t>(stream.native())),
+                  "cublasSetStream");
+    cublas::check(cublas::functions().set_workspace(library_.handle, workspace_.data(), workspace_.bytes()),
+                  "cublasSetWorkspace");
+    cublas::check(
+        cublas::functions().gemm_ex(library_.handle, CUBLAS_OP_N, CUBLAS_OP_N, out_, rows_, in_, &one, w, CUDA_R_32F, out_,
+                                    x, CUDA_R_32F, in_, &zero, z, CUDA_R_32F, out_,
+                                    tf32_ ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx");
   }
 
  private:
