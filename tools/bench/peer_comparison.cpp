@@ -193,8 +193,7 @@ PeerComparison::Programs& PeerComparison::programs(int threads) {
     const auto all = made->processes.front()->list();
     if (std::any_of(all.begin(), all.end(), [](const PeerName& peer) { return peer.parallel == "ranks"; }))
       unless_it_fails("PETSc", [&] {
-        made->add({"mpirun", "-n", std::to_string(threads), "--oversubscribe", "--bind-to", "none", program}, threads, 1,
-                  one, "ranks");
+        made->add({"mpirun", "-n", std::to_string(threads), "--bind-to", "none", program}, threads, 1, one, "ranks");
       });
   }
   return *made;

@@ -67,7 +67,7 @@ std::string header_text(const PeerReport& report);
 std::string case_text(const PeerCase& one);
 std::string summary_text(const PeerReport& report);
 nlohmann::ordered_json to_json(const PeerReport& report);
-/// Wrong results of all cases, ours and theirs.
+/// Our wrong results of all cases. Wrong results of peers are in the report; such a peer is compared with nothing.
 std::int64_t count_wrong(const PeerReport& report);
 
 }  // namespace shardmat::tools

@@ -31,8 +31,8 @@ inline std::int64_t count_blocks(const Operands& a, int size) {
   return count;
 }
 
-/// The size from 2 to 6 that takes the fewest bytes. Throws Refused if each takes more than compressed rows.
-inline int choose_block_size(const Operands& a) {
+/// The size from 1 to 6 that takes the fewest bytes.
+inline int best_block_size(const Operands& a) {
   const auto value = static_cast<double>(a.sizes().value_bytes);
   double least = (value + 4) * a.nnz() + 4.0 * a.rows();
   int best = 1;
@@ -41,8 +41,14 @@ inline int choose_block_size(const Operands& a) {
     const double bytes = (value * size * size + 4) * static_cast<double>(count_blocks(a, size)) + 4.0 * a.rows() / size;
     if (bytes < least) least = bytes, best = size;
   }
-  if (best == 1) throw Refused("no blocks of 2 to 6 rows take fewer bytes than compressed rows");
   return best;
+}
+
+/// The same for formats of blocks. Throws Refused if compressed rows take the fewest bytes.
+inline int choose_block_size(const Operands& a) {
+  const int size = best_block_size(a);
+  if (size == 1) throw Refused("no blocks of 2 to 6 rows take fewer bytes than compressed rows");
+  return size;
 }
 
 /// With `upper`, only the blocks on the diagonal and above it.

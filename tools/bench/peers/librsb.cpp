@@ -37,7 +37,7 @@ class RsbPeer : public Peer {
     rsb_real_t speed_up = 1;
     const T one = 1, zero = 0;
     check(rsb_tune_spmm(&matrix_, &speed_up, nullptr, 0, kTuningSeconds, RSB_TRANSPOSITION_N, &one, nullptr, a.columns(),
-                        order(), x_.data(), a.ldx(), &zero, y_.data(), a.ldy()),
+                        order(), x_.data(), leading_x(), &zero, y_.data(), leading_y()),
           "rsb_tune_spmm");
   }
   ~RsbPeer() override { rsb_mtx_free(matrix_); }
@@ -47,16 +47,16 @@ class RsbPeer : public Peer {
     const rsb_err_t error = operands_.columns() == 1
                                 ? rsb_spmv(RSB_TRANSPOSITION_N, &one, matrix_, x_.data(), 1, &zero, y_.data(), 1)
                                 : rsb_spmm(RSB_TRANSPOSITION_N, &one, matrix_, operands_.columns(), order(), x_.data(),
-                                           operands_.ldx(), &zero, y_.data(), operands_.ldy());
+                                           leading_x(), &zero, y_.data(), leading_y());
     check(error, "product");
   }
   void store_result() override { std::copy(y_.begin(), y_.end(), operands_.y<T>().begin()); }
 
  private:
-  rsb_flags_t order() const {
-    return operands_.column_major() || operands_.columns() == 1 ? RSB_FLAG_WANT_COLUMN_MAJOR_ORDER
-                                                                : RSB_FLAG_WANT_ROW_MAJOR_ORDER;
-  }
+  bool by_columns() const { return operands_.column_major() || operands_.columns() == 1; }
+  rsb_flags_t order() const { return by_columns() ? RSB_FLAG_WANT_COLUMN_MAJOR_ORDER : RSB_FLAG_WANT_ROW_MAJOR_ORDER; }
+  int leading_x() const { return by_columns() ? operands_.cols() : operands_.columns(); }
+  int leading_y() const { return by_columns() ? operands_.rows() : operands_.columns(); }
 
   Operands operands_;
   std::vector<T> x_, y_;

@@ -49,10 +49,14 @@ class PetscPeer : public Peer {
     if (ranks > 1 && a.rows() != a.cols()) throw Refused("only square matrices are spread over ranks");
     const std::vector<int> first = split_rows(a, ranks, block);
     first_ = first[static_cast<std::size_t>(rank)], rows_ = first[static_cast<std::size_t>(rank) + 1] - first_;
+    const std::string_view wanted = type;
     try {
-      fill(ranks, block);
-      if (std::string_view(type) == MATSBAIJ) check(MatSetOption(matrix_, MAT_SYMMETRIC, PETSC_TRUE), "MatSetOption");
-      check(MatConvert(matrix_, type, MAT_INPLACE_MATRIX, &matrix_), "MatConvert");
+      create(wanted == MATSELL ? MATSELL : MATAIJ, ranks, block);
+      if (wanted == MATSELL) fill_sell(ranks);
+      else fill_aij();
+      if (wanted == MATSBAIJ) check(MatSetOption(matrix_, MAT_SYMMETRIC, PETSC_TRUE), "MatSetOption");
+      if (wanted == MATBAIJ || wanted == MATSBAIJ)
+        check(MatConvert(matrix_, type, MAT_INPLACE_MATRIX, &matrix_), "MatConvert");
       fill_vectors();
     } catch (...) {
       release();
@@ -72,13 +76,15 @@ class PetscPeer : public Peer {
   }
 
  private:
-  /// AIJ from this rank's rows.
-  void fill(int ranks, int block) {
+  /// An empty matrix of this rank's rows.
+  void create(MatType type, int ranks, int block) {
     check(MatCreate(PETSC_COMM_WORLD, &matrix_), "MatCreate");
     check(MatSetSizes(matrix_, rows_, ranks > 1 ? rows_ : operands_.cols(), operands_.rows(), operands_.cols()),
           "MatSetSizes");
     check(MatSetBlockSize(matrix_, block), "MatSetBlockSize");
-    check(MatSetType(matrix_, MATAIJ), "MatSetType");
+    check(MatSetType(matrix_, type), "MatSetType");
+  }
+  void fill_aij() {
     const auto ptr = operands_.row_ptr().subspan(static_cast<std::size_t>(first_), static_cast<std::size_t>(rows_) + 1);
     std::vector<PetscInt> row_ptr;
     for (const int p : ptr) row_ptr.push_back(p - ptr[0]);
@@ -86,6 +92,26 @@ class PetscPeer : public Peer {
     const double* values = operands_.values<double>().data() + ptr[0];
     check(MatSeqAIJSetPreallocationCSR(matrix_, row_ptr.data(), columns, values), "MatSeqAIJSetPreallocationCSR");
     check(MatMPIAIJSetPreallocationCSR(matrix_, row_ptr.data(), columns, values), "MatMPIAIJSetPreallocationCSR");
+  }
+  /// Row by row, because PETSc 3.18 converts AIJ on several ranks to a SELL that multiplies wrongly.
+  void fill_sell(int ranks) {
+    std::vector<PetscInt> own, others;
+    for (int i = first_; i < first_ + rows_; ++i) {
+      const int* begin = operands_.col_idx().data() + operands_.row_ptr()[i];
+      const int* end = operands_.col_idx().data() + operands_.row_ptr()[i + 1];
+      const auto count = std::count_if(begin, end, [&](int j) { return ranks == 1 || (j >= first_ && j < first_ + rows_); });
+      own.push_back(static_cast<PetscInt>(count)), others.push_back(static_cast<PetscInt>(end - begin - count));
+    }
+    check(MatSeqSELLSetPreallocation(matrix_, 0, own.data()), "MatSeqSELLSetPreallocation");
+    check(MatMPISELLSetPreallocation(matrix_, 0, own.data(), 0, others.data()), "MatMPISELLSetPreallocation");
+    for (PetscInt i = first_; i < first_ + rows_; ++i) {
+      const int begin = operands_.row_ptr()[i], count = operands_.row_ptr()[i + 1] - begin;
+      check(MatSetValues(matrix_, 1, &i, count, operands_.col_idx().data() + begin,
+                         operands_.values<double>().data() + begin, INSERT_VALUES),
+            "MatSetValues");
+    }
+    check(MatAssemblyBegin(matrix_, MAT_FINAL_ASSEMBLY), "MatAssemblyBegin");
+    check(MatAssemblyEnd(matrix_, MAT_FINAL_ASSEMBLY), "MatAssemblyEnd");
   }
   void fill_vectors() {
     check(MatCreateVecs(matrix_, &x_, &y_), "MatCreateVecs");
@@ -108,18 +134,19 @@ class PetscPeer : public Peer {
   int first_ = 0, rows_ = 0;
 };
 
-std::unique_ptr<Peer> make(const Operands& a, MatType type, bool blocks) {
+/// With `block` 0: the blocks that take the fewest bytes.
+std::unique_ptr<Peer> make(const Operands& a, MatType type, int block) {
   if (!a.is_f64()) throw Refused("this PETSc is built for f64 alone");
   require_one_column(a);
   start_petsc();
-  return std::make_unique<PetscPeer>(a, type, blocks ? choose_block_size(a) : 1);
+  return std::make_unique<PetscPeer>(a, type, block == 0 ? choose_block_size(a) : block);
 }
-std::unique_ptr<Peer> make_aij(const Operands& a) { return make(a, MATAIJ, false); }
-std::unique_ptr<Peer> make_sell(const Operands& a) { return make(a, MATSELL, false); }
-std::unique_ptr<Peer> make_baij(const Operands& a) { return make(a, MATBAIJ, true); }
+std::unique_ptr<Peer> make_aij(const Operands& a) { return make(a, MATAIJ, 1); }
+std::unique_ptr<Peer> make_sell(const Operands& a) { return make(a, MATSELL, 1); }
+std::unique_ptr<Peer> make_baij(const Operands& a) { return make(a, MATBAIJ, 0); }
 std::unique_ptr<Peer> make_sbaij(const Operands& a) {
   require_symmetric(a);
-  return make(a, MATSBAIJ, true);
+  return make(a, MATSBAIJ, best_block_size(a));
 }
 
 constexpr PeerKind kPeers[] = {
