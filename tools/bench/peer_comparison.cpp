@@ -66,10 +66,9 @@ TimedProducts timed(PeerProcess& process) {
   return [&process](std::int64_t products) { return process.run(products); };
 }
 
-Machine require_host(const std::string& backend) {
+void require_host(const std::string& backend) {
   if (backend == "cuda" || (backend == "auto" && cuda_device_count() > 0))
     throw Error(ErrorKind::usage, "--peers compares on the host: add --backend host");
-  return examine_machine("host");
 }
 
 }  // namespace
@@ -146,7 +145,8 @@ PeerComparison::PeerComparison(const std::string& bench, const RunOptions& optio
         return own_seconds();
       }) {
   if (std::any_of(types_.begin(), types_.end(), is_half))
-    throw Error(ErrorKind::usage, "the peers take f32 and f64; choose among them with --type");
+    throw Error(ErrorKind::usage, "--type with --peers takes f32 and f64");
+  require_host(options.backend);
   const std::string folder = program_folder();
   if (!std::filesystem::exists(folder + "/" + kProgram))
     throw Error(
@@ -156,7 +156,7 @@ PeerComparison::PeerComparison(const std::string& bench, const RunOptions& optio
                     kProgram, folder, kPackages));
   let_waiting_threads_sleep();
   report_.bench = bench;
-  report_.machine = require_host(options.backend);
+  report_.machine = examine_machine("host");
   report_.repetitions = options.repetitions > 0 ? options.repetitions : kUsualPairs;
   report_.verified = options.verify;
   if (print_) fmt::print("{}", header_text(report_));

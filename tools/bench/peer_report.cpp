@@ -20,6 +20,12 @@ std::string plural(std::int64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+std::string order_name(const RightHandSides& rhs) { return rhs.x == DenseOrder::row_major ? "row" : "column"; }
+
+std::string columns_text(const RightHandSides& rhs) {
+  return plural(rhs.count, "column") + (rhs.x == DenseOrder::row_major ? "" : " stored by column");
+}
+
 std::string interval_text(const MedianInterval& ratio) { return fmt::format("{:.2f} … {:.2f}", ratio.low, ratio.high); }
 
 Cell milliseconds(double seconds) { return Cell::figure(1e3 * seconds, 1e3 * seconds < 1 ? 4 : 2); }
@@ -29,7 +35,7 @@ struct Mean {
   std::string asked;
   ValueType type;
   int threads;
-  std::int64_t columns;
+  RightHandSides rhs;
   bool symmetric;
   int cases = 0;
   double logs = 0, lowest = HUGE_VAL;
@@ -38,15 +44,15 @@ struct Mean {
 };
 
 std::vector<Mean> means_of(const PeerReport& report) {
-  std::map<std::tuple<bool, std::string, int, ValueType, std::int64_t>, Mean> means;
+  std::map<std::tuple<bool, std::string, int, ValueType, DenseOrder, std::int64_t>, Mean> means;
   for (const PeerCase& one : report.cases)
     for (const OwnKernel& own : one.own)
       for (const bool symmetric : {false, true}) {
         const std::optional<PeerRatio>& best = symmetric ? own.best_symmetric : own.best;
         if (!best) continue;
         Mean& mean = means
-                         .try_emplace({symmetric, own.asked, one.threads, one.type, one.rhs.count},
-                                      Mean{own.asked, one.type, one.threads, one.rhs.count, symmetric})
+                         .try_emplace({symmetric, own.asked, one.threads, one.type, one.rhs.x, one.rhs.count},
+                                      Mean{own.asked, one.type, one.threads, one.rhs, symmetric})
                          .first->second;
         ++mean.cases, mean.logs += std::log(best->ratio.median), mean.lowest = std::min(mean.lowest, best->ratio.median);
       }
@@ -114,7 +120,7 @@ ordered_json json_of(const PeerCase& one) {
       {"type", name(one.type)},
       {"threads", one.threads},
       {"rhs", one.rhs.count},
-      {"order", one.rhs.x == DenseOrder::row_major ? "row" : "column"},
+      {"order", order_name(one.rhs)},
       {"ours", own},
       {"peers", peers}};
 }
@@ -147,7 +153,7 @@ std::string header_text(const PeerReport& report) {
 std::string case_text(const PeerCase& one) {
   std::string text =
       fmt::format("\n{}: {} × {}, {} nonzeros, {}, {}, {}\n", one.name, human_count(one.rows), human_count(one.cols),
-                  human_count(one.nnz), name(one.type), plural(one.threads, "thread"), plural(one.rhs.count, "column"));
+                  human_count(one.nnz), name(one.type), plural(one.threads, "thread"), columns_text(one.rhs));
   for (const OwnKernel& own : one.own) text += own_line(own);
   ResultTable table;
   table.columns = {{"peer", "peer"}, {"ms", "ms"}, {"ratio", "ratio"}, {"detail", ""}};
@@ -170,28 +176,29 @@ std::string case_text(const PeerCase& one) {
 std::string summary_text(const PeerReport& report) {
   ResultTable table;
   table.title = "\nSummary; symmetric: against the fastest peer that stores half of the matrix";
-  table.columns = {{"work", "work"},       {"type", "type"},     {"threads", "threads"}, {"columns", "columns"},
-                   {"ours", "ours"},       {"ms", "ms"},         {"peer", "best peer"},  {"peer_ms", "ms"},
-                   {"ratio", "ratio"},     {"interval", "90 %"}, {"half", "symmetric"},  {"half_ms", "ms"},
-                   {"half_ratio", "ratio"}};
+  table.columns = {{"work", "work"},       {"type", "type"},       {"threads", "threads"}, {"columns", "columns"},
+                   {"order", "stored by"}, {"ours", "ours"},       {"ms", "ms"},           {"peer", "best peer"},
+                   {"peer_ms", "ms"},      {"ratio", "ratio"},     {"interval", "90 %"},   {"half", "symmetric"},
+                   {"half_ms", "ms"},      {"half_ratio", "ratio"}};
   for (const PeerCase& one : report.cases)
     for (const OwnKernel& own : one.own) {
       const auto& best = own.best;
       const auto& half = own.best_symmetric;
       const double own_seconds = best ? best->own_seconds : half ? half->own_seconds : 0;
-      table.rows.push_back(
-          {Cell::word(one.name), Cell::word(std::string(name(one.type))), Cell::count(one.threads),
-           Cell::count(one.rhs.count), Cell::word(own.asked == own.kernel ? own.kernel : own.asked + ": " + own.kernel),
-           own_seconds > 0 ? milliseconds(own_seconds) : Cell::none(), Cell::word(best ? best->peer : "–"),
-           best ? milliseconds(best->peer_seconds) : Cell::none(), best ? Cell::figure(best->ratio.median, 2) : Cell::none(),
-           Cell::word(best ? interval_text(best->ratio) : "–"), Cell::word(half ? half->peer : "–"),
-           half ? milliseconds(half->peer_seconds) : Cell::none(),
-           half ? Cell::figure(half->ratio.median, 2) : Cell::none()});
+      table.rows.push_back({Cell::word(one.name), Cell::word(std::string(name(one.type))), Cell::count(one.threads),
+                            Cell::count(one.rhs.count), Cell::word(order_name(one.rhs)),
+                            Cell::word(own.asked == own.kernel ? own.kernel : own.asked + ": " + own.kernel),
+                            own_seconds > 0 ? milliseconds(own_seconds) : Cell::none(), Cell::word(best ? best->peer : "–"),
+                            best ? milliseconds(best->peer_seconds) : Cell::none(),
+                            best ? Cell::figure(best->ratio.median, 2) : Cell::none(),
+                            Cell::word(best ? interval_text(best->ratio) : "–"), Cell::word(half ? half->peer : "–"),
+                            half ? milliseconds(half->peer_seconds) : Cell::none(),
+                            half ? Cell::figure(half->ratio.median, 2) : Cell::none()});
     }
   std::string text = table.text();
   for (const Mean& mean : means_of(report))
     text += fmt::format("Geometric mean of {}, {}, {}, {}{}: {:.3f}, lowest {:.3f}\n", plural(mean.cases, "ratio"),
-                        mean.asked, name(mean.type), plural(mean.threads, "thread") + ", " + plural(mean.columns, "column"),
+                        mean.asked, name(mean.type), plural(mean.threads, "thread") + ", " + columns_text(mean.rhs),
                         mean.symmetric ? ", against symmetric peers" : "", mean.ratio(), mean.lowest);
   for (const std::string& note : report.notes) text += "Note: " + note + ".\n";
   if (const std::int64_t wrong = count_wrong(report)) text += fmt::format("{} of our results are WRONG, see above\n", wrong);
@@ -205,7 +212,8 @@ ordered_json to_json(const PeerReport& report) {
     means.push_back({{"asked", mean.asked},
                      {"type", name(mean.type)},
                      {"threads", mean.threads},
-                     {"rhs", mean.columns},
+                     {"rhs", mean.rhs.count},
+                     {"order", order_name(mean.rhs)},
                      {"symmetric", mean.symmetric},
                      {"cases", mean.cases},
                      {"ratio", mean.ratio()},

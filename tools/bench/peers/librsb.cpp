@@ -10,7 +10,8 @@
 namespace shardmat::peers {
 namespace {
 
-constexpr double kTuningSeconds = 2;
+/// Time to tune in: some hundred products, at most 10 s.
+double tuning_seconds(const Operands& a) { return std::clamp(2e-7 * a.nnz() * a.columns(), 0.05, 10.0); }
 
 void check(rsb_err_t code, const char* what) {
   if (code == RSB_ERR_NO_ERROR) return;
@@ -36,7 +37,7 @@ class RsbPeer : public Peer {
     check(error, "rsb_mtx_alloc_from_csr_const");
     rsb_real_t speed_up = 1;
     const T one = 1, zero = 0;
-    check(rsb_tune_spmm(&matrix_, &speed_up, nullptr, 0, kTuningSeconds, RSB_TRANSPOSITION_N, &one, nullptr, a.columns(),
+    check(rsb_tune_spmm(&matrix_, &speed_up, nullptr, 0, tuning_seconds(a), RSB_TRANSPOSITION_N, &one, nullptr, a.columns(),
                         order(), x_.data(), leading_x(), &zero, y_.data(), leading_y()),
           "rsb_tune_spmm");
   }
