@@ -9,10 +9,12 @@ it is the peer. A diamond is the ratio to the fastest peer that stores half of a
 """
 
 import argparse
+import math
 
 import plots
 
 COLOURS = ["#2f6f9f", "#e3a34a", "#7fb3d0", "#f0d3a3", "#5d8a4a", "#a35d8a"]
+COLUMNS = 3  # of the legend
 
 
 def label(case):
@@ -62,7 +64,7 @@ def main():
     plt = plots.pyplot(arguments.output, 9)
     names = list(dict.fromkeys(label(case) for case in report["cases"]))
     width = 0.8 / len(bars)
-    figure, axes = plt.subplots(figsize=(max(5, 1.6 + (0.5 + 0.3 * len(bars)) * len(names)), 4.6))
+    figure, axes = plt.subplots(figsize=(max(6.5, 1.6 + (0.5 + 0.3 * len(bars)) * len(names)), 4.8))
     places = {name: i for i, name in enumerate(names)}
     handles = []
     for i, ((asked, type_name), own) in enumerate(bars.items()):
@@ -77,9 +79,9 @@ def main():
     axes.set_xticks(range(len(names)), names, rotation=30, ha="right")
     axes.set_xlim(-0.6, len(names) - 0.4)
     axes.set_ylabel("time of the fastest peer over ours")
-    axes.set_title(plots.heading(report), fontsize=9, pad=22)
+    axes.set_title(plots.heading(report), fontsize=9, pad=10 + 14 * math.ceil(len(handles) / COLUMNS))
     axes.legend(handles=handles, frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1), borderaxespad=0.2,
-                ncols=4)
+                ncols=COLUMNS)
     axes.spines[["top", "right"]].set_visible(False)
     plots.save(figure, arguments.output)
 

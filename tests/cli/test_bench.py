@@ -347,6 +347,7 @@ class Peers(CliTest):
     """--peers: with a program in place of the libraries, and with those that are there."""
 
     HOST = ("--backend", "host", "--repetitions", 3)
+    QUICKER = ("--backend", "host", "--repetitions", 1)
 
     def call_beside(self, *arguments, peers=None, **options):
         """Calls a copy of the program that has a stand-in beside it, or nothing."""
@@ -414,7 +415,7 @@ class Peers(CliTest):
         measured, listed = set(), set()
         for threads, types in ((1, ["f32", "f64"]), (2, ["f64"])):
             report = self.json_of("bench", "kernels", "elasticity:n=5", "--threads", threads, "--type", ",".join(types),
-                                  "--peers", *self.HOST, "--repetitions", 1, limit=300)
+                                  "--peers", *self.QUICKER, limit=300)
             measured |= self.check(report, [(type, threads, 1, "row") for type in types])
             listed |= {peer["name"] for case in report["cases"] for peer in case["peers"]}
         self.assertEqual(measured, listed, "a library takes no product of a symmetric matrix with blocks of 3")
@@ -422,14 +423,16 @@ class Peers(CliTest):
     @unittest.skipUnless(HAS_PEERS, "no library to compare with was found when Shardmat was built")
     def test_several_columns_and_batches(self):
         report = self.json_of("bench", "spmm", "poisson27:n=5", "--type", "f64", "--rhs", "1,4", "--order", "row,column",
-                              "--peers", *self.HOST)
+                              "--peers", *self.QUICKER, limit=300)
         self.check(report, [("f64", 1, rhs, order) for order in ("row", "column") for rhs in (1, 4)])
-        report = self.json_of("bench", "batched", "batch:count=4,dim=1-9,row_nnz=0-3,seed=2", "--rhs", 8, "--peers", *self.HOST)
+        report = self.json_of("bench", "batched", "batch:count=4,dim=1-9,row_nnz=0-3,seed=2", "--rhs", 8, "--peers",
+                              *self.QUICKER, limit=300)
         self.check(report, [("f32", 1, 8, "row")])
 
     @unittest.skipUnless(HAS_PEERS, "no library to compare with was found when Shardmat was built")
     def test_rectangular_matrices_have_no_symmetric_peer(self):
-        report = self.json_of("bench", "kernels", "random:n=60,cols=90,row_nnz=4", "--type", "f64", "--peers", *self.HOST)
+        report = self.json_of("bench", "kernels", "random:n=60,cols=90,row_nnz=4", "--type", "f64", "--peers",
+                              *self.QUICKER, limit=300)
         self.check(report, [("f64", 1, 1, "row")])
         for peer in report["cases"][0]["peers"]:
             if peer["symmetric"]:
@@ -438,7 +441,8 @@ class Peers(CliTest):
     @unittest.skipUnless(HAS_PEERS, "no library to compare with was found when Shardmat was built")
     def test_text_and_picture(self):
         picture = ("--plot", "r.svg") if has_matplotlib() else ()
-        out = self.succeed("bench", "kernels", "elasticity:n=4", "--type", "f64", "--peers", *picture, *self.HOST).out
+        out = self.succeed("bench", "kernels", "elasticity:n=4", "--type", "f64", "--peers", *picture, *self.QUICKER,
+                           limit=300).out
         for word in ("elasticity:n=4: 192 × 192", "best peer", "interval of 90 %", "Summary", "Geometric mean of 1 ratio"):
             self.assertIn(word, out)
         if picture:

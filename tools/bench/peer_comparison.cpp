@@ -204,8 +204,8 @@ PairOptions PeerComparison::pair_options(int threads, int pairs) const {
   return {pairs, kSecondsOfThreads, kMostForeignCores};
 }
 
-std::pair<int, int> PeerComparison::choose(PeerCase& one, PeerTrial& trial, Programs& programs,
-                                           const SharedOperands& operands, const OwnProduct& own) {
+std::pair<int, int> PeerComparison::choose(PeerCase& one, PeerTrial& trial, Programs& programs, SharedOperands& operands,
+                                           const OwnProduct& own) {
   int best[2] = {-1, -1};
   for (const auto& [peer, process] : programs.peers) {
     PeerResult& result = one.peers.emplace_back();
@@ -217,7 +217,7 @@ std::pair<int, int> PeerComparison::choose(PeerCase& one, PeerTrial& trial, Prog
                                       pair_options(one.threads, (report_.repetitions + 1) / 2), load_);
     result.first = PeerRatio(peer.heading, pairs);
     if (report_.verified) {
-      const_cast<SharedOperands&>(operands).poison_y();
+      operands.poison_y();
       process->store_result();
       result.wrong = trial.count_wrong(operands.y());
     }
@@ -230,7 +230,7 @@ std::pair<int, int> PeerComparison::choose(PeerCase& one, PeerTrial& trial, Prog
   return {best[0], best[1]};
 }
 
-void PeerComparison::compare(PeerCase& one, PeerTrial& trial, const SharedOperands& operands, const MakeOwn& make_own) {
+void PeerComparison::compare(PeerCase& one, PeerTrial& trial, SharedOperands& operands, const MakeOwn& make_own) {
   const ThreadCount scope(one.threads);
   Programs& all = programs(one.threads);
   const std::vector<OwnProduct> own = make_own(trial);
@@ -259,7 +259,7 @@ void PeerComparison::compare(PeerCase& one, PeerTrial& trial, const SharedOperan
 void PeerComparison::compare(const WorkName& work, const CsrView& matrix, ValueType type, const RightHandSides& rhs,
                              const MakeOwn& make_own, const GrowingReport& file) {
   PeerTrial trial(matrix, type, rhs, stream_, report_.verified);
-  const SharedOperands operands(matrix, type, rhs, [&](std::int64_t i) { return trial.entry(i); });
+  SharedOperands operands(matrix, type, rhs, [&](std::int64_t i) { return trial.entry(i); });
   for (const std::int64_t threads : threads_) {
     PeerCase one;
     one.name = work.name, one.argument = work.argument;

@@ -91,9 +91,9 @@ class PeerComparison {
   struct Programs;
 
   Programs& programs(int threads);
-  void compare(PeerCase& one, PeerTrial& trial, const SharedOperands& operands, const MakeOwn& make_own);
+  void compare(PeerCase& one, PeerTrial& trial, SharedOperands& operands, const MakeOwn& make_own);
   /// Measures every peer with our first product; returns the places of the fastest peers: full, symmetric; -1 without one.
-  std::pair<int, int> choose(PeerCase& one, PeerTrial& trial, Programs& programs, const SharedOperands& operands,
+  std::pair<int, int> choose(PeerCase& one, PeerTrial& trial, Programs& programs, SharedOperands& operands,
                              const OwnProduct& own);
   PairOptions pair_options(int threads, int pairs) const;
   double own_seconds() const;
