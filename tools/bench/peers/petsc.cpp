@@ -51,12 +51,10 @@ class PetscPeer : public Peer {
     first_ = first[static_cast<std::size_t>(rank)], rows_ = first[static_cast<std::size_t>(rank) + 1] - first_;
     const std::string_view wanted = type;
     try {
-      create(wanted == MATSELL ? MATSELL : MATAIJ, ranks, block);
-      if (wanted == MATSELL) fill_sell(ranks);
-      else fill_aij();
-      if (wanted == MATSBAIJ) check(MatSetOption(matrix_, MAT_SYMMETRIC, PETSC_TRUE), "MatSetOption");
-      if (wanted == MATBAIJ || wanted == MATSBAIJ)
-        check(MatConvert(matrix_, type, MAT_INPLACE_MATRIX, &matrix_), "MatConvert");
+      create(type, ranks, block);
+      if (wanted == MATAIJ) fill_aij();
+      else if (wanted == MATSELL) fill_sell(ranks);
+      else fill_blocks(make_blocks<double>(a, block, wanted == MATSBAIJ), ranks);
       fill_vectors();
     } catch (...) {
       release();
@@ -93,7 +91,8 @@ class PetscPeer : public Peer {
     check(MatSeqAIJSetPreallocationCSR(matrix_, row_ptr.data(), columns, values), "MatSeqAIJSetPreallocationCSR");
     check(MatMPIAIJSetPreallocationCSR(matrix_, row_ptr.data(), columns, values), "MatMPIAIJSetPreallocationCSR");
   }
-  /// Row by row, because PETSc 3.18 converts AIJ on several ranks to a SELL that multiplies wrongly.
+  // Row by row, not by MatConvert: PETSc 3.18 converts AIJ on several ranks to a SELL that multiplies wrongly, and takes
+  // minutes from AIJ to a large SBAIJ.
   void fill_sell(int ranks) {
     std::vector<PetscInt> own, others;
     for (int i = first_; i < first_ + rows_; ++i) {
@@ -110,6 +109,35 @@ class PetscPeer : public Peer {
                          operands_.values<double>().data() + begin, INSERT_VALUES),
             "MatSetValues");
     }
+    assemble();
+  }
+  /// BAIJ, or SBAIJ from the blocks on the diagonal and above.
+  void fill_blocks(const Blocks<double>& blocks, int ranks) {
+    const int size = blocks.size, first = first_ / size, last = (first_ + rows_) / size;
+    std::vector<PetscInt> own, others;
+    for (int i = first; i < last; ++i) {
+      const int *begin = blocks.col_idx.data() + blocks.row_ptr[i], *end = blocks.col_idx.data() + blocks.row_ptr[i + 1];
+      const auto count = std::count_if(begin, end, [&](int j) { return ranks == 1 || (j >= first && j < last); });
+      own.push_back(static_cast<PetscInt>(count)), others.push_back(static_cast<PetscInt>(end - begin - count));
+    }
+    check(MatSeqBAIJSetPreallocation(matrix_, size, 0, own.data()), "MatSeqBAIJSetPreallocation");
+    check(MatMPIBAIJSetPreallocation(matrix_, size, 0, own.data(), 0, others.data()), "MatMPIBAIJSetPreallocation");
+    check(MatSeqSBAIJSetPreallocation(matrix_, size, 0, own.data()), "MatSeqSBAIJSetPreallocation");
+    check(MatMPISBAIJSetPreallocation(matrix_, size, 0, own.data(), 0, others.data()), "MatMPISBAIJSetPreallocation");
+    std::vector<double> rows;  // of a block row, each row of all its blocks together
+    for (PetscInt i = first; i < last; ++i) {
+      const int begin = blocks.row_ptr[i], count = blocks.row_ptr[i + 1] - begin;
+      rows.clear();
+      for (int line = 0; line < size; ++line)
+        for (int k = begin; k < begin + count; ++k)
+          for (int column = 0; column < size; ++column)
+            rows.push_back(blocks.values[(static_cast<std::size_t>(k) * size + line) * size + column]);
+      check(MatSetValuesBlocked(matrix_, 1, &i, count, blocks.col_idx.data() + begin, rows.data(), INSERT_VALUES),
+            "MatSetValuesBlocked");
+    }
+    assemble();
+  }
+  void assemble() {
     check(MatAssemblyBegin(matrix_, MAT_FINAL_ASSEMBLY), "MatAssemblyBegin");
     check(MatAssemblyEnd(matrix_, MAT_FINAL_ASSEMBLY), "MatAssemblyEnd");
   }
