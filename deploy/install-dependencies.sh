@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
-# deploy/install-dependencies.sh [--prefix DIR] [--tests]
+# deploy/install-dependencies.sh [--prefix DIR] [--tests] [--peers]
 # Installs what is missing to build Shardmat (and, with --tests, to test it) on Debian 12 or Ubuntu 22.04/24.04. Looks for
 # each thing first, also under DIR, and installs nothing that is there. Without root or network it lists the missing packages
-# and ends with 4. CUDA and NCCL are used where found and never installed.
+# and ends with 4. CUDA and NCCL are used where found and never installed. --peers: also the libraries that
+# `shardmat bench kernels --peers` compares with, as far as this release has them.
 set -euo pipefail
 
-prefix="" tests=no
+prefix="" tests=no peers=no
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix) prefix=${2:?--prefix wants a directory}; shift 2 ;;
     --tests) tests=yes; shift ;;
-    -h | --help) sed -n '2,5p' "$0"; exit 0 ;;
-    *) echo "install-dependencies.sh: unknown option $1 (there are --prefix DIR and --tests)" >&2; exit 2 ;;
+    --peers) peers=yes; shift ;;
+    -h | --help) sed -n '2,6p' "$0"; exit 0 ;;
+    *) echo "install-dependencies.sh: unknown option $1 (there are --prefix DIR, --tests and --peers)" >&2; exit 2 ;;
   esac
 done
 
@@ -59,6 +61,14 @@ if [ $tests = yes ]; then
   need python3 has_command python3
   need python3-h5py has_python_modules h5py
   need python3-scipy has_python_modules "numpy, scipy"
+fi
+if [ $peers = yes ]; then
+  want pkg-config has_command pkg-config
+  want libeigen3-dev has_header Eigen/SparseCore /usr/include/eigen3
+  want libdune-istl-dev has_header dune/istl/bcrsmatrix.hh
+  want petsc-dev has_header petscmat.h /usr/lib/petsc/include
+  want librsb-dev has_header rsb.h
+  want python3-scipy has_python_modules "numpy, scipy"
 fi
 [ $((${#required[@]} + ${#optional[@]})) -gt 0 ] || exit 0
 

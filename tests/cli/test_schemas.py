@@ -2,9 +2,10 @@
 
 import csv
 import json
+import pathlib
 import unittest
 
-from support import ROOT, CliTest
+from support import PROGRAM, ROOT, CliTest
 
 SCHEMAS = ROOT / "tools" / "schemas"
 KEYWORDS = {"$schema", "$id", "$ref", "$defs", "title", "description", "type", "enum", "anyOf", "items", "properties",
@@ -161,6 +162,10 @@ class Schemas(CliTest):
         self.check("bench-batched", "bench", "batched", "batch:count=3,dim=4", "--rhs", 8, "--cold", *quick, "f32")
         self.check("bench-features", "bench", "features", "batch:count=3,dim=4", "--in", 4, *quick, "f32")
         self.check("bench-papers", "bench", "papers", "poisson7:n=4", *quick, "f64")
+        if (pathlib.Path(PROGRAM).parent / "shardmat-peers").exists():
+            for bench, work in (("kernels", "elasticity:n=4"), ("batched", "batch:count=3,dim=4")):
+                report = self.check("bench-peers", "bench", bench, work, "--peers", *quick, "f32")
+                self.assertEqual(report["bench"], bench)
         self.check("bench-io", "bench", "io", "--matrix", "poisson7:n=4", "--repetitions", 1)
 
 

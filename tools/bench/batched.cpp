@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/batched/batched_tuner.h"
 #include "tools/bench/batched_report.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
+#include "tools/bench/peer_comparison.h"
 #include "tools/checks.h"
 #include "tools/environment.h"
 #include "tools/help_text.h"
@@ -25,6 +27,7 @@ namespace shardmat::tools {
 namespace {
 
 constexpr const char* kPlotScript = "plot_batched.py";
+constexpr const char* kPeerPlotScript = "plot_peers.py";
 constexpr const char* kTensorflow = "coo_tensorflow";  ///< measured beside the peers
 
 /// Numbers of columns are the powers of two from least to most, or only these two.
@@ -50,6 +53,7 @@ constexpr PaperFigure kFigures[] = {
 struct Options : RunOptions {
   std::vector<std::string> sources, figures, kernels;
   std::vector<std::int64_t> counts;
+  PeerOptions peers;
   std::string plot;
   bool cold = false;
 };
@@ -170,7 +174,66 @@ class BatchedBench {
   BatchedReport report_;
 };
 
+/// All matrices of a batch in one, for libraries that know no batches.
+HostCsr block_diagonal(const BatchView& batch) {
+  HostCsr matrix;
+  matrix.rows = batch.rows(), matrix.cols = batch.cols();
+  matrix.row_ptr.resize(static_cast<std::size_t>(batch.rows()) + 1);
+  matrix.col_idx.resize(static_cast<std::size_t>(batch.nnz()));
+  matrix.values.assign(batch.values.begin(), batch.values.begin() + batch.nnz());
+  for (std::size_t i = 0; i < matrix.row_ptr.size(); ++i) matrix.row_ptr[i] = batch.row_ptr[i] - batch.row_ptr[0];
+  for (std::int64_t m = 0; m < batch.count(); ++m) {
+    const auto at = [&](std::span<const std::int64_t> first, std::int64_t i) {
+      return static_cast<std::size_t>(first[static_cast<std::size_t>(i)] - first[0]);
+    };
+    const std::int64_t shift = static_cast<std::int64_t>(at(batch.first_col, m));
+    const auto begin = static_cast<std::size_t>(matrix.row_ptr[at(batch.first_row, m)]),
+               end = static_cast<std::size_t>(matrix.row_ptr[at(batch.first_row, m + 1)]);
+    for (std::size_t k = begin; k < end; ++k) matrix.col_idx[k] = shift + batch.col_idx[k];
+  }
+  sort_rows_and_sum_duplicates(matrix);
+  return matrix;
+}
+
+std::vector<OwnProduct> own_products(PeerTrial& trial, const BatchView& batch, const std::vector<std::string>& kernels) {
+  const std::shared_ptr<const DeviceBatch> csr = upload(batch, trial.type(), trial.stream());
+  std::vector<OwnProduct> products;
+  for (const std::string& kernel : kernels) {
+    BatchedRequest request;
+    request.kernel = kernel;
+    const std::shared_ptr<const BatchedPlan> plan =
+        choose_batched_plan(csr, trial.rhs().count, request, trial.stream()).plan;
+    products.push_back({kernel, plan->kernel, plan->policy.text(), [plan, &trial] {
+                          plan->multiply(trial.x(), trial.leading_x(), trial.y(), trial.leading_y(), {}, trial.stream());
+                        }});
+  }
+  return products;
+}
+
+int run_with_peers(const Options& o) {
+  const Outputs outputs{o.json, o.plot};
+  require_outputs(outputs, kPeerPlotScript, o.sources);
+  const std::vector<std::string> kernels = o.kernels.empty() ? std::vector<std::string>{"auto"} : o.kernels;
+  for (const std::string& kernel : kernels)
+    if (kernel != "auto" && find_batched_kernel(kernel, Backend::host).format != BatchFormat::csr)
+      throw Error(ErrorKind::usage, fmt::format("--peers compares batches in compressed rows, not with {}", kernel));
+  PeerComparison comparison("batched", o, o.peers);
+  const GrowingReport file(outputs, kPeerPlotScript);
+  for (const Series& series : series_of(o)) {
+    const auto source = open_batch(series.source);
+    const HostBatch batch = source->read(0, source->count());
+    const HostCsr diagonal = block_diagonal(batch.view());
+    for (const ValueType type : comparison.types())
+      for (const std::int64_t count : series.counts)
+        comparison.compare(
+            {series.figure, series.source}, diagonal.view(), type, {count},
+            [&](PeerTrial& trial) { return own_products(trial, batch.view(), kernels); }, file);
+  }
+  return comparison.finish(file);
+}
+
 int run(const Options& o) {
+  if (o.peers.wanted) return run_with_peers(o);
   const Outputs outputs{o.json, o.plot};
   require_outputs(outputs, kPlotScript, o.sources);
   BatchedBench run(o);
@@ -212,6 +275,7 @@ std::function<int()> add_bench_batched(const CommandLine& bench) {
            "always measured" +
                kernel_choices(batched_kernels()));
   app.add_flag("--cold", options->cold, "also measure with flushed caches");
+  add_peer_options(app, options->peers, {"--cold"});
   add_run_options(app, *options);
   app.add_option("--plot", options->plot, "draw the speeds to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
@@ -219,7 +283,8 @@ std::function<int()> add_bench_batched(const CommandLine& bench) {
   app.footer(
       "\nExamples:\n  shardmat bench batched --json batched.json --plot batched.svg\n"
       "  shardmat bench batched --figure 6b,8 --type f32,f64 --cold\n"
-      "  shardmat bench batched batch:count=1000,dim=20-40,row_nnz=2-4,seed=7 --rhs 16,64\n");
+      "  shardmat bench batched batch:count=1000,dim=20-40,row_nnz=2-4,seed=7 --rhs 16,64\n"
+      "  shardmat bench batched molecules:count=4096,seed=1 --backend host --peers --rhs 64\n");
   return [options] {
     require_single_process("bench batched");
     return run(*options);

@@ -16,6 +16,7 @@
 #include "tools/bench/kernel_report.h"
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
+#include "tools/bench/peer_comparison.h"
 #include "tools/checks.h"
 #include "tools/environment.h"
 #include "tools/help_text.h"
@@ -25,10 +26,12 @@ namespace shardmat::tools {
 namespace {
 
 constexpr const char* kPlotScript = "plot_kernels.py";
+constexpr const char* kPeerPlotScript = "plot_peers.py";
 constexpr std::string_view kPeer = "sell_cusparse";
 
 struct Options : BenchOptions {
-  std::vector<std::string> kernels{"all"};
+  std::vector<std::string> kernels;  ///< empty: all; with peers: auto
+  PeerOptions peers;
   std::string plot;
   double budget = 120;
   bool peer_sweep = false;
@@ -55,14 +58,19 @@ bool names_kernels(const Options& o) {
   return std::none_of(o.kernels.begin(), o.kernels.end(), [](const std::string& k) { return k == "all" || k == "auto"; });
 }
 
+Options with_all_kernels(Options options) {
+  if (options.kernels.empty()) options.kernels = {"all"};
+  return options;
+}
+
 class KernelsBench {
  public:
   explicit KernelsBench(const Options& options)
-      : options_(options),
+      : options_(with_all_kernels(options)),
         machine_(examine_machine(options.backend)),
         guard_(machine_.device),
         stream_(machine_.device),
-        kernels_(choose_kernels(options.kernels, machine_.device.backend)),
+        kernels_(choose_kernels(options_.kernels, machine_.device.backend)),
         progress_(make_progress_bar()) {
     if (!options.warm) flush_ = std::make_unique<CacheFlush>(machine_.device);
     report_.machine = machine_;
@@ -72,7 +80,7 @@ class KernelsBench {
     if (options.peer_sweep && !is_chosen(kPeer))
       report_.notes.push_back(fmt::format("--peer-sweep has nothing to sweep: there is no kernel {} on the {} backend",
                                           kPeer, name(machine_.device.backend)));
-    if (names_kernels(options)) report_.notes.emplace_back("kernels were named, so the automatic choice is not measured");
+    if (names_kernels(options_)) report_.notes.emplace_back("kernels were named, so the automatic choice is not measured");
   }
 
   /// Saves what there is after every product.
@@ -188,7 +196,41 @@ class KernelsBench {
   KernelReport report_;
 };
 
+/// Our products of a matrix in the kernels that were named, or the automatic choice.
+std::vector<OwnProduct> own_products(PeerTrial& trial, const std::vector<std::string>& kernels) {
+  std::vector<OwnProduct> products;
+  for (const std::string& kernel : kernels) {
+    PlanRequest request;
+    request.kernel = kernel;
+    const std::shared_ptr<const Plan> plan = choose_plan(trial.matrix(), trial.type(), request, trial.stream()).plan;
+    products.push_back({kernel, plan->kernel, plan->tunables(),
+                        [plan, &trial] { plan->multiply(1, trial.x(), 0, trial.y(), trial.stream()); }});
+  }
+  return products;
+}
+
+int run_with_peers(const Options& o) {
+  const Outputs outputs{o.json, o.plot};
+  require_outputs(outputs, kPeerPlotScript, o.matrices);
+  const std::vector<std::string> kernels = o.kernels.empty() ? std::vector<std::string>{"auto"} : o.kernels;
+  for (const std::string& kernel : kernels) {
+    if (kernel == "all") throw Error(ErrorKind::usage, "--peers compares kernels by name, or auto, not all of them");
+    if (kernel != "auto") find_kernel(kernel, Backend::host);
+  }
+  PeerComparison comparison("kernels", o, o.peers);
+  const GrowingReport file(outputs, kPeerPlotScript);
+  for (const NamedMatrix& matrix : matrices_from(o.matrices, kernel_classes(), o.matrix_size(Backend::host))) {
+    const HostCsr csr = load_matrix(matrix.argument, {});
+    for (const ValueType type : comparison.types())
+      comparison.compare(
+          {matrix.name, matrix.argument}, csr.view(), type, {},
+          [&](PeerTrial& trial) { return own_products(trial, kernels); }, file);
+  }
+  return comparison.finish(file);
+}
+
 int run(const Options& o) {
+  if (o.peers.wanted) return run_with_peers(o);
   const Outputs outputs{o.json, o.plot};
   require_outputs(outputs, kPlotScript, o.matrices);
   KernelsBench run(o);
@@ -205,21 +247,24 @@ std::function<int()> add_bench_kernels(const CommandLine& bench) {
   auto options = std::make_shared<Options>();
   add_bench_options(app, *options);
   add_list(app, "--kernel", options->kernels,
-           "kernels to measure, as a list; all; or auto: the kernels that the automatic choice tries. All are compared with "
-           "the kernels of cuSPARSE, on the host with those of the format csr, which are therefore always measured" +
+           "kernels to measure, as a list; all (default); or auto: the kernels that the automatic choice tries. All are "
+           "compared with the kernels of cuSPARSE, on the host with those of the format csr, which are therefore always "
+           "measured. With --peers auto (default) is the kernel that the automatic choice takes" +
                kernel_choices(shardmat::kernels()));
   app.add_option("--budget", options->budget,
                  "for each matrix and type: start no measurement after X seconds, and list the kernels that are left out")
       ->check(positive_number())
       ->capture_default_str();
   app.add_flag("--peer-sweep", options->peer_sweep, "try cuSPARSE's SELL with slices of 2, 4, 8, 16, 32, 64 and 128 rows");
+  add_peer_options(app, options->peers, {"--warm", "--budget", "--peer-sweep"});
   app.add_option("--plot", options->plot, "draw the speed-ups to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
       ->type_name("FILE");
   app.footer(
       "\nExamples:\n  shardmat bench kernels\n  shardmat bench kernels --size tiny --backend host\n"
       "  shardmat bench kernels part.mtx.gz elasticity:n=60 --kernel csr_vector --type f64\n"
-      "  shardmat bench kernels --peer-sweep --json kernels.json --plot kernels.svg\n");
+      "  shardmat bench kernels --peer-sweep --json kernels.json --plot kernels.svg\n"
+      "  shardmat bench kernels elasticity:n=40 --backend host --peers --threads 1,2 --kernel auto,csr_host\n");
   return [options] {
     require_single_process("bench kernels");
     return run(*options);

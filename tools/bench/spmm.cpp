@@ -19,6 +19,7 @@
 #include "tools/bench/kernel_report.h"
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
+#include "tools/bench/peer_comparison.h"
 #include "tools/bench/result_table.h"
 #include "tools/bench/spmm_trial.h"
 #include "tools/checks.h"
@@ -30,6 +31,7 @@ namespace shardmat::tools {
 namespace {
 
 constexpr const char* kPlotScript = "plot_spmm.py";
+constexpr const char* kPeerPlotScript = "plot_peers.py";
 
 constexpr MatrixClass kClasses[] = {
     {"poisson27", {"poisson27:n=12", "poisson27:n=40", "poisson27:n=128"}},
@@ -42,6 +44,7 @@ struct Options : BenchOptions {
   std::vector<std::string> kernels{"auto"};
   std::vector<std::int64_t> counts{2, 4, 8, 16, 32, 64, 128, 256};
   std::vector<std::string> orders{"row"};
+  PeerOptions peers;
   std::string plot;
 };
 
@@ -264,7 +267,47 @@ class SpmmBench {
   std::vector<std::string> notes_;  ///< what was not measured
 };
 
+std::vector<OwnProduct> own_products(PeerTrial& trial, const std::vector<std::string>& kernels) {
+  // The plans keep what they need of input and tuner; the products keep the plans.
+  ConversionInput input(trial.matrix(), trial.type(), trial.stream());
+  SpmmTuner tuner(input);
+  std::vector<OwnProduct> products;
+  for (const std::string& kernel : kernels) {
+    SpmmRequest request;
+    request.kernel = kernel;
+    const std::shared_ptr<const SpmmPlan> plan = tuner.choose(trial.rhs(), request).plan;
+    products.push_back({kernel, plan->kernel, plan->tunables(), [plan, &trial] {
+                          plan->multiply(1, trial.x(), trial.leading_x(), 0, trial.y(), trial.leading_y(), trial.stream());
+                        }});
+  }
+  return products;
+}
+
+int run_with_peers(const Options& o) {
+  const Outputs outputs{o.json, o.plot};
+  require_outputs(outputs, kPeerPlotScript, o.matrices);
+  for (const std::string& kernel : o.kernels) {
+    if (kernel == "all") throw Error(ErrorKind::usage, "--peers compares kernels by name, or auto, not all of them");
+    if (kernel != "auto") find_spmm_kernel(kernel, Backend::host);
+  }
+  PeerComparison comparison("spmm", o, o.peers);
+  const GrowingReport file(outputs, kPeerPlotScript);
+  for (const NamedMatrix& matrix : matrices_from(o.matrices, kClasses, o.matrix_size(Backend::host))) {
+    const HostCsr csr = load_matrix(matrix.argument, {});
+    for (const ValueType type : comparison.types())
+      for (const std::string& word : o.orders)
+        for (const std::int64_t count : o.counts) {
+          const DenseOrder order = word == "row" ? DenseOrder::row_major : DenseOrder::column_major;
+          comparison.compare(
+              {matrix.name, matrix.argument}, csr.view(), type, {count, order, order},
+              [&](PeerTrial& trial) { return own_products(trial, o.kernels); }, file);
+        }
+  }
+  return comparison.finish(file);
+}
+
 int run(const Options& o) {
+  if (o.peers.wanted) return run_with_peers(o);
   const Outputs outputs{o.json, o.plot};
   require_outputs(outputs, kPlotScript, o.matrices);
   SpmmBench run(o);
@@ -291,12 +334,14 @@ std::function<int()> add_bench_spmm(const CommandLine& bench) {
   add_list(app, "--kernel", options->kernels,
            "kernels to measure, as a list; all; or auto: the automatic choice. Those of cuSPARSE are always measured" +
                kernel_choices(spmm_kernels()));
+  add_peer_options(app, options->peers, {"--warm"});
   app.add_option("--plot", options->plot, "draw the speed-ups to FILE (.svg, .png or .pdf; needs python3-matplotlib)")
       ->check(plot_name())
       ->type_name("FILE");
   app.footer(
       "\nExamples:\n  shardmat bench spmm\n  shardmat bench spmm --size tiny --backend host --rhs 4,16\n"
-      "  shardmat bench spmm part.mtx.gz --rhs 8,32 --order row,column --kernel all --json spmm.json\n");
+      "  shardmat bench spmm part.mtx.gz --rhs 8,32 --order row,column --kernel all --json spmm.json\n"
+      "  shardmat bench spmm elasticity:n=40 --backend host --peers --rhs 8,32 --type f64\n");
   return [options] {
     require_single_process("bench spmm");
     return run(*options);

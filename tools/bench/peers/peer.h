@@ -1,0 +1,105 @@
+// What the peer program is made of: one file for each library, one line for each of its ways to multiply.
+//
+// The dialogue, lines of text over a socket. The bench asks, every rank of the program answers:
+//   list            ok N, then N lines: name, heading, full|symmetric, serial|threads|ranks, separated by tabs
+//   open PATH       ok: takes the operands in this file of shared memory (operands.h)
+//   prepare NAME    ok DETAIL, or no REASON: the peer does not take this product
+//   run N           ok SECONDS: of N products, after one that is not timed
+//   result          ok: Y lies in the shared memory
+//   drop            ok: the peer's matrix is freed
+// The program first says `hello PID`. It ends when the bench closes the socket.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "tools/bench/peers/operands.h"
+
+namespace shardmat::peers {
+
+/// A mapped block of operands.
+class Operands {
+ public:
+  explicit Operands(std::byte* block) : block_(block) {}
+
+  const OperandsHeader& sizes() const { return *reinterpret_cast<const OperandsHeader*>(block_); }
+  bool is_f64() const { return sizes().value_bytes == 8; }
+  int rows() const { return static_cast<int>(sizes().rows); }
+  int cols() const { return static_cast<int>(sizes().cols); }
+  int nnz() const { return static_cast<int>(sizes().nnz); }
+  int columns() const { return static_cast<int>(sizes().columns); }
+  bool column_major() const { return sizes().column_major != 0; }
+  /// Entries between the beginnings of two rows of X and Y, or of two columns.
+  int ldx() const { return column_major() ? cols() : columns(); }
+  int ldy() const { return column_major() ? rows() : columns(); }
+  std::span<const int> row_ptr() const { return array<int>(sizes().row_ptr, sizes().rows + 1); }
+  std::span<const int> col_idx() const { return array<int>(sizes().col_idx, sizes().nnz); }
+  template <class T>
+  std::span<const T> values() const {
+    return array<T>(sizes().values, sizes().nnz);
+  }
+  template <class T>
+  std::span<const T> x() const {
+    return array<T>(sizes().x, sizes().cols * sizes().columns);
+  }
+  template <class T>
+  std::span<T> y() const {
+    return array<T>(sizes().y, sizes().rows * sizes().columns);
+  }
+
+ private:
+  template <class T>
+  std::span<T> array(std::int64_t place, std::int64_t count) const {
+    return {reinterpret_cast<T*>(block_ + place), static_cast<std::size_t>(count)};
+  }
+
+  std::byte* block_;
+};
+
+/// Why a peer does not take a product.
+struct Refused : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// A matrix stored by a library, with its X and Y. It keeps its own arrays: shared memory has small pages.
+class Peer {
+ public:
+  virtual ~Peer() = default;
+  /// Y = A·X.
+  virtual void multiply() = 0;
+  /// Writes Y, or this rank's rows of it, to the operands.
+  virtual void store_result() = 0;
+
+  std::string detail;  ///< block size and the like, for the report
+};
+
+enum class Parallel { serial, threads, ranks };
+
+struct PeerKind {
+  const char* name;
+  const char* heading;  ///< of columns, and in pictures
+  bool symmetric;       ///< stores half of a symmetric matrix
+  Parallel parallel;
+  /// Throws Refused.
+  std::unique_ptr<Peer> (*make)(const Operands& operands);
+};
+
+/// Throws Refused unless A is equal to its transpose, bit for bit.
+void require_symmetric(const Operands& operands);
+/// Throws Refused unless X has one column.
+void require_one_column(const Operands& operands);
+
+// The libraries that CMake found. Each returns its ways to multiply.
+std::span<const PeerKind> dune_peers();
+std::span<const PeerKind> eigen_peers();
+std::span<const PeerKind> librsb_peers();
+std::span<const PeerKind> mkl_peers();
+std::span<const PeerKind> petsc_peers();
+/// Ends MPI if a peer has started it. Called once, at the end.
+void end_petsc();
+
+}  // namespace shardmat::peers
