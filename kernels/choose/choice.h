@@ -5,15 +5,21 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/types.h"
+
 namespace shardmat {
+
+/// True if so many products are expected that measuring a few candidates pays. On a GPU it always does: a copy of the matrix
+/// to the device takes longer. On the host a conversion takes as long as some fifty products.
+constexpr bool pays_to_measure(Backend backend, double products) { return backend == Backend::cuda || products >= 300; }
 
 struct PlanRequest {
   std::string kernel = "auto";  ///< a name in the registry, or "auto"
   std::string policy;           ///< "name=value,…" replaces defaults of the kernel; needs a named kernel
   bool tune = false;            ///< measure every kernel, layout and policy that the request allows
-  bool measure = true;          ///< auto on a GPU: measure the model's best candidates; false: take the model's first
+  bool measure = true;          ///< auto may measure the model's best candidates (pays_to_measure()); false: take its first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
-  double products = 2000;       ///< least expected number of products; see SpmmRequest
+  double products = 2000;       ///< expected number of products; see SpmmRequest
   double budget_seconds = 0;    ///< measuring starts no new candidate after this long; 0: some 150 products, tune: 5 s
 };
 
@@ -39,8 +45,8 @@ struct Choice {
   Decision decision = Decision::asked;
   std::string why;  ///< one line for the report
 };
-/// Explains, for the report, why the chosen candidate won. `seconds`: its measured time, if measured; `named`: the kernel was
-/// named in the request; `unmeasured`: the explanation if nothing was measured. Sorts the measurements, fastest first.
+/// Explains, for the report, why the chosen candidate won. `seconds`: its measured time, if measured; `named`: the kernel
+/// was named in the request; `unmeasured`: the explanation if nothing was measured. Sorts the measurements, fastest first.
 Choice describe_choice(std::vector<Measurement>& measurements, double seconds, bool named, std::size_t candidates,
                        const char* unmeasured);
 

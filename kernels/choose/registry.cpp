@@ -69,7 +69,7 @@ constexpr Kernel kKernels[] = {
     {"packed_host", "packed", kHost, "threads over slices", kAuto, packed_host_policies, any_matrix, make_packed_host,
      packed_host_cost},
     {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", kAuto, csr_host_policies, any_matrix, make_csr_host,
-     csr_host_cost},
+     csr_host_cost, true},
 
     {"coo_host", "coo", kHost, "threads over whole rows", kNamed, one_policy, any_matrix, make_coo_host},
     {"csc_host", "csc", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_csc_host},

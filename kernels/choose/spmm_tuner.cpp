@@ -21,6 +21,9 @@ Policy spmm_layout(const std::string& name, ConversionInput& input) {
   return format.spmm_layout != nullptr ? format.spmm_layout(input) : format.layouts(input).front();
 }
 
+/// Products that a plan's making is set against: a program that asks for few may be run again.
+double expected_products(const SpmmRequest& request) { return std::max(2000.0, request.products); }
+
 bool holds(std::string_view format, ValueType type) { return !is_half(type) || find_format(format).takes_halves; }
 
 }  // namespace
@@ -127,7 +130,7 @@ class Contest {
     if (chosen.plan) {
       better = overtakes(
                    its, [&] { return cost(*plan); }, best_cost_, [&] { return cost(*chosen.plan); }) &&
-               making_seconds - best_making_seconds_ <= request_.products * (best_cost_ - its);
+               making_seconds - best_making_seconds_ <= expected_products(request_) * (best_cost_ - its);
       chosen.product_seconds = chosen.measurements[best_place_].seconds = best_cost_ - waiting(*chosen.plan);
     }
     chosen.measurements.push_back({plan->kernel, plan->tunables(), its - waiting(*plan)});
@@ -177,8 +180,8 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   const Timer timer;
   const std::vector<Candidate> open = candidates(rhs, request);
   Contest contest(input_, rhs, request, late_);
-  const bool gpu = input_.stream().device().backend == Backend::cuda;
-  const bool measures = request.measure && gpu && open.size() > 1 && input_.matrix().nnz() > 0 && contest.take_operands();
+  const bool measures = request.measure && pays_to_measure(input_.stream().device().backend, request.products) &&
+                        open.size() > 1 && input_.matrix().nnz() > 0 && contest.take_operands();
   ChosenSpmmPlan& chosen = contest.chosen;
   std::optional<Error> no_memory;  // why the last candidate that did not fit has no plan
   for (const Candidate& candidate : open) {
@@ -206,7 +209,7 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   chosen.decision = choice.decision;
   chosen.why = std::move(choice.why);
   if (chosen.decision == Decision::measured && chosen.measurements.front().seconds < chosen.product_seconds)
-    chosen.why += fmt::format(", counting what a plan takes to make, over {:.0f} products{}", request.products,
+    chosen.why += fmt::format(", counting what a plan takes to make, over {:.0f} products{}", expected_products(request),
                               late_ ? ", and what it waits for X" : "");
   chosen.choosing_seconds = timer.seconds();
   return std::move(chosen);

@@ -19,9 +19,9 @@ namespace shardmat {
 struct SpmmRequest {
   std::string kernel = "auto";  ///< a name in the list, or "auto"
   std::string policy;           ///< "name=value,…" replaces defaults of the kernel; needs a named kernel
-  bool measure = true;          ///< on a GPU: measure the candidates; false: take the first
+  bool measure = true;          ///< measure the candidates if that pays (pays_to_measure()); false: take the first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
-  double products = 2000;       ///< expected number of products; a plan must save more time in them than it takes to make
+  double products = 2000;  ///< expected number of products (2000 if fewer): a plan must save in them what it takes to make
   CacheFlush* flush = nullptr;  ///< runs before each measured product; null: caches stay warm
 };
 

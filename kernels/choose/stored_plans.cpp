@@ -94,7 +94,7 @@ Operands operands_to_measure(StoredFormats storages, std::int64_t columns, bool 
   };
   const std::size_t x = bytes(a.cols, a.type), y = bytes(a.rows, sum_type(a.type));
   const bool fits = available_memory(stream.device()) / 2 > static_cast<std::int64_t>(x + y);
-  if (!measure || stream.device().backend == Backend::host || a.nnz == 0 || !fits) return {};
+  if (!measure || a.nnz == 0 || !fits) return {};
   Operands operands{Buffer(stream.device(), x), Buffer(stream.device(), y)};
   fill_bytes(operands.x.data(), 0, x, stream);
   return operands;
@@ -114,7 +114,7 @@ std::optional<ChosenPlan> choose_stored_plan(StoredFormats storages, const RowSt
   const Backend backend = stream.device().backend;
   const bool named = request.kernel != "auto";
   if (named) find_kernel(request.kernel, backend);
-  const Operands o = operands_to_measure(storages, 1, request.measure, stream);
+  const Operands o = operands_to_measure(storages, 1, request.measure && pays_to_measure(backend, request.products), stream);
   std::function<void(const Plan&)> product;
   if (o.y.data() != nullptr) product = [&](const Plan& plan) { plan.multiply(1, o.x.data(), 0, o.y.data(), stream); };
   Comparison<Plan, ChosenPlan> comparison(stream, product, [](const Plan&) { return 0.0; });
@@ -142,7 +142,8 @@ std::optional<ChosenSpmmPlan> choose_stored_spmm_plan(StoredFormats storages, st
   const bool named = request.kernel != "auto";
   if (named) find_spmm_kernel(request.kernel, backend);
   const RightHandSides rhs{right_hand_sides};
-  const Operands o = operands_to_measure(storages, right_hand_sides, request.measure, stream);
+  const Operands o =
+      operands_to_measure(storages, right_hand_sides, request.measure && pays_to_measure(backend, request.products), stream);
   std::function<void(const SpmmPlan&)> product;
   if (o.y.data() != nullptr)
     product = [&](const SpmmPlan& plan) { plan.multiply(1, o.x.data(), rhs.count, 0, o.y.data(), rhs.count, stream); };

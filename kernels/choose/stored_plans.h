@@ -13,9 +13,9 @@ namespace shardmat {
 
 using StoredFormats = std::span<const std::shared_ptr<Storage>>;
 
-/// A plan for one right-hand side on one of the storages, or none if no requested kernel runs on them. On a GPU the
-/// candidates are measured, three products each, until measuring has taken about 30 products of the best. On the host the
-/// first is taken. `rows`: statistics of the stored matrix. Throws Error(usage) for a wrong name or policy.
+/// A plan for one right-hand side on one of the storages, or none if no requested kernel runs on them. Where it pays
+/// (pays_to_measure()), candidates are measured, three products each, until that has taken about 30 products of the best;
+/// else the first is taken. `rows`: statistics of the stored matrix. Throws Error(usage) for a wrong name or policy.
 std::optional<ChosenPlan> choose_stored_plan(StoredFormats storages, const RowStatistics& rows, const PlanRequest& request,
                                              Stream& stream);
 

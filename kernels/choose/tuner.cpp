@@ -115,11 +115,12 @@ class Chooser {
   }
 
   ChosenPlan operator()() {
-    const bool named = request_.kernel != "auto", gpu = stream_.device().backend == Backend::cuda;
+    const bool named = request_.kernel != "auto";
     if (!named && candidates_.size() > 1)
       for (const Candidate& c : candidates_)
         chosen_.predictions.push_back({std::string(c.kernel->name), c.tunables(), c.bytes});
-    const bool measures = request_.tune || (!named && gpu && request_.measure);
+    const bool measures =
+        request_.tune || (!named && request_.measure && pays_to_measure(stream_.device().backend, request_.products));
     if (measures && candidates_.size() > 1 && input_.matrix().nnz() > 0) measure();
     else take_first();
     chosen_.choosing_seconds = timer_.seconds() - own_seconds_ - upload_seconds_;

@@ -105,8 +105,8 @@ void add_kernel_options(const CommandLine& app, Options& o) {
   app.add_flag(
       "--tune,--measure", plan.tune,
       "measure every kernel, layout and policy that other options leave open, and take the fastest. Without it, auto "
-      "measures only on a GPU, and only the few that the model expects to be the fastest. Prefer the name "
-      "--measure: Open MPI's mpirun takes --tune for its own option and prints a complaint");
+      "measures on a GPU, and on the host for 300 iterations or more, and only the few that the model expects to be the "
+      "fastest. Prefer the name --measure: Open MPI's mpirun takes --tune for its own option and prints a complaint");
   app.add_flag("--no-measure", o.no_measure, "with --kernel auto: measure nothing, take the model's choice");
   app.add_option("--tune-budget", plan.budget_seconds,
                  "start no measurement after X seconds (default: the time of 150 products; with --measure 5 s)")
@@ -196,7 +196,7 @@ void finish_options(const CommandLine& app, Options& o) {
   m.load.overlap = o.overlap ? Overlap::yes : o.no_overlap ? Overlap::no : Overlap::automatic;
   if (o.no_measure && m.load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
   m.load.plan.measure = !o.no_measure;
-  m.load.plan.products = std::max(m.load.plan.products, static_cast<double>(m.iterations));
+  m.load.plan.products = static_cast<double>(m.iterations);
   m.load.cache_directory = o.no_cache ? "" : default_cache_directory();
   m.progress = make_progress_bar();
 }
