@@ -45,20 +45,22 @@ const CsrView& ConversionInput::ascending() {
     }
   });
   ascending_->col_idx = ascending_columns_, ascending_->values = ascending_values_;
+  ascending_->owner = nullptr;
   return *ascending_;
 }
 
-void ConversionInput::replace_values(std::span<const double> values) {
+void ConversionInput::replace_values(const ValueView& values) {
   if (values.size() != matrix_.values.size())
     throw Error(ErrorKind::internal, fmt::format("{} values cannot replace {}", values.size(), matrix_.values.size()));
   matrix_.values = values;
+  matrix_.owner = nullptr;  // it does not own these
   ascending_.reset();
   if (csr_) update_csr(*csr_, *this);
 }
 
 std::shared_ptr<CsrStorage> ConversionInput::csr() {
   if (!csr_) {
-    require_memory(stream_.device(), csr_bytes(*this, {}), "the matrix in format csr");
+    require_memory(stream_.device(), csr_bytes_to_allocate(*this), "the matrix in format csr");
     csr_ = std::static_pointer_cast<CsrStorage>(convert_csr(*this, {}));
   }
   return csr_;

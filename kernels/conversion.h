@@ -38,7 +38,7 @@ class ConversionInput {
   /// Replaces the values, on the same pattern and in the same order. `values` must stay valid as long as this object, or
   /// until the next call. Updates csr() too, which may be the storage of format csr: no product may run on it meanwhile.
   /// Results of earlier ascending() calls become invalid; remembered analyses stay valid.
-  void replace_values(std::span<const double> values);
+  void replace_values(const ValueView& values);
 
   /// The matrix as CSR on the stream's device. The first call checks memory and uploads the matrix.
   std::shared_ptr<CsrStorage> csr();

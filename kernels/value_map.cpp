@@ -96,7 +96,7 @@ ValueMap::ValueMap(Storage& storage, ConversionInput& input, std::span<const std
     arrays_.push_back({places, Buffer(device_, static_cast<std::size_t>(places) * (wide_ ? 8 : 4))});
   }
 
-  const std::span<const double> values = input.matrix().values;
+  const ValueView values = input.matrix().values;
   const auto put_back = [&] {
     input.replace_values(values);
     find_format(storage.format).update(storage, input);

@@ -44,6 +44,15 @@ void RowSource::visit_rows(std::int64_t begin, std::int64_t end, const std::func
   use(rows.view());
 }
 
+void RowSource::read_rows_into(std::int64_t begin, const RowTarget& target, const Progress& progress) const {
+  const std::int64_t all = std::reduce(target.lengths.begin(), target.lengths.end());
+  std::int64_t done = 0;
+  for_each_row_slice(*this, begin, begin + std::ssize(target.lengths), [&](std::int64_t first, const CsrView& slice) {
+    put_rows(slice, first - begin, begin, target, name());
+    report(progress, "loading", done += slice.nnz(), all);
+  });
+}
+
 HostVector<std::int64_t> RowSource::permutation(std::int64_t begin, std::int64_t end) const {
   HostVector<std::int64_t> identity(static_cast<std::size_t>(end - begin));
   std::iota(identity.begin(), identity.end(), begin);

@@ -11,6 +11,7 @@
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
 #include "kernels/matrix/csr.h"
+#include "partition/row_target.h"
 
 namespace shardmat {
 
@@ -48,6 +49,11 @@ class RowSource {
   /// Calls use(view) with the rows of read_rows(); a matrix in memory passes its own arrays instead of a copy. The view is
   /// valid only during the call.
   virtual void visit_rows(std::int64_t begin, std::int64_t end, const std::function<void(const CsrView&)>& use) const;
+
+  /// Writes the columns and values of the rows [begin, begin + target.lengths.size()) into the arrays of `target`. Takes
+  /// memory for some slices of rows beside them. Throws Error(input) if a row has another length than the target says, and
+  /// as require_in_range() for values beyond the range of target.type; the arrays are undefined then.
+  virtual void read_rows_into(std::int64_t begin, const RowTarget& target, const Progress& progress = {}) const;
 
   /// The best end, in (begin, end], of a range of rows that begins at `begin`. If rows are stored in blocks that should be
   /// read whole, this is the end of a block.

@@ -3,13 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <limits>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/matrix/ordering.h"
+#include "partition/checksum.h"
 #include "partition/hdf5/file.h"
 #include "partition/shard_file_format.h"
 #include "partition/shard_tables.h"
@@ -17,6 +23,10 @@
 namespace shardmat {
 
 namespace format = shard_format;
+
+namespace {
+struct Piece;
+}
 
 struct ShardFile::Impl {
   Hdf5File file;
@@ -95,6 +105,15 @@ struct ShardFile::Impl {
   /// done before. Of blocks that reach beyond these rows the rest is read for it.
   void check_blocks(std::int64_t begin, const HostCsr& part);
   void compare(std::size_t block, const format::BlockChecksums& found) const;
+  /// Reads a block for its checksums alone.
+  void check_block(std::size_t block) const;
+  /// The rows from `begin` on, with pointers `p`, cut for read_pieces() at the ends of blocks.
+  std::vector<Piece> pieces(std::int64_t begin, const HostVector<std::int64_t>& p) const;
+  template <class Column, class Value>
+  void read_piece(const Piece& piece, std::int64_t begin, const HostVector<std::int64_t>& p, const RowTarget& target,
+                  Column* columns, Value* values_out) const;
+  void read_pieces(const std::vector<Piece>& all, std::int64_t begin, const HostVector<std::int64_t>& p,
+                   const RowTarget& target, const Progress& progress) const;
   /// As check_blocks() an integer dataset of rows alone, with `more` entries after the last row of a block, against
   /// stored(block).
   template <class Stored>
@@ -188,6 +207,181 @@ HostCsr ShardFile::read_rows(std::int64_t begin, std::int64_t end) const {
   return part;
 }
 
+namespace {
+
+/// Stored rows [begin, end) that one thread reads at a time.
+struct Piece {
+  std::int64_t begin, end;
+  std::optional<std::size_t> block;  ///< the block with these rows, if its checksums are to be compared
+};
+
+/// Where a piece goes: into the target itself if its rows lie there one after another, else into memory of the thread.
+bool in_order(std::span<const std::int64_t> lengths, std::span<const std::int64_t> places) {
+  for (std::size_t i = 1; i < places.size(); ++i)
+    if (places[i] != places[i - 1] + lengths[i - 1]) return false;
+  return true;
+}
+
+/// Reads a piece step by step, so that its numbers are in the cache when the checksum needs them.
+class PieceReader {
+ public:
+  PieceReader(const Hdf5Dataset& indices, const Hdf5Dataset& values, ValueType type)
+      : indices_(indices), values_(values), limit_(least_out_of_range(type)) {}
+
+  /// The checksum of columns [first, first + count) of the file, which are written to `out`.
+  template <class Column>
+  std::uint64_t read_columns(std::int64_t first, std::int64_t count, Column* out) const {
+    Xxh64 hash;
+    for (std::int64_t done = 0; done < count; done += kStep) {
+      const std::int64_t now = std::min(kStep, count - done);
+      indices_.read(first + done, now, out + done);
+      if constexpr (sizeof(Column) == 4) hash.add_widened(std::span(out + done, static_cast<std::size_t>(now)));
+      else hash.add(out + done, static_cast<std::size_t>(8 * now));
+    }
+    return hash.digest();
+  }
+
+  /// Likewise of values. Sets beyond() if a value is out of the type's range.
+  template <class Value>
+  std::uint64_t read_values(std::int64_t first, std::int64_t count, Value* out) {
+    Xxh64 hash;
+    for (std::int64_t done = 0; done < count; done += kStep) {
+      const std::int64_t now = std::min(kStep, count - done);
+      double* step = nullptr;
+      if constexpr (sizeof(Value) == 8) {
+        step = out + done;
+      } else {
+        step_.resize(static_cast<std::size_t>(kStep));
+        step = step_.data();
+      }
+      values_.read(first + done, now, step);
+      hash.add(step, static_cast<std::size_t>(8 * now));
+      for (std::int64_t k = 0; k < now && limit_ < std::numeric_limits<double>::infinity(); ++k)
+        if (beyond_ < 0 && std::abs(step[k]) >= limit_ && std::isfinite(step[k]))
+          beyond_ = done + k, value_beyond_ = step[k];
+      if constexpr (sizeof(Value) == 4)
+        std::transform(step, step + now, out + done, [](double v) { return static_cast<float>(v); });
+    }
+    return hash.digest();
+  }
+
+  /// Place in the piece of the first value that is out of range, or -1; and this value.
+  std::int64_t beyond() const { return beyond_; }
+  double value_beyond() const { return value_beyond_; }
+
+ private:
+  static constexpr std::int64_t kStep = 1 << 14;
+
+  const Hdf5Dataset &indices_, &values_;
+  double limit_;
+  HostVector<double> step_;
+  std::int64_t beyond_ = -1;
+  double value_beyond_ = 0;
+};
+
+}  // namespace
+
+std::vector<Piece> ShardFile::Impl::pieces(std::int64_t begin, const HostVector<std::int64_t>& p) const {
+  const std::int64_t end = begin + std::ssize(p) - 1;
+  std::vector<Piece> all;
+  if (tables.plain) {
+    for (std::int64_t row = begin, first = begin; row < end; ++row)
+      if (row + 1 == end || p[static_cast<std::size_t>(row + 2 - begin)] - p[static_cast<std::size_t>(first - begin)] >
+                                format::kBlockEntries) {
+        all.push_back({first, row + 1, std::nullopt});
+        first = row + 1;
+      }
+    return all;
+  }
+  const auto& starts = tables.block_rows;
+  for (std::size_t block = block_of(begin); begin < end && starts[block] < end; ++block) {
+    const bool whole = starts[block] >= begin && starts[block + 1] <= end;
+    all.push_back({std::max(begin, starts[block]), std::min(end, starts[block + 1]),
+                   whole && !checked[block] ? std::optional(block) : std::nullopt});
+  }
+  return all;
+}
+
+template <class Column, class Value>
+void ShardFile::Impl::read_piece(const Piece& piece, std::int64_t begin, const HostVector<std::int64_t>& p,
+                                 const RowTarget& target, Column* columns, Value* values_out) const {
+  const auto row = static_cast<std::size_t>(piece.begin - begin), rows = static_cast<std::size_t>(piece.end - piece.begin);
+  const std::span<const std::int64_t> offsets = std::span(p).subspan(row, rows + 1);
+  const std::int64_t first = offsets.front(), count = offsets.back() - first;
+  const bool straight = in_order(target.lengths.subspan(row, rows), target.places.subspan(row, rows));
+  HostVector<Column> own_columns(straight ? 0 : static_cast<std::size_t>(count));
+  HostVector<Value> own_values(own_columns.size());
+  Column* const to_columns = straight ? columns + target.places[row] : own_columns.data();
+  Value* const to_values = straight ? values_out + target.places[row] : own_values.data();
+  PieceReader reader(indices, values, target.type);
+  format::BlockChecksums found;
+  found.indices = reader.read_columns(first, count, to_columns);
+  found.values = reader.read_values(first, count, to_values);
+  if (piece.block) {
+    found.pointers = format::checksum(offsets);
+    compare(*piece.block, found);
+  }
+  if (const std::int64_t beyond = first + reader.beyond(); beyond >= first) {
+    const auto of = static_cast<std::size_t>(std::upper_bound(offsets.begin(), offsets.end(), beyond) - offsets.begin() - 1);
+    refuse_out_of_range(target.type, target.places[row + of] + beyond - offsets[of], reader.value_beyond(),
+                        fmt::format("the values of {}", file.path()));
+  }
+  const auto entries = static_cast<std::size_t>(count);
+  const CsrView view{piece.end - piece.begin,
+                     tables.cols,
+                     offsets,
+                     std::span<const Column>(to_columns, entries),
+                     std::span<const Value>(to_values, entries),
+                     nullptr};
+  validate(view, {allow_nonfinite || values_unchecked, piece.begin, file.path()});
+  if (!straight) put_rows(view, piece.begin - begin, begin, target, file.path());
+}
+
+/// Each thread takes neighbouring pieces. The error of the first wrong piece is thrown.
+void ShardFile::Impl::read_pieces(const std::vector<Piece>& all, std::int64_t begin, const HostVector<std::int64_t>& p,
+                                  const RowTarget& target, const Progress& progress) const {
+  std::vector<std::exception_ptr> wrong(all.size());
+  std::atomic<std::int64_t> done = 0;
+  const std::thread::id caller = std::this_thread::get_id();
+  parallel_ranges(std::ssize(all), 1, [&](std::int64_t first, std::int64_t last) {
+    for (auto i = static_cast<std::size_t>(first); i < static_cast<std::size_t>(last); ++i) {
+      try {
+        target.visit([&](auto* columns, auto* values_out) { read_piece(all[i], begin, p, target, columns, values_out); });
+      } catch (...) {
+        wrong[i] = std::current_exception();
+        return;
+      }
+      done += p[static_cast<std::size_t>(all[i].end - begin)] - p[static_cast<std::size_t>(all[i].begin - begin)];
+      if (std::this_thread::get_id() == caller) report(progress, "loading", done, p.back() - p.front());
+    }
+  });
+  for (const std::exception_ptr& error : wrong)
+    if (error != nullptr) std::rethrow_exception(error);
+  report(progress, "loading", done, p.back() - p.front());
+}
+
+void ShardFile::read_rows_into(std::int64_t begin, const RowTarget& target, const Progress& progress) const {
+  const Impl& shard = *impl_;
+  const std::int64_t end = begin + std::ssize(target.lengths);
+  shard.require_range(begin, end);
+  const Hdf5Type column = target.narrow_columns != nullptr ? Hdf5Type::i32 : Hdf5Type::i64;
+  const bool direct = shard.indices.contiguous() && shard.values.contiguous() && shard.indices.type() == column &&
+                      shard.values.type() == Hdf5Type::f64;
+  if (!direct || begin == end) return RowSource::read_rows_into(begin, target, progress);
+  const HostVector<std::int64_t> p = shard.raw_pointers(begin, end);
+  shard.check_pointers(begin, p);
+  require_lengths(p, 0, begin, target, name());
+  const std::vector<Piece> pieces = shard.pieces(begin, p);
+  for (const Piece& piece : pieces) {  // parts of blocks
+    if (plain_binsparse() || piece.block || shard.checked[shard.block_of(piece.begin)]) continue;
+    shard.check_block(shard.block_of(piece.begin));
+    impl_->checked[shard.block_of(piece.begin)] = true;
+  }
+  shard.read_pieces(pieces, begin, p, target, progress);
+  for (const Piece& piece : pieces)
+    if (piece.block) impl_->checked[*piece.block] = true;
+}
+
 std::int64_t ShardFile::best_end(std::int64_t begin, std::int64_t end) const {
   const std::int64_t last = impl_->tables.block_rows[impl_->block_of(end)];
   return last > begin ? last : end;
@@ -231,16 +425,19 @@ void ShardFile::Impl::check_blocks(std::int64_t begin, const HostCsr& part) {
     found[static_cast<std::size_t>(i)] = format::checksums(rows.row_ptr, rows.col_idx, rows.values);
   });
   for (std::size_t i = 0; i < whole.size(); ++i) compare(whole[i], found[i]);
-  for (const std::size_t block : beyond) {
-    require_host_memory(8 * (starts[block + 1] - starts[block] + 1), pointers.place().c_str());
-    HostVector<std::int64_t> row_ptr = raw_pointers(starts[block], starts[block + 1]);
-    check_pointers(starts[block], row_ptr);
-    require_host_memory(16 * (row_ptr.back() - row_ptr.front()), values.place().c_str());
-    const HostCsr rows = read_unchecked(starts[block], starts[block + 1], std::move(row_ptr));
-    compare(block, format::checksums(rows.row_ptr, rows.col_idx, rows.values));
-  }
+  for (const std::size_t block : beyond) check_block(block);
   for (const auto& blocks : {whole, beyond})
     for (const std::size_t block : blocks) checked[block] = true;
+}
+
+void ShardFile::Impl::check_block(std::size_t block) const {
+  const std::int64_t begin = tables.block_rows[block], end = tables.block_rows[block + 1];
+  require_host_memory(8 * (end - begin + 1), pointers.place().c_str());
+  HostVector<std::int64_t> row_ptr = raw_pointers(begin, end);
+  check_pointers(begin, row_ptr);
+  require_host_memory(16 * (row_ptr.back() - row_ptr.front()), values.place().c_str());
+  const HostCsr rows = read_unchecked(begin, end, std::move(row_ptr));
+  compare(block, format::checksums(rows.row_ptr, rows.col_idx, rows.values));
 }
 
 template <class Stored>

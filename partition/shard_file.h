@@ -60,6 +60,9 @@ class ShardFile : public RowSource {
   std::string name() const override;  ///< the path
   HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override;
   HostCsr read_rows(std::int64_t begin, std::int64_t end) const override;
+  /// From a file that is not in chunks, each thread reads and checks ranges of rows, straight into the target if the rows
+  /// have the order of the file.
+  void read_rows_into(std::int64_t begin, const RowTarget& target, const Progress& progress) const override;
   std::int64_t best_end(std::int64_t begin, std::int64_t end) const override;  ///< the end of a block with a checksum
   RowOrder row_order() const override;
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override;

@@ -8,10 +8,27 @@
 
 namespace shardmat::shard_format {
 
-BlockChecksums checksums(std::span<const std::int64_t> pointers, std::span<const std::int64_t> columns,
-                         std::span<const double> values) {
-  return {xxh64(pointers.data(), pointers.size_bytes()), xxh64(columns.data(), columns.size_bytes()),
-          xxh64(values.data(), values.size_bytes())};
+namespace {
+
+/// The checksum of the numbers as they would be in the wider type.
+template <class Wide, class Narrow>
+std::uint64_t checksum_of(const NumberView<Wide, Narrow>& numbers) {
+  if (!numbers.is_narrow()) return xxh64(numbers.data().wide(), numbers.size() * sizeof(Wide));
+  constexpr std::size_t kPiece = 512;
+  Wide wide[kPiece];
+  Xxh64 hash;
+  for (std::size_t begin = 0; begin < numbers.size(); begin += kPiece) {
+    const auto piece = numbers.subspan(begin, std::min(kPiece, numbers.size() - begin));
+    std::copy(piece.begin(), piece.end(), wide);
+    hash.add(wide, piece.size() * sizeof(Wide));
+  }
+  return hash.digest();
+}
+
+}  // namespace
+
+BlockChecksums checksums(std::span<const std::int64_t> pointers, const ColumnView& columns, const ValueView& values) {
+  return {xxh64(pointers.data(), pointers.size_bytes()), checksum_of(columns), checksum_of(values)};
 }
 
 std::uint64_t checksum(std::span<const std::int64_t> numbers) { return xxh64(numbers.data(), numbers.size_bytes()); }

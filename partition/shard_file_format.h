@@ -40,6 +40,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/number_view.h"
+
 namespace shardmat::shard_format {
 
 constexpr std::int64_t kVersion = 1;
@@ -73,8 +75,7 @@ struct BlockChecksums {
 static_assert(sizeof(BlockChecksums) == 3 * sizeof(std::uint64_t));
 
 /// `pointers` has one entry more than the block has rows.
-BlockChecksums checksums(std::span<const std::int64_t> pointers, std::span<const std::int64_t> columns,
-                         std::span<const double> values);
+BlockChecksums checksums(std::span<const std::int64_t> pointers, const ColumnView& columns, const ValueView& values);
 
 std::uint64_t checksum(std::span<const std::int64_t> numbers);
 

@@ -170,7 +170,7 @@ class Writer {
   void write_slice(std::int64_t first_row, const CsrView& rows) {
     const std::int64_t begin = at(first_row), count = rows.nnz();
     if (!narrow_) {
-      indices_.write(begin, count, rows.col_idx.data());
+      rows.col_idx.visit([&](const auto& columns) { indices_.write(begin, count, columns.data()); });
     } else {
       // In pieces that stay in the cache between the conversion and the copy to the file.
       constexpr std::int64_t kPiece = 1 << 17;
@@ -183,7 +183,7 @@ class Writer {
         indices_.write(begin + done, piece, scratch_.data());
       }
     }
-    values_.write(begin, count, rows.values.data());
+    rows.values.visit([&](const auto& values) { values_.write(begin, count, values.data()); });
   }
 
   /// Returns its checksum; 0 if the rows are in their original order.

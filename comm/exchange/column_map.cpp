@@ -22,8 +22,17 @@ ColumnMap::ColumnMap(GatheredLayout layout, int rank)
       received_(layout.stride * (layout.parts() - 1)),
       map_(std::move(layout)) {}
 
-void ColumnMap::renumber(std::span<std::int64_t> columns) const {
+void ColumnMap::require_columns_known() const {
   if (forgotten_) throw Error(ErrorKind::internal, "columns are to be renumbered with a map that has forgotten them");
+}
+
+void ColumnMap::renumber(std::span<std::int64_t> columns) const {
+  require_columns_known();
+  std::visit([&](const auto& map) { map.renumber(columns); }, map_);
+}
+
+void ColumnMap::renumber(std::span<std::int32_t> columns) const {
+  require_columns_known();
   std::visit([&](const auto& map) { map.renumber(columns); }, map_);
 }
 
@@ -33,7 +42,7 @@ void ColumnMap::forget_columns() {
 }
 
 std::shared_ptr<ColumnMap> make_column_map(ColumnLayout layout, Communicator& communicator, const XParts& parts,
-                                           std::span<const std::int64_t> columns) {
+                                           const ColumnView& columns) {
   if (layout == ColumnLayout::compact) return std::make_shared<ColumnMap>(make_halo(communicator, parts, columns));
   return std::make_shared<ColumnMap>(make_gathered_layout(communicator, parts), communicator.rank());
 }

@@ -14,6 +14,7 @@
 #include "comm/exchange/gathered_layout.h"
 #include "comm/exchange/halo.h"
 #include "comm/exchange/x_parts.h"
+#include "kernels/base/number_view.h"
 
 namespace shardmat {
 
@@ -41,6 +42,12 @@ class ColumnMap {
   /// Replaces global columns by their positions in this rank's x. REQUIRES: columns for which the map was made. Throws
   /// Error(internal) for any other column, and after forget_columns().
   void renumber(std::span<std::int64_t> columns) const;
+  void renumber(std::span<std::int32_t> columns) const;
+  /// True if every column is its own position, so that renumber() changes nothing: with one rank, for an x in the order of
+  /// the columns.
+  bool keeps_columns() const {
+    return std::visit([](const auto& map) { return map.keeps_columns(); }, map_);
+  }
   /// Frees the memory that only renumber() needs.
   void forget_columns();
 
@@ -49,6 +56,8 @@ class ColumnMap {
   const GatheredLayout& gathered() const { return std::get<GatheredLayout>(map_); }
 
  private:
+  void require_columns_known() const;
+
   ColumnLayout layout_;
   std::int64_t length_, own_, first_own_, received_;
   bool forgotten_ = false;
@@ -58,6 +67,6 @@ class ColumnMap {
 /// Makes a map for `columns`, the global columns of this rank's nonzeros, in any order and with repetitions. Collective; the
 /// same error on all ranks. Throws Error(resources) if the layout needs too much memory or more than 32-bit positions.
 std::shared_ptr<ColumnMap> make_column_map(ColumnLayout layout, Communicator& communicator, const XParts& parts,
-                                           std::span<const std::int64_t> columns);
+                                           const ColumnView& columns);
 
 }  // namespace shardmat

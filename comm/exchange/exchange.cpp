@@ -113,7 +113,7 @@ class Candidates {
 };
 
 /// Compares the exchanges over compact maps, and over gathered ones where ranks need much of x and there is room for all.
-MappedExchange choose(const ExchangeContext& context, const XParts& parts, std::span<const std::int64_t> columns) {
+MappedExchange choose(const ExchangeContext& context, const XParts& parts, const ColumnView& columns) {
   Communicator& communicator = context.communicator;
   auto compact = make_column_map(ColumnLayout::compact, communicator, parts, columns);
   const auto entry_bytes = static_cast<std::int64_t>(context.entry_bytes());
@@ -146,7 +146,7 @@ void ExchangeContext::require_room(std::int64_t entries, const std::string& what
 }
 
 MappedExchange make_mapped_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
-                                    std::span<const std::int64_t> columns) {
+                                    const ColumnView& columns) {
   if (std::ssize(parts.starts) - 1 != context.communicator.size())
     throw Error(ErrorKind::internal,
                 fmt::format("{} parts of x for {} ranks", std::ssize(parts.starts) - 1, context.communicator.size()));
@@ -191,7 +191,7 @@ std::int64_t entries_held(std::string_view name, Communicator& communicator, con
 }
 
 std::int64_t entries_held(std::string_view name, Communicator& communicator, const XParts& parts,
-                          std::span<const std::int64_t> columns) {
+                          const ColumnView& columns) {
   const ExchangeEntry* entry = communicator.size() == 1 ? &for_one_rank() : find_exchange(name);
   const ColumnLayout layout = entry != nullptr ? entry->layout : ColumnLayout::compact;
   if (layout == ColumnLayout::gathered) return gathered_length(parts.starts);

@@ -135,7 +135,7 @@ struct MappedExchange {
 /// half. Collective; the same error on all ranks. What the context refers to must outlive the exchange. Graphs that recorded
 /// the exchange must be destroyed before it.
 MappedExchange make_mapped_exchange(std::string_view name, const ExchangeContext& context, const XParts& parts,
-                                    std::span<const std::int64_t> columns);
+                                    const ColumnView& columns);
 
 /// Makes another exchange over a map, for another number of right-hand sides or another type. "auto" chooses among the
 /// exchanges with the map's layout. Throws Error(usage) for a named exchange with another layout. Otherwise as
@@ -150,8 +150,7 @@ void require_exchange_over(std::string_view name, const ColumnMap& map);
 /// while "auto" measures, it may hold more if there is room. Collective.
 std::int64_t entries_held(std::string_view name, Communicator& communicator, const ColumnMap& map);
 /// The same for a map of `columns` that is not made yet.
-std::int64_t entries_held(std::string_view name, Communicator& communicator, const XParts& parts,
-                          std::span<const std::int64_t> columns);
+std::int64_t entries_held(std::string_view name, Communicator& communicator, const XParts& parts, const ColumnView& columns);
 
 /// Seconds of one exchange on the slowest rank: the median of several exchanges. Collective.
 double time_exchange(Exchange& exchange, const ExchangeContext& context);

@@ -61,11 +61,15 @@ GatheredLayout make_gathered_layout(Communicator& communicator, const XParts& pa
   return layout;
 }
 
-void GatheredLayout::renumber(std::span<std::int64_t> columns) const {
+namespace {
+
+template <class Column>
+void renumber_columns(const GatheredLayout& layout, std::span<Column> columns) {
+  const std::vector<std::int64_t>& starts = layout.starts;
   parallel_ranges(static_cast<std::int64_t>(columns.size()), 1 << 16, [&](std::int64_t first, std::int64_t last) {
     std::int64_t part_begin = 0, part_end = 0, shift = 0;  // of the part that held the last column: neighbours share it
     for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k) {
-      std::int64_t& column = columns[k];
+      const std::int64_t column = columns[k];
       if (column < part_begin || column >= part_end) {
         if (starts.empty() || column < 0 || column >= starts.back())
           throw Error(ErrorKind::internal, fmt::format("column {} is in no part of x", column));
@@ -73,13 +77,19 @@ void GatheredLayout::renumber(std::span<std::int64_t> columns) const {
         const auto above = std::upper_bound(starts.begin(), starts.end(), column);
         part_begin = *(above - 1);
         part_end = *above;
-        shift = (above - 1 - starts.begin()) * stride - part_begin;
+        shift = (above - 1 - starts.begin()) * layout.stride - part_begin;
       }
       const std::int64_t position = column + shift;
-      column = moved.empty() ? position : part_begin + shift + moved[static_cast<std::size_t>(position)];
+      columns[k] = static_cast<Column>(
+          layout.moved.empty() ? position : part_begin + shift + layout.moved[static_cast<std::size_t>(position)]);
     }
   });
 }
+
+}  // namespace
+
+void GatheredLayout::renumber(std::span<std::int64_t> columns) const { renumber_columns(*this, columns); }
+void GatheredLayout::renumber(std::span<std::int32_t> columns) const { renumber_columns(*this, columns); }
 
 void GatheredLayout::forget_columns() {
   moved = HostVector<std::int32_t>();  // = {} would keep the memory

@@ -27,6 +27,9 @@ struct GatheredLayout {
   std::int64_t part_size(int part) const;
   /// Replaces global columns by positions in the gathered vector. Throws Error(internal) for a column that is in no part.
   void renumber(std::span<std::int64_t> columns) const;
+  void renumber(std::span<std::int32_t> columns) const;
+  /// True if every column is its own position, so that renumber() changes nothing.
+  bool keeps_columns() const { return parts() == 1 && moved.empty(); }
   /// Frees `moved`, which only renumber() needs.
   void forget_columns();
 };

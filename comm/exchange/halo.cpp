@@ -38,7 +38,8 @@ void sort_distinct(std::vector<std::int64_t>& numbers) {
 }
 
 /// `columns` of other ranks, ascending and distinct.
-std::vector<std::int64_t> find_needed(const Halo& halo, std::span<const std::int64_t> columns) {
+template <class Columns>
+std::vector<std::int64_t> find_needed(const Halo& halo, const Columns& columns) {
   std::vector<std::int64_t> needed;
   std::mutex mutex;
   parallel_ranges(std::ssize(columns), 1 << 16, [&](std::int64_t first, std::int64_t last) {
@@ -66,15 +67,17 @@ std::vector<std::int64_t> find_needed(const Halo& halo, std::span<const std::int
 
 }  // namespace
 
-Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const std::int64_t> columns) {
+Halo make_halo(Communicator& communicator, const XParts& parts, const ColumnView& columns) {
   const auto rank = static_cast<std::size_t>(communicator.rank());
   Halo halo;
   halo.begin = parts.starts[rank], halo.own = parts.starts[rank + 1] - parts.starts[rank];
+  halo.owns_all = halo.own == parts.starts.back();
   halo.entries = communicator.together([&] {
     halo.own_places.resize(parts.order.size());
     for (std::size_t i = 0; i < parts.order.size(); ++i)
       halo.own_places[static_cast<std::size_t>(parts.order[i])] = static_cast<std::int32_t>(i);
-    return find_needed(halo, columns);
+    if (halo.owns_all) return std::vector<std::int64_t>();
+    return columns.visit([&](const auto& all) { return find_needed(halo, all); });
   });
   halo.received = std::ssize(halo.entries);
 
@@ -110,20 +113,29 @@ Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const 
   return halo;
 }
 
-void Halo::renumber(std::span<std::int64_t> columns) const {
-  const auto position = [this](std::int64_t column) {
-    if (column >= begin && column < begin + own)
-      return own_places.empty() ? column - begin : std::int64_t{own_places[static_cast<std::size_t>(column - begin)]};
-    const auto found = std::lower_bound(entries.begin(), entries.end(), column);
-    if (found == entries.end() || *found != column)
+namespace {
+
+template <class Column>
+void renumber_columns(const Halo& halo, std::span<Column> columns) {
+  const auto position = [&](std::int64_t column) {
+    if (column >= halo.begin && column < halo.begin + halo.own)
+      return halo.own_places.empty() ? column - halo.begin
+                                     : std::int64_t{halo.own_places[static_cast<std::size_t>(column - halo.begin)]};
+    const auto found = std::lower_bound(halo.entries.begin(), halo.entries.end(), column);
+    if (found == halo.entries.end() || *found != column)
       throw Error(ErrorKind::internal, fmt::format("column {} is not among those that the halo was made for", column));
-    return first_received() + (found - entries.begin());
+    return halo.first_received() + (found - halo.entries.begin());
   };
   parallel_ranges(static_cast<std::int64_t>(columns.size()), 1 << 16, [&](std::int64_t first, std::int64_t last) {
     for (auto k = static_cast<std::size_t>(first); k < static_cast<std::size_t>(last); ++k)
-      columns[k] = position(columns[k]);
+      columns[k] = static_cast<Column>(position(columns[k]));
   });
 }
+
+}  // namespace
+
+void Halo::renumber(std::span<std::int64_t> columns) const { renumber_columns(*this, columns); }
+void Halo::renumber(std::span<std::int32_t> columns) const { renumber_columns(*this, columns); }
 
 void Halo::forget_columns() {
   entries = std::vector<std::int64_t>();  // = {} would keep the memory

@@ -9,6 +9,7 @@
 
 #include "comm/communicator.h"
 #include "comm/exchange/x_parts.h"
+#include "kernels/base/number_view.h"
 
 namespace shardmat {
 
@@ -29,6 +30,7 @@ struct Halo {
   std::vector<std::int32_t> sent;
   std::vector<std::int64_t> entries;     ///< columns of the received entries, ascending, hence sorted by owner
   std::vector<std::int32_t> own_places;  ///< positions of the own columns in x; empty: column begin + i has position i
+  bool owns_all = false;                 ///< no other rank owns a column
 
   /// Position of the first received entry in x. It starts a new cache line: a kernel that reads own entries while others
   /// arrive must not cache stale received entries.
@@ -36,13 +38,16 @@ struct Halo {
   std::int64_t length() const { return first_received() + received; }
   /// Replaces global columns by positions in x. Throws Error(internal) for a column that is neither own nor received.
   void renumber(std::span<std::int64_t> columns) const;
+  void renumber(std::span<std::int32_t> columns) const;
+  /// True if every column is its own position, so that renumber() changes nothing.
+  bool keeps_columns() const { return owns_all && own_places.empty(); }
   /// Frees `entries` and `own_places`, which only renumber() needs.
   void forget_columns();
 };
 
 /// Collective. `columns`: as in make_column_map(). Memory of a rank grows with the entries that it receives and sends, and
 /// by a few bytes for each rank.
-Halo make_halo(Communicator& communicator, const XParts& parts, std::span<const std::int64_t> columns);
+Halo make_halo(Communicator& communicator, const XParts& parts, const ColumnView& columns);
 
 /// Where the sent entries lie in x of their receivers.
 struct SentPlaces {

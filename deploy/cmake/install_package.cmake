@@ -13,10 +13,12 @@ set(SHARDMAT_PUBLIC_HEADERS
 
   kernels/base/dense.h kernels/base/device.h kernels/base/error.h kernels/base/half.h kernels/base/host_vector.h
   kernels/base/isa.h
-  kernels/base/parallel.h kernels/base/progress.h kernels/base/types.h kernels/matrix/csr.h kernels/matrix/statistics.h
+  kernels/base/number_view.h kernels/base/parallel.h kernels/base/progress.h kernels/base/types.h
+  kernels/matrix/compact_csr.h kernels/matrix/csr.h kernels/matrix/statistics.h
   kernels/conversion.h kernels/measure.h kernels/plan.h kernels/policy.h kernels/spmm.h kernels/value_map.h kernels/vector.h
   kernels/choose/choice.h kernels/choose/registry.h kernels/choose/spmm_tuner.h kernels/choose/tuner.h
-  partition/partitioner.h partition/row_source.h partition/hdf5/input.h partition/shard_file.h partition/vector_file.h
+  partition/partitioner.h partition/row_source.h partition/row_target.h partition/hdf5/input.h partition/shard_file.h
+  partition/vector_file.h
   comm/placement.h comm/sum_over_ranks.h comm/exchange/column_map.h comm/exchange/exchange.h comm/exchange/gathered_layout.h
   comm/exchange/halo.h comm/exchange/x_parts.h comm/nccl/nccl_communicator.h
   runtime/over_ranks.h runtime/matrix/matrix_options.h runtime/matrix/row_plan.h runtime/run/report.h runtime/run/verify.h

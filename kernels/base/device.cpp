@@ -154,18 +154,30 @@ Buffer::Buffer(Device device, std::size_t bytes) : device_(device), bytes_(bytes
                             on_host(device) ? std::string("host") : fmt::format("GPU {}", device.ordinal),
                             human_bytes(static_cast<double>(available_memory(device)))));
 }
+Buffer Buffer::shared(std::shared_ptr<const void> owner, const void* data, std::size_t bytes) {
+  Buffer buffer;
+  if (bytes == 0) return buffer;
+  buffer.data_ = const_cast<void*>(data);
+  buffer.bytes_ = bytes;
+  buffer.owner_ = std::move(owner);
+  return buffer;
+}
 Buffer::~Buffer() {
-  if (data_ == nullptr) return;
+  if (data_ == nullptr || owner_ != nullptr) return;
   const DeviceGuard guard(device_, std::nothrow);
   if (on_host(device_)) std::free(data_);
   else cuda::release(data_);
 }
 Buffer::Buffer(Buffer&& other) noexcept
-    : device_(other.device_), data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+    : device_(other.device_),
+      data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      owner_(std::move(other.owner_)) {}
 Buffer& Buffer::operator=(Buffer&& other) noexcept {
   std::swap(device_, other.device_);
   std::swap(data_, other.data_);
   std::swap(bytes_, other.bytes_);
+  std::swap(owner_, other.owner_);
   return *this;
 }
 

@@ -107,18 +107,22 @@ class Event {
   double host_seconds_ = 0;
 };
 
-/// Owns bytes on a device, 256-byte aligned, uninitialised. Move-only; zero bytes need no allocation.
+/// Owns bytes on a device, 256-byte aligned, uninitialised; or shares bytes of the host with others, which nobody may
+/// change. Move-only; zero bytes need no allocation.
 class Buffer {
  public:
   Buffer() = default;
   /// Throws Error(resources) with the bytes needed and available.
   Buffer(Device device, std::size_t bytes);
+  /// Shares `bytes` of host memory at `data`, of any alignment, which `owner` keeps alive.
+  static Buffer shared(std::shared_ptr<const void> owner, const void* data, std::size_t bytes);
   ~Buffer();
   Buffer(Buffer&&) noexcept;
   Buffer& operator=(Buffer&&) noexcept;
 
   Device device() const { return device_; }
   std::size_t bytes() const { return bytes_; }
+  bool is_shared() const { return owner_ != nullptr; }
   void* data() const { return data_; }
   template <class T>
   T* as() const {
@@ -129,6 +133,7 @@ class Buffer {
   Device device_;
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
+  std::shared_ptr<const void> owner_;  ///< null: this buffer owns the bytes
 };
 
 /// Reusable host memory for copies to and from a device. Page-locked on request for a GPU: copies then overlap other work,

@@ -3,11 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 
 #include "kernels/base/half.h"
+#include "kernels/base/number_view.h"
 
 namespace shardmat {
 
@@ -35,7 +35,7 @@ double rounded(ValueType type, double value);
 /// The least magnitude that rounds to infinity in the type; infinity for f64.
 double least_out_of_range(ValueType type);
 /// Throws Error(input) naming `what` if a finite value would become infinite in the type.
-void require_in_range(ValueType type, std::span<const double> values, std::string_view what);
+void require_in_range(ValueType type, const ValueView& values, std::string_view what);
 /// Throws the error of require_in_range() for the value at `index` (from 0).
 [[noreturn]] void refuse_out_of_range(ValueType type, std::int64_t index, double value, std::string_view what);
 

@@ -31,7 +31,7 @@ double effective_bytes(ConversionInput& input, double stored_bytes, const Kernel
 double sampled_locality(ConversionInput& input) {
   return input.remember<double>("sampled locality", [&] {
     constexpr std::int64_t kPieces = 64, kEntries = 1024;
-    const std::span<const std::int64_t> columns = input.matrix().col_idx;
+    const ColumnView columns = input.matrix().col_idx;
     const auto nnz = static_cast<std::int64_t>(columns.size());
     ColumnLocality locality(line_bits(input.type()));
     for (std::int64_t piece = 0; piece < kPieces; ++piece) {

@@ -18,7 +18,7 @@ std::shared_ptr<Storage> convert_coo(ConversionInput& input, const Policy& layou
   CooEntries& entries = coo->entries;
   entries.count = coo->nnz;
   entries.row = upload_runs<std::int32_t>(matrix.row_ptr, stream, [](std::int64_t row, std::int64_t) { return row; });
-  const std::int64_t* columns = matrix.col_idx.data();
+  const ColumnPointer columns = matrix.col_idx.data();
   entries.col_idx = upload<std::int32_t>(coo->nnz, stream, [=](std::int64_t k) { return columns[k]; });
   entries.values = Buffer(coo->device, static_cast<std::size_t>(coo->nnz) * size_of(coo->type));
   update_coo(*coo, input);
@@ -26,7 +26,7 @@ std::shared_ptr<Storage> convert_coo(ConversionInput& input, const Policy& layou
 }
 
 void update_coo(Storage& storage, ConversionInput& input) {
-  const double* values = input.matrix().values.data();
+  const ValuePointer values = input.matrix().values.data();
   dispatch(storage.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     fill<T>(static_cast<CooStorage&>(storage).entries.values, storage.nnz, input.stream(),

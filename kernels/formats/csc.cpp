@@ -20,7 +20,7 @@ struct Transposed {
 Transposed transpose(const CsrView& m) {
   const std::int64_t nnz = m.nnz(), ranges = std::clamp<std::int64_t>(nnz / (m.cols + 1), 1, thread_count());
   const std::int64_t* row_ptr = m.row_ptr.data();
-  const std::int64_t* columns = m.col_idx.data();
+  const ColumnPointer columns = m.col_idx.data();
   const auto for_entries = [&](std::int64_t range, const auto& body) {
     for (std::int64_t i = m.rows * range / ranges; i < m.rows * (range + 1) / ranges; ++i)
       for (std::int64_t k = row_ptr[i] - row_ptr[0]; k < row_ptr[i + 1] - row_ptr[0]; ++k) body(i, k);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/base/error.h"
 #include "kernels/formats/upload.h"
 
 namespace shardmat {
@@ -13,11 +14,29 @@ namespace {
 /// Kernels step up to 8·32 entries past the end of a row, and that offset must fit, too.
 bool needs_wide_offsets(const CsrView& matrix) { return matrix.nnz() > std::numeric_limits<std::int32_t>::max() - 256; }
 
+/// True if the storage can use the columns and values of the matrix as they are.
+bool shares_arrays(const ConversionInput& input) {
+  const CsrView& matrix = input.matrix();
+  if (matrix.owner == nullptr || input.stream().device().backend != Backend::host || !matrix.col_idx.is_narrow())
+    return false;
+  return input.type() == (matrix.values.is_narrow() ? ValueType::f32 : ValueType::f64);
+}
+
+template <class View>
+Buffer share(const CsrView& matrix, const View& array) {
+  return array.visit(
+      [&](const auto& entries) { return Buffer::shared(matrix.owner, entries.data(), entries.size_bytes()); });
+}
+
 }  // namespace
 
 std::int64_t csr_bytes(ConversionInput& input, const Policy&) {
   const CsrView& matrix = input.matrix();
   return (needs_wide_offsets(matrix) ? 8 : 4) * (matrix.rows + 1) + (4 + input.value_bytes()) * matrix.nnz();
+}
+
+std::int64_t csr_bytes_to_allocate(ConversionInput& input) {
+  return csr_bytes(input, {}) - (shares_arrays(input) ? (4 + input.value_bytes()) * input.matrix().nnz() : 0);
 }
 
 std::shared_ptr<Storage> convert_csr(ConversionInput& input, const Policy& layout) {
@@ -32,7 +51,12 @@ std::shared_ptr<Storage> convert_csr(ConversionInput& input, const Policy& layou
   const auto offset = [=](std::int64_t i) { return offsets == nullptr ? 0 : offsets[i] - first; };
   csr->row_ptr = csr->wide_offsets ? upload<std::int64_t>(matrix.rows + 1, stream, offset)
                                    : upload<std::int32_t>(matrix.rows + 1, stream, offset);
-  const std::int64_t* columns = matrix.col_idx.data();
+  if (shares_arrays(input)) {
+    csr->col_idx = share(matrix, matrix.col_idx);
+    csr->values = share(matrix, matrix.values);
+    return csr;
+  }
+  const ColumnPointer columns = matrix.col_idx.data();
   csr->col_idx = upload<std::int32_t>(csr->nnz, stream, [=](std::int64_t k) { return columns[k]; });
   csr->values = Buffer(csr->device, static_cast<std::size_t>(csr->nnz) * size_of(csr->type));
   update_csr(*csr, input);
@@ -41,7 +65,8 @@ std::shared_ptr<Storage> convert_csr(ConversionInput& input, const Policy& layou
 
 void update_csr(Storage& storage, ConversionInput& input) {
   auto& csr = static_cast<CsrStorage&>(storage);
-  const double* values = input.matrix().values.data();
+  if (csr.values.is_shared()) throw Error(ErrorKind::internal, "new values came for a matrix whose values are shared");
+  const ValuePointer values = input.matrix().values.data();
   require_in_range(csr.type, input.matrix().values, "the matrix's values");
   dispatch_operands(csr.type, [&](auto tag, auto) {
     using T = typename decltype(tag)::type;

@@ -22,6 +22,10 @@ struct CsrStorage final : Storage {
 
 /// offset·(rows + 1) + (4 + value)·nnz.
 std::int64_t csr_bytes(ConversionInput& input, const Policy& layout);
+/// csr_bytes() without the arrays that the storage shares with the matrix.
+std::int64_t csr_bytes_to_allocate(ConversionInput& input);
+/// On the host, the storage keeps columns and values of a matrix with an owner (CsrView::owner), if they have the widths of
+/// the storage.
 std::shared_ptr<Storage> convert_csr(ConversionInput& input, const Policy& layout);
 void update_csr(Storage& storage, ConversionInput& input);
 

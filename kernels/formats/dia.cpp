@@ -21,7 +21,7 @@ OccupiedDiagonals find_diagonals(const CsrView& m) {
   occupied.bits.resize(static_cast<std::size_t>((m.rows + m.cols + 63) / 64));
   std::fill(occupied.bits.begin(), occupied.bits.end(), 0);
   const std::int64_t* row_ptr = m.row_ptr.data();
-  const std::int64_t* columns = m.col_idx.data();
+  const ColumnPointer columns = m.col_idx.data();
   parallel_ranges(m.rows, 1 << 12, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i)
       for (std::int64_t k = row_ptr[i] - row_ptr[0]; k < row_ptr[i + 1] - row_ptr[0]; ++k) {
@@ -57,9 +57,9 @@ void put_values(const DiaStorage& dia, const HostVector<std::int64_t>& offsets, 
   for (std::size_t d = 0; d < starts.size(); ++d) starts[d] = static_cast<std::int64_t>(d) * m.rows;
   const auto value = [&](std::int64_t d, std::int64_t i) {
     const std::int64_t column = i + offsets[static_cast<std::size_t>(d)];
-    const std::int64_t* begin = m.col_idx.data() + (row_ptr[i] - row_ptr[0]);
-    const std::int64_t* end = m.col_idx.data() + (row_ptr[i + 1] - row_ptr[0]);
-    const std::int64_t* found = std::lower_bound(begin, end, column);
+    const ColumnPointer begin = m.col_idx.data() + (row_ptr[i] - row_ptr[0]);
+    const ColumnPointer end = m.col_idx.data() + (row_ptr[i + 1] - row_ptr[0]);
+    const ColumnPointer found = std::lower_bound(begin, end, column);
     return found != end && *found == column ? m.values[static_cast<std::size_t>(found - m.col_idx.data())] : 0;
   };
   dispatch(dia.type, [&](auto tag) { fill_runs<typename decltype(tag)::type>(dia.values, starts, input.stream(), value); });

@@ -8,13 +8,13 @@ namespace {
 
 /// Writes entry k of each row, or `padding` in rows that have none, column after column.
 template <class To, class From>
-void fill_padded(const Buffer& buffer, ConversionInput& input, std::int64_t width, const From* from, From padding) {
+void fill_padded(const Buffer& buffer, ConversionInput& input, std::int64_t width, From from, To padding) {
   const std::int64_t rows = input.matrix().rows;
   const std::int64_t* row_ptr = input.matrix().row_ptr.data();
   HostVector<std::int64_t> starts(static_cast<std::size_t>(width) + 1);
   for (std::int64_t k = 0; k <= width; ++k) starts[static_cast<std::size_t>(k)] = k * rows;
   fill_runs<To>(buffer, starts, input.stream(), [=](std::int64_t k, std::int64_t row) {
-    return k < row_ptr[row + 1] - row_ptr[row] ? from[row_ptr[row] - row_ptr[0] + k] : padding;
+    return k < row_ptr[row + 1] - row_ptr[row] ? static_cast<To>(from[row_ptr[row] - row_ptr[0] + k]) : padding;
   });
 }
 
@@ -28,7 +28,7 @@ EllArrays convert_ell_arrays(ConversionInput& input, std::int64_t width) {
   const Device device = input.stream().device();
   const auto count = static_cast<std::size_t>(input.matrix().rows * width);
   EllArrays ell{width, Buffer(device, 4 * count), Buffer(device, size_of(input.type()) * count)};
-  fill_padded<std::int32_t, std::int64_t>(ell.col_idx, input, width, input.matrix().col_idx.data(), -1);
+  fill_padded<std::int32_t>(ell.col_idx, input, width, input.matrix().col_idx.data(), -1);
   update_ell_arrays(ell, input);
   return ell;
 }
@@ -36,7 +36,7 @@ EllArrays convert_ell_arrays(ConversionInput& input, std::int64_t width) {
 void update_ell_arrays(const EllArrays& ell, ConversionInput& input) {
   dispatch(input.type(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    fill_padded<T, double>(ell.values, input, ell.width, input.matrix().values.data(), 0);
+    fill_padded<T>(ell.values, input, ell.width, input.matrix().values.data(), T(0));
   });
 }
 

@@ -15,7 +15,7 @@ namespace shardmat {
 /// Fills `buffer`: a position with nonzero k gets from[k], a position without nonzero gets `padding`. source(begin, end,
 /// put) calls put(k), or put(-1) without nonzero, for the positions begin … end - 1 in order.
 template <class To, class Source, class From>
-void gather(const Buffer& buffer, std::int64_t count, Stream& stream, const Source& source, const From* from, To padding) {
+void gather(const Buffer& buffer, std::int64_t count, Stream& stream, const Source& source, From from, To padding) {
   fill_ranges<To>(buffer, count, stream, [&](std::int64_t begin, std::int64_t end, To* out) {
     source(begin, end, [&](std::int64_t k) { *out++ = k < 0 ? padding : static_cast<To>(from[k]); });
   });
@@ -23,7 +23,7 @@ void gather(const Buffer& buffer, std::int64_t count, Stream& stream, const Sour
 
 /// A new buffer of `count` entries, gathered.
 template <class To, class Source, class From>
-Buffer upload_gathered(std::int64_t count, Stream& stream, const Source& source, const From* from, To padding) {
+Buffer upload_gathered(std::int64_t count, Stream& stream, const Source& source, From from, To padding) {
   Buffer buffer(stream.device(), static_cast<std::size_t>(count) * sizeof(To));
   gather<To>(buffer, count, stream, source, from, padding);
   return buffer;
@@ -32,7 +32,7 @@ Buffer upload_gathered(std::int64_t count, Stream& stream, const Source& source,
 /// Gathers values in the storage's type; positions without nonzero get 0.
 template <class Source>
 void gather_values(const Buffer& buffer, ValueType type, std::int64_t count, Stream& stream, const Source& source,
-                   const double* from) {
+                   ValuePointer from) {
   dispatch(type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     gather<T>(buffer, count, stream, source, from, T(0));
@@ -40,7 +40,7 @@ void gather_values(const Buffer& buffer, ValueType type, std::int64_t count, Str
 }
 
 template <class Source>
-Buffer upload_values(ValueType type, std::int64_t count, Stream& stream, const Source& source, const double* from) {
+Buffer upload_values(ValueType type, std::int64_t count, Stream& stream, const Source& source, ValuePointer from) {
   Buffer buffer(stream.device(), static_cast<std::size_t>(count) * size_of(type));
   gather_values(buffer, type, count, stream, source, from);
   return buffer;

@@ -20,7 +20,7 @@ HostVector<std::int64_t> rest_starts(const CsrView& m, std::int64_t width) {
 
 /// How entry k of a row's rest is found in a CSR array.
 template <class From>
-auto rest_of(const CsrView& m, std::int64_t width, const From* from) {
+auto rest_of(const CsrView& m, std::int64_t width, From from) {
   return [=, row_ptr = m.row_ptr.data()](std::int64_t row, std::int64_t k) {
     return from[row_ptr[row] - row_ptr[0] + width + k];
   };

@@ -35,7 +35,7 @@ Shape shape_of(ConversionInput& input, bool transposed) {
 
 /// Writes the entries of a CSR array in the order of the shape.
 template <class To, class From>
-void fill_shape(const Buffer& buffer, const Shape& shape, ConversionInput& input, const From* from) {
+void fill_shape(const Buffer& buffer, const Shape& shape, ConversionInput& input, From from) {
   const std::int64_t* row_ptr = input.matrix().row_ptr.data();
   const std::int64_t* order = shape.order.data();
   const auto entry = [=](std::int64_t i, std::int64_t k) { return from[row_ptr[order[i]] - row_ptr[0] + k]; };

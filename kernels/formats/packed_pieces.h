@@ -3,21 +3,23 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/base/error.h"
 #include "kernels/base/host_device.h"
+#include "kernels/base/number_view.h"
 #include "kernels/formats/packed.h"
 
 namespace shardmat::packed {
 
-/// The CSR matrix that the conversion reads: 64-bit columns on the host; 32-bit columns and offsets of either width on the
-/// device.
+/// The CSR matrix that the conversion reads. Column is std::int64_t on the host, where the arrays may hold 32-bit columns,
+/// and std::int32_t on the device, where offsets have either width.
 template <class Column>
 struct Source {
   std::int64_t rows, cols;
   const std::int32_t* narrow_row_ptr;  ///< null if offsets are wide
   const std::int64_t* row_ptr;
-  const Column* col_idx;
+  std::conditional_t<std::is_same_v<Column, std::int64_t>, ColumnPointer, const Column*> col_idx;
   std::int64_t first = 0;  ///< row_ptr[0], which is subtracted from all offsets
 
   SHARDMAT_HOST_DEVICE std::int64_t offset(std::int64_t row) const {

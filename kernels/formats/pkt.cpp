@@ -47,9 +47,9 @@ Window densest_window(const Rows& rows, std::int64_t begin, std::int64_t end, st
 
 /// Columns of `row` inside the window: where they begin, and into the pattern how many there are not.
 std::int64_t place_row(PktPattern& p, const Rows& rows, std::int64_t row, const Window& window) {
-  const std::int64_t* columns = rows.columns();
-  const std::int64_t* begin = std::lower_bound(columns + rows.begin(row), columns + rows.end(row), window.first);
-  const std::int64_t* end = std::lower_bound(begin, columns + rows.end(row), window.first + window.columns);
+  const ColumnPointer columns = rows.columns();
+  const ColumnPointer begin = std::lower_bound(columns + rows.begin(row), columns + rows.end(row), window.first);
+  const ColumnPointer end = std::lower_bound(begin, columns + rows.end(row), window.first + window.columns);
   p.inside_first[static_cast<std::size_t>(row)] = begin - columns;
   p.rest_ptr[static_cast<std::size_t>(row) + 1] = rows.length(row) - (end - begin);
   return end - begin;

@@ -38,7 +38,7 @@ bool single(const Rows& rows, std::int64_t row, std::int64_t k) { return !in_run
 /// Position j·rows + i of `buffer` gets from[k] of the j-th nonzero k that is kept of row i, 0 behind the last. Written a
 /// few columns at a time, each row going on where it was.
 template <class To, class Kept, class From>
-void fill_columns(const Buffer& buffer, std::int64_t width, Stream& stream, const Rows& rows, Kept kept, const From* from) {
+void fill_columns(const Buffer& buffer, std::int64_t width, Stream& stream, const Rows& rows, Kept kept, From from) {
   constexpr std::int64_t kChunk = std::int64_t{1} << 24;
   if (rows.count() == 0 || width == 0) return;
   const std::int64_t at_once = std::clamp<std::int64_t>(kChunk / rows.count(), 1, width);

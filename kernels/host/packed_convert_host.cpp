@@ -179,7 +179,7 @@ std::shared_ptr<PackedStorage> analyse(ConversionInput& input, const PackedShape
 
 /// Copies the rows of a CSR slice.
 template <class T>
-void fill_rows(const Matrix& a, const double* from, const Rows& row, const PackedSlice& slice, PackedStorage& to) {
+void fill_rows(const Matrix& a, ValuePointer from, const Rows& row, const PackedSlice& slice, PackedStorage& to) {
   auto* columns = reinterpret_cast<std::int32_t*>(to.indices.as<char>() + std::uint64_t{slice.indices} * kPackedUnit);
   T* values = reinterpret_cast<T*>(to.values.as<char>() + std::uint64_t{slice.values} * kPackedUnit);
   std::int32_t* offsets = to.deltas.as<std::int32_t>() + slice.deltas;
@@ -199,7 +199,7 @@ void fill_rows(const Matrix& a, const double* from, const Rows& row, const Packe
 }
 
 template <class T, class S>
-void fill_slots(const Matrix& a, const double* from, const Rows& row, const PackedSlice& slice, PackedStorage& to) {
+void fill_slots(const Matrix& a, ValuePointer from, const Rows& row, const PackedSlice& slice, PackedStorage& to) {
   constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
   std::int32_t* deltas = to.deltas.as<std::int32_t>() + slice.deltas;
@@ -233,7 +233,7 @@ void fill_slots(const Matrix& a, const double* from, const Rows& row, const Pack
 }
 
 template <class T, class S>
-void fill_slice(const Matrix& a, const double* from, std::int64_t s, PackedStorage& to) {
+void fill_slice(const Matrix& a, ValuePointer from, std::int64_t s, PackedStorage& to) {
   const PackedSlice& slice = to.slice.as<PackedSlice>()[s];
   std::uint32_t group[S::kGroups];
   for (std::uint32_t g = 0; g < S::kGroups; ++g)

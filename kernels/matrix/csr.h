@@ -1,12 +1,14 @@
-// The host's one matrix type: compressed sparse rows with 64-bit indices and f64 values. Every reader and generator
-// produces it and every format is converted from it.
+// Matrices on the host: compressed sparse rows. Every reader and generator produces HostCsr, with 64-bit indices and f64
+// values. Every format is converted from a CsrView, whose columns and values may be narrower.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
 #include "kernels/base/host_vector.h"
+#include "kernels/base/number_view.h"
 
 namespace shardmat {
 
@@ -16,16 +18,23 @@ struct CsrView {
   std::int64_t rows = 0;
   std::int64_t cols = 0;
   std::span<const std::int64_t> row_ptr;
-  std::span<const std::int64_t> col_idx;
-  std::span<const double> values;
+  ColumnView col_idx;
+  ValueView values;
+  /// Owns the memory of col_idx and values. A storage may then keep these arrays instead of a copy, so nobody may change
+  /// them. Null: the caller keeps the arrays, and every storage copies them.
+  std::shared_ptr<const void> owner = nullptr;
 
   std::int64_t nnz() const { return rows == 0 ? 0 : row_ptr[static_cast<std::size_t>(rows)] - row_ptr[0]; }
   /// Rows [begin, end).
   CsrView rows_between(std::int64_t begin, std::int64_t end) const {
     const auto place = [this](std::int64_t row) { return row_ptr[static_cast<std::size_t>(row)] - row_ptr[0]; };
     const auto first = static_cast<std::size_t>(place(begin)), count = static_cast<std::size_t>(place(end)) - first;
-    return {end - begin, cols, row_ptr.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin) + 1),
-            col_idx.subspan(first, count), values.subspan(first, count)};
+    return {end - begin,
+            cols,
+            row_ptr.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin) + 1),
+            col_idx.subspan(first, count),
+            values.subspan(first, count),
+            owner};
   }
 };
 
@@ -38,7 +47,7 @@ struct HostCsr {
   HostVector<double> values;            ///< nnz entries
 
   std::int64_t nnz() const { return row_ptr.back(); }
-  CsrView view() const { return {rows, cols, row_ptr, col_idx, values}; }
+  CsrView view() const { return {rows, cols, row_ptr, col_idx, values, nullptr}; }
   /// 8·(rows+1) + 16·nnz.
   std::int64_t bytes() const { return 8 * (rows + 1) + 16 * nnz(); }
 };
@@ -52,6 +61,10 @@ struct ValidationOptions {
 /// Checks array sizes, that row_ptr does not decrease, that columns are in [0, cols) and strictly increase in each row, and
 /// that values are finite. Parallel. Throws Error(input), which names the first wrong row (0-based) and the reason.
 void validate(const CsrView& matrix, const ValidationOptions& options = {});
+
+/// Number of columns that have an entry, of which there are at most `most`: known sooner if there are so many. Parallel;
+/// takes a byte a column. Throws Error(resources) before it allocates.
+std::int64_t occupied_columns(const CsrView& matrix, std::int64_t most);
 
 /// Sorts columns within each row and adds up duplicates, in place; row_ptr is rebuilt and the arrays shrunk.
 /// Parallel; peak extra memory is O(rows + longest row).

@@ -30,7 +30,7 @@ std::int64_t parallel_count(std::int64_t length, const Count& count) {
 
 /// Places k in [begin, end) where columns[k] is in another line than columns[k - 1]; begin is at least 1.
 template <class Index>
-std::int64_t changes(const Index* columns, std::int64_t begin, std::int64_t end, int low_bits) {
+std::int64_t changes(Index columns, std::int64_t begin, std::int64_t end, int low_bits) {
   std::int64_t found = 0;
   for (std::int64_t k = begin; k < end; ++k) found += ((columns[k] ^ columns[k - 1]) >> low_bits) != 0;
   return found;
@@ -59,11 +59,13 @@ double locality(std::span<const Index> columns, int low_bits) {
 double column_locality(std::span<const std::int32_t> columns, int low_bits) { return locality(columns, low_bits); }
 double column_locality(std::span<const std::int64_t> columns, int low_bits) { return locality(columns, low_bits); }
 double column_locality(const CsrView& matrix, int low_bits) {
-  return locality(matrix.col_idx.first(static_cast<std::size_t>(matrix.nnz())), low_bits);
+  return matrix.col_idx.first(static_cast<std::size_t>(matrix.nnz())).visit([&](const auto& columns) {
+    return locality(columns, low_bits);
+  });
 }
 
 double column_locality(const CsrView& matrix, int low_bits, std::span<const std::int64_t> row_order) {
-  const std::int64_t* columns = matrix.col_idx.data();
+  const ColumnPointer columns = matrix.col_idx.data();
   const auto start = [&](std::int64_t row) { return matrix.row_ptr[static_cast<std::size_t>(row)] - matrix.row_ptr[0]; };
   const std::int64_t found = parallel_count(matrix.rows, [&](std::int64_t begin, std::int64_t end) {
     std::int64_t last = -1;  // entry read before this row's, in rows of this range or in front of it
@@ -156,10 +158,10 @@ std::int64_t usual_fold_width(const CsrView& matrix) {
   return filled == 0 ? 1 : (matrix.nnz() + filled - 1) / filled;
 }
 
-void ColumnLocality::add(std::span<const std::int64_t> columns) {
+void ColumnLocality::add(const ColumnView& columns) {
   if (columns.empty()) return;
   if (entries_ > 0) changes_ += ((columns.front() ^ last_) >> low_bits_) != 0;
-  changes_ += changes(columns, low_bits_);
+  changes_ += columns.visit([&](const auto& all) { return changes(all, low_bits_); });
   entries_ += static_cast<std::int64_t>(columns.size());
   last_ = columns.back();
 }

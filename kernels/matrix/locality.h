@@ -35,7 +35,7 @@ std::int64_t usual_fold_width(const CsrView& matrix);
 class ColumnLocality {
  public:
   explicit ColumnLocality(int low_bits) : low_bits_(low_bits) {}
-  void add(std::span<const std::int64_t> columns);
+  void add(const ColumnView& columns);
   double mean() const;
 
  private:

@@ -19,7 +19,7 @@ template <int b>
 void count_blocks(const Rows& rows, std::int64_t begin, std::int64_t end, BlockStatistics& found) {
   for (std::int64_t first = begin; first < end; first += b) {
     const int height = static_cast<int>(std::min<std::int64_t>(b, end - first));
-    const std::int64_t *at[b], *last[b];
+    ColumnPointer at[b], last[b];
     for (int r = 0; r < height; ++r)
       at[r] = rows.columns() + rows.begin(first + r), last[r] = rows.columns() + rows.end(first + r);
     while (true) {
@@ -36,9 +36,9 @@ void count_blocks(const Rows& rows, std::int64_t begin, std::int64_t end, BlockS
   }
 }
 
-void count_runs(const std::int64_t* begin, const std::int64_t* end, PatternStatistics& found) {
+void count_runs(ColumnPointer begin, ColumnPointer end, PatternStatistics& found) {
   while (begin != end) {
-    const std::int64_t* const first = begin++;
+    const ColumnPointer first = begin++;
     while (begin != end && *begin == begin[-1] + 1) ++begin;
     const std::int64_t length = begin - first;
     ++found.runs;
@@ -47,7 +47,7 @@ void count_runs(const std::int64_t* begin, const std::int64_t* end, PatternStati
   }
 }
 
-void count_values(std::span<const double> values, PatternStatistics& found) {
+void count_values(const ValueView& values, PatternStatistics& found) {
   for (const double value : values) {
     const double size = std::abs(value);
     found.explicit_zeros += size == 0;
@@ -120,7 +120,7 @@ void PatternScan::scan_rows(std::int64_t first_row, const CsrView& slice, std::i
   const auto flag = [](unsigned char& set) { std::atomic_ref<unsigned char>(set).store(1, std::memory_order_relaxed); };
   for (std::int64_t r = begin; r < end; ++r) {
     const std::int64_t row = first_row + r;
-    const std::int64_t *const first = rows.columns() + rows.begin(r), *const last = rows.columns() + rows.end(r);
+    const ColumnPointer first = rows.columns() + rows.begin(r), last = rows.columns() + rows.end(r);
     found.row_lengths.add(last - first);
     found.empty_rows += first == last;
     if (first == last) continue;
@@ -130,7 +130,7 @@ void PatternScan::scan_rows(std::int64_t first_row, const CsrView& slice, std::i
     found.main_diagonal += std::binary_search(first, last, row);
     count_runs(first, last, found);
     unsigned char* const diagonals = diagonals_.data() + (all_.rows - 1 - row);
-    for (const std::int64_t* column = first; column != last; ++column) {
+    for (ColumnPointer column = first; column != last; ++column) {
       flag(columns_[static_cast<std::size_t>(*column)]);
       flag(diagonals[*column]);
     }

@@ -17,8 +17,8 @@ class Rows {
   std::int64_t end(std::int64_t row) const { return begin(row + 1); }
   std::int64_t length(std::int64_t row) const { return end(row) - begin(row); }
   std::int64_t column(std::int64_t k) const { return matrix_.col_idx[static_cast<std::size_t>(k)]; }
-  const std::int64_t* columns() const { return matrix_.col_idx.data(); }
-  const double* values() const { return matrix_.values.data(); }
+  ColumnPointer columns() const { return matrix_.col_idx.data(); }
+  ValuePointer values() const { return matrix_.values.data(); }
 
  private:
   CsrView matrix_;

@@ -22,8 +22,8 @@ void count_pair(double one, double other, Symmetry& found) {
 
 Symmetry symmetry(const CsrView& matrix) {
   const auto start = [&](std::int64_t row) { return matrix.row_ptr[static_cast<std::size_t>(row)] - matrix.row_ptr[0]; };
-  const std::int64_t* const columns = matrix.col_idx.data();
-  const double* const values = matrix.values.data();
+  const ColumnPointer columns = matrix.col_idx.data();
+  const ValuePointer values = matrix.values.data();
   Symmetry all;
   std::mutex mutex;
   parallel_tasks((matrix.rows + kGrain - 1) / kGrain, [&](std::int64_t task) {
@@ -33,7 +33,7 @@ Symmetry symmetry(const CsrView& matrix) {
         const std::int64_t j = columns[k];
         found.off_diagonal += i != j;
         if (j <= i) continue;
-        const std::int64_t *const end = columns + start(j + 1), *const at = std::lower_bound(columns + start(j), end, i);
+        const ColumnPointer end = columns + start(j + 1), at = std::lower_bound(columns + start(j), end, i);
         if (at != end && *at == i) count_pair(values[k], values[at - columns], found);
       }
     const std::lock_guard lock(mutex);

@@ -224,6 +224,8 @@ Hdf5Type Hdf5Dataset::type() const {
   return number.kind == Hdf5Number::Kind::floating_point ? Hdf5Type::other_float : Hdf5Type::other_integer;
 }
 
+bool Hdf5Dataset::contiguous() const { return object_->layout == Layout::contiguous && object_->extents.size() <= 1; }
+
 template <class T>
 void Hdf5Dataset::read(std::int64_t begin, std::int64_t count, T* out) const {
   if (begin < 0 || count < 0 || begin > size() - count)

@@ -28,6 +28,8 @@ class Hdf5Dataset {
   /// Entries along the first dimension; 1 for a single value.
   std::int64_t size() const { return shape().empty() ? 1 : shape().front(); }
   Hdf5Type type() const;
+  /// True if the numbers lie in one stretch of one file: then reading costs no more in many small ranges than in one.
+  bool contiguous() const;
   /// "bar.h5: dataset /values", for messages.
   const std::string& place() const { return place_; }
 

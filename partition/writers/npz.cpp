@@ -118,12 +118,12 @@ class Member {
   zip_error_t error_;
 };
 
-template <class To, class From>
-void append(std::string& bytes, std::span<const From> values) {
+template <class To, class Numbers>
+void append(std::string& bytes, const Numbers& values) {
   const std::size_t before = bytes.size();
   bytes.resize(before + values.size() * sizeof(To));
   char* to = bytes.data() + before;
-  for (const From value : values) {
+  for (const auto value : values) {
     const To converted = static_cast<To>(value);
     std::memcpy(to, &converted, sizeof(To));
     to += sizeof(To);
@@ -182,7 +182,7 @@ Members members_of(const RowSource& source, std::span<const std::int64_t> row_pt
   add_constant(members, "format.npy", make_npy_header("|S3", {}), "csr");
   const std::int64_t sizes[] = {source.rows(), source.cols()};
   std::string shape;
-  append<std::int64_t>(shape, std::span<const std::int64_t>(sizes));
+  append<std::int64_t>(shape, std::span(sizes));
   add_constant(members, "shape.npy", make_npy_header("<i8", {2}), shape);
   add_entries(members, "data.npy", "<f8", 8, source, row_ptr, progress,
               [](std::string& piece, const CsrView& slice) { append<double>(piece, slice.values); });

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "kernels/base/host_vector.h"
-#include "kernels/matrix/csr.h"
+#include "kernels/matrix/compact_csr.h"
 
 namespace shardmat {
 
@@ -17,10 +17,10 @@ struct BoundaryRows {
   HostVector<std::int64_t> order() const;
 };
 
-/// This rank owns the columns [begin, end) of x.
-BoundaryRows find_boundary_rows(const HostCsr& part, std::int64_t begin, std::int64_t end);
+/// This rank owns the columns [begin, end) of x. REQUIRES: part.row_ptr[0] is 0.
+BoundaryRows find_boundary_rows(const CsrView& part, std::int64_t begin, std::int64_t end);
 
 /// Sorts the rows of the part by order().
-void move_boundary_last(HostCsr& part, const BoundaryRows& boundary);
+void move_boundary_last(CompactCsr& part, const BoundaryRows& boundary);
 
 }  // namespace shardmat

@@ -94,12 +94,11 @@ void DistributedMatrix::sum_columns() {
   require_host_memory(16 * part_.cols, "column sums for the sampled verification");
   column_sums_.sum.assign(static_cast<std::size_t>(part_.cols), 0.0);
   column_sums_.weight.assign(static_cast<std::size_t>(part_.cols), 0.0);
-  const HostCsr& csr = part_.csr;
+  const CsrView csr = part_.csr.view();
   for (std::size_t i = 0; i < static_cast<std::size_t>(csr.rows); ++i) {
     const auto begin = static_cast<std::size_t>(csr.row_ptr[i]), end = static_cast<std::size_t>(csr.row_ptr[i + 1]);
     for (std::size_t k = begin; k < end; ++k) {
-      const double value =
-          options_.type == ValueType::f32 ? static_cast<double>(static_cast<float>(csr.values[k])) : csr.values[k];
+      const double value = csr.values[k];  // those of f32 are rounded
       const auto column = static_cast<std::size_t>(csr.col_idx[k]);
       column_sums_.sum[column] += value;
       column_sums_.weight[column] += static_cast<double>(end - begin + 2) * std::abs(value);
@@ -122,7 +121,7 @@ bool DistributedMatrix::may_overlap(std::int64_t columns, std::int64_t column_bl
 std::optional<std::int64_t> DistributedMatrix::order_boundary_last() {
   if (!may_overlap(options_.right_hand_sides, options_.column_block)) return std::nullopt;
   const auto rank = static_cast<std::size_t>(context_.communicator().rank());
-  const BoundaryRows boundary = find_boundary_rows(part_.csr, part_.x_starts[rank], part_.x_starts[rank + 1]);
+  const BoundaryRows boundary = find_boundary_rows(part_.csr.view(), part_.x_starts[rank], part_.x_starts[rank + 1]);
   if (2 * boundary.nnz > part_.csr.nnz()) return std::nullopt;
   if (boundary.rows == 0) return 0;
   const HostVector<std::int64_t> order = boundary.order();
@@ -143,17 +142,19 @@ void DistributedMatrix::map_columns() {
   ProductOptions first;
   first.columns = options_.right_hand_sides, first.column_block = options_.column_block;
   first_widths_ =
-      choose_widths(first, [&] { return entries_held(options_.exchange, communicator, parts, part_.csr.col_idx); });
+      choose_widths(first, [&] { return entries_held(options_.exchange, communicator, parts, part_.csr.columns()); });
   MappedExchange made =
-      make_mapped_exchange(options_.exchange, exchange_context(first, *first_widths_), parts, part_.csr.col_idx);
-  communicator.together([&] { made.map->renumber(part_.csr.col_idx); });
+      make_mapped_exchange(options_.exchange, exchange_context(first, *first_widths_), parts, part_.csr.columns());
+  communicator.together([&] {
+    if (!made.map->keeps_columns()) part_.csr.change_columns([&](auto columns) { made.map->renumber(columns); });
+  });
   made.map->forget_columns();
   map_ = std::move(made.map);
   first_exchange_ = std::move(made.exchange);
   part_.csr.cols = map_->length();
-  std::vector<bool> touched(static_cast<std::size_t>(part_.csr.cols));
-  for (const std::int64_t column : part_.csr.col_idx) touched[static_cast<std::size_t>(column)] = true;
-  x_entries_ = std::count(touched.begin(), touched.end(), true);
+  const std::int64_t most =
+      map_->layout() == ColumnLayout::compact ? map_->own() + map_->received() : part_.cols;  // without padding
+  x_entries_ = communicator.together([&] { return occupied_columns(part_.csr.view(), most); });
 }
 
 /// What the device has to hold besides X: Y, and a format that may be stored for this product, on GPUs two of them while one
@@ -223,7 +224,9 @@ std::unique_ptr<Schedule> DistributedMatrix::make_schedule(const ProductOptions&
 void DistributedMatrix::store(std::int64_t first_row, std::int64_t end_row) {
   const std::span<const std::int64_t> value_starts =
       options_.values == Values::fixed ? std::span<const std::int64_t>() : std::span<const std::int64_t>(part_.value_starts);
-  blocks_.emplace_back(first_row, part_.csr.view().rows_between(first_row, end_row), options_.type,
+  // Storages may keep the arrays of the rows if no new values will come: those would change the rows, too.
+  const CsrView rows = options_.values == Values::fixed ? part_.csr.shared_view() : part_.csr.view();
+  blocks_.emplace_back(first_row, rows.rows_between(first_row, end_row), options_.type,
                        value_starts.empty() ? value_starts
                                             : value_starts.subspan(static_cast<std::size_t>(first_row),
                                                                    static_cast<std::size_t>(end_row - first_row)));
@@ -343,17 +346,12 @@ std::int64_t DistributedMatrix::map_bytes() const {
   return bytes;
 }
 
-std::int64_t DistributedMatrix::host_bytes() const {
-  const HostCsr& csr = part_.csr;
-  return static_cast<std::int64_t>(8 * (csr.row_ptr.size() + csr.col_idx.size() + csr.values.size()));
-}
+std::int64_t DistributedMatrix::host_bytes() const { return part_.csr.bytes(); }
 
 void DistributedMatrix::drop_host_rows() {
   for (StoredRows& block : blocks_) block.drop_host_rows();
   if (blocks_.empty()) return;  // the first product needs them
-  part_.csr.row_ptr = decltype(part_.csr.row_ptr)();
-  part_.csr.col_idx = decltype(part_.csr.col_idx)();
-  part_.csr.values = decltype(part_.csr.values)();
+  part_.csr.clear();
 }
 
 }  // namespace shardmat

@@ -1,7 +1,7 @@
 // A matrix spread over the ranks by rows that stays on their devices: it makes products of any number of right-hand sides.
 //
-// Threads: one thread at a time uses a matrix with its products and vectors, and need not be the thread that made it. What is
-// collective is called by one thread of each rank, in the same order on all ranks.
+// Threads: one thread at a time uses a matrix with its products and vectors, and need not be the thread that made it. What
+// is collective is called by one thread of each rank, in the same order on all ranks.
 #pragma once
 
 #include <cstdint>
@@ -107,7 +107,8 @@ class DistributedMatrix {
   std::int64_t device_bytes() const;
   /// Device memory of the maps that update_values() needs.
   std::int64_t map_bytes() const;
-  /// Host memory of the rows that are kept to store further formats.
+  /// Host memory of the rows that are kept to store further formats. On the host, a matrix in format csr that takes no new
+  /// values shares their columns and values.
   std::int64_t host_bytes() const;
   /// Frees the rows in host memory. Later products must use the formats that are already stored.
   void drop_host_rows();

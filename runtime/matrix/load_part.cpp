@@ -10,7 +10,6 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
-#include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "kernels/matrix/ordering.h"
@@ -46,38 +45,27 @@ std::vector<std::int64_t> gather_row_ptr(const RowSource& source, Communicator& 
   return row_ptr;
 }
 
-/// Rows of a part in the given order (positions counted from `begin`), read in slices. The source has checked them.
-HostCsr read_part(const RowSource& source, std::int64_t begin, std::span<const std::int64_t> lengths,
-                  std::span<const std::int64_t> order, const Progress& progress) {
-  HostCsr part;
-  part.rows = static_cast<std::int64_t>(lengths.size());
-  part.cols = source.cols();
-  part.row_ptr.resize(lengths.size() + 1);
-  part.row_ptr[0] = 0;
-  HostVector<std::int64_t> place(lengths.size());  // where in the part the row at a position of the source begins
+/// Rows of a part in the given order (positions counted from `begin`). The source checks them.
+CompactCsr read_part(const RowSource& source, std::int64_t begin, std::span<const std::int64_t> lengths,
+                     std::span<const std::int64_t> order, const PartOptions& options) {
+  HostVector<std::int64_t> row_ptr(lengths.size() + 1), places(lengths.size());
+  row_ptr[0] = 0;
   for (std::size_t i = 0; i < order.size(); ++i) {
-    place[static_cast<std::size_t>(order[i])] = part.row_ptr[i];
-    part.row_ptr[i + 1] = part.row_ptr[i] + lengths[static_cast<std::size_t>(order[i])];
+    const auto row = static_cast<std::size_t>(order[i]);
+    places[row] = row_ptr[i];
+    row_ptr[i + 1] = row_ptr[i] + lengths[row];
   }
-  part.col_idx.resize(static_cast<std::size_t>(part.nnz()));
-  part.values.resize(static_cast<std::size_t>(part.nnz()));
-  std::int64_t done = 0;
-  for_each_row_slice(source, begin, begin + part.rows, [&](std::int64_t first, const CsrView& slice) {
-    parallel_ranges(slice.rows, 1 << 12, [&](std::int64_t lo, std::int64_t hi) {
-      for (auto i = static_cast<std::size_t>(lo); i < static_cast<std::size_t>(hi); ++i) {
-        const std::size_t row = static_cast<std::size_t>(first - begin) + i;
-        const std::int64_t from = slice.row_ptr[i] - slice.row_ptr[0], length = slice.row_ptr[i + 1] - slice.row_ptr[i];
-        if (length != lengths[row])
-          throw Error(ErrorKind::input,
-                      fmt::format("{}: row {} has {} nonzeros but was counted with {}; the file changed or "
-                                  "is damaged",
-                                  source.name(), begin + static_cast<std::int64_t>(row), length, lengths[row]));
-        std::copy_n(slice.col_idx.begin() + from, length, part.col_idx.begin() + place[row]);
-        std::copy_n(slice.values.begin() + from, length, part.values.begin() + place[row]);
-      }
-    });
-    report(progress, "loading", done += slice.nnz(), part.nnz());
+  CompactCsr part(source.cols(), std::move(row_ptr), options.type);
+  RowTarget target{lengths, places, nullptr, nullptr, nullptr, nullptr, options.type};
+  part.change_columns([&](auto columns) {
+    if constexpr (sizeof(columns[0]) == 4) target.narrow_columns = columns.data();
+    else target.wide_columns = columns.data();
   });
+  part.change_values([&](auto values) {
+    if constexpr (sizeof(values[0]) == 4) target.narrow_values = values.data();
+    else target.wide_values = values.data();
+  });
+  source.read_rows_into(begin, target, options.progress);
   return part;
 }
 
@@ -118,7 +106,9 @@ void read_rows(const MatrixSource& source, std::size_t rank, const PartOptions& 
   row_ptr[0] = 0;
   std::partial_sum(lengths.begin(), lengths.end(), row_ptr.begin() + 1);
   constexpr std::int64_t kBytesARow = 72;  // lengths, orders and indices, next to the matrix
-  require_host_memory(kBytesARow * (end - begin + 1) + 16 * row_ptr.back() + 24 * kSliceEntries, "loading this rank's rows");
+  require_host_memory(kBytesARow * (end - begin + 1) + CompactCsr::entry_bytes(part.cols, options.type) * row_ptr.back() +
+                          16 * kSliceEntries,
+                      "loading this rank's rows");
   if (part.sort == LocalSort::by_length) {
     part.local_order = order_by_row_length(row_ptr);
   } else {
@@ -142,8 +132,7 @@ void read_rows(const MatrixSource& source, std::size_t rank, const PartOptions& 
     part.x_ids.resize(static_cast<std::size_t>(own));
     std::iota(part.x_ids.begin(), part.x_ids.end(), part.x_starts[rank]);
   }
-  part.csr = read_part(*source.rows, begin, lengths, part.local_order, options.progress);
-  require_in_range(options.type, part.csr.values, "the values of " + source.rows->name());
+  part.csr = read_part(*source.rows, begin, lengths, part.local_order, options);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 
 #include "kernels/base/host_vector.h"
 #include "kernels/base/progress.h"
-#include "kernels/matrix/csr.h"
+#include "kernels/matrix/compact_csr.h"
 #include "runtime/context.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/source/matrix_source.h"
@@ -41,7 +41,7 @@ struct LoadedPart {
   std::string partition_origin;              ///< "stored in the file", "computed when loading" or "given"
   LocalSort sort = LocalSort::none;          ///< how the rows of each part were sorted
   std::int64_t first_row = 0;                ///< this rank's first row, in the order of the source or of own rows
-  HostCsr csr;                               ///< this rank's rows with global columns; a row has its columns in any order
+  CompactCsr csr;                            ///< this rank's rows with global columns; a row has its columns in any order
   /// Position of each row of `csr` in the source's order, counted from this rank's first row.
   HostVector<std::int64_t> local_order;
   HostVector<std::int64_t> row_ids;  ///< original index of each row of `csr`

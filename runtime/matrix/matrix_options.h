@@ -28,7 +28,7 @@ enum class Overlap {
   no,
 };
 
-/// Whether the rows stay in host memory (16 bytes a nonzero) after they were stored on the device.
+/// Whether the rows stay in host memory (12 bytes a nonzero; 8 in f32) after they were stored on the device.
 enum class HostRows {
   keep,  ///< until drop_host_rows(): a later product may need them to store another format
   drop,  ///< freed when the first product is made

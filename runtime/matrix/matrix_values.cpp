@@ -98,11 +98,16 @@ void DistributedMatrix::take_host_values(const void* values, ValueType type, Str
 }
 
 void DistributedMatrix::put_into_host_rows(std::span<const double> values) {
-  HostCsr& csr = part_.csr;
-  parallel_ranges(csr.rows, 1 << 12, [&](std::int64_t begin, std::int64_t end) {
-    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i)
-      std::copy_n(values.begin() + part_.value_starts[i], csr.row_ptr[i + 1] - csr.row_ptr[i],
-                  csr.values.begin() + csr.row_ptr[i]);
+  CompactCsr& csr = part_.csr;
+  csr.change_values([&](auto host_values) {
+    using Value = typename decltype(host_values)::value_type;
+    parallel_ranges(csr.rows, 1 << 12, [&](std::int64_t begin, std::int64_t end) {
+      for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+        const auto first = values.begin() + part_.value_starts[i];
+        std::transform(first, first + (csr.row_ptr[i + 1] - csr.row_ptr[i]), host_values.begin() + csr.row_ptr[i],
+                       [](double value) { return static_cast<Value>(value); });
+      }
+    });
   });
 }
 
@@ -120,7 +125,7 @@ void DistributedMatrix::refresh_host_rows(Stream& stream) {
 
 /// For each entry of the blocks, where its value lies among those that update_values() takes; -1 where none is stored.
 HostVector<std::int64_t> DistributedMatrix::diagonal_positions(std::int64_t size) const {
-  const HostCsr& csr = part_.csr;
+  const CsrView csr = part_.csr.view();
   const std::int64_t blocks = (local_rows() + size - 1) / size;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   const bool countable = blocks == 0 || size <= kMost / 8 / size / blocks;
@@ -170,10 +175,10 @@ DistributedMatrix::Diagonal& DistributedMatrix::find_diagonal(std::int64_t size,
     found.values = Buffer(context_.device(), bytes);
     require_host_memory(8 * (local_nnz_ + std::ssize(positions)), "the values of the matrix in their order");
     HostVector<double> given(static_cast<std::size_t>(local_nnz_));
-    const HostCsr& csr = part_.csr;
+    const CsrView csr = part_.csr.view();
     for (std::size_t i = 0; i < part_.value_starts.size(); ++i)
-      std::copy_n(csr.values.begin() + csr.row_ptr[i], csr.row_ptr[i + 1] - csr.row_ptr[i],
-                  given.begin() + part_.value_starts[i]);
+      std::copy(csr.values.begin() + csr.row_ptr[i], csr.values.begin() + csr.row_ptr[i + 1],
+                given.begin() + part_.value_starts[i]);
     HostVector<double> values(positions.size());
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] = positions[i] < 0 ? 0 : rounded(options_.type, given[static_cast<std::size_t>(positions[i])]);

@@ -226,9 +226,14 @@ LoadedPart describe_part(const Tiling& tiling, RowRange range, std::int64_t cols
   return part;
 }
 
-void finish(LoadedPart& part, const Tiling& tiling, Communicator& communicator) {
-  part.value_starts.assign(part.csr.row_ptr.begin(), part.csr.row_ptr.end() - 1);
-  tiling.renumber_columns(part.csr.col_idx);
+/// Gives the part its rows.
+void finish(LoadedPart& part, HostCsr csr, ValueType type, const Tiling& tiling, Communicator& communicator) {
+  communicator.together([&] {
+    tiling.renumber_columns(csr.col_idx);
+    require_host_memory(CompactCsr::entry_bytes(csr.cols, type) * csr.nnz() + 8 * csr.rows, "this rank's own rows");
+    part.csr = CompactCsr(csr.view(), type);
+    part.value_starts.assign(csr.row_ptr.begin(), csr.row_ptr.end() - 1);
+  });
   part.nnz = communicator.all_reduce(part.csr.nnz(), Reduction::sum);
 }
 
@@ -278,7 +283,7 @@ RowRange cut(std::span<const std::int64_t> lengths, const Tiling& tiling, std::s
 }
 
 /// Collective: rows go to the ranks that the partitioner chooses.
-LoadedPart spread(HostCsr csr, const Tiling& given, std::string_view method, Context& context) {
+LoadedPart spread(HostCsr csr, ValueType type, const Tiling& given, std::string_view method, Context& context) {
   Communicator& communicator = context.communicator();
   const HostVector<std::int64_t> lengths = communicator.together([&] {
     require_host_memory(16 * csr.rows, "the lengths of this rank's rows");
@@ -290,14 +295,16 @@ LoadedPart spread(HostCsr csr, const Tiling& given, std::string_view method, Con
   part.partition_origin = "computed when loading";
   const auto rows = std::make_shared<const RangeRoute>(given.by_rank(), tiling.by_rank(), communicator.rank());
   const HostVector<std::int64_t> taken = rows->bring<std::int64_t>(lengths, 1, communicator);
-  part.csr.rows = range.count, part.csr.cols = csr.cols;
-  part.csr.row_ptr = communicator.together([&] { return offsets_of(taken); });
-  const RangeRoute nonzeros = rows->of_items(csr.row_ptr, part.csr.row_ptr);
-  part.csr.col_idx = nonzeros.bring<std::int64_t>(csr.col_idx, 1, communicator);
+  HostCsr own;
+  own.rows = range.count, own.cols = csr.cols;
+  own.row_ptr = communicator.together([&] { return offsets_of(taken); });
+  const RangeRoute nonzeros = rows->of_items(csr.row_ptr, own.row_ptr);
+  own.col_idx = nonzeros.bring<std::int64_t>(csr.col_idx, 1, communicator);
   csr.col_idx = decltype(csr.col_idx)();
-  part.csr.values = nonzeros.bring<double>(csr.values, 1, communicator);
+  own.values = nonzeros.bring<double>(csr.values, 1, communicator);
+  csr.values = decltype(csr.values)();
   part.row_route = rows, part.route = std::make_shared<const RowValueRoute>(nonzeros);
-  finish(part, tiling, communicator);
+  finish(part, std::move(own), type, tiling, communicator);
   return part;
 }
 
@@ -309,10 +316,9 @@ LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type, std
   require_method(method, communicator);
   const Tiling tiling(given.range, given.cols, communicator);
   HostCsr csr = communicator.together([&] { return copy_rows_of(given, context, type); });
-  if (!method.empty()) return spread(std::move(csr), tiling, method, context);
+  if (!method.empty()) return spread(std::move(csr), type, tiling, method, context);
   LoadedPart part = communicator.together([&] { return describe_part(tiling, given.range, given.cols, context); });
-  part.csr = std::move(csr);
-  finish(part, tiling, communicator);
+  finish(part, std::move(csr), type, tiling, communicator);
   return part;
 }
 
@@ -449,19 +455,19 @@ LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType t
   const Tiling tiling = method.empty() ? asked : Tiling(range, given.cols, communicator);
   Pattern pattern = send_triplets(triplets, tiling, range, given.cols, communicator);
   LoadedPart part = communicator.together([&] { return describe_part(tiling, range, given.cols, context); });
-  part.csr = std::move(pattern.csr);
-  part.csr.values = pattern.route->bring(triplets.values, communicator);
+  HostCsr csr = std::move(pattern.csr);
+  csr.values = pattern.route->bring(triplets.values, communicator);
   communicator.together([&] {
-    if (!std::all_of(part.csr.values.begin(), part.csr.values.end(), [](double value) { return std::isfinite(value); }))
+    if (!std::all_of(csr.values.begin(), csr.values.end(), [](double value) { return std::isfinite(value); }))
       throw Error(ErrorKind::input, "triplets of the same place add up to more than f64 holds");
-    require_in_range(type, part.csr.values, "the sums of the triplets");
+    require_in_range(type, csr.values, "the sums of the triplets");
   });
   part.route = std::move(pattern.route);
   if (!method.empty()) {
     part.partition_origin = "computed when loading";
     part.row_route = std::make_shared<const RangeRoute>(asked.by_rank(), tiling.by_rank(), communicator.rank());
   }
-  finish(part, tiling, communicator);
+  finish(part, std::move(csr), type, tiling, communicator);
   return part;
 }
 

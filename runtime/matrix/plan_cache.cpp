@@ -133,7 +133,7 @@ std::uint64_t pattern_fingerprint(const CsrView& matrix) {
   constexpr std::int64_t kPieces = 128, kPiece = 16;
   const std::int64_t shape[] = {matrix.rows, matrix.cols, matrix.nnz()};
   std::uint64_t hash = xxh64(shape, sizeof(shape));
-  const auto sample = [&](std::span<const std::int64_t> all, std::int64_t first) {
+  const auto sample = [&](const ColumnView& all, std::int64_t first) {
     const auto size = static_cast<std::int64_t>(all.size());
     for (std::int64_t piece = 0; piece < kPieces && size > 0; ++piece) {
       const auto begin = static_cast<std::int64_t>(static_cast<double>(size) / kPieces * static_cast<double>(piece));

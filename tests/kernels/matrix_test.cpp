@@ -13,6 +13,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/narrow.h"
 #include "kernels/base/text.h"
+#include "kernels/formats/csr.h"
+#include "kernels/matrix/compact_csr.h"
 #include "kernels/matrix/csr.h"
 #include "kernels/matrix/halving.h"
 #include "kernels/matrix/ordering.h"
@@ -42,6 +44,88 @@ std::string message_of(const HostCsr& m, const ValidationOptions& options = {}) 
 }
 
 TEST(Csr, ValidMatrixPasses) { EXPECT_EQ(message_of(small()), ""); }
+
+TEST(NumberView, ReadsBothWidths) {
+  const std::vector<std::int64_t> wide{5, -3, 7, 7, 9};
+  const std::vector<std::int32_t> narrow(wide.begin(), wide.end());
+  for (const ColumnView& view : {ColumnView(wide), ColumnView(narrow)}) {
+    EXPECT_EQ(view.is_narrow(), view.data().narrow() == narrow.data());
+    EXPECT_TRUE(std::equal(view.begin(), view.end(), wide.begin(), wide.end()));
+    EXPECT_EQ(view.front(), 5);
+    EXPECT_EQ(view.back(), 9);
+    const ColumnView part = view.subspan(1, 3);
+    EXPECT_EQ(part.size(), 3u);
+    EXPECT_EQ(part[0], -3);
+    EXPECT_EQ(std::lower_bound(part.begin(), part.end(), 7) - part.begin(), 1);
+    EXPECT_EQ(
+        part.visit([](const auto& numbers) { return std::accumulate(numbers.begin(), numbers.end(), std::int64_t{0}); }),
+        11);
+  }
+  EXPECT_TRUE(ColumnView().empty());
+  EXPECT_EQ(ColumnView().visit([](const auto& numbers) { return numbers.size(); }), 0u);
+}
+
+TEST(CompactCsr, CopiesInTheNarrowestWidths) {
+  HostCsr m = small();
+  m.values[3] = 0.1;
+  for (const ValueType type : {ValueType::f64, ValueType::f32, ValueType::bf16}) {
+    const CompactCsr compact(m.view(), type);
+    EXPECT_TRUE(compact.has_narrow_columns());
+    EXPECT_EQ(compact.has_narrow_values(), type == ValueType::f32);
+    EXPECT_EQ(compact.bytes(), 8 * 4 + 5 * CompactCsr::entry_bytes(4, type));
+    EXPECT_TRUE(std::equal(m.col_idx.begin(), m.col_idx.end(), compact.columns().begin()));
+    EXPECT_EQ(compact.values()[3], type == ValueType::f32 ? static_cast<double>(0.1f) : 0.1);
+    const CompactCsr rows(m.view().rows_between(1, 3), type);
+    EXPECT_EQ(rows.row_ptr, (HostVector<std::int64_t>{0, 0, 3}));
+    EXPECT_EQ(rows.columns()[2], 2);
+  }
+  m.cols = (std::int64_t{1} << 31) + 1;
+  m.col_idx[4] = m.cols - 1;
+  const CompactCsr wide(m.view(), ValueType::f32);
+  EXPECT_FALSE(wide.has_narrow_columns());
+  EXPECT_EQ(wide.columns()[4], m.cols - 1);
+  EXPECT_EQ(CompactCsr(HostCsr{}.view(), ValueType::f64).nnz(), 0);
+}
+
+TEST(CompactCsr, SharesItsArraysWithCsrOnly) {
+  for (const ValueType type : {ValueType::f64, ValueType::f32}) {
+    Stream stream(Device{});
+    CompactCsr compact(small().view(), type);
+    std::shared_ptr<Storage> shared, part, copied;
+    {
+      ConversionInput all(compact.shared_view(), type, stream), rows(compact.shared_view().rows_between(1, 3), type, stream),
+          apart(compact.view(), type, stream);
+      shared = convert_csr(all, {}), part = convert_csr(rows, {}), copied = convert_csr(apart, {});
+      EXPECT_THROW(update_csr(*shared, all), Error);
+      ConversionInput renewed(compact.shared_view(), type, stream);
+      const std::vector<double> values{6, 7, 8, 9, 10};
+      renewed.replace_values(values);
+      EXPECT_FALSE(static_cast<const CsrStorage&>(*convert_csr(renewed, {})).values.is_shared());
+      EXPECT_NO_THROW(update_csr(*copied, apart));
+    }
+    const auto& whole = static_cast<const CsrStorage&>(*shared);
+    EXPECT_TRUE(whole.col_idx.is_shared() && whole.values.is_shared());
+    EXPECT_EQ(whole.col_idx.data(), compact.columns().data().narrow());
+    EXPECT_EQ(static_cast<const CsrStorage&>(*part).col_idx.as<std::int32_t>(), whole.col_idx.as<std::int32_t>() + 2);
+    EXPECT_FALSE(static_cast<const CsrStorage&>(*copied).values.is_shared());
+    compact.clear();  // the storages keep the arrays
+    EXPECT_EQ(whole.col_idx.as<std::int32_t>()[4], 2);
+    EXPECT_EQ(type == ValueType::f64 ? whole.values.as<double>()[4] : static_cast<double>(whole.values.as<float>()[4]), 5);
+  }
+}
+
+TEST(Csr, CountsOccupiedColumns) {
+  EXPECT_EQ(occupied_columns(HostCsr{}.view(), 0), 0);
+  EXPECT_EQ(occupied_columns(small().view(), 4), 4);
+  HostCsr m;  // columns 0, 3, 6, … and in the last row 1
+  m.rows = 5000, m.cols = 15000;
+  for (std::int64_t i = 0; i < m.rows; ++i) m.col_idx.push_back(3 * i), m.row_ptr.push_back(i + 1);
+  m.col_idx.back() = 1;
+  m.values.assign(m.col_idx.size(), 1.0);
+  EXPECT_EQ(occupied_columns(m.view(), m.cols), 5000);
+  EXPECT_EQ(occupied_columns(m.view(), 5000), 5000);
+  EXPECT_EQ(occupied_columns(m.view().rows_between(10, 20), m.cols), 10);
+}
 
 TEST(Csr, EmptyMatrixPasses) { EXPECT_EQ(message_of(HostCsr{}), ""); }
 

@@ -51,6 +51,24 @@ TEST(MemorySource, VisitShowsTheSameRowsAsRead) {
   });
 }
 
+TEST(MemorySource, ReadsRowsIntoArrays) {
+  test::expect_reads_into(*test::source_of(test::random_matrix(50, 40, 8, 5)), test::random_matrix(50, 40, 8, 5));
+  test::expect_reads_into(*test::source_of(test::from_rows(3, {})), test::from_rows(3, {}));
+}
+
+TEST(MemorySource, ReadingIntoArraysRefusesValuesOutOfRange) {
+  const HostCsr m = test::from_rows(4, {{{0, 1}}, {}, {{1, 2}, {3, -1e39}}});
+  const auto source = test::source_of(m, "bar");
+  EXPECT_EQ(test::read_into(*source, 0, {0, 1, 2}, {false, true}).values, m.values);
+  try {
+    test::read_into(*source, 0, {2, 0, 1}, {false, false});
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::input);
+    EXPECT_NE(std::string(e.what()).find("entry 2 of the values of bar is -1e+39"), std::string::npos) << e.what();
+  }
+}
+
 TEST(Slices, CoverAllRowsInOrder) {
   const HostCsr m = test::random_matrix(500, 40, 8, 5);
   std::int64_t next = 3, nnz = 0;

@@ -122,10 +122,15 @@ TEST_F(ShardFileTest, EveryFlippedByteIsFoundAndNamed) {
         Flip{"/shardmat/checksums", "/shardmat/checksums", 24}, Flip{"/shardmat/block_rows", "/shardmat/block_rows", 16},
         Flip{"/shardmat/partitions/nnz-3/row_starts", "nnz-3/row_starts", 32}}) {
     write(m, options, "good.h5");
+    std::vector<std::int64_t> all(60);
+    std::iota(all.begin(), all.end(), std::int64_t{0});
     for (std::int64_t i = 0; i < 24; ++i) {
       std::filesystem::copy_file(path("good.h5"), path(), std::filesystem::copy_options::overwrite_existing);
       flip_byte(path(), dataset, i * (bytes - 1) / 23, static_cast<unsigned char>(1 << i % 8));
       EXPECT_SAYS(input_error([&] { ShardFile::open(path())->verify(); }), named);
+      if (named == std::string("/indices_1") || named == std::string("/values")) {
+        EXPECT_SAYS(input_error([&] { test::read_into(*ShardFile::open(path()), 0, all, {false, true}); }), named);
+      }
     }
   }
 }

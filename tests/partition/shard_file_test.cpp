@@ -72,6 +72,7 @@ TEST_F(ShardFileTest, EmptyAndOddShapes) {
       write(m, options);
       const auto file = ShardFile::open(path());
       EXPECT_TRUE(same(file->read_rows(0, m.rows), m));
+      test::expect_reads_into(*file, m);
       EXPECT_EQ(file->partitions().size(), 3u);
       file->verify();
     }
@@ -102,6 +103,7 @@ TEST_F(ShardFileTest, SeveralBlocksAndSlices) {
   EXPECT_EQ(last_done, m.nnz());
   ShardFile::open(path())->verify();
   EXPECT_TRUE(same(ShardFile::open(path())->read_rows(1000, 3000), source_of(m)->read_rows(1000, 3000)));
+  test::expect_reads_into(*ShardFile::open(path()), m);
   // The flipped value lies in the last block; its rows are named.
   flip_byte(path(), "/values", 8 * (m.nnz() - 1));
   const std::string error = input_error([&] { ShardFile::open(path())->verify(); });
@@ -113,6 +115,32 @@ TEST_F(ShardFileTest, SeveralBlocksAndSlices) {
   EXPECT_TRUE(same(damaged->read_rows(10, 1000), source_of(m)->read_rows(10, 1000)));
   for (int again = 0; again < 2; ++again)
     EXPECT_SAYS(input_error([&] { damaged->read_rows(2900, 2901); }), ", 3000) differs");
+  // The same when rows are read into arrays: parts of blocks are compared, too, and the first wrong block is named.
+  const std::vector<std::int64_t> one{0}, two{1, 0};
+  EXPECT_EQ(test::read_into(*damaged, 10, two, {false, true}).nnz(), 11 + 12);
+  for (const test::Widths widths : {test::Widths{false, false}, {false, true}, {true, true}})
+    EXPECT_SAYS(input_error([&] { test::read_into(*damaged, 2900, one, widths); }), ", 3000) differs");
+  flip_byte(path(), "/indices_1", 0);
+  std::vector<std::int64_t> all(3000);
+  std::iota(all.begin(), all.end(), std::int64_t{0});
+  EXPECT_SAYS(input_error([&] {
+                test::read_into(*ShardFile::open(path()), 0, all, {false, true});
+              }),
+              "/indices_1: the checksum of rows [0, ");
+}
+
+TEST_F(ShardFileTest, ReadsOneHugeRowAndMoreBlocksThanThreads) {
+  // Rows 1 and 2 are longer than a block.
+  std::vector<std::vector<std::pair<std::int64_t, double>>> rows(6);
+  rows[0] = {{5, 1.5}};
+  for (std::int64_t j = 0; j < 1'200'000; ++j) {
+    rows[1].emplace_back(j, static_cast<double>(j));
+    if (j % 9 != 0) rows[2].emplace_back(j, 0.5);
+  }
+  rows[5] = {{0, -1}, {1'199'999, 4}};
+  const HostCsr m = test::from_rows(1'200'000, rows);
+  write(m);
+  test::expect_reads_into(*ShardFile::open(path()), m);
 }
 
 TEST_F(ShardFileTest, SlicesEndWithBlocks) {
@@ -135,12 +163,14 @@ TEST_F(ShardFileTest, WideMatrixKeepsWideColumns) {
   write(wide);
   EXPECT_EQ(Hdf5File::open(path()).dataset("/indices_1").type(), Hdf5Type::i64);
   EXPECT_TRUE(same(ShardFile::open(path())->read_rows(0, 3), wide));
+  test::expect_reads_into(*ShardFile::open(path()), wide);
   HostCsr narrow = wide;
   narrow.cols = std::int64_t{1} << 31;
   narrow.col_idx[1] = narrow.cols - 1;
   write(narrow);
   EXPECT_EQ(Hdf5File::open(path()).dataset("/indices_1").type(), Hdf5Type::i32);
   EXPECT_TRUE(same(ShardFile::open(path())->read_rows(0, 3), narrow));
+  test::expect_reads_into(*ShardFile::open(path()), narrow);
 }
 
 TEST_F(ShardFileTest, DescriptorIsBinsparse) {
@@ -285,8 +315,11 @@ TEST_F(ShardFileTest, ReadsPlainBinsparseOfOtherTypes) {
     EXPECT_EQ(file->fingerprint(), ShardFile::open(path())->fingerprint());
     file->verify();
     EXPECT_TRUE(same(file->read_rows(0, 40), m));
+    test::expect_reads_into(*file, m);
   };
   write_plain<std::int64_t, double>(m, plain_descriptor(m));
+  check();
+  write_plain<std::int32_t, double>(m, plain_descriptor(m));
   check();
   write_plain<std::uint64_t, float>(m, plain_descriptor(m));
   check();
@@ -320,6 +353,15 @@ TEST_F(ShardFileTest, RefusesWrongRowsOfPlainFilesOnReading) {
     write_plain<std::int64_t, double>(m, plain_descriptor(m));
     const std::string error = input_error([&] { ShardFile::open(path())->verify(); });
     EXPECT_EQ(input_error([&] { ShardFile::open(path())->read_rows(0, m.rows); }), error);
+    const auto read_into = [&] { return test::read_into(*ShardFile::open(path()), 0, {0, 1, 2}, {false, true}); };
+    const bool has_lengths = m.row_ptr[2] >= m.row_ptr[1];  // which read_into() asks for
+    if (has_lengths) {
+      EXPECT_EQ(input_error(read_into), error);
+    }
+    write_plain<std::int32_t, double>(m, plain_descriptor(m));
+    if (has_lengths) {
+      EXPECT_EQ(input_error(read_into), error);
+    }
     return error;
   };
   HostCsr m = good;
@@ -332,6 +374,20 @@ TEST_F(ShardFileTest, RefusesWrongRowsOfPlainFilesOnReading) {
   m.values[1] = std::numeric_limits<double>::infinity();
   EXPECT_SAYS(error_of(m), "row 0");
   EXPECT_TRUE(std::isinf(ShardFile::open(path(), true)->read_rows(0, 3).values[1]));
+}
+
+TEST_F(ShardFileTest, ReadingIntoArraysRefusesValuesOutOfRange) {
+  HostCsr m = test::random_matrix(3000, 40, 40, 1);
+  const auto at = static_cast<std::size_t>(m.row_ptr[2000]);
+  m.values[at] = -1e39;
+  write(m);
+  std::vector<std::int64_t> order(3000);
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  const auto read = [&](test::Widths widths) { return test::read_into(*ShardFile::open(path()), 0, order, widths); };
+  EXPECT_EQ(read({false, true}).values, m.values);
+  EXPECT_SAYS(input_error([&] { read({false, false}); }), "entry " + std::to_string(at + 1) + " of the values of ");
+  std::rotate(order.begin(), order.begin() + 2000, order.end());
+  EXPECT_SAYS(input_error([&] { read({false, false}); }), "entry 1 of the values of ");
 }
 
 TEST_F(ShardFileTest, ReadsVariableLengthDescriptor) {

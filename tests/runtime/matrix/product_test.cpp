@@ -51,6 +51,8 @@ void stores_no_second_format_where_kernels_do(const Case& c) {
   EXPECT_EQ(matrix.device_bytes(), 0);
   const auto one = matrix.product();
   EXPECT_EQ(matrix.host_bytes(), 0);
+  for (const RowPlan& plan : one->row_plans())  // on the host, the rows that were read became the storage
+    EXPECT_EQ(plan.storage().value_arrays()[0]->is_shared(), c.backend == BackendChoice::host && plan.storage().nnz > 0);
   const std::int64_t bytes = matrix.device_bytes();
   ProductOptions wide;
   wide.columns = 8;
