@@ -38,7 +38,7 @@ struct Kernel {
   std::string_view help;
   /// True if the automatic choice may take the kernel. All other kernels run only if named: kernels of the literature that
   /// faster kernels have replaced, and kernels whose format is converted on the host, which takes longer than hundreds of
-  /// products on a GPU.
+  /// products on a GPU. PlanRequest::tune measures them on the host, where a conversion is as fast as any.
   bool automatic;
   /// Policies worth measuring for such a matrix; the first is the default if nothing is measured.
   std::vector<Policy> (*policies)(const RowStatistics& rows);

@@ -89,7 +89,7 @@ std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInpu
   }
   if (!request.policy.empty()) throw Error(ErrorKind::usage, "a policy belongs to one kernel: name the kernel", "kernel");
   for (const Kernel& kernel : kernels())
-    if (kernel.backend == backend && kernel.automatic) add_predicted(kernel, request.tune, input, all);
+    if (kernel.backend == backend && (kernel.automatic || (request.tune && backend == Backend::host))) add_predicted(kernel, request.tune, input, all);
   std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.bytes < b.bytes; });
   return all;
 }

@@ -57,6 +57,7 @@ TEST(TunerModel, PredictsAndTakesTheCheapest) {
   Stream stream({Backend::host, 0});
   const HostCsr m = zoo_matrix("node blocks");
   PlanRequest request;
+  request.products = 10;  // so few that measuring does not pay
   const ChosenPlan chosen = choose_plan(m.view(), ValueType::f64, request, stream);
   EXPECT_EQ(chosen.decision, Decision::model);
   ASSERT_GE(chosen.predictions.size(), 2u);
@@ -64,6 +65,19 @@ TEST(TunerModel, PredictsAndTakesTheCheapest) {
   EXPECT_TRUE(std::is_sorted(chosen.predictions.begin(), chosen.predictions.end(),
                              [](const Prediction& a, const Prediction& b) { return a.bytes < b.bytes; }));
   EXPECT_EQ(chosen.choosing_products(), 0) << "not measured, so not known";
+}
+
+TEST(TunerModel, MeasuresOnTheHostWhereManyProductsAreExpected) {
+  Stream stream({Backend::host, 0});
+  const HostCsr m = zoo_matrix("node blocks");
+  PlanRequest request;
+  request.products = 300;
+  const ChosenPlan chosen = choose_plan(m.view(), ValueType::f64, request, stream);
+  EXPECT_EQ(chosen.decision, Decision::measured);
+  const auto csr = [](const Measurement& one) { return one.kernel == "csr_host"; };
+  EXPECT_TRUE(std::any_of(chosen.measurements.begin(), chosen.measurements.end(), csr)) << "never slower than CSR";
+  request.measure = false;
+  EXPECT_EQ(choose_plan(m.view(), ValueType::f64, request, stream).decision, Decision::model);
 }
 
 TEST(TunerMeasures, WhatIsLeftOpenAndSaysWhatItTook) {
