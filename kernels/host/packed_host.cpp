@@ -119,7 +119,8 @@ SHARDMAT_INLINE void multiply_single_rows(const PackedStorage& a, std::int64_t s
     for (int p = 0; p < kPacks; ++p) gather(values, column, p);
   };
   // A vector of lanes reads consecutive entries of x where its rows are consecutive. Where one gap lies between them, it
-  // takes the lanes before the gap from one load and the others from a second one, which ends with the last row.
+  // takes the lanes before the gap from one load and the others from a second one, which ends with the last row: rows
+  // ascend, so that neither load leaves the columns between those of the first and of the last row.
   using Int = std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>;
   Lanes<Int, kLanes> before_gap[kPacks];
   bool simple = true, gaps = false;
@@ -127,7 +128,8 @@ SHARDMAT_INLINE void multiply_single_rows(const PackedStorage& a, std::int64_t s
     const int first = p * kLanes, last = first + kLanes - 1;
     const auto head = slice.consecutive_rows(first, kLanes);
     gaps |= head < kLanes;
-    simple &= head == kLanes || slice.row(last) - slice.row(first + head) == kLanes - 1 - head;
+    simple &= head == kLanes || (slice.row(first + head) > slice.row(first) &&
+                                 slice.row(last) - slice.row(first + head) == kLanes - 1 - head);
     for (int j = 0; j < kLanes; ++j) before_gap[p][j] = j < head ? -1 : 0;
   }
   if (!gaps) {
