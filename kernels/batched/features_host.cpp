@@ -96,7 +96,7 @@ class FeaturesHost final : public FeaturePlan {
   SHARDMAT_INLINE void sum_features(const Operands<T, A>& v, std::int64_t row, std::size_t matrix, T* features) const {
     const DeviceBatch& b = batch();
     const ColumnsOfX<A, true> x{v.x + b.at.first_col[matrix] * v.ldx, v.ldx, 1};
-    const HostRows<A> a{b.row_ptr, b.col_idx, static_cast<const A*>(b.values), x};
+    const HostRows<A> a{b.row_ptr, b.col_idx, static_cast<const A*>(b.values), x, has_uneven_rows(b, matrix)};
     for_each_group<kWidestGroup<Set, T>>(
         in(), [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
           sum_row<Set, W, T>(a, row, first,

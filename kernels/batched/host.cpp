@@ -16,11 +16,13 @@ using namespace batched;
 /// group of columns needs them.
 template <class Set, bool kPlain, class T, class A>
 SHARDMAT_INLINE void multiply_rows(const Operands<T, A>& v, const HostRows<A>& a, std::int64_t begin, std::int64_t end) {
-  constexpr std::int64_t kRows = 8;
-  for (std::int64_t from = begin; from < end; from += kRows)
+  // Short rows of Y are finished one by one, because memory is faster if it is written in order.
+  constexpr std::int64_t kShort = 1024 / sizeof(T);
+  const std::int64_t rows = v.columns <= kWidestGroup<Set, T> ? 64 : v.columns <= kShort ? 1 : 8;
+  for (std::int64_t from = begin; from < end; from += rows)
     for_each_group<kWidestGroup<Set, T>>(
         v.columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
-          for (std::int64_t i = from; i < std::min(end, from + kRows); ++i)
+          for (std::int64_t i = from; i < std::min(end, from + rows); ++i)
             sum_row<Set, W, T>(a, i - begin, first,
                                [&]<int N>(std::integral_constant<int, N>, std::int64_t column, const auto& sum)
                                    SHARDMAT_INLINE_LAMBDA { finish<Set, kPlain, N>(v, i, column, sum); });
@@ -45,7 +47,7 @@ class RowsOfCoordinates {
       in_order = in_order && (k == 0 || rows[k - 1] <= rows[k]);
     }
     for (std::size_t i = 2; i < row_ptr_.size(); ++i) row_ptr_[i] += row_ptr_[i - 1];
-    if (in_order) return {row_ptr_.data() + 1, cols, entries, x};
+    if (in_order) return {row_ptr_.data() + 1, cols, entries, x, has_uneven_rows(batch, matrix)};
     col_idx_.resize(count);
     values_.resize(count * sizeof(A));
     A* values = reinterpret_cast<A*>(values_.data());
@@ -54,7 +56,7 @@ class RowsOfCoordinates {
       col_idx_[place] = cols[k];
       values[place] = entries[k];
     }
-    return {row_ptr_.data(), col_idx_.data(), values, x};
+    return {row_ptr_.data(), col_idx_.data(), values, x, has_uneven_rows(batch, matrix)};
   }
 
  private:
@@ -100,9 +102,10 @@ class BatchedHostPlan final : public BatchedPlan {
     for (const std::int64_t end = starts_[task + 1]; row < end; ++matrix) {
       const std::int64_t next = std::min<std::int64_t>(end, b.at.first_row[matrix + 1]);
       const ColumnsOfX<A, true> x{v.x + b.at.first_col[matrix] * v.ldx, v.ldx, 1};
-      const HostRows<A> a = b.format == BatchFormat::coo
-                                ? sorted_[task].sort(b, matrix, x)
-                                : HostRows<A>{b.row_ptr + row, b.col_idx, static_cast<const A*>(b.values), x};
+      const HostRows<A> a =
+          b.format == BatchFormat::coo
+              ? sorted_[task].sort(b, matrix, x)
+              : HostRows<A>{b.row_ptr + row, b.col_idx, static_cast<const A*>(b.values), x, has_uneven_rows(b, matrix)};
       multiply_rows<Set, kPlain>(v, a, row, next);
       row = next;
     }

@@ -1,11 +1,13 @@
 // Rows of batches on the host. The sums of a group of columns lie in vectors and stay in registers.
 //
 // Order of summation: a row with up to 16 entries has one sum, from its first entry to its last. In a longer row entry k is
-// added to sum k mod 4, so that additions overlap; in the end (sum 0 + sum 1) + (sum 2 + sum 3).
+// added to sum k mod 4, so that additions overlap; in the end (sum 0 + sum 1) + (sum 2 + sum 3). If the rows of a matrix
+// have different lengths, 0·0 is added to a row with up to 3 entries, which changes nothing but the sign of a zero.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <iterator>
 #include <vector>
 
@@ -26,7 +28,14 @@ struct HostRows {
   const std::int32_t* col_idx;
   const A* values;
   ColumnsOfX<A, true> x;
+  bool uneven;  ///< has_uneven_rows() of the matrix
 };
+
+/// True if the rows of the matrix have different lengths for certain. The CPU cannot predict their ends then.
+inline bool has_uneven_rows(const DeviceBatch& batch, std::size_t matrix) {
+  const std::int32_t rows = batch.at.first_row[matrix + 1] - batch.at.first_row[matrix];
+  return rows > 0 && (batch.at.first_entry[matrix + 1] - batch.at.first_entry[matrix]) % rows != 0;
+}
 
 /// Work of a product in groups of 16 columns, which take about half a nanosecond each.
 struct WorkOf {
@@ -98,6 +107,31 @@ SHARDMAT_INLINE void sum_long_row(const HostRows<A>& a, std::int64_t begin, std:
   for (int p = 0; p < P; ++p) total[p] = (sum[0][p] + sum[1][p]) + (sum[2][p] + sum[3][p]);
 }
 
+/// The same for 1 to 4 entries, always four terms, so that no branch depends on their number: the missing ones are 0·0.
+template <class Set, int N, int P, class T, class A>
+SHARDMAT_INLINE void sum_four(const HostRows<A>& a, std::int64_t begin, std::int64_t count, std::int64_t first,
+                              Lanes<T, N> (&sum)[P]) {
+  using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+  alignas(64) static constexpr A zeros[N * P] = {};
+#pragma GCC unroll 4
+  for (std::int64_t s = 0; s < 4; ++s) {
+    const std::uint64_t all = s < count ? ~std::uint64_t{0} : 0;
+    const std::int64_t k = begin + (s & static_cast<std::int64_t>(all));
+    const T entry = static_cast<T>(a.values[k]);
+    Bits bits;
+    std::memcpy(&bits, &entry, sizeof bits);
+    bits &= static_cast<Bits>(all);
+    T value;
+    std::memcpy(&value, &bits, sizeof value);
+    const A* from = a.x.data + a.col_idx[k] * a.x.row + first;
+    from = reinterpret_cast<const A*>((reinterpret_cast<std::uintptr_t>(from) & all) |
+                                      (reinterpret_cast<std::uintptr_t>(zeros) & ~all));
+    const ColumnsOfX<A, true> x{from, 0, 1};
+#pragma GCC unroll 8
+    for (int p = 0; p < P; ++p) add_product<Set>(sum[p], value, x.template get<T, N>(0, p * N));
+  }
+}
+
 /// Calls put(std::integral_constant<int, N>(), column, sum of N columns) for columns first … first + W - 1 of row i.
 template <class Set, int W, class T, class A, class Put>
 SHARDMAT_INLINE void sum_row(const HostRows<A>& a, std::int64_t i, std::int64_t first, const Put& put) {
@@ -109,7 +143,9 @@ SHARDMAT_INLINE void sum_row(const HostRows<A>& a, std::int64_t i, std::int64_t 
   };
   if (end - begin <= kShortRow) {
     Lanes<T, kLanes> sums[kPacks] = {};
-    sum_short_row<Set, kLanes, kPacks, T>(a, begin, end, first, sums);
+    if (a.uneven && static_cast<std::uint64_t>(end - begin - 1) < 4)
+      sum_four<Set, kLanes, kPacks, T>(a, begin, end - begin, first, sums);
+    else sum_short_row<Set, kLanes, kPacks, T>(a, begin, end, first, sums);
     return put_all.template operator()<kPacks>(first, sums);
   }
   constexpr int kFit = std::min(kPacks, Set::kRegisters / 8);  // four sums each
