@@ -33,10 +33,10 @@ constexpr BatchedKernel kKernels[] = {
     {"coo_tensorflow", BatchFormat::coo, Backend::cuda, "a thread a nonzero and column, one launch a matrix (TensorFlow)",
      false, coo_tensorflow_policies, compulsory, make_coo_tensorflow},
 #endif
-    {"csr_host", BatchFormat::csr, kHost, "threads over matrices", true, batched_host_policies, compulsory,
+    {"csr_host", BatchFormat::csr, kHost, "threads over rows, columns in vectors", true, batched_host_policies, compulsory,
      make_batched_host},
-    {"coo_host", BatchFormat::coo, kHost, "threads over matrices", true, batched_host_policies, compulsory,
-     make_batched_host},
+    {"coo_host", BatchFormat::coo, kHost, "threads over matrices, whose entries are put into rows", true,
+     batched_host_policies, compulsory, make_batched_host},
 };
 
 }  // namespace

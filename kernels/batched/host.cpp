@@ -2,102 +2,118 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/base/host_vector.h"
 #include "kernels/base/parallel.h"
+#include "kernels/batched/host_rows.h"
 #include "kernels/batched/kernels.h"
-#include "kernels/batched/operands.h"
 
 namespace shardmat {
 namespace {
 
 using namespace batched;
 
-constexpr std::int64_t kColumns = 64;  ///< at once
-
-/// Sums of one row over [begin, end) of its entries, block of columns by block.
-template <class T, class A, class Column>
-void multiply_row(const Operands<T, A>& v, std::int64_t row, std::int64_t begin, std::int64_t end, const Column& column,
-                  const A* values) {
-  for (std::int64_t first = 0; first < v.columns; first += kColumns) {
-    const std::int64_t width = std::min(kColumns, v.columns - first);
-    T sum[kColumns] = {};
-    for (std::int64_t k = begin; k < end; ++k) {
-      const A* x = v.x + column(k) * v.ldx + first;
-      const T value = static_cast<T>(values[k]);
-      for (std::int64_t j = 0; j < width; ++j) sum[j] += value * static_cast<T>(x[j]);
-    }
-    T* y = v.y + row * v.ldy + first;
-    for (std::int64_t j = 0; j < width; ++j)
-      y[j] = finished(v, sum[j], v.beta == T(0) ? T(0) : y[j], static_cast<int>(first + j));
-  }
+/// Rows begin … end - 1 of Y, which are the rows from 0 of `a`. A few rows at a time: they come from cache when the next
+/// group of columns needs them.
+template <class Set, bool kPlain, class T, class A>
+SHARDMAT_INLINE void multiply_rows(const Operands<T, A>& v, const HostRows<A>& a, std::int64_t begin, std::int64_t end) {
+  // Short rows of Y are finished one by one, because memory is faster if it is written in order.
+  constexpr std::int64_t kShort = 1024 / sizeof(T);
+  const std::int64_t rows = v.columns <= kWidestGroup<Set, T> ? 64 : v.columns <= kShort ? 1 : 8;
+  for (std::int64_t from = begin; from < end; from += rows)
+    for_each_group<kWidestGroup<Set, T>>(
+        v.columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
+          for (std::int64_t i = from; i < std::min(end, from + rows); ++i)
+            sum_row<Set, W, T>(a, i - begin, first,
+                               [&]<int N>(std::integral_constant<int, N>, std::int64_t column, const auto& sum)
+                                   SHARDMAT_INLINE_LAMBDA { finish<Set, kPlain, N>(v, i, column, sum); });
+        });
 }
 
-/// Rows that a matrix's entries in any order are first put into.
-struct SortedEntries {
-  std::vector<std::int64_t> row_ptr;
-  std::vector<std::int32_t> col_idx;
-
+/// Puts the entries of a matrix in coordinates into rows. The entries of a row keep their order. Keeps its memory from
+/// matrix to matrix.
+class RowsOfCoordinates {
+ public:
   template <class A>
-  void sort(const DeviceBatch& batch, std::int64_t matrix, std::vector<A>& values) {
-    const auto i = static_cast<std::size_t>(matrix);
-    const std::int64_t begin = batch.at.first_entry[i], end = batch.at.first_entry[i + 1];
-    row_ptr.assign(static_cast<std::size_t>(batch.at.first_row[i + 1] - batch.at.first_row[i]) + 1, 0);
-    for (std::int64_t k = begin; k < end; ++k) ++row_ptr[static_cast<std::size_t>(batch.row_idx[k]) + 1];
-    for (std::size_t row = 1; row < row_ptr.size(); ++row) row_ptr[row] += row_ptr[row - 1];
-    col_idx.resize(static_cast<std::size_t>(end - begin));
-    values.resize(col_idx.size());
-    std::vector<std::int64_t> next = row_ptr;
-    for (std::int64_t k = begin; k < end; ++k) {
-      const auto place = static_cast<std::size_t>(next[static_cast<std::size_t>(batch.row_idx[k])]++);
-      col_idx[place] = batch.col_idx[k];
-      values[place] = static_cast<const A*>(batch.values)[k];
+  HostRows<A> sort(const DeviceBatch& batch, std::size_t matrix, const ColumnsOfX<A, true>& x) {
+    const std::int32_t begin = batch.at.first_entry[matrix];
+    const auto count = static_cast<std::size_t>(batch.at.first_entry[matrix + 1] - begin);
+    const std::int32_t *rows = batch.row_idx + begin, *cols = batch.col_idx + begin;
+    const A* entries = static_cast<const A*>(batch.values) + begin;
+    // Entry i + 2 counts row i. Then entry i + 1 is where row i begins, and moves to its end as it is filled.
+    row_ptr_.assign(static_cast<std::size_t>(batch.at.first_row[matrix + 1] - batch.at.first_row[matrix]) + 2, 0);
+    bool in_order = true;
+    for (std::size_t k = 0; k < count; ++k) {
+      ++row_ptr_[static_cast<std::size_t>(rows[k]) + 2];
+      in_order = in_order && (k == 0 || rows[k - 1] <= rows[k]);
     }
+    for (std::size_t i = 2; i < row_ptr_.size(); ++i) row_ptr_[i] += row_ptr_[i - 1];
+    if (in_order) return {row_ptr_.data() + 1, cols, entries, x, has_uneven_rows(batch, matrix)};
+    col_idx_.resize(count);
+    values_.resize(count * sizeof(A));
+    A* values = reinterpret_cast<A*>(values_.data());
+    for (std::size_t k = 0; k < count; ++k) {
+      const auto place = static_cast<std::size_t>(row_ptr_[static_cast<std::size_t>(rows[k]) + 1]++);
+      col_idx_[place] = cols[k];
+      values[place] = entries[k];
+    }
+    return {row_ptr_.data(), col_idx_.data(), values, x, has_uneven_rows(batch, matrix)};
   }
+
+ private:
+  std::vector<std::int32_t> row_ptr_;
+  HostVector<std::int32_t> col_idx_;
+  HostVector<std::byte> values_;
 };
 
 class BatchedHostPlan final : public BatchedPlan {
  public:
-  BatchedHostPlan(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns) : BatchedPlan(std::move(batch), columns) {}
+  BatchedHostPlan(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns)
+      : BatchedPlan(std::move(batch), columns),
+        starts_(task_starts(this->batch(), {(columns + 15) / 16, (columns + 15) / 16})) {
+    if (this->batch().format == BatchFormat::csr) return;
+    // Entries in any order: a task has whole matrices.
+    const std::vector<std::int32_t>& first = this->batch().at.first_row;
+    for (std::int64_t& start : starts_) start = *std::lower_bound(first.begin(), first.end(), start);
+    sorted_.resize(starts_.size() - 1);
+  }
 
  private:
   void run(const void* x, std::int64_t ldx, void* y, std::int64_t ldy, const Epilogue& epilogue, Stream&) const override {
-    dispatch_operands(batch().type, [&](auto of_a, auto of_sum) {
-      using A = typename decltype(of_a)::type;
-      using T = typename decltype(of_sum)::type;
+    dispatch_operands(batch().type, [&]<class A, class T>(TypeTag<A>, TypeTag<T>) {
       const auto v = operands<T, A>(columns(), x, ldx, y, ldy, epilogue);
-      // Tiny matrices many a task, but enough tasks for all threads.
-      const std::int64_t per_task = std::clamp<std::int64_t>(batch().at.count() / (4 * thread_count()), 1, 64);
-      parallel_tasks((batch().at.count() + per_task - 1) / per_task, [&](std::int64_t task) {
-        SortedEntries sorted;
-        std::vector<A> values;
-        const std::int64_t end = std::min(batch().at.count(), (task + 1) * per_task);
-        for (std::int64_t matrix = task * per_task; matrix < end; ++matrix)
-          if (batch().format == BatchFormat::csr) multiply_csr(v, matrix);
-          else multiply_coo(v, matrix, sorted, values);
-      });
+      if (v.plain()) multiply_all<true>(v);
+      else multiply_all<false>(v);
     });
   }
 
-  template <class T, class A>
-  void multiply_csr(const Operands<T, A>& v, std::int64_t matrix) const {
-    const auto i = static_cast<std::size_t>(matrix);
-    const DeviceBatch& b = batch();
-    const std::int64_t shift = b.at.first_col[i];
-    for (std::int64_t row = b.at.first_row[i]; row < b.at.first_row[i + 1]; ++row)
-      multiply_row(
-          v, row, b.row_ptr[row], b.row_ptr[row + 1], [&](std::int64_t k) { return shift + b.col_idx[k]; },
-          static_cast<const A*>(b.values));
+  template <bool kPlain, class T, class A>
+  void multiply_all(const Operands<T, A>& v) const {
+    parallel_tasks(std::ssize(starts_) - 1, [&](std::int64_t task) {
+      run_compiled_for(
+          isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA { multiply<Set, kPlain>(v, static_cast<std::size_t>(task)); });
+    });
   }
 
-  template <class T, class A>
-  void multiply_coo(const Operands<T, A>& v, std::int64_t matrix, SortedEntries& sorted, std::vector<A>& values) const {
-    const auto i = static_cast<std::size_t>(matrix);
-    sorted.sort(batch(), matrix, values);
-    const std::int64_t shift = batch().at.first_col[i];
-    for (std::size_t row = 0; row + 1 < sorted.row_ptr.size(); ++row)
-      multiply_row(
-          v, batch().at.first_row[i] + static_cast<std::int64_t>(row), sorted.row_ptr[row], sorted.row_ptr[row + 1],
-          [&](std::int64_t k) { return shift + sorted.col_idx[static_cast<std::size_t>(k)]; }, values.data());
+  template <class Set, bool kPlain, class T, class A>
+  SHARDMAT_INLINE void multiply(const Operands<T, A>& v, std::size_t task) const {
+    const DeviceBatch& b = batch();
+    std::int64_t row = starts_[task];
+    auto matrix = static_cast<std::size_t>(matrix_of(row, b.at.first_row.data(), static_cast<std::int32_t>(b.at.count())));
+    for (const std::int64_t end = starts_[task + 1]; row < end; ++matrix) {
+      const std::int64_t next = std::min<std::int64_t>(end, b.at.first_row[matrix + 1]);
+      const ColumnsOfX<A, true> x{v.x + b.at.first_col[matrix] * v.ldx, v.ldx, 1};
+      const HostRows<A> a =
+          b.format == BatchFormat::coo
+              ? sorted_[task].sort(b, matrix, x)
+              : HostRows<A>{b.row_ptr + row, b.col_idx, static_cast<const A*>(b.values), x, has_uneven_rows(b, matrix)};
+      multiply_rows<Set, kPlain>(v, a, row, next);
+      row = next;
+    }
   }
+
+  std::vector<std::int64_t> starts_;
+  Isa isa_ = instruction_set();
+  mutable std::vector<RowsOfCoordinates> sorted_;  ///< one for each task
 };
 
 }  // namespace

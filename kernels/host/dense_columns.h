@@ -10,6 +10,7 @@
 #include "kernels/base/dense.h"
 #include "kernels/base/types.h"
 #include "kernels/host/lanes.h"
+#include "kernels/spmm.h"
 
 namespace shardmat {
 

@@ -6,20 +6,24 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
 #include "kernels/batched/batched_tuner.h"
 #include "kernels/batched/check.h"
 #include "kernels/batched/transpose.h"
 #include "kernels/formats/upload.h"
 #include "tests/support/batch_zoo.h"
 #include "tests/support/epilogue_check.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
 
@@ -91,13 +95,15 @@ std::shared_ptr<const DeviceBatch> stored(const HostBatch& batch, BatchFormat fo
                                     : upload(to_coo(batch.view(), 3).view(), type, stream);
 }
 
-void conform(const BatchedKernel& kernel) {
+constexpr std::int64_t kAllColumns[] = {1, 2, 3, 8, 16, 17, 31, 32, 33, 64, 200, 512, 1024};
+
+void conform(const BatchedKernel& kernel, std::span<const std::int64_t> counts = kAllColumns) {
   Stream stream(Device{kernel.backend, 0});
   std::size_t plans = 0;
   for (const NamedBatch& zoo : batch_zoo())
     for (const ValueType type : {ValueType::f64, ValueType::f32, ValueType::f16, ValueType::bf16}) {
       const auto batch = stored(zoo.batch, kernel.format, type, stream);
-      for (const std::int64_t columns : {1, 2, 3, 8, 16, 17, 31, 32, 33, 64, 200, 512, 1024}) {
+      for (const std::int64_t columns : counts) {
         if (columns > zoo.most_columns || (type != ValueType::f32 && columns > 64)) continue;
         for (const Policy& policy : kernel.policies(*batch, columns)) {
           const auto plan = make_batched_plan(kernel, batch, columns, policy);
@@ -128,6 +134,71 @@ std::string name_of(const testing::TestParamInfo<std::string>& info) { return in
 class HostBatched : public testing::TestWithParam<std::string> {};
 TEST_P(HostBatched, Conforms) { conform(find_batched_kernel(GetParam(), Backend::host)); }
 INSTANTIATE_TEST_SUITE_P(, HostBatched, testing::ValuesIn(names(Backend::host)), name_of);
+
+/// With the lower instruction sets, and with numbers of columns that have groups of every width.
+class HostBatchedOfLowerIsa : public testing::TestWithParam<std::string> {};
+TEST_P(HostBatchedOfLowerIsa, Conforms) {
+  for (const Isa isa : test::instruction_sets()) {
+    if (isa == instruction_set()) continue;
+    SCOPED_TRACE(std::string(name(isa)));
+    const IsaScope scope(isa);
+    conform(find_batched_kernel(GetParam(), Backend::host), std::array<std::int64_t, 3>{1, 31, 200});
+  }
+}
+INSTANTIATE_TEST_SUITE_P(, HostBatchedOfLowerIsa, testing::ValuesIn(names(Backend::host)), name_of);
+
+/// Y of a product with the first `columns` columns of X, row-major without gaps.
+template <class A, class T>
+std::vector<T> product_of(const BatchedKernel& kernel, const std::shared_ptr<const DeviceBatch>& batch, std::int64_t columns,
+                          const Dense<A>& x, const Epilogue& epilogue, const Dense<T>& before, Stream& stream) {
+  const auto plan = make_batched_plan(kernel, batch, columns, {});
+  plan->place(stream);
+  std::vector<T> y;
+  for (std::int64_t i = 0; i < batch->at.rows(); ++i)
+    y.insert(y.end(), &before.entries[static_cast<std::size_t>(i * before.leading)],
+             &before.entries[static_cast<std::size_t>(i * before.leading + columns)]);
+  plan->multiply(x.entries.data(), x.leading, y.data(), columns, epilogue, stream);
+  return y;
+}
+
+/// A column has the same bits for all numbers of columns and threads.
+template <class A, class T>
+void expect_same_bits(const BatchedKernel& kernel, const NamedBatch& zoo, ValueType type, Stream& stream) {
+  constexpr std::int64_t kMost = 150;
+  const auto batch = stored(zoo.batch, kernel.format, type, stream);
+  const Dense<A> x(batch->at.cols(), kMost, 0, 1000);
+  const Dense<T> before(batch->at.rows(), kMost, 0, 5000);
+  std::vector<T> bias(kMost);
+  for (std::size_t j = 0; j < bias.size(); ++j) bias[j] = static_cast<T>(test::value_of(9000 + j));
+  for (const Epilogue& epilogue : {Epilogue{}, Epilogue{0.3, -0.7, bias.data(), true}}) {
+    const std::vector<T> all = product_of(kernel, batch, kMost, x, epilogue, before, stream);
+    for (const int threads : {1, 3})
+      for (const std::int64_t columns : {1, 2, 7, 16, 33, 64, 127}) {
+        SCOPED_TRACE(fmt::format("{} threads, {} columns", threads, columns));
+        const ThreadCount scope(threads);
+        const std::vector<T> y = product_of(kernel, batch, columns, x, epilogue, before, stream);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(batch->at.rows()); ++i)
+          ASSERT_EQ(std::memcmp(&y[i * static_cast<std::size_t>(columns)], &all[i * kMost],
+                                static_cast<std::size_t>(columns) * sizeof(T)),
+                    0)
+              << "row " << i;
+      }
+  }
+}
+TEST_P(HostBatched, ColumnsHaveTheSameBitsForAllWidthsAndThreads) {
+  Stream stream({Backend::host, 0});
+  for (const Isa isa : test::instruction_sets())
+    for (const NamedBatch& zoo : batch_zoo())
+      for (const ValueType type : {ValueType::f64, ValueType::f32, ValueType::f16, ValueType::bf16}) {
+        SCOPED_TRACE(fmt::format("{} {} {}", name(isa), zoo.name, name(type)));
+        const IsaScope scope(isa);
+        dispatch_operands(type, [&](auto of_a, auto of_sum) {
+          expect_same_bits<typename decltype(of_a)::type, typename decltype(of_sum)::type>(
+              find_batched_kernel(GetParam(), Backend::host), zoo, type, stream);
+        });
+        if (HasFatalFailure()) return;
+      }
+}
 
 class GpuBatched : public testing::TestWithParam<std::string> {};
 TEST_P(GpuBatched, Conforms) {

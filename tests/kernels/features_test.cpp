@@ -8,12 +8,15 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
 #include "tests/support/batch_zoo.h"
 #include "tests/support/epilogue_check.h"
+#include "tests/support/instruction_sets.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
 
@@ -89,14 +92,17 @@ constexpr Shape kShapes[] = {{1, 1, 0},   {3, 2, 1},   {8, 8, 0},    {16, 64, 0}
                              {31, 32, 1}, {32, 40, 0}, {32, 32, 4},  {64, 64, 0}, {64, 31, 0},  {64, 32, 0},
                              {63, 64, 0}, {75, 64, 0}, {65, 128, 4}, {128, 7, 0}, {128, 32, 0}, {128, 128, 0}};
 
-void conform(Device device, const std::vector<ValueType>& types) {
+/// Shapes with groups of columns of every width.
+constexpr Shape kFewShapes[] = {{3, 2, 1}, {31, 32, 1}, {64, 31, 0}, {65, 128, 4}, {128, 7, 0}};
+
+void conform(Device device, const std::vector<ValueType>& types, std::span<const Shape> shapes = kShapes) {
   constexpr std::int64_t kMostOnHost = 4'000'000;  // products with weights
   Stream stream(device);
   std::size_t plans = 0;
   for (const NamedBatch& zoo : batch_zoo())
     for (const ValueType type : types) {
       const auto batch = upload(zoo.batch.view(), type, stream);
-      for (const Shape& s : kShapes) {
+      for (const Shape& s : shapes) {
         if (device.backend == Backend::host && s.in * s.out * batch->at.rows() > kMostOnHost) continue;
         SCOPED_TRACE(fmt::format("{} {} {} to {} skip {}", zoo.name, name(type), s.in, s.out, s.skip));
         const auto plan = make_feature_plan(batch, s.in, s.out);
@@ -108,10 +114,61 @@ void conform(Device device, const std::vector<ValueType>& types) {
         ++plans;
       }
     }
-  EXPECT_GT(plans, std::size(kShapes) * types.size());
+  EXPECT_GT(plans, shapes.size() * types.size());
 }
 
-TEST(Features, Conform) { conform({Backend::host, 0}, {ValueType::f64, ValueType::f32, ValueType::f16, ValueType::bf16}); }
+constexpr auto kAllTypes = {ValueType::f64, ValueType::f32, ValueType::f16, ValueType::bf16};
+
+TEST(Features, Conform) { conform({Backend::host, 0}, kAllTypes); }
+
+TEST(Features, ConformWithLowerInstructionSets) {
+  for (const Isa isa : test::instruction_sets()) {
+    if (isa == instruction_set()) continue;
+    SCOPED_TRACE(std::string(name(isa)));
+    const IsaScope scope(isa);
+    conform({Backend::host, 0}, kAllTypes, kFewShapes);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+
+/// A feature of Y has the same bits for all numbers of features and threads.
+template <class A, class T>
+void expect_same_bits(const NamedBatch& zoo, ValueType type, Stream& stream) {
+  constexpr std::int64_t kIn = 19, kMost = 77;
+  const auto batch = upload(zoo.batch.view(), type, stream);
+  const Dense<A> x(batch->at.cols(), kIn, 0, 1000), w(kIn, kMost, 0, 300);
+  const std::vector<T> bias(kMost, static_cast<T>(0.1));
+  const auto product = [&](std::int64_t out) {
+    const auto plan = make_feature_plan(batch, kIn, out);
+    plan->place(stream);
+    std::vector<T> y(static_cast<std::size_t>(batch->at.rows() * out), static_cast<T>(0.3));
+    plan->multiply(x.entries.data(), kIn, w.entries.data(), kMost, y.data(), out, {0.3, -0.7, bias.data(), true}, stream);
+    return y;
+  };
+  const std::vector<T> all = product(kMost);
+  for (const int threads : {1, 3})
+    for (const std::int64_t out : {1, 2, 7, 16, 33, 64}) {
+      SCOPED_TRACE(fmt::format("{} threads, {} features", threads, out));
+      const ThreadCount scope(threads);
+      const std::vector<T> y = product(out);
+      const auto width = static_cast<std::size_t>(out);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(batch->at.rows()); ++i)
+        ASSERT_EQ(std::memcmp(&y[i * width], &all[i * kMost], width * sizeof(T)), 0) << "row " << i;
+    }
+}
+TEST(Features, HaveTheSameBitsForAllWidthsAndThreads) {
+  Stream stream({Backend::host, 0});
+  for (const Isa isa : test::instruction_sets())
+    for (const NamedBatch& zoo : batch_zoo())
+      for (const ValueType type : kAllTypes) {
+        SCOPED_TRACE(fmt::format("{} {} {}", name(isa), zoo.name, name(type)));
+        const IsaScope scope(isa);
+        dispatch_operands(type, [&](auto of_a, auto of_sum) {
+          expect_same_bits<typename decltype(of_a)::type, typename decltype(of_sum)::type>(zoo, type, stream);
+        });
+        if (testing::Test::HasFatalFailure()) return;
+      }
+}
 
 TEST(GpuFeatures, Conform) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
