@@ -338,6 +338,10 @@ class Words(CliTest):
         self.fail_with(USAGE, "multiply", "elasticity:n=3,n=4", says="twice")
 
     def test_misspelt_variable(self):
+        self.fail_on_every_rank(USAGE, "multiply", "poisson:n=3", "--backend", "host", env={"SHARDMAT_ISA": "sse9"},
+                                says=["SHARDMAT_ISA=sse9", "choose baseline, avx2 or avx512"])
+        least = self.json_of("multiply", "poisson:n=3", "--backend", "host", ranks=2, env={"SHARDMAT_ISA": "baseline"})
+        self.assertEqual([rank["device"].split(", ")[-1] for rank in least["ranks"]], ["baseline"] * 2)
         self.fail_on_every_rank(USAGE, "multiply", "poisson:n=3", env={"SHARDMAT_HDF5_LINK": "follow"},
                                 says=["SHARDMAT_HDF5_LINK ", "did you mean SHARDMAT_HDF5_LINKS?"])
 
