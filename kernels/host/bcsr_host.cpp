@@ -38,7 +38,11 @@ SHARDMAT_INLINE Lanes<T, kLanes> repeat_x(const T* x, int first, std::index_sequ
   }
 }
 
-template <class Set, class T, int B>
+/// Bytes of a matrix that comes from memory rather than from the caches. Then values are prefetched a page ahead: with so
+/// little arithmetic between the loads, the CPU by itself prefetches too late.
+constexpr std::int64_t kFromMemory = std::int64_t{16} << 20;
+
+template <class Set, class T, int B, bool kPrefetch>
 SHARDMAT_INLINE void multiply_block_row(const BlockRows<T>& a, const Operands<T>& v, std::int64_t i) {
   constexpr int kLanes = lanes_of_block<Set, T, B>(), kPacks = B * B / kLanes, kRest = B * B % kLanes;
   struct Sums {
@@ -53,6 +57,8 @@ SHARDMAT_INLINE void multiply_block_row(const BlockRows<T>& a, const Operands<T>
     if constexpr (kRest == 1) add_product<Set>(to.rest, block[B * B - 1], x[B - 1]);
   };
   const auto add_block = [&](Sums& to, std::int64_t k) SHARDMAT_INLINE_LAMBDA {
+    for (std::size_t line = 0; kPrefetch && line < B * B * sizeof(T); line += 64)
+      __builtin_prefetch(reinterpret_cast<const char*>(a.values + k * (B * B)) + 4096 + line);
     const std::int64_t column = std::int64_t{a.block_col[k]} * B;
     if (column + B <= a.cols) {
       add(to, a.values + k * (B * B), v.x + column);
@@ -93,7 +99,10 @@ std::unique_ptr<Plan> make_bcsr_host(std::shared_ptr<Storage> storage, const Pol
       const std::int64_t begin = starts[static_cast<std::size_t>(t)], end = starts[static_cast<std::size_t>(t) + 1];
       run_compiled_for(isa, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
         with_block_size(m.block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
-          for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B>(rows, v, i);
+          if (m.bytes > kFromMemory)
+            for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, true>(rows, v, i);
+          else
+            for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, false>(rows, v, i);
         });
       });
     });
