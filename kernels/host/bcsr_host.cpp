@@ -6,6 +6,7 @@
 #include "kernels/formats/bcsr.h"
 #include "kernels/host/block_rows.h"
 #include "kernels/host/lanes.h"
+#include "kernels/host/ranges.h"
 #include "kernels/typed_plan.h"
 
 namespace shardmat {
@@ -95,15 +96,12 @@ std::unique_ptr<Plan> make_bcsr_host(std::shared_ptr<Storage> storage, const Pol
   return typed_plan<BcsrStorage>(storage, [starts = even_block_row_starts(a), isa = instruction_set()]<class T>(
                                               const BcsrStorage& m, const Operands<T>& v, Stream&) {
     const BlockRows<T> rows(m);
-    parallel_tasks(std::ssize(starts) - 1, [&](std::int64_t t) {
-      const std::int64_t begin = starts[static_cast<std::size_t>(t)], end = starts[static_cast<std::size_t>(t) + 1];
-      run_compiled_for(isa, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
-        with_block_size(m.block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
-          if (m.bytes > kFromMemory)
-            for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, true>(rows, v, i);
-          else
-            for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, false>(rows, v, i);
-        });
+    for_each_range(starts, isa, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+      with_block_size(m.block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
+        if (m.bytes > kFromMemory)
+          for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, true>(rows, v, i);
+        else
+          for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, false>(rows, v, i);
       });
     });
   });

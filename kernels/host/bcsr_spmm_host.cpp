@@ -5,6 +5,7 @@
 #include "kernels/formats/bcsr_spmm.h"
 #include "kernels/host/block_rows.h"
 #include "kernels/host/dense_columns.h"
+#include "kernels/host/ranges.h"
 
 namespace shardmat {
 namespace {
@@ -92,12 +93,9 @@ class BcsrSpmmHostPlan final : public SpmmPlan {
     dispatch(a_->type, [&]<class T>(TypeTag<T>) {
       with_columns<T, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const auto& of_y) {
         const BlockRows<T> rows(*a_);
-        parallel_tasks(std::ssize(starts_) - 1, [&](std::int64_t t) {
-          const std::int64_t begin = starts_[static_cast<std::size_t>(t)], end = starts_[static_cast<std::size_t>(t) + 1];
-          run_compiled_for(isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
-            with_block_size(a_->block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
-              multiply_block_rows<Set, B>(rows, begin, end, right_hand_sides().count, of_x, of_y);
-            });
+        for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+          with_block_size(a_->block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
+            multiply_block_rows<Set, B>(rows, begin, end, right_hand_sides().count, of_x, of_y);
           });
         });
       });

@@ -2,6 +2,7 @@
 #include "kernels/choose/cost_model.h"
 #include "kernels/host/csr_rows.h"
 #include "kernels/host/lanes.h"
+#include "kernels/host/ranges.h"
 #include "kernels/typed_plan.h"
 
 namespace shardmat {
@@ -32,12 +33,9 @@ std::unique_ptr<Plan> make_csr_host(std::shared_ptr<Storage> storage, const Poli
   const auto& a = static_cast<const CsrStorage&>(*storage);
   return typed_plan<CsrStorage>(storage, [starts = even_row_starts(a), isa = instruction_set()]<class T>(
                                              const CsrStorage& m, const Operands<T>& v, Stream&) {
-    parallel_tasks(std::ssize(starts) - 1, [&](std::int64_t t) {
-      const std::int64_t begin = starts[static_cast<std::size_t>(t)], end = starts[static_cast<std::size_t>(t) + 1];
-      run_compiled_for(isa, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
-        if (m.wide_offsets) multiply_rows<Set, T, std::int64_t>(m, begin, end, v);
-        else multiply_rows<Set, T, std::int32_t>(m, begin, end, v);
-      });
+    for_each_range(starts, isa, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+      if (m.wide_offsets) multiply_rows<Set, T, std::int64_t>(m, begin, end, v);
+      else multiply_rows<Set, T, std::int32_t>(m, begin, end, v);
     });
   });
 }

@@ -5,6 +5,7 @@
 #include "kernels/formats/csr_spmm.h"
 #include "kernels/host/csr_columns.h"
 #include "kernels/host/csr_rows.h"
+#include "kernels/host/ranges.h"
 
 namespace shardmat {
 namespace {
@@ -35,11 +36,8 @@ class CsrSpmmHostPlan final : public SpmmPlan {
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
     dispatch_operands(a_->type, [&]<class A, class T>(TypeTag<A>, TypeTag<T>) {
       with_columns<A, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const auto& of_y) {
-        parallel_tasks(std::ssize(starts_) - 1, [&](std::int64_t t) {
-          const std::int64_t begin = starts_[static_cast<std::size_t>(t)], end = starts_[static_cast<std::size_t>(t) + 1];
-          run_compiled_for(isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
-            multiply_rows<Set, A>(*a_, begin, end, right_hand_sides().count, of_x, of_y);
-          });
+        for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+          multiply_rows<Set, A>(*a_, begin, end, right_hand_sides().count, of_x, of_y);
         });
       });
     });

@@ -7,6 +7,7 @@
 #include "kernels/formats/packed_pieces.h"
 #include "kernels/host/csr_rows.h"
 #include "kernels/host/packed_slices.h"
+#include "kernels/host/ranges.h"
 #include "kernels/typed_plan.h"
 
 namespace shardmat {
@@ -128,17 +129,16 @@ SHARDMAT_INLINE void multiply_single_rows(const PackedStorage& a, std::int64_t s
     const int first = p * kLanes, last = first + kLanes - 1;
     const auto head = slice.consecutive_rows(first, kLanes);
     gaps |= head < kLanes;
-    simple &= head == kLanes || (slice.row(first + head) > slice.row(first) &&
-                                 slice.row(last) - slice.row(first + head) == kLanes - 1 - head);
+    simple &= head == kLanes ||
+              (slice.row(first + head) > slice.row(first) && slice.row(last) - slice.row(first + head) == kLanes - 1 - head);
     for (int j = 0; j < kLanes; ++j) before_gap[p][j] = j < head ? -1 : 0;
   }
   if (!gaps) {
-    const T* x = v.x;
     slice.for_each_slot(
         [&](const T* values, std::int32_t delta) SHARDMAT_INLINE_LAMBDA {
 #pragma GCC unroll 16
           for (int p = 0; p < kPacks; ++p)
-            add_product<Set>(sums[p], load<kLanes>(values + p * kLanes), load<kLanes>(x + slice.row(p * kLanes) + delta));
+            add_product<Set>(sums[p], load<kLanes>(values + p * kLanes), load<kLanes>(v.x + slice.row(p * kLanes) + delta));
         },
         add_gathered);
   } else if (simple) {
@@ -168,11 +168,8 @@ std::unique_ptr<Plan> make_single_rows(std::shared_ptr<Storage> storage) {
   const auto& a = static_cast<const PackedStorage&>(*storage);
   return typed_plan<PackedStorage>(storage, [starts = packed::even_slice_starts(a), isa = instruction_set()]<class T>(
                                                 const PackedStorage& m, const Operands<T>& v, Stream&) {
-    parallel_tasks(std::ssize(starts) - 1, [&](std::int64_t t) {
-      const std::int64_t begin = starts[static_cast<std::size_t>(t)], end = starts[static_cast<std::size_t>(t) + 1];
-      run_compiled_for(isa, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
-        for (std::int64_t s = begin; s < end; ++s) multiply_single_rows<Set>(m, s, v);
-      });
+    for_each_range(starts, isa, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+      for (std::int64_t s = begin; s < end; ++s) multiply_single_rows<Set>(m, s, v);
     });
   });
 }

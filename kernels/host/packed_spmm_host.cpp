@@ -6,6 +6,7 @@
 #include "kernels/formats/packed_spmm.h"
 #include "kernels/host/csr_columns.h"
 #include "kernels/host/packed_slices.h"
+#include "kernels/host/ranges.h"
 
 namespace shardmat {
 namespace {
@@ -59,11 +60,8 @@ class PackedSpmmHostPlan final : public SpmmPlan {
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
     dispatch(a_->type, [&]<class T>(TypeTag<T>) {
       with_columns<T, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const auto& of_y) {
-        parallel_tasks(std::ssize(starts_) - 1, [&](std::int64_t t) {
-          const std::int64_t begin = starts_[static_cast<std::size_t>(t)], end = starts_[static_cast<std::size_t>(t) + 1];
-          run_compiled_for(isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
-            for (std::int64_t s = begin; s < end; ++s) multiply_slice<Set>(*a_, s, right_hand_sides().count, of_x, of_y);
-          });
+        for_each_range(starts_, isa_, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+          for (std::int64_t s = begin; s < end; ++s) multiply_slice<Set>(*a_, s, right_hand_sides().count, of_x, of_y);
         });
       });
     });
