@@ -11,6 +11,7 @@
 #include "kernels/formats/bcsr_spmm.h"
 #include "kernels/formats/csr_spmm.h"
 #include "kernels/formats/packed_spmm.h"
+#include "kernels/formats/symmetric.h"
 
 namespace shardmat {
 namespace {
@@ -57,6 +58,8 @@ constexpr SpmmKernel kKernels[] = {
     {"packed_host", "packed", kHost, "threads over slices", one_policy, packed_spmm_host_supports, make_packed_spmm_host,
      any_input},
     {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", one_policy, any_matrix, make_csr_spmm_host, any_input},
+    {"symmetric_host", "symmetric", kHost, "threads over block rows of the lower triangle", one_policy, any_matrix,
+     make_symmetric_spmm_host, any_input},
 };
 
 void require_span(std::int64_t leading, std::int64_t rows, std::int64_t columns, DenseOrder order, const char* what) {

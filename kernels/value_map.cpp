@@ -87,6 +87,7 @@ void require_room(const Storage& storage, std::int64_t map_bytes) {
 ValueMap::ValueMap(Storage& storage, ConversionInput& input, std::span<const std::int64_t> positions)
     : device_(storage.device), type_(storage.type), format_(storage.format) {
   require_matching(storage, input);
+  format_to_update(storage.format);
   const std::int64_t largest = largest_of(positions, storage.nnz);
   entries_ = largest + 1;
   wide_ = needs_wide_sources(largest);
@@ -99,7 +100,7 @@ ValueMap::ValueMap(Storage& storage, ConversionInput& input, std::span<const std
   const ValueView values = input.matrix().values;
   const auto put_back = [&] {
     input.replace_values(values);
-    find_format(storage.format).update(storage, input);
+    format_to_update(storage.format).update(storage, input);
   };
   try {
     find_sources(storage, input, positions);
@@ -134,7 +135,7 @@ void ValueMap::find_sources(Storage& storage, ConversionInput& input, std::span<
       }
     });
     input.replace_values(digits);
-    find_format(storage.format).update(storage, input);
+    format_to_update(storage.format).update(storage, input);
     const auto arrays = storage.value_arrays();
     for (std::size_t a = 0; a < arrays.size(); ++a)
       backend_of(device_).add_digits(type_, arrays[a]->data(), {arrays_[a].sources.data(), arrays_[a].places, wide_}, shift,

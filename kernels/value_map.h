@@ -28,9 +28,9 @@ class ValueMap {
   /// returns. No product may run on them meanwhile. Besides the map, it takes 8 bytes of host memory a nonzero and the
   /// memory of the format's update().
   ///
-  /// Throws Error(resources) before it allocates, Error(usage) for negative positions or a wrong number of positions,
-  /// Error(internal) if storage and input do not belong together or the format breaks the rules of value_arrays(). If the
-  /// device fails, the values of the storage are undefined.
+  /// Throws Error(resources) before it allocates, Error(usage) for a format that takes no new values, for negative
+  /// positions or a wrong number of positions, Error(internal) if storage and input do not belong together or the format
+  /// breaks the rules of value_arrays(). If the device fails, the values of the storage are undefined.
   ValueMap(Storage& storage, ConversionInput& input, std::span<const std::int64_t> positions = {});
 
   /// Upper bound of the map's device memory for a storage: 4 bytes for each place of its value arrays, 8 if positions reach

@@ -13,6 +13,12 @@ namespace shardmat {
 /// to the device takes longer. On the host a conversion takes as long as some fifty products.
 constexpr bool pays_to_measure(Backend backend, double products) { return backend == Backend::cuda || products >= 300; }
 
+/// Which entries of a matrix are stored.
+enum class StoredEntries {
+  all,
+  half,  ///< of two equal entries that mirror each other across the diagonal, one
+};
+
 struct PlanRequest {
   std::string kernel = "auto";  ///< a name in the registry, or "auto"
   std::string policy;           ///< "name=value,…" replaces defaults of the kernel; needs a named kernel
@@ -20,7 +26,8 @@ struct PlanRequest {
   bool measure = true;          ///< auto may measure the model's best candidates (pays_to_measure()); false: take its first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
   double products = 2000;       ///< expected number of products; see SpmmRequest
-  double budget_seconds = 0;    ///< measuring starts no new candidate after this long; 0: some 150 products, tune: 5 s
+  StoredEntries storage = StoredEntries::all;  ///< half: only for symmetric matrices, on the host
+  double budget_seconds = 0;  ///< measuring starts no new candidate after this long; 0: some 150 products, tune: 5 s
 };
 
 enum class Decision { asked, only, model, measured, remembered };

@@ -20,6 +20,7 @@
 #include "kernels/formats/pkt.h"
 #include "kernels/formats/rbp.h"
 #include "kernels/formats/sell.h"
+#include "kernels/formats/symmetric.h"
 
 namespace shardmat {
 namespace {
@@ -56,6 +57,8 @@ constexpr Format kFormats[] = {
     {"pkt", "packets with 16-bit columns, and a CSR rest", pkt_layouts, pkt_bytes, convert_pkt, update_pkt},
     {"packed", "node blocks and runs over slices, few columns", packed_layouts, packed_bytes, convert_packed, update_packed,
      false, packed_spmm_layout},
+    {"symmetric", "of mirrored equal entries one, in blocks", symmetric_layouts, symmetric_bytes, convert_symmetric, nullptr,
+     false, nullptr, StoredEntries::half},
 };
 
 constexpr Backend kHost = Backend::host;
@@ -70,6 +73,8 @@ constexpr Kernel kKernels[] = {
      packed_host_cost},
     {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", kAuto, csr_host_policies, any_matrix, make_csr_host,
      csr_host_cost, true},
+    {"symmetric_host", "symmetric", kHost, "threads over block rows of the lower triangle", kAuto, one_policy, any_matrix,
+     make_symmetric_host, estimate<symmetric_bytes, 75>},
 
     {"coo_host", "coo", kHost, "threads over whole rows", kNamed, one_policy, any_matrix, make_coo_host},
     {"csc_host", "csc", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_csc_host},
@@ -135,6 +140,29 @@ const Format& find_format(std::string_view name) {
   throw Error(ErrorKind::internal, fmt::format("there is no format '{}'", name));
 }
 
+bool stores(std::string_view format, StoredEntries entries) { return find_format(format).entries == entries; }
+
+void require_stores(std::string_view kernel, std::string_view format, StoredEntries entries) {
+  if (entries == StoredEntries::all || stores(format, entries)) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("kernel {} needs all entries, but symmetric storage is asked for; use kernel auto, or store all", kernel),
+      "kernel");
+}
+
+void require_storage(Backend backend, StoredEntries entries) {
+  if (entries == StoredEntries::all || backend == Backend::host) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("symmetric storage is for the host; no kernel of the {} backend takes it", name(backend)),
+              "storage");
+}
+
+const Format& format_to_update(std::string_view name) {
+  const Format& format = find_format(name);
+  if (format.update != nullptr) return format;
+  throw Error(ErrorKind::usage, fmt::format("a matrix in format {} takes no new values; store it in another format", name));
+}
+
 const Format& reference_format() { return kFormats[0]; }
 
 std::int64_t largest_reasonable_bytes(ConversionInput& input) {
@@ -171,7 +199,7 @@ void update_values(Storage& storage, const CsrView& matrix, Stream& stream) {
         fmt::format("new values need the pattern of the stored matrix ({} × {}, {} nonzeros), but come with {} × {}, {}",
                     storage.rows, storage.cols, storage.nnz, matrix.rows, matrix.cols, matrix.nnz()));
   ConversionInput input(matrix, storage.type, stream);
-  find_format(storage.format).update(storage, input);
+  format_to_update(storage.format).update(storage, input);
 }
 
 std::unique_ptr<Plan> make_plan(const Kernel& kernel, std::shared_ptr<Storage> storage, const Policy& policy,

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/choose/choice.h"
 #include "kernels/conversion.h"
 #include "kernels/plan.h"
 
@@ -23,12 +24,14 @@ struct Format {
   /// Stores the matrix in this format on the input's device.
   std::shared_ptr<Storage> (*convert)(ConversionInput& input, const Policy& layout);
   /// Writes the values of `input`, a matrix of the same pattern, into `storage` without another conversion. Value maps are
-  /// made with it and need the rules of Storage::value_arrays().
+  /// made with it and need the rules of Storage::value_arrays(). Null: a stored matrix takes no new values.
   void (*update)(Storage& storage, ConversionInput& input);
   /// True if the format can store f16 and bf16.
   bool takes_halves = false;
   /// The layout for products with several right-hand sides; null: the first of layouts().
   Policy (*spmm_layout)(ConversionInput& input) = nullptr;
+  /// What of a matrix the format stores. A request names one kind, and only its formats are candidates.
+  StoredEntries entries = StoredEntries::all;
 };
 
 struct Kernel {
@@ -59,6 +62,14 @@ std::span<const Kernel> kernels();
 /// For an unknown name throws Error(usage), which suggests the nearest name or says on which backend the kernel runs.
 const Kernel& find_kernel(std::string_view name, Backend backend);
 const Format& find_format(std::string_view name);
+/// The format with its update(). Throws Error(usage) for a format that takes no new values.
+const Format& format_to_update(std::string_view name);
+/// True if the automatic choice may take the format for a request.
+bool stores(std::string_view format, StoredEntries entries);
+/// Throws Error(usage) for a named kernel whose format stores more than is asked for.
+void require_stores(std::string_view kernel, std::string_view format, StoredEntries entries);
+/// Throws Error(usage) if half of the entries are asked for on a backend whose kernels need all.
+void require_storage(Backend backend, StoredEntries entries);
 /// CSR. The bytes of other formats are compared with its bytes.
 const Format& reference_format();
 

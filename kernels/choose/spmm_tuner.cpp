@@ -80,13 +80,19 @@ std::vector<SpmmTuner::Candidate> SpmmTuner::candidates(const RightHandSides& rh
       if (std::none_of(found.begin(), found.end(), same)) found.push_back(candidate);
     }
   };
+  require_storage(backend, request.storage);
   if (request.kernel != "auto") {
-    add(find_spmm_kernel(request.kernel, backend));
+    const SpmmKernel& kernel = find_spmm_kernel(request.kernel, backend);
+    require_stores(kernel.name, kernel.format, request.storage);
+    add(kernel);
   } else {
     for (const SpmmKernel& kernel : spmm_kernels()) {
       const std::string format(kernel.format);
-      if (kernel.backend != backend || kernel.promising == nullptr || !holds(format, input_.type())) continue;
-      if (!kernel.promising(input_, layout_of(format)) || grows(format)) continue;
+      if (kernel.backend != backend || kernel.promising == nullptr || !holds(format, input_.type()) ||
+          !stores(format, request.storage))
+        continue;
+      if (!kernel.promising(input_, layout_of(format))) continue;
+      if (request.storage == StoredEntries::all && grows(format)) continue;
       add(kernel);
     }
   }

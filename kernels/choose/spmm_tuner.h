@@ -22,6 +22,7 @@ struct SpmmRequest {
   bool measure = true;          ///< measure the candidates if that pays (pays_to_measure()); false: take the first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
   double products = 2000;  ///< expected number of products (2000 if fewer): a plan must save in them what it takes to make
+  StoredEntries storage = StoredEntries::all;
   CacheFlush* flush = nullptr;  ///< runs before each measured product; null: caches stay warm
 };
 

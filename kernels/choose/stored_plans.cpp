@@ -113,14 +113,15 @@ std::optional<ChosenPlan> choose_stored_plan(StoredFormats storages, const RowSt
   if (storages.empty()) return std::nullopt;
   const Backend backend = stream.device().backend;
   const bool named = request.kernel != "auto";
-  if (named) find_kernel(request.kernel, backend);
+  require_storage(backend, request.storage);
+  if (named) require_stores(request.kernel, find_kernel(request.kernel, backend).format, request.storage);
   const Operands o = operands_to_measure(storages, 1, request.measure && pays_to_measure(backend, request.products), stream);
   std::function<void(const Plan&)> product;
   if (o.y.data() != nullptr) product = [&](const Plan& plan) { plan.multiply(1, o.x.data(), 0, o.y.data(), stream); };
   Comparison<Plan, ChosenPlan> comparison(stream, product, [](const Plan&) { return 0.0; });
   for (const Kernel& kernel : kernels())
     for (const auto& storage : storages) {
-      const bool wanted = named ? kernel.name == request.kernel : kernel.automatic;
+      const bool wanted = named ? kernel.name == request.kernel : kernel.automatic && stores(kernel.format, request.storage);
       if (!wanted || kernel.backend != backend || kernel.format != storage->format || !kernel.supports(*storage)) continue;
       for (const Policy& policy : kernel.policies(rows)) {
         if (!comparison.open()) break;
@@ -140,7 +141,8 @@ std::optional<ChosenSpmmPlan> choose_stored_spmm_plan(StoredFormats storages, st
   if (storages.empty()) return std::nullopt;
   const Backend backend = stream.device().backend;
   const bool named = request.kernel != "auto";
-  if (named) find_spmm_kernel(request.kernel, backend);
+  require_storage(backend, request.storage);
+  if (named) require_stores(request.kernel, find_spmm_kernel(request.kernel, backend).format, request.storage);
   const RightHandSides rhs{right_hand_sides};
   const Operands o =
       operands_to_measure(storages, right_hand_sides, request.measure && pays_to_measure(backend, request.products), stream);
@@ -151,7 +153,8 @@ std::optional<ChosenSpmmPlan> choose_stored_spmm_plan(StoredFormats storages, st
       stream, product, [&](const SpmmPlan& plan) { return late && !plan.begins_early() ? late->seconds : 0; });
   for (const SpmmKernel& kernel : spmm_kernels())
     for (const auto& storage : storages) {
-      const bool wanted = named ? kernel.name == request.kernel : kernel.promising != nullptr;
+      const bool wanted =
+          named ? kernel.name == request.kernel : kernel.promising != nullptr && stores(kernel.format, request.storage);
       if (!wanted || kernel.backend != backend || kernel.format != storage->format || !kernel.supports(*storage, rhs))
         continue;
       for (const Policy& policy : kernel.policies(*storage, rhs)) {

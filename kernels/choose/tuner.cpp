@@ -83,13 +83,19 @@ void add_predicted(const Kernel& kernel, bool every, ConversionInput& input, std
 std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInput& input) {
   const Backend backend = input.stream().device().backend;
   std::vector<Candidate> all;
+  require_storage(backend, request.storage);
   if (request.kernel != "auto") {
-    add_named(find_kernel(request.kernel, backend), request.policy, input, all);
+    const Kernel& kernel = find_kernel(request.kernel, backend);
+    require_stores(kernel.name, kernel.format, request.storage);
+    add_named(kernel, request.policy, input, all);
     return all;
   }
   if (!request.policy.empty()) throw Error(ErrorKind::usage, "a policy belongs to one kernel: name the kernel", "kernel");
-  for (const Kernel& kernel : kernels())
-    if (kernel.backend == backend && (kernel.automatic || (request.tune && backend == Backend::host))) add_predicted(kernel, request.tune, input, all);
+  for (const Kernel& kernel : kernels()) {
+    const bool wanted = kernel.automatic || (request.tune && backend == Backend::host);
+    if (kernel.backend == backend && wanted && stores(kernel.format, request.storage))
+      add_predicted(kernel, request.tune, input, all);
+  }
   std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.bytes < b.bytes; });
   return all;
 }
@@ -154,7 +160,7 @@ class Chooser {
 
   /// The format would take more than CSR, counted exactly: then nothing is converted to it.
   bool grows(const Candidate& candidate) {
-    if (candidate.kernel->format == reference_format().name) return false;
+    if (candidate.kernel->format == reference_format().name || request_.storage == StoredEntries::half) return false;
     const std::int64_t bytes = find_format(candidate.kernel->format).bytes(input_, candidate.layout);
     return static_cast<double>(bytes) > kMostGrowth * static_cast<double>(csr_bytes(input_, {}));
   }

@@ -14,11 +14,14 @@
 
 namespace shardmat {
 
+/// The first entry of a row.
+inline std::int64_t offset_of_row(const CsrStorage& a, std::int64_t row) {
+  return a.wide_offsets ? a.row_ptr.as<std::int64_t>()[row] : a.row_ptr.as<std::int32_t>()[row];
+}
+
 /// First rows of the ranges, then the number of rows. The work of a row is its number of nonzeros + 1.
 inline std::vector<std::int64_t> even_row_starts(const CsrStorage& a) {
-  return even_starts(a.rows, [&](std::int64_t row) {
-    return row + (a.wide_offsets ? a.row_ptr.as<std::int64_t>()[row] : a.row_ptr.as<std::int32_t>()[row]);
-  });
+  return even_starts(a.rows, [&](std::int64_t row) { return row + offset_of_row(a, row); });
 }
 
 /// The sum of values[k]·x[col_idx[k]] for k < count.

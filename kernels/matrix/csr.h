@@ -23,6 +23,7 @@ struct CsrView {
   /// Owns the memory of col_idx and values. A storage may then keep these arrays instead of a copy, so nobody may change
   /// them. Null: the caller keeps the arrays, and every storage copies them.
   std::shared_ptr<const void> owner = nullptr;
+  std::int64_t diagonal = 0;  ///< the column of row 0 on the diagonal, in a range of rows of a square matrix
 
   std::int64_t nnz() const { return rows == 0 ? 0 : row_ptr[static_cast<std::size_t>(rows)] - row_ptr[0]; }
   /// Rows [begin, end).
@@ -34,7 +35,8 @@ struct CsrView {
             row_ptr.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin) + 1),
             col_idx.subspan(first, count),
             values.subspan(first, count),
-            owner};
+            owner,
+            diagonal + begin};
   }
 };
 

@@ -20,6 +20,7 @@
 #include "runtime/matrix/row_plan.h"
 #include "runtime/matrix/schedule.h"
 #include "runtime/matrix/stored_rows.h"
+#include "runtime/matrix/symmetry_check.h"
 
 namespace shardmat {
 namespace {
@@ -72,6 +73,7 @@ DistributedMatrix::DistributedMatrix(LoadedPart part, Context& context, const Ma
     require_column_block(options_.right_hand_sides, options_.column_block);
     if (part_.nnz / communicator.size() > options_.column_sums_above) sum_columns();
   });
+  if (options_.plan.storage == StoredEntries::half) require_symmetric_storage();
   part_.times.read += timer.seconds();
   timer = Timer();
   const std::optional<std::int64_t> moved_last = communicator.together([&] { return order_boundary_last(); });
@@ -88,6 +90,15 @@ DistributedMatrix::~DistributedMatrix() = default;
 
 std::int64_t DistributedMatrix::own_rows() const {
   return part_.row_route == nullptr ? local_rows() : part_.row_route->given();
+}
+
+void DistributedMatrix::require_symmetric_storage() {
+  context_.communicator().together([&] {
+    require_storage(context_.device().backend, StoredEntries::half);
+    if (options_.values == Values::updatable)
+      throw Error(ErrorKind::usage, "a matrix in symmetric storage takes no new values; store all entries", "storage");
+  });
+  require_symmetric(part_, context_.communicator());
 }
 
 void DistributedMatrix::sum_columns() {
@@ -225,7 +236,8 @@ void DistributedMatrix::store(std::int64_t first_row, std::int64_t end_row) {
   const std::span<const std::int64_t> value_starts =
       options_.values == Values::fixed ? std::span<const std::int64_t>() : std::span<const std::int64_t>(part_.value_starts);
   // Storages may keep the arrays of the rows if no new values will come: those would change the rows, too.
-  const CsrView rows = options_.values == Values::fixed ? part_.csr.shared_view() : part_.csr.view();
+  CsrView rows = options_.values == Values::fixed ? part_.csr.shared_view() : part_.csr.view();
+  rows.diagonal = map_->first_own();
   blocks_.emplace_back(first_row, rows.rows_between(first_row, end_row), options_.type,
                        value_starts.empty() ? value_starts
                                             : value_starts.subspan(static_cast<std::size_t>(first_row),
@@ -296,6 +308,8 @@ std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted
   communicator.together([&] {
     require_columns(options_.type, wanted);
     if (wanted.exchange && communicator.size() > 1) require_exchange_over(*wanted.exchange, *map_);
+    if (wanted.plan && wanted.plan->storage == StoredEntries::half && options_.plan.storage == StoredEntries::all)
+      throw Error(ErrorKind::usage, "symmetric storage must be asked for when the matrix is made", "storage");
   });
   if (context_.nccl() != nullptr) context_.nccl()->free_retired();  // else their memory counts as taken
   std::optional<Buffer> y_by_rows = communicator.together([&] { return memory_for_y(wanted); });

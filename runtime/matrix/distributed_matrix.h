@@ -119,6 +119,7 @@ class DistributedMatrix {
     std::string why;  ///< why at_a_time is less than all; else empty
   };
 
+  void require_symmetric_storage();
   void sum_columns();
   bool may_overlap(std::int64_t columns, std::int64_t column_block) const;
   std::optional<std::int64_t> order_boundary_last();

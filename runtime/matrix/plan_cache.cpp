@@ -46,7 +46,8 @@ ordered_json key_of(const CsrView& matrix, ValueType type, const PlanRequest& re
           {"host_threads", backend == Backend::host ? thread_count() : 0},
           {"type", name(type)},
           {"right_hand_sides", 1},
-          {"reproducible", request.reproducible}};
+          {"reproducible", request.reproducible},
+          {"symmetric", request.storage == StoredEntries::half}};
 }
 
 class Entry {

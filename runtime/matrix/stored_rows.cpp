@@ -23,6 +23,7 @@ SpmmRequest spmm_request(const PlanRequest& request) {
   wanted.measure = request.measure;
   wanted.reproducible = request.reproducible;
   wanted.products = request.products;
+  wanted.storage = request.storage;
   return wanted;
 }
 

@@ -35,7 +35,7 @@ struct Options {
   MultiplyOptions multiply;
   std::vector<std::string> matrices;
   std::string batch;  ///< empty: not asked for
-  std::string type = "f64", sort = "auto", backend = "auto", mode = "repeat", verify = "", json;
+  std::string type = "f64", sort = "auto", backend = "auto", mode = "repeat", verify = "", storage = "full", json;
   bool force = false, no_graph = false, overlap = false, no_overlap = false, no_measure = false, no_cache = false;
   double timeout = 60;
   std::int64_t rhs = 1;
@@ -114,6 +114,11 @@ void add_kernel_options(const CommandLine& app, Options& o) {
   app.add_flag("--reproducible", plan.reproducible,
                "use only kernels whose results are bit-identical from run to run. With --no-measure every run also takes "
                "the same kernel");
+  app.add_option("--storage", o.storage,
+                 "symmetric: store one of two equal entries a_ij and a_ji, for about half the memory; on the host. A matrix "
+                 "that is not symmetric is refused. Results depend on the number of threads in the last bits")
+      ->check(one_of({"full", "symmetric"}))
+      ->capture_default_str();
   app.add_flag("--no-cache", o.no_cache, "neither use nor store measured choices (they are stored in SHARDMAT_CACHE_DIR)");
 }
 
@@ -196,6 +201,7 @@ void finish_options(const CommandLine& app, Options& o) {
   m.load.overlap = o.overlap ? Overlap::yes : o.no_overlap ? Overlap::no : Overlap::automatic;
   if (o.no_measure && m.load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
   m.load.plan.measure = !o.no_measure;
+  m.load.plan.storage = o.storage == "symmetric" ? StoredEntries::half : StoredEntries::all;
   m.load.plan.products = static_cast<double>(m.iterations);
   m.load.cache_directory = o.no_cache ? "" : default_cache_directory();
   m.progress = make_progress_bar();

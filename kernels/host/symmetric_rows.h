@@ -1,0 +1,122 @@
+// Symmetric storage as its host kernels read it, and its work cut into ranges of block rows for host threads.
+//
+// Block row i adds B·x_j to y_i and Bᵀ·x_i to y_j for each block B in column j < i. Each range belongs to one task and
+// writes y in its own rows. What it adds to rows above goes to a buffer; when all ranges are done, the buffers are added to
+// y in the order of the ranges. So y depends on the number of ranges, which is the number of threads, and on nothing else
+// that varies.
+//
+// Order of summation: y_i is the sum of block row i, as in bcsr (single values: as in csr), then the row's part of the rest,
+// as in csr, then what the rows below add, from top to bottom: those of the same range first, then range by range.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/base/host_vector.h"
+#include "kernels/base/parallel.h"
+#include "kernels/formats/symmetric.h"
+#include "kernels/host/lanes.h"
+
+namespace shardmat {
+
+/// The blocks of a SymmetricStorage with values of type T.
+template <class T>
+struct LowerBlocks {
+  explicit LowerBlocks(const SymmetricStorage& a)
+      : narrow_block_ptr(a.wide_offsets ? nullptr : a.block_ptr.as<std::int32_t>()),
+        wide_block_ptr(a.block_ptr.as<std::int64_t>()),
+        block_col(a.block_col.as<std::int32_t>()),
+        values(a.values.as<T>()),
+        rows(a.rows) {}
+
+  SHARDMAT_INLINE std::int64_t offset(std::int64_t i) const {
+    return narrow_block_ptr != nullptr ? narrow_block_ptr[i] : wide_block_ptr[i];
+  }
+
+  const std::int32_t* narrow_block_ptr;  ///< null if offsets are wide
+  const std::int64_t* wide_block_ptr;
+  const std::int32_t* block_col;
+  const T* values;
+  std::int64_t rows;
+};
+
+/// Block rows begin … end - 1. They add to rows of blocks first_above … begin - 1, too.
+struct SymmetricRange {
+  std::int64_t begin, end, first_above;
+  std::int64_t buffer;  ///< where the entries for the rows above begin, in rows
+};
+
+/// The ranges of a matrix, one a thread.
+class SymmetricRanges {
+ public:
+  explicit SymmetricRanges(const SymmetricStorage& a) : block_(a.block()) {
+    const LowerBlocks<float> blocks(a);
+    const std::int64_t area = std::int64_t{block_} * block_, all = blocks.offset(a.block_rows) * area + a.rows;
+    const std::int64_t ranges = std::clamp<std::int64_t>(all / kLeastWork, 1, thread_count());
+    std::int64_t begin = 0;
+    for (std::int64_t r = 0; r < ranges; ++r) {
+      std::int64_t end = begin;
+      while (end < a.block_rows && (blocks.offset(end) * area + end * block_ < all / ranges * (r + 1) || r + 1 == ranges))
+        ++end;
+      std::int64_t first_above = begin;
+      for (std::int64_t i = begin; i < end; ++i)
+        if (blocks.offset(i) < blocks.offset(i + 1))
+          first_above = std::min<std::int64_t>(first_above, blocks.block_col[blocks.offset(i)]);
+      ranges_.push_back({begin, end, first_above, buffer_rows_});
+      buffer_rows_ += (begin - first_above) * block_;
+      begin = end;
+    }
+  }
+
+  std::int64_t count() const { return std::ssize(ranges_); }
+  const SymmetricRange& operator[](std::int64_t r) const { return ranges_[static_cast<std::size_t>(r)]; }
+  /// Rows in the buffers of all ranges.
+  std::int64_t buffer_rows() const { return buffer_rows_; }
+  /// The rows of range r to which range s adds: [first, second).
+  std::pair<std::int64_t, std::int64_t> shared_rows(std::int64_t r, std::int64_t s) const {
+    return {std::max((*this)[r].begin, (*this)[s].first_above) * block_, (*this)[r].end * block_};
+  }
+
+ private:
+  static constexpr std::int64_t kLeastWork = 1 << 14;  // of a range, in values
+
+  int block_;
+  std::int64_t buffer_rows_ = 0;
+  std::vector<SymmetricRange> ranges_;
+};
+
+/// Sums of a row that overlap: small blocks have few entries.
+template <int B>
+constexpr int kSymmetricChains = B == 1   ? 4
+                                 : B == 2 ? 2
+                                          : 1;
+
+/// Adds the sums of the chains.
+template <int kChains, class Pack>
+SHARDMAT_INLINE Pack join_chains(const Pack (&sums)[kChains]) {
+  if constexpr (kChains == 4) return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  else if constexpr (kChains == 2) return sums[0] + sums[1];
+  else return sums[0];
+}
+
+/// Calls body(std::integral_constant<int, B>) for the size of the blocks.
+template <class Body>
+SHARDMAT_INLINE void with_symmetric_block(int block, const Body& body) {
+  switch (block) {
+    case 1:
+      return body(std::integral_constant<int, 1>());
+    case 2:
+      return body(std::integral_constant<int, 2>());
+    case 3:
+      return body(std::integral_constant<int, 3>());
+    case 4:
+      return body(std::integral_constant<int, 4>());
+    case 5:
+      return body(std::integral_constant<int, 5>());
+    default:
+      return body(std::integral_constant<int, 6>());
+  }
+}
+
+}  // namespace shardmat

@@ -1,0 +1,194 @@
+// Symmetric storage with many right-hand sides on host threads. Each column is summed as symmetric_host sums a single one.
+#include <algorithm>
+
+#include "kernels/host/csr_columns.h"
+#include "kernels/host/csr_rows.h"
+#include "kernels/host/dense_columns.h"
+#include "kernels/host/symmetric_rows.h"
+
+namespace shardmat {
+namespace {
+
+/// Rows of a block row whose sums fit registers together: a divisor of B.
+template <class Set, int B, int kPacks>
+constexpr int rows_at_once() {
+  int rows = B;
+  while (rows > 1 && (B % rows != 0 || kSymmetricChains<B> * rows * B * kPacks > Set::kRegisters - 6)) --rows;
+  return rows;
+}
+
+/// A product with many right-hand sides, on one range. X: as ColumnsOfX.
+template <class Set, class T, int B, class X>
+class RangeProduct {
+ public:
+  /// `above`: where the entries for block row range.first_above begin, row-major.
+  SHARDMAT_INLINE RangeProduct(const SymmetricStorage& a, const X& x, const ColumnsOfY<T>& y, const SymmetricRange& range,
+                               const ColumnsOfY<T>& above)
+      : a_(a), blocks_(a), x_(x), y_(y), range_(range), above_(above) {}
+
+  SHARDMAT_INLINE void run(std::int64_t columns) const {
+    std::fill(above_.data, above_.data + (range_.begin - range_.first_above) * B * columns, T(0));
+    for (std::int64_t i = range_.begin; i < range_.end; ++i) {
+      for_each_group<kWidest>(columns,
+                              [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
+                                constexpr int kRows = rows_at_once<Set, B, W / kLanesOfGroup<Set, T, W>>();
+                                for (int row = 0; row < B; row += kRows) multiply<W, kRows>(i, row, first);
+                                put_rest<W>(i, first);
+                              });
+    }
+  }
+
+ private:
+  static constexpr int kWidest = static_cast<int>(Set::kBytes / sizeof(T)), kChains = kSymmetricChains<B>;
+
+  /// Columns first … first + W - 1 of rows row … row + R - 1 of block row i, and their mirror image.
+  template <int W, int R>
+  SHARDMAT_INLINE void multiply(std::int64_t i, int row, std::int64_t first) const {
+    using Pack = Lanes<T, W>;
+    const std::int64_t begin = blocks_.offset(i), end = blocks_.offset(i + 1), top = i * B + row;
+    const int rows = static_cast<int>(std::clamp<std::int64_t>(blocks_.rows - top, 0, R));
+    const bool has_diagonal = end > begin && blocks_.block_col[end - 1] == i;
+    Pack of_x[R] = {}, sums[kChains][R][B] = {};
+    for (int r = 0; r < rows; ++r) of_x[r] = y_.alpha * column_of_x<W>(top + r, first);
+    const auto add_twice = [&](Pack(&to)[R][B], std::int64_t k) SHARDMAT_INLINE_LAMBDA {
+      const T* block = blocks_.values + k * (B * B) + row * B;
+      const std::int64_t column = std::int64_t{blocks_.block_col[k]};
+      const bool is_above = column < range_.begin;
+      const ColumnsOfY<T>& y = is_above ? above_ : y_;
+      const std::int64_t y_row = (column - (is_above ? range_.first_above : 0)) * B;
+#pragma GCC unroll 6
+      for (int c = 0; c < B; ++c) {
+        const Pack x = column_of_x<W>(column * B + c, first);
+        Pack above = y.template get<W>(y_row + c, first);
+#pragma GCC unroll 6
+        for (int r = 0; r < R; ++r) {
+          add_product<Set>(to[r][c], block[r * B + c], x);
+          add_product<Set>(above, block[r * B + c], of_x[r]);
+        }
+        y.template set<W>(y_row + c, first, above);
+      }
+    };
+    const auto add = [&](Pack(&to)[R][B], std::int64_t k) SHARDMAT_INLINE_LAMBDA {
+      const T* block = blocks_.values + k * (B * B) + row * B;
+#pragma GCC unroll 6
+      for (int c = 0; c < B; ++c) {
+        if (i * B + c >= blocks_.rows) break;
+        const Pack x = column_of_x<W>(i * B + c, first);
+#pragma GCC unroll 6
+        for (int r = 0; r < R; ++r) add_product<Set>(to[r][c], block[r * B + c], x);
+      }
+    };
+    const std::int64_t mirrored = end - (has_diagonal ? 1 : 0);
+    std::int64_t k = begin;
+    for (; k + kChains <= mirrored; k += kChains)
+#pragma GCC unroll 4
+      for (int chain = 0; chain < kChains; ++chain) add_twice(sums[chain], k + chain);
+#pragma GCC unroll 4
+    for (int chain = 0; chain < kChains; ++chain, ++k) {
+      if (k < mirrored) add_twice(sums[chain], k);
+      else if (has_diagonal && k == mirrored) add(sums[chain], k);
+    }
+    for (int r = 0; r < rows; ++r) {
+      Pack total = {};
+#pragma GCC unroll 6
+      for (int c = 0; c < B; ++c) {
+        Pack of_chains[kChains];
+        for (int chain = 0; chain < kChains; ++chain) of_chains[chain] = sums[chain][r][c];
+        const Pack sum = join_chains(of_chains);
+        total = c == 0 ? sum : total + sum;
+      }
+      y_.template put<Set>(top + r, first, total);
+    }
+  }
+
+  template <int W>
+  SHARDMAT_INLINE Lanes<T, W> column_of_x(std::int64_t row, std::int64_t first) const {
+    return x_.template get<T, W>(a_.first_column + row, first);
+  }
+
+  template <int W>
+  SHARDMAT_INLINE void put_rest(std::int64_t i, std::int64_t first) const {
+    const CsrStorage& rest = *a_.rest;
+    if (rest.nnz == 0) return;
+    ColumnsOfY<T> y = y_;
+    y.beta = 1;
+    for (std::int64_t row = i * B; row < std::min(blocks_.rows, (i + 1) * B); ++row) {
+      const std::int64_t begin = offset_of_row(rest, row), count = offset_of_row(rest, row + 1) - begin;
+      if (count > 0)
+        multiply_row_group<Set, W>(rest.values.template as<T>() + begin, rest.col_idx.template as<std::int32_t>() + begin,
+                                   count, x_, y, row, first);
+    }
+  }
+
+  const SymmetricStorage& a_;
+  LowerBlocks<T> blocks_;
+  const X& x_;
+  const ColumnsOfY<T>& y_;
+  const SymmetricRange& range_;
+  const ColumnsOfY<T>& above_;
+};
+
+class SymmetricSpmmHostPlan final : public SpmmPlan {
+ public:
+  SymmetricSpmmHostPlan(std::shared_ptr<SymmetricStorage> a, const RightHandSides& rhs)
+      : SpmmPlan(a, rhs),
+        a_(std::move(a)),
+        ranges_(*a_),
+        buffer_(Device{}, static_cast<std::size_t>(ranges_.buffer_rows() * rhs.count) * size_of(a_->type)) {}
+
+  std::int64_t extra_bytes() const override { return static_cast<std::int64_t>(buffer_.bytes()); }
+
+ private:
+  void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
+    dispatch(a_->type, [&]<class T>(TypeTag<T>) {
+      with_columns<T, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const auto& of_y) {
+        parallel_tasks(ranges_.count(), [&](std::int64_t r) { multiply_range(of_x, of_y, ranges_[r]); });
+        if (ranges_.buffer_rows() > 0) parallel_tasks(ranges_.count(), [&](std::int64_t r) { add_buffers(of_y, r); });
+      });
+    });
+  }
+
+  /// What a range adds to rows above it.
+  template <class T>
+  ColumnsOfY<T> buffer_of(const SymmetricRange& range) const {
+    const std::int64_t columns = right_hand_sides().count;
+    return {buffer_.as<T>() + range.buffer * columns, columns, 1, T(1), T(0)};
+  }
+
+  template <class T, class X>
+  void multiply_range(const X& x, const ColumnsOfY<T>& y, const SymmetricRange& range) const {
+    run_compiled_for(isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
+      with_symmetric_block(a_->block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
+        const ColumnsOfY<T> above = buffer_of<T>(range);
+        RangeProduct<Set, T, B, X>(*a_, x, y, range, above).run(right_hand_sides().count);
+      });
+    });
+  }
+
+  template <class T>
+  void add_buffers(const ColumnsOfY<T>& y, std::int64_t r) const {
+    const std::int64_t columns = right_hand_sides().count;
+    for (std::int64_t s = r + 1; s < ranges_.count(); ++s) {
+      const T* above = buffer_of<T>(ranges_[s]).data;
+      const auto [begin, end] = ranges_.shared_rows(r, s);
+      for (std::int64_t row = begin; row < end; ++row) {
+        const T* from = above + (row - ranges_[s].first_above * a_->block()) * columns;
+        for (std::int64_t j = 0; j < columns; ++j) y.data[row * y.row + j * y.column] += from[j];
+      }
+    }
+  }
+
+  std::shared_ptr<SymmetricStorage> a_;
+  SymmetricRanges ranges_;
+  Buffer buffer_;
+  Isa isa_ = instruction_set();
+};
+
+}  // namespace
+
+std::unique_ptr<SpmmPlan> make_symmetric_spmm_host(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
+                                                   const Policy&, Stream&) {
+  return std::make_unique<SymmetricSpmmHostPlan>(std::static_pointer_cast<SymmetricStorage>(std::move(storage)), rhs);
+}
+
+}  // namespace shardmat
