@@ -70,23 +70,6 @@ struct ColumnsOfY {
   std::int64_t row, column;
   T alpha, beta;
 
-  /// Columns first … first + N - 1 of row i as they are.
-  template <int N>
-  SHARDMAT_INLINE Lanes<T, N> get(std::int64_t i, std::int64_t first) const {
-    const T* from = data + i * row + first * column;
-    if (column == 1) return load<N>(from);
-    T lanes[N];
-    for (int j = 0; j < N; ++j) lanes[j] = from[j * column];
-    return load<N>(lanes);
-  }
-  template <int N>
-  SHARDMAT_INLINE void set(std::int64_t i, std::int64_t first, const Lanes<T, N>& lanes) const {
-    T* to = data + i * row + first * column;
-    if (column == 1) return store(to, lanes);
-    T single[N];
-    store(single, lanes);
-    for (int j = 0; j < N; ++j) to[j * column] = single[j];
-  }
   /// Y = alpha·sum + beta·Y for columns first … of row i, as many as a Pack holds.
   template <class Set, class Pack>
   SHARDMAT_INLINE void put(std::int64_t i, std::int64_t first, const Pack& sum) const {

@@ -70,8 +70,9 @@ class RangeProduct {
     const std::int64_t first = blocks_.offset(i), last = blocks_.offset(i + 1);
     const bool has_diagonal = last > first && blocks_.block_col[last - 1] == i;
     const int rows = static_cast<int>(std::min<std::int64_t>(B, blocks_.rows - i * B));
+    const int columns = static_cast<int>(std::clamp<std::int64_t>(blocks_.columns - i * B, 0, B));
     T x[B] = {}, of_x[B];
-    for (int r = 0; r < rows && (has_diagonal || last > first); ++r) x[r] = x_[i * B + r];
+    for (int c = 0; c < columns; ++c) x[c] = x_[i * B + c];
     for (int r = 0; r < B; ++r) of_x[r] = v_.alpha * x[r];
     Sums sums = {};
     std::int64_t k = first;

@@ -28,7 +28,8 @@ struct LowerBlocks {
         wide_block_ptr(a.block_ptr.as<std::int64_t>()),
         block_col(a.block_col.as<std::int32_t>()),
         values(a.values.as<T>()),
-        rows(a.rows) {}
+        rows(a.rows),
+        columns(std::min(a.rows, a.cols - a.first_column)) {}
 
   SHARDMAT_INLINE std::int64_t offset(std::int64_t i) const {
     return narrow_block_ptr != nullptr ? narrow_block_ptr[i] : wide_block_ptr[i];
@@ -39,6 +40,7 @@ struct LowerBlocks {
   const std::int32_t* block_col;
   const T* values;
   std::int64_t rows;
+  std::int64_t columns;  ///< from first_column on; fewer than rows where a matrix has more rows than columns
 };
 
 /// Block rows begin … end - 1. They add to rows of blocks first_above … begin - 1, too.

@@ -17,14 +17,32 @@ constexpr int rows_at_once() {
   return rows;
 }
 
+/// Rows of Y whose columns lie one after another. The code has no branch on the order of Y: it would come between a product
+/// and the sum that it belongs to, and GCC fuses the two only where no branch is between them.
+template <class T>
+struct RowsOfY {
+  T* data;
+  std::int64_t stride;  ///< from a row to the next
+
+  /// Columns first … first + W - 1 of row i.
+  template <int W>
+  SHARDMAT_INLINE Lanes<T, W> get(std::int64_t i, std::int64_t first) const {
+    return load<W>(data + i * stride + first);
+  }
+  template <class Pack>
+  SHARDMAT_INLINE void set(std::int64_t i, std::int64_t first, const Pack& lanes) const {
+    store(data + i * stride + first, lanes);
+  }
+};
+
 /// A product with many right-hand sides, on one range. X: as ColumnsOfX.
 template <class Set, class T, int B, class X>
 class RangeProduct {
  public:
   /// `above`: where the entries for block row range.first_above begin, row-major.
   SHARDMAT_INLINE RangeProduct(const SymmetricStorage& a, const X& x, const ColumnsOfY<T>& y, const SymmetricRange& range,
-                               const ColumnsOfY<T>& above)
-      : a_(a), blocks_(a), x_(x), y_(y), range_(range), above_(above) {}
+                               const RowsOfY<T>& above)
+      : a_(a), blocks_(a), x_(x), y_(y), own_{y.data, y.row}, range_(range), above_(above) {}
 
   SHARDMAT_INLINE void run(std::int64_t columns) const {
     std::fill(above_.data, above_.data + (range_.begin - range_.first_above) * B * columns, T(0));
@@ -49,12 +67,13 @@ class RangeProduct {
     const int rows = static_cast<int>(std::clamp<std::int64_t>(blocks_.rows - top, 0, R));
     const bool has_diagonal = end > begin && blocks_.block_col[end - 1] == i;
     Pack of_x[R] = {}, sums[kChains][R][B] = {};
-    for (int r = 0; r < rows; ++r) of_x[r] = y_.alpha * column_of_x<W>(top + r, first);
+    const int columns = static_cast<int>(std::clamp<std::int64_t>(blocks_.columns - top, 0, R));
+    for (int r = 0; r < columns; ++r) of_x[r] = y_.alpha * column_of_x<W>(top + r, first);
     const auto add_twice = [&](Pack(&to)[R][B], std::int64_t k) SHARDMAT_INLINE_LAMBDA {
       const T* block = blocks_.values + k * (B * B) + row * B;
       const std::int64_t column = std::int64_t{blocks_.block_col[k]};
       const bool is_above = column < range_.begin;
-      const ColumnsOfY<T>& y = is_above ? above_ : y_;
+      const RowsOfY<T>& y = is_above ? above_ : own_;
       const std::int64_t y_row = (column - (is_above ? range_.first_above : 0)) * B;
 #pragma GCC unroll 6
       for (int c = 0; c < B; ++c) {
@@ -65,14 +84,14 @@ class RangeProduct {
           add_product<Set>(to[r][c], block[r * B + c], x);
           add_product<Set>(above, block[r * B + c], of_x[r]);
         }
-        y.template set<W>(y_row + c, first, above);
+        y.set(y_row + c, first, above);
       }
     };
     const auto add = [&](Pack(&to)[R][B], std::int64_t k) SHARDMAT_INLINE_LAMBDA {
       const T* block = blocks_.values + k * (B * B) + row * B;
 #pragma GCC unroll 6
       for (int c = 0; c < B; ++c) {
-        if (i * B + c >= blocks_.rows) break;
+        if (i * B + c >= blocks_.columns) break;
         const Pack x = column_of_x<W>(i * B + c, first);
 #pragma GCC unroll 6
         for (int r = 0; r < R; ++r) add_product<Set>(to[r][c], block[r * B + c], x);
@@ -124,42 +143,68 @@ class RangeProduct {
   LowerBlocks<T> blocks_;
   const X& x_;
   const ColumnsOfY<T>& y_;
+  RowsOfY<T> own_;
   const SymmetricRange& range_;
-  const ColumnsOfY<T>& above_;
+  const RowsOfY<T>& above_;
 };
 
+/// A column-major Y is multiplied in a row-major copy.
 class SymmetricSpmmHostPlan final : public SpmmPlan {
  public:
   SymmetricSpmmHostPlan(std::shared_ptr<SymmetricStorage> a, const RightHandSides& rhs)
       : SpmmPlan(a, rhs),
         a_(std::move(a)),
         ranges_(*a_),
-        buffer_(Device{}, static_cast<std::size_t>(ranges_.buffer_rows() * rhs.count) * size_of(a_->type)) {}
+        buffer_(Device{}, bytes_of(ranges_.buffer_rows())),
+        copy_(Device{}, rhs.y == DenseOrder::row_major ? 0 : bytes_of(a_->rows)) {}
 
-  std::int64_t extra_bytes() const override { return static_cast<std::int64_t>(buffer_.bytes()); }
+  std::int64_t extra_bytes() const override { return static_cast<std::int64_t>(buffer_.bytes() + copy_.bytes()); }
 
  private:
+  std::size_t bytes_of(std::int64_t rows) const {
+    return static_cast<std::size_t>(rows * right_hand_sides().count) * size_of(a_->type);
+  }
+
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
     dispatch(a_->type, [&]<class T>(TypeTag<T>) {
-      with_columns<T, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const auto& of_y) {
-        parallel_tasks(ranges_.count(), [&](std::int64_t r) { multiply_range(of_x, of_y, ranges_[r]); });
-        if (ranges_.buffer_rows() > 0) parallel_tasks(ranges_.count(), [&](std::int64_t r) { add_buffers(of_y, r); });
+      with_columns<T, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const ColumnsOfY<T>& of_y) {
+        if (of_y.column == 1) return multiply_rows(of_x, of_y);
+        const ColumnsOfY<T> copy{copy_.as<T>(), right_hand_sides().count, 1, of_y.alpha, of_y.beta};
+        if (of_y.beta != 0) move_entries(of_y, copy);
+        multiply_rows(of_x, copy);
+        move_entries(copy, of_y);
       });
+    });
+  }
+
+  template <class T, class X>
+  void multiply_rows(const X& x, const ColumnsOfY<T>& y) const {
+    parallel_tasks(ranges_.count(), [&](std::int64_t r) { multiply_range(x, y, ranges_[r]); });
+    if (ranges_.buffer_rows() > 0) parallel_tasks(ranges_.count(), [&](std::int64_t r) { add_buffers(y, r); });
+  }
+
+  template <class T>
+  void move_entries(const ColumnsOfY<T>& from, const ColumnsOfY<T>& to) const {
+    constexpr std::int64_t kGrain = 1 << 10;
+    parallel_ranges(a_->rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i)
+        for (std::int64_t j = 0; j < right_hand_sides().count; ++j)
+          to.data[i * to.row + j * to.column] = from.data[i * from.row + j * from.column];
     });
   }
 
   /// What a range adds to rows above it.
   template <class T>
-  ColumnsOfY<T> buffer_of(const SymmetricRange& range) const {
+  RowsOfY<T> buffer_of(const SymmetricRange& range) const {
     const std::int64_t columns = right_hand_sides().count;
-    return {buffer_.as<T>() + range.buffer * columns, columns, 1, T(1), T(0)};
+    return {buffer_.as<T>() + range.buffer * columns, columns};
   }
 
   template <class T, class X>
   void multiply_range(const X& x, const ColumnsOfY<T>& y, const SymmetricRange& range) const {
     run_compiled_for(isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
       with_symmetric_block(a_->block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
-        const ColumnsOfY<T> above = buffer_of<T>(range);
+        const RowsOfY<T> above = buffer_of<T>(range);
         RangeProduct<Set, T, B, X>(*a_, x, y, range, above).run(right_hand_sides().count);
       });
     });
@@ -173,14 +218,15 @@ class SymmetricSpmmHostPlan final : public SpmmPlan {
       const auto [begin, end] = ranges_.shared_rows(r, s);
       for (std::int64_t row = begin; row < end; ++row) {
         const T* from = above + (row - ranges_[s].first_above * a_->block()) * columns;
-        for (std::int64_t j = 0; j < columns; ++j) y.data[row * y.row + j * y.column] += from[j];
+        for (std::int64_t j = 0; j < columns; ++j) y.data[row * y.row + j] += from[j];
       }
     }
   }
 
   std::shared_ptr<SymmetricStorage> a_;
   SymmetricRanges ranges_;
-  Buffer buffer_;
+  Buffer buffer_;  ///< what ranges add to rows above them
+  Buffer copy_;    ///< a row-major Y
   Isa isa_ = instruction_set();
 };
 

@@ -141,26 +141,30 @@ std::int64_t original_number(const LoadedPart& part, std::int64_t first_column, 
 
 std::string text_of(const std::optional<double>& value) { return value ? fmt::format("is {}", *value) : "is not stored"; }
 
+/// Throws the same error on all ranks, which is reported once.
+void refuse(Communicator& communicator, ErrorKind kind, const std::string& text) {
+  communicator.together([&] {
+    if (communicator.rank() == 0) throw Error(kind, text, "storage");
+  });
+}
+
 }  // namespace
 
 void require_symmetric(const LoadedPart& part, Communicator& communicator) {
   if (part.rows != part.cols)
-    throw Error(ErrorKind::usage,
-                fmt::format("symmetric storage needs a square matrix; this one is {} × {}", part.rows, part.cols),
-                "storage");
+    refuse(communicator, ErrorKind::usage,
+           fmt::format("symmetric storage needs a square matrix; this one is {} × {}", part.rows, part.cols));
   const std::int64_t first_column = part.x_starts[static_cast<std::size_t>(communicator.rank())];
   if (imbalance(part, first_column, communicator) == 0) return;
   const std::int64_t number = first_unequal_row(part, first_column, communicator);
-  if (number < 0) throw Error(ErrorKind::input, "the matrix is not symmetric; store all its entries", "storage");
+  if (number < 0) refuse(communicator, ErrorKind::input, "the matrix is not symmetric; store all entries");
   const Difference difference = first_difference(entries_of(part, first_column, number, communicator));
   const std::int64_t i = original_number(part, first_column, number, communicator),
                      j = original_number(part, first_column, difference.other, communicator);
-  throw Error(
-      ErrorKind::input,
-      fmt::format("the matrix is not symmetric: entry ({}, {}) {}, but entry ({}, {}) {} (counted from 0); store all "
-                  "entries",
-                  i, j, text_of(difference.in_row), j, i, text_of(difference.in_column)),
-      "storage");
+  refuse(communicator, ErrorKind::input,
+         fmt::format("the matrix is not symmetric: entry ({}, {}) {}, but entry ({}, {}) {} (counted from 0); store all "
+                     "entries",
+                     i, j, text_of(difference.in_row), j, i, text_of(difference.in_column)));
 }
 
 }  // namespace shardmat

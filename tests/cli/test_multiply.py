@@ -303,6 +303,31 @@ class Report(CliTest):
     def test_measuring_and_not_measuring_exclude_each_other(self):
         self.fail_with(USAGE, "multiply", "elasticity:n=3", "--measure", "--no-measure", says="exclude")
 
+    def test_symmetric_storage_gives_the_same_y_in_less_memory(self):
+        for ranks in (1, 2, 3):
+            for columns in (1, 5):
+                common = ["elasticity:n=9", "--rhs", columns, "--backend", "host", "--verify"]
+                whole = self.json_of("multiply", *common, "--output", "whole.npy", ranks=ranks)
+                half = self.json_of("multiply", *common, "--storage", "symmetric", "--output", "half.npy", ranks=ranks)
+                self.assertTrue(all(rank["kernel"].startswith("symmetric_host") for rank in half["ranks"]), half["ranks"])
+                np.testing.assert_allclose(read_vector(self.path("half.npy")), read_vector(self.path("whole.npy")), atol=1e-12)
+                self.assertLess(half["device_bytes"]["max"], whole["device_bytes"]["max"])
+
+    def test_symmetric_storage_names_entries_that_differ(self):
+        matrix = sp.random(60, 60, density=0.1, format="csr", random_state=7)
+        matrix = (matrix + matrix.T).tocsr()
+        write_binsparse(self.path("a.h5"), matrix)
+        self.succeed("multiply", "a.h5", "--storage", "symmetric", "--verify", ranks=2)
+        row = int(np.argmax(np.diff(matrix.indptr)))
+        column = int(next(j for j in matrix.indices[matrix.indptr[row]:matrix.indptr[row + 1]] if j != row))
+        matrix[row, column] *= 1 + 1e-15
+        write_binsparse(self.path("b.h5"), matrix)
+        first, second = min(row, column), max(row, column)
+        self.fail_on_every_rank(INPUT, "multiply", "b.h5", "--storage", "symmetric", ranks=2,
+                                says=[f"entry ({first}, {second}) is", f"entry ({second}, {first}) is", "--storage"])
+        self.fail_with(USAGE, "multiply", "a.h5", "--storage", "symmetric", "--kernel", "csr_host", says="symmetric storage")
+        self.fail_with(USAGE, "multiply", "random:n=20,cols=30", "--storage", "symmetric", says="square")
+
     def test_json_in_a_file_beside_the_table(self):
         result = self.succeed("multiply", "poisson:n=5", "--json", "report.json", ranks=2)
         self.assertEqual(json.loads(self.path("report.json").read_text())["partition"]["parts"], 2)

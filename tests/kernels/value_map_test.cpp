@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/choose/registry.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/upload.h"
-#include "kernels/choose/registry.h"
 #include "kernels/spmm.h"
 #include "tests/support/layout_zoo.h"
 #include "tests/support/matrix_zoo.h"
@@ -212,7 +212,8 @@ void check_format(const Format& format, Backend backend) {
 
 std::vector<std::string> names_of_formats() {
   std::vector<std::string> names;
-  for (const Format& format : formats()) names.emplace_back(format.name);
+  for (const Format& format : formats())
+    if (format.update != nullptr) names.emplace_back(format.name);
   return names;
 }
 std::string name_of(const testing::TestParamInfo<std::string>& info) { return info.param; }
@@ -302,6 +303,16 @@ TEST(ValueMap, RefusesWhatDoesNotFit) {
   refusal(ErrorKind::internal, put(*csr.storage, nnz, ValueType::f64));
   refusal(ErrorKind::internal, put(*single.storage, nnz, ValueType::f64));
   EXPECT_EQ(values_of(*ell.storage, ell.stream), before);
+}
+
+TEST(ValueMap, RefusesAFormatThatTakesNoNewValues) {
+  Stored symmetric("symmetric", ValueType::f64);
+  const Bytes before = values_of(*symmetric.storage, symmetric.stream);
+  const std::string expected = "a matrix in format symmetric takes no new values; store it in another format";
+  EXPECT_EQ(refusal(ErrorKind::usage, [&] { ValueMap(*symmetric.storage, symmetric.input); }), expected);
+  EXPECT_EQ(refusal(ErrorKind::usage, [&] { update_values(*symmetric.storage, symmetric.matrix.view(), symmetric.stream); }),
+            expected);
+  EXPECT_EQ(values_of(*symmetric.storage, symmetric.stream), before);
 }
 
 /// Its array has room for values that no nonzero has.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <set>
 
 namespace shardmat::test {
@@ -64,6 +65,25 @@ std::set<std::int64_t> node_blocks(std::int64_t row, std::int64_t n) {
 
 double value_of(std::uint64_t counter) { return static_cast<double>(mix(counter) >> 11) * 0x1p-52 - 1; }
 
+HostCsr mirrored(const HostCsr& matrix) {
+  std::vector<std::map<std::int64_t, double>> rows(static_cast<std::size_t>(matrix.rows));
+  for (std::int64_t i = 0; i < matrix.rows; ++i)
+    for (auto k = static_cast<std::size_t>(matrix.row_ptr[static_cast<std::size_t>(i)]);
+         k < static_cast<std::size_t>(matrix.row_ptr[static_cast<std::size_t>(i) + 1]); ++k) {
+      const std::int64_t j = matrix.col_idx[k];
+      if (j > i) continue;
+      rows[static_cast<std::size_t>(i)][j] = matrix.values[k];
+      rows[static_cast<std::size_t>(j)][i] = matrix.values[k];
+    }
+  HostCsr all;
+  all.rows = all.cols = matrix.rows;
+  for (const auto& row : rows) {
+    for (const auto& [column, value] : row) all.col_idx.push_back(column), all.values.push_back(value);
+    all.row_ptr.push_back(std::ssize(all.values));
+  }
+  return all;
+}
+
 std::vector<NamedMatrix> matrix_zoo() {
   const auto none = [](std::int64_t) { return std::set<std::int64_t>{}; };
   std::vector<NamedMatrix> zoo;
@@ -92,6 +112,11 @@ std::vector<NamedMatrix> matrix_zoo() {
                    return i % 3 == 0 || i == 1 ? range(i, i + 1) : range(i - 1, std::min<std::int64_t>(i + 2, 50));
                  })});
   zoo.push_back({"node blocks", build(3 * 343, 3 * 343, [](std::int64_t i) { return node_blocks(i, 7); })});
+  for (const std::string name : {"power law", "node blocks"}) {
+    const auto found = std::find_if(zoo.begin(), zoo.end(), [&](const NamedMatrix& one) { return one.name == name; });
+    const HostCsr symmetric = mirrored(found->matrix);
+    zoo.push_back({name + ", symmetric", symmetric});
+  }
   zoo.push_back({"wide", build(40, 5000, [](std::int64_t i) { return scattered(i, 60, 5000); })});
   zoo.push_back({"tall", build(5000, 40, [](std::int64_t i) { return scattered(i, 5, 40); })});
   return zoo;
