@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace shardmat {
 namespace {
@@ -37,6 +39,35 @@ class Region {
   std::exception_ptr first_;
 };
 
+/// Tasks that no thread has taken. Each thread has a share of consecutive ones.
+class Shares {
+ public:
+  Shares(std::int64_t tasks, int threads) : shares_(static_cast<std::size_t>(threads)) {
+    for (std::int64_t t = 0; t < threads; ++t) {
+      Share& share = shares_[static_cast<std::size_t>(t)];
+      share.next = tasks * t / threads;
+      share.end = tasks * (t + 1) / threads;
+    }
+  }
+
+  /// A task of this thread's share, or of another share when this one is empty; -1: all tasks are taken.
+  std::int64_t take(int thread) {
+    for (std::size_t k = 0; k < shares_.size(); ++k) {
+      Share& share = shares_[(static_cast<std::size_t>(thread) + k) % shares_.size()];
+      if (share.next.load(std::memory_order_relaxed) >= share.end) continue;
+      if (const std::int64_t task = share.next.fetch_add(1, std::memory_order_relaxed); task < share.end) return task;
+    }
+    return -1;
+  }
+
+ private:
+  struct alignas(64) Share {  // a cache line of its own
+    std::atomic<std::int64_t> next = 0;
+    std::int64_t end = 0;
+  };
+  std::vector<Share> shares_;
+};
+
 thread_local int threads_in_scope = 0;  // 0: no ThreadCount
 
 }  // namespace
@@ -48,6 +79,11 @@ ThreadCount::~ThreadCount() { threads_in_scope = previous_; }
 
 int threads_of_environment(int otherwise) {
   return std::getenv("OMP_NUM_THREADS") != nullptr ? omp_get_max_threads() : std::max(1, otherwise);
+}
+
+bool threads_wait_asleep() {
+  const char* policy = std::getenv("OMP_WAIT_POLICY");
+  return policy != nullptr && (policy[0] == 'p' || policy[0] == 'P');
 }
 
 int usable_cores() {
@@ -84,8 +120,9 @@ void parallel_tasks(std::int64_t tasks, const std::function<void(std::int64_t)>&
     return;
   }
   Region region;
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1)
-  for (std::int64_t i = 0; i < tasks; ++i) region.run([&] { body(i); });
+  Shares shares(tasks, threads);
+#pragma omp parallel num_threads(threads)
+  for (std::int64_t i; (i = shares.take(omp_get_thread_num())) >= 0;) region.run([&] { body(i); });
   region.rethrow();
 }
 

@@ -30,6 +30,9 @@ class ThreadCount {
 /// The threads that OpenMP was told to take if OMP_NUM_THREADS is set; else `otherwise`.
 int threads_of_environment(int otherwise);
 
+/// True if OpenMP was told that threads without work sleep (OMP_WAIT_POLICY=passive). Waking them takes some 50 us.
+bool threads_wait_asleep();
+
 /// CPU cores this process may use (its affinity mask and its cgroup's quota).
 int usable_cores();
 
@@ -37,7 +40,8 @@ int usable_cores();
 /// on the caller) and calls body(begin, end) on each. The first exception thrown is rethrown on the caller.
 void parallel_ranges(std::int64_t count, std::int64_t grain, const std::function<void(std::int64_t, std::int64_t)>& body);
 
-/// Calls body(i) for every task i in [0, tasks); threads take tasks dynamically, one at a time.
+/// Calls body(i) for every task i in [0, tasks). Each thread has a share of consecutive tasks, the same in every call with as
+/// many tasks and threads: memory that a thread touched first stays near it. A thread that is done helps the others.
 void parallel_tasks(std::int64_t tasks, const std::function<void(std::int64_t)>& body);
 
 }  // namespace shardmat

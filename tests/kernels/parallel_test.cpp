@@ -42,8 +42,27 @@ TEST(ParallelRanges, TakeThreadsOfTheScopeAndNestNone) {
   EXPECT_EQ(thread_count(), 3);
 }
 
+/// Tasks wait for each other until each thread has begun, so each thread's first task tells its share.
+TEST(ParallelTasks, BeginInAShareForEachThread) {
+  const ThreadCount three(3);
+  std::atomic<int> begun = 0;
+  std::vector<std::int64_t> first(3, -1);
+  parallel_tasks(10, [&](std::int64_t i) {
+    std::int64_t& mine = first[static_cast<std::size_t>(omp_get_thread_num())];
+    if (mine >= 0) return;
+    mine = i;
+    for (++begun; begun < 3;) std::this_thread::yield();
+  });
+  EXPECT_EQ(first, (std::vector<std::int64_t>{0, 3, 6}));
+}
+
 TEST(ParallelTasks, AreAllDoneOnceAndAnExceptionComesOut) {
   const ThreadCount four(4);
+  for (const std::int64_t tasks : {0, 1, 2, 3, 5}) {
+    std::vector<std::atomic<int>> few(static_cast<std::size_t>(tasks));
+    parallel_tasks(tasks, [&](std::int64_t i) { ++few[static_cast<std::size_t>(i)]; });
+    for (const auto& times : few) EXPECT_EQ(times, 1) << tasks << " tasks";
+  }
   std::vector<std::atomic<int>> done(100);
   parallel_tasks(100, [&](std::int64_t i) { ++done[static_cast<std::size_t>(i)]; });
   for (const auto& times : done) EXPECT_EQ(times, 1);
