@@ -39,6 +39,12 @@ struct Timing {
   int repetitions = 0;
 };
 
+/// The seconds by which candidates are compared: on a GPU the median, on the host the minimum, since other programs on the
+/// machine only add to the time.
+inline double seconds_to_compare(const Timing& timing, Backend backend) {
+  return backend == Backend::host ? timing.min : timing.median;
+}
+
 /// Times the work that `product` enqueues on the stream, by events. Returns when all work is done.
 Timing time_work(const std::function<void()>& product, Stream& stream, const TimingOptions& options = {});
 

@@ -44,7 +44,7 @@ struct Prediction {
 struct Measurement {
   std::string kernel;
   std::string policy;
-  double seconds = 0;  ///< median of one product
+  double seconds = 0;  ///< of one product, see seconds_to_compare()
 };
 
 /// How a plan was chosen.

@@ -164,7 +164,8 @@ class Contest {
     const auto product = [&] {
       plan.multiply(1, x_.data(), leading(rhs_.x, matrix.cols), 0, y_.data(), leading(rhs_.y, matrix.rows), input_.stream());
     };
-    return time_work(product, input_.stream(), timing).median + waiting(plan);
+    Stream& stream = input_.stream();
+    return seconds_to_compare(time_work(product, stream, timing), stream.device().backend) + waiting(plan);
   }
 
   ConversionInput& input_;

@@ -213,7 +213,9 @@ class Chooser {
       } else {
         timing.hopeless_seconds = kHopeless * chosen_.product_seconds;
       }
-      const auto time = [&](const Plan& of) { return time_product(of, x.data(), y.data(), stream_, timing).median; };
+      const auto time = [&](const Plan& of) {
+        return seconds_to_compare(time_product(of, x.data(), y.data(), stream_, timing), stream_.device().backend);
+      };
       double seconds = time(*plan);
       if (first && !every && request_.budget_seconds <= 0) budget = std::max(kLeastBudget, kBudgetProducts * seconds);
       const bool faster =

@@ -62,10 +62,6 @@ class RangeProduct {
   using Row = Lanes<T, kLanes>;
   using Sums = Row[kChains][B];
 
-  SHARDMAT_INLINE T* rows_of(std::int64_t block_col) const {
-    return block_col < range_.begin ? above_ + (block_col - range_.first_above) * B : v_.y + block_col * B;
-  }
-
   SHARDMAT_INLINE void multiply(std::int64_t i) const {
     const std::int64_t first = blocks_.offset(i), last = blocks_.offset(i + 1);
     const bool has_diagonal = last > first && blocks_.block_col[last - 1] == i;
@@ -77,12 +73,19 @@ class RangeProduct {
     Sums sums = {};
     std::int64_t k = first;
     const std::int64_t mirrored = last - (has_diagonal ? 1 : 0);
+    // Blocks whose mirror image belongs to another range come first. The loop behind them, which does nearly all work, need
+    // not ask where to add.
+    for (; k < mirrored && (blocks_.block_col[k] < range_.begin || (k - first) % kChains != 0); ++k)
+      with_chain(sums, static_cast<int>((k - first) % kChains), [&](auto& to) SHARDMAT_INLINE_LAMBDA {
+        const bool own = blocks_.block_col[k] >= range_.begin;
+        add_twice(to, k, of_x, own ? v_.y : above_ - range_.first_above * B);
+      });
     for (; k + kChains <= mirrored; k += kChains)
 #pragma GCC unroll 4
-      for (int chain = 0; chain < kChains; ++chain) add_twice(sums[chain], k + chain, of_x);
-    int chain = 0;
+      for (int chain = 0; chain < kChains; ++chain) add_twice(sums[chain], k + chain, of_x, v_.y);
+    int chain = static_cast<int>((k - first) % kChains);
     for (; k < mirrored; ++k, ++chain)
-      with_chain(sums, chain, [&](auto& to) SHARDMAT_INLINE_LAMBDA { add_twice(to, k, of_x); });
+      with_chain(sums, chain, [&](auto& to) SHARDMAT_INLINE_LAMBDA { add_twice(to, k, of_x, v_.y); });
     if (has_diagonal) with_chain(sums, chain, [&](auto& to) SHARDMAT_INLINE_LAMBDA { add(to, k, load_row<B>(x)); });
     put_sums(i, rows, sums);
     put_rest(i, rows);
@@ -101,14 +104,15 @@ class RangeProduct {
     for (int r = 0; r < B; ++r) add_product<Set>(sums[r], block_row<B>(blocks_.values + k * (B * B), r), x);
   }
 
-  /// The block for its own rows, and its mirror image for the rows above.
-  SHARDMAT_INLINE void add_twice(Row (&sums)[B], std::int64_t k, const T (&of_x)[B]) const {
+  /// The block for its own rows, and its mirror image for rows of y.
+  SHARDMAT_INLINE void add_twice(Row (&sums)[B], std::int64_t k, const T (&of_x)[B], T* y) const {
     const T* block = blocks_.values + k * (B * B);
-    for (std::size_t line = 0; line < B * B * sizeof(T); line += 64)
-      __builtin_prefetch(reinterpret_cast<const char*>(block) + 4096 + line);
+    if constexpr (B > 2)  // small blocks: a prefetch a block costs more than it saves
+      for (std::size_t line = 0; line < B * B * sizeof(T); line += 64)
+        __builtin_prefetch(reinterpret_cast<const char*>(block) + 4096 + line);
     const std::int64_t column = blocks_.block_col[k];
     const Row x = load_row<B>(x_ + column * B);
-    T* above = rows_of(column);
+    T* above = y + column * B;
     Row to = load_row<B>(above);
 #pragma GCC unroll 6
     for (int r = 0; r < B; ++r) {

@@ -204,7 +204,8 @@ std::vector<OwnProduct> own_products(PeerTrial& trial, const std::vector<std::st
     request.kernel = kernel;
     const std::shared_ptr<const Plan> plan = choose_plan(trial.matrix(), trial.type(), request, trial.stream()).plan;
     products.push_back({kernel, plan->kernel, plan->tunables(),
-                        [plan, &trial] { plan->multiply(1, trial.x(), 0, trial.y(), trial.stream()); }});
+                        [plan, &trial] { plan->multiply(1, trial.x(), 0, trial.y(), trial.stream()); },
+                        plan->storage().bytes});
   }
   return products;
 }

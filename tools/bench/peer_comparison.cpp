@@ -52,12 +52,12 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-TimedProducts timed(const OwnProduct& own, int threads) {
-  return [&own, threads](std::int64_t products) {
+TimedProducts timed(const std::function<void()>& product, int threads) {
+  return [&product, threads](std::int64_t products) {
     const clockid_t clock = threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC;
-    own.multiply();
+    product();
     const double start = seconds_of(clock);
-    for (std::int64_t i = 0; i < products; ++i) own.multiply();
+    for (std::int64_t i = 0; i < products; ++i) product();
     return seconds_of(clock) - start;
   };
 }
@@ -213,7 +213,7 @@ std::pair<int, int> PeerComparison::choose(PeerCase& one, PeerTrial& trial, Prog
     const PeerProcess::Prepared prepared = process->prepare(peer.name);
     result.detail = prepared.detail, result.refused = prepared.refused;
     if (!result.refused.empty()) continue;
-    const Pairs pairs = measure_pairs(timed(own, one.threads), timed(*process),
+    const Pairs pairs = measure_pairs(timed(own.multiply, one.threads), timed(*process),
                                       pair_options(one.threads, (report_.repetitions + 1) / 2), load_);
     result.first = PeerRatio(peer.heading, pairs);
     if (report_.verified) {
@@ -230,6 +230,25 @@ std::pair<int, int> PeerComparison::choose(PeerCase& one, PeerTrial& trial, Prog
   return {best[0], best[1]};
 }
 
+MemoryShare PeerComparison::share_of(const OwnProduct& own, const PeerTrial& trial, int threads) {
+  constexpr std::int64_t kLeastBytes = 150'000'000;  // smaller matrices may stay in a cache
+  MemoryShare share;
+  if (own.matrix_bytes < kLeastBytes) return share;
+  if (streams_ == nullptr) streams_ = std::make_unique<Streams>();
+  const auto vectors = static_cast<double>((trial.matrix().cols + trial.matrix().rows) * trial.rhs().count) *
+                       static_cast<double>(size_of(trial.type()));
+  const double bytes = static_cast<double>(own.matrix_bytes) + vectors;
+  for (const StreamLoop& loop : streams_->loops()) {
+    const Pairs pairs = measure_pairs(timed(own.multiply, threads), timed(loop.run, threads),
+                                      pair_options(threads, report_.repetitions), load_);
+    const PeerRatio ratio(loop.name, pairs);
+    const double rate = loop.bytes / ratio.peer_seconds, scale = bytes / loop.bytes;
+    if (rate <= share.rate) continue;
+    share = {loop.name, rate, {scale * ratio.ratio.median, scale * ratio.ratio.low, scale * ratio.ratio.high}};
+  }
+  return share;
+}
+
 void PeerComparison::compare(PeerCase& one, PeerTrial& trial, SharedOperands& operands, const MakeOwn& make_own) {
   const ThreadCount scope(one.threads);
   Programs& all = programs(one.threads);
@@ -241,6 +260,7 @@ void PeerComparison::compare(PeerCase& one, PeerTrial& trial, SharedOperands& op
     product.multiply();
     kernel.wrong = trial.count_wrong(trial.y());
   }
+  for (std::size_t i = 0; i < own.size(); ++i) one.own[i].share = share_of(own[i], trial, one.threads);
   for (const auto& process : all.processes) process->open(operands);
   const auto [full, symmetric] = choose(one, trial, all, operands, own.front());
   for (const int place : {full, symmetric}) {
@@ -248,8 +268,8 @@ void PeerComparison::compare(PeerCase& one, PeerTrial& trial, SharedOperands& op
     const auto& [peer, process] = all.peers[static_cast<std::size_t>(place)];
     process->prepare(peer.name);
     for (std::size_t i = 0; i < own.size(); ++i) {
-      const Pairs pairs =
-          measure_pairs(timed(own[i], one.threads), timed(*process), pair_options(one.threads, report_.repetitions), load_);
+      const Pairs pairs = measure_pairs(timed(own[i].multiply, one.threads), timed(*process),
+                                        pair_options(one.threads, report_.repetitions), load_);
       (peer.symmetric ? one.own[i].best_symmetric : one.own[i].best) = PeerRatio(peer.heading, pairs);
     }
     process->drop();

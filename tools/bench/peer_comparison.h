@@ -17,6 +17,7 @@
 #include "tools/bench/peer_report.h"
 #include "tools/bench/product_check.h"
 #include "tools/bench/repeated_table.h"
+#include "tools/bench/streams.h"
 
 namespace shardmat::tools {
 
@@ -32,6 +33,7 @@ void add_peer_options(const CommandLine& app, PeerOptions& options, const std::v
 struct OwnProduct {
   std::string asked, kernel, policy;
   std::function<void()> multiply;
+  std::int64_t matrix_bytes = 0;  ///< of the matrix as it is stored
 };
 
 /// A matrix with an X, a Y, and what some columns of Y must be.
@@ -95,6 +97,8 @@ class PeerComparison {
   /// Measures every peer with our first product; returns the places of the fastest peers: full, symmetric; -1 without one.
   std::pair<int, int> choose(PeerCase& one, PeerTrial& trial, Programs& programs, SharedOperands& operands,
                              const OwnProduct& own);
+  /// How much of the memory's rate a product takes.
+  MemoryShare share_of(const OwnProduct& own, const PeerTrial& trial, int threads);
   PairOptions pair_options(int threads, int pairs) const;
   double own_seconds() const;
 
@@ -105,6 +109,7 @@ class PeerComparison {
   Stream stream_;
   std::map<int, std::unique_ptr<Programs>> programs_;
   ForeignLoad load_;
+  std::unique_ptr<Streams> streams_;  ///< made for the first matrix that is large enough
 };
 
 }  // namespace shardmat::tools

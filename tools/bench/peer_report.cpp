@@ -75,6 +75,10 @@ std::string own_line(const OwnKernel& own) {
   if (own.wrong > 0) text += fmt::format("\n    WRONG: {} entries", human_count(own.wrong));
   against("best peer", own.best);
   against("best symmetric peer", own.best_symmetric);
+  if (!own.share.loop.empty())
+    text += fmt::format("\n    {:.0f} % ({:.0f} … {:.0f}) of the rate at which a {} streams memory, {}/s",
+                        100 * own.share.share.median, 100 * own.share.share.low, 100 * own.share.share.high, own.share.loop,
+                        human_bytes(own.share.rate));
   return text + "\n";
 }
 
@@ -92,6 +96,15 @@ ordered_json json_of(const std::optional<PeerRatio>& one) {
           {"foreign_cores", one->foreign_cores}};
 }
 
+ordered_json json_of(const MemoryShare& one) {
+  if (one.loop.empty()) return nullptr;
+  return {{"loop", one.loop},
+          {"bytes_per_s", one.rate},
+          {"share", one.share.median},
+          {"low", one.share.low},
+          {"high", one.share.high}};
+}
+
 ordered_json json_of(const PeerCase& one) {
   ordered_json own = ordered_json::array(), peers = ordered_json::array();
   for (const OwnKernel& kernel : one.own)
@@ -100,7 +113,8 @@ ordered_json json_of(const PeerCase& one) {
                    {"policy", kernel.policy},
                    {"wrong_entries", kernel.wrong},
                    {"best_peer", json_of(kernel.best)},
-                   {"best_symmetric_peer", json_of(kernel.best_symmetric)}});
+                   {"best_symmetric_peer", json_of(kernel.best_symmetric)},
+                   {"memory_share", json_of(kernel.share)}});
   for (const PeerResult& result : one.peers) {
     ordered_json peer{{"name", result.peer.name},
                       {"heading", result.peer.heading},

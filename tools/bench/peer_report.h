@@ -28,11 +28,19 @@ struct PeerRatio {
   PeerRatio(std::string peer, const Pairs& measured);
 };
 
+/// The rate at which a product moves the stored matrix, X and Y once, as a share of the faster of two loops over memory.
+struct MemoryShare {
+  std::string loop;  ///< see Streams; empty: the matrix is too small to tell
+  double rate = 0;   ///< of the loop, bytes a second
+  MedianInterval share;
+};
+
 struct OwnKernel {
   std::string asked, kernel, policy;  ///< asked: "auto" or a kernel
   std::int64_t wrong = 0;             ///< entries of Y beyond their rounding bound
   std::optional<PeerRatio> best;      ///< against the fastest peer that stores the whole matrix
   std::optional<PeerRatio> best_symmetric;
+  MemoryShare share;
 };
 
 struct PeerResult {
