@@ -54,7 +54,7 @@ Library::Library(const std::filesystem::path& directory)
 Library::~Library() { ::close(directory_); }
 
 int Library::open(const std::string& name) const {
-  if (name.empty() || name.find('\0') != std::string::npos) refuse(name, "this is no name of a file in the library");
+  if (name.empty() || name.find('\0') != std::string::npos) refuse("the source", "this is no name of a file in the library");
   const int descriptor = open_beneath(directory_, name.c_str());
   if (descriptor < 0) {
     const bool leaves = errno == EXDEV || errno == ELOOP;

@@ -43,7 +43,7 @@ constexpr std::uint64_t kMostIgnoredBytes = 64
                                             << 10;  ///< of a body that is not wanted; for a longer one the connection ends
 constexpr std::size_t kStepBytes = std::size_t{4} << 20;
 constexpr int kMostConnections = 1024;
-constexpr std::chrono::seconds kHeaderTime{10}, kIdleTime{300}, kBodyTime{10};
+constexpr std::chrono::seconds kHeaderTime{10}, kIdleTime{300}, kBodyTime{10}, kLingerTime{2};
 constexpr std::uint64_t kLeastBytesPerSecond = 64 << 10;
 /// How long a connection without a request stays open while the server drains: a request may be on its way.
 constexpr std::chrono::milliseconds kDrainTime{100};
@@ -245,6 +245,16 @@ class HttpServer::Impl::Connection : public std::enable_shared_from_this<Connect
       if (me->keep_alive_) return me->read_request();
       error_code ignored;
       me->stream_.socket().shutdown(Protocol::socket::shutdown_send, ignored);
+      me->ignored_.resize(kMostIgnoredBytes);
+      me->stream_.expires_after(kLingerTime);
+      me->linger();
+    });
+  }
+
+  /// Reads what the client still sends: closing at once would take the reply from it.
+  void linger() {
+    stream_.async_read_some(asio::buffer(ignored_), [me = shared_from_this()](error_code error, std::size_t) {
+      if (!error) me->linger();
     });
   }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <memory>
@@ -52,6 +53,7 @@ int run(const ServeOptions& o) {
   { const service::Library readable(o.library); }  // says at once what workers would say later
   StateDirectory state(o.state.empty() ? default_state_directory() : std::filesystem::path(o.state));
   const service::Arena arena = service::Arena::create(arena_bytes(o));
+  setenv("OMP_WAIT_POLICY", "passive", 0);  // the ranks' idle threads leave the cores to this process and to clients
   EventLoop loop;
   Service service(loop, service_options(o), state, arena);
   Api api(service);
@@ -94,16 +96,17 @@ int parse_and_run(int argc, char** argv) {
 int main(int argc, char** argv) {
   using namespace shardmat;
   std::signal(SIGPIPE, SIG_IGN);
+  const auto say = [](const std::string& message) { fmt::print(stderr, "shardmat: {}\n", message); };
   try {
     return serve::parse_and_run(argc, argv);
   } catch (const Error& error) {
-    serve::log_line(error.setting().empty() ? error.what() : fmt::format("{} (--{})", error.what(), error.setting()));
+    say(error.setting().empty() ? error.what() : fmt::format("{} (--{})", error.what(), error.setting()));
     return error.exit_code();
   } catch (const std::bad_alloc&) {
-    serve::log_line("not enough memory");
+    say("not enough memory");
     return static_cast<int>(ErrorKind::resources);
   } catch (const std::exception& error) {
-    serve::log_line(fmt::format("internal error: {}", error.what()));
+    say(fmt::format("internal error: {}", error.what()));
     return static_cast<int>(ErrorKind::internal);
   }
 }

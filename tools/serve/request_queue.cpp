@@ -7,6 +7,7 @@ namespace shardmat::serve {
 void RequestQueue::add(const WaitingRequest& request) {
   requests_.push_back(request);
   columns_ += request.columns;
+  earliest_ = std::min(earliest_, request.deadline);
 }
 
 bool RequestQueue::remove(std::uint64_t id) {
@@ -23,12 +24,25 @@ void RequestQueue::drop_front() {
   requests_.pop_front();
 }
 
+std::vector<std::uint64_t> RequestQueue::take_expired(double now) {
+  std::vector<std::uint64_t> expired;
+  if (now < earliest_) return expired;
+  earliest_ = std::numeric_limits<double>::infinity();
+  std::erase_if(requests_, [&](const WaitingRequest& request) {
+    if (request.deadline > now) {
+      earliest_ = std::min(earliest_, request.deadline);
+      return false;
+    }
+    expired.push_back(request.id);
+    columns_ -= request.columns;
+    return true;
+  });
+  return expired;
+}
+
 RequestQueue::Batch RequestQueue::take(const WidthTable& table, double now) {
   Batch batch;
-  const auto late = [&](const WaitingRequest& request) { return request.deadline <= now; };
-  for (const WaitingRequest& request : requests_)
-    if (late(request)) batch.expired.push_back(request.id), columns_ -= request.columns;
-  std::erase_if(requests_, late);
+  batch.expired = take_expired(now);
   if (requests_.empty()) return batch;
   const std::int64_t most = table.for_waiting(columns_, requests_.front().columns).width;
   while (!requests_.empty() && batch.columns + requests_.front().columns <= most) {

@@ -46,10 +46,12 @@ class RequestQueue {
   double oldest() const { return requests_.front().arrived; }
 
  private:
+  std::vector<std::uint64_t> take_expired(double now);
   void drop_front();
 
   std::deque<WaitingRequest> requests_;
   std::int64_t columns_ = 0;
+  double earliest_ = std::numeric_limits<double>::infinity();  ///< no deadline is before this
 };
 
 }  // namespace shardmat::serve

@@ -91,7 +91,8 @@ std::vector<WantedMatrix> StateDirectory::read_matrices() const {
   if (!fs::exists(file)) return {};
   std::vector<WantedMatrix> matrices;
   try {
-    for (const auto& one : nlohmann::json::parse(content_of(file)).at("matrices"))
+    const auto json = nlohmann::json::parse(content_of(file));
+    for (const auto& one : json.at("matrices"))
       matrices.push_back(
           {one.at("name"), one.at("source"), parse_type(one.at("type").get<std::string>()).value(), one.at("exchange")});
   } catch (const std::exception& error) {
