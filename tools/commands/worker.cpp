@@ -27,7 +27,7 @@ std::function<int()> add_worker(const CommandLine& program) {
   app.add_option("--backend", o->backend, "as for shardmat serve")
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
-  app.footer("\nExample, as the service does it:\n  mpirun -n 2 shardmat worker --control PATH --library DIR\n");
+  app.footer("\nExample:\n  mpirun -n 2 shardmat worker --control PATH --library DIR\n");
   return [app, o] {
     // The front end says when ranks end: a signal to the whole group must not end them while it answers requests.
     std::signal(SIGINT, SIG_IGN);
