@@ -2,11 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cmath>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "kernels/base/error.h"
@@ -15,59 +12,8 @@
 #include "partition/vector_file.h"
 
 namespace shardmat::tools {
-namespace {
-
-template <class T>
-std::optional<T> parse(const std::string& text) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) return std::nullopt;
-  return value;
-}
-
-/// CLI11 wants the text of the error, empty for none.
-ValueCheck check(std::function<bool(const std::string&)> good, const std::string& wanted) {
-  return ValueCheck([good = std::move(good), wanted](std::string& text) {
-    return good(text) ? std::string() : fmt::format("it must be {}, not \"{}\"", wanted, text);
-  });
-}
-
-bool is_output_name(const std::string& text) { return !text.empty() && text.rfind("--", 0) != 0; }
-
-}  // namespace
-
-ValueCheck whole_number(std::int64_t min, std::int64_t max) {
-  return check(
-      [=](const std::string& text) {
-        const auto value = parse<std::int64_t>(text);
-        return value && *value >= min && *value <= max;
-      },
-      fmt::format("a whole number from {} to {}", min, max));
-}
-
-ValueCheck finite_number() {
-  return check(
-      [](const std::string& text) {
-        const auto value = parse<double>(text);
-        return value && std::isfinite(*value);
-      },
-      "a finite number");
-}
-
-ValueCheck positive_number() {
-  return check(
-      [](const std::string& text) {
-        const auto value = parse<double>(text);
-        return value && std::isfinite(*value) && *value > 0;
-      },
-      "a number greater than 0");
-}
-
-ValueCheck output_name() { return check(is_output_name, "the name of a file"); }
-
 ValueCheck shard_file_name() {
-  return check(
+  return value_check(
       [](const std::string& text) {
         const std::string suffix = std::filesystem::path(text).extension().string();
         return is_output_name(text) && (suffix == ".h5" || suffix == ".hdf5");
@@ -76,13 +22,13 @@ ValueCheck shard_file_name() {
 }
 
 ValueCheck picture_name() {
-  return check(
+  return value_check(
       [](const std::string& text) { return is_output_name(text) && std::filesystem::path(text).extension() == ".png"; },
       "the name of a picture, ending in .png");
 }
 
 ValueCheck plot_name() {
-  return check(
+  return value_check(
       [](const std::string& text) {
         const std::string suffix = std::filesystem::path(text).extension().string();
         return is_output_name(text) && (suffix == ".svg" || suffix == ".png" || suffix == ".pdf");

@@ -1,21 +1,15 @@
 // What option values must look like, checked while parsing and said in one plain sentence.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "tools/options.h"
+#include "tools/value_checks.h"
 
 namespace shardmat::tools {
 
-ValueCheck whole_number(std::int64_t min, std::int64_t max);
-/// Neither NaN nor infinite.
-ValueCheck finite_number();
-ValueCheck positive_number();
-/// A file to write; an option in its place means that the name was forgotten.
-ValueCheck output_name();
-/// The same with the suffix of shard files.
+/// As output_name(), with the suffix of shard files.
 ValueCheck shard_file_name();
 /// The same with the suffix of pictures.
 ValueCheck picture_name();

@@ -13,6 +13,7 @@ using Command = std::function<int()> (*)(const CommandLine& program);
 
 std::function<int()> add_batch(const CommandLine& program);
 std::function<int()> add_bench(const CommandLine& program);
+std::function<int()> add_client(const CommandLine& program);
 std::function<int()> add_convert(const CommandLine& program);
 std::function<int()> add_generate(const CommandLine& program);
 std::function<int()> add_help(const CommandLine& program);
@@ -20,6 +21,8 @@ std::function<int()> add_info(const CommandLine& program);
 std::function<int()> add_multiply(const CommandLine& program);
 std::function<int()> add_partition(const CommandLine& program);
 std::function<int()> add_predict(const CommandLine& program);
+std::function<int()> add_serve(const CommandLine& program);
 std::function<int()> add_verify_file(const CommandLine& program);
+std::function<int()> add_worker(const CommandLine& program);
 
 }  // namespace shardmat::tools

@@ -1,4 +1,4 @@
-# Every outside library, found here and nowhere else. Required: MPI, HDF5, OpenMP, fmt, zlib, nlohmann-json, CLI11.
+# Every outside library, found here and nowhere else. Required: MPI, HDF5, OpenMP, fmt, zlib, nlohmann-json, CLI11, Boost's headers.
 # Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, libpng, METIS, PT-Scotch.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
@@ -9,6 +9,7 @@ include(find_headers)
 shardmat_find_headers(fmt 8 fmt::fmt fmt/format.h FMT_HEADER_ONLY=1)
 shardmat_find_headers(nlohmann_json 3.10 nlohmann_json::nlohmann_json nlohmann/json.hpp)
 shardmat_find_headers(CLI11 2.1 CLI11::CLI11 CLI/CLI.hpp)
+shardmat_find_headers(Boost 1.74 Boost::headers boost/beast/http.hpp)  # Asio and Beast, for the service's front end
 
 set(HDF5_PREFER_PARALLEL OFF)  # ranks read files by themselves; a parallel library does as well
 enable_language(C)  # FindHDF5 asks the C wrapper compiler

@@ -40,7 +40,7 @@ install(CODE "
   set(SHARDMAT_HEADERS \"${SHARDMAT_PUBLIC_HEADERS}\")
   include(\"${PROJECT_SOURCE_DIR}/deploy/cmake/install_headers.cmake\")")
 
-install(TARGETS shardmat RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS shardmat shardmat-serve RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_batched.py ${PROJECT_SOURCE_DIR}/tools/plot_kernels.py
         ${PROJECT_SOURCE_DIR}/tools/plot_matrix.py ${PROJECT_SOURCE_DIR}/tools/plot_peers.py
         ${PROJECT_SOURCE_DIR}/tools/plot_reports.py

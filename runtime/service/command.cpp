@@ -1,0 +1,133 @@
+#include "runtime/service/command.h"
+
+#include <cstring>
+#include <type_traits>
+
+namespace shardmat::service {
+namespace {
+
+/// The most columns or widths that a message may name.
+constexpr std::uint64_t kMostItems = 1 << 16;
+
+class Writer {
+ public:
+  template <class T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void operator()(const T& value) {
+    const auto* first = reinterpret_cast<const std::byte*>(&value);
+    bytes.insert(bytes.end(), first, first + sizeof(T));
+  }
+  void operator()(const std::string& text) {
+    (*this)(std::uint64_t{text.size()});
+    const auto* first = reinterpret_cast<const std::byte*>(text.data());
+    bytes.insert(bytes.end(), first, first + text.size());
+  }
+  template <class T>
+  void operator()(const std::vector<T>& items) {
+    (*this)(std::uint64_t{items.size()});
+    for (const T& item : items) fields(item, *this);
+  }
+
+  std::vector<std::byte> bytes;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  template <class T>
+  requires(std::is_arithmetic_v<T> || std::is_enum_v<T>) void operator()(T& value) {
+    std::memcpy(&value, take(sizeof(T)).data(), sizeof(T));
+  }
+  void operator()(std::string& text) {
+    std::uint64_t size = 0;
+    (*this)(size);
+    const auto bytes = take(size);
+    text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  template <class T>
+  void operator()(std::vector<T>& items) {
+    std::uint64_t size = 0;
+    (*this)(size);
+    if (size > kMostItems) fail();
+    items.resize(size);
+    for (T& item : items) fields(item, *this);
+  }
+  void finish() const {
+    if (!rest_.empty()) fail();
+  }
+  [[noreturn]] static void fail() {
+    throw Error(ErrorKind::internal,
+                "front end and ranks of the service do not understand each other; start both from one build");
+  }
+
+ private:
+  std::span<const std::byte> take(std::uint64_t size) {
+    if (size > rest_.size()) fail();
+    const auto bytes = rest_.first(size);
+    rest_ = rest_.subspan(size);
+    return bytes;
+  }
+
+  std::span<const std::byte> rest_;
+};
+
+// The fields of each message, in the order of their bytes; the same list writes and reads.
+template <class M, class T>
+concept OneOf = std::is_same_v<std::remove_const_t<M>, T>;
+
+void fields(OneOf<Load> auto& m, auto& f) { f(m.matrix), f(m.source), f(m.type), f(m.exchange); }
+void fields(OneOf<Unload> auto& m, auto& f) { f(m.matrix); }
+void fields(OneOf<Column> auto& m, auto& f) { f(m.x), f(m.y), f(m.alpha); }
+void fields(OneOf<Multiply> auto& m, auto& f) { f(m.matrix), f(m.width), f(m.columns); }
+void fields(OneOf<Ping> auto&, auto&) {}
+void fields(OneOf<Quit> auto&, auto&) {}
+void fields(OneOf<Hello> auto& m, auto& f) { f(m.version), f(m.rank), f(m.ranks), f(m.host), f(m.device); }
+void fields(OneOf<WidthTime> auto& m, auto& f) { f(m.width), f(m.seconds); }
+void fields(OneOf<Loaded> auto& m, auto& f) {
+  f(m.rows), f(m.cols), f(m.nnz), f(m.bytes), f(m.kernel), f(m.exchange), f(m.widths);
+}
+void fields(OneOf<Multiplied> auto& m, auto& f) { f(m.copy_in), f(m.product), f(m.copy_out); }
+void fields(OneOf<Failed> auto& m, auto& f) { f(m.kind), f(m.message); }
+void fields(OneOf<Done> auto&, auto&) {}
+void fields(OneOf<Alive> auto&, auto&) {}
+
+template <class Message>
+std::vector<std::byte> encode_message(const Message& message) {
+  Writer writer;
+  writer(message.number);
+  writer(static_cast<std::uint8_t>(message.what.index()));
+  std::visit([&](const auto& what) { fields(what, writer); }, message.what);
+  return std::move(writer.bytes);
+}
+
+/// Makes alternative `index` of the variant and reads its fields.
+template <std::size_t I = 0, class Variant>
+void read_alternative(std::size_t index, Variant& what, Reader& reader) {
+  if constexpr (I < std::variant_size_v<Variant>) {
+    if (index != I) return read_alternative<I + 1>(index, what, reader);
+    fields(what.template emplace<I>(), reader);
+  } else {
+    Reader::fail();
+  }
+}
+
+template <class Message>
+Message decode_message(std::span<const std::byte> bytes) {
+  Reader reader(bytes);
+  Message message;
+  std::uint8_t index = 0;
+  reader(message.number);
+  reader(index);
+  read_alternative(index, message.what, reader);
+  reader.finish();
+  return message;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const Command& command) { return encode_message(command); }
+std::vector<std::byte> encode(const Answer& answer) { return encode_message(answer); }
+Command decode_command(std::span<const std::byte> bytes) { return decode_message<Command>(bytes); }
+Answer decode_answer(std::span<const std::byte> bytes) { return decode_message<Answer>(bytes); }
+
+}  // namespace shardmat::service

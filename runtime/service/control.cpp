@@ -1,0 +1,89 @@
+#include "runtime/service/control.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "comm/communicator.h"
+
+namespace shardmat::service {
+namespace {
+
+/// How often a rank says that it is alive while it carries out a command.
+constexpr int kAliveMilliseconds = 500;
+
+int connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const bool fits = path.size() < sizeof address.sun_path;
+  if (fits) std::memcpy(address.sun_path, path.c_str(), path.size());
+  const int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fits && descriptor >= 0 && connect(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    return descriptor;
+  const char* why = fits ? std::strerror(errno) : "the path is too long for a socket";
+  if (descriptor >= 0) close(descriptor);
+  throw Error(ErrorKind::resources, fmt::format("no service listens on {} ({}); it starts its workers itself", path, why),
+              "control");
+}
+
+/// The front end is gone, or does not want this rank any more.
+[[noreturn]] void leave() { MpiSession::leave(static_cast<int>(ErrorKind::rank_lost)); }
+
+}  // namespace
+
+Control::Control(const std::string& path, const Hello& hello) : socket_(connect_to(path)), stop_(eventfd(0, EFD_CLOEXEC)) {
+  send({0, hello});
+  const int arena = receive_descriptor(socket_);
+  if (arena < 0) leave();
+  arena_.emplace(Arena::map(arena));
+  watcher_ = std::thread([this] { watch(); });
+}
+
+Control::~Control() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = write(stop_, &one, sizeof one);
+  if (watcher_.joinable()) watcher_.join();
+  close(stop_);
+  close(socket_);
+}
+
+Command Control::next() {
+  while (true) {
+    if (const auto message = reader_.next()) {
+      Command command = decode_command(*message);
+      working_on_ = command.number;
+      return command;
+    }
+    if (!reader_.receive(socket_)) leave();
+  }
+}
+
+void Control::answer(decltype(Answer::what) what) { send({working_on_.exchange(0), std::move(what)}); }
+
+void Control::send(const Answer& answer) {
+  const std::lock_guard lock(sending_);
+  if (!send_frame(socket_, encode(answer))) leave();
+}
+
+void Control::watch() {
+  std::array<pollfd, 2> watched{pollfd{socket_, POLLRDHUP, 0}, pollfd{stop_, POLLIN, 0}};
+  std::uint64_t before = 0;
+  while (true) {
+    const int events = poll(watched.data(), watched.size(), kAliveMilliseconds);
+    if (events < 0 && errno != EINTR) leave();
+    if (watched[1].revents != 0) return;
+    if (watched[0].revents != 0) leave();
+    const std::uint64_t now = working_on_;
+    if (events == 0 && now != 0 && now == before) send({now, Alive{}});
+    before = now;
+  }
+}
+
+}  // namespace shardmat::service

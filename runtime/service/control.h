@@ -1,0 +1,49 @@
+// A rank's end of the control socket: takes commands, gives answers, and ends the process when the front end is gone.
+//
+// Threads: one thread calls next() and answer(), the engine's. A thread of this object watches the socket meanwhile: it says
+// that the rank is alive while a command takes long, and ends the process at the end of the stream, whatever the engine
+// does.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "runtime/service/arena.h"
+#include "runtime/service/command.h"
+#include "runtime/service/frames.h"
+
+namespace shardmat::service {
+
+class Control {
+ public:
+  /// Connects to the front end's socket `path` and introduces this rank. Throws Error(resources) if nobody listens there.
+  Control(const std::string& path, const Hello& hello);
+  ~Control();
+  Control(const Control&) = delete;
+  Control& operator=(const Control&) = delete;
+
+  const Arena& arena() const { return *arena_; }
+
+  /// Blocks until there is a command. While it waits, this rank takes no CPU time. Ends the process if the front end is
+  /// gone.
+  Command next();
+  /// The answer to the last command.
+  void answer(decltype(Answer::what) what);
+
+ private:
+  void send(const Answer& answer);
+  void watch();
+
+  int socket_, stop_;
+  FrameReader reader_;
+  std::optional<Arena> arena_;
+  std::atomic<std::uint64_t> working_on_ = 0;  ///< number of the command that is being carried out; 0: none
+  std::mutex sending_;
+  std::thread watcher_;  ///< last: it uses the others
+};
+
+}  // namespace shardmat::service

@@ -1,0 +1,39 @@
+// Messages over the control socket between the front end and one rank: a length of four bytes, then the message.
+//
+// Threads: one thread at a time uses a FrameReader. send_frame() calls of several threads need a lock.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace shardmat::service {
+
+/// The longest message.
+constexpr std::size_t kMostFrameBytes = std::size_t{4} << 20;
+
+/// Sends one message. Returns false if the other side is gone or, on a socket that does not block, if the message does not
+/// fit into the socket's buffer; then the socket is of no more use.
+bool send_frame(int socket, std::span<const std::byte> message);
+
+/// Puts the bytes of a socket together to messages.
+class FrameReader {
+ public:
+  /// Reads what there is. On a blocking socket it waits for the first byte. Returns false at the end of the stream, after an
+  /// error, or for a message longer than kMostFrameBytes.
+  bool receive(int socket);
+  /// The next complete message, valid until the next receive().
+  std::optional<std::span<const std::byte>> next();
+
+ private:
+  std::vector<std::byte> bytes_;
+  std::size_t begin_ = 0;
+};
+
+/// Sends a descriptor with one byte, and receives it. Both return false (-1) if the other side is gone.
+bool send_descriptor(int socket, int descriptor);
+int receive_descriptor(int socket);
+
+}  // namespace shardmat::service

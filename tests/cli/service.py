@@ -1,0 +1,150 @@
+"""Starts the service in a directory of a test, speaks HTTP with it over its Unix socket, and ends everything it started."""
+
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+
+from support import LIMIT, PROGRAM, environment
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=LIMIT)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(LIMIT)
+        self.sock.connect(self.path)
+
+
+class Answer:
+    def __init__(self, reply):
+        self.status, self.headers, self.body = reply.status, reply.headers, reply.read()
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    def __str__(self):
+        return f"{self.status} {dict(self.headers)} {self.body[:500]!r}"
+
+
+class Service:
+    """`with Service(library, state, "--ranks", 2) as service:`"""
+
+    def __init__(self, library, state, *options, env=None):
+        self.state = pathlib.Path(state)
+        self.socket = self.state / "http.sock"
+        self.log = open(f"{state}.log", "a+")
+        command = [PROGRAM, "serve", "--library", library, "--state", state, "--backend", "host", *options]
+        self.process = subprocess.Popen(list(map(str, command)), env=environment(**(env or {})), stdin=subprocess.DEVNULL,
+                                        stdout=self.log, stderr=self.log)
+
+    def __enter__(self):
+        try:
+            self.wait_until_ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def report(self):
+        self.log.flush()
+        workers = self.state / "workers.log"
+        return pathlib.Path(self.log.name).read_text() + (workers.read_text() if workers.exists() else "")
+
+    def wait_for(self, what, true):
+        end = time.monotonic() + LIMIT
+        while not true():
+            if time.monotonic() > end:
+                raise AssertionError(f"{what} did not come in {LIMIT} s:\n{self.report()}")
+            time.sleep(0.02)
+
+    def ready(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"the service ended with {self.process.returncode}:\n{self.report()}")
+        try:
+            return self.get("/v2/health/ready").status == 200
+        except OSError:
+            return False
+
+    def wait_until_ready(self):
+        self.wait_for("readiness", self.ready)
+
+    def connection(self):
+        return UnixConnection(self.socket)
+
+    def ask(self, method, target, body=None, connection=None, **headers):
+        own = connection or self.connection()
+        try:
+            own.request(method, target, body, {k.replace("_", "-"): v for k, v in headers.items()})
+            return Answer(own.getresponse())
+        finally:
+            if connection is None:
+                own.close()
+
+    def get(self, target):
+        return self.ask("GET", target)
+
+    def load(self, name, source, **more):
+        return self.ask("POST", f"/v1/matrices/{name}/load?wait=1", json.dumps({"source": source, **more}))
+
+    def multiply(self, name, x, query="", connection=None, **headers):
+        return self.ask("POST", f"/v1/matrices/{name}/multiply{query}", x.tobytes(), connection,
+                        Content_Type="application/octet-stream", **headers)
+
+    def raw(self, data):
+        """Whatever the service answers to these bytes until it closes the connection, or nothing more comes."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            client.settimeout(LIMIT)
+            client.connect(str(self.socket))
+            client.sendall(data)
+            client.shutdown(socket.SHUT_WR)
+            answer = b""
+            while more := client.recv(65536):
+                answer += more
+            return answer
+
+    def processes(self):
+        """Process ids of mpirun and the ranks by what they are called with; they are known by this service's sockets."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
+            except OSError:
+                continue
+            if any(word.startswith(bytes(self.state) + b"/run/") for word in words):
+                found.append((int(entry.name), words[0]))
+        return found
+
+    def workers(self):
+        return [pid for pid, program in self.processes() if program.endswith(b"/shardmat")]
+
+    def terminate(self):
+        """Exit code after SIGTERM."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(LIMIT)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        for pid, _ in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        self.log.close()

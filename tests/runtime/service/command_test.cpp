@@ -1,0 +1,58 @@
+#include "runtime/service/command.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <random>
+
+namespace shardmat::service {
+namespace {
+
+std::vector<Command> all_commands() {
+  return {{1, Load{7, "a/b.h5", ValueType::f32, "halo"}},
+          {2, Unload{7}},
+          {std::numeric_limits<std::uint64_t>::max(), Multiply{7, 4, {{0, 64, 1}, {std::uint64_t{1} << 40, 8, -0.5}}}},
+          {4, Ping{}},
+          {5, Quit{}}};
+}
+
+std::vector<Answer> all_answers() {
+  Loaded loaded;
+  loaded.rows = 3, loaded.cols = std::int64_t{1} << 40, loaded.nnz = 5, loaded.bytes = 9;
+  loaded.kernel = "csr_host", loaded.exchange = "none", loaded.widths = {{1, 1e-6}, {2, 1.5e-6}};
+  return {{0, Hello{kProtocolVersion, 1, 2, "host", "CPU"}}, {1, loaded}, {2, Multiplied{1, 2, 3}},
+          {3, Failed{ErrorKind::resources, "no room"}},      {4, Done{}}, {5, Alive{}}};
+}
+
+TEST(Command, EveryMessageComesBackAsItWas) {
+  for (const Command& command : all_commands()) EXPECT_EQ(decode_command(encode(command)), command);
+  for (const Answer& answer : all_answers()) EXPECT_EQ(decode_answer(encode(answer)), answer);
+}
+
+TEST(Command, ShortAndLongMessagesAreRefused) {
+  for (const Command& command : all_commands()) {
+    std::vector<std::byte> bytes = encode(command);
+    for (std::size_t size = 0; size < bytes.size(); ++size)
+      EXPECT_THROW(decode_command(std::span(bytes).first(size)), Error) << size;
+    bytes.push_back(std::byte{0});
+    EXPECT_THROW(decode_command(bytes), Error);
+  }
+}
+
+TEST(Command, ChangedBytesAreReadOrRefusedAndTakeNoMemory) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 20000; ++round) {
+    const std::vector<Answer> answers = all_answers();
+    std::vector<std::byte> bytes = encode(answers[random() % answers.size()]);
+    for (int change = 0; change < 3; ++change) bytes[random() % bytes.size()] = static_cast<std::byte>(random());
+    try {
+      const Answer answer = decode_answer(bytes);
+      EXPECT_EQ(encode(answer).size(), bytes.size());
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::internal);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace shardmat::service

@@ -1,0 +1,101 @@
+#include "runtime/service/resident_matrix.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <optional>
+#include <random>
+
+#include "kernels/base/error.h"
+#include "runtime/source/matrix_source.h"
+#include "tests/runtime/contexts.h"
+
+namespace shardmat::service {
+namespace {
+
+/// An arena that all ranks of this host share, as they do in the service.
+Arena shared_arena(Communicator& ranks, std::uint64_t bytes) {
+  std::optional<Arena> own;
+  if (ranks.rank() == 0) own.emplace(Arena::create(bytes));
+  const std::string path = ranks.broadcast(
+      own ? "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(own->descriptor()) : std::string());
+  std::optional<Arena> arena;
+  ranks.together([&] { arena.emplace(Arena::map(open(path.c_str(), O_RDWR | O_CLOEXEC))); });
+  ranks.barrier();
+  return std::move(*arena);
+}
+
+/// Products of `columns` random vectors in one product of the given width.
+template <class T>
+std::vector<std::vector<T>> products(ResidentMatrix& matrix, const Arena& arena, Communicator& ranks, std::int64_t width,
+                                     std::span<const std::vector<T>> x, std::int64_t rows, double alpha) {
+  Multiply command{1, width, {}};
+  std::uint64_t offset = 0;
+  for (const auto& column : x) {
+    const std::uint64_t x_bytes = column.size() * sizeof(T), y_bytes = static_cast<std::uint64_t>(rows) * sizeof(T);
+    if (ranks.rank() == 0) {
+      std::memcpy(arena.at(offset, x_bytes).data(), column.data(), x_bytes);
+      std::memset(arena.at(offset + x_bytes, y_bytes).data(), 0xff, y_bytes);
+    }
+    command.columns.push_back({offset, offset + x_bytes, alpha});
+    offset += x_bytes + y_bytes;
+  }
+  ranks.barrier();
+  matrix.multiply(command, arena);
+  ranks.barrier();
+  std::vector<std::vector<T>> y;
+  for (const Column& column : command.columns) {
+    const auto bytes = arena.at(column.y, static_cast<std::uint64_t>(rows) * sizeof(T));
+    y.emplace_back(static_cast<std::size_t>(rows));
+    std::memcpy(y.back().data(), bytes.data(), bytes.size());
+  }
+  ranks.barrier();
+  return y;
+}
+
+template <class T>
+void expect_same_bits(const std::string& matrix_name, ValueType type) {
+  Context& context = context_of(kHost64);
+  Communicator& ranks = context.communicator();
+  ResidentMatrix matrix(open_matrix(matrix_name, context), context, Load{1, matrix_name, type, "auto"});
+  const Loaded loaded = matrix.description();
+  const Arena arena = shared_arena(ranks, std::uint64_t{16} << 20);
+  const auto cols = static_cast<std::size_t>(loaded.cols);
+  std::mt19937 random(7);
+  std::vector<std::vector<T>> x(static_cast<std::size_t>(loaded.widths.back().width), std::vector<T>(cols));
+  for (auto& column : x)
+    for (T& value : column) value = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random));
+  std::vector<std::vector<T>> single;
+  for (const auto& column : x)
+    single.push_back(products<T>(matrix, arena, ranks, 1, std::span(&column, 1), loaded.rows, 0.3)[0]);
+  for (const WidthTime& width : loaded.widths)
+    for (const std::int64_t columns : {width.width, std::max<std::int64_t>(1, width.width - 1)}) {
+      const auto some = std::span<const std::vector<T>>(x).first(static_cast<std::size_t>(columns));
+      const auto y = products<T>(matrix, arena, ranks, width.width, some, loaded.rows, 0.3);
+      for (std::size_t j = 0; j < y.size(); ++j)
+        EXPECT_EQ(std::memcmp(y[j].data(), single[j].data(), y[j].size() * sizeof(T)), 0)
+            << matrix_name << ", column " << j << " of " << columns << " in a product of " << width.width;
+    }
+}
+
+TEST(ResidentMatrix, AColumnHasTheSameBitsInEveryProduct) {
+  for (const char* name : {"poisson27:n=7", "elasticity:n=4", "random:n=300", "banded:n=200"}) {
+    expect_same_bits<double>(name, ValueType::f64);
+    expect_same_bits<float>(name, ValueType::f32);
+  }
+}
+
+TEST(ResidentMatrix, WhatIsNotThereIsRefusedAlike) {
+  Context& context = context_of(kHost64);
+  Communicator& ranks = context.communicator();
+  ResidentMatrix matrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f64, "auto"});
+  const Arena arena = shared_arena(ranks, 1 << 16);
+  EXPECT_THROW(matrix.multiply({1, 3, {}}, arena), AgreedError);
+  EXPECT_THROW(matrix.multiply({1, 1, {{0, 0, 1}, {0, 0, 1}}}, arena), AgreedError);
+  EXPECT_THROW(ResidentMatrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f16, "auto"}), Error);
+}
+
+}  // namespace
+}  // namespace shardmat::service

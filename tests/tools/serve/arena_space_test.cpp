@@ -1,0 +1,56 @@
+#include "tools/serve/arena_space.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <vector>
+
+namespace shardmat::serve {
+namespace {
+
+TEST(ArenaSpace, RangesAreApartAndComeBack) {
+  ArenaSpace space(1 << 16);
+  std::mt19937 random(3);
+  std::vector<std::pair<std::unique_ptr<ArenaSpace::Lease>, std::uint64_t>> taken;
+  for (int round = 0; round < 5000; ++round) {
+    if (random() % 2 == 0) {
+      const std::uint64_t bytes = random() % 5000;
+      if (auto lease = space.take(bytes)) taken.emplace_back(std::move(lease), bytes);
+    } else if (!taken.empty()) {
+      taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(random() % taken.size()));
+    }
+    std::map<std::uint64_t, std::uint64_t> ends;
+    for (const auto& [lease, bytes] : taken) ends[lease->offset()] = lease->offset() + bytes;
+    std::uint64_t before = 0;
+    for (const auto& [offset, end] : ends) {
+      ASSERT_LE(before, offset);
+      ASSERT_EQ(offset % 64, 0u);
+      before = end;
+    }
+    ASSERT_LE(before, space.bytes());
+  }
+  taken.clear();
+  EXPECT_EQ(space.used(), 0u);
+  EXPECT_NE(space.take(1 << 16), nullptr);
+}
+
+TEST(ArenaSpace, LowRangesAreTakenFirst) {
+  ArenaSpace space(1024);
+  auto a = space.take(64), b = space.take(64), c = space.take(64);
+  EXPECT_EQ(c->offset(), 128u);
+  b.reset();
+  EXPECT_EQ(space.take(10)->offset(), 64u);
+  EXPECT_EQ(space.take(0)->offset(), 64u);
+}
+
+TEST(ArenaSpace, WhatDoesNotFitIsRefused) {
+  ArenaSpace space(1024);
+  EXPECT_EQ(space.take(1025), nullptr);
+  EXPECT_EQ(space.take(~std::uint64_t{0}), nullptr);
+  const auto all = space.take(1024);
+  EXPECT_EQ(space.take(1), nullptr);
+}
+
+}  // namespace
+}  // namespace shardmat::serve

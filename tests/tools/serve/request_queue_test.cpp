@@ -1,0 +1,94 @@
+#include "tools/serve/request_queue.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace shardmat::serve {
+namespace {
+
+/// poisson27, 128³, f64 on an H200, in seconds.
+WidthTable measured_table() {
+  return WidthTable({{1, 118e-6}, {2, 139e-6}, {4, 225e-6}, {8, 305e-6}, {16, 449e-6}, {32, 766e-6}});
+}
+
+TEST(WidthTable, TakesTheWidthThatFinishesTheMostColumnsASecond) {
+  const WidthTable table = measured_table();
+  for (const auto& [waiting, width] : std::vector<std::pair<int, int>>{
+           {1, 1}, {2, 2}, {3, 2}, {4, 4}, {5, 4}, {6, 8}, {8, 8}, {9, 8}, {12, 16}, {16, 16}, {31, 32}, {100, 32}})
+    EXPECT_EQ(table.for_waiting(waiting, 1).width, width) << waiting;
+  EXPECT_EQ(table.for_waiting(5, 5).width, 8);
+  EXPECT_EQ(table.for_columns(3).width, 4);
+  EXPECT_EQ(WidthTable({{1, 5}, {2, 1}}).for_columns(1).width, 2);
+  EXPECT_EQ(WidthTable().widest(), 0);
+  EXPECT_DOUBLE_EQ(table.seconds_for(0), 0);
+  EXPECT_DOUBLE_EQ(table.seconds_for(64), 2 * 766e-6);
+}
+
+TEST(RequestQueue, RequestsAreTakenInOrderAndNotSplit) {
+  RequestQueue queue;
+  queue.add({1, 3, 0}), queue.add({2, 4, 0}), queue.add({3, 2, 0});
+  EXPECT_EQ(queue.columns(), 9);
+  const auto first = queue.take(measured_table(), 0);
+  EXPECT_EQ(first.requests, (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_EQ(first.columns, 7);
+  EXPECT_EQ(first.width, 8);
+  const auto second = queue.take(measured_table(), 0);
+  EXPECT_EQ(second.requests, (std::vector<std::uint64_t>{3}));
+  EXPECT_EQ(second.width, 2);
+  EXPECT_TRUE(queue.empty());
+  EXPECT_TRUE(queue.take(measured_table(), 0).requests.empty());
+}
+
+TEST(RequestQueue, ThoseThatLeftOrAreLateGetNoProduct) {
+  RequestQueue queue;
+  queue.add({1, 1, 0, 5}), queue.add({2, 1, 1}), queue.add({3, 1, 2, 4}), queue.add({4, 1, 3});
+  EXPECT_TRUE(queue.remove(2));
+  EXPECT_FALSE(queue.remove(2));
+  EXPECT_EQ(queue.oldest(), 0);
+  const auto batch = queue.take(measured_table(), 4.5);
+  EXPECT_EQ(batch.expired, (std::vector<std::uint64_t>{3}));
+  EXPECT_EQ(batch.requests, (std::vector<std::uint64_t>{1, 4}));
+  EXPECT_EQ(queue.columns(), 0);
+  queue.add({5, 2, 0}), queue.add({6, 1, 0});
+  EXPECT_EQ(queue.clear(), (std::vector<std::uint64_t>{5, 6}));
+  EXPECT_EQ(queue.columns(), 0);
+}
+
+/// One engine and Poisson arrivals: the mean time from arrival to the end of the product.
+struct Simulated {
+  double mean_seconds = 0, columns_a_product = 0;
+};
+Simulated simulate(const WidthTable& table, double rate, int requests) {
+  std::mt19937_64 random(1);
+  std::exponential_distribution<double> gap(rate);
+  std::vector<double> arrivals(static_cast<std::size_t>(requests));
+  double time = 0;
+  for (double& arrival : arrivals) arrival = time += gap(random);
+  RequestQueue queue;
+  double free = 0, sum = 0;
+  std::size_t next = 0, done = 0, products = 0;
+  while (done < arrivals.size()) {
+    if (queue.empty()) free = std::max(free, arrivals[next]);
+    for (; next < arrivals.size() && arrivals[next] <= free; ++next) queue.add({next, 1, arrivals[next]});
+    const auto batch = queue.take(table, free);
+    free += table.for_columns(batch.columns).seconds;
+    for (const std::uint64_t request : batch.requests) sum += free - arrivals[request], ++done;
+    ++products;
+  }
+  return {sum / requests, static_cast<double>(requests) / static_cast<double>(products)};
+}
+
+TEST(RequestQueue, MergingCarriesALoadThatSingleProductsCannot) {
+  const Simulated light = simulate(measured_table(), 1000, 20000);
+  EXPECT_LT(light.mean_seconds, 150e-6);
+  EXPECT_LT(light.columns_a_product, 1.2);
+  const Simulated heavy = simulate(measured_table(), 36000, 100000);  // one at a time: 8,475 a second
+  EXPECT_LT(heavy.mean_seconds, 1.5e-3);
+  EXPECT_GT(heavy.columns_a_product, 16);
+  const Simulated single = simulate(WidthTable({{1, 118e-6}}), 36000, 100000);
+  EXPECT_GT(single.mean_seconds, 1);
+}
+
+}  // namespace
+}  // namespace shardmat::serve

@@ -1,0 +1,210 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/host_vector.h"
+#include "kernels/base/text.h"
+#include "kernels/base/types.h"
+#include "partition/replaceable.h"
+#include "partition/vector_file.h"
+#include "tools/checks.h"
+#include "tools/command.h"
+#include "tools/environment.h"
+#include "tools/http_client.h"
+#include "tools/report_option.h"
+#include "tools/serve/serve_options.h"
+#include "tools/serve/state_directory.h"
+#include "tools/write_text.h"
+
+namespace shardmat::tools {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+struct Options {
+  std::string unix_socket, state;
+  std::string name, source, type = "f64", x, y, json;
+  std::int64_t rhs = 1;
+  double alpha = 1;
+  bool force = false;
+
+  std::string socket() const {
+    if (!unix_socket.empty()) return unix_socket;
+    return ((state.empty() ? serve::default_state_directory() : std::filesystem::path(state)) / serve::kDefaultSocket)
+        .string();
+  }
+};
+
+ErrorKind kind_of(int status) {
+  switch (status) {
+    case 503:
+      return ErrorKind::rank_lost;
+    case 413:
+    case 429:
+    case 507:
+      return ErrorKind::resources;
+    case 500:
+      return ErrorKind::internal;
+    default:
+      return ErrorKind::input;
+  }
+}
+
+/// The reply, if it is not an error of the service.
+HttpReply ask(HttpClient& client, const std::string& method, const std::string& target, std::span<const std::byte> body = {},
+              const std::string& content_type = "application/json") {
+  HttpReply reply = client.send(method, target, body, content_type);
+  if (reply.status < 400) return reply;
+  const json problem = json::parse(reply.text(), nullptr, false);
+  const bool clear = problem.is_object() && problem.contains("error") && problem["error"].is_string();
+  throw Error(kind_of(reply.status),
+              clear ? problem["error"].get<std::string>() : fmt::format("the service answered {}", reply.status));
+}
+
+json ask_json(HttpClient& client, const std::string& target) { return json::parse(ask(client, "GET", target).text()); }
+
+std::string path_of(const std::string& name) { return "/v1/matrices/" + name; }
+
+std::string text_of(const json& matrix) {
+  const std::string state = matrix["state"];
+  std::string text = fmt::format("{:<16} {:<8} {} {}", matrix["name"].get<std::string>(), state,
+                                 matrix["type"].get<std::string>(), matrix["source"].get<std::string>());
+  if (state == "ready")
+    text += fmt::format(", {} × {}, {} nonzeros", human_count(matrix["rows"]), human_count(matrix["cols"]),
+                        human_count(matrix["nnz"]));
+  if (matrix.contains("reason")) text += ": " + matrix["reason"].get<std::string>();
+  return text + "\n";
+}
+
+int load(const Options& o) {
+  HttpClient client(o.socket());
+  const std::string body = json{{"source", o.source}, {"type", o.type}}.dump();
+  const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
+  fmt::print("{}", text_of(json::parse(reply.text())));
+  return 0;
+}
+
+int unload(const Options& o) {
+  HttpClient client(o.socket());
+  ask(client, "POST", path_of(o.name) + "/unload");
+  return 0;
+}
+
+int status(const Options& o) {
+  HttpClient client(o.socket());
+  json report{{"service", ask_json(client, "/v1/ranks")}, {"matrices", ask_json(client, "/v1/matrices")["matrices"]}};
+  if (!o.json.empty()) write_text(o.json, report.dump(2) + "\n");
+  if (o.json == "-") return 0;
+  const json& service = report["service"];
+  fmt::print("Service {}, {} ranks, {} restarts\n", service["state"].get<std::string>(), service["ranks"].size(),
+             service["restarts"].get<int>());
+  for (const json& rank : service["ranks"])
+    fmt::print("  rank {} on {}: {}\n", rank["rank"].get<int>(), rank["host"].get<std::string>(),
+               rank["device"].get<std::string>());
+  for (const json& matrix : report["matrices"]) fmt::print("{}", text_of(matrix));
+  return 0;
+}
+
+/// Columns [first, first + count) of a row-major matrix, one after another.
+template <class T>
+HostVector<T> columns_of(std::span<const double> rows, std::int64_t columns, std::int64_t first, std::int64_t count) {
+  const std::int64_t n = std::ssize(rows) / columns;
+  HostVector<T> result(static_cast<std::size_t>(n * count));
+  for (std::int64_t j = 0; j < count; ++j)
+    for (std::int64_t i = 0; i < n; ++i)
+      result[static_cast<std::size_t>(j * n + i)] = static_cast<T>(rows[static_cast<std::size_t>(i * columns + first + j)]);
+  return result;
+}
+
+/// Y of the service for the X of a file, row by row. Columns that no product takes at once go in several requests.
+template <class T>
+HostVector<double> product(HttpClient& client, const Options& o, const json& matrix, std::span<const double> x) {
+  const std::int64_t widest = matrix["widths"].back()["columns"], rows = matrix["rows"];
+  HostVector<double> y(static_cast<std::size_t>(rows * o.rhs));
+  for (std::int64_t first = 0; first < o.rhs; first += widest) {
+    const std::int64_t count = std::min(widest, o.rhs - first);
+    const HostVector<T> part = columns_of<T>(x, o.rhs, first, count);
+    const HttpReply reply = ask(client, "POST", fmt::format("{}/multiply?k={}&alpha={}", path_of(o.name), count, o.alpha),
+                                std::as_bytes(std::span(part)), "application/octet-stream");
+    if (reply.body.size() != static_cast<std::size_t>(rows * count) * sizeof(T))
+      throw Error(ErrorKind::internal, "the service answered with a y of another size; its matrix may have been replaced");
+    const T* values = reinterpret_cast<const T*>(reply.body.data());
+    for (std::int64_t j = 0; j < count; ++j)
+      for (std::int64_t i = 0; i < rows; ++i)
+        y[static_cast<std::size_t>(i * o.rhs + first + j)] = static_cast<double>(values[j * rows + i]);
+  }
+  return y;
+}
+
+int multiply(const Options& o) {
+  require_spared({{o.x, "x"}}, {o.y});
+  check_vector_suffix(o.y);
+  check_vector_writable(o.y);
+  if (!o.force) require_replaceable(o.y, Output::vector, "y");
+  HttpClient client(o.socket());
+  const json matrix = ask_json(client, path_of(o.name));
+  if (matrix["state"] != "ready") throw Error(ErrorKind::input, text_of(matrix));
+  const VectorFile file(o.x, "x", o.rhs);
+  if (file.size() != matrix["cols"])
+    throw Error(ErrorKind::input, fmt::format("{}: x has {} rows, but {} has {} columns", o.x, file.size(), o.name,
+                                              matrix["cols"].get<std::int64_t>()));
+  const HostVector<double> x = file.read(0, file.size());
+  const bool f32 = matrix["type"] == "f32";
+  require_in_range(f32 ? ValueType::f32 : ValueType::f64, x, o.x);
+  const HostVector<double> y = f32 ? product<float>(client, o, matrix, x) : product<double>(client, o, matrix, x);
+  VectorWriter writer(o.y, "y", matrix["rows"], f32, o.rhs);
+  writer.append(y.data(), matrix["rows"]);
+  writer.finish();
+  return 0;
+}
+
+void add_socket_options(const CommandLine& app, Options& o) {
+  app.add_option("--unix", o.unix_socket, "the service's socket (default: http.sock in --state)")->type_name("PATH");
+  app.add_option("--state", o.state, "the service's state directory (default: as for shardmat serve)")->type_name("DIR");
+}
+
+CommandLine add_one(const CommandLine& client, const std::string& name, const std::string& help, Options& o) {
+  const CommandLine app = client.add_subcommand(name, help);
+  if (name != "status") app.add_option("name", o.name, "name of the matrix in the service")->required();
+  add_socket_options(app, o);
+  return app;
+}
+
+}  // namespace
+
+std::function<int()> add_client(const CommandLine& program) {
+  const CommandLine app = program.add_subcommand("client", "Ask a running service to load and multiply matrices");
+  app.require_subcommand();
+  auto o = std::make_shared<Options>();
+  const CommandLine load_app = add_one(app, "load", "Load a matrix from the service's library and wait for it", *o);
+  load_app.add_option("source", o->source, "path of the matrix file in the library")->required();
+  load_app.add_option("--type", o->type, "type of its values and vectors")
+      ->check(one_of({"f64", "f32"}))
+      ->capture_default_str();
+  const CommandLine unload_app = add_one(app, "unload", "Free a matrix", *o);
+  const CommandLine multiply_app = add_one(app, "multiply", "Compute y = alpha A x, from a file to a file", *o);
+  multiply_app.add_option("x", o->x, "file with x (.h5, .npy, .mtx)")->required();
+  multiply_app.add_option("y", o->y, "file for y (.h5, .npy, .mtx)")->required()->check(output_name());
+  multiply_app.add_option("--rhs", o->rhs, "columns of x and y")->check(whole_number(1, 1 << 20))->capture_default_str();
+  multiply_app.add_option("--alpha", o->alpha, "factor of the product")->check(finite_number())->capture_default_str();
+  multiply_app.add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
+  const CommandLine status_app = add_one(app, "status", "Show the ranks and the matrices", *o);
+  add_json_option(status_app, o->json);
+  app.footer(
+      "\nExamples:\n  shardmat client load bar bar.h5\n  shardmat client multiply bar x.npy y.npy\n"
+      "  shardmat client status --json\n");
+  return [=] {
+    require_single_process("client");
+    return load_app.parsed()       ? load(*o)
+           : unload_app.parsed()   ? unload(*o)
+           : multiply_app.parsed() ? multiply(*o)
+                                   : status(*o);
+  };
+}
+
+}  // namespace shardmat::tools

@@ -1,0 +1,44 @@
+#include <csignal>
+#include <memory>
+
+#include "runtime/context.h"
+#include "runtime/service/engine.h"
+#include "tools/command.h"
+#include "tools/run_ranks.h"
+
+namespace shardmat::tools {
+namespace {
+
+/// Ranks wait so long for each other. The front end notices a lost rank earlier.
+constexpr double kTimeoutSeconds = 60;
+
+struct Options {
+  service::EngineOptions engine;
+  std::string library, backend = "auto";
+};
+
+}  // namespace
+
+std::function<int()> add_worker(const CommandLine& program) {
+  const CommandLine app = program.add_subcommand("worker", "A rank of the service; shardmat serve starts it");
+  auto o = std::make_shared<Options>();
+  app.add_option("--control", o->engine.control, "the service's socket for commands")->required()->type_name("PATH");
+  app.add_option("--library", o->library, "directory of the matrix files that may be loaded")->required()->type_name("DIR");
+  app.add_option("--backend", o->backend, "as for shardmat serve")
+      ->check(one_of({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  app.footer("\nExample:\n  mpirun -n 2 shardmat worker --control PATH --library DIR\n");
+  return [app, o] {
+    // The front end says when ranks end: a signal to the whole group must not end them while it answers requests.
+    std::signal(SIGINT, SIG_IGN);
+    std::signal(SIGTERM, SIG_IGN);
+    o->engine.library = o->library;
+    return run_ranks(app, kTimeoutSeconds, [&](Communicator& communicator) {
+      Context context(communicator, parse_backend_choice(o->backend));
+      service::run_engine(context, o->engine);
+      return 0;
+    });
+  };
+}
+
+}  // namespace shardmat::tools

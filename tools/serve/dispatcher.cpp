@@ -1,0 +1,181 @@
+#include "tools/serve/dispatcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace shardmat::serve {
+
+using service::Answer;
+
+namespace {
+
+/// What the ranks answered in place of a result, if they did.
+std::optional<Problem> problem_of(const std::vector<Answer>& answers) {
+  for (const Answer& answer : answers)
+    if (const auto* failed = std::get_if<service::Failed>(&answer.what)) {
+      Problem problem;
+      problem.text = failed->message;
+      switch (failed->kind) {
+        case ErrorKind::input:
+        case ErrorKind::usage:
+          problem.status = 422, problem.code = "bad_matrix";
+          break;
+        case ErrorKind::resources:
+          problem.status = 507, problem.code = "no_memory";
+          break;
+        default:
+          problem.status = 500, problem.code = "internal";
+      }
+      return problem;
+    }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void Dispatcher::command(decltype(service::Command::what) what, Finished finished) {
+  commands_.push_back({std::move(what), std::move(finished)});
+  pump();
+}
+
+double Dispatcher::waiting_seconds() const {
+  double seconds = product_.requests.empty() ? 0 : std::max(0.0, product_.started + product_.expected - now());
+  for (const auto& [name, matrix] : matrices_) seconds += matrix->widths.seconds_for(matrix->queue.columns());
+  return seconds;
+}
+
+std::variant<std::uint64_t, Problem> Dispatcher::add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request) {
+  request->arrived = now();
+  const double wait = waiting_seconds();
+  if (wait > std::min(max_queue_seconds_, request->deadline - request->arrived)) {
+    Problem problem;
+    problem.status = 429, problem.code = "busy", problem.retry_after_seconds = wait;
+    problem.text = fmt::format("requests wait {:.0f} ms; try again later", wait * 1000);
+    return problem;
+  }
+  matrix.queue.add({++last_request_, request->columns, request->arrived, request->deadline});
+  requests_.emplace(last_request_, std::move(request));
+  const std::uint64_t number = last_request_;
+  pump();
+  return number;
+}
+
+void Dispatcher::cancel(std::uint64_t request) {
+  if (const auto waiting = take(request)) {
+    for (const auto& [name, matrix] : matrices_)
+      if (matrix->id == waiting->matrix) matrix->queue.remove(request);
+  }
+}
+
+std::shared_ptr<MultiplyRequest> Dispatcher::take(std::uint64_t request) {
+  const auto found = requests_.find(request);
+  if (found == requests_.end()) return nullptr;
+  auto taken = std::move(found->second);
+  requests_.erase(found);
+  return taken;
+}
+
+void Dispatcher::reply(MultiplyRequest& request, const MultiplyResult& result) {
+  if (request.done) std::exchange(request.done, nullptr)(result);
+}
+
+MultiplyResult Dispatcher::failed(const Problem& problem) {
+  MultiplyResult result;
+  result.problem = problem;
+  return result;
+}
+
+void Dispatcher::fail(Matrix& matrix, const Problem& problem) {
+  for (const std::uint64_t number : matrix.queue.clear())
+    if (const auto request = take(number)) reply(*request, failed(problem));
+}
+
+void Dispatcher::fail_all(const Problem& problem) {
+  busy_ = false, loading_ = 0;
+  const auto under_way = std::exchange(product_, {});
+  const auto command = std::exchange(command_under_way_, std::nullopt);
+  const auto commands = std::exchange(commands_, {});
+  for (const auto& request : under_way.requests) reply(*request, failed(problem));
+  for (const auto& [name, matrix] : matrices_) fail(*matrix, problem);
+  if (command) (*command)({}, problem);
+  for (const Line& line : commands) line.finished({}, problem);
+}
+
+void Dispatcher::pump() {
+  if (busy_ || !ranks_.ready()) return;
+  if (!commands_.empty()) return send_command();
+  while (!busy_ && send_product()) {
+  }
+}
+
+void Dispatcher::send_command() {
+  Line line = std::move(commands_.front());
+  commands_.pop_front();
+  busy_ = true;
+  command_under_way_ = std::move(line.finished);
+  if (const auto* load = std::get_if<service::Load>(&line.what)) loading_ = load->matrix;
+  ranks_.send(std::move(line.what), 0, [this](const std::vector<Answer>& answers) {
+    busy_ = false, loading_ = 0;
+    const auto finished = std::exchange(command_under_way_, std::nullopt);
+    if (finished) (*finished)(answers, problem_of(answers));
+    pump();
+  });
+}
+
+/// False if nothing waits.
+bool Dispatcher::send_product() {
+  Matrix* next = nullptr;
+  for (const auto& [name, matrix] : matrices_)
+    if (matrix->state == MatrixState::ready && !matrix->queue.empty() &&
+        (next == nullptr || matrix->queue.oldest() < next->queue.oldest()))
+      next = matrix.get();
+  if (next == nullptr) return false;
+  product_.started = now();
+  const RequestQueue::Batch batch = next->queue.take(next->widths, product_.started);
+  for (const std::uint64_t number : batch.expired) {
+    Problem problem;
+    problem.status = 504, problem.code = "deadline",
+    problem.text = "the deadline of the request passed before its product began";
+    if (const auto request = take(number)) reply(*request, failed(problem));
+  }
+  service::Multiply multiply{next->id, batch.width, {}};
+  for (const std::uint64_t number : batch.requests) {
+    auto request = take(number);
+    for (std::int64_t j = 0; j < request->columns; ++j) {
+      const auto column = static_cast<std::uint64_t>(j);
+      multiply.columns.push_back({request->x->offset() + column * request->x_bytes,
+                                  request->y->offset() + column * request->y_bytes, request->alpha});
+    }
+    product_.requests.push_back(std::move(request));
+  }
+  if (product_.requests.empty()) return true;
+  product_.columns = batch.columns, product_.width = batch.width;
+  product_.expected = next->widths.for_columns(batch.columns).seconds;
+  busy_ = true;
+  ranks_.send(std::move(multiply), product_.expected,
+              [this](const std::vector<Answer>& answers) { finish_product(answers); });
+  return true;
+}
+
+void Dispatcher::finish_product(const std::vector<Answer>& answers) {
+  busy_ = false;
+  const UnderWay done = std::exchange(product_, {});
+  MultiplyResult result;
+  result.problem = problem_of(answers);
+  result.batch_columns = done.columns, result.width = done.width;
+  for (const Answer& answer : answers)
+    if (const auto* seconds = std::get_if<service::Multiplied>(&answer.what)) {
+      result.seconds.copy_in = std::max(result.seconds.copy_in, seconds->copy_in);
+      result.seconds.product = std::max(result.seconds.product, seconds->product);
+      result.seconds.copy_out = std::max(result.seconds.copy_out, seconds->copy_out);
+    }
+  pump();  // the ranks go on while replies are sent
+  for (const auto& request : done.requests) {
+    result.queue_seconds = done.started - request->arrived;
+    reply(*request, result);
+  }
+}
+
+}  // namespace shardmat::serve

@@ -1,0 +1,97 @@
+// Decides what the ranks do next: loads and unloads first, then the product of the matrix whose first request waits longest.
+// One command is under way at a time.
+//
+// Threads: the thread of the event loop.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "tools/serve/arena_space.h"
+#include "tools/serve/http_message.h"
+#include "tools/serve/matrix.h"
+#include "tools/serve/ranks.h"
+
+namespace shardmat::serve {
+
+/// What became of a request for a product.
+struct MultiplyResult {
+  std::optional<Problem> problem;
+  std::int64_t batch_columns = 0, width = 0;  ///< of the product that it was part of
+  double queue_seconds = 0;
+  service::Multiplied seconds;  ///< of the slowest rank in each part
+};
+
+struct MultiplyRequest {
+  std::uint64_t matrix = 0;
+  std::int64_t columns = 1;
+  double alpha = 1;
+  std::uint64_t x_bytes = 0, y_bytes = 0;   ///< of one column
+  std::unique_ptr<ArenaSpace::Lease> x, y;  ///< all columns, one after another
+  double deadline = std::numeric_limits<double>::infinity();
+  double arrived = 0;                               ///< set by add()
+  std::function<void(const MultiplyResult&)> done;  ///< empty once the client has left
+};
+
+class Dispatcher {
+ public:
+  Dispatcher(Ranks& ranks, Matrices& matrices, double max_queue_seconds)
+      : ranks_(ranks), matrices_(matrices), max_queue_seconds_(max_queue_seconds) {}
+
+  /// Called when the command is done, or with why it was not.
+  using Finished = std::function<void(const std::vector<service::Answer>&, const std::optional<Problem>&)>;
+  /// Puts a load or an unload in line.
+  void command(decltype(service::Command::what) what, Finished finished);
+
+  /// Puts a request in line and returns its number; or the problem, if it would wait too long. The request is then not kept.
+  std::variant<std::uint64_t, Problem> add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request);
+  /// The client has left. The arena keeps the vectors of a product that is under way.
+  void cancel(std::uint64_t request);
+
+  /// Answers everyone who waits for the matrix.
+  void fail(Matrix& matrix, const Problem& problem);
+  /// The ranks are lost: answers everyone who waits for anything. Commands whose answer no longer comes are forgotten.
+  void fail_all(const Problem& problem);
+
+  /// Number of the matrix that the ranks load now; 0: none.
+  std::uint64_t loading() const { return loading_; }
+
+  /// Starts what can start.
+  void pump();
+
+ private:
+  struct Line {
+    decltype(service::Command::what) what;
+    Finished finished;
+  };
+  void send_command();
+  bool send_product();
+  void finish_product(const std::vector<service::Answer>& answers);
+  double waiting_seconds() const;
+  std::shared_ptr<MultiplyRequest> take(std::uint64_t request);
+  static void reply(MultiplyRequest& request, const MultiplyResult& result);
+  static MultiplyResult failed(const Problem& problem);
+
+  Ranks& ranks_;
+  Matrices& matrices_;
+  double max_queue_seconds_;
+  std::deque<Line> commands_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<MultiplyRequest>> requests_;  ///< all that wait
+  std::uint64_t last_request_ = 0;
+  std::uint64_t loading_ = 0;
+  bool busy_ = false;
+  std::optional<Finished> command_under_way_;
+  struct UnderWay {
+    std::vector<std::shared_ptr<MultiplyRequest>> requests;
+    std::int64_t columns = 0, width = 0;
+    double started = 0, expected = 0;
+  } product_;  ///< that the ranks are at; no requests if there is none
+};
+
+}  // namespace shardmat::serve

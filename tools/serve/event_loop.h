@@ -1,0 +1,68 @@
+// The one thread of the front end: it runs whatever is ready, and nothing in it may block. Asio stays behind this header and
+// http_server.h.
+//
+// Threads: everything here belongs to the thread that calls run().
+#pragma once
+
+#include <functional>
+#include <memory>
+
+namespace boost::asio {
+class io_context;
+}
+
+namespace shardmat::serve {
+
+class EventLoop {
+ public:
+  EventLoop();
+  ~EventLoop();
+  EventLoop(const EventLoop&) = delete;
+  EventLoop& operator=(const EventLoop&) = delete;
+
+  /// Runs until stop() is called. An exception of an action ends it.
+  void run();
+  void stop();
+  /// Runs `action` soon, after the present one.
+  void post(std::function<void()> action);
+  /// Calls `action` for every SIGTERM and SIGINT.
+  void on_end_signal(std::function<void()> action);
+
+  boost::asio::io_context& io();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Calls one action later. No action runs after cancel(), a new start(), or the end of the object.
+class Timer {
+ public:
+  explicit Timer(EventLoop& loop);
+  ~Timer();
+  Timer(const Timer&) = delete;
+  Timer& operator=(const Timer&) = delete;
+
+  void start(double seconds, std::function<void()> action);
+  void cancel();
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+/// Calls `ready` each time a descriptor can be read, until the object is gone. Does not own the descriptor, which must stay
+/// open as long as the object.
+class ReadWatch {
+ public:
+  ReadWatch(EventLoop& loop, int descriptor, std::function<void()> ready);
+  ~ReadWatch();
+  ReadWatch(const ReadWatch&) = delete;
+  ReadWatch& operator=(const ReadWatch&) = delete;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace shardmat::serve

@@ -1,0 +1,112 @@
+// shardmat-serve: the front end of the service. It links neither MPI nor CUDA nor HDF5, and survives the death of any rank.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <memory>
+
+#include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "runtime/service/arena.h"
+#include "runtime/service/library.h"
+#include "tools/help_formatter.h"
+#include "tools/serve/api.h"
+#include "tools/serve/event_loop.h"
+#include "tools/serve/http_server.h"
+#include "tools/serve/serve_options.h"
+#include "tools/serve/service.h"
+#include "tools/serve/state_directory.h"
+
+namespace shardmat::serve {
+namespace {
+
+constexpr std::int64_t kLargestDefaultArena = std::int64_t{4} << 30, kLeastArena = 1 << 16;
+constexpr int kSecondSignal = 128 + SIGTERM;
+
+std::uint64_t arena_bytes(const ServeOptions& options) {
+  if (options.arena > 0) return static_cast<std::uint64_t>(std::max(kLeastArena, options.arena));
+  return static_cast<std::uint64_t>(std::clamp(available_on_host() / 8, kLeastArena, kLargestDefaultArena));
+}
+
+ServiceOptions service_options(const ServeOptions& o) {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "shardmat";
+  if (!std::filesystem::exists(program))
+    throw Error(ErrorKind::resources,
+                fmt::format("{}: there is no such program; it must lie beside shardmat-serve", program.string()));
+  ServiceOptions options;
+  options.launcher = launcher_of(o);
+  options.worker = {program.string(), "worker", "--library", std::filesystem::absolute(o.library).string(),
+                    "--backend",      o.backend};
+  options.timeout = o.timeout;
+  options.restarts = o.restarts, options.restart_delay = o.restart_delay;
+  options.max_queue_seconds = o.max_queue_ms / 1000;
+  return options;
+}
+
+int run(const ServeOptions& o) {
+  { const service::Library readable(o.library); }  // says at once what workers would say later
+  StateDirectory state(o.state.empty() ? default_state_directory() : std::filesystem::path(o.state));
+  const service::Arena arena = service::Arena::create(arena_bytes(o));
+  setenv("OMP_WAIT_POLICY", "passive", 0);  // the ranks' idle threads leave the cores to this process and to clients
+  EventLoop loop;
+  Service service(loop, service_options(o), state, arena);
+  Api api(service);
+  HttpServer server(loop, [&](const RequestHead& head) { return api.route(head); });
+  const std::string socket = o.unix_socket.empty() ? (state.path() / kDefaultSocket).string() : o.unix_socket;
+  server.listen_unix(socket);
+  bool draining = false, second = false;
+  loop.on_end_signal([&] {
+    if (draining) return second = true, loop.stop();
+    draining = true;
+    log_line("ending: requests that were accepted are answered first");
+    service.drain();
+    server.drain([&] { service.finish(); });
+  });
+  service.start();
+  log_line(fmt::format("listening on {}", socket));
+  loop.run();
+  return second ? kSecondSignal : service.exit_code();
+}
+
+int parse_and_run(int argc, char** argv) {
+  CLI::App program{"Keeps sparse matrices on the ranks and multiplies them by vectors that clients send.", "shardmat-serve"};
+  program.formatter(std::make_shared<tools::HelpFormatter>());
+  program.set_help_flag("-h,--help", "print this text");
+  ServeOptions options;
+  add_serve_options(tools::CommandLine(program), options);
+  try {
+    program.parse(argc, argv);
+  } catch (const CLI::Success& request) {
+    return program.exit(request);
+  } catch (const CLI::ParseError& error) {
+    throw Error(ErrorKind::usage, fmt::format("{}; see: shardmat-serve --help", error.what()));
+  }
+  return run(options);
+}
+
+}  // namespace
+}  // namespace shardmat::serve
+
+int main(int argc, char** argv) {
+  using namespace shardmat;
+  std::signal(SIGPIPE, SIG_IGN);
+  const auto say = [](const std::string& message) { fmt::print(stderr, "shardmat: {}\n", message); };
+  try {
+    return serve::parse_and_run(argc, argv);
+  } catch (const Error& error) {
+    say(error.setting().empty() ? error.what() : fmt::format("{} (--{})", error.what(), error.setting()));
+    return error.exit_code();
+  } catch (const std::bad_alloc&) {
+    say("not enough memory");
+    return static_cast<int>(ErrorKind::resources);
+  } catch (const std::exception& error) {
+    say(fmt::format("internal error: {}", error.what()));
+    return static_cast<int>(ErrorKind::internal);
+  }
+}

@@ -1,0 +1,36 @@
+// A matrix of the service, as the front end knows it: its state, and the requests that wait for its products.
+//
+// Threads: the thread of the event loop.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/service/command.h"
+#include "tools/serve/batching.h"
+#include "tools/serve/request_queue.h"
+#include "tools/serve/state_directory.h"
+
+namespace shardmat::serve {
+
+enum class MatrixState { loading, ready, failed };
+
+struct Matrix {
+  std::uint64_t id = 0;  ///< never used again for another matrix
+  WantedMatrix wanted;
+  MatrixState state = MatrixState::loading;
+  std::string reason;                  ///< why it failed
+  std::vector<service::Loaded> ranks;  ///< by rank, while it is ready
+  bool kept = false;                   ///< in the state file: it was loaded once
+  WidthTable widths;
+  RequestQueue queue;
+
+  const service::Loaded& shape() const { return ranks.front(); }
+};
+
+using Matrices = std::map<std::string, std::unique_ptr<Matrix>>;  ///< by name
+
+}  // namespace shardmat::serve

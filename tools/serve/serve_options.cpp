@@ -1,0 +1,68 @@
+#include "tools/serve/serve_options.h"
+
+#include <sstream>
+
+#include "tools/value_checks.h"
+
+namespace shardmat::serve {
+
+using namespace tools;
+
+void add_serve_options(const CommandLine& app, ServeOptions& o) {
+  app.add_option("--library", o.library, "directory of the matrix files that may be loaded, and nothing outside of it")
+      ->required()
+      ->type_name("DIR");
+  app.add_option("--unix", o.unix_socket,
+                 "Unix socket to listen on, which only this user can open (default: http.sock in --state)")
+      ->type_name("PATH");
+  app.add_option("--state", o.state,
+                 "directory for the list of loaded matrices, the sockets and the workers' log; one server at a time uses it "
+                 "(default: $XDG_STATE_HOME/shardmat, else ~/.local/state/shardmat)")
+      ->type_name("DIR");
+  auto ranks = app.add_option("--ranks", o.ranks, "number of ranks, which mpirun starts")
+                   ->check(whole_number(1, 1 << 20))
+                   ->capture_default_str();
+  app.add_option("--launcher", o.launcher, "command that starts the ranks in place of mpirun, as 'srun -n 8'")
+      ->excludes(ranks);
+  app.add_option("--backend", o.backend, "cuda: one GPU a rank; host: threads; auto: GPUs if every rank sees one")
+      ->check(one_of({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  app.add_option(
+         "--arena", o.arena,
+         "memory for the vectors of all requests under way, as 512MB (default: an eighth of the memory, at most 4 GiB)")
+      ->transform(bytes_with_unit())
+      ->type_name("BYTES");
+  app.add_option(
+         "--timeout", o.timeout,
+         "a rank that gives no sign of life for X seconds is lost; a product may take 20 times as long as expected and 2 "
+         "seconds in addition")
+      ->check(number_from(2))
+      ->capture_default_str();
+  app.add_option("--restarts", o.restarts, "give up with exit code 5 after so many restarts of lost ranks in 10 minutes")
+      ->check(whole_number(0, 1 << 20))
+      ->capture_default_str();
+  app.add_option(
+         "--restart-delay", o.restart_delay,
+         "seconds before the second restart; the first one comes at once, and each further one after twice the time, at "
+         "most 30 s. 10 seconds without a loss begin anew")
+      ->check(number_from(0))
+      ->capture_default_str();
+  app.add_option("--max-queue-ms", o.max_queue_ms, "refuse requests (429) that would wait longer for their product")
+      ->check(number_from(0))
+      ->capture_default_str();
+  app.footer(
+      "\nSIGTERM and SIGINT end the service once all accepted requests are answered; a second signal ends it at once.\n"
+      "\nExamples:\n  shardmat serve --library matrices --ranks 2\n"
+      "  shardmat client load bar bar.h5\n"
+      "  shardmat client multiply bar x.npy y.npy\n");
+}
+
+std::vector<std::string> launcher_of(const ServeOptions& options) {
+  if (options.launcher.empty()) return {"mpirun", "-n", std::to_string(options.ranks)};
+  std::istringstream stream(options.launcher);
+  std::vector<std::string> words;
+  for (std::string word; stream >> word;) words.push_back(word);
+  return words;
+}
+
+}  // namespace shardmat::serve

@@ -1,0 +1,34 @@
+// The options of `shardmat serve`, which are those of shardmat-serve: one starts the other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tools/options.h"
+
+namespace shardmat::serve {
+
+struct ServeOptions {
+  std::string library;
+  std::string state;        ///< empty: default_state_directory()
+  std::string unix_socket;  ///< empty: in the state directory
+  int ranks = 1;
+  std::string launcher;  ///< empty: mpirun
+  std::string backend = "auto";
+  std::int64_t arena = 0;  ///< bytes; 0: by the memory of this host
+  double timeout = 5;
+  int restarts = 5;
+  double restart_delay = 0.5;
+  double max_queue_ms = 2000;
+};
+
+void add_serve_options(const tools::CommandLine& app, ServeOptions& options);
+
+/// Name of the default socket in a state directory.
+constexpr const char* kDefaultSocket = "http.sock";
+
+/// The words of --launcher, split at spaces; without it mpirun for the given number of ranks.
+std::vector<std::string> launcher_of(const ServeOptions& options);
+
+}  // namespace shardmat::serve

@@ -1,0 +1,225 @@
+#include "tools/serve/service.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <utility>
+
+#include "kernels/base/error.h"
+
+namespace shardmat::serve {
+namespace {
+
+Problem make_problem(int status, std::string code, std::string text, double retry_after = 0) {
+  Problem problem;
+  problem.status = status, problem.code = std::move(code), problem.text = std::move(text);
+  problem.retry_after_seconds = retry_after;
+  return problem;
+}
+
+RankOptions rank_options(const ServiceOptions& options, const StateDirectory& state) {
+  return {options.launcher, options.worker, options.timeout, state.worker_log()};
+}
+
+}  // namespace
+
+void log_line(const std::string& text) { fmt::print(stderr, "shardmat-serve: {}\n", text); }
+
+Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory& state, const service::Arena& arena)
+    : loop_(loop),
+      state_(state),
+      arena_(arena),
+      space_(arena.bytes()),
+      ranks_(loop, rank_options(options, state), arena,
+             {[this] { on_ready(); }, [this](const RankLoss& loss) { on_lost(loss); }, [this] { on_gone(); }}),
+      dispatcher_(ranks_, matrices_, options.max_queue_seconds),
+      policy_(options.restarts, options.restart_delay),
+      restart_(loop) {}
+
+Matrix* Service::find(const std::string& name) const {
+  const auto found = matrices_.find(name);
+  return found == matrices_.end() ? nullptr : found->second.get();
+}
+
+void Service::start() {
+  for (const WantedMatrix& wanted : state_.read_matrices()) {
+    auto matrix = std::make_unique<Matrix>();
+    matrix->id = ++last_matrix_, matrix->wanted = wanted, matrix->kept = true;
+    matrices_[wanted.name] = std::move(matrix);
+  }
+  start_ranks();
+}
+
+void Service::start_ranks() {
+  started_ = now();
+  ranks_.start(state_.new_run_directory());
+}
+
+void Service::on_ready() {
+  for (const service::Hello& hello : ranks_.hellos())
+    log_line(fmt::format("rank {} of {} on {}: {}", hello.rank, hello.ranks, hello.host, hello.device));
+  reload();
+}
+
+/// Loads all matrices but those that failed; then the service is ready.
+void Service::reload() {
+  reloads_ = 1;  // this function
+  const auto one_done = [this](const std::optional<Problem>&) {
+    if (--reloads_ > 0 || !ranks_.ready()) return;
+    ready_ = was_ready_ = true;
+    loss_.reset();
+    start_seconds_ = now() - started_;
+    policy_.ready(now());
+    log_line(fmt::format("ready after {:.2f} s", start_seconds_));
+  };
+  for (const auto& [name, matrix] : matrices_)
+    if (matrix->state != MatrixState::failed) {
+      ++reloads_;
+      send_load(*matrix, one_done);
+    }
+  one_done(std::nullopt);
+}
+
+std::optional<Problem> Service::why_not_ready() const {
+  if (draining_) return make_problem(503, "draining", "the service is shutting down", start_seconds_);
+  return why_not_running();
+}
+
+std::optional<Problem> Service::why_not_running() const {
+  if (ready_) return std::nullopt;
+  const double left = std::max(0.5, start_seconds_ - (now() - started_));
+  if (!loss_) return make_problem(503, "starting", "the service is starting", left);
+  Problem problem = make_problem(503, "rank_lost", loss_->why + "; the ranks are being started again", left);
+  problem.rank = loss_->rank;
+  return problem;
+}
+
+void Service::on_lost(const RankLoss& loss) {
+  log_line(fmt::format("a rank was lost: {}", loss.why));
+  ready_ = false;
+  loss_ = loss;
+  started_ = now();
+  const std::uint64_t loading = dispatcher_.loading();
+  for (const auto& [name, matrix] : matrices_) {
+    if (matrix->state == MatrixState::ready) matrix->state = MatrixState::loading;
+    if (matrix->id != loading) continue;
+    matrix->state = MatrixState::failed;
+    matrix->reason = "a rank was lost while it was loaded: " + loss.why;
+  }
+  dispatcher_.fail_all(*why_not_running());
+  ranks_.kill();
+}
+
+void Service::on_gone() {
+  if (finishing_) return end(0);
+  if (!was_ready_) {
+    log_line("the ranks did not start; this is not tried again");
+    return end(static_cast<int>(ErrorKind::rank_lost));
+  }
+  if (draining_) return;
+  const std::optional<double> delay = policy_.lost(now());
+  if (!delay) {
+    log_line(fmt::format("ranks were lost after {} restarts; giving up (--restarts)", policy_.restarts()));
+    return end(static_cast<int>(ErrorKind::rank_lost));
+  }
+  restart_.start(*delay, [this] {
+    ++all_restarts_;
+    try {
+      start_ranks();
+    } catch (const Error& error) {
+      log_line(error.what());
+      end(error.exit_code());
+    }
+  });
+}
+
+std::optional<Problem> Service::load(const WantedMatrix& wanted, Loaded loaded) {
+  if (auto problem = why_not_ready()) return problem;
+  auto& place = matrices_[wanted.name];
+  if (place && place->state == MatrixState::loading)
+    return make_problem(409, "loading", fmt::format("{} is being loaded", wanted.name), start_seconds_);
+  if (place && place->state == MatrixState::ready)
+    return make_problem(409, "loaded",
+                        fmt::format("{} is loaded already; unload it first, or take another name", wanted.name));
+  place = std::make_unique<Matrix>();
+  place->id = ++last_matrix_, place->wanted = wanted;
+  send_load(*place, std::move(loaded));
+  return std::nullopt;
+}
+
+void Service::send_load(Matrix& matrix, Loaded loaded) {
+  const auto found = [this, id = matrix.id, name = matrix.wanted.name]() -> Matrix* {
+    Matrix* now_there = find(name);
+    return now_there != nullptr && now_there->id == id ? now_there : nullptr;
+  };
+  dispatcher_.command(service::Load{matrix.id, matrix.wanted.source, matrix.wanted.type, matrix.wanted.exchange},
+                      [this, found, loaded = std::move(loaded)](const std::vector<service::Answer>& answers,
+                                                                const std::optional<Problem>& problem) {
+                        if (Matrix* there = found(); there != nullptr && !answers.empty())
+                          take_loaded(*there, answers, problem);
+                        if (loaded) loaded(problem);
+                      });
+}
+
+void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers,
+                          const std::optional<Problem>& problem) {
+  if (problem) {
+    matrix.state = MatrixState::failed;
+    matrix.reason = problem->text;
+    log_line(fmt::format("{} was not loaded: {}", matrix.wanted.name, problem->text));
+    return;
+  }
+  matrix.ranks.clear();
+  for (const service::Answer& answer : answers) matrix.ranks.push_back(std::get<service::Loaded>(answer.what));
+  matrix.widths = WidthTable(matrix.shape().widths);
+  matrix.wanted.exchange = matrix.shape().exchange;
+  matrix.state = MatrixState::ready;
+  matrix.reason.clear();
+  matrix.kept = true;
+  remember();
+  log_line(fmt::format("{} is loaded: {} × {}, {} nonzeros", matrix.wanted.name, matrix.shape().rows, matrix.shape().cols,
+                       matrix.shape().nnz));
+}
+
+std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded) {
+  if (auto problem = why_not_ready()) return problem;
+  Matrix* matrix = find(name);
+  if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", name));
+  if (matrix->state == MatrixState::loading)
+    return make_problem(409, "loading", fmt::format("{} is being loaded", name), start_seconds_);
+  dispatcher_.fail(*matrix, make_problem(404, "no_matrix", fmt::format("{} was unloaded", name)));
+  const std::uint64_t id = matrix->id;
+  matrices_.erase(name);
+  remember();
+  dispatcher_.command(service::Unload{id},
+                      [unloaded = std::move(unloaded)](const auto&, const std::optional<Problem>& problem) {
+                        if (unloaded) unloaded(problem);
+                      });
+  return std::nullopt;
+}
+
+/// Writes the state file. Without it the service goes on, but not after a restart of its own.
+void Service::remember() const {
+  std::vector<WantedMatrix> wanted;
+  for (const auto& [name, matrix] : matrices_)
+    if (matrix->kept) wanted.push_back(matrix->wanted);
+  try {
+    state_.write_matrices(wanted);
+  } catch (const Error& error) {
+    log_line(error.what());
+  }
+}
+
+void Service::finish() {
+  finishing_ = true;
+  restart_.cancel();
+  if (ranks_.ready()) return ranks_.quit();
+  ranks_.kill();
+}
+
+void Service::end(int exit_code) {
+  exit_code_ = exit_code;
+  loop_.stop();
+}
+
+}  // namespace shardmat::serve

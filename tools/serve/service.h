@@ -1,0 +1,96 @@
+// The life of the service: starts the ranks, loads what was loaded before, starts them again when one is lost, and ends.
+//
+// Threads: the thread of the event loop.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/service/arena.h"
+#include "tools/serve/dispatcher.h"
+#include "tools/serve/matrix.h"
+#include "tools/serve/ranks.h"
+#include "tools/serve/restart_policy.h"
+#include "tools/serve/state_directory.h"
+
+namespace shardmat::serve {
+
+struct ServiceOptions {
+  std::vector<std::string> launcher, worker;  ///< as RankOptions
+  double timeout = 5;
+  int restarts = 5;
+  double restart_delay = 0.5;
+  double max_queue_seconds = 2;
+};
+
+class Service {
+ public:
+  Service(EventLoop& loop, const ServiceOptions& options, StateDirectory& state, const service::Arena& arena);
+  Service(const Service&) = delete;
+  Service& operator=(const Service&) = delete;
+
+  /// Throws Error if the ranks cannot be started or the state file cannot be read.
+  void start();
+  /// Refuses everything new. Requests that wait are served.
+  void drain() { draining_ = true; }
+  /// Ends the ranks; then the event loop stops.
+  void finish();
+  /// What the process should return once the event loop has stopped.
+  int exit_code() const { return exit_code_; }
+
+  /// Why the ranks cannot multiply now; nothing while they can.
+  std::optional<Problem> why_not_running() const;
+  /// The same, and that the service is ending: then it takes no new work, but finishes what it has.
+  std::optional<Problem> why_not_ready() const;
+
+  using Loaded = std::function<void(const std::optional<Problem>&)>;
+  /// Begins to load a matrix, and returns a problem if it cannot begin. `loaded` is called when it is ready or has failed.
+  std::optional<Problem> load(const WantedMatrix& wanted, Loaded loaded);
+  /// The name is free at once; `unloaded` is called when the ranks have freed the memory.
+  std::optional<Problem> unload(const std::string& name, Loaded unloaded);
+
+  Dispatcher& dispatcher() { return dispatcher_; }
+  const Matrices& matrices() const { return matrices_; }
+  /// Null if there is no such matrix.
+  Matrix* find(const std::string& name) const;
+  ArenaSpace& space() { return space_; }
+  const ArenaSpace& space() const { return space_; }
+  const service::Arena& arena() const { return arena_; }
+  const Ranks& ranks() const { return ranks_; }
+  int restarts() const { return all_restarts_; }
+
+ private:
+  void start_ranks();
+  void on_ready();
+  void on_lost(const RankLoss& loss);
+  void on_gone();
+  void reload();
+  void send_load(Matrix& matrix, Loaded loaded);
+  void take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers, const std::optional<Problem>& problem);
+  void remember() const;
+  void end(int exit_code);
+
+  EventLoop& loop_;
+  StateDirectory& state_;
+  const service::Arena& arena_;
+  ArenaSpace space_;
+  Matrices matrices_;
+  Ranks ranks_;
+  Dispatcher dispatcher_;
+  RestartPolicy policy_;
+  Timer restart_;
+  std::optional<RankLoss> loss_;  ///< why the ranks are being started again
+  std::uint64_t last_matrix_ = 0;
+  double started_ = 0, start_seconds_ = 2;  ///< of the last start with its loads; a guess before the first
+  std::size_t reloads_ = 0;                 ///< matrices still to be loaded before the service is ready
+  bool ready_ = false, was_ready_ = false, draining_ = false, finishing_ = false;
+  int all_restarts_ = 0, exit_code_ = 0;
+};
+
+/// One line on standard error.
+void log_line(const std::string& text);
+
+}  // namespace shardmat::serve

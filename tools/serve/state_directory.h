@@ -1,0 +1,50 @@
+// What the service keeps on disk: which matrices to load again after a restart, its sockets, and what its workers print. One
+// server at a time uses a state directory.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "kernels/base/types.h"
+
+namespace shardmat::serve {
+
+/// $XDG_STATE_HOME/shardmat, else ~/.local/state/shardmat; empty if neither is known.
+std::filesystem::path default_state_directory();
+
+/// A matrix that is loaded again.
+struct WantedMatrix {
+  std::string name, source;
+  ValueType type = ValueType::f64;
+  std::string exchange = "auto";  ///< as chosen when it was first loaded: the bits of sums may depend on it
+};
+
+class StateDirectory {
+ public:
+  /// Makes the directory (0700) and locks it. Throws Error(resources) if another server has it, naming its process, or if
+  /// it cannot be written.
+  explicit StateDirectory(const std::filesystem::path& path);
+  ~StateDirectory();
+  StateDirectory(const StateDirectory&) = delete;
+  StateDirectory& operator=(const StateDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path worker_log() const { return path_ / "workers.log"; }
+  /// An empty directory for one start of the workers. Those of earlier starts are removed.
+  std::filesystem::path new_run_directory();
+
+  /// Throws Error(input) for a file that write_matrices() did not write.
+  std::vector<WantedMatrix> read_matrices() const;
+  /// Throws Error(resources) if the disk is full.
+  void write_matrices(const std::vector<WantedMatrix>& matrices) const;
+
+ private:
+  std::filesystem::path path_;
+  int lock_ = -1;
+  int runs_ = 0;
+};
+
+}  // namespace shardmat::serve
