@@ -47,6 +47,7 @@ constexpr std::chrono::seconds kHeaderTime{10}, kIdleTime{300}, kBodyTime{10}, k
 constexpr std::uint64_t kLeastBytesPerSecond = 64 << 10;
 /// How long a connection without a request stays open while the server drains: a request may be on its way.
 constexpr std::chrono::milliseconds kDrainTime{100};
+constexpr std::chrono::milliseconds kAcceptRetry{50};
 
 /// Time for a body.
 std::chrono::seconds time_for(std::uint64_t bytes) { return kBodyTime + std::chrono::seconds(bytes / kLeastBytesPerSecond); }
@@ -72,7 +73,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   class Connection;
 
   Impl(EventLoop& event_loop, Router route)
-      : loop(event_loop), router(std::move(route)), acceptor(loop.io()), drain_timer(loop.io()) {}
+      : loop(event_loop), router(std::move(route)), acceptor(loop.io()), drain_timer(loop.io()), accept_timer(loop.io()) {}
 
   void accept();
   void close_idle();
@@ -84,7 +85,7 @@ struct HttpServer::Impl : std::enable_shared_from_this<HttpServer::Impl> {
   Router router;
   Protocol::acceptor acceptor;
   std::string path;
-  asio::steady_timer drain_timer;
+  asio::steady_timer drain_timer, accept_timer;
   bool draining = false;
   std::function<void()> empty;
   std::unordered_set<Connection*> connections;
@@ -150,12 +151,20 @@ class HttpServer::Impl::Connection : public std::enable_shared_from_this<Connect
       return refuse(problem_reply(431, "header_too_long", fmt::format("there are more than {} header fields", kMostFields)));
     if (message.count(http::field::transfer_encoding) > 0)
       return refuse(problem_reply(411, "length_required", "send the body with Content-Length, not with Transfer-Encoding"));
-    auto accepted = server_->router(head_);
+    auto accepted = guarded_route();
     if (Reply* reply = std::get_if<Reply>(&accepted)) return refuse(std::move(*reply));
     job_ = std::move(std::get<std::unique_ptr<Job>>(accepted));
     if (job_->body().size() != head_.content_length) keep_alive_ = false;  // what nobody reads is no next request
     if (beast::iequals(head_.field("Expect"), "100-continue") && buffer_.size() == 0) return say_continue();
     read_body();
+  }
+
+  std::variant<Reply, std::unique_ptr<Job>> guarded_route() {
+    try {
+      return server_->router(head_);
+    } catch (const std::bad_alloc&) {
+      return problem_reply(507, "no_memory", "the service is short of memory; try again later");
+    }
   }
 
   /// A reply before the body is read. What comes of a short body is read and ignored.
@@ -277,7 +286,11 @@ void HttpServer::Impl::accept() {
     if (error == asio::error::operation_aborted || !me->acceptor.is_open()) return;
     if (!error && me->connections.size() < kMostConnections)
       std::make_shared<Connection>(std::move(socket), me)->read_request();
-    me->accept();
+    if (!error) return me->accept();
+    me->accept_timer.expires_after(kAcceptRetry);  // no descriptor is left, say
+    me->accept_timer.async_wait([me](error_code cancelled) {
+      if (!cancelled) me->accept();
+    });
   });
 }
 

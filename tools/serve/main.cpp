@@ -1,5 +1,6 @@
 // shardmat-serve: the front end of the service. It links neither MPI nor CUDA nor HDF5, and survives the death of any rank.
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -49,7 +50,16 @@ ServiceOptions service_options(const ServeOptions& o) {
   return options;
 }
 
+/// Connections need descriptors, and shells allow few by default.
+void allow_many_descriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int run(const ServeOptions& o) {
+  allow_many_descriptors();
   { const service::Library readable(o.library); }  // says at once what workers would say later
   StateDirectory state(o.state.empty() ? default_state_directory() : std::filesystem::path(o.state));
   const service::Arena arena = service::Arena::create(arena_bytes(o));

@@ -23,7 +23,10 @@ RankOptions rank_options(const ServiceOptions& options, const StateDirectory& st
 
 }  // namespace
 
-void log_line(const std::string& text) { fmt::print(stderr, "shardmat-serve: {}\n", text); }
+void log_line(const std::string& text) {
+  // Without a check: the service goes on when nobody reads its log any more.
+  std::fputs(fmt::format("shardmat-serve: {}\n", text).c_str(), stderr);
+}
 
 Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory& state, const service::Arena& arena)
     : loop_(loop),

@@ -68,6 +68,7 @@ StateDirectory::StateDirectory(const fs::path& path) : path_(path) {
   const std::string process = std::to_string(getpid());
   if (ftruncate(lock_, 0) != 0 || write(lock_, process.data(), process.size()) < 0) fail(lock, std::strerror(errno));
   fs::remove_all(path_ / "run", error);
+  fs::remove(worker_log(), error);
 }
 
 StateDirectory::~StateDirectory() {

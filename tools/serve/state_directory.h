@@ -32,6 +32,7 @@ class StateDirectory {
   StateDirectory& operator=(const StateDirectory&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
+  /// Takes what the workers print; it begins anew with each server.
   std::filesystem::path worker_log() const { return path_ / "workers.log"; }
   /// An empty directory for one start of the workers. Those of earlier starts are removed.
   std::filesystem::path new_run_directory();
