@@ -14,21 +14,41 @@
 #include "kernels/matrix/rows.h"
 
 namespace shardmat {
+namespace {
+
+constexpr std::int64_t kRowsAtLeast = 1 << 12;  // for a thread
+
+}  // namespace
 
 ConversionInput::ConversionInput(const CsrView& matrix, ValueType type, Stream& stream)
-    : matrix_(matrix), type_(type), stream_(stream), rows_(row_statistics(matrix.row_ptr)) {}
+    : matrix_(matrix), type_(type), stream_(stream), rows_(row_statistics(matrix.row_ptr)) {
+  require_rows();
+}
+
+void ConversionInput::require_rows() const {
+  if (releases() && matrix_.release->began())
+    throw Error(
+        ErrorKind::usage,
+        "the rows were released while they were stored in another format; load the matrix again, or keep its host rows");
+}
+
+bool ConversionInput::ascends() {
+  if (ascends_) return *ascends_;
+  const Rows rows(matrix_);
+  std::atomic<bool> all = true;
+  parallel_ranges(rows.count(), kRowsAtLeast, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      if (!std::is_sorted(rows.columns() + rows.begin(i), rows.columns() + rows.end(i))) all = false;
+  });
+  ascends_ = all;
+  return all;
+}
 
 const CsrView& ConversionInput::ascending() {
   if (ascending_) return *ascending_;
-  constexpr std::int64_t kRowsAtLeast = 1 << 12;
-  const Rows rows(matrix_);
-  std::atomic<bool> are = true;
-  parallel_ranges(rows.count(), kRowsAtLeast, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i)
-      if (!std::is_sorted(rows.columns() + rows.begin(i), rows.columns() + rows.end(i))) are = false;
-  });
   ascending_ = matrix_;
-  if (are) return *ascending_;
+  if (ascends()) return *ascending_;
+  const Rows rows(matrix_);
   require_host_memory(16 * matrix_.nnz(), "a copy of the matrix with its columns in order");
   ascending_columns_.resize(matrix_.col_idx.size());
   ascending_values_.resize(matrix_.values.size());
@@ -45,7 +65,7 @@ const CsrView& ConversionInput::ascending() {
     }
   });
   ascending_->col_idx = ascending_columns_, ascending_->values = ascending_values_;
-  ascending_->owner = nullptr;
+  ascending_->owner = nullptr, ascending_->release = nullptr;
   return *ascending_;
 }
 
@@ -53,7 +73,7 @@ void ConversionInput::replace_values(const ValueView& values) {
   if (values.size() != matrix_.values.size())
     throw Error(ErrorKind::internal, fmt::format("{} values cannot replace {}", values.size(), matrix_.values.size()));
   matrix_.values = values;
-  matrix_.owner = nullptr;  // it does not own these
+  matrix_.owner = nullptr, matrix_.release = nullptr;  // of the old values
   ascending_.reset();
   if (csr_) update_csr(*csr_, *this);
 }

@@ -13,6 +13,7 @@
 #include "kernels/base/device.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/matrix/csr.h"
+#include "kernels/matrix/row_release.h"
 #include "kernels/matrix/statistics.h"
 #include "kernels/policy.h"
 
@@ -23,17 +24,31 @@ struct CsrStorage;
 class ConversionInput {
  public:
   /// REQUIRES: a validated matrix with fewer than 2^31 columns; only the columns of a row may come in any order, as after
-  /// renumbering. Matrix and stream outlive this object.
+  /// renumbering. Matrix and stream outlive this object. Throws as require_rows().
   ConversionInput(const CsrView& matrix, ValueType type, Stream& stream);
 
   const CsrView& matrix() const { return matrix_; }
   /// The matrix with ascending columns in each row, for formats that search or merge rows. Returns matrix() if its columns
   /// ascend, else a copy that the first call makes. Parallel.
   const CsrView& ascending();
+  /// True if the columns of every row ascend. The first call looks at all of them. Parallel.
+  bool ascends();
   ValueType type() const { return type_; }
   Stream& stream() const { return stream_; }
   const RowStatistics& rows() const { return rows_; }
   std::int64_t value_bytes() const { return static_cast<std::int64_t>(size_of(type_)); }
+
+  /// True if a conversion may release the rows that it has read (CsrView::release).
+  bool releases() const { return matrix_.release != nullptr; }
+  /// Before the matrix is converted more than once: no conversion releases its rows.
+  void keep_rows() { matrix_.release = nullptr; }
+  /// The nonzeros first … last - 1 of matrix() were read for the last time. Called by formats once all memory of the storage
+  /// is allocated, at most once for a nonzero, from any thread. Does nothing unless releases().
+  void release(std::int64_t first, std::int64_t last) const {
+    if (releases()) matrix_.release->release(matrix_, first, last);
+  }
+  /// Throws Error(usage) if rows of the matrix were released.
+  void require_rows() const;
 
   /// Replaces the values, on the same pattern and in the same order. `values` must stay valid as long as this object, or
   /// until the next call. Updates csr() too, which may be the storage of format csr: no product may run on it meanwhile.
@@ -57,6 +72,7 @@ class ConversionInput {
   ValueType type_;
   Stream& stream_;
   RowStatistics rows_;
+  std::optional<bool> ascends_;
   std::optional<CsrView> ascending_;
   HostVector<std::int64_t> ascending_columns_;
   HostVector<double> ascending_values_;

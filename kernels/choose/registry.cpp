@@ -171,6 +171,7 @@ std::int64_t largest_reasonable_bytes(ConversionInput& input) {
 }
 
 std::shared_ptr<Storage> store(const Format& format, ConversionInput& input, const Policy& layout) {
+  input.require_rows();
   const std::int64_t bytes = format.bytes(input, layout);
   if (bytes > largest_reasonable_bytes(input)) {
     const auto all = static_cast<double>(bytes), csr = static_cast<double>(csr_bytes(input, {}));

@@ -77,7 +77,7 @@ const Format& reference_format();
 std::int64_t largest_reasonable_bytes(ConversionInput& input);
 
 /// Stores the matrix in a format. Throws Error(resources) with the bytes needed, before allocating, if the format needs more
-/// than largest_reasonable_bytes() or the device lacks the memory.
+/// than largest_reasonable_bytes() or the device lacks the memory, and as ConversionInput::require_rows().
 std::shared_ptr<Storage> store(const Format& format, ConversionInput& input, const Policy& layout);
 
 /// Writes new values on the same pattern into a stored matrix. All its plans use them from the next product in stream order.

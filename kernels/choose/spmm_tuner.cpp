@@ -184,6 +184,7 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
   if (!named && !request.policy.empty())
     throw Error(ErrorKind::usage, "a policy belongs to one kernel: name the kernel", "kernel");
   const Timer timer;
+  if (!named) input_.keep_rows();  // for several formats
   const std::vector<Candidate> open = candidates(rhs, request);
   Contest contest(input_, rhs, request, late_);
   const bool measures = request.measure && pays_to_measure(input_.stream().device().backend, request.products) &&

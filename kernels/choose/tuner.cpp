@@ -182,6 +182,7 @@ class Chooser {
   }
 
   void measure() {
+    input_.keep_rows();  // for several formats
     const bool every = request_.tune;
     if (!every) candidates_ = shortlist(candidates_);
     const ConversionInput& in = input_;

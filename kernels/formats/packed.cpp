@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "kernels/base/error.h"
 #include "kernels/base/narrow.h"
-#include "kernels/base/parallel.h"
 #include "kernels/formats/packed_build.h"
 #include "kernels/formats/packed_pieces.h"
 
@@ -16,15 +14,6 @@ namespace shardmat {
 namespace {
 
 using packed::Builder;
-
-/// Sets all bytes to 0; on the host on all threads, so that pages are first touched by those that fill them.
-void clear(const Buffer& buffer, Stream& stream) {
-  if (buffer.device().backend == Backend::cuda) return fill_bytes(buffer.data(), 0, buffer.bytes(), stream);
-  constexpr std::int64_t kBytesAtLeast = 1 << 20;
-  parallel_ranges(static_cast<std::int64_t>(buffer.bytes()), kBytesAtLeast, [&](std::int64_t begin, std::int64_t end) {
-    std::memset(buffer.as<char>() + begin, 0, static_cast<std::size_t>(end - begin));
-  });
-}
 
 PackedShape shape_of(const ConversionInput& input, const Policy& layout) {
   PackedShape shape;
@@ -96,7 +85,9 @@ void PackedStorage::allocate(Stream& stream) {
   fill_bytes(deltas.data(), 0, deltas.bytes(), stream);  // lists are rounded up
   indices = Buffer(device, static_cast<std::size_t>(index_bytes));
   values = Buffer(device, static_cast<std::size_t>(value_bytes));
-  clear(values, stream);  // places between slices and kinds of slots belong to no nonzero
+  // Places between slices and kinds of slots belong to no nonzero. On the host each slice clears its own, so that no page is
+  // touched before its slice is filled.
+  if (device.backend == Backend::cuda) fill_bytes(values.data(), 0, values.bytes(), stream);
 }
 
 }  // namespace shardmat

@@ -66,7 +66,7 @@ struct PackedStorage final : Storage {
   /// Sets the sizes of all arrays, and `bytes`. Throws Error(resources) if positions in a slice header do not fit 32 bits.
   void set_sizes(const ConversionInput& input, std::uint64_t value_units, std::uint64_t index_units,
                  std::uint64_t delta_count, std::uint64_t order_count);
-  /// Allocates deltas, indices and values; sets deltas and values to 0.
+  /// Allocates deltas, indices and values; sets deltas to 0, on a GPU also values.
   void allocate(Stream& stream);
   void expect_late(std::int64_t first, Stream& stream) override;
   std::vector<const Buffer*> value_arrays() const override { return {&values}; }

@@ -11,7 +11,8 @@ struct Builder {
   /// Orders the groups, counts the slots of each slice, and places the slices. Deltas, indices and values are not allocated
   /// yet, but `bytes` is exact.
   std::shared_ptr<PackedStorage> (*analyse)(ConversionInput& input, const PackedShape& shape);
-  /// Writes the values, and with `structure` the deltas and indices.
+  /// Writes the values, and with `structure` the deltas and indices. On the host `structure` also clears the values of each
+  /// slice before they are written, and releases the rows (ConversionInput::release()).
   void (*fill)(PackedStorage& packed, ConversionInput& input, bool structure);
 };
 

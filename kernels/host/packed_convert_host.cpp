@@ -1,6 +1,7 @@
 // Conversion to packed rows on host threads; the same pieces, slots and arrays as on the device, to the byte.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <unordered_map>
@@ -243,15 +244,64 @@ void fill_slice(const Matrix& a, ValuePointer from, std::int64_t s, PackedStorag
   else fill_slots<T, S>(a, from, row, slice, to);
 }
 
+/// Sets the values of a slice to 0, and those between it and the next slice.
+void clear_slice(const PackedStorage& packed, std::int64_t s) {
+  const auto* slice = packed.slice.as<PackedSlice>();
+  const std::int64_t begin = std::int64_t{slice[s].values} * kPackedUnit;
+  const std::int64_t end = s + 1 < packed.slices ? std::int64_t{slice[s + 1].values} * kPackedUnit : packed.value_bytes;
+  if (begin < end) std::memset(packed.values.as<char>() + begin, 0, static_cast<std::size_t>(end - begin));
+}
+
+/// All slices in the order of their windows. They are stored in the order in which they run, which may put the short rows of
+/// all windows last; in that order no range of rows would be complete before the end.
+std::vector<std::int64_t> by_window(const PackedStorage& packed) {
+  const auto* slice = packed.slice.as<PackedSlice>();
+  const std::int64_t window = window_of(packed.shape);
+  const auto window_of_slice = [&](std::int64_t s) {
+    const std::uint32_t at = slice[s].groups;
+    return static_cast<std::size_t>((slice[s].consecutive ? at : packed.order.as<std::uint32_t>()[at]) / window);
+  };
+  std::vector<std::int64_t> next(static_cast<std::size_t>(packed.slices * packed.shape.groups_of_slice() / window) + 2, 0);
+  for (std::int64_t s = 0; s < packed.slices; ++s) ++next[window_of_slice(s) + 1];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<std::int64_t> order(static_cast<std::size_t>(packed.slices));
+  for (std::int64_t s = 0; s < packed.slices; ++s) order[static_cast<std::size_t>(next[window_of_slice(s)]++)] = s;
+  return order;
+}
+
+/// Releases the rows of a slice: a call for each run of rows that follow each other.
+void release_slice(const Matrix& a, const ConversionInput& input, const PackedStorage& packed, std::int64_t s) {
+  const PackedSlice& slice = packed.slice.as<PackedSlice>()[s];
+  const auto group = [&](std::int64_t g) {
+    return std::int64_t{slice.consecutive ? slice.groups + static_cast<std::uint32_t>(g)
+                                          : packed.order.as<std::uint32_t>()[slice.groups + static_cast<std::uint32_t>(g)]};
+  };
+  const auto offset = [&](std::int64_t first_of_group) {
+    return a.offset(std::clamp<std::int64_t>(first_of_group * packed.shape.block - packed.shape.shift, 0, a.rows));
+  };
+  for (std::int64_t g = 0; g < slice.real;) {
+    const std::int64_t first = group(g);
+    std::int64_t last = first + 1;
+    for (++g; g < slice.real && group(g) == last; ++g) ++last;
+    input.release(offset(first), offset(last));
+  }
+}
+
 /// The structure is written again with the same content when only values are new: host memory is not what is short here.
-void fill_packed(PackedStorage& packed, ConversionInput& input, bool) {
+void fill_packed(PackedStorage& packed, ConversionInput& input, bool structure) {
   const Matrix a = source_of(input.matrix());
+  const bool releases = structure && input.releases();
+  const std::vector<std::int64_t> order = releases ? by_window(packed) : std::vector<std::int64_t>();
   dispatch(packed.type, [&](auto tag) {
     using T = typename decltype(tag)::type;
     with_shape(packed.shape, [&](auto shape) {
       parallel_ranges(packed.slices, 32, [&](std::int64_t begin, std::int64_t end) {
-        for (std::int64_t s = begin; s < end; ++s)
+        for (std::int64_t i = begin; i < end; ++i) {
+          const std::int64_t s = releases ? order[static_cast<std::size_t>(i)] : i;
+          if (structure) clear_slice(packed, s);
           fill_slice<T, decltype(shape)>(a, input.matrix().values.data(), s, packed);
+          if (releases) release_slice(a, input, packed, s);
+        }
       });
     });
   });

@@ -12,6 +12,8 @@
 
 namespace shardmat {
 
+class RowRelease;
+
 /// Non-owning CSR. row_ptr has rows + 1 entries and starts at row_ptr[0] (not necessarily 0, so that a view can be a
 /// range of rows of a larger matrix); col_idx and values are indexed by row_ptr[i] - row_ptr[0].
 struct CsrView {
@@ -24,6 +26,8 @@ struct CsrView {
   /// them. Null: the caller keeps the arrays, and every storage copies them.
   std::shared_ptr<const void> owner = nullptr;
   std::int64_t diagonal = 0;  ///< the column of row 0 on the diagonal, in a range of rows of a square matrix
+  /// A conversion may release the rows that it has read (row_release.h): nobody needs them later. Null: the rows stay.
+  RowRelease* release = nullptr;
 
   std::int64_t nnz() const { return rows == 0 ? 0 : row_ptr[static_cast<std::size_t>(rows)] - row_ptr[0]; }
   /// Rows [begin, end).
@@ -36,7 +40,8 @@ struct CsrView {
             col_idx.subspan(first, count),
             values.subspan(first, count),
             owner,
-            diagonal + begin};
+            diagonal + begin,
+            release};
   }
 };
 
