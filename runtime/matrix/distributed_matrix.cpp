@@ -232,7 +232,16 @@ std::unique_ptr<Schedule> DistributedMatrix::make_schedule(const ProductOptions&
                                         std::move(exchange));
 }
 
-void DistributedMatrix::store(std::int64_t first_row, std::int64_t end_row) {
+/// Before the first product stores the rows.
+void DistributedMatrix::require_rows() const {
+  if (part_.csr.row_ptr.empty())
+    throw Error(ErrorKind::usage,
+                "the matrix has no rows any more: its host rows were dropped while its first product was made, and that "
+                "failed; load it again, or keep its host rows");
+}
+
+/// `once`: the rows are not stored a second time, in other blocks.
+void DistributedMatrix::store(std::int64_t first_row, std::int64_t end_row, bool once) {
   const std::span<const std::int64_t> value_starts =
       options_.values == Values::fixed ? std::span<const std::int64_t>() : std::span<const std::int64_t>(part_.value_starts);
   // Storages may keep the arrays of the rows if no new values will come: those would change the rows, too.
@@ -242,6 +251,9 @@ void DistributedMatrix::store(std::int64_t first_row, std::int64_t end_row) {
                        value_starts.empty() ? value_starts
                                             : value_starts.subspan(static_cast<std::size_t>(first_row),
                                                                    static_cast<std::size_t>(end_row - first_row)));
+  if (once && options_.host_rows == HostRows::drop && options_.values == Values::fixed &&
+      context_.device().backend == Backend::host)
+    blocks_.back().let_conversion_release();
 }
 
 RowPlanRequest DistributedMatrix::row_plan_request(const ProductOptions& wanted, std::int64_t width,
@@ -259,16 +271,17 @@ RowPlanRequest DistributedMatrix::row_plan_request(const ProductOptions& wanted,
 std::vector<RowPlan> DistributedMatrix::plan_first_rows(const RowPlanRequest& request, bool may_split) {
   std::vector<RowPlan> plans;
   const std::int64_t rows = part_.csr.rows, interior_rows = rows - boundary_rows_;
+  require_rows();
   if (request.late || !may_split) {
-    store(0, rows);
+    store(0, rows, !may_split);
     plans.push_back(blocks_[0].plan(request, context_.stream()));
     if (!may_split || plans[0].begins_early()) return plans;
     plans.clear(), blocks_.clear();
   }
   RowPlanRequest on_time = request;
   on_time.late.reset();
-  store(0, interior_rows);
-  store(interior_rows, rows);
+  store(0, interior_rows, true);
+  store(interior_rows, rows, true);
   for (StoredRows& block : blocks_) plans.push_back(block.plan(on_time, context_.stream()));
   return plans;
 }
@@ -335,6 +348,8 @@ std::unique_ptr<Product> DistributedMatrix::product(const ProductOptions& wanted
       return made;
     });
   } catch (const std::exception&) {
+    if (std::any_of(blocks_.begin(), blocks_.end(), [](const StoredRows& block) { return block.released(); }))
+      part_.csr.clear();
     if (none_before) blocks_.clear();  // on all ranks, wherever it went wrong
     throw;
   }

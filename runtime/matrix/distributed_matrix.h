@@ -79,8 +79,8 @@ class DistributedMatrix {
 
   /// A product for `columns` right-hand sides. Any number of products may exist at a time. All use the same stored rows; the
   /// matrix is not read or renumbered again, and not converted again (but see Conversion). The matrix must outlive its
-  /// products. Collective; the same error on all ranks, which leaves the matrix and its products unchanged. Throws
-  /// Error(usage) for an unsupported number of columns: f16 and bf16 need two or more.
+  /// products. Collective; the same error on all ranks, which leaves the matrix and its products unchanged (but see
+  /// HostRows::drop). Throws Error(usage) for an unsupported number of columns: f16 and bf16 need two or more.
   std::unique_ptr<Product> product(std::int64_t columns = 1);
   std::unique_ptr<Product> product(const ProductOptions& options);
 
@@ -133,7 +133,8 @@ class DistributedMatrix {
   std::vector<RowPlan> plan_rows(const ProductOptions& wanted, const Schedule& schedule, std::optional<LateX> late);
   std::vector<RowPlan> plan_first_rows(const RowPlanRequest& request, bool may_split);
   RowPlanRequest row_plan_request(const ProductOptions& wanted, std::int64_t width, std::optional<LateX> late) const;
-  void store(std::int64_t first_row, std::int64_t end_row);
+  void require_rows() const;
+  void store(std::int64_t first_row, std::int64_t end_row, bool once);
   /// Entries of the diagonal blocks. The picker reads them again after new values.
   struct Diagonal {
     ValuePicker picker;

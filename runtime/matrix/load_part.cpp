@@ -48,15 +48,23 @@ std::vector<std::int64_t> gather_row_ptr(const RowSource& source, Communicator& 
 /// Rows of a part in the given order (positions counted from `begin`). The source checks them.
 CompactCsr read_part(const RowSource& source, std::int64_t begin, std::span<const std::int64_t> lengths,
                      std::span<const std::int64_t> order, const PartOptions& options) {
-  HostVector<std::int64_t> row_ptr(lengths.size() + 1), places(lengths.size());
+  HostVector<std::int64_t> row_ptr(lengths.size() + 1), places;
   row_ptr[0] = 0;
+  bool in_order = true;
   for (std::size_t i = 0; i < order.size(); ++i) {
     const auto row = static_cast<std::size_t>(order[i]);
-    places[row] = row_ptr[i];
+    in_order = in_order && row == i;
     row_ptr[i + 1] = row_ptr[i] + lengths[row];
   }
+  if (!in_order) {
+    places.resize(lengths.size());
+    for (std::size_t i = 0; i < order.size(); ++i) places[static_cast<std::size_t>(order[i])] = row_ptr[i];
+  }
   CompactCsr part(source.cols(), std::move(row_ptr), options.type);
-  RowTarget target{lengths, places, nullptr, nullptr, nullptr, nullptr, options.type};
+  RowTarget target{lengths,     in_order ? std::span<const std::int64_t>(part.row_ptr).first(lengths.size()) : places,
+                   nullptr,     nullptr,
+                   nullptr,     nullptr,
+                   options.type};
   part.change_columns([&](auto columns) {
     if constexpr (sizeof(columns[0]) == 4) target.narrow_columns = columns.data();
     else target.wide_columns = columns.data();
@@ -132,6 +140,7 @@ void read_rows(const MatrixSource& source, std::size_t rank, const PartOptions& 
     part.x_ids.resize(static_cast<std::size_t>(own));
     std::iota(part.x_ids.begin(), part.x_ids.end(), part.x_starts[rank]);
   }
+  row_ptr = HostVector<std::int64_t>();  // makes room
   part.csr = read_part(*source.rows, begin, lengths, part.local_order, options);
 }
 

@@ -31,7 +31,10 @@ enum class Overlap {
 /// Whether the rows stay in host memory (12 bytes a nonzero; 8 in f32) after they were stored on the device.
 enum class HostRows {
   keep,  ///< until drop_host_rows(): a later product may need them to store another format
-  drop,  ///< freed when the first product is made
+  /// Freed when the first product is made. On the host they are freed piece by piece while they are stored, if one format
+  /// is enough: the kernel is named, remembered or chosen without measuring, and the values are fixed. If making the product
+  /// then fails, the matrix can make no other.
+  drop,
 };
 
 /// Whether update_values() may be called.

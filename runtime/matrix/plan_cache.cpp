@@ -15,6 +15,7 @@
 #include "kernels/base/parallel.h"
 #include "kernels/base/shortened.h"
 #include "kernels/base/timer.h"
+#include "kernels/matrix/row_release.h"
 #include "partition/atomic_file.h"
 #include "partition/checksum.h"
 #include "partition/json.h"
@@ -112,6 +113,9 @@ std::optional<ChosenPlan> recall(const Entry& entry, const CsrView& matrix, Valu
   } catch (const std::exception& e) {
     const auto* error = dynamic_cast<const Error*>(&e);
     if (error != nullptr && error->kind() == ErrorKind::internal) throw;
+    if (matrix.release != nullptr && matrix.release->began())  // nothing is left to choose for
+      throw Error(ErrorKind::input, fmt::format("the remembered plan {} does not run: {}. Delete it, or use no cache",
+                                                entry.path().string(), shortened(e.what(), 400)));
     trouble = fmt::format("; {} was of no use: {}", entry.path().string(), shortened(e.what(), 400));
     return std::nullopt;
   }

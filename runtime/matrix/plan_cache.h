@@ -24,7 +24,8 @@ struct PlanCache {
 };
 
 /// Like choose_plan(), but takes the choice from the cache if it is there, and stores a new measured choice. The cache is
-/// used only for kernel "auto" with measuring allowed; `tune` always measures. Throws as choose_plan().
+/// used only for kernel "auto" with measuring allowed; `tune` always measures. Throws as choose_plan(), and
+/// Error(input) if a remembered plan does not run after it released rows of the matrix (CsrView::release).
 ChosenPlan choose_remembered_plan(const CsrView& matrix, ValueType type, const PlanRequest& request, const PlanCache& cache,
                                   Stream& stream);
 

@@ -39,6 +39,11 @@ StoredRows::StoredRows(std::int64_t first_row, const CsrView& rows, ValueType ty
       host_rows_(rows),
       value_starts_(value_starts) {}
 
+void StoredRows::let_conversion_release() {
+  release_ = std::make_unique<RowRelease>(*host_rows_);
+  host_rows_->release = release_.get();
+}
+
 std::optional<RowPlan> StoredRows::plan_on_stored(const RowPlanRequest& request, Stream& stream) const {
   const std::int64_t width = request.right_hand_sides;
   if (width == 1) {
@@ -72,6 +77,7 @@ RowPlan StoredRows::plan(const RowPlanRequest& request, Stream& stream) {
   }
   if (request.before_conversion) request.before_conversion();
   RowPlan plan = plan_anew(request, stream);
+  if (released()) drop_host_rows();
   const std::shared_ptr<Storage> made = plan.shared_storage();
   const auto same = std::find_if(storages_.begin(), storages_.end(), [&](const auto& storage) {
     return storage->format == made->format && storage->layout == made->layout;

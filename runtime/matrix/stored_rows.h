@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/matrix/csr.h"
+#include "kernels/matrix/row_release.h"
 #include "kernels/matrix/statistics.h"
 #include "kernels/plan.h"
 #include "kernels/value_map.h"
@@ -39,6 +40,12 @@ class StoredRows {
   std::int64_t rows() const { return rows_; }
   std::int64_t nnz() const { return nnz_; }
 
+  /// Nobody needs the rows after the first plan is made: if it takes one conversion, that may release the memory of `rows`
+  /// row by row, and then drops them. REQUIRES: no plan yet, no value_starts, and rows as RowRelease asks for.
+  void let_conversion_release();
+  /// True once memory of the rows was released, even if no plan was made: the caller must not read them.
+  bool released() const { return release_ != nullptr && release_->began(); }
+
   /// Chooses kernel, layout and policy. The first plan tries all formats with choose_remembered_plan() or SpmmTuner; later
   /// plans use the stored formats (see Conversion). Throws as these two, and Error(usage) if a new format is needed and the
   /// host rows were dropped.
@@ -65,6 +72,7 @@ class StoredRows {
   ValueType type_;
   RowStatistics statistics_;
   std::optional<CsrView> host_rows_;
+  std::unique_ptr<RowRelease> release_;  ///< of host_rows_; null: they stay
   std::span<const std::int64_t> value_starts_;
   std::vector<std::shared_ptr<Storage>> storages_;
   std::vector<ValueMap> maps_;  ///< one for each storage; none without value_starts

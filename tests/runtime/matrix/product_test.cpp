@@ -73,6 +73,39 @@ void stores_no_second_format_where_kernels_do(const Case& c) {
   EXPECT_NE(message.find("host rows were dropped"), std::string::npos) << message;
 }
 
+/// Rows that are dropped go while they are stored. Products have the bits of those of a matrix that keeps its rows.
+void releases_rows_while_they_are_stored(const Case& c) {
+  if (c.backend != BackendChoice::host) return;
+  Context& context = context_of(c);
+  for (const char* kernel : {"packed_host", "bcsr_host", "auto"})
+    for (const std::int64_t columns : {1, 4})
+      for (const char* specification : {"elasticity:n=9", "random:n=3000,cols=2000", "rmat:scale=9"}) {
+        SCOPED_TRACE(std::string(kernel) + " on " + specification);
+        LoadOptions options = options_for(c);
+        options.plan.kernel = kernel, options.plan.measure = false;
+        if (options.exchange == "auto") options.exchange = "allgather";  // bits depend on the exchange, which auto measures
+        options.right_hand_sides = columns;
+        const MatrixSource source = open_matrix(specification, world());
+        DistributedMatrix keeps(source, context, options);
+        options.host_rows = HostRows::drop;
+        DistributedMatrix drops(source, context, options);
+        ProductOptions wrong, other;
+        wrong.columns = columns;
+        wrong.plan.emplace(), other.plan.emplace();
+        wrong.plan->kernel = "csr_host", wrong.plan->policy = "no_such_policy=1";
+        error_of(ErrorKind::usage, [&] { drops.product(wrong); });  // before anything was stored
+        const auto expected = keeps.product(columns), product = drops.product(columns);
+        EXPECT_EQ(multiply_once(*product, context.stream()), multiply_once(*expected, context.stream()));
+        EXPECT_EQ(drops.host_bytes(), 0);
+        EXPECT_GT(keeps.host_bytes(), 0);
+        other.plan->kernel = "coo_host";
+        const std::string message = error_of(ErrorKind::usage, [&] { drops.product(other); });
+        EXPECT_NE(message.find("host rows were dropped"), std::string::npos) << message;
+        expect_product(*keeps.product(other), whole_matrix(specification),
+                       multiply_once(*keeps.product(other), context.stream()));
+      }
+}
+
 void converts_again_if_asked(const Case& c) {
   Context& context = context_of(c);
   const HostCsr a = whole_matrix("elasticity:n=6");
@@ -187,6 +220,7 @@ void multiplies_column_major(const Case& c) {
 
 SHARDMAT_MATRIX_TEST(Product, AnyWidth, multiplies_any_width_on_one_storage)
 SHARDMAT_MATRIX_TEST(Product, OneStorage, stores_no_second_format_where_kernels_do)
+SHARDMAT_MATRIX_TEST(Product, ReleasedRows, releases_rows_while_they_are_stored)
 SHARDMAT_MATRIX_TEST(Product, OtherFormat, converts_again_if_asked)
 SHARDMAT_MATRIX_TEST(Product, Halves, halves_have_no_single_product)
 SHARDMAT_MATRIX_TEST(Product, OtherX, takes_x_from_elsewhere)
