@@ -25,15 +25,18 @@ Context::Context(Communicator& self, const Context& among)
       stream_(placement_.device),
       exchange_stream_(placement_.device, Stream::Priority::high) {}
 
-double Context::copy_bandwidth() {
+std::int64_t Context::bytes_to_copy() const {
   // The arrays of all ranks of a host are together larger than its caches, and so are those of a rank than its core's share.
-  constexpr std::size_t kOfHost = std::size_t{64} << 20, kLeastOfRank = std::size_t{16} << 20;
+  constexpr std::int64_t kOfHost = std::int64_t{64} << 20, kLeastOfRank = std::int64_t{16} << 20;
+  if (device().backend == Backend::cuda) return 0;
+  return 2 * std::max(kLeastOfRank, kOfHost / communicator_.local_size());
+}
+
+double Context::copy_bandwidth() {
   if (!copy_bandwidth_)
-    copy_bandwidth_ =
-        device().backend == Backend::host
-            ? measure_copy_bandwidth(stream_,
-                                     std::max(kLeastOfRank, kOfHost / static_cast<std::size_t>(communicator_.local_size())))
-            : measure_copy_bandwidth(stream_);
+    copy_bandwidth_ = device().backend == Backend::host
+                          ? measure_copy_bandwidth(stream_, static_cast<std::size_t>(bytes_to_copy() / 2))
+                          : measure_copy_bandwidth(stream_);
   return *copy_bandwidth_;
 }
 

@@ -5,6 +5,7 @@
 // context's device and host threads whichever thread calls, and leaves those of the caller as they were.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 
@@ -40,6 +41,8 @@ class Context {
   /// Bytes read plus bytes written in a second by a copy on this rank's device, while the other ranks copy, too. Measured by
   /// the first call, which all ranks of the context must make at about the same time; later calls return the same figure.
   double copy_bandwidth();
+  /// Memory of the host that the first call of copy_bandwidth() takes until it returns; 0 on a GPU.
+  std::int64_t bytes_to_copy() const;
   ExchangeContext exchange_context(ValueType type, std::int64_t right_hand_sides) const {
     return {communicator_, nccl_.get(), device(), type, right_hand_sides};
   }
