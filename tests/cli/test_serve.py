@@ -326,6 +326,8 @@ class Requests(ServiceTest):
         self.assert_problem(service.multiply("none", x), 404, "no_matrix", "none")
         self.assert_problem(service.multiply(".x", x), 400, "bad_name")
         self.assert_problem(service.multiply("bar", x, Shardmat_Deadline_Ms="-1"), 400, "malformed", "Deadline")
+        self.assert_problem(service.multiply("bar", x, Shardmat_Deadline_Ms="1e-6"), 504, "deadline", "passed")
+        self.assertEqual(service.multiply("bar", x, Shardmat_Deadline_Ms="60000").status, 200)
         self.assert_problem(service.ask("POST", "/v1/matrices/bar/multiply", x.tobytes(), Content_Type="application/json"), 415, "content_type")
         self.assert_problem(service.get("/v1/matrices/bar/multiply"), 405, "method", "POST")
         self.assert_problem(service.ask("POST", "/v1/matrices"), 405, "method", "GET")
@@ -344,11 +346,13 @@ class Requests(ServiceTest):
         (self.library / "junk.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
         self.addCleanup((self.library / "junk.h5").unlink)
         for source, says in (("../x.h5", "leaves"), ("/etc/passwd", "leaves"), ("out.h5", "leaves"), ("fifo.h5", "regular file"),
-                             ("none.h5", "no such file"), (".", "regular file"), ("junk.h5", "junk.h5"), ("poisson:n=3", "no such file")):
+                             ("none.h5", "no such file"), (".", "regular file"), ("junk.h5", "junk.h5"), ("poisson:n=3", "no such file"),
+                             ("a\nshardmat-serve: ready", "no such file")):
             with self.subTest(source=source):
                 self.assert_problem(service.load("m", source), 422, "bad_matrix", says)
         self.assertEqual(service.get("/v1/ranks").json["restarts"], 0)
         self.assertEqual(service.get("/v1/matrices/m").json["state"], "failed")
+        self.assertNotIn("\nshardmat-serve: ready:", service.report())
 
     def test_malformed_http_gets_a_status_or_a_close(self):
         service = self.start()

@@ -33,6 +33,13 @@ std::optional<Problem> problem_of(const std::vector<Answer>& answers) {
   return std::nullopt;
 }
 
+Problem late() {
+  Problem problem;
+  problem.status = 504, problem.code = "deadline";
+  problem.text = "the deadline of the request passed before its product began";
+  return problem;
+}
+
 }  // namespace
 
 void Dispatcher::command(decltype(service::Command::what) what, Finished finished) {
@@ -48,6 +55,7 @@ double Dispatcher::waiting_seconds() const {
 
 std::variant<std::uint64_t, Problem> Dispatcher::add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request) {
   request->arrived = now();
+  if (request->deadline <= request->arrived) return late();
   const double wait = waiting_seconds();
   if (wait > std::min(max_queue_seconds_, request->deadline - request->arrived)) {
     Problem problem;
@@ -134,12 +142,8 @@ bool Dispatcher::send_product() {
   if (next == nullptr) return false;
   product_.started = now();
   const RequestQueue::Batch batch = next->queue.take(next->widths, product_.started);
-  for (const std::uint64_t number : batch.expired) {
-    Problem problem;
-    problem.status = 504, problem.code = "deadline",
-    problem.text = "the deadline of the request passed before its product began";
-    if (const auto request = take(number)) reply(*request, failed(problem));
-  }
+  for (const std::uint64_t number : batch.expired)
+    if (const auto request = take(number)) reply(*request, failed(late()));
   service::Multiply multiply{next->id, batch.width, {}};
   for (const std::uint64_t number : batch.requests) {
     auto request = take(number);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -23,7 +24,10 @@ RankOptions rank_options(const ServiceOptions& options, const StateDirectory& st
 
 }  // namespace
 
-void log_line(const std::string& text) {
+void log_line(std::string text) {
+  // Clients choose some of the words; they cannot make lines of their own.
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   // Without a check: the service goes on when nobody reads its log any more.
   std::fputs(fmt::format("shardmat-serve: {}\n", text).c_str(), stderr);
 }

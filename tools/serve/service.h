@@ -91,6 +91,6 @@ class Service {
 };
 
 /// One line on standard error.
-void log_line(const std::string& text);
+void log_line(std::string text);
 
 }  // namespace shardmat::serve
