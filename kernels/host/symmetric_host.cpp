@@ -101,7 +101,18 @@ class RangeProduct {
 
   SHARDMAT_INLINE void add(Row (&sums)[B], std::int64_t k, const Row& x) const {
 #pragma GCC unroll 6
-    for (int r = 0; r < B; ++r) add_product<Set>(sums[r], block_row<B>(blocks_.values + k * (B * B), r), x);
+    for (int r = 0; r < B; ++r) add_row(sums[r], block_row<B>(blocks_.values + k * (B * B), r), x);
+  }
+
+  /// sum += a·b. Rows of two values lane by lane: GCC would multiply two rows at once, and not fuse their sums.
+  SHARDMAT_INLINE static void add_row(Row& sum, const Row& a, const Row& b) {
+    if constexpr (B == 2) {
+      T lanes[B] = {sum[0], sum[1]};
+      for (int j = 0; j < B; ++j) add_product<Set>(lanes[j], a[j], b[j]);
+      sum = load<B>(lanes);
+    } else {
+      add_product<Set>(sum, a, b);
+    }
   }
 
   /// The block for its own rows, and its mirror image for rows of y.
@@ -117,8 +128,8 @@ class RangeProduct {
 #pragma GCC unroll 6
     for (int r = 0; r < B; ++r) {
       const Row row = block_row<B>(block, r);
-      add_product<Set>(sums[r], row, x);
-      add_product<Set>(to, row, Row{} + of_x[r]);
+      add_row(sums[r], row, x);
+      add_row(to, row, Row{} + of_x[r]);
     }
     store_row<B>(above, to);
   }

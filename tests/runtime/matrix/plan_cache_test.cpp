@@ -158,6 +158,7 @@ TEST(PatternFingerprint, TellsPatternsApart) {
   std::vector<std::uint64_t> seen;
   for (const test::NamedMatrix& zoo : test::matrix_zoo()) {
     EXPECT_EQ(pattern_fingerprint(zoo.matrix.view()), pattern_fingerprint(zoo.matrix.view())) << zoo.name;
+    if (zoo.name == "node blocks, symmetric") continue;  // the pattern of "node blocks"
     seen.push_back(pattern_fingerprint(zoo.matrix.view()));
   }
   std::sort(seen.begin(), seen.end());
