@@ -9,6 +9,7 @@
 #include "kernels/bandwidth.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
+#include "kernels/choose/registry.h"
 #include "kernels/matrix/locality.h"
 #include "kernels/matrix/ordering.h"
 
@@ -158,7 +159,9 @@ MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& option
 const FormatSize* smallest(const MatrixReport& report, ValueType type) {
   const FormatSize* best = nullptr;
   for (const FormatSize& size : report.formats)
-    if (size.type == type && size.refused.empty() && (best == nullptr || size.bytes < best->bytes)) best = &size;
+    if (size.type == type && size.refused.empty() && stores(size.name, StoredEntries::all) &&
+        (best == nullptr || size.bytes < best->bytes))
+      best = &size;
   return best;
 }
 

@@ -59,7 +59,7 @@ struct MatrixReport {
 /// Takes the whole matrix into memory if there is room for it, so that nothing is left out; else streams it once.
 MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& options);
 
-/// The format that takes the fewest bytes in this type, or null.
+/// The format that takes the fewest bytes in this type, or null. Formats for symmetric matrices alone do not count.
 const FormatSize* smallest(const MatrixReport& report, ValueType type);
 
 std::string to_text(const MatrixReport& report);
