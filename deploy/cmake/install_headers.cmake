@@ -1,9 +1,21 @@
 # Run by `cmake --install` with SHARDMAT_SOURCE_DIR, SHARDMAT_STAGED_DIR, SHARDMAT_INCLUDE_DESTINATION and SHARDMAT_HEADERS set:
-# installs the public headers with their includes of each other as <shardmat/…>, since a program may have a folder comm or
-# kernels of its own. The sources keep the short form.
-foreach(header ${SHARDMAT_HEADERS})
+# installs those headers and every header that they include. The installed ones include each other as <shardmat/…>, since a
+# program may have a folder comm or kernels of its own. The sources keep the short form.
+cmake_policy(VERSION 3.22)
+set(include "#[ \t]*include[ \t]*\"((kernels|partition|comm|runtime)/[^\"\n]+)\"")
+set(waiting ${SHARDMAT_HEADERS})
+set(seen "")
+while(waiting)
+  list(POP_FRONT waiting header)
+  if(header IN_LIST seen)
+    continue()
+  endif()
+  list(APPEND seen ${header})
   file(READ ${SHARDMAT_SOURCE_DIR}/${header} text)
-  string(REGEX REPLACE "(#[ \t]*include[ \t]*)\"((kernels|partition|comm|runtime)/[^\"\n]+)\"" "\\1<shardmat/\\2>" text "${text}")
+  string(REGEX MATCHALL "${include}" lines "${text}")
+  list(TRANSFORM lines REPLACE "${include}" "\\1")
+  list(APPEND waiting ${lines})
+  string(REGEX REPLACE "${include}" "#include <shardmat/\\1>" text "${text}")
   if(text MATCHES "#[ \t]*include[ \t]*\"[^\n]*")
     message(FATAL_ERROR "${header}: an installed header cannot have ${CMAKE_MATCH_0}; include from the root of the sources")
   endif()
@@ -17,7 +29,7 @@ foreach(header ${SHARDMAT_HEADERS})
   endif()
   get_filename_component(folder ${header} DIRECTORY)
   file(INSTALL ${staged} DESTINATION ${SHARDMAT_INCLUDE_DESTINATION}/shardmat/${folder})
-endforeach()
+endwhile()
 
 # <shardmat/api.h> is where programs start.
 file(WRITE ${SHARDMAT_STAGED_DIR}/api.h "// Start here.\n#pragma once\n\n#include <shardmat/runtime/api.h>  // IWYU pragma: export\n")

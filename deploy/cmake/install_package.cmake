@@ -4,34 +4,13 @@ include(CMakePackageConfigHelpers)
 
 set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
 
-# The public headers, as <shardmat/…>: those of api.h, then what these include, then the interfaces of single layers.
+# The public headers, installed as <shardmat/…> with all that they include: api.h, then the interfaces of single layers.
 set(SHARDMAT_PUBLIC_HEADERS
-  runtime/api.h
-  comm/communicator.h runtime/context.h runtime/source/matrix_source.h runtime/matrix/load_part.h runtime/matrix/own_rows.h
-  runtime/matrix/distributed_matrix.h runtime/matrix/product.h runtime/matrix/distributed_vector.h
-  runtime/matrix/vector_operations.h runtime/matrix/vectors.h runtime/run/multiply.h
-
-  kernels/base/dense.h kernels/base/device.h kernels/base/error.h kernels/base/half.h kernels/base/host_vector.h
-  kernels/base/isa.h
-  kernels/base/number_view.h kernels/base/parallel.h kernels/base/progress.h kernels/base/types.h
-  kernels/matrix/compact_csr.h kernels/matrix/csr.h kernels/matrix/statistics.h
-  kernels/conversion.h kernels/measure.h kernels/plan.h kernels/policy.h kernels/spmm.h kernels/value_map.h kernels/vector.h
-  kernels/choose/choice.h kernels/choose/registry.h kernels/choose/spmm_tuner.h kernels/choose/tuner.h
-  partition/partitioner.h partition/row_source.h partition/row_target.h partition/hdf5/input.h partition/shard_file.h
-  partition/vector_file.h
-  comm/placement.h comm/sum_over_ranks.h comm/exchange/column_map.h comm/exchange/exchange.h comm/exchange/gathered_layout.h
-  comm/exchange/halo.h comm/exchange/x_parts.h comm/nccl/nccl_communicator.h
-  runtime/over_ranks.h runtime/matrix/matrix_options.h runtime/matrix/row_plan.h runtime/run/report.h runtime/run/verify.h
-  runtime/timing/iteration_times.h runtime/timing/iterate.h
-
-  kernels/batched/batch.h kernels/batched/batched_spmm.h kernels/batched/batched_tuner.h kernels/batched/check.h
-  kernels/batched/descriptor.h kernels/batched/device_batch.h kernels/batched/features.h kernels/batched/shardmat_batched.h
-  kernels/batched/transpose.h kernels/batched/work_lists.h
-  partition/batched/batch_file.h partition/batched/batch_source.h partition/batched/graph_options.h
-  partition/generators/generator.h partition/readers/reader.h
-  comm/exchange/exchange_cost.h
-  runtime/batched/batched_multiply.h runtime/run/several.h runtime/timing/measure_performance.h
-  runtime/timing/performance_model.h)
+  runtime/api.h runtime/batched/batched_multiply.h runtime/run/several.h
+  runtime/matrix/row_plan.h runtime/timing/iterate.h runtime/timing/measure_performance.h
+  kernels/choose/registry.h
+  kernels/batched/check.h kernels/batched/features.h kernels/batched/shardmat_batched.h kernels/batched/transpose.h
+  partition/batched/batch_file.h partition/generators/generator.h partition/readers/reader.h partition/vector_file.h)
 install(CODE "
   set(SHARDMAT_SOURCE_DIR \"${PROJECT_SOURCE_DIR}\")
   set(SHARDMAT_STAGED_DIR \"${PROJECT_BINARY_DIR}/installed_headers\")
