@@ -66,7 +66,7 @@ int run(const ServeOptions& o) {
   setenv("OMP_WAIT_POLICY", "passive", 0);  // the ranks' idle threads leave the cores to this process and to clients
   EventLoop loop;
   Service service(loop, service_options(o), state, arena);
-  Api api(service);
+  const Api api(Parts{service});
   HttpServer server(loop, [&](const RequestHead& head) { return api.route(head); });
   const std::string socket = o.unix_socket.empty() ? (state.path() / kDefaultSocket).string() : o.unix_socket;
   server.listen_unix(socket);

@@ -1,0 +1,19 @@
+// The groups of paths. A new group is a file with a function of this kind, declared and listed here.
+#pragma once
+
+#include "tools/serve/routes.h"
+#include "tools/serve/service.h"
+
+namespace shardmat::serve {
+
+/// What routes work with. It outlives them and their jobs.
+struct Parts {
+  Service& service;
+};
+
+void add_health_routes(Routes& routes, const Parts& parts);
+void add_matrix_routes(Routes& routes, const Parts& parts);
+
+constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes, add_matrix_routes};
+
+}  // namespace shardmat::serve
