@@ -315,7 +315,7 @@ class Requests(ServiceTest):
         self.loaded(service)
         x = self.vector(7)[0]
         for query, status, code, says in (("?k=0", 400, "malformed", "k must be"), ("?k=x", 400, "malformed", "k must be"),
-                                          ("?beta=1", 400, "malformed", 'no parameter "beta"'),
+                                          ("?gamma=1", 400, "malformed", 'no parameter "gamma"'), ("?beta=1", 422, "wrong_length", "15600"),
                                           ("?alpha=nan", 400, "malformed", "finite"), ("?type=f32", 422, "wrong_type", "f64"),
                                           ("?k=2", 422, "wrong_length", "15600"), ("?k=1000", 422, "too_many_columns", "at most"),
                                           ("?k=1&k=1", 400, "malformed", "malformed")):

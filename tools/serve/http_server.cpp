@@ -59,9 +59,9 @@ struct InLargeSteps {
 
 std::string header_of(const Reply& reply, std::size_t bytes, const std::string& request_id, bool keep_alive) {
   const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
-  std::string text =
-      fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nX-Request-Id: {}\r\n", reply.status,
-                  std::string_view(reason.data(), reason.size()), reply.content_type, bytes, request_id);
+  std::string text = fmt::format("HTTP/1.1 {} {}\r\nX-Request-Id: {}\r\n", reply.status,
+                                 std::string_view(reason.data(), reason.size()), request_id);
+  if (reply.status != 204) text += fmt::format("Content-Type: {}\r\nContent-Length: {}\r\n", reply.content_type, bytes);
   for (const auto& [name, value] : reply.fields) text += fmt::format("{}: {}\r\n", name, value);
   text += keep_alive ? "\r\n" : "Connection: close\r\n\r\n";
   return text;
@@ -154,7 +154,8 @@ class HttpServer::Impl::Connection : public std::enable_shared_from_this<Connect
     auto accepted = guarded_route();
     if (Reply* reply = std::get_if<Reply>(&accepted)) return refuse(std::move(*reply));
     job_ = std::move(std::get<std::unique_ptr<Job>>(accepted));
-    if (job_->body().size() != head_.content_length) keep_alive_ = false;  // what nobody reads is no next request
+    if (job_->body().size() + job_->rest() != head_.content_length)
+      keep_alive_ = false;  // what nobody reads is no next request
     if (beast::iequals(head_.field("Expect"), "100-continue") && buffer_.size() == 0) return say_continue();
     read_body();
   }
@@ -188,7 +189,11 @@ class HttpServer::Impl::Connection : public std::enable_shared_from_this<Connect
   }
 
   void read_body() {
-    receive(job_->body(), [this] { run(); });
+    receive(job_->body(), [this] {
+      if (job_->rest() == 0) return run();
+      stream_.expires_never();
+      job_->take_piece([me = shared_from_this()] { me->read_body(); });
+    });
   }
 
   /// Fills `body` with what was read along with the header and what comes, then calls `then`.

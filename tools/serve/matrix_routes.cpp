@@ -5,9 +5,11 @@
 
 #include "kernels/base/error.h"
 #include "tools/serve/multiply_job.h"
+#include "tools/serve/request_space.h"
 #include "tools/serve/route_groups.h"
 #include "tools/serve/service_json.h"
 #include "tools/serve/text_job.h"
+#include "tools/serve/values_job.h"
 
 namespace shardmat::serve {
 namespace {
@@ -15,7 +17,7 @@ namespace {
 Reply describe(const Service& service, const std::string& name) {
   const Matrix* matrix = service.find(name);
   if (matrix == nullptr) return problem_reply(404, "no_matrix", fmt::format("there is no matrix {}", name));
-  return json_reply(200, to_json(*matrix));
+  return about(json_reply(200, to_json(*matrix)), matrix);
 }
 
 Accepted load(Service& service, const Call& call) {
@@ -56,7 +58,8 @@ Accepted unload(Service& service, const Call& call) {
 
 Accepted multiply(Service& service, const Call& call) {
   auto accepted = accept_multiply(service, call.head, call.target);
-  if (auto* problem = std::get_if<Problem>(&accepted)) return problem_reply(std::move(*problem));
+  if (auto* problem = std::get_if<Problem>(&accepted))
+    return about(problem_reply(std::move(*problem)), service.find(call.matrix));
   return std::move(std::get<std::unique_ptr<Job>>(accepted));
 }
 
@@ -74,6 +77,8 @@ void add_matrix_routes(Routes& routes, const Parts& parts) {
               [&service](const Call& call) { return unload(service, call); }});
   routes.add({"POST", "/v1/matrices/{matrix}/multiply", Scope::multiply, "multiply",
               [&service](const Call& call) { return multiply(service, call); }, true});
+  routes.add({"PUT", "/v1/matrices/{matrix}/values", Scope::admin, "values",
+              [&service](const Call& call) { return accept_values(service, call); }, true});
 }
 
 }  // namespace shardmat::serve

@@ -13,7 +13,8 @@ struct Parts {
 
 void add_health_routes(Routes& routes, const Parts& parts);
 void add_matrix_routes(Routes& routes, const Parts& parts);
+void add_vector_routes(Routes& routes, const Parts& parts);
 
-constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes, add_matrix_routes};
+constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes, add_matrix_routes, add_vector_routes};
 
 }  // namespace shardmat::serve

@@ -12,9 +12,11 @@
 #include "runtime/service/arena.h"
 #include "tools/serve/dispatcher.h"
 #include "tools/serve/matrix.h"
+#include "tools/serve/numbers.h"
 #include "tools/serve/ranks.h"
 #include "tools/serve/restart_policy.h"
 #include "tools/serve/state_directory.h"
+#include "tools/serve/vectors.h"
 
 namespace shardmat::serve {
 
@@ -52,6 +54,17 @@ class Service {
   /// The name is free at once; `unloaded` is called when the ranks have freed the memory.
   std::optional<Problem> unload(const std::string& name, Loaded unloaded);
 
+  /// New values of a matrix are about to be stored: from now on it has lost its values after a restart of the ranks. Returns
+  /// a problem if this cannot be written down.
+  std::optional<Problem> begin_new_values(Matrix& matrix);
+  /// The ranks have answered. `generation` is that of the new values, `had_new_values` what the matrix had before.
+  void end_new_values(Matrix& matrix, std::uint64_t generation, bool had_new_values, const std::optional<Problem>& problem);
+
+  /// A number for a request that brings new values.
+  std::uint64_t new_upload() { return ++last_upload_; }
+  Numbers& numbers() { return numbers_; }
+  Vectors& vectors() { return vectors_; }
+  const Vectors& vectors() const { return vectors_; }
   Dispatcher& dispatcher() { return dispatcher_; }
   const Matrices& matrices() const { return matrices_; }
   /// Null if there is no such matrix.
@@ -71,19 +84,22 @@ class Service {
   void send_load(Matrix& matrix, Loaded loaded);
   void take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers, const std::optional<Problem>& problem);
   void remember() const;
+  void write_state() const;
   void end(int exit_code);
 
   EventLoop& loop_;
   StateDirectory& state_;
   const service::Arena& arena_;
   ArenaSpace space_;
+  Numbers numbers_;
+  Vectors vectors_;
   Matrices matrices_;
   Ranks ranks_;
   Dispatcher dispatcher_;
   RestartPolicy policy_;
   Timer restart_;
   std::optional<RankLoss> loss_;  ///< why the ranks are being started again
-  std::uint64_t last_matrix_ = 0;
+  std::uint64_t last_matrix_ = 0, last_upload_ = 0;
   double started_ = 0, start_seconds_ = 2;  ///< of the last start with its loads; a guess before the first
   std::size_t reloads_ = 0;                 ///< matrices still to be loaded before the service is ready
   bool ready_ = false, was_ready_ = false, draining_ = false, finishing_ = false;

@@ -16,6 +16,9 @@ nlohmann::ordered_json to_json(const Matrices& matrices);
 nlohmann::ordered_json ranks_json(const Service& service);
 Reply json_reply(int status, const nlohmann::ordered_json& json);
 
+/// Throws Error(input) with the example for text that is no JSON, or too deep.
+nlohmann::ordered_json parse_json(std::string_view text, const char* example);
+
 /// The body of a load. Throws Error(input), which says what is wrong, for anything else than the fields that it has.
 WantedMatrix parse_load(const std::string& name, std::string_view body);
 
