@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
@@ -62,13 +63,14 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
 
 void ResidentMatrix::add_product(std::int64_t width) {
   std::unique_ptr<Product> product = matrix_.product(width);
+  Buffer wider;
   context_.communicator().together([&] {
     if (product->y_bytes() <= y_.bytes()) return;
-    y_ = {};
     require_memory(context_.device(), static_cast<std::int64_t>(product->y_bytes()),
                    "Y of the products of a resident matrix");
-    y_ = Buffer(context_.device(), product->y_bytes());
+    wider = Buffer(context_.device(), product->y_bytes());
   });
+  if (wider.bytes() > 0) y_ = std::move(wider);
   products_[width] = std::move(product);
 }
 

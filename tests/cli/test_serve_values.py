@@ -9,7 +9,7 @@ import unittest
 import h5py
 import numpy as np
 
-from support import OK, read_vector, write_binsparse, write_vector
+from support import INPUT, OK, USAGE, read_vector, write_binsparse, write_vector
 from test_serve import NAMES, ServiceTest
 
 
@@ -192,6 +192,33 @@ class Values(ValuesTest):
         wrong = [generation for generation, body in seen if expected[generation] != body]
         self.assertEqual(wrong, [])
         self.assertEqual(len(expected), 9)
+
+
+class Client(ValuesTest):
+    def test_put_values_and_beta(self):
+        service = self.start("--ranks", 2)
+        state = ["--state", service.state]
+        for type in ("f64", "f32"):
+            with self.subTest(type=type):
+                self.succeed("client", "load", "m", "bar.h5", "--type", type, "--updatable", *state)
+                values, x, y = self.values(1), self.vector(1, type, 2).T, self.vector(2, type, 2).T
+                write_vector(self.path("values.npy"), values)
+                self.assertIn("generation", self.succeed("client", "put-values", "m", "values.npy", *state).out)
+                write_vector(self.path("x2.npy"), x)
+                write_vector(self.path("y2.npy"), y)
+                self.succeed("client", "multiply", "m", "x2.npy", "out.npy", "--rhs", 2, "--alpha", 0.3, "--beta", -0.7, "--y0", "y2.npy",
+                             "--force", *state)
+                out = read_vector(self.path("out.npy"))
+                for j in (0, 1):
+                    write_vector(self.path("y0.npy"), y[:, j])
+                    expected = self.product(values, x[:, j], 2, type, "--alpha", 0.3, "--beta", -0.7, "--y0", "y0.npy")
+                    self.assertEqual(np.ascontiguousarray(out[:, j]).tobytes(), expected)
+                self.succeed("client", "put-values", "m", self.library / "bar.h5", *state)
+                self.fail_with(INPUT, "client", "put-values", "m", "x2.npy", *state, says="x2.npy")
+                self.fail_with(USAGE, "client", "multiply", "m", "x2.npy", "z.npy", "--beta", 1, *state, says="--y0")
+                self.succeed("client", "unload", "m", *state)
+        self.succeed("client", "load", "m", "bar.h5", *state)
+        self.fail_with(INPUT, "client", "put-values", "m", "values.npy", *state, says="updatable")
 
 
 class Restarts(ValuesTest):

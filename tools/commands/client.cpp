@@ -28,10 +28,10 @@ using json = nlohmann::ordered_json;
 
 struct Options {
   std::string unix_socket, state;
-  std::string name, source, type = "f64", x, y, json;
+  std::string name, source, type = "f64", x, y, y0, values, json;
   std::int64_t rhs = 1;
-  double alpha = 1;
-  bool force = false;
+  double alpha = 1, beta = 0;
+  bool force = false, updatable = false;
 
   std::string socket() const {
     if (!unix_socket.empty()) return unix_socket;
@@ -83,7 +83,7 @@ std::string text_of(const json& matrix) {
 
 int load(const Options& o) {
   HttpClient client(o.socket());
-  const std::string body = json{{"source", o.source}, {"type", o.type}}.dump();
+  const std::string body = json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}}.dump();
   const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
   fmt::print("{}", text_of(json::parse(reply.text())));
   return 0;
@@ -110,27 +110,30 @@ int status(const Options& o) {
   return 0;
 }
 
-/// Columns [first, first + count) of a row-major matrix, one after another.
+/// Appends columns [first, first + count) of a row-major matrix, one after another.
 template <class T>
-HostVector<T> columns_of(std::span<const double> rows, std::int64_t columns, std::int64_t first, std::int64_t count) {
+void append_columns(std::span<const double> rows, std::int64_t columns, std::int64_t first, std::int64_t count,
+                    HostVector<T>& result) {
   const std::int64_t n = std::ssize(rows) / columns;
-  HostVector<T> result(static_cast<std::size_t>(n * count));
   for (std::int64_t j = 0; j < count; ++j)
     for (std::int64_t i = 0; i < n; ++i)
-      result[static_cast<std::size_t>(j * n + i)] = static_cast<T>(rows[static_cast<std::size_t>(i * columns + first + j)]);
-  return result;
+      result.push_back(static_cast<T>(rows[static_cast<std::size_t>(i * columns + first + j)]));
 }
 
-/// Y of the service for the X of a file, row by row. Columns that no product takes at once go in several requests.
+/// Y of the service for the X and Y of files, row by row. Columns that no product takes at once go in several requests.
 template <class T>
-HostVector<double> product(HttpClient& client, const Options& o, const json& matrix, std::span<const double> x) {
+HostVector<double> product(HttpClient& client, const Options& o, const json& matrix, std::span<const double> x,
+                           std::span<const double> y0) {
   const std::int64_t widest = matrix["widths"].back()["columns"], rows = matrix["rows"];
   HostVector<double> y(static_cast<std::size_t>(rows * o.rhs));
   for (std::int64_t first = 0; first < o.rhs; first += widest) {
     const std::int64_t count = std::min(widest, o.rhs - first);
-    const HostVector<T> part = columns_of<T>(x, o.rhs, first, count);
-    const HttpReply reply = ask(client, "POST", fmt::format("{}/multiply?k={}&alpha={}", path_of(o.name), count, o.alpha),
-                                std::as_bytes(std::span(part)), "application/octet-stream");
+    HostVector<T> part;
+    append_columns<T>(x, o.rhs, first, count, part);
+    append_columns<T>(y0, o.rhs, first, count, part);
+    const HttpReply reply =
+        ask(client, "POST", fmt::format("{}/multiply?k={}&alpha={}&beta={}", path_of(o.name), count, o.alpha, o.beta),
+            std::as_bytes(std::span(part)), "application/octet-stream");
     if (reply.body.size() != static_cast<std::size_t>(rows * count) * sizeof(T))
       throw Error(ErrorKind::internal, "the service answered with a y of another size; its matrix may have been replaced");
     const T* values = reinterpret_cast<const T*>(reply.body.data());
@@ -141,22 +144,46 @@ HostVector<double> product(HttpClient& client, const Options& o, const json& mat
   return y;
 }
 
+/// A matrix of a file with `rows` rows, whose values are of the service's type.
+HostVector<double> read_rows(const std::string& path, const std::string& what, const Options& o, const json& matrix,
+                             const std::string& rows, std::int64_t columns) {
+  const VectorFile file(path, what, columns);
+  if (file.size() != matrix[rows])
+    throw Error(ErrorKind::input, fmt::format("{}: {} has {} rows, but must have {}: {} of {}", path, what, file.size(),
+                                              matrix[rows].get<std::int64_t>(), rows, o.name));
+  HostVector<double> values = file.read(0, file.size());
+  require_in_range(matrix["type"] == "f32" ? ValueType::f32 : ValueType::f64, values, path);
+  return values;
+}
+
+int put_values(const Options& o) {
+  HttpClient client(o.socket());
+  const json matrix = ask_json(client, path_of(o.name));
+  if (!matrix.contains("nnz")) throw Error(ErrorKind::input, text_of(matrix));
+  const HostVector<double> values = read_rows(o.values, "values", o, matrix, "nnz", 1);
+  const bool f32 = matrix["type"] == "f32";
+  HostVector<float> narrow;
+  if (f32) append_columns<float>(values, 1, 0, 1, narrow);
+  const auto bytes = f32 ? std::as_bytes(std::span(narrow)) : std::as_bytes(std::span(values));
+  const HttpReply reply = ask(client, "PUT", path_of(o.name) + "/values", bytes, "application/octet-stream");
+  fmt::print("{} has generation {}\n", o.name, json::parse(reply.text())["generation"].get<std::uint64_t>());
+  return 0;
+}
+
 int multiply(const Options& o) {
-  require_spared({{o.x, "x"}}, {o.y});
+  if (o.y0.empty() != (o.beta == 0))
+    throw Error(ErrorKind::usage, "--beta and --y0 need each other: beta times the Y of a file is added");
+  require_spared({{o.x, "x"}, {o.y0, "y0"}}, {o.y});
   check_vector_suffix(o.y);
   check_vector_writable(o.y);
   if (!o.force) require_replaceable(o.y, Output::vector, "y");
   HttpClient client(o.socket());
   const json matrix = ask_json(client, path_of(o.name));
   if (matrix["state"] != "ready") throw Error(ErrorKind::input, text_of(matrix));
-  const VectorFile file(o.x, "x", o.rhs);
-  if (file.size() != matrix["cols"])
-    throw Error(ErrorKind::input, fmt::format("{}: x has {} rows, but {} has {} columns", o.x, file.size(), o.name,
-                                              matrix["cols"].get<std::int64_t>()));
-  const HostVector<double> x = file.read(0, file.size());
+  const HostVector<double> x = read_rows(o.x, "x", o, matrix, "cols", o.rhs);
+  const HostVector<double> y0 = o.y0.empty() ? HostVector<double>() : read_rows(o.y0, "y", o, matrix, "rows", o.rhs);
   const bool f32 = matrix["type"] == "f32";
-  require_in_range(f32 ? ValueType::f32 : ValueType::f64, x, o.x);
-  const HostVector<double> y = f32 ? product<float>(client, o, matrix, x) : product<double>(client, o, matrix, x);
+  const HostVector<double> y = f32 ? product<float>(client, o, matrix, x, y0) : product<double>(client, o, matrix, x, y0);
   VectorWriter writer(o.y, "y", matrix["rows"], f32, o.rhs);
   writer.append(y.data(), matrix["rows"]);
   writer.finish();
@@ -186,22 +213,32 @@ std::function<int()> add_client(const CommandLine& program) {
   load_app.add_option("--type", o->type, "type of its values and vectors")
       ->check(one_of({"f64", "f32"}))
       ->capture_default_str();
+  load_app.add_flag("--updatable", o->updatable, "keep memory for new values (put-values)");
+  const CommandLine values_app = add_one(app, "put-values", "Give a matrix the values of a file", *o);
+  values_app
+      .add_option("values", o->values,
+                  "file with a value for each nonzero, in the order of the shard file: .npy, .mtx, or .h5 with the dataset "
+                  "values, as another shard file of the same pattern")
+      ->required();
   const CommandLine unload_app = add_one(app, "unload", "Free a matrix", *o);
-  const CommandLine multiply_app = add_one(app, "multiply", "Compute y = alpha A x, from a file to a file", *o);
+  const CommandLine multiply_app = add_one(app, "multiply", "Compute y = alpha A x + beta y, from a file to a file", *o);
   multiply_app.add_option("x", o->x, "file with x (.h5, .npy, .mtx)")->required();
   multiply_app.add_option("y", o->y, "file for y (.h5, .npy, .mtx)")->required()->check(output_name());
   multiply_app.add_option("--rhs", o->rhs, "columns of x and y")->check(whole_number(1, 1 << 20))->capture_default_str();
   multiply_app.add_option("--alpha", o->alpha, "factor of the product")->check(finite_number())->capture_default_str();
+  multiply_app.add_option("--beta", o->beta, "factor of the Y of --y0")->check(finite_number())->capture_default_str();
+  multiply_app.add_option("--y0", o->y0, "file with the Y that is added, beta times")->type_name("FILE");
   multiply_app.add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
   const CommandLine status_app = add_one(app, "status", "Show the ranks and the matrices", *o);
   add_json_option(status_app, o->json);
   app.footer(
       "\nExamples:\n  shardmat client load bar bar.h5\n  shardmat client multiply bar x.npy y.npy\n"
-      "  shardmat client status --json\n");
+      "  shardmat client put-values bar new.npy\n  shardmat client status --json\n");
   return [=] {
     require_single_process("client");
     return load_app.parsed()       ? load(*o)
            : unload_app.parsed()   ? unload(*o)
+           : values_app.parsed()   ? put_values(*o)
            : multiply_app.parsed() ? multiply(*o)
                                    : status(*o);
   };
