@@ -36,8 +36,8 @@ __global__ void unpack_sums(std::int64_t n, int count, const T* sums, std::int64
   for (int j = 0; j < count; ++j) {
     T* const y = results.y[j];
     if (y == nullptr) continue;
-    const T alpha = results.alpha[j], beta = results.beta[j], sum = sums[i * width + j];
-    y[i] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[i];  // fused as in the kernels of products
+    const T product = results.alpha[j] * sums[i * width + j], beta = results.beta[j];
+    y[i] = beta == T(0) ? product : fma(beta, y[i], product);  // as kernels of products, in which the compiler fuses
   }
 }
 

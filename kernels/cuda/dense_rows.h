@@ -199,7 +199,7 @@ struct Stretch {
         } else {
           out = at;
 #pragma unroll
-          for (int w = 0; w < kAtOnce; ++w) out.of[w] = v.alpha * sum[q][part + w] + v.beta * out.of[w];
+          for (int w = 0; w < kAtOnce; ++w) out.of[w] = fma(v.beta, out.of[w], v.alpha * sum[q][part + w]);  // as for one vector
         }
         at = out;
       }

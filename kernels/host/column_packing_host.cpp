@@ -14,27 +14,18 @@ constexpr std::int64_t kGrain = 1 << 14;
 
 std::int64_t rows_a_thread(std::int64_t width) { return std::max<std::int64_t>(1, kGrain / width); }
 
-/// y as a kernel of the host writes it: beta·y is added to the rounded alpha·sum.
-template <class Set>
-struct AsOnHost {
-  template <class T>
-  SHARDMAT_INLINE static void put(T& y, T alpha, T sum, T beta) {
-    shardmat::put<Set>(y, alpha * sum, beta);
-  }
+/// y = alpha·sum + beta·y, rounded as a kernel of the set does.
+template <class Set, class T>
+SHARDMAT_INLINE void put_scaled(T& y, T alpha, T sum, T beta) {
+  put<Set>(y, alpha * sum, beta);
+}
+
+/// Kernels of GPUs fuse, whatever set the host has.
+struct Gpu {
+  static constexpr bool kFused = true;
 };
 
-/// y as a kernel of a GPU writes it: alpha·sum is added to the rounded beta·y, in one rounding.
-template <class Set>
-struct AsOnGpu {
-  template <class T>
-  SHARDMAT_INLINE static void put(T& y, T alpha, T sum, T beta) {
-    if (beta == T(0)) y = alpha * sum;
-    else if constexpr (sizeof(T) == sizeof(double)) y = __builtin_fma(alpha, sum, beta * y);
-    else y = __builtin_fmaf(alpha, sum, beta * y);
-  }
-};
-
-template <class Rule, class T>
+template <class Set, class T>
 SHARDMAT_INLINE void unpack_rows(std::int64_t begin, std::int64_t end, const T* sums, std::int64_t width,
                                  const std::int64_t* places, std::span<const UnpackedColumn> columns) {
   for (std::size_t j = 0; j < columns.size(); ++j) {
@@ -43,7 +34,8 @@ SHARDMAT_INLINE void unpack_rows(std::int64_t begin, std::int64_t end, const T* 
     if (y == nullptr) continue;
     const T alpha = static_cast<T>(column.alpha), beta = static_cast<T>(column.beta);
     const T* const from = sums + j;
-    for (std::int64_t i = begin; i < end; ++i) Rule::put(y[places != nullptr ? places[i] : i], alpha, from[i * width], beta);
+    for (std::int64_t i = begin; i < end; ++i)
+      put_scaled<Set>(y[places != nullptr ? places[i] : i], alpha, from[i * width], beta);
   }
 }
 
@@ -77,8 +69,8 @@ void unpack_columns_host(ValueType type, std::int64_t n, const void* sums, std::
       run_compiled_for(isa, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
         for (std::int64_t begin = first; begin < last; begin += kRowsAtATime) {
           const std::int64_t end = std::min(last, begin + kRowsAtATime);
-          if (backend == Backend::host) unpack_rows<AsOnHost<Set>>(begin, end, from, width, places, columns);
-          else unpack_rows<AsOnGpu<Set>>(begin, end, from, width, places, columns);
+          if (backend == Backend::host) unpack_rows<Set>(begin, end, from, width, places, columns);
+          else unpack_rows<Gpu>(begin, end, from, width, places, columns);
         }
       });
     });

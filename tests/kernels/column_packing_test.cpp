@@ -74,9 +74,8 @@ void check(ValueType type, Device device) {
   const bool fused = instruction_set() != Isa::baseline;
   const auto expected = [&](T sum, T y_before) {
     const T alpha = static_cast<T>(0.3), beta = static_cast<T>(-0.7);
-    if (device.backend == Backend::cuda) return std::fma(alpha, sum, beta * y_before);
     const T product = alpha * sum;
-    return fused ? std::fma(beta, y_before, product) : product + beta * y_before;
+    return fused || device.backend == Backend::cuda ? std::fma(beta, y_before, product) : product + beta * y_before;
   };
   for (std::size_t i = 0; i < kRows; ++i) {
     ASSERT_EQ(y[i], static_cast<T>(0.3) * a[i]) << i;
