@@ -95,7 +95,7 @@ void fields(OneOf<Loaded> auto& m, auto& f) {
   f(m.x_distribution), f(m.y_distribution);
 }
 void fields(OneOf<Multiplied> auto& m, auto& f) { f(m.copy_in), f(m.product), f(m.copy_out); }
-void fields(OneOf<VectorMade> auto& m, auto& f) { f(m.size), f(m.bytes), f(m.distribution); }
+void fields(OneOf<VectorMade> auto& m, auto& f) { f(m.size), f(m.bytes), f(m.distribution), f(m.matrix_bytes); }
 void fields(OneOf<Failed> auto& m, auto& f) { f(m.kind), f(m.message); }
 void fields(OneOf<Done> auto&, auto&) {}
 void fields(OneOf<Alive> auto&, auto&) {}

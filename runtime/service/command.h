@@ -156,6 +156,7 @@ struct VectorMade {
   std::int64_t size = 0;
   std::int64_t bytes = 0;          ///< of this rank's device
   std::uint64_t distribution = 0;  ///< as in Loaded
+  std::int64_t matrix_bytes = 0;   ///< Loaded::bytes of its matrix, with the product for its columns; 0: no matrix
   bool operator==(const VectorMade&) const = default;
 };
 

@@ -93,7 +93,9 @@ class Engine {
 
   AnswerKind carry_out(const MakeVector& make) {
     const ContextScope scope(context_);
-    return vectors_.make(make, make.matrix == 0 ? equal_parts(make.size) : distribution_of(make));
+    VectorMade made = vectors_.make(make, make.matrix == 0 ? equal_parts(make.size) : distribution_of(make));
+    if (make.matrix != 0) made.matrix_bytes = matrix(make.matrix).description().bytes;
+    return made;
   }
 
   AnswerKind carry_out(const WriteVector& write) {

@@ -38,7 +38,7 @@ VectorMade ResidentVectors::make(const MakeVector& command, std::shared_ptr<cons
     vector.memory = Buffer(context_.device(), static_cast<std::size_t>(a_column * command.columns));
     fill_bytes(vector.memory.data(), 0, vector.memory.bytes(), context_.stream());
   });
-  const VectorMade made{vector.distribution->size, a_column * command.columns, vector.distribution->number};
+  const VectorMade made{vector.distribution->size, a_column * command.columns, vector.distribution->number, 0};
   vectors_[command.vector] = std::move(vector);
   return made;
 }

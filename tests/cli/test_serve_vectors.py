@@ -130,6 +130,7 @@ class Vectors(VectorsTest):
         for ranks in (1, 2):
             service = self.start("--ranks", ranks)
             self.loaded(service)
+            bytes_before = service.get("/v1/matrices/bar").json["ranks"][0]["device_bytes"]
             for columns in (2, 3, 40):
                 with self.subTest(ranks=ranks, columns=columns):
                     x0, y0 = self.vector(1, columns=columns), self.vector(2, columns=columns)
@@ -148,6 +149,7 @@ class Vectors(VectorsTest):
                     self.assertEqual(self.get(service, y), all_added)
                     self.multiply(service, f"y={y}", x0.tobytes(), status=204)
                     self.assertEqual(self.get(service, y), all_plain)
+            self.assertGreater(service.get("/v1/matrices/bar").json["ranks"][0]["device_bytes"], bytes_before)
             self.assertEqual(service.terminate(), OK, service.report())
 
     def test_permuted_rows_and_a_matrix_that_is_not_square(self):

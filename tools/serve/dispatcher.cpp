@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/serve/generation.h"
+
 namespace shardmat::serve {
 
 using service::Answer;
@@ -31,13 +33,6 @@ std::optional<Problem> problem_of(const std::vector<Answer>& answers) {
       return problem;
     }
   return std::nullopt;
-}
-
-Problem other_generation(const Matrix& matrix, std::uint64_t wanted) {
-  Problem problem;
-  problem.status = 412, problem.code = "generation";
-  problem.text = fmt::format("{} has generation {}, not {}", matrix.wanted.name, matrix.generation, wanted);
-  return problem;
 }
 
 std::vector<Claim> claims_of(const MultiplyRequest& request) {
@@ -206,8 +201,7 @@ std::vector<std::shared_ptr<MultiplyRequest>> Dispatcher::next_requests(Matrix& 
   std::vector<std::shared_ptr<MultiplyRequest>> requests;
   for (const std::uint64_t number : batch.requests) {
     auto request = take(number);
-    if (request->generation && *request->generation != matrix.generation)
-      reply(*request, failed(other_generation(matrix, *request->generation)));
+    if (const auto problem = check_generation(matrix, request->generation)) reply(*request, failed(*problem));
     else requests.push_back(std::move(request));
   }
   return requests;

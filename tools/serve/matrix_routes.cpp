@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "tools/serve/generation.h"
 #include "tools/serve/multiply_job.h"
-#include "tools/serve/request_space.h"
 #include "tools/serve/route_groups.h"
 #include "tools/serve/service_json.h"
 #include "tools/serve/text_job.h"

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "tools/serve/generation.h"
 #include "tools/serve/multiply_query.h"
 #include "tools/serve/request_space.h"
 #include "tools/serve/value_names.h"
@@ -56,7 +57,7 @@ class MultiplyJob final : public Job {
     type_ = matrix->wanted.type;
     request_->done = [this, done](const MultiplyResult& result) {
       number_ = 0;
-      done(result.problem ? about(problem_reply(*result.problem), service_.find(name_)) : reply_of(result));
+      done(result.problem ? about(problem_reply(named(*result.problem)), service_.find(name_)) : reply_of(result));
     };
     auto added = service_.dispatcher().add(*matrix, request_);
     if (auto* problem = std::get_if<Problem>(&added))
@@ -76,6 +77,12 @@ class MultiplyJob final : public Job {
     if (problem != nullptr && problem->status != 422) return std::move(*problem);
     if (problem == nullptr && std::get<MultiplyShape>(shape) == shape_) return std::nullopt;
     return make_problem(409, "changed", fmt::format("{} has another shape now; its file was changed", name_));
+  }
+
+  /// What the ranks refuse is a number of columns that they have no product for.
+  static Problem named(Problem problem) {
+    if (problem.code == "bad_matrix") problem.code = "wrong_columns";
+    return problem;
   }
 
   Reply reply_of(const MultiplyResult& result) {

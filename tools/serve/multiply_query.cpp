@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "tools/serve/generation.h"
 #include "tools/serve/request_space.h"
 #include "tools/serve/value_names.h"
 

@@ -7,16 +7,10 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "tools/serve/problem.h"
 
 namespace shardmat::serve {
 namespace {
-
-Problem make_problem(int status, std::string code, std::string text, double retry_after = 0) {
-  Problem problem;
-  problem.status = status, problem.code = std::move(code), problem.text = std::move(text);
-  problem.retry_after_seconds = retry_after;
-  return problem;
-}
 
 RankOptions rank_options(const ServiceOptions& options, const StateDirectory& state) {
   return {options.launcher, options.worker, options.timeout, state.worker_log()};

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "tools/serve/generation.h"
 #include "tools/serve/request_space.h"
 #include "tools/serve/service_json.h"
 #include "tools/serve/value_names.h"
@@ -55,8 +56,7 @@ struct Upload {
       there->upload = number = service.new_upload();
       return;
     }
-    problem = make_problem(409, "values_busy", fmt::format("another request is sending values for {}", name));
-    problem->retry_after_seconds = kRetrySeconds;
+    problem = make_problem(409, "values_busy", fmt::format("another request is sending values for {}", name), kRetrySeconds);
   }
 
   std::optional<Problem> check() const {
@@ -64,9 +64,8 @@ struct Upload {
     const Matrix* there = find();
     if (there == nullptr) return make_problem(404, "no_matrix", fmt::format("{} was unloaded while its values came", name));
     if (there->upload == number && number != 0) return check_generation(*there, wanted_generation);
-    Problem lost = make_problem(503, "rank_lost", "the ranks were started again while the values came; send them again");
-    lost.retry_after_seconds = kRetrySeconds;
-    return lost;
+    return make_problem(503, "rank_lost", "the ranks were started again while the values came; send them again",
+                        kRetrySeconds);
   }
 
   /// The request is over.

@@ -53,17 +53,19 @@ void make(Service& service, const WantedVector& wanted, const Done& done) {
     if (id == (now != nullptr ? now->id : 0)) return std::nullopt;
     return make_problem(404, "no_matrix", fmt::format("{} was unloaded", wanted.matrix));
   };
-  const auto finished = [&service, vector, done](const std::vector<service::Answer>& answers,
-                                                 const std::optional<Problem>& problem) mutable {
+  const auto finished = [&service, vector, id, done](const std::vector<service::Answer>& answers,
+                                                     const std::optional<Problem>& problem) mutable {
     if (problem) {
       Problem named = *problem;
       if (named.code == "bad_matrix") named.code = "wrong_columns";
       return done(problem_reply(std::move(named)));
     }
-    for (const service::Answer& answer : answers) {
-      const auto& made = std::get<service::VectorMade>(answer.what);
+    Matrix* const of = service.find(vector.matrix);
+    for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+      const auto& made = std::get<service::VectorMade>(answers[rank].what);
       vector.size = made.size, vector.distribution = made.distribution;
       vector.bytes_of_ranks.push_back(made.bytes);
+      if (of != nullptr && of->id == id) of->ranks[rank].bytes = made.matrix_bytes;
     }
     Reply reply = json_reply(201, to_json(vector));
     reply.fields.emplace_back("Location", "/v1/vectors/" + vector.id());

@@ -34,7 +34,7 @@ std::vector<Answer> all_answers() {
           {3, Failed{ErrorKind::resources, "no room"}},
           {4, Done{}},
           {5, Alive{}},
-          {6, VectorMade{12, 96, 2}}};
+          {6, VectorMade{12, 96, 2, 1000}}};
 }
 
 TEST(Command, EveryMessageComesBackAsItWas) {
