@@ -55,6 +55,7 @@ need zlib1g-dev has_header zlib.h
 want libfast-float-dev has_header fast_float/fast_float.h
 want libzip-dev has_header zip.h
 want libpng-dev has_header png.h
+want libssl-dev has_header openssl/ssl.h
 want libmetis-dev has_header metis.h
 want libptscotch-dev has_header ptscotch.h /usr/include/scotch
 if [ $tests = yes ]; then

@@ -18,6 +18,7 @@
 #include "runtime/service/library.h"
 #include "tools/help_formatter.h"
 #include "tools/serve/api.h"
+#include "tools/serve/doors.h"
 #include "tools/serve/event_loop.h"
 #include "tools/serve/http_server.h"
 #include "tools/serve/serve_options.h"
@@ -50,6 +51,11 @@ ServiceOptions service_options(const ServeOptions& o) {
   return options;
 }
 
+HttpLimits http_limits(const ServeOptions& o) {
+  return {static_cast<std::size_t>(o.connections), static_cast<std::size_t>(o.connections_per_address), o.header_timeout,
+          o.body_timeout};
+}
+
 /// Connections need descriptors, and shells allow few by default.
 void allow_many_descriptors() {
   rlimit limit{};
@@ -66,12 +72,13 @@ int run(const ServeOptions& o) {
   setenv("OMP_WAIT_POLICY", "passive", 0);  // the ranks' idle threads leave the cores to this process and to clients
   EventLoop loop;
   Service service(loop, service_options(o), state, arena);
-  const Api api(Parts{service});
-  HttpServer server(loop, [&](const RequestHead& head) { return api.route(head); });
-  const std::string socket = o.unix_socket.empty() ? (state.path() / kDefaultSocket).string() : o.unix_socket;
-  server.listen_unix(socket);
+  Doors doors(o, state);
+  Api api(Parts{service}, doors.gate());
+  HttpServer server(
+      loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, [](const RequestRecord&) {});
   bool draining = false, second = false;
-  loop.on_end_signal([&] {
+  loop.on_signals({SIGHUP}, [&] { doors.reload(); });
+  loop.on_signals({SIGTERM, SIGINT}, [&] {
     if (draining) return second = true, loop.stop();
     draining = true;
     log_line("ending: requests that were accepted are answered first");
@@ -79,7 +86,7 @@ int run(const ServeOptions& o) {
     server.drain([&] { service.finish(); });
   });
   service.start();
-  log_line(fmt::format("listening on {}", socket));
+  doors.open(server);
   loop.run();
   return second ? kSecondSignal : service.exit_code();
 }

@@ -49,12 +49,6 @@ json to_json(const Matrix& matrix) {
   return one;
 }
 
-json to_json(const Matrices& matrices) {
-  json list = json::array();
-  for (const auto& [name, matrix] : matrices) list.push_back(to_json(*matrix));
-  return {{"matrices", list}};
-}
-
 json ranks_json(const Service& service) {
   const auto problem = service.why_not_ready();
   json ranks = json::array();

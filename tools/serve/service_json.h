@@ -11,7 +11,6 @@
 namespace shardmat::serve {
 
 nlohmann::ordered_json to_json(const Matrix& matrix);
-nlohmann::ordered_json to_json(const Matrices& matrices);
 /// State of the service, its ranks and its arena.
 nlohmann::ordered_json ranks_json(const Service& service);
 Reply json_reply(int status, const nlohmann::ordered_json& json);
