@@ -98,14 +98,15 @@ std::optional<Problem> Gate::check_quota(const RequestHead& head, double now) {
   Quotas& quotas = quotas_[rights.name()];
   if (quotas.requests.rate() != rights.requests_per_second) quotas.requests = Quota(rights.requests_per_second);
   if (quotas.bytes.rate() != rights.bytes_per_second) quotas.bytes = Quota(rights.bytes_per_second);
-  const double wait = std::max(quotas.requests.wait(now), quotas.bytes.wait(now));
+  const auto bytes = static_cast<double>(head.content_length);
+  const double wait = std::max(quotas.requests.wait(1, now), quotas.bytes.wait(bytes, now));
   if (wait > 0) {
     Problem problem = make_problem(429, "quota", fmt::format("the token {} has used up its quota", rights.name()));
     problem.retry_after_seconds = wait;
     return problem;
   }
   quotas.requests.take(1);
-  quotas.bytes.take(static_cast<double>(head.content_length));
+  quotas.bytes.take(bytes);
   return std::nullopt;
 }
 

@@ -13,14 +13,14 @@ class Quota {
   explicit Quota(double rate = 0) : rate_(rate), left_(most()) {}
 
   double rate() const { return rate_; }
-  /// Seconds until something may be taken; 0: now.
-  double wait(double now) {
+  /// Seconds until `amount` may be taken; 0: now.
+  double wait(double amount, double now) {
     if (rate_ == 0) return 0;
     left_ = std::min(most(), left_ + rate_ * std::max(0.0, now - filled_));
     filled_ = now;
-    return left_ > 0 ? 0 : std::max(-left_ / rate_, 1e-3);
+    return std::max(0.0, (std::min(amount, most()) - left_) / rate_);
   }
-  /// What is more than there is must be waited for by the next one. REQUIRES: wait() returned 0.
+  /// More than fits may be taken at once, too; the next one then waits longer. REQUIRES: wait() returned 0.
   void take(double amount) {
     if (rate_ > 0) left_ -= amount;
   }

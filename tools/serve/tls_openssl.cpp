@@ -31,9 +31,6 @@ std::shared_ptr<ssl::context> read(const std::string& certificate, const std::st
   check(error, certificate, "tls-certificate");
   context->use_private_key_file(key, ssl::context::pem, error);
   check(error, key, "tls-key");
-  if (SSL_CTX_check_private_key(native) != 1)
-    throw Error(ErrorKind::input, fmt::format("{}: this key does not belong to the certificate {}", key, certificate),
-                "tls-key");
   return context;
 }
 

@@ -156,8 +156,8 @@ TEST(Gate, Quota) {
   request.content_length = 300;
   EXPECT_FALSE(gate.check_quota(request, 1));
   EXPECT_EQ(gate.check_quota(request, 1.5)->code, "quota");
-  EXPECT_NEAR(gate.check_quota(request, 2)->retry_after_seconds, 1, 1e-9);
-  EXPECT_FALSE(gate.check_quota(request, 3.1));
+  EXPECT_NEAR(gate.check_quota(request, 2)->retry_after_seconds, 2, 1e-9);
+  EXPECT_FALSE(gate.check_quota(request, 4.1));
 }
 
 }  // namespace

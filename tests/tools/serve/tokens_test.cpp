@@ -98,24 +98,27 @@ TEST(OwnSecret, IsMadeOnceAndKept) {
 }
 
 TEST(Quota, FillsWithTime) {
-  Quota none(0), two(2);
+  Quota none(0), two(2), rare(1e-3);
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ(none.wait(1), 0);
+    EXPECT_EQ(none.wait(1e9, 1), 0);
     none.take(1e9);
   }
   for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(two.wait(1), 0);
+    EXPECT_EQ(two.wait(1, 1), 0);
     two.take(1);
   }
-  EXPECT_GT(two.wait(1), 0);
-  EXPECT_EQ(two.wait(1.5), 0);
-  two.take(5);  // more than there is: the next ones wait for it
-  EXPECT_NEAR(two.wait(1.5), 2, 1e-9);
-  EXPECT_GT(two.wait(3.4), 0);
-  EXPECT_EQ(two.wait(3.6), 0);
-  EXPECT_EQ(two.wait(1000), 0);  // what is not used is not saved up
+  EXPECT_EQ(two.wait(1, 1), 0.5);
+  EXPECT_EQ(two.wait(1, 1.5), 0);
+  EXPECT_EQ(two.wait(5, 2), 0);
+  two.take(5);  // more than there is: the next one waits for it
+  EXPECT_EQ(two.wait(1, 2), 2);
+  EXPECT_EQ(two.wait(1, 4), 0);
+  EXPECT_EQ(two.wait(1, 1000), 0);  // what is not used is not saved up
   for (int i = 0; i < 2; ++i) two.take(1);
-  EXPECT_GT(two.wait(1000), 0);
+  EXPECT_GT(two.wait(1, 1000), 0);
+  EXPECT_EQ(rare.wait(1, 0), 0);
+  rare.take(1);
+  EXPECT_NEAR(rare.wait(1, 1), 999, 1e-6);
 }
 
 }  // namespace
