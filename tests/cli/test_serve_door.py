@@ -76,6 +76,8 @@ class Tokens(DoorTest):
         self.assert_problem(self.ask(service, "POST", "/v1/matrices/other/multiply", x, "user"), 403, "wrong_matrix")
         names = [one["name"] for one in self.ask(service, "GET", "/v1/matrices", token="user").json["matrices"]]
         self.assertEqual(names, ["bar"])
+        self.assert_problem(self.ask(service, "GET", "/metrics", token="user"), 403, "wrong_matrix", "all matrices")
+        self.assertEqual(self.ask(service, "GET", "/metrics", token="reader").status, 200)
         self.assertEqual(self.ask(service, "GET", "/v1/ranks", token="slow").status, 200)
         answer = self.ask(service, "GET", "/v1/ranks", token="slow")
         self.assert_problem(answer, 429, "quota", "used up")
@@ -90,7 +92,7 @@ class Tokens(DoorTest):
         service.hang_up("tokens read again")
         self.assertEqual((status("one"), status("two")), (401, 200))
         self.write_tokens(("one", "1", ["root"], {}))
-        service.hang_up("those from before stay")
+        service.hang_up("the old stays")
         self.assertIn('no scope "root"', service.report())
         self.assertEqual((status("one"), status("two"), status(service.token())), (401, 200, 200))
 
@@ -175,7 +177,7 @@ class Https(DoorTest):
             self.assertNotIn(b"200", read_all(plain))
         self.path("now.key").unlink()
         os.link(self.path("two.key"), self.path("now.key"))
-        service.hang_up("those from before stay")  # the key is of another certificate
+        service.hang_up("the old stays")  # the key is of another certificate
         multiply(self.context("one"))
         self.path("now.pem").unlink()
         os.link(self.path("two.pem"), self.path("now.pem"))

@@ -42,6 +42,16 @@ Problem late() {
 
 }  // namespace
 
+ProductTimes times_of(const MultiplyResult& result, std::int64_t columns) {
+  return {result.queue_seconds,
+          result.seconds.copy_in,
+          result.seconds.product,
+          result.seconds.copy_out,
+          columns,
+          result.batch_columns,
+          result.width};
+}
+
 void Dispatcher::command(decltype(service::Command::what) what, Finished finished) {
   commands_.push_back({std::move(what), std::move(finished)});
   pump();
@@ -101,7 +111,7 @@ void Dispatcher::fail(Matrix& matrix, const Problem& problem) {
 }
 
 void Dispatcher::fail_all(const Problem& problem) {
-  busy_ = false, loading_ = 0;
+  set_busy(false), loading_ = 0;
   const auto under_way = std::exchange(product_, {});
   const auto command = std::exchange(command_under_way_, std::nullopt);
   const auto commands = std::exchange(commands_, {});
@@ -109,6 +119,24 @@ void Dispatcher::fail_all(const Problem& problem) {
   for (const auto& [name, matrix] : matrices_) fail(*matrix, problem);
   if (command) (*command)({}, problem);
   for (const Line& line : commands) line.finished({}, problem);
+}
+
+void Dispatcher::set_busy(bool busy) {
+  busy_seconds_ = busy_seconds();
+  busy_ = busy, busy_since_ = now();
+}
+
+void Dispatcher::tell(const MultiplyResult& result, const std::vector<std::shared_ptr<MultiplyRequest>>& requests) const {
+  if (!on_product || result.problem) return;
+  FinishedProduct product;
+  product.columns = result.batch_columns, product.seconds = result.seconds;
+  for (const auto& request : requests) {
+    product.x_bytes += request->x_bytes * static_cast<std::uint64_t>(request->columns);
+    product.y_bytes += request->y_bytes * static_cast<std::uint64_t>(request->columns);
+  }
+  for (const auto& [name, matrix] : matrices_)
+    if (matrix->id == requests.front()->matrix) product.matrix = name;
+  on_product(product);
 }
 
 void Dispatcher::pump() {
@@ -121,11 +149,11 @@ void Dispatcher::pump() {
 void Dispatcher::send_command() {
   Line line = std::move(commands_.front());
   commands_.pop_front();
-  busy_ = true;
+  set_busy(true);
   command_under_way_ = std::move(line.finished);
   if (const auto* load = std::get_if<service::Load>(&line.what)) loading_ = load->matrix;
   ranks_.send(std::move(line.what), 0, [this](const std::vector<Answer>& answers) {
-    busy_ = false, loading_ = 0;
+    set_busy(false), loading_ = 0;
     const auto finished = std::exchange(command_under_way_, std::nullopt);
     if (finished) (*finished)(answers, problem_of(answers));
     pump();
@@ -157,14 +185,14 @@ bool Dispatcher::send_product() {
   if (product_.requests.empty()) return true;
   product_.columns = batch.columns, product_.width = batch.width;
   product_.expected = next->widths.for_columns(batch.columns).seconds;
-  busy_ = true;
+  set_busy(true);
   ranks_.send(std::move(multiply), product_.expected,
               [this](const std::vector<Answer>& answers) { finish_product(answers); });
   return true;
 }
 
 void Dispatcher::finish_product(const std::vector<Answer>& answers) {
-  busy_ = false;
+  set_busy(false);
   const UnderWay done = std::exchange(product_, {});
   MultiplyResult result;
   result.problem = problem_of(answers);
@@ -176,6 +204,7 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
       result.seconds.copy_out = std::max(result.seconds.copy_out, seconds->copy_out);
     }
   pump();  // the ranks go on while replies are sent
+  tell(result, done.requests);
   for (const auto& request : done.requests) {
     result.queue_seconds = done.started - request->arrived;
     reply(*request, result);

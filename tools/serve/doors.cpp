@@ -73,17 +73,18 @@ void Doors::open(HttpServer& server) {
   listeners_.clear();
 }
 
+void read_again(const char* what, const std::function<void()>& read) {
+  try {
+    read();
+    log_line(fmt::format("SIGHUP: {} read again", what));
+  } catch (const Error& error) {
+    log_line(fmt::format("SIGHUP: {} not read, the old stays: {}", what, error.what()));
+  }
+}
+
 void Doors::reload() {
-  const auto attempt = [](const char* what, const auto& read) {
-    try {
-      read();
-      log_line(fmt::format("SIGHUP: {} read again", what));
-    } catch (const Error& error) {
-      log_line(fmt::format("SIGHUP: {} not read, those from before stay: {}", what, error.what()));
-    }
-  };
-  if (!tokens_file_.empty()) attempt("tokens", [this] { gate_->set_tokens(tokens()); });
-  if (tls_) attempt("certificate and key", [this] { tls_->reload(); });
+  if (!tokens_file_.empty()) read_again("tokens", [this] { gate_->set_tokens(tokens()); });
+  if (tls_) read_again("certificate and key", [this] { tls_->reload(); });
 }
 
 }  // namespace shardmat::serve

@@ -3,6 +3,7 @@
 // Threads: the thread of the event loop.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,9 @@
 #include "tools/serve/state_directory.h"
 
 namespace shardmat::serve {
+
+/// Reads something anew and says in the log whether that went well.
+void read_again(const char* what, const std::function<void()>& read);
 
 class Doors {
  public:

@@ -46,7 +46,8 @@ struct Problem {
 /// Seconds of the parts of a request for a product, and the product that it was part of.
 struct ProductTimes {
   double queue = 0, copy_in = 0, product = 0, copy_out = 0;
-  std::int64_t columns = 0, width = 0;
+  std::int64_t own_columns = 0;         ///< of the request
+  std::int64_t columns = 0, width = 0;  ///< of the product
 };
 
 /// Text that goes to one client bit by bit, for as long as both sides want.

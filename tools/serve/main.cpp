@@ -17,10 +17,13 @@
 #include "runtime/service/arena.h"
 #include "runtime/service/library.h"
 #include "tools/help_formatter.h"
+#include "tools/serve/access_log.h"
 #include "tools/serve/api.h"
 #include "tools/serve/doors.h"
 #include "tools/serve/event_loop.h"
+#include "tools/serve/events.h"
 #include "tools/serve/http_server.h"
+#include "tools/serve/metrics.h"
 #include "tools/serve/serve_options.h"
 #include "tools/serve/service.h"
 #include "tools/serve/state_directory.h"
@@ -73,11 +76,23 @@ int run(const ServeOptions& o) {
   EventLoop loop;
   Service service(loop, service_options(o), state, arena);
   Doors doors(o, state);
-  Api api(Parts{service}, doors.gate());
+  Metrics metrics(service);
+  Events events(loop, service);
+  service.on_event = [&](const ServiceEvent& event) { metrics.add(event), events.publish(event); };
+  service.dispatcher().on_product = [&](const FinishedProduct& product) { metrics.add(product); };
+  const auto access_log = o.access_log.empty() ? nullptr : std::make_unique<AccessLog>(o.access_log);
+  const auto record = [&](const RequestRecord& request) {
+    metrics.add(request);
+    if (access_log) access_log->write(request);
+  };
+  Api api(Parts{service, metrics, events}, doors.gate());
   HttpServer server(
-      loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, [](const RequestRecord&) {});
+      loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, record);
   bool draining = false, second = false;
-  loop.on_signals({SIGHUP}, [&] { doors.reload(); });
+  loop.on_signals({SIGHUP}, [&] {
+    doors.reload();
+    if (access_log) read_again("access log", [&] { access_log->reopen(); });
+  });
   loop.on_signals({SIGTERM, SIGINT}, [&] {
     if (draining) return second = true, loop.stop();
     draining = true;

@@ -18,6 +18,10 @@ namespace shardmat::serve {
 
 enum class MatrixState { loading, ready, failed };
 
+constexpr const char* state_name(MatrixState state) {
+  return state == MatrixState::loading ? "loading" : state == MatrixState::ready ? "ready" : "failed";
+}
+
 struct Matrix {
   std::uint64_t id = 0;  ///< never used again for another matrix
   WantedMatrix wanted;

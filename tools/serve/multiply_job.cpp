@@ -113,6 +113,7 @@ class MultiplyJob final : public Job {
         {"Shardmat-Type", std::string(type_name(type_))},
         {"Shardmat-Batch", fmt::format("{}/{}", result.batch_columns, result.width)},
         {"Server-Timing", server_timing(result)}};
+    reply.times = times_of(result, request_->columns);
     return reply;
   }
 

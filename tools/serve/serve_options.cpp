@@ -42,6 +42,9 @@ void add_door_options(const CommandLine& app, ServeOptions& o) {
   app.add_option("--body-timeout", o.body_timeout, "after so many seconds, a body must come with 64 KiB a second")
       ->check(number_from(0.01))
       ->capture_default_str();
+  app.add_option("--access-log", o.access_log,
+                 "file for one line of JSON a request; -: standard output. SIGHUP opens it anew")
+      ->type_name("FILE");
 }
 
 }  // namespace
@@ -92,7 +95,7 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
       ->capture_default_str();
   app.footer(
       "\nSIGTERM and SIGINT end the service once all accepted requests are answered; a second signal ends it at once. "
-      "SIGHUP reads the tokens and the certificate again.\n"
+      "SIGHUP reads the tokens and the certificate again, and opens the access log anew.\n"
       "\nExamples:\n  shardmat serve --library matrices --ranks 2\n"
       "  shardmat client load bar bar.h5\n"
       "  shardmat client multiply bar x.npy y.npy\n");

@@ -18,6 +18,7 @@ struct ServeOptions {
   bool no_token = false;
   std::vector<std::string> host_names, origins;
   std::int64_t connections = 1024, connections_per_address = 64;
+  std::string access_log;  ///< empty: none; "-": standard output
   double header_timeout = 10, body_timeout = 10;
   int ranks = 1;
   std::string launcher;  ///< empty: mpirun

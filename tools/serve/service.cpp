@@ -78,6 +78,7 @@ void Service::reload() {
     start_seconds_ = now() - started_;
     policy_.ready(now());
     log_line(fmt::format("ready after {:.2f} s", start_seconds_));
+    tell(ServiceEvent{"ready", "", "", ""});
   };
   for (const auto& [name, matrix] : matrices_)
     if (matrix->state != MatrixState::failed) {
@@ -106,12 +107,16 @@ void Service::on_lost(const RankLoss& loss) {
   ready_ = false;
   loss_ = loss;
   started_ = now();
+  tell(ServiceEvent{"rank_lost", "", "", loss.why, loss.rank});
   const std::uint64_t loading = dispatcher_.loading();
   for (const auto& [name, matrix] : matrices_) {
-    if (matrix->state == MatrixState::ready) matrix->state = MatrixState::loading;
-    if (matrix->id != loading) continue;
-    matrix->state = MatrixState::failed;
-    matrix->reason = "a rank was lost while it was loaded: " + loss.why;
+    const MatrixState before = matrix->state;
+    if (before == MatrixState::ready) matrix->state = MatrixState::loading;
+    if (matrix->id == loading) {
+      matrix->state = MatrixState::failed;
+      matrix->reason = "a rank was lost while it was loaded: " + loss.why;
+    }
+    if (matrix->state != before) tell(*matrix);
   }
   dispatcher_.fail_all(*why_not_running());
   ranks_.kill();
@@ -150,6 +155,7 @@ std::optional<Problem> Service::load(const WantedMatrix& wanted, Loaded loaded) 
                         fmt::format("{} is loaded already; unload it first, or take another name", wanted.name));
   place = std::make_unique<Matrix>();
   place->id = ++last_matrix_, place->wanted = wanted;
+  tell(*place);
   send_load(*place, std::move(loaded));
   return std::nullopt;
 }
@@ -174,7 +180,7 @@ void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& an
     matrix.state = MatrixState::failed;
     matrix.reason = problem->text;
     log_line(fmt::format("{} was not loaded: {}", matrix.wanted.name, problem->text));
-    return;
+    return tell(matrix);
   }
   matrix.ranks.clear();
   for (const service::Answer& answer : answers) matrix.ranks.push_back(std::get<service::Loaded>(answer.what));
@@ -186,6 +192,7 @@ void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& an
   remember();
   log_line(fmt::format("{} is loaded: {} × {}, {} nonzeros", matrix.wanted.name, matrix.shape().rows, matrix.shape().cols,
                        matrix.shape().nnz));
+  tell(matrix);
 }
 
 std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded) {
@@ -197,6 +204,7 @@ std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded)
   dispatcher_.fail(*matrix, make_problem(404, "no_matrix", fmt::format("{} was unloaded", name)));
   const std::uint64_t id = matrix->id;
   matrices_.erase(name);
+  tell(ServiceEvent{"matrix", name, "unloaded", ""});
   remember();
   dispatcher_.command(service::Unload{id},
                       [unloaded = std::move(unloaded)](const auto&, const std::optional<Problem>& problem) {
@@ -222,6 +230,14 @@ void Service::finish() {
   restart_.cancel();
   if (ranks_.ready()) return ranks_.quit();
   ranks_.kill();
+}
+
+void Service::tell(const ServiceEvent& event) const {
+  if (on_event) on_event(event);
+}
+
+void Service::tell(const Matrix& matrix) const {
+  tell(ServiceEvent{"matrix", matrix.wanted.name, state_name(matrix.state), matrix.reason});
 }
 
 void Service::end(int exit_code) {

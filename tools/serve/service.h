@@ -26,6 +26,13 @@ struct ServiceOptions {
   double max_queue_seconds = 2;
 };
 
+/// Something that happened: "rank_lost", "ready" (all ranks and matrices are there), or "matrix" with its new state.
+struct ServiceEvent {
+  std::string type;
+  std::string matrix, state, reason;
+  int rank = -1;
+};
+
 class Service {
  public:
   Service(EventLoop& loop, const ServiceOptions& options, StateDirectory& state, const service::Arena& arena);
@@ -52,7 +59,10 @@ class Service {
   /// The name is free at once; `unloaded` is called when the ranks have freed the memory.
   std::optional<Problem> unload(const std::string& name, Loaded unloaded);
 
+  std::function<void(const ServiceEvent&)> on_event;  ///< called after each, if it is set
+
   Dispatcher& dispatcher() { return dispatcher_; }
+  const Dispatcher& dispatcher() const { return dispatcher_; }
   const Matrices& matrices() const { return matrices_; }
   /// Null if there is no such matrix.
   Matrix* find(const std::string& name) const;
@@ -71,6 +81,8 @@ class Service {
   void send_load(Matrix& matrix, Loaded loaded);
   void take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers, const std::optional<Problem>& problem);
   void remember() const;
+  void tell(const ServiceEvent& event) const;
+  void tell(const Matrix& matrix) const;
   void end(int exit_code);
 
   EventLoop& loop_;

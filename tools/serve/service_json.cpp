@@ -30,11 +30,10 @@ json parse(std::string_view text) {
 }  // namespace
 
 json to_json(const Matrix& matrix) {
-  constexpr const char* kStates[] = {"loading", "ready", "failed"};
   json one{{"name", matrix.wanted.name},
            {"source", matrix.wanted.source},
            {"type", type_name(matrix.wanted.type)},
-           {"state", kStates[static_cast<int>(matrix.state)]}};
+           {"state", state_name(matrix.state)}};
   if (!matrix.reason.empty()) one["reason"] = matrix.reason;
   if (matrix.state != MatrixState::ready) return one;
   const service::Loaded& shape = matrix.shape();
