@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "tools/serve/service.h"
+#include "tools/serve/log.h"
 
 namespace shardmat::serve {
 namespace {

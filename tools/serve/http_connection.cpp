@@ -21,6 +21,7 @@
 
 #include "tools/serve/header_scan.h"
 #include "tools/serve/http_stream.h"
+#include "tools/serve/log.h"
 #include "tools/serve/names.h"
 
 namespace shardmat::serve {
@@ -238,9 +239,17 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::variant<Reply, std::unique_ptr<Job>> guarded_route() {
     try {
       return shared_->router(head_);
-    } catch (const std::bad_alloc&) {
-      return problem_reply(507, "no_memory", "the service is short of memory; try again later");
+    } catch (const std::exception& error) {
+      return reply_of(error);
     }
+  }
+
+  /// A mistake in the code that one request meets ends no other one.
+  Reply reply_of(const std::exception& error) const {
+    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+      return problem_reply(507, "no_memory", "the service is short of memory; try again later");
+    log_line(fmt::format("request {} {}: internal error: {}", head_.method, head_.target.substr(0, 200), error.what()));
+    return problem_reply(500, "internal", "internal error; the service's log says more");
   }
 
   /// A reply before the body is read. What comes of a short body is read and ignored.
@@ -292,16 +301,23 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     expire_never();
     ++turn_;
     replied_ = false;
-    job_->start([this, weak = weak_from_this(), turn = turn_](Reply reply) {
-      const auto me = weak.lock();
-      if (!me || turn != turn_) return;
-      replied_ = true;
-      error_code ignored;
-      stream_.socket().cancel(ignored);
-      reply_ = std::move(reply);
-      // The job may be the caller, so it goes only after this.
-      shared_->loop.post([me] { me->job_.reset(), me->send(std::move(me->reply_)); });
-    });
+    try {
+      job_->start([this, weak = weak_from_this(), turn = turn_](Reply reply) {
+        const auto me = weak.lock();
+        if (!me || turn != turn_) return;
+        replied_ = true;
+        error_code ignored;
+        stream_.socket().cancel(ignored);
+        reply_ = std::move(reply);
+        // The job may be the caller, so it goes only after this.
+        shared_->loop.post([me] { me->job_.reset(), me->send(std::move(me->reply_)); });
+      });
+    } catch (const std::exception& error) {
+      if (replied_) throw;
+      ++turn_;  // what the job may still say is for nobody
+      job_.reset();
+      return send(reply_of(error));
+    }
     if (!replied_) watch_client();
   }
 
@@ -341,11 +357,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     reply_ = std::move(reply);
     finish_problem(reply_, head_.request_id);
     if (shared_->draining || reply_.stream) keep_alive_ = false;
-    const bool own = reply_.owner == nullptr;
-    const std::size_t bytes = own ? reply_.text.size() : reply_.bytes.size();
+    const std::size_t bytes = reply_.text.size() + reply_.bytes.size();
     header_ = header_of(reply_, bytes, head_.request_id, keep_alive_);
-    const std::array<asio::const_buffer, 2> parts{asio::buffer(header_), own ? asio::const_buffer(asio::buffer(reply_.text))
-                                                                             : asio::buffer(reply_.bytes.data(), bytes)};
+    const std::array<asio::const_buffer, 3> parts{asio::buffer(header_), asio::buffer(reply_.text),
+                                                  asio::buffer(reply_.bytes.data(), reply_.bytes.size())};
     expire_when_slow();
     asio::async_write(stream_, parts, InLargeSteps{&moved_},
                       [me = shared_from_this(), bytes](error_code error, std::size_t) {

@@ -75,7 +75,7 @@ struct Reply {
   std::string content_type = "application/json";
   std::vector<std::pair<std::string, std::string>> fields;  ///< further header fields
   std::string text;
-  std::span<const std::byte> bytes;    ///< sent in place of `text` if `owner` is set
+  std::span<const std::byte> bytes;    ///< sent behind `text`
   std::shared_ptr<const void> owner;   ///< keeps `bytes` alive
   std::shared_ptr<TextStream> stream;  ///< sent in place of `text`; then the connection ends
   std::optional<Problem> problem;      ///< becomes the text when the reply is sent

@@ -19,7 +19,9 @@ struct Parts {
 void add_health_routes(Routes& routes, const Parts& parts);
 void add_matrix_routes(Routes& routes, const Parts& parts);
 void add_observe_routes(Routes& routes, const Parts& parts);
+void add_v2_routes(Routes& routes, const Parts& parts);
 
-constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes, add_matrix_routes, add_observe_routes};
+constexpr void (*kRouteGroups[])(Routes&, const Parts&) = {add_health_routes, add_matrix_routes, add_observe_routes,
+                                                           add_v2_routes};
 
 }  // namespace shardmat::serve

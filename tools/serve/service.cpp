@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -23,14 +22,6 @@ RankOptions rank_options(const ServiceOptions& options, const StateDirectory& st
 }
 
 }  // namespace
-
-void log_line(std::string text) {
-  // Clients choose some of the words; they cannot make lines of their own.
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  // Without a check: the service goes on when nobody reads its log any more.
-  std::fputs(fmt::format("shardmat-serve: {}\n", text).c_str(), stderr);
-}
 
 Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory& state, const service::Arena& arena)
     : loop_(loop),

@@ -11,6 +11,7 @@
 
 #include "runtime/service/arena.h"
 #include "tools/serve/dispatcher.h"
+#include "tools/serve/log.h"
 #include "tools/serve/matrix.h"
 #include "tools/serve/ranks.h"
 #include "tools/serve/restart_policy.h"
@@ -101,8 +102,5 @@ class Service {
   bool ready_ = false, was_ready_ = false, draining_ = false, finishing_ = false;
   int all_restarts_ = 0, exit_code_ = 0;
 };
-
-/// One line on standard error.
-void log_line(std::string text);
 
 }  // namespace shardmat::serve

@@ -15,18 +15,6 @@ namespace {
 
 constexpr int kDeepest = 64;
 
-json parse(std::string_view text) {
-  const auto shallow = [](int depth, json::parse_event_t, json&) {
-    if (depth > kDeepest) throw Error(ErrorKind::input, fmt::format("the body has more than {} levels", kDeepest));
-    return true;
-  };
-  try {
-    return json::parse(text, shallow);
-  } catch (const json::exception&) {
-    throw Error(ErrorKind::input, "the body is no JSON; send for example {\"source\": \"bar.h5\"}");
-  }
-}
-
 }  // namespace
 
 json to_json(const Matrix& matrix) {
@@ -66,10 +54,27 @@ Reply json_reply(int status, const json& value) {
   return reply;
 }
 
+json parse_json(std::string_view text, std::string_view example) {
+  const auto shallow = [](int depth, json::parse_event_t, json&) {
+    if (depth > kDeepest) throw Error(ErrorKind::input, fmt::format("the body has more than {} levels", kDeepest));
+    return true;
+  };
+  const auto fail = [&](const char* what) {
+    throw Error(ErrorKind::input, fmt::format("the body is no {}; send for example {}", what, example));
+  };
+  try {
+    json value = json::parse(text, shallow);
+    if (!value.is_object()) fail("JSON object");
+    return value;
+  } catch (const json::exception&) {
+    fail("JSON");
+  }
+  return {};
+}
+
 WantedMatrix parse_load(const std::string& name, std::string_view body) {
-  const json value = parse(body);
+  const json value = parse_json(body, R"({"source": "bar.h5"})");
   const auto fail = [](const std::string& why) { throw Error(ErrorKind::input, why); };
-  if (!value.is_object()) fail("the body is no JSON object; send for example {\"source\": \"bar.h5\"}");
   for (const auto& [key, field] : value.items()) {
     if (key != "source" && key != "type") fail(fmt::format("there is no field \"{}\"; there are source and type", key));
     if (!field.is_string()) fail(fmt::format("{} must be a string", key));
