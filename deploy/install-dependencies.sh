@@ -61,6 +61,8 @@ want libptscotch-dev has_header ptscotch.h /usr/include/scotch
 if [ $tests = yes ]; then
   need libgtest-dev has_header gtest/gtest.h
   need python3 has_command python3
+  need curl has_command curl
+  need openssl has_command openssl
   need python3-h5py has_python_modules h5py
   need python3-scipy has_python_modules "numpy, scipy"
 fi

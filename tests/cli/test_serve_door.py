@@ -17,6 +17,13 @@ from test_serve import ServiceTest
 LISTEN = ("--listen", "127.0.0.1:0")
 
 
+def make_certificate(directory, name):
+    """NAME.pem and NAME.key, of 127.0.0.1 and localhost."""
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                    "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}",
+                    "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"], cwd=directory, check=True, capture_output=True)
+
+
 class DoorTest(ServiceTest):
     def ask(self, service, method, target, body=None, token=None, **headers):
         """Over TCP."""
@@ -136,17 +143,12 @@ class Origins(DoorTest):
 
 
 class Https(DoorTest):
-    def make_certificate(self, name):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-                        "-keyout", f"{name}.key", "-out", f"{name}.pem", "-subj", f"/CN={name}",
-                        "-addext", "subjectAltName=IP:127.0.0.1,DNS:localhost"], cwd=self.directory, check=True, capture_output=True)
-
     def context(self, name):
         return ssl.create_default_context(cafile=self.path(f"{name}.pem"))
 
     def test_products_over_tls_and_a_new_certificate(self):
         for name in ("one", "two"):
-            self.make_certificate(name)
+            make_certificate(self.directory, name)
         for suffix in ("key", "pem"):
             os.link(self.path(f"one.{suffix}"), self.path(f"now.{suffix}"))
         service = self.start(*LISTEN, "--tls-certificate", self.path("now.pem"), "--tls-key", self.path("now.key"))
@@ -186,7 +188,7 @@ class Https(DoorTest):
         self.assertEqual(service.terminate(), 0, service.report())
 
     def test_a_client_that_leaves_costs_nothing(self):
-        self.make_certificate("one")
+        make_certificate(self.directory, "one")
         service = self.start(*LISTEN, "--tls-certificate", self.path("one.pem"), "--tls-key", self.path("one.key"))
         self.loaded(service)
         head = f"POST /v1/matrices/bar/multiply HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {service.token()}\r\nContent-Length: 7800\r\n\r\n"
@@ -200,8 +202,8 @@ class Https(DoorTest):
         self.assertEqual(service.get("/v2/health/live").status, 200)
 
     def test_files_that_are_no_certificate_are_named(self):
-        self.make_certificate("one")
-        self.make_certificate("two")
+        make_certificate(self.directory, "one")
+        make_certificate(self.directory, "two")
         base = ["serve", "--library", self.library, "--state", self.path("state"), *LISTEN]
         self.write("junk.pem", "junk")
         for certificate, key, says in (("none.pem", "one.key", "none.pem"), ("junk.pem", "one.key", "junk.pem"), ("one.pem", "junk.pem", "junk.pem"),

@@ -11,6 +11,8 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
@@ -19,6 +21,7 @@
 #include "tools/help_formatter.h"
 #include "tools/serve/access_log.h"
 #include "tools/serve/api.h"
+#include "tools/serve/config_file.h"
 #include "tools/serve/doors.h"
 #include "tools/serve/event_loop.h"
 #include "tools/serve/events.h"
@@ -68,6 +71,7 @@ void allow_many_descriptors() {
 }
 
 int run(const ServeOptions& o) {
+  if (o.library.empty()) throw Error(ErrorKind::usage, "the directory of the matrix files is missing", "library");
   allow_many_descriptors();
   { const service::Library readable(o.library); }  // says at once what workers would say later
   StateDirectory state(o.state.empty() ? default_state_directory() : std::filesystem::path(o.state));
@@ -106,6 +110,14 @@ int run(const ServeOptions& o) {
   return second ? kSecondSignal : service.exit_code();
 }
 
+std::vector<std::string> names_of_options(const CLI::App& program) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : program.get_options())
+    if (!option->get_lnames().empty() && option->get_lnames().front() != "help")
+      names.push_back(option->get_lnames().front());
+  return names;
+}
+
 int parse_and_run(int argc, char** argv) {
   CLI::App program{"Keeps sparse matrices on the ranks and multiplies them by vectors that clients send.", "shardmat-serve"};
   program.formatter(std::make_shared<tools::HelpFormatter>());
@@ -113,7 +125,9 @@ int parse_and_run(int argc, char** argv) {
   ServeOptions options;
   add_serve_options(tools::CommandLine(program), options);
   try {
-    program.parse(argc, argv);
+    std::vector<std::string> words = with_config_file({argv + 1, argv + argc}, names_of_options(program));
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    program.parse(words);
   } catch (const CLI::Success& request) {
     return program.exit(request);
   } catch (const CLI::ParseError& error) {

@@ -1,6 +1,7 @@
-// What the service tells about itself: figures for Prometheus, and events as they happen.
+// What the service tells about itself: figures for Prometheus, events as they happen, and the description of its paths.
 #include "tools/serve/events.h"
 #include "tools/serve/metrics.h"
+#include "tools/serve/openapi.h"
 #include "tools/serve/route_groups.h"
 
 namespace shardmat::serve {
@@ -13,6 +14,12 @@ Accepted metrics(const Metrics& figures, const Call& call) {
   Reply reply;
   reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
   reply.text = figures.text();
+  return reply;
+}
+
+Reply description() {
+  Reply reply;
+  reply.text = openapi_text();
   return reply;
 }
 
@@ -29,6 +36,7 @@ Accepted listen(Events& events, const Call& call) {
 void add_observe_routes(Routes& routes, const Parts& parts) {
   routes.add({"GET", "/metrics", Scope::read, "metrics",
               [&figures = parts.metrics](const Call& call) { return metrics(figures, call); }});
+  routes.add({"GET", "/openapi.json", Scope::none, "description", [](const Call&) -> Accepted { return description(); }});
   routes.add({"GET", "/v1/events", Scope::read, "events",
               [&events = parts.events](const Call& call) { return listen(events, call); }});
 }

@@ -50,8 +50,10 @@ void add_door_options(const CommandLine& app, ServeOptions& o) {
 }  // namespace
 
 void add_serve_options(const CommandLine& app, ServeOptions& o) {
+  app.add_option("--config", o.config,
+                 "JSON file with options by their names, as {\"ranks\": 2}; those of the command line go first")
+      ->type_name("FILE");
   app.add_option("--library", o.library, "directory of the matrix files that may be loaded, and nothing outside of it")
-      ->required()
       ->type_name("DIR");
   app.add_option("--unix", o.unix_socket,
                  "Unix socket to listen on, which only this user can open (default: http.sock in --state)")

@@ -10,6 +10,7 @@
 namespace shardmat::serve {
 
 struct ServeOptions {
+  std::string config;
   std::string library;
   std::string state;        ///< empty: default_state_directory()
   std::string unix_socket;  ///< empty: in the state directory
