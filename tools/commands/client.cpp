@@ -1,6 +1,11 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,18 +32,37 @@ namespace {
 using json = nlohmann::ordered_json;
 
 struct Options {
-  std::string unix_socket, state;
+  std::string unix_socket, state, url, token_file, authorities;
   std::string name, source, type = "f64", x, y, y0, values, json;
   std::int64_t rhs = 1;
   double alpha = 1, beta = 0;
-  bool force = false, updatable = false;
+  bool force = false, no_token = false, updatable = false;
 
-  std::string socket() const {
-    if (!unix_socket.empty()) return unix_socket;
-    return ((state.empty() ? serve::default_state_directory() : std::filesystem::path(state)) / serve::kDefaultSocket)
-        .string();
+  std::filesystem::path state_file(const char* file) const {
+    return (state.empty() ? serve::default_state_directory() : std::filesystem::path(state)) / file;
   }
 };
+
+/// The first line of the token's file.
+std::string read_token(const Options& o) {
+  const std::string file = o.token_file.empty() ? o.state_file(serve::kTokenFile).string() : o.token_file;
+  std::ifstream stream(file);
+  std::string token;
+  if (!std::getline(stream, token))
+    throw Error(ErrorKind::input, fmt::format("{}: there is no token; name its file with --token-file", file), "token-file");
+  if (std::any_of(token.begin(), token.end(), [](char c) { return c <= ' ' || c > '~'; }))
+    throw Error(ErrorKind::input, fmt::format("{}: this is no token", file), "token-file");
+  return token;
+}
+
+HttpClient connect(const Options& o) {
+  if (o.url.empty())
+    return {connect_unix(o.unix_socket.empty() ? o.state_file(serve::kDefaultSocket).string() : o.unix_socket), "localhost",
+            ""};
+  const ServerUrl url = parse_server_url(o.url);
+  const std::string token = o.no_token ? "" : read_token(o);
+  return {connect_url(url, o.authorities), url.authority, token};
+}
 
 ErrorKind kind_of(int status) {
   switch (status) {
@@ -56,14 +80,17 @@ ErrorKind kind_of(int status) {
 }
 
 /// The reply, if it is not an error of the service.
-HttpReply ask(HttpClient& client, const std::string& method, const std::string& target, std::span<const std::byte> body = {},
-              const std::string& content_type = "application/json") {
-  HttpReply reply = client.send(method, target, body, content_type);
+HttpReply checked(HttpReply reply) {
   if (reply.status < 400) return reply;
   const json problem = json::parse(reply.text(), nullptr, false);
   const bool clear = problem.is_object() && problem.contains("error") && problem["error"].is_string();
   throw Error(kind_of(reply.status),
               clear ? problem["error"].get<std::string>() : fmt::format("the service answered {}", reply.status));
+}
+
+HttpReply ask(HttpClient& client, const std::string& method, const std::string& target, std::span<const std::byte> body = {},
+              const std::string& content_type = "application/json") {
+  return checked(client.send(method, target, body, content_type));
 }
 
 json ask_json(HttpClient& client, const std::string& target) { return json::parse(ask(client, "GET", target).text()); }
@@ -82,7 +109,7 @@ std::string text_of(const json& matrix) {
 }
 
 int load(const Options& o) {
-  HttpClient client(o.socket());
+  HttpClient client = connect(o);
   const std::string body = json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}}.dump();
   const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
   fmt::print("{}", text_of(json::parse(reply.text())));
@@ -90,13 +117,13 @@ int load(const Options& o) {
 }
 
 int unload(const Options& o) {
-  HttpClient client(o.socket());
+  HttpClient client = connect(o);
   ask(client, "POST", path_of(o.name) + "/unload");
   return 0;
 }
 
 int status(const Options& o) {
-  HttpClient client(o.socket());
+  HttpClient client = connect(o);
   json report{{"service", ask_json(client, "/v1/ranks")}, {"matrices", ask_json(client, "/v1/matrices")["matrices"]}};
   if (!o.json.empty()) write_text(o.json, report.dump(2) + "\n");
   if (o.json == "-") return 0;
@@ -108,6 +135,30 @@ int status(const Options& o) {
                rank["device"].get<std::string>());
   for (const json& matrix : report["matrices"]) fmt::print("{}", text_of(matrix));
   return 0;
+}
+
+/// One line of text about an event.
+std::string text_of(const std::string& event, const json& data) {
+  std::string text = event;
+  for (const char* key : {"name", "state", "reason"})
+    if (data.contains(key)) text += (key == std::string("reason") ? ": " : " ") + data[key].get<std::string>();
+  if (data.contains("rank")) text += fmt::format(" (rank {})", data["rank"].get<int>());
+  for (const json& matrix : data.value("matrices", json::array()))
+    text += fmt::format(", {} {}", matrix["name"].get<std::string>(), matrix["state"].get<std::string>());
+  return text + "\n";
+}
+
+int watch(const Options& o) {
+  HttpClient client = connect(o);
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { _exit(0); });
+  std::string event;
+  checked(client.follow("/v1/events", [&](const std::string& line) {
+    if (line.rfind("event: ", 0) == 0) event = line.substr(7);
+    if (line.rfind("data: ", 0) != 0) return;
+    fmt::print("{}", text_of(event, json::parse(line.substr(6))));
+    std::fflush(stdout);
+  }));
+  throw Error(ErrorKind::rank_lost, "the service has ended, or this client was too slow");
 }
 
 /// Appends columns [first, first + count) of a row-major matrix, one after another.
@@ -157,7 +208,7 @@ HostVector<double> read_rows(const std::string& path, const std::string& what, c
 }
 
 int put_values(const Options& o) {
-  HttpClient client(o.socket());
+  HttpClient client = connect(o);
   const json matrix = ask_json(client, path_of(o.name));
   if (!matrix.contains("nnz")) throw Error(ErrorKind::input, text_of(matrix));
   const HostVector<double> values = read_rows(o.values, "values", o, matrix, "nnz", 1);
@@ -177,7 +228,7 @@ int multiply(const Options& o) {
   check_vector_suffix(o.y);
   check_vector_writable(o.y);
   if (!o.force) require_replaceable(o.y, Output::vector, "y");
-  HttpClient client(o.socket());
+  HttpClient client = connect(o);
   const json matrix = ask_json(client, path_of(o.name));
   if (matrix["state"] != "ready") throw Error(ErrorKind::input, text_of(matrix));
   const HostVector<double> x = read_rows(o.x, "x", o, matrix, "cols", o.rhs);
@@ -193,11 +244,19 @@ int multiply(const Options& o) {
 void add_socket_options(const CommandLine& app, Options& o) {
   app.add_option("--unix", o.unix_socket, "the service's socket (default: http.sock in --state)")->type_name("PATH");
   app.add_option("--state", o.state, "the service's state directory (default: as for shardmat serve)")->type_name("DIR");
+  app.add_option("--url", o.url, "an address of the service in place of its socket, as http://127.0.0.1:8980")
+      ->type_name("URL")
+      ->excludes(std::string("--unix"));
+  app.add_option("--token-file", o.token_file, "file with the token for --url (default: token in --state)")
+      ->type_name("FILE");
+  app.add_flag("--no-token", o.no_token, "--url needs no token")->excludes(std::string("--token-file"));
+  app.add_option("--ca", o.authorities, "PEM file with the certificates to trust for https (default: those of this system)")
+      ->type_name("FILE");
 }
 
 CommandLine add_one(const CommandLine& client, const std::string& name, const std::string& help, Options& o) {
   const CommandLine app = client.add_subcommand(name, help);
-  if (name != "status") app.add_option("name", o.name, "name of the matrix in the service")->required();
+  if (name != "status" && name != "watch") app.add_option("name", o.name, "name of the matrix in the service")->required();
   add_socket_options(app, o);
   return app;
 }
@@ -231,6 +290,8 @@ std::function<int()> add_client(const CommandLine& program) {
   multiply_app.add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
   const CommandLine status_app = add_one(app, "status", "Show the ranks and the matrices", *o);
   add_json_option(status_app, o->json);
+  const CommandLine watch_app =
+      add_one(app, "watch", "Print what happens to ranks and matrices, a line each, until Ctrl-C", *o);
   app.footer(
       "\nExamples:\n  shardmat client load bar bar.h5\n  shardmat client multiply bar x.npy y.npy\n"
       "  shardmat client put-values bar new.npy\n  shardmat client status --json\n");
@@ -240,6 +301,7 @@ std::function<int()> add_client(const CommandLine& program) {
            : unload_app.parsed()   ? unload(*o)
            : values_app.parsed()   ? put_values(*o)
            : multiply_app.parsed() ? multiply(*o)
+           : watch_app.parsed()    ? watch(*o)
                                    : status(*o);
   };
 }

@@ -1,8 +1,9 @@
-// Finds the route of a request and lets it decide what becomes of the request.
+// Finds the route of a request and lets it decide what becomes of the request, once the gate has let it in.
 //
 // Threads: the thread of the event loop.
 #pragma once
 
+#include "tools/serve/gate.h"
 #include "tools/serve/route_groups.h"
 #include "tools/serve/routes.h"
 
@@ -10,13 +11,14 @@ namespace shardmat::serve {
 
 class Api {
  public:
-  explicit Api(const Parts& parts);
+  Api(const Parts& parts, Gate& gate);
 
   const Routes& routes() const { return routes_; }
   /// The Router of the server. Jobs must not outlive this object.
-  Accepted route(const RequestHead& head) const;
+  Accepted route(RequestHead& head);
 
  private:
+  Gate& gate_;
   Routes routes_;
 };
 

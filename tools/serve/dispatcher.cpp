@@ -62,6 +62,16 @@ Problem late() {
 
 }  // namespace
 
+ProductTimes times_of(const MultiplyResult& result, std::int64_t columns) {
+  return {result.queue_seconds,
+          result.seconds.copy_in,
+          result.seconds.product,
+          result.seconds.copy_out,
+          columns,
+          result.batch_columns,
+          result.width};
+}
+
 void Dispatcher::command(decltype(service::Command::what) what, Finished finished) {
   commands_.push_back({std::move(what), std::move(finished)});
   pump();
@@ -123,7 +133,7 @@ void Dispatcher::fail(Matrix& matrix, const Problem& problem) {
 }
 
 void Dispatcher::fail_all(const Problem& problem) {
-  busy_ = false, loading_ = 0;
+  set_busy(false), loading_ = 0;
   const auto under_way = std::exchange(product_, {});
   const auto command = std::exchange(command_under_way_, std::nullopt);
   const auto commands = std::exchange(commands_, {});
@@ -134,6 +144,25 @@ void Dispatcher::fail_all(const Problem& problem) {
   if (command) (*command)({}, problem);
   for (const Line& line : commands) line.finished({}, problem);
   for (const auto& [number, task] : tasks) task.finished({}, problem);
+}
+
+void Dispatcher::set_busy(bool busy) {
+  busy_seconds_ = busy_seconds();
+  busy_ = busy, busy_since_ = now();
+}
+
+void Dispatcher::tell(const MultiplyResult& result, const std::vector<std::shared_ptr<MultiplyRequest>>& requests) const {
+  if (!on_product || result.problem) return;
+  FinishedProduct product;
+  product.columns = result.batch_columns, product.seconds = result.seconds;
+  for (const auto& request : requests) {
+    const auto columns = static_cast<std::uint64_t>(request->columns);
+    if (request->x_in_arena()) product.x_bytes += request->x_bytes * columns;
+    if (request->y_in_arena()) product.y_bytes += request->y_bytes * columns;
+  }
+  for (const auto& [name, matrix] : matrices_)
+    if (matrix->id == requests.front()->matrix) product.matrix = name;
+  on_product(product);
 }
 
 void Dispatcher::pump() {
@@ -182,10 +211,10 @@ void Dispatcher::send_command() {
 }
 
 void Dispatcher::send(decltype(service::Command::what) what, Finished finished) {
-  busy_ = true;
+  set_busy(true);
   command_under_way_ = std::move(finished);
   ranks_.send(std::move(what), 0, [this](const std::vector<Answer>& answers) {
-    busy_ = false, loading_ = 0;
+    set_busy(false), loading_ = 0;
     const auto done = std::exchange(command_under_way_, std::nullopt);
     if (done) (*done)(answers, problem_of(answers));
     pump();
@@ -220,12 +249,12 @@ void Dispatcher::send_product(Matrix& matrix) {
   multiply.width = first.block ? columns : matrix.widths.for_columns(columns).width;
   const double expected = first.block ? matrix.widths.seconds_for(columns) : matrix.widths.for_columns(columns).seconds;
   product_ = {std::move(requests), columns, multiply.width, started, expected, matrix.generation};
-  busy_ = true;
+  set_busy(true);
   ranks_.send(std::move(multiply), expected, [this](const std::vector<Answer>& answers) { finish_product(answers); });
 }
 
 void Dispatcher::finish_product(const std::vector<Answer>& answers) {
-  busy_ = false;
+  set_busy(false);
   const UnderWay done = std::exchange(product_, {});
   MultiplyResult result;
   result.problem = problem_of(answers);
@@ -238,6 +267,7 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
       result.seconds.copy_out = std::max(result.seconds.copy_out, seconds->copy_out);
     }
   pump();  // the ranks go on while replies are sent
+  tell(result, done.requests);
   for (const auto& request : done.requests) {
     result.queue_seconds = done.started - request->arrived;
     reply(*request, result);

@@ -31,6 +31,17 @@ struct MultiplyResult {
   service::Multiplied seconds;  ///< of the slowest rank in each part
 };
 
+/// A product that the ranks have carried out.
+struct FinishedProduct {
+  std::string matrix;
+  std::int64_t columns = 0;  ///< of requests
+  std::uint64_t x_bytes = 0, y_bytes = 0;
+  service::Multiplied seconds;  ///< of the slowest rank in each part
+};
+
+/// For statistics of a request of so many columns.
+ProductTimes times_of(const MultiplyResult& result, std::int64_t columns);
+
 struct MultiplyRequest {
   std::uint64_t matrix = 0;
   std::int64_t columns = 1;
@@ -87,6 +98,10 @@ class Dispatcher {
   /// Number of the matrix that the ranks load now; 0: none.
   std::uint64_t loading() const { return loading_; }
 
+  /// Time in which the ranks have carried out commands.
+  double busy_seconds() const { return busy_seconds_ + (busy_ ? now() - busy_since_ : 0); }
+  std::function<void(const FinishedProduct&)> on_product;  ///< called after each, if it is set
+
   /// Starts what can start.
   void pump();
 
@@ -95,6 +110,8 @@ class Dispatcher {
     decltype(service::Command::what) what;
     Finished finished;
   };
+  void set_busy(bool busy);
+  void tell(const MultiplyResult& result, const std::vector<std::shared_ptr<MultiplyRequest>>& requests) const;
   void send_command();
   bool send_next();
   void send_task(Task task);
@@ -117,6 +134,7 @@ class Dispatcher {
   std::uint64_t last_request_ = 0;  ///< numbers of requests and tasks rise in the order of arrival
   std::uint64_t loading_ = 0;
   bool busy_ = false;
+  double busy_since_ = 0, busy_seconds_ = 0;
   std::optional<Finished> command_under_way_;
   struct UnderWay {
     std::vector<std::shared_ptr<MultiplyRequest>> requests;

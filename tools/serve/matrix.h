@@ -23,6 +23,11 @@ enum class MatrixState {
   values_lost,  ///< it has the values of its file, but was given others before the ranks were started again
 };
 
+constexpr const char* state_name(MatrixState state) {
+  constexpr const char* kNames[] = {"loading", "ready", "failed", "values_lost"};
+  return kNames[static_cast<int>(state)];
+}
+
 struct Matrix {
   std::uint64_t id = 0;  ///< never used again for another matrix
   WantedMatrix wanted;

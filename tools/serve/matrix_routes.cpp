@@ -20,6 +20,13 @@ Reply describe(const Service& service, const std::string& name) {
   return about(json_reply(200, to_json(*matrix)), matrix);
 }
 
+Reply list(const Service& service, const Rights& rights) {
+  nlohmann::ordered_json matrices = nlohmann::ordered_json::array();
+  for (const auto& [name, matrix] : service.matrices())
+    if (rights.may_use(name)) matrices.push_back(to_json(*matrix));
+  return json_reply(200, {{"matrices", matrices}});
+}
+
 Accepted load(Service& service, const Call& call) {
   bool wait = false;
   for (const auto& [key, value] : call.target.query) {
@@ -68,7 +75,7 @@ Accepted multiply(Service& service, const Call& call) {
 void add_matrix_routes(Routes& routes, const Parts& parts) {
   Service& service = parts.service;
   routes.add({"GET", "/v1/matrices", Scope::read, "list",
-              [&service](const Call&) -> Accepted { return json_reply(200, to_json(service.matrices())); }});
+              [&service](const Call& call) -> Accepted { return list(service, call.rights()); }});
   routes.add({"GET", "/v1/matrices/{matrix}", Scope::read, "describe",
               [&service](const Call& call) -> Accepted { return describe(service, call.matrix); }});
   routes.add({"POST", "/v1/matrices/{matrix}/load", Scope::admin, "load",

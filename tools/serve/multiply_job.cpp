@@ -18,25 +18,6 @@ std::string server_timing(const MultiplyResult& result) {
                      result.seconds.copy_out * 1e3);
 }
 
-/// Why the matrix cannot be multiplied now.
-std::optional<Problem> check_state(const Service& service, const Matrix* matrix, const std::string& name) {
-  if (auto problem = service.why_not_running()) return problem;
-  if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", name));
-  switch (matrix->state) {
-    case MatrixState::ready:
-      return std::nullopt;
-    case MatrixState::loading:
-      return make_problem(409, "loading", fmt::format("{} is being loaded", name));
-    case MatrixState::failed:
-      return make_problem(409, "failed", fmt::format("{} could not be loaded: {}", name, matrix->reason));
-    case MatrixState::values_lost:
-      return make_problem(
-          410, "values_lost",
-          fmt::format("the new values of {} were lost when the ranks were started again; put them again", name));
-  }
-  return std::nullopt;
-}
-
 class MultiplyJob final : public Job {
  public:
   MultiplyJob(Service& service, std::string name, MultiplyQuery query, const MultiplyShape& shape,
@@ -71,11 +52,12 @@ class MultiplyJob final : public Job {
     if (matrix == nullptr || matrix->id != request_->matrix)
       return service_.why_not_running().value_or(
           make_problem(404, "no_matrix", fmt::format("{} was unloaded while the body came", name_)));
-    if (auto problem = check_state(service_, matrix, name_)) return problem;
+    const auto usable = usable_matrix(service_, name_);
+    if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
     auto shape = shape_of(query_, *matrix, service_.vectors(), shape_.body_bytes());
-    auto* problem = std::get_if<Problem>(&shape);
-    if (problem != nullptr && problem->status != 422) return std::move(*problem);
-    if (problem == nullptr && std::get<MultiplyShape>(shape) == shape_) return std::nullopt;
+    auto* wrong = std::get_if<Problem>(&shape);
+    if (wrong != nullptr && wrong->status != 422) return std::move(*wrong);
+    if (wrong == nullptr && std::get<MultiplyShape>(shape) == shape_) return std::nullopt;
     return make_problem(409, "changed", fmt::format("{} has another shape now; its file was changed", name_));
   }
 
@@ -102,6 +84,7 @@ class MultiplyJob final : public Job {
         generation_field(result.generation),
         {"Shardmat-Batch", fmt::format("{}/{}", result.batch_columns, result.width)},
         {"Server-Timing", server_timing(result)}};
+    reply.times = times_of(result, request_->columns);
     return reply;
   }
 
@@ -134,12 +117,16 @@ std::variant<Problem, std::unique_ptr<Job>> accept_multiply(Service& service, co
   if (auto* problem = std::get_if<Problem>(&read)) return std::move(*problem);
   const MultiplyQuery& query = std::get<MultiplyQuery>(read);
   const std::string& name = target.path[2];
-  const Matrix* matrix = service.find(name);
-  if (auto problem = check_state(service, matrix, name)) return std::move(*problem);
+  const auto usable = usable_matrix(service, name);
+  if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
+  const Matrix* matrix = std::get<const Matrix*>(usable);
   if (auto problem = check_generation(*matrix, query.generation)) return std::move(*problem);
   auto found = shape_of(query, *matrix, service.vectors(), head.content_length);
   if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
   const MultiplyShape& shape = std::get<MultiplyShape>(found);
+  for (const std::uint64_t vector : {shape.x_vector, shape.y_vector})
+    if (vector != 0)
+      if (auto problem = check_vector_rights(*head.rights, service.vectors().all().at(vector))) return std::move(*problem);
   if (auto problem = check_arena(service, shape.body_bytes() + shape.result_bytes(), "x and y need"))
     return std::move(*problem);
   auto request = make_request(*matrix, query, shape);

@@ -14,6 +14,32 @@ constexpr std::uint64_t kRounding = 128;
 
 }  // namespace
 
+std::variant<const Matrix*, Problem> usable_matrix(const Service& service, const std::string& name) {
+  if (auto problem = service.why_not_running()) return std::move(*problem);
+  const Matrix* matrix = service.find(name);
+  if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", name));
+  switch (matrix->state) {
+    case MatrixState::ready:
+      break;
+    case MatrixState::loading:
+      return make_problem(409, "loading", fmt::format("{} is being loaded", name));
+    case MatrixState::failed:
+      return make_problem(409, "failed", fmt::format("{} could not be loaded: {}", name, matrix->reason));
+    case MatrixState::values_lost:
+      return make_problem(
+          410, "values_lost",
+          fmt::format("the new values of {} were lost when the ranks were started again; put them again", name));
+  }
+  return matrix;
+}
+
+std::optional<Problem> check_vector_rights(const Rights& rights, const Vector& vector) {
+  if (vector.matrix.empty() || rights.may_use(vector.matrix)) return std::nullopt;
+  return make_problem(403, "wrong_matrix",
+                      fmt::format("the token {} is not for the matrix {}, for which {} was made", rights.name(),
+                                  vector.matrix, vector.id()));
+}
+
 std::optional<Problem> check_arena(const Service& service, std::uint64_t bytes, const std::string& what) {
   if (bytes + kRounding <= service.space().bytes()) return std::nullopt;
   return make_problem(413, "arena_too_small",

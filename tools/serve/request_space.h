@@ -5,12 +5,19 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "tools/serve/http_message.h"
 #include "tools/serve/problem.h"
 #include "tools/serve/service.h"
 
 namespace shardmat::serve {
+
+/// The matrix, if it can be multiplied now; otherwise why not.
+std::variant<const Matrix*, Problem> usable_matrix(const Service& service, const std::string& name);
+
+/// 403 if the client may not use the matrix for which the vector was made.
+std::optional<Problem> check_vector_rights(const Rights& rights, const Vector& vector);
 
 /// 413 if the arena is too small for `bytes` of numbers even when it is empty, else nothing.
 std::optional<Problem> check_arena(const Service& service, std::uint64_t bytes, const std::string& what);

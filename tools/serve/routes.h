@@ -16,15 +16,14 @@
 
 namespace shardmat::serve {
 
-/// What a client must be allowed to do.
-enum class Scope { none, read, multiply, vectors, admin };
-
 /// A request whose path is in the table.
 struct Call {
   const RequestHead& head;
   const Target& target;
   std::vector<std::string> parameters;  ///< parts of the path that stand for {…} of the route, in this order
   std::string matrix;                   ///< the parameter {matrix}, if the route has one: a good name
+
+  const Rights& rights() const { return *head.rights; }
 };
 
 /// A reply that needs no body, or a job that takes it.

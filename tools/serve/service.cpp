@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -17,14 +16,6 @@ RankOptions rank_options(const ServiceOptions& options, const StateDirectory& st
 }
 
 }  // namespace
-
-void log_line(std::string text) {
-  // Clients choose some of the words; they cannot make lines of their own.
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  // Without a check: the service goes on when nobody reads its log any more.
-  std::fputs(fmt::format("shardmat-serve: {}\n", text).c_str(), stderr);
-}
 
 Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory& state, const service::Arena& arena)
     : loop_(loop),
@@ -74,6 +65,7 @@ void Service::reload() {
     start_seconds_ = now() - started_;
     policy_.ready(now());
     log_line(fmt::format("ready after {:.2f} s", start_seconds_));
+    tell(ServiceEvent{"ready", "", "", ""});
   };
   for (const auto& [name, matrix] : matrices_)
     if (matrix->state != MatrixState::failed) {
@@ -102,14 +94,17 @@ void Service::on_lost(const RankLoss& loss) {
   ready_ = false;
   loss_ = loss;
   started_ = now();
+  tell(ServiceEvent{"rank_lost", "", "", loss.why, loss.rank});
   const std::uint64_t loading = dispatcher_.loading();
   for (const auto& [name, matrix] : matrices_) {
-    if (matrix->state == MatrixState::ready || matrix->state == MatrixState::values_lost)
-      matrix->state = MatrixState::loading;
+    const MatrixState before = matrix->state;
+    if (before == MatrixState::ready || before == MatrixState::values_lost) matrix->state = MatrixState::loading;
     matrix->upload = 0;
-    if (matrix->id != loading) continue;
-    matrix->state = MatrixState::failed;
-    matrix->reason = "a rank was lost while it was loaded: " + loss.why;
+    if (matrix->id == loading) {
+      matrix->state = MatrixState::failed;
+      matrix->reason = "a rank was lost while it was loaded: " + loss.why;
+    }
+    if (matrix->state != before) tell(*matrix);
   }
   vectors_.lose_all();
   dispatcher_.fail_all(*why_not_running());
@@ -149,6 +144,7 @@ std::optional<Problem> Service::load(const WantedMatrix& wanted, Loaded loaded) 
                         fmt::format("{} is loaded already; unload it first, or take another name", wanted.name));
   place = std::make_unique<Matrix>();
   place->id = ++last_matrix_, place->wanted = wanted;
+  tell(*place);
   send_load(*place, std::move(loaded));
   return std::nullopt;
 }
@@ -182,7 +178,7 @@ void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& an
     matrix.state = MatrixState::failed;
     matrix.reason = problem->text;
     log_line(fmt::format("{} was not loaded: {}", matrix.wanted.name, problem->text));
-    return;
+    return tell(matrix);
   }
   matrix.ranks.clear();
   for (const service::Answer& answer : answers) matrix.ranks.push_back(std::get<service::Loaded>(answer.what));
@@ -194,6 +190,7 @@ void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& an
   remember();
   log_line(fmt::format("{} is loaded: {} × {}, {} nonzeros", matrix.wanted.name, matrix.shape().rows, matrix.shape().cols,
                        matrix.shape().nnz));
+  tell(matrix);
 }
 
 std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded) {
@@ -205,6 +202,7 @@ std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded)
   dispatcher_.fail(*matrix, make_problem(404, "no_matrix", fmt::format("{} was unloaded", name)));
   const std::uint64_t id = matrix->id;
   matrices_.erase(name);
+  tell(ServiceEvent{"matrix", name, "unloaded", ""});
   remember();
   dispatcher_.command(service::Unload{id},
                       [unloaded = std::move(unloaded)](const auto&, const std::optional<Problem>& problem) {
@@ -235,10 +233,11 @@ std::optional<Problem> Service::begin_new_values(Matrix& matrix) {
 void Service::end_new_values(Matrix& matrix, std::uint64_t generation, bool had_new_values,
                              const std::optional<Problem>& problem) {
   if (!problem) {
+    const bool were_lost = matrix.state == MatrixState::values_lost;
     matrix.generation = generation;
     matrix.state = MatrixState::ready;
     matrix.reason.clear();
-    return;
+    return were_lost ? tell(matrix) : void();
   }
   if (problem->status == 503) return;  // nobody knows which values it had
   if (problem->status != 500) {        // it still has the old values
@@ -249,6 +248,7 @@ void Service::end_new_values(Matrix& matrix, std::uint64_t generation, bool had_
   matrix.state = MatrixState::failed;
   matrix.reason = problem->text;
   log_line(fmt::format("{} failed: {}", matrix.wanted.name, problem->text));
+  tell(matrix);
   dispatcher_.fail(matrix, make_problem(409, "failed", fmt::format("{} failed: {}", matrix.wanted.name, problem->text)));
   dispatcher_.command(service::Unload{matrix.id}, [](const auto&, const auto&) {});
 }
@@ -267,6 +267,14 @@ void Service::finish() {
   restart_.cancel();
   if (ranks_.ready()) return ranks_.quit();
   ranks_.kill();
+}
+
+void Service::tell(const ServiceEvent& event) const {
+  if (on_event) on_event(event);
+}
+
+void Service::tell(const Matrix& matrix) const {
+  tell(ServiceEvent{"matrix", matrix.wanted.name, state_name(matrix.state), matrix.reason});
 }
 
 void Service::end(int exit_code) {

@@ -11,6 +11,7 @@
 
 #include "runtime/service/arena.h"
 #include "tools/serve/dispatcher.h"
+#include "tools/serve/log.h"
 #include "tools/serve/matrix.h"
 #include "tools/serve/numbers.h"
 #include "tools/serve/ranks.h"
@@ -26,6 +27,13 @@ struct ServiceOptions {
   int restarts = 5;
   double restart_delay = 0.5;
   double max_queue_seconds = 2;
+};
+
+/// Something that happened: "rank_lost", "ready" (all ranks and matrices are there), or "matrix" with its new state.
+struct ServiceEvent {
+  std::string type;
+  std::string matrix, state, reason;
+  int rank = -1;
 };
 
 class Service {
@@ -65,7 +73,10 @@ class Service {
   Numbers& numbers() { return numbers_; }
   Vectors& vectors() { return vectors_; }
   const Vectors& vectors() const { return vectors_; }
+  std::function<void(const ServiceEvent&)> on_event;  ///< called after each, if it is set
+
   Dispatcher& dispatcher() { return dispatcher_; }
+  const Dispatcher& dispatcher() const { return dispatcher_; }
   const Matrices& matrices() const { return matrices_; }
   /// Null if there is no such matrix.
   Matrix* find(const std::string& name) const;
@@ -85,6 +96,8 @@ class Service {
   void take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers, const std::optional<Problem>& problem);
   void remember() const;
   void write_state() const;
+  void tell(const ServiceEvent& event) const;
+  void tell(const Matrix& matrix) const;
   void end(int exit_code);
 
   EventLoop& loop_;
@@ -105,8 +118,5 @@ class Service {
   bool ready_ = false, was_ready_ = false, draining_ = false, finishing_ = false;
   int all_restarts_ = 0, exit_code_ = 0;
 };
-
-/// One line on standard error.
-void log_line(std::string text);
 
 }  // namespace shardmat::serve

@@ -17,24 +17,11 @@ constexpr int kDeepest = 64;
 
 }  // namespace
 
-json parse_json(std::string_view text, const char* example) {
-  const auto shallow = [](int depth, json::parse_event_t, json&) {
-    if (depth > kDeepest) throw Error(ErrorKind::input, fmt::format("the body has more than {} levels", kDeepest));
-    return true;
-  };
-  try {
-    return json::parse(text, shallow);
-  } catch (const json::exception&) {
-    throw Error(ErrorKind::input, fmt::format("the body is no JSON; send for example {}", example));
-  }
-}
-
 json to_json(const Matrix& matrix) {
-  constexpr const char* kStates[] = {"loading", "ready", "failed", "values_lost"};
   json one{{"name", matrix.wanted.name},
            {"source", matrix.wanted.source},
            {"type", type_name(matrix.wanted.type)},
-           {"state", kStates[static_cast<int>(matrix.state)]}};
+           {"state", state_name(matrix.state)}};
   if (!matrix.reason.empty()) one["reason"] = matrix.reason;
   if (matrix.state != MatrixState::ready && matrix.state != MatrixState::values_lost) return one;
   one["generation"] = matrix.generation;
@@ -49,12 +36,6 @@ json to_json(const Matrix& matrix) {
     one["ranks"].push_back({{"kernel", rank.kernel}, {"device_bytes", rank.bytes}, {"update_bytes", rank.update_bytes}});
   one["waiting"] = matrix.queue.size();
   return one;
-}
-
-json to_json(const Matrices& matrices) {
-  json list = json::array();
-  for (const auto& [name, matrix] : matrices) list.push_back(to_json(*matrix));
-  return {{"matrices", list}};
 }
 
 json ranks_json(const Service& service) {
@@ -75,10 +56,27 @@ Reply json_reply(int status, const json& value) {
   return reply;
 }
 
+json parse_json(std::string_view text, std::string_view example) {
+  const auto shallow = [](int depth, json::parse_event_t, json&) {
+    if (depth > kDeepest) throw Error(ErrorKind::input, fmt::format("the body has more than {} levels", kDeepest));
+    return true;
+  };
+  const auto fail = [&](const char* what) {
+    throw Error(ErrorKind::input, fmt::format("the body is no {}; send for example {}", what, example));
+  };
+  try {
+    json value = json::parse(text, shallow);
+    if (!value.is_object()) fail("JSON object");
+    return value;
+  } catch (const json::exception&) {
+    fail("JSON");
+  }
+  return {};
+}
+
 WantedMatrix parse_load(const std::string& name, std::string_view body) {
-  const json value = parse_json(body, "{\"source\": \"bar.h5\"}");
+  const json value = parse_json(body, R"({"source": "bar.h5"})");
   const auto fail = [](const std::string& why) { throw Error(ErrorKind::input, why); };
-  if (!value.is_object()) fail("the body is no JSON object; send for example {\"source\": \"bar.h5\"}");
   for (const auto& [key, field] : value.items()) {
     if (key != "source" && key != "type" && key != "updatable")
       fail(fmt::format("there is no field \"{}\"; there are source, type and updatable", key));

@@ -75,6 +75,7 @@ Accepted accept(Service& service, const Call& call, bool writes) {
   auto found = service.vectors().find(call.parameters.front());
   if (auto* problem = std::get_if<Problem>(&found)) return problem_reply(std::move(*problem));
   const Vector& vector = *std::get<const Vector*>(found);
+  if (auto problem = check_vector_rights(call.rights(), vector)) return problem_reply(std::move(*problem));
   if (auto problem = writes ? check_content_type(call.head) : std::nullopt) return problem_reply(std::move(*problem));
   if (writes && call.head.content_length != vector.bytes())
     return problem_reply(

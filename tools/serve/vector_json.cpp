@@ -56,7 +56,6 @@ void read_field(const std::string& key, const json& field, WantedVector& wanted)
 
 WantedVector parse_vector(std::string_view body) {
   const json value = parse_json(body, kExample);
-  if (!value.is_object()) fail(fmt::format("the body is no JSON object; send for example {}", kExample));
   WantedVector wanted;
   for (const auto& [key, field] : value.items()) read_field(key, field, wanted);
   if (wanted.matrix.empty() == (wanted.size == 0)) fail("name either matrix, or n, the number of entries");
@@ -73,12 +72,6 @@ json to_json(const Vector& vector) {
   if (!vector.matrix.empty()) one["matrix"] = vector.matrix;
   one["device_bytes"] = vector.bytes_of_ranks;
   return one;
-}
-
-json to_json(const Vectors& vectors) {
-  json list = json::array();
-  for (const auto& [number, vector] : vectors.all()) list.push_back(to_json(vector));
-  return {{"vectors", list}};
 }
 
 }  // namespace shardmat::serve

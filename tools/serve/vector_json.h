@@ -24,6 +24,5 @@ struct WantedVector {
 WantedVector parse_vector(std::string_view body);
 
 nlohmann::ordered_json to_json(const Vector& vector);
-nlohmann::ordered_json to_json(const Vectors& vectors);
 
 }  // namespace shardmat::serve

@@ -77,9 +77,13 @@ void make(Service& service, const WantedVector& wanted, const Done& done) {
 }
 
 Accepted post(Service& service, const Call& call) {
-  return take_text(call, [&service](std::string_view body, const Done& done) {
+  return take_text(call, [&service, rights = call.head.rights](std::string_view body, const Done& done) {
     try {
-      make(service, parse_vector(body), done);
+      const WantedVector wanted = parse_vector(body);
+      if (!wanted.matrix.empty() && !rights->may_use(wanted.matrix))
+        return done(problem_reply(403, "wrong_matrix",
+                                  fmt::format("the token {} is not for the matrix {}", rights->name(), wanted.matrix)));
+      make(service, wanted, done);
     } catch (const Error& error) {
       done(problem_reply(400, "malformed", error.what()));
     }
@@ -88,19 +92,29 @@ Accepted post(Service& service, const Call& call) {
 
 /// The id is gone at once. Work that came before still uses the vector.
 Accepted remove(Service& service, const Call& call) {
-  return take_text(call, [&service, id = call.parameters.front()](std::string_view, const Done& done) {
-    Vectors& vectors = service.vectors();
-    const auto found = vectors.find(id);
-    if (const auto* problem = std::get_if<Problem>(&found)) return done(problem_reply(*problem));
-    const std::uint64_t number = std::get<const Vector*>(found)->number;
-    vectors.erase(number);
-    const auto finished = [done](const auto&, const auto&) {  // lost ranks have no vector either
-      Reply reply;
-      reply.status = 204;
-      done(std::move(reply));
-    };
-    service.dispatcher().add({service::DropVector{number}, {{Claim::Kind::vector, number, true}}, nullptr, finished});
-  });
+  return take_text(
+      call, [&service, rights = call.head.rights, id = call.parameters.front()](std::string_view, const Done& done) {
+        Vectors& vectors = service.vectors();
+        const auto found = vectors.find(id);
+        if (const auto* problem = std::get_if<Problem>(&found)) return done(problem_reply(*problem));
+        if (auto problem = check_vector_rights(*rights, *std::get<const Vector*>(found)))
+          return done(problem_reply(std::move(*problem)));
+        const std::uint64_t number = std::get<const Vector*>(found)->number;
+        vectors.erase(number);
+        const auto finished = [done](const auto&, const auto&) {  // lost ranks have no vector either
+          Reply reply;
+          reply.status = 204;
+          done(std::move(reply));
+        };
+        service.dispatcher().add({service::DropVector{number}, {{Claim::Kind::vector, number, true}}, nullptr, finished});
+      });
+}
+
+Reply list(const Service& service, const Rights& rights) {
+  auto vectors = nlohmann::ordered_json::array();
+  for (const auto& [number, vector] : service.vectors().all())
+    if (!check_vector_rights(rights, vector)) vectors.push_back(to_json(vector));
+  return json_reply(200, {{"vectors", vectors}});
 }
 
 }  // namespace
@@ -108,7 +122,7 @@ Accepted remove(Service& service, const Call& call) {
 void add_vector_routes(Routes& routes, const Parts& parts) {
   Service& service = parts.service;
   routes.add({"GET", "/v1/vectors", Scope::read, "list_vectors",
-              [&service](const Call&) -> Accepted { return json_reply(200, to_json(service.vectors())); }});
+              [&service](const Call& call) -> Accepted { return list(service, call.rights()); }});
   routes.add(
       {"POST", "/v1/vectors", Scope::vectors, "make_vector", [&service](const Call& call) { return post(service, call); }});
   routes.add({"PUT", "/v1/vectors/{vector}", Scope::vectors, "write_vector",
