@@ -9,7 +9,7 @@ import unittest
 
 from support import INPUT, LIMIT, OK, PROGRAM, RESOURCES, ROOT, USAGE, environment, read_vector, write_vector
 from test_serve import ServiceTest
-from test_serve_door import LISTEN, make_certificate
+from test_serve_door import LISTEN, has_tls, make_certificate
 
 
 class Client(ServiceTest):
@@ -31,6 +31,8 @@ class Client(ServiceTest):
         self.fail_with(RESOURCES, "client", "status", *at, says="no service listens")
 
     def test_over_https(self):
+        if not has_tls():
+            self.skipTest("the program was built without OpenSSL")
         make_certificate(self.directory, "one")
         make_certificate(self.directory, "two")
         service = self.start(*LISTEN, "--tls-certificate", self.path("one.pem"), "--tls-key", self.path("one.key"))

@@ -32,13 +32,6 @@ void check(const ServeOptions& o, const std::vector<TcpAddress>& addresses) {
   }
 }
 
-Gate::Options gate_options(const ServeOptions& o, const std::vector<TcpAddress>& addresses) {
-  Gate::Options options{o.host_names, o.origins, !o.no_token};
-  for (const TcpAddress& address : addresses)
-    options.hosts.push_back(address.host.find(':') == std::string::npos ? address.host : fmt::format("[{}]", address.host));
-  return options;
-}
-
 }  // namespace
 
 Doors::Doors(const ServeOptions& o, const StateDirectory& state) : tokens_file_(o.tokens) {
@@ -49,7 +42,7 @@ Doors::Doors(const ServeOptions& o, const StateDirectory& state) : tokens_file_(
     const std::string secret = own_secret(state.path() / kTokenFile);
     own_ = Token{sha256(secret), std::make_shared<Rights>(Rights::of_owner("owner"))};
   }
-  gate_ = std::make_unique<Gate>(gate_options(o, addresses), tokens());
+  gate_ = std::make_unique<Gate>(Gate::Options{o.host_names, o.origins, !o.no_token}, tokens());
   if (!o.tls_certificate.empty()) tls_ = std::make_unique<Tls>(o.tls_certificate, o.tls_key);
   listeners_.push_back(
       Listener::unix_socket(o.unix_socket.empty() ? (state.path() / kDefaultSocket).string() : o.unix_socket));

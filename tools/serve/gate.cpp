@@ -54,7 +54,9 @@ Gate::Gate(Options options, TokenTable tokens)
 std::optional<Problem> Gate::check_source(const RequestHead& head) const {
   if (!head.peer.is_unix) {
     const std::string host = host_of(head.field("Host"));
-    if (std::none_of(options_.hosts.begin(), options_.hosts.end(), [&](const auto& own) { return is_same(own, host); }))
+    const auto is_ours = [&](const std::string& own) { return is_same(own, host); };
+    if (host.empty() ||
+        (!is_ours(head.peer.own_address) && std::none_of(options_.hosts.begin(), options_.hosts.end(), is_ours)))
       return make_problem(421, "wrong_host",
                           "this service is not called by this Host; the option --host-name of shardmat serve adds names");
   }

@@ -25,7 +25,7 @@ std::string host_of(std::string_view field);
 class Gate {
  public:
   struct Options {
-    std::vector<std::string> hosts;    ///< names by which the service is called, besides localhost
+    std::vector<std::string> hosts;    ///< names by which the service is called, besides localhost and the address itself
     std::vector<std::string> origins;  ///< "https://lab.example.org": web pages that may change something
     bool needs_token = true;
   };

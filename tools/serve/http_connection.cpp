@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -462,7 +463,12 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 void serve_connection(int socket, const Peer& peer, const std::shared_ptr<HttpShared>& shared, const Tls* tls) {
   const int family = peer.is_unix ? AF_UNIX : peer.address.find(':') == std::string::npos ? AF_INET : AF_INET6;
   HttpStream::Socket connected(shared->loop.io());
-  connected.assign(asio::generic::stream_protocol(family, 0), socket);
+  error_code error;
+  connected.assign(asio::generic::stream_protocol(family, 0), socket, error);
+  if (error) {
+    close(socket);
+    return shared->count.remove(peer);
+  }
   std::make_shared<HttpConnection>(std::move(connected), peer, shared, tls)->begin();
 }
 

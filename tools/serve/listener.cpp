@@ -58,10 +58,7 @@ TcpAddress tcp_address(const SocketAddress& address) {
   return {text, ntohs(six->sin6_port)};
 }
 
-std::string name_of(const TcpAddress& address) {
-  const bool six = address.host.find(':') != std::string::npos;
-  return six ? fmt::format("[{}]:{}", address.host, address.port) : fmt::format("{}:{}", address.host, address.port);
-}
+std::string name_of(const TcpAddress& address) { return fmt::format("{}:{}", url_host(address.host), address.port); }
 
 [[noreturn]] void fail(const std::string& name, const std::string& why, const char* option) {
   throw Error(ErrorKind::resources, fmt::format("{}: {}", name, why), option);
@@ -81,6 +78,10 @@ bool is_taken(const std::string& path, const sockaddr_un& address) {
 }
 
 }  // namespace
+
+std::string url_host(const std::string& host) {
+  return host.find(':') == std::string::npos ? host : fmt::format("[{}]", host);
+}
 
 TcpAddress parse_tcp_address(std::string_view text) {
   const auto fail = [&] {
@@ -160,6 +161,9 @@ int Listener::accept(Peer& peer) const {
   setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
   setsockopt(connection, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
   peer = {tcp_address(from).host, false, is_loopback(from)};
+  SocketAddress own;
+  own.size = sizeof own.storage;
+  if (getsockname(connection, own.get(), &own.size) == 0) peer.own_address = url_host(tcp_address(own).host);
   return connection;
 }
 

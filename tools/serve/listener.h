@@ -14,6 +14,7 @@ struct Peer {
   std::string address = "unix";  ///< in numbers, without the port
   bool is_unix = true;
   bool is_loopback = false;
+  std::string own_address = {};  ///< of this side, as it stands in a URL: "127.0.0.1", "[::1]"
 };
 
 struct TcpAddress {
@@ -22,6 +23,8 @@ struct TcpAddress {
 };
 /// "127.0.0.1:8980", "[::1]:0", "localhost:8980". Throws Error(usage), which names what is expected.
 TcpAddress parse_tcp_address(std::string_view text);
+/// An address as it stands in a URL: IPv6 in brackets.
+std::string url_host(const std::string& host);
 /// True for an address that only this host reaches.
 bool is_loopback(const TcpAddress& address);
 

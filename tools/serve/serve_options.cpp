@@ -25,8 +25,7 @@ void add_door_options(const CommandLine& app, ServeOptions& o) {
                  "PEM file with the certificate and its chain, for all addresses of --listen; SIGHUP reads it again")
       ->type_name("FILE");
   app.add_option("--tls-key", o.tls_key, "PEM file with the key of the certificate")->type_name("FILE");
-  app.add_option("--host-name", o.host_names,
-                 "name by which clients call this service, besides localhost and the addresses of --listen")
+  app.add_option("--host-name", o.host_names, "name by which clients call this service, besides localhost and its addresses")
       ->type_name("NAME");
   app.add_option("--origin", o.origins, "web pages of this origin may change something, as https://lab.example.org")
       ->type_name("URL");

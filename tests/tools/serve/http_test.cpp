@@ -111,6 +111,10 @@ TEST(Gate, HostAndOrigin) {
        {"", "evil.org", "localhost.evil.org", "localhost:x", "localhost:99999", ":80", "::1", "[::1]x", "localhost:80:80"})
     EXPECT_EQ(status(head(false, "GET", {{"Host", bad}})), 421) << bad;
   EXPECT_EQ(status(head(true, "GET", {{"Host", "whatever"}})), 200);
+  auto elsewhere = head(false, "GET", {{"Host", "[2001:db8::1]:8980"}});
+  EXPECT_EQ(status(elsewhere), 421);
+  elsewhere.peer.own_address = url_host("2001:db8::1");  // where the connection came in
+  EXPECT_EQ(status(elsewhere), 200);
   const auto from = [&](bool is_unix, const char* method, const char* origin) {
     return status(head(is_unix, method, {{"Host", "localhost"}, {"Origin", origin}}));
   };
