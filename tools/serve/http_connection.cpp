@@ -59,9 +59,11 @@ Clock::duration duration_of(double seconds) {
 
 std::string header_of(const Reply& reply, std::size_t bytes, const std::string& request_id, bool keep_alive) {
   const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
-  std::string text = fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nX-Request-Id: {}\r\n", reply.status,
-                                 std::string_view(reason.data(), reason.size()), reply.content_type, request_id);
-  if (!reply.stream) text += fmt::format("Content-Length: {}\r\n", bytes);
+  std::string text = fmt::format("HTTP/1.1 {} {}\r\nX-Request-Id: {}\r\n", reply.status,
+                                 std::string_view(reason.data(), reason.size()), request_id);
+  if (reply.status != 204)
+    text += fmt::format("Content-Type: {}\r\nX-Content-Type-Options: nosniff\r\n", reply.content_type);
+  if (reply.status != 204 && !reply.stream) text += fmt::format("Content-Length: {}\r\n", bytes);
   for (const auto& [name, value] : reply.fields) text += fmt::format("{}: {}\r\n", name, value);
   text += keep_alive ? "\r\n" : "Connection: close\r\n\r\n";
   return text;
@@ -232,7 +234,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     auto accepted = guarded_route();
     if (Reply* reply = std::get_if<Reply>(&accepted)) return refuse(std::move(*reply));
     job_ = std::move(std::get<std::unique_ptr<Job>>(accepted));
-    if (job_->body().size() != head_.content_length) keep_alive_ = false;  // what nobody reads is no next request
+    if (job_->body().size() + job_->rest() != head_.content_length)
+      keep_alive_ = false;  // what nobody reads is no next request
     if (beast::iequals(head_.field("Expect"), "100-continue") && buffer_.size() == 0) return say_continue();
     read_body();
   }
@@ -275,7 +278,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   }
 
   void read_body() {
-    receive(job_->body(), [this] { run(); });
+    receive(job_->body(), [this] {
+      if (job_->rest() == 0) return run();
+      expire_never();
+      job_->take_piece([me = shared_from_this()] { me->read_body(); });
+    });
   }
 
   /// Fills `body` with what was read along with the header and what comes, then calls `then`.
@@ -284,7 +291,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     const std::size_t had = std::min(buffer_.size(), body.size());
     if (had > 0) std::memcpy(body.data(), buffer_.data().data(), had);
     buffer_.consume(had);
-    received_ = body.size();
+    received_ += body.size();
     const auto rest = body.subspan(had);
     if (rest.empty()) return then();
     expire_when_slow();

@@ -91,8 +91,13 @@ void finish_problem(Reply& reply, const std::string& request_id);
 class Job {
  public:
   virtual ~Job() = default;
-  /// Where the body goes: content_length bytes, valid as long as the job.
+  /// Where the body goes, or its next piece: valid until take_piece(), or as long as the job.
   virtual std::span<std::byte> body() = 0;
+  /// Bytes of the body that come after those of body().
+  virtual std::uint64_t rest() const { return 0; }
+  /// The piece in body() is complete, and rest() is not 0. Calls `next` once, now or later, when body() is where the next
+  /// piece goes; never after the job is destroyed.
+  virtual void take_piece(std::function<void()> next) { next(); }
   /// Called once the body is complete. Calls `done` once, now or later, but never after the job is destroyed.
   virtual void start(std::function<void(Reply)> done) = 0;
 };
