@@ -5,8 +5,9 @@
 // y in the order of the ranges. So y depends on the number of ranges, which is the number of threads, and on nothing else
 // that varies.
 //
-// Order of summation: y_i is the sum of block row i, as in bcsr (single values: as in csr), then the row's part of the rest,
-// as in csr, then what the rows below add, from top to bottom: those of the same range first, then range by range.
+// Order of summation: y_i is the sum of block row i, then what the rows below in the same range add, from top to bottom,
+// then the row's part of the rest, as in csr, then what other ranges add, range by range. Each row of a block row has a sum
+// for each column of a block, which goes over the blocks from left to right; in the end they are added from left to right.
 #pragma once
 
 #include <algorithm>
@@ -87,20 +88,6 @@ class SymmetricRanges {
   std::int64_t buffer_rows_ = 0;
   std::vector<SymmetricRange> ranges_;
 };
-
-/// Sums of a row that overlap: small blocks have few entries.
-template <int B>
-constexpr int kSymmetricChains = B == 1   ? 4
-                                 : B == 2 ? 2
-                                          : 1;
-
-/// Adds the sums of the chains.
-template <int kChains, class Pack>
-SHARDMAT_INLINE Pack join_chains(const Pack (&sums)[kChains]) {
-  if constexpr (kChains == 4) return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  else if constexpr (kChains == 2) return sums[0] + sums[1];
-  else return sums[0];
-}
 
 /// Calls body(std::integral_constant<int, B>) for the size of the blocks.
 template <class Body>
