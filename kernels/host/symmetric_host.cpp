@@ -199,7 +199,7 @@ class SymmetricHostPlan final : public Plan {
  private:
   template <class T>
   void multiply_range(const Operands<T>& v, const SymmetricRange& range) const {
-    with_symmetric_block(a_->block(), [&]<int B>(std::integral_constant<int, B>) {
+    with_block_size<1>(a_->block(), [&]<int B>(std::integral_constant<int, B>) {
       run_compiled_for(isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
         RangeProduct<Set, T, B>(*a_, v, range, buffer_.as<T>() + range.buffer).run();
       });

@@ -17,30 +17,16 @@
 #include "kernels/base/host_vector.h"
 #include "kernels/base/parallel.h"
 #include "kernels/formats/symmetric.h"
+#include "kernels/host/block_rows.h"
 #include "kernels/host/lanes.h"
 
 namespace shardmat {
 
 /// The blocks of a SymmetricStorage with values of type T.
 template <class T>
-struct LowerBlocks {
-  explicit LowerBlocks(const SymmetricStorage& a)
-      : narrow_block_ptr(a.wide_offsets ? nullptr : a.block_ptr.as<std::int32_t>()),
-        wide_block_ptr(a.block_ptr.as<std::int64_t>()),
-        block_col(a.block_col.as<std::int32_t>()),
-        values(a.values.as<T>()),
-        rows(a.rows),
-        columns(std::min(a.rows, a.cols - a.first_column)) {}
+struct LowerBlocks : BlockRows<T> {
+  explicit LowerBlocks(const SymmetricStorage& a) : BlockRows<T>(a), columns(std::min(a.rows, a.cols - a.first_column)) {}
 
-  SHARDMAT_INLINE std::int64_t offset(std::int64_t i) const {
-    return narrow_block_ptr != nullptr ? narrow_block_ptr[i] : wide_block_ptr[i];
-  }
-
-  const std::int32_t* narrow_block_ptr;  ///< null if offsets are wide
-  const std::int64_t* wide_block_ptr;
-  const std::int32_t* block_col;
-  const T* values;
-  std::int64_t rows;
   std::int64_t columns;  ///< from first_column on; fewer than rows where a matrix has more rows than columns
 };
 
@@ -88,24 +74,5 @@ class SymmetricRanges {
   std::int64_t buffer_rows_ = 0;
   std::vector<SymmetricRange> ranges_;
 };
-
-/// Calls body(std::integral_constant<int, B>) for the size of the blocks.
-template <class Body>
-SHARDMAT_INLINE void with_symmetric_block(int block, const Body& body) {
-  switch (block) {
-    case 1:
-      return body(std::integral_constant<int, 1>());
-    case 2:
-      return body(std::integral_constant<int, 2>());
-    case 3:
-      return body(std::integral_constant<int, 3>());
-    case 4:
-      return body(std::integral_constant<int, 4>());
-    case 5:
-      return body(std::integral_constant<int, 5>());
-    default:
-      return body(std::integral_constant<int, 6>());
-  }
-}
 
 }  // namespace shardmat

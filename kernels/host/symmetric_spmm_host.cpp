@@ -201,7 +201,7 @@ class SymmetricSpmmHostPlan final : public SpmmPlan {
   void multiply_range(const Columns<T>& x, const ColumnsOfY<T>& y, const SymmetricRange& range) const {
     const RowsOfY<T> above = buffer_of<T>(range);
     // A function for each block size: one for all takes the compiler ten times as long.
-    with_symmetric_block(a_->block(), [&]<int B>(std::integral_constant<int, B>) {
+    with_block_size<1>(a_->block(), [&]<int B>(std::integral_constant<int, B>) {
       run_compiled_for(isa_, [&]<class Set>(Set)
                                  SHARDMAT_INLINE_LAMBDA { RangeProduct<Set, T, B>(*a_, x, y, range, above).run(count()); });
     });
