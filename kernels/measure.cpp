@@ -11,8 +11,9 @@ namespace shardmat {
 namespace {
 
 constexpr int kLeastRepetitions = 3, kHopelessRepetitions = 2;
-constexpr double kClose = 0.1;   // a lead that another measurement has to confirm
-constexpr double kLead = 0.005;  // by which the confirmed one has to be faster: the noise of the median
+constexpr double kClose = 0.1;        // a lead that another measurement has to confirm
+constexpr double kCloseOnHost = 0.5;  // a lead or a lag; other programs may have slowed one of the two
+constexpr double kLead = 0.005;       // by which the confirmed one has to be faster: the noise of the median
 
 /// Four times the largest L2 of a GPU. On the host twice the last-level cache, if the system tells it, within bounds: a
 /// virtual machine may see that of a whole socket, of which it has a part.
@@ -72,9 +73,10 @@ Timing time_work(const std::function<void()>& product, Stream& stream, const Tim
 }
 
 bool overtakes(double& seconds, const std::function<double()>& work, double& leading_seconds,
-               const std::function<double()>& leader) {
-  if (seconds >= leading_seconds) return false;
-  if (seconds > (1 - kClose) * leading_seconds) {
+               const std::function<double()>& leader, Backend backend) {
+  const bool on_host = backend == Backend::host;
+  if (seconds >= leading_seconds * (on_host ? 1 + kCloseOnHost : 1)) return false;
+  if (seconds > leading_seconds * (1 - (on_host ? kCloseOnHost : kClose))) {
     leading_seconds = std::min(leading_seconds, leader());
     seconds = std::min(seconds, work());
   }

@@ -96,7 +96,7 @@ ChosenBatchedPlan choose_batched_plan(std::shared_ptr<const DeviceBatch> batch, 
     bool faster = true;
     if (chosen.plan) {
       faster = overtakes(
-          seconds, [&] { return time(*plan); }, best, [&] { return time(*chosen.plan); });
+          seconds, [&] { return time(*plan); }, best, [&] { return time(*chosen.plan); }, stream.device().backend);
       chosen.measurements[leader].seconds = best;
     }
     chosen.measurements.push_back({plan->kernel, plan->policy.text(), seconds});
@@ -106,7 +106,8 @@ ChosenBatchedPlan choose_batched_plan(std::shared_ptr<const DeviceBatch> batch, 
     best = seconds;
   }
   if (!chosen.plan)
-    throw Error(ErrorKind::usage, "no kernel that takes this batch is reproducible; do without reproducible results", "reproducible");
+    throw Error(ErrorKind::usage, "no kernel that takes this batch is reproducible; do without reproducible results",
+                "reproducible");
   Choice choice = describe_choice(chosen.measurements, best, named, candidates.size(),
                                   "expected to be the fastest; nothing was measured");
   chosen.decision = choice.decision;

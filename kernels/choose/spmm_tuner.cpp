@@ -135,7 +135,8 @@ class Contest {
     bool better = true;
     if (chosen.plan) {
       better = overtakes(
-                   its, [&] { return cost(*plan); }, best_cost_, [&] { return cost(*chosen.plan); }) &&
+                   its, [&] { return cost(*plan); }, best_cost_, [&] { return cost(*chosen.plan); },
+                   input_.stream().device().backend) &&
                making_seconds - best_making_seconds_ <= expected_products(request_) * (best_cost_ - its);
       chosen.product_seconds = chosen.measurements[best_place_].seconds = best_cost_ - waiting(*chosen.plan);
     }

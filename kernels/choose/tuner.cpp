@@ -27,6 +27,8 @@ constexpr double kMostGrowth = 1.01;  // of a format over CSR
 constexpr double kBudgetProducts = 150, kLeastBudget = 0.02;
 constexpr double kBudgetOfTuning = 5;
 
+constexpr std::int64_t kKeptOnHost = 128 << 20;  // bytes
+
 constexpr int kWarmUps = 2;
 constexpr int kRepetitions = 5;
 constexpr double kHopeless = 1.5;  // times the best; after two repetitions
@@ -196,15 +198,18 @@ class Chooser {
     fill_bytes(x.data(), 0, x.bytes(), stream_);
     Timer measuring;         // restarted when the first candidate is ready
     std::size_t leader = 0;  // among the measurements
+    const Candidate* best = nullptr;
     double budget = request_.budget_seconds > 0 ? request_.budget_seconds : kBudgetOfTuning;
     for (std::size_t i = 0; i < candidates_.size(); ++i) {
       const Candidate& candidate = candidates_[i];
-      if (chosen_.plan && measuring.seconds() > budget && (every || !candidate.kernel->yardstick)) continue;
+      const bool first = best == nullptr;
+      if (!first && measuring.seconds() > budget && (every || !candidate.kernel->yardstick)) continue;
+      if (!keeps_leader()) chosen_.plan.reset();
+      release(i);
       const Timer making;
       auto plan = make(candidate);
       const double making_seconds = making.seconds();
       if (!plan) continue;
-      const bool first = !chosen_.plan;
       TimingOptions timing;
       timing.repetitions = kRepetitions;
       timing.warm_ups = kWarmUps;
@@ -219,30 +224,42 @@ class Chooser {
       };
       double seconds = time(*plan);
       if (first && !every && request_.budget_seconds <= 0) budget = std::max(kLeastBudget, kBudgetProducts * seconds);
-      const bool faster =
-          first || overtakes(
-                       seconds, [&] { return time(*plan); }, chosen_.product_seconds, [&] { return time(*chosen_.plan); });
-      if (!first) chosen_.measurements[leader].seconds = chosen_.product_seconds;
-      chosen_.measurements.push_back({plan->kernel, candidate.tunables(), seconds});
-      if (faster) {
-        leader = chosen_.measurements.size() - 1;
-        chosen_.plan = std::move(plan);
-        chosen_.product_seconds = seconds;
-        own_seconds_ = making_seconds;
+      bool faster = first || seconds < chosen_.product_seconds;
+      if (!first && keeps_leader()) {
+        faster = overtakes(
+            seconds, [&] { return time(*plan); }, chosen_.product_seconds, [&] { return time(*chosen_.plan); },
+            stream_.device().backend);
+        chosen_.measurements[leader].seconds = chosen_.product_seconds;
       }
-      plan.reset();
-      release(i + 1);
+      chosen_.measurements.push_back({plan->kernel, candidate.tunables(), seconds});
+      if (!faster) continue;
+      leader = chosen_.measurements.size() - 1;
+      best = &candidate;
+      chosen_.plan = std::move(plan);
+      chosen_.product_seconds = seconds;
+      own_seconds_ = making_seconds;
+    }
+    if (best != nullptr && !chosen_.plan) {
+      release(candidates_.size());
+      const Timer making;
+      chosen_.plan = make(*best);
+      own_seconds_ = making.seconds();
     }
     require_plan();
     explain();
   }
 
-  /// Frees the matrices in formats that neither the best plan nor a later candidate uses.
+  /// True if the best plan so far stays while others are measured, and is measured again beside one that comes close. A
+  /// large matrix on the host would take three times its memory: for the rows and two formats.
+  bool keeps_leader() { return stream_.device().backend != Backend::host || csr_bytes(input_, {}) < kKeptOnHost; }
+
+  /// Frees the matrices in formats that neither the best plan nor a candidate from `next` on uses.
   void release(std::size_t next) {
     for (auto kept = stored_.begin(); kept != stored_.end();) {
       const auto uses = [&](const Candidate& c) { return std::string(c.kernel->format) + c.layout.text() == kept->first; };
       const bool later = std::any_of(candidates_.begin() + static_cast<std::ptrdiff_t>(next), candidates_.end(), uses);
-      kept = later || kept->second.get() == &chosen_.plan->storage() ? std::next(kept) : stored_.erase(kept);
+      const bool of_best = chosen_.plan && kept->second.get() == &chosen_.plan->storage();
+      kept = later || of_best ? std::next(kept) : stored_.erase(kept);
     }
   }
 

@@ -1,8 +1,8 @@
-// Blocked CSR as its host kernels read it, and ranges of block rows of about equal work for host threads.
+// Rows of blocks as host kernels read them, and ranges of block rows of about equal work for host threads.
 //
-// Order of summation: row r of a block row has a sum for each column c of its blocks, over the blocks from left to right.
-// For 2×2 blocks there are two such sums, over the blocks at even and at odd places. The two are added first, then the sums
-// of the columns from left to right.
+// Order of summation of bcsr: row r of a block row has a sum for each column c of its blocks, over the blocks from left to
+// right. For 2×2 blocks there are two such sums, over the blocks at even and at odd places. The two are added first, then
+// the sums of the columns from left to right.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,15 @@
 
 namespace shardmat {
 
-/// The arrays of a BcsrStorage with values of type T.
+/// The arrays of a storage of blocks (bcsr, symmetric) with values of type T.
 template <class T>
 struct BlockRows {
-  explicit BlockRows(const BcsrStorage& a)
-      : narrow_block_ptr(a.wide_offsets ? nullptr : a.block_ptr.as<std::int32_t>()),
-        wide_block_ptr(a.block_ptr.as<std::int64_t>()),
-        block_col(a.block_col.as<std::int32_t>()),
-        values(a.values.as<T>()),
+  template <class BlockStorage>
+  explicit BlockRows(const BlockStorage& a)
+      : narrow_block_ptr(a.wide_offsets ? nullptr : a.block_ptr.template as<std::int32_t>()),
+        wide_block_ptr(a.block_ptr.template as<std::int64_t>()),
+        block_col(a.block_col.template as<std::int32_t>()),
+        values(a.values.template as<T>()),
         rows(a.rows),
         cols(a.cols) {}
 
@@ -44,21 +45,12 @@ struct BlockRows {
 template <int B>
 constexpr int kChains = B == 2 ? 2 : 1;
 
-/// Calls body(std::integral_constant<int, B>) for the size of the blocks.
-template <class Body>
+/// Calls body(std::integral_constant<int, B>) for the size of the blocks, from kLeast to 6.
+template <int kLeast = 2, class Body>
 SHARDMAT_INLINE void with_block_size(int block, const Body& body) {
-  switch (block) {
-    case 2:
-      return body(std::integral_constant<int, 2>());
-    case 3:
-      return body(std::integral_constant<int, 3>());
-    case 4:
-      return body(std::integral_constant<int, 4>());
-    case 5:
-      return body(std::integral_constant<int, 5>());
-    default:
-      return body(std::integral_constant<int, 6>());
-  }
+  if constexpr (kLeast < 6)
+    if (block != kLeast) return with_block_size<kLeast + 1>(block, body);
+  body(std::integral_constant<int, kLeast>());
 }
 
 /// First block rows of ranges of about equal work, then the number of block rows.

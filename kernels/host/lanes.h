@@ -49,14 +49,19 @@ using Lanes = typename LanesOf<T, N>::type;
 /// N values that lie one after another.
 template <int N, class T>
 SHARDMAT_INLINE Lanes<T, N> load(const T* from) {
-  Lanes<T, N> lanes;
-  std::memcpy(&lanes, from, sizeof lanes);
-  return lanes;
+  if constexpr (N == 1) {  // GCC would move a copied value through an integer register
+    return *from;
+  } else {
+    Lanes<T, N> lanes;
+    std::memcpy(&lanes, from, sizeof lanes);
+    return lanes;
+  }
 }
 
 template <class T, class Pack>
 SHARDMAT_INLINE void store(T* to, const Pack& lanes) {
-  std::memcpy(to, &lanes, sizeof lanes);
+  if constexpr (std::is_same_v<T, Pack>) *to = lanes;
+  else std::memcpy(to, &lanes, sizeof lanes);
 }
 
 /// sum += a·b, fused on each set that can. For vectors the compiler fuses by itself. For single values it would not where it

@@ -50,53 +50,73 @@ class RangeProduct {
  public:
   /// `above`: where the entries for block row range.first_above begin.
   SHARDMAT_INLINE RangeProduct(const SymmetricStorage& a, const Operands<T>& v, const SymmetricRange& range, T* above)
-      : rest_(*a.rest), blocks_(a), v_(v), x_(v.x + a.first_column), range_(range), above_(above) {}
+      : blocks_(a),
+        rest_(*a.rest),
+        alpha_(v.alpha),
+        beta_(v.beta),
+        all_of_x_(v.x),
+        x_(v.x + a.first_column),
+        y_(v.y),
+        above_(above),
+        buffer_(above - range.first_above * B),
+        begin_(range.begin),
+        end_(range.end),
+        above_rows_((range.begin - range.first_above) * B) {}
 
   SHARDMAT_INLINE void run() const {
-    std::fill(above_, above_ + (range_.begin - range_.first_above) * B, T(0));
-    for (std::int64_t i = range_.begin; i < range_.end; ++i) multiply(i);
+    std::fill(above_, above_ + above_rows_, T(0));
+    const std::int64_t whole = std::clamp(std::min(blocks_.rows, blocks_.columns) / B, begin_, end_);
+    if (B == 1 && above_rows_ == 0) multiply_rows<true, B != 1>(begin_, whole);
+    else multiply_rows<true, true>(begin_, whole);
+    multiply_rows<false, true>(whole, end_);
+    if (rest_.nnz > 0) add_rest();
   }
 
  private:
-  static constexpr int kLanes = kRowLanes<B>, kChains = kSymmetricChains<B>;
+  static constexpr int kLanes = kRowLanes<B>;
   using Row = Lanes<T, kLanes>;
-  using Sums = Row[kChains][B];
 
-  SHARDMAT_INLINE void multiply(std::int64_t i) const {
-    const std::int64_t first = blocks_.offset(i), last = blocks_.offset(i + 1);
-    const bool has_diagonal = last > first && blocks_.block_col[last - 1] == i;
-    const int rows = static_cast<int>(std::min<std::int64_t>(B, blocks_.rows - i * B));
-    const int columns = static_cast<int>(std::clamp<std::int64_t>(blocks_.columns - i * B, 0, B));
-    T x[B] = {}, of_x[B];
-    for (int c = 0; c < columns; ++c) x[c] = x_[i * B + c];
-    for (int r = 0; r < B; ++r) of_x[r] = v_.alpha * x[r];
-    Sums sums = {};
-    std::int64_t k = first;
-    const std::int64_t mirrored = last - (has_diagonal ? 1 : 0);
-    // Blocks whose mirror image belongs to another range come first. The loop behind them, which does nearly all work, need
-    // not ask where to add.
-    for (; k < mirrored && (blocks_.block_col[k] < range_.begin || (k - first) % kChains != 0); ++k)
-      with_chain(sums, static_cast<int>((k - first) % kChains), [&](auto& to) SHARDMAT_INLINE_LAMBDA {
-        const bool own = blocks_.block_col[k] >= range_.begin;
-        add_twice(to, k, of_x, own ? v_.y : above_ - range_.first_above * B);
-      });
-    for (; k + kChains <= mirrored; k += kChains)
-#pragma GCC unroll 4
-      for (int chain = 0; chain < kChains; ++chain) add_twice(sums[chain], k + chain, of_x, v_.y);
-    int chain = static_cast<int>((k - first) % kChains);
-    for (; k < mirrored; ++k, ++chain)
-      with_chain(sums, chain, [&](auto& to) SHARDMAT_INLINE_LAMBDA { add_twice(to, k, of_x, v_.y); });
-    if (has_diagonal) with_chain(sums, chain, [&](auto& to) SHARDMAT_INLINE_LAMBDA { add(to, k, load_row<B>(x)); });
-    put_sums(i, rows, sums);
-    put_rest(i, rows);
+  template <bool kWhole, bool kAbove>
+  SHARDMAT_INLINE void multiply_rows(std::int64_t begin, std::int64_t end) const {
+    std::int64_t first = blocks_.offset(begin);
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t last = blocks_.offset(i + 1);
+      multiply<kWhole, kAbove>(i, first, last);
+      first = last;
+    }
   }
 
-  /// `chain` is known only at run time, and the sums stay in registers.
-  template <class Body>
-  SHARDMAT_INLINE static void with_chain(Sums& sums, int chain, const Body& body) {
-    if constexpr (kChains == 1) return body(sums[0]);
-    else if constexpr (kChains == 2) return chain == 0 ? body(sums[0]) : body(sums[1]);
-    else return chain == 0 ? body(sums[0]) : chain == 1 ? body(sums[1]) : chain == 2 ? body(sums[2]) : body(sums[3]);
+  /// Block row i, which has blocks first … last - 1. kWhole: the matrix has all rows and columns of the block on the
+  /// diagonal. kAbove: the range adds to rows above it.
+  template <bool kWhole, bool kAbove>
+  SHARDMAT_INLINE void multiply(std::int64_t i, std::int64_t first, std::int64_t last) const {
+    const bool has_diagonal = last > first && blocks_.block_col[last - 1] == i;
+    const int columns = kWhole ? B : static_cast<int>(std::clamp<std::int64_t>(blocks_.columns - i * B, 0, B));
+    T x[B] = {}, of_x[B];
+    for (int c = 0; c < columns; ++c) x[c] = x_[i * B + c];
+    for (int r = 0; r < B; ++r) of_x[r] = alpha_ * x[r];
+    prefetch_values(first);
+    Row sums[B] = {};
+    // Blocks whose mirror image belongs to another range come first. The loop behind them, which does nearly all work, need
+    // not ask where to add. It takes one block at a time: rows are short, and where they end is hard to predict.
+    const std::int64_t mirrored = last - (has_diagonal ? 1 : 0);
+    std::int64_t k = first;
+    if constexpr (kAbove)
+      for (; k < mirrored && blocks_.block_col[k] < begin_; ++k) add_twice(sums, k, of_x, buffer_);
+#pragma GCC unroll 1
+    for (; k < mirrored; ++k) add_twice(sums, k, of_x, y_);
+    if (has_diagonal) add(sums, k, load_row<B>(x));
+#pragma GCC unroll 6
+    for (int r = 0; r < B; ++r)
+      if (kWhole || i * B + r < blocks_.rows) put_sum(i * B + r, sums[r]);
+  }
+
+  /// Asks for values a page ahead, where the processor by itself does not look.
+  SHARDMAT_INLINE void prefetch_values(std::int64_t k) const {
+    constexpr std::size_t kAhead = 4096, kLine = 64;
+    const char* values = reinterpret_cast<const char*>(blocks_.values + k * (B * B)) + kAhead;
+    for (std::size_t line = 0; line < (B == 1 ? 2 * kLine : B * B * sizeof(T)); line += kLine)
+      __builtin_prefetch(values + line);
   }
 
   SHARDMAT_INLINE void add(Row (&sums)[B], std::int64_t k, const Row& x) const {
@@ -117,10 +137,8 @@ class RangeProduct {
 
   /// The block for its own rows, and its mirror image for rows of y.
   SHARDMAT_INLINE void add_twice(Row (&sums)[B], std::int64_t k, const T (&of_x)[B], T* y) const {
+    if constexpr (B > 1) prefetch_values(k);
     const T* block = blocks_.values + k * (B * B);
-    if constexpr (B > 2)  // small blocks: a prefetch a block costs more than it saves
-      for (std::size_t line = 0; line < B * B * sizeof(T); line += 64)
-        __builtin_prefetch(reinterpret_cast<const char*>(block) + 4096 + line);
     const std::int64_t column = blocks_.block_col[k];
     const Row x = load_row<B>(x_ + column * B);
     T* above = y + column * B;
@@ -134,35 +152,30 @@ class RangeProduct {
     store_row<B>(above, to);
   }
 
-  SHARDMAT_INLINE void put_sums(std::int64_t i, int rows, const Sums& sums) const {
-    for (int r = 0; r < rows; ++r) {
-      Row of_chains[kChains];
-      for (int chain = 0; chain < kChains; ++chain) of_chains[chain] = sums[chain][r];
-      const Row joined = join_chains(of_chains);
-      T sum[kLanes];
-      std::memcpy(sum, &joined, sizeof sum);
-      T total = sum[0];
-      for (int c = 1; c < B; ++c) total += sum[c];
-      put<Set>(v_.y[i * B + r], v_.alpha * total, v_.beta);
-    }
+  SHARDMAT_INLINE void put_sum(std::int64_t row, const Row& of_columns) const {
+    T sum[kLanes];
+    store(sum, of_columns);
+    T total = sum[0];
+    for (int c = 1; c < B; ++c) total += sum[c];
+    put<Set>(y_[row], alpha_ * total, beta_);
   }
 
-  SHARDMAT_INLINE void put_rest(std::int64_t i, int rows) const {
-    if (rest_.nnz == 0) return;
+  SHARDMAT_INLINE void add_rest() const {
     const std::int32_t* col_idx = rest_.col_idx.template as<std::int32_t>();
     const T* values = rest_.values.template as<T>();
-    for (std::int64_t row = i * B; row < i * B + rows; ++row) {
+    for (std::int64_t row = begin_ * B; row < std::min(blocks_.rows, end_ * B); ++row) {
       const std::int64_t first = offset_of_row(rest_, row), count = offset_of_row(rest_, row + 1) - first;
-      if (count > 0) put<Set>(v_.y[row], v_.alpha * sum_of_row<Set>(values + first, col_idx + first, count, v_.x), T(1));
+      if (count > 0) put<Set>(y_[row], alpha_ * sum_of_row<Set>(values + first, col_idx + first, count, all_of_x_), T(1));
     }
   }
 
-  const CsrStorage& rest_;
+  // Copies, which the compiler keeps in registers: y could be the memory of anything else.
   LowerBlocks<T> blocks_;
-  const Operands<T>& v_;
-  const T* x_;
-  const SymmetricRange& range_;
-  T* above_;
+  const CsrStorage& rest_;
+  T alpha_, beta_;
+  const T *all_of_x_, *x_;   ///< x_: from the diagonal's first column on
+  T *y_, *above_, *buffer_;  ///< buffer_: where block row 0 would be if the buffer held all rows
+  std::int64_t begin_, end_, above_rows_;
 };
 
 class SymmetricHostPlan final : public Plan {
@@ -186,8 +199,8 @@ class SymmetricHostPlan final : public Plan {
  private:
   template <class T>
   void multiply_range(const Operands<T>& v, const SymmetricRange& range) const {
-    run_compiled_for(isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
-      with_symmetric_block(a_->block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
+    with_block_size<1>(a_->block(), [&]<int B>(std::integral_constant<int, B>) {
+      run_compiled_for(isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
         RangeProduct<Set, T, B>(*a_, v, range, buffer_.as<T>() + range.buffer).run();
       });
     });

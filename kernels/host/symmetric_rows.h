@@ -5,8 +5,9 @@
 // y in the order of the ranges. So y depends on the number of ranges, which is the number of threads, and on nothing else
 // that varies.
 //
-// Order of summation: y_i is the sum of block row i, as in bcsr (single values: as in csr), then the row's part of the rest,
-// as in csr, then what the rows below add, from top to bottom: those of the same range first, then range by range.
+// Order of summation: y_i is the sum of block row i, then what the rows below in the same range add, from top to bottom,
+// then the row's part of the rest, as in csr, then what other ranges add, range by range. Each row of a block row has a sum
+// for each column of a block, which goes over the blocks from left to right; in the end they are added from left to right.
 #pragma once
 
 #include <algorithm>
@@ -16,30 +17,16 @@
 #include "kernels/base/host_vector.h"
 #include "kernels/base/parallel.h"
 #include "kernels/formats/symmetric.h"
+#include "kernels/host/block_rows.h"
 #include "kernels/host/lanes.h"
 
 namespace shardmat {
 
 /// The blocks of a SymmetricStorage with values of type T.
 template <class T>
-struct LowerBlocks {
-  explicit LowerBlocks(const SymmetricStorage& a)
-      : narrow_block_ptr(a.wide_offsets ? nullptr : a.block_ptr.as<std::int32_t>()),
-        wide_block_ptr(a.block_ptr.as<std::int64_t>()),
-        block_col(a.block_col.as<std::int32_t>()),
-        values(a.values.as<T>()),
-        rows(a.rows),
-        columns(std::min(a.rows, a.cols - a.first_column)) {}
+struct LowerBlocks : BlockRows<T> {
+  explicit LowerBlocks(const SymmetricStorage& a) : BlockRows<T>(a), columns(std::min(a.rows, a.cols - a.first_column)) {}
 
-  SHARDMAT_INLINE std::int64_t offset(std::int64_t i) const {
-    return narrow_block_ptr != nullptr ? narrow_block_ptr[i] : wide_block_ptr[i];
-  }
-
-  const std::int32_t* narrow_block_ptr;  ///< null if offsets are wide
-  const std::int64_t* wide_block_ptr;
-  const std::int32_t* block_col;
-  const T* values;
-  std::int64_t rows;
   std::int64_t columns;  ///< from first_column on; fewer than rows where a matrix has more rows than columns
 };
 
@@ -87,38 +74,5 @@ class SymmetricRanges {
   std::int64_t buffer_rows_ = 0;
   std::vector<SymmetricRange> ranges_;
 };
-
-/// Sums of a row that overlap: small blocks have few entries.
-template <int B>
-constexpr int kSymmetricChains = B == 1   ? 4
-                                 : B == 2 ? 2
-                                          : 1;
-
-/// Adds the sums of the chains.
-template <int kChains, class Pack>
-SHARDMAT_INLINE Pack join_chains(const Pack (&sums)[kChains]) {
-  if constexpr (kChains == 4) return (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  else if constexpr (kChains == 2) return sums[0] + sums[1];
-  else return sums[0];
-}
-
-/// Calls body(std::integral_constant<int, B>) for the size of the blocks.
-template <class Body>
-SHARDMAT_INLINE void with_symmetric_block(int block, const Body& body) {
-  switch (block) {
-    case 1:
-      return body(std::integral_constant<int, 1>());
-    case 2:
-      return body(std::integral_constant<int, 2>());
-    case 3:
-      return body(std::integral_constant<int, 3>());
-    case 4:
-      return body(std::integral_constant<int, 4>());
-    case 5:
-      return body(std::integral_constant<int, 5>());
-    default:
-      return body(std::integral_constant<int, 6>());
-  }
-}
 
 }  // namespace shardmat

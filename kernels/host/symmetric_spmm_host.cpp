@@ -13,7 +13,7 @@ namespace {
 template <class Set, int B, int kPacks>
 constexpr int rows_at_once() {
   int rows = B;
-  while (rows > 1 && (B % rows != 0 || kSymmetricChains<B> * rows * B * kPacks > Set::kRegisters - 6)) --rows;
+  while (rows > 1 && (B % rows != 0 || rows * B * kPacks > Set::kRegisters - 6)) --rows;
   return rows;
 }
 
@@ -35,13 +35,17 @@ struct RowsOfY {
   }
 };
 
-/// A product with many right-hand sides, on one range. X: as ColumnsOfX.
-template <class Set, class T, int B, class X>
+/// Rows of X, whose columns lie one after another.
+template <class T>
+using Columns = ColumnsOfX<T, true>;
+
+/// A product with many right-hand sides, on one range.
+template <class Set, class T, int B>
 class RangeProduct {
  public:
   /// `above`: where the entries for block row range.first_above begin, row-major.
-  SHARDMAT_INLINE RangeProduct(const SymmetricStorage& a, const X& x, const ColumnsOfY<T>& y, const SymmetricRange& range,
-                               const RowsOfY<T>& above)
+  SHARDMAT_INLINE RangeProduct(const SymmetricStorage& a, const Columns<T>& x, const ColumnsOfY<T>& y,
+                               const SymmetricRange& range, const RowsOfY<T>& above)
       : a_(a), blocks_(a), x_(x), y_(y), own_{y.data, y.row}, range_(range), above_(above) {}
 
   SHARDMAT_INLINE void run(std::int64_t columns) const {
@@ -51,13 +55,13 @@ class RangeProduct {
                               [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
                                 constexpr int kRows = rows_at_once<Set, B, W / kLanesOfGroup<Set, T, W>>();
                                 for (int row = 0; row < B; row += kRows) multiply<W, kRows>(i, row, first);
-                                put_rest<W>(i, first);
                               });
     }
+    if (a_.rest->nnz > 0) add_rest(columns);
   }
 
  private:
-  static constexpr int kWidest = static_cast<int>(Set::kBytes / sizeof(T)), kChains = kSymmetricChains<B>;
+  static constexpr int kWidest = static_cast<int>(Set::kBytes / sizeof(T));
 
   /// Columns first … first + W - 1 of rows row … row + R - 1 of block row i, and their mirror image.
   template <int W, int R>
@@ -66,10 +70,10 @@ class RangeProduct {
     const std::int64_t begin = blocks_.offset(i), end = blocks_.offset(i + 1), top = i * B + row;
     const int rows = static_cast<int>(std::clamp<std::int64_t>(blocks_.rows - top, 0, R));
     const bool has_diagonal = end > begin && blocks_.block_col[end - 1] == i;
-    Pack of_x[R] = {}, sums[kChains][R][B] = {};
+    Pack of_x[R] = {}, sums[R][B] = {};
     const int columns = static_cast<int>(std::clamp<std::int64_t>(blocks_.columns - top, 0, R));
     for (int r = 0; r < columns; ++r) of_x[r] = y_.alpha * column_of_x<W>(top + r, first);
-    const auto add_twice = [&](Pack(&to)[R][B], std::int64_t k) SHARDMAT_INLINE_LAMBDA {
+    const auto add_twice = [&](std::int64_t k) SHARDMAT_INLINE_LAMBDA {
       const T* block = blocks_.values + k * (B * B) + row * B;
       const std::int64_t column = std::int64_t{blocks_.block_col[k]};
       const bool is_above = column < range_.begin;
@@ -81,41 +85,29 @@ class RangeProduct {
         Pack above = y.template get<W>(y_row + c, first);
 #pragma GCC unroll 6
         for (int r = 0; r < R; ++r) {
-          add_product<Set>(to[r][c], block[r * B + c], x);
+          add_product<Set>(sums[r][c], block[r * B + c], x);
           add_product<Set>(above, block[r * B + c], of_x[r]);
         }
         y.set(y_row + c, first, above);
       }
     };
-    const auto add = [&](Pack(&to)[R][B], std::int64_t k) SHARDMAT_INLINE_LAMBDA {
+    const auto add = [&](std::int64_t k) SHARDMAT_INLINE_LAMBDA {
       const T* block = blocks_.values + k * (B * B) + row * B;
 #pragma GCC unroll 6
       for (int c = 0; c < B; ++c) {
         if (i * B + c >= blocks_.columns) break;
         const Pack x = column_of_x<W>(i * B + c, first);
 #pragma GCC unroll 6
-        for (int r = 0; r < R; ++r) add_product<Set>(to[r][c], block[r * B + c], x);
+        for (int r = 0; r < R; ++r) add_product<Set>(sums[r][c], block[r * B + c], x);
       }
     };
     const std::int64_t mirrored = end - (has_diagonal ? 1 : 0);
-    std::int64_t k = begin;
-    for (; k + kChains <= mirrored; k += kChains)
-#pragma GCC unroll 4
-      for (int chain = 0; chain < kChains; ++chain) add_twice(sums[chain], k + chain);
-#pragma GCC unroll 4
-    for (int chain = 0; chain < kChains; ++chain, ++k) {
-      if (k < mirrored) add_twice(sums[chain], k);
-      else if (has_diagonal && k == mirrored) add(sums[chain], k);
-    }
+    for (std::int64_t k = begin; k < mirrored; ++k) add_twice(k);
+    if (has_diagonal) add(mirrored);
     for (int r = 0; r < rows; ++r) {
-      Pack total = {};
+      Pack total = sums[r][0];
 #pragma GCC unroll 6
-      for (int c = 0; c < B; ++c) {
-        Pack of_chains[kChains];
-        for (int chain = 0; chain < kChains; ++chain) of_chains[chain] = sums[chain][r][c];
-        const Pack sum = join_chains(of_chains);
-        total = c == 0 ? sum : total + sum;
-      }
+      for (int c = 1; c < B; ++c) total += sums[r][c];
       y_.template put<Set>(top + r, first, total);
     }
   }
@@ -125,30 +117,31 @@ class RangeProduct {
     return x_.template get<T, W>(a_.first_column + row, first);
   }
 
-  template <int W>
-  SHARDMAT_INLINE void put_rest(std::int64_t i, std::int64_t first) const {
+  SHARDMAT_INLINE void add_rest(std::int64_t columns) const {
     const CsrStorage& rest = *a_.rest;
-    if (rest.nnz == 0) return;
     ColumnsOfY<T> y = y_;
     y.beta = 1;
-    for (std::int64_t row = i * B; row < std::min(blocks_.rows, (i + 1) * B); ++row) {
+    for (std::int64_t row = range_.begin * B; row < std::min(blocks_.rows, range_.end * B); ++row) {
       const std::int64_t begin = offset_of_row(rest, row), count = offset_of_row(rest, row + 1) - begin;
-      if (count > 0)
-        multiply_row_group<Set, W>(rest.values.template as<T>() + begin, rest.col_idx.template as<std::int32_t>() + begin,
-                                   count, x_, y, row, first);
+      if (count == 0) continue;
+      for_each_group<kWidest>(
+          columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
+            multiply_row_group<Set, W>(rest.values.template as<T>() + begin,
+                                       rest.col_idx.template as<std::int32_t>() + begin, count, x_, y, row, first);
+          });
     }
   }
 
   const SymmetricStorage& a_;
   LowerBlocks<T> blocks_;
-  const X& x_;
+  const Columns<T>& x_;
   const ColumnsOfY<T>& y_;
   RowsOfY<T> own_;
   const SymmetricRange& range_;
   const RowsOfY<T>& above_;
 };
 
-/// A column-major Y is multiplied in a row-major copy.
+/// Column-major X and Y are multiplied in row-major copies.
 class SymmetricSpmmHostPlan final : public SpmmPlan {
  public:
   SymmetricSpmmHostPlan(std::shared_ptr<SymmetricStorage> a, const RightHandSides& rhs)
@@ -156,77 +149,80 @@ class SymmetricSpmmHostPlan final : public SpmmPlan {
         a_(std::move(a)),
         ranges_(*a_),
         buffer_(Device{}, bytes_of(ranges_.buffer_rows())),
-        copy_(Device{}, rhs.y == DenseOrder::row_major ? 0 : bytes_of(a_->rows)) {}
+        x_copy_(Device{}, rhs.x == DenseOrder::row_major ? 0 : bytes_of(a_->cols)),
+        y_copy_(Device{}, rhs.y == DenseOrder::row_major ? 0 : bytes_of(a_->rows)) {}
 
-  std::int64_t extra_bytes() const override { return static_cast<std::int64_t>(buffer_.bytes() + copy_.bytes()); }
+  std::int64_t extra_bytes() const override {
+    return static_cast<std::int64_t>(buffer_.bytes() + x_copy_.bytes() + y_copy_.bytes());
+  }
 
  private:
-  std::size_t bytes_of(std::int64_t rows) const {
-    return static_cast<std::size_t>(rows * right_hand_sides().count) * size_of(a_->type);
-  }
+  std::int64_t count() const { return right_hand_sides().count; }
+  std::size_t bytes_of(std::int64_t rows) const { return static_cast<std::size_t>(rows * count()) * size_of(a_->type); }
 
   void run(double alpha, const void* x, std::int64_t ldx, double beta, void* y, std::int64_t ldy, Stream&) const override {
     dispatch(a_->type, [&]<class T>(TypeTag<T>) {
-      with_columns<T, T>(right_hand_sides(), alpha, x, ldx, beta, y, ldy, [&](const auto& of_x, const ColumnsOfY<T>& of_y) {
-        if (of_y.column == 1) return multiply_rows(of_x, of_y);
-        const ColumnsOfY<T> copy{copy_.as<T>(), right_hand_sides().count, 1, of_y.alpha, of_y.beta};
-        if (of_y.beta != 0) move_entries(of_y, copy);
-        multiply_rows(of_x, copy);
-        move_entries(copy, of_y);
-      });
+      const DenseStrides of_x = strides(right_hand_sides().x, ldx), of_y = strides(right_hand_sides().y, ldy);
+      const T* const rows_of_x = static_cast<const T*>(x);
+      const ColumnsOfY<T> out{static_cast<T*>(y), of_y.row, of_y.column, static_cast<T>(alpha), static_cast<T>(beta)};
+      const DenseStrides row_major{count(), 1};
+      if (of_x.column != 1) move_entries(a_->cols, rows_of_x, of_x, x_copy_.as<T>(), row_major);
+      const auto in = of_x.column == 1 ? Columns<T>{rows_of_x, of_x.row, 1} : Columns<T>{x_copy_.as<T>(), count(), 1};
+      if (of_y.column == 1) return multiply_rows(in, out);
+      if (beta != 0) move_entries(a_->rows, out.data, of_y, y_copy_.as<T>(), row_major);
+      multiply_rows(in, ColumnsOfY<T>{y_copy_.as<T>(), count(), 1, out.alpha, out.beta});
+      move_entries(a_->rows, y_copy_.as<T>(), row_major, out.data, of_y);
     });
   }
 
-  template <class T, class X>
-  void multiply_rows(const X& x, const ColumnsOfY<T>& y) const {
+  template <class T>
+  void multiply_rows(const Columns<T>& x, const ColumnsOfY<T>& y) const {
     parallel_tasks(ranges_.count(), [&](std::int64_t r) { multiply_range(x, y, ranges_[r]); });
     if (ranges_.buffer_rows() > 0) parallel_tasks(ranges_.count(), [&](std::int64_t r) { add_buffers(y, r); });
   }
 
   template <class T>
-  void move_entries(const ColumnsOfY<T>& from, const ColumnsOfY<T>& to) const {
+  void move_entries(std::int64_t rows, const T* from, DenseStrides of_from, T* to, DenseStrides of_to) const {
     constexpr std::int64_t kGrain = 1 << 10;
-    parallel_ranges(a_->rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_ranges(rows, kGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i)
-        for (std::int64_t j = 0; j < right_hand_sides().count; ++j)
-          to.data[i * to.row + j * to.column] = from.data[i * from.row + j * from.column];
+        for (std::int64_t j = 0; j < count(); ++j)
+          to[i * of_to.row + j * of_to.column] = from[i * of_from.row + j * of_from.column];
     });
   }
 
   /// What a range adds to rows above it.
   template <class T>
   RowsOfY<T> buffer_of(const SymmetricRange& range) const {
-    const std::int64_t columns = right_hand_sides().count;
-    return {buffer_.as<T>() + range.buffer * columns, columns};
+    return {buffer_.as<T>() + range.buffer * count(), count()};
   }
 
-  template <class T, class X>
-  void multiply_range(const X& x, const ColumnsOfY<T>& y, const SymmetricRange& range) const {
-    run_compiled_for(isa_, [&]<class Set>(Set) SHARDMAT_INLINE_LAMBDA {
-      with_symmetric_block(a_->block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
-        const RowsOfY<T> above = buffer_of<T>(range);
-        RangeProduct<Set, T, B, X>(*a_, x, y, range, above).run(right_hand_sides().count);
-      });
+  template <class T>
+  void multiply_range(const Columns<T>& x, const ColumnsOfY<T>& y, const SymmetricRange& range) const {
+    const RowsOfY<T> above = buffer_of<T>(range);
+    // A function for each block size: one for all takes the compiler ten times as long.
+    with_block_size<1>(a_->block(), [&]<int B>(std::integral_constant<int, B>) {
+      run_compiled_for(isa_, [&]<class Set>(Set)
+                                 SHARDMAT_INLINE_LAMBDA { RangeProduct<Set, T, B>(*a_, x, y, range, above).run(count()); });
     });
   }
 
   template <class T>
   void add_buffers(const ColumnsOfY<T>& y, std::int64_t r) const {
-    const std::int64_t columns = right_hand_sides().count;
     for (std::int64_t s = r + 1; s < ranges_.count(); ++s) {
       const T* above = buffer_of<T>(ranges_[s]).data;
       const auto [begin, end] = ranges_.shared_rows(r, s);
       for (std::int64_t row = begin; row < end; ++row) {
-        const T* from = above + (row - ranges_[s].first_above * a_->block()) * columns;
-        for (std::int64_t j = 0; j < columns; ++j) y.data[row * y.row + j] += from[j];
+        const T* from = above + (row - ranges_[s].first_above * a_->block()) * count();
+        for (std::int64_t j = 0; j < count(); ++j) y.data[row * y.row + j] += from[j];
       }
     }
   }
 
   std::shared_ptr<SymmetricStorage> a_;
   SymmetricRanges ranges_;
-  Buffer buffer_;  ///< what ranges add to rows above them
-  Buffer copy_;    ///< a row-major Y
+  Buffer buffer_;           ///< what ranges add to rows above them
+  Buffer x_copy_, y_copy_;  ///< row-major
   Isa isa_ = instruction_set();
 };
 

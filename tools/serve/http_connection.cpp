@@ -61,7 +61,8 @@ std::string header_of(const Reply& reply, std::size_t bytes, const std::string& 
   const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
   std::string text = fmt::format("HTTP/1.1 {} {}\r\nX-Request-Id: {}\r\n", reply.status,
                                  std::string_view(reason.data(), reason.size()), request_id);
-  if (reply.status != 204) text += fmt::format("Content-Type: {}\r\n", reply.content_type);
+  if (reply.status != 204)
+    text += fmt::format("Content-Type: {}\r\nX-Content-Type-Options: nosniff\r\n", reply.content_type);
   if (reply.status != 204 && !reply.stream) text += fmt::format("Content-Length: {}\r\n", bytes);
   for (const auto& [name, value] : reply.fields) text += fmt::format("{}: {}\r\n", name, value);
   text += keep_alive ? "\r\n" : "Connection: close\r\n\r\n";

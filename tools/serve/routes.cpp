@@ -65,7 +65,8 @@ std::variant<Routes::Match, Reply> Routes::find(const RequestHead& head, const T
   if (!allowed.empty()) return wrong_method(allowed);
   return problem_reply(
       404, "no_path",
-      fmt::format("there is no path {}; there are /v1/matrices, /v1/vectors and /v1/ranks", head.target.substr(0, 200)));
+      fmt::format("there is no path {}; there are /v1/matrices, /v1/vectors, /v1/ranks and /v2; /openapi.json describes all",
+                  head.target.substr(0, 200)));
 }
 
 }  // namespace shardmat::serve
