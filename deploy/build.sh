@@ -34,7 +34,7 @@ if ! configure; then
   fi
   echo "The settings kept in $dir did not fit this machine and were dropped."
 fi
-grep -E '^-- (HDF5 [0-9]|(CUDA|NCCL|fast_float|libzip|libpng|METIS|PT-Scotch)[ :])' "$log" | sed 's/^--/  /' || true
+grep -E '^-- (HDF5 [0-9]|(CUDA|NCCL|fast_float|libzip|libpng|OpenSSL|METIS|PT-Scotch)[ :])' "$log" | sed 's/^--/  /' || true
 if ! cmake --build "$dir" --parallel "$(nproc)" >> "$log" 2>&1; then
   echo "The build failed; the end of $log:" >&2
   { grep -E -A 12 '(error|Error)[: ]' "$log" || tail -n 50 "$log"; } | head -n 80 >&2

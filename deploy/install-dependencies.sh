@@ -55,11 +55,14 @@ need zlib1g-dev has_header zlib.h
 want libfast-float-dev has_header fast_float/fast_float.h
 want libzip-dev has_header zip.h
 want libpng-dev has_header png.h
+want libssl-dev has_header openssl/ssl.h
 want libmetis-dev has_header metis.h
 want libptscotch-dev has_header ptscotch.h /usr/include/scotch
 if [ $tests = yes ]; then
   need libgtest-dev has_header gtest/gtest.h
   need python3 has_command python3
+  need curl has_command curl
+  need openssl has_command openssl
   need python3-h5py has_python_modules h5py
   need python3-scipy has_python_modules "numpy, scipy"
 fi

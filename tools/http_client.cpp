@@ -1,15 +1,11 @@
 #include "tools/http_client.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
+#include <utility>
 
 #include "kernels/base/error.h"
 
@@ -43,58 +39,70 @@ void parse_header(std::string_view header, HttpReply& reply) {
 
 }  // namespace
 
-HttpClient::HttpClient(const std::string& unix_socket) : socket_(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const bool fits = unix_socket.size() < sizeof address.sun_path;
-  if (fits) std::memcpy(address.sun_path, unix_socket.c_str(), unix_socket.size());
-  if (fits && socket_ >= 0 && connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return;
-  const char* why = fits ? std::strerror(errno) : "the path is too long for a socket";
-  if (socket_ >= 0) close(socket_);
-  throw Error(ErrorKind::resources,
-              fmt::format("no service listens on {} ({}); start it with: shardmat serve --library DIR", unix_socket, why),
-              "unix");
-}
-
-HttpClient::~HttpClient() { close(socket_); }
-
-void HttpClient::write(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) return;  // the service has answered early and closed; its answer can still be read
-    bytes.remove_prefix(static_cast<std::size_t>(sent));
-  }
+HttpClient::HttpClient(std::unique_ptr<ClientChannel> channel, std::string host, std::string token)
+    : channel_(std::move(channel)), fields_(fmt::format("Host: {}\r\n", host)) {
+  if (!token.empty()) fields_ += fmt::format("Authorization: Bearer {}\r\n", token);
 }
 
 void HttpClient::fill() {
   const std::size_t had = buffer_.size();
   buffer_.resize(had + kReadBytes);
-  const ssize_t got = recv(socket_, buffer_.data() + had, kReadBytes, 0);
-  buffer_.resize(had + static_cast<std::size_t>(std::max<ssize_t>(0, got)));
-  if (got == 0 || (got < 0 && errno != EINTR)) fail_ended();
+  const std::size_t got = channel_->read(buffer_.data() + had, kReadBytes);
+  buffer_.resize(had + got);
+  if (got == 0) fail_ended();
 }
 
-HttpReply HttpClient::send(const std::string& method, const std::string& target, std::span<const std::byte> body,
-                           const std::string& content_type) {
-  write(fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n", method, target,
-                    content_type, body.size()));
-  write({reinterpret_cast<const char*>(body.data()), body.size()});
+/// Sends a request and reads the header of its reply.
+HttpReply HttpClient::begin(const std::string& method, const std::string& target, std::span<const std::byte> body,
+                            const std::string& content_type) {
+  const std::string header = fmt::format("{} {} HTTP/1.1\r\n{}Content-Type: {}\r\nContent-Length: {}\r\n\r\n", method,
+                                         target, fields_, content_type, body.size());
+  // If the service has answered early and closed, its answer can still be read.
+  if (channel_->write(header)) channel_->write({reinterpret_cast<const char*>(body.data()), body.size()});
   std::size_t end = 0;
   while ((end = buffer_.find("\r\n\r\n")) == std::string::npos) fill();
   HttpReply reply;
   parse_header(std::string_view(buffer_).substr(0, end), reply);
   buffer_.erase(0, end + 4);
+  return reply;
+}
+
+void HttpClient::read_body(HttpReply& reply) {
   reply.body.resize(std::strtoull(reply.fields["content-length"].c_str(), nullptr, 10));
   std::size_t had = std::min(buffer_.size(), reply.body.size());
   std::copy_n(buffer_.data(), had, reply.body.data());
   buffer_.erase(0, had);
   while (had < reply.body.size()) {
-    const ssize_t got = recv(socket_, reply.body.data() + had, reply.body.size() - had, 0);
-    if (got == 0 || (got < 0 && errno != EINTR)) fail_ended();
-    had += static_cast<std::size_t>(std::max<ssize_t>(0, got));
+    const std::size_t got = channel_->read(reply.body.data() + had, reply.body.size() - had);
+    if (got == 0) fail_ended();
+    had += got;
   }
+}
+
+HttpReply HttpClient::send(const std::string& method, const std::string& target, std::span<const std::byte> body,
+                           const std::string& content_type) {
+  HttpReply reply = begin(method, target, body, content_type);
+  read_body(reply);
   return reply;
+}
+
+HttpReply HttpClient::follow(const std::string& target, const std::function<void(const std::string&)>& take) {
+  HttpReply reply = begin("GET", target, {}, "application/json");
+  if (reply.status != 200 || reply.fields.contains("content-length")) {
+    read_body(reply);
+    return reply;
+  }
+  while (true) {
+    for (std::size_t end = 0; (end = buffer_.find('\n')) != std::string::npos;) {
+      const std::string line = buffer_.substr(0, end);
+      buffer_.erase(0, end + 1);
+      take(line);
+    }
+    char bytes[4096];
+    const std::size_t got = channel_->read(bytes, sizeof bytes);
+    if (got == 0) return reply;
+    buffer_.append(bytes, got);
+  }
 }
 
 }  // namespace shardmat::tools

@@ -1,5 +1,5 @@
 # Every outside library, found here and nowhere else. Required: MPI, HDF5, OpenMP, fmt, zlib, nlohmann-json, CLI11, Boost's headers.
-# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, libpng, METIS, PT-Scotch.
+# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, libpng, OpenSSL, METIS, PT-Scotch.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 set(MPI_CXX_SKIP_MPICXX ON)
@@ -44,6 +44,13 @@ if(PNG_FOUND)
   message(STATUS "libpng: ${PNG_LIBRARIES}")
 else()
   message(STATUS "libpng: not found; pictures of matrices are left out (package libpng-dev)")
+endif()
+
+find_package(OpenSSL 3.0 QUIET COMPONENTS SSL Crypto)
+if(OpenSSL_FOUND)
+  message(STATUS "OpenSSL: ${OPENSSL_VERSION}")
+else()
+  message(STATUS "OpenSSL: not found; the service has no TLS (package libssl-dev)")
 endif()
 
 shardmat_find_optional(METIS METIS metis.h metis "partition --reorder graph is left out" libmetis-dev)

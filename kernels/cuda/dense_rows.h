@@ -197,9 +197,9 @@ struct Stretch {
 #pragma unroll
           for (int w = 0; w < kAtOnce; ++w) out.of[w] = v.alpha * sum[q][part + w];
         } else {
-          out = at;
+          out = at;  // rounded as kernels for one vector round
 #pragma unroll
-          for (int w = 0; w < kAtOnce; ++w) out.of[w] = v.alpha * sum[q][part + w] + v.beta * out.of[w];
+          for (int w = 0; w < kAtOnce; ++w) out.of[w] = fma(v.beta, out.of[w], v.alpha * sum[q][part + w]);
         }
         at = out;
       }

@@ -23,26 +23,9 @@ void gather_columns(std::span<const std::byte* const> vectors, std::span<const s
         T* const row = x + i * strides.row;
         const std::int64_t id = ids[static_cast<std::size_t>(i)];
         for (std::int64_t j = 0; j < count; ++j)
-          row[j * strides.column] = reinterpret_cast<const T*>(vectors[static_cast<std::size_t>(j)])[id];
+          if (const std::byte* const vector = vectors[static_cast<std::size_t>(j)])
+            row[j * strides.column] = reinterpret_cast<const T*>(vector)[id];
         for (std::int64_t j = count; j < width; ++j) row[j * strides.column] = 0;
-      }
-    });
-  });
-}
-
-void scatter_columns(const void* from, std::int64_t width, std::span<const std::int64_t> ids, ValueType type,
-                     std::span<const double> alphas, std::span<std::byte* const> vectors) {
-  const auto count = static_cast<std::int64_t>(vectors.size());
-  dispatch(type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T* const y = static_cast<const T*>(from);
-    parallel_ranges(std::ssize(ids), std::max<std::int64_t>(1, kGrain / width), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) {
-        const std::int64_t id = ids[static_cast<std::size_t>(i)];
-        for (std::int64_t j = 0; j < count; ++j) {
-          const auto column = static_cast<std::size_t>(j);
-          reinterpret_cast<T*>(vectors[column])[id] = static_cast<T>(alphas[column]) * y[i * width + j];
-        }
       }
     });
   });

@@ -1,4 +1,5 @@
-// Between vectors that lie one after another in original order and a rank's part of X or Y, whose columns are interleaved.
+// From vectors that lie one after another in original order to a rank's part of X, whose columns are interleaved. The way
+// back is unpack_columns_on_host() (kernels/column_packing.h).
 //
 // Threads: any thread; the loops take its thread_count().
 #pragma once
@@ -12,13 +13,9 @@
 
 namespace shardmat::service {
 
-/// Entry (i, j) of `to` becomes entry ids[i] of vector j, and zero for the columns behind the given ones.
+/// Entry (i, j) of `to` becomes entry ids[i] of vector j, and zero for the columns behind the given ones. Columns whose
+/// vector is null stay as they are.
 void gather_columns(std::span<const std::byte* const> vectors, std::span<const std::int64_t> ids, ValueType type,
                     std::int64_t width, DenseStrides strides, void* to);
-
-/// The opposite: entry ids[i] of vector j becomes alphas[j] times entry (i, j) of `from`, a row-major matrix of `width`
-/// columns.
-void scatter_columns(const void* from, std::int64_t width, std::span<const std::int64_t> ids, ValueType type,
-                     std::span<const double> alphas, std::span<std::byte* const> vectors);
 
 }  // namespace shardmat::service

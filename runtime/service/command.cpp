@@ -75,18 +75,27 @@ class Reader {
 template <class M, class T>
 concept OneOf = std::is_same_v<std::remove_const_t<M>, T>;
 
-void fields(OneOf<Load> auto& m, auto& f) { f(m.matrix), f(m.source), f(m.type), f(m.exchange); }
+void fields(OneOf<Load> auto& m, auto& f) { f(m.matrix), f(m.source), f(m.type), f(m.exchange), f(m.updatable); }
 void fields(OneOf<Unload> auto& m, auto& f) { f(m.matrix); }
-void fields(OneOf<Column> auto& m, auto& f) { f(m.x), f(m.y), f(m.alpha); }
-void fields(OneOf<Multiply> auto& m, auto& f) { f(m.matrix), f(m.width), f(m.columns); }
+void fields(OneOf<Place> auto& m, auto& f) { f(m.vector), f(m.offset); }
+void fields(OneOf<Column> auto& m, auto& f) { fields(m.x, f), fields(m.y, f), f(m.alpha), f(m.beta); }
+void fields(OneOf<Multiply> auto& m, auto& f) { f(m.matrix), f(m.width), f(m.columns), f(m.x_block), f(m.y_block); }
+void fields(OneOf<PutValues> auto& m, auto& f) { f(m.matrix), f(m.first), f(m.count), f(m.offset); }
+void fields(OneOf<DropValues> auto& m, auto& f) { f(m.matrix); }
+void fields(OneOf<MakeVector> auto& m, auto& f) { f(m.vector), f(m.matrix), f(m.as_y), f(m.size), f(m.columns), f(m.type); }
+void fields(OneOf<WriteVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
+void fields(OneOf<ReadVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
+void fields(OneOf<DropVector> auto& m, auto& f) { f(m.vector); }
 void fields(OneOf<Ping> auto&, auto&) {}
 void fields(OneOf<Quit> auto&, auto&) {}
 void fields(OneOf<Hello> auto& m, auto& f) { f(m.version), f(m.rank), f(m.ranks), f(m.host), f(m.device); }
 void fields(OneOf<WidthTime> auto& m, auto& f) { f(m.width), f(m.seconds); }
 void fields(OneOf<Loaded> auto& m, auto& f) {
-  f(m.rows), f(m.cols), f(m.nnz), f(m.bytes), f(m.kernel), f(m.exchange), f(m.widths);
+  f(m.rows), f(m.cols), f(m.nnz), f(m.bytes), f(m.update_bytes), f(m.kernel), f(m.exchange), f(m.widths);
+  f(m.x_distribution), f(m.y_distribution);
 }
 void fields(OneOf<Multiplied> auto& m, auto& f) { f(m.copy_in), f(m.product), f(m.copy_out); }
+void fields(OneOf<VectorMade> auto& m, auto& f) { f(m.size), f(m.bytes), f(m.distribution), f(m.matrix_bytes); }
 void fields(OneOf<Failed> auto& m, auto& f) { f(m.kind), f(m.message); }
 void fields(OneOf<Done> auto&, auto&) {}
 void fields(OneOf<Alive> auto&, auto&) {}

@@ -20,7 +20,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 1;
+constexpr std::uint32_t kProtocolVersion = 2;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it.
 struct Load {
@@ -28,6 +28,7 @@ struct Load {
   std::string source;  ///< path below the library
   ValueType type = ValueType::f64;
   std::string exchange = "auto";
+  bool updatable = false;  ///< PutValues may follow
   bool operator==(const Load&) const = default;
 };
 
@@ -36,10 +37,17 @@ struct Unload {
   bool operator==(const Unload&) const = default;
 };
 
-/// y = alpha·A·x. Both vectors lie in the arena, in original order, and have the type of the matrix.
+/// Where a column is: in the arena, in original order; or in a vector of one column that stays on the ranks.
+struct Place {
+  std::uint64_t vector = 0;  ///< number of the vector; 0: in the arena
+  std::uint64_t offset = 0;  ///< bytes from the start of the arena
+  bool operator==(const Place&) const = default;
+};
+
+/// y = alpha·A·x + beta·y. All have the type of the matrix.
 struct Column {
-  std::uint64_t x = 0, y = 0;  ///< bytes from the start of the arena
-  double alpha = 1;
+  Place x, y;
+  double alpha = 1, beta = 0;
   bool operator==(const Column&) const = default;
 };
 
@@ -48,7 +56,51 @@ struct Multiply {
   std::uint64_t matrix = 0;
   std::int64_t width = 1;
   std::vector<Column> columns;
+  /// Numbers of vectors of `width` columns that are X and Y as they lie, in place of those of `columns`; 0: none. With one
+  /// of them there are `width` columns, all with the same alpha and beta.
+  std::uint64_t x_block = 0, y_block = 0;
   bool operator==(const Multiply&) const = default;
+};
+
+/// A piece of new values for a matrix, in the arena: those from `first` on, in the order of the file. Pieces follow each
+/// other; a piece with first = 0 begins anew. The last one replaces the values of the matrix by all pieces.
+struct PutValues {
+  std::uint64_t matrix = 0;
+  std::uint64_t first = 0, count = 0;
+  std::uint64_t offset = 0;  ///< bytes from the start of the arena
+  bool operator==(const PutValues&) const = default;
+};
+
+/// Frees the pieces of values whose last piece does not come.
+struct DropValues {
+  std::uint64_t matrix = 0;
+  bool operator==(const DropValues&) const = default;
+};
+
+/// Makes a vector of zeros that stays on the ranks: a row-major block of `columns` columns. It is distributed as x or y of a
+/// matrix, or in equal parts.
+struct MakeVector {
+  std::uint64_t vector = 0;  ///< the number by which later commands name it
+  std::uint64_t matrix = 0;  ///< 0: `size` entries in equal parts
+  bool as_y = false;         ///< of a matrix: distributed as y
+  std::int64_t size = 0;
+  std::int64_t columns = 1;
+  ValueType type = ValueType::f64;
+  bool operator==(const MakeVector&) const = default;
+};
+
+/// Between a vector and the arena, where its columns lie one after another, in original order.
+struct WriteVector {
+  std::uint64_t vector = 0, offset = 0;
+  bool operator==(const WriteVector&) const = default;
+};
+struct ReadVector {
+  std::uint64_t vector = 0, offset = 0;
+  bool operator==(const ReadVector&) const = default;
+};
+struct DropVector {
+  std::uint64_t vector = 0;
+  bool operator==(const DropVector&) const = default;
 };
 
 /// Asks an idle rank for a sign of life.
@@ -63,7 +115,8 @@ struct Quit {
 
 struct Command {
   std::uint64_t number = 0;
-  std::variant<Load, Unload, Multiply, Ping, Quit> what;
+  std::variant<Load, Unload, Multiply, Ping, Quit, PutValues, DropValues, MakeVector, WriteVector, ReadVector, DropVector>
+      what;
   bool operator==(const Command&) const = default;
 };
 
@@ -85,8 +138,11 @@ struct WidthTime {
 struct Loaded {
   std::int64_t rows = 0, cols = 0, nnz = 0;
   std::int64_t bytes = 0;         ///< of this rank's device: the matrix, and X and Y of every width
+  std::int64_t update_bytes = 0;  ///< of them: what keeps the matrix updatable
   std::string kernel, exchange;   ///< of this rank
   std::vector<WidthTime> widths;  ///< by width; the same on all ranks
+  /// How x and y are distributed. Vectors with equal numbers are distributed alike; the same on all ranks.
+  std::uint64_t x_distribution = 0, y_distribution = 0;
   bool operator==(const Loaded&) const = default;
 };
 
@@ -96,6 +152,14 @@ struct Multiplied {
   bool operator==(const Multiplied&) const = default;
 };
 
+struct VectorMade {
+  std::int64_t size = 0;
+  std::int64_t bytes = 0;          ///< of this rank's device
+  std::uint64_t distribution = 0;  ///< as in Loaded
+  std::int64_t matrix_bytes = 0;   ///< Loaded::bytes of its matrix, with the product for its columns; 0: no matrix
+  bool operator==(const VectorMade&) const = default;
+};
+
 /// The command failed alike on all ranks, and changed nothing.
 struct Failed {
   ErrorKind kind = ErrorKind::internal;
@@ -103,7 +167,7 @@ struct Failed {
   bool operator==(const Failed&) const = default;
 };
 
-/// The command is done and has no result: Unload, Ping, Quit.
+/// The command is done and has no result.
 struct Done {
   bool operator==(const Done&) const = default;
 };
@@ -115,7 +179,7 @@ struct Alive {
 
 struct Answer {
   std::uint64_t number = 0;  ///< of the command; 0 for Hello
-  std::variant<Hello, Loaded, Multiplied, Failed, Done, Alive> what;
+  std::variant<Hello, Loaded, Multiplied, Failed, Done, Alive, VectorMade> what;
   bool operator==(const Answer&) const = default;
 };
 

@@ -2,14 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <limits>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 
 #include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "partition/partitioner.h"
 #include "runtime/service/control.h"
+#include "runtime/service/distribution.h"
 #include "runtime/service/library.h"
 #include "runtime/service/resident_matrix.h"
+#include "runtime/service/resident_vectors.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat::service {
@@ -31,6 +37,7 @@ class Engine {
       : context_(context),
         links_(std::filesystem::path(options.control).parent_path()),
         library_(options.library),
+        vectors_(context),
         control_(options.control, hello_of(context)) {}
 
   void run() {
@@ -55,7 +62,7 @@ class Engine {
     ranks.together([&] { file.emplace(library_, load.source, link_directory(ranks.rank())); });
     try {
       const MatrixSource source = open_matrix(file->path().string(), context_);
-      auto matrix = std::make_unique<ResidentMatrix>(source, context_, load);
+      auto matrix = std::make_unique<ResidentMatrix>(source, context_, load, distributions_);
       return (matrices_[load.matrix] = std::move(matrix))->description();
     } catch (const AgreedError& error) {
       throw AgreedError(error.kind(), without_links(error.what(), load.source), error.setting());
@@ -70,13 +77,75 @@ class Engine {
 
   AnswerKind carry_out(const Multiply& multiply) {
     const ContextScope scope(context_);
-    const auto matrix = matrices_.find(multiply.matrix);
-    if (matrix == matrices_.end()) throw AgreedError(ErrorKind::internal, "the ranks do not have this matrix");
-    return matrix->second->multiply(multiply, control_.arena());
+    return matrix(multiply.matrix).multiply(multiply, control_.arena(), vectors_);
+  }
+
+  AnswerKind carry_out(const PutValues& put) {
+    const ContextScope scope(context_);
+    matrix(put.matrix).put_values(put, control_.arena());
+    return Done{};
+  }
+
+  AnswerKind carry_out(const DropValues& drop) {
+    if (const auto found = matrices_.find(drop.matrix); found != matrices_.end()) found->second->drop_values();
+    return Done{};
+  }
+
+  AnswerKind carry_out(const MakeVector& make) {
+    const ContextScope scope(context_);
+    VectorMade made = vectors_.make(make, make.matrix == 0 ? equal_parts(make.size) : distribution_of(make));
+    if (make.matrix != 0) made.matrix_bytes = matrix(make.matrix).description().bytes;
+    return made;
+  }
+
+  AnswerKind carry_out(const WriteVector& write) {
+    const ContextScope scope(context_);
+    vectors_.write(write, control_.arena());
+    return Done{};
+  }
+
+  AnswerKind carry_out(const ReadVector& read) {
+    const ContextScope scope(context_);
+    vectors_.read(read, control_.arena());
+    return Done{};
+  }
+
+  AnswerKind carry_out(const DropVector& drop) {
+    const ContextScope scope(context_);
+    vectors_.drop(drop);
+    return Done{};
   }
 
   AnswerKind carry_out(const Ping&) { return Done{}; }
   AnswerKind carry_out(const Quit&) { return Done{}; }
+
+  ResidentMatrix& matrix(std::uint64_t number) {
+    const auto found = matrices_.find(number);
+    if (found == matrices_.end()) throw AgreedError(ErrorKind::internal, "the ranks do not have this matrix");
+    return *found->second;
+  }
+
+  /// That of the matrix, which then has a product for the vector's columns.
+  std::shared_ptr<const Distribution> distribution_of(const MakeVector& make) {
+    ResidentMatrix& of = matrix(make.matrix);
+    if (make.columns > 1) of.add_block_product(make.columns);
+    return make.as_y ? of.y_distribution() : of.x_distribution();
+  }
+
+  std::shared_ptr<const Distribution> equal_parts(std::int64_t size) {
+    Communicator& ranks = context_.communicator();
+    const auto starts = even_starts(size, ranks.size());
+    const auto rank = static_cast<std::size_t>(ranks.rank());
+    HostVector<std::int64_t> ids;
+    ranks.together([&] {
+      const std::int64_t own = starts[rank + 1] - starts[rank];
+      constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+      require_host_memory(own > kMost / 16 ? kMost : 16 * own, "the indices of a vector's entries");
+      ids.resize(static_cast<std::size_t>(own));
+      std::iota(ids.begin(), ids.end(), starts[rank]);
+    });
+    return distributions_.find_or_add(size, ids, ranks);
+  }
 
   std::filesystem::path link_directory(int rank) const { return links_ / fmt::format("rank-{}", rank); }
 
@@ -93,7 +162,9 @@ class Engine {
   Context& context_;
   std::filesystem::path links_;
   Library library_;
+  Distributions distributions_;
   std::map<std::uint64_t, std::unique_ptr<ResidentMatrix>> matrices_;
+  ResidentVectors vectors_;
   Control control_;
 };
 

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <limits>
+#include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
@@ -31,16 +33,21 @@ LoadOptions options_of(const Load& load) {
   // On the host the model then chooses, always alike; a measured choice could give other bits after a restart. On a GPU the
   // measured choice is remembered (plan_cache.h).
   options.plan.products = 1;
+  if (load.updatable) options.values = Values::updatable;
   return options;
 }
 
 }  // namespace
 
-ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load)
-    : context_(context), matrix_(source, context, options_of(load)) {
+ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions)
+    : context_(context),
+      matrix_(source, context, options_of(load)),
+      x_distribution_(distributions.find_or_add(matrix_.cols(), matrix_.x_ids(), context.communicator())),
+      y_distribution_(distributions.find_or_add(matrix_.rows(), matrix_.row_ids(), context.communicator())),
+      new_values_(matrix_.local_nnz(), matrix_.type(), context.communicator()) {
   for (std::int64_t width = 1; width <= kWidest; width *= 2) {
     add_product(width);
-    const double seconds = keeps_bits() ? seconds_of(width) : std::numeric_limits<double>::infinity();
+    const double seconds = keeps_bits(*products_.at(width)) ? seconds_of(width) : std::numeric_limits<double>::infinity();
     const double best = widths_.empty() ? std::numeric_limits<double>::infinity()
                                         : widths_.back().seconds / static_cast<double>(widths_.back().width);
     if (width > 1 && seconds / static_cast<double>(width) * kLeastGain > best) {
@@ -56,23 +63,35 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
 
 void ResidentMatrix::add_product(std::int64_t width) {
   std::unique_ptr<Product> product = matrix_.product(width);
+  Buffer wider;
   context_.communicator().together([&] {
     if (product->y_bytes() <= y_.bytes()) return;
-    y_ = {};
     require_memory(context_.device(), static_cast<std::int64_t>(product->y_bytes()),
                    "Y of the products of a resident matrix");
-    y_ = Buffer(context_.device(), product->y_bytes());
+    wider = Buffer(context_.device(), product->y_bytes());
   });
+  if (wider.bytes() > 0) y_ = std::move(wider);
   products_[width] = std::move(product);
 }
 
-bool ResidentMatrix::keeps_bits() const {
+bool ResidentMatrix::keeps_bits(const Product& product) const {
   const auto& first = products_.begin()->second->row_plans();
-  const auto& last = products_.rbegin()->second->row_plans();
-  bool same = first.size() == last.size();
+  const auto& other = product.row_plans();
+  bool same = first.size() == other.size();
   for (std::size_t i = 0; same && i < first.size(); ++i)
-    same = first[i].shared_storage() == last[i].shared_storage() && last[i].reproducible();
+    same = first[i].shared_storage() == other[i].shared_storage() && other[i].reproducible();
   return context_.communicator().all_reduce(same ? 1 : 0, Reduction::min) == 1;
+}
+
+void ResidentMatrix::add_block_product(std::int64_t width) {
+  if (products_.count(width) != 0) return;
+  add_product(width);
+  if (keeps_bits(*products_.at(width))) return;
+  products_.erase(width);
+  throw AgreedError(ErrorKind::usage,
+                    fmt::format("the kernel of this matrix has no product of {} columns with the bits of single products; "
+                                "make vectors of one column",
+                                width));
 }
 
 double ResidentMatrix::seconds_of(std::int64_t width) {
@@ -81,8 +100,7 @@ double ResidentMatrix::seconds_of(std::int64_t width) {
   HostVector<std::byte> result(size_of_vector);
   const auto columns = static_cast<std::size_t>(width);
   const std::vector<const std::byte*> x(columns, zeros.data());
-  const std::vector<std::byte*> y(columns, result.data());
-  const std::vector<double> alphas(columns, 1);
+  const std::vector<UnpackedColumn> y(columns, UnpackedColumn{result.data(), 1, 0});
   const Product& product = *products_.at(width);
   double best = std::numeric_limits<double>::infinity(), spent = 0;
   for (int run = 0; run <= kRuns && spent < kRunSeconds; ++run) {  // the first one warms up
@@ -90,7 +108,7 @@ double ResidentMatrix::seconds_of(std::int64_t width) {
     gather(product, x);
     product.multiply(1, 0, product.y_view(y_.data()), context_.stream());
     product.wait(context_.stream());
-    scatter(product, alphas, y);
+    scatter(product, y);
     const double seconds = context_.communicator().all_reduce(timer.seconds(), Reduction::max);
     spent += seconds;
     best = std::min(best, seconds);
@@ -108,33 +126,77 @@ Loaded ResidentMatrix::description() const {
       loaded.kernel += (loaded.kernel.empty() ? "" : "; ") + kernel;
   loaded.exchange = products_.at(1)->exchange().name();
   loaded.widths = widths_;
+  loaded.update_bytes = matrix_.map_bytes();
+  loaded.x_distribution = x_distribution_->number, loaded.y_distribution = y_distribution_->number;
   return loaded;
 }
 
-Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena) {
+Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena, const ResidentVectors& vectors) {
+  const bool blocks = command.x_block != 0 || command.y_block != 0;
+  if (blocks) add_block_product(command.width);
   const auto found = products_.find(command.width);
-  if (found == products_.end() || std::ssize(command.columns) > command.width)
+  if (found == products_.end() || std::ssize(command.columns) > command.width ||
+      (blocks && std::ssize(command.columns) != command.width))
     throw AgreedError(ErrorKind::internal, fmt::format("the matrix has no product of {} columns", command.width));
   const Product& product = *found->second;
-  const std::size_t entry = size_of(matrix_.type());
-  std::vector<const std::byte*> x;
-  std::vector<std::byte*> y;
-  std::vector<double> alphas;
-  for (const Column& column : command.columns) {
-    x.push_back(arena.at(column.x, static_cast<std::uint64_t>(matrix_.cols()) * entry).data());
-    y.push_back(arena.at(column.y, static_cast<std::uint64_t>(matrix_.rows()) * entry).data());
-    alphas.push_back(column.alpha);
-  }
+  Stream& stream = context_.stream();
   Multiplied times;
   const Timer timer;
-  gather(product, x);
+  ConstDense x = product.x();
+  if (command.x_block == 0) take_x(product, command, arena, vectors);
+  else x = vectors.view(command.x_block, *x_distribution_, matrix_.type(), command.width);
   times.copy_in = timer.seconds();
-  product.multiply(1, 0, product.y_view(y_.data()), context_.stream());
-  product.wait(context_.stream());
+  if (command.y_block != 0) {
+    const Column& column = command.columns.front();
+    product.multiply(column.alpha, x, column.beta,
+                     vectors.view(command.y_block, *y_distribution_, matrix_.type(), command.width), stream);
+  } else {
+    product.multiply(1, x, 0, product.y_view(y_.data()), stream);
+  }
+  product.wait(stream);
   times.product = timer.seconds() - times.copy_in;
-  scatter(product, alphas, y);
+  if (command.y_block == 0) give_y(product, command, arena, vectors);
   times.copy_out = timer.seconds() - times.copy_in - times.product;
   return times;
+}
+
+void ResidentMatrix::take_x(const Product& product, const Multiply& command, const Arena& arena,
+                            const ResidentVectors& vectors) {
+  const Dense x = product.x();
+  const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.cols()) * size_of(x.type);
+  std::vector<const std::byte*> in_arena;
+  std::vector<const void*> on_device;
+  for (const Column& column : command.columns) {
+    const bool stays = column.x.vector != 0;
+    in_arena.push_back(stays ? nullptr : arena.at(column.x.offset, bytes).data());
+    on_device.push_back(stays ? vectors.view(column.x.vector, *x_distribution_, x.type, 1).data : nullptr);
+  }
+  const auto is_null = [](const void* vector) { return vector == nullptr; };
+  const bool all_stay = std::all_of(in_arena.begin(), in_arena.end(), is_null);
+  if (!all_stay) gather(product, in_arena);
+  else if (std::ssize(command.columns) < x.columns)
+    fill_bytes(x.data, 0, static_cast<std::size_t>(x.rows * x.leading) * size_of(x.type), context_.stream());
+  if (!std::all_of(on_device.begin(), on_device.end(), is_null))
+    pack_columns(x.type, x.rows, on_device, x.data, x.leading, context_.stream());
+}
+
+void ResidentMatrix::give_y(const Product& product, const Multiply& command, const Arena& arena,
+                            const ResidentVectors& vectors) {
+  const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.rows()) * size_of(matrix_.type());
+  std::vector<UnpackedColumn> in_arena, on_device;
+  bool some_stay = false, all_stay = true;
+  for (const Column& column : command.columns) {
+    const bool stays = column.y.vector != 0;
+    in_arena.push_back({stays ? nullptr : arena.at(column.y.offset, bytes).data(), column.alpha, column.beta});
+    on_device.push_back({stays ? vectors.view(column.y.vector, *y_distribution_, matrix_.type(), 1).data : nullptr,
+                         column.alpha, column.beta});
+    some_stay = some_stay || stays, all_stay = all_stay && stays;
+  }
+  if (some_stay) {
+    unpack_columns(matrix_.type(), matrix_.local_rows(), y_.data(), product.columns(), on_device, context_.stream());
+    context_.stream().synchronize();
+  }
+  if (!all_stay) scatter(product, in_arena);
 }
 
 void ResidentMatrix::gather(const Product& product, std::span<const std::byte* const> vectors) {
@@ -148,14 +210,38 @@ void ResidentMatrix::gather(const Product& product, std::span<const std::byte* c
   if (!on_host) copy_to_device(x.data, staging_.data(), bytes, context_.stream());
 }
 
-void ResidentMatrix::scatter(const Product& product, std::span<const double> alphas, std::span<std::byte* const> vectors) {
+void ResidentMatrix::scatter(const Product& product, std::span<const UnpackedColumn> columns) {
   const bool on_host = context_.device().backend == Backend::host;
   if (!on_host) {
     staging_.reserve(product.y_bytes(), context_.device(), true);
     copy_to_host(staging_.data(), y_.data(), product.y_bytes(), context_.stream());
   }
-  scatter_columns(on_host ? y_.data() : staging_.data(), product.columns(), matrix_.row_ids(), matrix_.type(), alphas,
-                  vectors);
+  unpack_columns_on_host(matrix_.type(), on_host ? y_.data() : staging_.data(), product.columns(), matrix_.row_ids(),
+                         columns, context_.device());
+}
+
+void ResidentMatrix::put_values(const PutValues& command, const Arena& arena) {
+  if (matrix_.options().values != Values::updatable)
+    throw AgreedError(ErrorKind::usage, "the matrix was loaded without room for new values");
+  new_values_.take(static_cast<std::int64_t>(command.first),
+                   arena.at(command.offset, command.count * size_of(matrix_.type())), context_.communicator());
+  if (!new_values_.complete()) return;
+  std::exception_ptr error;
+  try {
+    matrix_.update_values(new_values_.own(), context_.stream());
+    context_.stream().synchronize();
+  } catch (const AgreedError&) {  // before any value was changed
+    new_values_.clear();
+    throw;
+  } catch (...) {
+    error = std::current_exception();
+  }
+  new_values_.clear();
+  try {
+    context_.communicator().agree(error);
+  } catch (const AgreedError& why) {
+    throw AgreedError(ErrorKind::internal, fmt::format("the new values could not be stored: {}", why.what()));
+  }
 }
 
 }  // namespace shardmat::service

@@ -12,10 +12,14 @@
 #include <vector>
 
 #include "kernels/base/device.h"
+#include "kernels/column_packing.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/service/arena.h"
 #include "runtime/service/command.h"
+#include "runtime/service/distribution.h"
+#include "runtime/service/new_values.h"
+#include "runtime/service/resident_vectors.h"
 
 namespace shardmat::service {
 
@@ -23,31 +27,52 @@ class ResidentMatrix {
  public:
   /// Loads the matrix and makes its products: of one column, then of twice as many as long as a column then takes less time.
   /// Throws the same error on all ranks.
-  ResidentMatrix(const MatrixSource& source, Context& context, const Load& load);
+  ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions);
   ResidentMatrix(const ResidentMatrix&) = delete;
   ResidentMatrix& operator=(const ResidentMatrix&) = delete;
 
   /// Not collective.
   Loaded description() const;
 
-  /// Multiplies this rank's rows. The vectors in the arena are complete once all ranks have returned. Throws
-  /// Error(internal) on all ranks for a width that has no product.
-  Multiplied multiply(const Multiply& command, const Arena& arena);
+  /// Not collective.
+  const std::shared_ptr<const Distribution>& x_distribution() const { return x_distribution_; }
+  const std::shared_ptr<const Distribution>& y_distribution() const { return y_distribution_; }
+
+  /// Multiplies this rank's rows. The vectors in the arena are complete once all ranks have returned. Throws on all ranks
+  /// Error(internal) for a width that has no product, and what add_block_product() throws.
+  Multiplied multiply(const Multiply& command, const Arena& arena, const ResidentVectors& vectors);
+
+  /// Makes a product for vectors of `width` columns, unless there is one. Throws on all ranks Error(usage) if its columns
+  /// would not have the bits of single products, Error(resources) without memory for it.
+  void add_block_product(std::int64_t width);
+
+  /// Keeps a piece of new values. The last piece replaces the values of the matrix from the next product on. Throws on all
+  /// ranks Error(usage) for a matrix that was not loaded as updatable, what NewValues::take() throws, and Error(resources)
+  /// without memory: then the values are the old ones. After Error(internal) they may be neither; the matrix must be
+  /// dropped.
+  void put_values(const PutValues& command, const Arena& arena);
+  /// Frees the pieces that were kept. Not collective.
+  void drop_values() { new_values_.clear(); }
 
  private:
   void add_product(std::int64_t width);
-  /// True if the newest product stores and sums every row as the first one does, on all ranks.
-  bool keeps_bits() const;
+  /// True if the product stores and sums every row as the first one does, on all ranks.
+  bool keeps_bits(const Product& product) const;
   double seconds_of(std::int64_t width);
+  /// X of a product from vectors in the arena, and back from Y. Null vectors are left out.
   void gather(const Product& product, std::span<const std::byte* const> vectors);
-  void scatter(const Product& product, std::span<const double> alphas, std::span<std::byte* const> vectors);
+  void scatter(const Product& product, std::span<const UnpackedColumn> columns);
+  void take_x(const Product& product, const Multiply& command, const Arena& arena, const ResidentVectors& vectors);
+  void give_y(const Product& product, const Multiply& command, const Arena& arena, const ResidentVectors& vectors);
 
   Context& context_;
   DistributedMatrix matrix_;
+  std::shared_ptr<const Distribution> x_distribution_, y_distribution_;
+  NewValues new_values_;
   std::map<std::int64_t, std::unique_ptr<Product>> products_;  ///< by width
-  std::vector<WidthTime> widths_;
-  Buffer y_;            ///< of the widest product
-  HostBuffer staging_;  ///< X or Y on their way to or from a GPU
+  std::vector<WidthTime> widths_;                              ///< of products that requests are merged to
+  Buffer y_;                                                   ///< of the widest product
+  HostBuffer staging_;                                         ///< X or Y on their way to or from a GPU
 };
 
 }  // namespace shardmat::service

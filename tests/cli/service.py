@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -33,6 +34,17 @@ class Answer:
 
     def __str__(self):
         return f"{self.status} {dict(self.headers)} {self.body[:500]!r}"
+
+
+def read_all(client):
+    """What comes until the other side ends; a connection that it resets has ended, too."""
+    answer = b""
+    try:
+        while more := client.recv(65536):
+            answer += more
+    except ConnectionError:
+        pass
+    return answer
 
 
 class Service:
@@ -83,6 +95,24 @@ class Service:
     def connection(self):
         return UnixConnection(self.socket)
 
+    def port(self, scheme="http"):
+        """Of the first address that it listens on."""
+        pattern = rf"listening on {scheme}://(?:127\.0\.0\.1|\[::1\]):(\d+)"
+        self.wait_for("an address", lambda: re.search(pattern, self.report()))
+        return int(re.search(pattern, self.report())[1])
+
+    def tcp_connection(self):
+        return http.client.HTTPConnection("127.0.0.1", self.port(), timeout=LIMIT)
+
+    def token(self):
+        return (self.state / "token").read_text().strip()
+
+    def hang_up(self, says):
+        """Sends SIGHUP and waits until the log has one more line with this text."""
+        before = self.report().count(says)
+        self.process.send_signal(signal.SIGHUP)
+        self.wait_for(says, lambda: self.report().count(says) > before)
+
     def ask(self, method, target, body=None, connection=None, **headers):
         own = connection or self.connection()
         try:
@@ -102,17 +132,20 @@ class Service:
         return self.ask("POST", f"/v1/matrices/{name}/multiply{query}", x.tobytes(), connection,
                         Content_Type="application/octet-stream", **headers)
 
-    def raw(self, data):
-        """Whatever the service answers to these bytes until it closes the connection, or nothing more comes."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
-            client.settimeout(LIMIT)
-            client.connect(str(self.socket))
+    def open(self):
+        """A socket connected to the service."""
+        client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        client.settimeout(LIMIT)
+        client.connect(str(self.socket))
+        return client
+
+    def raw(self, data, ends=True):
+        """Whatever the service answers to these bytes until it closes the connection. `ends`: nothing more comes from here."""
+        with self.open() as client:
             client.sendall(data)
-            client.shutdown(socket.SHUT_WR)
-            answer = b""
-            while more := client.recv(65536):
-                answer += more
-            return answer
+            if ends:
+                client.shutdown(socket.SHUT_WR)
+            return read_all(client)
 
     def processes(self):
         """Process ids of mpirun and the ranks by what they are called with; they are known by this service's sockets."""

@@ -81,10 +81,10 @@ class Products(ServiceTest):
 
     def test_columns_and_alpha(self):
         service = self.start("--ranks", 2)
-        self.loaded(service)
-        x = self.vector(1, columns=5)
-        answer = service.multiply("bar", x, "?k=5&type=f64")
-        self.assertEqual(answer.headers["Shardmat-Shape"], f"5,{self.matrix.shape[0]}")
+        k = min(5, self.loaded(service)["widths"][-1]["columns"])  # a busy machine may offer fewer
+        x = self.vector(1, columns=k)
+        answer = service.multiply("bar", x, f"?k={k}&type=f64")
+        self.assertEqual(answer.headers["Shardmat-Shape"], f"{k},{self.matrix.shape[0]}" if k > 1 else str(self.matrix.shape[0]))
         self.assertEqual(answer.headers["Shardmat-Type"], "f64")
         self.assertRegex(answer.headers["Server-Timing"], r"^queue;dur=[\d.]+, copy-in;dur=[\d.]+, product;dur=[\d.]+, copy-out;dur=[\d.]+$")
         single = [self.y_of(service.multiply("bar", column)) for column in x]
@@ -315,7 +315,7 @@ class Requests(ServiceTest):
         self.loaded(service)
         x = self.vector(7)[0]
         for query, status, code, says in (("?k=0", 400, "malformed", "k must be"), ("?k=x", 400, "malformed", "k must be"),
-                                          ("?beta=1", 400, "malformed", 'no parameter "beta"'),
+                                          ("?gamma=1", 400, "malformed", 'no parameter "gamma"'), ("?beta=1", 422, "wrong_length", "15600"),
                                           ("?alpha=nan", 400, "malformed", "finite"), ("?type=f32", 422, "wrong_type", "f64"),
                                           ("?k=2", 422, "wrong_length", "15600"), ("?k=1000", 422, "too_many_columns", "at most"),
                                           ("?k=1&k=1", 400, "malformed", "malformed")):

@@ -1,6 +1,11 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -27,18 +32,37 @@ namespace {
 using json = nlohmann::ordered_json;
 
 struct Options {
-  std::string unix_socket, state;
-  std::string name, source, type = "f64", x, y, json;
+  std::string unix_socket, state, url, token_file, authorities;
+  std::string name, source, type = "f64", x, y, y0, values, json;
   std::int64_t rhs = 1;
-  double alpha = 1;
-  bool force = false;
+  double alpha = 1, beta = 0;
+  bool force = false, no_token = false, updatable = false;
 
-  std::string socket() const {
-    if (!unix_socket.empty()) return unix_socket;
-    return ((state.empty() ? serve::default_state_directory() : std::filesystem::path(state)) / serve::kDefaultSocket)
-        .string();
+  std::filesystem::path state_file(const char* file) const {
+    return (state.empty() ? serve::default_state_directory() : std::filesystem::path(state)) / file;
   }
 };
+
+/// The first line of the token's file.
+std::string read_token(const Options& o) {
+  const std::string file = o.token_file.empty() ? o.state_file(serve::kTokenFile).string() : o.token_file;
+  std::ifstream stream(file);
+  std::string token;
+  if (!std::getline(stream, token))
+    throw Error(ErrorKind::input, fmt::format("{}: there is no token; name its file with --token-file", file), "token-file");
+  if (std::any_of(token.begin(), token.end(), [](char c) { return c <= ' ' || c > '~'; }))
+    throw Error(ErrorKind::input, fmt::format("{}: this is no token", file), "token-file");
+  return token;
+}
+
+HttpClient connect(const Options& o) {
+  if (o.url.empty())
+    return {connect_unix(o.unix_socket.empty() ? o.state_file(serve::kDefaultSocket).string() : o.unix_socket), "localhost",
+            ""};
+  const ServerUrl url = parse_server_url(o.url);
+  const std::string token = o.no_token ? "" : read_token(o);
+  return {connect_url(url, o.authorities), url.authority, token};
+}
 
 ErrorKind kind_of(int status) {
   switch (status) {
@@ -56,14 +80,17 @@ ErrorKind kind_of(int status) {
 }
 
 /// The reply, if it is not an error of the service.
-HttpReply ask(HttpClient& client, const std::string& method, const std::string& target, std::span<const std::byte> body = {},
-              const std::string& content_type = "application/json") {
-  HttpReply reply = client.send(method, target, body, content_type);
+HttpReply checked(HttpReply reply) {
   if (reply.status < 400) return reply;
   const json problem = json::parse(reply.text(), nullptr, false);
   const bool clear = problem.is_object() && problem.contains("error") && problem["error"].is_string();
   throw Error(kind_of(reply.status),
               clear ? problem["error"].get<std::string>() : fmt::format("the service answered {}", reply.status));
+}
+
+HttpReply ask(HttpClient& client, const std::string& method, const std::string& target, std::span<const std::byte> body = {},
+              const std::string& content_type = "application/json") {
+  return checked(client.send(method, target, body, content_type));
 }
 
 json ask_json(HttpClient& client, const std::string& target) { return json::parse(ask(client, "GET", target).text()); }
@@ -82,21 +109,21 @@ std::string text_of(const json& matrix) {
 }
 
 int load(const Options& o) {
-  HttpClient client(o.socket());
-  const std::string body = json{{"source", o.source}, {"type", o.type}}.dump();
+  HttpClient client = connect(o);
+  const std::string body = json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}}.dump();
   const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
   fmt::print("{}", text_of(json::parse(reply.text())));
   return 0;
 }
 
 int unload(const Options& o) {
-  HttpClient client(o.socket());
+  HttpClient client = connect(o);
   ask(client, "POST", path_of(o.name) + "/unload");
   return 0;
 }
 
 int status(const Options& o) {
-  HttpClient client(o.socket());
+  HttpClient client = connect(o);
   json report{{"service", ask_json(client, "/v1/ranks")}, {"matrices", ask_json(client, "/v1/matrices")["matrices"]}};
   if (!o.json.empty()) write_text(o.json, report.dump(2) + "\n");
   if (o.json == "-") return 0;
@@ -110,27 +137,54 @@ int status(const Options& o) {
   return 0;
 }
 
-/// Columns [first, first + count) of a row-major matrix, one after another.
-template <class T>
-HostVector<T> columns_of(std::span<const double> rows, std::int64_t columns, std::int64_t first, std::int64_t count) {
-  const std::int64_t n = std::ssize(rows) / columns;
-  HostVector<T> result(static_cast<std::size_t>(n * count));
-  for (std::int64_t j = 0; j < count; ++j)
-    for (std::int64_t i = 0; i < n; ++i)
-      result[static_cast<std::size_t>(j * n + i)] = static_cast<T>(rows[static_cast<std::size_t>(i * columns + first + j)]);
-  return result;
+/// One line of text about an event.
+std::string text_of(const std::string& event, const json& data) {
+  std::string text = event;
+  for (const char* key : {"name", "state", "reason"})
+    if (data.contains(key)) text += (key == std::string("reason") ? ": " : " ") + data[key].get<std::string>();
+  if (data.contains("rank")) text += fmt::format(" (rank {})", data["rank"].get<int>());
+  for (const json& matrix : data.value("matrices", json::array()))
+    text += fmt::format(", {} {}", matrix["name"].get<std::string>(), matrix["state"].get<std::string>());
+  return text + "\n";
 }
 
-/// Y of the service for the X of a file, row by row. Columns that no product takes at once go in several requests.
+int watch(const Options& o) {
+  HttpClient client = connect(o);
+  for (const int number : {SIGINT, SIGTERM}) std::signal(number, [](int) { _exit(0); });
+  std::string event;
+  checked(client.follow("/v1/events", [&](const std::string& line) {
+    if (line.rfind("event: ", 0) == 0) event = line.substr(7);
+    if (line.rfind("data: ", 0) != 0) return;
+    fmt::print("{}", text_of(event, json::parse(line.substr(6))));
+    std::fflush(stdout);
+  }));
+  throw Error(ErrorKind::rank_lost, "the service has ended, or this client was too slow");
+}
+
+/// Appends columns [first, first + count) of a row-major matrix, one after another.
 template <class T>
-HostVector<double> product(HttpClient& client, const Options& o, const json& matrix, std::span<const double> x) {
+void append_columns(std::span<const double> rows, std::int64_t columns, std::int64_t first, std::int64_t count,
+                    HostVector<T>& result) {
+  const std::int64_t n = std::ssize(rows) / columns;
+  for (std::int64_t j = 0; j < count; ++j)
+    for (std::int64_t i = 0; i < n; ++i)
+      result.push_back(static_cast<T>(rows[static_cast<std::size_t>(i * columns + first + j)]));
+}
+
+/// Y of the service for the X and Y of files, row by row. Columns that no product takes at once go in several requests.
+template <class T>
+HostVector<double> product(HttpClient& client, const Options& o, const json& matrix, std::span<const double> x,
+                           std::span<const double> y0) {
   const std::int64_t widest = matrix["widths"].back()["columns"], rows = matrix["rows"];
   HostVector<double> y(static_cast<std::size_t>(rows * o.rhs));
   for (std::int64_t first = 0; first < o.rhs; first += widest) {
     const std::int64_t count = std::min(widest, o.rhs - first);
-    const HostVector<T> part = columns_of<T>(x, o.rhs, first, count);
-    const HttpReply reply = ask(client, "POST", fmt::format("{}/multiply?k={}&alpha={}", path_of(o.name), count, o.alpha),
-                                std::as_bytes(std::span(part)), "application/octet-stream");
+    HostVector<T> part;
+    append_columns<T>(x, o.rhs, first, count, part);
+    append_columns<T>(y0, o.rhs, first, count, part);
+    const HttpReply reply =
+        ask(client, "POST", fmt::format("{}/multiply?k={}&alpha={}&beta={}", path_of(o.name), count, o.alpha, o.beta),
+            std::as_bytes(std::span(part)), "application/octet-stream");
     if (reply.body.size() != static_cast<std::size_t>(rows * count) * sizeof(T))
       throw Error(ErrorKind::internal, "the service answered with a y of another size; its matrix may have been replaced");
     const T* values = reinterpret_cast<const T*>(reply.body.data());
@@ -141,22 +195,46 @@ HostVector<double> product(HttpClient& client, const Options& o, const json& mat
   return y;
 }
 
+/// A matrix of a file with `rows` rows, whose values are of the service's type.
+HostVector<double> read_rows(const std::string& path, const std::string& what, const Options& o, const json& matrix,
+                             const std::string& rows, std::int64_t columns) {
+  const VectorFile file(path, what, columns);
+  if (file.size() != matrix[rows])
+    throw Error(ErrorKind::input, fmt::format("{}: {} has {} rows, but must have {}: {} of {}", path, what, file.size(),
+                                              matrix[rows].get<std::int64_t>(), rows, o.name));
+  HostVector<double> values = file.read(0, file.size());
+  require_in_range(matrix["type"] == "f32" ? ValueType::f32 : ValueType::f64, values, path);
+  return values;
+}
+
+int put_values(const Options& o) {
+  HttpClient client = connect(o);
+  const json matrix = ask_json(client, path_of(o.name));
+  if (!matrix.contains("nnz")) throw Error(ErrorKind::input, text_of(matrix));
+  const HostVector<double> values = read_rows(o.values, "values", o, matrix, "nnz", 1);
+  const bool f32 = matrix["type"] == "f32";
+  HostVector<float> narrow;
+  if (f32) append_columns<float>(values, 1, 0, 1, narrow);
+  const auto bytes = f32 ? std::as_bytes(std::span(narrow)) : std::as_bytes(std::span(values));
+  const HttpReply reply = ask(client, "PUT", path_of(o.name) + "/values", bytes, "application/octet-stream");
+  fmt::print("{} has generation {}\n", o.name, json::parse(reply.text())["generation"].get<std::uint64_t>());
+  return 0;
+}
+
 int multiply(const Options& o) {
-  require_spared({{o.x, "x"}}, {o.y});
+  if (o.y0.empty() != (o.beta == 0))
+    throw Error(ErrorKind::usage, "--beta and --y0 need each other: beta times the Y of a file is added");
+  require_spared({{o.x, "x"}, {o.y0, "y0"}}, {o.y});
   check_vector_suffix(o.y);
   check_vector_writable(o.y);
   if (!o.force) require_replaceable(o.y, Output::vector, "y");
-  HttpClient client(o.socket());
+  HttpClient client = connect(o);
   const json matrix = ask_json(client, path_of(o.name));
   if (matrix["state"] != "ready") throw Error(ErrorKind::input, text_of(matrix));
-  const VectorFile file(o.x, "x", o.rhs);
-  if (file.size() != matrix["cols"])
-    throw Error(ErrorKind::input, fmt::format("{}: x has {} rows, but {} has {} columns", o.x, file.size(), o.name,
-                                              matrix["cols"].get<std::int64_t>()));
-  const HostVector<double> x = file.read(0, file.size());
+  const HostVector<double> x = read_rows(o.x, "x", o, matrix, "cols", o.rhs);
+  const HostVector<double> y0 = o.y0.empty() ? HostVector<double>() : read_rows(o.y0, "y", o, matrix, "rows", o.rhs);
   const bool f32 = matrix["type"] == "f32";
-  require_in_range(f32 ? ValueType::f32 : ValueType::f64, x, o.x);
-  const HostVector<double> y = f32 ? product<float>(client, o, matrix, x) : product<double>(client, o, matrix, x);
+  const HostVector<double> y = f32 ? product<float>(client, o, matrix, x, y0) : product<double>(client, o, matrix, x, y0);
   VectorWriter writer(o.y, "y", matrix["rows"], f32, o.rhs);
   writer.append(y.data(), matrix["rows"]);
   writer.finish();
@@ -166,11 +244,19 @@ int multiply(const Options& o) {
 void add_socket_options(const CommandLine& app, Options& o) {
   app.add_option("--unix", o.unix_socket, "the service's socket (default: http.sock in --state)")->type_name("PATH");
   app.add_option("--state", o.state, "the service's state directory (default: as for shardmat serve)")->type_name("DIR");
+  app.add_option("--url", o.url, "an address of the service in place of its socket, as http://127.0.0.1:8980")
+      ->type_name("URL")
+      ->excludes(std::string("--unix"));
+  app.add_option("--token-file", o.token_file, "file with the token for --url (default: token in --state)")
+      ->type_name("FILE");
+  app.add_flag("--no-token", o.no_token, "--url needs no token")->excludes(std::string("--token-file"));
+  app.add_option("--ca", o.authorities, "PEM file with the certificates to trust for https (default: those of this system)")
+      ->type_name("FILE");
 }
 
 CommandLine add_one(const CommandLine& client, const std::string& name, const std::string& help, Options& o) {
   const CommandLine app = client.add_subcommand(name, help);
-  if (name != "status") app.add_option("name", o.name, "name of the matrix in the service")->required();
+  if (name != "status" && name != "watch") app.add_option("name", o.name, "name of the matrix in the service")->required();
   add_socket_options(app, o);
   return app;
 }
@@ -186,23 +272,36 @@ std::function<int()> add_client(const CommandLine& program) {
   load_app.add_option("--type", o->type, "type of its values and vectors")
       ->check(one_of({"f64", "f32"}))
       ->capture_default_str();
+  load_app.add_flag("--updatable", o->updatable, "keep memory for new values (put-values)");
+  const CommandLine values_app = add_one(app, "put-values", "Give a matrix the values of a file", *o);
+  values_app
+      .add_option("values", o->values,
+                  "file with a value for each nonzero, in the order of the shard file: .npy, .mtx, or .h5 with the dataset "
+                  "values, as another shard file of the same pattern")
+      ->required();
   const CommandLine unload_app = add_one(app, "unload", "Free a matrix", *o);
-  const CommandLine multiply_app = add_one(app, "multiply", "Compute y = alpha A x, from a file to a file", *o);
+  const CommandLine multiply_app = add_one(app, "multiply", "Compute y = alpha A x + beta y, from a file to a file", *o);
   multiply_app.add_option("x", o->x, "file with x (.h5, .npy, .mtx)")->required();
   multiply_app.add_option("y", o->y, "file for y (.h5, .npy, .mtx)")->required()->check(output_name());
   multiply_app.add_option("--rhs", o->rhs, "columns of x and y")->check(whole_number(1, 1 << 20))->capture_default_str();
   multiply_app.add_option("--alpha", o->alpha, "factor of the product")->check(finite_number())->capture_default_str();
+  multiply_app.add_option("--beta", o->beta, "factor of the Y of --y0")->check(finite_number())->capture_default_str();
+  multiply_app.add_option("--y0", o->y0, "file with the Y that is added, beta times")->type_name("FILE");
   multiply_app.add_flag("--force", o->force, "replace the output file even if it is of another kind, or has other datasets");
   const CommandLine status_app = add_one(app, "status", "Show the ranks and the matrices", *o);
   add_json_option(status_app, o->json);
+  const CommandLine watch_app =
+      add_one(app, "watch", "Print what happens to ranks and matrices, a line each, until Ctrl-C", *o);
   app.footer(
       "\nExamples:\n  shardmat client load bar bar.h5\n  shardmat client multiply bar x.npy y.npy\n"
-      "  shardmat client status --json\n");
+      "  shardmat client put-values bar new.npy\n  shardmat client status --json\n");
   return [=] {
     require_single_process("client");
     return load_app.parsed()       ? load(*o)
            : unload_app.parsed()   ? unload(*o)
+           : values_app.parsed()   ? put_values(*o)
            : multiply_app.parsed() ? multiply(*o)
+           : watch_app.parsed()    ? watch(*o)
                                    : status(*o);
   };
 }

@@ -1,37 +1,25 @@
-// What each path of the service does: it reads requests, asks the service, and writes replies.
+// Finds the route of a request and lets it decide what becomes of the request, once the gate has let it in.
 //
 // Threads: the thread of the event loop.
 #pragma once
 
-#include <memory>
-#include <string>
-#include <variant>
-
-#include "tools/serve/http_message.h"
-#include "tools/serve/names.h"
-#include "tools/serve/service.h"
+#include "tools/serve/gate.h"
+#include "tools/serve/route_groups.h"
+#include "tools/serve/routes.h"
 
 namespace shardmat::serve {
 
 class Api {
  public:
-  using Accepted = std::variant<Reply, std::unique_ptr<Job>>;
+  Api(const Parts& parts, Gate& gate);
 
-  explicit Api(Service& service) : service_(service) {}
-
+  const Routes& routes() const { return routes_; }
   /// The Router of the server. Jobs must not outlive this object.
-  Accepted route(const RequestHead& head);
+  Accepted route(RequestHead& head);
 
  private:
-  Accepted route_matrix(const RequestHead& head, const Target& target);
-  Accepted load(const RequestHead& head, const Target& target);
-  Accepted unload(const RequestHead& head, const Target& target);
-  Accepted multiply(const RequestHead& head, const Target& target);
-  Reply list() const;
-  Reply describe(const std::string& name) const;
-  Reply ranks() const;
-
-  Service& service_;
+  Gate& gate_;
+  Routes routes_;
 };
 
 }  // namespace shardmat::serve

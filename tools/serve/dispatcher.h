@@ -1,4 +1,5 @@
-// Decides what the ranks do next: loads and unloads first, then the product of the matrix whose first request waits longest.
+// Decides what the ranks do next: loads and unloads first, then what waits longest and may begin, a task or the product of a
+// matrix. Work on the same vector, and new values and products of the same matrix, begin in the order in which they came.
 // One command is under way at a time.
 //
 // Threads: the thread of the event loop.
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "tools/serve/arena_space.h"
+#include "tools/serve/claims.h"
 #include "tools/serve/http_message.h"
 #include "tools/serve/matrix.h"
 #include "tools/serve/ranks.h"
@@ -23,20 +25,45 @@ namespace shardmat::serve {
 /// What became of a request for a product.
 struct MultiplyResult {
   std::optional<Problem> problem;
+  std::uint64_t generation = 0;               ///< of the values that were multiplied
   std::int64_t batch_columns = 0, width = 0;  ///< of the product that it was part of
   double queue_seconds = 0;
   service::Multiplied seconds;  ///< of the slowest rank in each part
 };
 
+/// A product that the ranks have carried out.
+struct FinishedProduct {
+  std::string matrix;
+  std::int64_t columns = 0;  ///< of requests
+  std::uint64_t x_bytes = 0, y_bytes = 0;
+  service::Multiplied seconds;  ///< of the slowest rank in each part
+};
+
+/// For statistics of a request of so many columns.
+ProductTimes times_of(const MultiplyResult& result, std::int64_t columns);
+
 struct MultiplyRequest {
   std::uint64_t matrix = 0;
   std::int64_t columns = 1;
-  double alpha = 1;
-  std::uint64_t x_bytes = 0, y_bytes = 0;   ///< of one column
-  std::unique_ptr<ArenaSpace::Lease> x, y;  ///< all columns, one after another
+  double alpha = 1, beta = 0;
+  std::uint64_t x_bytes = 0, y_bytes = 0;  ///< of one column
+  /// Numbers of the vectors in place of x and y in the arena; 0: none.
+  std::uint64_t x_vector = 0, y_vector = 0;
+  bool block = false;                            ///< one of them has several columns: a product of its own
+  std::optional<std::uint64_t> generation = {};  ///< that the values must have
+  /// All columns, one after another. The y that beta is for follows x, and becomes the result; then `y` is null.
+  std::unique_ptr<ArenaSpace::Lease> x, y;
   double deadline = std::numeric_limits<double>::infinity();
   double arrived = 0;                               ///< set by add()
   std::function<void(const MultiplyResult&)> done;  ///< empty once the client has left
+
+  bool x_in_arena() const { return x_vector == 0; }
+  bool y_in_arena() const { return y_vector == 0; }
+  /// Where the result begins. REQUIRES: y_in_arena().
+  std::uint64_t y_offset() const {
+    if (y) return y->offset();
+    return x->offset() + (x_in_arena() ? x_bytes * static_cast<std::uint64_t>(columns) : 0);
+  }
 };
 
 class Dispatcher {
@@ -48,6 +75,15 @@ class Dispatcher {
   using Finished = std::function<void(const std::vector<service::Answer>&, const std::optional<Problem>&)>;
   /// Puts a load or an unload in line.
   void command(decltype(service::Command::what) what, Finished finished);
+
+  /// Work that is ordered among products.
+  struct Task {
+    decltype(service::Command::what) what;
+    std::vector<Claim> claims;
+    std::function<std::optional<Problem>()> check;  ///< called when the task's turn has come; a problem is then its answer
+    Finished finished;                              ///< keeps what the ranks need until it has been called
+  };
+  void add(Task task);
 
   /// Puts a request in line and returns its number; or the problem, if it would wait too long. The request is then not kept.
   std::variant<std::uint64_t, Problem> add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request);
@@ -62,6 +98,10 @@ class Dispatcher {
   /// Number of the matrix that the ranks load now; 0: none.
   std::uint64_t loading() const { return loading_; }
 
+  /// Time in which the ranks have carried out commands.
+  double busy_seconds() const { return busy_seconds_ + (busy_ ? now() - busy_since_ : 0); }
+  std::function<void(const FinishedProduct&)> on_product;  ///< called after each, if it is set
+
   /// Starts what can start.
   void pump();
 
@@ -70,8 +110,14 @@ class Dispatcher {
     decltype(service::Command::what) what;
     Finished finished;
   };
+  void set_busy(bool busy);
+  void tell(const MultiplyResult& result, const std::vector<std::shared_ptr<MultiplyRequest>>& requests) const;
   void send_command();
-  bool send_product();
+  bool send_next();
+  void send_task(Task task);
+  void send(decltype(service::Command::what) what, Finished finished);
+  void send_product(Matrix& matrix);
+  std::vector<std::shared_ptr<MultiplyRequest>> next_requests(Matrix& matrix, double time);
   void finish_product(const std::vector<service::Answer>& answers);
   double waiting_seconds() const;
   std::shared_ptr<MultiplyRequest> take(std::uint64_t request);
@@ -83,14 +129,18 @@ class Dispatcher {
   double max_queue_seconds_;
   std::deque<Line> commands_;
   std::unordered_map<std::uint64_t, std::shared_ptr<MultiplyRequest>> requests_;  ///< all that wait
-  std::uint64_t last_request_ = 0;
+  std::deque<std::pair<std::uint64_t, Task>> tasks_;                              ///< by number
+  Claims claims_;                                                                 ///< of all requests and tasks that wait
+  std::uint64_t last_request_ = 0;  ///< numbers of requests and tasks rise in the order of arrival
   std::uint64_t loading_ = 0;
   bool busy_ = false;
+  double busy_since_ = 0, busy_seconds_ = 0;
   std::optional<Finished> command_under_way_;
   struct UnderWay {
     std::vector<std::shared_ptr<MultiplyRequest>> requests;
     std::int64_t columns = 0, width = 0;
     double started = 0, expected = 0;
+    std::uint64_t generation = 0;
   } product_;  ///< that the ranks are at; no requests if there is none
 };
 

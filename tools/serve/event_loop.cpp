@@ -6,7 +6,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
-#include <csignal>
+#include <list>
 #include <utility>
 
 namespace shardmat::serve {
@@ -16,13 +16,13 @@ using boost::system::error_code;
 
 struct EventLoop::Impl {
   asio::io_context io{1};
-  asio::signal_set signals{io};
+  std::list<asio::signal_set> signals;
 
-  void wait_for_signal(std::function<void()> action) {
-    signals.async_wait([this, action = std::move(action)](error_code error, int) {
+  void wait_for(asio::signal_set& set, std::function<void()> action) {
+    set.async_wait([this, &set, action = std::move(action)](error_code error, int) {
       if (error) return;
       action();
-      wait_for_signal(action);
+      wait_for(set, action);
     });
   }
 };
@@ -39,10 +39,10 @@ void EventLoop::stop() { impl_->io.stop(); }
 void EventLoop::post(std::function<void()> action) { asio::post(impl_->io, std::move(action)); }
 asio::io_context& EventLoop::io() { return impl_->io; }
 
-void EventLoop::on_end_signal(std::function<void()> action) {
-  impl_->signals.add(SIGTERM);
-  impl_->signals.add(SIGINT);
-  impl_->wait_for_signal(std::move(action));
+void EventLoop::on_signals(std::initializer_list<int> numbers, std::function<void()> action) {
+  asio::signal_set& set = impl_->signals.emplace_back(impl_->io);
+  for (const int number : numbers) set.add(number);
+  impl_->wait_for(set, std::move(action));
 }
 
 struct Timer::Impl {

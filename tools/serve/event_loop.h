@@ -1,10 +1,11 @@
 // The one thread of the front end: it runs whatever is ready, and nothing in it may block. Asio stays behind this header and
-// http_server.h.
+// http_connection.h.
 //
 // Threads: everything here belongs to the thread that calls run().
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <memory>
 
 namespace boost::asio {
@@ -25,8 +26,8 @@ class EventLoop {
   void stop();
   /// Runs `action` soon, after the present one.
   void post(std::function<void()> action);
-  /// Calls `action` for every SIGTERM and SIGINT.
-  void on_end_signal(std::function<void()> action);
+  /// Calls `action` for each of these signals, every time one comes.
+  void on_signals(std::initializer_list<int> numbers, std::function<void()> action);
 
   boost::asio::io_context& io();
 

@@ -6,6 +6,27 @@
 #include <nlohmann/json.hpp>
 
 namespace shardmat::serve {
+namespace {
+
+constexpr std::size_t kMostStreamBytes = 256 << 10;  ///< that wait for a slow client
+
+}  // namespace
+
+void TextStream::push(std::string_view text) {
+  if (!open_) return;
+  if (text_.size() + text.size() > kMostStreamBytes) return close();
+  text_ += text;
+  wake();
+}
+
+void TextStream::close() {
+  open_ = false;
+  wake();
+}
+
+void TextStream::wake() {
+  if (on_more) std::exchange(on_more, nullptr)();
+}
 
 const std::string& RequestHead::field(const std::string& name) const {
   static const std::string none;

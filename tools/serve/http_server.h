@@ -1,36 +1,36 @@
-// HTTP/1.1 over sockets: reads headers within limits, bodies straight to where the router wants them, and sends replies. One
-// of the two files that know Beast and Asio.
+// Takes connections on all sockets on which the service listens.
 //
 // Threads: the thread of the event loop.
 #pragma once
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "tools/serve/event_loop.h"
-#include "tools/serve/http_message.h"
+#include "tools/serve/http_connection.h"
+#include "tools/serve/listener.h"
 
 namespace shardmat::serve {
 
 class HttpServer {
  public:
-  HttpServer(EventLoop& loop, Router router);
+  HttpServer(EventLoop& loop, const HttpLimits& limits, Router router, Recorder recorder);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// Listens on a Unix socket that only this user can open. Throws Error(resources) if that is impossible, or if another
-  /// server listens there; a socket that nobody listens on is replaced.
-  void listen_unix(const std::string& path);
+  /// Takes the listener's connections from now on. With TLS if `tls` is not null; it must outlive the server.
+  void add(Listener listener, const Tls* tls);
 
   /// Takes no more connections. Those that are open end after the request that they are at; `empty` is called after the
   /// last.
   void drain(std::function<void()> empty);
 
  private:
-  struct Impl;
-  std::shared_ptr<Impl> impl_;
+  struct Door;
+  std::shared_ptr<HttpShared> shared_;
+  std::vector<std::unique_ptr<Door>> doors_;
+  Timer drain_timer_;
 };
 
 }  // namespace shardmat::serve

@@ -11,15 +11,22 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "runtime/service/arena.h"
 #include "runtime/service/library.h"
 #include "tools/help_formatter.h"
+#include "tools/serve/access_log.h"
 #include "tools/serve/api.h"
+#include "tools/serve/config_file.h"
+#include "tools/serve/doors.h"
 #include "tools/serve/event_loop.h"
+#include "tools/serve/events.h"
 #include "tools/serve/http_server.h"
+#include "tools/serve/metrics.h"
 #include "tools/serve/serve_options.h"
 #include "tools/serve/service.h"
 #include "tools/serve/state_directory.h"
@@ -50,6 +57,11 @@ ServiceOptions service_options(const ServeOptions& o) {
   return options;
 }
 
+HttpLimits http_limits(const ServeOptions& o) {
+  return {static_cast<std::size_t>(o.connections), static_cast<std::size_t>(o.connections_per_address), o.header_timeout,
+          o.body_timeout};
+}
+
 /// Connections need descriptors, and shells allow few by default.
 void allow_many_descriptors() {
   rlimit limit{};
@@ -59,6 +71,7 @@ void allow_many_descriptors() {
 }
 
 int run(const ServeOptions& o) {
+  if (o.library.empty()) throw Error(ErrorKind::usage, "the directory of the matrix files is missing", "library");
   allow_many_descriptors();
   { const service::Library readable(o.library); }  // says at once what workers would say later
   StateDirectory state(o.state.empty() ? default_state_directory() : std::filesystem::path(o.state));
@@ -66,12 +79,25 @@ int run(const ServeOptions& o) {
   setenv("OMP_WAIT_POLICY", "passive", 0);  // the ranks' idle threads leave the cores to this process and to clients
   EventLoop loop;
   Service service(loop, service_options(o), state, arena);
-  Api api(service);
-  HttpServer server(loop, [&](const RequestHead& head) { return api.route(head); });
-  const std::string socket = o.unix_socket.empty() ? (state.path() / kDefaultSocket).string() : o.unix_socket;
-  server.listen_unix(socket);
+  Doors doors(o, state);
+  Metrics metrics(service);
+  Events events(loop, service);
+  service.on_event = [&](const ServiceEvent& event) { metrics.add(event), events.publish(event); };
+  service.dispatcher().on_product = [&](const FinishedProduct& product) { metrics.add(product); };
+  const auto access_log = o.access_log.empty() ? nullptr : std::make_unique<AccessLog>(o.access_log);
+  const auto record = [&](const RequestRecord& request) {
+    metrics.add(request);
+    if (access_log) access_log->write(request);
+  };
+  Api api(Parts{service, metrics, events}, doors.gate());
+  HttpServer server(
+      loop, http_limits(o), [&](RequestHead& head) { return api.route(head); }, record);
   bool draining = false, second = false;
-  loop.on_end_signal([&] {
+  loop.on_signals({SIGHUP}, [&] {
+    doors.reload();
+    if (access_log) read_again("access log", [&] { access_log->reopen(); });
+  });
+  loop.on_signals({SIGTERM, SIGINT}, [&] {
     if (draining) return second = true, loop.stop();
     draining = true;
     log_line("ending: requests that were accepted are answered first");
@@ -79,9 +105,17 @@ int run(const ServeOptions& o) {
     server.drain([&] { service.finish(); });
   });
   service.start();
-  log_line(fmt::format("listening on {}", socket));
+  doors.open(server);
   loop.run();
   return second ? kSecondSignal : service.exit_code();
+}
+
+std::vector<std::string> names_of_options(const CLI::App& program) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : program.get_options())
+    if (!option->get_lnames().empty() && option->get_lnames().front() != "help")
+      names.push_back(option->get_lnames().front());
+  return names;
 }
 
 int parse_and_run(int argc, char** argv) {
@@ -91,7 +125,9 @@ int parse_and_run(int argc, char** argv) {
   ServeOptions options;
   add_serve_options(tools::CommandLine(program), options);
   try {
-    program.parse(argc, argv);
+    std::vector<std::string> words = with_config_file({argv + 1, argv + argc}, names_of_options(program));
+    std::reverse(words.begin(), words.end());  // as CLI11 wants them
+    program.parse(words);
   } catch (const CLI::Success& request) {
     return program.exit(request);
   } catch (const CLI::ParseError& error) {

@@ -16,7 +16,17 @@
 
 namespace shardmat::serve {
 
-enum class MatrixState { loading, ready, failed };
+enum class MatrixState {
+  loading,
+  ready,
+  failed,
+  values_lost,  ///< it has the values of its file, but was given others before the ranks were started again
+};
+
+constexpr const char* state_name(MatrixState state) {
+  constexpr const char* kNames[] = {"loading", "ready", "failed", "values_lost"};
+  return kNames[static_cast<int>(state)];
+}
 
 struct Matrix {
   std::uint64_t id = 0;  ///< never used again for another matrix
@@ -25,6 +35,8 @@ struct Matrix {
   std::string reason;                  ///< why it failed
   std::vector<service::Loaded> ranks;  ///< by rank, while it is ready
   bool kept = false;                   ///< in the state file: it was loaded once
+  std::uint64_t generation = 0;        ///< of its values: another one for each load and for all new values
+  std::uint64_t upload = 0;            ///< number of the request whose new values are coming; 0: none
   WidthTable widths;
   RequestQueue queue;
 

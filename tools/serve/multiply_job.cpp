@@ -2,59 +2,15 @@
 
 #include <fmt/format.h>
 
-#include <limits>
 #include <utility>
 
+#include "tools/serve/generation.h"
+#include "tools/serve/multiply_query.h"
+#include "tools/serve/request_space.h"
 #include "tools/serve/value_names.h"
 
 namespace shardmat::serve {
 namespace {
-
-/// Seconds after which a request that found the arena full should come again.
-constexpr double kArenaRetrySeconds = 0.1;
-
-Problem make_problem(int status, std::string code, std::string text) {
-  Problem problem;
-  problem.status = status, problem.code = std::move(code), problem.text = std::move(text);
-  return problem;
-}
-
-/// What the query and the header fields ask for.
-struct Wanted {
-  std::int64_t columns = 1;
-  double alpha = 1;
-  std::string type;  ///< empty: the matrix's
-  double deadline_seconds = std::numeric_limits<double>::infinity();
-};
-
-std::variant<Problem, Wanted> read_wanted(const RequestHead& head, const Target& target) {
-  Wanted wanted;
-  const auto bad = [](std::string text) { return make_problem(400, "malformed", std::move(text)); };
-  for (const auto& [key, value] : target.query) {
-    if (key == "k") {
-      const auto columns = parse_whole(value);
-      if (!columns || *columns < 1) return bad("k must be a whole number from 1 on");
-      wanted.columns = *columns;
-    } else if (key == "alpha") {
-      const auto alpha = parse_number(value);
-      if (!alpha) return bad("alpha must be a finite number");
-      wanted.alpha = *alpha;
-    } else if (key == "type") {
-      wanted.type = value;
-    } else {
-      return bad(fmt::format("there is no parameter \"{}\"; there are k, alpha and type", key));
-    }
-  }
-  if (const std::string& text = head.field("Shardmat-Deadline-Ms"); !text.empty()) {
-    const auto milliseconds = parse_number(text);
-    if (!milliseconds || *milliseconds <= 0) return bad("Shardmat-Deadline-Ms must be a number above 0");
-    wanted.deadline_seconds = *milliseconds / 1000;
-  }
-  const std::string& content = head.field("Content-Type");
-  if (!content.empty() && content != "application/octet-stream" && content != "application/x-www-form-urlencoded")
-    return make_problem(415, "content_type", "the body is raw numbers: Content-Type: application/octet-stream");
-  return wanted;
-}
 
 std::string server_timing(const MultiplyResult& result) {
   return fmt::format("queue;dur={:.3f}, copy-in;dur={:.3f}, product;dur={:.3f}, copy-out;dur={:.3f}",
@@ -64,116 +20,122 @@ std::string server_timing(const MultiplyResult& result) {
 
 class MultiplyJob final : public Job {
  public:
-  MultiplyJob(Service& service, const Matrix& matrix, std::shared_ptr<MultiplyRequest> request)
-      : service_(service), name_(matrix.wanted.name), request_(std::move(request)), type_(matrix.wanted.type) {}
+  MultiplyJob(Service& service, std::string name, MultiplyQuery query, const MultiplyShape& shape,
+              std::shared_ptr<MultiplyRequest> request)
+      : service_(service), name_(std::move(name)), query_(std::move(query)), shape_(shape), request_(std::move(request)) {}
   ~MultiplyJob() override {
     request_->done = nullptr;
     if (number_ != 0) service_.dispatcher().cancel(number_);
   }
 
   std::span<std::byte> body() override {
-    return service_.arena().at(request_->x->offset(), request_->x_bytes * static_cast<std::uint64_t>(request_->columns));
+    return request_->x ? service_.arena().at(request_->x->offset(), shape_.body_bytes()) : std::span<std::byte>();
   }
 
   void start(std::function<void(Reply)> done) override {
     Matrix* matrix = service_.find(name_);
-    if (const auto problem = why_not(matrix)) return done(problem_reply(*problem));
+    if (auto problem = why_not(matrix)) return done(about(problem_reply(std::move(*problem)), matrix));
+    type_ = matrix->wanted.type;
     request_->done = [this, done](const MultiplyResult& result) {
       number_ = 0;
-      done(result.problem ? problem_reply(*result.problem) : reply_of(result));
+      done(result.problem ? about(problem_reply(named(*result.problem)), service_.find(name_)) : reply_of(result));
     };
     auto added = service_.dispatcher().add(*matrix, request_);
-    if (auto* problem = std::get_if<Problem>(&added)) return done(problem_reply(std::move(*problem)));
+    if (auto* problem = std::get_if<Problem>(&added))
+      return done(about(problem_reply(std::move(*problem)), service_.find(name_)));
     if (request_->done) number_ = std::get<std::uint64_t>(added);
   }
 
  private:
-  /// The matrix may have changed while the body came.
+  /// The matrix and the vectors may have changed while the body came.
   std::optional<Problem> why_not(const Matrix* matrix) const {
-    if (auto problem = service_.why_not_running()) return problem;
-    if (matrix == nullptr || matrix->id != request_->matrix || matrix->state != MatrixState::ready)
-      return make_problem(404, "no_matrix", fmt::format("{} was unloaded while the body came", name_));
-    const std::uint64_t entry = size_of(type_);
-    const bool same = request_->x_bytes == static_cast<std::uint64_t>(matrix->shape().cols) * entry &&
-                      request_->y_bytes == static_cast<std::uint64_t>(matrix->shape().rows) * entry &&
-                      request_->columns <= matrix->widths.widest();
-    if (same) return std::nullopt;
+    if (matrix == nullptr || matrix->id != request_->matrix)
+      return service_.why_not_running().value_or(
+          make_problem(404, "no_matrix", fmt::format("{} was unloaded while the body came", name_)));
+    const auto usable = usable_matrix(service_, name_);
+    if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
+    auto shape = shape_of(query_, *matrix, service_.vectors(), shape_.body_bytes());
+    auto* wrong = std::get_if<Problem>(&shape);
+    if (wrong != nullptr && wrong->status != 422) return std::move(*wrong);
+    if (wrong == nullptr && std::get<MultiplyShape>(shape) == shape_) return std::nullopt;
     return make_problem(409, "changed", fmt::format("{} has another shape now; its file was changed", name_));
+  }
+
+  /// What the ranks refuse is a number of columns that they have no product for.
+  static Problem named(Problem problem) {
+    if (problem.code == "bad_matrix") problem.code = "wrong_columns";
+    return problem;
   }
 
   Reply reply_of(const MultiplyResult& result) {
     Reply reply;
-    const std::uint64_t bytes = request_->y_bytes * static_cast<std::uint64_t>(request_->columns);
-    const std::uint64_t rows = request_->y_bytes / size_of(type_);
-    reply.content_type = "application/octet-stream";
-    reply.bytes = service_.arena().at(request_->y->offset(), bytes);
-    reply.owner = request_;
+    const std::uint64_t rows = shape_.y_bytes / size_of(type_);
+    if (request_->y_in_arena()) {
+      reply.content_type = "application/octet-stream";
+      reply.bytes =
+          service_.arena().at(request_->y_offset(), shape_.y_bytes * static_cast<std::uint64_t>(request_->columns));
+      reply.owner = request_;
+    } else {
+      reply.status = 204;
+    }
     reply.fields = {
         {"Shardmat-Shape", request_->columns == 1 ? std::to_string(rows) : fmt::format("{},{}", request_->columns, rows)},
         {"Shardmat-Type", std::string(type_name(type_))},
+        generation_field(result.generation),
         {"Shardmat-Batch", fmt::format("{}/{}", result.batch_columns, result.width)},
         {"Server-Timing", server_timing(result)}};
+    reply.times = times_of(result, request_->columns);
     return reply;
   }
 
   Service& service_;
   std::string name_;
+  MultiplyQuery query_;
+  MultiplyShape shape_;
   std::shared_ptr<MultiplyRequest> request_;
-  ValueType type_;
+  ValueType type_ = ValueType::f64;
   std::uint64_t number_ = 0;  ///< in the queue; 0: not there
 };
 
-std::optional<Problem> check_wanted(const Wanted& wanted, const Matrix& matrix, std::uint64_t content_length) {
-  const std::string_view type = type_name(matrix.wanted.type);
-  const std::string& name = matrix.wanted.name;
-  if (!wanted.type.empty() && wanted.type != type)
-    return make_problem(422, "wrong_type", fmt::format("{} is of type {}; send numbers of this type", name, type));
-  if (wanted.columns > matrix.widths.widest())
-    return make_problem(422, "too_many_columns",
-                        fmt::format("k is at most {} for {}; send several requests", matrix.widths.widest(), name));
-  const std::uint64_t bytes = static_cast<std::uint64_t>(matrix.shape().cols) * size_of(matrix.wanted.type) *
-                              static_cast<std::uint64_t>(wanted.columns);
-  if (content_length == bytes) return std::nullopt;
-  return make_problem(422, "wrong_length",
-                      fmt::format("the body has {} bytes, but x of {} has {}: {} columns of {} numbers of type {}",
-                                  content_length, name, bytes, wanted.columns, matrix.shape().cols, type));
+std::shared_ptr<MultiplyRequest> make_request(const Matrix& matrix, const MultiplyQuery& query, const MultiplyShape& shape) {
+  auto request = std::make_shared<MultiplyRequest>();
+  request->matrix = matrix.id, request->columns = shape.columns;
+  request->alpha = query.alpha, request->beta = query.beta;
+  request->deadline = now() + query.deadline_seconds;
+  request->x_bytes = shape.x_bytes, request->y_bytes = shape.y_bytes;
+  request->x_vector = shape.x_vector, request->y_vector = shape.y_vector;
+  request->block = shape.block;
+  request->generation = query.generation;
+  return request;
 }
 
 }  // namespace
 
 std::variant<Problem, std::unique_ptr<Job>> accept_multiply(Service& service, const RequestHead& head,
                                                             const Target& target) {
-  auto read = read_wanted(head, target);
+  auto read = read_multiply_query(head, target);
   if (auto* problem = std::get_if<Problem>(&read)) return std::move(*problem);
-  const Wanted& wanted = std::get<Wanted>(read);
-  if (auto problem = service.why_not_running()) return std::move(*problem);
-  const Matrix* matrix = service.find(target.path[2]);
-  if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", target.path[2]));
-  if (matrix->state == MatrixState::failed)
-    return make_problem(409, "failed", fmt::format("{} could not be loaded: {}", target.path[2], matrix->reason));
-  if (matrix->state == MatrixState::loading)
-    return make_problem(409, "loading", fmt::format("{} is being loaded", target.path[2]));
-  if (auto problem = check_wanted(wanted, *matrix, head.content_length)) return std::move(*problem);
-  auto request = std::make_shared<MultiplyRequest>();
-  const std::uint64_t entry = size_of(matrix->wanted.type), columns = static_cast<std::uint64_t>(wanted.columns);
-  request->matrix = matrix->id, request->columns = wanted.columns, request->alpha = wanted.alpha;
-  request->deadline = now() + wanted.deadline_seconds;
-  request->x_bytes = static_cast<std::uint64_t>(matrix->shape().cols) * entry;
-  request->y_bytes = static_cast<std::uint64_t>(matrix->shape().rows) * entry;
-  const std::uint64_t bytes = (request->x_bytes + request->y_bytes) * columns;
-  if (bytes + 128 > service.space().bytes())
-    return make_problem(
-        413, "arena_too_small",
-        fmt::format("x and y need {} bytes; the service has {} for all requests", bytes, service.space().bytes()));
-  request->x = service.space().take(request->x_bytes * columns);
-  if (request->x) request->y = service.space().take(request->y_bytes * columns);
-  if (!request->y) {
-    Problem problem =
-        make_problem(429, "arena_full", "the vectors of other requests fill the memory for requests; try again later");
-    problem.retry_after_seconds = kArenaRetrySeconds;
-    return problem;
-  }
-  return std::unique_ptr<Job>(std::make_unique<MultiplyJob>(service, *matrix, std::move(request)));
+  const MultiplyQuery& query = std::get<MultiplyQuery>(read);
+  const std::string& name = target.path[2];
+  const auto usable = usable_matrix(service, name);
+  if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
+  const Matrix* matrix = std::get<const Matrix*>(usable);
+  if (auto problem = check_generation(*matrix, query.generation)) return std::move(*problem);
+  auto found = shape_of(query, *matrix, service.vectors(), head.content_length);
+  if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
+  const MultiplyShape& shape = std::get<MultiplyShape>(found);
+  for (const std::uint64_t vector : {shape.x_vector, shape.y_vector})
+    if (vector != 0)
+      if (auto problem = check_vector_rights(*head.rights, service.vectors().all().at(vector))) return std::move(*problem);
+  if (auto problem = check_arena(service, shape.body_bytes() + shape.result_bytes(), "x and y need"))
+    return std::move(*problem);
+  auto request = make_request(*matrix, query, shape);
+  const bool has_body = request->x_in_arena() || shape.adds_y_of_body,
+             has_result = request->y_in_arena() && !shape.adds_y_of_body;
+  if (has_body) request->x = service.space().take(shape.body_bytes());
+  if (has_result) request->y = service.space().take(shape.result_bytes());
+  if ((has_body && !request->x) || (has_result && !request->y)) return arena_full();
+  return std::unique_ptr<Job>(std::make_unique<MultiplyJob>(service, name, query, shape, std::move(request)));
 }
 
 }  // namespace shardmat::serve

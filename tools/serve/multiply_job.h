@@ -1,4 +1,4 @@
-// POST /v1/matrices/NAME/multiply: y = alpha·A·x for the x of the body.
+// POST /v1/matrices/NAME/multiply: y = alpha·A·x + beta·y, for x and y of the body or of vectors that stay on the ranks.
 //
 // Threads: the thread of the event loop.
 #pragma once

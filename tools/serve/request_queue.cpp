@@ -40,16 +40,25 @@ std::vector<std::uint64_t> RequestQueue::take_expired(double now) {
   return expired;
 }
 
-RequestQueue::Batch RequestQueue::take(const WidthTable& table, double now) {
+RequestQueue::Batch RequestQueue::take(const WidthTable& table, double now,
+                                       const std::function<bool(std::uint64_t id)>& may_begin) {
   Batch batch;
   batch.expired = take_expired(now);
-  if (requests_.empty()) return batch;
-  const std::int64_t most = table.for_waiting(columns_, requests_.front().columns).width;
-  while (!requests_.empty() && batch.columns + requests_.front().columns <= most) {
+  if (requests_.empty() || !may_begin(requests_.front().id)) return batch;
+  const auto take_front = [&] {
     batch.requests.push_back(requests_.front().id);
     batch.columns += requests_.front().columns;
     drop_front();
+  };
+  if (requests_.front().alone) {
+    take_front();
+    batch.width = batch.columns;
+    return batch;
   }
+  const std::int64_t most = table.for_waiting(columns_, requests_.front().columns).width;
+  while (!requests_.empty() && !requests_.front().alone && batch.columns + requests_.front().columns <= most &&
+         may_begin(requests_.front().id))
+    take_front();
   batch.width = table.for_columns(batch.columns).width;
   return batch;
 }

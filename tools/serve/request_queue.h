@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -19,11 +20,12 @@ struct WaitingRequest {
   std::int64_t columns = 1;
   double arrived = 0;  ///< seconds of a clock
   double deadline = std::numeric_limits<double>::infinity();
+  bool alone = false;  ///< it is not merged with others: a product of its own, with as many columns as it has
 };
 
 class RequestQueue {
  public:
-  /// REQUIRES: 1 <= columns <= the widest product.
+  /// REQUIRES: 1 <= columns; unless it is alone, columns <= the widest product.
   void add(const WaitingRequest& request);
   /// Takes a request out whose client has left. False if it does not wait here any more.
   bool remove(std::uint64_t id);
@@ -34,16 +36,19 @@ class RequestQueue {
     std::vector<std::uint64_t> requests;
     std::vector<std::uint64_t> expired;  ///< requests whose deadline has passed; they get no product
   };
-  /// Takes the requests of the next product out. Requests are never overtaken by later ones.
-  Batch take(const WidthTable& table, double now);
+  /// Takes the requests of the next product out. Requests are never overtaken by later ones: they stop at the first one that
+  /// may not begin yet.
+  Batch take(
+      const WidthTable& table, double now,
+      const std::function<bool(std::uint64_t id)>& may_begin = [](std::uint64_t) { return true; });
   /// Takes all requests out.
   std::vector<std::uint64_t> clear();
 
   bool empty() const { return requests_.empty(); }
   std::size_t size() const { return requests_.size(); }
   std::int64_t columns() const { return columns_; }
-  /// When the first request came. REQUIRES: not empty.
-  double oldest() const { return requests_.front().arrived; }
+  /// The first request. REQUIRES: not empty.
+  const WaitingRequest& front() const { return requests_.front(); }
 
  private:
   std::vector<std::uint64_t> take_expired(double now);

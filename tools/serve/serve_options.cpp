@@ -8,15 +8,59 @@ namespace shardmat::serve {
 
 using namespace tools;
 
+namespace {
+
+void add_door_options(const CommandLine& app, ServeOptions& o) {
+  app.add_option(
+         "--listen", o.listen,
+         "also listen on this address, as 127.0.0.1:8980; may be given several times. Clients need a token there "
+         "(--tokens, or the file token in --state), and TLS if other hosts can reach it. Port 0: any free one, which "
+         "the log names")
+      ->type_name("ADDR:PORT");
+  auto tokens = app.add_option("--tokens", o.tokens, "JSON file of the tokens that clients may have; SIGHUP reads it again")
+                    ->type_name("FILE");
+  app.add_flag("--no-token", o.no_token, "clients on this host need no token: every user of this host may use the service")
+      ->excludes(tokens);
+  app.add_option("--tls-certificate", o.tls_certificate,
+                 "PEM file with the certificate and its chain, for all addresses of --listen; SIGHUP reads it again")
+      ->type_name("FILE");
+  app.add_option("--tls-key", o.tls_key, "PEM file with the key of the certificate")->type_name("FILE");
+  app.add_option("--host-name", o.host_names, "name by which clients call this service, besides localhost and its addresses")
+      ->type_name("NAME");
+  app.add_option("--origin", o.origins, "web pages of this origin may change something, as https://lab.example.org")
+      ->type_name("URL");
+  app.add_option("--connections", o.connections, "most connections at a time")
+      ->check(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--connections-per-address", o.connections_per_address, "most connections of another host at a time")
+      ->check(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--header-timeout", o.header_timeout, "seconds in which the header of a request must have come")
+      ->check(number_from(0.01))
+      ->capture_default_str();
+  app.add_option("--body-timeout", o.body_timeout, "after so many seconds, a body must come with 64 KiB a second")
+      ->check(number_from(0.01))
+      ->capture_default_str();
+  app.add_option("--access-log", o.access_log,
+                 "file for one line of JSON a request; -: standard output. SIGHUP opens it anew")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
 void add_serve_options(const CommandLine& app, ServeOptions& o) {
+  app.add_option("--config", o.config,
+                 "JSON file with options by their names, as {\"ranks\": 2}; those of the command line go first")
+      ->type_name("FILE");
   app.add_option("--library", o.library, "directory of the matrix files that may be loaded, and nothing outside of it")
-      ->required()
       ->type_name("DIR");
   app.add_option("--unix", o.unix_socket,
                  "Unix socket to listen on, which only this user can open (default: http.sock in --state)")
       ->type_name("PATH");
+  add_door_options(app, o);
   app.add_option("--state", o.state,
-                 "directory for the list of loaded matrices, the sockets and the workers' log; one server at a time uses it "
+                 "directory for the list of loaded matrices, the sockets, the token and the workers' log; one server at a "
+                 "time uses it "
                  "(default: $XDG_STATE_HOME/shardmat, else ~/.local/state/shardmat)")
       ->type_name("DIR");
   auto ranks = app.add_option("--ranks", o.ranks, "number of ranks, which mpirun starts")
@@ -51,7 +95,8 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
       ->check(number_from(0))
       ->capture_default_str();
   app.footer(
-      "\nSIGTERM and SIGINT end the service once all accepted requests are answered; a second signal ends it at once.\n"
+      "\nSIGTERM and SIGINT end the service once all accepted requests are answered; a second signal ends it at once. "
+      "SIGHUP reads the tokens and the certificate again, and opens the access log anew.\n"
       "\nExamples:\n  shardmat serve --library matrices --ranks 2\n"
       "  shardmat client load bar bar.h5\n"
       "  shardmat client multiply bar x.npy y.npy\n");

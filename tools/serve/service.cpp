@@ -3,20 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "tools/serve/problem.h"
 
 namespace shardmat::serve {
 namespace {
-
-Problem make_problem(int status, std::string code, std::string text, double retry_after = 0) {
-  Problem problem;
-  problem.status = status, problem.code = std::move(code), problem.text = std::move(text);
-  problem.retry_after_seconds = retry_after;
-  return problem;
-}
 
 RankOptions rank_options(const ServiceOptions& options, const StateDirectory& state) {
   return {options.launcher, options.worker, options.timeout, state.worker_log()};
@@ -24,19 +17,13 @@ RankOptions rank_options(const ServiceOptions& options, const StateDirectory& st
 
 }  // namespace
 
-void log_line(std::string text) {
-  // Clients choose some of the words; they cannot make lines of their own.
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-  // Without a check: the service goes on when nobody reads its log any more.
-  std::fputs(fmt::format("shardmat-serve: {}\n", text).c_str(), stderr);
-}
-
 Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory& state, const service::Arena& arena)
     : loop_(loop),
       state_(state),
       arena_(arena),
       space_(arena.bytes()),
+      numbers_(state.path() / "numbers"),
+      vectors_(numbers_.first()),
       ranks_(loop, rank_options(options, state), arena,
              {[this] { on_ready(); }, [this](const RankLoss& loss) { on_lost(loss); }, [this] { on_gone(); }}),
       dispatcher_(ranks_, matrices_, options.max_queue_seconds),
@@ -78,6 +65,7 @@ void Service::reload() {
     start_seconds_ = now() - started_;
     policy_.ready(now());
     log_line(fmt::format("ready after {:.2f} s", start_seconds_));
+    tell(ServiceEvent{"ready", "", "", ""});
   };
   for (const auto& [name, matrix] : matrices_)
     if (matrix->state != MatrixState::failed) {
@@ -106,13 +94,19 @@ void Service::on_lost(const RankLoss& loss) {
   ready_ = false;
   loss_ = loss;
   started_ = now();
+  tell(ServiceEvent{"rank_lost", "", "", loss.why, loss.rank});
   const std::uint64_t loading = dispatcher_.loading();
   for (const auto& [name, matrix] : matrices_) {
-    if (matrix->state == MatrixState::ready) matrix->state = MatrixState::loading;
-    if (matrix->id != loading) continue;
-    matrix->state = MatrixState::failed;
-    matrix->reason = "a rank was lost while it was loaded: " + loss.why;
+    const MatrixState before = matrix->state;
+    if (before == MatrixState::ready || before == MatrixState::values_lost) matrix->state = MatrixState::loading;
+    matrix->upload = 0;
+    if (matrix->id == loading) {
+      matrix->state = MatrixState::failed;
+      matrix->reason = "a rank was lost while it was loaded: " + loss.why;
+    }
+    if (matrix->state != before) tell(*matrix);
   }
+  vectors_.lose_all();
   dispatcher_.fail_all(*why_not_running());
   ranks_.kill();
 }
@@ -145,11 +139,12 @@ std::optional<Problem> Service::load(const WantedMatrix& wanted, Loaded loaded) 
   auto& place = matrices_[wanted.name];
   if (place && place->state == MatrixState::loading)
     return make_problem(409, "loading", fmt::format("{} is being loaded", wanted.name), start_seconds_);
-  if (place && place->state == MatrixState::ready)
+  if (place && (place->state == MatrixState::ready || place->state == MatrixState::values_lost))
     return make_problem(409, "loaded",
                         fmt::format("{} is loaded already; unload it first, or take another name", wanted.name));
   place = std::make_unique<Matrix>();
   place->id = ++last_matrix_, place->wanted = wanted;
+  tell(*place);
   send_load(*place, std::move(loaded));
   return std::nullopt;
 }
@@ -159,7 +154,16 @@ void Service::send_load(Matrix& matrix, Loaded loaded) {
     Matrix* now_there = find(name);
     return now_there != nullptr && now_there->id == id ? now_there : nullptr;
   };
-  dispatcher_.command(service::Load{matrix.id, matrix.wanted.source, matrix.wanted.type, matrix.wanted.exchange},
+  try {
+    matrix.generation = numbers_.next();
+  } catch (const Error& error) {
+    const Problem problem = make_problem(507, "no_disk", error.what());
+    take_loaded(matrix, {}, problem);
+    if (loaded) loaded(problem);
+    return;
+  }
+  const WantedMatrix& wanted = matrix.wanted;
+  dispatcher_.command(service::Load{matrix.id, wanted.source, wanted.type, wanted.exchange, wanted.updatable},
                       [this, found, loaded = std::move(loaded)](const std::vector<service::Answer>& answers,
                                                                 const std::optional<Problem>& problem) {
                         if (Matrix* there = found(); there != nullptr && !answers.empty())
@@ -174,18 +178,19 @@ void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& an
     matrix.state = MatrixState::failed;
     matrix.reason = problem->text;
     log_line(fmt::format("{} was not loaded: {}", matrix.wanted.name, problem->text));
-    return;
+    return tell(matrix);
   }
   matrix.ranks.clear();
   for (const service::Answer& answer : answers) matrix.ranks.push_back(std::get<service::Loaded>(answer.what));
   matrix.widths = WidthTable(matrix.shape().widths);
   matrix.wanted.exchange = matrix.shape().exchange;
-  matrix.state = MatrixState::ready;
-  matrix.reason.clear();
+  matrix.state = matrix.wanted.has_new_values ? MatrixState::values_lost : MatrixState::ready;
+  matrix.reason = matrix.wanted.has_new_values ? "its new values were lost with the ranks; put them again" : "";
   matrix.kept = true;
   remember();
   log_line(fmt::format("{} is loaded: {} × {}, {} nonzeros", matrix.wanted.name, matrix.shape().rows, matrix.shape().cols,
                        matrix.shape().nnz));
+  tell(matrix);
 }
 
 std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded) {
@@ -197,6 +202,7 @@ std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded)
   dispatcher_.fail(*matrix, make_problem(404, "no_matrix", fmt::format("{} was unloaded", name)));
   const std::uint64_t id = matrix->id;
   matrices_.erase(name);
+  tell(ServiceEvent{"matrix", name, "unloaded", ""});
   remember();
   dispatcher_.command(service::Unload{id},
                       [unloaded = std::move(unloaded)](const auto&, const std::optional<Problem>& problem) {
@@ -205,13 +211,52 @@ std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded)
   return std::nullopt;
 }
 
-/// Writes the state file. Without it the service goes on, but not after a restart of its own.
-void Service::remember() const {
+void Service::write_state() const {
   std::vector<WantedMatrix> wanted;
   for (const auto& [name, matrix] : matrices_)
     if (matrix->kept) wanted.push_back(matrix->wanted);
+  state_.write_matrices(wanted);
+}
+
+std::optional<Problem> Service::begin_new_values(Matrix& matrix) {
+  if (matrix.wanted.has_new_values) return std::nullopt;
+  matrix.wanted.has_new_values = true;
   try {
-    state_.write_matrices(wanted);
+    write_state();
+    return std::nullopt;
+  } catch (const Error& error) {
+    matrix.wanted.has_new_values = false;
+    return make_problem(507, "no_disk", error.what());
+  }
+}
+
+void Service::end_new_values(Matrix& matrix, std::uint64_t generation, bool had_new_values,
+                             const std::optional<Problem>& problem) {
+  if (!problem) {
+    const bool were_lost = matrix.state == MatrixState::values_lost;
+    matrix.generation = generation;
+    matrix.state = MatrixState::ready;
+    matrix.reason.clear();
+    return were_lost ? tell(matrix) : void();
+  }
+  if (problem->status == 503) return;  // nobody knows which values it had
+  if (problem->status != 500) {        // it still has the old values
+    matrix.wanted.has_new_values = had_new_values;
+    if (!had_new_values) remember();
+    return;
+  }
+  matrix.state = MatrixState::failed;
+  matrix.reason = problem->text;
+  log_line(fmt::format("{} failed: {}", matrix.wanted.name, problem->text));
+  tell(matrix);
+  dispatcher_.fail(matrix, make_problem(409, "failed", fmt::format("{} failed: {}", matrix.wanted.name, problem->text)));
+  dispatcher_.command(service::Unload{matrix.id}, [](const auto&, const auto&) {});
+}
+
+/// Writes the state file. Without it the service goes on, but not after a restart of its own.
+void Service::remember() const {
+  try {
+    write_state();
   } catch (const Error& error) {
     log_line(error.what());
   }
@@ -222,6 +267,14 @@ void Service::finish() {
   restart_.cancel();
   if (ranks_.ready()) return ranks_.quit();
   ranks_.kill();
+}
+
+void Service::tell(const ServiceEvent& event) const {
+  if (on_event) on_event(event);
+}
+
+void Service::tell(const Matrix& matrix) const {
+  tell(ServiceEvent{"matrix", matrix.wanted.name, state_name(matrix.state), matrix.reason});
 }
 
 void Service::end(int exit_code) {

@@ -11,10 +11,13 @@
 
 #include "runtime/service/arena.h"
 #include "tools/serve/dispatcher.h"
+#include "tools/serve/log.h"
 #include "tools/serve/matrix.h"
+#include "tools/serve/numbers.h"
 #include "tools/serve/ranks.h"
 #include "tools/serve/restart_policy.h"
 #include "tools/serve/state_directory.h"
+#include "tools/serve/vectors.h"
 
 namespace shardmat::serve {
 
@@ -24,6 +27,13 @@ struct ServiceOptions {
   int restarts = 5;
   double restart_delay = 0.5;
   double max_queue_seconds = 2;
+};
+
+/// Something that happened: "rank_lost", "ready" (all ranks and matrices are there), or "matrix" with its new state.
+struct ServiceEvent {
+  std::string type;
+  std::string matrix, state, reason;
+  int rank = -1;
 };
 
 class Service {
@@ -52,7 +62,21 @@ class Service {
   /// The name is free at once; `unloaded` is called when the ranks have freed the memory.
   std::optional<Problem> unload(const std::string& name, Loaded unloaded);
 
+  /// New values of a matrix are about to be stored: from now on it has lost its values after a restart of the ranks. Returns
+  /// a problem if this cannot be written down.
+  std::optional<Problem> begin_new_values(Matrix& matrix);
+  /// The ranks have answered. `generation` is that of the new values, `had_new_values` what the matrix had before.
+  void end_new_values(Matrix& matrix, std::uint64_t generation, bool had_new_values, const std::optional<Problem>& problem);
+
+  /// A number for a request that brings new values.
+  std::uint64_t new_upload() { return ++last_upload_; }
+  Numbers& numbers() { return numbers_; }
+  Vectors& vectors() { return vectors_; }
+  const Vectors& vectors() const { return vectors_; }
+  std::function<void(const ServiceEvent&)> on_event;  ///< called after each, if it is set
+
   Dispatcher& dispatcher() { return dispatcher_; }
+  const Dispatcher& dispatcher() const { return dispatcher_; }
   const Matrices& matrices() const { return matrices_; }
   /// Null if there is no such matrix.
   Matrix* find(const std::string& name) const;
@@ -71,26 +95,28 @@ class Service {
   void send_load(Matrix& matrix, Loaded loaded);
   void take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers, const std::optional<Problem>& problem);
   void remember() const;
+  void write_state() const;
+  void tell(const ServiceEvent& event) const;
+  void tell(const Matrix& matrix) const;
   void end(int exit_code);
 
   EventLoop& loop_;
   StateDirectory& state_;
   const service::Arena& arena_;
   ArenaSpace space_;
+  Numbers numbers_;
+  Vectors vectors_;
   Matrices matrices_;
   Ranks ranks_;
   Dispatcher dispatcher_;
   RestartPolicy policy_;
   Timer restart_;
   std::optional<RankLoss> loss_;  ///< why the ranks are being started again
-  std::uint64_t last_matrix_ = 0;
+  std::uint64_t last_matrix_ = 0, last_upload_ = 0;
   double started_ = 0, start_seconds_ = 2;  ///< of the last start with its loads; a guess before the first
   std::size_t reloads_ = 0;                 ///< matrices still to be loaded before the service is ready
   bool ready_ = false, was_ready_ = false, draining_ = false, finishing_ = false;
   int all_restarts_ = 0, exit_code_ = 0;
 };
-
-/// One line on standard error.
-void log_line(std::string text);
 
 }  // namespace shardmat::serve

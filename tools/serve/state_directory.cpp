@@ -94,8 +94,8 @@ std::vector<WantedMatrix> StateDirectory::read_matrices() const {
   try {
     const auto json = nlohmann::json::parse(content_of(file));
     for (const auto& one : json.at("matrices"))
-      matrices.push_back(
-          {one.at("name"), one.at("source"), parse_type(one.at("type").get<std::string>()).value(), one.at("exchange")});
+      matrices.push_back({one.at("name"), one.at("source"), parse_type(one.at("type").get<std::string>()).value(),
+                          one.at("exchange"), one.value("updatable", false), one.value("has_new_values", false)});
   } catch (const std::exception& error) {
     throw Error(ErrorKind::input,
                 fmt::format("{}: this is not what the service wrote ({}); remove the file to start without "
@@ -108,7 +108,12 @@ std::vector<WantedMatrix> StateDirectory::read_matrices() const {
 void StateDirectory::write_matrices(const std::vector<WantedMatrix>& matrices) const {
   auto list = nlohmann::ordered_json::array();
   for (const WantedMatrix& one : matrices)
-    list.push_back({{"name", one.name}, {"source", one.source}, {"type", type_name(one.type)}, {"exchange", one.exchange}});
+    list.push_back({{"name", one.name},
+                    {"source", one.source},
+                    {"type", type_name(one.type)},
+                    {"exchange", one.exchange},
+                    {"updatable", one.updatable},
+                    {"has_new_values", one.has_new_values}});
   const fs::path file = path_ / kMatrices, temporary = path_ / ".matrices.json.tmp";
   {
     std::ofstream stream(temporary, std::ios::trunc);

@@ -9,19 +9,32 @@ namespace shardmat::service {
 namespace {
 
 std::vector<Command> all_commands() {
-  return {{1, Load{7, "a/b.h5", ValueType::f32, "halo"}},
+  return {{1, Load{7, "a/b.h5", ValueType::f32, "halo", true}},
           {2, Unload{7}},
-          {std::numeric_limits<std::uint64_t>::max(), Multiply{7, 4, {{0, 64, 1}, {std::uint64_t{1} << 40, 8, -0.5}}}},
+          {std::numeric_limits<std::uint64_t>::max(),
+           Multiply{7, 4, {{{0, 0}, {3, 64}, 1, 0}, {{0, std::uint64_t{1} << 40}, {0, 8}, -0.5, 2}}, 5, 6}},
           {4, Ping{}},
-          {5, Quit{}}};
+          {5, Quit{}},
+          {6, PutValues{7, 100, 10, 64}},
+          {7, DropValues{7}},
+          {8, MakeVector{9, 7, true, 12, 3, ValueType::f32}},
+          {9, WriteVector{9, 64}},
+          {10, ReadVector{9, 128}},
+          {11, DropVector{9}}};
 }
 
 std::vector<Answer> all_answers() {
   Loaded loaded;
   loaded.rows = 3, loaded.cols = std::int64_t{1} << 40, loaded.nnz = 5, loaded.bytes = 9;
   loaded.kernel = "csr_host", loaded.exchange = "none", loaded.widths = {{1, 1e-6}, {2, 1.5e-6}};
-  return {{0, Hello{kProtocolVersion, 1, 2, "host", "CPU"}}, {1, loaded}, {2, Multiplied{1, 2, 3}},
-          {3, Failed{ErrorKind::resources, "no room"}},      {4, Done{}}, {5, Alive{}}};
+  loaded.update_bytes = 20, loaded.x_distribution = 1, loaded.y_distribution = 2;
+  return {{0, Hello{kProtocolVersion, 1, 2, "host", "CPU"}},
+          {1, loaded},
+          {2, Multiplied{1, 2, 3}},
+          {3, Failed{ErrorKind::resources, "no room"}},
+          {4, Done{}},
+          {5, Alive{}},
+          {6, VectorMade{12, 96, 2, 1000}}};
 }
 
 TEST(Command, EveryMessageComesBackAsItWas) {

@@ -39,15 +39,15 @@ std::vector<std::vector<T>> products(ResidentMatrix& matrix, const Arena& arena,
       std::memcpy(arena.at(offset, x_bytes).data(), column.data(), x_bytes);
       std::memset(arena.at(offset + x_bytes, y_bytes).data(), 0xff, y_bytes);
     }
-    command.columns.push_back({offset, offset + x_bytes, alpha});
+    command.columns.push_back({{0, offset}, {0, offset + x_bytes}, alpha, 0});
     offset += x_bytes + y_bytes;
   }
   ranks.barrier();
-  matrix.multiply(command, arena);
+  matrix.multiply(command, arena, ResidentVectors(context_of(kHost64)));
   ranks.barrier();
   std::vector<std::vector<T>> y;
   for (const Column& column : command.columns) {
-    const auto bytes = arena.at(column.y, static_cast<std::uint64_t>(rows) * sizeof(T));
+    const auto bytes = arena.at(column.y.offset, static_cast<std::uint64_t>(rows) * sizeof(T));
     y.emplace_back(static_cast<std::size_t>(rows));
     std::memcpy(y.back().data(), bytes.data(), bytes.size());
   }
@@ -59,7 +59,8 @@ template <class T>
 void expect_same_bits(const std::string& matrix_name, ValueType type) {
   Context& context = context_of(kHost64);
   Communicator& ranks = context.communicator();
-  ResidentMatrix matrix(open_matrix(matrix_name, context), context, Load{1, matrix_name, type, "auto"});
+  Distributions distributions;
+  ResidentMatrix matrix(open_matrix(matrix_name, context), context, Load{1, matrix_name, type, "auto"}, distributions);
   const Loaded loaded = matrix.description();
   const Arena arena = shared_arena(ranks, std::uint64_t{16} << 20);
   const auto cols = static_cast<std::size_t>(loaded.cols);
@@ -90,11 +91,18 @@ TEST(ResidentMatrix, AColumnHasTheSameBitsInEveryProduct) {
 TEST(ResidentMatrix, WhatIsNotThereIsRefusedAlike) {
   Context& context = context_of(kHost64);
   Communicator& ranks = context.communicator();
-  ResidentMatrix matrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f64, "auto"});
+  Distributions distributions;
+  const ResidentVectors vectors(context);
+  ResidentMatrix matrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f64, "auto"}, distributions);
   const Arena arena = shared_arena(ranks, 1 << 16);
-  EXPECT_THROW(matrix.multiply({1, 3, {}}, arena), AgreedError);
-  EXPECT_THROW(matrix.multiply({1, 1, {{0, 0, 1}, {0, 0, 1}}}, arena), AgreedError);
-  EXPECT_THROW(ResidentMatrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f16, "auto"}), Error);
+  EXPECT_THROW(matrix.multiply({1, 3, {}}, arena, vectors), AgreedError);
+  EXPECT_THROW(matrix.multiply({1, 1, {Column{}, Column{}}}, arena, vectors), AgreedError);
+  EXPECT_THROW(matrix.multiply({1, 1, {Column{{5, 0}, {}, 1, 0}}}, arena, vectors), AgreedError);
+  EXPECT_THROW(matrix.multiply({1, 2, {Column{}, Column{}}, 5, 0}, arena, vectors), AgreedError);
+  EXPECT_THROW(matrix.put_values({1, 0, 1, 0}, arena), AgreedError);
+  EXPECT_THROW(
+      ResidentMatrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f16, "auto"}, distributions),
+      Error);
 }
 
 }  // namespace

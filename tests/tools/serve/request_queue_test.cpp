@@ -45,7 +45,7 @@ TEST(RequestQueue, ThoseThatLeftOrAreLateGetNoProduct) {
   queue.add({1, 1, 0, 5}), queue.add({2, 1, 1}), queue.add({3, 1, 2, 4}), queue.add({4, 1, 3});
   EXPECT_TRUE(queue.remove(2));
   EXPECT_FALSE(queue.remove(2));
-  EXPECT_EQ(queue.oldest(), 0);
+  EXPECT_EQ(queue.front().arrived, 0);
   const auto batch = queue.take(measured_table(), 4.5);
   EXPECT_EQ(batch.expired, (std::vector<std::uint64_t>{3}));
   EXPECT_EQ(batch.requests, (std::vector<std::uint64_t>{1, 4}));
@@ -53,6 +53,26 @@ TEST(RequestQueue, ThoseThatLeftOrAreLateGetNoProduct) {
   queue.add({5, 2, 0}), queue.add({6, 1, 0});
   EXPECT_EQ(queue.clear(), (std::vector<std::uint64_t>{5, 6}));
   EXPECT_EQ(queue.columns(), 0);
+}
+
+TEST(RequestQueue, RequestsThatAreAloneAreNotMerged) {
+  RequestQueue queue;
+  queue.add({1, 1, 0}), queue.add({2, 40, 0, std::numeric_limits<double>::infinity(), true}), queue.add({3, 1, 0});
+  EXPECT_EQ(queue.take(measured_table(), 0).requests, (std::vector<std::uint64_t>{1}));
+  const auto alone = queue.take(measured_table(), 0);
+  EXPECT_EQ(alone.requests, (std::vector<std::uint64_t>{2}));
+  EXPECT_EQ(alone.width, 40);
+  EXPECT_EQ(queue.take(measured_table(), 0).requests, (std::vector<std::uint64_t>{3}));
+  EXPECT_EQ(queue.columns(), 0);
+}
+
+TEST(RequestQueue, NobodyPassesARequestThatMayNotBegin) {
+  RequestQueue queue;
+  for (std::uint64_t id = 1; id <= 4; ++id) queue.add({id, 1, 0});
+  const auto not_3 = [](std::uint64_t id) { return id != 3; };
+  EXPECT_EQ(queue.take(measured_table(), 0, not_3).requests, (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_TRUE(queue.take(measured_table(), 0, not_3).requests.empty());
+  EXPECT_EQ(queue.take(measured_table(), 0).requests, (std::vector<std::uint64_t>{3, 4}));
 }
 
 /// One engine and Poisson arrivals: the mean time from arrival to the end of the product.

@@ -1,0 +1,31 @@
+#include "runtime/service/distribution.h"
+
+#include <algorithm>
+
+#include "kernels/base/memory_limits.h"
+
+namespace shardmat::service {
+
+std::shared_ptr<const Distribution> Distributions::find_or_add(std::int64_t size, std::span<const std::int64_t> ids,
+                                                               Communicator& communicator) {
+  std::erase_if(known_, [](const auto& one) { return one.expired(); });
+  std::vector<int> same;
+  for (const auto& weak : known_) {
+    const auto one = weak.lock();
+    same.push_back(one->size == size && std::equal(ids.begin(), ids.end(), one->ids.begin(), one->ids.end()) ? 1 : 0);
+  }
+  communicator.all_reduce(std::span<int>(same), Reduction::min);
+  for (std::size_t i = 0; i < same.size(); ++i)
+    if (same[i] == 1) return known_[i].lock();
+  auto made = std::make_shared<Distribution>();
+  communicator.together([&] {
+    require_host_memory(8 * std::ssize(ids), "the indices of a vector's entries");
+    made->number = last_ + 1, made->size = size;
+    made->ids.assign(ids.begin(), ids.end());
+  });
+  ++last_;
+  known_.push_back(made);
+  return made;
+}
+
+}  // namespace shardmat::service

@@ -1,0 +1,87 @@
+#include "runtime/service/new_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
+
+namespace shardmat::service {
+namespace {
+
+constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
+
+/// Position of the first value that is NaN or infinite.
+std::int64_t first_not_finite(std::span<const std::byte> values, ValueType type) {
+  std::atomic<std::int64_t> first = kNone;
+  dispatch(type, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* const begin = reinterpret_cast<const T*>(values.data());
+    parallel_ranges(static_cast<std::int64_t>(values.size() / sizeof(T)), 1 << 14, [&](std::int64_t from, std::int64_t to) {
+      const T* const found = std::find_if(begin + from, begin + to, [](T value) { return !std::isfinite(value); });
+      if (found == begin + to) return;
+      for (std::int64_t known = first; found - begin < known && !first.compare_exchange_weak(known, found - begin);) {
+      }
+    });
+  });
+  return first;
+}
+
+}  // namespace
+
+NewValues::NewValues(std::int64_t own, ValueType type, Communicator& communicator) : own_(own), type_(type) {
+  const std::vector<std::int64_t> parts = communicator.all_gather(own);
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    if (rank == communicator.rank()) begin_ = nnz_;
+    nnz_ += parts[static_cast<std::size_t>(rank)];
+  }
+}
+
+void NewValues::take(std::int64_t first, std::span<const std::byte> piece, Communicator& communicator) {
+  const auto entry = static_cast<std::int64_t>(size_of(type_));
+  const std::int64_t end = first + static_cast<std::int64_t>(piece.size()) / entry;
+  try {
+    communicator.together([&] {
+      if (first == 0) {
+        clear();
+        require_host_memory(own_ * entry, "new values of a matrix");
+        values_.resize(static_cast<std::size_t>(own_ * entry));
+        received_ = 0;
+      }
+      if (first != received_ || end > nnz_ || static_cast<std::int64_t>(piece.size()) % entry != 0)
+        throw Error(ErrorKind::internal, fmt::format("values {} to {} of {} came out of their turn", first, end, nnz_));
+    });
+    const std::int64_t from = std::clamp(first, begin_, begin_ + own_), to = std::clamp(end, begin_, begin_ + own_);
+    const auto own = from < to ? piece.subspan(static_cast<std::size_t>((from - first) * entry),
+                                               static_cast<std::size_t>((to - from) * entry))
+                               : std::span<const std::byte>();
+    std::int64_t wrong = first_not_finite(own, type_);
+    wrong = communicator.all_reduce(wrong == kNone ? kNone : from + wrong, Reduction::min);
+    if (wrong != kNone)
+      throw AgreedError(ErrorKind::input,
+                        fmt::format("value {} (counted from 0) is not finite; the matrix keeps its values", wrong));
+    if (!own.empty()) std::memcpy(values_.data() + (from - begin_) * entry, own.data(), own.size());
+    received_ = end;
+  } catch (const AgreedError&) {
+    clear();
+    throw;
+  }
+}
+
+ConstDense NewValues::own() const {
+  ConstDense values;
+  values.data = values_.data(), values.rows = own_, values.type = type_;
+  return values;
+}
+
+void NewValues::clear() {
+  values_ = {};
+  received_ = -1;
+}
+
+}  // namespace shardmat::service

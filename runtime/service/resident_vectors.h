@@ -1,0 +1,51 @@
+// Vectors that stay on the ranks between requests: each rank has its own entries in device memory, in the order of the
+// vector's distribution.
+//
+// Threads: one thread of each rank. Collective unless said otherwise.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "kernels/base/dense.h"
+#include "kernels/base/device.h"
+#include "runtime/context.h"
+#include "runtime/service/arena.h"
+#include "runtime/service/command.h"
+#include "runtime/service/distribution.h"
+
+namespace shardmat::service {
+
+class ResidentVectors {
+ public:
+  explicit ResidentVectors(Context& context) : context_(context) {}
+  ResidentVectors(const ResidentVectors&) = delete;
+  ResidentVectors& operator=(const ResidentVectors&) = delete;
+
+  /// Makes a vector of zeros. Throws Error(resources) on all ranks if one of them has no memory for it.
+  VectorMade make(const MakeVector& command, std::shared_ptr<const Distribution> distribution);
+  /// The following are not collective. A vector is complete in the arena once all ranks have returned.
+  void write(const WriteVector& command, const Arena& arena);
+  void read(const ReadVector& command, const Arena& arena);
+  void drop(const DropVector& command) { vectors_.erase(command.vector); }
+
+  /// This rank's entries. Throws AgreedError(internal) unless vector `number` is distributed like this and has this type and
+  /// number of columns; the front end checks them before.
+  Dense view(std::uint64_t number, const Distribution& distribution, ValueType type, std::int64_t columns) const;
+
+ private:
+  struct Vector {
+    std::shared_ptr<const Distribution> distribution;
+    ValueType type = ValueType::f64;
+    std::int64_t columns = 1;
+    Buffer memory;
+  };
+  const Vector& at(std::uint64_t number) const;
+
+  Context& context_;
+  std::map<std::uint64_t, Vector> vectors_;  ///< by number
+  HostBuffer staging_;                       ///< a vector on its way to or from a GPU
+};
+
+}  // namespace shardmat::service

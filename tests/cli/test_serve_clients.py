@@ -1,0 +1,109 @@
+"""Clients and settings of the service: shardmat client over the network, watching, options out of a file, the page of curl lines."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import unittest
+
+from support import INPUT, LIMIT, OK, PROGRAM, RESOURCES, ROOT, USAGE, environment, read_vector, write_vector
+from test_serve import ServiceTest
+from test_serve_door import LISTEN, has_tls, make_certificate
+
+
+class Client(ServiceTest):
+    def test_over_http(self):
+        service = self.start(*LISTEN)
+        at = ["--url", f"http://127.0.0.1:{service.port()}", "--state", service.state]
+        self.succeed("client", "load", "bar", "bar.h5", *at)
+        x = self.vector(1)[0]
+        write_vector(self.path("x.npy"), x)
+        self.succeed("client", "multiply", "bar", "x.npy", "y.npy", *at)
+        self.assertEqual(read_vector(self.path("y.npy")).tobytes(), service.multiply("bar", x).body)
+        self.assertEqual(self.json_of("client", "status", *at)["matrices"][0]["state"], "ready")
+        self.fail_with(INPUT, "client", "status", *at[:2], "--state", self.directory, says=["there is no token", "--token-file"])
+        self.write("wrong", "a" * 64)
+        self.fail_with(INPUT, "client", "status", *at, "--token-file", "wrong", says="no such token")
+        self.fail_with(INPUT, "client", "status", *at[:2], "--no-token", says="a token is needed")
+        self.fail_with(USAGE, "client", "status", "--url", "127.0.0.1:1", *at[2:], says="no address of a service")
+        self.assertEqual(service.terminate(), OK)
+        self.fail_with(RESOURCES, "client", "status", *at, says="no service listens")
+
+    def test_over_https(self):
+        if not has_tls():
+            self.skipTest("the program was built without OpenSSL")
+        make_certificate(self.directory, "one")
+        make_certificate(self.directory, "two")
+        service = self.start(*LISTEN, "--tls-certificate", self.path("one.pem"), "--tls-key", self.path("one.key"))
+        for host in ("127.0.0.1", "localhost"):
+            at = ["--url", f"https://{host}:{service.port('https')}", "--state", service.state]
+            self.assertIn("ready", self.succeed("client", "status", *at, "--ca", "one.pem").out)
+            self.fail_with(RESOURCES, "client", "status", *at, "--ca", "two.pem", says=["does not prove who it is", "--ca"])
+            self.fail_with(RESOURCES, "client", "status", *at, says="does not prove who it is")
+
+    def test_watch(self):
+        service = self.start("--ranks", 2)
+        log = self.path("watch.log")
+        with open(log, "w") as output:
+            watch = subprocess.Popen([PROGRAM, "client", "watch", "--state", service.state], stdout=output, env=environment())
+        self.addCleanup(watch.kill)
+        service.wait_for("the state", lambda: "service ready" in log.read_text())
+        self.loaded(service)
+        service.wait_for("a matrix", lambda: "matrix bar ready\n" in log.read_text())
+        os.kill(service.workers()[0], signal.SIGKILL)
+        service.wait_for("a loss", lambda: re.search(r"^rank_lost: .+ \(rank [01]\)$", log.read_text(), re.M))
+        service.wait_for("readiness", lambda: "\nready\n" in log.read_text())
+        watch.send_signal(signal.SIGINT)
+        self.assertEqual(watch.wait(LIMIT), 0)
+
+
+class Config(ServiceTest):
+    def config(self, **options):
+        self.path("serve.json").write_text(json.dumps({name.replace("_", "-"): value for name, value in options.items()}))
+        return self.path("serve.json")
+
+    def test_the_command_line_goes_first(self):
+        file = self.config(ranks=2, arena="1MiB", listen=["127.0.0.1:0", "[::1]:0"], no_token=True, timeout=7)
+        service = self.start("--config", file, "--arena", "2MiB")
+        ranks = service.get("/v1/ranks").json
+        self.assertEqual((len(ranks["ranks"]), ranks["arena"]["bytes"]), (2, 2 << 20))
+        self.assertEqual(service.report().count("listening on http://"), 2)
+        self.assertIn("WARNING: --no-token", service.report())
+
+    def test_everything_can_stand_in_the_file(self):
+        file = self.config(library=str(self.library), state=str(self.path("state")), backend="host")
+        process = subprocess.Popen([PROGRAM, "serve", f"--config={file}"], env=environment(), stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.stderr.close)
+        self.addCleanup(process.kill)
+        for line in process.stderr:
+            if "ready after" in line:
+                break
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(LIMIT), OK)
+
+    def test_mistakes_are_named(self):
+        base = ["serve", "--library", self.library, "--state", self.path("state")]
+        for content, says in (('{"rank": 2}', ['no option "rank"', "ranks", "listen"]), ("[1]", ["no JSON object", "serve.json"]),
+                              ('{"ranks": 0}', ["--ranks"]), ('{"ranks": {}}', ["ranks must be"])):
+            self.write("serve.json", content)
+            self.fail_with(USAGE, *base, "--config", "serve.json", says=says)
+        self.fail_with(INPUT, *base, "--config", "none.json", says=["none.json", "--config"])
+
+
+class CurlPage(ServiceTest):
+    def test_every_line_works(self):
+        page = (ROOT / "tools" / "serve" / "curl.md").read_text()
+        service = self.start(*LISTEN)
+        shell = "set -euo pipefail\n" + "\n".join(re.findall(r"```sh\n(.*?)```", page, re.S))
+        self.assertGreater(shell.count("curl "), 15)
+        result = subprocess.run(["bash", "-c", shell], cwd=self.directory, capture_output=True, text=True, timeout=LIMIT,
+                                env=dict(environment(), STATE=str(service.state), URL=f"http://127.0.0.1:{service.port()}"))
+        self.assertEqual(result.returncode, 0, result.stdout[-2000:] + result.stderr)
+        self.assertEqual(self.path("y.bin").read_bytes(), bytes(7800))
+        self.assertEqual(self.path("openapi.json").read_bytes(), (ROOT / "tools" / "serve" / "openapi.json").read_bytes())
+        self.assertEqual(service.get("/v1/matrices").json, {"matrices": []})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,168 @@
+// What may stand in a header, who is let in, and how many connections there may be.
+#include <gtest/gtest.h>
+
+#include "kernels/base/error.h"
+#include "tools/serve/connection_count.h"
+#include "tools/serve/gate.h"
+#include "tools/serve/header_scan.h"
+
+namespace shardmat::serve {
+namespace {
+
+HeaderScanner::Found scanned(const std::string& text) { return HeaderScanner().scan(text); }
+
+TEST(HeaderScanner, FindsTheEndHoweverTheHeaderArrives) {
+  const std::string header = "GET / HTTP/1.1\r\nHost: a\r\nX-Y: \"b\"\t\xc3\xa4\r\n\r\n", all = header + "body\n\x01";
+  EXPECT_EQ(scanned(all).bytes, header.size());
+  HeaderScanner scanner;
+  for (std::size_t i = 0; i < header.size(); ++i) {
+    const auto found = scanner.scan(std::string_view(all).substr(0, i));
+    EXPECT_EQ(found.bytes, 0u) << i;
+    EXPECT_EQ(found.fault, "") << i;
+  }
+  EXPECT_EQ(scanner.scan(all).bytes, header.size());
+}
+
+TEST(HeaderScanner, RefusesWhatOthersReadDifferently) {
+  const std::string begin = "GET / HTTP/1.1\r\nHost: a\r\n";
+  for (const std::string& bad :
+       {begin + "A: b\n\r\n", std::string("GET / HTTP/1.1\nHost: a\n\n"), begin + "A: b\r\n c\r\n\r\n",
+        begin + "A: b\r\n\tc\r\n\r\n", begin + " A: b\r\n\r\n", begin + "A : b\r\n\r\n", begin + "A\t: b\r\n\r\n",
+        begin + ": b\r\n\r\n", begin + "A\r\n\r\n", begin + std::string("A: b\0c\r\n\r\n", 11), begin + "A: b\rc\r\n\r\n",
+        begin + "A: \x01\r\n\r\n", begin + "A(: b\r\n\r\n", std::string("\r\nGET / HTTP/1.1\r\n\r\n"),
+        std::string("\x16\x03\x01")})
+    EXPECT_NE(scanned(bad).fault, "") << bad;
+}
+
+TEST(Framing, HasOneMeaning) {
+  const std::pair<std::string, std::string> host{"Host", "a"};
+  EXPECT_EQ(framing_fault({host}, true), "");
+  EXPECT_EQ(framing_fault({host, {"content-length", "12"}}, true), "");
+  EXPECT_EQ(framing_fault({host, {"Transfer-Encoding", "chunked"}}, true), "");  // refused later, with 411
+  EXPECT_EQ(framing_fault({}, false), "");
+  for (const Fields& bad : std::vector<Fields>{{},
+                                               {host, host},
+                                               {host, {"Content-Length", "3"}, {"content-length", "3"}},
+                                               {host, {"Content-Length", "3"}, {"Transfer-Encoding", "chunked"}},
+                                               {host, {"Content-Length", "3, 3"}},
+                                               {host, {"Content-Length", "+3"}},
+                                               {host, {"Content-Length", "-3"}},
+                                               {host, {"Content-Length", "0x3"}},
+                                               {host, {"Content-Length", ""}},
+                                               {host, {"Content-Length", std::string(19, '9')}}})
+    EXPECT_NE(framing_fault(bad, true), "") << bad.size();
+}
+
+TEST(TraceId, OnlyOfAGoodTraceparent) {
+  const std::string id = "0af7651916cd43dd8448eb211c80319c";
+  EXPECT_EQ(trace_id_of("00-" + id + "-b7ad6b7169203331-01"), id);
+  EXPECT_EQ(trace_id_of("01-" + id + "-b7ad6b7169203331-01"), "");
+  EXPECT_EQ(trace_id_of("00-" + std::string(32, '0') + "-b7ad6b7169203331-01"), "");
+  EXPECT_EQ(trace_id_of("00-" + id + "-b7ad6b7169203331-01x"), "");
+  EXPECT_EQ(trace_id_of("00-" + std::string(32, '"') + "-b7ad6b7169203331-01"), "");
+  EXPECT_EQ(trace_id_of(""), "");
+}
+
+TEST(TcpAddresses, AreReadAndRefused) {
+  EXPECT_EQ(parse_tcp_address("127.0.0.1:8980").port, 8980);
+  EXPECT_EQ(parse_tcp_address("[::1]:0").host, "::1");
+  EXPECT_EQ(parse_tcp_address("localhost:1").host, "127.0.0.1");
+  for (const char* bad : {"", "1", "127.0.0.1", ":80", "::1:80", "[127.0.0.1]:80", "127.0.0.1:65536", "127.0.0.1:-1",
+                          "127.0.0.1:x", "host:80", "[::1]", "[::1:80", "127.1:80"})
+    EXPECT_THROW(parse_tcp_address(bad), Error) << bad;
+  EXPECT_TRUE(is_loopback(parse_tcp_address("127.1.2.3:1")));
+  EXPECT_TRUE(is_loopback(parse_tcp_address("[::1]:1")));
+  EXPECT_FALSE(is_loopback(parse_tcp_address("0.0.0.0:1")));
+  EXPECT_FALSE(is_loopback(parse_tcp_address("[::]:1")));
+}
+
+TEST(ConnectionCount, LimitsAllAndEachAddress) {
+  ConnectionCount count(5, 2);
+  const Peer a{"192.0.2.1", false, false}, b{"192.0.2.2", false, false}, here{"127.0.0.1", false, true}, file;
+  EXPECT_TRUE(count.add(a));
+  EXPECT_TRUE(count.add(a));
+  EXPECT_FALSE(count.add(a));
+  EXPECT_TRUE(count.add(b));
+  count.remove(a);
+  EXPECT_TRUE(count.add(a));
+  EXPECT_TRUE(count.add(here));
+  EXPECT_TRUE(count.add(file));
+  EXPECT_FALSE(count.add(here));
+  EXPECT_EQ(count.all(), 5u);
+}
+
+RequestHead head(bool is_unix, const std::string& method, Fields fields) {
+  RequestHead result;
+  result.peer = is_unix ? Peer{} : Peer{"127.0.0.1", false, true};
+  result.method = method, result.fields = std::move(fields);
+  return result;
+}
+
+TEST(Gate, HostAndOrigin) {
+  const Gate gate({{"lab.example.org", "192.0.2.1"}, {"https://lab.example.org"}, true}, {});
+  const auto status = [&](const RequestHead& request) {
+    const auto problem = gate.check_source(request);
+    return problem ? problem->status : 200;
+  };
+  for (const char* good :
+       {"localhost", "LOCALHOST:8980", "127.0.0.1:1", "[::1]", "[::1]:80", "lab.example.org", "192.0.2.1:80"})
+    EXPECT_EQ(status(head(false, "GET", {{"Host", good}})), 200) << good;
+  for (const char* bad :
+       {"", "evil.org", "localhost.evil.org", "localhost:x", "localhost:99999", ":80", "::1", "[::1]x", "localhost:80:80"})
+    EXPECT_EQ(status(head(false, "GET", {{"Host", bad}})), 421) << bad;
+  EXPECT_EQ(status(head(true, "GET", {{"Host", "whatever"}})), 200);
+  auto elsewhere = head(false, "GET", {{"Host", "[2001:db8::1]:8980"}});
+  EXPECT_EQ(status(elsewhere), 421);
+  elsewhere.peer.own_address = url_host("2001:db8::1");  // where the connection came in
+  EXPECT_EQ(status(elsewhere), 200);
+  const auto from = [&](bool is_unix, const char* method, const char* origin) {
+    return status(head(is_unix, method, {{"Host", "localhost"}, {"Origin", origin}}));
+  };
+  EXPECT_EQ(from(false, "POST", "https://lab.example.org"), 200);
+  EXPECT_EQ(from(false, "POST", "http://lab.example.org"), 403);
+  EXPECT_EQ(from(false, "POST", "null"), 403);
+  EXPECT_EQ(from(true, "DELETE", "https://evil.org"), 403);
+  EXPECT_EQ(from(false, "GET", "https://evil.org"), 200);
+}
+
+TEST(Gate, TokensAndScopes) {
+  TokenTable tokens;
+  tokens.add({sha256("good"), std::make_shared<Rights>("g", std::vector{Scope::read}, std::vector<std::string>{"a*"})});
+  Gate gate({{}, {}, true}, tokens);
+  for (const char* bad : {"", "Bearer", "Bearer ", "Bearer bad", "Basic good", "good", "Bearer good "}) {
+    auto request = head(false, "GET", {{"Authorization", bad}});
+    const auto refusal = gate.identify(request);
+    ASSERT_TRUE(refusal) << bad;
+    EXPECT_EQ(refusal->status, 401);
+    EXPECT_EQ(refusal->fields.at(0).first, "WWW-Authenticate");
+  }
+  auto request = head(false, "GET", {{"authorization", "bearer good"}});
+  ASSERT_FALSE(gate.identify(request));
+  EXPECT_EQ(request.rights->name(), "g");
+  const Route read{"GET", "/x", Scope::read, "x", {}}, admin{"POST", "/x", Scope::admin, "x", {}};
+  EXPECT_FALSE(Gate::check_rights(*request.rights, read, ""));
+  EXPECT_FALSE(Gate::check_rights(*request.rights, read, "abc"));
+  EXPECT_EQ(Gate::check_rights(*request.rights, read, "b")->code, "wrong_matrix");
+  EXPECT_EQ(Gate::check_rights(*request.rights, admin, "a")->text, "the token g has no scope admin");
+  gate.set_tokens({});
+  EXPECT_TRUE(gate.identify(request));
+  auto local = head(true, "GET", {});
+  EXPECT_FALSE(gate.identify(local));
+  EXPECT_TRUE(local.rights->may(Scope::admin));
+}
+
+TEST(Gate, Quota) {
+  Rights limited("l", {Scope::multiply}, {"*"});
+  limited.requests_per_second = 1, limited.bytes_per_second = 100;
+  Gate gate({}, {});
+  RequestHead request = head(false, "POST", {});
+  request.rights = std::make_shared<Rights>(limited);
+  request.content_length = 300;
+  EXPECT_FALSE(gate.check_quota(request, 1));
+  EXPECT_EQ(gate.check_quota(request, 1.5)->code, "quota");
+  EXPECT_NEAR(gate.check_quota(request, 2)->retry_after_seconds, 2, 1e-9);
+  EXPECT_FALSE(gate.check_quota(request, 4.1));
+}
+
+}  // namespace
+}  // namespace shardmat::serve

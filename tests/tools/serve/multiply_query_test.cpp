@@ -1,0 +1,95 @@
+// What a request for a product takes and gives, by its query.
+#include "tools/serve/multiply_query.h"
+
+#include <gtest/gtest.h>
+
+namespace shardmat::serve {
+namespace {
+
+class MultiplyShapeTest : public testing::Test {
+ protected:
+  MultiplyShapeTest() : vectors_(1) {
+    matrix_.wanted.name = "m", matrix_.state = MatrixState::ready, matrix_.generation = 5;
+    service::Loaded loaded;
+    loaded.rows = 10, loaded.cols = 20, loaded.x_distribution = 1, loaded.y_distribution = 2;
+    matrix_.ranks = {loaded};
+    matrix_.widths = WidthTable({{1, 1}, {2, 1.5}});
+    add(1, 20, 1, 1), add(2, 10, 1, 2), add(3, 20, 4, 1), add(4, 10, 4, 2), add(5, 20, 1, 7),
+        add(6, 20, 1, 1, ValueType::f32);
+  }
+  void add(std::uint64_t number, std::int64_t size, std::int64_t columns, std::uint64_t distribution,
+           ValueType type = ValueType::f64) {
+    Vector vector;
+    vector.number = number, vector.size = size, vector.columns = columns, vector.distribution = distribution;
+    vector.type = type;
+    vectors_.add(vector);
+  }
+  std::variant<Problem, MultiplyShape> ask(const std::string& query, std::uint64_t bytes) {
+    RequestHead head;
+    const Target target = parse_target("/v1/matrices/m/multiply?" + query).value();
+    auto read = read_multiply_query(head, target);
+    if (auto* problem = std::get_if<Problem>(&read)) return *problem;
+    return shape_of(std::get<MultiplyQuery>(read), matrix_, vectors_, bytes);
+  }
+  MultiplyShape shape(const std::string& query, std::uint64_t bytes) {
+    const auto answer = ask(query, bytes);
+    if (const auto* problem = std::get_if<Problem>(&answer)) ADD_FAILURE() << query << ": " << problem->text;
+    return std::holds_alternative<MultiplyShape>(answer) ? std::get<MultiplyShape>(answer) : MultiplyShape{};
+  }
+  std::string code(const std::string& query, std::uint64_t bytes) {
+    const auto answer = ask(query, bytes);
+    const auto* problem = std::get_if<Problem>(&answer);
+    return problem == nullptr ? "" : problem->code;
+  }
+
+  Matrix matrix_;
+  Vectors vectors_;
+};
+
+TEST_F(MultiplyShapeTest, TheBodyHasWhatNoVectorHas) {
+  EXPECT_EQ(shape("k=1", 160).result_bytes(), 80u);
+  EXPECT_EQ(shape("k=2&beta=0", 320).result_bytes(), 160u);
+  const MultiplyShape both = shape("k=2&beta=-1", 2 * (160 + 80));
+  EXPECT_TRUE(both.adds_y_of_body);
+  EXPECT_EQ(both.result_bytes(), 0u);
+  EXPECT_EQ(shape("x=vec-1", 0).result_bytes(), 80u);
+  EXPECT_EQ(shape("x=vec-1&beta=2", 80).x_vector, 1u);
+  EXPECT_EQ(shape("y=vec-2&beta=2", 160).y_vector, 2u);
+  const MultiplyShape block = shape("x=vec-3&y=vec-4&beta=2", 0);
+  EXPECT_TRUE(block.block);
+  EXPECT_EQ(block.columns, 4);
+  EXPECT_FALSE(shape("x=vec-1&y=vec-2", 0).block);
+  EXPECT_TRUE(shape("y=vec-4", 4 * 160).block);
+}
+
+TEST_F(MultiplyShapeTest, WhatDoesNotFitIsNamed) {
+  EXPECT_EQ(code("k=1", 161), "wrong_length");
+  EXPECT_EQ(code("x=vec-1", 160), "wrong_length");
+  EXPECT_EQ(code("k=3", 480), "too_many_columns");
+  EXPECT_EQ(code("x=vec-1&k=2", 0), "wrong_columns");
+  EXPECT_EQ(code("x=vec-3&y=vec-2", 0), "wrong_columns");
+  EXPECT_EQ(code("x=vec-2", 0), "wrong_length");
+  EXPECT_EQ(code("x=vec-5", 0), "wrong_distribution");
+  EXPECT_EQ(code("x=vec-6", 0), "wrong_type");
+  EXPECT_EQ(code("x=vec-9", 0), "no_vector");
+  EXPECT_EQ(code("x=", 0), "malformed");
+  EXPECT_EQ(code("beta=nan", 160), "malformed");
+  EXPECT_EQ(code("gamma=1", 160), "malformed");
+  matrix_.ranks[0].rows = 20, matrix_.ranks[0].y_distribution = 1;
+  EXPECT_EQ(code("x=vec-1&y=vec-1", 0), "same_vector");
+}
+
+TEST(WantedGeneration, IsOneNumberInQuotes) {
+  RequestHead head;
+  const auto read = [&](const std::string& text) {
+    head.fields = {{"If-Match", text}};
+    return read_multiply_query(head, parse_target("/v1/matrices/m/multiply").value());
+  };
+  EXPECT_EQ(std::get<MultiplyQuery>(read("\"12\"")).generation, 12u);
+  EXPECT_FALSE(std::get<MultiplyQuery>(read("*")).generation);
+  for (const char* bad : {"12", "\"\"", "\"x\"", "\"1\", \"2\"", "W/\"1\"", "\"-1\""})
+    EXPECT_TRUE(std::holds_alternative<Problem>(read(bad))) << bad;
+}
+
+}  // namespace
+}  // namespace shardmat::serve
