@@ -39,7 +39,6 @@ struct Upload {
   Upload(Service& all) : service(all) {}
 
   std::uint64_t present() const { return std::min(piece_values, count - begin); }
-  bool last() const { return begin + present() == count; }
   /// The matrix, if it is still the one of this upload.
   Matrix* find() const {
     Matrix* there = service.find(name);
