@@ -3,10 +3,11 @@ include(precompiled)
 add_library(shardmat_options INTERFACE)
 target_compile_features(shardmat_options INTERFACE cxx_std_20)
 # nvcc takes C++20 since 12.0, but CMake before 3.26 does not know, so the flag is given by hand.
-# Only the kernels gain from -O3, and all else compiles in two thirds of the time without it.
-set(no_kernels $<NOT:$<STREQUAL:$<TARGET_PROPERTY:NAME>,shardmat_kernels>>)
+# Only the kernels gain from -O3, CMake's own level, and other code compiles in two thirds of the time without. A target may
+# set SHARDMAT_OPTIMIZATION to another level than 2.
+set(level $<TARGET_PROPERTY:SHARDMAT_OPTIMIZATION>)
 target_compile_options(shardmat_options INTERFACE
-  $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>,${no_kernels}>:-O2>
+  $<$<AND:$<CONFIG:Release>,$<COMPILE_LANGUAGE:CXX>,$<NOT:$<STREQUAL:${level},3>>>:-O$<IF:$<STREQUAL:${level},>,2,${level}>>
   $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wconversion
                             -Wno-sign-conversion>
