@@ -23,7 +23,7 @@
 #include "tools/http_client.h"
 #include "tools/report_option.h"
 #include "tools/serve/serve_options.h"
-#include "tools/serve/state_directory.h"
+#include "tools/serve/state/state_directory.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {

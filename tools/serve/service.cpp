@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "tools/serve/problem.h"
+#include "tools/serve/state/problem.h"
 
 namespace shardmat::serve {
 namespace {

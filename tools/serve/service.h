@@ -10,14 +10,14 @@
 #include <vector>
 
 #include "runtime/service/arena.h"
-#include "tools/serve/dispatcher.h"
-#include "tools/serve/log.h"
-#include "tools/serve/matrix.h"
-#include "tools/serve/numbers.h"
-#include "tools/serve/ranks.h"
-#include "tools/serve/restart_policy.h"
-#include "tools/serve/state_directory.h"
-#include "tools/serve/vectors.h"
+#include "tools/serve/observe/log.h"
+#include "tools/serve/ranks/dispatcher.h"
+#include "tools/serve/ranks/ranks.h"
+#include "tools/serve/ranks/restart_policy.h"
+#include "tools/serve/state/matrix.h"
+#include "tools/serve/state/numbers.h"
+#include "tools/serve/state/state_directory.h"
+#include "tools/serve/state/vectors.h"
 
 namespace shardmat::serve {
 

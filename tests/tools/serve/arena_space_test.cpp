@@ -1,4 +1,4 @@
-#include "tools/serve/arena_space.h"
+#include "tools/serve/state/arena_space.h"
 
 #include <gtest/gtest.h>
 

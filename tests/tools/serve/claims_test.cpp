@@ -1,5 +1,5 @@
 // In which order work on the same things may begin.
-#include "tools/serve/claims.h"
+#include "tools/serve/ranks/claims.h"
 
 #include <gtest/gtest.h>
 

@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include "kernels/base/error.h"
-#include "tools/serve/connection_count.h"
-#include "tools/serve/gate.h"
-#include "tools/serve/header_scan.h"
+#include "tools/serve/access/gate.h"
+#include "tools/serve/http/connection_count.h"
+#include "tools/serve/http/header_scan.h"
 
 namespace shardmat::serve {
 namespace {

@@ -1,5 +1,5 @@
 // What a request for a product takes and gives, by its query.
-#include "tools/serve/multiply_query.h"
+#include "tools/serve/paths/multiply_query.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "tools/serve/numbers.h"
+#include "tools/serve/state/numbers.h"
 
 #include <gtest/gtest.h>
 

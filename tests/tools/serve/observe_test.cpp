@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tools/serve/access_log.h"
-#include "tools/serve/prometheus.h"
+#include "tools/serve/observe/access_log.h"
+#include "tools/serve/observe/prometheus.h"
 
 namespace shardmat::serve {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/serve/request_queue.h"
+#include "tools/serve/ranks/request_queue.h"
 
 #include <gtest/gtest.h>
 

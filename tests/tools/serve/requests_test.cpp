@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "kernels/base/error.h"
-#include "tools/serve/names.h"
-#include "tools/serve/service_json.h"
+#include "tools/serve/http/names.h"
+#include "tools/serve/paths/service_json.h"
 
 namespace shardmat::serve {
 namespace {

@@ -1,4 +1,4 @@
-#include "tools/serve/restart_policy.h"
+#include "tools/serve/ranks/restart_policy.h"
 
 #include <gtest/gtest.h>
 

@@ -1,10 +1,10 @@
 // Ids of vectors, and the JSON that asks for one.
-#include "tools/serve/vectors.h"
+#include "tools/serve/state/vectors.h"
 
 #include <gtest/gtest.h>
 
 #include "kernels/base/error.h"
-#include "tools/serve/vector_json.h"
+#include "tools/serve/paths/vector_json.h"
 
 namespace shardmat::serve {
 namespace {

@@ -1,0 +1,56 @@
+// Decides who a client is and whether it may do what it asks for, by the header of its request.
+//
+// On the Unix socket everyone is the owner: only this user can open it. Everywhere else a client needs a token, and its
+// request must be addressed to this service and, if it changes something, not come from a foreign web page.
+//
+// Threads: the thread of the event loop.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tools/serve/access/quota.h"
+#include "tools/serve/access/tokens.h"
+#include "tools/serve/http/http_message.h"
+#include "tools/serve/paths/routes.h"
+
+namespace shardmat::serve {
+
+/// The name in a Host field, without its port; empty for a malformed one.
+std::string host_of(std::string_view field);
+
+class Gate {
+ public:
+  struct Options {
+    std::vector<std::string> hosts;    ///< names by which the service is called, besides localhost and the address itself
+    std::vector<std::string> origins;  ///< "https://lab.example.org": web pages that may change something
+    bool needs_token = true;
+  };
+  Gate(Options options, TokenTable tokens);
+
+  void set_tokens(TokenTable tokens) { tokens_ = std::move(tokens); }
+
+  /// Why the request is refused whatever it asks for.
+  std::optional<Problem> check_source(const RequestHead& head) const;
+  /// Finds out who the client is, for head.rights; or 401.
+  std::optional<Reply> identify(RequestHead& head) const;
+  /// Why the client may not use the route with the matrix.
+  static std::optional<Problem> check_rights(const Rights& rights, const Route& route, const std::string& matrix);
+  /// Counts the request; or why it comes too early. REQUIRES: the client is identified.
+  std::optional<Problem> check_quota(const RequestHead& head, double now);
+
+ private:
+  struct Quotas {
+    Quota requests, bytes;
+  };
+
+  Options options_;
+  TokenTable tokens_;
+  std::map<std::string, Quotas> quotas_;  ///< by the name of the token
+  std::shared_ptr<const Rights> unix_, anyone_;
+};
+
+}  // namespace shardmat::serve

@@ -1,0 +1,43 @@
+// The tokens by which clients say who they are. Only their SHA-256 is known here.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/serve/access/rights.h"
+#include "tools/serve/access/sha256.h"
+
+namespace shardmat::serve {
+
+struct Token {
+  Sha256 sha256{};
+  std::shared_ptr<const Rights> rights;
+};
+
+class TokenTable {
+ public:
+  /// The text of a token file. Throws Error(input), which says what is wrong and in which token.
+  static TokenTable parse(std::string_view text);
+
+  void add(Token token) { tokens_.push_back(std::move(token)); }
+  /// Null if there is no such token. Takes the same time for every wrong one.
+  const Token* find(std::string_view secret) const;
+  std::size_t size() const { return tokens_.size(); }
+
+ private:
+  std::vector<Token> tokens_;
+};
+
+/// Reads a token file. Throws Error(input).
+TokenTable read_tokens(const std::string& file);
+
+/// The secret of the token in `file` (0600), which is made if it is not there. Throws Error(resources) if it cannot be
+/// written, or can be read by others.
+std::string own_secret(const std::filesystem::path& file);
+
+}  // namespace shardmat::serve

@@ -1,0 +1,97 @@
+#include "tools/serve/http/event_loop.h"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <chrono>
+#include <list>
+#include <utility>
+
+namespace shardmat::serve {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+
+struct EventLoop::Impl {
+  asio::io_context io{1};
+  std::list<asio::signal_set> signals;
+
+  void wait_for(asio::signal_set& set, std::function<void()> action) {
+    set.async_wait([this, &set, action = std::move(action)](error_code error, int) {
+      if (error) return;
+      action();
+      wait_for(set, action);
+    });
+  }
+};
+
+EventLoop::EventLoop() : impl_(std::make_unique<Impl>()) {}
+EventLoop::~EventLoop() = default;
+
+void EventLoop::run() {
+  const auto work = asio::make_work_guard(impl_->io);
+  impl_->io.run();
+}
+
+void EventLoop::stop() { impl_->io.stop(); }
+void EventLoop::post(std::function<void()> action) { asio::post(impl_->io, std::move(action)); }
+asio::io_context& EventLoop::io() { return impl_->io; }
+
+void EventLoop::on_signals(std::initializer_list<int> numbers, std::function<void()> action) {
+  asio::signal_set& set = impl_->signals.emplace_back(impl_->io);
+  for (const int number : numbers) set.add(number);
+  impl_->wait_for(set, std::move(action));
+}
+
+struct Timer::Impl {
+  explicit Impl(asio::io_context& io) : timer(io) {}
+  asio::steady_timer timer;
+  std::uint64_t started = 0;  ///< tells an action that is already on its way that it was cancelled
+};
+
+Timer::Timer(EventLoop& loop) : impl_(std::make_shared<Impl>(loop.io())) {}
+Timer::~Timer() { cancel(); }
+
+void Timer::start(double seconds, std::function<void()> action) {
+  const std::uint64_t mine = ++impl_->started;
+  impl_->timer.expires_after(
+      std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds)));
+  impl_->timer.async_wait([impl = impl_, mine, action = std::move(action)](error_code error) {
+    if (!error && impl->started == mine) action();
+  });
+}
+
+void Timer::cancel() {
+  ++impl_->started;
+  impl_->timer.cancel();
+}
+
+struct ReadWatch::Impl : std::enable_shared_from_this<ReadWatch::Impl> {
+  Impl(asio::io_context& io, int fd, std::function<void()> action) : descriptor(io, fd), ready(std::move(action)) {}
+
+  void wait() {
+    descriptor.async_wait(asio::posix::stream_descriptor::wait_read, [me = shared_from_this()](error_code error) {
+      if (error || me->over) return;
+      me->ready();
+      if (!me->over) me->wait();
+    });
+  }
+
+  asio::posix::stream_descriptor descriptor;
+  std::function<void()> ready;
+  bool over = false;
+};
+
+ReadWatch::ReadWatch(EventLoop& loop, int descriptor, std::function<void()> ready)
+    : impl_(std::make_shared<Impl>(loop.io(), descriptor, std::move(ready))) {
+  impl_->wait();
+}
+
+ReadWatch::~ReadWatch() {
+  impl_->over = true;
+  impl_->descriptor.release();  // cancels the wait and leaves the descriptor open
+}
+
+}  // namespace shardmat::serve

@@ -1,0 +1,478 @@
+#include "tools/serve/http/http_connection.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/asio/read.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/string.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/status.hpp>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <utility>
+
+#include "tools/serve/http/header_scan.h"
+#include "tools/serve/http/http_stream.h"
+#include "tools/serve/http/names.h"
+#include "tools/serve/observe/log.h"
+
+namespace shardmat::serve {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::size_t kMostHeaderBytes = 16 << 10, kReadBytes = 16 << 10;
+constexpr std::size_t kMostFields = 100;
+/// Of a body that is not wanted; for a longer one the connection ends.
+constexpr std::uint64_t kMostIgnoredBytes = 64 << 10;
+constexpr std::size_t kStepBytes = std::size_t{4} << 20;
+constexpr double kIdleSeconds = 300, kLingerSeconds = 2;
+constexpr double kLeastBytesPerSecond = 64 << 10;
+constexpr int kClientLeft = 499;
+
+/// Asio moves 64 KiB at a time unless this completion condition asks for more. It also notes how many bytes were moved.
+struct InLargeSteps {
+  std::uint64_t* moved;
+  std::size_t operator()(const error_code& error, std::size_t bytes) const {
+    *moved = bytes;
+    return error ? 0 : kStepBytes;
+  }
+};
+
+Clock::duration duration_of(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+std::string header_of(const Reply& reply, std::size_t bytes, const std::string& request_id, bool keep_alive) {
+  const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
+  std::string text = fmt::format("HTTP/1.1 {} {}\r\nX-Request-Id: {}\r\n", reply.status,
+                                 std::string_view(reason.data(), reason.size()), request_id);
+  if (reply.status != 204)
+    text += fmt::format("Content-Type: {}\r\nX-Content-Type-Options: nosniff\r\n", reply.content_type);
+  if (reply.status != 204 && !reply.stream) text += fmt::format("Content-Length: {}\r\n", bytes);
+  for (const auto& [name, value] : reply.fields) text += fmt::format("{}: {}\r\n", name, value);
+  text += keep_alive ? "\r\n" : "Connection: close\r\n\r\n";
+  return text;
+}
+
+}  // namespace
+
+HttpShared::HttpShared(EventLoop& event_loop, const HttpLimits& http_limits, Router route, Recorder recorder)
+    : loop(event_loop),
+      limits(http_limits),
+      router(std::move(route)),
+      record(std::move(recorder)),
+      count(limits.connections, limits.connections_per_address),
+      id_prefix_(std::random_device{}()) {}
+
+std::string HttpShared::new_request_id() { return fmt::format("{:08x}-{:x}", id_prefix_, ++requests_); }
+
+void HttpShared::remove(HttpConnection* connection, const Peer& peer) {
+  count.remove(peer);
+  open.erase(connection);
+  if (draining && open.empty() && empty) loop.post(std::exchange(empty, nullptr));
+}
+
+/// It keeps itself alive by the operations under way.
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  HttpConnection(HttpStream::Socket socket, Peer peer, std::shared_ptr<HttpShared> shared, const Tls* tls)
+      : stream_(std::move(socket), tls), peer_(std::move(peer)), shared_(std::move(shared)), timer_(shared_->loop.io()) {
+    shared_->open.insert(this);
+  }
+  ~HttpConnection() { shared_->remove(this, peer_); }
+  HttpConnection(const HttpConnection&) = delete;
+  HttpConnection& operator=(const HttpConnection&) = delete;
+
+  void begin() {
+    if (!stream_.has_tls()) return read_request();
+    expire_after(shared_->limits.header_seconds);
+    stream_.async_handshake([me = shared_from_this()](error_code error) {
+      if (!error) me->read_request();
+    });
+  }
+
+  void close_if_idle() {
+    if (reply_.stream) return reply_.stream->close();
+    if (!idle_) return;
+    error_code ignored;
+    stream_.socket().shutdown(HttpStream::Socket::shutdown_both, ignored);
+  }
+
+ private:
+  // --- time limits: an operation that takes too long is cancelled, and its handler finds late_ set ---
+
+  void expire_after(double seconds) {
+    late_ = false, least_rate_ = 0;
+    wait_until(Clock::now() + duration_of(seconds));
+  }
+
+  /// For bodies: moved_ must grow by the least rate.
+  void expire_when_slow() {
+    late_ = false, moved_ = 0;
+    least_rate_ = kLeastBytesPerSecond, rate_since_ = Clock::now();
+    wait_until(rate_since_ + duration_of(shared_->limits.body_seconds));
+  }
+
+  void wait_until(Clock::time_point time) {
+    timer_.expires_at(time);
+    timer_.async_wait([weak = weak_from_this()](error_code error) {
+      const auto me = weak.lock();
+      if (error || !me || Clock::now() < me->timer_.expiry()) return;
+      if (me->least_rate_ > 0) {
+        const double seconds = me->shared_->limits.body_seconds + static_cast<double>(me->moved_) / me->least_rate_;
+        const auto latest = me->rate_since_ + duration_of(seconds);
+        if (Clock::now() < latest) return me->wait_until(latest);
+      }
+      me->late_ = true;
+      error_code ignored;
+      me->stream_.socket().cancel(ignored);
+    });
+  }
+
+  void expire_never() { timer_.expires_at(Clock::time_point::max()); }
+
+  // --- a header ---
+
+  void read_request() {
+    idle_ = buffer_.size() == 0;
+    scanner_ = {};
+    expire_after(idle_ && !first_ ? kIdleSeconds : shared_->limits.header_seconds);
+    scan();
+  }
+
+  void scan() {
+    const auto arrived = std::string_view(static_cast<const char*>(buffer_.data().data()), buffer_.size());
+    const HeaderScanner::Found found = scanner_.scan(arrived);
+    if (!found.fault.empty()) return refuse_header(400, "malformed", "this is no HTTP/1.1 request: " + found.fault);
+    if (std::max(found.bytes, found.bytes > 0 ? 0 : buffer_.size()) > kMostHeaderBytes)
+      return refuse_header(431, "header_too_long", fmt::format("the header has more than {} bytes", kMostHeaderBytes));
+    if (found.bytes > 0) return parse(found.bytes);
+    stream_.async_read_some(buffer_.prepare(kReadBytes), [me = shared_from_this()](error_code error, std::size_t bytes) {
+      if (error) return me->header_ended();
+      me->buffer_.commit(bytes);
+      if (std::exchange(me->idle_, false) && !me->first_) me->expire_after(me->shared_->limits.header_seconds);
+      me->scan();
+    });
+  }
+
+  void header_ended() {
+    if (buffer_.size() == 0) return;  // between two requests, or before the first
+    if (late_) return refuse_header(408, "slow", "the header did not come in time");
+    refuse_header(400, "malformed", "this is no HTTP/1.1 request: the connection ended in the header");
+  }
+
+  /// What comes behind a wrong header is no request.
+  void refuse_header(int status, const char* code, std::string text) {
+    begin_request();
+    head_.request_id = shared_->new_request_id();
+    keep_alive_ = false;
+    send(problem_reply(status, code, std::move(text)));
+  }
+
+  void begin_request() {
+    first_ = idle_ = false;
+    began_ = Clock::now();
+    head_ = {};
+    head_.peer = peer_;
+    received_ = 0;
+  }
+
+  void parse(std::size_t bytes) {
+    http::request_parser<http::empty_body> parser;
+    parser.header_limit(kMostHeaderBytes);
+    parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // boost::none would refuse every body
+    error_code error;
+    parser.put(asio::buffer(buffer_.data(), bytes), error);
+    if (error || !parser.is_header_done())
+      return refuse_header(400, "malformed", "this is no HTTP/1.1 request: " + error.message());
+    buffer_.consume(bytes);
+    begin_request();
+    const auto& message = parser.get();
+    keep_alive_ = message.keep_alive() && !shared_->draining;
+    head_.method = std::string(message.method_string());
+    head_.target = std::string(message.target());
+    head_.content_length = parser.content_length().value_or(0);
+    for (const auto& field : message)
+      head_.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
+    const std::string& id = head_.field("X-Request-Id");
+    head_.request_id = is_request_id(id) ? id : shared_->new_request_id();
+    head_.trace_id = trace_id_of(head_.field("traceparent"));
+    const std::string fault = framing_fault(head_.fields, message.version() == 11);
+    if (!fault.empty() || (message.version() != 11 && message.version() != 10)) {
+      keep_alive_ = false, head_.content_length = 0;
+      return send(problem_reply(400, "malformed", "this is no HTTP/1.1 request: " + fault));
+    }
+    if (head_.fields.size() > kMostFields) {
+      keep_alive_ = false, head_.content_length = 0;
+      return send(problem_reply(431, "header_too_long", fmt::format("there are more than {} header fields", kMostFields)));
+    }
+    if (message.count(http::field::transfer_encoding) > 0) {
+      keep_alive_ = false;
+      return send(problem_reply(411, "length_required", "send the body with Content-Length, not with Transfer-Encoding"));
+    }
+    route();
+  }
+
+  // --- a request ---
+
+  void route() {
+    auto accepted = guarded_route();
+    if (Reply* reply = std::get_if<Reply>(&accepted)) return refuse(std::move(*reply));
+    job_ = std::move(std::get<std::unique_ptr<Job>>(accepted));
+    if (job_->body().size() + job_->rest() != head_.content_length)
+      keep_alive_ = false;  // what nobody reads is no next request
+    if (beast::iequals(head_.field("Expect"), "100-continue") && buffer_.size() == 0) return say_continue();
+    read_body();
+  }
+
+  std::variant<Reply, std::unique_ptr<Job>> guarded_route() {
+    try {
+      return shared_->router(head_);
+    } catch (const std::exception& error) {
+      return reply_of(error);
+    }
+  }
+
+  /// A mistake in the code that one request meets ends no other one.
+  Reply reply_of(const std::exception& error) const {
+    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+      return problem_reply(507, "no_memory", "the service is short of memory; try again later");
+    log_line(fmt::format("request {} {}: internal error: {}", head_.method, head_.target.substr(0, 200), error.what()));
+    return problem_reply(500, "internal", "internal error; the service's log says more");
+  }
+
+  /// A reply before the body is read. What comes of a short body is read and ignored.
+  void refuse(Reply reply) {
+    const bool waits = !head_.field("Expect").empty();
+    if (head_.content_length == 0) return send(std::move(reply));
+    if (waits || head_.content_length > kMostIgnoredBytes) {
+      keep_alive_ = false;
+      return send(std::move(reply));
+    }
+    ignored_.resize(head_.content_length);
+    receive(ignored_, [this, reply = std::move(reply)] { send(reply); });
+  }
+
+  void say_continue() {
+    static constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+    expire_after(shared_->limits.header_seconds);
+    asio::async_write(stream_, asio::buffer(kContinue), [me = shared_from_this()](error_code error, std::size_t) {
+      if (error) return me->client_left();
+      me->read_body();
+    });
+  }
+
+  void read_body() {
+    receive(job_->body(), [this] {
+      if (job_->rest() == 0) return run();
+      expire_never();
+      job_->take_piece([me = shared_from_this()] { me->read_body(); });
+    });
+  }
+
+  /// Fills `body` with what was read along with the header and what comes, then calls `then`.
+  template <class Then>
+  void receive(std::span<std::byte> body, Then then) {
+    const std::size_t had = std::min(buffer_.size(), body.size());
+    if (had > 0) std::memcpy(body.data(), buffer_.data().data(), had);
+    buffer_.consume(had);
+    received_ += body.size();
+    const auto rest = body.subspan(had);
+    if (rest.empty()) return then();
+    expire_when_slow();
+    asio::async_read(stream_, asio::buffer(rest.data(), rest.size()), InLargeSteps{&moved_},
+                     [me = shared_from_this(), then = std::move(then)](error_code error, std::size_t) {
+                       if (!error) return then();
+                       if (!me->late_) return me->client_left();
+                       me->job_.reset();
+                       me->keep_alive_ = false;
+                       me->send(problem_reply(408, "slow", "the body did not come in time"));
+                     });
+  }
+
+  void run() {
+    expire_never();
+    ++turn_;
+    replied_ = false;
+    try {
+      job_->start([this, weak = weak_from_this(), turn = turn_](Reply reply) {
+        const auto me = weak.lock();
+        if (!me || turn != turn_) return;
+        replied_ = true;
+        error_code ignored;
+        stream_.socket().cancel(ignored);
+        reply_ = std::move(reply);
+        // The job may be the caller, so it goes only after this.
+        shared_->loop.post([me] { me->job_.reset(), me->send(std::move(me->reply_)); });
+      });
+    } catch (const std::exception& error) {
+      if (replied_) throw;
+      ++turn_;  // what the job may still say is for nobody
+      job_.reset();
+      return send(reply_of(error));
+    }
+    if (!replied_) watch_client();
+  }
+
+  /// Notices a client that leaves before its reply is there: the job is then dropped.
+  void watch_client() {
+    stream_.socket().async_wait(HttpStream::Socket::wait_read, [me = shared_from_this(), turn = turn_](error_code error) {
+      if (error || turn != me->turn_ || me->replied_) return;
+      if (!me->has_left()) {
+        me->keeper_ = me;  // a further request is there, and the client with it
+        return;
+      }
+      ++me->turn_;
+      me->job_.reset();
+      me->client_left();
+    });
+  }
+
+  /// True at the end of what the client sends. With TLS there are always some bytes before.
+  bool has_left() {
+    const int socket = stream_.socket().native_handle();
+    char byte = 0;
+    if (!stream_.has_tls()) return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    pollfd state{socket, POLLRDHUP, 0};
+    return poll(&state, 1, 0) > 0;
+  }
+
+  void client_left() {
+    job_.reset();
+    reply_ = {};
+    finish_record(kClientLeft, 0);
+  }
+
+  // --- a reply ---
+
+  void send(Reply reply) {
+    keeper_.reset();
+    reply_ = std::move(reply);
+    finish_problem(reply_, head_.request_id);
+    if (shared_->draining || reply_.stream) keep_alive_ = false;
+    const std::size_t bytes = reply_.text.size() + reply_.bytes.size();
+    header_ = header_of(reply_, bytes, head_.request_id, keep_alive_);
+    const std::array<asio::const_buffer, 3> parts{asio::buffer(header_), asio::buffer(reply_.text),
+                                                  asio::buffer(reply_.bytes.data(), reply_.bytes.size())};
+    expire_when_slow();
+    asio::async_write(stream_, parts, InLargeSteps{&moved_},
+                      [me = shared_from_this(), bytes](error_code error, std::size_t) {
+                        if (!error && me->reply_.stream) return me->begin_stream();
+                        me->finish_record(error ? kClientLeft : me->reply_.status, bytes);
+                        if (error) return;
+                        if (me->keep_alive_) return me->read_request();
+                        me->end();
+                      });
+  }
+
+  void finish_record(int status, std::uint64_t bytes_out) {
+    const std::string code = reply_.problem ? reply_.problem->code : "";
+    shared_->record({head_, status, code, received_, bytes_out, std::chrono::duration<double>(Clock::now() - began_).count(),
+                     reply_.times});
+    reply_ = {};
+  }
+
+  void begin_stream() {
+    streamed_ = 0;
+    stream_.socket().async_wait(HttpStream::Socket::wait_read, [me = shared_from_this()](error_code error) {
+      if (!error && me->reply_.stream) me->reply_.stream->close();  // the client leaves, or says what it may not
+    });
+    pump_stream();
+  }
+
+  void pump_stream() {
+    TextStream& stream = *reply_.stream;
+    header_ = stream.take();
+    if (!header_.empty()) return write_stream();
+    if (!stream.is_open()) {
+      finish_record(reply_.status, streamed_);
+      return end();
+    }
+    keeper_ = shared_from_this();
+    stream.on_more = [weak = weak_from_this()] {
+      if (const auto me = weak.lock())
+        me->shared_->loop.post([me] {
+          me->keeper_.reset();
+          if (me->reply_.stream) me->pump_stream();
+        });
+    };
+    expire_never();
+  }
+
+  void write_stream() {
+    expire_when_slow();
+    asio::async_write(stream_, asio::buffer(header_), InLargeSteps{&moved_},
+                      [me = shared_from_this()](error_code error, std::size_t bytes) {
+                        me->streamed_ += bytes;
+                        if (!error) return me->pump_stream();
+                        me->reply_.stream->close();
+                        me->finish_record(me->reply_.status, me->streamed_);
+                      });
+  }
+
+  /// Ends the connection in a way that leaves the reply to the client: what it still sends is read for a while.
+  void end() {
+    expire_after(kLingerSeconds);
+    stream_.async_end_writing([me = shared_from_this()] {
+      if (me->late_) return;
+      me->ignored_.resize(kMostIgnoredBytes);
+      me->linger();
+    });
+  }
+
+  void linger() {
+    stream_.socket().async_read_some(asio::buffer(ignored_), [me = shared_from_this()](error_code error, std::size_t) {
+      if (!error) me->linger();
+    });
+  }
+
+  HttpStream stream_;
+  Peer peer_;
+  std::shared_ptr<HttpShared> shared_;
+  asio::steady_timer timer_;
+  Clock::time_point rate_since_, began_ = Clock::now();
+  double least_rate_ = 0;
+  std::uint64_t moved_ = 0;
+  beast::flat_buffer buffer_{2 * kMostHeaderBytes + kReadBytes};
+  HeaderScanner scanner_;
+  RequestHead head_;
+  std::unique_ptr<Job> job_;
+  std::vector<std::byte> ignored_;
+  std::string header_;
+  Reply reply_;
+  std::shared_ptr<HttpConnection> keeper_;
+  std::uint64_t turn_ = 0;  ///< counts requests, so that what is late for one does nothing to the next
+  std::uint64_t received_ = 0, streamed_ = 0;
+  bool keep_alive_ = true, idle_ = true, first_ = true, replied_ = false, late_ = false;
+};
+
+void serve_connection(int socket, const Peer& peer, const std::shared_ptr<HttpShared>& shared, const Tls* tls) {
+  const int family = peer.is_unix ? AF_UNIX : peer.address.find(':') == std::string::npos ? AF_INET : AF_INET6;
+  HttpStream::Socket connected(shared->loop.io());
+  error_code error;
+  connected.assign(asio::generic::stream_protocol(family, 0), socket, error);
+  if (error) {
+    close(socket);
+    return shared->count.remove(peer);
+  }
+  std::make_shared<HttpConnection>(std::move(connected), peer, shared, tls)->begin();
+}
+
+void close_if_idle(HttpConnection& connection) { connection.close_if_idle(); }
+
+}  // namespace shardmat::serve

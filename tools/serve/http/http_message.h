@@ -1,0 +1,119 @@
+// Requests and replies as the rest of the front end sees them. http_connection.h brings them from and to sockets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "tools/serve/access/rights.h"
+#include "tools/serve/http/listener.h"
+
+namespace shardmat::serve {
+
+/// A request of which only the header has arrived.
+struct RequestHead {
+  Peer peer;
+  std::string method, target;
+  std::string request_id;                                   ///< of the client if it gave a good one, else made here
+  std::uint64_t content_length = 0;                         ///< bytes of the body
+  std::string trace_id;                                     ///< of the client's traceparent; empty if it gave none
+  std::vector<std::pair<std::string, std::string>> fields;  ///< in the order in which they came
+
+  std::shared_ptr<const Rights> rights;  ///< set by the router once it knows the client
+  std::string op, matrix;                ///< set by the router once it knows the path; for statistics
+
+  /// Value of a header field; names differ by more than upper and lower case. Empty if it is not there.
+  const std::string& field(const std::string& name) const;
+};
+
+/// Why a request failed, for people and for programs.
+struct Problem {
+  int status = 500;
+  std::string code;  ///< one word
+  std::string text;
+  double retry_after_seconds = 0;  ///< 0: trying again does not help
+  int rank = -1;                   ///< the rank that was lost, if any and known
+};
+
+/// Seconds of the parts of a request for a product, and the product that it was part of.
+struct ProductTimes {
+  double queue = 0, copy_in = 0, product = 0, copy_out = 0;
+  std::int64_t own_columns = 0;         ///< of the request
+  std::int64_t columns = 0, width = 0;  ///< of the product
+};
+
+/// Text that goes to one client bit by bit, for as long as both sides want.
+class TextStream {
+ public:
+  /// Adds text. A client that is too slow to take it is cut off.
+  void push(std::string_view text);
+  void close();
+  bool is_open() const { return open_; }
+
+  /// For the connection: everything that was added since the last call.
+  std::string take() { return std::exchange(text_, {}); }
+  /// For the connection: called once when there is something to take, or the stream was closed.
+  std::function<void()> on_more;
+
+ private:
+  void wake();
+
+  std::string text_;
+  bool open_ = true;
+};
+
+struct Reply {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::vector<std::pair<std::string, std::string>> fields;  ///< further header fields
+  std::string text;
+  std::span<const std::byte> bytes;    ///< sent behind `text`
+  std::shared_ptr<const void> owner;   ///< keeps `bytes` alive
+  std::shared_ptr<TextStream> stream;  ///< sent in place of `text`; then the connection ends
+  std::optional<Problem> problem;      ///< becomes the text when the reply is sent
+  std::optional<ProductTimes> times;   ///< for statistics
+};
+
+Reply problem_reply(Problem problem);
+Reply problem_reply(int status, std::string code, std::string text);
+/// Writes the text and the header fields of a reply with a problem.
+void finish_problem(Reply& reply, const std::string& request_id);
+
+/// An accepted request. It is destroyed when its reply is there, or early if the client leaves.
+class Job {
+ public:
+  virtual ~Job() = default;
+  /// Where the body goes, or its next piece: valid until take_piece(), or as long as the job.
+  virtual std::span<std::byte> body() = 0;
+  /// Bytes of the body that come after those of body().
+  virtual std::uint64_t rest() const { return 0; }
+  /// The piece in body() is complete, and rest() is not 0. Calls `next` once, now or later, when body() is where the next
+  /// piece goes; never after the job is destroyed.
+  virtual void take_piece(std::function<void()> next) { next(); }
+  /// Called once the body is complete. Calls `done` once, now or later, but never after the job is destroyed.
+  virtual void start(std::function<void(Reply)> done) = 0;
+};
+
+/// Decides by the header alone: an early reply, for which the body is not read, or a job.
+using Router = std::function<std::variant<Reply, std::unique_ptr<Job>>(RequestHead&)>;
+
+/// What became of a request.
+struct RequestRecord {
+  const RequestHead& head;
+  int status;                         ///< 499: the client left before its reply
+  const std::string& code;            ///< of the problem; empty if there was none
+  std::uint64_t bytes_in, bytes_out;  ///< of the bodies
+  double seconds;                     ///< from the header's arrival to the end of the reply
+  const std::optional<ProductTimes>& times;
+};
+using Recorder = std::function<void(const RequestRecord&)>;
+
+}  // namespace shardmat::serve

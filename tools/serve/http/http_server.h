@@ -1,0 +1,36 @@
+// Takes connections on all sockets on which the service listens.
+//
+// Threads: the thread of the event loop.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "tools/serve/http/event_loop.h"
+#include "tools/serve/http/http_connection.h"
+#include "tools/serve/http/listener.h"
+
+namespace shardmat::serve {
+
+class HttpServer {
+ public:
+  HttpServer(EventLoop& loop, const HttpLimits& limits, Router router, Recorder recorder);
+  ~HttpServer();
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+
+  /// Takes the listener's connections from now on. With TLS if `tls` is not null; it must outlive the server.
+  void add(Listener listener, const Tls* tls);
+
+  /// Takes no more connections. Those that are open end after the request that they are at; `empty` is called after the
+  /// last.
+  void drain(std::function<void()> empty);
+
+ private:
+  struct Door;
+  std::shared_ptr<HttpShared> shared_;
+  std::vector<std::unique_ptr<Door>> doors_;
+  Timer drain_timer_;
+};
+
+}  // namespace shardmat::serve

@@ -1,0 +1,89 @@
+// A connected socket, TCP or Unix, with TLS or without, as Asio's functions read from and write to it.
+#pragma once
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/generic/stream_protocol.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <optional>
+#include <utility>
+
+#include "tools/serve/http/tls.h"
+#ifdef SHARDMAT_HAVE_OPENSSL
+#include <boost/asio/ssl/stream.hpp>
+#endif
+
+namespace shardmat::serve {
+
+class HttpStream {
+ public:
+  using Socket = boost::asio::generic::stream_protocol::socket;
+  using executor_type = Socket::executor_type;
+
+  /// `tls` may be null.
+  HttpStream(Socket socket, const Tls* tls) : socket_(std::move(socket)) {
+#ifdef SHARDMAT_HAVE_OPENSSL
+    if (tls != nullptr) tls_.emplace(socket_, tls->context());
+#else
+    static_cast<void>(tls);  // no object of this type exists
+#endif
+  }
+
+  Socket& socket() { return socket_; }
+  executor_type get_executor() { return socket_.get_executor(); }
+  bool has_tls() const {
+#ifdef SHARDMAT_HAVE_OPENSSL
+    return tls_.has_value();
+#else
+    return false;
+#endif
+  }
+
+  template <class Buffers, class Handler>
+  void async_read_some(const Buffers& buffers, Handler&& handler) {
+#ifdef SHARDMAT_HAVE_OPENSSL
+    if (tls_) return tls_->async_read_some(buffers, std::forward<Handler>(handler));
+#endif
+    socket_.async_read_some(buffers, std::forward<Handler>(handler));
+  }
+
+  template <class Buffers, class Handler>
+  void async_write_some(const Buffers& buffers, Handler&& handler) {
+#ifdef SHARDMAT_HAVE_OPENSSL
+    if (tls_) return tls_->async_write_some(buffers, std::forward<Handler>(handler));
+#endif
+    socket_.async_write_some(buffers, std::forward<Handler>(handler));
+  }
+
+  /// Calls `handler(error_code)` once both sides may send.
+  template <class Handler>
+  void async_handshake(Handler&& handler) {
+#ifdef SHARDMAT_HAVE_OPENSSL
+    if (tls_) return tls_->async_handshake(boost::asio::ssl::stream_base::server, std::forward<Handler>(handler));
+#endif
+    handler(boost::system::error_code());
+  }
+
+  /// Says that nothing more is sent, then calls `handler`.
+  template <class Handler>
+  void async_end_writing(Handler&& handler) {
+    boost::system::error_code ignored;
+#ifdef SHARDMAT_HAVE_OPENSSL
+    if (tls_) {
+      // The answer to close_notify may never come; sending zero bytes after it only makes sure that it was sent.
+      return tls_->async_shutdown(
+          [handler = std::forward<Handler>(handler)](boost::system::error_code) mutable { handler(); });
+    }
+#endif
+    socket_.shutdown(Socket::shutdown_send, ignored);
+    handler();
+  }
+
+ private:
+  Socket socket_;
+#ifdef SHARDMAT_HAVE_OPENSSL
+  std::optional<boost::asio::ssl::stream<Socket&>> tls_;
+#endif
+};
+
+}  // namespace shardmat::serve

@@ -1,0 +1,156 @@
+#include "tools/serve/observe/metrics.h"
+
+#include <chrono>
+
+#include "tools/serve/observe/process_figures.h"
+
+namespace shardmat::serve {
+namespace {
+
+/// Matrices with a label of their own; further ones share one.
+constexpr std::size_t kMostMatrices = 1000;
+
+std::vector<double> second_bounds() {
+  std::vector<double> bounds;
+  for (double decade = 1e-5; decade < 50; decade *= 10)
+    for (const double step : {1.0, 2.5, 5.0}) bounds.push_back(step * decade);
+  return bounds;
+}
+
+double seconds_since_1970() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+/// True if a request was not done because of limits, rights or the state of the service.
+bool is_rejected(int status) {
+  return status == 401 || status == 403 || status == 408 || status == 413 || status == 421 || status == 429 ||
+         status == 431 || status == 503 || status == 504 || status == 507;
+}
+
+}  // namespace
+
+Metrics::PerMatrix::PerMatrix()
+    : queue_seconds(second_bounds()), batch_columns({1, 2, 4, 8, 16, 32, 64}), product_seconds(second_bounds()) {}
+
+std::string Metrics::label_of(const std::string& matrix) {
+  if (matrices_.contains(matrix)) return matrix;
+  if (service_.find(matrix) == nullptr) return "";
+  return matrices_.size() < kMostMatrices ? matrix : "other";
+}
+
+void Metrics::add(const RequestRecord& request) {
+  const std::string op = request.head.op.empty() ? "none" : request.head.op;
+  const std::string matrix = request.head.matrix.empty() ? "" : label_of(request.head.matrix);
+  ++requests_[{matrix, op, request.status}];
+  request_seconds_.try_emplace(op, second_bounds()).first->second.add(request.seconds);
+  if (is_rejected(request.status) && !request.code.empty()) ++rejected_[request.code];
+  if ((op != "multiply" && op != "infer") || matrix.empty()) return;
+  PerMatrix& mine = per_matrix(matrix);
+  mine.totals.last = seconds_since_1970();
+  if (!request.times) {
+    ++mine.totals.failed;
+    mine.totals.failed_seconds += request.seconds;
+    return;
+  }
+  const ProductTimes& times = *request.times;
+  mine.queue_seconds.add(times.queue);
+  ++mine.totals.requests;
+  mine.totals.columns += static_cast<std::uint64_t>(times.own_columns);
+  mine.totals.seconds += request.seconds;
+  mine.totals.queue += times.queue, mine.totals.product += times.product;
+  mine.totals.copy_in += times.copy_in, mine.totals.copy_out += times.copy_out;
+}
+
+void Metrics::add(const FinishedProduct& product) {
+  PerMatrix& mine = per_matrix(label_of(product.matrix));
+  ++mine.totals.products;
+  mine.batch_columns.add(static_cast<double>(product.columns));
+  mine.product_seconds.add(product.seconds.product);
+  copied_in_ += product.x_bytes, copied_out_ += product.y_bytes;
+}
+
+void Metrics::add(const ServiceEvent& event) {
+  if (event.type == "rank_lost") ++losses_;
+  if (event.type != "ready") return;
+  hosts_.clear();
+  for (const service::Hello& hello : service_.ranks().hellos()) hosts_.push_back(hello.host);
+}
+
+const MatrixTotals& Metrics::totals(const std::string& matrix) const {
+  static const MatrixTotals none;
+  const auto found = matrices_.find(matrix);
+  return found == matrices_.end() ? none : found->second.totals;
+}
+
+std::string Metrics::text() const {
+  PrometheusText text;
+  write_requests(text);
+  write_products(text);
+  write_ranks(text);
+  write_memory(text);
+  write_process_figures(text);
+  return text.text();
+}
+
+void Metrics::write_requests(PrometheusText& text) const {
+  text.family("shardmat_requests_total", "counter", "Requests by matrix, what they ask for, and status.");
+  for (const auto& [key, count] : requests_) {
+    const auto& [matrix, op, status] = key;
+    text.sample(static_cast<double>(count), {{"matrix", matrix}, {"op", op}, {"code", std::to_string(status)}});
+  }
+  text.family("shardmat_request_seconds", "histogram", "From the header of a request to the end of its reply.");
+  for (const auto& [op, histogram] : request_seconds_) text.sample(histogram, {{"op", op}});
+  text.family("shardmat_rejected_total", "counter", "Requests that were refused, by reason.");
+  for (const auto& [code, count] : rejected_) text.sample(static_cast<double>(count), {{"reason", code}});
+}
+
+void Metrics::write_products(PrometheusText& text) const {
+  const auto histograms = [&](const char* name, const char* help, Histogram PerMatrix::*which) {
+    text.family(name, "histogram", help);
+    for (const auto& [matrix, mine] : matrices_) text.sample(mine.*which, {{"matrix", matrix}});
+  };
+  histograms("shardmat_queue_seconds", "Time that requests waited for their product.", &PerMatrix::queue_seconds);
+  histograms("shardmat_batch_columns", "Columns of requests in a product.", &PerMatrix::batch_columns);
+  histograms("shardmat_product_seconds", "Products without copies, on the slowest rank.", &PerMatrix::product_seconds);
+  text.family("shardmat_copy_bytes_total", "counter", "Bytes of vectors between the arena and the ranks.");
+  text.sample(static_cast<double>(copied_in_), {{"direction", "in"}});
+  text.sample(static_cast<double>(copied_out_), {{"direction", "out"}});
+  text.family("shardmat_queue_depth", "gauge", "Requests that wait for their product.");
+  for (const auto& [name, matrix] : service_.matrices())
+    text.sample(static_cast<double>(matrix->queue.size()), {{"matrix", name}});
+}
+
+void Metrics::write_ranks(PrometheusText& text) const {
+  text.family("shardmat_ready", "gauge", "1 while the service takes new work.");
+  text.sample(service_.why_not_ready() ? 0 : 1);
+  text.family("shardmat_engine_busy_seconds_total", "counter", "Time in which the ranks carried out commands.");
+  text.sample(service_.dispatcher().busy_seconds());
+  text.family("shardmat_rank_up", "gauge", "1 while the rank is there.");
+  for (std::size_t rank = 0; rank < hosts_.size(); ++rank)
+    text.sample(service_.ranks().ready() ? 1 : 0, {{"rank", std::to_string(rank)}, {"host", hosts_[rank]}});
+  text.family("shardmat_rank_lost_total", "counter", "Losses of ranks.");
+  text.sample(static_cast<double>(losses_));
+  text.family("shardmat_restarts_total", "counter", "Restarts of all ranks.");
+  text.sample(service_.restarts());
+}
+
+void Metrics::write_memory(PrometheusText& text) const {
+  std::map<std::size_t, double> by_rank;
+  text.family("shardmat_matrix_bytes", "gauge", "Device memory of a matrix with its products, on all ranks.");
+  for (const auto& [name, matrix] : service_.matrices()) {
+    if (matrix->state != MatrixState::ready) continue;
+    double bytes = 0;
+    for (std::size_t rank = 0; rank < matrix->ranks.size(); ++rank) {
+      bytes += static_cast<double>(matrix->ranks[rank].bytes);
+      by_rank[rank] += static_cast<double>(matrix->ranks[rank].bytes);
+    }
+    text.sample(bytes, {{"matrix", name}});
+  }
+  text.family("shardmat_device_bytes", "gauge", "Device memory of all matrices on a rank.");
+  for (const auto& [rank, bytes] : by_rank) text.sample(bytes, {{"rank", std::to_string(rank)}});
+  text.family("shardmat_arena_bytes", "gauge", "Memory for the vectors of requests: what is taken, and what there is.");
+  text.sample(static_cast<double>(service_.space().used()), {{"kind", "used"}});
+  text.sample(static_cast<double>(service_.space().bytes()), {{"kind", "all"}});
+}
+
+}  // namespace shardmat::serve

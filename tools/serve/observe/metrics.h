@@ -1,0 +1,65 @@
+// What the service counts: requests, products, ranks, memory.
+//
+// Labels have few values: names of matrices are those that the service knows, and paths, codes and reasons are its own
+// words.
+//
+// Threads: the thread of the event loop.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tools/serve/http/http_message.h"
+#include "tools/serve/observe/prometheus.h"
+#include "tools/serve/ranks/dispatcher.h"
+#include "tools/serve/service.h"
+
+namespace shardmat::serve {
+
+/// Requests for products of one matrix. Seconds are sums.
+struct MatrixTotals {
+  std::uint64_t requests = 0, columns = 0, failed = 0, products = 0;
+  double seconds = 0, failed_seconds = 0, queue = 0, copy_in = 0, product = 0, copy_out = 0;
+  double last = 0;  ///< when the last request came, in seconds since 1970
+};
+
+class Metrics {
+ public:
+  explicit Metrics(const Service& service) : service_(service) {}
+
+  void add(const RequestRecord& request);
+  void add(const FinishedProduct& product);
+  void add(const ServiceEvent& event);
+
+  /// Zeros for a matrix that nobody has multiplied.
+  const MatrixTotals& totals(const std::string& matrix) const;
+  /// All figures in the text format of Prometheus.
+  std::string text() const;
+
+ private:
+  struct PerMatrix {
+    Histogram queue_seconds, batch_columns, product_seconds;
+    MatrixTotals totals;
+    PerMatrix();
+  };
+  std::string label_of(const std::string& matrix);
+  PerMatrix& per_matrix(const std::string& label) { return matrices_[label]; }
+  void write_requests(PrometheusText& text) const;
+  void write_products(PrometheusText& text) const;
+  void write_ranks(PrometheusText& text) const;
+  void write_memory(PrometheusText& text) const;
+
+  const Service& service_;
+  std::map<std::tuple<std::string, std::string, int>, std::uint64_t> requests_;  ///< by matrix, op and status
+  std::map<std::string, Histogram> request_seconds_;                             ///< by op
+  std::map<std::string, std::uint64_t> rejected_;                                ///< by code
+  std::map<std::string, PerMatrix> matrices_;                                    ///< by name
+  std::uint64_t copied_in_ = 0, copied_out_ = 0, losses_ = 0;
+  std::vector<std::string> hosts_;  ///< by rank, when all were there the last time
+};
+
+}  // namespace shardmat::serve

@@ -1,0 +1,30 @@
+#include "tools/serve/paths/api.h"
+
+#include "tools/serve/ranks/ranks.h"
+
+namespace shardmat::serve {
+
+Api::Api(const Parts& parts, Gate& gate) : gate_(gate) {
+  for (const auto add : kRouteGroups) add(routes_, parts);
+}
+
+Accepted Api::route(RequestHead& head) {
+  if (auto problem = gate_.check_source(head)) return problem_reply(std::move(*problem));
+  const auto target = parse_target(head.target);
+  if (!target) return problem_reply(400, "malformed", "the path, or its query, is malformed");
+  auto found = routes_.find(head, *target);
+  auto* match = std::get_if<Routes::Match>(&found);
+  if (match != nullptr) head.op = match->route->op, head.matrix = match->call.matrix;
+  if (match == nullptr || match->route->scope != Scope::none) {
+    if (auto refusal = gate_.identify(head)) return std::move(*refusal);
+  }
+  if (match == nullptr) return std::move(std::get<Reply>(found));
+  if (match->route->scope != Scope::none) {
+    if (auto problem = Gate::check_rights(*head.rights, *match->route, head.matrix))
+      return problem_reply(std::move(*problem));
+    if (auto problem = gate_.check_quota(head, now())) return problem_reply(std::move(*problem));
+  }
+  return match->route->handle(match->call);
+}
+
+}  // namespace shardmat::serve

@@ -1,0 +1,223 @@
+#include "tools/serve/paths/infer_job.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "tools/serve/paths/infer_request.h"
+#include "tools/serve/paths/request_space.h"
+#include "tools/serve/paths/text_job.h"
+#include "tools/serve/state/generation.h"
+
+namespace shardmat::serve {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+constexpr const char* kHeaderLength = "Inference-Header-Content-Length";
+
+/// How the body of a request is divided.
+struct BodyParts {
+  std::uint64_t json = 0;  ///< bytes of JSON, which come first
+  bool is_raw = false;     ///< there is no JSON: the body is x, and the answer is binary
+};
+
+/// Writes numbers of a type to memory. Throws Error(input) for one that the type does not have.
+template <class T>
+void write_numbers(const std::vector<double>& numbers, std::byte* to) {
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const T value = static_cast<T>(numbers[i]);
+    if (!std::isfinite(value)) throw Error(ErrorKind::input, "a number of x is too large for FP32");
+    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+template <class T>
+json numbers_of(std::span<const std::byte> bytes) {
+  json list = json::array();
+  for (std::size_t i = 0; i < bytes.size(); i += sizeof(T)) {
+    T value;
+    std::memcpy(&value, bytes.data() + i, sizeof(T));
+    list.push_back(value);
+  }
+  return list;
+}
+
+class InferJob final : public Job {
+ public:
+  /// `body` has room for the request's body. REQUIRES: the matrix is ready.
+  InferJob(Service& service, const Matrix& matrix, BodyParts parts, std::uint64_t bytes,
+           std::unique_ptr<ArenaSpace::Lease> body)
+      : service_(service),
+        name_(matrix.wanted.name),
+        matrix_(matrix.id),
+        parts_(parts),
+        body_(service.arena().at(body->offset(), bytes)),
+        product_(std::make_shared<MultiplyRequest>()) {
+    product_->x = std::move(body);
+  }
+  ~InferJob() override {
+    product_->done = nullptr;
+    if (number_ != 0) service_.dispatcher().cancel(number_);
+  }
+
+  std::span<std::byte> body() override { return body_; }
+
+  void start(std::function<void(Reply)> done) override {
+    if (auto problem = prepare()) return done(problem_reply(std::move(*problem)));
+    product_->done = [this, done](const MultiplyResult& result) {
+      number_ = 0;
+      done(result.problem ? problem_reply(*result.problem) : reply_of(result));
+    };
+    auto added = service_.dispatcher().add(*service_.find(name_), product_);
+    if (auto* problem = std::get_if<Problem>(&added)) return done(problem_reply(std::move(*problem)));
+    if (product_->done) number_ = std::get<std::uint64_t>(added);
+  }
+
+ private:
+  /// Reads the body and makes the request for a product.
+  std::optional<Problem> prepare() {
+    const auto usable = usable_matrix(service_, name_);
+    if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
+    const Matrix& matrix = *std::get<const Matrix*>(usable);
+    if (matrix.id != matrix_) return make_problem(409, "changed", fmt::format("{} was loaded anew meanwhile", name_));
+    const std::uint64_t entry = size_of(matrix.wanted.type);
+    product_->matrix = matrix_;
+    product_->x_bytes = static_cast<std::uint64_t>(matrix.shape().cols) * entry;
+    product_->y_bytes = static_cast<std::uint64_t>(matrix.shape().rows) * entry;
+    try {
+      read_request(matrix);
+      if (auto problem = check(matrix)) return problem;
+      if (auto problem = place_x()) return problem;
+    } catch (const Error& error) {
+      return make_problem(400, "malformed", error.what());
+    }
+    product_->columns = request_.columns(), product_->alpha = request_.alpha;
+    product_->deadline = now() + request_.timeout_seconds;
+    product_->y = service_.space().take(product_->y_bytes * static_cast<std::uint64_t>(product_->columns));
+    return product_->y ? std::nullopt : std::optional(arena_full());
+  }
+
+  void read_request(const Matrix& matrix) {
+    if (!parts_.is_raw) {
+      request_ = parse_infer({reinterpret_cast<const char*>(body_.data()), parts_.json});
+      return;
+    }
+    request_.type = matrix.wanted.type, request_.binary_output = true, request_.binary_bytes = body_.size();
+    const std::int64_t n = matrix.shape().cols;
+    const std::uint64_t columns = product_->x_bytes > 0 ? body_.size() / product_->x_bytes : 1;
+    request_.shape = columns > 1 ? std::vector<std::int64_t>{static_cast<std::int64_t>(columns), n} : std::vector{n};
+  }
+
+  std::optional<Problem> check(const Matrix& matrix) const {
+    const std::int64_t n = matrix.shape().cols;
+    if (request_.type != matrix.wanted.type)
+      return make_problem(422, "wrong_type",
+                          fmt::format("x of {} has the datatype {}", name_, datatype_name(matrix.wanted.type)));
+    if (request_.shape.back() != n)
+      return make_problem(422, "wrong_length", fmt::format("the shape of x of {} is [{}] or [k, {}]", name_, n, n));
+    if (request_.columns() > matrix.widths.widest())
+      return make_problem(422, "too_many_columns",
+                          fmt::format("k is at most {} for {}; send several requests", matrix.widths.widest(), name_));
+    const std::uint64_t bytes = product_->x_bytes * static_cast<std::uint64_t>(request_.columns());
+    const std::uint64_t given =
+        request_.binary_bytes ? *request_.binary_bytes : request_.data.size() * size_of(request_.type);
+    if (given != bytes || (request_.binary_bytes && body_.size() - parts_.json != given))
+      return make_problem(422, "wrong_length",
+                          fmt::format("x of this shape has {} bytes; the request says {}, and {} bytes came behind the JSON",
+                                      bytes, given, body_.size() - parts_.json));
+    return std::nullopt;
+  }
+
+  /// Brings x to where the ranks expect it.
+  std::optional<Problem> place_x() {
+    if (request_.binary_bytes) {
+      std::memmove(body_.data(), body_.data() + parts_.json, *request_.binary_bytes);
+      return std::nullopt;
+    }
+    const std::uint64_t bytes = request_.data.size() * size_of(request_.type);
+    auto room = service_.space().take(bytes);
+    if (!room) return arena_full();
+    std::byte* to = service_.arena().at(room->offset(), bytes).data();
+    request_.type == ValueType::f32 ? write_numbers<float>(request_.data, to) : write_numbers<double>(request_.data, to);
+    product_->x = std::move(room);
+    request_.data = {};
+    return std::nullopt;
+  }
+
+  Reply reply_of(const MultiplyResult& result) {
+    const std::uint64_t bytes = product_->y_bytes * static_cast<std::uint64_t>(product_->columns);
+    const std::span<const std::byte> y = service_.arena().at(product_->y->offset(), bytes);
+    std::vector<std::int64_t> shape = request_.shape;
+    shape.back() = static_cast<std::int64_t>(product_->y_bytes / size_of(request_.type));
+    json tensor{{"name", "y"}, {"datatype", datatype_name(request_.type)}, {"shape", shape}};
+    if (request_.binary_output) tensor["parameters"] = {{"binary_data_size", bytes}};
+    else tensor["data"] = request_.type == ValueType::f32 ? numbers_of<float>(y) : numbers_of<double>(y);
+    json answer{{"model_name", name_}, {"model_version", "1"}};
+    if (!request_.id.empty()) answer["id"] = request_.id;
+    answer["outputs"] = json::array({tensor});
+    Reply reply;
+    reply.times = times_of(result, product_->columns);
+    reply.fields = {generation_field(result.generation)};
+    reply.text = answer.dump(-1, ' ', false, json::error_handler_t::replace);
+    if (!request_.binary_output) return reply;
+    reply.content_type = "application/octet-stream";
+    reply.fields.emplace_back(kHeaderLength, std::to_string(reply.text.size()));
+    reply.bytes = y;
+    reply.owner = product_;
+    return reply;
+  }
+
+  Service& service_;
+  std::string name_;
+  std::uint64_t matrix_;
+  BodyParts parts_;
+  std::span<std::byte> body_;
+  InferRequest request_;
+  std::shared_ptr<MultiplyRequest> product_;
+  std::uint64_t number_ = 0;  ///< in the queue; 0: not there
+};
+
+std::variant<BodyParts, Problem> parts_of(const RequestHead& head) {
+  const std::string& field = head.field(kHeaderLength);
+  if (field.empty()) return BodyParts{head.content_length, false};
+  const auto length = parse_whole(field);
+  if (!length || *length < 0 || static_cast<std::uint64_t>(*length) > head.content_length)
+    return make_problem(400, "malformed", fmt::format("{} must be a number of bytes of the body", kHeaderLength));
+  return BodyParts{static_cast<std::uint64_t>(*length), *length == 0};
+}
+
+}  // namespace
+
+Accepted accept_infer(Service& service, const Call& call) {
+  const auto usable = usable_matrix(service, call.matrix);
+  if (const auto* problem = std::get_if<Problem>(&usable)) return problem_reply(*problem);
+  const Matrix& matrix = *std::get<const Matrix*>(usable);
+  auto parts = parts_of(call.head);
+  if (auto* problem = std::get_if<Problem>(&parts)) return problem_reply(std::move(*problem));
+  const auto [json_bytes, is_raw] = std::get<BodyParts>(parts);
+  const std::uint64_t bytes = call.head.content_length;
+  if (json_bytes > kMostTextBytes)
+    return problem_reply(413, "too_long",
+                         fmt::format("the JSON has more than {} bytes; send x as binary data", kMostTextBytes));
+  const std::uint64_t most = static_cast<std::uint64_t>(matrix.shape().cols) * size_of(matrix.wanted.type) *
+                             static_cast<std::uint64_t>(matrix.widths.widest());
+  if (bytes - json_bytes > most)
+    return problem_reply(
+        413, "too_long",
+        fmt::format("the body has {} bytes of x; {} takes {} at most", bytes - json_bytes, call.matrix, most));
+  if (bytes + 128 > service.space().bytes())
+    return problem_reply(
+        413, "arena_too_small",
+        fmt::format("the body has {} bytes; the service has {} for all requests", bytes, service.space().bytes()));
+  auto room = service.space().take(bytes);
+  if (!room) return problem_reply(arena_full());
+  return std::make_unique<InferJob>(service, matrix, std::get<BodyParts>(parts), bytes, std::move(room));
+}
+
+}  // namespace shardmat::serve

@@ -1,0 +1,141 @@
+#include "tools/serve/paths/multiply_job.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "tools/serve/paths/multiply_query.h"
+#include "tools/serve/paths/request_space.h"
+#include "tools/serve/paths/value_names.h"
+#include "tools/serve/state/generation.h"
+
+namespace shardmat::serve {
+namespace {
+
+std::string server_timing(const MultiplyResult& result) {
+  return fmt::format("queue;dur={:.3f}, copy-in;dur={:.3f}, product;dur={:.3f}, copy-out;dur={:.3f}",
+                     result.queue_seconds * 1e3, result.seconds.copy_in * 1e3, result.seconds.product * 1e3,
+                     result.seconds.copy_out * 1e3);
+}
+
+class MultiplyJob final : public Job {
+ public:
+  MultiplyJob(Service& service, std::string name, MultiplyQuery query, const MultiplyShape& shape,
+              std::shared_ptr<MultiplyRequest> request)
+      : service_(service), name_(std::move(name)), query_(std::move(query)), shape_(shape), request_(std::move(request)) {}
+  ~MultiplyJob() override {
+    request_->done = nullptr;
+    if (number_ != 0) service_.dispatcher().cancel(number_);
+  }
+
+  std::span<std::byte> body() override {
+    return request_->x ? service_.arena().at(request_->x->offset(), shape_.body_bytes()) : std::span<std::byte>();
+  }
+
+  void start(std::function<void(Reply)> done) override {
+    Matrix* matrix = service_.find(name_);
+    if (auto problem = why_not(matrix)) return done(about(problem_reply(std::move(*problem)), matrix));
+    type_ = matrix->wanted.type;
+    request_->done = [this, done](const MultiplyResult& result) {
+      number_ = 0;
+      done(result.problem ? about(problem_reply(named(*result.problem)), service_.find(name_)) : reply_of(result));
+    };
+    auto added = service_.dispatcher().add(*matrix, request_);
+    if (auto* problem = std::get_if<Problem>(&added))
+      return done(about(problem_reply(std::move(*problem)), service_.find(name_)));
+    if (request_->done) number_ = std::get<std::uint64_t>(added);
+  }
+
+ private:
+  /// The matrix and the vectors may have changed while the body came.
+  std::optional<Problem> why_not(const Matrix* matrix) const {
+    if (matrix == nullptr || matrix->id != request_->matrix)
+      return service_.why_not_running().value_or(
+          make_problem(404, "no_matrix", fmt::format("{} was unloaded while the body came", name_)));
+    const auto usable = usable_matrix(service_, name_);
+    if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
+    auto shape = shape_of(query_, *matrix, service_.vectors(), shape_.body_bytes());
+    auto* wrong = std::get_if<Problem>(&shape);
+    if (wrong != nullptr && wrong->status != 422) return std::move(*wrong);
+    if (wrong == nullptr && std::get<MultiplyShape>(shape) == shape_) return std::nullopt;
+    return make_problem(409, "changed", fmt::format("{} has another shape now; its file was changed", name_));
+  }
+
+  /// What the ranks refuse is a number of columns that they have no product for.
+  static Problem named(Problem problem) {
+    if (problem.code == "bad_matrix") problem.code = "wrong_columns";
+    return problem;
+  }
+
+  Reply reply_of(const MultiplyResult& result) {
+    Reply reply;
+    const std::uint64_t rows = shape_.y_bytes / size_of(type_);
+    if (request_->y_in_arena()) {
+      reply.content_type = "application/octet-stream";
+      reply.bytes =
+          service_.arena().at(request_->y_offset(), shape_.y_bytes * static_cast<std::uint64_t>(request_->columns));
+      reply.owner = request_;
+    } else {
+      reply.status = 204;
+    }
+    reply.fields = {
+        {"Shardmat-Shape", request_->columns == 1 ? std::to_string(rows) : fmt::format("{},{}", request_->columns, rows)},
+        {"Shardmat-Type", std::string(type_name(type_))},
+        generation_field(result.generation),
+        {"Shardmat-Batch", fmt::format("{}/{}", result.batch_columns, result.width)},
+        {"Server-Timing", server_timing(result)}};
+    reply.times = times_of(result, request_->columns);
+    return reply;
+  }
+
+  Service& service_;
+  std::string name_;
+  MultiplyQuery query_;
+  MultiplyShape shape_;
+  std::shared_ptr<MultiplyRequest> request_;
+  ValueType type_ = ValueType::f64;
+  std::uint64_t number_ = 0;  ///< in the queue; 0: not there
+};
+
+std::shared_ptr<MultiplyRequest> make_request(const Matrix& matrix, const MultiplyQuery& query, const MultiplyShape& shape) {
+  auto request = std::make_shared<MultiplyRequest>();
+  request->matrix = matrix.id, request->columns = shape.columns;
+  request->alpha = query.alpha, request->beta = query.beta;
+  request->deadline = now() + query.deadline_seconds;
+  request->x_bytes = shape.x_bytes, request->y_bytes = shape.y_bytes;
+  request->x_vector = shape.x_vector, request->y_vector = shape.y_vector;
+  request->block = shape.block;
+  request->generation = query.generation;
+  return request;
+}
+
+}  // namespace
+
+std::variant<Problem, std::unique_ptr<Job>> accept_multiply(Service& service, const RequestHead& head,
+                                                            const Target& target) {
+  auto read = read_multiply_query(head, target);
+  if (auto* problem = std::get_if<Problem>(&read)) return std::move(*problem);
+  const MultiplyQuery& query = std::get<MultiplyQuery>(read);
+  const std::string& name = target.path[2];
+  const auto usable = usable_matrix(service, name);
+  if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
+  const Matrix* matrix = std::get<const Matrix*>(usable);
+  if (auto problem = check_generation(*matrix, query.generation)) return std::move(*problem);
+  auto found = shape_of(query, *matrix, service.vectors(), head.content_length);
+  if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
+  const MultiplyShape& shape = std::get<MultiplyShape>(found);
+  for (const std::uint64_t vector : {shape.x_vector, shape.y_vector})
+    if (vector != 0)
+      if (auto problem = check_vector_rights(*head.rights, service.vectors().all().at(vector))) return std::move(*problem);
+  if (auto problem = check_arena(service, shape.body_bytes() + shape.result_bytes(), "x and y need"))
+    return std::move(*problem);
+  auto request = make_request(*matrix, query, shape);
+  const bool has_body = request->x_in_arena() || shape.adds_y_of_body,
+             has_result = request->y_in_arena() && !shape.adds_y_of_body;
+  if (has_body) request->x = service.space().take(shape.body_bytes());
+  if (has_result) request->y = service.space().take(shape.result_bytes());
+  if ((has_body && !request->x) || (has_result && !request->y)) return arena_full();
+  return std::unique_ptr<Job>(std::make_unique<MultiplyJob>(service, name, query, shape, std::move(request)));
+}
+
+}  // namespace shardmat::serve

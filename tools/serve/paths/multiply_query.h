@@ -1,0 +1,53 @@
+// What a request for a product asks for, and whether it fits the matrix and its vectors.
+//
+// Threads: any thread; there is no shared state.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "tools/serve/http/http_message.h"
+#include "tools/serve/http/names.h"
+#include "tools/serve/state/matrix.h"
+#include "tools/serve/state/vectors.h"
+
+namespace shardmat::serve {
+
+/// As written in the query and the header fields.
+struct MultiplyQuery {
+  std::optional<std::int64_t> columns;
+  double alpha = 1, beta = 0;
+  std::string type;  ///< empty: the matrix's
+  std::string x, y;  ///< ids of vectors; empty: in the body, and as the body
+  std::optional<std::uint64_t> generation;
+  double deadline_seconds = std::numeric_limits<double>::infinity();
+};
+
+std::variant<Problem, MultiplyQuery> read_multiply_query(const RequestHead& head, const Target& target);
+
+/// What the body and the answer have.
+struct MultiplyShape {
+  std::int64_t columns = 1;
+  std::uint64_t x_bytes = 0, y_bytes = 0;    ///< of one column
+  std::uint64_t x_vector = 0, y_vector = 0;  ///< numbers of vectors in place of x and y; 0: none
+  bool block = false;                        ///< one of them has several columns
+  bool adds_y_of_body = false;               ///< the y that beta is for comes in the body, behind x
+  bool operator==(const MultiplyShape&) const = default;
+
+  std::uint64_t body_bytes() const {
+    return static_cast<std::uint64_t>(columns) * ((x_vector == 0 ? x_bytes : 0) + (adds_y_of_body ? y_bytes : 0));
+  }
+  /// Of the result, where it needs room of its own.
+  std::uint64_t result_bytes() const {
+    return y_vector == 0 && !adds_y_of_body ? static_cast<std::uint64_t>(columns) * y_bytes : 0;
+  }
+};
+
+/// Or why the request does not fit. REQUIRES: the matrix is loaded.
+std::variant<Problem, MultiplyShape> shape_of(const MultiplyQuery& query, const Matrix& matrix, const Vectors& vectors,
+                                              std::uint64_t content_length);
+
+}  // namespace shardmat::serve

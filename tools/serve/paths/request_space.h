@@ -1,0 +1,32 @@
+// What requests with bodies of numbers have in common: room in the arena, and the type of the numbers.
+//
+// Threads: the thread of the event loop.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "tools/serve/http/http_message.h"
+#include "tools/serve/service.h"
+#include "tools/serve/state/problem.h"
+
+namespace shardmat::serve {
+
+/// The matrix, if it can be multiplied now; otherwise why not.
+std::variant<const Matrix*, Problem> usable_matrix(const Service& service, const std::string& name);
+
+/// 403 if the client may not use the matrix for which the vector was made.
+std::optional<Problem> check_vector_rights(const Rights& rights, const Vector& vector);
+
+/// 413 if the arena is too small for `bytes` of numbers even when it is empty, else nothing.
+std::optional<Problem> check_arena(const Service& service, std::uint64_t bytes, const std::string& what);
+/// The arena is full: 429.
+Problem arena_full();
+
+/// 415 unless a body is raw numbers.
+std::optional<Problem> check_content_type(const RequestHead& head);
+/// 422 if the client named another type than the vectors or values have.
+std::optional<Problem> check_type(const std::string& named, ValueType type, const std::string& of);
+
+}  // namespace shardmat::serve

@@ -1,0 +1,92 @@
+#include "tools/serve/paths/service_json.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/error.h"
+#include "tools/serve/paths/value_names.h"
+
+namespace shardmat::serve {
+
+using json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr int kDeepest = 64;
+
+}  // namespace
+
+json to_json(const Matrix& matrix) {
+  json one{{"name", matrix.wanted.name},
+           {"source", matrix.wanted.source},
+           {"type", type_name(matrix.wanted.type)},
+           {"state", state_name(matrix.state)}};
+  if (!matrix.reason.empty()) one["reason"] = matrix.reason;
+  if (matrix.state != MatrixState::ready && matrix.state != MatrixState::values_lost) return one;
+  one["generation"] = matrix.generation;
+  one["updatable"] = matrix.wanted.updatable;
+  const service::Loaded& shape = matrix.shape();
+  one["rows"] = shape.rows, one["cols"] = shape.cols, one["nnz"] = shape.nnz;
+  one["exchange"] = shape.exchange;
+  one["batch_invariant"] = true;
+  for (const service::WidthTime& width : shape.widths)
+    one["widths"].push_back({{"columns", width.width}, {"seconds", width.seconds}});
+  for (const service::Loaded& rank : matrix.ranks)
+    one["ranks"].push_back({{"kernel", rank.kernel}, {"device_bytes", rank.bytes}, {"update_bytes", rank.update_bytes}});
+  one["waiting"] = matrix.queue.size();
+  return one;
+}
+
+json ranks_json(const Service& service) {
+  const auto problem = service.why_not_ready();
+  json ranks = json::array();
+  for (const service::Hello& hello : service.ranks().hellos())
+    ranks.push_back({{"rank", hello.rank}, {"host", hello.host}, {"device", hello.device}});
+  return {{"state", problem ? problem->code : "ready"},
+          {"restarts", service.restarts()},
+          {"ranks", ranks},
+          {"arena", {{"bytes", service.arena().bytes()}, {"used", service.space().used()}}}};
+}
+
+Reply json_reply(int status, const json& value) {
+  Reply reply;
+  reply.status = status;
+  reply.text = value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  return reply;
+}
+
+json parse_json(std::string_view text, std::string_view example) {
+  const auto shallow = [](int depth, json::parse_event_t, json&) {
+    if (depth > kDeepest) throw Error(ErrorKind::input, fmt::format("the body has more than {} levels", kDeepest));
+    return true;
+  };
+  const auto fail = [&](const char* what) {
+    throw Error(ErrorKind::input, fmt::format("the body is no {}; send for example {}", what, example));
+  };
+  try {
+    json value = json::parse(text, shallow);
+    if (!value.is_object()) fail("JSON object");
+    return value;
+  } catch (const json::exception&) {
+    fail("JSON");
+  }
+  return {};
+}
+
+WantedMatrix parse_load(const std::string& name, std::string_view body) {
+  const json value = parse_json(body, R"({"source": "bar.h5"})");
+  const auto fail = [](const std::string& why) { throw Error(ErrorKind::input, why); };
+  for (const auto& [key, field] : value.items()) {
+    if (key != "source" && key != "type" && key != "updatable")
+      fail(fmt::format("there is no field \"{}\"; there are source, type and updatable", key));
+    if (key == "updatable" && !field.is_boolean()) fail("updatable must be true or false");
+    if (key != "updatable" && !field.is_string()) fail(fmt::format("{} must be a string", key));
+  }
+  if (!value.contains("source")) fail("source is missing: the path of the matrix file in the library");
+  const auto type = parse_type(value.value("type", std::string("f64")));
+  if (!type) fail(fmt::format("there is no type \"{}\"; choose f64 or f32", value["type"].get<std::string>()));
+  return {name, value["source"], *type, "auto", value.value("updatable", false), false};
+}
+
+}  // namespace shardmat::serve

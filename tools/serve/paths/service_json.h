@@ -1,0 +1,24 @@
+// Matrices and ranks as JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "tools/serve/http/http_message.h"
+#include "tools/serve/service.h"
+
+namespace shardmat::serve {
+
+nlohmann::ordered_json to_json(const Matrix& matrix);
+/// State of the service, its ranks and its arena.
+nlohmann::ordered_json ranks_json(const Service& service);
+Reply json_reply(int status, const nlohmann::ordered_json& json);
+
+/// Text as JSON: an object of no great depth. Throws Error(input), which shows the example, for anything else.
+nlohmann::ordered_json parse_json(std::string_view text, std::string_view example);
+/// The body of a load. Throws Error(input), which says what is wrong, for anything else than the fields that it has.
+WantedMatrix parse_load(const std::string& name, std::string_view body);
+
+}  // namespace shardmat::serve

@@ -1,0 +1,19 @@
+// Requests whose body is short text, as JSON.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "tools/serve/paths/routes.h"
+
+namespace shardmat::serve {
+
+constexpr std::uint64_t kMostTextBytes = 1 << 20;
+
+/// `work` gets the body, and calls `done` now or later; what comes after the client has left is ignored.
+using TextWork = std::function<void(std::string_view body, const std::function<void(Reply)>& done)>;
+
+/// A job that reads the body and calls `work`; 413 for a longer body than kMostTextBytes.
+Accepted take_text(const Call& call, TextWork work);
+
+}  // namespace shardmat::serve

@@ -1,0 +1,136 @@
+// The paths below /v1/vectors: making vectors that stay on the ranks, writing, reading and deleting them.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "kernels/base/error.h"
+#include "tools/serve/paths/request_space.h"
+#include "tools/serve/paths/route_groups.h"
+#include "tools/serve/paths/service_json.h"
+#include "tools/serve/paths/text_job.h"
+#include "tools/serve/paths/value_names.h"
+#include "tools/serve/paths/vector_job.h"
+#include "tools/serve/paths/vector_json.h"
+
+namespace shardmat::serve {
+namespace {
+
+using Done = std::function<void(Reply)>;
+
+/// The matrix that a vector is made for, if it is loaded; null for a vector without a matrix.
+std::variant<const Matrix*, Problem> matrix_of(const Service& service, const WantedVector& wanted) {
+  if (auto problem = service.why_not_ready()) return std::move(*problem);
+  if (wanted.matrix.empty()) return static_cast<const Matrix*>(nullptr);
+  const Matrix* matrix = service.find(wanted.matrix);
+  if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", wanted.matrix));
+  if (matrix->state != MatrixState::ready && matrix->state != MatrixState::values_lost)
+    return make_problem(409, "not_loaded", fmt::format("{} is not loaded now", wanted.matrix));
+  if (wanted.type && *wanted.type != matrix->wanted.type)
+    return make_problem(
+        422, "wrong_type",
+        fmt::format("{} is of type {}; so must its vectors be", wanted.matrix, type_name(matrix->wanted.type)));
+  return matrix;
+}
+
+void make(Service& service, const WantedVector& wanted, const Done& done) {
+  const auto found = matrix_of(service, wanted);
+  if (const auto* problem = std::get_if<Problem>(&found)) return done(problem_reply(*problem));
+  const Matrix* matrix = std::get<const Matrix*>(found);
+  Vector vector;
+  try {
+    vector.number = service.numbers().next();
+  } catch (const Error& error) {
+    return done(problem_reply(507, "no_disk", error.what()));
+  }
+  vector.matrix = wanted.matrix, vector.columns = wanted.columns;
+  vector.type = matrix != nullptr ? matrix->wanted.type : wanted.type.value_or(ValueType::f64);
+  const std::uint64_t id = matrix != nullptr ? matrix->id : 0;
+  const auto check = [&service, wanted, id]() -> std::optional<Problem> {
+    auto there = matrix_of(service, wanted);
+    if (auto* problem = std::get_if<Problem>(&there)) return std::move(*problem);
+    const Matrix* now = std::get<const Matrix*>(there);
+    if (id == (now != nullptr ? now->id : 0)) return std::nullopt;
+    return make_problem(404, "no_matrix", fmt::format("{} was unloaded", wanted.matrix));
+  };
+  const auto finished = [&service, vector, id, done](const std::vector<service::Answer>& answers,
+                                                     const std::optional<Problem>& problem) mutable {
+    if (problem) {
+      Problem named = *problem;
+      if (named.code == "bad_matrix") named.code = "wrong_columns";
+      return done(problem_reply(std::move(named)));
+    }
+    Matrix* const of = service.find(vector.matrix);
+    for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+      const auto& made = std::get<service::VectorMade>(answers[rank].what);
+      vector.size = made.size, vector.distribution = made.distribution;
+      vector.bytes_of_ranks.push_back(made.bytes);
+      if (of != nullptr && of->id == id) of->ranks[rank].bytes = made.matrix_bytes;
+    }
+    Reply reply = json_reply(201, to_json(vector));
+    reply.fields.emplace_back("Location", "/v1/vectors/" + vector.id());
+    service.vectors().add(vector);
+    done(std::move(reply));
+  };
+  service.dispatcher().add(
+      {service::MakeVector{vector.number, id, wanted.as_y, wanted.size, wanted.columns, vector.type}, {}, check, finished});
+}
+
+Accepted post(Service& service, const Call& call) {
+  return take_text(call, [&service, rights = call.head.rights](std::string_view body, const Done& done) {
+    try {
+      const WantedVector wanted = parse_vector(body);
+      if (!wanted.matrix.empty() && !rights->may_use(wanted.matrix))
+        return done(problem_reply(403, "wrong_matrix",
+                                  fmt::format("the token {} is not for the matrix {}", rights->name(), wanted.matrix)));
+      make(service, wanted, done);
+    } catch (const Error& error) {
+      done(problem_reply(400, "malformed", error.what()));
+    }
+  });
+}
+
+/// The id is gone at once. Work that came before still uses the vector.
+Accepted remove(Service& service, const Call& call) {
+  return take_text(
+      call, [&service, rights = call.head.rights, id = call.parameters.front()](std::string_view, const Done& done) {
+        Vectors& vectors = service.vectors();
+        const auto found = vectors.find(id);
+        if (const auto* problem = std::get_if<Problem>(&found)) return done(problem_reply(*problem));
+        if (auto problem = check_vector_rights(*rights, *std::get<const Vector*>(found)))
+          return done(problem_reply(std::move(*problem)));
+        const std::uint64_t number = std::get<const Vector*>(found)->number;
+        vectors.erase(number);
+        const auto finished = [done](const auto&, const auto&) {  // lost ranks have no vector either
+          Reply reply;
+          reply.status = 204;
+          done(std::move(reply));
+        };
+        service.dispatcher().add({service::DropVector{number}, {{Claim::Kind::vector, number, true}}, nullptr, finished});
+      });
+}
+
+Reply list(const Service& service, const Rights& rights) {
+  auto vectors = nlohmann::ordered_json::array();
+  for (const auto& [number, vector] : service.vectors().all())
+    if (!check_vector_rights(rights, vector)) vectors.push_back(to_json(vector));
+  return json_reply(200, {{"vectors", vectors}});
+}
+
+}  // namespace
+
+void add_vector_routes(Routes& routes, const Parts& parts) {
+  Service& service = parts.service;
+  routes.add({"GET", "/v1/vectors", Scope::read, "list_vectors",
+              [&service](const Call& call) -> Accepted { return list(service, call.rights()); }});
+  routes.add(
+      {"POST", "/v1/vectors", Scope::vectors, "make_vector", [&service](const Call& call) { return post(service, call); }});
+  routes.add({"PUT", "/v1/vectors/{vector}", Scope::vectors, "write_vector",
+              [&service](const Call& call) { return accept_write(service, call); }});
+  routes.add({"GET", "/v1/vectors/{vector}", Scope::vectors, "read_vector",
+              [&service](const Call& call) { return accept_read(service, call); }});
+  routes.add({"DELETE", "/v1/vectors/{vector}", Scope::vectors, "delete_vector",
+              [&service](const Call& call) { return remove(service, call); }});
+}
+
+}  // namespace shardmat::serve

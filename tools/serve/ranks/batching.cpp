@@ -1,0 +1,34 @@
+#include "tools/serve/ranks/batching.h"
+
+#include <algorithm>
+
+namespace shardmat::serve {
+
+using service::WidthTime;
+
+const WidthTime& WidthTable::for_columns(std::int64_t columns) const {
+  const WidthTime* best = &widths_.back();
+  for (const WidthTime& one : widths_)
+    if (one.width >= columns && one.seconds < best->seconds) best = &one;
+  return *best;
+}
+
+const WidthTime& WidthTable::for_waiting(std::int64_t waiting, std::int64_t first) const {
+  const WidthTime* best = nullptr;
+  double most = 0;
+  for (const WidthTime& one : widths_) {
+    if (one.width < first) continue;
+    const double rate = static_cast<double>(std::min(waiting, one.width)) / one.seconds;
+    if (best != nullptr && rate <= most) continue;
+    best = &one, most = rate;
+  }
+  return *best;
+}
+
+double WidthTable::seconds_for(std::int64_t columns) const {
+  if (columns == 0 || widths_.empty()) return 0;
+  const WidthTime& one = for_waiting(columns, 1);
+  return one.seconds * static_cast<double>((columns + one.width - 1) / one.width);
+}
+
+}  // namespace shardmat::serve

@@ -1,0 +1,277 @@
+#include "tools/serve/ranks/dispatcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "tools/serve/state/generation.h"
+
+namespace shardmat::serve {
+
+using service::Answer;
+
+namespace {
+
+/// What the ranks answered in place of a result, if they did.
+std::optional<Problem> problem_of(const std::vector<Answer>& answers) {
+  for (const Answer& answer : answers)
+    if (const auto* failed = std::get_if<service::Failed>(&answer.what)) {
+      Problem problem;
+      problem.text = failed->message;
+      switch (failed->kind) {
+        case ErrorKind::input:
+        case ErrorKind::usage:
+          problem.status = 422, problem.code = "bad_matrix";
+          break;
+        case ErrorKind::resources:
+          problem.status = 507, problem.code = "no_memory";
+          break;
+        default:
+          problem.status = 500, problem.code = "internal";
+      }
+      return problem;
+    }
+  return std::nullopt;
+}
+
+std::vector<Claim> claims_of(const MultiplyRequest& request) {
+  std::vector<Claim> claims{{Claim::Kind::matrix, request.matrix, false}};
+  if (!request.x_in_arena()) claims.push_back({Claim::Kind::vector, request.x_vector, false});
+  if (!request.y_in_arena()) claims.push_back({Claim::Kind::vector, request.y_vector, true});
+  return claims;
+}
+
+/// The columns of a request as the ranks see them.
+void append_columns(const MultiplyRequest& request, std::vector<service::Column>& columns) {
+  for (std::int64_t j = 0; j < request.columns; ++j) {
+    const auto column = static_cast<std::uint64_t>(j);
+    service::Column one{{request.x_vector, 0}, {request.y_vector, 0}, request.alpha, request.beta};
+    if (request.x_in_arena()) one.x.offset = request.x->offset() + column * request.x_bytes;
+    if (request.y_in_arena()) one.y.offset = request.y_offset() + column * request.y_bytes;
+    columns.push_back(one);
+  }
+}
+
+Problem late() {
+  Problem problem;
+  problem.status = 504, problem.code = "deadline";
+  problem.text = "the deadline of the request passed before its product began";
+  return problem;
+}
+
+}  // namespace
+
+ProductTimes times_of(const MultiplyResult& result, std::int64_t columns) {
+  return {result.queue_seconds,
+          result.seconds.copy_in,
+          result.seconds.product,
+          result.seconds.copy_out,
+          columns,
+          result.batch_columns,
+          result.width};
+}
+
+void Dispatcher::command(decltype(service::Command::what) what, Finished finished) {
+  commands_.push_back({std::move(what), std::move(finished)});
+  pump();
+}
+
+double Dispatcher::waiting_seconds() const {
+  double seconds = product_.requests.empty() ? 0 : std::max(0.0, product_.started + product_.expected - now());
+  for (const auto& [name, matrix] : matrices_) seconds += matrix->widths.seconds_for(matrix->queue.columns());
+  return seconds;
+}
+
+std::variant<std::uint64_t, Problem> Dispatcher::add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request) {
+  request->arrived = now();
+  if (request->deadline <= request->arrived) return late();
+  const double wait = waiting_seconds();
+  if (wait > std::min(max_queue_seconds_, request->deadline - request->arrived)) {
+    Problem problem;
+    problem.status = 429, problem.code = "busy", problem.retry_after_seconds = wait;
+    problem.text = fmt::format("requests wait {:.0f} ms; try again later", wait * 1000);
+    return problem;
+  }
+  matrix.queue.add({++last_request_, request->columns, request->arrived, request->deadline, request->block});
+  claims_.add(last_request_, claims_of(*request));
+  requests_.emplace(last_request_, std::move(request));
+  const std::uint64_t number = last_request_;
+  pump();
+  return number;
+}
+
+void Dispatcher::cancel(std::uint64_t request) {
+  if (const auto waiting = take(request)) {
+    for (const auto& [name, matrix] : matrices_)
+      if (matrix->id == waiting->matrix) matrix->queue.remove(request);
+  }
+}
+
+std::shared_ptr<MultiplyRequest> Dispatcher::take(std::uint64_t request) {
+  const auto found = requests_.find(request);
+  if (found == requests_.end()) return nullptr;
+  auto taken = std::move(found->second);
+  requests_.erase(found);
+  claims_.remove(request);
+  return taken;
+}
+
+void Dispatcher::reply(MultiplyRequest& request, const MultiplyResult& result) {
+  if (request.done) std::exchange(request.done, nullptr)(result);
+}
+
+MultiplyResult Dispatcher::failed(const Problem& problem) {
+  MultiplyResult result;
+  result.problem = problem;
+  return result;
+}
+
+void Dispatcher::fail(Matrix& matrix, const Problem& problem) {
+  for (const std::uint64_t number : matrix.queue.clear())
+    if (const auto request = take(number)) reply(*request, failed(problem));
+}
+
+void Dispatcher::fail_all(const Problem& problem) {
+  set_busy(false), loading_ = 0;
+  const auto under_way = std::exchange(product_, {});
+  const auto command = std::exchange(command_under_way_, std::nullopt);
+  const auto commands = std::exchange(commands_, {});
+  const auto tasks = std::exchange(tasks_, {});
+  for (const auto& [number, task] : tasks) claims_.remove(number);
+  for (const auto& request : under_way.requests) reply(*request, failed(problem));
+  for (const auto& [name, matrix] : matrices_) fail(*matrix, problem);
+  if (command) (*command)({}, problem);
+  for (const Line& line : commands) line.finished({}, problem);
+  for (const auto& [number, task] : tasks) task.finished({}, problem);
+}
+
+void Dispatcher::set_busy(bool busy) {
+  busy_seconds_ = busy_seconds();
+  busy_ = busy, busy_since_ = now();
+}
+
+void Dispatcher::tell(const MultiplyResult& result, const std::vector<std::shared_ptr<MultiplyRequest>>& requests) const {
+  if (!on_product || result.problem) return;
+  FinishedProduct product;
+  product.columns = result.batch_columns, product.seconds = result.seconds;
+  for (const auto& request : requests) {
+    const auto columns = static_cast<std::uint64_t>(request->columns);
+    if (request->x_in_arena()) product.x_bytes += request->x_bytes * columns;
+    if (request->y_in_arena()) product.y_bytes += request->y_bytes * columns;
+  }
+  for (const auto& [name, matrix] : matrices_)
+    if (matrix->id == requests.front()->matrix) product.matrix = name;
+  on_product(product);
+}
+
+void Dispatcher::pump() {
+  if (busy_ || !ranks_.ready()) return;
+  if (!commands_.empty()) return send_command();
+  while (!busy_ && send_next()) {
+  }
+}
+
+void Dispatcher::add(Task task) {
+  claims_.add(++last_request_, task.claims);
+  tasks_.emplace_back(last_request_, std::move(task));
+  pump();
+}
+
+/// False if nothing may begin.
+bool Dispatcher::send_next() {
+  const auto task =
+      std::find_if(tasks_.begin(), tasks_.end(), [&](const auto& one) { return claims_.may_begin(one.first); });
+  Matrix* next = nullptr;
+  for (const auto& [name, matrix] : matrices_)
+    if (matrix->state == MatrixState::ready && !matrix->queue.empty() && claims_.may_begin(matrix->queue.front().id) &&
+        (next == nullptr || matrix->queue.front().id < next->queue.front().id))
+      next = matrix.get();
+  if (task != tasks_.end() && (next == nullptr || task->first < next->queue.front().id)) {
+    auto one = std::move(*task);
+    tasks_.erase(task);
+    claims_.remove(one.first);
+    send_task(std::move(one.second));
+    return true;
+  }
+  if (next != nullptr) send_product(*next);
+  return next != nullptr;
+}
+
+void Dispatcher::send_task(Task task) {
+  if (const auto problem = task.check ? task.check() : std::nullopt) return task.finished({}, problem);
+  send(std::move(task.what), std::move(task.finished));
+}
+
+void Dispatcher::send_command() {
+  Line line = std::move(commands_.front());
+  commands_.pop_front();
+  if (const auto* load = std::get_if<service::Load>(&line.what)) loading_ = load->matrix;
+  send(std::move(line.what), std::move(line.finished));
+}
+
+void Dispatcher::send(decltype(service::Command::what) what, Finished finished) {
+  set_busy(true);
+  command_under_way_ = std::move(finished);
+  ranks_.send(std::move(what), 0, [this](const std::vector<Answer>& answers) {
+    set_busy(false), loading_ = 0;
+    const auto done = std::exchange(command_under_way_, std::nullopt);
+    if (done) (*done)(answers, problem_of(answers));
+    pump();
+  });
+}
+
+/// Takes the requests of the next product; those whose time or generation has passed are answered.
+std::vector<std::shared_ptr<MultiplyRequest>> Dispatcher::next_requests(Matrix& matrix, double time) {
+  const RequestQueue::Batch batch =
+      matrix.queue.take(matrix.widths, time, [&](std::uint64_t request) { return claims_.may_begin(request); });
+  for (const std::uint64_t number : batch.expired)
+    if (const auto request = take(number)) reply(*request, failed(late()));
+  std::vector<std::shared_ptr<MultiplyRequest>> requests;
+  for (const std::uint64_t number : batch.requests) {
+    auto request = take(number);
+    if (const auto problem = check_generation(matrix, request->generation)) reply(*request, failed(*problem));
+    else requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+void Dispatcher::send_product(Matrix& matrix) {
+  const double started = now();
+  auto requests = next_requests(matrix, started);
+  if (requests.empty()) return;
+  service::Multiply multiply;
+  multiply.matrix = matrix.id;
+  for (const auto& request : requests) append_columns(*request, multiply.columns);
+  const std::int64_t columns = std::ssize(multiply.columns);
+  const MultiplyRequest& first = *requests.front();
+  if (first.block) multiply.x_block = first.x_vector, multiply.y_block = first.y_vector;
+  multiply.width = first.block ? columns : matrix.widths.for_columns(columns).width;
+  const double expected = first.block ? matrix.widths.seconds_for(columns) : matrix.widths.for_columns(columns).seconds;
+  product_ = {std::move(requests), columns, multiply.width, started, expected, matrix.generation};
+  set_busy(true);
+  ranks_.send(std::move(multiply), expected, [this](const std::vector<Answer>& answers) { finish_product(answers); });
+}
+
+void Dispatcher::finish_product(const std::vector<Answer>& answers) {
+  set_busy(false);
+  const UnderWay done = std::exchange(product_, {});
+  MultiplyResult result;
+  result.problem = problem_of(answers);
+  result.generation = done.generation;
+  result.batch_columns = done.columns, result.width = done.width;
+  for (const Answer& answer : answers)
+    if (const auto* seconds = std::get_if<service::Multiplied>(&answer.what)) {
+      result.seconds.copy_in = std::max(result.seconds.copy_in, seconds->copy_in);
+      result.seconds.product = std::max(result.seconds.product, seconds->product);
+      result.seconds.copy_out = std::max(result.seconds.copy_out, seconds->copy_out);
+    }
+  pump();  // the ranks go on while replies are sent
+  tell(result, done.requests);
+  for (const auto& request : done.requests) {
+    result.queue_seconds = done.started - request->arrived;
+    reply(*request, result);
+  }
+}
+
+}  // namespace shardmat::serve

@@ -1,0 +1,147 @@
+// Decides what the ranks do next: loads and unloads first, then what waits longest and may begin, a task or the product of a
+// matrix. Work on the same vector, and new values and products of the same matrix, begin in the order in which they came.
+// One command is under way at a time.
+//
+// Threads: the thread of the event loop.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "tools/serve/http/http_message.h"
+#include "tools/serve/ranks/claims.h"
+#include "tools/serve/ranks/ranks.h"
+#include "tools/serve/state/arena_space.h"
+#include "tools/serve/state/matrix.h"
+
+namespace shardmat::serve {
+
+/// What became of a request for a product.
+struct MultiplyResult {
+  std::optional<Problem> problem;
+  std::uint64_t generation = 0;               ///< of the values that were multiplied
+  std::int64_t batch_columns = 0, width = 0;  ///< of the product that it was part of
+  double queue_seconds = 0;
+  service::Multiplied seconds;  ///< of the slowest rank in each part
+};
+
+/// A product that the ranks have carried out.
+struct FinishedProduct {
+  std::string matrix;
+  std::int64_t columns = 0;  ///< of requests
+  std::uint64_t x_bytes = 0, y_bytes = 0;
+  service::Multiplied seconds;  ///< of the slowest rank in each part
+};
+
+/// For statistics of a request of so many columns.
+ProductTimes times_of(const MultiplyResult& result, std::int64_t columns);
+
+struct MultiplyRequest {
+  std::uint64_t matrix = 0;
+  std::int64_t columns = 1;
+  double alpha = 1, beta = 0;
+  std::uint64_t x_bytes = 0, y_bytes = 0;  ///< of one column
+  /// Numbers of the vectors in place of x and y in the arena; 0: none.
+  std::uint64_t x_vector = 0, y_vector = 0;
+  bool block = false;                            ///< one of them has several columns: a product of its own
+  std::optional<std::uint64_t> generation = {};  ///< that the values must have
+  /// All columns, one after another. The y that beta is for follows x, and becomes the result; then `y` is null.
+  std::unique_ptr<ArenaSpace::Lease> x, y;
+  double deadline = std::numeric_limits<double>::infinity();
+  double arrived = 0;                               ///< set by add()
+  std::function<void(const MultiplyResult&)> done;  ///< empty once the client has left
+
+  bool x_in_arena() const { return x_vector == 0; }
+  bool y_in_arena() const { return y_vector == 0; }
+  /// Where the result begins. REQUIRES: y_in_arena().
+  std::uint64_t y_offset() const {
+    if (y) return y->offset();
+    return x->offset() + (x_in_arena() ? x_bytes * static_cast<std::uint64_t>(columns) : 0);
+  }
+};
+
+class Dispatcher {
+ public:
+  Dispatcher(Ranks& ranks, Matrices& matrices, double max_queue_seconds)
+      : ranks_(ranks), matrices_(matrices), max_queue_seconds_(max_queue_seconds) {}
+
+  /// Called when the command is done, or with why it was not.
+  using Finished = std::function<void(const std::vector<service::Answer>&, const std::optional<Problem>&)>;
+  /// Puts a load or an unload in line.
+  void command(decltype(service::Command::what) what, Finished finished);
+
+  /// Work that is ordered among products.
+  struct Task {
+    decltype(service::Command::what) what;
+    std::vector<Claim> claims;
+    std::function<std::optional<Problem>()> check;  ///< called when the task's turn has come; a problem is then its answer
+    Finished finished;                              ///< keeps what the ranks need until it has been called
+  };
+  void add(Task task);
+
+  /// Puts a request in line and returns its number; or the problem, if it would wait too long. The request is then not kept.
+  std::variant<std::uint64_t, Problem> add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request);
+  /// The client has left. The arena keeps the vectors of a product that is under way.
+  void cancel(std::uint64_t request);
+
+  /// Answers everyone who waits for the matrix.
+  void fail(Matrix& matrix, const Problem& problem);
+  /// The ranks are lost: answers everyone who waits for anything. Commands whose answer no longer comes are forgotten.
+  void fail_all(const Problem& problem);
+
+  /// Number of the matrix that the ranks load now; 0: none.
+  std::uint64_t loading() const { return loading_; }
+
+  /// Time in which the ranks have carried out commands.
+  double busy_seconds() const { return busy_seconds_ + (busy_ ? now() - busy_since_ : 0); }
+  std::function<void(const FinishedProduct&)> on_product;  ///< called after each, if it is set
+
+  /// Starts what can start.
+  void pump();
+
+ private:
+  struct Line {
+    decltype(service::Command::what) what;
+    Finished finished;
+  };
+  void set_busy(bool busy);
+  void tell(const MultiplyResult& result, const std::vector<std::shared_ptr<MultiplyRequest>>& requests) const;
+  void send_command();
+  bool send_next();
+  void send_task(Task task);
+  void send(decltype(service::Command::what) what, Finished finished);
+  void send_product(Matrix& matrix);
+  std::vector<std::shared_ptr<MultiplyRequest>> next_requests(Matrix& matrix, double time);
+  void finish_product(const std::vector<service::Answer>& answers);
+  double waiting_seconds() const;
+  std::shared_ptr<MultiplyRequest> take(std::uint64_t request);
+  static void reply(MultiplyRequest& request, const MultiplyResult& result);
+  static MultiplyResult failed(const Problem& problem);
+
+  Ranks& ranks_;
+  Matrices& matrices_;
+  double max_queue_seconds_;
+  std::deque<Line> commands_;
+  std::unordered_map<std::uint64_t, std::shared_ptr<MultiplyRequest>> requests_;  ///< all that wait
+  std::deque<std::pair<std::uint64_t, Task>> tasks_;                              ///< by number
+  Claims claims_;                                                                 ///< of all requests and tasks that wait
+  std::uint64_t last_request_ = 0;  ///< numbers of requests and tasks rise in the order of arrival
+  std::uint64_t loading_ = 0;
+  bool busy_ = false;
+  double busy_since_ = 0, busy_seconds_ = 0;
+  std::optional<Finished> command_under_way_;
+  struct UnderWay {
+    std::vector<std::shared_ptr<MultiplyRequest>> requests;
+    std::int64_t columns = 0, width = 0;
+    double started = 0, expected = 0;
+    std::uint64_t generation = 0;
+  } product_;  ///< that the ranks are at; no requests if there is none
+};
+
+}  // namespace shardmat::serve
