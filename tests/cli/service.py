@@ -10,7 +10,7 @@ import socket
 import subprocess
 import time
 
-from support import LIMIT, PROGRAM, environment
+from support import BACKEND, LIMIT, PROGRAM, environment
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -54,7 +54,7 @@ class Service:
         self.state = pathlib.Path(state)
         self.socket = self.state / "http.sock"
         self.log = open(f"{state}.log", "a+")
-        command = [PROGRAM, "serve", "--library", library, "--state", state, "--backend", "host", *options]
+        command = [PROGRAM, "serve", "--library", library, "--state", state, "--backend", BACKEND, *options]
         self.process = subprocess.Popen(list(map(str, command)), env=environment(**(env or {})), stdin=subprocess.DEVNULL,
                                         stdout=self.log, stderr=self.log)
 

@@ -1,5 +1,5 @@
 """Runs the shardmat program (TEST_PROGRAM; the program refuses SHARDMAT_ variables that it does not know) in a temporary
-directory, alone or under mpirun, always with a time limit."""
+directory, alone or under mpirun, always with a time limit. TEST_BACKEND=cuda runs the tests of the service on GPUs."""
 
 import json
 import os
@@ -21,6 +21,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = ROOT / "tests" / "data"
 FEM = ("convection", "elasticity_bar", "stokes")
 PROGRAM = os.environ.get("TEST_PROGRAM") or shutil.which("shardmat") or str(ROOT / "build" / "tools" / "shardmat")
+BACKEND = os.environ.get("TEST_BACKEND", "host")
 if not os.access(PROGRAM, os.X_OK):
     sys.exit(f"{PROGRAM}: there is no such program; set TEST_PROGRAM to the shardmat that was built")
 sys.path.insert(0, str(ROOT / "tests" / "fault"))

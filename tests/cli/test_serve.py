@@ -14,7 +14,7 @@ import unittest
 import numpy as np
 
 from service import Service
-from support import (DATA, INPUT, OK, PROGRAM, RANK_LOST, RESOURCES, USAGE, CliTest, environment, fem_matrix, read_vector, run,
+from support import (BACKEND, DATA, INPUT, OK, PROGRAM, RANK_LOST, RESOURCES, USAGE, CliTest, environment, fem_matrix, read_vector, run,
                      write_vector)
 from test_schemas import faults, load as load_schema
 
@@ -63,7 +63,7 @@ class Products(ServiceTest):
     def products_of_multiply(self, source, type, ranks, x):
         write_vector(self.path("x.npy"), x)
         self.succeed("multiply", self.library / source, "--x", "x.npy", "--output", "y.npy", "--type", type, "--iterations", 0,
-                     "--backend", "host", ranks=ranks)
+                     "--backend", BACKEND, ranks=ranks)
         return read_vector(self.path("y.npy"))
 
     def test_bits_are_those_of_multiply(self):

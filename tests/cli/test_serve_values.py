@@ -9,7 +9,7 @@ import unittest
 import h5py
 import numpy as np
 
-from support import INPUT, OK, USAGE, read_vector, write_binsparse, write_vector
+from support import BACKEND, INPUT, OK, USAGE, read_vector, write_binsparse, write_vector
 from test_serve import NAMES, ServiceTest
 
 
@@ -44,7 +44,7 @@ class ValuesTest(ServiceTest):
         write_binsparse(self.path("new.h5"), matrix)
         write_vector(self.path("x.npy"), x)
         self.succeed("multiply", "new.h5", "--x", "x.npy", "--output", "y.npy", "--force", "--type", type, "--iterations", 0,
-                     "--backend", "host", *options, ranks=ranks)
+                     "--backend", BACKEND, *options, ranks=ranks)
         return read_vector(self.path("y.npy")).tobytes()
 
 

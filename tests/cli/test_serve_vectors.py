@@ -11,7 +11,7 @@ import unittest
 import numpy as np
 import scipy.sparse as sp
 
-from support import LIMIT, OK, read_vector, write_binsparse, write_vector
+from support import BACKEND, LIMIT, OK, read_vector, write_binsparse, write_vector
 from test_serve import NAMES, ServiceTest
 
 
@@ -48,7 +48,7 @@ class VectorsTest(ServiceTest):
             write_vector(self.path("y0.npy"), y)
             options = ["--y0", "y0.npy"]
         self.succeed("multiply", self.library / source, "--x", "x.npy", "--output", "y.npy", "--force", "--type", type, "--iterations", 0,
-                     "--backend", "host", "--alpha", alpha, "--beta", beta, *options, ranks=ranks)
+                     "--backend", BACKEND, "--alpha", alpha, "--beta", beta, *options, ranks=ranks)
         return read_vector(self.path("y.npy")).tobytes()
 
 
