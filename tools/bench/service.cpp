@@ -16,6 +16,7 @@
 #include "tools/bench/outputs.h"
 #include "tools/bench/service/processes.h"
 #include "tools/bench/service/scenario.h"
+#include "tools/bench/service/scratch.h"
 #include "tools/checks.h"
 #include "tools/environment.h"
 #include "tools/report_option.h"
@@ -47,8 +48,10 @@ class Run {
     const bool prints = options_.outputs.json != "-";
     if (prints) fmt::print("{}Load averages {} before\n\n{}", machine_.text(), loads_, service_bench::figures_heading());
     setenv("OMP_WAIT_POLICY", "passive", 0);  // of all ranks, as the service sets it for its own
-    service_bench::Library library;
+    const service_bench::Scratch scratch;
+    service_bench::Library library(scratch.path() / "library");
     const service_bench::Setup setup{options_.size == "small", options_.ranks, options_.matrix, library};
+    std::fflush(stdout);
     std::int64_t wrong = 0;
     for (const Scenario& scenario : scenarios()) {
       const auto& names = options_.names;

@@ -9,7 +9,9 @@
 namespace shardmat::tools::service_bench {
 namespace {
 
-constexpr std::int64_t kMemoryPerBody = 8;  ///< a size is left out if there is less memory than so many bodies
+/// A loaded matrix has X and Y of its widest product, 32 columns. A size is left out if there is less memory than so many
+/// bodies.
+constexpr std::int64_t kMemoryPerBody = 100;
 constexpr double kMoreBytes = 16e6;
 
 double least_share(std::int64_t bytes) { return bytes < 4'000'000 ? 0.90 : 0.75; }
@@ -49,17 +51,22 @@ void run_with(std::int64_t n, int runs, const Setup& setup, Outcome& outcome) {
 }  // namespace
 
 void run_bodies(const Setup& setup, Outcome& outcome) {
-  if (setup.small) {
-    run_with(100'000, 20, setup, outcome);
-    return run_with(1'000'000, 3, setup, outcome);
+  struct Size {
+    std::int64_t n;
+    int runs, small_runs;
+  };
+  for (const Size size : {Size{100'000, 400, 20}, {1'000'000, 100, 3}, {10'000'000, 15, 0}, {100'000'000, 3, 0}}) {
+    const int runs = setup.by_size(size.runs, size.small_runs);
+    const std::int64_t body = size.n * static_cast<std::int64_t>(sizeof(double));
+    if (runs == 0) continue;
+    if (available_on_host() >= kMemoryPerBody * body) {
+      run_with(size.n, runs, setup, outcome);
+    } else {
+      outcome.note(fmt::format("{} bodies were left out: they need {} of memory for products of 32 columns",
+                               human_bytes(static_cast<double>(body)),
+                               human_bytes(static_cast<double>(kMemoryPerBody * body))));
+    }
   }
-  run_with(100'000, 400, setup, outcome);
-  run_with(1'000'000, 100, setup, outcome);
-  run_with(10'000'000, 15, setup, outcome);
-  constexpr std::int64_t kLargest = 100'000'000;
-  if (available_on_host() >= kMemoryPerBody * kLargest * static_cast<std::int64_t>(sizeof(double)))
-    run_with(kLargest, 3, setup, outcome);
-  else outcome.note("800 MB bodies were left out: there is less memory than eight of them");
 }
 
 }  // namespace shardmat::tools::service_bench

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -60,16 +59,7 @@ std::vector<std::string> multiply_command(const Library& library, const Resident
 
 }  // namespace
 
-Library::Library() {
-  std::string name = (fs::temp_directory_path() / "shardmat-library-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw Error(ErrorKind::resources, fmt::format("cannot make a folder {}", name));
-  path_ = name;
-}
-
-Library::~Library() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
+Library::Library(const fs::path& path) : path_(path) { fs::create_directory(path_); }
 
 std::string Library::add(const std::string& matrix) {
   std::string& file = files_[matrix];

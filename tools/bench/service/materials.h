@@ -15,13 +15,10 @@
 
 namespace shardmat::tools::service_bench {
 
-/// A temporary folder of shard files, which goes away with the object.
+/// A folder of shard files.
 class Library {
  public:
-  Library();
-  ~Library();
-  Library(const Library&) = delete;
-  Library& operator=(const Library&) = delete;
+  explicit Library(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
   /// Writes the matrix of a file or of a generator once, and returns the file's name. Throws what its reader throws.

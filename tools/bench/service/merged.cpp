@@ -51,7 +51,7 @@ class Side {
 
 void run_with(const std::string& name, const Setup& setup, Outcome& outcome) {
   Side merged(setup, name, true), alone(setup, name, false);
-  const double seconds = setup.by_size(3.0, 0.3);
+  const double seconds = setup.by_size(2.0, 0.3);
   double worst = std::numeric_limits<double>::infinity(), gain = 0, rate = 0;
   for (const int clients : setup.small ? std::vector{1, 32} : std::vector{1, 2, 4, 8, 16, kMostClients}) {
     rate = merged.measure(clients, seconds, outcome);

@@ -32,8 +32,9 @@ std::string last_line_of(const fs::path& log) {
   return last;
 }
 
-fs::path make_state_directory() {
-  std::string name = (fs::temp_directory_path() / "shardmat-bench-XXXXXX").string();
+/// Beside the library.
+fs::path make_state_directory(const fs::path& library) {
+  std::string name = (library.parent_path() / "state-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw Error(ErrorKind::resources, fmt::format("cannot make a folder {}", name));
   return name;
 }
@@ -65,7 +66,7 @@ double Resident::most_per_second() const {
 }
 
 Server::Server(const fs::path& library, int ranks, const std::vector<std::string>& more)
-    : state_(make_state_directory()), socket_((state_ / "http.sock").string()), ranks_(ranks) {
+    : state_(make_state_directory(library)), socket_((state_ / "http.sock").string()), ranks_(ranks) {
   std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string(),
                                    "serve",
                                    "--library",

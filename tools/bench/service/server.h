@@ -47,7 +47,7 @@ struct Resident {
 class Server {
  public:
   /// Starts `shardmat serve` for the matrices of `library` and waits until it is ready. Throws Error(resources) if it is
-  /// not ready in time, with the last line of its log.
+  /// not ready in time, with the last line of its log. Its state is kept beside the library.
   Server(const std::filesystem::path& library, int ranks, const std::vector<std::string>& more = {});
   ~Server();
   Server(const Server&) = delete;
