@@ -68,6 +68,9 @@ def main():
         draw_latency(row[1], lines)
         row[0].set_title(matrix, loc="left", fontsize="medium")
     where = f'{report["machine"]["processor"]}, {report["cores"]} cores' + ", virtual machine" * report["virtual_machine"]
+    foreign = max(scenario["foreign_cores"] for scenario in report["scenarios"] if scenario["curves"])
+    if foreign >= 0.1:
+        where += f"; other programs used {foreign:.1f} cores"
     figure.suptitle(f"shardmat serve and its clients on {where}", fontsize="medium", x=0.01, ha="left")
     if plots.unfinished(report):
         figure.text(0.01, 0.005, plots.unfinished(report).strip(" ()"), fontsize="small")
