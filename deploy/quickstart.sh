@@ -43,6 +43,11 @@ echo "== 4. Multiply on $ranks rank(s)"
 if [ "$gpus" -gt 0 ] && ! built_with CUDA; then
   echo "$gpus GPU(s) stay idle: there is no CUDA compiler (nvcc 12.0 or newer) to build for them."
 fi
-mpirun -n "$ranks" "$shardmat" multiply "$work/elasticity_bar.h5" --iterations 100 --verify --json "$work/report.json"
+mpirun -n "$ranks" "$shardmat" multiply "$work/elasticity_bar.h5" --iterations 100 --verify --json "$work/report.json" \
+  --output "$work/y.npy"
+echo "The report as data: $work/report.json"
+
 echo
-echo "The report as data: $work/report.json.  Next: $shardmat --help"
+deploy/quickstart-service.sh "$shardmat" "$work" "$ranks"
+echo
+echo "Next: $shardmat --help"

@@ -8,13 +8,13 @@ namespace shardmat::tools {
 namespace {
 
 constexpr Benchmark kBenchmarks[] = {add_bench_kernels, add_bench_spmm,   add_bench_batched, add_bench_features,
-                                     add_bench_scaling, add_bench_papers, add_bench_io};
+                                     add_bench_scaling, add_bench_papers, add_bench_io,      add_bench_service};
 
 }  // namespace
 
 std::function<int()> add_bench(const CommandLine& program) {
-  const CommandLine app =
-      program.add_subcommand("bench", "Benchmarks of kernels, batches, scaling, files; results in tools/bench/README.md");
+  const CommandLine app = program.add_subcommand(
+      "bench", "Benchmarks of kernels, batches, scaling, files, the service; results in tools/bench/README.md");
   app.require_subcommand();
   app.footer("Examples:\n  shardmat bench kernels --help\n  shardmat bench kernels --size tiny --backend host\n");
   std::vector<std::pair<CommandLine, std::function<int()>>> all;

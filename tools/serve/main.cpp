@@ -54,6 +54,7 @@ ServiceOptions service_options(const ServeOptions& o) {
   options.timeout = o.timeout;
   options.restarts = o.restarts, options.restart_delay = o.restart_delay;
   options.max_queue_seconds = o.max_queue_ms / 1000;
+  options.merging = o.no_merge ? Merging::off : Merging::on;
   return options;
 }
 

@@ -94,6 +94,7 @@ void add_serve_options(const CommandLine& app, ServeOptions& o) {
   app.add_option("--max-queue-ms", o.max_queue_ms, "refuse requests (429) that would wait longer for their product")
       ->check(number_from(0))
       ->capture_default_str();
+  app.add_flag("--no-merge", o.no_merge, "give every request a product of its own; slower, for comparison");
   app.footer(
       "\nSIGTERM and SIGINT end the service once all accepted requests are answered; a second signal ends it at once. "
       "SIGHUP reads the tokens and the certificate again, and opens the access log anew.\n"

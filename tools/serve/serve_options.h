@@ -29,6 +29,7 @@ struct ServeOptions {
   int restarts = 5;
   double restart_delay = 0.5;
   double max_queue_ms = 2000;
+  bool no_merge = false;
 };
 
 void add_serve_options(const tools::CommandLine& app, ServeOptions& options);

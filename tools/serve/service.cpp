@@ -27,6 +27,7 @@ Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory&
       ranks_(loop, rank_options(options, state), arena,
              {[this] { on_ready(); }, [this](const RankLoss& loss) { on_lost(loss); }, [this] { on_gone(); }}),
       dispatcher_(ranks_, matrices_, options.max_queue_seconds),
+      merging_(options.merging),
       policy_(options.restarts, options.restart_delay),
       restart_(loop) {}
 
@@ -182,7 +183,7 @@ void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& an
   }
   matrix.ranks.clear();
   for (const service::Answer& answer : answers) matrix.ranks.push_back(std::get<service::Loaded>(answer.what));
-  matrix.widths = WidthTable(matrix.shape().widths);
+  matrix.widths = WidthTable(matrix.shape().widths, merging_);
   matrix.wanted.exchange = matrix.shape().exchange;
   matrix.state = matrix.wanted.has_new_values ? MatrixState::values_lost : MatrixState::ready;
   matrix.reason = matrix.wanted.has_new_values ? "its new values were lost with the ranks; put them again" : "";

@@ -27,6 +27,7 @@ struct ServiceOptions {
   int restarts = 5;
   double restart_delay = 0.5;
   double max_queue_seconds = 2;
+  Merging merging = Merging::on;
 };
 
 /// Something that happened: "rank_lost", "ready" (all ranks and matrices are there), or "matrix" with its new state.
@@ -109,6 +110,7 @@ class Service {
   Matrices matrices_;
   Ranks ranks_;
   Dispatcher dispatcher_;
+  Merging merging_;
   RestartPolicy policy_;
   Timer restart_;
   std::optional<RankLoss> loss_;  ///< why the ranks are being started again

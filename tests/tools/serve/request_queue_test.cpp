@@ -40,6 +40,18 @@ TEST(RequestQueue, RequestsAreTakenInOrderAndNotSplit) {
   EXPECT_TRUE(queue.take(measured_table(), 0).requests.empty());
 }
 
+TEST(RequestQueue, WithoutMergingEveryRequestHasItsProduct) {
+  const WidthTable alone({{1, 118e-6}, {2, 139e-6}, {4, 225e-6}}, Merging::off);
+  RequestQueue queue;
+  queue.add({1, 1, 0}), queue.add({2, 3, 0}), queue.add({3, 1, 0});
+  for (const auto& [request, width] : std::vector<std::pair<std::uint64_t, std::int64_t>>{{1, 1}, {2, 4}, {3, 1}}) {
+    const auto batch = queue.take(alone, 0);
+    EXPECT_EQ(batch.requests, std::vector<std::uint64_t>{request});
+    EXPECT_EQ(batch.width, width);
+  }
+  EXPECT_DOUBLE_EQ(alone.seconds_for(3), 3 * 118e-6);
+}
+
 TEST(RequestQueue, ThoseThatLeftOrAreLateGetNoProduct) {
   RequestQueue queue;
   queue.add({1, 1, 0, 5}), queue.add({2, 1, 1}), queue.add({3, 1, 2, 4}), queue.add({4, 1, 3});

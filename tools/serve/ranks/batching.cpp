@@ -25,8 +25,13 @@ const WidthTime& WidthTable::for_waiting(std::int64_t waiting, std::int64_t firs
   return *best;
 }
 
+std::int64_t WidthTable::columns_of_next(std::int64_t waiting, std::int64_t first) const {
+  return merging_ == Merging::off ? first : for_waiting(waiting, first).width;
+}
+
 double WidthTable::seconds_for(std::int64_t columns) const {
   if (columns == 0 || widths_.empty()) return 0;
+  if (merging_ == Merging::off) return for_columns(1).seconds * static_cast<double>(columns);
   const WidthTime& one = for_waiting(columns, 1);
   return one.seconds * static_cast<double>((columns + one.width - 1) / one.width);
 }

@@ -10,12 +10,16 @@
 
 namespace shardmat::serve {
 
+/// `off`: every request has a product of its own.
+enum class Merging { on, off };
+
 /// The widths that a matrix has products of, with their times.
 class WidthTable {
  public:
   WidthTable() = default;
   /// REQUIRES: ascending widths from 1 on, with times above 0.
-  explicit WidthTable(std::vector<service::WidthTime> widths) : widths_(std::move(widths)) {}
+  explicit WidthTable(std::vector<service::WidthTime> widths, Merging merging = Merging::on)
+      : widths_(std::move(widths)), merging_(merging) {}
 
   /// The most columns that one product takes; 0 for an empty table.
   std::int64_t widest() const { return widths_.empty() ? 0 : widths_.back().width; }
@@ -24,11 +28,14 @@ class WidthTable {
   /// The width that finishes the most columns a second if `waiting` columns wait and the first request has `first` columns:
   /// the one with the largest min(waiting, width) / time, and of equal ones the narrowest. REQUIRES: first <= widest().
   const service::WidthTime& for_waiting(std::int64_t waiting, std::int64_t first) const;
-  /// Seconds that so many columns take when products are as wide as pays.
+  /// The most columns that the next product takes of those that wait. REQUIRES: as for_waiting().
+  std::int64_t columns_of_next(std::int64_t waiting, std::int64_t first) const;
+  /// Seconds that so many columns take when products are as wide as pays. Without merging: as requests of one column.
   double seconds_for(std::int64_t columns) const;
 
  private:
   std::vector<service::WidthTime> widths_;
+  Merging merging_ = Merging::on;
 };
 
 }  // namespace shardmat::serve

@@ -55,7 +55,7 @@ RequestQueue::Batch RequestQueue::take(const WidthTable& table, double now,
     batch.width = batch.columns;
     return batch;
   }
-  const std::int64_t most = table.for_waiting(columns_, requests_.front().columns).width;
+  const std::int64_t most = table.columns_of_next(columns_, requests_.front().columns);
   while (!requests_.empty() && !requests_.front().alone && batch.columns + requests_.front().columns <= most &&
          may_begin(requests_.front().id))
     take_front();

@@ -1,0 +1,71 @@
+"""Every scenario of `bench service`, small: bits, statuses and counts; times are for people to judge."""
+
+import json
+import unittest
+
+from support import USAGE, CliTest, has_matplotlib
+from test_schemas import faults, load as load_schema
+
+ALWAYS_RIGHT = {"overhead", "rate", "bodies", "merged", "latency", "idle", "bits", "leaks"}
+
+
+class BenchService(CliTest):
+    def measure(self, *arguments):
+        report = self.json_of("bench", "service", "--size", "small", *arguments, limit=240)
+        schema = load_schema("bench-service")
+        self.assertEqual(faults(report, schema, schema)[:10], [])
+        self.assertIs(report["complete"], True)
+        return {one["scenario"]: one for one in report["scenarios"]}
+
+    def figure(self, scenario, what):
+        return next(one for one in scenario["figures"] if one["what"] == what)
+
+    def answers(self, scenario):
+        return {one["status"]: one["count"] for one in scenario["answers"]}
+
+    def test_every_scenario(self):
+        all_of_them = self.measure()
+        self.assertEqual(list(all_of_them), ["overhead", "rate", "bodies", "merged", "latency", "overload", "kill", "stop", "idle",
+                                             "bits", "leaks"])
+        for name, scenario in all_of_them.items():
+            with self.subTest(name):
+                self.assertEqual(scenario["wrong"], 0, scenario)
+                self.assertGreater(self.answers(scenario).get(200, 0), 0, scenario)
+                if name in ALWAYS_RIGHT:
+                    self.assertEqual(set(self.answers(scenario)), {200}, scenario)
+        self.assertLessEqual(set(self.answers(all_of_them["overload"])), {200, 429})
+        for name in ("kill", "stop"):
+            self.assertEqual(set(self.answers(all_of_them[name])), {200, 503}, all_of_them[name])
+        self.assertEqual(self.figure(all_of_them["kill"], "ranks killed")["value"], 2)
+        bits = all_of_them["bits"]
+        self.assertEqual(self.answers(bits), {200: 500})
+        self.assertEqual(self.figure(bits, "answers with other bits than the library's product")["value"], 0)
+        self.assertGreater(self.figure(bits, "answers of merged products")["value"], 0)
+        leaks = all_of_them["leaks"]
+        self.assertEqual(self.answers(leaks), {200: 11 * (1_000 + 100)})
+        self.assertEqual(self.figure(leaks, "descriptors")["value"], 0)
+        curves = all_of_them["merged"]["curves"]
+        self.assertEqual([(curve["merging"], [p["clients"] for p in curve["points"]]) for curve in curves],
+                         [(True, [1, 32]), (False, [1, 32])])
+        for curve in curves:
+            columns = curve["points"][-1]["median_columns"]
+            self.assertEqual(columns > 1, curve["merging"], curve)
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_text_picture_and_a_matrix_of_the_user(self):
+        self.succeed("generate", "poisson7", "--n", 12, "a.h5")
+        out = self.succeed("bench", "service", "a.h5", "--scenario", "merged", "--size", "small", "--ranks", 2, "--json", "r.json",
+                           "--plot", "r.svg").out
+        for word in ("target", "a.h5: 32 clients, merged", "cores of other programs", "Load averages"):
+            self.assertIn(word, out)
+        self.assertIn("products a second", self.path("r.svg").read_text())
+        self.assertEqual([s["scenario"] for s in json.loads(self.path("r.json").read_text())["scenarios"]], ["merged"])
+
+    def test_mistakes(self):
+        self.fail_with(USAGE, "bench", "service", "--scenario", "overlaod", says=["--scenario", "overload"])
+        self.fail_with(USAGE, "bench", "service", "--size", "huge", says="--size")
+        self.fail_with(USAGE, "bench", "service", "elasticty:n=4", "--scenario", "merged", "--size", "small", says="elasticity")
+
+
+if __name__ == "__main__":
+    unittest.main()

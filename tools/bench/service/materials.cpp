@@ -1,0 +1,137 @@
+#include "tools/bench/service/materials.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "kernels/base/error.h"
+#include "partition/shard_file.h"
+#include "partition/vector_file.h"
+#include "tools/bench/service/load.h"
+#include "tools/commands/input_matrix.h"
+
+namespace shardmat::tools::service_bench {
+
+namespace fs = std::filesystem;
+using json = nlohmann::ordered_json;
+
+namespace {
+
+double entry(const HostVector<std::byte>& vectors, std::size_t at, bool f32) {
+  if (f32) {
+    float value = 0;
+    std::memcpy(&value, vectors.data() + at * sizeof value, sizeof value);
+    return static_cast<double>(value);
+  }
+  double value = 0;
+  std::memcpy(&value, vectors.data() + at * sizeof value, sizeof value);
+  return value;
+}
+
+void set_entry(HostVector<std::byte>& vectors, std::size_t at, bool f32, double value) {
+  const auto narrow = static_cast<float>(value);
+  if (f32) std::memcpy(vectors.data() + at * sizeof narrow, &narrow, sizeof narrow);
+  else std::memcpy(vectors.data() + at * sizeof value, &value, sizeof value);
+}
+
+std::vector<std::string> multiply_command(const Library& library, const Resident& matrix, int ranks,
+                                          std::initializer_list<std::string> more) {
+  std::vector<std::string> command{"mpirun",
+                                   "-n",
+                                   std::to_string(ranks),
+                                   fs::read_symlink("/proc/self/exe").string(),
+                                   "multiply",
+                                   (library.path() / matrix.source).string(),
+                                   "--backend",
+                                   "host",
+                                   "--no-cache",
+                                   "--no-measure",
+                                   "--type",
+                                   matrix.type};
+  if (ranks > 1) command.insert(command.end(), {"--exchange", matrix.exchange});
+  command.insert(command.end(), more);
+  return command;
+}
+
+}  // namespace
+
+Library::Library(const fs::path& path) : path_(path) { fs::create_directory(path_); }
+
+std::string Library::add(const std::string& matrix) {
+  std::string& file = files_[matrix];
+  if (!file.empty()) return file;
+  const InputMatrix input = open_input(matrix, false, false);
+  const std::string name = fmt::format("{}.h5", files_.size());
+  WriteOptions options;
+  options.how = "shardmat bench service";
+  options.parts = {2};
+  write_shard_file(path_ / name, *input.rows, options);
+  return file = name;
+}
+
+HostVector<std::byte> random_vectors(const Resident& matrix, std::int64_t count, std::uint64_t seed) {
+  const bool f32 = matrix.type == "f32";
+  const std::size_t entries = static_cast<std::size_t>(matrix.cols * count);
+  HostVector<std::byte> vectors(matrix.x_bytes() * static_cast<std::size_t>(count));
+  std::minstd_rand random(static_cast<std::minstd_rand::result_type>(seed));
+  for (std::size_t i = 0; i < entries; ++i)
+    set_entry(vectors, i, f32, 2 * static_cast<double>(random()) / static_cast<double>(random.max()) - 1);
+  return vectors;
+}
+
+Products make_products(Server& server, const Resident& matrix, std::size_t count, std::size_t checked) {
+  Products products;
+  products.x = random_vectors(matrix, static_cast<std::int64_t>(count), 1);
+  Connection connection(server.socket());
+  for (std::size_t i = 0; i < count; ++i) {
+    Request request = multiply_request(matrix.name, std::span(products.x).subspan(i * matrix.x_bytes(), matrix.x_bytes()));
+    if (i < checked) {
+      const Reply reply = connection.ask(request);
+      if (reply.status != 200) throw Error(ErrorKind::internal, fmt::format("a product was answered with {}", reply.text()));
+      request.expected = products.y.emplace_back(reply.body.begin(), reply.body.end());
+    }
+    products.requests.push_back(std::move(request));
+  }
+  return products;
+}
+
+HostVector<std::byte> library_products(const Library& library, const Resident& matrix, int ranks,
+                                       const HostVector<std::byte>& x) {
+  const bool f32 = matrix.type == "f32";
+  const std::size_t n = static_cast<std::size_t>(matrix.cols), m = static_cast<std::size_t>(matrix.rows);
+  const std::size_t columns = x.size() / matrix.x_bytes();
+  HostVector<double> by_rows(n * columns);
+  for (std::size_t j = 0; j < columns; ++j)
+    for (std::size_t i = 0; i < n; ++i) by_rows[i * columns + j] = entry(x, j * n + i, f32);
+  const fs::path x_file = library.path() / "x.npy", y_file = library.path() / "y.npy";
+  VectorWriter writer(x_file, "x", matrix.cols, f32, static_cast<std::int64_t>(columns));
+  writer.append(by_rows.data(), matrix.cols);
+  writer.finish();
+  std::vector<std::string> command = multiply_command(
+      library, matrix, ranks,
+      {"--x", x_file.string(), "--rhs", std::to_string(columns), "--output", y_file.string(), "--iterations", "0"});
+  if (ranks > 1 && columns > 1) command.push_back("--overlap");  // the sums of a product of one column
+  run_to_end(command, library.path() / "multiply.log");
+  const HostVector<double> y_rows = VectorFile(y_file, "y", static_cast<std::int64_t>(columns)).read(0, matrix.rows);
+  HostVector<std::byte> y(matrix.y_bytes() * columns);
+  for (std::size_t j = 0; j < columns; ++j)
+    for (std::size_t i = 0; i < m; ++i) set_entry(y, j * m + i, f32, y_rows[i * columns + j]);
+  fs::remove(x_file), fs::remove(y_file);
+  return y;
+}
+
+double bare_product_seconds(const Library& library, const Resident& matrix, int ranks, int products) {
+  const fs::path report = library.path() / "multiply.json";
+  run_to_end(multiply_command(library, matrix, ranks, {"--iterations", std::to_string(products), "--json", report.string()}),
+             library.path() / "multiply.log");
+  std::ifstream file(report);
+  const double seconds = json::parse(file)["iteration"]["median_s"];
+  fs::remove(report);
+  return seconds;
+}
+
+}  // namespace shardmat::tools::service_bench

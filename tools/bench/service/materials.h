@@ -1,0 +1,51 @@
+// Matrices, vectors and right results for the scenarios.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernels/base/host_vector.h"
+#include "tools/bench/service/server.h"
+
+namespace shardmat::tools::service_bench {
+
+/// A folder of shard files.
+class Library {
+ public:
+  explicit Library(const std::filesystem::path& path);
+
+  const std::filesystem::path& path() const { return path_; }
+  /// Writes the matrix of a file or of a generator once, and returns the file's name. Throws what its reader throws.
+  std::string add(const std::string& matrix);
+
+ private:
+  std::filesystem::path path_;
+  std::map<std::string, std::string> files_;
+};
+
+/// Vectors with entries between -1 and 1, one after another.
+HostVector<std::byte> random_vectors(const Resident& matrix, std::int64_t count, std::uint64_t seed);
+
+/// Requests with a vector each.
+struct Products {
+  HostVector<std::byte> x;
+  std::vector<HostVector<std::byte>> y;
+  std::vector<Request> requests;
+};
+/// Asks for `checked` of the products alone; those have their results as what is expected of every later reply.
+Products make_products(Server& server, const Resident& matrix, std::size_t count, std::size_t checked);
+
+/// Y of the library for columns of X: `shardmat multiply` with the service's exchange and number of ranks. The kernel is
+/// the model's choice, as in the service.
+HostVector<std::byte> library_products(const Library& library, const Resident& matrix, int ranks,
+                                       const HostVector<std::byte>& x);
+/// Median seconds of one product of `shardmat multiply`, likewise.
+double bare_product_seconds(const Library& library, const Resident& matrix, int ranks, int products);
+
+}  // namespace shardmat::tools::service_bench

@@ -1,0 +1,24 @@
+#include "tools/bench/service/scenario.h"
+
+namespace shardmat::tools::service_bench {
+namespace {
+
+constexpr Scenario kScenarios[] = {
+    {"overhead", "time of a request beyond its product, one client", run_overhead},
+    {"rate", "small requests a second on 16 connections", run_rate},
+    {"bodies", "speed of large vectors, and memory for them", run_bodies},
+    {"merged", "products a second of 1 to 32 clients, merged and not", run_merged},
+    {"latency", "waiting at half and at 70 % of the capacity, against a simulation", run_latency},
+    {"overload", "three times the capacity", run_overload},
+    {"kill", "ranks that are killed", run_kill},
+    {"stop", "a rank that is stopped", run_stop},
+    {"idle", "processor time without requests", run_idle},
+    {"bits", "random requests against the library's products, bit for bit", run_bits},
+    {"leaks", "memory and descriptors after many loads, requests and connections", run_leaks},
+};
+
+}  // namespace
+
+std::span<const Scenario> scenarios() { return kScenarios; }
+
+}  // namespace shardmat::tools::service_bench
