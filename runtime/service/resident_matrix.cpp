@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <random>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -21,6 +22,8 @@ constexpr double kLeastGain = 1.03;
 /// Timed runs of a product, and seconds after which no further one starts.
 constexpr int kRuns = 20;
 constexpr double kRunSeconds = 0.1;
+
+double seconds_of_column(const WidthTime& time) { return time.seconds / static_cast<double>(time.width); }
 
 LoadOptions options_of(const Load& load) {
   if (is_half(load.type))
@@ -47,18 +50,44 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
       new_values_(matrix_.local_nnz(), matrix_.type(), context.communicator()) {
   for (std::int64_t width = 1; width <= kWidest; width *= 2) {
     add_product(width);
-    const double seconds = keeps_bits(*products_.at(width)) ? seconds_of(width) : std::numeric_limits<double>::infinity();
-    const double best = widths_.empty() ? std::numeric_limits<double>::infinity()
-                                        : widths_.back().seconds / static_cast<double>(widths_.back().width);
-    if (width > 1 && seconds / static_cast<double>(width) * kLeastGain > best) {
+    if (!is_usable(*products_.at(width))) {
       products_.erase(width);
-      if (width > 2) break;  // two columns may take longer than twice one where four do not
       continue;
     }
+    const double seconds = seconds_of(width);
+    const bool faster =
+        widths_.empty() || seconds / static_cast<double>(width) * kLeastGain < seconds_of_column(widths_.back());
     widths_.push_back({width, seconds});
+    if (!faster && width > 2) break;  // two columns may take longer than twice one where four do not
   }
+  keep_equal_bits();
   matrix_.drop_host_rows();
   staging_ = {};
+}
+
+/// Drops the products that sum rows in another order than the fastest one, and those that take no less time for a column
+/// than a narrower one. Then all that are left give a column the same bits.
+void ResidentMatrix::keep_equal_bits() {
+  require_product();
+  const auto fastest = std::min_element(widths_.begin(), widths_.end(), [](const WidthTime& a, const WidthTime& b) {
+    return seconds_of_column(a) < seconds_of_column(b);
+  });
+  reference_ = fastest->width;
+  std::vector<WidthTime> kept;
+  for (const WidthTime& one : widths_) {
+    const bool pays = kept.empty() || seconds_of_column(one) * kLeastGain < seconds_of_column(kept.back());
+    if (pays && keeps_bits(*products_.at(one.width))) kept.push_back(one);
+    else if (one.width != reference_) products_.erase(one.width);
+  }
+  widths_ = std::move(kept);
+  if (widths_.back().width != reference_) products_.erase(std::exchange(reference_, widths_.back().width));
+}
+
+void ResidentMatrix::require_product() const {
+  if (widths_.empty())
+    throw AgreedError(ErrorKind::usage,
+                      "no kernel of this matrix gives a column the same bits in every place; unload others, "
+                      "or take another type");
 }
 
 void ResidentMatrix::add_product(std::int64_t width) {
@@ -74,19 +103,51 @@ void ResidentMatrix::add_product(std::int64_t width) {
   products_[width] = std::move(product);
 }
 
-bool ResidentMatrix::keeps_bits(const Product& product) const {
+bool ResidentMatrix::is_usable(const Product& product) {
   const auto& first = products_.begin()->second->row_plans();
   const auto& other = product.row_plans();
-  bool same = first.size() == other.size();
-  for (std::size_t i = 0; same && i < first.size(); ++i)
-    same = first[i].shared_storage() == other[i].shared_storage() && other[i].reproducible();
-  return context_.communicator().all_reduce(same ? 1 : 0, Reduction::min) == 1;
+  bool usable = first.size() == other.size();
+  for (std::size_t i = 0; usable && i < first.size(); ++i)
+    usable = first[i].shared_storage() == other[i].shared_storage() && other[i].reproducible();
+  return agree(usable) && agree(bits_of(product).has_value());
+}
+
+bool ResidentMatrix::keeps_bits(const Product& product) {
+  return agree(bits_of(product) == bits_of(*products_.at(reference_)));
+}
+
+bool ResidentMatrix::agree(bool here) const { return context_.communicator().all_reduce(here ? 1 : 0, Reduction::min) == 1; }
+
+/// This rank's rows of A·v, v of pseudo-random numbers; nothing if the first and the last column of the product differ.
+/// Kernels that sum a row in another order give other bits in some row.
+std::optional<HostVector<std::byte>> ResidentMatrix::bits_of(const Product& product) {
+  const std::size_t entry = size_of(matrix_.type());
+  HostVector<std::byte> v(static_cast<std::size_t>(matrix_.cols()) * entry);
+  dispatch(matrix_.type(), [&]<class T>(TypeTag<T>) {
+    T* values = reinterpret_cast<T*>(v.data());
+    std::minstd_rand numbers(1);
+    for (std::int64_t i = 0; i < matrix_.cols(); ++i)
+      values[i] = static_cast<T>(static_cast<double>(numbers()) * 0x1p-31 - 0.5);
+  });
+  const auto columns = static_cast<std::size_t>(product.columns());
+  HostVector<std::byte> first(static_cast<std::size_t>(matrix_.rows()) * entry), last;
+  std::fill(first.begin(), first.end(), std::byte{0});
+  if (columns > 1) last = first;
+  std::vector<UnpackedColumn> y(columns, UnpackedColumn{nullptr, 1, 0});
+  y.front().y = first.data();
+  if (columns > 1) y.back().y = last.data();
+  gather(product, std::vector<const std::byte*>(columns, v.data()));
+  product.multiply(1, 0, product.y_view(y_.data()), context_.stream());
+  product.wait(context_.stream());
+  scatter(product, y);
+  if (columns > 1 && first != last) return std::nullopt;
+  return first;
 }
 
 void ResidentMatrix::add_block_product(std::int64_t width) {
   if (products_.count(width) != 0) return;
   add_product(width);
-  if (keeps_bits(*products_.at(width))) return;
+  if (is_usable(*products_.at(width)) && keeps_bits(*products_.at(width))) return;
   products_.erase(width);
   throw AgreedError(ErrorKind::usage,
                     fmt::format("the kernel of this matrix has no product of {} columns with the bits of single products; "
@@ -121,10 +182,10 @@ Loaded ResidentMatrix::description() const {
   loaded.rows = matrix_.rows(), loaded.cols = matrix_.cols(), loaded.nnz = matrix_.nnz();
   loaded.bytes = matrix_.device_bytes() + static_cast<std::int64_t>(y_.bytes());
   for (const auto& [width, product] : products_) loaded.bytes += product->device_bytes();
-  for (const RowPlan& plan : products_.at(1)->row_plans())
+  for (const RowPlan& plan : products_.begin()->second->row_plans())
     if (const std::string kernel = plan.kernel_and_tunables(); loaded.kernel != kernel)
       loaded.kernel += (loaded.kernel.empty() ? "" : "; ") + kernel;
-  loaded.exchange = products_.at(1)->exchange().name();
+  loaded.exchange = products_.begin()->second->exchange().name();
   loaded.widths = widths_;
   loaded.update_bytes = matrix_.map_bytes();
   loaded.x_distribution = x_distribution_->number, loaded.y_distribution = y_distribution_->number;

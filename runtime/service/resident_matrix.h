@@ -8,10 +8,12 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/base/device.h"
+#include "kernels/base/host_vector.h"
 #include "kernels/column_packing.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
@@ -26,6 +28,7 @@ namespace shardmat::service {
 class ResidentMatrix {
  public:
   /// Loads the matrix and makes its products: of one column, then of twice as many as long as a column then takes less time.
+  /// Products whose bits differ from those of the fastest one are dropped; then the narrowest may have several columns.
   /// Throws the same error on all ranks.
   ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions);
   ResidentMatrix(const ResidentMatrix&) = delete;
@@ -56,8 +59,14 @@ class ResidentMatrix {
 
  private:
   void add_product(std::int64_t width);
-  /// True if the product stores and sums every row as the first one does, on all ranks.
-  bool keeps_bits(const Product& product) const;
+  void keep_equal_bits();
+  void require_product() const;
+  /// True on all ranks if the product reads the same storage as the first one and a column has the same bits in every place.
+  bool is_usable(const Product& product);
+  /// True on all ranks if a column has the same bits as in the product of reference_ columns.
+  bool keeps_bits(const Product& product);
+  bool agree(bool here) const;
+  std::optional<HostVector<std::byte>> bits_of(const Product& product);
   double seconds_of(std::int64_t width);
   /// X of a product from vectors in the arena, and back from Y. Null vectors are left out.
   void gather(const Product& product, std::span<const std::byte* const> vectors);
@@ -71,6 +80,7 @@ class ResidentMatrix {
   NewValues new_values_;
   std::map<std::int64_t, std::unique_ptr<Product>> products_;  ///< by width
   std::vector<WidthTime> widths_;                              ///< of products that requests are merged to
+  std::int64_t reference_ = 1;                                 ///< width of the product whose bits the others have
   Buffer y_;                                                   ///< of the widest product
   HostBuffer staging_;                                         ///< X or Y on their way to or from a GPU
 };
