@@ -76,7 +76,7 @@ void ResidentMatrix::keep_equal_bits() {
   std::vector<WidthTime> kept;
   for (const WidthTime& one : widths_) {
     const bool pays = kept.empty() || seconds_of_column(one) * kLeastGain < seconds_of_column(kept.back());
-    if (pays && keeps_bits(*products_.at(one.width))) kept.push_back(one);
+    if (pays && (one.width == reference_ || keeps_bits(*products_.at(one.width)))) kept.push_back(one);
     else if (one.width != reference_) products_.erase(one.width);
   }
   widths_ = std::move(kept);
@@ -86,8 +86,9 @@ void ResidentMatrix::keep_equal_bits() {
 void ResidentMatrix::require_product() const {
   if (widths_.empty())
     throw AgreedError(ErrorKind::usage,
-                      "no kernel of this matrix gives a column the same bits in every place; unload others, "
-                      "or take another type");
+                      "no kernel of this matrix gives a column the same bits in every place of a product; load it as "
+                      "another type",
+                      "type");
 }
 
 void ResidentMatrix::add_product(std::int64_t width) {

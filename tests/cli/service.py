@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import threading
 import time
 
 from support import BACKEND, LIMIT, PROGRAM, environment
@@ -45,6 +46,15 @@ def read_all(client):
     except ConnectionError:
         pass
     return answer
+
+
+def at_once(count, client):
+    """Calls client(number) for each number below count, in a thread each, and waits for all."""
+    threads = [threading.Thread(target=client, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
 
 class Service:

@@ -13,7 +13,7 @@ import unittest
 
 import numpy as np
 
-from service import Service
+from service import Service, at_once
 from support import (BACKEND, DATA, INPUT, OK, PROGRAM, RANK_LOST, RESOURCES, USAGE, CliTest, environment, fem_matrix, read_vector, run,
                      write_vector)
 from test_schemas import faults, load as load_schema
@@ -111,11 +111,7 @@ class Products(ServiceTest):
                 batches.append(tuple(map(int, answer.headers["Shardmat-Batch"].split("/"))))
             connection.close()
 
-        threads = [threading.Thread(target=client, args=(number,)) for number in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(16, client)
         self.assertEqual(wrong, [])
         self.assertEqual(len(batches), 640)
         self.assertGreater(max(columns for columns, _ in batches), 1)

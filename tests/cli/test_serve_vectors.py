@@ -5,12 +5,12 @@ import json
 import os
 import signal
 import socket
-import threading
 import unittest
 
 import numpy as np
 import scipy.sparse as sp
 
+from service import at_once
 from support import BACKEND, LIMIT, OK, read_vector, write_binsparse, write_vector
 from test_serve import NAMES, ServiceTest
 
@@ -262,11 +262,7 @@ class Order(VectorsTest):
                 batches.append(tuple(map(int, answer.headers["Shardmat-Batch"].split("/"))))
             connection.close()
 
-        threads = [threading.Thread(target=client, args=(number,)) for number in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        at_once(16, client)
         self.assertEqual(wrong, [])
         self.assertEqual(len(batches), 16 * 12)
         self.assertGreater(max(columns for columns, _ in batches), 1)
