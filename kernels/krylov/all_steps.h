@@ -1,0 +1,15 @@
+// The list of all steps. Both backends make an instance of each line for each type.
+#pragma once
+
+#include "kernels/krylov/cg_steps.h"
+#include "kernels/krylov/preconditioner_steps.h"
+#include "kernels/krylov/residual.h"
+
+#define SHARDMAT_STEPS_OF_TYPE(MAKE, T)  \
+  SHARDMAT_RESIDUAL_STEPS(MAKE, T)       \
+  SHARDMAT_PRECONDITIONER_STEPS(MAKE, T) \
+  SHARDMAT_CG_STEPS(MAKE, T)
+
+#define SHARDMAT_KRYLOV_STEPS(MAKE)   \
+  SHARDMAT_STEPS_OF_TYPE(MAKE, float) \
+  SHARDMAT_STEPS_OF_TYPE(MAKE, double)
