@@ -17,31 +17,26 @@ constexpr std::int64_t kRowsAtOnce = 256;  // of several columns, so that a colu
 template <class Step, class Index>
 SHARDMAT_INLINE Sums<Step::kSums> sum_column(const Step& step, const typename Step::Factors& factors, std::int64_t begin,
                                              std::int64_t end, int column, Index stride) {
-  double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-#pragma omp simd reduction(+ : s0, s1, s2, s3)
+  static_assert(Step::kSums <= 2 || Step::kSums == 8);
+  double s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0;
+#pragma omp simd reduction(+ : s0, s1, s2, s3, s4, s5, s6, s7)
   for (std::int64_t i = begin; i < end; ++i) {
     const Sums<Step::kSums> sums = step.entry(factors, {i, i * stride + column, column});
     if constexpr (Step::kSums > 0) s0 += sums.of[0];
     if constexpr (Step::kSums > 1) s1 += sums.of[1];
-    if constexpr (Step::kSums > 2) s2 += sums.of[2];
-    if constexpr (Step::kSums > 3) s3 += sums.of[3];
+    if constexpr (Step::kSums > 2) s2 += sums.of[2], s3 += sums.of[3], s4 += sums.of[4], s5 += sums.of[5];
+    if constexpr (Step::kSums > 2) s6 += sums.of[6], s7 += sums.of[7];
   }
+  const double found[] = {s0, s1, s2, s3, s4, s5, s6, s7};
   Sums<Step::kSums> all;
-  if constexpr (Step::kSums > 0) all.of[0] = s0;
-  if constexpr (Step::kSums > 1) all.of[1] = s1;
-  if constexpr (Step::kSums > 2) all.of[2] = s2;
-  if constexpr (Step::kSums > 3) all.of[3] = s3;
+  std::copy_n(found, Step::kSums, all.of);
   return all;
 }
 
+/// Items [begin, end) of several columns. These are not compiled for further instruction sets: strides would gather.
 template <class Step>
-SHARDMAT_INLINE void run_block(const Step& step, const typename Step::Factors* factors, std::int64_t begin, std::int64_t end,
-                               int columns, Sums<Step::kSums>* sums) {
-  if (columns == 1) {
-    sums[0] = factors[0].works ? sum_column(step, factors[0], begin, end, 0, std::integral_constant<int, 1>{})
-                               : Sums<Step::kSums>{};
-    return;
-  }
+void run_columns(const Step& step, const typename Step::Factors* factors, std::int64_t begin, std::int64_t end, int columns,
+                 Sums<Step::kSums>* sums) {
   std::fill_n(sums, columns, Sums<Step::kSums>{});
   for (std::int64_t first = begin; first < end; first += kRowsAtOnce)
     for (int j = 0; j < columns; ++j) {
@@ -49,6 +44,24 @@ SHARDMAT_INLINE void run_block(const Step& step, const typename Step::Factors* f
       const auto some = sum_column(step, factors[j], first, std::min(end, first + kRowsAtOnce), j, columns);
       for (int s = 0; s < Step::kSums; ++s) sums[j].of[s] += some.of[s];
     }
+}
+
+/// One column: memory is the limit, and AVX-512 gains nothing over AVX2.
+template <class Step>
+void run_column(const Step& step, const typename Step::Factors& factors, std::int64_t begin, std::int64_t end, Isa isa,
+                Sums<Step::kSums>* sums) {
+  if (!factors.works) {
+    *sums = {};
+    return;
+  }
+  const auto body = [&](auto) SHARDMAT_INLINE_LAMBDA {
+    *sums = sum_column(step, factors, begin, end, 0, std::integral_constant<int, 1>{});
+  };
+#if defined(__x86_64__)
+  if (isa >= Isa::avx2) return run_avx2(body);
+#endif
+  static_cast<void>(isa);
+  body(Baseline{});
 }
 
 }  // namespace
@@ -60,14 +73,14 @@ void run_host(const Step& step, std::int64_t items, int columns, double* partial
   const std::int64_t blocks = std::clamp<std::int64_t>(items * columns / kEntriesOfABlock, 1, kBlocks);
   static_assert(sizeof(Sums<Step::kSums>) <= kMostSums * sizeof(double));
   auto* const sums = reinterpret_cast<Sums<Step::kSums>*>(partial);
-  const Isa isa = instruction_set();
+  const Isa isa = instruction_set();  // of this thread
   parallel_ranges(blocks, std::max<std::int64_t>(1, blocks * (1 << 14) / std::max<std::int64_t>(1, items * columns)),
                   [&](std::int64_t first, std::int64_t last) {
-                    run_compiled_for(isa, [&](auto) SHARDMAT_INLINE_LAMBDA {
-                      for (std::int64_t b = first; b < last; ++b)
-                        run_block(step, factors.data(), items * b / blocks, items * (b + 1) / blocks, columns,
-                                  sums + b * columns);
-                    });
+                    for (std::int64_t b = first; b < last; ++b) {
+                      const std::int64_t begin = items * b / blocks, end = items * (b + 1) / blocks;
+                      if (columns == 1) run_column(step, factors[0], begin, end, isa, sums + b);
+                      else run_columns(step, factors.data(), begin, end, columns, sums + b * columns);
+                    }
                   });
   for (int j = 0; j < columns; ++j) {
     Sums<Step::kSums> all;

@@ -26,7 +26,7 @@
 
 namespace shardmat::krylov {
 
-constexpr int kMostSums = 4;
+constexpr int kMostSums = 8;
 
 template <int N>
 struct Sums {
@@ -43,7 +43,7 @@ struct Place {
 /// Runs steps for vectors of a number of columns. Used by one stream at a time.
 class Passes {
  public:
-  /// Throws Error(resources) if there is no memory for partial sums (32 kB a column).
+  /// Throws Error(resources) if there is no memory for partial sums (64 kB a column).
   Passes(Device device, int columns);
 
   int columns() const { return columns_; }

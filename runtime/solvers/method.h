@@ -13,6 +13,7 @@
 #include "kernels/krylov/monitor.h"
 #include "kernels/krylov/step.h"
 #include "runtime/matrix/product.h"
+#include "runtime/solvers/gram_schmidt.h"
 #include "runtime/solvers/norm.h"
 #include "runtime/solvers/preconditioner.h"
 
@@ -26,6 +27,7 @@ struct MethodInputs {
   krylov::Monitor monitor;
   ResidualNorm norm;
   std::int64_t restart = 30;
+  GramSchmidt gram_schmidt = GramSchmidt::classical;
 
   const DistributedMatrix& matrix() const { return product.matrix(); }
   Context& context() const;
@@ -48,21 +50,25 @@ class Method {
   virtual void start(const void* b, void* x, Stream& stream) = 0;
   /// Squares of the norms that start() found, one f64 a column in device memory.
   virtual const double* squares() const = 0;
-  /// Iterations that belong together: a graph holds as many. x is up to date after them.
+  /// Iterations that belong together.
   virtual std::int64_t cycle() const { return 1; }
   /// Iteration `i` of a cycle, from 0. Columns that are done stay as they are.
   virtual void iterate(std::int64_t i, Stream& stream) = 0;
+  /// Ends a cycle, perhaps early: x is up to date after it.
+  virtual void finish_cycle(Stream&) {}
   /// Device memory of the method, without b, x and the product's.
   virtual std::int64_t device_bytes() const = 0;
 };
 
-/// What a matrix must be for a method.
-enum class Demands { nothing, symmetric, symmetric_positive_definite };
+/// What a matrix must be for a method; positive_definite: symmetric, too.
+enum class Demands { nothing, symmetric, positive_definite };
 
 /// One line in the list of methods.
 struct MethodEntry {
   std::string_view name, help;
   Demands demands;
+  /// Norms of the residual that the method has without a pass of its own.
+  std::span<const ResidualNorm> norms;
   /// Checks memory before it is taken. Collective; the same error on all ranks.
   std::unique_ptr<Method> (*make)(const MethodInputs& inputs);
 };
@@ -71,6 +77,10 @@ std::span<const MethodEntry> methods();
 /// Throws Error(usage) with the nearest name if no method has this one.
 const MethodEntry& find_method(std::string_view name);
 
+std::unique_ptr<Method> make_bicgstab(const MethodInputs& inputs);
 std::unique_ptr<Method> make_cg(const MethodInputs& inputs);
+std::unique_ptr<Method> make_fgmres(const MethodInputs& inputs);
+std::unique_ptr<Method> make_gmres(const MethodInputs& inputs);
+std::unique_ptr<Method> make_minres(const MethodInputs& inputs);
 
 }  // namespace shardmat

@@ -8,8 +8,20 @@
 namespace shardmat {
 namespace {
 
-constexpr std::array<MethodEntry, 1> kMethods{{
-    {"cg", "conjugate gradients, for symmetric positive definite matrices", Demands::symmetric_positive_definite, make_cg},
+constexpr std::array kAllNorms{ResidualNorm::unpreconditioned, ResidualNorm::preconditioned, ResidualNorm::natural};
+constexpr std::array kUnpreconditioned{ResidualNorm::unpreconditioned};
+constexpr std::array kNoPreconditioned{ResidualNorm::unpreconditioned, ResidualNorm::natural};
+
+constexpr std::array<MethodEntry, 5> kMethods{{
+    {"cg", "conjugate gradients, for symmetric positive definite matrices", Demands::positive_definite, kAllNorms, make_cg},
+    {"minres", "minimal residuals, for symmetric matrices, indefinite ones too", Demands::symmetric, kNoPreconditioned,
+     make_minres},
+    {"gmres", "generalised minimal residuals, restarted, preconditioned from the right; for any matrix", Demands::nothing,
+     kUnpreconditioned, make_gmres},
+    {"fgmres", "the same for a preconditioner that changes from step to step; takes the memory of twice as many vectors",
+     Demands::nothing, kUnpreconditioned, make_fgmres},
+    {"bicgstab", "stabilised bi-conjugate gradients, preconditioned from the right; for any matrix, little memory",
+     Demands::nothing, kUnpreconditioned, make_bicgstab},
 }};
 
 }  // namespace

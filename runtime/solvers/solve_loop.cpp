@@ -182,7 +182,13 @@ void SolveLoop::iterate() {
   const bool on_host = stream_.device().backend == Backend::host;
   const std::int64_t cycle = method_.cycle();
   const auto run_cycle = [&] {
-    for (std::int64_t i = 0; i < cycle; ++i) method_.iterate(i, stream_);
+    for (std::int64_t i = 0; i < cycle; ++i) {
+      method_.iterate(i, stream_);
+      if (!on_host) continue;
+      monitor_.look(stream_);  // costs nothing here
+      if (!goes_on()) break;
+    }
+    method_.finish_cycle(stream_);
   };
   run_cycle();  // libraries allocate and connect on first use, which a recording forbids
   look();
@@ -194,9 +200,7 @@ void SolveLoop::iterate() {
       const std::int64_t most = on_host ? std::max<std::int64_t>(1, kHostIterationsBetweenLooks / cycle) : launches;
       for (std::int64_t i = 0; i < most; ++i) {
         run_cycle();
-        if (!on_host) continue;
-        monitor_.look(stream_);  // costs nothing here
-        if (!goes_on()) break;
+        if (on_host && !goes_on()) break;
       }
       look();
       launches = launches_until_look(timer.seconds() / static_cast<double>(most));

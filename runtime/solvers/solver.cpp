@@ -35,6 +35,14 @@ void require_sensible(const SolverOptions& o, const DistributedMatrix& matrix) {
     refuse("the number of right-hand sides must be 1 or more, and at most two million", "right_hand_sides");
 }
 
+void require_norm(const MethodEntry& method, ResidualNorm norm) {
+  if (std::find(method.norms.begin(), method.norms.end(), norm) != method.norms.end()) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{} does not have the {} norm of the residual; take {}", method.name, name(norm), name(method.norms[0])),
+      "residual_norm");
+}
+
 void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o, const Product& product) {
   if (method.demands == Demands::nothing || o.assume_symmetric) return;
   for (const RowPlan& plan : product.row_plans())
@@ -66,8 +74,10 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
     method = &find_method(options.solver);
     preconditioner = &find_preconditioner(options.preconditioner);
     require_sensible(options, matrix);
+    require_norm(*method, options.residual_norm);
   });
   options_.preconditioning.columns = static_cast<int>(options.columns);
+  options_.preconditioning.absolute = method->demands == Demands::symmetric;
   options_.product.columns = options.columns;
   preconditioner_ = preconditioner->make(matrix, options_.preconditioning);  // before the host rows may go
   product_ = matrix.product(options_.product);

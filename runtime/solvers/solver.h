@@ -19,6 +19,7 @@
 
 #include "kernels/base/progress.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/gram_schmidt.h"
 #include "runtime/solvers/norm.h"
 #include "runtime/solvers/preconditioner.h"
 #include "runtime/solvers/reason.h"
@@ -37,7 +38,8 @@ struct SolverOptions {
   double divergence_tolerance =
       1e5;  ///< ends when the residual is above this times the larger of ‖b‖ and the first residual
   std::int64_t max_iterations = 10'000;
-  std::int64_t restart = 30;  ///< of gmres
+  std::int64_t restart = 30;  ///< of gmres and fgmres
+  GramSchmidt gram_schmidt = GramSchmidt::classical;
   ResidualNorm residual_norm = ResidualNorm::unpreconditioned;
   bool assume_symmetric = false;  ///< does not check that the matrix is symmetric
   std::int64_t columns = 1;       ///< right-hand sides that are solved at once

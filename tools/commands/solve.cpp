@@ -30,7 +30,7 @@ constexpr int kNotConverged = 7;  // the exit code
 
 struct Options : LoadChoices {
   SolveOptions solve;
-  std::string backend = "auto", residual_norm = "unpreconditioned", json;
+  std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", json;
   bool force = false, monitor = false;
 };
 
@@ -71,6 +71,14 @@ void add_solver_options(const CommandLine& app, Options& o) {
       ->capture_default_str();
   app.add_option("--max-iterations", s.max_iterations, "ends after N iterations")
       ->check(whole_number(0, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option("--restart", s.restart, "gmres, fgmres: steps until the method begins anew; N vectors are kept")
+      ->check(whole_number(1, 100'000))
+      ->capture_default_str();
+  app.add_option("--gram-schmidt", o.gram_schmidt,
+                 "gmres, fgmres: classical: twice, with two sums over the ranks a step; modified: once, with a sum for each "
+                 "vector kept")
+      ->check(one_of({"classical", "modified"}))
       ->capture_default_str();
   app.add_option("--residual-norm", o.residual_norm,
                  "the norm of the residual r that decides: unpreconditioned |r|, preconditioned |Mr|, natural sqrt(r'Mr)")
@@ -127,6 +135,7 @@ void finish_options(Options& o) {
   s.load.plan.products = 1000;  // a solve takes hundreds of products: measuring pays
   s.backend = parse_backend_choice(o.backend);
   s.solver.residual_norm = parse_residual_norm(o.residual_norm);
+  s.solver.gram_schmidt = o.gram_schmidt == "modified" ? GramSchmidt::modified : GramSchmidt::classical;
   s.solver.graph = !o.no_graph;
   s.control.progress = make_progress_bar();
   s.control.stop = [] { return stop_asked.load(); };
