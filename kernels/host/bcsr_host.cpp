@@ -42,6 +42,8 @@ SHARDMAT_INLINE Lanes<T, kLanes> repeat_x(const T* x, int first, std::index_sequ
 /// Bytes of a matrix that comes from memory rather than from the caches. Then values are prefetched a page ahead: with so
 /// little arithmetic between the loads, the CPU by itself prefetches too late.
 constexpr std::int64_t kFromMemory = std::int64_t{16} << 20;
+/// Entries of x are prefetched for the block so many places on.
+constexpr std::int64_t kBlocksAhead = 24;
 
 template <class Set, class T, int B, bool kPrefetch>
 SHARDMAT_INLINE void multiply_block_row(const BlockRows<T>& a, const Operands<T>& v, std::int64_t i) {
@@ -60,6 +62,7 @@ SHARDMAT_INLINE void multiply_block_row(const BlockRows<T>& a, const Operands<T>
   const auto add_block = [&](Sums& to, std::int64_t k) SHARDMAT_INLINE_LAMBDA {
     for (std::size_t line = 0; kPrefetch && line < B * B * sizeof(T); line += 64)
       __builtin_prefetch(reinterpret_cast<const char*>(a.values + k * (B * B)) + 4096 + line);
+    if (kPrefetch && k + kBlocksAhead < a.count) __builtin_prefetch(v.x + std::int64_t{a.block_col[k + kBlocksAhead]} * B);
     const std::int64_t column = std::int64_t{a.block_col[k]} * B;
     if (column + B <= a.cols) {
       add(to, a.values + k * (B * B), v.x + column);

@@ -46,6 +46,8 @@ struct MethodInputs {
 class Method {
  public:
   virtual ~Method() = default;
+  /// Looks at the matrix and the preconditioner again, after new values. Waits.
+  virtual void refresh(Stream&) {}
   /// Takes b and x; all later calls mean these. Computes the residual of x. Begins anew from there.
   virtual void start(const void* b, void* x, Stream& stream) = 0;
   /// Squares of the norms that start() found, one f64 a column in device memory.
@@ -78,6 +80,7 @@ std::span<const MethodEntry> methods();
 const MethodEntry& find_method(std::string_view name);
 
 std::unique_ptr<Method> make_bicgstab(const MethodInputs& inputs);
+std::unique_ptr<Method> make_chebyshev(const MethodInputs& inputs);
 std::unique_ptr<Method> make_cg(const MethodInputs& inputs);
 std::unique_ptr<Method> make_fgmres(const MethodInputs& inputs);
 std::unique_ptr<Method> make_gmres(const MethodInputs& inputs);

@@ -12,7 +12,7 @@ constexpr std::array kAllNorms{ResidualNorm::unpreconditioned, ResidualNorm::pre
 constexpr std::array kUnpreconditioned{ResidualNorm::unpreconditioned};
 constexpr std::array kNoPreconditioned{ResidualNorm::unpreconditioned, ResidualNorm::natural};
 
-constexpr std::array<MethodEntry, 5> kMethods{{
+constexpr std::array<MethodEntry, 6> kMethods{{
     {"cg", "conjugate gradients, for symmetric positive definite matrices", Demands::positive_definite, kAllNorms, make_cg},
     {"minres", "minimal residuals, for symmetric matrices, indefinite ones too", Demands::symmetric, kNoPreconditioned,
      make_minres},
@@ -22,6 +22,8 @@ constexpr std::array<MethodEntry, 5> kMethods{{
      Demands::nothing, kUnpreconditioned, make_fgmres},
     {"bicgstab", "stabilised bi-conjugate gradients, preconditioned from the right; for any matrix, little memory",
      Demands::nothing, kUnpreconditioned, make_bicgstab},
+    {"chebyshev", "Chebyshev iteration, for positive definite matrices: needs no sums but for the norm of the residual",
+     Demands::positive_definite, kAllNorms, make_chebyshev},
 }};
 
 }  // namespace

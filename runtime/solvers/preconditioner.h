@@ -25,7 +25,7 @@ class Preconditioner {
   virtual const void* diagonal() const { return nullptr; }
   /// True if M is the identity.
   virtual bool identity() const { return false; }
-  /// z = M·r, in stream order. Both hold this rank's rows, row-major; they do not overlap.
+  /// z = M·r, in stream order. Collective. Both hold this rank's rows, row-major; they do not overlap.
   virtual void apply(const Dense& r, const Dense& z, Stream& stream) const = 0;
   virtual std::int64_t device_bytes() const = 0;
   /// What was built, for the report: "blocks of 3".
@@ -35,6 +35,7 @@ class Preconditioner {
 struct PreconditionerOptions {
   int columns = 1;        ///< right-hand sides of apply()
   int block_size = 0;     ///< of block_jacobi: unknowns a node, 1 to 6; 0: found from the pattern
+  int degree = 4;         ///< of the chebyshev polynomial: products an application
   bool absolute = false;  ///< takes magnitudes, so that M is positive definite
 };
 
@@ -50,6 +51,8 @@ std::span<const PreconditionerEntry> preconditioners();
 const PreconditionerEntry& find_preconditioner(std::string_view name);
 
 std::unique_ptr<Preconditioner> make_no_preconditioner(DistributedMatrix&, const PreconditionerOptions&);
+std::unique_ptr<Preconditioner> make_block_jacobi(DistributedMatrix&, const PreconditionerOptions&);
+std::unique_ptr<Preconditioner> make_chebyshev_polynomial(DistributedMatrix&, const PreconditionerOptions&);
 std::unique_ptr<Preconditioner> make_jacobi(DistributedMatrix&, const PreconditionerOptions&);
 
 }  // namespace shardmat

@@ -7,9 +7,12 @@
 namespace shardmat {
 namespace {
 
-constexpr std::array<PreconditionerEntry, 2> kPreconditioners{{
+constexpr std::array<PreconditionerEntry, 4> kPreconditioners{{
     {"none", "no preconditioner", make_no_preconditioner},
     {"jacobi", "the diagonal of the matrix", make_jacobi},
+    {"block_jacobi", "blocks around the diagonal, of the unknowns of a node", make_block_jacobi},
+    {"chebyshev", "a Chebyshev polynomial of the matrix scaled by its diagonal, for positive definite matrices",
+     make_chebyshev_polynomial},
 }};
 
 class Identity final : public Preconditioner {

@@ -96,6 +96,7 @@ Solver::~Solver() = default;
 void Solver::refresh() {
   const ContextScope scope(matrix_.context());
   preconditioner_->refresh(matrix_.context().stream());
+  method_->refresh(matrix_.context().stream());
 }
 
 std::int64_t Solver::device_bytes() const {

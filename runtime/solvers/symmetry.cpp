@@ -9,31 +9,12 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/matrix/vector_operations.h"
-#include "runtime/matrix/vectors.h"
+#include "runtime/solvers/random_entries.h"
 
 namespace shardmat {
 namespace {
 
 constexpr int kPairs = 3;
-
-/// Bits that look random, a function of row and seed (the finaliser of MurmurHash3).
-std::uint64_t scatter(std::uint64_t row, std::uint64_t seed) {
-  std::uint64_t h = row + seed * 0x9e3779b97f4a7c15u;
-  h = (h ^ (h >> 33)) * 0xff51afd7ed558ccdu;
-  h = (h ^ (h >> 33)) * 0xc4ceb9fe1a85ec53u;
-  return h ^ (h >> 33);
-}
-
-/// All columns alike: ±1, or ±[½, 1) if `fractions`.
-void fill(DistributedVector& vector, std::uint64_t seed, bool fractions, Stream& stream) {
-  HostVector<double> values;
-  for (const std::int64_t row : vector.ids()) {
-    const std::uint64_t bits = scatter(static_cast<std::uint64_t>(row), seed);
-    const double size = fractions ? 0.5 + static_cast<double>(bits >> 12) * 0x1p-53 : 1;
-    values.insert(values.end(), static_cast<std::size_t>(vector.columns()), (bits & 1) != 0 ? size : -size);
-  }
-  to_device(vector.view().data, values, vector.type(), stream);
-}
 
 double sum_of_magnitudes(const Product& product, Stream& stream) {
   const DistributedMatrix& matrix = product.matrix();
@@ -80,8 +61,8 @@ SymmetryProbe probe_symmetry(const Product& product, Stream& stream) {
   SymmetryProbe probe;
   probe.scale = sum_of_magnitudes(product, stream);
   for (std::uint64_t pair = 0; pair < kPairs; ++pair) {
-    fill(x, 2 * pair + 1, false, stream);
-    fill(y, 2 * pair + 2, true, stream);
+    fill_random(x, 2 * pair + 1, Entries::signs, stream);
+    fill_random(y, 2 * pair + 2, Entries::fractions, stream);
     probe.difference = std::max(probe.difference, std::abs(form(x, y) - form(y, x)));
   }
   probe.symmetric = !(probe.difference > (type == ValueType::f64 ? 1e-10 : 1e-5) * probe.scale);
