@@ -60,18 +60,19 @@ class Gmres : public Method {
     run_scalars(GmresRotate{{}, s_, in_.monitor, j, twice, unit_roundoff(in_.type())}, stream);
   }
 
-  void finish_cycle(Stream& stream) override {
+  void finish_cycle(std::int64_t taken, Stream& stream) override {
+    const int steps = static_cast<int>(taken);  // later vectors of the basis were not written
     run_scalars(GmresSolve{{}, s_}, stream);
     if constexpr (kFlexible) {
-      add(flexible(0), restart_, 1, s_.y, nullptr, x_, stream);
+      add(flexible(0), steps, 1, s_.y, nullptr, x_, stream);
     } else if constexpr (kScaling == Scaling::separate) {
       T* const sum = slot();  // the product needs it no more
       fill_bytes(sum, 0, in_.vector_bytes(), stream);
-      add(basis(0), restart_, 1, s_.y, nullptr, sum, stream);
+      add(basis(0), steps, 1, s_.y, nullptr, sum, stream);
       in_.preconditioner.apply(in_.product.x(), in_.view(basis(restart_)), stream);
       run(GmresAddOne<T>{basis(restart_), x_}, stream);
     } else {
-      add(basis(0), restart_, 1, s_.y, diagonal(), x_, stream);
+      add(basis(0), steps, 1, s_.y, diagonal(), x_, stream);
     }
     begin_cycle(stream);
   }

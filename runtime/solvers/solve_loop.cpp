@@ -182,13 +182,14 @@ void SolveLoop::iterate() {
   const bool on_host = stream_.device().backend == Backend::host;
   const std::int64_t cycle = method_.cycle();
   const auto run_cycle = [&] {
-    for (std::int64_t i = 0; i < cycle; ++i) {
-      method_.iterate(i, stream_);
+    std::int64_t taken = 0;
+    while (taken < cycle) {
+      method_.iterate(taken++, stream_);
       if (!on_host) continue;
       monitor_.look(stream_);  // costs nothing here
       if (!goes_on()) break;
     }
-    method_.finish_cycle(stream_);
+    method_.finish_cycle(taken, stream_);
   };
   run_cycle();  // libraries allocate and connect on first use, which a recording forbids
   look();
