@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -50,24 +49,6 @@ struct ProductReport {
 };
 
 /// Fills in all but `graph` and `phases`. Collective; the same on all ranks.
-void describe_product(const Product& product, const MatrixSource& source, const LoadOptions& options,
-                      ProductReport& report);
+void describe_product(const Product& product, const MatrixSource& source, const LoadOptions& options, ProductReport& report);
 
-namespace reporting {
-
-class Table;
-
-/// The sections from "Matrix" to "Choices", and the kernels that were compared.
-void write_setup(Table& table, const ProductReport& report);
-/// The phases: least, mean and most seconds of the ranks.
-void write_phases(Table& table, const std::vector<Phase>& phases);
-
-nlohmann::ordered_json json_of_matrix(const ProductReport& report);
-nlohmann::ordered_json json_of_partition(const ProductReport& report);
-nlohmann::ordered_json json_of_ranks(const ProductReport& report);
-nlohmann::ordered_json json_of_kernel(const ProductReport& report);
-nlohmann::ordered_json json_of_exchange(const ProductReport& report);
-nlohmann::ordered_json json_of_phases(const std::vector<Phase>& phases);
-
-}  // namespace reporting
 }  // namespace shardmat

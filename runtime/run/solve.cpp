@@ -107,14 +107,10 @@ class SolveRun {
 
   void solve_it() {
     phase("solve", [&] { report_.result = solver_->solve(*b_, *x_, options_.control); });
-    communicator_.together([&] { report_.copy_bandwidth = {}; });
     if (report_.result.iterations == 0) return;
     const Product& product = solver_->product();
     product_seconds_ = time([&] { product.multiply_local(1, 0, work().view(), context_.stream()); });
     exchange_seconds_ = communicator_.size() == 1 ? 0 : time([&] { product.move_x(context_.stream()); });
-    double copy = 0;
-    communicator_.together([&] { copy = context_.copy_bandwidth(); });
-    report_.copy_bandwidth = over_ranks(copy, communicator_);
   }
 
   DistributedVector& work() {

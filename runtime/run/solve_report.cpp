@@ -54,7 +54,7 @@ void write_times(Table& t, const SolveReport& r) {
 std::string to_text(const SolveReport& r) {
   Table t;
   write_setup(t, r);
-  t.row("solver", r.solver + (r.solver_why.empty() ? "" : fmt::format(" ({})", r.solver_why)));
+  t.row("solver", r.solver);
   t.row("preconditioner",
         r.preconditioner + (r.preconditioner_note.empty() ? "" : fmt::format(" ({})", r.preconditioner_note)));
   t.row("ends at", fmt::format("residual ({}) ≤ max({:g}·‖b‖, {:g}), or {} iterations", r.residual_norm, r.settings.rtol,
@@ -88,7 +88,6 @@ std::string to_json(const SolveReport& r) {
   ordered_json j{{"matrix", json_of_matrix(r)},
                  {"solver",
                   {{"name", r.solver},
-                   {"why", r.solver_why},
                    {"preconditioner", r.preconditioner},
                    {"preconditioner_note", r.preconditioner_note},
                    {"residual_norm", r.residual_norm},
@@ -114,7 +113,6 @@ std::string to_json(const SolveReport& r) {
                  {"exchange", json_of_exchange(r)},
                  {"sums", r.sums},
                  {"phases_s", json_of_phases(r.phases)},
-                 {"copy_bandwidth_bytes_per_s", json(r.copy_bandwidth)},
                  {"device_bytes", json(r.device_bytes)},
                  {"host_peak_bytes", json(r.host_peak_bytes)}};
   if (!r.output.empty()) j["output"] = r.output;

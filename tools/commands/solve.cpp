@@ -72,6 +72,12 @@ void add_solver_options(const CommandLine& app, Options& o) {
   app.add_option("--max-iterations", s.max_iterations, "ends after N iterations")
       ->check(whole_number(0, 1'000'000'000))
       ->capture_default_str();
+  app.add_option("--block-size", s.preconditioning.block_size,
+                 "block_jacobi: unknowns a node, 1 to 6 (default: found from the pattern)")
+      ->check(whole_number(1, 6));
+  app.add_option("--degree", s.preconditioning.degree, "preconditioner chebyshev: products an application")
+      ->check(whole_number(1, 100))
+      ->capture_default_str();
   app.add_option("--restart", s.restart, "gmres, fgmres: steps until the method begins anew; N vectors are kept")
       ->check(whole_number(1, 100'000))
       ->capture_default_str();
@@ -113,15 +119,14 @@ void add_options(const CommandLine& app, Options& o) {
       "the\n"
       "solver early in the same way.\n"
       "\nOptions of PETSc and their names here:\n"
-      "  -ksp_type cg                    --solver cg\n"
-      "  -pc_type none|jacobi            --preconditioner none|jacobi\n"
-      "  -ksp_rtol, -ksp_atol            --rtol, --atol\n"
-      "  -ksp_divtol                     --divergence-tolerance\n"
-      "  -ksp_max_it                     --max-iterations\n"
-      "  -ksp_norm_type                  --residual-norm\n"
-      "  -ksp_initial_guess_nonzero      --initial-guess FILE\n"
-      "  -ksp_monitor                    --monitor\n"
-      "  -ksp_converged_reason           always in the report\n"
+      "  -ksp_type cg|minres|gmres|fgmres|bcgs|chebyshev   --solver cg|minres|gmres|fgmres|bicgstab|chebyshev\n"
+      "  -pc_type none|jacobi|pbjacobi      --preconditioner none|jacobi|block_jacobi\n"
+      "  -ksp_rtol, -ksp_atol, -ksp_divtol  --rtol, --atol, --divergence-tolerance\n"
+      "  -ksp_max_it, -ksp_gmres_restart    --max-iterations, --restart\n"
+      "  -ksp_norm_type                     --residual-norm\n"
+      "  -ksp_initial_guess_nonzero         --initial-guess FILE\n"
+      "  -ksp_monitor                       --monitor\n"
+      "  -ksp_converged_reason              always in the report\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat solve bar.h5 --b loads.npy --preconditioner jacobi --output x.npy\n"
       "  shardmat solve elasticity:n=40 --rtol 1e-10 --json report.json\n"
