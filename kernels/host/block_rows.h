@@ -27,8 +27,7 @@ struct BlockRows {
         block_col(a.block_col.template as<std::int32_t>()),
         values(a.values.template as<T>()),
         rows(a.rows),
-        cols(a.cols),
-        count(offset(a.block_rows)) {}
+        cols(a.cols) {}
 
   /// The first block of block row i.
   SHARDMAT_INLINE std::int64_t offset(std::int64_t i) const {
@@ -39,7 +38,7 @@ struct BlockRows {
   const std::int64_t* wide_block_ptr;
   const std::int32_t* block_col;
   const T* values;
-  std::int64_t rows, cols, count;  ///< count: of blocks
+  std::int64_t rows, cols;
 };
 
 /// Sums for each entry of a block, so that additions overlap: small blocks have few entries.
