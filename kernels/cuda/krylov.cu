@@ -2,6 +2,7 @@
 // last adds the partial sums of all and calls finish().
 #include <algorithm>
 
+#include "kernels/cuda/lane_sums.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/krylov/all_steps.h"
 #include "kernels/krylov/passes.h"
@@ -18,8 +19,7 @@ __device__ Sums<N> sum_over_block(Sums<N> mine) {
 #pragma unroll
   for (int s = 0; s < N; ++s)
 #pragma unroll
-    for (int offset = 16; offset > 0; offset /= 2)
-      mine.of[s] += __shfl_down_sync(0xffffffffu, mine.of[s], offset);
+    for (int offset = 16; offset > 0; offset /= 2) mine.of[s] += __shfl_down_sync(0xffffffffu, mine.of[s], offset);
   __syncthreads();  // of_warp may still be read from the call before
   if (threadIdx.x % 32 == 0)
     for (int s = 0; s < N; ++s) of_warp[s * (kThreads / 32) + threadIdx.x / 32] = mine.of[s];
@@ -73,17 +73,6 @@ __global__ void __launch_bounds__(kThreads) run_one_column(Step step, std::int64
   if (threadIdx.x == 0) step.finish(0, sums);
 }
 
-/// Adds the sums of `lanes` lanes for each of `width` columns, in a fixed tree; valid in lane 0. sums[lane·width + column].
-__device__ void add_lanes(double* sums, int lanes, int width, int lane, int column) {
-  for (int left = lanes; left > 1;) {
-    const int half = (left + 1) / 2;
-    __syncthreads();
-    if (lane + half < left) sums[lane * width + column] += sums[(lane + half) * width + column];
-    left = half;
-  }
-  __syncthreads();
-}
-
 /// Several columns: blocks (b, c) take columns c·kColumnsAtOnce … of some items; a thread has one column.
 /// partial[(s·gridDim.x + block)·columns + column].
 template <class Step>
@@ -109,7 +98,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int s = 0; s < N; ++s) {
     __syncthreads();
     shared[threadIdx.x] = sums.of[s];
-    add_lanes(shared, lanes, width, has_entries ? lane : lanes, column);
+    cuda::add_lanes(shared, lanes, width, has_entries ? lane : lanes, column);
     if (lane == 0) partial[(static_cast<std::int64_t>(s) * gridDim.x + blockIdx.x) * columns + at] = shared[column];
   }
   if (!comes_last(done + 2 * blockIdx.y)) return;
@@ -122,7 +111,7 @@ __global__ void __launch_bounds__(kThreads)
         sum += __ldcg(partial + (static_cast<std::int64_t>(s) * gridDim.x + b) * columns + at);
     __syncthreads();
     shared[threadIdx.x] = sum;
-    add_lanes(shared, lanes, width, has_entries ? lane : lanes, column);
+    cuda::add_lanes(shared, lanes, width, has_entries ? lane : lanes, column);
     sums.of[s] = shared[column];
   }
   if (lane == 0) step.finish(at, sums);

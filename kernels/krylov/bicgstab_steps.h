@@ -36,9 +36,7 @@ template <class T, Scaling kScaling>
 struct BicgstabStart {
   BicgstabVectors<T, kScaling> v;
   static constexpr int kSums = 1;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
     const T r = v.r[place.at];
@@ -58,9 +56,7 @@ struct BicgstabShadow {
   const T *shadow, *v;
   double* sv;
   static constexpr int kSums = 1;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
     return {{static_cast<double>(shadow[place.at]) * static_cast<double>(v[place.at])}};
@@ -100,9 +96,7 @@ struct BicgstabStabilise {
   const T *t, *s;
   double *ts, *tt;
   static constexpr int kSums = 2;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<2> entry(const Factors&, const Place& place) const {
     const double t_at = static_cast<double>(t[place.at]);

@@ -30,9 +30,7 @@ struct CgCurvature {
   const T *p, *q;
   double* pq;
   static constexpr int kSums = 1;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
     return {{static_cast<double>(p[place.at]) * static_cast<double>(q[place.at])}};
@@ -81,9 +79,7 @@ template <class T, Scaling kScaling>
 struct CgFirstDirection {
   CgVectors<T, kScaling> v;
   static constexpr int kSums = 0;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {
     v.p[place.at] = v.z_at(place);

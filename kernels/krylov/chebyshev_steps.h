@@ -11,6 +11,13 @@ struct ChebyshevScalars {
   double* squares;  ///< of the norm of r
 };
 
+/// The next step is of_d·d + of_z·z.
+template <class T>
+struct ChebyshevFactors {
+  bool works;
+  T of_d, of_z;
+};
+
 template <class T, Scaling kScaling>
 struct ChebyshevVectors : Preconditioned<T, kScaling> {
   T *x, *q, *d;  ///< d: the step, which the product reads
@@ -18,6 +25,12 @@ struct ChebyshevVectors : Preconditioned<T, kScaling> {
   Monitor monitor;
   Norm norm;
   double theta, delta;  ///< centre and half width of the interval
+
+  SHARDMAT_BOTH double next_rho(int column) const { return 1 / (2 * theta / delta - scalars.rho[column]); }
+  SHARDMAT_BOTH ChebyshevFactors<T> factors(int column) const {
+    return {monitor.goes_on(column), static_cast<T>(next_rho(column) * scalars.rho[column]),
+            static_cast<T>(2 * next_rho(column) / delta)};
+  }
 };
 
 /// The square of the norm of r.
@@ -25,9 +38,7 @@ template <class T, Scaling kScaling>
 struct ChebyshevNorm {
   ChebyshevVectors<T, kScaling> v;
   static constexpr int kSums = 1;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
     const double r = static_cast<double>(v.r[place.at]);
@@ -58,15 +69,8 @@ template <class T, Scaling kScaling>
 struct ChebyshevResidual {
   ChebyshevVectors<T, kScaling> v;
   static constexpr int kSums = kScaling == Scaling::separate ? 0 : 1;
-  struct Factors {
-    bool works;
-    T of_d, of_z;
-  };
-  SHARDMAT_BOTH double next(int column) const { return 1 / (2 * v.theta / v.delta - v.scalars.rho[column]); }
-  SHARDMAT_BOTH Factors factors(int column) const {
-    return {v.monitor.goes_on(column), static_cast<T>(next(column) * v.scalars.rho[column]),
-            static_cast<T>(2 * next(column) / v.delta)};
-  }
+  using Factors = ChebyshevFactors<T>;
+  SHARDMAT_BOTH Factors factors(int column) const { return v.factors(column); }
   SHARDMAT_BOTH Sums<kSums> entry(const Factors& f, const Place& place) const {
     const T d = v.d[place.at];
     v.x[place.at] += d;
@@ -83,7 +87,7 @@ struct ChebyshevResidual {
   SHARDMAT_BOTH void finish(int column, const Sums<kSums>& sums) const {
     if constexpr (kSums > 0) {
       if (!v.monitor.goes_on(column)) return;
-      v.scalars.rho[column] = next(column);
+      v.scalars.rho[column] = v.next_rho(column);
       v.scalars.squares[column] = sums.of[0];
     }
   }
@@ -94,15 +98,8 @@ template <class T>
 struct ChebyshevDirection {
   ChebyshevVectors<T, Scaling::separate> v;
   static constexpr int kSums = 1;
-  struct Factors {
-    bool works;
-    T of_d, of_z;
-  };
-  SHARDMAT_BOTH double next(int column) const { return 1 / (2 * v.theta / v.delta - v.scalars.rho[column]); }
-  SHARDMAT_BOTH Factors factors(int column) const {
-    return {v.monitor.goes_on(column), static_cast<T>(next(column) * v.scalars.rho[column]),
-            static_cast<T>(2 * next(column) / v.delta)};
-  }
+  using Factors = ChebyshevFactors<T>;
+  SHARDMAT_BOTH Factors factors(int column) const { return v.factors(column); }
   SHARDMAT_BOTH Sums<1> entry(const Factors& f, const Place& place) const {
     const T z = v.z[place.at];
     v.d[place.at] = f.of_d * v.d[place.at] + f.of_z * z;
@@ -110,21 +107,15 @@ struct ChebyshevDirection {
   }
   SHARDMAT_BOTH void finish(int column, const Sums<1>& sums) const {
     if (!v.monitor.goes_on(column)) return;
-    v.scalars.rho[column] = next(column);
+    v.scalars.rho[column] = v.next_rho(column);
     v.scalars.squares[column] = sums.of[0];
   }
 };
 
 /// The iteration ends, after the square of the norm was summed over the ranks.
-struct NoteNorm {
+struct ChebyshevNote : NoEntries {
   const double* squares;
   Monitor monitor;
-  static constexpr int kSums = 0;
-  struct Factors {
-    bool works;
-  };
-  SHARDMAT_BOTH Factors factors(int) const { return {false}; }
-  SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place&) const { return {}; }
   SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
     if (monitor.goes_on(column)) monitor.note(column, sqrt(squares[column]));
   }
@@ -143,4 +134,4 @@ struct NoteNorm {
   MAKE(ChebyshevResidual<T, Scaling::diagonal>) \
   MAKE(ChebyshevResidual<T, Scaling::separate>) \
   MAKE(ChebyshevDirection<T>)
-#define SHARDMAT_CHEBYSHEV_SCALAR_STEPS(MAKE) MAKE(NoteNorm)
+#define SHARDMAT_CHEBYSHEV_SCALAR_STEPS(MAKE) MAKE(ChebyshevNote)

@@ -26,25 +26,13 @@ struct GmresScalars {
   SHARDMAT_BOTH std::int64_t at(std::int64_t i, int column) const { return i * columns + column; }
 };
 
-/// A step that only changes scalars.
-struct NoEntries {
-  static constexpr int kSums = 0;
-  struct Factors {
-    bool works;
-  };
-  SHARDMAT_BOTH Factors factors(int) const { return {false}; }
-  SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place&) const { return {}; }
-};
-
 /// r·r.
 template <class T>
 struct GmresNorm {
   const T* r;
   double* squares;
   static constexpr int kSums = 1;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
     const double r_at = static_cast<double>(r[place.at]);
@@ -97,9 +85,7 @@ struct GmresDots {
   double* h;  ///< where the first goes
   int columns;
   static constexpr int kSums = kDotsAtOnce;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<kSums> entry(const Factors&, const Place& place) const {
     const double w_at = static_cast<double>(w[place.at]);
@@ -152,9 +138,7 @@ struct GmresAddOne {
   const T* v;
   T* x;
   static constexpr int kSums = 0;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {
     x[place.at] += v[place.at];

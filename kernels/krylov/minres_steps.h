@@ -40,9 +40,7 @@ template <class T, Scaling kScaling>
 struct MinresStart {
   MinresVectors<T, kScaling> v;
   static constexpr int kSums = 2;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<2> entry(const Factors&, const Place& place) const {
     const T r = v.r[place.at];
@@ -90,9 +88,7 @@ struct MinresCurvature {
   const T *slot, *q;
   double* delta;
   static constexpr int kSums = 1;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
     return {{static_cast<double>(slot[place.at]) * static_cast<double>(q[place.at])}};
@@ -133,9 +129,7 @@ struct MinresProducts {
   const T *v_next, *z;
   double* vz;
   static constexpr int kSums = 1;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
     return {{static_cast<double>(v_next[place.at]) * static_cast<double>(z[place.at])}};
@@ -207,16 +201,10 @@ struct MinresUpdate {
 };
 
 /// The iteration ends, after r·r was summed over the ranks.
-struct MinresNote {
+struct MinresNote : NoEntries {
   MinresScalars scalars;
   Monitor monitor;
   Norm norm;
-  static constexpr int kSums = 0;
-  struct Factors {
-    bool works;
-  };
-  SHARDMAT_BOTH Factors factors(int) const { return {false}; }
-  SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place&) const { return {}; }
   SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
     if (!monitor.goes_on(column)) return;
     const double eta = scalars.eta[column];

@@ -13,9 +13,7 @@ struct InvertDiagonal {
   bool absolute;
   double* counts;  ///< zeros, negative entries
   static constexpr int kSums = 2;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<2> entry(const Factors&, const Place& place) const {
     const T d = diagonal[place.at];
@@ -35,9 +33,7 @@ struct ScaleRows {
   const T *scale, *r;
   T* z;
   static constexpr int kSums = 0;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {
     z[place.at] = scale[place.item] * r[place.at];
@@ -54,9 +50,7 @@ struct InvertBlocks {
   std::int64_t rows;
   double* singular;
   static constexpr int kSums = 1;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
     T* const block = blocks + place.item * (kSize * kSize);
@@ -103,9 +97,7 @@ struct MultiplyBlocks {
   std::int64_t rows;
   int columns;
   static constexpr int kSums = 0;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {
     const std::int64_t first = place.item * kSize;
@@ -131,9 +123,7 @@ struct ChebyshevStep {
   const T* scale;  ///< one entry a row; or null
   T a, b;
   static constexpr int kSums = 0;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {
     const T residual = q != nullptr ? r[place.at] - q[place.at] : r[place.at];
@@ -154,9 +144,7 @@ struct Magnitudes {
   const T* values;
   double* sum;
   static constexpr int kSums = 1;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
     const double v = static_cast<double>(values[place.at]);

@@ -43,9 +43,7 @@ struct ResidualSums {
   double* rz;
   double* squares;
   static constexpr int kSums = 2;
-  struct Factors {
-    bool works;
-  };
+  using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
   SHARDMAT_BOTH Sums<2> entry(const Factors&, const Place& place) const {
     const double r = static_cast<double>(v.r[place.at]), z = static_cast<double>(v.z_at(place));

@@ -33,11 +33,24 @@ struct Sums {
   double of[N > 0 ? N : 1] = {};
 };
 
+/// Factors of a step that has none.
+struct Works {
+  bool works;
+};
+
 /// An entry of row-major vectors of several columns. An item is a row, or what a step makes of it (a block of rows).
 struct Place {
   std::int64_t item;
   std::int64_t at;  ///< item · columns + column
   int column;
+};
+
+/// Base of a step that only changes scalars: run it over 0 items.
+struct NoEntries {
+  static constexpr int kSums = 0;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {false}; }
+  SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place&) const { return {}; }
 };
 
 /// Runs steps for vectors of a number of columns. Used by one stream at a time.

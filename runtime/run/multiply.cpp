@@ -6,11 +6,11 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
-#include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
 #include "kernels/spmm.h"
 #include "partition/vector_file.h"
+#include "runtime/break_on_error.h"
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
@@ -29,15 +29,7 @@ class MultiplyRun {
       : context_(context), communicator_(context.communicator()), options_(options) {}
 
   MultiplyReport operator()() {
-    try {
-      return steps();
-    } catch (const AgreedError&) {
-      throw;
-    } catch (const std::exception& e) {
-      // The others do not know: what is released collectively below must not wait for them.
-      communicator_.mark_broken(e.what());
-      throw;
-    }
+    return break_on_error(communicator_, [&] { return steps(); });
   }
 
  private:
@@ -100,11 +92,7 @@ class MultiplyRun {
     if (copies_first()) measure_copy();
     matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
     product_ = matrix_->product(columns());
-    const LoadTimes& times = matrix_->load_times();
-    for (const auto& [name, seconds] :
-         {std::pair{"partition", times.partition}, std::pair{"load rows", times.read},
-          std::pair{"set up exchange", times.exchange}, std::pair{"convert, tune", times.plan}})
-      report_.phases.push_back({name, over_ranks(seconds, communicator_)});
+    add_load_phases(matrix_->load_times(), communicator_, report_.phases);
   }
 
   /// True if every rank's part of a file takes more memory than the arrays that measure the copy bandwidth, twice as much to

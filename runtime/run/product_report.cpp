@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "comm/communicator.h"
 #include "kernels/base/parallel.h"
@@ -69,6 +70,12 @@ void describe_product(const Product& p, const MatrixSource& source, const LoadOp
   r.exchange = p.exchange().name(), r.exchange_why = p.exchange().why();
   r.exchange_bytes = over_ranks(static_cast<double>(p.bytes_received()), ranks);
   r.column_block = p.column_block(), r.column_block_why = p.why_column_block;
+}
+
+void add_load_phases(const LoadTimes& times, Communicator& communicator, std::vector<Phase>& phases) {
+  for (const auto& [name, seconds] : {std::pair{"partition", times.partition}, std::pair{"load rows", times.read},
+                                      std::pair{"set up exchange", times.exchange}, std::pair{"convert, tune", times.plan}})
+    phases.push_back({name, over_ranks(seconds, communicator)});
 }
 
 namespace reporting {

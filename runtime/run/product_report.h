@@ -13,6 +13,7 @@ namespace shardmat {
 
 class Product;
 struct LoadOptions;
+struct LoadTimes;
 struct MatrixSource;
 
 struct Phase {
@@ -50,5 +51,8 @@ struct ProductReport {
 
 /// Fills in all but `graph` and `phases`. Collective; the same on all ranks.
 void describe_product(const Product& product, const MatrixSource& source, const LoadOptions& options, ProductReport& report);
+
+/// Adds the phases from partitioning to choosing the kernel. Collective.
+void add_load_phases(const LoadTimes& times, Communicator& communicator, std::vector<Phase>& phases);
 
 }  // namespace shardmat

@@ -4,21 +4,21 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
+#include <utility>
 
-#include "comm/sum_over_ranks.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/timer.h"
 #include "partition/vector_file.h"
+#include "runtime/break_on_error.h"
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
-#include "runtime/matrix/row_plan.h"
 #include "runtime/matrix/vectors.h"
 #include "runtime/solvers/method.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/matrix_source.h"
-#include "runtime/timing/iterate.h"
 
 namespace shardmat {
 namespace {
@@ -32,19 +32,14 @@ class SolveRun {
       : context_(context), communicator_(context.communicator()), options_(options) {}
 
   SolveReport operator()() {
-    try {
+    return break_on_error(communicator_, [&] {
       open();
       load();
       solve_it();
       if (!options_.output.empty()) write();
       describe();
       return std::move(report_);
-    } catch (const AgreedError&) {
-      throw;
-    } catch (const std::exception& e) {
-      communicator_.mark_broken(e.what());  // the others do not know: nothing may wait for them
-      throw;
-    }
+    });
   }
 
  private:
@@ -91,11 +86,8 @@ class SolveRun {
     solver_ = std::make_unique<Solver>(*matrix_, solver);
     const double set_up = timer.seconds() - matrix_->load_times().plan;
     matrix_->drop_host_rows();
-    const LoadTimes& times = matrix_->load_times();
-    for (const auto& [name, seconds] : {std::pair{"partition", times.partition}, std::pair{"load rows", times.read},
-                                        std::pair{"set up exchange", times.exchange}, std::pair{"convert, tune", times.plan},
-                                        std::pair{"set up solver", std::max(0.0, set_up)}})
-      report_.phases.push_back({name, over_ranks(seconds, communicator_)});
+    add_load_phases(matrix_->load_times(), communicator_, report_.phases);
+    report_.phases.push_back({"set up solver", over_ranks(std::max(0.0, set_up), communicator_)});
     phase("vectors", [&] {
       const ValueType type = sum_type(matrix_->type());
       b_.emplace(*matrix_, VectorLayout::rows, type, columns());
@@ -109,19 +101,14 @@ class SolveRun {
     phase("solve", [&] { report_.result = solver_->solve(*b_, *x_, options_.control); });
     if (report_.result.iterations == 0) return;
     const Product& product = solver_->product();
-    product_seconds_ = time([&] { product.multiply_local(1, 0, work().view(), context_.stream()); });
+    const DistributedVector y(*matrix_, VectorLayout::rows, sum_type(matrix_->type()), columns());
+    product_seconds_ = time([&] { product.multiply_local(1, 0, y.view(), context_.stream()); });
     exchange_seconds_ = communicator_.size() == 1 ? 0 : time([&] { product.move_x(context_.stream()); });
-  }
-
-  DistributedVector& work() {
-    if (!work_) work_.emplace(*matrix_, VectorLayout::rows, sum_type(matrix_->type()), columns());
-    return *work_;
   }
 
   /// Seconds of one call: the median, on the slowest rank. Collective.
   template <class F>
   double time(const F& call) {
-    work();
     call();
     solver_->product().wait(context_.stream());
     std::vector<double> seconds;
@@ -150,7 +137,7 @@ class SolveRun {
     r.b = b_source_->name();
     r.initial_guess = guess_source_->name();
     r.settings = solver_->options();
-    r.sums = SumOverRanks(context_.exchange_context(matrix_->type(), 1), 1).name();
+    r.sums = solver_->summed_by();
     r.graph = r.result.graph;
     r.product_seconds = product_seconds_, r.exchange_seconds = exchange_seconds_;
     if (r.result.iterations > 0) r.seconds_an_iteration = r.result.seconds / static_cast<double>(r.result.iterations);
@@ -167,7 +154,7 @@ class SolveRun {
   std::unique_ptr<DistributedMatrix> matrix_;
   std::unique_ptr<Solver> solver_;
   std::unique_ptr<VectorSource> b_source_, guess_source_;
-  std::optional<DistributedVector> b_, x_, work_;
+  std::optional<DistributedVector> b_, x_;
   double product_seconds_ = 0, exchange_seconds_ = 0;
   SolveReport report_;
 };

@@ -4,9 +4,7 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
-#include <vector>
 
 #include "comm/placement.h"
 #include "runtime/matrix/matrix_options.h"
@@ -44,7 +42,7 @@ struct SolveReport : ProductReport {
 };
 
 /// Collective; the report is the same on all ranks. A solve that did not converge does not throw: the report says so, and
-/// the best x is written. Any other failure throws the same Error on all ranks.
+/// the last x is written. Any other failure throws the same Error on all ranks.
 SolveReport solve(Communicator& communicator, const SolveOptions& options);
 SolveReport solve(Context& context, const SolveOptions& options);
 

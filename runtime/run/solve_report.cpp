@@ -45,8 +45,8 @@ void write_times(Table& t, const SolveReport& r) {
                                     100 * r.exchange_seconds / r.seconds_an_iteration));
   const double rest = r.seconds_an_iteration - r.product_seconds - r.exchange_seconds;
   if (rest > 0)
-    t.row("  vector work", fmt::format("{} ({:.0f} %), with sums and preconditioner", human_seconds(rest),
-                                       100 * rest / r.seconds_an_iteration));
+    t.row("  the rest", fmt::format("{} ({:.0f} %): vectors, sums, preconditioner, further products", human_seconds(rest),
+                                    100 * rest / r.seconds_an_iteration));
 }
 
 }  // namespace

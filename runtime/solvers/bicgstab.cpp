@@ -31,7 +31,7 @@ class Bicgstab final : public Method {
   void start(const void* b, void* x, Stream& stream) override {
     v_.x = static_cast<T*>(x);
     in_.residual(b, x, v_.r, stream);
-    run(BicgstabStart<T, kScaling>{v_}, stream);
+    in_.run(BicgstabStart<T, kScaling>{v_}, stream);
     sum_two_(v_.scalars.rho, stream);
   }
   const double* squares() const override { return v_.scalars.squares; }
@@ -42,26 +42,21 @@ class Bicgstab final : public Method {
       copy_on_device(memory_.vector<T>(5), v_.slot, in_.vector_bytes(), stream);
     }
     in_.product.multiply(1, 0, in_.view(v_.v), stream);
-    run(BicgstabShadow<T>{v_.shadow, v_.v, v_.scalars.sv}, stream);
+    in_.run(BicgstabShadow<T>{v_.shadow, v_.v, v_.scalars.sv}, stream);
     sum_one_(v_.scalars.sv, stream);
-    run(BicgstabHalf<T, kScaling>{v_}, stream);
+    in_.run(BicgstabHalf<T, kScaling>{v_}, stream);
     if constexpr (kScaling == Scaling::separate) in_.preconditioner.apply(in_.view(v_.r), in_.product.x(), stream);
     in_.product.multiply(1, 0, in_.view(v_.t), stream);
-    run(BicgstabStabilise<T>{v_.t, v_.r, v_.scalars.ts, v_.scalars.tt}, stream);
+    in_.run(BicgstabStabilise<T>{v_.t, v_.r, v_.scalars.ts, v_.scalars.tt}, stream);
     sum_two_(v_.scalars.ts, stream);
-    run(BicgstabResidual<T, kScaling>{v_}, stream);
+    in_.run(BicgstabResidual<T, kScaling>{v_}, stream);
     sum_two_(v_.scalars.rho, stream);
-    run(BicgstabDirection<T, kScaling>{v_}, stream);
+    in_.run(BicgstabDirection<T, kScaling>{v_}, stream);
   }
 
   std::int64_t device_bytes() const override { return memory_.bytes(); }
 
  private:
-  template <class Step>
-  void run(const Step& step, Stream& stream) {
-    in_.passes.run(step, in_.rows(), stream);
-  }
-
   MethodInputs in_;
   MethodMemory memory_;
   SumOverRanks sum_one_, sum_two_;

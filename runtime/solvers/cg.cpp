@@ -33,38 +33,33 @@ class Cg final : public Method {
     in_.residual(b, x, v_.r, stream);
     precondition(stream);
     sum_residual(stream);
-    run(CgFirstDirection<T, kScaling>{v_}, stream);
+    in_.run(CgFirstDirection<T, kScaling>{v_}, stream);
   }
 
   const double* squares() const override { return v_.scalars.squares; }
 
   void iterate(std::int64_t, Stream& stream) override {
     in_.product.multiply(1, 0, in_.view(v_.q), stream);
-    run(CgCurvature<T>{v_.p, v_.q, v_.scalars.pq}, stream);
+    in_.run(CgCurvature<T>{v_.p, v_.q, v_.scalars.pq}, stream);
     sum_(v_.scalars.pq, stream);
-    run(CgResidual<T, kScaling>{v_}, stream);
+    in_.run(CgResidual<T, kScaling>{v_}, stream);
     if constexpr (kScaling == Scaling::separate) {
       precondition(stream);
       sum_residual(stream);
     } else {
       sum_two_(v_.scalars.rz, stream);
     }
-    run(CgDirection<T, kScaling>{v_}, stream);
+    in_.run(CgDirection<T, kScaling>{v_}, stream);
   }
 
   std::int64_t device_bytes() const override { return memory_.bytes(); }
 
  private:
-  template <class Step>
-  void run(const Step& step, Stream& stream) {
-    in_.passes.run(step, in_.rows(), stream);
-  }
   void precondition(Stream& stream) {
-    if constexpr (kScaling == Scaling::separate)
-      in_.preconditioner.apply(in_.view(v_.r), in_.view(memory_.vector<T>(2)), stream);
+    if constexpr (kScaling == Scaling::separate) in_.precondition(v_.r, memory_.template vector<T>(2), stream);
   }
   void sum_residual(Stream& stream) {
-    run(ResidualSums<T, kScaling>{v_, v_.norm, v_.scalars.rz, v_.scalars.squares}, stream);
+    in_.run(ResidualSums<T, kScaling>{v_, v_.norm, v_.scalars.rz, v_.scalars.squares}, stream);
     sum_two_(v_.scalars.rz, stream);
   }
 

@@ -43,33 +43,28 @@ class Chebyshev final : public Method {
     v_.x = static_cast<T*>(x);
     in_.residual(b, x, v_.r, stream);
     precondition(stream);
-    run(ChebyshevNorm<T, kScaling>{v_}, stream);
+    in_.run(ChebyshevNorm<T, kScaling>{v_}, stream);
     sum_(v_.scalars.squares, stream);
-    run(ChebyshevFirst<T, kScaling>{v_}, stream);
+    in_.run(ChebyshevFirst<T, kScaling>{v_}, stream);
   }
   const double* squares() const override { return v_.scalars.squares; }
 
   void iterate(std::int64_t, Stream& stream) override {
     in_.product.multiply(1, 0, in_.view(v_.q), stream);
-    run(ChebyshevResidual<T, kScaling>{v_}, stream);
+    in_.run(ChebyshevResidual<T, kScaling>{v_}, stream);
     if constexpr (kScaling == Scaling::separate) {
       precondition(stream);
-      run(ChebyshevDirection<T>{v_}, stream);
+      in_.run(ChebyshevDirection<T>{v_}, stream);
     }
     sum_(v_.scalars.squares, stream);
-    in_.passes.run(NoteNorm{v_.scalars.squares, v_.monitor}, 0, stream);
+    in_.run_scalars(ChebyshevNote{{}, v_.scalars.squares, v_.monitor}, stream);
   }
 
   std::int64_t device_bytes() const override { return memory_.bytes(); }
 
  private:
-  template <class Step>
-  void run(const Step& step, Stream& stream) {
-    in_.passes.run(step, in_.rows(), stream);
-  }
   void precondition(Stream& stream) {
-    if constexpr (kScaling == Scaling::separate)
-      in_.preconditioner.apply(in_.view(v_.r), in_.view(memory_.vector<T>(2)), stream);
+    if constexpr (kScaling == Scaling::separate) in_.precondition(v_.r, memory_.template vector<T>(2), stream);
   }
 
   MethodInputs in_;

@@ -46,7 +46,7 @@ class Gmres : public Method {
 
   void iterate(std::int64_t step, Stream& stream) override {
     const int j = static_cast<int>(step);
-    run(GmresSpread<T, kScaling>{basis(j), slot(), diagonal(), s_.inverse}, stream);
+    in_.run(GmresSpread<T, kScaling>{basis(j), slot(), diagonal(), s_.inverse}, stream);
     if constexpr (kScaling == Scaling::separate) in_.preconditioner.apply(in_.view(basis(j)), in_.product.x(), stream);
     if constexpr (kFlexible) copy_on_device(flexible(j), slot(), in_.vector_bytes(), stream);
     in_.product.multiply(1, 0, in_.view(basis(j + 1)), stream);
@@ -57,12 +57,12 @@ class Gmres : public Method {
     } else {
       orthogonalise_one_by_one(j, stream);
     }
-    run_scalars(GmresRotate{{}, s_, in_.monitor, j, twice, unit_roundoff(in_.type())}, stream);
+    in_.run_scalars(GmresRotate{{}, s_, in_.monitor, j, twice, unit_roundoff(in_.type())}, stream);
   }
 
   void finish_cycle(std::int64_t taken, Stream& stream) override {
     const int steps = static_cast<int>(taken);  // later vectors of the basis were not written
-    run_scalars(GmresSolve{{}, s_}, stream);
+    in_.run_scalars(GmresSolve{{}, s_}, stream);
     if constexpr (kFlexible) {
       add(flexible(0), steps, 1, s_.y, nullptr, x_, stream);
     } else if constexpr (kScaling == Scaling::separate) {
@@ -70,7 +70,7 @@ class Gmres : public Method {
       fill_bytes(sum, 0, in_.vector_bytes(), stream);
       add(basis(0), steps, 1, s_.y, nullptr, sum, stream);
       in_.preconditioner.apply(in_.product.x(), in_.view(basis(restart_)), stream);
-      run(GmresAddOne<T>{basis(restart_), x_}, stream);
+      in_.run(GmresAddOne<T>{basis(restart_), x_}, stream);
     } else {
       add(basis(0), steps, 1, s_.y, diagonal(), x_, stream);
     }
@@ -84,20 +84,12 @@ class Gmres : public Method {
   T* flexible(int i) const { return memory_.template vector<T>(restart_ + 1 + i); }
   T* slot() const { return static_cast<T*>(in_.product.x().data); }
   const T* diagonal() const { return static_cast<const T*>(in_.preconditioner.diagonal()); }
-  template <class Step>
-  void run(const Step& step, Stream& stream) {
-    in_.passes.run(step, in_.rows(), stream);
-  }
-  template <class Step>
-  void run_scalars(const Step& step, Stream& stream) {
-    in_.passes.run(step, 0, stream);
-  }
 
   void begin_cycle(Stream& stream) {
     in_.residual(b_, x_, basis(0), stream);
-    run(GmresNorm<T>{basis(0), s_.squares}, stream);
+    in_.run(GmresNorm<T>{basis(0), s_.squares}, stream);
     sum_one_(s_.squares, stream);
-    run_scalars(GmresBegin{{}, s_}, stream);
+    in_.run_scalars(GmresBegin{{}, s_}, stream);
   }
 
   /// h = Vᵀw and w·w, over all ranks.
@@ -105,15 +97,16 @@ class Gmres : public Method {
     const T* const w = basis(first + count);
     for (int done = 0; done <= count - (self ? 0 : 1); done += kDotsAtOnce) {
       const int now = std::min(kDotsAtOnce, count - done);
-      run(GmresDots<T>{basis(first + done), w, apart_, now, self && now < kDotsAtOnce, h + done * s_.columns, s_.columns},
+      in_.run(
+          GmresDots<T>{basis(first + done), w, apart_, now, self && now < kDotsAtOnce, h + done * s_.columns, s_.columns},
           stream);
     }
   }
   void add(const T* v, int count, double sign, const double* factors, const T* scale, T* w, Stream& stream) {
     for (int done = 0; done < count; done += kVectorsAtOnce)
-      run(GmresAdd<T>{v + done * apart_, w, apart_, std::min(kVectorsAtOnce, count - done), sign,
-                      factors + done * s_.columns, scale, s_.columns},
-          stream);
+      in_.run(GmresAdd<T>{v + done * apart_, w, apart_, std::min(kVectorsAtOnce, count - done), sign,
+                          factors + done * s_.columns, scale, s_.columns},
+              stream);
   }
 
   void orthogonalise(int j, double* h, Stream& stream) {
@@ -128,7 +121,7 @@ class Gmres : public Method {
     for (int i = 0; i <= j + 1; ++i) {
       double* const h = s_.h + i * s_.columns;
       const bool norm = i == j + 1;
-      run(GmresDots<T>{basis(i), w, apart_, norm ? 0 : 1, norm, h, s_.columns}, stream);
+      in_.run(GmresDots<T>{basis(i), w, apart_, norm ? 0 : 1, norm, h, s_.columns}, stream);
       sum_one_(h, stream);
       if (!norm) add(basis(i), 1, -1, h, nullptr, w, stream);
     }

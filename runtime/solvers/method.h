@@ -38,6 +38,18 @@ struct MethodInputs {
   Dense view(void* vector) const { return product.y_view(vector); }
   /// r = b − A·x, in stream order.
   void residual(const void* b, const void* x, void* r, Stream& stream) const;
+  /// z = M·r, in stream order.
+  void precondition(void* r, void* z, Stream& stream) const { preconditioner.apply(view(r), view(z), stream); }
+  /// Runs a step over this rank's rows.
+  template <class Step>
+  void run(const Step& step, Stream& stream) const {
+    passes.run(step, rows(), stream);
+  }
+  /// Runs a step that only changes scalars.
+  template <class Step>
+  void run_scalars(const Step& step, Stream& stream) const {
+    passes.run(step, 0, stream);
+  }
   std::size_t vector_bytes() const { return product.y_bytes(); }
 };
 

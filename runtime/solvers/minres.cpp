@@ -39,9 +39,9 @@ class Minres final : public Method {
     v_.x = static_cast<T*>(x);
     in_.residual(b, x, v_.r, stream);
     precondition(v_.r, stream);
-    run(MinresStart<T, kScaling>{v_}, stream);
+    in_.run(MinresStart<T, kScaling>{v_}, stream);
     sum_two_(v_.scalars.vz, stream);
-    run(MinresFirst<T, kScaling>{v_}, stream);
+    in_.run(MinresFirst<T, kScaling>{v_}, stream);
   }
   const double* squares() const override { return v_.scalars.squares; }
   /// Vectors change places in each.
@@ -49,17 +49,17 @@ class Minres final : public Method {
 
   void iterate(std::int64_t, Stream& stream) override {
     in_.product.multiply(1, 0, in_.view(v_.q), stream);
-    run(MinresCurvature<T>{v_.slot, v_.q, v_.scalars.delta}, stream);
+    in_.run(MinresCurvature<T>{v_.slot, v_.q, v_.scalars.delta}, stream);
     sum_one_(v_.scalars.delta, stream);
-    run(MinresLanczos<T, kScaling>{v_}, stream);
+    in_.run(MinresLanczos<T, kScaling>{v_}, stream);
     if constexpr (kScaling == Scaling::separate) {
       precondition(v_.v_before, stream);
-      run(MinresProducts<T>{v_.v_before, v_.z, v_.scalars.vz}, stream);
+      in_.run(MinresProducts<T>{v_.v_before, v_.z, v_.scalars.vz}, stream);
     }
     sum_one_(v_.scalars.vz, stream);
-    run(MinresUpdate<T, kScaling>{v_}, stream);
+    in_.run(MinresUpdate<T, kScaling>{v_}, stream);
     sum_one_(v_.scalars.squares, stream);
-    in_.passes.run(MinresNote{v_.scalars, v_.monitor, v_.norm}, 0, stream);
+    in_.run_scalars(MinresNote{{}, v_.scalars, v_.monitor, v_.norm}, stream);
     std::swap(v_.v, v_.v_before);
     std::swap(v_.w, v_.w_before);
   }
@@ -67,13 +67,8 @@ class Minres final : public Method {
   std::int64_t device_bytes() const override { return memory_.bytes(); }
 
  private:
-  template <class Step>
-  void run(const Step& step, Stream& stream) {
-    in_.passes.run(step, in_.rows(), stream);
-  }
   void precondition(T* v, Stream& stream) {
-    if constexpr (kScaling == Scaling::separate)
-      in_.preconditioner.apply(in_.view(v), in_.view(memory_.vector<T>(6)), stream);
+    if constexpr (kScaling == Scaling::separate) in_.precondition(v, memory_.template vector<T>(6), stream);
   }
 
   MethodInputs in_;

@@ -43,6 +43,10 @@ void MonitorMemory::set(const std::vector<krylov::Reason>& reasons, const std::v
   copy_to_device(memory_.data(), copy_.data(), offset(kHistory), stream);
 }
 
+void MonitorMemory::look_without_history(Stream& stream) {
+  copy_to_host(copy_.data(), memory_.data(), offset(kHistory), stream);
+}
+
 void MonitorMemory::look(Stream& stream) { copy_to_host(copy_.data(), memory_.data(), memory_.bytes(), stream); }
 
 }  // namespace shardmat

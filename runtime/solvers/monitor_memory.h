@@ -21,9 +21,10 @@ class MonitorMemory {
   /// Of each column: goes on (Reason::none) or is done, and its limits; the numbers of iterations stay, or become 0.
   void set(const std::vector<krylov::Reason>& reasons, const std::vector<double>& converged_below,
            const std::vector<double>& diverged_above, bool from_zero, Stream& stream);
-  /// Copies all to the host; waits.
+  /// Copies all to the host, or all but the history; waits.
   void look(Stream& stream);
-  /// As of the last look().
+  void look_without_history(Stream& stream);
+  /// As of the last look.
   krylov::Reason reason(int column) const { return host<krylov::Reason>(kReason)[column]; }
   double norm(int column) const { return host<double>(kNorm)[column]; }
   std::int64_t iterations(int column) const { return host<std::int64_t>(kIterations)[column]; }

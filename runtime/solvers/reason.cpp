@@ -24,7 +24,7 @@ constexpr std::array<Text, 10> kTexts{{
     {"diverged_attainable_accuracy",
      "rounding errors keep the true residual above the tolerance; ask for less, or compute "
      "in f64"},
-    {"interrupted", "the solver was told to end; x is the best so far"},
+    {"interrupted", "the solver was told to end; x is as far as it came"},
 }};
 
 }  // namespace

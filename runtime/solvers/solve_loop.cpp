@@ -42,12 +42,13 @@ SolveReason reason_of(Reason reason) {
 }  // namespace
 
 SolveLoop::SolveLoop(Method& method, const Preconditioner& preconditioner, const Product& product,
-                     const krylov::Passes& passes, MonitorMemory& monitor, const SolverOptions& options,
+                     const krylov::Passes& passes, SumOverRanks& sum, MonitorMemory& monitor, const SolverOptions& options,
                      const SolveControl& control)
     : method_(method),
       preconditioner_(preconditioner),
       product_(product),
       passes_(passes),
+      sum_(sum),
       monitor_(monitor),
       options_(options),
       control_(control),
@@ -79,7 +80,6 @@ void SolveLoop::measure_b(const DistributedVector& b) {
   const bool needs_z = options_.residual_norm != ResidualNorm::unpreconditioned;
   std::optional<DistributedVector> z;
   if (needs_z) z.emplace(matrix, VectorLayout::rows, b.type(), b.columns());
-  SumOverRanks sum(context.exchange_context(b.type(), 1), static_cast<int>(2 * b.columns()));
   Buffer sums;
   context.communicator().together([&] { sums = Buffer(context.device(), 2 * columns_.size() * sizeof(double)); });
   if (needs_z) preconditioner_.apply(b.view(), z->view(), stream_);
@@ -94,7 +94,7 @@ void SolveLoop::measure_b(const DistributedVector& b) {
             sums.as<double>() + columns_.size()},
         b.local_rows(), stream_);
   });
-  sum(sums.as<double>(), stream_);
+  sum_(sums.as<double>(), stream_);
   const std::vector<double> squares = to_host(sums.as<double>() + columns_.size());
   context.communicator().together([&] {
     for (std::size_t j = 0; j < columns_.size(); ++j) {
@@ -186,38 +186,34 @@ void SolveLoop::iterate() {
     while (taken < cycle) {
       method_.iterate(taken++, stream_);
       if (!on_host) continue;
-      monitor_.look(stream_);  // costs nothing here
+      monitor_.look_without_history(stream_);  // a small copy within the host
       if (!goes_on()) break;
     }
     method_.finish_cycle(taken, stream_);
   };
   run_cycle();  // libraries allocate and connect on first use, which a recording forbids
   look();
+  const bool records = !on_host && options_.graph && product_.exchange().capturable();
   std::optional<Graph> graph;
-  std::int64_t launches = 1;
+  if (records && goes_on()) {
+    const std::int64_t cycles = std::max<std::int64_t>(1, kIterationsAGraph / cycle);
+    graph.emplace(stream_, [&] {
+      for (std::int64_t i = 0; i < cycles; ++i) run_cycle();
+    });
+    result_.graph = true;
+  }
+  std::int64_t launches = on_host ? std::max<std::int64_t>(1, kHostIterationsBetweenLooks / cycle) : 1;
   while (goes_on() && !interrupted_) {
     const Timer timer;
-    if (on_host || !options_.graph || !product_.exchange().capturable()) {
-      const std::int64_t most = on_host ? std::max<std::int64_t>(1, kHostIterationsBetweenLooks / cycle) : launches;
-      for (std::int64_t i = 0; i < most; ++i) {
-        run_cycle();
-        if (on_host && !goes_on()) break;
-      }
-      look();
-      launches = launches_until_look(timer.seconds() / static_cast<double>(most));
-    } else {
-      if (!graph) {
-        const std::int64_t cycles = std::max<std::int64_t>(1, kIterationsAGraph / cycle);
-        graph.emplace(stream_, [&] {
-          for (std::int64_t i = 0; i < cycles; ++i) run_cycle();
-        });
-        result_.graph = true;
-      }
-      const Timer of_launches;
-      for (std::int64_t i = 0; i < launches; ++i) graph->launch(stream_);
-      look();
-      launches = launches_until_look(of_launches.seconds() / static_cast<double>(launches));
+    std::int64_t launched = 0;
+    while (launched < launches && (!on_host || goes_on())) {
+      if (graph) graph->launch(stream_);
+      else run_cycle();
+      ++launched;
     }
+    look();
+    const std::int64_t wanted = launches_until_look(timer.seconds() / static_cast<double>(launched));
+    if (!on_host) launches = wanted;
     report_progress();
   }
   for (std::size_t j = 0; j < columns_.size(); ++j)

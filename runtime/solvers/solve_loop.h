@@ -1,8 +1,7 @@
 // One solve: starts a method, lets it iterate, looks at its monitor, and recomputes the residual before it says "converged".
 #pragma once
 
-#include <functional>
-#include <memory>
+#include <cstdint>
 #include <vector>
 
 #include "runtime/solvers/method.h"
@@ -14,7 +13,7 @@ namespace shardmat {
 class SolveLoop {
  public:
   SolveLoop(Method& method, const Preconditioner& preconditioner, const Product& product, const krylov::Passes& passes,
-            MonitorMemory& monitor, const SolverOptions& options, const SolveControl& control);
+            SumOverRanks& sum, MonitorMemory& monitor, const SolverOptions& options, const SolveControl& control);
   SolveResult operator()(const DistributedVector& b, DistributedVector& x);
 
  private:
@@ -46,6 +45,7 @@ class SolveLoop {
   const Preconditioner& preconditioner_;
   const Product& product_;
   const krylov::Passes& passes_;
+  SumOverRanks& sum_;
   MonitorMemory& monitor_;
   const SolverOptions& options_;
   const SolveControl& control_;

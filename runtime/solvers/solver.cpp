@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
-#include "kernels/base/timer.h"
-#include "kernels/vector.h"
 #include "runtime/context.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/method.h"
@@ -87,8 +84,9 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
     passes_.emplace(device, static_cast<int>(options.columns));
     monitor_ = std::make_unique<MonitorMemory>(device, static_cast<int>(options.columns), options_);
   });
-  method_ =
-      method->make({*product_, *preconditioner_, *passes_, monitor_->view(), options_.residual_norm, options_.restart});
+  sum_.emplace(matrix.context().exchange_context(sum_type(matrix.type()), 1), static_cast<int>(2 * options.columns));
+  method_ = method->make({*product_, *preconditioner_, *passes_, monitor_->view(), options_.residual_norm, options_.restart,
+                          options_.gram_schmidt});
 }
 
 Solver::~Solver() = default;
@@ -112,7 +110,7 @@ SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, cons
   };
   require(b, "b");
   require(x, "x");
-  return SolveLoop(*method_, *preconditioner_, *product_, *passes_, *monitor_, options_, control)(b, x);
+  return SolveLoop(*method_, *preconditioner_, *product_, *passes_, *sum_, *monitor_, options_, control)(b, x);
 }
 
 }  // namespace shardmat

@@ -15,8 +15,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "comm/sum_over_ranks.h"
 #include "kernels/base/progress.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/gram_schmidt.h"
@@ -95,6 +97,8 @@ class Solver {
   const Product& product() const { return *product_; }
   const Preconditioner& preconditioner() const { return *preconditioner_; }
   const SolverOptions& options() const { return options_; }
+  /// What sums over the ranks: SumOverRanks::name().
+  std::string_view summed_by() const { return sum_->name(); }
   /// Device memory of the method, the preconditioner and the product.
   std::int64_t device_bytes() const;
 
@@ -104,6 +108,7 @@ class Solver {
   std::unique_ptr<Preconditioner> preconditioner_;
   std::unique_ptr<Product> product_;
   std::optional<krylov::Passes> passes_;
+  std::optional<SumOverRanks> sum_;  ///< of two values a column
   std::unique_ptr<MonitorMemory> monitor_;
   std::unique_ptr<Method> method_;
 };

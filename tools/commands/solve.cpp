@@ -115,7 +115,7 @@ void add_options(const CommandLine& app, Options& o) {
   add_kernel_options(app, o);
   add_rank_options(app, o);
   app.footer(
-      "\nExit code 7: the solver did not converge; the report names the reason, and the best x is written. SIGUSR1 ends "
+      "\nExit code 7: the solver did not converge; the report names the reason, and the last x is written. SIGUSR1 ends "
       "the\n"
       "solver early in the same way.\n"
       "\nOptions of PETSc and their names here:\n"

@@ -160,6 +160,22 @@ void ends_for_the_right_reason(const Case& c) {
 }
 SHARDMAT_VECTOR_TEST(Solver, EndsForTheRightReason, ends_for_the_right_reason)
 
+void takes_the_gram_schmidt_that_is_asked_for(const Case& c) {
+  System system(c, "elasticity:n=5,clamp=0.3", 1);
+  std::vector<std::vector<double>> histories;
+  for (const GramSchmidt way : {GramSchmidt::classical, GramSchmidt::modified}) {
+    SolverOptions options = options_of("gmres", "jacobi", c);
+    options.gram_schmidt = way;
+    system.x.fill(0, system.stream());
+    const SolvedColumn column = Solver(system.at.matrix, options).solve(system.b, system.x).columns[0];
+    EXPECT_EQ(column.reason, SolveReason::converged_rtol);
+    histories.push_back(column.history);
+  }
+  EXPECT_NE(histories[0], histories[1]);  // the same numbers but for rounding
+  EXPECT_NEAR(histories[0][5], histories[1][5], (c.type == ValueType::f64 ? 1e-10 : 1e-3) * histories[0][0]);
+}
+SHARDMAT_VECTOR_TEST(Solver, TakesTheGramSchmidtThatIsAskedFor, takes_the_gram_schmidt_that_is_asked_for)
+
 void takes_new_values(const Case& c) {
   LoadOptions load = test::options_for(c, LocalSort::none);
   load.values = Values::updatable;
