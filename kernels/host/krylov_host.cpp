@@ -46,7 +46,7 @@ void run_columns(const Step& step, const typename Step::Factors* factors, std::i
     }
 }
 
-/// One column: memory is the limit, and AVX-512 gains nothing over AVX2.
+/// One column. Memory is the limit for long vectors: one instruction set above the baseline is enough.
 template <class Step>
 void run_column(const Step& step, const typename Step::Factors& factors, std::int64_t begin, std::int64_t end, Isa isa,
                 Sums<Step::kSums>* sums) {
