@@ -25,13 +25,13 @@ struct WaitingRequest {
 
 class RequestQueue {
  public:
-  /// REQUIRES: 1 <= columns; unless it is alone, columns <= the widest product.
+  /// REQUIRES: 1 <= columns.
   void add(const WaitingRequest& request);
   /// Takes a request out whose client has left. False if it does not wait here any more.
   bool remove(std::uint64_t id);
 
   struct Batch {
-    std::int64_t width = 0;  ///< of the product; it may have more columns than the requests
+    std::int64_t width = 0;  ///< of the product, which may be padded; one request of more columns takes several products
     std::int64_t columns = 0;
     std::vector<std::uint64_t> requests;
     std::vector<std::uint64_t> expired;  ///< requests whose deadline has passed; they get no product
