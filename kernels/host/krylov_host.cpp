@@ -13,7 +13,19 @@ namespace {
 constexpr std::int64_t kEntriesOfABlock = 4096;
 constexpr std::int64_t kRowsAtOnce = 256;  // of several columns, so that a column's next entries are in the cache
 
-/// Items [begin, end) of one column, `stride` entries apart.
+/// Items [begin, end) of one column, `stride` entries apart. Methods on the host use steps of up to 8 sums.
+template <class Step, class Index>
+Sums<Step::kSums> sum_column_of_many(const Step& step, const typename Step::Factors& factors, std::int64_t begin,
+                                     std::int64_t end, int column, Index stride) {
+  Sums<Step::kSums> all;
+  for (std::int64_t i = begin; i < end; ++i) {
+    const Sums<Step::kSums> sums = step.entry(factors, {i, i * stride + column, column});
+    for (int s = 0; s < Step::kSums; ++s) all.of[s] += sums.of[s];
+  }
+  return all;
+}
+
+/// As sum_column_of_many(), with one vector register for each sum.
 template <class Step, class Index>
 SHARDMAT_INLINE Sums<Step::kSums> sum_column(const Step& step, const typename Step::Factors& factors, std::int64_t begin,
                                              std::int64_t end, int column, Index stride) {
@@ -41,27 +53,34 @@ void run_columns(const Step& step, const typename Step::Factors* factors, std::i
   for (std::int64_t first = begin; first < end; first += kRowsAtOnce)
     for (int j = 0; j < columns; ++j) {
       if (!factors[j].works) continue;
-      const auto some = sum_column(step, factors[j], first, std::min(end, first + kRowsAtOnce), j, columns);
+      const std::int64_t last = std::min(end, first + kRowsAtOnce);
+      Sums<Step::kSums> some;
+      if constexpr (Step::kSums > 8) some = sum_column_of_many(step, factors[j], first, last, j, columns);
+      else some = sum_column(step, factors[j], first, last, j, columns);
       for (int s = 0; s < Step::kSums; ++s) sums[j].of[s] += some.of[s];
     }
 }
 
 /// One column. Memory is the limit for long vectors: one instruction set above the baseline is enough.
 template <class Step>
-void run_column(const Step& step, const typename Step::Factors& factors, std::int64_t begin, std::int64_t end, Isa isa,
-                Sums<Step::kSums>* sums) {
+void run_column(const Step& step, const typename Step::Factors& factors, std::int64_t begin, std::int64_t end,
+                [[maybe_unused]] Isa isa, Sums<Step::kSums>* sums) {
   if (!factors.works) {
     *sums = {};
     return;
   }
-  const auto body = [&](auto) SHARDMAT_INLINE_LAMBDA {
-    *sums = sum_column(step, factors, begin, end, 0, std::integral_constant<int, 1>{});
-  };
+  if constexpr (Step::kSums > 8) {
+    *sums = sum_column_of_many(step, factors, begin, end, 0, 1);
+    return;
+  } else {
+    const auto body = [&](auto) SHARDMAT_INLINE_LAMBDA {
+      *sums = sum_column(step, factors, begin, end, 0, std::integral_constant<int, 1>{});
+    };
 #if defined(__x86_64__)
-  if (isa >= Isa::avx2) return run_avx2(body);
+    if (isa >= Isa::avx2) return run_avx2(body);
 #endif
-  static_cast<void>(isa);
-  body(Baseline{});
+    body(Baseline{});
+  }
 }
 
 }  // namespace
@@ -70,13 +89,13 @@ template <class Step>
 void run_host(const Step& step, std::int64_t items, int columns, double* partial) {
   std::vector<typename Step::Factors> factors;
   for (int j = 0; j < columns; ++j) factors.push_back(step.factors(j));
-  const std::int64_t blocks = std::clamp<std::int64_t>(items * columns / kEntriesOfABlock, 1, kBlocks);
-  static_assert(sizeof(Sums<Step::kSums>) <= kMostSums * sizeof(double));
+  const std::int64_t blocks = std::clamp<std::int64_t>(items * columns / kEntriesOfABlock, 1, most_blocks<Step>());
   auto* const sums = reinterpret_cast<Sums<Step::kSums>*>(partial);
   const Isa isa = instruction_set();  // of this thread
   parallel_ranges(blocks, std::max<std::int64_t>(1, blocks * (1 << 14) / std::max<std::int64_t>(1, items * columns)),
                   [&](std::int64_t first, std::int64_t last) {
-                    for (std::int64_t b = first; b < last; ++b) {
+                    for (std::int64_t i = first; i < last; ++i) {
+                      const std::int64_t b = is_backward<Step>() ? first + last - 1 - i : i;
                       const std::int64_t begin = items * b / blocks, end = items * (b + 1) / blocks;
                       if (columns == 1) run_column(step, factors[0], begin, end, isa, sums + b);
                       else run_columns(step, factors.data(), begin, end, columns, sums + b * columns);

@@ -29,6 +29,7 @@ template <class T>
 struct CgCurvature {
   const T *p, *q;
   double* pq;
+  static constexpr bool kBackward = true;
   static constexpr int kSums = 1;
   using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
@@ -92,6 +93,7 @@ struct CgFirstDirection {
 template <class T, Scaling kScaling>
 struct CgDirection {
   CgVectors<T, kScaling> v;
+  static constexpr bool kBackward = true;
   static constexpr int kSums = 0;
   struct Factors {
     bool works;

@@ -7,8 +7,8 @@
 
 namespace shardmat::krylov {
 
-constexpr int kDotsAtOnce = kMostSums;  ///< basis vectors that one pass multiplies with w
-constexpr int kVectorsAtOnce = 16;      ///< basis vectors that one pass adds up
+/// Vectors of the basis that one pass takes at most: what registers hold. There are passes of 8, 16 and 32.
+constexpr int kBasisWidthOnHost = 8, kBasisWidthOnGpu = 32;
 
 /// Scalars in device memory. Each array has a number for each column at [i · columns + column].
 struct GmresScalars {
@@ -24,21 +24,6 @@ struct GmresScalars {
   double* squares;    ///< of the norm of the residual at the start of the cycle
 
   SHARDMAT_BOTH std::int64_t at(std::int64_t i, int column) const { return i * columns + column; }
-};
-
-/// r·r.
-template <class T>
-struct GmresNorm {
-  const T* r;
-  double* squares;
-  static constexpr int kSums = 1;
-  using Factors = Works;
-  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
-  SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
-    const double r_at = static_cast<double>(r[place.at]);
-    return {{r_at * r_at}};
-  }
-  SHARDMAT_BOTH void finish(int column, const Sums<1>& sums) const { squares[column] = sums.of[0]; }
 };
 
 /// A cycle begins.
@@ -66,67 +51,132 @@ struct GmresSpread {
   };
   SHARDMAT_BOTH Factors factors(int column) const { return {true, static_cast<T>(inverse[column])}; }
   SHARDMAT_BOTH Sums<0> entry(const Factors& f, const Place& place) const {
-    const T value = f.inverse * v[place.at];
+    store(place, f.inverse * v[place.at]);
+    return {};
+  }
+  SHARDMAT_BOTH void store(const Place& place, T value) const {
     v[place.at] = value;
     if constexpr (kScaling == Scaling::none) slot[place.at] = value;
     if constexpr (kScaling == Scaling::diagonal) slot[place.at] = scale[place.item] * value;
+  }
+  SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
+};
+
+/// Vectors of the basis that a pass reads together. Vectors beyond `count` are the last one again, with factor 0, so that no
+/// load waits for another one. Factors are read where they are used: registers are for the vectors.
+template <class T, int W>
+struct GmresBasis {
+  const T* v;
+  std::int64_t apart;  ///< values from one vector to the next
+  int count;           ///< 1 … W
+  const double* h;     ///< a factor for each vector and column
+  int columns;
+
+  SHARDMAT_BOTH T at(int i, const Place& place) const { return v[(i < count ? i : count - 1) * apart + place.at]; }
+  /// Σ h_i·v_i.
+  SHARDMAT_BOTH T combine(const Place& place) const {
+    T sum = 0;
+    SHARDMAT_UNROLL
+    for (int i = 0; i < W; ++i) {
+      const T factor = i < count ? static_cast<T>(h[i * columns + place.column]) : T{0};
+      sum += factor * at(i, place);
+    }
+    return sum;
+  }
+  /// v_i·w for each vector; with `self` w·w follows the last one.
+  SHARDMAT_BOTH Sums<W> dots(const Place& place, T w, bool self) const {
+    const double w_at = static_cast<double>(w);
+    Sums<W> sums;
+    SHARDMAT_UNROLL
+    for (int i = 0; i < W; ++i) {
+      const T with = self && i == count ? w : at(i, place);
+      sums.of[i] = w_at * static_cast<double>(with);
+    }
+    return sums;
+  }
+  SHARDMAT_BOTH void store(double* to, int column, const Sums<W>& sums, bool self) const {
+    SHARDMAT_UNROLL
+    for (int i = 0; i < W; ++i)
+      if (i < count + (self ? 1 : 0)) to[i * columns + column] = sums.of[i];
+  }
+};
+
+/// h_i = v_i·w. `self`: h_count = w·w, too. REQUIRES: count < W then.
+template <class T, int W>
+struct GmresDots {
+  GmresBasis<T, W> basis;
+  const T* w;
+  bool self;
+  double* h;
+  static constexpr int kSums = W;
+  static constexpr bool kBackward = true;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Sums<W> entry(const Factors&, const Place& place) const { return basis.dots(place, w[place.at], self); }
+  SHARDMAT_BOTH void finish(int column, const Sums<W>& sums) const { basis.store(h, column, sums, self); }
+};
+
+/// w·w.
+template <class T>
+struct GmresSquare {
+  const T* w;
+  double* square;
+  static constexpr int kSums = 1;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
+    const double w_at = static_cast<double>(w[place.at]);
+    return {{w_at * w_at}};
+  }
+  SHARDMAT_BOTH void finish(int column, const Sums<1>& sums) const { square[column] = sums.of[0]; }
+};
+
+/// w += sign · Σ h_i·v_i, times the preconditioner's diagonal if there is one.
+template <class T, int W>
+struct GmresAdd {
+  GmresBasis<T, W> basis;
+  T* w;
+  double sign;
+  const T* scale;  ///< one entry a row; or null
+  static constexpr int kSums = 0;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {
+    const T sum = static_cast<T>(sign) * basis.combine(place);
+    w[place.at] += scale != nullptr ? scale[place.item] * sum : sum;
     return {};
   }
   SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
 };
 
-/// h[first + i] = v_i·w for `count` vectors, `apart` values from one to the next. With `self`, w·w follows the last one.
-template <class T>
-struct GmresDots {
-  const T *v, *w;
-  std::int64_t apart;
-  int count;
-  bool self;
-  double* h;  ///< where the first goes
-  int columns;
-  static constexpr int kSums = kDotsAtOnce;
+/// w −= Σ h_i·v_i, then again_i = v_i·w and again_count = w·w: memory is read once for both. REQUIRES: count < W.
+template <class T, int W>
+struct GmresAddDots {
+  GmresBasis<T, W> basis;
+  T* w;
+  double* again;
+  static constexpr int kSums = W;
   using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
-  SHARDMAT_BOTH Sums<kSums> entry(const Factors&, const Place& place) const {
-    const double w_at = static_cast<double>(w[place.at]);
-    Sums<kSums> sums;
-    for (int i = 0; i < kSums; ++i) {
-      const T* const from = i < count ? v + i * apart : w;
-      sums.of[i] = i < count || (self && i == count) ? w_at * static_cast<double>(from[place.at]) : 0;
-    }
-    return sums;
+  SHARDMAT_BOTH Sums<W> entry(const Factors&, const Place& place) const {
+    const T w_at = w[place.at] - basis.combine(place);
+    w[place.at] = w_at;
+    return basis.dots(place, w_at, true);  // the vectors are in the cache
   }
-  SHARDMAT_BOTH void finish(int column, const Sums<kSums>& sums) const {
-    for (int i = 0; i < count + (self ? 1 : 0); ++i) h[i * columns + column] = sums.of[i];
-  }
+  SHARDMAT_BOTH void finish(int column, const Sums<W>& sums) const { basis.store(again, column, sums, true); }
 };
 
-/// w += sign · Σ h_i·v_i for at most kVectorsAtOnce vectors, times the preconditioner's diagonal if there is one.
-template <class T>
-struct GmresAdd {
-  const T* v;
-  T* w;
-  std::int64_t apart;
-  int count;
-  double sign;
-  const double* h;
-  const T* scale;  ///< one entry a row; or null
-  int columns;
+/// v = (w − Σ h_i·v_i) / its norm in place of w: the last pass of a step and GmresSpread of the next one.
+template <class T, int W, Scaling kScaling>
+struct GmresAddSpread {
+  GmresBasis<T, W> basis;
+  GmresSpread<T, kScaling> spread;
   static constexpr int kSums = 0;
-  struct Factors {
-    bool works;
-    T of[kVectorsAtOnce];
-  };
-  SHARDMAT_BOTH Factors factors(int column) const {
-    Factors f{true, {}};
-    for (int i = 0; i < count; ++i) f.of[i] = static_cast<T>(sign * h[i * columns + column]);
-    return f;
-  }
+  static constexpr bool kBackward = true;
+  using Factors = typename GmresSpread<T, kScaling>::Factors;
+  SHARDMAT_BOTH Factors factors(int column) const { return spread.factors(column); }
   SHARDMAT_BOTH Sums<0> entry(const Factors& f, const Place& place) const {
-    T sum = 0;
-    for (int i = 0; i < kVectorsAtOnce; ++i)
-      if (i < count) sum += f.of[i] * v[i * apart + place.at];
-    w[place.at] += scale != nullptr ? scale[place.item] * sum : sum;
+    spread.store(place, f.inverse * (spread.v[place.at] - basis.combine(place)));
     return {};
   }
   SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
@@ -160,18 +210,26 @@ struct GmresRotate : NoEntries {
     double* const r = s.r + static_cast<std::int64_t>(j) * (s.restart + 1) * s.columns;
     const double before = s.h[s.at(j + 1, column)];  // w·w
     double left = twice ? s.again[s.at(j + 1, column)] : before;
-    for (int i = 0; i <= j; ++i) {
-      const double more = twice ? s.again[s.at(i, column)] : 0;
-      r[s.at(i, column)] = s.h[s.at(i, column)] + more;
-      left -= twice ? more * more : 0;
+    double upper = 0;           // what the rotations so far made of entry i
+    constexpr int kAtOnce = 8;  // entries whose loads do not wait for each other
+    for (int first = 0; first <= j; first += kAtOnce) {
+      double h[kAtOnce], again[kAtOnce], c[kAtOnce], sine[kAtOnce];
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int i = first + k <= j ? first + k : j, rotation = i > 0 ? i - 1 : 0;
+        h[k] = s.h[s.at(i, column)], again[k] = twice ? s.again[s.at(i, column)] : 0;
+        c[k] = s.cos[s.at(rotation, column)], sine[k] = s.sin[s.at(rotation, column)];
+      }
+      for (int k = 0; k < kAtOnce; ++k) {
+        const int i = first + k;
+        if (i > j) break;
+        const double lower = h[k] + again[k];
+        left -= again[k] * again[k];
+        if (i > 0) r[s.at(i - 1, column)] = c[k] * upper + sine[k] * lower;
+        upper = i > 0 ? c[k] * lower - sine[k] * upper : lower;
+      }
     }
     const double below = left > rounding * rounding * before ? sqrt(left) : 0;
-    for (int i = 0; i < j; ++i) {
-      const double upper = r[s.at(i, column)], lower = r[s.at(i + 1, column)];
-      r[s.at(i, column)] = s.cos[s.at(i, column)] * upper + s.sin[s.at(i, column)] * lower;
-      r[s.at(i + 1, column)] = s.cos[s.at(i, column)] * lower - s.sin[s.at(i, column)] * upper;
-    }
-    const double diagonal = r[s.at(j, column)], length = sqrt(diagonal * diagonal + below * below);
+    const double diagonal = upper, length = sqrt(diagonal * diagonal + below * below);
     if (length <= rounding * sqrt(before)) return monitor.stop(column, Reason::diverged_breakdown);  // A is singular
     const double c = diagonal / length, sine = below / length, g = s.g[s.at(j, column)];
     s.cos[s.at(j, column)] = c;
@@ -206,14 +264,22 @@ struct GmresSolve : NoEntries {
 
 }  // namespace shardmat::krylov
 
-#define SHARDMAT_GMRES_STEPS(MAKE, T)     \
-  MAKE(GmresNorm<T>)                      \
-  MAKE(GmresSpread<T, Scaling::none>)     \
-  MAKE(GmresSpread<T, Scaling::diagonal>) \
-  MAKE(GmresSpread<T, Scaling::separate>) \
-  MAKE(GmresDots<T>)                      \
-  MAKE(GmresAdd<T>)                       \
-  MAKE(GmresAddOne<T>)
+#define SHARDMAT_GMRES_STEPS_OF_WIDTH(MAKE, T, W) \
+  MAKE(GmresDots<T, W>)                           \
+  MAKE(GmresAdd<T, W>)                            \
+  MAKE(GmresAddDots<T, W>)                        \
+  MAKE(GmresAddSpread<T, W, Scaling::none>)       \
+  MAKE(GmresAddSpread<T, W, Scaling::diagonal>)   \
+  MAKE(GmresAddSpread<T, W, Scaling::separate>)
+#define SHARDMAT_GMRES_STEPS(MAKE, T)        \
+  MAKE(GmresSpread<T, Scaling::none>)        \
+  MAKE(GmresSpread<T, Scaling::diagonal>)    \
+  MAKE(GmresSpread<T, Scaling::separate>)    \
+  MAKE(GmresSquare<T>)                       \
+  MAKE(GmresAddOne<T>)                       \
+  SHARDMAT_GMRES_STEPS_OF_WIDTH(MAKE, T, 8)  \
+  SHARDMAT_GMRES_STEPS_OF_WIDTH(MAKE, T, 16) \
+  SHARDMAT_GMRES_STEPS_OF_WIDTH(MAKE, T, 32)
 #define SHARDMAT_GMRES_SCALAR_STEPS(MAKE) \
   MAKE(GmresBegin)                        \
   MAKE(GmresRotate)                       \

@@ -2,8 +2,9 @@
 // One source serves both backends: a step is a small struct whose functions run on the host and on a GPU.
 //
 //   struct Step {
-//     static constexpr int kSums = 2;            // dot products that the pass sums, 0 … kMostSums
+//     static constexpr int kSums = 2;            // dot products that the pass sums: 0 … 2, 8, 16 or 32
 //     struct Factors { bool works; T alpha; };   // what the scalars on the device give for a column
+//     static constexpr bool kBackward = true;    // optional: from the last entry to the first
 //     Factors factors(int column) const;         // reads scalars; several threads call it
 //     Sums<kSums> entry(const Factors&, const Place&) const;   // updates one entry; returns its share of the sums
 //     void finish(int column, const Sums<kSums>&) const;       // writes scalars: once a column, after all of its entries
@@ -23,10 +24,13 @@
 #else
 #define SHARDMAT_BOTH [[gnu::always_inline]] inline
 #endif
+#ifdef __CUDA_ARCH__
+#define SHARDMAT_UNROLL _Pragma("unroll")
+#else
+#define SHARDMAT_UNROLL
+#endif
 
 namespace shardmat::krylov {
-
-constexpr int kMostSums = 8;
 
 template <int N>
 struct Sums {
@@ -44,6 +48,13 @@ struct Place {
   std::int64_t at;  ///< item · columns + column
   int column;
 };
+
+/// A pass that begins where the pass before it ended finds the vectors' entries there in the caches. A product goes forward.
+template <class Step>
+SHARDMAT_BOTH constexpr bool is_backward() {
+  if constexpr (requires { Step::kBackward; }) return Step::kBackward;
+  else return false;
+}
 
 /// Base of a step that only changes scalars: run it over 0 items.
 struct NoEntries {

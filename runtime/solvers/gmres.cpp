@@ -21,6 +21,7 @@ class Gmres : public Method {
   explicit Gmres(const MethodInputs& in)
       : in_(in),
         restart_(static_cast<int>(in.restart)),
+        widest_(in.context().device().backend == Backend::host ? kBasisWidthOnHost : kBasisWidthOnGpu),
         memory_(in, restart_ + 1 + (kFlexible ? restart_ : 0),
                 2 * (restart_ + 2) + restart_ * (restart_ + 1) + (restart_ + 1) + 3 * restart_ + 3),
         sum_one_(in.context().exchange_context(in.type(), 1), in.columns()),
@@ -46,18 +47,16 @@ class Gmres : public Method {
 
   void iterate(std::int64_t step, Stream& stream) override {
     const int j = static_cast<int>(step);
-    in_.run(GmresSpread<T, kScaling>{basis(j), slot(), diagonal(), s_.inverse}, stream);
+    spread(j, stream);
     if constexpr (kScaling == Scaling::separate) in_.preconditioner.apply(in_.view(basis(j)), in_.product.x(), stream);
     if constexpr (kFlexible) copy_on_device(flexible(j), slot(), in_.vector_bytes(), stream);
     in_.product.multiply(1, 0, in_.view(basis(j + 1)), stream);
-    const bool twice = in_.gram_schmidt == GramSchmidt::classical;
-    if (twice) {
-      orthogonalise(j, s_.h, stream);
-      orthogonalise(j, s_.again, stream);
+    if (twice()) {
+      orthogonalise_twice(j + 1, stream);
     } else {
       orthogonalise_one_by_one(j, stream);
     }
-    in_.run_scalars(GmresRotate{{}, s_, in_.monitor, j, twice, unit_roundoff(in_.type())}, stream);
+    in_.run_scalars(GmresRotate{{}, s_, in_.monitor, j, twice(), unit_roundoff(in_.type())}, stream);
   }
 
   void finish_cycle(std::int64_t taken, Stream& stream) override {
@@ -87,32 +86,73 @@ class Gmres : public Method {
 
   void begin_cycle(Stream& stream) {
     in_.residual(b_, x_, basis(0), stream);
-    in_.run(GmresNorm<T>{basis(0), s_.squares}, stream);
+    in_.run(GmresSquare<T>{basis(0), s_.squares}, stream);
     sum_one_(s_.squares, stream);
     in_.run_scalars(GmresBegin{{}, s_}, stream);
   }
 
-  /// h = Vᵀw and w·w, over all ranks.
-  void multiply_basis(int first, int count, bool self, double* h, Stream& stream) {
-    const T* const w = basis(first + count);
-    for (int done = 0; done <= count - (self ? 0 : 1); done += kDotsAtOnce) {
-      const int now = std::min(kDotsAtOnce, count - done);
-      in_.run(
-          GmresDots<T>{basis(first + done), w, apart_, now, self && now < kDotsAtOnce, h + done * s_.columns, s_.columns},
-          stream);
-    }
-  }
-  void add(const T* v, int count, double sign, const double* factors, const T* scale, T* w, Stream& stream) {
-    for (int done = 0; done < count; done += kVectorsAtOnce)
-      in_.run(GmresAdd<T>{v + done * apart_, w, apart_, std::min(kVectorsAtOnce, count - done), sign,
-                          factors + done * s_.columns, scale, s_.columns},
-              stream);
+  bool twice() const { return in_.gram_schmidt == GramSchmidt::classical; }
+
+  /// Basis vector j gets its norm 1, and goes to the product. A second orthogonalisation ends in the same pass.
+  void spread(int j, Stream& stream) {
+    const GmresSpread<T, kScaling> last{basis(j), slot(), diagonal(), s_.inverse};
+    if (j == 0 || !twice()) return in_.run(last, stream);
+    const int some = std::min(j, widest_), before = j - some;
+    add(basis(0), before, -1, s_.again, nullptr, basis(j), stream);
+    with_width(some, [&]<int W>(Width<W>) {
+      in_.run(GmresAddSpread<T, W, kScaling>{vectors<W>(basis(before), some, s_.again + before * s_.columns), last}, stream);
+    });
   }
 
-  void orthogonalise(int j, double* h, Stream& stream) {
-    multiply_basis(0, j + 1, true, h, stream);
-    sum_block_(h, stream);
-    add(basis(0), j + 1, -1, h, nullptr, basis(j + 1), stream);
+  /// w -= V·(Vᵀw), then again = Vᵀw, for `count` vectors and w = basis(count). What `again` says is subtracted by spread().
+  void orthogonalise_twice(int count, Stream& stream) {
+    T* const w = basis(count);
+    multiply_basis(count, s_.h, stream);
+    sum_block_(s_.h, stream);
+    if (count < widest_) {
+      with_width(count + 1, [&]<int W>(Width<W>) {
+        in_.run(GmresAddDots<T, W>{vectors<W>(basis(0), count, s_.h), w, s_.again}, stream);
+      });
+    } else {
+      add(basis(0), count, -1, s_.h, nullptr, w, stream);
+      multiply_basis(count, s_.again, stream);
+    }
+    sum_block_(s_.again, stream);
+  }
+
+  /// h = Vᵀw and w·w of this rank, for `count` vectors and w = basis(count).
+  void multiply_basis(int count, double* h, Stream& stream) {
+    const T* const w = basis(count);
+    for (int done = 0; done < count; done += widest_) {
+      const int now = std::min(widest_, count - done);
+      const bool self = done + now == count && now < widest_;
+      with_width(now + (self ? 1 : 0), [&]<int W>(Width<W>) {
+        double* const to = h + done * s_.columns;
+        in_.run(GmresDots<T, W>{vectors<W>(basis(done), now, nullptr), w, self, to}, stream);
+      });
+    }
+    if (count % widest_ == 0) in_.run(GmresSquare<T>{w, h + count * s_.columns}, stream);
+  }
+  void add(const T* v, int count, double sign, const double* factors, const T* scale, T* w, Stream& stream) {
+    for (int done = 0; done < count; done += widest_) {
+      const int now = std::min(widest_, count - done);
+      with_width(now, [&]<int W>(Width<W>) {
+        in_.run(GmresAdd<T, W>{vectors<W>(v + done * apart_, now, factors + done * s_.columns), w, sign, scale}, stream);
+      });
+    }
+  }
+
+  template <int W>
+  using Width = std::integral_constant<int, W>;
+  template <int W>
+  GmresBasis<T, W> vectors(const T* first, int count, const double* factors) const {
+    return {first, apart_, count, factors, s_.columns};
+  }
+  template <class Run>
+  static void with_width(int count, const Run& run) {
+    if (count <= 8) return run(Width<8>{});
+    if (count <= 16) return run(Width<16>{});
+    run(Width<32>{});
   }
 
   /// As in Saad's Alg. 6.9 and 9.5.
@@ -121,14 +161,15 @@ class Gmres : public Method {
     for (int i = 0; i <= j + 1; ++i) {
       double* const h = s_.h + i * s_.columns;
       const bool norm = i == j + 1;
-      in_.run(GmresDots<T>{basis(i), w, apart_, norm ? 0 : 1, norm, h, s_.columns}, stream);
+      if (norm) in_.run(GmresSquare<T>{w, h}, stream);
+      else in_.run(GmresDots<T, 8>{vectors<8>(basis(i), 1, nullptr), w, false, h}, stream);
       sum_one_(h, stream);
       if (!norm) add(basis(i), 1, -1, h, nullptr, w, stream);
     }
   }
 
   MethodInputs in_;
-  int restart_;
+  int restart_, widest_;
   MethodMemory memory_;
   SumOverRanks sum_one_, sum_block_;
   GmresScalars s_{};
