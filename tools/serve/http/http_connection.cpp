@@ -189,7 +189,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     began_ = Clock::now();
     head_ = {};
     head_.peer = peer_;
-    received_ = 0;
+    received_ = unread_ = 0;
   }
 
   void parse(std::size_t bytes) {
@@ -256,16 +256,25 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     return problem_reply(500, "internal", "internal error; the service's log says more");
   }
 
-  /// A reply before the body is read. What comes of a short body is read and ignored.
+  /// A reply before the body is read. A short body is read behind it and ignored; for a longer one the connection ends.
   void refuse(Reply reply) {
     const bool waits = !head_.field("Expect").empty();
-    if (head_.content_length == 0) return send(std::move(reply));
-    if (waits || head_.content_length > kMostIgnoredBytes) {
-      keep_alive_ = false;
-      return send(std::move(reply));
-    }
-    ignored_.resize(head_.content_length);
-    receive(ignored_, [this, reply = std::move(reply)] { send(reply); });
+    if (waits || head_.content_length > kMostIgnoredBytes) keep_alive_ = head_.content_length == 0 && keep_alive_;
+    else unread_ = head_.content_length;
+    send(std::move(reply));
+  }
+
+  /// The client has its reply, so nothing is said any more if the body comes too slowly.
+  void ignore_body() {
+    const std::size_t had = std::min<std::size_t>(buffer_.size(), unread_);
+    buffer_.consume(had);
+    ignored_.resize(std::exchange(unread_, 0) - had);
+    if (ignored_.empty()) return read_request();
+    idle_ = true;
+    expire_when_slow();
+    asio::async_read(stream_, asio::buffer(ignored_), InLargeSteps{&moved_}, [me = shared_from_this()](error_code error, std::size_t) {
+      if (!error) me->read_request();
+    });
   }
 
   void say_continue() {
@@ -375,7 +384,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
                         if (!error && me->reply_.stream) return me->begin_stream();
                         me->finish_record(error ? kClientLeft : me->reply_.status, bytes);
                         if (error) return;
-                        if (me->keep_alive_) return me->read_request();
+                        if (me->keep_alive_) return me->ignore_body();
                         me->end();
                       });
   }
@@ -458,6 +467,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::shared_ptr<HttpConnection> keeper_;
   std::uint64_t turn_ = 0;  ///< counts requests, so that what is late for one does nothing to the next
   std::uint64_t received_ = 0, streamed_ = 0;
+  std::size_t unread_ = 0;  ///< bytes of a short body behind an early reply
   bool keep_alive_ = true, idle_ = true, first_ = true, replied_ = false, late_ = false;
 };
 

@@ -78,21 +78,32 @@ void Dispatcher::command(decltype(service::Command::what) what, Finished finishe
 }
 
 double Dispatcher::waiting_seconds() const {
-  double seconds = product_.requests.empty() ? 0 : std::max(0.0, product_.started + product_.expected - now());
-  for (const auto& [name, matrix] : matrices_) seconds += matrix->widths.seconds_for(matrix->queue.columns());
-  return seconds;
+  const double left = product_.requests.empty() ? 0 : std::max(0.0, product_.started + product_.expected - now());
+  return left + backlog_.wait([&](std::uint64_t id, std::int64_t columns) {
+    for (const auto& [name, matrix] : matrices_)
+      if (matrix->id == id) return matrix->widths.seconds_for(columns);
+    return 0.0;  // it was unloaded, and nobody waits any more
+  });
+}
+
+std::optional<Problem> Dispatcher::admit(const Matrix& matrix, MultiplyRequest& request) {
+  const double time = now();
+  request.waits.reset();
+  if (request.deadline <= time) return late();
+  const double wait = waiting_seconds();
+  if (wait <= std::min(max_queue_seconds_, request.deadline - time)) {
+    request.waits = backlog_.add(matrix.id, request.columns);
+    return std::nullopt;
+  }
+  Problem problem;
+  problem.status = 429, problem.code = "busy", problem.retry_after_seconds = wait;
+  problem.text = fmt::format("requests wait {:.0f} ms; try again later", wait * 1000);
+  return problem;
 }
 
 std::variant<std::uint64_t, Problem> Dispatcher::add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request) {
   request->arrived = now();
   if (request->deadline <= request->arrived) return late();
-  const double wait = waiting_seconds();
-  if (wait > std::min(max_queue_seconds_, request->deadline - request->arrived)) {
-    Problem problem;
-    problem.status = 429, problem.code = "busy", problem.retry_after_seconds = wait;
-    problem.text = fmt::format("requests wait {:.0f} ms; try again later", wait * 1000);
-    return problem;
-  }
   matrix.queue.add({++last_request_, request->columns, request->arrived, request->deadline, request->block});
   claims_.add(last_request_, claims_of(*request));
   requests_.emplace(last_request_, std::move(request));
@@ -114,6 +125,7 @@ std::shared_ptr<MultiplyRequest> Dispatcher::take(std::uint64_t request) {
   auto taken = std::move(found->second);
   requests_.erase(found);
   claims_.remove(request);
+  taken->waits.reset();
   return taken;
 }
 

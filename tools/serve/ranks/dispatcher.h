@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tools/serve/http/http_message.h"
+#include "tools/serve/ranks/backlog.h"
 #include "tools/serve/ranks/claims.h"
 #include "tools/serve/ranks/ranks.h"
 #include "tools/serve/state/arena_space.h"
@@ -55,6 +56,7 @@ struct MultiplyRequest {
   std::unique_ptr<ArenaSpace::Lease> x, y;
   double deadline = std::numeric_limits<double>::infinity();
   double arrived = 0;                               ///< set by add()
+  std::unique_ptr<Backlog::Entry> waits;            ///< set by admit(), until the product begins
   std::function<void(const MultiplyResult&)> done;  ///< empty once the client has left
 
   bool x_in_arena() const { return x_vector == 0; }
@@ -85,7 +87,11 @@ class Dispatcher {
   };
   void add(Task task);
 
-  /// Puts a request in line and returns its number; or the problem, if it would wait too long. The request is then not kept.
+  /// Lets a request in before its body comes: from now on its columns count as waiting. Or says why not: it would wait too
+  /// long (429), or its deadline has passed (504). May be called again when the body has told more.
+  std::optional<Problem> admit(const Matrix& matrix, MultiplyRequest& request);
+  /// Puts a request in line whose body is complete and returns its number; or the problem, if its deadline has passed. The
+  /// request is then not kept. REQUIRES: it was let in.
   std::variant<std::uint64_t, Problem> add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request);
   /// The client has left. The arena keeps the vectors of a product that is under way.
   void cancel(std::uint64_t request);
@@ -130,6 +136,7 @@ class Dispatcher {
   std::deque<Line> commands_;
   std::unordered_map<std::uint64_t, std::shared_ptr<MultiplyRequest>> requests_;  ///< all that wait
   std::deque<std::pair<std::uint64_t, Task>> tasks_;                              ///< by number
+  Backlog backlog_;
   Claims claims_;                                                                 ///< of all requests and tasks that wait
   std::uint64_t last_request_ = 0;  ///< numbers of requests and tasks rise in the order of arrival
   std::uint64_t loading_ = 0;
