@@ -53,8 +53,9 @@ class InferJob final : public Job {
  public:
   /// `product` was let in, and its x has room for the request's body. REQUIRES: the matrix is ready.
   InferJob(Service& service, const Matrix& matrix, BodyParts parts, std::uint64_t bytes,
-           std::shared_ptr<MultiplyRequest> product)
+           std::shared_ptr<MultiplyRequest> product, std::shared_ptr<const Rights> rights)
       : service_(service),
+        rights_(std::move(rights)),
         name_(matrix.wanted.name),
         parts_(parts),
         body_(service.arena().at(product->x->offset(), bytes)),
@@ -96,6 +97,8 @@ class InferJob final : public Job {
     }
     product_->columns = request_.columns(), product_->alpha = request_.alpha;
     product_->deadline = now() + request_.timeout_seconds;
+    if (request_.priority)
+      if (auto problem = set_client(*product_, *rights_, request_.priority)) return problem;
     if (!parts_.is_raw || was_replaced)  // only the JSON says how many columns there are and how long they may wait
       if (auto problem = service_.dispatcher().admit(matrix, *product_)) return problem;
     product_->y = service_.space().take(product_->y_bytes * static_cast<std::uint64_t>(product_->columns));
@@ -173,6 +176,7 @@ class InferJob final : public Job {
   }
 
   Service& service_;
+  std::shared_ptr<const Rights> rights_;
   std::string name_;
   BodyParts parts_;
   std::span<std::byte> body_;
@@ -216,10 +220,14 @@ Accepted accept_infer(Service& service, const Call& call) {
   auto product = std::make_shared<MultiplyRequest>();
   product->matrix = matrix.id;
   product->columns = std::max<std::int64_t>(1, static_cast<std::int64_t>(column > 0 ? (bytes - json_bytes) / column : 0));
+  const auto priority = wanted_priority(call.head);
+  if (const auto* problem = std::get_if<Problem>(&priority)) return problem_reply(*problem);
+  if (auto problem = set_client(*product, call.rights(), std::get<0>(priority))) return problem_reply(std::move(*problem));
   if (auto problem = service.dispatcher().admit(matrix, *product)) return problem_reply(std::move(*problem));
   product->x = service.space().take(bytes);
   if (!product->x) return problem_reply(arena_full());
-  return std::make_unique<InferJob>(service, matrix, std::get<BodyParts>(parts), bytes, std::move(product));
+  return std::make_unique<InferJob>(service, matrix, std::get<BodyParts>(parts), bytes, std::move(product),
+                                    call.head.rights);
 }
 
 }  // namespace shardmat::serve

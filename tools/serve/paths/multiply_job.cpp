@@ -130,6 +130,7 @@ std::variant<Problem, std::unique_ptr<Job>> accept_multiply(Service& service, co
   if (auto problem = check_arena(service, shape.body_bytes() + shape.result_bytes(), "x and y need"))
     return std::move(*problem);
   auto request = make_request(*matrix, query, shape);
+  if (auto problem = set_client(*request, *head.rights, query.priority)) return std::move(*problem);
   if (auto problem = service.dispatcher().admit(*matrix, *request)) return std::move(*problem);
   const bool has_body = request->x_in_arena() || shape.adds_y_of_body,
              has_result = request->y_in_arena() && !shape.adds_y_of_body;

@@ -8,6 +8,11 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <string>
+#include <utility>
+
+#include "tools/serve/access/priority.h"
+#include "tools/serve/ranks/fair_shares.h"
 
 namespace shardmat::serve {
 
@@ -17,28 +22,44 @@ class Backlog {
   Backlog(const Backlog&) = delete;
   Backlog& operator=(const Backlog&) = delete;
 
-  /// Columns of one request. They count as long as the object lives. REQUIRES: the backlog outlives it.
+  struct Work {
+    std::uint64_t matrix = 0;
+    std::int64_t columns = 1;
+    Client client;
+    Priority priority = Priority::normal;
+  };
+  /// The columns of one request. They count as long as the object lives. REQUIRES: the backlog outlives it.
   class Entry {
    public:
-    Entry(Backlog& backlog, std::uint64_t matrix, std::int64_t columns);
+    Entry(Backlog& backlog, Work work);
     ~Entry();
     Entry(const Entry&) = delete;
     Entry& operator=(const Entry&) = delete;
 
    private:
     Backlog& backlog_;
-    std::uint64_t matrix_;
-    std::int64_t columns_;
+    Work work_;
   };
-  std::unique_ptr<Entry> add(std::uint64_t matrix, std::int64_t columns);
+  std::unique_ptr<Entry> add(Work work) { return std::make_unique<Entry>(*this, std::move(work)); }
 
   /// Seconds that so many columns of a matrix take.
   using Seconds = std::function<double(std::uint64_t matrix, std::int64_t columns)>;
-  /// Seconds until the product of a further request would begin, if no product is under way.
-  double wait(const Seconds& seconds) const;
+  /// Seconds until the product of one more request would begin, if none is under way: what is more urgent comes before it,
+  /// and what its client asked for earlier; other clients have their shares meanwhile. Priorities that rise with time are
+  /// left out.
+  double wait(const Work& work, const Seconds& seconds) const;
 
  private:
-  std::map<std::uint64_t, std::int64_t> columns_;  ///< by matrix
+  using Owner = std::pair<Priority, std::string>;  ///< name of the client
+  using Columns = std::map<std::uint64_t, std::int64_t>;  ///< by matrix; none is 0
+  struct Waiting {
+    double weight = 1;
+    Columns columns;
+  };
+  static void add(Columns& columns, std::uint64_t matrix, std::int64_t more);
+
+  std::map<Owner, Waiting> waiting_;
+  Columns all_;
 };
 
 }  // namespace shardmat::serve

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "tools/serve/state/generation.h"
@@ -77,9 +78,9 @@ void Dispatcher::command(decltype(service::Command::what) what, Finished finishe
   pump();
 }
 
-double Dispatcher::waiting_seconds() const {
+double Dispatcher::waiting_seconds(const Backlog::Work& work) const {
   const double left = product_.requests.empty() ? 0 : std::max(0.0, product_.started + product_.expected - now());
-  return left + backlog_.wait([&](std::uint64_t id, std::int64_t columns) {
+  return left + backlog_.wait(work, [&](std::uint64_t id, std::int64_t columns) {
     for (const auto& [name, matrix] : matrices_)
       if (matrix->id == id) return matrix->widths.seconds_for(columns);
     return 0.0;  // it was unloaded, and nobody waits any more
@@ -90,9 +91,10 @@ std::optional<Problem> Dispatcher::admit(const Matrix& matrix, MultiplyRequest& 
   const double time = now();
   request.waits.reset();
   if (request.deadline <= time) return late();
-  const double wait = waiting_seconds();
+  const Backlog::Work work{matrix.id, request.columns, request.client, request.priority};
+  const double wait = waiting_seconds(work);
   if (wait <= std::min(max_queue_seconds_, request.deadline - time)) {
-    request.waits = backlog_.add(matrix.id, request.columns);
+    request.waits = backlog_.add(work);
     return std::nullopt;
   }
   Problem problem;
@@ -104,7 +106,8 @@ std::optional<Problem> Dispatcher::admit(const Matrix& matrix, MultiplyRequest& 
 std::variant<std::uint64_t, Problem> Dispatcher::add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request) {
   request->arrived = now();
   if (request->deadline <= request->arrived) return late();
-  matrix.queue.add({++last_request_, request->columns, request->arrived, request->deadline, request->block});
+  matrix.queue.add({++last_request_, request->columns, request->arrived, request->deadline, request->block, request->client,
+                    request->priority});
   claims_.add(last_request_, claims_of(*request));
   requests_.emplace(last_request_, std::move(request));
   const std::uint64_t number = last_request_;
@@ -163,17 +166,19 @@ void Dispatcher::set_busy(bool busy) {
   busy_ = busy, busy_since_ = now();
 }
 
-void Dispatcher::tell(const MultiplyResult& result, const std::vector<std::shared_ptr<MultiplyRequest>>& requests) const {
+void Dispatcher::tell(const MultiplyResult& result, const UnderWay& done, double seconds) const {
   if (!on_product || result.problem) return;
   FinishedProduct product;
   product.columns = result.batch_columns, product.seconds = result.seconds;
-  for (const auto& request : requests) {
+  for (const auto& request : done.requests) {
     const auto columns = static_cast<std::uint64_t>(request->columns);
+    product.client_seconds[request->client.name] +=
+        seconds * static_cast<double>(columns) / static_cast<double>(done.columns);
     if (request->x_in_arena()) product.x_bytes += request->x_bytes * columns;
     if (request->y_in_arena()) product.y_bytes += request->y_bytes * columns;
   }
   for (const auto& [name, matrix] : matrices_)
-    if (matrix->id == requests.front()->matrix) product.matrix = name;
+    if (matrix->id == done.requests.front()->matrix) product.matrix = name;
   on_product(product);
 }
 
@@ -194,20 +199,26 @@ void Dispatcher::add(Task task) {
 bool Dispatcher::send_next() {
   const auto task =
       std::find_if(tasks_.begin(), tasks_.end(), [&](const auto& one) { return claims_.may_begin(one.first); });
-  Matrix* next = nullptr;
-  for (const auto& [name, matrix] : matrices_)
-    if (matrix->state == MatrixState::ready && !matrix->queue.empty() && claims_.may_begin(matrix->queue.front().id) &&
-        (next == nullptr || matrix->queue.front().id < next->queue.front().id))
-      next = matrix.get();
-  if (task != tasks_.end() && (next == nullptr || task->first < next->queue.front().id)) {
+  const std::vector<Matrix*> matrices = ready_matrices();
+  std::vector<const RequestQueue*> queues;
+  for (const Matrix* matrix : matrices) queues.push_back(&matrix->queue);
+  const auto next = schedule_.next(queues, now(), [&](std::uint64_t request) { return claims_.may_begin(request); });
+  if (task != tasks_.end() && (!next || task->first < next->request)) {
     auto one = std::move(*task);
     tasks_.erase(task);
     claims_.remove(one.first);
     send_task(std::move(one.second));
     return true;
   }
-  if (next != nullptr) send_product(*next);
-  return next != nullptr;
+  if (next) send_product(*matrices[next->queue]);
+  return next.has_value();
+}
+
+std::vector<Matrix*> Dispatcher::ready_matrices() const {
+  std::vector<Matrix*> ready;
+  for (const auto& [name, matrix] : matrices_)
+    if (matrix->state == MatrixState::ready && !matrix->queue.empty()) ready.push_back(matrix.get());
+  return ready;
 }
 
 void Dispatcher::send_task(Task task) {
@@ -234,35 +245,43 @@ void Dispatcher::send(decltype(service::Command::what) what, Finished finished) 
 }
 
 /// Takes the requests of the next product; those whose time or generation has passed are answered.
-std::vector<std::shared_ptr<MultiplyRequest>> Dispatcher::next_requests(Matrix& matrix, double time) {
-  const RequestQueue::Batch batch =
-      matrix.queue.take(matrix.widths, time, [&](std::uint64_t request) { return claims_.may_begin(request); });
+Dispatcher::UnderWay Dispatcher::next_requests(Matrix& matrix, double time) {
+  const Schedule::Batch batch = schedule_.take(matrix.queue, matrix.widths, time,
+                                               [&](std::uint64_t request) { return claims_.may_begin(request); });
   for (const std::uint64_t number : batch.expired)
     if (const auto request = take(number)) reply(*request, failed(late()));
-  std::vector<std::shared_ptr<MultiplyRequest>> requests;
-  for (const std::uint64_t number : batch.requests) {
-    auto request = take(number);
-    if (const auto problem = check_generation(matrix, request->generation)) reply(*request, failed(*problem));
-    else requests.push_back(std::move(request));
+  UnderWay product;
+  product.started = time, product.generation = matrix.generation;
+  for (std::size_t i = 0; i < batch.requests.size(); ++i) {
+    auto request = take(batch.requests[i]);
+    const std::span charge(&batch.charges[i], 1);
+    if (const auto problem = check_generation(matrix, request->generation)) {
+      schedule_.settle(charge, 0);
+      reply(*request, failed(*problem));
+      continue;
+    }
+    product.charges.push_back(charge.front());
+    product.columns += request->columns;
+    product.requests.push_back(std::move(request));
   }
-  return requests;
+  return product;
 }
 
 void Dispatcher::send_product(Matrix& matrix) {
-  const double started = now();
-  auto requests = next_requests(matrix, started);
-  if (requests.empty()) return;
+  UnderWay product = next_requests(matrix, now());
+  if (product.requests.empty()) return;
   service::Multiply multiply;
   multiply.matrix = matrix.id;
-  for (const auto& request : requests) append_columns(*request, multiply.columns);
-  const std::int64_t columns = std::ssize(multiply.columns);
-  const MultiplyRequest& first = *requests.front();
+  for (const auto& request : product.requests) append_columns(*request, multiply.columns);
+  const MultiplyRequest& first = *product.requests.front();
   if (first.block) multiply.x_block = first.x_vector, multiply.y_block = first.y_vector;
-  multiply.width = first.block ? columns : matrix.widths.for_columns(columns).width;
-  const double expected = first.block ? matrix.widths.seconds_for(columns) : matrix.widths.for_columns(columns).seconds;
-  product_ = {std::move(requests), columns, multiply.width, started, expected, matrix.generation};
+  const service::WidthTime merged = first.block ? service::WidthTime{product.columns, matrix.widths.seconds_for(product.columns)}
+                                                : matrix.widths.for_columns(product.columns);
+  multiply.width = product.width = merged.width;
+  product.expected = merged.seconds;
+  product_ = std::move(product);
   set_busy(true);
-  ranks_.send(std::move(multiply), expected, [this](const std::vector<Answer>& answers) { finish_product(answers); });
+  ranks_.send(std::move(multiply), merged.seconds, [this](const std::vector<Answer>& answers) { finish_product(answers); });
 }
 
 void Dispatcher::finish_product(const std::vector<Answer>& answers) {
@@ -278,8 +297,10 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
       result.seconds.product = std::max(result.seconds.product, seconds->product);
       result.seconds.copy_out = std::max(result.seconds.copy_out, seconds->copy_out);
     }
+  const double seconds = now() - done.started;
+  schedule_.settle(done.charges, seconds);
   pump();  // the ranks go on while replies are sent
-  tell(result, done.requests);
+  tell(result, done, seconds);
   for (const auto& request : done.requests) {
     result.queue_seconds = done.started - request->arrived;
     reply(*request, result);

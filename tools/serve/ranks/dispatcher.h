@@ -1,5 +1,5 @@
-// Decides what the ranks do next: loads and unloads first, then what waits longest and may begin, a task or the product of a
-// matrix. Work on the same vector, and new values and products of the same matrix, begin in the order in which they came.
+// Decides what the ranks do next: loads and unloads first, then the product that schedule.h names, or a task that came before
+// it. Work on the same vector, and new values and products of the same matrix, begin in the order in which they came.
 // One command is under way at a time.
 //
 // Threads: the thread of the event loop.
@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 #include "tools/serve/ranks/backlog.h"
 #include "tools/serve/ranks/claims.h"
 #include "tools/serve/ranks/ranks.h"
+#include "tools/serve/ranks/schedule.h"
 #include "tools/serve/state/arena_space.h"
 #include "tools/serve/state/matrix.h"
 
@@ -38,6 +40,7 @@ struct FinishedProduct {
   std::int64_t columns = 0;  ///< of requests
   std::uint64_t x_bytes = 0, y_bytes = 0;
   service::Multiplied seconds;  ///< of the slowest rank in each part
+  std::map<std::string, double> client_seconds;  ///< in which the ranks were busy, by the client's share of the columns
 };
 
 /// For statistics of a request of so many columns.
@@ -50,6 +53,8 @@ struct MultiplyRequest {
   std::uint64_t x_bytes = 0, y_bytes = 0;  ///< of one column
   /// Numbers of the vectors in place of x and y in the arena; 0: none.
   std::uint64_t x_vector = 0, y_vector = 0;
+  Client client;
+  Priority priority = Priority::normal;
   bool block = false;                            ///< one of them has several columns: a product of its own
   std::optional<std::uint64_t> generation = {};  ///< that the values must have
   /// All columns, one after another. The y that beta is for follows x, and becomes the result; then `y` is null.
@@ -116,16 +121,25 @@ class Dispatcher {
     decltype(service::Command::what) what;
     Finished finished;
   };
+  struct UnderWay {
+    std::vector<std::shared_ptr<MultiplyRequest>> requests;
+    std::vector<Schedule::Charge> charges;  ///< of each request
+    std::int64_t columns = 0, width = 0;
+    double started = 0, expected = 0;
+    std::uint64_t generation = 0;
+  };
   void set_busy(bool busy);
-  void tell(const MultiplyResult& result, const std::vector<std::shared_ptr<MultiplyRequest>>& requests) const;
+  void tell(const MultiplyResult& result, const UnderWay& done, double seconds) const;
   void send_command();
   bool send_next();
   void send_task(Task task);
   void send(decltype(service::Command::what) what, Finished finished);
   void send_product(Matrix& matrix);
-  std::vector<std::shared_ptr<MultiplyRequest>> next_requests(Matrix& matrix, double time);
+  UnderWay next_requests(Matrix& matrix, double time);
   void finish_product(const std::vector<service::Answer>& answers);
-  double waiting_seconds() const;
+  double waiting_seconds(const Backlog::Work& work) const;
+  /// Of the matrices that can be multiplied now.
+  std::vector<Matrix*> ready_matrices() const;
   std::shared_ptr<MultiplyRequest> take(std::uint64_t request);
   static void reply(MultiplyRequest& request, const MultiplyResult& result);
   static MultiplyResult failed(const Problem& problem);
@@ -133,22 +147,18 @@ class Dispatcher {
   Ranks& ranks_;
   Matrices& matrices_;
   double max_queue_seconds_;
+  Backlog backlog_;  ///< before the requests, which have its entries
   std::deque<Line> commands_;
   std::unordered_map<std::uint64_t, std::shared_ptr<MultiplyRequest>> requests_;  ///< all that wait
   std::deque<std::pair<std::uint64_t, Task>> tasks_;                              ///< by number
-  Backlog backlog_;
+  Schedule schedule_;
   Claims claims_;                                                                 ///< of all requests and tasks that wait
   std::uint64_t last_request_ = 0;  ///< numbers of requests and tasks rise in the order of arrival
   std::uint64_t loading_ = 0;
   bool busy_ = false;
   double busy_since_ = 0, busy_seconds_ = 0;
   std::optional<Finished> command_under_way_;
-  struct UnderWay {
-    std::vector<std::shared_ptr<MultiplyRequest>> requests;
-    std::int64_t columns = 0, width = 0;
-    double started = 0, expected = 0;
-    std::uint64_t generation = 0;
-  } product_;  ///< that the ranks are at; no requests if there is none
+  UnderWay product_;  ///< that the ranks are at; no requests if there is none
 };
 
 }  // namespace shardmat::serve
