@@ -48,7 +48,7 @@ class Engine {
       try {
         answer = std::visit([&](const auto& what) { return carry_out(what); }, command.what);
       } catch (const AgreedError& error) {
-        answer = Failed{error.kind(), error.what()};
+        answer = Failed{error.kind(), error.what(), error.missing_bytes()};
       }
       control_.answer(std::move(answer));
     }
@@ -65,7 +65,7 @@ class Engine {
       auto matrix = std::make_unique<ResidentMatrix>(source, context_, load, distributions_);
       return (matrices_[load.matrix] = std::move(matrix))->description();
     } catch (const AgreedError& error) {
-      throw AgreedError(error.kind(), without_links(error.what(), load.source), error.setting());
+      throw AgreedError(error.kind(), without_links(error.what(), load.source), error.setting(), error.missing_bytes());
     }
   }
 

@@ -36,7 +36,7 @@ struct Options {
   std::string name, source, type = "f64", x, y, y0, values, json;
   std::int64_t rhs = 1;
   double alpha = 1, beta = 0;
-  bool force = false, no_token = false, updatable = false;
+  bool force = false, no_token = false, updatable = false, pinned = false;
 
   std::filesystem::path state_file(const char* file) const {
     return (state.empty() ? serve::default_state_directory() : std::filesystem::path(state)) / file;
@@ -110,7 +110,7 @@ std::string text_of(const json& matrix) {
 
 int load(const Options& o) {
   HttpClient client = connect(o);
-  const std::string body = json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}}.dump();
+  const std::string body = json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}, {"pinned", o.pinned}}.dump();
   const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
   fmt::print("{}", text_of(json::parse(reply.text())));
   return 0;
@@ -273,6 +273,7 @@ std::function<int()> add_client(const CommandLine& program) {
       ->check(one_of({"f64", "f32"}))
       ->capture_default_str();
   load_app.add_flag("--updatable", o->updatable, "keep memory for new values (put-values)");
+  load_app.add_flag("--pinned", o->pinned, "keep it when the service needs memory for other matrices");
   const CommandLine values_app = add_one(app, "put-values", "Give a matrix the values of a file", *o);
   values_app
       .add_option("values", o->values,

@@ -57,6 +57,7 @@ class InferJob final : public Job {
       : service_(service),
         rights_(std::move(rights)),
         name_(matrix.wanted.name),
+        type_(matrix.wanted.type),
         parts_(parts),
         body_(service.arena().at(product->x->offset(), bytes)),
         product_(std::move(product)) {}
@@ -85,6 +86,8 @@ class InferJob final : public Job {
     if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
     const Matrix& matrix = *std::get<const Matrix*>(usable);
     const bool was_replaced = std::exchange(product_->matrix, matrix.id) != matrix.id;
+    if (matrix.wanted.type != type_)
+      return make_problem(409, "changed", fmt::format("{} has another type now; ask for it again", name_));
     const std::uint64_t entry = size_of(matrix.wanted.type);
     product_->x_bytes = static_cast<std::uint64_t>(matrix.shape().cols) * entry;
     product_->y_bytes = static_cast<std::uint64_t>(matrix.shape().rows) * entry;
@@ -178,6 +181,7 @@ class InferJob final : public Job {
   Service& service_;
   std::shared_ptr<const Rights> rights_;
   std::string name_;
+  ValueType type_;
   BodyParts parts_;
   std::span<std::byte> body_;
   InferRequest request_;

@@ -27,6 +27,8 @@ std::variant<const Matrix*, Problem> usable_matrix(const Service& service, const
       return make_problem(409, "loading", fmt::format("{} is being loaded", name));
     case MatrixState::failed:
       return make_problem(409, "failed", fmt::format("{} could not be loaded: {}", name, matrix->reason));
+    case MatrixState::unloaded:
+      return make_problem(409, "unloaded", fmt::format("{} was {}; load it again", name, matrix->reason));
     case MatrixState::values_lost:
       return make_problem(
           410, "values_lost",

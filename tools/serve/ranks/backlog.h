@@ -42,6 +42,8 @@ class Backlog {
   };
   std::unique_ptr<Entry> add(Work work) { return std::make_unique<Entry>(*this, std::move(work)); }
 
+  bool has(std::uint64_t matrix) const { return all_.contains(matrix); }
+
   /// Seconds that so many columns of a matrix take.
   using Seconds = std::function<double(std::uint64_t matrix, std::int64_t columns)>;
   /// Seconds until the product of one more request would begin, if none is under way: what is more urgent comes before it,

@@ -14,6 +14,17 @@ using service::Answer;
 
 namespace {
 
+/// Of each rank, if any lacks memory.
+std::vector<std::int64_t> missing_bytes(const std::vector<Answer>& answers) {
+  std::vector<std::int64_t> bytes;
+  for (const Answer& answer : answers) {
+    const auto* failed = std::get_if<service::Failed>(&answer.what);
+    bytes.push_back(failed != nullptr ? failed->missing_bytes : 0);
+  }
+  if (std::all_of(bytes.begin(), bytes.end(), [](std::int64_t one) { return one == 0; })) bytes.clear();
+  return bytes;
+}
+
 /// What the ranks answered in place of a result, if they did.
 std::optional<Problem> problem_of(const std::vector<Answer>& answers) {
   for (const Answer& answer : answers)
@@ -27,6 +38,7 @@ std::optional<Problem> problem_of(const std::vector<Answer>& answers) {
           break;
         case ErrorKind::resources:
           problem.status = 507, problem.code = "no_memory";
+          problem.missing_bytes = missing_bytes(answers);
           break;
         default:
           problem.status = 500, problem.code = "internal";
@@ -81,9 +93,8 @@ void Dispatcher::command(decltype(service::Command::what) what, Finished finishe
 double Dispatcher::waiting_seconds(const Backlog::Work& work) const {
   const double left = product_.requests.empty() ? 0 : std::max(0.0, product_.started + product_.expected - now());
   return left + backlog_.wait(work, [&](std::uint64_t id, std::int64_t columns) {
-    for (const auto& [name, matrix] : matrices_)
-      if (matrix->id == id) return matrix->widths.seconds_for(columns);
-    return 0.0;  // it was unloaded, and nobody waits any more
+    const Matrix* matrix = find(id);
+    return matrix != nullptr ? matrix->widths.seconds_for(columns) : 0;  // those of an unloaded one will be refused
   });
 }
 
@@ -116,9 +127,42 @@ std::variant<std::uint64_t, Problem> Dispatcher::add(Matrix& matrix, std::shared
 }
 
 void Dispatcher::cancel(std::uint64_t request) {
-  if (const auto waiting = take(request)) {
-    for (const auto& [name, matrix] : matrices_)
-      if (matrix->id == waiting->matrix) matrix->queue.remove(request);
+  if (const auto waiting = take(request))
+    if (Matrix* matrix = find(waiting->matrix)) matrix->queue.remove(request);
+}
+
+std::vector<Matrix*> Dispatcher::all_matrices() const {
+  std::vector<Matrix*> all;
+  for (const auto& [name, matrix] : matrices_) all.push_back(matrix.get());
+  for (const auto& matrix : retired_) all.push_back(matrix.get());
+  return all;
+}
+
+Matrix* Dispatcher::find(std::uint64_t matrix) const {
+  for (Matrix* one : all_matrices())
+    if (one->id == matrix) return one;
+  return nullptr;
+}
+
+bool Dispatcher::is_idle(const Matrix& matrix) const {
+  const bool multiplied = !product_.requests.empty() && product_.requests.front()->matrix == matrix.id;
+  return !multiplied && !backlog_.has(matrix.id) && matrix.queue.empty();
+}
+
+void Dispatcher::retire(std::unique_ptr<Matrix> matrix) {
+  retired_.push_back(std::move(matrix));
+  pump();
+}
+
+void Dispatcher::unload_retired() {
+  for (std::size_t i = 0; i < retired_.size();) {
+    const Matrix& matrix = *retired_[i];
+    if (!matrix.queue.empty()) {
+      ++i;
+      continue;
+    }
+    commands_.push_back({service::Unload{matrix.id}, [](const auto&, const auto&) {}});
+    retired_.erase(retired_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
 
@@ -155,7 +199,8 @@ void Dispatcher::fail_all(const Problem& problem) {
   const auto tasks = std::exchange(tasks_, {});
   for (const auto& [number, task] : tasks) claims_.remove(number);
   for (const auto& request : under_way.requests) reply(*request, failed(problem));
-  for (const auto& [name, matrix] : matrices_) fail(*matrix, problem);
+  for (Matrix* matrix : all_matrices()) fail(*matrix, problem);
+  retired_.clear();
   if (command) (*command)({}, problem);
   for (const Line& line : commands) line.finished({}, problem);
   for (const auto& [number, task] : tasks) task.finished({}, problem);
@@ -177,13 +222,13 @@ void Dispatcher::tell(const MultiplyResult& result, const UnderWay& done, double
     if (request->x_in_arena()) product.x_bytes += request->x_bytes * columns;
     if (request->y_in_arena()) product.y_bytes += request->y_bytes * columns;
   }
-  for (const auto& [name, matrix] : matrices_)
-    if (matrix->id == done.requests.front()->matrix) product.matrix = name;
+  if (const Matrix* matrix = find(done.requests.front()->matrix)) product.matrix = matrix->wanted.name;
   on_product(product);
 }
 
 void Dispatcher::pump() {
   if (busy_ || !ranks_.ready()) return;
+  unload_retired();
   if (!commands_.empty()) return send_command();
   while (!busy_ && send_next()) {
   }
@@ -199,7 +244,8 @@ void Dispatcher::add(Task task) {
 bool Dispatcher::send_next() {
   const auto task =
       std::find_if(tasks_.begin(), tasks_.end(), [&](const auto& one) { return claims_.may_begin(one.first); });
-  const std::vector<Matrix*> matrices = ready_matrices();
+  std::vector<Matrix*> matrices = all_matrices();
+  std::erase_if(matrices, [](const Matrix* one) { return one->state != MatrixState::ready || one->queue.empty(); });
   std::vector<const RequestQueue*> queues;
   for (const Matrix* matrix : matrices) queues.push_back(&matrix->queue);
   const auto next = schedule_.next(queues, now(), [&](std::uint64_t request) { return claims_.may_begin(request); });
@@ -212,13 +258,6 @@ bool Dispatcher::send_next() {
   }
   if (next) send_product(*matrices[next->queue]);
   return next.has_value();
-}
-
-std::vector<Matrix*> Dispatcher::ready_matrices() const {
-  std::vector<Matrix*> ready;
-  for (const auto& [name, matrix] : matrices_)
-    if (matrix->state == MatrixState::ready && !matrix->queue.empty()) ready.push_back(matrix.get());
-  return ready;
 }
 
 void Dispatcher::send_task(Task task) {
@@ -272,6 +311,7 @@ void Dispatcher::send_product(Matrix& matrix) {
   if (product.requests.empty()) return;
   service::Multiply multiply;
   multiply.matrix = matrix.id;
+  matrix.last_used = product.started;
   for (const auto& request : product.requests) append_columns(*request, multiply.columns);
   const MultiplyRequest& first = *product.requests.front();
   if (first.block) multiply.x_block = first.x_vector, multiply.y_block = first.y_vector;
@@ -291,8 +331,10 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
   result.problem = problem_of(answers);
   result.generation = done.generation;
   result.batch_columns = done.columns, result.width = done.width;
-  for (const Answer& answer : answers)
-    if (const auto* seconds = std::get_if<service::Multiplied>(&answer.what)) {
+  Matrix* matrix = find(done.requests.front()->matrix);
+  for (std::size_t rank = 0; rank < answers.size(); ++rank)
+    if (const auto* seconds = std::get_if<service::Multiplied>(&answers[rank].what)) {
+      if (seconds->matrix_bytes != 0 && matrix != nullptr && matrix->is_loaded()) matrix->ranks[rank].bytes = seconds->matrix_bytes;
       result.seconds.copy_in = std::max(result.seconds.copy_in, seconds->copy_in);
       result.seconds.product = std::max(result.seconds.product, seconds->product);
       result.seconds.copy_out = std::max(result.seconds.copy_out, seconds->copy_out);

@@ -101,6 +101,11 @@ class Dispatcher {
   /// The client has left. The arena keeps the vectors of a product that is under way.
   void cancel(std::uint64_t request);
 
+  /// Takes over a matrix whose place another one has taken: what was asked for before is multiplied, then it is unloaded.
+  void retire(std::unique_ptr<Matrix> matrix);
+  /// True if nobody waits for the matrix, and the ranks do not multiply it.
+  bool is_idle(const Matrix& matrix) const;
+
   /// Answers everyone who waits for the matrix.
   void fail(Matrix& matrix, const Problem& problem);
   /// The ranks are lost: answers everyone who waits for anything. Commands whose answer no longer comes are forgotten.
@@ -138,14 +143,17 @@ class Dispatcher {
   UnderWay next_requests(Matrix& matrix, double time);
   void finish_product(const std::vector<service::Answer>& answers);
   double waiting_seconds(const Backlog::Work& work) const;
-  /// Of the matrices that can be multiplied now.
-  std::vector<Matrix*> ready_matrices() const;
+  /// Those of all names, and the retired ones.
+  std::vector<Matrix*> all_matrices() const;
+  Matrix* find(std::uint64_t matrix) const;
+  void unload_retired();
   std::shared_ptr<MultiplyRequest> take(std::uint64_t request);
   static void reply(MultiplyRequest& request, const MultiplyResult& result);
   static MultiplyResult failed(const Problem& problem);
 
   Ranks& ranks_;
   Matrices& matrices_;
+  std::vector<std::unique_ptr<Matrix>> retired_;
   double max_queue_seconds_;
   Backlog backlog_;  ///< before the requests, which have its entries
   std::deque<Line> commands_;
