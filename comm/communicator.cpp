@@ -134,8 +134,6 @@ Failure describe(const std::exception_ptr& error) {
     std::rethrow_exception(error);
   } catch (const MemoryError& e) {
     return {e.kind(), e.what(), e.setting(), e.missing_bytes()};
-  } catch (const AgreedError& e) {
-    return {e.kind(), e.what(), e.setting(), e.missing_bytes()};
   } catch (const Error& e) {
     return {e.kind(), e.what(), e.setting(), 0};
   } catch (const std::bad_alloc&) {
@@ -145,10 +143,6 @@ Failure describe(const std::exception_ptr& error) {
   } catch (...) {
     return {ErrorKind::internal, "unknown error", {}, 0};
   }
-}
-
-[[noreturn]] void throw_agreed(const Failure& failure) {
-  throw AgreedError(failure.kind, failure.message, failure.setting, failure.missing_bytes);
 }
 
 }  // namespace
@@ -572,7 +566,7 @@ void Communicator::agree(std::exception_ptr mine) {
   if (mine) failure = describe(mine);
   if (mine && failure.kind == ErrorKind::rank_lost) std::rethrow_exception(mine);
   if (size_ == 1) {
-    if (mine) throw_agreed(failure);
+    if (mine) throw AgreedError(failure.kind, failure.message, failure.setting, failure.missing_bytes);
     return;
   }
   std::int64_t failed = 0, first = 0;
@@ -600,7 +594,7 @@ void Communicator::agree(std::exception_ptr mine) {
     throw Error(cause.kind, fmt::format("rank {} ({}): {} (and then: {})", rank_, host_, cause.message, e.what()),
                 cause.setting);
   }
-  throw_agreed(failure);
+  throw AgreedError(failure.kind, failure.message, failure.setting, failure.missing_bytes);
 }
 
 }  // namespace shardmat
