@@ -47,8 +47,8 @@ class ResidentMatrix {
   /// Error(internal) for a width that has no product, and what add_block_product() throws.
   Multiplied multiply(const Multiply& command, const Arena& arena, const ResidentVectors& vectors);
 
-  /// Makes a product for vectors of `width` columns, unless there is one; true if it did. Throws on all ranks Error(usage) if its columns
-  /// would not have the bits of single products, Error(resources) without memory for it.
+  /// Makes a product for vectors of `width` columns, unless there is one; true if it did. Throws on all ranks Error(usage)
+  /// if its columns would not have the bits of single products, Error(resources) without memory for it.
   bool add_block_product(std::int64_t width);
 
   /// Keeps a piece of new values. The last piece replaces the values of the matrix from the next product on. Throws on all

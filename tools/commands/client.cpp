@@ -50,7 +50,8 @@ std::string text_of(const json& matrix) {
 
 int load(const Options& o) {
   HttpClient client = connect(o);
-  const std::string body = json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}, {"pinned", o.pinned}}.dump();
+  const std::string body =
+      json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}, {"pinned", o.pinned}}.dump();
   const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
   fmt::print("{}", text_of(json::parse(reply.text())));
   return 0;

@@ -136,16 +136,16 @@ std::vector<ClientCommand> add_client_vectors(const CommandLine& client) {
     commands.push_back({app, [o, run] { return run(*o); }});
     return app;
   };
-  const auto add_id = [&](const CommandLine& app) {
-    app.add_option("id", o->id, "id of the vector, as vec-1")->required();
-  };
+  const auto add_id = [&](const CommandLine& app) { app.add_option("id", o->id, "id of the vector, as vec-1")->required(); };
   add("vectors", "List the vectors that stay on the ranks", list);
   const CommandLine make_app = add("make-vector", "Make a vector of zeros that stays on the ranks, and print its id", make);
   make_app.add_option("matrix", o->matrix, "name of the matrix in the service whose x it is to be");
-  make_app.add_option("--n", o->entries, "entries of a vector without a matrix")->check(whole_number(1, std::int64_t{1} << 48));
+  make_app.add_option("--n", o->entries, "entries of a vector without a matrix")
+      ->check(whole_number(1, std::int64_t{1} << 48));
   make_app.add_option("--columns", o->columns, "columns of the vector")->check(whole_number(1, 256))->capture_default_str();
   make_app.add_flag("--rows", o->rows, "y of the matrix in place of x");
-  make_app.add_option("--type", o->type, "type of its numbers (default: the matrix's, else f64)")->check(one_of({"f64", "f32"}));
+  make_app.add_option("--type", o->type, "type of its numbers (default: the matrix's, else f64)")
+      ->check(one_of({"f64", "f32"}));
   const CommandLine put_app = add("put-vector", "Write the numbers of a file to a vector", put);
   add_id(put_app);
   put_app.add_option("x", o->file, "file with x (.h5, .npy, .mtx)")->required();

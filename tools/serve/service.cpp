@@ -234,10 +234,9 @@ Problem Service::no_room(Problem problem, const Matrix& incoming) const {
   const auto most = std::max_element(problem.missing_bytes.begin(), problem.missing_bytes.end());
   const auto rank = static_cast<std::size_t>(most - problem.missing_bytes.begin());
   const std::vector<Matrix*> others = evictable(incoming);
-  problem.text +=
-      fmt::format("; rank {} lacks {}, and the {} matrices that are idle and not pinned have {} there", rank,
-                  human_bytes(static_cast<double>(*most)), others.size(),
-                  human_bytes(static_cast<double>(bytes_on(others, rank))));
+  problem.text += fmt::format("; rank {} lacks {}, and the {} matrices that are idle and not pinned have {} there", rank,
+                              human_bytes(static_cast<double>(*most)), others.size(),
+                              human_bytes(static_cast<double>(bytes_on(others, rank))));
   if (is_next(incoming))
     problem.text += fmt::format("; {} keeps its memory until the new one is ready: unload it first", incoming.wanted.name);
   return problem;
@@ -276,8 +275,7 @@ std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded)
   if (auto problem = why_not_ready()) return problem;
   Matrix* matrix = find(name);
   if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", name));
-  if (is_loading(*matrix))
-    return make_problem(409, "loading", fmt::format("{} is being loaded", name), start_seconds_);
+  if (is_loading(*matrix)) return make_problem(409, "loading", fmt::format("{} is being loaded", name), start_seconds_);
   dispatcher_.fail(*matrix, make_problem(404, "no_matrix", fmt::format("{} was unloaded", name)));
   const std::uint64_t id = matrix->id;
   matrices_.erase(name);

@@ -102,40 +102,48 @@ class RequestFuzzTest : public test::MutationTest {
 };
 
 TEST_F(RequestFuzzTest, Headers) {
-  mutate_text("header", kHeaders, [&](const std::string& bytes) {
-    const auto whole = HeaderScanner().scan(bytes);
-    bool fault = false;
-    const std::size_t in_pieces = scanned_in_pieces(bytes, fault);
-    EXPECT_EQ(fault, !whole.fault.empty()) << bytes;
-    EXPECT_EQ(in_pieces, whole.bytes) << bytes;
-    if (!whole.fault.empty() || whole.bytes == 0) throw Error(ErrorKind::input, whole.fault);
-    const ParsedHead parsed = parse_head(std::string_view(bytes).substr(0, whole.bytes));
-    if (parsed.problem) throw Error(ErrorKind::input, parsed.problem->text);
-    EXPECT_LE(parsed.head.fields.size(), kMostFields);
-    for (const auto& [name, value] : parsed.head.fields) EXPECT_NE(strcasecmp(name.c_str(), "Transfer-Encoding"), 0) << bytes;
-    EXPECT_TRUE(parsed.head.request_id.empty() || is_request_id(parsed.head.request_id));
-    const std::string& length = parsed.head.field("Content-Length");
-    EXPECT_EQ(length.empty() ? 0 : std::stoull(length), parsed.head.content_length) << bytes;
-    ask(parsed.head, R"({"source": "bar.h5"})");
-  }, kUsual);
+  mutate_text(
+      "header", kHeaders,
+      [&](const std::string& bytes) {
+        const auto whole = HeaderScanner().scan(bytes);
+        bool fault = false;
+        const std::size_t in_pieces = scanned_in_pieces(bytes, fault);
+        EXPECT_EQ(fault, !whole.fault.empty()) << bytes;
+        EXPECT_EQ(in_pieces, whole.bytes) << bytes;
+        if (!whole.fault.empty() || whole.bytes == 0) throw Error(ErrorKind::input, whole.fault);
+        const ParsedHead parsed = parse_head(std::string_view(bytes).substr(0, whole.bytes));
+        if (parsed.problem) throw Error(ErrorKind::input, parsed.problem->text);
+        EXPECT_LE(parsed.head.fields.size(), kMostFields);
+        for (const auto& [name, value] : parsed.head.fields)
+          EXPECT_NE(strcasecmp(name.c_str(), "Transfer-Encoding"), 0) << bytes;
+        EXPECT_TRUE(parsed.head.request_id.empty() || is_request_id(parsed.head.request_id));
+        const std::string& length = parsed.head.field("Content-Length");
+        EXPECT_EQ(length.empty() ? 0 : std::stoull(length), parsed.head.content_length) << bytes;
+        ask(parsed.head, R"({"source": "bar.h5"})");
+      },
+      kUsual);
 }
 
 TEST_F(RequestFuzzTest, Targets) {
   std::vector<std::string> seeds;
   for (const Route& route : api_.routes().all()) seeds.push_back(route.method + " " + route.path + "?k=1&wait=1&x=vec-1");
-  mutate_text("target", seeds, [&](const std::string& bytes) {
-    RequestHead head;
-    const std::size_t space = bytes.find(' ');
-    if (space == std::string::npos) throw Error(ErrorKind::input, "no target");
-    head.method = bytes.substr(0, space), head.target = bytes.substr(space + 1), head.content_length = 2;
-    ask(head, "{}");
-  }, kUsual);
+  mutate_text(
+      "target", seeds,
+      [&](const std::string& bytes) {
+        RequestHead head;
+        const std::size_t space = bytes.find(' ');
+        if (space == std::string::npos) throw Error(ErrorKind::input, "no target");
+        head.method = bytes.substr(0, space), head.target = bytes.substr(space + 1), head.content_length = 2;
+        ask(head, "{}");
+      },
+      kUsual);
 }
 
 TEST_F(RequestFuzzTest, BodiesOfJson) {
   const std::vector<std::string> seeds{
       R"({"source": "a/bar.h5", "type": "f32", "updatable": true, "pinned": false})",
-      R"({"matrix": "bar", "layout": "rows", "columns": 4})", R"({"n": 1000, "type": "f64", "columns": 256})",
+      R"({"matrix": "bar", "layout": "rows", "columns": 4})",
+      R"({"n": 1000, "type": "f64", "columns": 256})",
       R"({"id": "i", "inputs": [{"name": "x", "shape": [2, 3], "datatype": "FP64", "data": [[1, 2.5, -3e4], [0, 1, 2]]}],
 "outputs": [{"name": "y", "parameters": {"binary_data": true}}], "parameters": {"alpha": 2, "timeout": 1e6, "priority": 1}})",
       R"({"inputs": [{"name": "x", "shape": [3], "datatype": "FP32", "parameters": {"binary_data_size": 12}}]})",
@@ -146,17 +154,20 @@ TEST_F(RequestFuzzTest, BodiesOfJson) {
       [](const std::string& text) { EXPECT_LE(parse_vector(text).columns, 256); },
       [](const std::string& text) { EXPECT_GE(parse_infer(text).columns(), 1); },
       [](const std::string& text) { parse_pin(text); }, [](const std::string& text) { TokenTable::parse(text); }};
-  mutate_text("body", seeds, [&](const std::string& text) {
-    bool taken = false;
-    for (const auto& read : readers) try {
-        read(text);
-        taken = true;
-      } catch (const Error& error) {
-        EXPECT_EQ(error.kind(), ErrorKind::input) << text;
-        EXPECT_LT(std::strlen(error.what()), 1000U) << text;
-      }
-    if (!taken) throw Error(ErrorKind::input, "no body of any request");
-  }, 2 * kUsual);
+  mutate_text(
+      "body", seeds,
+      [&](const std::string& text) {
+        bool taken = false;
+        for (const auto& read : readers) try {
+            read(text);
+            taken = true;
+          } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), ErrorKind::input) << text;
+            EXPECT_LT(std::strlen(error.what()), 1000U) << text;
+          }
+        if (!taken) throw Error(ErrorKind::input, "no body of any request");
+      },
+      2 * kUsual);
 }
 
 }  // namespace

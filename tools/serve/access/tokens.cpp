@@ -54,7 +54,7 @@ Priority highest_priority(const json& token, const std::string& where) {
 }
 
 Token parse_token(const json& value, const std::string& where) {
-  static const std::set<std::string> known{"sha256",          "name", "scopes", "matrices", "requests_per_second",
+  static const std::set<std::string> known{"sha256",           "name",   "scopes",  "matrices", "requests_per_second",
                                            "bytes_per_second", "weight", "priority"};
   if (!value.is_object()) fail(where + " must be an object");
   for (const auto& [key, unused] : value.items())

@@ -1,4 +1,5 @@
-// From the bytes of a request's header to what the rest of the front end sees. The scanner (header_scan.h) has found its end.
+// From the bytes of a request's header to what the rest of the front end sees. The scanner (header_scan.h) has found its
+// end.
 //
 // Threads: any thread; there is no shared state.
 #pragma once

@@ -254,9 +254,10 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     if (ignored_.empty()) return read_request();
     idle_ = true;
     expire_when_slow();
-    asio::async_read(stream_, asio::buffer(ignored_), InLargeSteps{&moved_}, [me = shared_from_this()](error_code error, std::size_t) {
-      if (!error) me->read_request();
-    });
+    asio::async_read(stream_, asio::buffer(ignored_), InLargeSteps{&moved_},
+                     [me = shared_from_this()](error_code error, std::size_t) {
+                       if (!error) me->read_request();
+                     });
   }
 
   void say_continue() {

@@ -48,7 +48,8 @@ bool flag(const json& parameters, const char* key, bool otherwise) {
 }
 
 void read_parameters(const json& request, InferRequest& result) {
-  const json& parameters = object(request, "parameters", {"alpha", "timeout", "priority", "binary_data_output"}, "the parameters");
+  const json& parameters =
+      object(request, "parameters", {"alpha", "timeout", "priority", "binary_data_output"}, "the parameters");
   if (parameters.contains("alpha")) {
     if (!parameters["alpha"].is_number() || !std::isfinite(parameters["alpha"].get<double>()))
       fail("alpha must be a finite number");

@@ -40,8 +40,7 @@ std::variant<const Matrix*, Problem> usable_matrix(const Service& service, const
 std::variant<std::optional<Priority>, Problem> wanted_priority(const RequestHead& head) {
   const std::string& text = head.field("Shardmat-Priority");
   const auto priority = parse_priority(text);
-  if (!text.empty() && !priority)
-    return make_problem(400, "malformed", "Shardmat-Priority must be high, normal or low");
+  if (!text.empty() && !priority) return make_problem(400, "malformed", "Shardmat-Priority must be high, normal or low");
   return priority;
 }
 

@@ -89,8 +89,7 @@ WantedMatrix parse_load(const std::string& name, std::string_view body) {
   if (!value.contains("source")) fail("source is missing: the path of the matrix file in the library");
   const auto type = parse_type(value.value("type", std::string("f64")));
   if (!type) fail(fmt::format("there is no type \"{}\"; choose f64 or f32", value["type"].get<std::string>()));
-  return {name, value["source"], *type, "auto", value.value("updatable", false), false,
-          value.value("pinned", false)};
+  return {name, value["source"], *type, "auto", value.value("updatable", false), false, value.value("pinned", false)};
 }
 
 bool parse_pin(std::string_view body) {

@@ -52,7 +52,7 @@ class Backlog {
   double wait(const Work& work, const Seconds& seconds) const;
 
  private:
-  using Owner = std::pair<Priority, std::string>;  ///< name of the client
+  using Owner = std::pair<Priority, std::string>;         ///< name of the client
   using Columns = std::map<std::uint64_t, std::int64_t>;  ///< by matrix; none is 0
   struct Waiting {
     double weight = 1;

@@ -285,8 +285,8 @@ void Dispatcher::send(decltype(service::Command::what) what, Finished finished) 
 
 /// Takes the requests of the next product; those whose time or generation has passed are answered.
 Dispatcher::UnderWay Dispatcher::next_requests(Matrix& matrix, double time) {
-  const Schedule::Batch batch = schedule_.take(matrix.queue, matrix.widths, time,
-                                               [&](std::uint64_t request) { return claims_.may_begin(request); });
+  const Schedule::Batch batch =
+      schedule_.take(matrix.queue, matrix.widths, time, [&](std::uint64_t request) { return claims_.may_begin(request); });
   for (const std::uint64_t number : batch.expired)
     if (const auto request = take(number)) reply(*request, failed(late()));
   UnderWay product;
@@ -315,8 +315,9 @@ void Dispatcher::send_product(Matrix& matrix) {
   for (const auto& request : product.requests) append_columns(*request, multiply.columns);
   const MultiplyRequest& first = *product.requests.front();
   if (first.block) multiply.x_block = first.x_vector, multiply.y_block = first.y_vector;
-  const service::WidthTime merged = first.block ? service::WidthTime{product.columns, matrix.widths.seconds_for(product.columns)}
-                                                : matrix.widths.for_columns(product.columns);
+  const service::WidthTime merged = first.block
+                                        ? service::WidthTime{product.columns, matrix.widths.seconds_for(product.columns)}
+                                        : matrix.widths.for_columns(product.columns);
   multiply.width = product.width = merged.width;
   product.expected = merged.seconds;
   product_ = std::move(product);
@@ -334,7 +335,8 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
   Matrix* matrix = find(done.requests.front()->matrix);
   for (std::size_t rank = 0; rank < answers.size(); ++rank)
     if (const auto* seconds = std::get_if<service::Multiplied>(&answers[rank].what)) {
-      if (seconds->matrix_bytes != 0 && matrix != nullptr && matrix->is_loaded()) matrix->ranks[rank].bytes = seconds->matrix_bytes;
+      if (seconds->matrix_bytes != 0 && matrix != nullptr && matrix->is_loaded())
+        matrix->ranks[rank].bytes = seconds->matrix_bytes;
       result.seconds.copy_in = std::max(result.seconds.copy_in, seconds->copy_in);
       result.seconds.product = std::max(result.seconds.product, seconds->product);
       result.seconds.copy_out = std::max(result.seconds.copy_out, seconds->copy_out);

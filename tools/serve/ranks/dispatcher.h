@@ -1,5 +1,5 @@
-// Decides what the ranks do next: loads and unloads first, then the product that schedule.h names, or a task that came before
-// it. Work on the same vector, and new values and products of the same matrix, begin in the order in which they came.
+// Decides what the ranks do next: loads and unloads first, then the product that schedule.h names, or a task that came
+// before it. Work on the same vector, and new values and products of the same matrix, begin in the order in which they came.
 // One command is under way at a time.
 //
 // Threads: the thread of the event loop.
@@ -39,7 +39,7 @@ struct FinishedProduct {
   std::string matrix;
   std::int64_t columns = 0;  ///< of requests
   std::uint64_t x_bytes = 0, y_bytes = 0;
-  service::Multiplied seconds;  ///< of the slowest rank in each part
+  service::Multiplied seconds;                   ///< of the slowest rank in each part
   std::map<std::string, double> client_seconds;  ///< in which the ranks were busy, by the client's share of the columns
 };
 
@@ -160,7 +160,7 @@ class Dispatcher {
   std::unordered_map<std::uint64_t, std::shared_ptr<MultiplyRequest>> requests_;  ///< all that wait
   std::deque<std::pair<std::uint64_t, Task>> tasks_;                              ///< by number
   Schedule schedule_;
-  Claims claims_;                                                                 ///< of all requests and tasks that wait
+  Claims claims_;                   ///< of all requests and tasks that wait
   std::uint64_t last_request_ = 0;  ///< numbers of requests and tasks rise in the order of arrival
   std::uint64_t loading_ = 0;
   bool busy_ = false;

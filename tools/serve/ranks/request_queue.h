@@ -28,8 +28,8 @@ struct WaitingRequest {
   Priority priority = Priority::normal;
 };
 
-/// Level 0 goes first. A lane goes up one level for each kAgeSeconds in which it waited and got nothing, so that it is served
-/// at last.
+/// Level 0 goes first. A lane goes up one level for each kAgeSeconds in which it waited and got nothing, so that it is
+/// served at last.
 constexpr double kAgeSeconds = 2;
 constexpr int kLevels = static_cast<int>(kPriorityNames.size());
 /// Of what waits `since` then.

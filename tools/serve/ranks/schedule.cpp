@@ -96,7 +96,8 @@ void Schedule::settle(std::span<const Charge> charges, double seconds) {
   double columns = 0;
   for (const Charge& charge : charges) columns += charge.columns;
   for (const Charge& charge : charges)
-    shares_[static_cast<std::size_t>(charge.level)].charge(charge.client, seconds * charge.columns / columns - charge.seconds);
+    shares_[static_cast<std::size_t>(charge.level)].charge(charge.client,
+                                                           seconds * charge.columns / columns - charge.seconds);
 }
 
 }  // namespace shardmat::serve

@@ -11,8 +11,7 @@ std::int64_t bytes_on(const std::vector<Matrix*>& matrices, std::size_t rank) {
 }
 
 std::vector<Matrix*> to_evict(std::vector<Matrix*> matrices, const std::vector<std::int64_t>& missing) {
-  std::sort(matrices.begin(), matrices.end(),
-            [](const Matrix* a, const Matrix* b) { return a->last_used < b->last_used; });
+  std::sort(matrices.begin(), matrices.end(), [](const Matrix* a, const Matrix* b) { return a->last_used < b->last_used; });
   const auto frees_enough = [&](const std::vector<Matrix*>& some) {
     for (std::size_t rank = 0; rank < missing.size(); ++rank)
       if (bytes_on(some, rank) < missing[rank]) return false;
