@@ -21,7 +21,11 @@ class Eviction(ServiceTest):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        write_binsparse(cls.library / "large.h5", sp.random(50000, 50000, 40 / 50000, format="csr", random_state=1))
+        random, size, each = np.random.default_rng(1), 50000, 40  # sp.random() would permute all 50000² places
+        columns = random.integers(0, size, size * each)
+        large = sp.csr_matrix((random.random(size * each), columns, np.arange(0, size * each + 1, each)), shape=(size, size))
+        large.sum_duplicates()
+        write_binsparse(cls.library / "large.h5", large)
 
     def limited(self, room):
         """A service whose rank can take so many bytes."""
@@ -94,7 +98,7 @@ class Replacement(ServiceTest):
         before = service.multiply("bar", x)
         generation = int(before.headers["Shardmat-Generation"])
         self.assert_problem(service.load("bar", "bar.h5"), 409, "loaded", "from this source")
-        waiting = service.open()  # its body comes after the replacement
+        waiting = self.enterContext(service.open())  # its body comes after the replacement
         waiting.sendall(b"POST /v1/matrices/bar/multiply HTTP/1.1\r\nHost: a\r\nContent-Length: 7800\r\n\r\n")
         service.wait_for("the first request", lambda: service.get("/v1/ranks").json["arena"]["used"] > 0)
         wrong, stop = [], threading.Event()
@@ -123,7 +127,7 @@ class Replacement(ServiceTest):
         waiting.sendall(x.tobytes())
         self.assertIn(b"200 OK", waiting.recv(65536))
         # Without a wait, too; and a type of another size does not fit the body that was announced.
-        late = service.open()
+        late = self.enterContext(service.open())
         late.sendall(b"POST /v1/matrices/bar/multiply HTTP/1.1\r\nHost: a\r\nContent-Length: 7800\r\n\r\n")
         service.wait_for("the request", lambda: service.get("/v1/ranks").json["arena"]["used"] > 0)
         answer = service.ask("POST", "/v1/matrices/bar/load", '{"source": "bar.h5", "type": "f32"}')
