@@ -1,4 +1,4 @@
-// Start here: everything that a program needs to multiply its own matrices on all ranks.
+// Start here: everything that a program needs to multiply with and solve for its own matrices on all ranks.
 //
 //   shardmat::Communicator ranks(MPI_COMM_WORLD);                     // a private duplicate; MPI stays yours
 //   shardmat::Context context(ranks, shardmat::BackendChoice::automatic);
@@ -29,4 +29,6 @@
 #include "runtime/matrix/product.h"             // Y = alpha·A·X + beta·Y
 #include "runtime/matrix/vector_operations.h"   // dot, norm, axpy, xpay, scale
 #include "runtime/run/multiply.h"               // the whole of `shardmat multiply` as one call
+#include "runtime/run/solve.h"                  // the whole of `shardmat solve` as one call
+#include "runtime/solvers/solver.h"             // A·X = B by Krylov methods
 #include "runtime/source/matrix_source.h"       // opening a matrix file

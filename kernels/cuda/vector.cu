@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "kernels/cuda/lane_sums.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/vector_backends.h"
 
@@ -66,18 +67,6 @@ __global__ void fill_entries(std::int64_t n, T value, T* __restrict__ x) {
   if (i < n) x[i] = value;
 }
 
-/// Adds the sums of `lanes` lanes for each of `width` columns, in a fixed tree; valid in the first lane. sums[lane·width +
-/// j].
-__device__ void add_lanes(double* sums, int lanes, int width, int lane, int column) {
-  for (int left = lanes; left > 1;) {
-    const int half = (left + 1) / 2;
-    __syncthreads();
-    if (lane + half < left) sums[lane * width + column] += sums[(lane + half) * width + column];
-    left = half;
-  }
-  __syncthreads();
-}
-
 /// Blocks (b, c) sum columns c·kDotColumns … of some rows; the last to be done for these columns adds the sums of all blocks
 /// in their order. A thread sees one column. `done` is 0 before and after.
 template <class T>
@@ -96,7 +85,7 @@ __global__ void column_dot_products(std::int64_t n, std::int64_t columns, const 
          i += static_cast<std::int64_t>(gridDim.x) * lanes)
       sum += static_cast<double>(x[i * columns + at]) * static_cast<double>(y[i * columns + at]);
   sums[threadIdx.x] = sum;
-  add_lanes(sums, lanes, width, works ? lane : lanes, column);
+  cuda::add_lanes(sums, lanes, width, works ? lane : lanes, column);
   if (lane == 0) {
     partial[blockIdx.x * columns + at] = sums[column];
     __threadfence();
@@ -111,7 +100,7 @@ __global__ void column_dot_products(std::int64_t n, std::int64_t columns, const 
     for (unsigned b = static_cast<unsigned>(lane); b < gridDim.x; b += static_cast<unsigned>(lanes))
       sum += __ldcg(partial + b * columns + at);
   sums[threadIdx.x] = sum;
-  add_lanes(sums, lanes, width, works ? lane : lanes, column);
+  cuda::add_lanes(sums, lanes, width, works ? lane : lanes, column);
   if (lane == 0) result[at] = sums[column];
 }
 

@@ -42,9 +42,12 @@ SHARDMAT_INLINE Lanes<T, kLanes> repeat_x(const T* x, int first, std::index_sequ
 /// Bytes of a matrix that comes from memory rather than from the caches. Then values are prefetched a page ahead: with so
 /// little arithmetic between the loads, the CPU by itself prefetches too late.
 constexpr std::int64_t kFromMemory = std::int64_t{16} << 20;
+/// Entries of an x of more bytes than this are prefetched for the block so many places on; a smaller x stays in the caches.
+constexpr std::int64_t kLargeX = std::int64_t{4} << 20, kBlocksAhead = 24;
 
 template <class Set, class T, int B, bool kPrefetch>
-SHARDMAT_INLINE void multiply_block_row(const BlockRows<T>& a, const Operands<T>& v, std::int64_t i) {
+SHARDMAT_INLINE void multiply_block_row(const BlockRows<T>& a, const Operands<T>& v, std::int64_t i,
+                                        std::int64_t prefetched_blocks) {
   constexpr int kLanes = lanes_of_block<Set, T, B>(), kPacks = B * B / kLanes, kRest = B * B % kLanes;
   struct Sums {
     Lanes<T, kLanes> packs[kPacks] = {};
@@ -60,6 +63,8 @@ SHARDMAT_INLINE void multiply_block_row(const BlockRows<T>& a, const Operands<T>
   const auto add_block = [&](Sums& to, std::int64_t k) SHARDMAT_INLINE_LAMBDA {
     for (std::size_t line = 0; kPrefetch && line < B * B * sizeof(T); line += 64)
       __builtin_prefetch(reinterpret_cast<const char*>(a.values + k * (B * B)) + 4096 + line);
+    if (kPrefetch && k + kBlocksAhead < prefetched_blocks)
+      __builtin_prefetch(v.x + std::int64_t{a.block_col[k + kBlocksAhead]} * B);
     const std::int64_t column = std::int64_t{a.block_col[k]} * B;
     if (column + B <= a.cols) {
       add(to, a.values + k * (B * B), v.x + column);
@@ -96,12 +101,14 @@ std::unique_ptr<Plan> make_bcsr_host(std::shared_ptr<Storage> storage, const Pol
   return typed_plan<BcsrStorage>(storage, [starts = even_block_row_starts(a), isa = instruction_set()]<class T>(
                                               const BcsrStorage& m, const Operands<T>& v, Stream&) {
     const BlockRows<T> rows(m);
+    const bool large_x = m.cols * static_cast<std::int64_t>(sizeof(T)) > kLargeX;
+    const std::int64_t prefetched_blocks = large_x ? rows.offset(m.block_rows) : 0;
     for_each_range(starts, isa, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
       with_block_size(m.block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
         if (m.bytes > kFromMemory)
-          for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, true>(rows, v, i);
+          for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, true>(rows, v, i, prefetched_blocks);
         else
-          for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, false>(rows, v, i);
+          for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, false>(rows, v, i, 0);
       });
     });
   });

@@ -18,6 +18,7 @@
 #include "runtime/batched/batched_chunk.h"
 #include "runtime/batched/batched_stream.h"
 #include "runtime/batched/batched_verify.h"
+#include "runtime/break_on_error.h"
 #include "runtime/source/hdf5_on_ranks.h"
 
 namespace shardmat {
@@ -369,14 +370,7 @@ class BatchedRun {
 
 BatchedReport multiply_batched(Context& context, const BatchedOptions& options) {
   const ContextScope scope(context);
-  try {
-    return BatchedRun(context, options)();
-  } catch (const AgreedError&) {
-    throw;
-  } catch (const std::exception& e) {  // the others do not know: nothing may wait for them
-    context.communicator().mark_broken(e.what());
-    throw;
-  }
+  return break_on_error(context.communicator(), [&] { return BatchedRun(context, options)(); });
 }
 
 }  // namespace shardmat

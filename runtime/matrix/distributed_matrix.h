@@ -103,6 +103,11 @@ class DistributedMatrix {
   /// `size`.
   DiagonalBlocks block_diagonal(std::int64_t size, Stream& stream);
 
+  /// How many unknowns a node has in a square matrix of finite elements, as its pattern tells: the largest size up to `most`
+  /// such that the pattern around the diagonal consists of full blocks of this size, except for rows with a quarter of the
+  /// nonzeros at most (in a sample), and that no block lies on two ranks; else 1. Collective. Throws as diagonal().
+  std::int64_t unknowns_a_node(std::int64_t most);
+
   /// Device memory of the stored rows in all formats, map_bytes() included.
   std::int64_t device_bytes() const;
   /// Device memory of the maps that update_values() needs.
@@ -142,6 +147,10 @@ class DistributedMatrix {
   };
   Diagonal& find_diagonal(std::int64_t size, Stream& stream);
   HostVector<std::int64_t> diagonal_positions(std::int64_t size) const;
+  struct BlockSample {
+    std::int64_t nonzeros = 0, in_blocks = 0;
+  };
+  BlockSample sample_blocks(std::int64_t size) const;
   HostVector<double> bring_values(const ConstDense& values, Stream& stream) const;
   void update_nonzeros(const ConstDense& values, Stream& stream);
   void take_host_values(const void* values, ValueType type, Stream& stream);

@@ -6,11 +6,11 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
-#include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
 #include "kernels/spmm.h"
 #include "partition/vector_file.h"
+#include "runtime/break_on_error.h"
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
@@ -29,15 +29,7 @@ class MultiplyRun {
       : context_(context), communicator_(context.communicator()), options_(options) {}
 
   MultiplyReport operator()() {
-    try {
-      return steps();
-    } catch (const AgreedError&) {
-      throw;
-    } catch (const std::exception& e) {
-      // The others do not know: what is released collectively below must not wait for them.
-      communicator_.mark_broken(e.what());
-      throw;
-    }
+    return break_on_error(communicator_, [&] { return steps(); });
   }
 
  private:
@@ -100,11 +92,7 @@ class MultiplyRun {
     if (copies_first()) measure_copy();
     matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
     product_ = matrix_->product(columns());
-    const LoadTimes& times = matrix_->load_times();
-    for (const auto& [name, seconds] :
-         {std::pair{"partition", times.partition}, std::pair{"load rows", times.read},
-          std::pair{"set up exchange", times.exchange}, std::pair{"convert, tune", times.plan}})
-      report_.phases.push_back({name, over_ranks(seconds, communicator_)});
+    add_load_phases(matrix_->load_times(), communicator_, report_.phases);
   }
 
   /// True if every rank's part of a file takes more memory than the arrays that measure the copy bandwidth, twice as much to
@@ -193,31 +181,11 @@ class MultiplyRun {
     MultiplyReport& r = report_;
     const DistributedMatrix& m = *matrix_;
     const Product& p = *product_;
-    r.matrix = source_.rows->name();
-    r.access = source_.access;
-    r.type = name(m.type());
+    describe_product(p, source_, options_.load, r);
     r.mode = name(options_.mode);
-    r.right_hand_sides = columns();
-    r.rows = m.rows(), r.cols = m.cols(), r.nnz = m.nnz();
     r.alpha = options_.alpha, r.beta = options_.beta;
     r.x = x_source_->name();
     r.y0 = y0_source_ ? y0_source_->name() : "";
-    r.backend = name(context_.device().backend), r.backend_why = context_.placement().why;
-    r.ranks = context_.placement().ranks;
-    r.threads_per_rank = thread_count();
-    r.partition_method = options_.load.method;
-    r.partition_origin = m.partition_origin();
-    const std::string stored = order_text(source_);
-    r.sort = m.local_sort() != LocalSort::by_length ? stored
-             : stored == "no"                       ? "locally, by length"
-                                                    : stored + ", then locally";
-    r.part_rows = over_ranks(static_cast<double>(m.local_rows()), communicator_);
-    r.part_nnz = over_ranks(static_cast<double>(m.local_nnz()), communicator_);
-    r.imbalance = r.part_nnz.mean > 0 ? r.part_nnz.max / r.part_nnz.mean : 1;
-    describe_kernels();
-    r.exchange = p.exchange().name(), r.exchange_why = p.exchange().why();
-    r.exchange_bytes = over_ranks(static_cast<double>(p.bytes_received()), communicator_);
-    r.column_block = p.column_block(), r.column_block_why = p.why_column_block;
     r.graph = iterated_.graph;
     r.iteration = iterated_.iteration, r.local = iterated_.local, r.exchange_times = iterated_.exchange;
     if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz() * columns()) / r.iteration.median;
@@ -234,28 +202,6 @@ class MultiplyRun {
   std::int64_t peak_of_run() const {
     const std::int64_t peak = peak_host_memory();
     return peak > peak_with_copy_ ? peak : peak_before_copy_;
-  }
-
-  void describe_kernels() {
-    MultiplyReport& r = report_;
-    const RowPlan& first = product_->row_plans()[0];
-    r.kernel = first.kernel(), r.format = first.storage().format, r.policy = first.tunables(), r.kernel_why = first.why();
-    r.predictions = first.predictions();
-    r.measurements = first.measurements();
-    r.decision = name(first.decision());
-    r.choosing_products = first.choosing_products();
-    std::string kernels;
-    bool reproducible = true;
-    for (const RowPlan& plan : product_->row_plans()) {
-      if (const std::string kernel = plan.kernel_and_tunables(); kernels != kernel)
-        kernels += (kernels.empty() ? "" : "; ") + kernel;
-      reproducible = reproducible && plan.reproducible();
-    }
-    r.kernel_of_rank = communicator_.all_gather(kernels);
-    r.reproducible = communicator_.all_reduce(reproducible ? 1 : 0, Reduction::min) == 1;
-    r.choosing = over_ranks(product_->choosing_seconds(), communicator_);
-    const double nnz = std::max<double>(1, static_cast<double>(matrix_->local_nnz()));
-    r.overlapped = over_ranks(static_cast<double>(product_->overlapped_nnz) / nnz, communicator_);
   }
 
   Context& context_;

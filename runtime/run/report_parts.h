@@ -9,6 +9,7 @@
 #include "comm/placement.h"
 #include "kernels/choose/choice.h"
 #include "runtime/over_ranks.h"
+#include "runtime/run/product_report.h"
 #include "runtime/timing/iteration_times.h"
 
 namespace shardmat::reporting {
@@ -43,5 +44,17 @@ nlohmann::ordered_json json(const std::vector<Measurement>& measurements);
 nlohmann::ordered_json json(const std::vector<RankPlace>& ranks);
 /// A JSON number; NaN and infinity, which JSON lacks, as text.
 nlohmann::ordered_json number(double value);
+
+/// The sections from "Matrix" to "Choices", and the kernels that were compared.
+void write_setup(Table& table, const ProductReport& report);
+/// The phases: least, mean and most seconds of the ranks.
+void write_phases(Table& table, const std::vector<Phase>& phases);
+
+nlohmann::ordered_json json_of_matrix(const ProductReport& report);
+nlohmann::ordered_json json_of_partition(const ProductReport& report);
+nlohmann::ordered_json json_of_ranks(const ProductReport& report);
+nlohmann::ordered_json json_of_kernel(const ProductReport& report);
+nlohmann::ordered_json json_of_exchange(const ProductReport& report);
+nlohmann::ordered_json json_of_phases(const std::vector<Phase>& phases);
 
 }  // namespace shardmat::reporting

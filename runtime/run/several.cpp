@@ -11,6 +11,7 @@
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
 #include "partition/vector_file.h"
+#include "runtime/break_on_error.h"
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
@@ -64,14 +65,7 @@ class Several {
   }
 
   SeveralReport operator()() {
-    try {
-      return steps();
-    } catch (const AgreedError&) {
-      throw;
-    } catch (const std::exception& e) {  // the others do not know: nothing may wait for them
-      ranks_.mark_broken(e.what());
-      throw;
-    }
+    return break_on_error(ranks_, [&] { return steps(); });
   }
 
  private:

@@ -115,6 +115,10 @@ class Schemas(CliTest):
         for mode in ("dots", "power"):
             self.check("multiply", "multiply", "poisson:n=4", "--mode", mode, *few)
 
+    def test_solve(self):
+        self.check("solve", "solve", "poisson27:n=4", "--preconditioner", "block_jacobi", "--output", "x.npy", ranks=2)
+        self.check("solve", "solve", "poisson27:n=4", "--b", "zeros", "--rhs", 3, "--solver", "gmres")
+
     def test_several_matrices(self):
         for more in (["--verify"], ["--mode", "dots"], ["--mode", "power"], ["--batch", "whole"]):
             self.check("multiply-several", "multiply", "poisson:n=4", "random:n=50", *more, "--iterations", 2, ranks=2)

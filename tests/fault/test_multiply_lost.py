@@ -1,4 +1,4 @@
-"""`shardmat multiply` loses one of three ranks: each survivor says so once within the deadline and leaves with code 5, and no
+"""`shardmat multiply` or `shardmat solve` loses one of three ranks: each survivor says so once within the deadline and leaves with code 5, and no
 result appears under its real name."""
 
 import os
@@ -31,11 +31,12 @@ class LoseOne(unittest.TestCase):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="multiply_lost_"))
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
 
-    def start(self, matrix, *arguments):
+    def start(self, matrix, *arguments, command="multiply"):
         # The progress bar tells in which phase the ranks are.
         env = dict(os.environ, SHARDMAT_PROGRESS="on", OMP_NUM_THREADS="1")
         outputs = ["--output", self.directory / "y.h5", "--json", self.directory / "report.json"]
-        return Ranks([PROGRAM, "multiply", matrix, "--timeout", self.timeout, *outputs, *arguments], RANKS, self.directory / "ranks", env=env)
+        words = [PROGRAM, command, matrix, "--timeout", self.timeout, *outputs, *arguments]
+        return Ranks(words, RANKS, self.directory / "ranks", env=env)
 
     def wait_for_phase(self, ranks, phase):
         end = time.monotonic() + START
@@ -78,6 +79,20 @@ class WhileIterating(LoseOne):
 
     def test_killed_in_power_iteration(self):
         self.lose(signal.SIGKILL, 1, "--mode", "power")
+
+
+class WhileSolving(LoseOne):
+    def lose(self, number, victim):
+        slow = ["--solver", "gmres", "--restart", 2, "--rtol", 1e-14, "--max-iterations", FOR_EVER]
+        with self.start("elasticity:n=12,clamp=0.01", *slow, command="solve") as ranks:
+            self.wait_for_phase(ranks, "solving")
+            self.lose_one(ranks, number, victim)
+
+    def test_stopped(self):
+        self.lose(signal.SIGSTOP, 0)
+
+    def test_killed(self):
+        self.lose(signal.SIGKILL, 2)
 
 
 def cpu_seconds(ranks, rank):

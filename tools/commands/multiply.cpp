@@ -9,20 +9,15 @@
 #include <optional>
 
 #include "comm/communicator.h"
-#include "comm/exchange/exchange.h"
 #include "kernels/base/error.h"
-#include "kernels/choose/registry.h"
-#include "kernels/spmm.h"
-#include "partition/partitioner.h"
 #include "partition/replaceable.h"
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
-#include "runtime/matrix/plan_cache.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
+#include "tools/commands/load_choices.h"
 #include "tools/environment.h"
-#include "tools/help_text.h"
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
 #include "tools/run_ranks.h"
@@ -31,14 +26,12 @@
 namespace shardmat::tools {
 namespace {
 
-struct Options {
+struct Options : LoadChoices {
   MultiplyOptions multiply;
   std::vector<std::string> matrices;
   std::string batch;  ///< empty: not asked for
-  std::string type = "f64", sort = "auto", backend = "auto", mode = "repeat", verify = "", storage = "full", json;
-  bool force = false, no_graph = false, overlap = false, no_overlap = false, no_measure = false, no_cache = false;
-  double timeout = 60;
-  std::int64_t rhs = 1;
+  std::string backend = "auto", mode = "repeat", verify = "", json;
+  bool force = false;
 };
 
 void add_vector_options(const CommandLine& app, Options& o) {
@@ -95,66 +88,6 @@ void add_product_options(const CommandLine& app, Options& o) {
       ->capture_default_str();
 }
 
-void add_kernel_options(const CommandLine& app, Options& o) {
-  PlanRequest& plan = o.multiply.load.plan;
-  app.add_option("--kernel", plan.kernel,
-                 "kernel by name, or auto; --rhs has kernels of its own" + kernel_choices(kernels()) +
-                     kernel_choices(spmm_kernels(), ", with --rhs"))
-      ->capture_default_str();
-  app.add_option("--policy", plan.policy, "tunables of the kernel that --kernel names, e.g. threads_per_row=16");
-  app.add_flag(
-      "--tune,--measure", plan.tune,
-      "measure every kernel, layout and policy that other options leave open, and take the fastest. Without it, auto "
-      "measures on a GPU, and on the host for 300 iterations or more, and only the few that the model expects to be the "
-      "fastest. Prefer the name --measure: Open MPI's mpirun takes --tune for its own option and prints a complaint");
-  app.add_flag("--no-measure", o.no_measure, "with --kernel auto: measure nothing, take the model's choice");
-  app.add_option("--tune-budget", plan.budget_seconds,
-                 "start no measurement after X seconds (default: the time of 150 products; with --measure 5 s)")
-      ->check(positive_number());
-  app.add_flag("--reproducible", plan.reproducible,
-               "use only kernels whose results are bit-identical from run to run. With --no-measure every run also takes "
-               "the same kernel");
-  app.add_option("--storage", o.storage,
-                 "symmetric: store one of two equal entries a_ij and a_ji, for about half the memory; on the host. A matrix "
-                 "that is not symmetric is refused. Results depend on the number of threads in the last bits")
-      ->check(one_of({"full", "symmetric"}))
-      ->capture_default_str();
-  app.add_flag("--no-cache", o.no_cache, "neither use nor store measured choices (they are stored in SHARDMAT_CACHE_DIR)");
-}
-
-void add_rank_options(const CommandLine& app, Options& o) {
-  LoadOptions& load = o.multiply.load;
-  app.add_option("--exchange", load.exchange,
-                 "how x moves between ranks; auto measures those that may be the fastest" +
-                     choices("Choices", names_of(exchanges(), {"auto"})))
-      ->capture_default_str();
-  app.add_option("--method", load.method,
-                 "what each part has the same number of, if the file stores no partition for this number of ranks: "
-                 "nonzeros (nnz) or rows" +
-                     choices("Choices", names_of(partitioners())))
-      ->capture_default_str();
-  app.add_option("--sort", o.sort,
-                 "order of the rows of a part. local: by descending length; none: as stored; auto: as the file asks for")
-      ->check(one_of({"auto", "none", "local"}))
-      ->capture_default_str();
-  const Option overlap = app.add_flag(
-      "--overlap", o.overlap,
-      "multiply rows that need no x of other ranks while x moves. Without --rhs this is the default; with --rhs "
-      "it takes two products");
-  app.add_flag("--no-overlap", o.no_overlap, "multiply no row before x has arrived")->excludes(overlap);
-  app.add_option(
-         "--column-block", load.column_block,
-         "with --rhs on several ranks: number of right-hand sides that are moved and multiplied at a time, 2 or more "
-         "and a divisor of --rhs. A smaller number needs less memory for x of other ranks, and more time (default: "
-         "all, or as many as fit)")
-      ->check(whole_number(2, 1 << 20))
-      ->excludes(overlap);
-  app.add_flag("--no-graph", o.no_graph, "launch the kernels in every iteration instead of replaying a CUDA graph");
-  app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
-      ->check(positive_number())
-      ->capture_default_str();
-}
-
 void add_options(const CommandLine& app, Options& o) {
   app.add_option("matrix", o.matrices,
                  "matrix file (" + known_suffixes() +
@@ -187,23 +120,16 @@ void finish_options(const CommandLine& app, Options& o) {
     if (app.count("--verify") > 0 && (matrix == "full" || matrix == "sampled" || matrix == "auto"))
       throw Error(ErrorKind::usage, fmt::format("--verify {0} is taken for a matrix named {0}; write --verify={0}", matrix));
   m.matrix = o.matrices.front();
-  m.load.type = parse_value_type(o.type);
-  m.load.sort = o.sort == "local" ? LocalSort::by_length : o.sort == "none" ? LocalSort::none : LocalSort::as_file;
   m.mode = o.mode == "power" ? Mode::power : o.mode == "dots" ? Mode::dots : Mode::repeat;
   m.backend = parse_backend_choice(o.backend);
   m.verify = app.count("--verify") > 0;
   m.verify_mode = o.verify == "full"      ? VerifyMode::full
                   : o.verify == "sampled" ? VerifyMode::sampled
                                           : VerifyMode::automatic;
-  m.load.right_hand_sides = o.rhs;
-  require_column_block(o.rhs, m.load.column_block);
   m.graph = !o.no_graph;
-  m.load.overlap = o.overlap ? Overlap::yes : o.no_overlap ? Overlap::no : Overlap::automatic;
-  if (o.no_measure && m.load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
-  m.load.plan.measure = !o.no_measure;
-  m.load.plan.storage = o.storage == "symmetric" ? StoredEntries::half : StoredEntries::all;
+  finish_load_choices(o);
+  m.load = o.load;
   m.load.plan.products = static_cast<double>(m.iterations);
-  m.load.cache_directory = o.no_cache ? "" : default_cache_directory();
   m.progress = make_progress_bar();
 }
 

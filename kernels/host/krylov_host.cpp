@@ -1,0 +1,106 @@
+// Steps of Krylov methods on host threads. A pass is cut into blocks of entries; how many depends on their number alone.
+#include <algorithm>
+#include <vector>
+
+#include "kernels/base/parallel.h"
+#include "kernels/host/lanes.h"
+#include "kernels/krylov/all_steps.h"
+#include "kernels/krylov/passes.h"
+
+namespace shardmat::krylov {
+namespace {
+
+constexpr std::int64_t kEntriesOfABlock = 4096;
+constexpr std::int64_t kRowsAtOnce = 256;  // of several columns, so that a column's next entries are in the cache
+
+/// Items [begin, end) of one column, `stride` entries apart.
+template <class Step, class Index>
+SHARDMAT_INLINE Sums<Step::kSums> sum_column(const Step& step, const typename Step::Factors& factors, std::int64_t begin,
+                                             std::int64_t end, int column, Index stride) {
+  static_assert(Step::kSums <= 2 || Step::kSums == 8);
+  double s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0;
+#pragma omp simd reduction(+ : s0, s1, s2, s3, s4, s5, s6, s7)
+  for (std::int64_t i = begin; i < end; ++i) {
+    const Sums<Step::kSums> sums = step.entry(factors, {i, i * stride + column, column});
+    if constexpr (Step::kSums > 0) s0 += sums.of[0];
+    if constexpr (Step::kSums > 1) s1 += sums.of[1];
+    if constexpr (Step::kSums > 2) s2 += sums.of[2], s3 += sums.of[3], s4 += sums.of[4], s5 += sums.of[5];
+    if constexpr (Step::kSums > 2) s6 += sums.of[6], s7 += sums.of[7];
+  }
+  const double found[] = {s0, s1, s2, s3, s4, s5, s6, s7};
+  Sums<Step::kSums> all;
+  std::copy_n(found, Step::kSums, all.of);
+  return all;
+}
+
+/// Items [begin, end) of several columns. These are not compiled for further instruction sets: strides would gather.
+template <class Step>
+void run_columns(const Step& step, const typename Step::Factors* factors, std::int64_t begin, std::int64_t end, int columns,
+                 Sums<Step::kSums>* sums) {
+  std::fill_n(sums, columns, Sums<Step::kSums>{});
+  for (std::int64_t first = begin; first < end; first += kRowsAtOnce)
+    for (int j = 0; j < columns; ++j) {
+      if (!factors[j].works) continue;
+      const auto some = sum_column(step, factors[j], first, std::min(end, first + kRowsAtOnce), j, columns);
+      for (int s = 0; s < Step::kSums; ++s) sums[j].of[s] += some.of[s];
+    }
+}
+
+/// One column. Memory is the limit for long vectors: one instruction set above the baseline is enough.
+template <class Step>
+void run_column(const Step& step, const typename Step::Factors& factors, std::int64_t begin, std::int64_t end, Isa isa,
+                Sums<Step::kSums>* sums) {
+  if (!factors.works) {
+    *sums = {};
+    return;
+  }
+  const auto body = [&](auto) SHARDMAT_INLINE_LAMBDA {
+    *sums = sum_column(step, factors, begin, end, 0, std::integral_constant<int, 1>{});
+  };
+#if defined(__x86_64__)
+  if (isa >= Isa::avx2) return run_avx2(body);
+#endif
+  static_cast<void>(isa);
+  body(Baseline{});
+}
+
+}  // namespace
+
+template <class Step>
+void run_host(const Step& step, std::int64_t items, int columns, double* partial) {
+  std::vector<typename Step::Factors> factors;
+  for (int j = 0; j < columns; ++j) factors.push_back(step.factors(j));
+  const std::int64_t blocks = std::clamp<std::int64_t>(items * columns / kEntriesOfABlock, 1, kBlocks);
+  static_assert(sizeof(Sums<Step::kSums>) <= kMostSums * sizeof(double));
+  auto* const sums = reinterpret_cast<Sums<Step::kSums>*>(partial);
+  const Isa isa = instruction_set();  // of this thread
+  parallel_ranges(blocks, std::max<std::int64_t>(1, blocks * (1 << 14) / std::max<std::int64_t>(1, items * columns)),
+                  [&](std::int64_t first, std::int64_t last) {
+                    for (std::int64_t b = first; b < last; ++b) {
+                      const std::int64_t begin = items * b / blocks, end = items * (b + 1) / blocks;
+                      if (columns == 1) run_column(step, factors[0], begin, end, isa, sums + b);
+                      else run_columns(step, factors.data(), begin, end, columns, sums + b * columns);
+                    }
+                  });
+  for (int j = 0; j < columns; ++j) {
+    Sums<Step::kSums> all;
+    for (std::int64_t b = 0; b < blocks; ++b)
+      for (int s = 0; s < Step::kSums; ++s) all.of[s] += sums[b * columns + j].of[s];
+    step.finish(j, all);
+  }
+}
+
+template <class Step>
+void Passes::run(const Step& step, std::int64_t items, Stream& stream) const {
+#ifdef SHARDMAT_HAVE_CUDA
+  if (stream.device().backend == Backend::cuda) return run_cuda(step, items, columns_, partial_.as<double>(), stream);
+#else
+  static_cast<void>(stream);
+#endif
+  run_host(step, items, columns_, partial_.as<double>());
+}
+
+#define SHARDMAT_MAKE(...) template void Passes::run(const __VA_ARGS__&, std::int64_t, Stream&) const;
+SHARDMAT_KRYLOV_STEPS(SHARDMAT_MAKE)
+
+}  // namespace shardmat::krylov

@@ -1,0 +1,26 @@
+// The list of all steps. Both backends make an instance of each, for each type where a step has vectors.
+#pragma once
+
+#include "kernels/krylov/bicgstab_steps.h"
+#include "kernels/krylov/cg_steps.h"
+#include "kernels/krylov/chebyshev_steps.h"
+#include "kernels/krylov/gmres_steps.h"
+#include "kernels/krylov/minres_steps.h"
+#include "kernels/krylov/preconditioner_steps.h"
+#include "kernels/krylov/residual.h"
+
+#define SHARDMAT_STEPS_OF_TYPE(MAKE, T)  \
+  SHARDMAT_RESIDUAL_STEPS(MAKE, T)       \
+  SHARDMAT_PRECONDITIONER_STEPS(MAKE, T) \
+  SHARDMAT_CG_STEPS(MAKE, T)             \
+  SHARDMAT_CHEBYSHEV_STEPS(MAKE, T)      \
+  SHARDMAT_GMRES_STEPS(MAKE, T)          \
+  SHARDMAT_BICGSTAB_STEPS(MAKE, T)       \
+  SHARDMAT_MINRES_STEPS(MAKE, T)
+
+#define SHARDMAT_KRYLOV_STEPS(MAKE)     \
+  SHARDMAT_STEPS_OF_TYPE(MAKE, float)   \
+  SHARDMAT_STEPS_OF_TYPE(MAKE, double)  \
+  SHARDMAT_CHEBYSHEV_SCALAR_STEPS(MAKE) \
+  SHARDMAT_GMRES_SCALAR_STEPS(MAKE)     \
+  SHARDMAT_MINRES_SCALAR_STEPS(MAKE)

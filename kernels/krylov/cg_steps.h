@@ -1,0 +1,130 @@
+// Conjugate gradients (Hestenes and Stiefel 1952; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., Alg. 9.1) in
+// three passes an iteration: p·q; the residual with its sums; x and the direction. They read and write 10 n values (12 n
+// with a diagonal preconditioner), 2 n of them for p·q.
+#pragma once
+
+#include "kernels/krylov/residual.h"
+
+namespace shardmat::krylov {
+
+/// Scalars in device memory, one entry a column.
+struct CgScalars {
+  double* pq;
+  double* rz;
+  double* squares;  ///< of the norm. REQUIRES: squares == rz + columns, because one call sums both over the ranks
+  double* rz_before;
+  double* alpha;
+};
+
+template <class T, Scaling kScaling>
+struct CgVectors : Preconditioned<T, kScaling> {
+  T *x, *p, *q;
+  CgScalars scalars;
+  Monitor monitor;
+  Norm norm;
+};
+
+/// p·q.
+template <class T>
+struct CgCurvature {
+  const T *p, *q;
+  double* pq;
+  static constexpr int kSums = 1;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
+    return {{static_cast<double>(p[place.at]) * static_cast<double>(q[place.at])}};
+  }
+  SHARDMAT_BOTH void finish(int column, const Sums<1>& sums) const { pq[column] = sums.of[0]; }
+};
+
+/// r -= alpha·q with alpha = r·z / p·q, and the sums of the new r. If z is separate, CgSums makes them later.
+template <class T, Scaling kScaling>
+struct CgResidual {
+  CgVectors<T, kScaling> v;
+  static constexpr int kSums = kScaling == Scaling::separate ? 0 : 2;
+  struct Factors {
+    bool works;
+    T alpha;
+  };
+  SHARDMAT_BOTH double alpha(int column) const { return v.scalars.rz[column] / v.scalars.pq[column]; }
+  SHARDMAT_BOTH Factors factors(int column) const {
+    return {v.monitor.goes_on(column) && v.scalars.pq[column] > 0, static_cast<T>(alpha(column))};
+  }
+  SHARDMAT_BOTH Sums<kSums> entry(const Factors& f, const Place& place) const {
+    const T r = v.r[place.at] - f.alpha * v.q[place.at];
+    v.r[place.at] = r;
+    if constexpr (kSums == 0) return {};
+    else {
+      const double rd = static_cast<double>(r), z = static_cast<double>(v.z_of(place, r));
+      return {{rd * z, square(v.norm, rd, z)}};
+    }
+  }
+  SHARDMAT_BOTH void finish(int column, const Sums<kSums>& sums) const {
+    if (!v.monitor.goes_on(column)) return;
+    const CgScalars& s = v.scalars;
+    if (!(s.pq[column] > 0))
+      return v.monitor.stop(column, s.pq[column] <= 0 ? Reason::diverged_indefinite_matrix : Reason::diverged_nan);
+    s.alpha[column] = alpha(column);
+    s.rz_before[column] = s.rz[column];
+    if constexpr (kSums > 0) {
+      s.rz[column] = sums.of[0];
+      s.squares[column] = sums.of[1];
+    }
+  }
+};
+
+/// p = z: the first direction.
+template <class T, Scaling kScaling>
+struct CgFirstDirection {
+  CgVectors<T, kScaling> v;
+  static constexpr int kSums = 0;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place& place) const {
+    v.p[place.at] = v.z_at(place);
+    return {};
+  }
+  SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
+};
+
+/// x += alpha·p, p = z + beta·p; ends the iteration.
+template <class T, Scaling kScaling>
+struct CgDirection {
+  CgVectors<T, kScaling> v;
+  static constexpr int kSums = 0;
+  struct Factors {
+    bool works;
+    T alpha, beta;
+  };
+  SHARDMAT_BOTH Factors factors(int column) const {
+    const CgScalars& s = v.scalars;
+    return {v.monitor.goes_on(column), static_cast<T>(s.alpha[column]), static_cast<T>(s.rz[column] / s.rz_before[column])};
+  }
+  SHARDMAT_BOTH Sums<0> entry(const Factors& f, const Place& place) const {
+    const T p = v.p[place.at];
+    v.x[place.at] += f.alpha * p;
+    v.p[place.at] = v.z_at(place) + f.beta * p;
+    return {};
+  }
+  SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
+    if (!v.monitor.goes_on(column)) return;
+    v.monitor.note(column, sqrt(v.scalars.squares[column]));
+    if (v.monitor.goes_on(column) && !(v.scalars.rz[column] > 0))
+      v.monitor.stop(column, Reason::diverged_indefinite_preconditioner);
+  }
+};
+
+}  // namespace shardmat::krylov
+
+#define SHARDMAT_CG_STEPS(MAKE, T)             \
+  MAKE(CgCurvature<T>)                         \
+  MAKE(CgResidual<T, Scaling::none>)           \
+  MAKE(CgResidual<T, Scaling::diagonal>)       \
+  MAKE(CgResidual<T, Scaling::separate>)       \
+  MAKE(CgFirstDirection<T, Scaling::none>)     \
+  MAKE(CgFirstDirection<T, Scaling::diagonal>) \
+  MAKE(CgFirstDirection<T, Scaling::separate>) \
+  MAKE(CgDirection<T, Scaling::none>)          \
+  MAKE(CgDirection<T, Scaling::diagonal>)      \
+  MAKE(CgDirection<T, Scaling::separate>)

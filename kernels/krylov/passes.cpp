@@ -1,0 +1,16 @@
+#include "kernels/krylov/passes.h"
+
+namespace shardmat::krylov {
+
+Passes::Passes(Device device, int columns) : columns_(columns) {
+  const std::int64_t chunks = (columns + kColumnsAtOnce - 1) / kColumnsAtOnce,
+                     bytes = (std::int64_t{kMostSums} * kBlocks * columns + chunks) *
+                             static_cast<std::int64_t>(sizeof(double));
+  require_memory(device, bytes, "partial sums of dot products");
+  partial_ = Buffer(device, static_cast<std::size_t>(bytes));
+  Stream stream(device);
+  fill_bytes(partial_.data(), 0, partial_.bytes(), stream);
+  stream.synchronize();
+}
+
+}  // namespace shardmat::krylov

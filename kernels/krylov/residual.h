@@ -1,0 +1,63 @@
+// What methods share: how the preconditioner enters a pass, and which norm of the residual decides.
+#pragma once
+
+#include "kernels/krylov/monitor.h"
+
+namespace shardmat::krylov {
+
+/// How z = M·r is found.
+enum class Scaling {
+  none,      ///< z = r
+  diagonal,  ///< z = scale·r, entry by entry
+  separate,  ///< z is computed by passes of its own
+};
+
+/// unpreconditioned: ‖r‖; preconditioned: ‖M·r‖; natural: √(rᵀM·r).
+enum class Norm { unpreconditioned, preconditioned, natural };
+
+/// The share of one entry in the square of the norm.
+SHARDMAT_BOTH double square(Norm norm, double r, double z) {
+  return norm == Norm::unpreconditioned ? r * r : norm == Norm::preconditioned ? z * z : r * z;
+}
+
+/// A residual r and its z = M·r.
+template <class T, Scaling kScaling>
+struct Preconditioned {
+  T* r;
+  const T* z;      ///< separate
+  const T* scale;  ///< diagonal; one entry a row
+
+  SHARDMAT_BOTH T z_of(const Place& place, T of_r) const {
+    if constexpr (kScaling == Scaling::separate) return z[place.at];
+    else if constexpr (kScaling == Scaling::diagonal) return scale[place.item] * of_r;
+    else return of_r;
+  }
+  SHARDMAT_BOTH T z_at(const Place& place) const { return z_of(place, r[place.at]); }
+};
+
+/// Sums of r·z and of the square of the norm.
+template <class T, Scaling kScaling>
+struct ResidualSums {
+  Preconditioned<T, kScaling> v;
+  Norm norm;
+  double* rz;
+  double* squares;
+  static constexpr int kSums = 2;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
+  SHARDMAT_BOTH Sums<2> entry(const Factors&, const Place& place) const {
+    const double r = static_cast<double>(v.r[place.at]), z = static_cast<double>(v.z_at(place));
+    return {{r * z, square(norm, r, z)}};
+  }
+  SHARDMAT_BOTH void finish(int column, const Sums<2>& sums) const {
+    rz[column] = sums.of[0];
+    squares[column] = sums.of[1];
+  }
+};
+
+}  // namespace shardmat::krylov
+
+#define SHARDMAT_RESIDUAL_STEPS(MAKE, T)   \
+  MAKE(ResidualSums<T, Scaling::none>)     \
+  MAKE(ResidualSums<T, Scaling::diagonal>) \
+  MAKE(ResidualSums<T, Scaling::separate>)

@@ -1,0 +1,72 @@
+// Steps of Krylov methods: one pass over vectors that updates entries and sums dot products, with all scalars on the device.
+// One source serves both backends: a step is a small struct whose functions run on the host and on a GPU.
+//
+//   struct Step {
+//     static constexpr int kSums = 2;            // dot products that the pass sums, 0 … kMostSums
+//     struct Factors { bool works; T alpha; };   // what the scalars on the device give for a column
+//     Factors factors(int column) const;         // reads scalars; several threads call it
+//     Sums<kSums> entry(const Factors&, const Place&) const;   // updates one entry; returns its share of the sums
+//     void finish(int column, const Sums<kSums>&) const;       // writes scalars: once a column, after all of its entries
+//   };
+//
+// factors() and entry() may read what finish() writes: when finish() of a column runs, nobody reads scalars of that column
+// any more. If `works` is false, entry() is not called, and the sums are 0. Sums are formed in an order that depends on the
+// number of entries and columns alone, so that results are the same bits in each run.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/base/device.h"
+
+#ifdef __CUDACC__
+#define SHARDMAT_BOTH __host__ __device__ __forceinline__
+#else
+#define SHARDMAT_BOTH [[gnu::always_inline]] inline
+#endif
+
+namespace shardmat::krylov {
+
+constexpr int kMostSums = 8;
+
+template <int N>
+struct Sums {
+  double of[N > 0 ? N : 1] = {};
+};
+
+/// Factors of a step that has none.
+struct Works {
+  bool works;
+};
+
+/// An entry of row-major vectors of several columns. An item is a row, or what a step makes of it (a block of rows).
+struct Place {
+  std::int64_t item;
+  std::int64_t at;  ///< item · columns + column
+  int column;
+};
+
+/// Base of a step that only changes scalars: run it over 0 items.
+struct NoEntries {
+  static constexpr int kSums = 0;
+  using Factors = Works;
+  SHARDMAT_BOTH Factors factors(int) const { return {false}; }
+  SHARDMAT_BOTH Sums<0> entry(const Factors&, const Place&) const { return {}; }
+};
+
+/// Runs steps for vectors of a number of columns. Used by one stream at a time.
+class Passes {
+ public:
+  /// Throws Error(resources) if there is no memory for partial sums (64 kB a column).
+  Passes(Device device, int columns);
+
+  int columns() const { return columns_; }
+  /// Runs `step` over `items` items, in stream order. Instances for the steps that all_steps.h lists.
+  template <class Step>
+  void run(const Step& step, std::int64_t items, Stream& stream) const;
+
+ private:
+  int columns_;
+  Buffer partial_;
+};
+
+}  // namespace shardmat::krylov

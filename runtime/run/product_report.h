@@ -1,0 +1,58 @@
+// What every command that multiplies says about its matrix and its product: the parts, the ranks, the kernels, the exchange.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/placement.h"
+#include "kernels/choose/choice.h"
+#include "runtime/over_ranks.h"
+
+namespace shardmat {
+
+class Product;
+struct LoadOptions;
+struct LoadTimes;
+struct MatrixSource;
+
+struct Phase {
+  std::string name;
+  OverRanks seconds;
+};
+
+struct ProductReport {
+  std::string matrix, access, type;
+  std::int64_t rows = 0, cols = 0, nnz = 0;
+  std::int64_t right_hand_sides = 1;
+  std::int64_t column_block = 1;  ///< right-hand sides that move and are multiplied at a time
+  std::string column_block_why;   ///< why these are not all; else empty
+  // Where and how.
+  std::string backend, backend_why;
+  std::vector<RankPlace> ranks;
+  int threads_per_rank = 1;  ///< host threads
+  std::string partition_method, partition_origin, sort;
+  OverRanks part_rows, part_nnz;
+  double imbalance = 1;
+  bool reproducible = true;                        ///< the same run gives a bit-identical y
+  std::string kernel, format, policy, kernel_why;  ///< of rank 0; see kernel_of_rank
+  std::vector<std::string> kernel_of_rank;  ///< of each rank: "csr_vector threads_per_row=8"; "; " between different blocks
+  std::vector<Prediction> predictions;      ///< of rank 0, cheapest first
+  std::vector<Measurement> measurements;    ///< of rank 0, fastest first
+  std::string decision;                     ///< of rank 0: asked, only, model, measured or remembered
+  OverRanks choosing;                       ///< seconds that choosing the kernel took
+  double choosing_products = 0;             ///< the same time in products, on rank 0; 0 if not known
+  std::string exchange, exchange_why;
+  OverRanks exchange_bytes;
+  OverRanks overlapped;  ///< share of a rank's nonzeros that are multiplied while x moves; 0: the product waits for x
+  bool graph = false;    ///< true if iterations were replayed from a recorded graph
+  std::vector<Phase> phases;
+};
+
+/// Fills in all but `graph` and `phases`. Collective; the same on all ranks.
+void describe_product(const Product& product, const MatrixSource& source, const LoadOptions& options, ProductReport& report);
+
+/// Adds the phases from partitioning to choosing the kernel. Collective.
+void add_load_phases(const LoadTimes& times, Communicator& communicator, std::vector<Phase>& phases);
+
+}  // namespace shardmat

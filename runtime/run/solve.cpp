@@ -1,0 +1,174 @@
+#include "runtime/run/solve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/timer.h"
+#include "partition/vector_file.h"
+#include "runtime/break_on_error.h"
+#include "runtime/context.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/product.h"
+#include "runtime/matrix/vectors.h"
+#include "runtime/solvers/method.h"
+#include "runtime/source/hdf5_on_ranks.h"
+#include "runtime/source/matrix_source.h"
+
+namespace shardmat {
+namespace {
+
+constexpr int kTimedProducts = 11;
+
+/// One run; keeps what its steps share.
+class SolveRun {
+ public:
+  SolveRun(Context& context, const SolveOptions& options)
+      : context_(context), communicator_(context.communicator()), options_(options) {}
+
+  SolveReport operator()() {
+    return break_on_error(communicator_, [&] {
+      open();
+      load();
+      solve_it();
+      if (!options_.output.empty()) write();
+      describe();
+      return std::move(report_);
+    });
+  }
+
+ private:
+  template <class F>
+  void phase(const char* name, F&& work) {
+    const Timer timer;
+    work();
+    report_.phases.push_back({name, over_ranks(timer.seconds(), communicator_)});
+  }
+
+  std::int64_t columns() const { return options_.load.right_hand_sides; }
+
+  void open() {
+    communicator_.together([&] {
+      find_method(options_.solver.solver);
+      find_preconditioner(options_.solver.preconditioner);
+      if (options_.output.empty()) return;
+      check_vector_suffix(options_.output);
+      if (communicator_.rank() == 0) check_vector_writable(options_.output);  // it writes
+    });
+    source_ = open_matrix(options_.matrix, communicator_,
+                          {options_.allow_nonfinite, options_.load.method, options_.control.progress});
+    communicator_.together([&] {
+      if (source_.rows->rows() != source_.rows->cols())
+        throw Error(ErrorKind::usage, fmt::format("a solver needs a square matrix; {} is {} × {}", source_.rows->name(),
+                                                  source_.rows->rows(), source_.rows->cols()));
+    });
+    describe_on_all_ranks(VectorFile::hdf5_input(options_.b, "b"), communicator_);
+    describe_on_all_ranks(VectorFile::hdf5_input(options_.initial_guess, "x"), communicator_);
+    communicator_.together([&] {
+      const std::int64_t rows = source_.rows->rows();
+      b_source_ = open_vector(options_.b, "b", rows, options_.seed, columns());
+      guess_source_ = open_vector(options_.initial_guess, "x", rows, options_.seed + 1, columns());
+    });
+  }
+
+  void load() {
+    LoadOptions load = options_.load;
+    load.progress = options_.control.progress;
+    matrix_ = std::make_unique<DistributedMatrix>(source_, context_, load);
+    SolverOptions solver = options_.solver;
+    solver.columns = columns();
+    const Timer timer;
+    solver_ = std::make_unique<Solver>(*matrix_, solver);
+    const double set_up = timer.seconds() - matrix_->load_times().plan;
+    matrix_->drop_host_rows();
+    add_load_phases(matrix_->load_times(), communicator_, report_.phases);
+    report_.phases.push_back({"set up solver", over_ranks(std::max(0.0, set_up), communicator_)});
+    phase("vectors", [&] {
+      const ValueType type = sum_type(matrix_->type());
+      b_.emplace(*matrix_, VectorLayout::rows, type, columns());
+      x_.emplace(*matrix_, VectorLayout::rows, type, columns());
+      b_->read(*b_source_, context_.stream());
+      x_->read(*guess_source_, context_.stream());
+    });
+  }
+
+  void solve_it() {
+    phase("solve", [&] { report_.result = solver_->solve(*b_, *x_, options_.control); });
+    if (report_.result.iterations == 0) return;
+    const Product& product = solver_->product();
+    const DistributedVector y(*matrix_, VectorLayout::rows, sum_type(matrix_->type()), columns());
+    product_seconds_ = time([&] { product.multiply_local(1, 0, y.view(), context_.stream()); });
+    exchange_seconds_ = communicator_.size() == 1 ? 0 : time([&] { product.move_x(context_.stream()); });
+  }
+
+  /// Seconds of one call: the median, on the slowest rank. Collective.
+  template <class F>
+  double time(const F& call) {
+    call();
+    solver_->product().wait(context_.stream());
+    std::vector<double> seconds;
+    for (int i = 0; i < kTimedProducts; ++i) {
+      const Timer timer;
+      call();
+      solver_->product().wait(context_.stream());
+      seconds.push_back(timer.seconds());
+    }
+    std::nth_element(seconds.begin(), seconds.begin() + kTimedProducts / 2, seconds.end());
+    return communicator_.all_reduce(seconds[kTimedProducts / 2], Reduction::max);
+  }
+
+  void write() {
+    phase("write", [&] { x_->write(options_.output, "x", context_.stream()); });
+    report_.output = options_.output;
+  }
+
+  void describe() {
+    SolveReport& r = report_;
+    describe_product(solver_->product(), source_, options_.load, r);
+    r.solver = options_.solver.solver;
+    r.preconditioner = options_.solver.preconditioner;
+    r.preconditioner_note = solver_->preconditioner().describe();
+    r.residual_norm = name(options_.solver.residual_norm);
+    r.b = b_source_->name();
+    r.initial_guess = guess_source_->name();
+    r.settings = solver_->options();
+    r.sums = solver_->summed_by();
+    r.graph = r.result.graph;
+    r.product_seconds = product_seconds_, r.exchange_seconds = exchange_seconds_;
+    if (r.result.iterations > 0) r.seconds_an_iteration = r.result.seconds / static_cast<double>(r.result.iterations);
+    double held = static_cast<double>(matrix_->device_bytes() + solver_->device_bytes());
+    held += 2 * static_cast<double>(solver_->product().y_bytes());
+    r.device_bytes = over_ranks(held, communicator_);
+    r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
+  }
+
+  Context& context_;
+  Communicator& communicator_;
+  const SolveOptions& options_;
+  MatrixSource source_;
+  std::unique_ptr<DistributedMatrix> matrix_;
+  std::unique_ptr<Solver> solver_;
+  std::unique_ptr<VectorSource> b_source_, guess_source_;
+  std::optional<DistributedVector> b_, x_;
+  double product_seconds_ = 0, exchange_seconds_ = 0;
+  SolveReport report_;
+};
+
+}  // namespace
+
+SolveReport solve(Communicator& communicator, const SolveOptions& options) {
+  Context context(communicator, options.backend, options.threads);
+  return solve(context, options);
+}
+
+SolveReport solve(Context& context, const SolveOptions& options) {
+  const ContextScope scope(context);
+  return SolveRun(context, options)();
+}
+
+}  // namespace shardmat

@@ -1,0 +1,52 @@
+// The whole of `shardmat solve` as one call: open, load, set up, solve, write, report.
+//
+// Threads: one thread of each rank; solve() is collective.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "comm/placement.h"
+#include "runtime/matrix/matrix_options.h"
+#include "runtime/run/product_report.h"
+#include "runtime/solvers/solver.h"
+
+namespace shardmat {
+
+class Context;
+
+struct SolveOptions {
+  std::string matrix;            ///< matrix file or generator specification, see open_matrix()
+  bool allow_nonfinite = false;  ///< accept NaN and infinity among its values
+  LoadOptions load;
+  SolverOptions solver;  ///< right-hand sides: those of `load`
+  BackendChoice backend = BackendChoice::automatic;
+  int threads = 0;                      ///< host threads of each rank; 0: its share of the cores of its host
+  std::string b = "ones";               ///< ones, zeros, random or a file
+  std::string initial_guess = "zeros";  ///< the same
+  std::uint64_t seed = 1;
+  std::string output;  ///< file for x, in original row order; empty = none
+  SolveControl control;
+};
+
+struct SolveReport : ProductReport {
+  std::string solver, preconditioner, preconditioner_note, residual_norm, b, initial_guess;
+  SolverOptions settings;
+  SolveResult result;
+  std::string sums;                 ///< what sums dot products over the ranks (SumOverRanks::name())
+  double seconds_an_iteration = 0;  ///< of the whole solve; 0 without iterations
+  double product_seconds = 0;       ///< of one product without its exchange, measured after the solve; slowest rank
+  double exchange_seconds = 0;      ///< of one exchange
+  OverRanks device_bytes, host_peak_bytes;
+  std::string output;  ///< the file that was written, or empty
+};
+
+/// Collective; the report is the same on all ranks. A solve that did not converge does not throw: the report says so, and
+/// the last x is written. Any other failure throws the same Error on all ranks.
+SolveReport solve(Communicator& communicator, const SolveOptions& options);
+SolveReport solve(Context& context, const SolveOptions& options);
+
+std::string to_text(const SolveReport& report);
+std::string to_json(const SolveReport& report);
+
+}  // namespace shardmat

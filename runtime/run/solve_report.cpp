@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/text.h"
+#include "runtime/run/report_parts.h"
+#include "runtime/run/solve.h"
+
+namespace shardmat {
+namespace {
+
+using namespace reporting;
+using nlohmann::ordered_json;
+
+std::string residual_text(double residual, double norm_of_b) {
+  return norm_of_b > 0 ? fmt::format("{:.3e} = {:.3e} of b", residual, residual / norm_of_b)
+                       : fmt::format("{:.3e}", residual);
+}
+
+void write_column(Table& t, const SolvedColumn& c) {
+  t.row("reason", fmt::format("{}: {}", name(c.reason), explain(c.reason)));
+  t.row("iterations", human_count(c.iterations) +
+                          (c.replacements == 0 ? "" : fmt::format(", {} replacements of the residual", c.replacements)));
+  t.row("residual", residual_text(c.residual, c.norm_of_b) + ", as the method updated it");
+  t.row("true residual", residual_text(c.true_residual, c.norm_of_b) + ", computed anew");
+}
+
+void write_columns(Table& t, const std::vector<SolvedColumn>& columns) {
+  constexpr std::size_t kMost = 32;
+  t.line("  column  iterations      residual  true residual  reason");
+  for (std::size_t j = 0; j < std::min(columns.size(), kMost); ++j)
+    t.line(fmt::format("  {:>6}  {:>10}  {:>12.3e}  {:>13.3e}  {}", j, human_count(columns[j].iterations),
+                       columns[j].residual, columns[j].true_residual, name(columns[j].reason)));
+  if (columns.size() > kMost) t.line(fmt::format("  … and {} more", columns.size() - kMost));
+}
+
+void write_times(Table& t, const SolveReport& r) {
+  t.section("An iteration, on average");
+  t.row("time", human_seconds(r.seconds_an_iteration));
+  t.row("  product",
+        fmt::format("{} ({:.0f} %)", human_seconds(r.product_seconds), 100 * r.product_seconds / r.seconds_an_iteration));
+  if (r.ranks.size() > 1)
+    t.row("  exchange", fmt::format("{} ({:.0f} %)", human_seconds(r.exchange_seconds),
+                                    100 * r.exchange_seconds / r.seconds_an_iteration));
+  const double rest = r.seconds_an_iteration - r.product_seconds - r.exchange_seconds;
+  if (rest > 0)
+    t.row("  the rest", fmt::format("{} ({:.0f} %): vectors, sums, preconditioner, further products", human_seconds(rest),
+                                    100 * rest / r.seconds_an_iteration));
+}
+
+}  // namespace
+
+std::string to_text(const SolveReport& r) {
+  Table t;
+  write_setup(t, r);
+  t.row("solver", r.solver);
+  t.row("preconditioner",
+        r.preconditioner + (r.preconditioner_note.empty() ? "" : fmt::format(" ({})", r.preconditioner_note)));
+  t.row("ends at", fmt::format("residual ({}) ≤ max({:g}·‖b‖, {:g}), or {} iterations", r.residual_norm, r.settings.rtol,
+                               r.settings.atol, human_count(r.settings.max_iterations)));
+  t.row("dot products", r.sums == "none" ? "" : "summed over the ranks by " + r.sums);
+  write_phases(t, r.phases);
+  if (r.result.iterations > 0) write_times(t, r);
+  t.row("memory a rank", fmt::format("{} for matrix, solver and vectors; {} peak of the process",
+                                     min_mean_max(r.device_bytes, human_bytes), human_bytes(r.host_peak_bytes.max)));
+  t.section("Result");
+  if (r.result.columns.size() == 1) write_column(t, r.result.columns[0]);
+  else write_columns(t, r.result.columns);
+  if (!r.output.empty()) t.row("written", r.output);
+  return t.text();
+}
+
+std::string to_json(const SolveReport& r) {
+  ordered_json columns = ordered_json::array();
+  for (const SolvedColumn& c : r.result.columns) {
+    ordered_json history = ordered_json::array();
+    for (const double norm : c.history) history.push_back(number(norm));
+    columns.push_back({{"reason", name(c.reason)},
+                       {"converged", converged(c.reason)},
+                       {"iterations", c.iterations},
+                       {"norm_of_b", number(c.norm_of_b)},
+                       {"residual", number(c.residual)},
+                       {"true_residual", number(c.true_residual)},
+                       {"replacements", c.replacements},
+                       {"history", history}});
+  }
+  ordered_json j{{"matrix", json_of_matrix(r)},
+                 {"solver",
+                  {{"name", r.solver},
+                   {"preconditioner", r.preconditioner},
+                   {"preconditioner_note", r.preconditioner_note},
+                   {"residual_norm", r.residual_norm},
+                   {"rtol", r.settings.rtol},
+                   {"atol", r.settings.atol},
+                   {"divergence_tolerance", r.settings.divergence_tolerance},
+                   {"max_iterations", r.settings.max_iterations},
+                   {"restart", r.settings.restart},
+                   {"b", r.b},
+                   {"initial_guess", r.initial_guess}}},
+                 {"converged", r.result.converged()},
+                 {"iterations", r.result.iterations},
+                 {"columns", columns},
+                 {"seconds", r.result.seconds},
+                 {"seconds_an_iteration", r.seconds_an_iteration},
+                 {"product_s", r.product_seconds},
+                 {"exchange_s", r.exchange_seconds},
+                 {"partition", json_of_partition(r)},
+                 {"backend", {{"name", r.backend}, {"why", r.backend_why}}},
+                 {"ranks", json_of_ranks(r)},
+                 {"threads_per_rank", r.threads_per_rank},
+                 {"kernel", json_of_kernel(r)},
+                 {"exchange", json_of_exchange(r)},
+                 {"sums", r.sums},
+                 {"phases_s", json_of_phases(r.phases)},
+                 {"device_bytes", json(r.device_bytes)},
+                 {"host_peak_bytes", json(r.host_peak_bytes)}};
+  if (!r.output.empty()) j["output"] = r.output;
+  return j.dump(2) + "\n";
+}
+
+}  // namespace shardmat

@@ -1,0 +1,111 @@
+// M = the inverses of the blocks around A's diagonal: one block for the unknowns of a node.
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "comm/communicator.h"
+#include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "kernels/krylov/preconditioner_steps.h"
+#include "runtime/context.h"
+#include "runtime/solvers/preconditioner.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::int64_t kMostUnknowns = 6;
+
+/// Calls f(std::integral_constant<int, size>) for 1 … 6.
+template <int kSize = 1, class F>
+void with_size(std::int64_t size, const F& f) {
+  if constexpr (kSize < kMostUnknowns)
+    if (size != kSize) return with_size<kSize + 1>(size, f);
+  f(std::integral_constant<int, kSize>());
+}
+
+class BlockJacobi final : public Preconditioner {
+ public:
+  BlockJacobi(DistributedMatrix& matrix, const PreconditionerOptions& options)
+      : matrix_(matrix), size_(options.block_size > 0 ? options.block_size : matrix.unknowns_a_node(kMostUnknowns)) {
+    Context& context = matrix.context();
+    context.communicator().together([&] {
+      if (size_ > kMostUnknowns)
+        throw Error(ErrorKind::usage, fmt::format("blocks of {}; they have 1 to {} unknowns", size_, kMostUnknowns),
+                    "block_size");
+      one_column_.emplace(context.device(), 1);
+      all_columns_.emplace(context.device(), options.columns);
+      place_rows();
+    });
+    refresh(context.stream());
+  }
+
+  void refresh(Stream& stream) override {
+    blocks_ = matrix_.block_diagonal(size_, stream);
+    double singular = 0;
+    matrix_.context().communicator().together([&] {
+      const Buffer on_device(matrix_.context().device(), sizeof singular);
+      dispatch(blocks_.type, [&]<class Tag>(Tag) {
+        with_size(size_, [&]<int kSize>(std::integral_constant<int, kSize>) {
+          using T = typename Tag::type;
+          one_column_->run(
+              krylov::InvertBlocks<T, kSize>{blocks_.values.as<T>(), matrix_.local_rows(), on_device.as<double>()},
+              blocks_.count, stream);
+        });
+      });
+      copy_to_host(&singular, on_device.data(), sizeof singular, stream);
+    });
+    singular_ = static_cast<std::int64_t>(matrix_.context().communicator().all_reduce(singular, Reduction::sum));
+  }
+
+  void apply(const Dense& r, const Dense& z, Stream& stream) const override {
+    dispatch(r.type, [&]<class Tag>(Tag) {
+      with_size(size_, [&]<int kSize>(std::integral_constant<int, kSize>) {
+        using T = typename Tag::type;
+        all_columns_->run(
+            krylov::MultiplyBlocks<T, kSize>{blocks_.values.as<T>(), static_cast<const T*>(r.data), static_cast<T*>(z.data),
+                                             places_.as<std::int64_t>(), r.rows, all_columns_->columns()},
+            blocks_.count, stream);
+      });
+    });
+  }
+
+  std::int64_t device_bytes() const override { return static_cast<std::int64_t>(blocks_.values.bytes() + places_.bytes()); }
+
+  std::string describe() const override {
+    return fmt::format(
+        "blocks of {}{}", size_,
+        singular_ == 0 ? "" : fmt::format(", {} singular ones count as the identity", human_count(singular_)));
+  }
+
+ private:
+  /// Where the rows of blocks, which are in the order of the source, lie in vectors.
+  void place_rows() {
+    const HostVector<std::int64_t>& order = matrix_.local_order();
+    HostVector<std::int64_t> places(order.size());
+    bool moved = false;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      places[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+      moved = moved || order[i] != static_cast<std::int64_t>(i);
+    }
+    if (!moved) return;
+    Context& context = matrix_.context();
+    places_ = Buffer(context.device(), places.size() * sizeof(std::int64_t));
+    copy_to_device(places_.data(), places.data(), places_.bytes(), context.stream());
+  }
+
+  DistributedMatrix& matrix_;
+  std::int64_t size_;
+  DiagonalBlocks blocks_;
+  Buffer places_;  ///< empty: rows lie in the order of the source
+  std::optional<krylov::Passes> one_column_, all_columns_;
+  std::int64_t singular_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Preconditioner> make_block_jacobi(DistributedMatrix& matrix, const PreconditionerOptions& options) {
+  return std::make_unique<BlockJacobi>(matrix, options);
+}
+
+}  // namespace shardmat

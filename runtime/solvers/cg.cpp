@@ -1,0 +1,76 @@
+// Conjugate gradients; the passes are in kernels/krylov/cg_steps.h.
+#include "comm/sum_over_ranks.h"
+#include "kernels/krylov/cg_steps.h"
+#include "runtime/context.h"
+#include "runtime/solvers/method.h"
+#include "runtime/solvers/method_memory.h"
+
+namespace shardmat {
+namespace {
+
+using namespace krylov;
+
+template <class T, Scaling kScaling>
+class Cg final : public Method {
+ public:
+  explicit Cg(const MethodInputs& in)
+      : in_(in),
+        memory_(in, kScaling == Scaling::separate ? 3 : 2, 5),
+        sum_(in.context().exchange_context(in.type(), 1), in.columns()),
+        sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()) {
+    v_.r = memory_.vector<T>(0);
+    v_.q = memory_.vector<T>(1);
+    if constexpr (kScaling == Scaling::separate) v_.z = memory_.vector<T>(2);
+    v_.scale = static_cast<const T*>(in.preconditioner.diagonal());
+    v_.p = static_cast<T*>(in.product.x().data);
+    v_.scalars = {memory_.scalar(0), memory_.scalar(1), memory_.scalar(2), memory_.scalar(3), memory_.scalar(4)};
+    v_.monitor = in.monitor;
+    v_.norm = in.norm;
+  }
+
+  void start(const void* b, void* x, Stream& stream) override {
+    v_.x = static_cast<T*>(x);
+    in_.residual(b, x, v_.r, stream);
+    precondition(stream);
+    sum_residual(stream);
+    in_.run(CgFirstDirection<T, kScaling>{v_}, stream);
+  }
+
+  const double* squares() const override { return v_.scalars.squares; }
+
+  void iterate(std::int64_t, Stream& stream) override {
+    in_.product.multiply(1, 0, in_.view(v_.q), stream);
+    in_.run(CgCurvature<T>{v_.p, v_.q, v_.scalars.pq}, stream);
+    sum_(v_.scalars.pq, stream);
+    in_.run(CgResidual<T, kScaling>{v_}, stream);
+    if constexpr (kScaling == Scaling::separate) {
+      precondition(stream);
+      sum_residual(stream);
+    } else {
+      sum_two_(v_.scalars.rz, stream);
+    }
+    in_.run(CgDirection<T, kScaling>{v_}, stream);
+  }
+
+  std::int64_t device_bytes() const override { return memory_.bytes(); }
+
+ private:
+  void precondition(Stream& stream) {
+    if constexpr (kScaling == Scaling::separate) in_.precondition(v_.r, memory_.template vector<T>(2), stream);
+  }
+  void sum_residual(Stream& stream) {
+    in_.run(ResidualSums<T, kScaling>{v_, v_.norm, v_.scalars.rz, v_.scalars.squares}, stream);
+    sum_two_(v_.scalars.rz, stream);
+  }
+
+  MethodInputs in_;
+  MethodMemory memory_;
+  SumOverRanks sum_, sum_two_;
+  CgVectors<T, kScaling> v_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Method> make_cg(const MethodInputs& inputs) { return make_preconditioned<Cg>(inputs); }
+
+}  // namespace shardmat

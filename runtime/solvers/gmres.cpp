@@ -1,0 +1,150 @@
+// Restarted GMRES and flexible GMRES; the passes are in kernels/krylov/gmres_steps.h.
+#include <algorithm>
+#include <utility>
+
+#include "comm/sum_over_ranks.h"
+#include "kernels/krylov/gmres_steps.h"
+#include "runtime/context.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/method.h"
+#include "runtime/solvers/method_memory.h"
+
+namespace shardmat {
+namespace {
+
+using namespace krylov;
+
+/// Vectors 0 … restart are the basis; flexible: M·basis follows. The last basis vector serves as scratch between cycles.
+template <class T, Scaling kScaling, bool kFlexible>
+class Gmres : public Method {
+ public:
+  explicit Gmres(const MethodInputs& in)
+      : in_(in),
+        restart_(static_cast<int>(in.restart)),
+        memory_(in, restart_ + 1 + (kFlexible ? restart_ : 0),
+                2 * (restart_ + 2) + restart_ * (restart_ + 1) + (restart_ + 1) + 3 * restart_ + 3),
+        sum_one_(in.context().exchange_context(in.type(), 1), in.columns()),
+        sum_block_(in.context().exchange_context(in.type(), 1), (restart_ + 2) * in.columns()) {
+    int next = 0;
+    const auto take = [&](int scalars) { return memory_.scalar(std::exchange(next, next + scalars)); };
+    s_.columns = in.columns();
+    s_.restart = restart_;
+    s_.h = take(restart_ + 2), s_.again = take(restart_ + 2);
+    s_.r = take(restart_ * (restart_ + 1)), s_.g = take(restart_ + 1);
+    s_.cos = take(restart_), s_.sin = take(restart_), s_.y = take(restart_);
+    s_.inverse = take(1), s_.steps = take(1), s_.squares = take(1);
+    apart_ = memory_.template vector<T>(1) - memory_.template vector<T>(0);
+  }
+
+  void start(const void* b, void* x, Stream& stream) override {
+    b_ = b;
+    x_ = static_cast<T*>(x);
+    begin_cycle(stream);
+  }
+  const double* squares() const override { return s_.squares; }
+  std::int64_t cycle() const override { return restart_; }
+
+  void iterate(std::int64_t step, Stream& stream) override {
+    const int j = static_cast<int>(step);
+    in_.run(GmresSpread<T, kScaling>{basis(j), slot(), diagonal(), s_.inverse}, stream);
+    if constexpr (kScaling == Scaling::separate) in_.preconditioner.apply(in_.view(basis(j)), in_.product.x(), stream);
+    if constexpr (kFlexible) copy_on_device(flexible(j), slot(), in_.vector_bytes(), stream);
+    in_.product.multiply(1, 0, in_.view(basis(j + 1)), stream);
+    const bool twice = in_.gram_schmidt == GramSchmidt::classical;
+    if (twice) {
+      orthogonalise(j, s_.h, stream);
+      orthogonalise(j, s_.again, stream);
+    } else {
+      orthogonalise_one_by_one(j, stream);
+    }
+    in_.run_scalars(GmresRotate{{}, s_, in_.monitor, j, twice, unit_roundoff(in_.type())}, stream);
+  }
+
+  void finish_cycle(std::int64_t taken, Stream& stream) override {
+    const int steps = static_cast<int>(taken);  // later vectors of the basis were not written
+    in_.run_scalars(GmresSolve{{}, s_}, stream);
+    if constexpr (kFlexible) {
+      add(flexible(0), steps, 1, s_.y, nullptr, x_, stream);
+    } else if constexpr (kScaling == Scaling::separate) {
+      T* const sum = slot();  // the product needs it no more
+      fill_bytes(sum, 0, in_.vector_bytes(), stream);
+      add(basis(0), steps, 1, s_.y, nullptr, sum, stream);
+      in_.preconditioner.apply(in_.product.x(), in_.view(basis(restart_)), stream);
+      in_.run(GmresAddOne<T>{basis(restart_), x_}, stream);
+    } else {
+      add(basis(0), steps, 1, s_.y, diagonal(), x_, stream);
+    }
+    begin_cycle(stream);
+  }
+
+  std::int64_t device_bytes() const override { return memory_.bytes(); }
+
+ private:
+  T* basis(int i) const { return memory_.template vector<T>(i); }
+  T* flexible(int i) const { return memory_.template vector<T>(restart_ + 1 + i); }
+  T* slot() const { return static_cast<T*>(in_.product.x().data); }
+  const T* diagonal() const { return static_cast<const T*>(in_.preconditioner.diagonal()); }
+
+  void begin_cycle(Stream& stream) {
+    in_.residual(b_, x_, basis(0), stream);
+    in_.run(GmresNorm<T>{basis(0), s_.squares}, stream);
+    sum_one_(s_.squares, stream);
+    in_.run_scalars(GmresBegin{{}, s_}, stream);
+  }
+
+  /// h = Vᵀw and w·w, over all ranks.
+  void multiply_basis(int first, int count, bool self, double* h, Stream& stream) {
+    const T* const w = basis(first + count);
+    for (int done = 0; done <= count - (self ? 0 : 1); done += kDotsAtOnce) {
+      const int now = std::min(kDotsAtOnce, count - done);
+      in_.run(
+          GmresDots<T>{basis(first + done), w, apart_, now, self && now < kDotsAtOnce, h + done * s_.columns, s_.columns},
+          stream);
+    }
+  }
+  void add(const T* v, int count, double sign, const double* factors, const T* scale, T* w, Stream& stream) {
+    for (int done = 0; done < count; done += kVectorsAtOnce)
+      in_.run(GmresAdd<T>{v + done * apart_, w, apart_, std::min(kVectorsAtOnce, count - done), sign,
+                          factors + done * s_.columns, scale, s_.columns},
+              stream);
+  }
+
+  void orthogonalise(int j, double* h, Stream& stream) {
+    multiply_basis(0, j + 1, true, h, stream);
+    sum_block_(h, stream);
+    add(basis(0), j + 1, -1, h, nullptr, basis(j + 1), stream);
+  }
+
+  /// As in Saad's Alg. 6.9 and 9.5.
+  void orthogonalise_one_by_one(int j, Stream& stream) {
+    T* const w = basis(j + 1);
+    for (int i = 0; i <= j + 1; ++i) {
+      double* const h = s_.h + i * s_.columns;
+      const bool norm = i == j + 1;
+      in_.run(GmresDots<T>{basis(i), w, apart_, norm ? 0 : 1, norm, h, s_.columns}, stream);
+      sum_one_(h, stream);
+      if (!norm) add(basis(i), 1, -1, h, nullptr, w, stream);
+    }
+  }
+
+  MethodInputs in_;
+  int restart_;
+  MethodMemory memory_;
+  SumOverRanks sum_one_, sum_block_;
+  GmresScalars s_{};
+  std::int64_t apart_ = 0;
+  const void* b_ = nullptr;
+  T* x_ = nullptr;
+};
+
+template <class T, Scaling kScaling>
+using Fixed = Gmres<T, kScaling, false>;
+template <class T, Scaling kScaling>
+using Flexible = Gmres<T, kScaling, true>;
+
+}  // namespace
+
+std::unique_ptr<Method> make_gmres(const MethodInputs& inputs) { return make_preconditioned<Fixed>(inputs); }
+std::unique_ptr<Method> make_fgmres(const MethodInputs& inputs) { return make_preconditioned<Flexible>(inputs); }
+
+}  // namespace shardmat

@@ -1,0 +1,101 @@
+// A Krylov method: what it does in one iteration. The loop, the tolerances and the true residual are the Solver's.
+//
+// To add one: a file with a class and a factory, a line in methods.cpp and CMakeLists.txt; its fused passes are a header in
+// kernels/krylov with a line in all_steps.h.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/krylov/monitor.h"
+#include "kernels/krylov/step.h"
+#include "runtime/matrix/product.h"
+#include "runtime/solvers/gram_schmidt.h"
+#include "runtime/solvers/norm.h"
+#include "runtime/solvers/preconditioner.h"
+
+namespace shardmat {
+
+/// What a method works with; all of it outlives the method.
+struct MethodInputs {
+  const Product& product;
+  const Preconditioner& preconditioner;
+  krylov::Passes& passes;
+  krylov::Monitor monitor;
+  ResidualNorm norm;
+  std::int64_t restart = 30;
+  GramSchmidt gram_schmidt = GramSchmidt::classical;
+
+  const DistributedMatrix& matrix() const { return product.matrix(); }
+  Context& context() const;
+  std::int64_t rows() const;  ///< of this rank
+  int columns() const { return passes.columns(); }
+  ValueType type() const;
+  /// A view of a vector of this rank's rows, row-major.
+  Dense view(void* vector) const { return product.y_view(vector); }
+  /// r = b − A·x, in stream order.
+  void residual(const void* b, const void* x, void* r, Stream& stream) const;
+  /// z = M·r, in stream order.
+  void precondition(void* r, void* z, Stream& stream) const { preconditioner.apply(view(r), view(z), stream); }
+  /// Runs a step over this rank's rows.
+  template <class Step>
+  void run(const Step& step, Stream& stream) const {
+    passes.run(step, rows(), stream);
+  }
+  /// Runs a step that only changes scalars.
+  template <class Step>
+  void run_scalars(const Step& step, Stream& stream) const {
+    passes.run(step, 0, stream);
+  }
+  std::size_t vector_bytes() const { return product.y_bytes(); }
+};
+
+/// Threads: one thread at a time uses a method. All functions are collective and in stream order, and none but the
+/// constructor waits. Vectors hold this rank's rows, row-major, in the order of DistributedMatrix::row_ids().
+class Method {
+ public:
+  virtual ~Method() = default;
+  /// Looks at the matrix and the preconditioner again, after new values. Waits.
+  virtual void refresh(Stream&) {}
+  /// Takes b and x; all later calls mean these. Computes the residual of x. Begins anew from there.
+  virtual void start(const void* b, void* x, Stream& stream) = 0;
+  /// Squares of the norms that start() found, one f64 a column in device memory.
+  virtual const double* squares() const = 0;
+  /// Iterations that belong together.
+  virtual std::int64_t cycle() const { return 1; }
+  /// Iteration `i` of a cycle, from 0. Columns that are done stay as they are.
+  virtual void iterate(std::int64_t i, Stream& stream) = 0;
+  /// Ends a cycle after its first `taken` iterations: x is up to date after it.
+  virtual void finish_cycle([[maybe_unused]] std::int64_t taken, Stream&) {}
+  /// Device memory of the method, without b, x and the product's.
+  virtual std::int64_t device_bytes() const = 0;
+};
+
+/// What a matrix must be for a method; positive_definite: symmetric, too.
+enum class Demands { nothing, symmetric, positive_definite };
+
+/// One line in the list of methods.
+struct MethodEntry {
+  std::string_view name, help;
+  Demands demands;
+  /// Norms of the residual that the method has without a pass of its own.
+  std::span<const ResidualNorm> norms;
+  /// Checks memory before it is taken. Collective; the same error on all ranks.
+  std::unique_ptr<Method> (*make)(const MethodInputs& inputs);
+};
+std::span<const MethodEntry> methods();
+
+/// Throws Error(usage) with the nearest name if no method has this one.
+const MethodEntry& find_method(std::string_view name);
+
+std::unique_ptr<Method> make_bicgstab(const MethodInputs& inputs);
+std::unique_ptr<Method> make_chebyshev(const MethodInputs& inputs);
+std::unique_ptr<Method> make_cg(const MethodInputs& inputs);
+std::unique_ptr<Method> make_fgmres(const MethodInputs& inputs);
+std::unique_ptr<Method> make_gmres(const MethodInputs& inputs);
+std::unique_ptr<Method> make_minres(const MethodInputs& inputs);
+
+}  // namespace shardmat

@@ -1,0 +1,25 @@
+#include "runtime/solvers/method_memory.h"
+
+#include "comm/communicator.h"
+#include "runtime/context.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::size_t kAlignment = 256;
+
+}  // namespace
+
+MethodMemory::MethodMemory(const MethodInputs& in, int vectors, int scalars)
+    : columns_(in.columns()), apart_((in.vector_bytes() + kAlignment - 1) / kAlignment * kAlignment) {
+  in.context().communicator().together([&] {
+    const Device device = in.context().device();
+    const std::size_t bytes = static_cast<std::size_t>(vectors) * apart_;
+    require_memory(device, static_cast<std::int64_t>(bytes), "the vectors of the solver");
+    vectors_ = Buffer(device, bytes);
+    scalars_ = Buffer(device, static_cast<std::size_t>(scalars * columns_) * sizeof(double));
+    fill_bytes(scalars_.data(), 0, scalars_.bytes(), in.context().stream());
+  });
+}
+
+}  // namespace shardmat

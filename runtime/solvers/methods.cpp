@@ -1,0 +1,44 @@
+#include <array>
+
+#include "runtime/context.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/method.h"
+#include "runtime/solvers/named.h"
+
+namespace shardmat {
+namespace {
+
+constexpr std::array kAllNorms{ResidualNorm::unpreconditioned, ResidualNorm::preconditioned, ResidualNorm::natural};
+constexpr std::array kUnpreconditioned{ResidualNorm::unpreconditioned};
+constexpr std::array kNoPreconditioned{ResidualNorm::unpreconditioned, ResidualNorm::natural};
+
+constexpr std::array<MethodEntry, 6> kMethods{{
+    {"cg", "conjugate gradients, for symmetric positive definite matrices", Demands::positive_definite, kAllNorms, make_cg},
+    {"minres", "minimal residuals, for symmetric matrices, indefinite ones too", Demands::symmetric, kNoPreconditioned,
+     make_minres},
+    {"gmres", "generalised minimal residuals, restarted, preconditioned from the right; for any matrix", Demands::nothing,
+     kUnpreconditioned, make_gmres},
+    {"fgmres", "the same for a preconditioner that changes from step to step; takes the memory of twice as many vectors",
+     Demands::nothing, kUnpreconditioned, make_fgmres},
+    {"bicgstab", "stabilised bi-conjugate gradients, preconditioned from the right; for any matrix, little memory",
+     Demands::nothing, kUnpreconditioned, make_bicgstab},
+    {"chebyshev", "Chebyshev iteration, for positive definite matrices: needs no sums but for the norm of the residual",
+     Demands::positive_definite, kAllNorms, make_chebyshev},
+}};
+
+}  // namespace
+
+std::span<const MethodEntry> methods() { return kMethods; }
+
+const MethodEntry& find_method(std::string_view name) { return find_named(kMethods, "solver", name, "solver"); }
+
+Context& MethodInputs::context() const { return matrix().context(); }
+std::int64_t MethodInputs::rows() const { return matrix().local_rows(); }
+ValueType MethodInputs::type() const { return sum_type(matrix().type()); }
+
+void MethodInputs::residual(const void* b, const void* x, void* r, Stream& stream) const {
+  copy_on_device(r, b, vector_bytes(), stream);
+  product.multiply(-1, view(const_cast<void*>(x)), 1, view(r), stream);
+}
+
+}  // namespace shardmat

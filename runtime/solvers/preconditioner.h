@@ -1,0 +1,58 @@
+// Preconditioners: z = M·r with M near the inverse of A.
+//
+// To add one: a file with a class and a factory, a line in preconditioners.cpp and CMakeLists.txt.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/dense.h"
+#include "runtime/matrix/distributed_matrix.h"
+
+namespace shardmat {
+
+/// Threads: one thread at a time uses a preconditioner. Collective functions say so.
+class Preconditioner {
+ public:
+  virtual ~Preconditioner() = default;
+  /// Looks at the values of the matrix again, after update_values(). Collective; the same error on all ranks.
+  virtual void refresh(Stream& stream) = 0;
+  /// If M is a diagonal: its entries, one a row, of the matrix's sum_type() in device memory. Else null. Methods multiply by
+  /// it in their own passes.
+  virtual const void* diagonal() const { return nullptr; }
+  /// True if M is the identity.
+  virtual bool identity() const { return false; }
+  /// z = M·r, in stream order. Collective. Both hold this rank's rows, row-major; they do not overlap.
+  virtual void apply(const Dense& r, const Dense& z, Stream& stream) const = 0;
+  virtual std::int64_t device_bytes() const = 0;
+  /// What was built, for the report: "blocks of 3".
+  virtual std::string describe() const { return {}; }
+};
+
+struct PreconditionerOptions {
+  int columns = 1;        ///< right-hand sides of apply()
+  int block_size = 0;     ///< of block_jacobi: unknowns a node, 1 to 6; 0: found from the pattern
+  int degree = 4;         ///< of the chebyshev polynomial: products an application
+  bool absolute = false;  ///< takes magnitudes, so that M is positive definite
+};
+
+/// One line in the list of preconditioners.
+struct PreconditionerEntry {
+  std::string_view name, help;
+  /// Collective; the same error on all ranks. Must be called before the matrix drops its host rows.
+  std::unique_ptr<Preconditioner> (*make)(DistributedMatrix& matrix, const PreconditionerOptions& options);
+};
+std::span<const PreconditionerEntry> preconditioners();
+
+/// Throws Error(usage) with the nearest name if no preconditioner has this one.
+const PreconditionerEntry& find_preconditioner(std::string_view name);
+
+std::unique_ptr<Preconditioner> make_no_preconditioner(DistributedMatrix&, const PreconditionerOptions&);
+std::unique_ptr<Preconditioner> make_block_jacobi(DistributedMatrix&, const PreconditionerOptions&);
+std::unique_ptr<Preconditioner> make_chebyshev_polynomial(DistributedMatrix&, const PreconditionerOptions&);
+std::unique_ptr<Preconditioner> make_jacobi(DistributedMatrix&, const PreconditionerOptions&);
+
+}  // namespace shardmat

@@ -1,0 +1,18 @@
+// Vectors of random entries that depend on the original row alone: the same for any number of ranks.
+#pragma once
+
+#include <cstdint>
+
+#include "runtime/matrix/distributed_vector.h"
+
+namespace shardmat {
+
+enum class Entries {
+  signs,      ///< ±1
+  fractions,  ///< ±[½, 1)
+};
+
+/// All columns alike.
+void fill_random(DistributedVector& vector, std::uint64_t seed, Entries entries, Stream& stream);
+
+}  // namespace shardmat

@@ -1,0 +1,27 @@
+// Why a solver ended.
+#pragma once
+
+#include <string_view>
+
+namespace shardmat {
+
+enum class SolveReason {
+  converged_rtol,                      ///< the residual is at most rtol·‖b‖
+  converged_atol,                      ///< the residual is at most atol, or b is 0 and so is x
+  diverged_iterations,                 ///< the most iterations that were allowed
+  diverged_tolerance,                  ///< the residual grew above divergence_tolerance·‖b‖
+  diverged_breakdown,                  ///< a division by zero in the method
+  diverged_indefinite_matrix,          ///< pᵀAp ≤ 0 in a method for positive definite matrices
+  diverged_indefinite_preconditioner,  ///< rᵀMr ≤ 0
+  diverged_nan,                        ///< NaN or infinity came up
+  diverged_attainable_accuracy,        ///< rounding errors keep the true residual above the tolerance
+  interrupted,                         ///< the caller asked for the end
+};
+
+/// "converged_rtol", as in reports.
+std::string_view name(SolveReason reason);
+/// A sentence for people: what happened and what may help.
+std::string_view explain(SolveReason reason);
+inline bool converged(SolveReason reason) { return reason <= SolveReason::converged_atol; }
+
+}  // namespace shardmat

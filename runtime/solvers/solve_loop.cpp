@@ -1,0 +1,268 @@
+#include "runtime/solvers/solve_loop.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "comm/communicator.h"
+#include "comm/sum_over_ranks.h"
+#include "kernels/base/error.h"
+#include "kernels/base/timer.h"
+#include "kernels/krylov/residual.h"
+#include "kernels/vector.h"
+#include "runtime/context.h"
+
+namespace shardmat {
+namespace {
+
+using krylov::Reason;
+
+constexpr std::int64_t kIterationsAGraph = 8;
+constexpr std::int64_t kHostIterationsBetweenLooks = 16;  // a look costs a message between ranks
+constexpr double kSecondsBetweenLooks = 1e-3;
+constexpr std::int64_t kMostLaunches = 64;  // a device's queue must never fill behind a lost rank
+
+SolveReason reason_of(Reason reason) {
+  switch (reason) {
+    case Reason::diverged_tolerance:
+      return SolveReason::diverged_tolerance;
+    case Reason::diverged_breakdown:
+      return SolveReason::diverged_breakdown;
+    case Reason::diverged_indefinite_matrix:
+      return SolveReason::diverged_indefinite_matrix;
+    case Reason::diverged_indefinite_preconditioner:
+      return SolveReason::diverged_indefinite_preconditioner;
+    case Reason::diverged_nan:
+      return SolveReason::diverged_nan;
+    default:
+      return SolveReason::diverged_iterations;
+  }
+}
+
+}  // namespace
+
+SolveLoop::SolveLoop(Method& method, const Preconditioner& preconditioner, const Product& product,
+                     const krylov::Passes& passes, SumOverRanks& sum, MonitorMemory& monitor, const SolverOptions& options,
+                     const SolveControl& control)
+    : method_(method),
+      preconditioner_(preconditioner),
+      product_(product),
+      passes_(passes),
+      sum_(sum),
+      monitor_(monitor),
+      options_(options),
+      control_(control),
+      stream_(product.matrix().context().stream()),
+      columns_(static_cast<std::size_t>(options.columns)) {
+  result_.columns.resize(columns_.size());
+}
+
+SolveResult SolveLoop::operator()(const DistributedVector& b, DistributedVector& x) {
+  const Timer timer;
+  measure_b(b);
+  clear_where_b_is_zero(x);
+  while (start(b, x)) iterate();
+  result_.seconds = timer.seconds();
+  for (SolvedColumn& column : result_.columns) result_.iterations = std::max(result_.iterations, column.iterations);
+  return std::move(result_);
+}
+
+std::vector<double> SolveLoop::to_host(const double* values) const {
+  product_.wait(stream_);
+  std::vector<double> copy(columns_.size());
+  copy_to_host(copy.data(), values, copy.size() * sizeof(double), stream_);
+  return copy;
+}
+
+void SolveLoop::measure_b(const DistributedVector& b) {
+  const DistributedMatrix& matrix = product_.matrix();
+  Context& context = matrix.context();
+  const bool needs_z = options_.residual_norm != ResidualNorm::unpreconditioned;
+  std::optional<DistributedVector> z;
+  if (needs_z) z.emplace(matrix, VectorLayout::rows, b.type(), b.columns());
+  Buffer sums;
+  context.communicator().together([&] { sums = Buffer(context.device(), 2 * columns_.size() * sizeof(double)); });
+  if (needs_z) preconditioner_.apply(b.view(), z->view(), stream_);
+  dispatch(b.type(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    T* const data = static_cast<T*>(b.view().data);
+    passes_.run(
+        krylov::ResidualSums<T, krylov::Scaling::separate>{
+            {data, needs_z ? static_cast<const T*>(z->view().data) : data, nullptr},
+            options_.residual_norm,
+            sums.as<double>(),
+            sums.as<double>() + columns_.size()},
+        b.local_rows(), stream_);
+  });
+  sum_(sums.as<double>(), stream_);
+  const std::vector<double> squares = to_host(sums.as<double>() + columns_.size());
+  context.communicator().together([&] {
+    for (std::size_t j = 0; j < columns_.size(); ++j) {
+      const double norm = std::sqrt(squares[j]);
+      if (!std::isfinite(norm))
+        throw Error(ErrorKind::input,
+                    "b holds NaN or infinity, or the sum of its squares (with this preconditioner and norm) leaves the "
+                    "range of f64",
+                    "b");
+      result_.columns[j].norm_of_b = norm;
+      columns_[j].target = std::max(options_.rtol * norm, options_.atol);
+    }
+  });
+}
+
+void SolveLoop::clear_where_b_is_zero(DistributedVector& x) {
+  std::vector<double> factors;
+  for (const SolvedColumn& column : result_.columns) factors.push_back(column.norm_of_b == 0 ? 0 : 1);
+  if (std::find(factors.begin(), factors.end(), 0) == factors.end()) return;
+  Context& context = product_.matrix().context();
+  Buffer on_device;
+  context.communicator().together([&] { on_device = Buffer(context.device(), factors.size() * sizeof(double)); });
+  copy_to_device(on_device.data(), factors.data(), factors.size() * sizeof(double), stream_);
+  combine(x.type(), x.local_rows(), x.columns(), {}, nullptr, {1, on_device.as<double>()}, x.view().data, stream_);
+  stream_.synchronize();
+}
+
+void SolveLoop::judge(int j, double true_residual) {
+  Column& column = columns_[static_cast<std::size_t>(j)];
+  SolvedColumn& solved = result_.columns[static_cast<std::size_t>(j)];
+  solved.true_residual = true_residual;
+  if (column.done) return;
+  if (first_) {
+    solved.residual = true_residual;
+    solved.history = {true_residual};
+    column.limit = options_.divergence_tolerance * std::max(solved.norm_of_b, true_residual);
+  }
+  const auto end = [&](SolveReason reason) { column.done = true, solved.reason = reason; };
+  if (!std::isfinite(true_residual)) return end(SolveReason::diverged_nan);
+  if (true_residual <= column.target)
+    return end(true_residual <= options_.rtol * solved.norm_of_b && solved.norm_of_b > 0 ? SolveReason::converged_rtol
+                                                                                         : SolveReason::converged_atol);
+  if (solved.iterations >= options_.max_iterations) return end(SolveReason::diverged_iterations);
+  if (interrupted_) return end(SolveReason::interrupted);
+  if (column.claimed == Reason::converged) {
+    ++solved.replacements;
+    if (true_residual > column.true_before / 2) ++column.small_gains;
+    if (column.small_gains >= 2) return end(SolveReason::diverged_attainable_accuracy);
+  } else if (column.claimed != Reason::none) {
+    return end(reason_of(column.claimed));
+  }
+  column.true_before = true_residual;
+}
+
+bool SolveLoop::start(const DistributedVector& b, DistributedVector& x) {
+  method_.start(b.view().data, x.view().data, stream_);
+  const std::vector<double> squares = to_host(method_.squares());
+  for (std::size_t j = 0; j < columns_.size(); ++j) judge(static_cast<int>(j), std::sqrt(squares[j]));
+  std::vector<Reason> reasons;
+  std::vector<double> targets, limits;
+  for (Column& column : columns_) {
+    reasons.push_back(column.done ? Reason::converged : Reason::none);
+    targets.push_back(column.target);
+    limits.push_back(column.limit);
+    column.claimed = Reason::none;
+  }
+  monitor_.set(reasons, targets, limits, first_, stream_);
+  first_ = false;
+  return std::any_of(columns_.begin(), columns_.end(), [](const Column& column) { return !column.done; });
+}
+
+bool SolveLoop::goes_on() const {
+  for (int j = 0; j < static_cast<int>(columns_.size()); ++j)
+    if (monitor_.reason(j) == Reason::none) return true;
+  return false;
+}
+
+void SolveLoop::look() {
+  product_.wait(stream_);
+  monitor_.look(stream_);
+  take_history();
+}
+
+void SolveLoop::iterate() {
+  const bool on_host = stream_.device().backend == Backend::host;
+  const std::int64_t cycle = method_.cycle();
+  const auto run_cycle = [&] {
+    std::int64_t taken = 0;
+    while (taken < cycle) {
+      method_.iterate(taken++, stream_);
+      if (!on_host) continue;
+      monitor_.look_without_history(stream_);  // a small copy within the host
+      if (!goes_on()) break;
+    }
+    method_.finish_cycle(taken, stream_);
+  };
+  run_cycle();  // libraries allocate and connect on first use, which a recording forbids
+  look();
+  const bool records = !on_host && options_.graph && product_.exchange().capturable();
+  std::optional<Graph> graph;
+  if (records && goes_on()) {
+    const std::int64_t cycles = std::max<std::int64_t>(1, kIterationsAGraph / cycle);
+    graph.emplace(stream_, [&] {
+      for (std::int64_t i = 0; i < cycles; ++i) run_cycle();
+    });
+    result_.graph = true;
+  }
+  std::int64_t launches = on_host ? std::max<std::int64_t>(1, kHostIterationsBetweenLooks / cycle) : 1;
+  while (goes_on() && !interrupted_) {
+    const Timer timer;
+    std::int64_t launched = 0;
+    while (launched < launches && (!on_host || goes_on())) {
+      if (graph) graph->launch(stream_);
+      else run_cycle();
+      ++launched;
+    }
+    look();
+    const std::int64_t wanted = launches_until_look(timer.seconds() / static_cast<double>(launched));
+    if (!on_host) launches = wanted;
+    report_progress();
+  }
+  for (std::size_t j = 0; j < columns_.size(); ++j)
+    if (!columns_[j].done) columns_[j].claimed = monitor_.reason(static_cast<int>(j));
+}
+
+std::int64_t SolveLoop::launches_until_look(double seconds_a_launch) {
+  const std::int64_t fit = std::min(kMostLaunches, monitor_.history_length() / std::max(method_.cycle(), kIterationsAGraph));
+  const auto wanted = static_cast<std::int64_t>(kSecondsBetweenLooks / std::max(seconds_a_launch, 1e-9));
+  std::int64_t votes[2] = {control_.stop && control_.stop() ? -1 : 0, std::clamp<std::int64_t>(wanted, 1, fit)};
+  product_.matrix().context().communicator().all_reduce(std::span<std::int64_t>(votes), Reduction::min);
+  interrupted_ = votes[0] < 0;
+  return votes[1];
+}
+
+void SolveLoop::take_history() {
+  std::int64_t before = 0, now = 0;
+  for (const SolvedColumn& solved : result_.columns) before = std::max(before, solved.iterations);
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    if (columns_[j].done) continue;
+    SolvedColumn& solved = result_.columns[j];
+    const int column = static_cast<int>(j);
+    for (std::int64_t i = solved.iterations + 1; i <= monitor_.iterations(column); ++i)
+      solved.history.push_back(monitor_.history(i, column));
+    solved.iterations = monitor_.iterations(column);
+    solved.residual = solved.history.back();
+    now = std::max(now, solved.iterations);
+  }
+  if (!control_.monitor) return;
+  for (std::int64_t i = before + 1; i <= now; ++i) {
+    std::vector<double> norms;
+    for (const SolvedColumn& solved : result_.columns)
+      norms.push_back(solved.history[std::min(static_cast<std::size_t>(i), solved.history.size() - 1)]);
+    control_.monitor(i, norms);
+  }
+}
+
+void SolveLoop::report_progress() const {
+  if (!control_.progress) return;
+  constexpr double kAll = 1000;
+  double least = 1;  // of the way from the first residual to the tolerance, on a logarithmic scale
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    const SolvedColumn& solved = result_.columns[j];
+    if (columns_[j].done || !(columns_[j].target > 0) || !(solved.residual > 0)) continue;
+    const double way = std::log(solved.history.front() / columns_[j].target);
+    if (way > 0) least = std::min(least, std::log(solved.history.front() / solved.residual) / way);
+  }
+  report(control_.progress, "solving", static_cast<std::int64_t>(kAll * std::clamp(least, 0.0, 1.0)),
+         static_cast<std::int64_t>(kAll));
+}
+
+}  // namespace shardmat

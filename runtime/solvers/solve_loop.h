@@ -1,0 +1,58 @@
+// One solve: starts a method, lets it iterate, looks at its monitor, and recomputes the residual before it says "converged".
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/solvers/method.h"
+#include "runtime/solvers/monitor_memory.h"
+#include "runtime/solvers/solver.h"
+
+namespace shardmat {
+
+class SolveLoop {
+ public:
+  SolveLoop(Method& method, const Preconditioner& preconditioner, const Product& product, const krylov::Passes& passes,
+            SumOverRanks& sum, MonitorMemory& monitor, const SolverOptions& options, const SolveControl& control);
+  SolveResult operator()(const DistributedVector& b, DistributedVector& x);
+
+ private:
+  /// What is known of a column besides its result.
+  struct Column {
+    bool done = false;
+    krylov::Reason claimed = krylov::Reason::none;  ///< by the method, not seen to be true yet
+    double target = 0, limit = 0;
+    double true_before = 0;  ///< true residual of the start before
+    int small_gains = 0;     ///< starts that made it less than twice as small
+  };
+
+  void measure_b(const DistributedVector& b);
+  void clear_where_b_is_zero(DistributedVector& x);
+  /// Starts the method and judges the columns by their true residuals; true if some go on.
+  bool start(const DistributedVector& b, DistributedVector& x);
+  void judge(int column, double true_residual);
+  /// Iterates until no column goes on.
+  void iterate();
+  void look();
+  /// Collective: how many launches until the next look; 0: somebody asked for the end.
+  std::int64_t launches_until_look(double seconds_a_launch);
+  void take_history();
+  void report_progress() const;
+  bool goes_on() const;
+  std::vector<double> to_host(const double* values) const;
+
+  Method& method_;
+  const Preconditioner& preconditioner_;
+  const Product& product_;
+  const krylov::Passes& passes_;
+  SumOverRanks& sum_;
+  MonitorMemory& monitor_;
+  const SolverOptions& options_;
+  const SolveControl& control_;
+  Stream& stream_;
+  std::vector<Column> columns_;
+  SolveResult result_;
+  bool first_ = true, interrupted_ = false;
+};
+
+}  // namespace shardmat

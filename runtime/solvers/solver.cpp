@@ -1,0 +1,116 @@
+#include "runtime/solvers/solver.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "comm/communicator.h"
+#include "kernels/base/error.h"
+#include "runtime/context.h"
+#include "runtime/matrix/row_plan.h"
+#include "runtime/solvers/method.h"
+#include "runtime/solvers/monitor_memory.h"
+#include "runtime/solvers/solve_loop.h"
+#include "runtime/solvers/symmetry.h"
+
+namespace shardmat {
+namespace {
+
+void require_sensible(const SolverOptions& o, const DistributedMatrix& matrix) {
+  const auto refuse = [](const std::string& text, const char* setting) { throw Error(ErrorKind::usage, text, setting); };
+  if (matrix.rows() != matrix.cols())
+    refuse(fmt::format("a solver needs a square matrix; this one is {} × {}", matrix.rows(), matrix.cols()), "matrix");
+  if (is_half(matrix.type()))
+    refuse(fmt::format("a solver needs values in f64 or f32, not in {}", name(matrix.type())), "type");
+  if (!(o.rtol >= 0)) refuse("the relative tolerance must be 0 or more", "rtol");
+  if (!(o.atol >= 0)) refuse("the absolute tolerance must be 0 or more", "atol");
+  if (!(o.divergence_tolerance > 1)) refuse("the divergence tolerance must be above 1", "divergence_tolerance");
+  if (o.max_iterations < 0) refuse("the most iterations must be 0 or more", "max_iterations");
+  if (o.restart < 1) refuse("the restart must be 1 or more", "restart");
+  if (o.columns < 1 || o.columns > std::numeric_limits<int>::max() / 1024)
+    refuse("the number of right-hand sides must be 1 or more, and at most two million", "right_hand_sides");
+}
+
+void require_norm(const MethodEntry& method, ResidualNorm norm) {
+  if (std::find(method.norms.begin(), method.norms.end(), norm) != method.norms.end()) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("{} does not have the {} norm of the residual; take {}", method.name, name(norm), name(method.norms[0])),
+      "residual_norm");
+}
+
+void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o, const Product& product) {
+  if (method.demands == Demands::nothing || o.assume_symmetric) return;
+  for (const RowPlan& plan : product.row_plans())
+    if (plan.storage().format == "symmetric") return;  // only symmetric matrices are stored so
+  Context& context = product.matrix().context();
+  const SymmetryProbe probe = probe_symmetry(product, context.stream());
+  if (probe.symmetric) return;
+  context.communicator().together([&] {
+    throw Error(ErrorKind::usage,
+                fmt::format("{} is for symmetric matrices, and this one is not: xᵀAy and yᵀAx of random vectors differ by "
+                            "{:.2g}, where the magnitudes of all entries sum to {:.2g}. Take gmres or bicgstab",
+                            method.name, probe.difference, probe.scale),
+                "solver");
+  });
+}
+
+}  // namespace
+
+bool SolveResult::converged() const {
+  return std::all_of(columns.begin(), columns.end(), [](const SolvedColumn& c) { return shardmat::converged(c.reason); });
+}
+
+Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix_(matrix), options_(options) {
+  const ContextScope scope(matrix.context());
+  Communicator& ranks = matrix.context().communicator();
+  const MethodEntry* method = nullptr;
+  const PreconditionerEntry* preconditioner = nullptr;
+  ranks.together([&] {
+    method = &find_method(options.solver);
+    preconditioner = &find_preconditioner(options.preconditioner);
+    require_sensible(options, matrix);
+    require_norm(*method, options.residual_norm);
+  });
+  options_.preconditioning.columns = static_cast<int>(options.columns);
+  options_.preconditioning.absolute = method->demands == Demands::symmetric;
+  options_.product.columns = options.columns;
+  preconditioner_ = preconditioner->make(matrix, options_.preconditioning);  // before the host rows may go
+  product_ = matrix.product(options_.product);
+  require_symmetric_enough(*method, options_, *product_);
+  const Device device = matrix.context().device();
+  ranks.together([&] {
+    passes_.emplace(device, static_cast<int>(options.columns));
+    monitor_ = std::make_unique<MonitorMemory>(device, static_cast<int>(options.columns), options_);
+  });
+  sum_.emplace(matrix.context().exchange_context(sum_type(matrix.type()), 1), static_cast<int>(2 * options.columns));
+  method_ = method->make({*product_, *preconditioner_, *passes_, monitor_->view(), options_.residual_norm, options_.restart,
+                          options_.gram_schmidt});
+}
+
+Solver::~Solver() = default;
+
+void Solver::refresh() {
+  const ContextScope scope(matrix_.context());
+  preconditioner_->refresh(matrix_.context().stream());
+  method_->refresh(matrix_.context().stream());
+}
+
+std::int64_t Solver::device_bytes() const {
+  return method_->device_bytes() + preconditioner_->device_bytes() + product_->device_bytes() + monitor_->device_bytes();
+}
+
+SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
+  const ContextScope scope(matrix_.context());
+  const auto require = [&](const DistributedVector& v, const char* what) {
+    if (&v.matrix() != &matrix_ || v.columns() != options_.columns || v.type() != sum_type(matrix_.type()))
+      throw Error(ErrorKind::usage, fmt::format("{} must lie with the solver's matrix, have {} columns and be of type {}",
+                                                what, options_.columns, name(sum_type(matrix_.type()))));
+  };
+  require(b, "b");
+  require(x, "x");
+  return SolveLoop(*method_, *preconditioner_, *product_, *passes_, *sum_, *monitor_, options_, control)(b, x);
+}
+
+}  // namespace shardmat

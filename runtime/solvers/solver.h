@@ -1,0 +1,116 @@
+// Solves A·X = B by Krylov methods on all ranks.
+//
+//   shardmat::Solver solver(a, {.solver = "cg", .preconditioner = "jacobi"});
+//   auto result = solver.solve(b, x);                  // begins from the x at hand
+//   a.update_values(...); solver.refresh(); solver.solve(b, x);
+//
+// All vector work and all sums stay on the devices; the host looks once in a while whether columns are done. A result says
+// "converged" only if b − A·x, computed anew, meets the tolerance.
+//
+// Threads: as DistributedMatrix. The constructor, refresh() and solve() are collective.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/sum_over_ranks.h"
+#include "kernels/base/progress.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/gram_schmidt.h"
+#include "runtime/solvers/norm.h"
+#include "runtime/solvers/preconditioner.h"
+#include "runtime/solvers/reason.h"
+
+namespace shardmat {
+
+class Method;
+class MonitorMemory;
+
+struct SolverOptions {
+  std::string solver = "cg";            ///< see methods()
+  std::string preconditioner = "none";  ///< see preconditioners()
+  PreconditionerOptions preconditioning;
+  double rtol = 1e-8;  ///< of ‖b‖
+  double atol = 0;     ///< of the residual itself
+  double divergence_tolerance =
+      1e5;  ///< ends when the residual is above this times the larger of ‖b‖ and the first residual
+  std::int64_t max_iterations = 10'000;
+  std::int64_t restart = 30;  ///< of gmres and fgmres
+  GramSchmidt gram_schmidt = GramSchmidt::classical;
+  ResidualNorm residual_norm = ResidualNorm::unpreconditioned;
+  bool assume_symmetric = false;  ///< does not check that the matrix is symmetric
+  std::int64_t columns = 1;       ///< right-hand sides that are solved at once
+  bool graph = true;              ///< replays iterations from a CUDA graph where the exchange allows it
+  ProductOptions product;         ///< its number of columns is set by the solver
+};
+
+/// What a solve does while it runs.
+struct SolveControl {
+  Progress progress;
+  /// Called on every rank, now and then, after all columns took as many iterations: the iterations and the norm of each
+  /// column.
+  std::function<void(std::int64_t iterations, const std::vector<double>& norms)> monitor;
+  /// Asked on every rank now and then; true on any rank ends the solve.
+  std::function<bool()> stop;
+};
+
+struct SolvedColumn {
+  SolveReason reason = SolveReason::diverged_iterations;
+  std::int64_t iterations = 0;
+  double norm_of_b = 0;           ///< in the norm of the options
+  double residual = 0;            ///< as the method updated it
+  double true_residual = 0;       ///< of b − A·x, computed anew
+  std::int64_t replacements = 0;  ///< restarts because the true residual was above the tolerance
+  std::vector<double> history;    ///< the first residual, then one for each iteration
+};
+
+struct SolveResult {
+  std::vector<SolvedColumn> columns;
+  double seconds = 0;
+  std::int64_t iterations = 0;  ///< of the column that took most
+  bool graph = false;           ///< iterations were replayed from a CUDA graph
+  bool converged() const;
+};
+
+class Solver {
+ public:
+  /// Makes the product, the preconditioner and the vectors. Throws the same error on all ranks: Error(usage) for unknown
+  /// names and for a matrix that the method cannot take (not square; not symmetric), naming a method that can. The matrix
+  /// must outlive the solver.
+  Solver(DistributedMatrix& matrix, const SolverOptions& options);
+  ~Solver();
+  Solver(const Solver&) = delete;
+  Solver& operator=(const Solver&) = delete;
+
+  /// Takes the new values of the matrix into the preconditioner.
+  void refresh();
+  /// Solves A·X = B from the X at hand. Vectors of the matrix's sum_type() and of options.columns columns. Throws
+  /// Error(input) if b or x holds NaN or infinity. The bits of x and of the history are the same in every run with as many
+  /// ranks, the same kernel and exchange.
+  SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
+
+  const Product& product() const { return *product_; }
+  const Preconditioner& preconditioner() const { return *preconditioner_; }
+  const SolverOptions& options() const { return options_; }
+  /// What sums over the ranks: SumOverRanks::name().
+  std::string_view summed_by() const { return sum_->name(); }
+  /// Device memory of the method, the preconditioner and the product.
+  std::int64_t device_bytes() const;
+
+ private:
+  DistributedMatrix& matrix_;
+  SolverOptions options_;
+  std::unique_ptr<Preconditioner> preconditioner_;
+  std::unique_ptr<Product> product_;
+  std::optional<krylov::Passes> passes_;
+  std::optional<SumOverRanks> sum_;  ///< of two values a column
+  std::unique_ptr<MonitorMemory> monitor_;
+  std::unique_ptr<Method> method_;
+};
+
+}  // namespace shardmat

@@ -1,0 +1,103 @@
+#include "runtime/solvers/spectrum.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "comm/communicator.h"
+#include "kernels/base/error.h"
+#include "runtime/context.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/vector_operations.h"
+#include "runtime/matrix/vectors.h"
+#include "runtime/solvers/random_entries.h"
+
+namespace shardmat {
+namespace {
+
+/// How many eigenvalues are below `value` (Sturm's sequence).
+std::size_t count_below(const std::vector<double>& diagonal, const std::vector<double>& beside, double value) {
+  std::size_t count = 0;
+  double pivot = 1;
+  for (std::size_t i = 0; i < diagonal.size(); ++i) {
+    const double square = i == 0 ? 0 : beside[i - 1] * beside[i - 1];
+    pivot = diagonal[i] - value - (square == 0 ? 0 : square / pivot);
+    if (pivot == 0) pivot = -1e-300;
+    if (pivot < 0) ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+std::vector<double> tridiagonal_eigenvalues(const std::vector<double>& diagonal, const std::vector<double>& beside) {
+  double bound = 0;  // Gershgorin's circles
+  for (std::size_t i = 0; i < diagonal.size(); ++i) {
+    const double left = i == 0 ? 0 : std::abs(beside[i - 1]), right = i + 1 < diagonal.size() ? std::abs(beside[i]) : 0;
+    bound = std::max(bound, std::abs(diagonal[i]) + left + right);
+  }
+  std::vector<double> values;
+  for (std::size_t i = 0; i < diagonal.size(); ++i) {
+    double low = -bound, high = bound;
+    constexpr int kMostHalvings = 200;
+    for (int halving = 0; halving < kMostHalvings && high - low > 4e-16 * bound; ++halving) {
+      const double middle = (low + high) / 2;
+      (count_below(diagonal, beside, middle) > i ? high : low) = middle;
+    }
+    values.push_back((low + high) / 2);
+  }
+  return values;
+}
+
+Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, Stream& stream) {
+  const DistributedMatrix& matrix = product.matrix();
+  Context& context = matrix.context();
+  const std::int64_t columns = product.columns();
+  const ValueType type = sum_type(matrix.type());
+  const auto vector = [&] { return DistributedVector(matrix, VectorLayout::rows, type, columns); };
+  DistributedVector r = vector(), z = vector(), p = vector(), q = vector();
+  VectorSums sums(context, columns);
+  Buffer on_device;
+  context.communicator().together(
+      [&] { on_device = Buffer(context.device(), static_cast<std::size_t>(columns) * sizeof(double)); });
+  const auto dot = [&](const DistributedVector& a, const DistributedVector& b) {
+    sums.dot(a, b, on_device.as<double>(), stream);
+    product.wait(stream);
+    double value = 0;  // all columns are alike
+    copy_to_host(&value, on_device.data(), sizeof value, stream);
+    return value;
+  };
+  const auto require_positive = [&](double value, const char* what) {
+    context.communicator().together([&] {
+      if (!(value > 0))
+        throw Error(ErrorKind::usage,
+                    std::string(what) + " is not positive definite: eigenvalues cannot be bounded; take gmres", "solver");
+    });
+  };
+  fill_random(r, 11, Entries::fractions, stream);
+  preconditioner.apply(r.view(), z.view(), stream);
+  copy(z, p, stream);
+  std::vector<double> diagonal, beside;
+  double rz = dot(r, z), beta = 0, alpha_before = 1;
+  require_positive(rz, "the preconditioner");
+  const double first = rz;
+  for (int i = 0; i < steps && i < matrix.rows() && rz > 1e-24 * first; ++i) {
+    product.multiply(1, p.view(), 0, q.view(), stream);
+    const double pq = dot(p, q);
+    require_positive(pq, "the matrix");
+    const double alpha = rz / pq;
+    diagonal.push_back(1 / alpha + (i == 0 ? 0 : beta / alpha_before));
+    axpy({-alpha}, q, r, stream);
+    preconditioner.apply(r.view(), z.view(), stream);
+    const double next = dot(r, z);
+    beta = next / rz;
+    beside.push_back(std::sqrt(std::max(0.0, beta)) / alpha);
+    alpha_before = alpha;
+    rz = next;
+    xpay(z, {beta}, p, stream);
+  }
+  if (diagonal.empty()) return {1, 1};  // no rows
+  const std::vector<double> values = tridiagonal_eigenvalues(diagonal, beside);
+  return {values.front(), values.back()};
+}
+
+}  // namespace shardmat

@@ -1,0 +1,158 @@
+"""shardmat solve against SciPy's direct solver."""
+
+import json
+import signal
+import subprocess
+import unittest
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg
+
+from support import INPUT, PROGRAM, USAGE, CliTest, environment, fem_matrix, read_vector, write_binsparse, write_vector
+
+NOT_CONVERGED = 7
+
+
+def laplacian(n):
+    one = sp.diags([-1, 2, -1], [-1, 0, 1], shape=(n, n))
+    return sp.csr_matrix(sp.kronsum(one, one))
+
+
+def convection_diffusion(n, speed):
+    one = sp.diags([-1, 2, -1], [-1, 0, 1], shape=(n, n))
+    wind = speed * sp.diags([-1, 1], [-1, 0], shape=(n, n))
+    return sp.csr_matrix(sp.kronsum(one + wind, one))
+
+
+def saddle(n):
+    """Symmetric and indefinite, as Stokes' equations are."""
+    a, rng = laplacian(n), np.random.default_rng(3)
+    b = sp.random(n, n * n, density=0.2, random_state=4, data_rvs=rng.standard_normal)
+    return sp.csr_matrix(sp.bmat([[a, b.T], [b, None]]))
+
+
+def badly_scaled(n):
+    scale = sp.diags(10.0 ** np.linspace(-1.5, 1.5, n * n))
+    return sp.csr_matrix(scale @ laplacian(n) @ scale)
+
+
+class Solve(CliTest):
+    def solution(self, matrix, b, *options, ranks=0, code=0):
+        """x and the report's first column."""
+        write_binsparse(self.path("a.h5"), matrix)
+        write_vector(self.path("b.npy"), b)
+        result = self.call("solve", "a.h5", "--b", "b.npy", "--output", "x.npy", "--json", "report.json", "--force", *options,
+                           ranks=ranks)
+        self.assertEqual(result.code, code, result)
+        return read_vector(self.path("x.npy"), "x"), json.loads(self.path("report.json").read_text())
+
+    def test_answers_of_scipy(self):
+        spd = {"laplacian": laplacian(12), "badly scaled": badly_scaled(5), "one row": sp.csr_matrix([[4.0]]),
+               "bar": fem_matrix("elasticity_bar")}
+        general = {"convection": convection_diffusion(10, 3.0), "fast convection": convection_diffusion(9, 20.0),
+                   "fem convection": fem_matrix("convection")}
+        cases = [(name, a, m, p) for name, a in spd.items() for m in ("cg", "minres", "gmres", "bicgstab", "chebyshev")
+                 for p in ("none", "jacobi", "block_jacobi")
+                 if not (name in ("badly scaled", "bar") and (p == "none" or m in ("bicgstab", "chebyshev")))
+                 and not (p == "block_jacobi" and m not in ("cg", "minres")) and not (name == "one row" and p != "none")]
+        cases += [(name, a, m, "jacobi") for name, a in general.items() for m in ("gmres", "fgmres", "bicgstab")]
+        cases += [("saddle", saddle(6), m, "none") for m in ("minres", "gmres")]
+        self.assertGreaterEqual(len(cases), 30)
+        for number, (name, matrix, method, preconditioner) in enumerate(cases):
+            with self.subTest(name, method=method, preconditioner=preconditioner):
+                b = np.random.default_rng(5).standard_normal(matrix.shape[0])
+                x, report = self.solution(matrix, b, "--solver", method, "--preconditioner", preconditioner, "--rtol", 1e-10,
+                                          "--restart", 200, ranks=(0, 0, 2, 0, 0, 3)[number % 6])
+                column = report["columns"][0]
+                self.assertEqual(column["reason"], "converged_rtol")
+                residual = np.linalg.norm(b - matrix @ x)
+                self.assertLessEqual(residual, 1.01e-10 * np.linalg.norm(b))
+                self.assertAlmostEqual(column["true_residual"], residual, delta=0.1 * residual + 1e-13 * np.linalg.norm(b))
+                expected = scipy.sparse.linalg.spsolve(matrix.tocsc(), b)
+                largest = np.abs(np.linalg.inv(matrix.toarray())).sum(axis=1).max()
+                self.assertLessEqual(np.abs(x - expected).max(), 2 * largest * residual + 1e-9 * np.abs(expected).max())
+
+    def test_several_right_hand_sides_are_those_of_single_solves(self):
+        matrix, rng = laplacian(10), np.random.default_rng(6)
+        b = rng.standard_normal((100, 3))
+        b[:, 1] *= 1e6
+        for method in ("cg", "gmres"):
+            x, report = self.solution(matrix, b, "--rhs", 3, "--solver", method, ranks=2)
+            self.assertTrue(report["converged"])
+            for j in range(3):
+                self.assertLessEqual(np.linalg.norm(b[:, j] - matrix @ x[:, j]), 1.01e-8 * np.linalg.norm(b[:, j]))
+
+    def test_more_ranks_than_rows_and_no_rows(self):
+        x, _ = self.solution(sp.csr_matrix(np.diag([2.0, 4.0])), np.array([2.0, 2.0]), ranks=4)
+        np.testing.assert_allclose(x, [1, 0.5])
+        x, report = self.solution(sp.csr_matrix((0, 0)), np.zeros(0))
+        self.assertEqual((x.size, report["converged"]), (0, True))
+
+    def test_what_did_not_converge_is_said_and_written(self):
+        x, report = self.solution(laplacian(12), np.ones(144), "--max-iterations", 5, ranks=2, code=NOT_CONVERGED)
+        self.assertEqual(report["columns"][0]["reason"], "diverged_iterations")
+        self.assertEqual(len(report["columns"][0]["history"]), 6)
+        self.assertLess(np.linalg.norm(np.ones(144) - laplacian(12) @ x), 12 * 4)
+        _, report = self.solution(sp.csr_matrix(np.diag([1.0, -2.0, 3.0])), np.ones(3), code=NOT_CONVERGED)
+        self.assertEqual(report["columns"][0]["reason"], "diverged_indefinite_matrix")
+        _, report = self.solution(laplacian(6), np.ones(36), "--rtol", 1e-40, code=NOT_CONVERGED)
+        self.assertEqual(report["columns"][0]["reason"], "diverged_attainable_accuracy")
+        singular = sp.csr_matrix(np.array([[1.0, 1.0], [1.0, 1.0]]))
+        _, report = self.solution(singular, np.array([1.0, 0.0]), "--solver", "gmres", code=NOT_CONVERGED)
+        self.assertFalse(report["converged"])
+
+    def test_singular_but_consistent(self):
+        matrix = sp.csr_matrix(sp.diags([2.0, -1.0, -1.0, -1.0, -1.0], [0, 1, -1, 29, -29], shape=(30, 30)))  # a ring
+        b = np.random.default_rng(7).standard_normal(30)
+        b -= b.mean()
+        for method in ("cg", "minres", "gmres"):
+            x, _ = self.solution(matrix, b, "--solver", method)
+            self.assertLessEqual(np.linalg.norm(b - matrix @ x), 1.01e-8 * np.linalg.norm(b))
+
+    def test_begins_from_a_guess(self):
+        matrix, b = laplacian(10), np.ones(100)
+        x, report = self.solution(matrix, b)
+        write_vector(self.path("guess.npy"), x)
+        _, again = self.solution(matrix, b, "--initial-guess", "guess.npy")
+        self.assertGreater(report["iterations"], 5)
+        self.assertEqual(again["iterations"], 0)
+
+    def test_refuses(self):
+        write_binsparse(self.path("wide.h5"), sp.csr_matrix(np.ones((2, 3))))
+        write_binsparse(self.path("a.h5"), laplacian(3))
+        write_binsparse(self.path("c.h5"), convection_diffusion(4, 3.0))
+        write_vector(self.path("short.npy"), np.ones(5))
+        write_vector(self.path("nan.npy"), np.full(9, np.nan))
+        self.fail_on_every_rank(USAGE, "solve", "wide.h5", says=["2 × 3", "square"])
+        self.fail_on_every_rank(USAGE, "solve", "c.h5", says=["not", "gmres", "--solver"])
+        self.fail_with(INPUT, "solve", "a.h5", "--b", "short.npy", says="short.npy")
+        self.fail_on_every_rank(INPUT, "solve", "a.h5", "--b", "nan.npy", "--output", "x.npy", says=["nan.npy", "finite"])
+        self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmress", says="did you mean gmres?")
+        self.fail_with(USAGE, "solve", "a.h5", "--preconditioner", "jacob", says="did you mean jacobi?")
+        self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--restart", 0, says="--restart")
+        self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--residual-norm", "natural", says="--residual-norm")
+
+    def test_prints_residuals(self):
+        result = self.succeed("solve", "poisson27:n=6", "--monitor")
+        lines = [line for line in result.err.splitlines() if line.strip()[:1].isdigit()]
+        self.assertGreater(len(lines), 5)
+        self.assertLess(float(lines[-1].split()[1]), 1e-6)
+
+    def test_ends_early_on_a_signal(self):
+        process = subprocess.Popen([PROGRAM, "solve", "elasticity:n=24,clamp=0.01", "--rtol", "1e-14", "--output", "x.npy", "--monitor",
+                                    "--no-measure"], cwd=self.directory, env=environment(), stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        line = process.stderr.readline()
+        while line and not line.strip()[:1].isdigit():
+            line = process.stderr.readline()
+        process.send_signal(signal.SIGUSR1)
+        out, _ = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, NOT_CONVERGED, out)
+        self.assertIn("interrupted", out)
+        self.assertTrue(self.path("x.npy").exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,254 @@
+// Every method with every preconditioner, against residuals by a plain loop on all rows.
+#include "runtime/solvers/solver.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "runtime/matrix/vectors.h"
+#include "runtime/solvers/method.h"
+#include "runtime/solvers/preconditioner.h"
+#include "tests/runtime/matrix/test_matrix.h"
+
+namespace shardmat {
+namespace {
+
+using test::TestMatrix;
+using test::whole_matrix;
+using test::x_at;
+
+/// A matrix with its b and x.
+struct System {
+  TestMatrix at;
+  DistributedVector b, x;
+  System(const Case& c, const std::string& specification, std::int64_t columns, LocalSort sort = LocalSort::none)
+      : at(c, specification, sort),
+        b(at.matrix, VectorLayout::rows, c.type, columns),
+        x(at.matrix, VectorLayout::rows, c.type, columns) {
+    HostVector<double> values;
+    for (const std::int64_t id : b.ids())
+      for (std::int64_t j = 0; j < columns; ++j) values.push_back(x_at(id, j) + 0.25);
+    to_device(b.view().data, values, c.type, at.context.stream());
+    x.fill(0, at.context.stream());
+  }
+  Stream& stream() { return at.context.stream(); }
+
+  /// ‖b − A·x‖ of column j, by a sequential loop over all rows on every rank.
+  double residual(const HostCsr& a, std::int64_t j) {
+    HostVector<double> xs = x.gather(stream()), bs = b.gather(stream());
+    xs.resize(static_cast<std::size_t>(x.rows() * x.columns()));
+    bs.resize(xs.size());
+    world().broadcast(std::span<double>(xs), 0);
+    world().broadcast(std::span<double>(bs), 0);
+    const auto at_of = [&](std::int64_t i) { return static_cast<std::size_t>(i * x.columns() + j); };
+    double squares = 0;
+    for (std::int64_t i = 0; i < a.rows; ++i) {
+      double r = bs[at_of(i)];
+      const auto row = static_cast<std::size_t>(i);
+      for (std::int64_t k = a.row_ptr[row]; k < a.row_ptr[row + 1]; ++k)
+        r -= a.values[static_cast<std::size_t>(k)] * xs[at_of(a.col_idx[static_cast<std::size_t>(k)])];
+      squares += r * r;
+    }
+    return std::sqrt(squares);
+  }
+};
+
+SolverOptions options_of(std::string_view method, std::string_view preconditioner, const Case& c) {
+  SolverOptions options;
+  options.solver = method, options.preconditioner = preconditioner;
+  options.rtol = c.type == ValueType::f64 ? 1e-9 : 1e-3;
+  options.max_iterations = 2000;
+  return options;
+}
+
+void every_method_with_every_preconditioner(const Case& c) {
+  for (const char* specification : {"elasticity:n=4,clamp=0.3", "poisson27:n=6"}) {
+    const HostCsr a = whole_matrix(specification);
+    for (const std::int64_t columns : {1, 3}) {
+      System system(c, specification, columns, columns == 3 ? LocalSort::by_length : LocalSort::none);
+      for (const MethodEntry& method : methods())
+        for (const PreconditionerEntry& preconditioner : preconditioners()) {
+          SCOPED_TRACE(std::string(method.name) + " " + std::string(preconditioner.name) + " " + specification);
+          SolverOptions options = options_of(method.name, preconditioner.name, c);
+          options.columns = columns;
+          if (preconditioner.name == "block_jacobi") options.preconditioning.block_size = 1;  // fits every part
+          Solver solver(system.at.matrix, options);
+          system.x.fill(0, system.stream());
+          const SolveResult result = solver.solve(system.b, system.x);
+          for (std::int64_t j = 0; j < columns; ++j) {
+            const SolvedColumn& column = result.columns[static_cast<std::size_t>(j)];
+            EXPECT_EQ(column.reason, SolveReason::converged_rtol) << name(column.reason);
+            const double residual = system.residual(a, j), slack = c.type == ValueType::f64 ? 1.001 : 1.1;
+            EXPECT_LE(residual, slack * options.rtol * column.norm_of_b);
+            EXPECT_NEAR(column.true_residual, residual, (slack - 1) * (residual + options.rtol * column.norm_of_b));
+            EXPECT_EQ(std::ssize(column.history), column.iterations + 1);
+          }
+        }
+    }
+  }
+}
+SHARDMAT_MATRIX_TEST(Solver, EveryMethodWithEveryPreconditioner, every_method_with_every_preconditioner)
+
+void repeats_bit_by_bit(const Case& c) {
+  System system(c, "elasticity:n=5,clamp=0.3", 1);
+  for (const MethodEntry& method : methods()) {
+    SCOPED_TRACE(method.name);
+    Solver solver(system.at.matrix, options_of(method.name, "jacobi", c));
+    std::vector<std::vector<double>> histories;
+    std::vector<HostVector<double>> xs;
+    for (int run = 0; run < 2; ++run) {
+      system.x.fill(0, system.stream());
+      histories.push_back(solver.solve(system.b, system.x).columns[0].history);
+      xs.push_back(system.x.own(system.stream()));
+    }
+    EXPECT_EQ(histories[0], histories[1]);
+    EXPECT_EQ(xs[0], xs[1]);
+    for (const double last : world().all_gather(histories[0].back())) EXPECT_EQ(last, histories[0].back());
+  }
+}
+SHARDMAT_VECTOR_TEST(Solver, RepeatsBitByBit, repeats_bit_by_bit)
+
+void ends_for_the_right_reason(const Case& c) {
+  System system(c, "elasticity:n=4,clamp=0.3", 1);
+  const auto solve = [&](const SolverOptions& options, const SolveControl& control = {}) {
+    return Solver(system.at.matrix, options).solve(system.b, system.x, control).columns[0];
+  };
+  SolverOptions options = options_of("cg", "none", c);
+  options.max_iterations = 3;
+  const SolvedColumn few = solve(options);
+  EXPECT_EQ(few.reason, SolveReason::diverged_iterations);
+  EXPECT_EQ(few.iterations, 3);
+
+  options = options_of("cg", "none", c);
+  EXPECT_EQ(solve(options).reason, SolveReason::converged_rtol);
+  const SolvedColumn again = solve(options);  // begins from the answer
+  EXPECT_EQ(again.iterations, 0);
+  EXPECT_EQ(again.reason, SolveReason::converged_rtol);
+
+  system.x.fill(0, system.stream());
+  options.rtol = 1e-30;
+  const SolvedColumn best = solve(options);
+  EXPECT_EQ(best.reason, SolveReason::diverged_attainable_accuracy);
+  EXPECT_GE(best.replacements, 2);
+  EXPECT_LT(best.true_residual, (c.type == ValueType::f64 ? 1e-10 : 1e-3) * best.norm_of_b);
+
+  system.x.fill(0, system.stream());
+  options.rtol = 0, options.atol = 0.5 * few.norm_of_b;
+  EXPECT_EQ(solve(options).reason, SolveReason::converged_atol);
+
+  system.x.fill(0, system.stream());
+  options = options_of("cg", "none", c);
+  options.rtol = c.type == ValueType::f64 ? 1e-14 : 1e-6;
+  SolveControl control;
+  std::int64_t seen = 0;
+  control.monitor = [&](std::int64_t iteration, const std::vector<double>& norms) {
+    EXPECT_EQ(iteration, ++seen);
+    EXPECT_EQ(norms.size(), 1U);
+  };
+  control.stop = [] { return world().rank() == world().size() - 1; };  // one rank ends all
+  const SolvedColumn stopped = solve(options, control);
+  EXPECT_EQ(stopped.reason, SolveReason::interrupted);
+  EXPECT_EQ(stopped.iterations, seen);
+
+  system.b.fill(0, system.stream());
+  system.x.fill(3, system.stream());
+  const SolvedColumn zero = solve(options_of("gmres", "jacobi", c));
+  EXPECT_EQ(zero.reason, SolveReason::converged_atol);
+  for (const double value : system.x.own(system.stream())) EXPECT_EQ(value, 0);
+}
+SHARDMAT_VECTOR_TEST(Solver, EndsForTheRightReason, ends_for_the_right_reason)
+
+void takes_the_gram_schmidt_that_is_asked_for(const Case& c) {
+  System system(c, "elasticity:n=5,clamp=0.3", 1);
+  std::vector<std::vector<double>> histories;
+  for (const GramSchmidt way : {GramSchmidt::classical, GramSchmidt::modified}) {
+    SolverOptions options = options_of("gmres", "jacobi", c);
+    options.gram_schmidt = way;
+    system.x.fill(0, system.stream());
+    const SolvedColumn column = Solver(system.at.matrix, options).solve(system.b, system.x).columns[0];
+    EXPECT_EQ(column.reason, SolveReason::converged_rtol);
+    histories.push_back(column.history);
+  }
+  EXPECT_NE(histories[0], histories[1]);  // the same numbers but for rounding
+  EXPECT_NEAR(histories[0][5], histories[1][5], (c.type == ValueType::f64 ? 1e-10 : 1e-3) * histories[0][0]);
+}
+SHARDMAT_VECTOR_TEST(Solver, TakesTheGramSchmidtThatIsAskedFor, takes_the_gram_schmidt_that_is_asked_for)
+
+void takes_new_values(const Case& c) {
+  LoadOptions load = test::options_for(c, LocalSort::none);
+  load.values = Values::updatable;
+  Context& context = context_of(c);
+  Stream& stream = context.stream();
+  DistributedMatrix a(open_matrix("elasticity:n=4,clamp=0.3", world()), context, load);
+  for (const char* preconditioner : {"jacobi", "block_jacobi", "chebyshev"}) {
+    SCOPED_TRACE(preconditioner);
+    SolverOptions options = options_of("cg", preconditioner, c);
+    options.preconditioning.block_size = 1;
+    Solver solver(a, options);
+    DistributedVector b(a, VectorLayout::rows, c.type), x(a, VectorLayout::rows, c.type);
+    b.fill(1, stream);
+    const auto values_times = [&](double factor) {
+      const HostCsr whole = whole_matrix("elasticity:n=4,clamp=0.3");
+      const auto& starts = a.row_starts();
+      const auto rank = static_cast<std::size_t>(world().rank());
+      const auto from = whole.row_ptr[static_cast<std::size_t>(starts[rank])],
+                 to = whole.row_ptr[static_cast<std::size_t>(starts[rank + 1])];
+      HostVector<double> values;
+      for (auto k = from; k < to; ++k) values.push_back(factor * whole.values[static_cast<std::size_t>(k)]);
+      ConstDense view;
+      view.data = values.data(), view.rows = std::ssize(values), view.type = ValueType::f64;
+      a.update_values(view, stream);
+      solver.refresh();
+    };
+    values_times(1);
+    const SolveResult one = solver.solve(b, x);
+    const HostVector<double> before = x.own(stream);
+    values_times(4);
+    x.fill(0, stream);
+    const SolveResult four = solver.solve(b, x);
+    EXPECT_TRUE(one.converged() && four.converged());
+    EXPECT_EQ(one.iterations, four.iterations);  // powers of two change no rounding
+    const HostVector<double> after = x.own(stream);
+    for (std::size_t i = 0; i < after.size(); ++i) EXPECT_EQ(4 * after[i], before[i]);
+  }
+}
+SHARDMAT_VECTOR_TEST(Solver, TakesNewValues, takes_new_values)
+
+TEST(Solver, RefusesWhatItCannotTake) {
+  TestMatrix square(kHost64, "poisson27:n=4", LocalSort::none);
+  const auto refused = [&](const SolverOptions& options) {
+    return error_of(ErrorKind::usage, [&] { Solver(square.matrix, options); });
+  };
+  SolverOptions options;
+  options.solver = "gmress";
+  EXPECT_NE(refused(options).find("did you mean gmres?"), std::string::npos) << refused(options);
+  options = {};
+  options.preconditioner = "jacoby";
+  EXPECT_NE(refused(options).find("did you mean jacobi?"), std::string::npos) << refused(options);
+  options = {};
+  options.solver = "gmres", options.restart = 0;
+  EXPECT_NE(refused(options).find("restart"), std::string::npos);
+  options.restart = 30, options.residual_norm = ResidualNorm::natural;
+  EXPECT_NE(refused(options).find("unpreconditioned"), std::string::npos);
+  options = {};
+  options.rtol = std::nan("");
+  EXPECT_NE(refused(options).find("relative tolerance"), std::string::npos);
+
+  TestMatrix uneven(kHost64, "rmat:scale=6", LocalSort::none);
+  const std::string text = error_of(ErrorKind::usage, [&] { Solver(uneven.matrix, {}); });
+  EXPECT_NE(text.find("not: "), std::string::npos) << text;
+  EXPECT_NE(text.find("gmres"), std::string::npos) << text;
+
+  DistributedVector b(square.matrix, VectorLayout::rows, ValueType::f64),
+      x(square.matrix, VectorLayout::rows, ValueType::f64);
+  Solver solver(square.matrix, {});
+  b.fill(std::nan(""), square.context.stream());
+  EXPECT_NE(error_of(ErrorKind::input, [&] { solver.solve(b, x); }).find("NaN"), std::string::npos);
+  b.fill(1, square.context.stream());
+  EXPECT_TRUE(solver.solve(b, x).converged());  // stays usable
+}
+
+}  // namespace
+}  // namespace shardmat

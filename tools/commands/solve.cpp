@@ -1,0 +1,190 @@
+#include "runtime/run/solve.h"
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <limits>
+#include <memory>
+
+#include "comm/communicator.h"
+#include "kernels/base/error.h"
+#include "partition/replaceable.h"
+#include "runtime/solvers/method.h"
+#include "runtime/solvers/preconditioner.h"
+#include "tools/checks.h"
+#include "tools/command.h"
+#include "tools/commands/input_matrix.h"
+#include "tools/commands/load_choices.h"
+#include "tools/help_text.h"
+#include "tools/progress_bar.h"
+#include "tools/report_option.h"
+#include "tools/run_ranks.h"
+#include "tools/write_text.h"
+
+namespace shardmat::tools {
+namespace {
+
+constexpr int kNotConverged = 7;  // the exit code
+
+struct Options : LoadChoices {
+  SolveOptions solve;
+  std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", json;
+  bool force = false, monitor = false;
+};
+
+std::atomic<bool> stop_asked{false};
+
+void add_vector_options(const CommandLine& app, Options& o) {
+  SolveOptions& s = o.solve;
+  app.add_option(
+         "--b", s.b,
+         "b: ones, zeros, random, or a file: FILE.h5 (dataset /b), FILE.h5:/DATASET, FILE.npy or FILE.mtx (an array)")
+      ->capture_default_str();
+  app.add_option("--initial-guess", s.initial_guess, "where x begins: zeros, ones, random or a file as for --b (dataset /x)")
+      ->capture_default_str();
+  app.add_option("--seed", s.seed, "seed of random vectors")
+      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->capture_default_str();
+  app.add_option("--output", s.output,
+                 "write x to FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy or FILE.mtx, in the matrix's original row "
+                 "order; also if the solver did not converge")
+      ->check(output_name())
+      ->type_name("FILE");
+  app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
+}
+
+void add_solver_options(const CommandLine& app, Options& o) {
+  SolverOptions& s = o.solve.solver;
+  app.add_option("--solver", s.solver, "the method" + choices("Choices", names_of(methods())))->capture_default_str();
+  app.add_option("--preconditioner", s.preconditioner,
+                 "what is applied to the residual" + choices("Choices", names_of(preconditioners())))
+      ->capture_default_str();
+  app.add_option("--rtol", s.rtol, "ends when the residual is at most X times the norm of b")
+      ->check(finite_number())
+      ->capture_default_str();
+  app.add_option("--atol", s.atol, "ends when the residual is at most X")->check(finite_number())->capture_default_str();
+  app.add_option("--divergence-tolerance", s.divergence_tolerance,
+                 "ends when the residual is above X times the norm of b (or the first residual, if that is larger)")
+      ->check(finite_number())
+      ->capture_default_str();
+  app.add_option("--max-iterations", s.max_iterations, "ends after N iterations")
+      ->check(whole_number(0, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option("--block-size", s.preconditioning.block_size,
+                 "block_jacobi: unknowns a node, 1 to 6 (default: found from the pattern)")
+      ->check(whole_number(1, 6));
+  app.add_option("--degree", s.preconditioning.degree, "preconditioner chebyshev: products an application")
+      ->check(whole_number(1, 100))
+      ->capture_default_str();
+  app.add_option("--restart", s.restart, "gmres, fgmres: steps until the method begins anew; N vectors are kept")
+      ->check(whole_number(1, 100'000))
+      ->capture_default_str();
+  app.add_option("--gram-schmidt", o.gram_schmidt,
+                 "gmres, fgmres: classical: twice, with two sums over the ranks a step; modified: once, with a sum for each "
+                 "vector kept")
+      ->check(one_of({"classical", "modified"}))
+      ->capture_default_str();
+  app.add_option("--residual-norm", o.residual_norm,
+                 "the norm of the residual r that decides: unpreconditioned |r|, preconditioned |Mr|, natural sqrt(r'Mr)")
+      ->check(one_of({"unpreconditioned", "preconditioned", "natural"}))
+      ->capture_default_str();
+  app.add_flag("--assume-symmetric", s.assume_symmetric,
+               "do not check that the matrix is symmetric, for methods that need it");
+  app.add_flag("--monitor", o.monitor, "print the residual of every iteration to standard error");
+}
+
+void add_options(const CommandLine& app, Options& o) {
+  app.add_option("matrix", o.solve.matrix, "matrix file (" + known_suffixes() + "), or a generator such as elasticity:n=40")
+      ->required();
+  add_vector_options(app, o);
+  add_solver_options(app, o);
+  app.add_flag("--allow-nonfinite", o.solve.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
+  app.add_option("--type", o.type, "type of the values of matrix and vectors")
+      ->check(one_of({"f32", "f64"}))
+      ->capture_default_str();
+  app.add_option("--rhs", o.rhs,
+                 "number of right-hand sides that are solved at once; b, x and the output have as many columns")
+      ->check(whole_number(1, 1 << 20))
+      ->capture_default_str();
+  add_json_option(app, o.json);
+  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
+      ->check(one_of({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  add_kernel_options(app, o);
+  add_rank_options(app, o);
+  app.footer(
+      "\nExit code 7: the solver did not converge; the report names the reason, and the last x is written. SIGUSR1 ends "
+      "the\n"
+      "solver early in the same way.\n"
+      "\nOptions of PETSc and their names here:\n"
+      "  -ksp_type cg|minres|gmres|fgmres|bcgs|chebyshev   --solver cg|minres|gmres|fgmres|bicgstab|chebyshev\n"
+      "  -pc_type none|jacobi|pbjacobi      --preconditioner none|jacobi|block_jacobi\n"
+      "  -ksp_rtol, -ksp_atol, -ksp_divtol  --rtol, --atol, --divergence-tolerance\n"
+      "  -ksp_max_it, -ksp_gmres_restart    --max-iterations, --restart\n"
+      "  -ksp_norm_type                     --residual-norm\n"
+      "  -ksp_initial_guess_nonzero         --initial-guess FILE\n"
+      "  -ksp_monitor                       --monitor\n"
+      "  -ksp_converged_reason              always in the report\n"
+      "\nExamples:\n"
+      "  mpirun -n 4 shardmat solve bar.h5 --b loads.npy --preconditioner jacobi --output x.npy\n"
+      "  shardmat solve elasticity:n=40 --rtol 1e-10 --json report.json\n"
+      "  shardmat solve bar.h5 --rhs 8 --b loads.h5:/cases --output x.h5\n");
+}
+
+void finish_options(Options& o) {
+  finish_load_choices(o);
+  SolveOptions& s = o.solve;
+  s.load = o.load;
+  s.load.plan.products = 1000;  // a solve takes hundreds of products: measuring pays
+  s.backend = parse_backend_choice(o.backend);
+  s.solver.residual_norm = parse_residual_norm(o.residual_norm);
+  s.solver.gram_schmidt = o.gram_schmidt == "modified" ? GramSchmidt::modified : GramSchmidt::classical;
+  s.solver.graph = !o.no_graph;
+  s.control.progress = make_progress_bar();
+  s.control.stop = [] { return stop_asked.load(); };
+}
+
+void print_residuals(std::int64_t iteration, const std::vector<double>& norms) {
+  std::string line = fmt::format("{:>6}", iteration);
+  for (const double norm : norms) line += fmt::format(" {:.9e}", norm);
+  fmt::print(stderr, "{}\n", line);
+}
+
+int run(Options& o, Communicator& communicator) {
+  communicator.together([&] {
+    if (communicator.rank() != 0) return;
+    const std::vector<InputFile> inputs{
+        {o.solve.b, "b"}, {o.solve.initial_guess, "the initial guess"}, {o.solve.matrix, "the matrix"}};
+    require_spared(inputs, {o.solve.output, o.json});
+    check_report_file(o.json);
+    if (!o.force && !o.solve.output.empty()) require_replaceable(o.solve.output, Output::vector, "x");
+  });
+  if (o.monitor && communicator.rank() == 0) o.solve.control.monitor = print_residuals;
+  std::signal(SIGUSR1, [](int) { stop_asked = true; });
+  const SolveReport report = solve(communicator, o.solve);
+  communicator.together([&] {
+    if (communicator.rank() != 0) return;
+    if (o.json != "-") write_text("-", to_text(report));
+    if (!o.json.empty()) write_text(o.json, to_json(report));
+    std::fflush(stdout);
+  });
+  if (report.result.converged()) return 0;
+  if (communicator.rank() == 0) fmt::print(stderr, "shardmat: the solver did not converge\n");
+  return kNotConverged;
+}
+
+}  // namespace
+
+std::function<int()> add_solve(const CommandLine& program) {
+  const CommandLine app = program.add_subcommand("solve", "Solve A x = b on the ranks of mpirun");
+  auto options = std::make_shared<Options>();
+  add_options(app, *options);
+  return [app, options] {
+    finish_options(*options);
+    return run_ranks(app, options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });
+  };
+}
+
+}  // namespace shardmat::tools
