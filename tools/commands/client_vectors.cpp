@@ -41,7 +41,8 @@ std::string text_of(const json& vector) {
 
 int list(const Options& o) {
   HttpClient client = connect(o);
-  for (const json& vector : ask_json(client, "/v1/vectors")["vectors"]) fmt::print("{}", text_of(vector));
+  const json answer = ask_json(client, "/v1/vectors");
+  for (const json& vector : answer["vectors"]) fmt::print("{}", text_of(vector));
   return 0;
 }
 
