@@ -68,11 +68,11 @@ TEST(RequestQueue, WithoutMergingEveryRequestHasItsProduct) {
 
 TEST(RequestQueue, ThoseThatLeftOrAreLateGetNoProduct) {
   RequestQueue queue;
-  queue.add({1, 1, 0, 0.5}), queue.add({2, 1, 0.1}), queue.add({3, 1, 0.2, 0.4}), queue.add({4, 1, 0.3});
+  queue.add({1, 1, 0, 5}), queue.add({2, 1, 1}), queue.add({3, 1, 2, 4}), queue.add({4, 1, 3});
   EXPECT_TRUE(queue.remove(2));
   EXPECT_FALSE(queue.remove(2));
   EXPECT_EQ(queue.size(), 3u);
-  const auto batch = take(queue, measured_table(), 0.45);  // soon enough that nobody goes up a level
+  const auto batch = take(queue, measured_table(), 4.5);  // 1 went up a level, and takes 4 along
   EXPECT_EQ(batch.expired, (std::vector<std::uint64_t>{3}));
   EXPECT_EQ(batch.requests, (std::vector<std::uint64_t>{1, 4}));
   EXPECT_TRUE(queue.empty());

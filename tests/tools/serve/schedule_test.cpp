@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace shardmat::serve {
 namespace {
@@ -131,6 +132,60 @@ TEST(Schedule, UrgentOnesGoFirstAndOthersTakeOnlyPadding) {
   EXPECT_EQ(batch.requests, (std::vector<std::uint64_t>{41, 42, 43, 1}));
   const auto rest = schedule.take(queue, kCheapAndDear[0], 0, all);
   EXPECT_EQ(rest.columns, 32);
+}
+
+/// The products that a queue gives one after another, as the requests of each.
+std::vector<std::vector<std::uint64_t>> products_of(RequestQueue& queue, double now) {
+  Schedule schedule;
+  std::vector<std::vector<std::uint64_t>> products;
+  while (!queue.empty()) products.push_back(schedule.take(queue, kCheapAndDear[0], now, all).requests);
+  return products;
+}
+
+TEST(Schedule, OneThatRoseTakesYoungerOnesOfItsMatrixAlong) {
+  using Products = std::vector<std::vector<std::uint64_t>>;
+  const double now = 1.25 * kAgeSeconds, young = now - 0.1;  // what arrived at 0 is one level higher
+  RequestQueue queue;
+  for (std::uint64_t id = 1; id <= 8; ++id) queue.add({id, 1, id == 1 ? 0 : young, 1e9, false, {"a", 1}});
+  EXPECT_EQ(products_of(queue, now), (Products{{1, 2, 3, 4, 5, 6, 7, 8}}));
+  // Of several clients, too. Those that are urgent have the room first, then those of its priority, by fair shares.
+  queue.add({11, 1, 0, 1e9, false, {"old", 1}});
+  for (std::uint64_t id = 17; id <= 60; ++id) queue.add({id, 1, young, 1e9, false, {"many", 1}});
+  for (std::uint64_t id = 61; id <= 62; ++id) queue.add({id, 1, young, 1e9, false, {"few", 1}});
+  queue.add({63, 1, young, 1e9, false, {"urgent", 1}, Priority::high});
+  queue.add({64, 1, young, 1e9, false, {"patient", 1}, Priority::low});
+  const auto wide = products_of(queue, now);
+  ASSERT_EQ(wide.size(), 3u);
+  EXPECT_EQ(std::vector(wide[0].begin(), wide[0].begin() + 2), (std::vector<std::uint64_t>{11, 63}));
+  EXPECT_EQ(wide[0].size(), 32u);
+  for (const std::uint64_t few : {61u, 62u}) EXPECT_EQ(std::count(wide[0].begin(), wide[0].end(), few), 1);
+  EXPECT_EQ(wide[2], std::vector<std::uint64_t>{64});  // there was no padding
+}
+
+TEST(Schedule, UrgentOnesAreNotWidenedByOnesThatRoseLess) {
+  const double now = 1.25 * kAgeSeconds;  // what is low and arrived at 0 is normal
+  RequestQueue queue;
+  for (std::uint64_t id = 1; id <= 40; ++id) queue.add({id, 1, 0, 1e9, false, {"a", 1}, Priority::low});
+  queue.add({41, 1, now, 1e9, false, {"b", 1}, Priority::high});
+  const auto products = products_of(queue, now);
+  EXPECT_EQ(products[0], std::vector<std::uint64_t>{41});
+  EXPECT_EQ(products[1].size(), 32u);
+}
+
+TEST(Schedule, TheLoadIsCarriedAlsoWhereSomeRose) {
+  // A matrix waited for a long product of another one: half of its requests rose meanwhile. They take as many products as
+  // if none had, and nobody who rose is behind one who did not.
+  RequestQueue queue;
+  const double now = 1.25 * kAgeSeconds;
+  for (std::uint64_t id = 1; id <= 64; ++id)
+    queue.add({id, 1, id % 2 == 0 ? 0 : now, 1e9, false, {id % 2 == 0 ? "old" : "young", 1}});
+  const auto products = products_of(queue, now);
+  ASSERT_EQ(products.size(), 2u);
+  EXPECT_TRUE(std::all_of(products[0].begin(), products[0].end(), [](auto id) { return id % 2 == 0; }));
+  // 9 columns that rose do not pay for a product of 16; with those that did not rise there are 16.
+  for (std::uint64_t id = 1; id <= 16; ++id)
+    queue.add({id, 1, id <= 9 ? 0 : now, 1e9, false, {id <= 9 ? "old" : "young", 1}});
+  EXPECT_EQ(products_of(queue, now).size(), 1u);
 }
 
 TEST(Schedule, WithoutMergingNobodyTakesThePadding) {

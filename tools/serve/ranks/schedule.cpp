@@ -82,9 +82,10 @@ Schedule::Batch Schedule::take(RequestQueue& queue, const WidthTable& table, dou
     take(queue, first, table.seconds_for(columns), batch);
     batch.width = columns;
   } else {
-    const std::int64_t most = table.columns_of_next(queue.columns(first.level, now, table.widest()), columns);
+    const int lowest = static_cast<int>(first.request->priority);  // its level when it came; now it may be higher
+    const std::int64_t most = table.columns_of_next(queue.columns(lowest, now, table.widest()), columns);
     const double seconds_of_column = table.for_columns(most).seconds / static_cast<double>(most);
-    fill(queue, first.level, most, seconds_of_column, now, may_begin, batch);
+    fill(queue, lowest, most, seconds_of_column, now, may_begin, batch);
     batch.width = table.for_columns(batch.columns).width;
     if (table.merging() == Merging::on) fill(queue, kLevels, batch.width, seconds_of_column, now, may_begin, batch);
   }

@@ -40,8 +40,9 @@ class Schedule {
     std::vector<Charge> charges;         ///< of the requests, by the time that the product should take
     std::vector<std::uint64_t> expired;  ///< requests whose deadline has passed; they get no product
   };
-  /// Takes the requests of the queue's next product out. As many as pay join the first one, of its level or above; lower
-  /// ones only take the place of padding columns.
+  /// Takes the requests of the queue's next product out. As many as pay join the first one, of its priority or above;
+  /// lower ones only take the place of padding columns. A first one that went up with time widens its product by younger
+  /// ones all the same: those of higher levels join first, then those of its priority.
   Batch take(RequestQueue& queue, const WidthTable& table, double now, const MayBegin& may_begin);
 
   /// The product of these requests took so many seconds.
