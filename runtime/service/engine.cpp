@@ -1,6 +1,7 @@
 #include "runtime/service/engine.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <limits>
 #include <map>
@@ -29,6 +30,22 @@ Hello hello_of(const Context& context) {
   const RankPlace& place = context.placement().ranks[static_cast<std::size_t>(hello.rank)];
   hello.host = place.host, hello.device = place.device;
   return hello;
+}
+
+/// What matrices free, others must find. By itself glibc keeps it: once an array of up to 32 MiB is freed, later ones of its
+/// size are parts of a heap, which shrinks only at its end. So large arrays stay mappings of their own.
+void give_freed_memory_back() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 8 << 20);
+#endif
+}
+
+/// Small arrays, too, give their pages back.
+void trim_heap() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
 }
 
 class Engine {
@@ -72,6 +89,7 @@ class Engine {
   AnswerKind carry_out(const Unload& unload) {
     const ContextScope scope(context_);
     matrices_.erase(unload.matrix);
+    trim_heap();
     return Done{};
   }
 
@@ -170,6 +188,9 @@ class Engine {
 
 }  // namespace
 
-void run_engine(Context& context, const EngineOptions& options) { Engine(context, options).run(); }
+void run_engine(Context& context, const EngineOptions& options) {
+  give_freed_memory_back();
+  Engine(context, options).run();
+}
 
 }  // namespace shardmat::service

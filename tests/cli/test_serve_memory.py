@@ -27,18 +27,42 @@ class Eviction(ServiceTest):
         large.sum_duplicates()
         write_binsparse(cls.library / "large.h5", large)
 
+    @staticmethod
+    def memory_of(process):
+        with open(f"/proc/{process}/status") as status:
+            return {line.split(":")[0]: int(line.split()[1]) << 10 for line in status if line.startswith(("VmSize:", "VmRSS:"))}
+
     def limited(self, room):
         """A service whose rank can take so many bytes."""
         service = self.start("--arena", "1MiB")
         [rank] = service.workers()
-        with open(f"/proc/{rank}/status") as status:
-            used = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmSize"))
+        used = self.memory_of(rank)["VmSize"]
         self.assertEqual(service.terminate(), OK)
         limit = f"prlimit --as={used + room}:{used + room}"
         return self.start("--arena", "1MiB", "--launcher", f"mpirun -n 1 {limit}")
 
     def states(self, service):
         return {one["name"]: one["state"] for one in service.get("/v1/matrices").json["matrices"]}
+
+    def test_what_is_unloaded_comes_back(self):
+        service = self.start("--arena", "1MiB", "--launcher", "mpirun -n 1")
+        names = ["a", "b", "c"]
+
+        def load_and_unload():
+            for name in names:
+                self.loaded(service, name, "large.h5")
+            [rank] = service.workers()
+            full = self.memory_of(rank)
+            for name in names:
+                self.assertEqual(service.ask("POST", f"/v1/matrices/{name}/unload").status, 200)
+            service.wait_for("the end", lambda: service.get("/v1/matrices").json["matrices"] == [])
+            return full, self.memory_of(rank)
+
+        first_full, first = load_and_unload()
+        full, left = load_and_unload()
+        for key in ("VmSize", "VmRSS"):
+            self.assertGreater(full[key] - left[key], 2.8 * MATRIX_BYTES, (full, left))
+            self.assertLess(left[key] - first[key], MATRIX_BYTES / 4, (first_full, first, full, left))
 
     def test_the_least_recently_used_goes(self):
         service = self.limited(200 << 20)

@@ -26,6 +26,12 @@ bool is_loading(const Matrix& matrix) {
   return matrix.state == MatrixState::loading || (matrix.next && matrix.next->state == MatrixState::loading);
 }
 
+/// `1.2 GB on rank 3`, where most is missing.
+std::string lacking(const std::vector<std::int64_t>& missing) {
+  const auto most = std::max_element(missing.begin(), missing.end());
+  return fmt::format("{} on rank {}", human_bytes(static_cast<double>(*most)), most - missing.begin());
+}
+
 }  // namespace
 
 Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory& state, const service::Arena& arena)
@@ -207,7 +213,8 @@ std::vector<Matrix*> Service::evictable(const Matrix& incoming) const {
   for (const auto& [name, matrix] : matrices_) {
     const bool is_needed =
         matrix->wanted.pinned || matrix->wanted.has_new_values || matrix->upload != 0 || !dispatcher_.is_idle(*matrix);
-    if (name != incoming.wanted.name && matrix->is_loaded() && !is_needed && !matrix->next) matrices.push_back(matrix.get());
+    if (name != incoming.wanted.name && matrix->is_loaded() && !is_needed && !is_loading(*matrix))
+      matrices.push_back(matrix.get());
   }
   return matrices;
 }
@@ -221,8 +228,10 @@ bool Service::make_room(const Matrix& incoming, const std::vector<std::int64_t>&
     matrix->state = MatrixState::unloaded;
     matrix->reason = fmt::format("evicted: {} needed its memory", incoming.wanted.name);
     matrix->ranks.clear();
+    matrix->next.reset();  // one that failed
     matrix->kept = false;
-    log_line(fmt::format("{} is unloaded: {} needs its memory", matrix->wanted.name, incoming.wanted.name));
+    log_line(fmt::format("{} is unloaded: {} needs its memory, and lacks {}", matrix->wanted.name, incoming.wanted.name,
+                         lacking(missing)));
     tell(*matrix);
     dispatcher_.command(service::Unload{matrix->id}, [](const auto&, const auto&) {});
   }

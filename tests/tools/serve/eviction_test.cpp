@@ -18,12 +18,15 @@ TEST(Eviction, TheLeastRecentlyUsedGoUntilEveryRankHasItsBytes) {
   const std::vector<Matrix*> all{&new_one, &old, &middle};
   EXPECT_EQ(to_evict(all, {1, 0}), std::vector<Matrix*>{&old});
   EXPECT_EQ(to_evict(all, {10, 0}), std::vector<Matrix*>{&old});
-  EXPECT_EQ(to_evict(all, {0, 1}), (std::vector<Matrix*>{&old, &middle}));
+  EXPECT_EQ(to_evict(all, {6, 1}), (std::vector<Matrix*>{&old, &middle}));
   EXPECT_EQ(to_evict(all, {16, 11}), (std::vector<Matrix*>{&old, &middle, &new_one}));
   EXPECT_EQ(bytes_on(all, 0), 25);
 }
 
 TEST(Eviction, NothingGoesInVain) {
+  Matrix none_there = matrix(1, {10, 0}), small = matrix(2, {1, 1}), large = matrix(3, {9, 9}), last = matrix(4, {9, 9});
+  EXPECT_EQ(to_evict({&last, &large, &small, &none_there}, {0, 9}), std::vector<Matrix*>{&large});
+  EXPECT_EQ(to_evict({&last, &large, &small, &none_there}, {10, 10}), (std::vector<Matrix*>{&small, &large}));
   Matrix one = matrix(1, {10, 10});
   EXPECT_TRUE(to_evict({&one}, {11, 0}).empty());
   EXPECT_TRUE(to_evict({&one}, {1, 11}).empty());

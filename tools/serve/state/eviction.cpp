@@ -1,6 +1,8 @@
 #include "tools/serve/state/eviction.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <utility>
 
 namespace shardmat::serve {
 
@@ -19,10 +21,16 @@ std::vector<Matrix*> to_evict(std::vector<Matrix*> matrices, const std::vector<s
   };
   std::vector<Matrix*> evicted;
   for (Matrix* matrix : matrices) {
+    if (frees_enough(evicted)) break;
     evicted.push_back(matrix);
-    if (frees_enough(evicted)) return evicted;
   }
-  return {};
+  if (!frees_enough(evicted)) return {};
+  for (std::size_t i = evicted.size(); i-- > 0;) {  // those that are not needed stay, the most recently used ones first
+    std::vector<Matrix*> others = evicted;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    if (frees_enough(others)) evicted = std::move(others);
+  }
+  return evicted;
 }
 
 }  // namespace shardmat::serve
