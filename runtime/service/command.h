@@ -51,7 +51,11 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
-/// One product of `width` columns: the given ones, then columns of zeros.
+/// The most columns of one request, and of a product of several requests.
+constexpr std::int64_t kMostColumns = 32;
+
+/// One product of `width` columns: the given ones, then columns of zeros. Columns beyond `width` go to further products, one
+/// after another.
 struct Multiply {
   std::uint64_t matrix = 0;
   std::int64_t width = 1;

@@ -16,7 +16,6 @@
 namespace shardmat::service {
 namespace {
 
-constexpr std::int64_t kWidest = 32;
 /// A wider product is kept only if a column takes this much less time than in all narrower ones.
 constexpr double kLeastGain = 1.03;
 /// Timed runs of a product, and seconds after which no further one starts.
@@ -48,7 +47,7 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
       x_distribution_(distributions.find_or_add(matrix_.cols(), matrix_.x_ids(), context.communicator())),
       y_distribution_(distributions.find_or_add(matrix_.rows(), matrix_.row_ids(), context.communicator())),
       new_values_(matrix_.local_nnz(), matrix_.type(), context.communicator()) {
-  for (std::int64_t width = 1; width <= kWidest; width *= 2) {
+  for (std::int64_t width = 1; width <= kMostColumns; width *= 2) {
     add_product(width);
     const Product& product = *products_.at(width);
     if (!shares_storage(product) || !agree(bits_of(product).has_value())) {
@@ -207,19 +206,31 @@ Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena,
   const bool blocks = command.x_block != 0 || command.y_block != 0;
   const bool made = blocks && add_block_product(command.width);
   const auto found = products_.find(command.width);
-  if (found == products_.end() || std::ssize(command.columns) > command.width ||
-      (blocks && std::ssize(command.columns) != command.width))
+  if (found == products_.end() || (blocks && std::ssize(command.columns) != command.width))
     throw AgreedError(ErrorKind::internal, fmt::format("the matrix has no product of {} columns", command.width));
-  const Product& product = *found->second;
+  Multiplied times;
+  const std::span<const Column> columns = command.columns;
+  const auto width = static_cast<std::size_t>(command.width);
+  for (std::size_t first = 0; first < columns.size(); first += width) {
+    const auto some = columns.subspan(first, std::min(width, columns.size() - first));
+    const Multiplied more = multiply(*found->second, command, some, arena, vectors);
+    times.copy_in += more.copy_in, times.product += more.product, times.copy_out += more.copy_out;
+  }
+  if (made) times.matrix_bytes = device_bytes();
+  return times;
+}
+
+Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& command, std::span<const Column> columns,
+                                    const Arena& arena, const ResidentVectors& vectors) {
   Stream& stream = context_.stream();
   Multiplied times;
   const Timer timer;
   ConstDense x = product.x();
-  if (command.x_block == 0) take_x(product, command, arena, vectors);
+  if (command.x_block == 0) take_x(product, columns, arena, vectors);
   else x = vectors.view(command.x_block, *x_distribution_, matrix_.type(), command.width);
   times.copy_in = timer.seconds();
   if (command.y_block != 0) {
-    const Column& column = command.columns.front();
+    const Column& column = columns.front();
     product.multiply(column.alpha, x, column.beta,
                      vectors.view(command.y_block, *y_distribution_, matrix_.type(), command.width), stream);
   } else {
@@ -227,19 +238,18 @@ Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena,
   }
   product.wait(stream);
   times.product = timer.seconds() - times.copy_in;
-  if (command.y_block == 0) give_y(product, command, arena, vectors);
+  if (command.y_block == 0) give_y(product, columns, arena, vectors);
   times.copy_out = timer.seconds() - times.copy_in - times.product;
-  if (made) times.matrix_bytes = device_bytes();
   return times;
 }
 
-void ResidentMatrix::take_x(const Product& product, const Multiply& command, const Arena& arena,
+void ResidentMatrix::take_x(const Product& product, std::span<const Column> columns, const Arena& arena,
                             const ResidentVectors& vectors) {
   const Dense x = product.x();
   const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.cols()) * size_of(x.type);
   std::vector<const std::byte*> in_arena;
   std::vector<const void*> on_device;
-  for (const Column& column : command.columns) {
+  for (const Column& column : columns) {
     const bool stays = column.x.vector != 0;
     in_arena.push_back(stays ? nullptr : arena.at(column.x.offset, bytes).data());
     on_device.push_back(stays ? vectors.view(column.x.vector, *x_distribution_, x.type, 1).data : nullptr);
@@ -247,18 +257,18 @@ void ResidentMatrix::take_x(const Product& product, const Multiply& command, con
   const auto is_null = [](const void* vector) { return vector == nullptr; };
   const bool all_stay = std::all_of(in_arena.begin(), in_arena.end(), is_null);
   if (!all_stay) gather(product, in_arena);
-  else if (std::ssize(command.columns) < x.columns)
+  else if (std::ssize(columns) < x.columns)
     fill_bytes(x.data, 0, static_cast<std::size_t>(x.rows * x.leading) * size_of(x.type), context_.stream());
   if (!std::all_of(on_device.begin(), on_device.end(), is_null))
     pack_columns(x.type, x.rows, on_device, x.data, x.leading, context_.stream());
 }
 
-void ResidentMatrix::give_y(const Product& product, const Multiply& command, const Arena& arena,
+void ResidentMatrix::give_y(const Product& product, std::span<const Column> columns, const Arena& arena,
                             const ResidentVectors& vectors) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.rows()) * size_of(matrix_.type());
   std::vector<UnpackedColumn> in_arena, on_device;
   bool some_stay = false, all_stay = true;
-  for (const Column& column : command.columns) {
+  for (const Column& column : columns) {
     const bool stays = column.y.vector != 0;
     in_arena.push_back({stays ? nullptr : arena.at(column.y.offset, bytes).data(), column.alpha, column.beta});
     on_device.push_back({stays ? vectors.view(column.y.vector, *y_distribution_, matrix_.type(), 1).data : nullptr,

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -68,11 +69,13 @@ class ResidentMatrix {
   bool agree(bool here) const;
   std::optional<HostVector<std::byte>> bits_of(const Product& product);
   double seconds_of(std::int64_t width);
+  Multiplied multiply(const Product& product, const Multiply& command, std::span<const Column> columns, const Arena& arena,
+                      const ResidentVectors& vectors);
   /// X of a product from vectors in the arena, and back from Y. Null vectors are left out.
   void gather(const Product& product, std::span<const std::byte* const> vectors);
   void scatter(const Product& product, std::span<const UnpackedColumn> columns);
-  void take_x(const Product& product, const Multiply& command, const Arena& arena, const ResidentVectors& vectors);
-  void give_y(const Product& product, const Multiply& command, const Arena& arena, const ResidentVectors& vectors);
+  void take_x(const Product& product, std::span<const Column> columns, const Arena& arena, const ResidentVectors& vectors);
+  void give_y(const Product& product, std::span<const Column> columns, const Arena& arena, const ResidentVectors& vectors);
 
   Context& context_;
   DistributedMatrix matrix_;

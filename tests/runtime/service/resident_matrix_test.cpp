@@ -65,14 +65,15 @@ void expect_same_bits(const std::string& matrix_name, ValueType type) {
   const Arena arena = shared_arena(ranks, std::uint64_t{16} << 20);
   const auto cols = static_cast<std::size_t>(loaded.cols);
   std::mt19937 random(7);
-  std::vector<std::vector<T>> x(static_cast<std::size_t>(loaded.widths.back().width), std::vector<T>(cols));
+  std::vector<std::vector<T>> x(static_cast<std::size_t>(kMostColumns), std::vector<T>(cols));
   for (auto& column : x)
     for (T& value : column) value = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random));
   std::vector<std::vector<T>> single;
+  const std::int64_t narrowest = loaded.widths.front().width;
   for (const auto& column : x)
-    single.push_back(products<T>(matrix, arena, ranks, 1, std::span(&column, 1), loaded.rows, 0.3)[0]);
+    single.push_back(products<T>(matrix, arena, ranks, narrowest, std::span(&column, 1), loaded.rows, 0.3)[0]);
   for (const WidthTime& width : loaded.widths)
-    for (const std::int64_t columns : {width.width, std::max<std::int64_t>(1, width.width - 1)}) {
+    for (const std::int64_t columns : {width.width, std::max<std::int64_t>(1, width.width - 1), kMostColumns - 1}) {
       const auto some = std::span<const std::vector<T>>(x).first(static_cast<std::size_t>(columns));
       const auto y = products<T>(matrix, arena, ranks, width.width, some, loaded.rows, 0.3);
       for (std::size_t j = 0; j < y.size(); ++j)
@@ -96,7 +97,6 @@ TEST(ResidentMatrix, WhatIsNotThereIsRefusedAlike) {
   ResidentMatrix matrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f64, "auto"}, distributions);
   const Arena arena = shared_arena(ranks, 1 << 16);
   EXPECT_THROW(matrix.multiply({1, 3, {}}, arena, vectors), AgreedError);
-  EXPECT_THROW(matrix.multiply({1, 1, {Column{}, Column{}}}, arena, vectors), AgreedError);
   EXPECT_THROW(matrix.multiply({1, 1, {Column{{5, 0}, {}, 1, 0}}}, arena, vectors), AgreedError);
   EXPECT_THROW(matrix.multiply({1, 2, {Column{}, Column{}}, 5, 0}, arena, vectors), AgreedError);
   EXPECT_THROW(matrix.put_values({1, 0, 1, 0}, arena), AgreedError);

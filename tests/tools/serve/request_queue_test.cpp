@@ -23,6 +23,9 @@ TEST(WidthTable, TakesTheWidthThatFinishesTheMostColumnsASecond) {
   EXPECT_EQ(table.for_waiting(5, 5).width, 8);
   EXPECT_EQ(table.for_columns(3).width, 4);
   EXPECT_EQ(WidthTable({{1, 5}, {2, 1}}).for_columns(1).width, 2);
+  EXPECT_EQ(table.for_columns(40).width, 32);  // of two products
+  EXPECT_DOUBLE_EQ(table.for_columns(40).seconds, 2 * 766e-6);
+  EXPECT_EQ(table.for_waiting(40, 40).width, 32);
   EXPECT_EQ(WidthTable().widest(), 0);
   EXPECT_DOUBLE_EQ(table.seconds_for(0), 0);
   EXPECT_DOUBLE_EQ(table.seconds_for(64), 2 * 766e-6);
@@ -52,6 +55,16 @@ TEST(RequestQueue, RequestsAreTakenInOrderAndNotSplit) {
   EXPECT_EQ(second.width, 2);
   EXPECT_TRUE(queue.empty());
   EXPECT_TRUE(take(queue, measured_table(), 0).requests.empty());
+}
+
+TEST(RequestQueue, ARequestWiderThanAllProductsIsAlone) {
+  const WidthTable narrow({{1, 118e-6}, {2, 139e-6}});
+  RequestQueue queue;
+  queue.add({1, 5, 0}), queue.add({2, 1, 0});
+  const auto first = take(queue, narrow, 0);
+  EXPECT_EQ(first.requests, std::vector<std::uint64_t>{1});
+  EXPECT_EQ(first.width, 2);
+  EXPECT_EQ(take(queue, narrow, 0).requests, std::vector<std::uint64_t>{2});
 }
 
 TEST(RequestQueue, WithoutMergingEveryRequestHasItsProduct) {

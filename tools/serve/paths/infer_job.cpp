@@ -126,9 +126,9 @@ class InferJob final : public Job {
                           fmt::format("x of {} has the datatype {}", name_, datatype_name(matrix.wanted.type)));
     if (request_.shape.back() != n)
       return make_problem(422, "wrong_length", fmt::format("the shape of x of {} is [{}] or [k, {}]", name_, n, n));
-    if (request_.columns() > matrix.widths.widest())
+    if (request_.columns() > service::kMostColumns)
       return make_problem(422, "too_many_columns",
-                          fmt::format("k is at most {} for {}; send several requests", matrix.widths.widest(), name_));
+                          fmt::format("k is at most {}; send several requests", service::kMostColumns));
     const std::uint64_t bytes = product_->x_bytes * static_cast<std::uint64_t>(request_.columns());
     const std::uint64_t given =
         request_.binary_bytes ? *request_.binary_bytes : request_.data.size() * size_of(request_.type);
@@ -212,7 +212,7 @@ Accepted accept_infer(Service& service, const Call& call) {
     return problem_reply(413, "too_long",
                          fmt::format("the JSON has more than {} bytes; send x as binary data", kMostTextBytes));
   const std::uint64_t column = static_cast<std::uint64_t>(matrix.shape().cols) * size_of(matrix.wanted.type);
-  const std::uint64_t most = column * static_cast<std::uint64_t>(matrix.widths.widest());
+  const std::uint64_t most = column * static_cast<std::uint64_t>(service::kMostColumns);
   if (bytes - json_bytes > most)
     return problem_reply(
         413, "too_long",

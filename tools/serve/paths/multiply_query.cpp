@@ -62,7 +62,7 @@ std::variant<Problem, const Vector*> find_vector(const std::string& id, bool is_
 }
 
 std::optional<Problem> check_columns(const MultiplyQuery& query, const MultiplyShape& shape, const Vector* x,
-                                     const Vector* y, const Matrix& matrix) {
+                                     const Vector* y) {
   for (const Vector* vector : {x, y})
     if (vector != nullptr && vector->columns != shape.columns)
       return make_problem(
@@ -70,10 +70,8 @@ std::optional<Problem> check_columns(const MultiplyQuery& query, const MultiplyS
           fmt::format("{} has {} columns, but the product {}", vector->id(), vector->columns, shape.columns));
   if (x != nullptr && x == y)
     return make_problem(422, "same_vector", fmt::format("{} cannot be x and y of one product; name two vectors", query.x));
-  if (shape.block || shape.columns <= matrix.widths.widest()) return std::nullopt;
-  return make_problem(
-      422, "too_many_columns",
-      fmt::format("k is at most {} for {}; send several requests", matrix.widths.widest(), matrix.wanted.name));
+  if (shape.block || shape.columns <= service::kMostColumns) return std::nullopt;
+  return make_problem(422, "too_many_columns", fmt::format("k is at most {}; send several requests", service::kMostColumns));
 }
 
 std::string text_of_body(const MultiplyShape& shape, const Matrix& matrix) {
@@ -125,7 +123,7 @@ std::variant<Problem, MultiplyShape> shape_of(const MultiplyQuery& query, const 
   if (y != nullptr) shape.y_vector = y->number;
   shape.block = shape.columns > 1 && (x != nullptr || y != nullptr);
   shape.adds_y_of_body = query.beta != 0 && y == nullptr;
-  if (auto problem = check_columns(query, shape, x, y, matrix)) return std::move(*problem);
+  if (auto problem = check_columns(query, shape, x, y)) return std::move(*problem);
   if (content_length == shape.body_bytes()) return shape;
   return make_problem(422, "wrong_length",
                       fmt::format("the body has {} bytes, but this product of {} takes {}: {}", content_length,

@@ -44,7 +44,7 @@ json model_config(const Matrix& matrix, const Metrics&) {
   return {{"name", matrix.wanted.name},
           {"platform", "shardmat"},
           {"backend", "shardmat"},
-          {"max_batch_size", matrix.widths.widest()},
+          {"max_batch_size", service::kMostColumns},
           {"input", {{{"name", "x"}, {"data_type", type}, {"dims", json::array({matrix.shape().cols})}}}},
           {"output", {{{"name", "y"}, {"data_type", type}, {"dims", json::array({matrix.shape().rows})}}}}};
 }

@@ -6,8 +6,10 @@ namespace shardmat::serve {
 
 using service::WidthTime;
 
-const WidthTime& WidthTable::for_columns(std::int64_t columns) const {
+WidthTime WidthTable::for_columns(std::int64_t columns) const {
   const WidthTime* best = &widths_.back();
+  if (columns > best->width)
+    return {best->width, best->seconds * static_cast<double>((columns + best->width - 1) / best->width)};
   for (const WidthTime& one : widths_)
     if (one.width >= columns && one.seconds < best->seconds) best = &one;
   return *best;
@@ -17,7 +19,7 @@ const WidthTime& WidthTable::for_waiting(std::int64_t waiting, std::int64_t firs
   const WidthTime* best = nullptr;
   double most = 0;
   for (const WidthTime& one : widths_) {
-    if (one.width < first) continue;
+    if (one.width < std::min(first, widest())) continue;
     const double rate = static_cast<double>(std::min(waiting, one.width)) / one.seconds;
     if (best != nullptr && rate <= most) continue;
     best = &one, most = rate;
@@ -26,7 +28,7 @@ const WidthTime& WidthTable::for_waiting(std::int64_t waiting, std::int64_t firs
 }
 
 std::int64_t WidthTable::columns_of_next(std::int64_t waiting, std::int64_t first) const {
-  return merging_ == Merging::off ? first : for_waiting(waiting, first).width;
+  return merging_ == Merging::off ? first : std::max(first, for_waiting(waiting, first).width);
 }
 
 double WidthTable::seconds_for(std::int64_t columns) const {

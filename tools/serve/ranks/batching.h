@@ -22,14 +22,15 @@ class WidthTable {
       : widths_(std::move(widths)), merging_(merging) {}
 
   Merging merging() const { return merging_; }
-  /// The most columns that one product takes; 0 for an empty table.
+  /// The columns of the widest product; 0 for an empty table. A wider request gets several of these, one after another.
   std::int64_t widest() const { return widths_.empty() ? 0 : widths_.back().width; }
-  /// Of the widths of at least `columns`, the fastest. REQUIRES: columns <= widest().
-  const service::WidthTime& for_columns(std::int64_t columns) const;
+  /// Of the widths of at least `columns`, the fastest. For more than widest(): the widest, with the time of its products.
+  service::WidthTime for_columns(std::int64_t columns) const;
   /// The width that finishes the most columns a second if `waiting` columns wait and the first request has `first` columns:
-  /// the one with the largest min(waiting, width) / time, and of equal ones the narrowest. REQUIRES: first <= widest().
+  /// the one with the largest min(waiting, width) / time, and of equal ones the narrowest. A request
+  /// of more than widest() columns takes the widest.
   const service::WidthTime& for_waiting(std::int64_t waiting, std::int64_t first) const;
-  /// The most columns that the next product takes of those that wait. REQUIRES: as for_waiting().
+  /// The most columns that the next product takes of those that wait; at least `first`.
   std::int64_t columns_of_next(std::int64_t waiting, std::int64_t first) const;
   /// Seconds that so many columns take when products are as wide as pays. Without merging: as requests of one column.
   double seconds_for(std::int64_t columns) const;

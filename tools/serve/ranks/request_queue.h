@@ -39,7 +39,7 @@ class RequestQueue {
  public:
   using MayBegin = std::function<bool(std::uint64_t id)>;
 
-  /// REQUIRES: 1 <= columns; unless it is alone, columns <= the widest product.
+  /// REQUIRES: 1 <= columns.
   void add(const WaitingRequest& request);
   /// Takes a request out whose client has left. False if it does not wait here any more.
   bool remove(std::uint64_t id);

@@ -34,7 +34,7 @@ class Schedule {
     double columns = 0, seconds = 0;
   };
   struct Batch {
-    std::int64_t width = 0;  ///< of the product; it may have more columns than the requests
+    std::int64_t width = 0;  ///< of the product, which may be padded; one request of more columns takes several products
     std::int64_t columns = 0;
     std::vector<std::uint64_t> requests;
     std::vector<Charge> charges;         ///< of the requests, by the time that the product should take
