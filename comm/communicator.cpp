@@ -17,6 +17,7 @@
 #include "comm/backoff.h"
 #include "comm/call_watch.h"
 #include "comm/slices.h"
+#include "kernels/base/memory_error.h"
 #include "kernels/base/narrow.h"
 
 namespace shardmat {
@@ -125,19 +126,22 @@ std::string boot_id() {
 struct Failure {
   ErrorKind kind = ErrorKind::internal;
   std::string message, setting;
+  std::int64_t missing_bytes = 0;  ///< on this rank
 };
 
 Failure describe(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
+  } catch (const MemoryError& e) {
+    return {e.kind(), e.what(), e.setting(), e.missing_bytes()};
   } catch (const Error& e) {
-    return {e.kind(), e.what(), e.setting()};
+    return {e.kind(), e.what(), e.setting(), 0};
   } catch (const std::bad_alloc&) {
-    return {ErrorKind::resources, "out of host memory; use more hosts or a smaller matrix", {}};
+    return {ErrorKind::resources, "out of host memory; use more hosts or a smaller matrix", {}, 1};
   } catch (const std::exception& e) {
-    return {ErrorKind::internal, e.what(), {}};
+    return {ErrorKind::internal, e.what(), {}, 0};
   } catch (...) {
-    return {ErrorKind::internal, "unknown error", {}};
+    return {ErrorKind::internal, "unknown error", {}, 0};
   }
 }
 
@@ -562,7 +566,7 @@ void Communicator::agree(std::exception_ptr mine) {
   if (mine) failure = describe(mine);
   if (mine && failure.kind == ErrorKind::rank_lost) std::rethrow_exception(mine);
   if (size_ == 1) {
-    if (mine) throw AgreedError(failure.kind, failure.message, failure.setting);
+    if (mine) throw AgreedError(failure.kind, failure.message, failure.setting, failure.missing_bytes);
     return;
   }
   std::int64_t failed = 0, first = 0;
@@ -590,7 +594,7 @@ void Communicator::agree(std::exception_ptr mine) {
     throw Error(cause.kind, fmt::format("rank {} ({}): {} (and then: {})", rank_, host_, cause.message, e.what()),
                 cause.setting);
   }
-  throw AgreedError(failure.kind, failure.message, failure.setting);
+  throw AgreedError(failure.kind, failure.message, failure.setting, failure.missing_bytes);
 }
 
 }  // namespace shardmat

@@ -60,6 +60,13 @@ enum class Reduction { sum, min, max };
 class AgreedError final : public Error {
  public:
   using Error::Error;
+  AgreedError(ErrorKind kind, const std::string& message, std::string setting, std::int64_t missing_bytes)
+      : Error(kind, message, std::move(setting)), missing_bytes_(missing_bytes) {}
+  /// Memory that this very rank lacked when it failed; 0 if it did not lack any.
+  std::int64_t missing_bytes() const { return missing_bytes_; }
+
+ private:
+  std::int64_t missing_bytes_ = 0;
 };
 
 /// This process among the ranks of a job, on a private duplicate of the given MPI communicator. Move-only,

@@ -4,6 +4,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include "kernels/base/device_cuda.h"
 #include "kernels/base/error.h"
 #include "kernels/base/isa.h"
+#include "kernels/base/memory_error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/text.h"
@@ -73,12 +75,12 @@ void require_memory(Device device, std::int64_t bytes, const std::string& what) 
   if (on_host(device)) return require_host_memory(bytes, what.c_str());
   const std::int64_t available = available_memory(device);
   if (bytes > available)
-    throw Error(ErrorKind::resources,
-                fmt::format("{} needs {} on GPU {} but only {} is free; end other programs on this GPU, use more GPUs, or a "
-                            "smaller type of values",
-                            what, human_bytes(static_cast<double>(bytes)), device.ordinal,
-                            human_bytes(static_cast<double>(available))),
-                "type");
+    throw MemoryError(
+        fmt::format("{} needs {} on GPU {} but only {} is free; end other programs on this GPU, use more GPUs, or a "
+                    "smaller type of values",
+                    what, human_bytes(static_cast<double>(bytes)), device.ordinal,
+                    human_bytes(static_cast<double>(available))),
+        bytes - available, "type");
 }
 
 Stream::Stream(Device device, Priority priority) : device_(device) {
@@ -148,11 +150,12 @@ Buffer::Buffer(Device device, std::size_t bytes) : device_(device), bytes_(bytes
   if (bytes == 0) return;
   const DeviceGuard guard(device);
   data_ = on_host(device) ? allocate_on_host(bytes) : cuda::allocate(bytes);
-  if (data_ == nullptr)
-    throw Error(ErrorKind::resources,
-                fmt::format("cannot allocate {} on the {}; {} is available", human_bytes(static_cast<double>(bytes)),
-                            on_host(device) ? std::string("host") : fmt::format("GPU {}", device.ordinal),
-                            human_bytes(static_cast<double>(available_memory(device)))));
+  if (data_ != nullptr) return;
+  const std::int64_t available = available_memory(device);
+  throw MemoryError(fmt::format("cannot allocate {} on the {}; {} is available", human_bytes(static_cast<double>(bytes)),
+                                on_host(device) ? std::string("host") : fmt::format("GPU {}", device.ordinal),
+                                human_bytes(static_cast<double>(available))),
+                    std::max<std::int64_t>(1, static_cast<std::int64_t>(bytes) - available));
 }
 Buffer Buffer::shared(std::shared_ptr<const void> owner, const void* data, std::size_t bytes) {
   Buffer buffer;

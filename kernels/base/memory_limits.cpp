@@ -13,7 +13,7 @@
 #include <string>
 
 #include "kernels/base/cgroup_memory.h"
-#include "kernels/base/error.h"
+#include "kernels/base/memory_error.h"
 #include "kernels/base/text.h"
 
 namespace shardmat {
@@ -67,10 +67,11 @@ std::int64_t share_of_host_memory() { return std::min(available_on_host() / shar
 void require_host_memory(std::int64_t bytes, const char* what) {
   const std::int64_t available = share_of_host_memory();
   if (bytes > available)
-    throw Error(ErrorKind::resources,
-                fmt::format("{} needs {} of host memory but only {} is available; use a machine with more, more ranks on "
-                            "more hosts, or a smaller matrix",
-                            what, human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(available))));
+    throw MemoryError(
+        fmt::format("{} needs {} of host memory but only {} is available; use a machine with more, more "
+                    "ranks on more hosts, or a smaller matrix",
+                    what, human_bytes(static_cast<double>(bytes)), human_bytes(static_cast<double>(available))),
+        bytes - available);
 }
 
 std::int64_t peak_host_memory() {

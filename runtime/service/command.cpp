@@ -94,9 +94,9 @@ void fields(OneOf<Loaded> auto& m, auto& f) {
   f(m.rows), f(m.cols), f(m.nnz), f(m.bytes), f(m.update_bytes), f(m.kernel), f(m.exchange), f(m.widths);
   f(m.x_distribution), f(m.y_distribution);
 }
-void fields(OneOf<Multiplied> auto& m, auto& f) { f(m.copy_in), f(m.product), f(m.copy_out); }
+void fields(OneOf<Multiplied> auto& m, auto& f) { f(m.copy_in), f(m.product), f(m.copy_out), f(m.matrix_bytes); }
 void fields(OneOf<VectorMade> auto& m, auto& f) { f(m.size), f(m.bytes), f(m.distribution), f(m.matrix_bytes); }
-void fields(OneOf<Failed> auto& m, auto& f) { f(m.kind), f(m.message); }
+void fields(OneOf<Failed> auto& m, auto& f) { f(m.kind), f(m.message), f(m.missing_bytes); }
 void fields(OneOf<Done> auto&, auto&) {}
 void fields(OneOf<Alive> auto&, auto&) {}
 

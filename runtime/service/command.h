@@ -20,7 +20,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 2;
+constexpr std::uint32_t kProtocolVersion = 3;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it.
 struct Load {
@@ -51,11 +51,11 @@ struct Column {
   bool operator==(const Column&) const = default;
 };
 
-/// One product of `width` columns: the given ones, then columns of zeros.
 /// The most columns of one request, and of a product of several requests.
 constexpr std::int64_t kMostColumns = 32;
 
-/// Columns beyond `width` go to further products, one after another.
+/// One product of `width` columns: the given ones, then columns of zeros. Columns beyond `width` go to further products, one
+/// after another.
 struct Multiply {
   std::uint64_t matrix = 0;
   std::int64_t width = 1;
@@ -153,6 +153,7 @@ struct Loaded {
 /// Seconds of the parts of a product.
 struct Multiplied {
   double copy_in = 0, product = 0, copy_out = 0;
+  std::int64_t matrix_bytes = 0;  ///< Loaded::bytes, if a product was made for the columns of a vector; else 0
   bool operator==(const Multiplied&) const = default;
 };
 
@@ -168,6 +169,7 @@ struct VectorMade {
 struct Failed {
   ErrorKind kind = ErrorKind::internal;
   std::string message;
+  std::int64_t missing_bytes = 0;  ///< of memory on this rank; 0 if it did not lack memory
   bool operator==(const Failed&) const = default;
 };
 

@@ -1,6 +1,7 @@
 #include "runtime/service/engine.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <limits>
 #include <map>
@@ -31,6 +32,22 @@ Hello hello_of(const Context& context) {
   return hello;
 }
 
+/// What matrices free, others must find. By itself glibc keeps it: once an array of up to 32 MiB is freed, later ones of its
+/// size are parts of a heap, which shrinks only at its end. So large arrays stay mappings of their own.
+void give_freed_memory_back() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 20);
+  mallopt(M_TRIM_THRESHOLD, 8 << 20);
+#endif
+}
+
+/// Small arrays, too, give their pages back.
+void trim_heap() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
 class Engine {
  public:
   Engine(Context& context, const EngineOptions& options)
@@ -48,7 +65,7 @@ class Engine {
       try {
         answer = std::visit([&](const auto& what) { return carry_out(what); }, command.what);
       } catch (const AgreedError& error) {
-        answer = Failed{error.kind(), error.what()};
+        answer = Failed{error.kind(), error.what(), error.missing_bytes()};
       }
       control_.answer(std::move(answer));
     }
@@ -65,13 +82,14 @@ class Engine {
       auto matrix = std::make_unique<ResidentMatrix>(source, context_, load, distributions_);
       return (matrices_[load.matrix] = std::move(matrix))->description();
     } catch (const AgreedError& error) {
-      throw AgreedError(error.kind(), without_links(error.what(), load.source), error.setting());
+      throw AgreedError(error.kind(), without_links(error.what(), load.source), error.setting(), error.missing_bytes());
     }
   }
 
   AnswerKind carry_out(const Unload& unload) {
     const ContextScope scope(context_);
     matrices_.erase(unload.matrix);
+    trim_heap();
     return Done{};
   }
 
@@ -170,6 +188,9 @@ class Engine {
 
 }  // namespace
 
-void run_engine(Context& context, const EngineOptions& options) { Engine(context, options).run(); }
+void run_engine(Context& context, const EngineOptions& options) {
+  give_freed_memory_back();
+  Engine(context, options).run();
+}
 
 }  // namespace shardmat::service

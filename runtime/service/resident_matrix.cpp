@@ -49,7 +49,8 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
       new_values_(matrix_.local_nnz(), matrix_.type(), context.communicator()) {
   for (std::int64_t width = 1; width <= kMostColumns; width *= 2) {
     add_product(width);
-    if (!is_usable(*products_.at(width))) {
+    const Product& product = *products_.at(width);
+    if (!shares_storage(product) || !agree(bits_of(product).has_value())) {
       products_.erase(width);
       continue;
     }
@@ -73,9 +74,13 @@ void ResidentMatrix::keep_equal_bits() {
   });
   reference_ = fastest->width;
   std::vector<WidthTime> kept;
+  const auto expected = bits_of(*products_.at(reference_));
+  const auto keeps_bits = [&](const WidthTime& one) {
+    return one.width == reference_ || agree(bits_of(*products_.at(one.width)) == expected);
+  };
   for (const WidthTime& one : widths_) {
     const bool pays = kept.empty() || seconds_of_column(one) * kLeastGain < seconds_of_column(kept.back());
-    if (pays && (one.width == reference_ || keeps_bits(*products_.at(one.width)))) kept.push_back(one);
+    if (pays && keeps_bits(one)) kept.push_back(one);
     else if (one.width != reference_) products_.erase(one.width);
   }
   widths_ = std::move(kept);
@@ -103,17 +108,13 @@ void ResidentMatrix::add_product(std::int64_t width) {
   products_[width] = std::move(product);
 }
 
-bool ResidentMatrix::is_usable(const Product& product) {
+bool ResidentMatrix::shares_storage(const Product& product) const {
   const auto& first = products_.begin()->second->row_plans();
   const auto& other = product.row_plans();
   bool usable = first.size() == other.size();
   for (std::size_t i = 0; usable && i < first.size(); ++i)
     usable = first[i].shared_storage() == other[i].shared_storage() && other[i].reproducible();
-  return agree(usable) && agree(bits_of(product).has_value());
-}
-
-bool ResidentMatrix::keeps_bits(const Product& product) {
-  return agree(bits_of(product) == bits_of(*products_.at(reference_)));
+  return agree(usable);
 }
 
 bool ResidentMatrix::agree(bool here) const { return context_.communicator().all_reduce(here ? 1 : 0, Reduction::min) == 1; }
@@ -144,10 +145,14 @@ std::optional<HostVector<std::byte>> ResidentMatrix::bits_of(const Product& prod
   return first;
 }
 
-void ResidentMatrix::add_block_product(std::int64_t width) {
-  if (products_.count(width) != 0) return;
+bool ResidentMatrix::add_block_product(std::int64_t width) {
+  if (products_.count(width) != 0) return false;
   add_product(width);
-  if (is_usable(*products_.at(width)) && keeps_bits(*products_.at(width))) return;
+  const Product& product = *products_.at(width);
+  if (shares_storage(product)) {
+    const auto bits = bits_of(product);
+    if (agree(bits.has_value()) && agree(bits == bits_of(*products_.at(reference_)))) return true;
+  }
   products_.erase(width);
   throw AgreedError(ErrorKind::usage,
                     fmt::format("the kernel of this matrix has no product of {} columns with the bits of single products; "
@@ -177,11 +182,16 @@ double ResidentMatrix::seconds_of(std::int64_t width) {
   return best;
 }
 
+std::int64_t ResidentMatrix::device_bytes() const {
+  std::int64_t bytes = matrix_.device_bytes() + static_cast<std::int64_t>(y_.bytes());
+  for (const auto& [width, product] : products_) bytes += product->device_bytes();
+  return bytes;
+}
+
 Loaded ResidentMatrix::description() const {
   Loaded loaded;
   loaded.rows = matrix_.rows(), loaded.cols = matrix_.cols(), loaded.nnz = matrix_.nnz();
-  loaded.bytes = matrix_.device_bytes() + static_cast<std::int64_t>(y_.bytes());
-  for (const auto& [width, product] : products_) loaded.bytes += product->device_bytes();
+  loaded.bytes = device_bytes();
   for (const RowPlan& plan : products_.begin()->second->row_plans())
     if (const std::string kernel = plan.kernel_and_tunables(); loaded.kernel != kernel)
       loaded.kernel += (loaded.kernel.empty() ? "" : "; ") + kernel;
@@ -194,7 +204,7 @@ Loaded ResidentMatrix::description() const {
 
 Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena, const ResidentVectors& vectors) {
   const bool blocks = command.x_block != 0 || command.y_block != 0;
-  if (blocks) add_block_product(command.width);
+  const bool made = blocks && add_block_product(command.width);
   const auto found = products_.find(command.width);
   if (found == products_.end() || (blocks && std::ssize(command.columns) != command.width))
     throw AgreedError(ErrorKind::internal, fmt::format("the matrix has no product of {} columns", command.width));
@@ -206,6 +216,7 @@ Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena,
     const Multiplied more = multiply(*found->second, command, some, arena, vectors);
     times.copy_in += more.copy_in, times.product += more.product, times.copy_out += more.copy_out;
   }
+  if (made) times.matrix_bytes = device_bytes();
   return times;
 }
 

@@ -37,6 +37,8 @@ class ResidentMatrix {
 
   /// Not collective.
   Loaded description() const;
+  /// Of this rank: the matrix, and X and Y of every product. Not collective.
+  std::int64_t device_bytes() const;
 
   /// Not collective.
   const std::shared_ptr<const Distribution>& x_distribution() const { return x_distribution_; }
@@ -46,9 +48,9 @@ class ResidentMatrix {
   /// Error(internal) for a width that has no product, and what add_block_product() throws.
   Multiplied multiply(const Multiply& command, const Arena& arena, const ResidentVectors& vectors);
 
-  /// Makes a product for vectors of `width` columns, unless there is one. Throws on all ranks Error(usage) if its columns
-  /// would not have the bits of single products, Error(resources) without memory for it.
-  void add_block_product(std::int64_t width);
+  /// Makes a product for vectors of `width` columns, unless there is one; true if it did. Throws on all ranks Error(usage)
+  /// if its columns would not have the bits of single products, Error(resources) without memory for it.
+  bool add_block_product(std::int64_t width);
 
   /// Keeps a piece of new values. The last piece replaces the values of the matrix from the next product on. Throws on all
   /// ranks Error(usage) for a matrix that was not loaded as updatable, what NewValues::take() throws, and Error(resources)
@@ -62,10 +64,8 @@ class ResidentMatrix {
   void add_product(std::int64_t width);
   void keep_equal_bits();
   void require_product() const;
-  /// True on all ranks if the product reads the same storage as the first one and a column has the same bits in every place.
-  bool is_usable(const Product& product);
-  /// True on all ranks if a column has the same bits as in the product of reference_ columns.
-  bool keeps_bits(const Product& product);
+  /// True on all ranks if the product reads the same storage as the first one.
+  bool shares_storage(const Product& product) const;
   bool agree(bool here) const;
   std::optional<HostVector<std::byte>> bits_of(const Product& product);
   double seconds_of(std::int64_t width);

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import unittest
 
+import numpy as np
+
 from support import INPUT, LIMIT, OK, PROGRAM, RESOURCES, ROOT, USAGE, environment, read_vector, write_vector
 from test_serve import ServiceTest
 from test_serve_door import LISTEN, has_tls, make_certificate
@@ -56,6 +58,31 @@ class Client(ServiceTest):
         service.wait_for("readiness", lambda: "\nready\n" in log.read_text())
         watch.send_signal(signal.SIGINT)
         self.assertEqual(watch.wait(LIMIT), 0)
+
+
+class Vectors(ServiceTest):
+    def test_made_written_read_and_deleted(self):
+        service = self.start("--ranks", 2)
+        self.loaded(service, type="f32")
+        at = ["--state", service.state]
+        x = self.vector(1, "f32", 3)
+        write_vector(self.path("x.npy"), x.T)
+        made = self.succeed("client", "make-vector", "bar", "--columns", 3, *at).out
+        self.assertRegex(made, r"^vec-\d+ +ready +f32 975 × 3, made for bar\n$")
+        id = made.split()[0]
+        self.succeed("client", "put-vector", id, "x.npy", *at)
+        self.assertEqual(service.get(f"/v1/vectors/{id}").body, x.tobytes())
+        self.succeed("client", "get-vector", id, "y.npy", *at)
+        y = read_vector(self.path("y.npy"))
+        self.assertEqual((y.dtype, y.tobytes()), (np.float32, np.ascontiguousarray(x.T).tobytes()))
+        other = self.succeed("client", "make-vector", "--n", 5, *at).out.split()[0]
+        self.assertEqual([line.split()[0] for line in self.succeed("client", "vectors", *at).out.splitlines()], [id, other])
+        self.fail_with(INPUT, "client", "put-vector", other, "x.npy", *at, says="x.npy")
+        self.fail_with(USAGE, "client", "make-vector", *at, says="--n")
+        self.fail_with(USAGE, "client", "make-vector", "--n", 5, "--rows", *at, says="--rows")
+        self.fail_with(USAGE, "client", "get-vector", id, "y.txt", *at, says="y.txt")
+        self.succeed("client", "delete-vector", id, *at)
+        self.fail_with(INPUT, "client", "get-vector", id, "y.npy", *at, says=f"no vector {id}")
 
 
 class Config(ServiceTest):

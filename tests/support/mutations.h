@@ -37,6 +37,9 @@ class MutationTest : public FilesTest {
   /// name. `pack` is applied to what was mutated. Makes mutation_count(usual) mutations.
   void mutate(const std::string& name, const std::vector<std::string>& seeds, const Read& read, const Pack& pack = {},
               int usual = 4000);
+  /// The same without files: reads the mutations themselves.
+  static void mutate_text(const std::string& name, const std::vector<std::string>& seeds,
+                          const std::function<void(const std::string&)>& read, int usual);
 
  private:
   ThreadCount one_thread_;  ///< these files are too small to wait for threads

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,11 +17,10 @@
 #include "partition/vector_file.h"
 #include "tools/checks.h"
 #include "tools/command.h"
+#include "tools/commands/client_service.h"
+#include "tools/commands/client_vectors.h"
 #include "tools/environment.h"
-#include "tools/http_client.h"
 #include "tools/report_option.h"
-#include "tools/serve/serve_options.h"
-#include "tools/serve/state/state_directory.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -31,69 +28,12 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-struct Options {
-  std::string unix_socket, state, url, token_file, authorities;
+struct Options : ServiceAddress {
   std::string name, source, type = "f64", x, y, y0, values, json;
   std::int64_t rhs = 1;
   double alpha = 1, beta = 0;
-  bool force = false, no_token = false, updatable = false;
-
-  std::filesystem::path state_file(const char* file) const {
-    return (state.empty() ? serve::default_state_directory() : std::filesystem::path(state)) / file;
-  }
+  bool force = false, updatable = false, pinned = false;
 };
-
-/// The first line of the token's file.
-std::string read_token(const Options& o) {
-  const std::string file = o.token_file.empty() ? o.state_file(serve::kTokenFile).string() : o.token_file;
-  std::ifstream stream(file);
-  std::string token;
-  if (!std::getline(stream, token))
-    throw Error(ErrorKind::input, fmt::format("{}: there is no token; name its file with --token-file", file), "token-file");
-  if (std::any_of(token.begin(), token.end(), [](char c) { return c <= ' ' || c > '~'; }))
-    throw Error(ErrorKind::input, fmt::format("{}: this is no token", file), "token-file");
-  return token;
-}
-
-HttpClient connect(const Options& o) {
-  if (o.url.empty())
-    return {connect_unix(o.unix_socket.empty() ? o.state_file(serve::kDefaultSocket).string() : o.unix_socket), "localhost",
-            ""};
-  const ServerUrl url = parse_server_url(o.url);
-  const std::string token = o.no_token ? "" : read_token(o);
-  return {connect_url(url, o.authorities), url.authority, token};
-}
-
-ErrorKind kind_of(int status) {
-  switch (status) {
-    case 503:
-      return ErrorKind::rank_lost;
-    case 413:
-    case 429:
-    case 507:
-      return ErrorKind::resources;
-    case 500:
-      return ErrorKind::internal;
-    default:
-      return ErrorKind::input;
-  }
-}
-
-/// The reply, if it is not an error of the service.
-HttpReply checked(HttpReply reply) {
-  if (reply.status < 400) return reply;
-  const json problem = json::parse(reply.text(), nullptr, false);
-  const bool clear = problem.is_object() && problem.contains("error") && problem["error"].is_string();
-  throw Error(kind_of(reply.status),
-              clear ? problem["error"].get<std::string>() : fmt::format("the service answered {}", reply.status));
-}
-
-HttpReply ask(HttpClient& client, const std::string& method, const std::string& target, std::span<const std::byte> body = {},
-              const std::string& content_type = "application/json") {
-  return checked(client.send(method, target, body, content_type));
-}
-
-json ask_json(HttpClient& client, const std::string& target) { return json::parse(ask(client, "GET", target).text()); }
 
 std::string path_of(const std::string& name) { return "/v1/matrices/" + name; }
 
@@ -110,7 +50,8 @@ std::string text_of(const json& matrix) {
 
 int load(const Options& o) {
   HttpClient client = connect(o);
-  const std::string body = json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}}.dump();
+  const std::string body =
+      json{{"source", o.source}, {"type", o.type}, {"updatable", o.updatable}, {"pinned", o.pinned}}.dump();
   const HttpReply reply = ask(client, "POST", path_of(o.name) + "/load?wait=1", std::as_bytes(std::span(body)));
   fmt::print("{}", text_of(json::parse(reply.text())));
   return 0;
@@ -159,16 +100,6 @@ int watch(const Options& o) {
     std::fflush(stdout);
   }));
   throw Error(ErrorKind::rank_lost, "the service has ended, or this client was too slow");
-}
-
-/// Appends columns [first, first + count) of a row-major matrix, one after another.
-template <class T>
-void append_columns(std::span<const double> rows, std::int64_t columns, std::int64_t first, std::int64_t count,
-                    HostVector<T>& result) {
-  const std::int64_t n = std::ssize(rows) / columns;
-  for (std::int64_t j = 0; j < count; ++j)
-    for (std::int64_t i = 0; i < n; ++i)
-      result.push_back(static_cast<T>(rows[static_cast<std::size_t>(i * columns + first + j)]));
 }
 
 /// Y of the service for the X and Y of files, row by row. Columns that no product takes at once go in several requests.
@@ -241,23 +172,10 @@ int multiply(const Options& o) {
   return 0;
 }
 
-void add_socket_options(const CommandLine& app, Options& o) {
-  app.add_option("--unix", o.unix_socket, "the service's socket (default: http.sock in --state)")->type_name("PATH");
-  app.add_option("--state", o.state, "the service's state directory (default: as for shardmat serve)")->type_name("DIR");
-  app.add_option("--url", o.url, "an address of the service in place of its socket, as http://127.0.0.1:8980")
-      ->type_name("URL")
-      ->excludes(std::string("--unix"));
-  app.add_option("--token-file", o.token_file, "file with the token for --url (default: token in --state)")
-      ->type_name("FILE");
-  app.add_flag("--no-token", o.no_token, "--url needs no token")->excludes(std::string("--token-file"));
-  app.add_option("--ca", o.authorities, "PEM file with the certificates to trust for https (default: those of this system)")
-      ->type_name("FILE");
-}
-
 CommandLine add_one(const CommandLine& client, const std::string& name, const std::string& help, Options& o) {
   const CommandLine app = client.add_subcommand(name, help);
   if (name != "status" && name != "watch") app.add_option("name", o.name, "name of the matrix in the service")->required();
-  add_socket_options(app, o);
+  add_address_options(app, o);
   return app;
 }
 
@@ -273,6 +191,7 @@ std::function<int()> add_client(const CommandLine& program) {
       ->check(one_of({"f64", "f32"}))
       ->capture_default_str();
   load_app.add_flag("--updatable", o->updatable, "keep memory for new values (put-values)");
+  load_app.add_flag("--pinned", o->pinned, "keep it when the service needs memory for other matrices");
   const CommandLine values_app = add_one(app, "put-values", "Give a matrix the values of a file", *o);
   values_app
       .add_option("values", o->values,
@@ -292,11 +211,15 @@ std::function<int()> add_client(const CommandLine& program) {
   add_json_option(status_app, o->json);
   const CommandLine watch_app =
       add_one(app, "watch", "Print what happens to ranks and matrices, a line each, until Ctrl-C", *o);
+  const std::vector<ClientCommand> vectors = add_client_vectors(app);
   app.footer(
       "\nExamples:\n  shardmat client load bar bar.h5\n  shardmat client multiply bar x.npy y.npy\n"
-      "  shardmat client put-values bar new.npy\n  shardmat client status --json\n");
+      "  shardmat client put-values bar new.npy\n  shardmat client status --json\n"
+      "  shardmat client make-vector bar\n  shardmat client put-vector vec-1 x.npy\n");
   return [=] {
     require_single_process("client");
+    for (const ClientCommand& one : vectors)
+      if (one.app.parsed()) return one.run();
     return load_app.parsed()       ? load(*o)
            : unload_app.parsed()   ? unload(*o)
            : values_app.parsed()   ? put_values(*o)

@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/base/text.h"
+#include "tools/serve/state/eviction.h"
 #include "tools/serve/state/problem.h"
 
 namespace shardmat::serve {
@@ -13,6 +15,21 @@ namespace {
 
 RankOptions rank_options(const ServiceOptions& options, const StateDirectory& state) {
   return {options.launcher, options.worker, options.timeout, state.worker_log()};
+}
+
+/// True if one can be loaded in place of the other without a change.
+bool is_same(const WantedMatrix& a, const WantedMatrix& b) {
+  return a.source == b.source && a.type == b.type && a.updatable == b.updatable;
+}
+
+bool is_loading(const Matrix& matrix) {
+  return matrix.state == MatrixState::loading || (matrix.next && matrix.next->state == MatrixState::loading);
+}
+
+/// `1.2 GB on rank 3`, where most is missing.
+std::string lacking(const std::vector<std::int64_t>& missing) {
+  const auto most = std::max_element(missing.begin(), missing.end());
+  return fmt::format("{} on rank {}", human_bytes(static_cast<double>(*most)), most - missing.begin());
 }
 
 }  // namespace
@@ -69,7 +86,7 @@ void Service::reload() {
     tell(ServiceEvent{"ready", "", "", ""});
   };
   for (const auto& [name, matrix] : matrices_)
-    if (matrix->state != MatrixState::failed) {
+    if (matrix->state != MatrixState::failed && matrix->state != MatrixState::unloaded) {
       ++reloads_;
       send_load(*matrix, one_done);
     }
@@ -99,8 +116,9 @@ void Service::on_lost(const RankLoss& loss) {
   const std::uint64_t loading = dispatcher_.loading();
   for (const auto& [name, matrix] : matrices_) {
     const MatrixState before = matrix->state;
-    if (before == MatrixState::ready || before == MatrixState::values_lost) matrix->state = MatrixState::loading;
+    if (matrix->is_loaded()) matrix->state = MatrixState::loading;
     matrix->upload = 0;
+    matrix->next.reset();
     if (matrix->id == loading) {
       matrix->state = MatrixState::failed;
       matrix->reason = "a rank was lost while it was loaded: " + loss.why;
@@ -138,23 +156,35 @@ void Service::on_gone() {
 std::optional<Problem> Service::load(const WantedMatrix& wanted, Loaded loaded) {
   if (auto problem = why_not_ready()) return problem;
   auto& place = matrices_[wanted.name];
-  if (place && place->state == MatrixState::loading)
+  if (place && is_loading(*place))
     return make_problem(409, "loading", fmt::format("{} is being loaded", wanted.name), start_seconds_);
-  if (place && (place->state == MatrixState::ready || place->state == MatrixState::values_lost))
-    return make_problem(409, "loaded",
-                        fmt::format("{} is loaded already; unload it first, or take another name", wanted.name));
-  place = std::make_unique<Matrix>();
-  place->id = ++last_matrix_, place->wanted = wanted;
-  tell(*place);
-  send_load(*place, std::move(loaded));
+  auto fresh = std::make_unique<Matrix>();
+  fresh->id = ++last_matrix_, fresh->wanted = wanted;
+  if (!place || !place->is_loaded()) {
+    place = std::move(fresh);
+    tell(*place);
+    send_load(*place, std::move(loaded));
+    return std::nullopt;
+  }
+  if (is_same(place->wanted, wanted))
+    return make_problem(
+        409, "loaded",
+        fmt::format("{} is loaded already from this source; unload it first, or take another name", wanted.name));
+  fresh->wanted.pinned = wanted.pinned || place->wanted.pinned;
+  place->next = std::move(fresh);
+  send_load(*place->next, std::move(loaded));
   return std::nullopt;
 }
 
+Matrix* Service::find(const std::string& name, std::uint64_t id) const {
+  Matrix* there = find(name);
+  if (there != nullptr && there->id != id) there = there->next.get();
+  return there != nullptr && there->id == id ? there : nullptr;
+}
+
+bool Service::is_next(const Matrix& matrix) const { return find(matrix.wanted.name) != &matrix; }
+
 void Service::send_load(Matrix& matrix, Loaded loaded) {
-  const auto found = [this, id = matrix.id, name = matrix.wanted.name]() -> Matrix* {
-    Matrix* now_there = find(name);
-    return now_there != nullptr && now_there->id == id ? now_there : nullptr;
-  };
   try {
     matrix.generation = numbers_.next();
   } catch (const Error& error) {
@@ -165,12 +195,66 @@ void Service::send_load(Matrix& matrix, Loaded loaded) {
   }
   const WantedMatrix& wanted = matrix.wanted;
   dispatcher_.command(service::Load{matrix.id, wanted.source, wanted.type, wanted.exchange, wanted.updatable},
-                      [this, found, loaded = std::move(loaded)](const std::vector<service::Answer>& answers,
-                                                                const std::optional<Problem>& problem) {
-                        if (Matrix* there = found(); there != nullptr && !answers.empty())
+                      [this, name = wanted.name, id = matrix.id, loaded = std::move(loaded)](
+                          const std::vector<service::Answer>& answers, std::optional<Problem> problem) {
+                        Matrix* there = find(name, id);
+                        if (there != nullptr && !answers.empty()) {
+                          if (problem && make_room(*there, problem->missing_bytes)) return send_load(*there, loaded);
+                          if (problem && !problem->missing_bytes.empty()) problem = no_room(*problem, *there);
                           take_loaded(*there, answers, problem);
+                        }
                         if (loaded) loaded(problem);
                       });
+}
+
+/// New values are on the ranks alone, so a matrix that has some stays.
+std::vector<Matrix*> Service::evictable(const Matrix& incoming) const {
+  std::vector<Matrix*> matrices;
+  for (const auto& [name, matrix] : matrices_) {
+    const bool is_needed =
+        matrix->wanted.pinned || matrix->wanted.has_new_values || matrix->upload != 0 || !dispatcher_.is_idle(*matrix);
+    if (name != incoming.wanted.name && matrix->is_loaded() && !is_needed && !is_loading(*matrix))
+      matrices.push_back(matrix.get());
+  }
+  return matrices;
+}
+
+/// Unloads matrices until the incoming one may have room. False if that is not possible; then nothing is unloaded. While
+/// the service starts, those that are loaded first stay.
+bool Service::make_room(const Matrix& incoming, const std::vector<std::int64_t>& missing) {
+  if (missing.empty() || !ready_) return false;
+  const std::vector<Matrix*> evicted = to_evict(evictable(incoming), missing);
+  for (Matrix* matrix : evicted) {
+    matrix->state = MatrixState::unloaded;
+    matrix->reason = fmt::format("evicted: {} needed its memory", incoming.wanted.name);
+    matrix->ranks.clear();
+    matrix->next.reset();  // one that failed
+    matrix->kept = false;
+    log_line(fmt::format("{} is unloaded: {} needs its memory, and lacks {}", matrix->wanted.name, incoming.wanted.name,
+                         lacking(missing)));
+    tell(*matrix);
+    dispatcher_.command(service::Unload{matrix->id}, [](const auto&, const auto&) {});
+  }
+  if (!evicted.empty()) remember();
+  return !evicted.empty();
+}
+
+Problem Service::no_room(Problem problem, const Matrix& incoming) const {
+  const auto most = std::max_element(problem.missing_bytes.begin(), problem.missing_bytes.end());
+  const auto rank = static_cast<std::size_t>(most - problem.missing_bytes.begin());
+  const std::vector<Matrix*> others = evictable(incoming);
+  problem.text += fmt::format("; rank {} lacks {}, and the {} matrices that are idle and not pinned have {} there", rank,
+                              human_bytes(static_cast<double>(*most)), others.size(),
+                              human_bytes(static_cast<double>(bytes_on(others, rank))));
+  if (is_next(incoming))
+    problem.text += fmt::format("; {} keeps its memory until the new one is ready: unload it first", incoming.wanted.name);
+  return problem;
+}
+
+/// The matrix that was loaded for it takes the place. What was asked for before is still multiplied by the old one.
+void Service::replace(std::unique_ptr<Matrix>& place) {
+  auto fresh = std::move(place->next);
+  dispatcher_.retire(std::exchange(place, std::move(fresh)));
 }
 
 void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers,
@@ -179,7 +263,7 @@ void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& an
     matrix.state = MatrixState::failed;
     matrix.reason = problem->text;
     log_line(fmt::format("{} was not loaded: {}", matrix.wanted.name, problem->text));
-    return tell(matrix);
+    return is_next(matrix) ? void() : tell(matrix);
   }
   matrix.ranks.clear();
   for (const service::Answer& answer : answers) matrix.ranks.push_back(std::get<service::Loaded>(answer.what));
@@ -188,6 +272,8 @@ void Service::take_loaded(Matrix& matrix, const std::vector<service::Answer>& an
   matrix.state = matrix.wanted.has_new_values ? MatrixState::values_lost : MatrixState::ready;
   matrix.reason = matrix.wanted.has_new_values ? "its new values were lost with the ranks; put them again" : "";
   matrix.kept = true;
+  matrix.last_used = now();
+  if (is_next(matrix)) replace(matrices_.at(matrix.wanted.name));
   remember();
   log_line(fmt::format("{} is loaded: {} × {}, {} nonzeros", matrix.wanted.name, matrix.shape().rows, matrix.shape().cols,
                        matrix.shape().nnz));
@@ -198,8 +284,7 @@ std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded)
   if (auto problem = why_not_ready()) return problem;
   Matrix* matrix = find(name);
   if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", name));
-  if (matrix->state == MatrixState::loading)
-    return make_problem(409, "loading", fmt::format("{} is being loaded", name), start_seconds_);
+  if (is_loading(*matrix)) return make_problem(409, "loading", fmt::format("{} is being loaded", name), start_seconds_);
   dispatcher_.fail(*matrix, make_problem(404, "no_matrix", fmt::format("{} was unloaded", name)));
   const std::uint64_t id = matrix->id;
   matrices_.erase(name);
@@ -209,6 +294,15 @@ std::optional<Problem> Service::unload(const std::string& name, Loaded unloaded)
                       [unloaded = std::move(unloaded)](const auto&, const std::optional<Problem>& problem) {
                         if (unloaded) unloaded(problem);
                       });
+  return std::nullopt;
+}
+
+std::optional<Problem> Service::pin(const std::string& name, bool pinned) {
+  Matrix* matrix = find(name);
+  if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", name));
+  matrix->wanted.pinned = pinned;
+  if (matrix->next) matrix->next->wanted.pinned = pinned;
+  remember();
   return std::nullopt;
 }
 

@@ -58,10 +58,15 @@ class Service {
   std::optional<Problem> why_not_ready() const;
 
   using Loaded = std::function<void(const std::optional<Problem>&)>;
-  /// Begins to load a matrix, and returns a problem if it cannot begin. `loaded` is called when it is ready or has failed.
+  /// Begins to load a matrix, and returns a problem if it cannot begin. `loaded` is called when it is ready or has failed. A
+  /// matrix that is loaded already keeps its name until the new one takes its place. Where memory is missing, matrices that
+  /// are idle and not pinned are unloaded.
   std::optional<Problem> load(const WantedMatrix& wanted, Loaded loaded);
   /// The name is free at once; `unloaded` is called when the ranks have freed the memory.
   std::optional<Problem> unload(const std::string& name, Loaded unloaded);
+
+  /// 404 if there is no such matrix.
+  std::optional<Problem> pin(const std::string& name, bool pinned);
 
   /// New values of a matrix are about to be stored: from now on it has lost its values after a restart of the ranks. Returns
   /// a problem if this cannot be written down.
@@ -94,6 +99,13 @@ class Service {
   void on_gone();
   void reload();
   void send_load(Matrix& matrix, Loaded loaded);
+  /// The matrix with this number that has the name, or is to have it.
+  Matrix* find(const std::string& name, std::uint64_t id) const;
+  bool is_next(const Matrix& matrix) const;
+  std::vector<Matrix*> evictable(const Matrix& incoming) const;
+  bool make_room(const Matrix& incoming, const std::vector<std::int64_t>& missing);
+  Problem no_room(Problem problem, const Matrix& incoming) const;
+  void replace(std::unique_ptr<Matrix>& place);
   void take_loaded(Matrix& matrix, const std::vector<service::Answer>& answers, const std::optional<Problem>& problem);
   void remember() const;
   void write_state() const;

@@ -30,8 +30,8 @@ std::vector<Answer> all_answers() {
   loaded.update_bytes = 20, loaded.x_distribution = 1, loaded.y_distribution = 2;
   return {{0, Hello{kProtocolVersion, 1, 2, "host", "CPU"}},
           {1, loaded},
-          {2, Multiplied{1, 2, 3}},
-          {3, Failed{ErrorKind::resources, "no room"}},
+          {2, Multiplied{1, 2, 3, 4}},
+          {3, Failed{ErrorKind::resources, "no room", 5}},
           {4, Done{}},
           {5, Alive{}},
           {6, VectorMade{12, 96, 2, 1000}}};

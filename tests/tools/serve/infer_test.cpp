@@ -16,7 +16,7 @@ TEST(Infer, ReadsTensors) {
   EXPECT_FALSE(plain.binary_output);
   EXPECT_FALSE(plain.binary_bytes);
   const InferRequest nested = parse_infer(
-      R"({"id": "i", "parameters": {"alpha": 2, "timeout": 5e5, "binary_data_output": true},
+      R"({"id": "i", "parameters": {"alpha": 2, "timeout": 5e5, "priority": 3, "binary_data_output": true},
           "inputs": [{"name": "x", "datatype": "FP32", "shape": [2, 2], "data": [[1, 2], [3, 4]]}],
           "outputs": [{"name": "y", "parameters": {"binary_data": false}}]})");
   EXPECT_EQ(nested.data, (std::vector<double>{1, 2, 3, 4}));
@@ -24,6 +24,7 @@ TEST(Infer, ReadsTensors) {
   EXPECT_EQ(nested.type, ValueType::f32);
   EXPECT_EQ(nested.alpha, 2);
   EXPECT_EQ(nested.timeout_seconds, 0.5);
+  EXPECT_EQ(nested.priority, Priority::low);
   EXPECT_EQ(nested.id, "i");
   EXPECT_FALSE(nested.binary_output);  // the output's own wish goes first
   const InferRequest binary = parse_infer(
@@ -64,6 +65,8 @@ TEST(Infer, SaysWhatIsWrong) {
         with_x(good, R"(, "parameters": {"beta": 1})"),
         with_x(good, R"(, "parameters": {"alpha": "1"})"),
         with_x(good, R"(, "parameters": {"timeout": 0})"),
+        with_x(good, R"(, "parameters": {"priority": 4})"),
+        with_x(good, R"(, "parameters": {"priority": "high"})"),
         with_x(good, R"(, "parameters": {"binary_data_output": 1})"),
         with_x(good, R"(, "outputs": [{"name": "z"}])"),
         with_x(good, R"(, "id": 1)")})

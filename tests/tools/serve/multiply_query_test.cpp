@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tools/serve/http/header_scan.h"
+#include "tools/serve/paths/request_space.h"
+
 namespace shardmat::serve {
 namespace {
 
@@ -77,6 +80,32 @@ TEST_F(MultiplyShapeTest, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(code("gamma=1", 160), "malformed");
   matrix_.ranks[0].rows = 20, matrix_.ranks[0].y_distribution = 1;
   EXPECT_EQ(code("x=vec-1&y=vec-1", 0), "same_vector");
+}
+
+TEST(WantedPriority, IsOfTheQueryOrTheHeaderAndNotAboveTheToken) {
+  const auto read = [](const std::string& query, Fields fields) {
+    RequestHead head;
+    head.fields = std::move(fields);
+    return read_multiply_query(head, parse_target("/v1/matrices/m/multiply?" + query).value());
+  };
+  EXPECT_FALSE(std::get<MultiplyQuery>(read("k=1", {})).priority);
+  EXPECT_EQ(std::get<MultiplyQuery>(read("k=1", {{"Shardmat-Priority", "low"}})).priority, Priority::low);
+  EXPECT_EQ(std::get<MultiplyQuery>(read("priority=high", {{"shardmat-priority", "low"}})).priority, Priority::high);
+  EXPECT_TRUE(std::holds_alternative<Problem>(read("priority=urgent", {})));
+  EXPECT_TRUE(std::holds_alternative<Problem>(read("k=1", {{"Shardmat-Priority", "High"}})));
+  Rights rights("t", {Scope::multiply}, {"*"});
+  MultiplyRequest request;
+  EXPECT_EQ(set_client(request, rights, Priority::high)->code, "priority");
+  rights.weight = 3;
+  EXPECT_FALSE(set_client(request, rights, std::nullopt));
+  EXPECT_EQ(request.priority, Priority::normal);
+  EXPECT_EQ(request.client.name, "t");
+  EXPECT_EQ(request.client.weight, 3);
+  rights.highest = Priority::low;
+  EXPECT_FALSE(set_client(request, rights, std::nullopt));
+  EXPECT_EQ(request.priority, Priority::low);
+  EXPECT_FALSE(set_client(request, Rights::of_owner("o"), Priority::high));
+  EXPECT_EQ(request.priority, Priority::high);
 }
 
 TEST(WantedGeneration, IsOneNumberInQuotes) {

@@ -1,8 +1,11 @@
+// Which requests one product takes: widths, order, deadlines, and what a simulated engine makes of it.
 #include "tools/serve/ranks/request_queue.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
+
+#include "tools/serve/ranks/schedule.h"
 
 namespace shardmat::serve {
 namespace {
@@ -28,29 +31,40 @@ TEST(WidthTable, TakesTheWidthThatFinishesTheMostColumnsASecond) {
   EXPECT_DOUBLE_EQ(table.seconds_for(64), 2 * 766e-6);
 }
 
+bool all(std::uint64_t) { return true; }
+
+/// The next product of a queue whose requests are all of one client.
+Schedule::Batch take(RequestQueue& queue, const WidthTable& table, double now,
+                     const RequestQueue::MayBegin& may_begin = all) {
+  return Schedule().take(queue, table, now, may_begin);
+}
+
+constexpr int kLowest = kLevels;  ///< counts all
+
 TEST(RequestQueue, RequestsAreTakenInOrderAndNotSplit) {
   RequestQueue queue;
   queue.add({1, 3, 0}), queue.add({2, 4, 0}), queue.add({3, 2, 0});
-  EXPECT_EQ(queue.columns(), 9);
-  const auto first = queue.take(measured_table(), 0);
+  EXPECT_EQ(queue.columns(kLowest, 0, 100), 9);
+  EXPECT_EQ(queue.columns(kLowest, 0, 5), 5);
+  const auto first = take(queue, measured_table(), 0);
   EXPECT_EQ(first.requests, (std::vector<std::uint64_t>{1, 2}));
   EXPECT_EQ(first.columns, 7);
   EXPECT_EQ(first.width, 8);
-  const auto second = queue.take(measured_table(), 0);
+  const auto second = take(queue, measured_table(), 0);
   EXPECT_EQ(second.requests, (std::vector<std::uint64_t>{3}));
   EXPECT_EQ(second.width, 2);
   EXPECT_TRUE(queue.empty());
-  EXPECT_TRUE(queue.take(measured_table(), 0).requests.empty());
+  EXPECT_TRUE(take(queue, measured_table(), 0).requests.empty());
 }
 
 TEST(RequestQueue, ARequestWiderThanAllProductsIsAlone) {
   const WidthTable narrow({{1, 118e-6}, {2, 139e-6}});
   RequestQueue queue;
   queue.add({1, 5, 0}), queue.add({2, 1, 0});
-  const auto first = queue.take(narrow, 0);
+  const auto first = take(queue, narrow, 0);
   EXPECT_EQ(first.requests, std::vector<std::uint64_t>{1});
   EXPECT_EQ(first.width, 2);
-  EXPECT_EQ(queue.take(narrow, 0).requests, std::vector<std::uint64_t>{2});
+  EXPECT_EQ(take(queue, narrow, 0).requests, std::vector<std::uint64_t>{2});
 }
 
 TEST(RequestQueue, WithoutMergingEveryRequestHasItsProduct) {
@@ -58,7 +72,7 @@ TEST(RequestQueue, WithoutMergingEveryRequestHasItsProduct) {
   RequestQueue queue;
   queue.add({1, 1, 0}), queue.add({2, 3, 0}), queue.add({3, 1, 0});
   for (const auto& [request, width] : std::vector<std::pair<std::uint64_t, std::int64_t>>{{1, 1}, {2, 4}, {3, 1}}) {
-    const auto batch = queue.take(alone, 0);
+    const auto batch = take(queue, alone, 0);
     EXPECT_EQ(batch.requests, std::vector<std::uint64_t>{request});
     EXPECT_EQ(batch.width, width);
   }
@@ -70,34 +84,34 @@ TEST(RequestQueue, ThoseThatLeftOrAreLateGetNoProduct) {
   queue.add({1, 1, 0, 5}), queue.add({2, 1, 1}), queue.add({3, 1, 2, 4}), queue.add({4, 1, 3});
   EXPECT_TRUE(queue.remove(2));
   EXPECT_FALSE(queue.remove(2));
-  EXPECT_EQ(queue.front().arrived, 0);
-  const auto batch = queue.take(measured_table(), 4.5);
+  EXPECT_EQ(queue.size(), 3u);
+  const auto batch = take(queue, measured_table(), 4.5);  // 1 went up a level, and takes 4 along
   EXPECT_EQ(batch.expired, (std::vector<std::uint64_t>{3}));
   EXPECT_EQ(batch.requests, (std::vector<std::uint64_t>{1, 4}));
-  EXPECT_EQ(queue.columns(), 0);
+  EXPECT_TRUE(queue.empty());
   queue.add({5, 2, 0}), queue.add({6, 1, 0});
   EXPECT_EQ(queue.clear(), (std::vector<std::uint64_t>{5, 6}));
-  EXPECT_EQ(queue.columns(), 0);
+  EXPECT_TRUE(queue.empty());
 }
 
 TEST(RequestQueue, RequestsThatAreAloneAreNotMerged) {
   RequestQueue queue;
   queue.add({1, 1, 0}), queue.add({2, 40, 0, std::numeric_limits<double>::infinity(), true}), queue.add({3, 1, 0});
-  EXPECT_EQ(queue.take(measured_table(), 0).requests, (std::vector<std::uint64_t>{1}));
-  const auto alone = queue.take(measured_table(), 0);
+  EXPECT_EQ(take(queue, measured_table(), 0).requests, (std::vector<std::uint64_t>{1}));
+  const auto alone = take(queue, measured_table(), 0);
   EXPECT_EQ(alone.requests, (std::vector<std::uint64_t>{2}));
   EXPECT_EQ(alone.width, 40);
-  EXPECT_EQ(queue.take(measured_table(), 0).requests, (std::vector<std::uint64_t>{3}));
-  EXPECT_EQ(queue.columns(), 0);
+  EXPECT_EQ(take(queue, measured_table(), 0).requests, (std::vector<std::uint64_t>{3}));
+  EXPECT_TRUE(queue.empty());
 }
 
 TEST(RequestQueue, NobodyPassesARequestThatMayNotBegin) {
   RequestQueue queue;
   for (std::uint64_t id = 1; id <= 4; ++id) queue.add({id, 1, 0});
   const auto not_3 = [](std::uint64_t id) { return id != 3; };
-  EXPECT_EQ(queue.take(measured_table(), 0, not_3).requests, (std::vector<std::uint64_t>{1, 2}));
-  EXPECT_TRUE(queue.take(measured_table(), 0, not_3).requests.empty());
-  EXPECT_EQ(queue.take(measured_table(), 0).requests, (std::vector<std::uint64_t>{3, 4}));
+  EXPECT_EQ(take(queue, measured_table(), 0, not_3).requests, (std::vector<std::uint64_t>{1, 2}));
+  EXPECT_TRUE(take(queue, measured_table(), 0, not_3).requests.empty());
+  EXPECT_EQ(take(queue, measured_table(), 0).requests, (std::vector<std::uint64_t>{3, 4}));
 }
 
 /// One engine and Poisson arrivals: the mean time from arrival to the end of the product.
@@ -116,7 +130,7 @@ Simulated simulate(const WidthTable& table, double rate, int requests) {
   while (done < arrivals.size()) {
     if (queue.empty()) free = std::max(free, arrivals[next]);
     for (; next < arrivals.size() && arrivals[next] <= free; ++next) queue.add({next, 1, arrivals[next]});
-    const auto batch = queue.take(table, free);
+    const auto batch = take(queue, table, free);
     free += table.for_columns(batch.columns).seconds;
     for (const std::uint64_t request : batch.requests) sum += free - arrivals[request], ++done;
     ++products;

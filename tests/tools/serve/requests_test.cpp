@@ -42,11 +42,20 @@ TEST(Load, TakesItsFieldsAndNothingElse) {
   EXPECT_EQ(wanted.source, "a.h5");
   EXPECT_EQ(wanted.type, ValueType::f32);
   EXPECT_EQ(parse_load("m", R"({"source": "a"})").type, ValueType::f64);
+  EXPECT_FALSE(parse_load("m", R"({"source": "a"})").pinned);
+  EXPECT_TRUE(parse_load("m", R"({"source": "a", "pinned": true})").pinned);
   for (const char* bad : {"", "{", "[]", "1", "{}", R"({"source": 1})", R"({"source": "a", "type": "f16"})",
-                          R"({"source": "a", "more": "b"})"})
+                          R"({"source": "a", "more": "b"})", R"({"source": "a", "pinned": 1})"})
     EXPECT_THROW(parse_load("m", bad), Error) << bad;
   EXPECT_THROW(parse_load("m", std::string(100'000, '[')), Error);
   EXPECT_THROW(parse_load("m", "{\"source\":" + std::string(100, '[') + std::string(100, ']') + "}"), Error);
+}
+
+TEST(Pin, IsOneFlag) {
+  EXPECT_TRUE(parse_pin(R"({"pinned": true})"));
+  EXPECT_FALSE(parse_pin(R"({"pinned": false})"));
+  for (const char* bad : {"", "{}", "true", R"({"pinned": 1})", R"({"pinned": true, "more": 1})"})
+    EXPECT_THROW(parse_pin(bad), Error) << bad;
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ std::string one_token(const std::string& more) {
 
 TEST(TokenTable, FindsTokensWithTheirRights) {
   const TokenTable table = TokenTable::parse(
-      one_token(R"(, "scopes": ["read", "multiply"], "matrices": ["fem-*", "bar"], "bytes_per_second": 5)"));
+      one_token(R"(, "scopes": ["read", "multiply"], "matrices": ["fem-*", "bar"], "bytes_per_second": 5, "weight": 2.5)"));
   const Token* token = table.find("abc");
   ASSERT_NE(token, nullptr);
   EXPECT_EQ(table.find("abd"), nullptr);
@@ -48,6 +48,11 @@ TEST(TokenTable, FindsTokensWithTheirRights) {
   EXPECT_FALSE(rights.may_use_all());
   EXPECT_EQ(rights.requests_per_second, 0);
   EXPECT_EQ(rights.bytes_per_second, 5);
+  EXPECT_EQ(rights.weight, 2.5);
+  EXPECT_EQ(rights.highest, Priority::normal);
+  EXPECT_EQ(TokenTable::parse(one_token(R"(, "scopes": ["read"], "priority": "high")")).find("abc")->rights->highest,
+            Priority::high);
+  EXPECT_EQ(Rights::of_owner("o").highest, Priority::high);
   EXPECT_TRUE(TokenTable::parse(one_token(R"(, "scopes": ["admin"])")).find("abc")->rights->may_use_all());
 }
 
@@ -72,10 +77,16 @@ TEST(TokenTable, SaysWhatIsWrong) {
   says(one_token(R"(, "scopes": ["root"])"), "no scope \"root\"");
   says(one_token(R"(, "scopes": ["none"])"), "no scope \"none\"");
   says(one_token(R"(, "scopes": ["read"], "matrices": "a")"), "matrices must be a list");
-  says(one_token(R"(, "scopes": ["read"], "weight": 1)"), "no field \"weight\"");
+  says(one_token(R"(, "scopes": ["read"], "more": 1)"), "no field \"more\"");
+  says(one_token(R"(, "scopes": ["read"], "weight": 0)"), "weight must be above 0");
+  says(one_token(R"(, "scopes": ["read"], "weight": "1")"), "weight must be above 0");
+  says(one_token(R"(, "scopes": ["read"], "priority": "urgent")"), "high, normal or low");
+  says(one_token(R"(, "scopes": ["read"], "priority": 1)"), "high, normal or low");
   says(one_token(R"(, "scopes": ["read"], "requests_per_second": 0)"), "above 0");
   const std::string one = R"({"name": "a", "scopes": ["read"], "sha256": ")" + std::string(kHashOfAbc) + "\"}";
   says(R"({"tokens": [)" + one + "," + one + "]}", "a name of its own");
+  says(R"({"tokens": [{"name": "unix", "scopes": ["read"], "sha256": ")" + std::string(kHashOfAbc) + "\"}]}",
+       "choose another name");
 }
 
 TEST(OwnSecret, IsMadeOnceAndKept) {

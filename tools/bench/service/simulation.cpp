@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tools/serve/ranks/request_queue.h"
+#include "tools/serve/ranks/schedule.h"
 
 namespace shardmat::tools::service_bench {
 namespace {
@@ -64,7 +65,7 @@ class Simulation {
 
   void start_product(double time) {
     if (!product_.empty() || queue_.empty()) return;
-    const serve::RequestQueue::Batch batch = queue_.take(service_.table, time);
+    const serve::Schedule::Batch batch = schedule_.take(queue_, service_.table, time, [](std::uint64_t) { return true; });
     product_ = batch.requests;
     events_.push({time + service_.table.for_columns(batch.columns).seconds + service_.turn_seconds, Kind::product, 0});
   }
@@ -81,6 +82,7 @@ class Simulation {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::deque<Task> front_;
   serve::RequestQueue queue_;
+  serve::Schedule schedule_;
   std::vector<std::uint64_t> product_;  ///< requests of the product under way
 };
 

@@ -7,7 +7,9 @@
 namespace shardmat::serve {
 
 Rights Rights::of_owner(std::string name) {
-  return {std::move(name), {Scope::read, Scope::multiply, Scope::vectors, Scope::admin}, {"*"}};
+  Rights rights(std::move(name), {Scope::read, Scope::multiply, Scope::vectors, Scope::admin}, {"*"});
+  rights.highest = Priority::high;
+  return rights;
 }
 
 Rights::Rights(std::string name, const std::vector<Scope>& scopes, std::vector<std::string> matrices)

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/serve/access/priority.h"
+
 namespace shardmat::serve {
 
 /// What a client must be allowed to do. `none`: nothing, not even to say who it is.
@@ -26,6 +28,8 @@ constexpr std::optional<Scope> parse_scope(std::string_view text) {
 class Rights {
  public:
   double requests_per_second = 0, bytes_per_second = 0;  ///< 0: without limit
+  double weight = 1;                                     ///< share of the ranks' time beside other clients
+  Priority highest = Priority::normal;                   ///< that it may ask for
 
   /// Everything.
   static Rights of_owner(std::string name);

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
 #include <cstring>
@@ -22,6 +24,9 @@ using json = nlohmann::json;
 
 namespace {
 
+/// Clients without a token of the file; each is a client with a share of its own.
+constexpr std::array<std::string_view, 3> kOwnNames{"unix", "owner", "anyone"};
+
 [[noreturn]] void fail(const std::string& why) { throw Error(ErrorKind::input, why); }
 
 std::vector<std::string> words(const json& value, const std::string& what) {
@@ -34,15 +39,23 @@ std::vector<std::string> words(const json& value, const std::string& what) {
   return result;
 }
 
-double rate(const json& token, const char* key, const std::string& where) {
-  if (!token.contains(key)) return 0;
+double above_zero(const json& token, const char* key, double otherwise, const std::string& where) {
+  if (!token.contains(key)) return otherwise;
   if (!token[key].is_number() || !(token[key].get<double>() > 0)) fail(fmt::format("{}: {} must be above 0", where, key));
   return token[key];
 }
 
+Priority highest_priority(const json& token, const std::string& where) {
+  if (!token.contains("priority")) return Priority::normal;
+  const auto priority =
+      token["priority"].is_string() ? parse_priority(token["priority"].get<std::string>()) : std::optional<Priority>();
+  if (!priority) fail(where + ": priority, the highest that the token may ask for, must be high, normal or low");
+  return *priority;
+}
+
 Token parse_token(const json& value, const std::string& where) {
-  static const std::set<std::string> known{"sha256",          "name", "scopes", "matrices", "requests_per_second",
-                                           "bytes_per_second"};
+  static const std::set<std::string> known{"sha256",           "name",   "scopes",  "matrices", "requests_per_second",
+                                           "bytes_per_second", "weight", "priority"};
   if (!value.is_object()) fail(where + " must be an object");
   for (const auto& [key, unused] : value.items())
     if (!known.contains(key))
@@ -62,8 +75,10 @@ Token parse_token(const json& value, const std::string& where) {
   const auto matrices =
       value.contains("matrices") ? words(value["matrices"], where + ": matrices") : std::vector<std::string>{"*"};
   Rights rights(value["name"].get<std::string>(), scopes, matrices);
-  rights.requests_per_second = rate(value, "requests_per_second", where);
-  rights.bytes_per_second = rate(value, "bytes_per_second", where);
+  rights.requests_per_second = above_zero(value, "requests_per_second", 0, where);
+  rights.bytes_per_second = above_zero(value, "bytes_per_second", 0, where);
+  rights.weight = above_zero(value, "weight", 1, where);
+  rights.highest = highest_priority(value, where);
   token.rights = std::make_shared<Rights>(std::move(rights));
   return token;
 }
@@ -83,6 +98,8 @@ TokenTable TokenTable::parse(std::string_view text) {
     Token token = parse_token(file["tokens"][i], where);
     if (token.rights->name().empty() || !names.insert(token.rights->name()).second)
       fail(where + ": its name must not be empty, and each token needs a name of its own");
+    if (std::find(kOwnNames.begin(), kOwnNames.end(), token.rights->name()) != kOwnNames.end())
+      fail(fmt::format("{}: {} is what the service calls its owner; choose another name", where, token.rights->name()));
     if (!hashes.insert(token.sha256).second) fail(where + " is there twice");
     table.add(std::move(token));
   }

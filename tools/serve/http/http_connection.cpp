@@ -12,14 +12,14 @@
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/string.hpp>
-#include <boost/beast/http/empty_body.hpp>
-#include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/status.hpp>
 #include <cstring>
 #include <optional>
 #include <random>
 #include <utility>
+#include <vector>
 
+#include "tools/serve/http/head_parser.h"
 #include "tools/serve/http/header_scan.h"
 #include "tools/serve/http/http_stream.h"
 #include "tools/serve/http/names.h"
@@ -35,8 +35,7 @@ using Clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::size_t kMostHeaderBytes = 16 << 10, kReadBytes = 16 << 10;
-constexpr std::size_t kMostFields = 100;
+constexpr std::size_t kReadBytes = 16 << 10;
 /// Of a body that is not wanted; for a longer one the connection ends.
 constexpr std::uint64_t kMostIgnoredBytes = 64 << 10;
 constexpr std::size_t kStepBytes = std::size_t{4} << 20;
@@ -111,6 +110,13 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     if (!idle_) return;
     error_code ignored;
     stream_.socket().shutdown(HttpStream::Socket::shutdown_both, ignored);
+  }
+
+  /// The event loop has ended: nobody is answered any more.
+  void drop_request() {
+    job_.reset();
+    reply_ = {};
+    keeper_.reset();
   }
 
  private:
@@ -189,42 +195,18 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     began_ = Clock::now();
     head_ = {};
     head_.peer = peer_;
-    received_ = 0;
+    received_ = unread_ = 0;
   }
 
   void parse(std::size_t bytes) {
-    http::request_parser<http::empty_body> parser;
-    parser.header_limit(kMostHeaderBytes);
-    parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // boost::none would refuse every body
-    error_code error;
-    parser.put(asio::buffer(buffer_.data(), bytes), error);
-    if (error || !parser.is_header_done())
-      return refuse_header(400, "malformed", "this is no HTTP/1.1 request: " + error.message());
+    ParsedHead parsed = parse_head({static_cast<const char*>(buffer_.data().data()), bytes});
     buffer_.consume(bytes);
     begin_request();
-    const auto& message = parser.get();
-    keep_alive_ = message.keep_alive() && !shared_->draining;
-    head_.method = std::string(message.method_string());
-    head_.target = std::string(message.target());
-    head_.content_length = parser.content_length().value_or(0);
-    for (const auto& field : message)
-      head_.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
-    const std::string& id = head_.field("X-Request-Id");
-    head_.request_id = is_request_id(id) ? id : shared_->new_request_id();
-    head_.trace_id = trace_id_of(head_.field("traceparent"));
-    const std::string fault = framing_fault(head_.fields, message.version() == 11);
-    if (!fault.empty() || (message.version() != 11 && message.version() != 10)) {
-      keep_alive_ = false, head_.content_length = 0;
-      return send(problem_reply(400, "malformed", "this is no HTTP/1.1 request: " + fault));
-    }
-    if (head_.fields.size() > kMostFields) {
-      keep_alive_ = false, head_.content_length = 0;
-      return send(problem_reply(431, "header_too_long", fmt::format("there are more than {} header fields", kMostFields)));
-    }
-    if (message.count(http::field::transfer_encoding) > 0) {
-      keep_alive_ = false;
-      return send(problem_reply(411, "length_required", "send the body with Content-Length, not with Transfer-Encoding"));
-    }
+    head_ = std::move(parsed.head);
+    head_.peer = peer_;
+    if (head_.request_id.empty()) head_.request_id = shared_->new_request_id();
+    keep_alive_ = parsed.keep_alive && !shared_->draining;
+    if (parsed.problem) return send(problem_reply(std::move(*parsed.problem)));
     route();
   }
 
@@ -256,16 +238,26 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     return problem_reply(500, "internal", "internal error; the service's log says more");
   }
 
-  /// A reply before the body is read. What comes of a short body is read and ignored.
+  /// A reply before the body is read. A short body is read behind it and ignored; for a longer one the connection ends.
   void refuse(Reply reply) {
     const bool waits = !head_.field("Expect").empty();
-    if (head_.content_length == 0) return send(std::move(reply));
-    if (waits || head_.content_length > kMostIgnoredBytes) {
-      keep_alive_ = false;
-      return send(std::move(reply));
-    }
-    ignored_.resize(head_.content_length);
-    receive(ignored_, [this, reply = std::move(reply)] { send(reply); });
+    if (waits || head_.content_length > kMostIgnoredBytes) keep_alive_ = head_.content_length == 0 && keep_alive_;
+    else unread_ = head_.content_length;
+    send(std::move(reply));
+  }
+
+  /// The client has its reply, so nothing is said any more if the body comes too slowly.
+  void ignore_body() {
+    const std::size_t had = std::min<std::size_t>(buffer_.size(), unread_);
+    buffer_.consume(had);
+    ignored_.resize(std::exchange(unread_, 0) - had);
+    if (ignored_.empty()) return read_request();
+    idle_ = true;
+    expire_when_slow();
+    asio::async_read(stream_, asio::buffer(ignored_), InLargeSteps{&moved_},
+                     [me = shared_from_this()](error_code error, std::size_t) {
+                       if (!error) me->read_request();
+                     });
   }
 
   void say_continue() {
@@ -375,7 +367,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
                         if (!error && me->reply_.stream) return me->begin_stream();
                         me->finish_record(error ? kClientLeft : me->reply_.status, bytes);
                         if (error) return;
-                        if (me->keep_alive_) return me->read_request();
+                        if (me->keep_alive_) return me->ignore_body();
                         me->end();
                       });
   }
@@ -458,6 +450,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::shared_ptr<HttpConnection> keeper_;
   std::uint64_t turn_ = 0;  ///< counts requests, so that what is late for one does nothing to the next
   std::uint64_t received_ = 0, streamed_ = 0;
+  std::size_t unread_ = 0;  ///< bytes of a short body behind an early reply
   bool keep_alive_ = true, idle_ = true, first_ = true, replied_ = false, late_ = false;
 };
 
@@ -474,5 +467,12 @@ void serve_connection(int socket, const Peer& peer, const std::shared_ptr<HttpSh
 }
 
 void close_if_idle(HttpConnection& connection) { connection.close_if_idle(); }
+
+void drop_requests(const HttpShared& shared) {
+  std::vector<std::shared_ptr<HttpConnection>> open;  // some end here
+  for (HttpConnection* connection : shared.open)
+    if (auto alive = connection->weak_from_this().lock()) open.push_back(std::move(alive));
+  for (const auto& connection : open) connection->drop_request();
+}
 
 }  // namespace shardmat::serve

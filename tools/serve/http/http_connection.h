@@ -1,5 +1,5 @@
 // One client's connection: reads headers within limits, bodies straight to where the router wants them, and sends replies.
-// With event_loop.cpp one of the two files that know Asio; this one knows Beast, too.
+// With event_loop.cpp one of the two files that know Asio; with head_parser.cpp one of the two that know Beast.
 //
 // Threads: the thread of the event loop.
 #pragma once
@@ -52,6 +52,9 @@ struct HttpShared {
 /// Serves the connected socket until one side ends it; the connection then vanishes by itself. It counts as open in
 /// `shared.count` already. `tls` may be null.
 void serve_connection(int socket, const Peer& peer, const std::shared_ptr<HttpShared>& shared, const Tls* tls);
+
+/// Drops the requests that are under way, with what they hold of the service. REQUIRES: the event loop runs no more.
+void drop_requests(const HttpShared& shared);
 
 /// Ends the connection if no request is under way.
 void close_if_idle(HttpConnection& connection);

@@ -54,7 +54,7 @@ void finish_problem(Reply& reply, const std::string& request_id) {
   nlohmann::ordered_json json{{"error", problem.text}, {"code", problem.code}, {"request_id", request_id}};
   if (problem.rank >= 0) json["rank"] = problem.rank;
   if (problem.retry_after_seconds > 0) {
-    json["retry_after_ms"] = std::llround(problem.retry_after_seconds * 1000);
+    json["retry_after_ms"] = std::llround(std::ceil(problem.retry_after_seconds * 1000));
     reply.fields.emplace_back("Retry-After", std::to_string(std::llround(std::ceil(problem.retry_after_seconds))));
   }
   reply.text = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

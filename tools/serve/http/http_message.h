@@ -39,8 +39,9 @@ struct Problem {
   int status = 500;
   std::string code;  ///< one word
   std::string text;
-  double retry_after_seconds = 0;  ///< 0: trying again does not help
-  int rank = -1;                   ///< the rank that was lost, if any and known
+  double retry_after_seconds = 0;                ///< 0: trying again does not help
+  int rank = -1;                                 ///< the rank that was lost, if any and known
+  std::vector<std::int64_t> missing_bytes = {};  ///< of memory, by rank; empty if no rank lacks any
 };
 
 /// Seconds of the parts of a request for a product, and the product that it was part of.

@@ -66,7 +66,10 @@ struct HttpServer::Door {
 HttpServer::HttpServer(EventLoop& loop, const HttpLimits& limits, Router router, Recorder recorder)
     : shared_(std::make_shared<HttpShared>(loop, limits, std::move(router), std::move(recorder))), drain_timer_(loop) {}
 
-HttpServer::~HttpServer() { shared_->empty = nullptr; }
+HttpServer::~HttpServer() {
+  shared_->empty = nullptr;
+  drop_requests(*shared_);
+}
 
 void HttpServer::add(Listener listener, const Tls* tls) {
   doors_.push_back(std::make_unique<Door>(*shared_, std::move(listener), tls));

@@ -15,6 +15,7 @@ namespace shardmat::serve {
 class HttpServer {
  public:
   HttpServer(EventLoop& loop, const HttpLimits& limits, Router router, Recorder recorder);
+  /// REQUIRES: the event loop runs no more.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

@@ -66,6 +66,7 @@ void Metrics::add(const FinishedProduct& product) {
   ++mine.totals.products;
   mine.batch_columns.add(static_cast<double>(product.columns));
   mine.product_seconds.add(product.seconds.product);
+  for (const auto& [client, seconds] : product.client_seconds) client_seconds_[client] += seconds;
   copied_in_ += product.x_bytes, copied_out_ += product.y_bytes;
 }
 
@@ -115,6 +116,9 @@ void Metrics::write_products(PrometheusText& text) const {
   text.family("shardmat_copy_bytes_total", "counter", "Bytes of vectors between the arena and the ranks.");
   text.sample(static_cast<double>(copied_in_), {{"direction", "in"}});
   text.sample(static_cast<double>(copied_out_), {{"direction", "out"}});
+  text.family("shardmat_token_seconds_total", "counter",
+              "Time of the ranks that products took, by each token's share of columns.");
+  for (const auto& [client, seconds] : client_seconds_) text.sample(seconds, {{"token", client}});
   text.family("shardmat_queue_depth", "gauge", "Requests that wait for their product.");
   for (const auto& [name, matrix] : service_.matrices())
     text.sample(static_cast<double>(matrix->queue.size()), {{"matrix", name}});

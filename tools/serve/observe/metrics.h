@@ -57,6 +57,7 @@ class Metrics {
   std::map<std::tuple<std::string, std::string, int>, std::uint64_t> requests_;  ///< by matrix, op and status
   std::map<std::string, Histogram> request_seconds_;                             ///< by op
   std::map<std::string, std::uint64_t> rejected_;                                ///< by code
+  std::map<std::string, double> client_seconds_;                                 ///< by name of the client
   std::map<std::string, PerMatrix> matrices_;                                    ///< by name
   std::uint64_t copied_in_ = 0, copied_out_ = 0, losses_ = 0;
   std::vector<std::string> hosts_;  ///< by rank, when all were there the last time

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -50,17 +51,16 @@ json numbers_of(std::span<const std::byte> bytes) {
 
 class InferJob final : public Job {
  public:
-  /// `body` has room for the request's body. REQUIRES: the matrix is ready.
+  /// `product` was let in, and its x has room for the request's body. REQUIRES: the matrix is ready.
   InferJob(Service& service, const Matrix& matrix, BodyParts parts, std::uint64_t bytes,
-           std::unique_ptr<ArenaSpace::Lease> body)
+           std::shared_ptr<MultiplyRequest> product, std::shared_ptr<const Rights> rights)
       : service_(service),
+        rights_(std::move(rights)),
         name_(matrix.wanted.name),
-        matrix_(matrix.id),
+        type_(matrix.wanted.type),
         parts_(parts),
-        body_(service.arena().at(body->offset(), bytes)),
-        product_(std::make_shared<MultiplyRequest>()) {
-    product_->x = std::move(body);
-  }
+        body_(service.arena().at(product->x->offset(), bytes)),
+        product_(std::move(product)) {}
   ~InferJob() override {
     product_->done = nullptr;
     if (number_ != 0) service_.dispatcher().cancel(number_);
@@ -85,9 +85,10 @@ class InferJob final : public Job {
     const auto usable = usable_matrix(service_, name_);
     if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
     const Matrix& matrix = *std::get<const Matrix*>(usable);
-    if (matrix.id != matrix_) return make_problem(409, "changed", fmt::format("{} was loaded anew meanwhile", name_));
+    const bool was_replaced = std::exchange(product_->matrix, matrix.id) != matrix.id;
+    if (matrix.wanted.type != type_)
+      return make_problem(409, "changed", fmt::format("{} has another type now; ask for it again", name_));
     const std::uint64_t entry = size_of(matrix.wanted.type);
-    product_->matrix = matrix_;
     product_->x_bytes = static_cast<std::uint64_t>(matrix.shape().cols) * entry;
     product_->y_bytes = static_cast<std::uint64_t>(matrix.shape().rows) * entry;
     try {
@@ -99,6 +100,10 @@ class InferJob final : public Job {
     }
     product_->columns = request_.columns(), product_->alpha = request_.alpha;
     product_->deadline = now() + request_.timeout_seconds;
+    if (request_.priority)
+      if (auto problem = set_client(*product_, *rights_, request_.priority)) return problem;
+    if (!parts_.is_raw || was_replaced)  // only the JSON says how many columns there are and how long they may wait
+      if (auto problem = service_.dispatcher().admit(matrix, *product_)) return problem;
     product_->y = service_.space().take(product_->y_bytes * static_cast<std::uint64_t>(product_->columns));
     return product_->y ? std::nullopt : std::optional(arena_full());
   }
@@ -174,8 +179,9 @@ class InferJob final : public Job {
   }
 
   Service& service_;
+  std::shared_ptr<const Rights> rights_;
   std::string name_;
-  std::uint64_t matrix_;
+  ValueType type_;
   BodyParts parts_;
   std::span<std::byte> body_;
   InferRequest request_;
@@ -205,8 +211,8 @@ Accepted accept_infer(Service& service, const Call& call) {
   if (json_bytes > kMostTextBytes)
     return problem_reply(413, "too_long",
                          fmt::format("the JSON has more than {} bytes; send x as binary data", kMostTextBytes));
-  const std::uint64_t most = static_cast<std::uint64_t>(matrix.shape().cols) * size_of(matrix.wanted.type) *
-                             static_cast<std::uint64_t>(service::kMostColumns);
+  const std::uint64_t column = static_cast<std::uint64_t>(matrix.shape().cols) * size_of(matrix.wanted.type);
+  const std::uint64_t most = column * static_cast<std::uint64_t>(service::kMostColumns);
   if (bytes - json_bytes > most)
     return problem_reply(
         413, "too_long",
@@ -215,9 +221,17 @@ Accepted accept_infer(Service& service, const Call& call) {
     return problem_reply(
         413, "arena_too_small",
         fmt::format("the body has {} bytes; the service has {} for all requests", bytes, service.space().bytes()));
-  auto room = service.space().take(bytes);
-  if (!room) return problem_reply(arena_full());
-  return std::make_unique<InferJob>(service, matrix, std::get<BodyParts>(parts), bytes, std::move(room));
+  auto product = std::make_shared<MultiplyRequest>();
+  product->matrix = matrix.id;
+  product->columns = std::max<std::int64_t>(1, static_cast<std::int64_t>(column > 0 ? (bytes - json_bytes) / column : 0));
+  const auto priority = wanted_priority(call.head);
+  if (const auto* problem = std::get_if<Problem>(&priority)) return problem_reply(*problem);
+  if (auto problem = set_client(*product, call.rights(), std::get<0>(priority))) return problem_reply(std::move(*problem));
+  if (auto problem = service.dispatcher().admit(matrix, *product)) return problem_reply(std::move(*problem));
+  product->x = service.space().take(bytes);
+  if (!product->x) return problem_reply(arena_full());
+  return std::make_unique<InferJob>(service, matrix, std::get<BodyParts>(parts), bytes, std::move(product),
+                                    call.head.rights);
 }
 
 }  // namespace shardmat::serve

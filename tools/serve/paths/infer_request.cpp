@@ -48,7 +48,8 @@ bool flag(const json& parameters, const char* key, bool otherwise) {
 }
 
 void read_parameters(const json& request, InferRequest& result) {
-  const json& parameters = object(request, "parameters", {"alpha", "timeout", "binary_data_output"}, "the parameters");
+  const json& parameters =
+      object(request, "parameters", {"alpha", "timeout", "priority", "binary_data_output"}, "the parameters");
   if (parameters.contains("alpha")) {
     if (!parameters["alpha"].is_number() || !std::isfinite(parameters["alpha"].get<double>()))
       fail("alpha must be a finite number");
@@ -58,6 +59,12 @@ void read_parameters(const json& request, InferRequest& result) {
     if (!parameters["timeout"].is_number() || !(parameters["timeout"].get<double>() > 0))
       fail("timeout must be a number of microseconds above 0");
     result.timeout_seconds = parameters["timeout"].get<double>() * 1e-6;
+  }
+  if (parameters.contains("priority")) {
+    const json& priority = parameters["priority"];
+    if (!priority.is_number_unsigned() || priority.get<std::uint64_t>() > kPriorityNames.size())
+      fail("priority must be 1 (high), 2 (normal), 3 (low) or 0 (as without it)");
+    if (priority != 0) result.priority = static_cast<Priority>(priority.get<int>() - 1);
   }
   result.binary_output = flag(parameters, "binary_data_output", false);
 }

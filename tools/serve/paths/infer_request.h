@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/base/types.h"
+#include "tools/serve/access/priority.h"
 
 namespace shardmat::serve {
 
@@ -22,6 +23,7 @@ struct InferRequest {
   std::vector<std::int64_t> shape;  ///< of x: [n] or [k, n]
   ValueType type = ValueType::f64;
   double alpha = 1;
+  std::optional<Priority> priority;
   double timeout_seconds = std::numeric_limits<double>::infinity();
   bool binary_output = false;
   std::optional<std::uint64_t> binary_bytes;  ///< x follows the JSON in so many bytes

@@ -63,6 +63,17 @@ Accepted unload(Service& service, const Call& call) {
   });
 }
 
+Accepted pin(Service& service, const Call& call) {
+  return take_text(call, [&service, name = call.matrix](std::string_view body, const std::function<void(Reply)>& done) {
+    try {
+      const auto problem = service.pin(name, parse_pin(body));
+      done(problem ? problem_reply(*problem) : describe(service, name));
+    } catch (const Error& error) {
+      done(problem_reply(400, "malformed", error.what()));
+    }
+  });
+}
+
 Accepted multiply(Service& service, const Call& call) {
   auto accepted = accept_multiply(service, call.head, call.target);
   if (auto* problem = std::get_if<Problem>(&accepted))
@@ -82,6 +93,8 @@ void add_matrix_routes(Routes& routes, const Parts& parts) {
               [&service](const Call& call) { return load(service, call); }, true});
   routes.add({"POST", "/v1/matrices/{matrix}/unload", Scope::admin, "unload",
               [&service](const Call& call) { return unload(service, call); }});
+  routes.add({"POST", "/v1/matrices/{matrix}/pin", Scope::admin, "pin",
+              [&service](const Call& call) { return pin(service, call); }});
   routes.add({"POST", "/v1/matrices/{matrix}/multiply", Scope::multiply, "multiply",
               [&service](const Call& call) { return multiply(service, call); }, true});
   routes.add({"PUT", "/v1/matrices/{matrix}/values", Scope::admin, "values",

@@ -20,9 +20,14 @@ std::string server_timing(const MultiplyResult& result) {
 
 class MultiplyJob final : public Job {
  public:
-  MultiplyJob(Service& service, std::string name, MultiplyQuery query, const MultiplyShape& shape,
+  MultiplyJob(Service& service, const Matrix& matrix, MultiplyQuery query, const MultiplyShape& shape,
               std::shared_ptr<MultiplyRequest> request)
-      : service_(service), name_(std::move(name)), query_(std::move(query)), shape_(shape), request_(std::move(request)) {}
+      : service_(service),
+        name_(matrix.wanted.name),
+        type_(matrix.wanted.type),
+        query_(std::move(query)),
+        shape_(shape),
+        request_(std::move(request)) {}
   ~MultiplyJob() override {
     request_->done = nullptr;
     if (number_ != 0) service_.dispatcher().cancel(number_);
@@ -35,7 +40,7 @@ class MultiplyJob final : public Job {
   void start(std::function<void(Reply)> done) override {
     Matrix* matrix = service_.find(name_);
     if (auto problem = why_not(matrix)) return done(about(problem_reply(std::move(*problem)), matrix));
-    type_ = matrix->wanted.type;
+    request_->matrix = matrix->id;
     request_->done = [this, done](const MultiplyResult& result) {
       number_ = 0;
       done(result.problem ? about(problem_reply(named(*result.problem)), service_.find(name_)) : reply_of(result));
@@ -47,9 +52,9 @@ class MultiplyJob final : public Job {
   }
 
  private:
-  /// The matrix and the vectors may have changed while the body came.
+  /// The matrix and the vectors may have changed while the body came. Another matrix of this name and shape will do.
   std::optional<Problem> why_not(const Matrix* matrix) const {
-    if (matrix == nullptr || matrix->id != request_->matrix)
+    if (matrix == nullptr)
       return service_.why_not_running().value_or(
           make_problem(404, "no_matrix", fmt::format("{} was unloaded while the body came", name_)));
     const auto usable = usable_matrix(service_, name_);
@@ -57,8 +62,8 @@ class MultiplyJob final : public Job {
     auto shape = shape_of(query_, *matrix, service_.vectors(), shape_.body_bytes());
     auto* wrong = std::get_if<Problem>(&shape);
     if (wrong != nullptr && wrong->status != 422) return std::move(*wrong);
-    if (wrong == nullptr && std::get<MultiplyShape>(shape) == shape_) return std::nullopt;
-    return make_problem(409, "changed", fmt::format("{} has another shape now; its file was changed", name_));
+    if (wrong == nullptr && std::get<MultiplyShape>(shape) == shape_ && matrix->wanted.type == type_) return std::nullopt;
+    return make_problem(409, "changed", fmt::format("{} has another shape or type now; ask for it again", name_));
   }
 
   /// What the ranks refuse is a number of columns that they have no product for.
@@ -90,10 +95,10 @@ class MultiplyJob final : public Job {
 
   Service& service_;
   std::string name_;
+  ValueType type_;
   MultiplyQuery query_;
   MultiplyShape shape_;
   std::shared_ptr<MultiplyRequest> request_;
-  ValueType type_ = ValueType::f64;
   std::uint64_t number_ = 0;  ///< in the queue; 0: not there
 };
 
@@ -130,12 +135,14 @@ std::variant<Problem, std::unique_ptr<Job>> accept_multiply(Service& service, co
   if (auto problem = check_arena(service, shape.body_bytes() + shape.result_bytes(), "x and y need"))
     return std::move(*problem);
   auto request = make_request(*matrix, query, shape);
+  if (auto problem = set_client(*request, *head.rights, query.priority)) return std::move(*problem);
+  if (auto problem = service.dispatcher().admit(*matrix, *request)) return std::move(*problem);
   const bool has_body = request->x_in_arena() || shape.adds_y_of_body,
              has_result = request->y_in_arena() && !shape.adds_y_of_body;
   if (has_body) request->x = service.space().take(shape.body_bytes());
   if (has_result) request->y = service.space().take(shape.result_bytes());
   if ((has_body && !request->x) || (has_result && !request->y)) return arena_full();
-  return std::unique_ptr<Job>(std::make_unique<MultiplyJob>(service, name, query, shape, std::move(request)));
+  return std::unique_ptr<Job>(std::make_unique<MultiplyJob>(service, *matrix, query, shape, std::move(request)));
 }
 
 }  // namespace shardmat::serve

@@ -26,8 +26,11 @@ std::string read_parameter(const std::string& key, const std::string& value, Mul
   } else if (key == "x" || key == "y") {
     if (value.empty()) return key + " must be the id of a vector, as vec-1";
     (key == "x" ? query.x : query.y) = value;
+  } else if (key == "priority") {
+    query.priority = parse_priority(value);
+    if (!query.priority) return "priority must be high, normal or low";
   } else {
-    return fmt::format("there is no parameter \"{}\"; there are k, alpha, beta, type, x and y", key);
+    return fmt::format("there is no parameter \"{}\"; there are k, alpha, beta, type, x, y and priority", key);
   }
   return {};
 }
@@ -94,6 +97,9 @@ std::variant<Problem, MultiplyQuery> read_multiply_query(const RequestHead& head
       return make_problem(400, "malformed", "Shardmat-Deadline-Ms must be a number above 0");
     query.deadline_seconds = *milliseconds / 1000;
   }
+  auto priority = wanted_priority(head);
+  if (auto* problem = std::get_if<Problem>(&priority)) return std::move(*problem);
+  if (!query.priority) query.priority = std::get<0>(priority);
   auto generation = wanted_generation(head);
   if (auto* problem = std::get_if<Problem>(&generation)) return std::move(*problem);
   query.generation = std::get<0>(generation);

@@ -23,6 +23,7 @@ struct MultiplyQuery {
   std::string type;  ///< empty: the matrix's
   std::string x, y;  ///< ids of vectors; empty: in the body, and as the body
   std::optional<std::uint64_t> generation;
+  std::optional<Priority> priority;
   double deadline_seconds = std::numeric_limits<double>::infinity();
 };
 

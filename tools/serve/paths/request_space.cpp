@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "tools/serve/paths/value_names.h"
 
 namespace shardmat::serve {
@@ -25,12 +27,31 @@ std::variant<const Matrix*, Problem> usable_matrix(const Service& service, const
       return make_problem(409, "loading", fmt::format("{} is being loaded", name));
     case MatrixState::failed:
       return make_problem(409, "failed", fmt::format("{} could not be loaded: {}", name, matrix->reason));
+    case MatrixState::unloaded:
+      return make_problem(409, "unloaded", fmt::format("{} was {}; load it again", name, matrix->reason));
     case MatrixState::values_lost:
       return make_problem(
           410, "values_lost",
           fmt::format("the new values of {} were lost when the ranks were started again; put them again", name));
   }
   return matrix;
+}
+
+std::variant<std::optional<Priority>, Problem> wanted_priority(const RequestHead& head) {
+  const std::string& text = head.field("Shardmat-Priority");
+  const auto priority = parse_priority(text);
+  if (!text.empty() && !priority) return make_problem(400, "malformed", "Shardmat-Priority must be high, normal or low");
+  return priority;
+}
+
+std::optional<Problem> set_client(MultiplyRequest& request, const Rights& rights, std::optional<Priority> wanted) {
+  if (wanted && *wanted < rights.highest)
+    return make_problem(403, "priority",
+                        fmt::format("the token {} may ask for priority {}, not {}", rights.name(),
+                                    priority_name(rights.highest), priority_name(*wanted)));
+  request.client = {rights.name(), rights.weight};
+  request.priority = wanted.value_or(std::max(Priority::normal, rights.highest));
+  return std::nullopt;
 }
 
 std::optional<Problem> check_vector_rights(const Rights& rights, const Vector& vector) {

@@ -16,6 +16,12 @@ namespace shardmat::serve {
 /// The matrix, if it can be multiplied now; otherwise why not.
 std::variant<const Matrix*, Problem> usable_matrix(const Service& service, const std::string& name);
 
+/// What the field Shardmat-Priority says, if it is there; or 400.
+std::variant<std::optional<Priority>, Problem> wanted_priority(const RequestHead& head);
+/// Sets whose request it is, and its priority: `wanted`, or normal, or the highest that the client may have. 403 if it wants
+/// a higher one.
+std::optional<Problem> set_client(MultiplyRequest& request, const Rights& rights, std::optional<Priority> wanted);
+
 /// 403 if the client may not use the matrix for which the vector was made.
 std::optional<Problem> check_vector_rights(const Rights& rights, const Vector& vector);
 

@@ -23,7 +23,8 @@ json to_json(const Matrix& matrix) {
            {"type", type_name(matrix.wanted.type)},
            {"state", state_name(matrix.state)}};
   if (!matrix.reason.empty()) one["reason"] = matrix.reason;
-  if (matrix.state != MatrixState::ready && matrix.state != MatrixState::values_lost) return one;
+  one["pinned"] = matrix.wanted.pinned;
+  if (!matrix.is_loaded()) return one;
   one["generation"] = matrix.generation;
   one["updatable"] = matrix.wanted.updatable;
   const service::Loaded& shape = matrix.shape();
@@ -35,6 +36,7 @@ json to_json(const Matrix& matrix) {
   for (const service::Loaded& rank : matrix.ranks)
     one["ranks"].push_back({{"kernel", rank.kernel}, {"device_bytes", rank.bytes}, {"update_bytes", rank.update_bytes}});
   one["waiting"] = matrix.queue.size();
+  if (matrix.next) one["replacement"] = to_json(*matrix.next);
   return one;
 }
 
@@ -78,15 +80,23 @@ WantedMatrix parse_load(const std::string& name, std::string_view body) {
   const json value = parse_json(body, R"({"source": "bar.h5"})");
   const auto fail = [](const std::string& why) { throw Error(ErrorKind::input, why); };
   for (const auto& [key, field] : value.items()) {
-    if (key != "source" && key != "type" && key != "updatable")
-      fail(fmt::format("there is no field \"{}\"; there are source, type and updatable", key));
-    if (key == "updatable" && !field.is_boolean()) fail("updatable must be true or false");
-    if (key != "updatable" && !field.is_string()) fail(fmt::format("{} must be a string", key));
+    const bool is_flag = key == "updatable" || key == "pinned";
+    if (key != "source" && key != "type" && !is_flag)
+      fail(fmt::format("there is no field \"{}\"; there are source, type, updatable and pinned", key));
+    if (is_flag && !field.is_boolean()) fail(fmt::format("{} must be true or false", key));
+    if (!is_flag && !field.is_string()) fail(fmt::format("{} must be a string", key));
   }
   if (!value.contains("source")) fail("source is missing: the path of the matrix file in the library");
   const auto type = parse_type(value.value("type", std::string("f64")));
   if (!type) fail(fmt::format("there is no type \"{}\"; choose f64 or f32", value["type"].get<std::string>()));
-  return {name, value["source"], *type, "auto", value.value("updatable", false), false};
+  return {name, value["source"], *type, "auto", value.value("updatable", false), false, value.value("pinned", false)};
+}
+
+bool parse_pin(std::string_view body) {
+  const json value = parse_json(body, R"({"pinned": true})");
+  if (value.size() != 1 || !value.contains("pinned") || !value["pinned"].is_boolean())
+    throw Error(ErrorKind::input, "there is one field, pinned, which is true or false");
+  return value["pinned"];
 }
 
 }  // namespace shardmat::serve

@@ -20,5 +20,7 @@ Reply json_reply(int status, const nlohmann::ordered_json& json);
 nlohmann::ordered_json parse_json(std::string_view text, std::string_view example);
 /// The body of a load. Throws Error(input), which says what is wrong, for anything else than the fields that it has.
 WantedMatrix parse_load(const std::string& name, std::string_view body);
+/// The body of a pin: {"pinned": true}. Throws Error(input) for anything else.
+bool parse_pin(std::string_view body);
 
 }  // namespace shardmat::serve

@@ -23,9 +23,10 @@ using Shown = json (*)(const Matrix& matrix, const Metrics& metrics);
 constexpr const char* kVersion = "1";
 
 json server_metadata() {
-  return {{"name", "shardmat"},
-          {"version", SHARDMAT_VERSION},
-          {"extensions", {"binary_tensor_data", "model_configuration", "model_repository", "statistics"}}};
+  return {
+      {"name", "shardmat"},
+      {"version", SHARDMAT_VERSION},
+      {"extensions", {"binary_tensor_data", "model_configuration", "model_repository", "schedule_policy", "statistics"}}};
 }
 
 json model_metadata(const Matrix& matrix, const Metrics&) {

@@ -61,7 +61,8 @@ struct Upload {
   std::optional<Problem> check() const {
     if (auto wrong = service.why_not_running()) return wrong;
     const Matrix* there = find();
-    if (there == nullptr) return make_problem(404, "no_matrix", fmt::format("{} was unloaded while its values came", name));
+    if (there == nullptr)
+      return make_problem(404, "no_matrix", fmt::format("{} was unloaded or replaced while its values came", name));
     if (there->upload == number && number != 0) return check_generation(*there, wanted_generation);
     return make_problem(503, "rank_lost", "the ranks were started again while the values came; send them again",
                         kRetrySeconds);

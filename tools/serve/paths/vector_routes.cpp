@@ -24,8 +24,7 @@ std::variant<const Matrix*, Problem> matrix_of(const Service& service, const Wan
   if (wanted.matrix.empty()) return static_cast<const Matrix*>(nullptr);
   const Matrix* matrix = service.find(wanted.matrix);
   if (matrix == nullptr) return make_problem(404, "no_matrix", fmt::format("there is no matrix {}", wanted.matrix));
-  if (matrix->state != MatrixState::ready && matrix->state != MatrixState::values_lost)
-    return make_problem(409, "not_loaded", fmt::format("{} is not loaded now", wanted.matrix));
+  if (!matrix->is_loaded()) return make_problem(409, "not_loaded", fmt::format("{} is not loaded now", wanted.matrix));
   if (wanted.type && *wanted.type != matrix->wanted.type)
     return make_problem(
         422, "wrong_type",

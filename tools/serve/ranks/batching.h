@@ -21,6 +21,7 @@ class WidthTable {
   explicit WidthTable(std::vector<service::WidthTime> widths, Merging merging = Merging::on)
       : widths_(std::move(widths)), merging_(merging) {}
 
+  Merging merging() const { return merging_; }
   /// The columns of the widest product; 0 for an empty table. A wider request gets several of these, one after another.
   std::int64_t widest() const { return widths_.empty() ? 0 : widths_.back().width; }
   /// Of the widths of at least `columns`, the fastest. For more than widest(): the widest, with the time of its products.

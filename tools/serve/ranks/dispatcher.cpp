@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "tools/serve/state/generation.h"
@@ -12,6 +13,17 @@ namespace shardmat::serve {
 using service::Answer;
 
 namespace {
+
+/// Of each rank, if any lacks memory.
+std::vector<std::int64_t> missing_bytes(const std::vector<Answer>& answers) {
+  std::vector<std::int64_t> bytes;
+  for (const Answer& answer : answers) {
+    const auto* failed = std::get_if<service::Failed>(&answer.what);
+    bytes.push_back(failed != nullptr ? failed->missing_bytes : 0);
+  }
+  if (std::all_of(bytes.begin(), bytes.end(), [](std::int64_t one) { return one == 0; })) bytes.clear();
+  return bytes;
+}
 
 /// What the ranks answered in place of a result, if they did.
 std::optional<Problem> problem_of(const std::vector<Answer>& answers) {
@@ -26,6 +38,7 @@ std::optional<Problem> problem_of(const std::vector<Answer>& answers) {
           break;
         case ErrorKind::resources:
           problem.status = 507, problem.code = "no_memory";
+          problem.missing_bytes = missing_bytes(answers);
           break;
         default:
           problem.status = 500, problem.code = "internal";
@@ -77,23 +90,35 @@ void Dispatcher::command(decltype(service::Command::what) what, Finished finishe
   pump();
 }
 
-double Dispatcher::waiting_seconds() const {
-  double seconds = product_.requests.empty() ? 0 : std::max(0.0, product_.started + product_.expected - now());
-  for (const auto& [name, matrix] : matrices_) seconds += matrix->widths.seconds_for(matrix->queue.columns());
-  return seconds;
+double Dispatcher::waiting_seconds(const Backlog::Work& work) const {
+  const double left = product_.requests.empty() ? 0 : std::max(0.0, product_.started + product_.expected - now());
+  return left + backlog_.wait(work, [&](std::uint64_t id, std::int64_t columns) {
+    const Matrix* matrix = find(id);
+    return matrix != nullptr ? matrix->widths.seconds_for(columns) : 0;  // those of an unloaded one will be refused
+  });
+}
+
+std::optional<Problem> Dispatcher::admit(const Matrix& matrix, MultiplyRequest& request) {
+  const double time = now();
+  request.waits.reset();
+  if (request.deadline <= time) return late();
+  const Backlog::Work work{matrix.id, request.columns, request.client, request.priority};
+  const double wait = waiting_seconds(work);
+  if (wait <= std::min(max_queue_seconds_, request.deadline - time)) {
+    request.waits = backlog_.add(work);
+    return std::nullopt;
+  }
+  Problem problem;
+  problem.status = 429, problem.code = "busy", problem.retry_after_seconds = wait;
+  problem.text = fmt::format("requests wait {:.0f} ms; try again later", wait * 1000);
+  return problem;
 }
 
 std::variant<std::uint64_t, Problem> Dispatcher::add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request) {
   request->arrived = now();
   if (request->deadline <= request->arrived) return late();
-  const double wait = waiting_seconds();
-  if (wait > std::min(max_queue_seconds_, request->deadline - request->arrived)) {
-    Problem problem;
-    problem.status = 429, problem.code = "busy", problem.retry_after_seconds = wait;
-    problem.text = fmt::format("requests wait {:.0f} ms; try again later", wait * 1000);
-    return problem;
-  }
-  matrix.queue.add({++last_request_, request->columns, request->arrived, request->deadline, request->block});
+  matrix.queue.add({++last_request_, request->columns, request->arrived, request->deadline, request->block, request->client,
+                    request->priority});
   claims_.add(last_request_, claims_of(*request));
   requests_.emplace(last_request_, std::move(request));
   const std::uint64_t number = last_request_;
@@ -102,9 +127,42 @@ std::variant<std::uint64_t, Problem> Dispatcher::add(Matrix& matrix, std::shared
 }
 
 void Dispatcher::cancel(std::uint64_t request) {
-  if (const auto waiting = take(request)) {
-    for (const auto& [name, matrix] : matrices_)
-      if (matrix->id == waiting->matrix) matrix->queue.remove(request);
+  if (const auto waiting = take(request))
+    if (Matrix* matrix = find(waiting->matrix)) matrix->queue.remove(request);
+}
+
+std::vector<Matrix*> Dispatcher::all_matrices() const {
+  std::vector<Matrix*> all;
+  for (const auto& [name, matrix] : matrices_) all.push_back(matrix.get());
+  for (const auto& matrix : retired_) all.push_back(matrix.get());
+  return all;
+}
+
+Matrix* Dispatcher::find(std::uint64_t matrix) const {
+  for (Matrix* one : all_matrices())
+    if (one->id == matrix) return one;
+  return nullptr;
+}
+
+bool Dispatcher::is_idle(const Matrix& matrix) const {
+  const bool multiplied = !product_.requests.empty() && product_.requests.front()->matrix == matrix.id;
+  return !multiplied && !backlog_.has(matrix.id) && matrix.queue.empty();
+}
+
+void Dispatcher::retire(std::unique_ptr<Matrix> matrix) {
+  retired_.push_back(std::move(matrix));
+  pump();
+}
+
+void Dispatcher::unload_retired() {
+  for (std::size_t i = 0; i < retired_.size();) {
+    const Matrix& matrix = *retired_[i];
+    if (!matrix.queue.empty()) {
+      ++i;
+      continue;
+    }
+    commands_.push_back({service::Unload{matrix.id}, [](const auto&, const auto&) {}});
+    retired_.erase(retired_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
 
@@ -114,6 +172,7 @@ std::shared_ptr<MultiplyRequest> Dispatcher::take(std::uint64_t request) {
   auto taken = std::move(found->second);
   requests_.erase(found);
   claims_.remove(request);
+  taken->waits.reset();
   return taken;
 }
 
@@ -140,7 +199,8 @@ void Dispatcher::fail_all(const Problem& problem) {
   const auto tasks = std::exchange(tasks_, {});
   for (const auto& [number, task] : tasks) claims_.remove(number);
   for (const auto& request : under_way.requests) reply(*request, failed(problem));
-  for (const auto& [name, matrix] : matrices_) fail(*matrix, problem);
+  for (Matrix* matrix : all_matrices()) fail(*matrix, problem);
+  retired_.clear();
   if (command) (*command)({}, problem);
   for (const Line& line : commands) line.finished({}, problem);
   for (const auto& [number, task] : tasks) task.finished({}, problem);
@@ -151,22 +211,24 @@ void Dispatcher::set_busy(bool busy) {
   busy_ = busy, busy_since_ = now();
 }
 
-void Dispatcher::tell(const MultiplyResult& result, const std::vector<std::shared_ptr<MultiplyRequest>>& requests) const {
+void Dispatcher::tell(const MultiplyResult& result, const UnderWay& done, double seconds) const {
   if (!on_product || result.problem) return;
   FinishedProduct product;
   product.columns = result.batch_columns, product.seconds = result.seconds;
-  for (const auto& request : requests) {
+  for (const auto& request : done.requests) {
     const auto columns = static_cast<std::uint64_t>(request->columns);
+    product.client_seconds[request->client.name] +=
+        seconds * static_cast<double>(columns) / static_cast<double>(done.columns);
     if (request->x_in_arena()) product.x_bytes += request->x_bytes * columns;
     if (request->y_in_arena()) product.y_bytes += request->y_bytes * columns;
   }
-  for (const auto& [name, matrix] : matrices_)
-    if (matrix->id == requests.front()->matrix) product.matrix = name;
+  if (const Matrix* matrix = find(done.requests.front()->matrix)) product.matrix = matrix->wanted.name;
   on_product(product);
 }
 
 void Dispatcher::pump() {
   if (busy_ || !ranks_.ready()) return;
+  unload_retired();
   if (!commands_.empty()) return send_command();
   while (!busy_ && send_next()) {
   }
@@ -182,20 +244,20 @@ void Dispatcher::add(Task task) {
 bool Dispatcher::send_next() {
   const auto task =
       std::find_if(tasks_.begin(), tasks_.end(), [&](const auto& one) { return claims_.may_begin(one.first); });
-  Matrix* next = nullptr;
-  for (const auto& [name, matrix] : matrices_)
-    if (matrix->state == MatrixState::ready && !matrix->queue.empty() && claims_.may_begin(matrix->queue.front().id) &&
-        (next == nullptr || matrix->queue.front().id < next->queue.front().id))
-      next = matrix.get();
-  if (task != tasks_.end() && (next == nullptr || task->first < next->queue.front().id)) {
+  std::vector<Matrix*> matrices = all_matrices();
+  std::erase_if(matrices, [](const Matrix* one) { return one->state != MatrixState::ready || one->queue.empty(); });
+  std::vector<const RequestQueue*> queues;
+  for (const Matrix* matrix : matrices) queues.push_back(&matrix->queue);
+  const auto next = schedule_.next(queues, now(), [&](std::uint64_t request) { return claims_.may_begin(request); });
+  if (task != tasks_.end() && (!next || task->first < next->request)) {
     auto one = std::move(*task);
     tasks_.erase(task);
     claims_.remove(one.first);
     send_task(std::move(one.second));
     return true;
   }
-  if (next != nullptr) send_product(*next);
-  return next != nullptr;
+  if (next) send_product(*matrices[next->queue]);
+  return next.has_value();
 }
 
 void Dispatcher::send_task(Task task) {
@@ -222,35 +284,45 @@ void Dispatcher::send(decltype(service::Command::what) what, Finished finished) 
 }
 
 /// Takes the requests of the next product; those whose time or generation has passed are answered.
-std::vector<std::shared_ptr<MultiplyRequest>> Dispatcher::next_requests(Matrix& matrix, double time) {
-  const RequestQueue::Batch batch =
-      matrix.queue.take(matrix.widths, time, [&](std::uint64_t request) { return claims_.may_begin(request); });
+Dispatcher::UnderWay Dispatcher::next_requests(Matrix& matrix, double time) {
+  const Schedule::Batch batch =
+      schedule_.take(matrix.queue, matrix.widths, time, [&](std::uint64_t request) { return claims_.may_begin(request); });
   for (const std::uint64_t number : batch.expired)
     if (const auto request = take(number)) reply(*request, failed(late()));
-  std::vector<std::shared_ptr<MultiplyRequest>> requests;
-  for (const std::uint64_t number : batch.requests) {
-    auto request = take(number);
-    if (const auto problem = check_generation(matrix, request->generation)) reply(*request, failed(*problem));
-    else requests.push_back(std::move(request));
+  UnderWay product;
+  product.started = time, product.generation = matrix.generation;
+  for (std::size_t i = 0; i < batch.requests.size(); ++i) {
+    auto request = take(batch.requests[i]);
+    const std::span charge(&batch.charges[i], 1);
+    if (const auto problem = check_generation(matrix, request->generation)) {
+      schedule_.settle(charge, 0);
+      reply(*request, failed(*problem));
+      continue;
+    }
+    product.charges.push_back(charge.front());
+    product.columns += request->columns;
+    product.requests.push_back(std::move(request));
   }
-  return requests;
+  return product;
 }
 
 void Dispatcher::send_product(Matrix& matrix) {
-  const double started = now();
-  auto requests = next_requests(matrix, started);
-  if (requests.empty()) return;
+  UnderWay product = next_requests(matrix, now());
+  if (product.requests.empty()) return;
   service::Multiply multiply;
   multiply.matrix = matrix.id;
-  for (const auto& request : requests) append_columns(*request, multiply.columns);
-  const std::int64_t columns = std::ssize(multiply.columns);
-  const MultiplyRequest& first = *requests.front();
+  matrix.last_used = product.started;
+  for (const auto& request : product.requests) append_columns(*request, multiply.columns);
+  const MultiplyRequest& first = *product.requests.front();
   if (first.block) multiply.x_block = first.x_vector, multiply.y_block = first.y_vector;
-  multiply.width = first.block ? columns : matrix.widths.for_columns(columns).width;
-  const double expected = first.block ? matrix.widths.seconds_for(columns) : matrix.widths.for_columns(columns).seconds;
-  product_ = {std::move(requests), columns, multiply.width, started, expected, matrix.generation};
+  const service::WidthTime merged = first.block
+                                        ? service::WidthTime{product.columns, matrix.widths.seconds_for(product.columns)}
+                                        : matrix.widths.for_columns(product.columns);
+  multiply.width = product.width = merged.width;
+  product.expected = merged.seconds;
+  product_ = std::move(product);
   set_busy(true);
-  ranks_.send(std::move(multiply), expected, [this](const std::vector<Answer>& answers) { finish_product(answers); });
+  ranks_.send(std::move(multiply), merged.seconds, [this](const std::vector<Answer>& answers) { finish_product(answers); });
 }
 
 void Dispatcher::finish_product(const std::vector<Answer>& answers) {
@@ -260,14 +332,19 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
   result.problem = problem_of(answers);
   result.generation = done.generation;
   result.batch_columns = done.columns, result.width = done.width;
-  for (const Answer& answer : answers)
-    if (const auto* seconds = std::get_if<service::Multiplied>(&answer.what)) {
+  Matrix* matrix = find(done.requests.front()->matrix);
+  for (std::size_t rank = 0; rank < answers.size(); ++rank)
+    if (const auto* seconds = std::get_if<service::Multiplied>(&answers[rank].what)) {
+      if (seconds->matrix_bytes != 0 && matrix != nullptr && matrix->is_loaded())
+        matrix->ranks[rank].bytes = seconds->matrix_bytes;
       result.seconds.copy_in = std::max(result.seconds.copy_in, seconds->copy_in);
       result.seconds.product = std::max(result.seconds.product, seconds->product);
       result.seconds.copy_out = std::max(result.seconds.copy_out, seconds->copy_out);
     }
+  const double seconds = now() - done.started;
+  schedule_.settle(done.charges, seconds);
   pump();  // the ranks go on while replies are sent
-  tell(result, done.requests);
+  tell(result, done, seconds);
   for (const auto& request : done.requests) {
     result.queue_seconds = done.started - request->arrived;
     reply(*request, result);

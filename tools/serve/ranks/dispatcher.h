@@ -1,5 +1,5 @@
-// Decides what the ranks do next: loads and unloads first, then what waits longest and may begin, a task or the product of a
-// matrix. Work on the same vector, and new values and products of the same matrix, begin in the order in which they came.
+// Decides what the ranks do next: loads and unloads first, then the product that schedule.h names, or a task that came
+// before it. Work on the same vector, and new values and products of the same matrix, begin in the order in which they came.
 // One command is under way at a time.
 //
 // Threads: the thread of the event loop.
@@ -9,14 +9,17 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "tools/serve/http/http_message.h"
+#include "tools/serve/ranks/backlog.h"
 #include "tools/serve/ranks/claims.h"
 #include "tools/serve/ranks/ranks.h"
+#include "tools/serve/ranks/schedule.h"
 #include "tools/serve/state/arena_space.h"
 #include "tools/serve/state/matrix.h"
 
@@ -36,7 +39,8 @@ struct FinishedProduct {
   std::string matrix;
   std::int64_t columns = 0;  ///< of requests
   std::uint64_t x_bytes = 0, y_bytes = 0;
-  service::Multiplied seconds;  ///< of the slowest rank in each part
+  service::Multiplied seconds;                   ///< of the slowest rank in each part
+  std::map<std::string, double> client_seconds;  ///< in which the ranks were busy, by the client's share of the columns
 };
 
 /// For statistics of a request of so many columns.
@@ -49,12 +53,15 @@ struct MultiplyRequest {
   std::uint64_t x_bytes = 0, y_bytes = 0;  ///< of one column
   /// Numbers of the vectors in place of x and y in the arena; 0: none.
   std::uint64_t x_vector = 0, y_vector = 0;
+  Client client;
+  Priority priority = Priority::normal;
   bool block = false;                            ///< one of them has several columns: a product of its own
   std::optional<std::uint64_t> generation = {};  ///< that the values must have
   /// All columns, one after another. The y that beta is for follows x, and becomes the result; then `y` is null.
   std::unique_ptr<ArenaSpace::Lease> x, y;
   double deadline = std::numeric_limits<double>::infinity();
   double arrived = 0;                               ///< set by add()
+  std::unique_ptr<Backlog::Entry> waits;            ///< set by admit(), until the product begins
   std::function<void(const MultiplyResult&)> done;  ///< empty once the client has left
 
   bool x_in_arena() const { return x_vector == 0; }
@@ -85,10 +92,19 @@ class Dispatcher {
   };
   void add(Task task);
 
-  /// Puts a request in line and returns its number; or the problem, if it would wait too long. The request is then not kept.
+  /// Lets a request in before its body comes: from now on its columns count as waiting. Or says why not: it would wait too
+  /// long (429), or its deadline has passed (504). May be called again when the body has told more.
+  std::optional<Problem> admit(const Matrix& matrix, MultiplyRequest& request);
+  /// Puts a request in line whose body is complete and returns its number; or the problem, if its deadline has passed. The
+  /// request is then not kept. REQUIRES: it was let in.
   std::variant<std::uint64_t, Problem> add(Matrix& matrix, std::shared_ptr<MultiplyRequest> request);
   /// The client has left. The arena keeps the vectors of a product that is under way.
   void cancel(std::uint64_t request);
+
+  /// Takes over a matrix whose place another one has taken: what was asked for before is multiplied, then it is unloaded.
+  void retire(std::unique_ptr<Matrix> matrix);
+  /// True if nobody waits for the matrix, and the ranks do not multiply it.
+  bool is_idle(const Matrix& matrix) const;
 
   /// Answers everyone who waits for the matrix.
   void fail(Matrix& matrix, const Problem& problem);
@@ -110,38 +126,47 @@ class Dispatcher {
     decltype(service::Command::what) what;
     Finished finished;
   };
+  struct UnderWay {
+    std::vector<std::shared_ptr<MultiplyRequest>> requests;
+    std::vector<Schedule::Charge> charges;  ///< of each request
+    std::int64_t columns = 0, width = 0;
+    double started = 0, expected = 0;
+    std::uint64_t generation = 0;
+  };
   void set_busy(bool busy);
-  void tell(const MultiplyResult& result, const std::vector<std::shared_ptr<MultiplyRequest>>& requests) const;
+  void tell(const MultiplyResult& result, const UnderWay& done, double seconds) const;
   void send_command();
   bool send_next();
   void send_task(Task task);
   void send(decltype(service::Command::what) what, Finished finished);
   void send_product(Matrix& matrix);
-  std::vector<std::shared_ptr<MultiplyRequest>> next_requests(Matrix& matrix, double time);
+  UnderWay next_requests(Matrix& matrix, double time);
   void finish_product(const std::vector<service::Answer>& answers);
-  double waiting_seconds() const;
+  double waiting_seconds(const Backlog::Work& work) const;
+  /// Those of all names, and the retired ones.
+  std::vector<Matrix*> all_matrices() const;
+  Matrix* find(std::uint64_t matrix) const;
+  void unload_retired();
   std::shared_ptr<MultiplyRequest> take(std::uint64_t request);
   static void reply(MultiplyRequest& request, const MultiplyResult& result);
   static MultiplyResult failed(const Problem& problem);
 
   Ranks& ranks_;
   Matrices& matrices_;
+  std::vector<std::unique_ptr<Matrix>> retired_;
   double max_queue_seconds_;
+  Backlog backlog_;  ///< before the requests, which have its entries
   std::deque<Line> commands_;
   std::unordered_map<std::uint64_t, std::shared_ptr<MultiplyRequest>> requests_;  ///< all that wait
   std::deque<std::pair<std::uint64_t, Task>> tasks_;                              ///< by number
-  Claims claims_;                                                                 ///< of all requests and tasks that wait
+  Schedule schedule_;
+  Claims claims_;                   ///< of all requests and tasks that wait
   std::uint64_t last_request_ = 0;  ///< numbers of requests and tasks rise in the order of arrival
   std::uint64_t loading_ = 0;
   bool busy_ = false;
   double busy_since_ = 0, busy_seconds_ = 0;
   std::optional<Finished> command_under_way_;
-  struct UnderWay {
-    std::vector<std::shared_ptr<MultiplyRequest>> requests;
-    std::int64_t columns = 0, width = 0;
-    double started = 0, expected = 0;
-    std::uint64_t generation = 0;
-  } product_;  ///< that the ranks are at; no requests if there is none
+  UnderWay product_;  ///< that the ranks are at; no requests if there is none
 };
 
 }  // namespace shardmat::serve

@@ -1,74 +1,96 @@
 #include "tools/serve/ranks/request_queue.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 namespace shardmat::serve {
 
+int level_of(Priority priority, double since, double now) {
+  const double steps = std::floor(std::max(0.0, now - since) / kAgeSeconds);
+  return std::max(0, static_cast<int>(priority) - static_cast<int>(std::min<double>(steps, kLevels)));
+}
+
+int RequestQueue::Lane::level(const WaitingRequest& request, double now) const {
+  return level_of(request.priority, std::max(request.arrived, served), now);
+}
+
 void RequestQueue::add(const WaitingRequest& request) {
-  requests_.push_back(request);
-  columns_ += request.columns;
+  lanes_[{request.priority, request.client.name}].requests.push_back(request);
   earliest_ = std::min(earliest_, request.deadline);
 }
 
 bool RequestQueue::remove(std::uint64_t id) {
-  const auto found =
-      std::find_if(requests_.begin(), requests_.end(), [&](const WaitingRequest& request) { return request.id == id; });
-  if (found == requests_.end()) return false;
-  columns_ -= found->columns;
-  requests_.erase(found);
-  return true;
-}
-
-void RequestQueue::drop_front() {
-  columns_ -= requests_.front().columns;
-  requests_.pop_front();
+  for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
+    std::deque<WaitingRequest>& requests = lane->second.requests;
+    if (std::erase_if(requests, [&](const WaitingRequest& request) { return request.id == id; }) == 0) continue;
+    if (requests.empty()) lanes_.erase(lane);
+    return true;
+  }
+  return false;
 }
 
 std::vector<std::uint64_t> RequestQueue::take_expired(double now) {
   std::vector<std::uint64_t> expired;
   if (now < earliest_) return expired;
   earliest_ = std::numeric_limits<double>::infinity();
-  std::erase_if(requests_, [&](const WaitingRequest& request) {
-    if (request.deadline > now) {
-      earliest_ = std::min(earliest_, request.deadline);
-      return false;
-    }
-    expired.push_back(request.id);
-    columns_ -= request.columns;
-    return true;
-  });
-  return expired;
-}
-
-RequestQueue::Batch RequestQueue::take(const WidthTable& table, double now,
-                                       const std::function<bool(std::uint64_t id)>& may_begin) {
-  Batch batch;
-  batch.expired = take_expired(now);
-  if (requests_.empty() || !may_begin(requests_.front().id)) return batch;
-  const auto take_front = [&] {
-    batch.requests.push_back(requests_.front().id);
-    batch.columns += requests_.front().columns;
-    drop_front();
-  };
-  if (requests_.front().alone) {
-    take_front();
-    batch.width = batch.columns;
-    return batch;
+  for (auto lane = lanes_.begin(); lane != lanes_.end();) {
+    std::erase_if(lane->second.requests, [&](const WaitingRequest& request) {
+      if (request.deadline > now) {
+        earliest_ = std::min(earliest_, request.deadline);
+        return false;
+      }
+      expired.push_back(request.id);
+      return true;
+    });
+    lane = lane->second.requests.empty() ? lanes_.erase(lane) : std::next(lane);
   }
-  const std::int64_t most = table.columns_of_next(columns_, requests_.front().columns);
-  while (!requests_.empty() && !requests_.front().alone && batch.columns + requests_.front().columns <= most &&
-         may_begin(requests_.front().id))
-    take_front();
-  batch.width = table.for_columns(batch.columns).width;
-  return batch;
+  return expired;
 }
 
 std::vector<std::uint64_t> RequestQueue::clear() {
   std::vector<std::uint64_t> ids;
-  for (const WaitingRequest& request : requests_) ids.push_back(request.id);
-  requests_.clear();
-  columns_ = 0;
+  for (const auto& [key, lane] : lanes_)
+    for (const WaitingRequest& request : lane.requests) ids.push_back(request.id);
+  lanes_.clear();
   return ids;
+}
+
+std::vector<RequestQueue::Head> RequestQueue::heads(double now, const MayBegin& may_begin) const {
+  std::vector<Head> heads;
+  for (const auto& [key, lane] : lanes_) {
+    const WaitingRequest& first = lane.requests.front();
+    if (may_begin(first.id)) heads.push_back({&first, lane.level(first, now)});
+  }
+  return heads;
+}
+
+void RequestQueue::pop(const WaitingRequest& head) {
+  const auto lane = lanes_.find({head.priority, head.client.name});
+  lane->second.in_product = true;
+  lane->second.requests.pop_front();
+  if (lane->second.requests.empty()) lanes_.erase(lane);
+}
+
+void RequestQueue::close_product(double now) {
+  for (auto& [key, lane] : lanes_)
+    if (std::exchange(lane.in_product, false)) lane.served = now;
+}
+
+std::int64_t RequestQueue::columns(int level, double now, std::int64_t most) const {
+  std::int64_t sum = 0;
+  for (const auto& [key, lane] : lanes_)
+    for (const WaitingRequest& request : lane.requests) {
+      if (sum >= most || request.alone || lane.level(request, now) > level) break;
+      sum += request.columns;
+    }
+  return std::min(sum, most);
+}
+
+std::size_t RequestQueue::size() const {
+  std::size_t sum = 0;
+  for (const auto& [key, lane] : lanes_) sum += lane.requests.size();
+  return sum;
 }
 
 }  // namespace shardmat::serve

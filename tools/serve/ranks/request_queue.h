@@ -1,5 +1,5 @@
-// The requests that wait for products of one matrix, in the order in which they came. It knows their sizes and times, and
-// takes the time of day as an argument.
+// The requests that wait for products of one matrix. Those of one client with one priority are a lane, in which nobody
+// passes. It knows their sizes, and takes the time of day as an argument. schedule.h decides who is next.
 //
 // Threads: one at a time.
 #pragma once
@@ -8,54 +8,73 @@
 #include <deque>
 #include <functional>
 #include <limits>
-#include <optional>
+#include <map>
+#include <string>
+#include <utility>
 #include <vector>
 
-#include "tools/serve/ranks/batching.h"
+#include "tools/serve/access/priority.h"
+#include "tools/serve/ranks/fair_shares.h"
 
 namespace shardmat::serve {
 
 struct WaitingRequest {
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;  ///< rises in the order of arrival
   std::int64_t columns = 1;
   double arrived = 0;  ///< seconds of a clock
   double deadline = std::numeric_limits<double>::infinity();
   bool alone = false;  ///< it is not merged with others: a product of its own, with as many columns as it has
+  Client client = {};
+  Priority priority = Priority::normal;
 };
+
+/// Level 0 goes first. A lane goes up one level for each kAgeSeconds in which it waited and got nothing, so that it is
+/// served at last.
+constexpr double kAgeSeconds = 2;
+constexpr int kLevels = static_cast<int>(kPriorityNames.size());
+/// Of what waits `since` then.
+int level_of(Priority priority, double since, double now);
 
 class RequestQueue {
  public:
+  using MayBegin = std::function<bool(std::uint64_t id)>;
+
   /// REQUIRES: 1 <= columns.
   void add(const WaitingRequest& request);
   /// Takes a request out whose client has left. False if it does not wait here any more.
   bool remove(std::uint64_t id);
-
-  struct Batch {
-    std::int64_t width = 0;  ///< of the product, which may be padded; one request of more columns takes several products
-    std::int64_t columns = 0;
-    std::vector<std::uint64_t> requests;
-    std::vector<std::uint64_t> expired;  ///< requests whose deadline has passed; they get no product
-  };
-  /// Takes the requests of the next product out. Requests are never overtaken by later ones: they stop at the first one that
-  /// may not begin yet.
-  Batch take(
-      const WidthTable& table, double now,
-      const std::function<bool(std::uint64_t id)>& may_begin = [](std::uint64_t) { return true; });
+  /// Takes out those whose deadline has passed.
+  std::vector<std::uint64_t> take_expired(double now);
   /// Takes all requests out.
   std::vector<std::uint64_t> clear();
 
-  bool empty() const { return requests_.empty(); }
-  std::size_t size() const { return requests_.size(); }
-  std::int64_t columns() const { return columns_; }
-  /// The first request. REQUIRES: not empty.
-  const WaitingRequest& front() const { return requests_.front(); }
+  struct Head {
+    const WaitingRequest* request;
+    int level;
+  };
+  /// The first request of each lane, if it may begin. Valid until the queue changes.
+  std::vector<Head> heads(double now, const MayBegin& may_begin) const;
+  /// Takes the first request of a lane out for the product that is being put together. REQUIRES: it is one.
+  void pop(const WaitingRequest& head);
+  /// The product is complete: the lanes that are part of it are served now.
+  void close_product(double now);
+  /// Columns that can be merged with others and are at this level or above, counted up to `most`.
+  std::int64_t columns(int level, double now, std::int64_t most) const;
+
+  bool empty() const { return lanes_.empty(); }
+  std::size_t size() const;
 
  private:
-  std::vector<std::uint64_t> take_expired(double now);
-  void drop_front();
+  using Key = std::pair<Priority, std::string>;  ///< priority and name of the client
+  struct Lane {
+    std::deque<WaitingRequest> requests;
+    double served = -std::numeric_limits<double>::infinity();  ///< when it last was part of a product
+    bool in_product = false;                                   ///< that is being put together
 
-  std::deque<WaitingRequest> requests_;
-  std::int64_t columns_ = 0;
+    int level(const WaitingRequest& request, double now) const;
+  };
+
+  std::map<Key, Lane> lanes_;                                  ///< none is empty
   double earliest_ = std::numeric_limits<double>::infinity();  ///< no deadline is before this
 };
 

@@ -27,8 +27,7 @@ std::pair<std::string, std::string> generation_field(std::uint64_t generation) {
 }
 
 Reply about(Reply reply, const Matrix* matrix) {
-  if (matrix != nullptr && (matrix->state == MatrixState::ready || matrix->state == MatrixState::values_lost))
-    reply.fields.push_back(generation_field(matrix->generation));
+  if (matrix != nullptr && matrix->is_loaded()) reply.fields.push_back(generation_field(matrix->generation));
   return reply;
 }
 

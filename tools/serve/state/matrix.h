@@ -20,11 +20,12 @@ enum class MatrixState {
   loading,
   ready,
   failed,
+  unloaded,     ///< it was evicted: the ranks needed its memory for another matrix
   values_lost,  ///< it has the values of its file, but was given others before the ranks were started again
 };
 
 constexpr const char* state_name(MatrixState state) {
-  constexpr const char* kNames[] = {"loading", "ready", "failed", "values_lost"};
+  constexpr const char* kNames[] = {"loading", "ready", "failed", "unloaded", "values_lost"};
   return kNames[static_cast<int>(state)];
 }
 
@@ -32,13 +33,17 @@ struct Matrix {
   std::uint64_t id = 0;  ///< never used again for another matrix
   WantedMatrix wanted;
   MatrixState state = MatrixState::loading;
-  std::string reason;                  ///< why it failed
+  std::string reason;                  ///< why it cannot be multiplied
   std::vector<service::Loaded> ranks;  ///< by rank, while it is ready
   bool kept = false;                   ///< in the state file: it was loaded once
   std::uint64_t generation = 0;        ///< of its values: another one for each load and for all new values
   std::uint64_t upload = 0;            ///< number of the request whose new values are coming; 0: none
+  double last_used = 0;                ///< when it was loaded or last multiplied
   WidthTable widths;
   RequestQueue queue;
+  std::unique_ptr<Matrix> next;  ///< is being loaded to take its place, or could not be
+
+  bool is_loaded() const { return state == MatrixState::ready || state == MatrixState::values_lost; }
 
   const service::Loaded& shape() const { return ranks.front(); }
 };

@@ -95,7 +95,8 @@ std::vector<WantedMatrix> StateDirectory::read_matrices() const {
     const auto json = nlohmann::json::parse(content_of(file));
     for (const auto& one : json.at("matrices"))
       matrices.push_back({one.at("name"), one.at("source"), parse_type(one.at("type").get<std::string>()).value(),
-                          one.at("exchange"), one.value("updatable", false), one.value("has_new_values", false)});
+                          one.at("exchange"), one.value("updatable", false), one.value("has_new_values", false),
+                          one.value("pinned", false)});
   } catch (const std::exception& error) {
     throw Error(ErrorKind::input,
                 fmt::format("{}: this is not what the service wrote ({}); remove the file to start without "
@@ -113,7 +114,8 @@ void StateDirectory::write_matrices(const std::vector<WantedMatrix>& matrices) c
                     {"type", type_name(one.type)},
                     {"exchange", one.exchange},
                     {"updatable", one.updatable},
-                    {"has_new_values", one.has_new_values}});
+                    {"has_new_values", one.has_new_values},
+                    {"pinned", one.pinned}});
   const fs::path file = path_ / kMatrices, temporary = path_ / ".matrices.json.tmp";
   {
     std::ofstream stream(temporary, std::ios::trunc);

@@ -22,6 +22,7 @@ struct WantedMatrix {
   std::string exchange = "auto";  ///< as chosen when it was first loaded: the bits of sums may depend on it
   bool updatable = false;         ///< keeps memory for new values
   bool has_new_values = false;    ///< its values are no longer those of the file
+  bool pinned = false;            ///< not unloaded to make room for others
 };
 
 class StateDirectory {

@@ -1,0 +1,174 @@
+// Requests as nobody should send them: headers, paths, queries and JSON, given mutations. Each is taken or refused, and what
+// proxies could read differently is not taken. Requests that are taken go as far as they can without ranks.
+#include <gtest/gtest.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <random>
+#include <string>
+#include <variant>
+
+#include "kernels/base/error.h"
+#include "tests/support/mutations.h"
+#include "tools/serve/access/tokens.h"
+#include "tools/serve/http/head_parser.h"
+#include "tools/serve/http/header_scan.h"
+#include "tools/serve/http/names.h"
+#include "tools/serve/observe/access_log.h"
+#include "tools/serve/observe/events.h"
+#include "tools/serve/observe/metrics.h"
+#include "tools/serve/paths/api.h"
+#include "tools/serve/paths/infer_request.h"
+#include "tools/serve/paths/service_json.h"
+#include "tools/serve/paths/vector_json.h"
+
+namespace shardmat::serve {
+namespace {
+
+constexpr int kUsual = 2500;
+
+const std::string kHost = "Host: localhost\r\n";
+const std::vector<std::string> kHeaders{
+    "GET /v2/health/live HTTP/1.1\r\n" + kHost + "\r\n",
+    "POST /v1/matrices/bar/multiply?k=2&alpha=-1e3&beta=0.5&x=vec-1&type=f64&priority=low HTTP/1.1\r\n" + kHost +
+        "Content-Length: 15600\r\nContent-Type: application/octet-stream\r\nShardmat-Deadline-Ms: 250\r\n\r\n",
+    "PUT /v1/matrices/bar/values?type=f32 HTTP/1.1\r\nContent-Length: 8\r\n" + kHost + "If-Match: \"12\"\r\n\r\n",
+    "POST /v1/matrices/b%2er/load?wait=1 HTTP/1.1\r\n" + kHost + "Content-Length: 21\r\nConnection: keep-alive\r\n" +
+        "X-Request-Id: a-b.c\r\nOrigin: https://lab.example.org\r\n\r\n",
+    "POST /v2/models/bar/versions/1/infer HTTP/1.1\r\n" + kHost + "Inference-Header-Content-Length: 90\r\n" +
+        "Content-Length: 7890\r\nExpect: 100-continue\r\n" +
+        "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\r\n\r\n",
+    "DELETE /v1/vectors/vec-7 HTTP/1.0\r\nAuthorization: Bearer 0123\r\nTransfer-Encoding: chunked\r\n\r\n"};
+
+/// Where the header ends, or 0: taken in pieces, as it might arrive. `fault` says whether something was wrong with it.
+std::size_t scanned_in_pieces(const std::string& bytes, bool& fault) {
+  HeaderScanner scanner;
+  std::minstd_rand random(static_cast<unsigned>(bytes.size()));
+  for (std::size_t size = 0; size < bytes.size();) {
+    size = std::min(bytes.size(), size + 1 + random() % 40);
+    const auto found = scanner.scan(std::string_view(bytes).substr(0, size));
+    fault = !found.fault.empty();
+    if (fault || found.bytes > 0) return found.bytes;
+  }
+  return 0;
+}
+
+/// The front end without ranks.
+class RequestFuzzTest : public test::MutationTest {
+ protected:
+  RequestFuzzTest()
+      : state_(directory_ / "state"),
+        arena_(service::Arena::create(1 << 20)),
+        service_(loop_, {}, state_, arena_),
+        metrics_(service_),
+        events_(loop_, service_),
+        gate_({}, {}),
+        api_({service_, metrics_, events_}, gate_) {}
+
+  /// Whatever becomes of the request, it is answered, and the answer can be logged.
+  void ask(RequestHead head, const std::string& body) {
+    head.content_length = std::min<std::uint64_t>(head.content_length, body.size());
+    auto accepted = api_.route(head);
+    Reply reply;
+    if (auto* job = std::get_if<std::unique_ptr<Job>>(&accepted)) {
+      bool done = false;
+      const auto to = (*job)->body();
+      std::memcpy(to.data(), body.data(), std::min(to.size(), body.size()));
+      (*job)->start([&](Reply answer) { reply = std::move(answer), done = true; });
+      EXPECT_TRUE(done) << head.target;
+    } else {
+      reply = std::move(std::get<Reply>(accepted));
+    }
+    finish_problem(reply, "id");
+    EXPECT_GE(reply.status, 200);
+    EXPECT_LT(reply.status, 600);
+    EXPECT_NE(reply.status, 500) << head.target;
+    const std::string code = reply.problem ? reply.problem->code : "";
+    const std::string line = access_line({head, reply.status, code, 0, 0, 0, reply.times}, 0);
+    EXPECT_EQ(line.find('\n'), line.size() - 1);
+  }
+
+  StateDirectory state_;
+  service::Arena arena_;
+  EventLoop loop_;
+  Service service_;
+  Metrics metrics_;
+  Events events_;
+  Gate gate_;
+  Api api_;
+};
+
+TEST_F(RequestFuzzTest, Headers) {
+  mutate_text(
+      "header", kHeaders,
+      [&](const std::string& bytes) {
+        const auto whole = HeaderScanner().scan(bytes);
+        bool fault = false;
+        const std::size_t in_pieces = scanned_in_pieces(bytes, fault);
+        EXPECT_EQ(fault, !whole.fault.empty()) << bytes;
+        EXPECT_EQ(in_pieces, whole.bytes) << bytes;
+        if (!whole.fault.empty() || whole.bytes == 0) throw Error(ErrorKind::input, whole.fault);
+        const ParsedHead parsed = parse_head(std::string_view(bytes).substr(0, whole.bytes));
+        if (parsed.problem) throw Error(ErrorKind::input, parsed.problem->text);
+        EXPECT_LE(parsed.head.fields.size(), kMostFields);
+        for (const auto& [name, value] : parsed.head.fields)
+          EXPECT_NE(strcasecmp(name.c_str(), "Transfer-Encoding"), 0) << bytes;
+        EXPECT_TRUE(parsed.head.request_id.empty() || is_request_id(parsed.head.request_id));
+        const std::string& length = parsed.head.field("Content-Length");
+        EXPECT_EQ(length.empty() ? 0 : std::stoull(length), parsed.head.content_length) << bytes;
+        ask(parsed.head, R"({"source": "bar.h5"})");
+      },
+      kUsual);
+}
+
+TEST_F(RequestFuzzTest, Targets) {
+  std::vector<std::string> seeds;
+  for (const Route& route : api_.routes().all()) seeds.push_back(route.method + " " + route.path + "?k=1&wait=1&x=vec-1");
+  mutate_text(
+      "target", seeds,
+      [&](const std::string& bytes) {
+        RequestHead head;
+        const std::size_t space = bytes.find(' ');
+        if (space == std::string::npos) throw Error(ErrorKind::input, "no target");
+        head.method = bytes.substr(0, space), head.target = bytes.substr(space + 1), head.content_length = 2;
+        ask(head, "{}");
+      },
+      kUsual);
+}
+
+TEST_F(RequestFuzzTest, BodiesOfJson) {
+  const std::vector<std::string> seeds{
+      R"({"source": "a/bar.h5", "type": "f32", "updatable": true, "pinned": false})",
+      R"({"matrix": "bar", "layout": "rows", "columns": 4})",
+      R"({"n": 1000, "type": "f64", "columns": 256})",
+      R"({"id": "i", "inputs": [{"name": "x", "shape": [2, 3], "datatype": "FP64", "data": [[1, 2.5, -3e4], [0, 1, 2]]}],
+"outputs": [{"name": "y", "parameters": {"binary_data": true}}], "parameters": {"alpha": 2, "timeout": 1e6, "priority": 1}})",
+      R"({"inputs": [{"name": "x", "shape": [3], "datatype": "FP32", "parameters": {"binary_data_size": 12}}]})",
+      R"({"tokens": [{"name": "lab", "scopes": ["read", "multiply"], "matrices": ["fem-*"], "weight": 2, "priority": "high",
+"sha256": "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad", "requests_per_second": 100}]})"};
+  const std::vector<std::function<void(const std::string&)>> readers{
+      [](const std::string& text) { parse_load("bar", text); },
+      [](const std::string& text) { EXPECT_LE(parse_vector(text).columns, 256); },
+      [](const std::string& text) { EXPECT_GE(parse_infer(text).columns(), 1); },
+      [](const std::string& text) { parse_pin(text); }, [](const std::string& text) { TokenTable::parse(text); }};
+  mutate_text(
+      "body", seeds,
+      [&](const std::string& text) {
+        bool taken = false;
+        for (const auto& read : readers) try {
+            read(text);
+            taken = true;
+          } catch (const Error& error) {
+            EXPECT_EQ(error.kind(), ErrorKind::input) << text;
+            EXPECT_LT(std::strlen(error.what()), 1000U) << text;
+          }
+        if (!taken) throw Error(ErrorKind::input, "no body of any request");
+      },
+      2 * kUsual);
+}
+
+}  // namespace
+}  // namespace shardmat::serve

@@ -1,0 +1,63 @@
+#include "tools/serve/http/head_parser.h"
+
+#include <fmt/format.h>
+#include <strings.h>
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/empty_body.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <limits>
+#include <utility>
+
+#include "tools/serve/http/header_scan.h"
+#include "tools/serve/http/names.h"
+#include "tools/serve/state/problem.h"
+
+namespace shardmat::serve {
+
+namespace http = boost::beast::http;
+
+namespace {
+
+Problem malformed(const std::string& why) { return make_problem(400, "malformed", "this is no HTTP/1.1 request: " + why); }
+
+std::optional<Problem> fault_of(const RequestHead& head, unsigned version) {
+  if (version != 11 && version != 10) return malformed("it has another version");
+  if (std::string fault = framing_fault(head.fields, version == 11); !fault.empty()) return malformed(fault);
+  if (head.fields.size() > kMostFields)
+    return make_problem(431, "header_too_long", fmt::format("there are more than {} header fields", kMostFields));
+  if (std::any_of(head.fields.begin(), head.fields.end(),
+                  [](const auto& field) { return strcasecmp(field.first.c_str(), "Transfer-Encoding") == 0; }))
+    return make_problem(411, "length_required", "send the body with Content-Length, not with Transfer-Encoding");
+  return std::nullopt;
+}
+
+}  // namespace
+
+ParsedHead parse_head(std::string_view header) {
+  ParsedHead parsed;
+  http::request_parser<http::empty_body> parser;
+  parser.header_limit(kMostHeaderBytes);
+  parser.body_limit(std::numeric_limits<std::uint64_t>::max());  // boost::none would refuse every body
+  boost::system::error_code error;
+  parser.put(boost::asio::buffer(header.data(), header.size()), error);
+  if (error || !parser.is_header_done()) {
+    parsed.problem = malformed(error.message());
+    return parsed;
+  }
+  const auto& message = parser.get();
+  RequestHead& head = parsed.head;
+  head.method = std::string(message.method_string());
+  head.target = std::string(message.target());
+  for (const auto& field : message) head.fields.emplace_back(std::string(field.name_string()), std::string(field.value()));
+  if (const std::string& id = head.field("X-Request-Id"); is_request_id(id)) head.request_id = id;
+  head.trace_id = trace_id_of(head.field("traceparent"));
+  parsed.problem = fault_of(head, message.version());
+  if (parsed.problem) return parsed;
+  head.content_length = parser.content_length().value_or(0);
+  parsed.keep_alive = message.keep_alive();
+  return parsed;
+}
+
+}  // namespace shardmat::serve
