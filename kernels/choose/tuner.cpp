@@ -17,8 +17,8 @@
 namespace shardmat {
 namespace {
 
-// Of the automatic choice. Together at most 10 + 8·7 products, and 14 for each that is close, so that it pays within the
-// first hundred or two.
+// Of the automatic choice. Together at most 10 + 8·7 products, and 14 for each that is close (40 on the host), so that it
+// pays within the first hundred or two.
 constexpr double kWorthMeasuring = 1.4;  // times the cheapest prediction
 constexpr double kLaterPolicy = 0.08;    // what each further policy of a kernel is expected to cost more
 constexpr std::size_t kMostLayouts = 2;  // of a format; each may cost an analysis
@@ -28,9 +28,11 @@ constexpr double kBudgetProducts = 150, kLeastBudget = 0.02;
 constexpr double kBudgetOfTuning = 5;
 
 constexpr std::int64_t kKeptOnHost = 128 << 20;  // bytes
+constexpr std::int64_t kShareOnHost = 8;         // and as long as the matrix is below this part of the free memory
+constexpr double kSureLead = 1.15;               // times the best, where the two cannot be measured in turn
 
 constexpr int kWarmUps = 2;
-constexpr int kRepetitions = 5;
+constexpr int kRepetitions = 5, kRepetitionsOfPairs = 3;
 constexpr double kHopeless = 1.5;  // times the best; after two repetitions
 
 struct Candidate {
@@ -224,8 +226,10 @@ class Chooser {
       };
       double seconds = time(*plan);
       if (first && !every && request_.budget_seconds <= 0) budget = std::max(kLeastBudget, kBudgetProducts * seconds);
-      bool faster = first || seconds < chosen_.product_seconds;
+      const double lead = stream_.device().backend == Backend::host ? kSureLead : 1;
+      bool faster = first || lead * seconds < chosen_.product_seconds;
       if (!first && keeps_leader()) {
+        timing.repetitions = kRepetitionsOfPairs, timing.warm_ups = 1;
         faster = overtakes(
             seconds, [&] { return time(*plan); }, chosen_.product_seconds, [&] { return time(*chosen_.plan); },
             stream_.device().backend);
@@ -251,7 +255,10 @@ class Chooser {
 
   /// True if the best plan so far stays while others are measured, and is measured again beside one that comes close. A
   /// large matrix on the host would take three times its memory: for the rows and two formats.
-  bool keeps_leader() { return stream_.device().backend != Backend::host || csr_bytes(input_, {}) < kKeptOnHost; }
+  bool keeps_leader() {
+    return stream_.device().backend != Backend::host ||
+           csr_bytes(input_, {}) < std::max(kKeptOnHost, available_memory(stream_.device()) / kShareOnHost);
+  }
 
   /// Frees the matrices in formats that neither the best plan nor a candidate from `next` on uses.
   void release(std::size_t next) {

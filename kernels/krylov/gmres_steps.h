@@ -62,8 +62,7 @@ struct GmresSpread {
   SHARDMAT_BOTH void finish(int, const Sums<0>&) const {}
 };
 
-/// Vectors of the basis that a pass reads together. Vectors beyond `count` are the last one again, with factor 0, so that no
-/// load waits for another one. Factors are read where they are used: registers are for the vectors.
+/// Vectors of the basis that a pass reads together. Factors are read where they are used: registers are for the vectors.
 template <class T, int W>
 struct GmresBasis {
   const T* v;
@@ -72,14 +71,23 @@ struct GmresBasis {
   const double* h;     ///< a factor for each vector and column
   int columns;
 
-  SHARDMAT_BOTH T at(int i, const Place& place) const { return v[(i < count ? i : count - 1) * apart + place.at]; }
-  /// Σ h_i·v_i.
+  SHARDMAT_BOTH int there(int i) const { return i < count ? i : count - 1; }
+  SHARDMAT_BOTH T at(int i, const Place& place) const { return v[there(i) * apart + place.at]; }
+  /// Σ h_i·v_i, some vectors at a time. Beyond `count` the last vector is read again, so that no load waits for a branch.
   SHARDMAT_BOTH T combine(const Place& place) const {
+    constexpr int kAtOnce = 8;
     T sum = 0;
-    SHARDMAT_UNROLL
-    for (int i = 0; i < W; ++i) {
-      const T factor = i < count ? static_cast<T>(h[i * columns + place.column]) : T{0};
-      sum += factor * at(i, place);
+    SHARDMAT_NO_UNROLL
+    for (int first = 0; first < W; first += kAtOnce) {
+      if (W > kAtOnce && first >= count) break;
+      T value[kAtOnce], factor[kAtOnce];
+      SHARDMAT_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) {
+        value[i] = at(first + i, place);
+        factor[i] = static_cast<T>(h[there(first + i) * columns + place.column]);
+      }
+      SHARDMAT_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) sum += first + i < count ? factor[i] * value[i] : T{0};
     }
     return sum;
   }

@@ -26,8 +26,10 @@
 #endif
 #ifdef __CUDA_ARCH__
 #define SHARDMAT_UNROLL _Pragma("unroll")
+#define SHARDMAT_NO_UNROLL _Pragma("unroll 1")
 #else
 #define SHARDMAT_UNROLL
+#define SHARDMAT_NO_UNROLL
 #endif
 
 namespace shardmat::krylov {

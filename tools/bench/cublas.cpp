@@ -42,6 +42,11 @@ Functions::Functions() {
   find(library, "cublasSetStream_v2", set_stream);
   find(library, "cublasSetWorkspace_v2", set_workspace);
   find(library, "cublasGemmEx", gemm_ex);
+  find(library, "cublasDdot_v2", ddot);
+  find(library, "cublasDaxpy_v2", daxpy);
+  find(library, "cublasDscal_v2", dscal);
+  find(library, "cublasDcopy_v2", dcopy);
+  find(library, "cublasDdgmm", ddgmm);
   find(library, "cublasDgemmBatched", dgemm_batched);
   find(library, "cublasSgemmBatched", sgemm_batched);
   find(library, "cublasDgemmStridedBatched", dgemm_strided_batched);

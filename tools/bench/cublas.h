@@ -25,6 +25,11 @@ struct Functions {
   cublasStatus_t (*gemm_ex)(cublasHandle_t, cublasOperation_t, cublasOperation_t, int m, int n, int k, const void* alpha,
                             const void* a, cudaDataType, int lda, const void* b, cudaDataType, int ldb, const void* beta,
                             void* c, cudaDataType, int ldc, cublasComputeType_t, cublasGemmAlgo_t) = nullptr;
+  decltype(&cublasDdot_v2) ddot = nullptr;
+  decltype(&cublasDaxpy_v2) daxpy = nullptr;
+  decltype(&cublasDscal_v2) dscal = nullptr;
+  decltype(&cublasDcopy_v2) dcopy = nullptr;
+  decltype(&cublasDdgmm) ddgmm = nullptr;
   decltype(&cublasDgemmBatched) dgemm_batched = nullptr;
   decltype(&cublasSgemmBatched) sgemm_batched = nullptr;
   decltype(&cublasDgemmStridedBatched) dgemm_strided_batched = nullptr;

@@ -1,16 +1,10 @@
 #include "tools/bench/peer_comparison.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
-#include <cstdlib>
 #include <ctime>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -18,7 +12,6 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "tools/checks.h"
-#include "tools/environment.h"
 
 namespace shardmat::tools {
 namespace {
@@ -27,24 +20,6 @@ constexpr double kSecondsOfOneThread = 0.01;
 constexpr double kSecondsOfThreads = 0.1;  ///< long enough for /proc/stat to see other programs
 constexpr double kMostForeignCores = 0.15;
 constexpr int kUsualPairs = 21;
-constexpr const char* kProgram = "shardmat-peers";
-constexpr const char* kPackages = "libeigen3-dev, libdune-istl-dev, petsc-dev, librsb-dev";
-
-/// Runs this program anew with OMP_WAIT_POLICY=passive, which OpenMP reads at its start. Threads that spin between parallel
-/// regions would take a core from the peer that multiplies next.
-void let_waiting_threads_sleep() {
-  std::string policy = environment("OMP_WAIT_POLICY", "");
-  std::transform(policy.begin(), policy.end(), policy.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (policy == "passive") return;
-  ::setenv("OMP_WAIT_POLICY", "passive", 1);
-  std::ifstream file("/proc/self/cmdline", std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  std::vector<char*> words;
-  for (std::size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) words.push_back(text.data() + at);
-  words.push_back(nullptr);
-  ::execv("/proc/self/exe", words.data());
-  throw Error(ErrorKind::resources, "cannot start anew with OMP_WAIT_POLICY=passive; set this variable yourself");
-}
 
 double seconds_of(clockid_t clock) {
   timespec time{};
@@ -136,7 +111,7 @@ struct PeerComparison::Programs {
     PeerProcess& process =
         *processes.emplace_back(std::make_unique<PeerProcess>(std::move(command), ranks, threads, one_thread));
     for (const PeerName& peer : process.list())
-      if (one_thread || peer.parallel == parallel) peers.push_back({peer, &process});
+      if (!peer.solves && (one_thread || peer.parallel == parallel)) peers.push_back({peer, &process});
   }
 };
 
@@ -147,13 +122,7 @@ PeerComparison::PeerComparison(const std::string& bench, const RunOptions& optio
   if (std::any_of(types_.begin(), types_.end(), is_half))
     throw Error(ErrorKind::usage, "--type with --peers takes f32 and f64");
   require_host(options.backend);
-  const std::string folder = program_folder();
-  if (!std::filesystem::exists(folder + "/" + kProgram))
-    throw Error(
-        ErrorKind::resources,
-        fmt::format("there is no {} in {}: it is built with the libraries that it compares, and never installed. "
-                    "Install some of them ({}; or deploy/install-dependencies.sh --peers), configure and build again",
-                    kProgram, folder, kPackages));
+  require_peer_program();
   let_waiting_threads_sleep();
   report_.bench = bench;
   report_.machine = examine_machine("host");
@@ -175,7 +144,7 @@ PeerComparison::Programs& PeerComparison::programs(int threads) {
   std::unique_ptr<Programs>& made = programs_[threads];
   if (made) return *made;
   made = std::make_unique<Programs>();
-  const std::string folder = program_folder(), program = folder + "/" + kProgram;
+  const std::string folder = program_folder(), program = peer_program();
   const bool one = threads == 1;
   made->add({program}, 1, threads, one, "threads");
   const auto unless_it_fails = [&](const char* what, const auto& start) {

@@ -11,10 +11,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <sstream>
 #include <string_view>
@@ -22,11 +26,14 @@
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
+#include "tools/environment.h"
 
 namespace shardmat::tools {
 namespace {
 
 constexpr double kStartSeconds = 60;  ///< in which a program must connect
+constexpr const char* kPeerProgram = "shardmat-peers";
+constexpr const char* kPackages = "libeigen3-dev, libdune-istl-dev, petsc-dev, librsb-dev";
 
 [[noreturn]] void fail(const std::string& what) { throw Error(ErrorKind::resources, what); }
 std::string reason() { return std::strerror(errno); }
@@ -95,6 +102,30 @@ void write_arrays(const CsrView& matrix, std::byte* block, const peers::Operands
 }  // namespace
 
 std::string program_folder() { return std::filesystem::read_symlink("/proc/self/exe").parent_path().string(); }
+
+std::string peer_program() { return program_folder() + "/" + kPeerProgram; }
+
+void require_peer_program() {
+  if (std::filesystem::exists(peer_program())) return;
+  throw Error(ErrorKind::resources,
+              fmt::format("there is no {} in {}: it is built with the libraries that it compares, and never installed. "
+                          "Install some of them ({}; or deploy/install-dependencies.sh --peers), configure and build again",
+                          kPeerProgram, program_folder(), kPackages));
+}
+
+void let_waiting_threads_sleep() {
+  std::string policy = environment("OMP_WAIT_POLICY", "");
+  std::transform(policy.begin(), policy.end(), policy.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (policy == "passive") return;
+  ::setenv("OMP_WAIT_POLICY", "passive", 1);
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  std::vector<char*> words;
+  for (std::size_t at = 0; at < text.size(); at = text.find('\0', at) + 1) words.push_back(text.data() + at);
+  words.push_back(nullptr);
+  ::execv("/proc/self/exe", words.data());
+  throw Error(ErrorKind::resources, "cannot start anew with OMP_WAIT_POLICY=passive; set this variable yourself");
+}
 
 SharedOperands::SharedOperands(const CsrView& matrix, ValueType type, const RightHandSides& rhs,
                                const std::function<double(std::int64_t)>& entry) {
@@ -242,6 +273,9 @@ std::vector<PeerName> PeerProcess::list() {
     std::getline(line, peer.heading, '\t');
     std::getline(line, storage, '\t');
     std::getline(line, peer.parallel, '\t');
+    std::string work;
+    std::getline(line, work, '\t');
+    peer.solves = work == "solver";
     peer.symmetric = storage == "symmetric";
     result.push_back(std::move(peer));
   }
@@ -265,6 +299,20 @@ double PeerProcess::run(std::int64_t products) {
   double most = 0;
   for (const std::string& answer : ask(fmt::format("run {}", products))) most = std::max(most, std::stod(answer));
   return most;
+}
+
+PeerProcess::Solved PeerProcess::solve(const std::string& method, const std::string& preconditioner, double rtol,
+                                       std::int64_t most) {
+  Solved result;
+  for (const std::string& answer : answers(fmt::format("solve {} {} {:.17g} {}", method, preconditioner, rtol, most))) {
+    std::istringstream words(answer);
+    std::string verdict;
+    double seconds = 0;
+    if (words >> verdict >> seconds >> result.iterations >> result.residual && verdict == "ok")
+      result.seconds = std::max(result.seconds, seconds);
+    else result.refused = answer.substr(std::min<std::size_t>(3, answer.size()));
+  }
+  return result;
 }
 
 void PeerProcess::store_result() { ask("result"); }

@@ -23,6 +23,7 @@ struct PeerName {
   std::string name, heading;  ///< "petsc_baij", "PETSc BAIJ"
   bool symmetric = false;     ///< stores half of a symmetric matrix
   std::string parallel;       ///< serial, threads or ranks
+  bool solves = false;        ///< it is for solves, not for products
 };
 
 /// Y = A·X in memory that the children map.
@@ -73,6 +74,13 @@ class PeerProcess {
   Prepared prepare(const std::string& peer);
   /// Seconds of so many products, of the slowest rank. Throws Error(resources) with the program's reason if one fails.
   double run(std::int64_t products);
+  struct Solved {
+    double seconds = 0, residual = 0;  ///< residual: over ‖b‖
+    std::int64_t iterations = 0;
+    std::string refused;  ///< why the peer does not solve so; empty if it does
+  };
+  /// Solves A·x = 1 from x = 0. Seconds of the slowest rank.
+  Solved solve(const std::string& method, const std::string& preconditioner, double rtol, std::int64_t most);
   /// The peer writes its Y to the operands.
   void store_result();
   /// Frees the peer's matrix.
@@ -100,5 +108,13 @@ class PeerProcess {
 
 /// The folder of this program, in which the peer programs lie.
 std::string program_folder();
+/// The program of the libraries that CMake found; it may not be there.
+std::string peer_program();
+/// Throws Error(resources) with what to install if it is not there.
+void require_peer_program();
+
+/// Runs this program anew with OMP_WAIT_POLICY=passive, which OpenMP reads at its start. Threads that spin between parallel
+/// regions would take a core from the peer that multiplies next.
+void let_waiting_threads_sleep();
 
 }  // namespace shardmat::tools

@@ -7,14 +7,15 @@
 namespace shardmat::tools {
 namespace {
 
-constexpr Benchmark kBenchmarks[] = {add_bench_kernels, add_bench_spmm,   add_bench_batched, add_bench_features,
-                                     add_bench_scaling, add_bench_papers, add_bench_io,      add_bench_service};
+constexpr Benchmark kBenchmarks[] = {add_bench_kernels,  add_bench_spmm,    add_bench_batched,
+                                     add_bench_features, add_bench_scaling, add_bench_papers,
+                                     add_bench_io,       add_bench_service, add_bench_solve};
 
 }  // namespace
 
 std::function<int()> add_bench(const CommandLine& program) {
   const CommandLine app = program.add_subcommand(
-      "bench", "Benchmarks of kernels, batches, scaling, files, the service; results in tools/bench/README.md");
+      "bench", "Benchmarks of kernels, batches, scaling, solvers, files, the service; results in tools/bench/README.md");
   app.require_subcommand();
   app.footer("Examples:\n  shardmat bench kernels --help\n  shardmat bench kernels --size tiny --backend host\n");
   std::vector<std::pair<CommandLine, std::function<int()>>> all;

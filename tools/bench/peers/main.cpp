@@ -88,6 +88,7 @@ class Program {
       if (verb == "open") return open(argument);
       if (verb == "prepare") return prepare(argument);
       if (verb == "run") return run(std::stoll(argument));
+      if (verb == "solve") return solve(argument);
       if (verb == "result") return peer_->store_result(), "ok";
       if (verb == "drop") return peer_.reset(), "ok";
     } catch (const std::exception& error) {
@@ -101,7 +102,7 @@ class Program {
     std::string text = "ok " + std::to_string(kinds_.size());
     for (const PeerKind& kind : kinds_)
       text += std::string("\n") + kind.name + "\t" + kind.heading + "\t" + (kind.symmetric ? "symmetric" : "full") + "\t" +
-              name(kind.parallel);
+              name(kind.parallel) + "\t" + (kind.solves ? "solver" : "product");
     return text;
   }
 
@@ -138,6 +139,20 @@ class Program {
     char text[40];
     std::snprintf(text, sizeof text, "ok %.9e", now() - start);
     return text;
+  }
+
+  std::string solve(const std::string& text) {
+    std::istringstream words(text);
+    SolveRequest request;
+    words >> request.method >> request.preconditioner >> request.rtol >> request.most;
+    if (!words) return "no solve needs a method, a preconditioner, a tolerance and a number of iterations";
+    peer_->prepare_solve(request);
+    const double start = now();
+    const Solved solved = peer_->solve();
+    const double seconds = now() - start;
+    char answer[100];
+    std::snprintf(answer, sizeof answer, "ok %.9e %d %.9e", seconds, solved.iterations, solved.residual);
+    return answer;
   }
 
   double now() const {

@@ -1,10 +1,11 @@
 // What the peer program is made of: one file for each library, one line for each of its ways to multiply.
 //
 // The dialogue, lines of text over a socket. The bench asks, every rank of the program answers:
-//   list            ok N, then N lines: name, heading, full|symmetric, serial|threads|ranks, separated by tabs
-//   open PATH       ok: takes the operands in this file of shared memory (operands.h)
-//   prepare NAME    ok DETAIL, or no REASON: the peer does not take this product
-//   run N           ok SECONDS: of N products, after one that is not timed
+//   list            ok N, then N lines: name, heading, full|symmetric, serial|threads|ranks, product|solver, separated by
+//   tabs open PATH       ok: takes the operands in this file of shared memory (operands.h) prepare NAME    ok DETAIL, or no
+//   REASON: the peer does not take this product run N           ok SECONDS: of N products, after one that is not timed solve
+//   METHOD PRECONDITIONER RTOL N    ok SECONDS ITERATIONS RESIDUAL: solves A·x = 1 from x = 0 in at most N iterations;
+//                   the residual is that of the last iteration over ‖b‖
 //   result          ok: Y lies in the shared memory
 //   drop            ok: the peer's matrix is freed
 // The program first says `hello PID`. It ends when the bench closes the socket.
@@ -65,6 +66,17 @@ struct Refused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+struct SolveRequest {
+  std::string method,
+      preconditioner;  ///< cg or gmres (30 vectors, preconditioned from the right); none, jacobi, block_jacobi
+  double rtol = 1e-8;  ///< of ‖b‖, for ‖b − A·x‖
+  int most = 0;        ///< iterations
+};
+struct Solved {
+  int iterations = 0;
+  double residual = 0;
+};
+
 /// A matrix stored by a library, with its X and Y. It keeps its own arrays: shared memory has small pages.
 class Peer {
  public:
@@ -73,6 +85,9 @@ class Peer {
   virtual void multiply() = 0;
   /// Writes Y, or this rank's rows of it, to the operands.
   virtual void store_result() = 0;
+  /// Makes what solve() needs, which is not timed. Throws Refused.
+  virtual void prepare_solve(const SolveRequest&) { throw Refused("it does not solve"); }
+  virtual Solved solve() { throw Refused("it does not solve"); }
 
   std::string detail;  ///< block size and the like, for the report
 };
@@ -84,6 +99,7 @@ struct PeerKind {
   const char* heading;  ///< of columns, and in pictures
   bool symmetric;       ///< stores half of a symmetric matrix
   Parallel parallel;
+  bool solves;  ///< it is for solves, not for products
   /// Throws Refused.
   std::unique_ptr<Peer> (*make)(const Operands& operands);
 };

@@ -1,6 +1,6 @@
-// PETSc: AIJ, SELL, BAIJ and SBAIJ, on one rank or spread over the ranks of mpirun by nonzeros. Debian's library is built
-// for f64 alone.
-#include <petscmat.h>
+// PETSc: AIJ, SELL, BAIJ and SBAIJ, on one rank or spread over the ranks of mpirun by nonzeros, and its solvers on AIJ and
+// BAIJ. Debian's library is built for f64 alone.
+#include <petscksp.h>
 
 #include <algorithm>
 #include <string_view>
@@ -150,6 +150,13 @@ class PetscPeer : public Peer {
     std::copy_n(operands_.x<double>().begin() + first, last - first, x);
     check(VecRestoreArray(x_, &x), "VecRestoreArray");
   }
+
+ protected:
+  Mat matrix() const { return matrix_; }
+  Vec x() const { return x_; }
+  Vec y() const { return y_; }
+
+ private:
   void release() {
     VecDestroy(&x_);
     VecDestroy(&y_);
@@ -162,12 +169,56 @@ class PetscPeer : public Peer {
   int first_ = 0, rows_ = 0;
 };
 
+/// KSP solves with PETSc's defaults except for what the request says.
+class PetscSolver : public PetscPeer {
+ public:
+  using PetscPeer::PetscPeer;
+  ~PetscSolver() override { KSPDestroy(&ksp_); }
+
+  void prepare_solve(const SolveRequest& request) override {
+    KSPDestroy(&ksp_);
+    check(KSPCreate(PETSC_COMM_WORLD, &ksp_), "KSPCreate");
+    check(KSPSetOperators(ksp_, matrix(), matrix()), "KSPSetOperators");
+    if (request.method != "cg" && request.method != "gmres") throw Refused("no method " + request.method);
+    check(KSPSetType(ksp_, request.method == "cg" ? KSPCG : KSPGMRES), "KSPSetType");
+    if (request.method == "gmres") check(KSPSetPCSide(ksp_, PC_RIGHT), "KSPSetPCSide");
+    check(KSPSetNormType(ksp_, KSP_NORM_UNPRECONDITIONED), "KSPSetNormType");
+    PC preconditioner = nullptr;
+    check(KSPGetPC(ksp_, &preconditioner), "KSPGetPC");
+    check(PCSetType(preconditioner, type_of(request.preconditioner)), "PCSetType");
+    check(KSPSetTolerances(ksp_, request.rtol, PETSC_DEFAULT, PETSC_DEFAULT, request.most), "KSPSetTolerances");
+    check(KSPSetUp(ksp_), "KSPSetUp");
+    check(VecSet(y(), 1), "VecSet");
+  }
+  Solved solve() override {
+    check(KSPSolve(ksp_, y(), x()), "KSPSolve");
+    Solved solved;
+    PetscReal residual = 0, of_b = 0;
+    check(KSPGetIterationNumber(ksp_, &solved.iterations), "KSPGetIterationNumber");
+    check(KSPGetResidualNorm(ksp_, &residual), "KSPGetResidualNorm");
+    check(VecNorm(y(), NORM_2, &of_b), "VecNorm");
+    solved.residual = residual / of_b;
+    return solved;
+  }
+
+ private:
+  static PCType type_of(const std::string& preconditioner) {
+    if (preconditioner == "none") return PCNONE;
+    if (preconditioner == "jacobi") return PCJACOBI;
+    if (preconditioner == "block_jacobi") return PCPBJACOBI;
+    throw Refused("no preconditioner " + preconditioner);
+  }
+
+  KSP ksp_ = nullptr;
+};
+
 /// With `block` 0: the blocks that take the fewest bytes.
+template <class Made = PetscPeer>
 std::unique_ptr<Peer> make(const Operands& a, MatType type, int block) {
   if (!a.is_f64()) throw Refused("this PETSc is built for f64 alone");
   require_one_column(a);
   start_petsc();
-  return std::make_unique<PetscPeer>(a, type, block == 0 ? choose_block_size(a) : block);
+  return std::make_unique<Made>(a, type, block == 0 ? choose_block_size(a) : block);
 }
 std::unique_ptr<Peer> make_aij(const Operands& a) { return make(a, MATAIJ, 1); }
 std::unique_ptr<Peer> make_sell(const Operands& a) { return make(a, MATSELL, 1); }
@@ -176,12 +227,16 @@ std::unique_ptr<Peer> make_sbaij(const Operands& a) {
   require_symmetric(a);
   return make(a, MATSBAIJ, best_block_size(a));
 }
+std::unique_ptr<Peer> make_aij_solver(const Operands& a) { return make<PetscSolver>(a, MATAIJ, 1); }
+std::unique_ptr<Peer> make_baij_solver(const Operands& a) { return make<PetscSolver>(a, MATBAIJ, 0); }
 
 constexpr PeerKind kPeers[] = {
-    {"petsc_aij", "PETSc AIJ", false, Parallel::ranks, make_aij},
-    {"petsc_sell", "PETSc SELL", false, Parallel::ranks, make_sell},
-    {"petsc_baij", "PETSc BAIJ", false, Parallel::ranks, make_baij},
-    {"petsc_sbaij", "PETSc SBAIJ", true, Parallel::ranks, make_sbaij},
+    {"petsc_aij", "PETSc AIJ", false, Parallel::ranks, false, make_aij},
+    {"petsc_sell", "PETSc SELL", false, Parallel::ranks, false, make_sell},
+    {"petsc_baij", "PETSc BAIJ", false, Parallel::ranks, false, make_baij},
+    {"petsc_sbaij", "PETSc SBAIJ", true, Parallel::ranks, false, make_sbaij},
+    {"petsc_ksp_aij", "PETSc AIJ", false, Parallel::ranks, true, make_aij_solver},
+    {"petsc_ksp_baij", "PETSc BAIJ", false, Parallel::ranks, true, make_baij_solver},
 };
 
 }  // namespace
