@@ -19,6 +19,7 @@ std::function<int()> add_generate(const CommandLine& program);
 std::function<int()> add_help(const CommandLine& program);
 std::function<int()> add_info(const CommandLine& program);
 std::function<int()> add_multiply(const CommandLine& program);
+std::function<int()> add_pagerank(const CommandLine& program);
 std::function<int()> add_partition(const CommandLine& program);
 std::function<int()> add_predict(const CommandLine& program);
 std::function<int()> add_serve(const CommandLine& program);
