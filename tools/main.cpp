@@ -25,9 +25,9 @@
 namespace shardmat::tools {
 namespace {
 
-constexpr Command kCommands[] = {add_generate, add_partition, add_convert,     add_info,  add_multiply,
-                                 add_solve,    add_pagerank,  add_batch,       add_serve, add_client,
-                                 add_worker,   add_predict,   add_verify_file, add_bench, add_help};
+constexpr Command kCommands[] = {add_generate, add_partition,   add_convert, add_info,  add_multiply, add_solve,
+                                 add_eigen,    add_pagerank,    add_batch,   add_serve, add_client,   add_worker,
+                                 add_predict,  add_verify_file, add_bench,   add_help};
 
 constexpr const char* kExitCodes =
     "Exit codes: 0 ok, 1 internal error, 2 usage, 3 input, 4 memory, device or disk, 5 a rank was lost, 6 verification "
