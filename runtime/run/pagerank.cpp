@@ -92,6 +92,8 @@ class PageRankRun {
 
   void load() {
     matrix_ = std::make_unique<DistributedMatrix>(links_.links, context_, load_);
+    // The matrix has a copy of the rows; the report needs nothing but their name.
+    links_.links.rows = make_memory_source(std::make_shared<const HostCsr>(), links_.links.rows->name());
     PageRankSettings settings = options_.settings;
     settings.columns = columns();
     pagerank_ = std::make_unique<PageRank>(*matrix_, settings);
