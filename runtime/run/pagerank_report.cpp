@@ -80,7 +80,7 @@ std::string to_text(const PageRankReport& r) {
   write_setup(t, r);
   t.section("Random walk");
   t.row("steps", fmt::format("goes on with probability {:g}, by {}", r.settings.damping,
-                            r.unweighted ? "edges, each of weight 1" : "the weights of edges"));
+                             r.unweighted ? "edges, each of weight 1" : "the weights of edges"));
   t.row("restarts", r.personalisation == "seeds"
                         ? fmt::format("at {} seeds, a column each", human_count(std::ssize(r.seeds)))
                         : r.personalisation);

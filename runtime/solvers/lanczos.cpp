@@ -91,7 +91,7 @@ class LanczosRun {
   }
   std::vector<std::int64_t> wanted() const { return ends(p_.low, p_.high); }
 
-  /// Numbers on the host that the stream puts on the device before.
+  /// Sums the first `count` scalars over the ranks and brings them to the host.
   std::vector<double> read(std::int64_t count) {
     p_.sum(p_.scalars, stream_);
     p_.product.wait(stream_);

@@ -18,7 +18,7 @@
 namespace shardmat {
 namespace {
 
-/// Aᵀ with entry (i, j) of A at (new_column[j], new_row[i]).
+/// Aᵀ by a plain loop.
 HostCsr transpose_of(const HostCsr& a) {
   std::vector<std::vector<std::pair<std::int64_t, double>>> rows(static_cast<std::size_t>(a.cols));
   for (std::int64_t i = 0; i < a.rows; ++i)
