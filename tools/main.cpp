@@ -25,8 +25,8 @@
 namespace shardmat::tools {
 namespace {
 
-constexpr Command kCommands[] = {add_generate, add_partition,   add_convert, add_info,   add_multiply,
-                                 add_solve,    add_batch,       add_serve,   add_client, add_worker,
+constexpr Command kCommands[] = {add_generate, add_partition,   add_convert, add_info,  add_multiply, add_solve,
+                                 add_eigen,    add_pagerank,    add_batch,   add_serve, add_client,   add_worker,
                                  add_predict,  add_verify_file, add_bench,   add_help};
 
 constexpr const char* kExitCodes =

@@ -6,6 +6,7 @@
 #include "kernels/krylov/gmres_steps.h"
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/basis_passes.h"
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/method_memory.h"
 
@@ -21,9 +22,9 @@ class Gmres : public Method {
   explicit Gmres(const MethodInputs& in)
       : in_(in),
         restart_(static_cast<int>(in.restart)),
-        widest_(in.context().device().backend == Backend::host ? kBasisWidthOnHost : kBasisWidthOnGpu),
         memory_(in, restart_ + 1 + (kFlexible ? restart_ : 0),
                 2 * (restart_ + 2) + restart_ * (restart_ + 1) + (restart_ + 1) + 3 * restart_ + 3),
+        passes_(in.passes, in.context().device(), in.rows(), memory_.template vector<T>(1) - memory_.template vector<T>(0)),
         sum_one_(in.context().exchange_context(in.type(), 1), in.columns()),
         sum_block_(in.context().exchange_context(in.type(), 1), (restart_ + 2) * in.columns()) {
     int next = 0;
@@ -34,7 +35,6 @@ class Gmres : public Method {
     s_.r = take(restart_ * (restart_ + 1)), s_.g = take(restart_ + 1);
     s_.cos = take(restart_), s_.sin = take(restart_), s_.y = take(restart_);
     s_.inverse = take(1), s_.steps = take(1), s_.squares = take(1);
-    apart_ = memory_.template vector<T>(1) - memory_.template vector<T>(0);
   }
 
   void start(const void* b, void* x, Stream& stream) override {
@@ -63,15 +63,15 @@ class Gmres : public Method {
     const int steps = static_cast<int>(taken);  // later vectors of the basis were not written
     in_.run_scalars(GmresSolve{{}, s_}, stream);
     if constexpr (kFlexible) {
-      add(flexible(0), steps, 1, s_.y, nullptr, x_, stream);
+      passes_.add(flexible(0), steps, 1, s_.y, nullptr, x_, stream);
     } else if constexpr (kScaling == Scaling::separate) {
       T* const sum = slot();  // the product needs it no more
       fill_bytes(sum, 0, in_.vector_bytes(), stream);
-      add(basis(0), steps, 1, s_.y, nullptr, sum, stream);
+      passes_.add(basis(0), steps, 1, s_.y, nullptr, sum, stream);
       in_.preconditioner.apply(in_.product.x(), in_.view(basis(restart_)), stream);
       in_.run(GmresAddOne<T>{basis(restart_), x_}, stream);
     } else {
-      add(basis(0), steps, 1, s_.y, diagonal(), x_, stream);
+      passes_.add(basis(0), steps, 1, s_.y, diagonal(), x_, stream);
     }
     begin_cycle(stream);
   }
@@ -97,62 +97,28 @@ class Gmres : public Method {
   void spread(int j, Stream& stream) {
     const GmresSpread<T, kScaling> last{basis(j), slot(), diagonal(), s_.inverse};
     if (j == 0 || !twice()) return in_.run(last, stream);
-    const int some = std::min(j, widest_), before = j - some;
-    add(basis(0), before, -1, s_.again, nullptr, basis(j), stream);
-    with_width(some, [&]<int W>(Width<W>) {
-      in_.run(GmresAddSpread<T, W, kScaling>{vectors<W>(basis(before), some, s_.again + before * s_.columns), last}, stream);
+    const int some = std::min(j, passes_.widest()), before = j - some;
+    passes_.add(basis(0), before, -1, s_.again, nullptr, basis(j), stream);
+    passes_.with_width(some, [&]<int W>(std::integral_constant<int, W>) {
+      const auto vectors = passes_.template vectors<W>(basis(before), some, s_.again + before * s_.columns);
+      in_.run(GmresAddSpread<T, W, kScaling>{vectors, last}, stream);
     });
   }
 
   /// w -= V·(Vᵀw), then again = Vᵀw, for `count` vectors and w = basis(count). What `again` says is subtracted by spread().
   void orthogonalise_twice(int count, Stream& stream) {
     T* const w = basis(count);
-    multiply_basis(count, s_.h, stream);
+    passes_.dots(basis(0), count, w, s_.h, stream);
     sum_block_(s_.h, stream);
-    if (count < widest_) {
-      with_width(count + 1, [&]<int W>(Width<W>) {
-        in_.run(GmresAddDots<T, W>{vectors<W>(basis(0), count, s_.h), w, s_.again}, stream);
+    if (count < passes_.widest()) {
+      passes_.with_width(count + 1, [&]<int W>(std::integral_constant<int, W>) {
+        in_.run(GmresAddDots<T, W>{passes_.template vectors<W>(basis(0), count, s_.h), w, s_.again}, stream);
       });
     } else {
-      add(basis(0), count, -1, s_.h, nullptr, w, stream);
-      multiply_basis(count, s_.again, stream);
+      passes_.add(basis(0), count, -1, s_.h, nullptr, w, stream);
+      passes_.dots(basis(0), count, w, s_.again, stream);
     }
     sum_block_(s_.again, stream);
-  }
-
-  /// h = Vᵀw and w·w of this rank, for `count` vectors and w = basis(count).
-  void multiply_basis(int count, double* h, Stream& stream) {
-    const T* const w = basis(count);
-    for (int done = 0; done < count; done += widest_) {
-      const int now = std::min(widest_, count - done);
-      const bool self = done + now == count && now < widest_;
-      with_width(now + (self ? 1 : 0), [&]<int W>(Width<W>) {
-        double* const to = h + done * s_.columns;
-        in_.run(GmresDots<T, W>{vectors<W>(basis(done), now, nullptr), w, self, to}, stream);
-      });
-    }
-    if (count % widest_ == 0) in_.run(GmresSquare<T>{w, h + count * s_.columns}, stream);
-  }
-  void add(const T* v, int count, double sign, const double* factors, const T* scale, T* w, Stream& stream) {
-    for (int done = 0; done < count; done += widest_) {
-      const int now = std::min(widest_, count - done);
-      with_width(now, [&]<int W>(Width<W>) {
-        in_.run(GmresAdd<T, W>{vectors<W>(v + done * apart_, now, factors + done * s_.columns), w, sign, scale}, stream);
-      });
-    }
-  }
-
-  template <int W>
-  using Width = std::integral_constant<int, W>;
-  template <int W>
-  GmresBasis<T, W> vectors(const T* first, int count, const double* factors) const {
-    return {first, apart_, count, factors, s_.columns};
-  }
-  template <class Run>
-  static void with_width(int count, const Run& run) {
-    if (count <= 8) return run(Width<8>{});
-    if (count <= 16) return run(Width<16>{});
-    run(Width<32>{});
   }
 
   /// As in Saad's Alg. 6.9 and 9.5.
@@ -162,18 +128,18 @@ class Gmres : public Method {
       double* const h = s_.h + i * s_.columns;
       const bool norm = i == j + 1;
       if (norm) in_.run(GmresSquare<T>{w, h}, stream);
-      else in_.run(GmresDots<T, 8>{vectors<8>(basis(i), 1, nullptr), w, false, h}, stream);
+      else in_.run(GmresDots<T, 8>{passes_.template vectors<8>(basis(i), 1, nullptr), w, false, h}, stream);
       sum_one_(h, stream);
-      if (!norm) add(basis(i), 1, -1, h, nullptr, w, stream);
+      if (!norm) passes_.add(basis(i), 1, -1, h, nullptr, w, stream);
     }
   }
 
   MethodInputs in_;
-  int restart_, widest_;
+  int restart_;
   MethodMemory memory_;
+  BasisPasses<T> passes_;
   SumOverRanks sum_one_, sum_block_;
   GmresScalars s_{};
-  std::int64_t apart_ = 0;
   const void* b_ = nullptr;
   T* x_ = nullptr;
 };

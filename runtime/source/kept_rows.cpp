@@ -19,6 +19,8 @@ class KeptSource final : public RowSource {
         end_(kept.begin + kept.part.rows),
         share_begin_(kept.share_begin),
         share_lengths_(std::move(kept.share_lengths)),
+        order_(kept.order),
+        originals_(std::move(kept.originals)),
         part_(make_memory_source(std::make_shared<const HostCsr>(std::move(kept.part)), name_)) {}
 
   std::int64_t rows() const override { return rows_; }
@@ -48,6 +50,15 @@ class KeptSource final : public RowSource {
     part_->visit_rows(begin - begin_, end - begin_, use);
   }
 
+  RowOrder row_order() const override { return order_; }
+  HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override {
+    if (!permuted()) return RowSource::permutation(begin, end);
+    if (begin == end) return {};
+    require_own(begin, end);
+    const auto first = originals_.begin() + (begin - begin_);
+    return HostVector<std::int64_t>(first, first + (end - begin));
+  }
+
  private:
   void require_own(std::int64_t begin, std::int64_t end) const {
     if (begin < begin_ || begin > end || end > end_)
@@ -58,6 +69,8 @@ class KeptSource final : public RowSource {
   std::string name_;
   std::int64_t rows_, cols_, begin_, end_, share_begin_;
   HostVector<std::int64_t> share_lengths_;
+  RowOrder order_;
+  HostVector<std::int64_t> originals_;
   std::unique_ptr<RowSource> part_;
 };
 

@@ -21,10 +21,13 @@ struct KeptRows {
   HostCsr part;                              ///< the part's rows, with global columns
   std::int64_t share_begin = 0;              ///< the even share's first row
   HostVector<std::int64_t> share_lengths{};  ///< nonzeros of each row of the even share
+  RowOrder order = RowOrder::as_source;
+  HostVector<std::int64_t> originals{};  ///< original row of each row of the part; empty: the rows are in original order
 };
 
 /// Makes a source of these rows. read_rows() and visit_rows() take ranges within this rank's part; row_lengths() takes
-/// ranges within the part or within the even share. Other ranges throw Error(internal), because another rank has them.
+/// ranges within the part or within the even share, permutation() within the part. Other ranges throw Error(internal),
+/// because another rank has them.
 std::unique_ptr<RowSource> make_kept_source(KeptRows kept);
 
 }  // namespace shardmat

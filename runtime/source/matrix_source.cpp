@@ -11,6 +11,7 @@
 #include "runtime/context.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/read_on_ranks.h"
+#include "runtime/source/transposed.h"
 
 namespace shardmat {
 
@@ -32,6 +33,12 @@ void describe_hdf5(const std::string& argument, InputKind kind, Communicator& co
 }  // namespace
 
 MatrixSource open_matrix(const std::string& argument, Communicator& communicator, const OpenOptions& options) {
+  if (options.transposed) {
+    OpenOptions as_stored = options;
+    as_stored.transposed = false;
+    as_stored.method = "rows";  // even shares, which transposed() reads
+    return transposed(open_matrix(argument, communicator, as_stored), options.method, communicator);
+  }
   const InputKind kind = communicator.together([&] { return kind_of_input(argument); });
   MatrixSource source;
   if (kind == InputKind::foreign) {

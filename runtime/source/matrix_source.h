@@ -30,6 +30,7 @@ struct OpenOptions {
   bool allow_nonfinite = false;  ///< accept NaN and infinity among the values
   std::string method = "nnz";    ///< partitioner: which rows each rank keeps of a file that is read into memory
   Progress progress{};           ///< of reading such a file
+  bool transposed = false;       ///< gives Aᵀ instead of A; takes the memory of transposed()
 };
 
 /// How the source sorted the rows, for the report: "no", or the order in the file.

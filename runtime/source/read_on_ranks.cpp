@@ -21,19 +21,10 @@
 #include "partition/readers/entry_reader.h"
 #include "runtime/order/row_share.h"
 #include "runtime/source/kept_rows.h"
+#include "runtime/source/row_lengths.h"
 
 namespace shardmat {
 namespace {
-
-/// Items that each rank has for the others when item i moves from the rank whose range in `from` holds i to the one whose
-/// range in `to` does.
-std::vector<std::int64_t> items_to_ranks(std::span<const std::int64_t> from, std::span<const std::int64_t> to, int rank) {
-  const std::int64_t begin = from[static_cast<std::size_t>(rank)], end = from[static_cast<std::size_t>(rank) + 1];
-  std::vector<std::int64_t> counts;
-  for (std::size_t p = 0; p + 1 < to.size(); ++p)
-    counts.push_back(std::max<std::int64_t>(0, std::min(end, to[p + 1]) - std::max(begin, to[p])));
-  return counts;
-}
 
 /// a · b, or INT64_MAX if that is less.
 std::int64_t product(std::int64_t a, std::int64_t b) {
@@ -252,25 +243,13 @@ class Reading {
 
   /// Collective. Where the parts begin, from the lengths of the rows of which each rank has those between its `from`s.
   std::vector<std::int64_t> divide(const HostVector<std::int64_t>& lengths, const std::vector<std::int64_t>& from) {
-    std::vector<std::int64_t> on_root(static_cast<std::size_t>(ranks_.size()) + 1, shape_.rows);
-    on_root[0] = 0;
-    const HostVector<std::int64_t> all = moved(lengths, from, on_root);
-    std::vector<std::int64_t> starts(on_root.size());
-    ranks_.together([&] {
-      if (ranks_.rank() != 0) return;
-      require_host_memory(product(shape_.rows + 1, 8), "counting the nonzeros of all rows");
-      std::vector<std::int64_t> row_ptr(all.size() + 1);
-      std::partial_sum(all.begin(), all.end(), row_ptr.begin() + 1);
-      starts = make_partition(options_.method, row_ptr, ranks_.size()).row_starts;
-    });
-    ranks_.broadcast(std::span<std::int64_t>(starts));
-    return starts;
+    return divide_rows(options_.method, lengths, from, ranks_);
   }
 
   /// Collective. One item a row: from the ranks whose ranges in `from` hold the rows to those whose ranges in `to` do.
   HostVector<std::int64_t> moved(HostVector<std::int64_t> items, const std::vector<std::int64_t>& from,
                                  const std::vector<std::int64_t>& to) {
-    return send_items(ranks_, ItemsByRank<std::int64_t>{items_to_ranks(from, to, ranks_.rank()), std::move(items)}).items;
+    return moved_rows(std::move(items), from, to, ranks_);
   }
 
   /// The entries of this rank's part, in any order within a row.

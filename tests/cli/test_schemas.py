@@ -119,6 +119,14 @@ class Schemas(CliTest):
         self.check("solve", "solve", "poisson27:n=4", "--preconditioner", "block_jacobi", "--output", "x.npy", ranks=2)
         self.check("solve", "solve", "poisson27:n=4", "--b", "zeros", "--rhs", 3, "--solver", "gmres")
 
+    def test_pagerank(self):
+        self.check("pagerank", "pagerank", "rmat:scale=5", "--output", "p.npy", ranks=2)
+        self.check("pagerank", "pagerank", "rmat:scale=5", "--seeds", "3,4", "--unweighted", "--type", "f32")
+
+    def test_eigen(self):
+        self.check("eigen", "eigen", "poisson:n=4", "--count", 2, "--which", "both", "--vectors", "v.npy", ranks=2)
+        self.check("eigen", "eigen", "poisson:n=4", "--method", "power", "--tolerance", 1e-3, "--type", "f32")
+
     def test_several_matrices(self):
         for more in (["--verify"], ["--mode", "dots"], ["--mode", "power"], ["--batch", "whole"]):
             self.check("multiply-several", "multiply", "poisson:n=4", "random:n=50", *more, "--iterations", 2, ranks=2)

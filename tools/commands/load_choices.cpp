@@ -38,13 +38,13 @@ void add_kernel_options(const CommandLine& app, LoadChoices& o) {
   app.add_flag("--no-cache", o.no_cache, "neither use nor store measured choices (they are stored in SHARDMAT_CACHE_DIR)");
 }
 
-void add_rank_options(const CommandLine& app, LoadChoices& o) {
+void add_rank_options(const CommandLine& app, LoadChoices& o, const std::string& partition_option) {
   LoadOptions& load = o.load;
   app.add_option("--exchange", load.exchange,
                  "how x moves between ranks; auto measures those that may be the fastest" +
                      choices("Choices", names_of(exchanges(), {"auto"})))
       ->capture_default_str();
-  app.add_option("--method", load.method,
+  app.add_option(partition_option, load.method,
                  "what each part has the same number of, if the file stores no partition for this number of ranks: "
                  "nonzeros (nnz) or rows" +
                      choices("Choices", names_of(partitioners())))

@@ -1,0 +1,56 @@
+// The whole of `shardmat eigen` as one call: open, load, find eigenvalues, write, report.
+//
+// Threads: one thread of each rank; eigen() is collective.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "comm/placement.h"
+#include "runtime/matrix/matrix_options.h"
+#include "runtime/run/product_report.h"
+#include "runtime/solvers/lanczos.h"
+#include "runtime/solvers/power.h"
+
+namespace shardmat {
+
+class Context;
+
+enum class EigenMethod { power, lanczos };
+std::string_view name(EigenMethod method);
+std::string_view name(Which which);
+
+struct EigenOptions {
+  std::string matrix;            ///< matrix file or generator specification, see open_matrix()
+  bool allow_nonfinite = false;  ///< accept NaN and infinity among its values
+  LoadOptions load;              ///< one right-hand side
+  EigenMethod method = EigenMethod::lanczos;
+  LanczosOptions settings;  ///< power: its tolerance, iterations and seed; count is 1, which is largest
+  BackendChoice backend = BackendChoice::automatic;
+  int threads = 0;      ///< host threads of each rank; 0: its share of the cores of its host
+  std::string vectors;  ///< file for the eigenvectors, rows in original order, a column each; empty = none
+  EigenMonitor monitor;
+};
+
+struct EigenReport : ProductReport {
+  EigenMethod method = EigenMethod::lanczos;
+  LanczosOptions settings;
+  EigenResult result;
+  std::string sums;                 ///< what sums over the ranks (SumOverRanks::name())
+  double seconds_an_iteration = 0;  ///< of the whole run
+  double product_seconds = 0;       ///< of one product without its exchange, measured after the run; slowest rank
+  double exchange_seconds = 0;      ///< of one exchange
+  OverRanks device_bytes, host_peak_bytes;
+  std::string output;  ///< the file with the eigenvectors, or empty
+};
+
+/// Collective; the report is the same on all ranks. Pairs that did not converge do not throw: the report says so, and the
+/// last vectors are written. Any other failure throws the same Error on all ranks.
+EigenReport eigen(Communicator& communicator, const EigenOptions& options);
+EigenReport eigen(Context& context, const EigenOptions& options);
+
+std::string to_text(const EigenReport& report);
+std::string to_json(const EigenReport& report);
+
+}  // namespace shardmat

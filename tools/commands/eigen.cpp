@@ -1,0 +1,166 @@
+#include "runtime/run/eigen.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <limits>
+#include <memory>
+
+#include "comm/communicator.h"
+#include "kernels/base/error.h"
+#include "partition/partitioner.h"
+#include "partition/replaceable.h"
+#include "tools/checks.h"
+#include "tools/command.h"
+#include "tools/commands/input_matrix.h"
+#include "tools/commands/load_choices.h"
+#include "tools/progress_bar.h"
+#include "tools/report_option.h"
+#include "tools/run_ranks.h"
+#include "tools/write_text.h"
+
+namespace shardmat::tools {
+namespace {
+
+constexpr int kNotConverged = 7;  // the exit code
+constexpr double kToleranceF64 = 1e-10, kToleranceF32 = 1e-5;
+
+struct Options : LoadChoices {
+  EigenOptions eigen;
+  std::string method = "lanczos", which = "largest", backend = "auto", json;
+  bool force = false, monitor = false, no_confirm = false;
+};
+
+void add_method_options(const CommandLine& app, Options& o) {
+  LanczosOptions& s = o.eigen.settings;
+  app.add_option("--method", o.method,
+                 "lanczos: eigenvalues at the ends of the spectrum of a symmetric matrix; power: the eigenvalue of the "
+                 "largest magnitude of any square matrix")
+      ->check(one_of({"lanczos", "power"}))
+      ->capture_default_str();
+  app.add_option("--count", s.count, "lanczos: number of eigenvalues; with --which both of each end")
+      ->check(whole_number(1, 4093))
+      ->capture_default_str();
+  app.add_option("--which", o.which, "lanczos: which end of the spectrum; -5 is smaller than 1")
+      ->check(one_of({"largest", "smallest", "both"}))
+      ->capture_default_str();
+  app.add_option(
+         "--tolerance", s.tolerance,
+         "ends when each residual |Ax - value x| is at most X times the largest magnitude of an eigenvalue (default: "
+         "1e-10, with --type f32 1e-5)")
+      ->check(finite_number());
+  app.add_option("--max-iterations", s.max_iterations, "ends after N products with the matrix")
+      ->check(whole_number(1, 1'000'000'000))
+      ->capture_default_str();
+  app.add_option("--basis", s.basis,
+                 "lanczos: vectors until a restart; more need more memory and fewer products (default: twice the wanted "
+                 "eigenvalues and 40 more)")
+      ->check(whole_number(1, 4096));
+  app.add_option("--seed", s.seed, "seed of random vectors")
+      ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
+      ->capture_default_str();
+  app.add_flag("--no-confirm", o.no_confirm,
+               "lanczos: do not search for further copies of multiple eigenvalues afterwards; takes fewer products");
+  app.add_flag("--assume-symmetric", s.assume_symmetric, "lanczos: do not check that the matrix is symmetric");
+}
+
+void add_result_options(const CommandLine& app, Options& o) {
+  app.add_option("--vectors", o.eigen.vectors,
+                 "write the eigenvectors, a column for each eigenvalue in ascending order, to FILE.h5 (dataset /vectors), "
+                 "FILE.h5:/DATASET, FILE.npy or FILE.mtx, in the matrix's original row order; also those that did not "
+                 "converge")
+      ->check(output_name())
+      ->type_name("FILE");
+  app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
+  add_json_option(app, o.json);
+  app.add_flag("--monitor", o.monitor,
+               "print values and residuals to standard error: power after every product, lanczos when the basis is full");
+}
+
+void add_options(const CommandLine& app, Options& o) {
+  app.add_option("matrix", o.eigen.matrix, "matrix file (" + known_suffixes() + "), or a generator such as elasticity:n=40")
+      ->required();
+  add_method_options(app, o);
+  add_result_options(app, o);
+  app.add_flag("--allow-nonfinite", o.eigen.allow_nonfinite, "accept NaN and infinity among the values of the matrix");
+  app.add_option("--type", o.type, "type of the values of matrix and vectors")
+      ->check(one_of({"f32", "f64"}))
+      ->capture_default_str();
+  app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
+      ->check(one_of({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  add_kernel_options(app, o);
+  add_rank_options(app, o, "--partition");
+  app.footer(
+      "\nExit code 7: an eigenvalue did not converge; the report says which.\n"
+      "\nExamples:\n"
+      "  mpirun -n 4 shardmat eigen bar.h5 --count 6 --which smallest --vectors modes.npy\n"
+      "  shardmat eigen elasticity:n=20,clamp=0.05 --which both --json report.json\n"
+      "  shardmat eigen web.mtx.gz --method power --tolerance 1e-6\n");
+}
+
+/// --method is the method here; what load_choices.h calls so is --partition.
+void require_partitioner(const std::string& method) {
+  try {
+    make_partition(method, std::vector<std::int64_t>{0}, 1);
+  } catch (const Error& error) {
+    throw Error(error.kind(), fmt::format("{} (--partition)", error.what()));
+  }
+}
+
+void finish_options(const CommandLine& app, Options& o) {
+  finish_load_choices(o);
+  require_partitioner(o.load.method);
+  EigenOptions& e = o.eigen;
+  e.load = o.load;
+  e.load.plan.products = 1000;  // it takes hundreds of products: measuring pays
+  e.load.progress = make_progress_bar();
+  e.backend = parse_backend_choice(o.backend);
+  e.method = o.method == "power" ? EigenMethod::power : EigenMethod::lanczos;
+  e.settings.which = o.which == "smallest" ? Which::smallest : o.which == "both" ? Which::both : Which::largest;
+  e.settings.confirm = !o.no_confirm;
+  if (app.count("--tolerance") == 0) e.settings.tolerance = o.type == "f32" ? kToleranceF32 : kToleranceF64;
+  if (e.method == EigenMethod::power)
+    for (const char* option : {"--basis", "--no-confirm", "--assume-symmetric"})
+      if (app.count(option) > 0) throw Error(ErrorKind::usage, fmt::format("{} counts only with --method lanczos", option));
+}
+
+void print_pairs(std::int64_t iteration, const std::vector<Eigenpair>& pairs) {
+  std::string line = fmt::format("{:>6}", iteration);
+  for (const Eigenpair& pair : pairs) line += fmt::format(" {:.15e} {:.3e}", pair.value, pair.residual);
+  fmt::print(stderr, "{}\n", line);
+}
+
+int run(Options& o, Communicator& communicator) {
+  communicator.together([&] {
+    if (communicator.rank() != 0) return;
+    require_spared({{o.eigen.matrix, "the matrix"}}, {o.eigen.vectors, o.json});
+    check_report_file(o.json);
+    if (!o.force && !o.eigen.vectors.empty()) require_replaceable(o.eigen.vectors, Output::vector, "vectors");
+  });
+  if (o.monitor && communicator.rank() == 0) o.eigen.monitor = print_pairs;
+  const EigenReport report = eigen(communicator, o.eigen);
+  communicator.together([&] {
+    if (communicator.rank() != 0) return;
+    if (o.json != "-") write_text("-", to_text(report));
+    if (!o.json.empty()) write_text(o.json, to_json(report));
+    std::fflush(stdout);
+  });
+  if (report.result.converged()) return 0;
+  if (communicator.rank() == 0) fmt::print(stderr, "shardmat: an eigenvalue did not converge\n");
+  return kNotConverged;
+}
+
+}  // namespace
+
+std::function<int()> add_eigen(const CommandLine& program) {
+  const CommandLine app = program.add_subcommand("eigen", "Find extreme eigenvalues of a matrix on the ranks of mpirun");
+  auto options = std::make_shared<Options>();
+  add_options(app, *options);
+  return [app, options] {
+    finish_options(app, *options);
+    return run_ranks(app, options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });
+  };
+}
+
+}  // namespace shardmat::tools
