@@ -24,7 +24,7 @@ install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_batched.py ${PROJECT_SOURCE_DI
         ${PROJECT_SOURCE_DIR}/tools/plot_matrix.py ${PROJECT_SOURCE_DIR}/tools/plot_peers.py
         ${PROJECT_SOURCE_DIR}/tools/plot_reports.py
         ${PROJECT_SOURCE_DIR}/tools/plot_scaling.py ${PROJECT_SOURCE_DIR}/tools/plot_service.py
-        ${PROJECT_SOURCE_DIR}/tools/plot_spmm.py
+        ${PROJECT_SOURCE_DIR}/tools/plot_solve.py ${PROJECT_SOURCE_DIR}/tools/plot_spmm.py
         ${PROJECT_SOURCE_DIR}/tools/scaling_html.py ${PROJECT_SOURCE_DIR}/tools/convert_mesh.py
         ${PROJECT_SOURCE_DIR}/deploy/scaling.slurm
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
