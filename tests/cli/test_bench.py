@@ -24,6 +24,31 @@ def words_of(picture):
     return re.findall("<!-- (.*?) -->", picture.read_text(), re.DOTALL)
 
 
+class Solve(CliTest):
+    def test_all_systems_are_solved_in_as_many_iterations_as_by_peers(self):
+        self.succeed("bench", "solve", "--size", "tiny", "--backend", "host", "--threads", 1, "--repetitions", 1, "--json", "s.json")
+        report = json.loads(self.path("s.json").read_text())
+        self.assertTrue(report["complete"])
+        rows = report["table"]["rows"]
+        self.assertEqual({(row["solver"], row["columns"]) for row in rows},
+                         {("cg", 1), ("cg, jacobi", 1), ("cg, block_jacobi", 1), ("cg, jacobi", 8), ("gmres", 1)})
+        for row in rows:
+            self.assertGreater(row["microseconds"], 0)
+            self.assertGreater(row["iterations"], 10)
+            self.assertEqual(row["csr"] is None, row["columns"] == 8)
+            if row["peer"]:
+                self.assertLessEqual(abs(row["peer_iterations"] - row["iterations"]), 2)
+
+    def test_ranks_of_mpirun_measure_without_peers(self):
+        self.succeed("bench", "solve", "poisson:n=20", "--solver", "minres", "--repetitions", 1, "--json", "s.json", ranks=2)
+        [row] = json.loads(self.path("s.json").read_text())["table"]["rows"]
+        self.assertEqual((row["rows"], row["peer"]), (8000, None))
+
+    def test_mistakes(self):
+        self.fail_with(USAGE, "bench", "solve", "poisson:n=4", "--solver", "cgs", says="--solver")
+        self.fail_with(INPUT, "bench", "solve", "none.mtx", "--backend", "host", "--no-peers", says="none.mtx", only=False)
+
+
 class Killed(CliTest):
     """A report is whole from its first row on, says that it is not complete, and stays when the benchmark is killed."""
 
