@@ -227,7 +227,8 @@ std::unique_ptr<Peer> make_sbaij(const Operands& a) {
   require_symmetric(a);
   return make(a, MATSBAIJ, best_block_size(a));
 }
-std::unique_ptr<Peer> make_aij_solver(const Operands& a) { return make<PetscSolver>(a, MATAIJ, 1); }
+/// The matrix knows its blocks, so that PCPBJACOBI inverts the same ones as on BAIJ.
+std::unique_ptr<Peer> make_aij_solver(const Operands& a) { return make<PetscSolver>(a, MATAIJ, 0); }
 std::unique_ptr<Peer> make_baij_solver(const Operands& a) { return make<PetscSolver>(a, MATBAIJ, 0); }
 
 constexpr PeerKind kPeers[] = {
