@@ -25,27 +25,26 @@ std::size_t flush_bytes(Device device) {
       device.backend == Backend::cuda ? kGpu : std::clamp(2 * ::sysconf(_SC_LEVEL3_CACHE_SIZE), kLeast, kMost));
 }
 
+double median(std::vector<double> seconds) {
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
 /// Other programs slow a host down for longer than one measurement takes, so that the two are compared pair by pair. The
-/// seconds become those of the fastest pair of each.
+/// seconds become the medians over the pairs.
 bool overtakes_on_host(double& seconds, const std::function<double()>& work, double& leading_seconds,
                        const std::function<double()>& leader) {
   if (seconds >= leading_seconds * (1 + kCloseOnHost)) return false;
   if (seconds <= leading_seconds * (1 - kCloseOnHost)) return true;
   int leads = 0;
+  std::vector<double> its, leaders;
   for (int pair = 0; pair < kPairs; ++pair) {
-    double its = 0, leaders = 0;
-    if (pair % 2 == 0) leaders = leader(), its = work();
-    else its = work(), leaders = leader();
-    leads += its < (1 - kLeadOnHost) * leaders;
-    seconds = std::min(seconds, its);
-    leading_seconds = std::min(leading_seconds, leaders);
+    if (pair % 2 == 0) leaders.push_back(leader()), its.push_back(work());
+    else its.push_back(work()), leaders.push_back(leader());
+    leads += its.back() < (1 - kLeadOnHost) * leaders.back();
   }
-  if (2 * leads <= kPairs) {
-    seconds = std::max(seconds, leading_seconds);  // it is not said to be faster
-    return false;
-  }
-  leading_seconds = std::max(leading_seconds, seconds);
-  return true;
+  seconds = median(its), leading_seconds = median(leaders);
+  return 2 * leads > kPairs;
 }
 
 }  // namespace

@@ -50,7 +50,8 @@ Timing time_work(const std::function<void()>& product, Stream& stream, const Tim
 
 /// True if the work that took `seconds` is faster than the leader, the fastest work so far. If the two are close, measures
 /// both again in turn, by work() and leader(), and keeps the smaller seconds of each: the first measurement may have seen a
-/// GPU that was still raising its clocks. On the host, where other programs come and go, work() must win most of some pairs.
+/// GPU that was still raising its clocks. On the host, where other programs come and go, work() must win
+/// most of some pairs, and the seconds become medians over the pairs.
 bool overtakes(double& seconds, const std::function<double()>& work, double& leading_seconds,
                const std::function<double()>& leader, Backend backend);
 

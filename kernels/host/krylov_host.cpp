@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
 #include "kernels/host/lanes.h"
 #include "kernels/krylov/all_steps.h"
@@ -13,19 +14,7 @@ namespace {
 constexpr std::int64_t kEntriesOfABlock = 4096;
 constexpr std::int64_t kRowsAtOnce = 256;  // of several columns, so that a column's next entries are in the cache
 
-/// Items [begin, end) of one column, `stride` entries apart. Methods on the host use steps of up to 8 sums.
-template <class Step, class Index>
-Sums<Step::kSums> sum_column_of_many(const Step& step, const typename Step::Factors& factors, std::int64_t begin,
-                                     std::int64_t end, int column, Index stride) {
-  Sums<Step::kSums> all;
-  for (std::int64_t i = begin; i < end; ++i) {
-    const Sums<Step::kSums> sums = step.entry(factors, {i, i * stride + column, column});
-    for (int s = 0; s < Step::kSums; ++s) all.of[s] += sums.of[s];
-  }
-  return all;
-}
-
-/// As sum_column_of_many(), with one vector register for each sum.
+/// Items [begin, end) of one column, `stride` entries apart.
 template <class Step, class Index>
 SHARDMAT_INLINE Sums<Step::kSums> sum_column(const Step& step, const typename Step::Factors& factors, std::int64_t begin,
                                              std::int64_t end, int column, Index stride) {
@@ -53,10 +42,7 @@ void run_columns(const Step& step, const typename Step::Factors* factors, std::i
   for (std::int64_t first = begin; first < end; first += kRowsAtOnce)
     for (int j = 0; j < columns; ++j) {
       if (!factors[j].works) continue;
-      const std::int64_t last = std::min(end, first + kRowsAtOnce);
-      Sums<Step::kSums> some;
-      if constexpr (Step::kSums > 8) some = sum_column_of_many(step, factors[j], first, last, j, columns);
-      else some = sum_column(step, factors[j], first, last, j, columns);
+      const auto some = sum_column(step, factors[j], first, std::min(end, first + kRowsAtOnce), j, columns);
       for (int s = 0; s < Step::kSums; ++s) sums[j].of[s] += some.of[s];
     }
 }
@@ -69,18 +55,13 @@ void run_column(const Step& step, const typename Step::Factors& factors, std::in
     *sums = {};
     return;
   }
-  if constexpr (Step::kSums > 8) {
-    *sums = sum_column_of_many(step, factors, begin, end, 0, 1);
-    return;
-  } else {
-    const auto body = [&](auto) SHARDMAT_INLINE_LAMBDA {
-      *sums = sum_column(step, factors, begin, end, 0, std::integral_constant<int, 1>{});
-    };
+  const auto body = [&](auto) SHARDMAT_INLINE_LAMBDA {
+    *sums = sum_column(step, factors, begin, end, 0, std::integral_constant<int, 1>{});
+  };
 #if defined(__x86_64__)
-    if (isa >= Isa::avx2) return run_avx2(body);
+  if (isa >= Isa::avx2) return run_avx2(body);
 #endif
-    body(Baseline{});
-  }
+  body(Baseline{});
 }
 
 }  // namespace
@@ -116,7 +97,8 @@ void Passes::run(const Step& step, std::int64_t items, Stream& stream) const {
 #else
   static_cast<void>(stream);
 #endif
-  run_host(step, items, columns_, partial_.as<double>());
+  if constexpr (is_for_gpus<Step>()) throw Error(ErrorKind::internal, "a step for GPUs was run on the host");
+  else run_host(step, items, columns_, partial_.as<double>());
 }
 
 #define SHARDMAT_MAKE(...) template void Passes::run(const __VA_ARGS__&, std::int64_t, Stream&) const;

@@ -116,6 +116,7 @@ struct GmresDots {
   const T* w;
   bool self;
   double* h;
+  static constexpr bool kForGpus = W > kBasisWidthOnHost;
   static constexpr int kSums = W;
   static constexpr bool kBackward = true;
   using Factors = Works;
@@ -146,6 +147,7 @@ struct GmresAdd {
   T* w;
   double sign;
   const T* scale;  ///< one entry a row; or null
+  static constexpr bool kForGpus = W > kBasisWidthOnHost;
   static constexpr int kSums = 0;
   using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
@@ -163,6 +165,7 @@ struct GmresAddDots {
   GmresBasis<T, W> basis;
   T* w;
   double* again;
+  static constexpr bool kForGpus = W > kBasisWidthOnHost;
   static constexpr int kSums = W;
   using Factors = Works;
   SHARDMAT_BOTH Factors factors(int) const { return {true}; }
@@ -179,6 +182,7 @@ template <class T, int W, Scaling kScaling>
 struct GmresAddSpread {
   GmresBasis<T, W> basis;
   GmresSpread<T, kScaling> spread;
+  static constexpr bool kForGpus = W > kBasisWidthOnHost;
   static constexpr int kSums = 0;
   static constexpr bool kBackward = true;
   using Factors = typename GmresSpread<T, kScaling>::Factors;

@@ -2,9 +2,10 @@
 // One source serves both backends: a step is a small struct whose functions run on the host and on a GPU.
 //
 //   struct Step {
-//     static constexpr int kSums = 2;            // dot products that the pass sums: 0 … 2, 8, 16 or 32
+//     static constexpr int kSums = 2;            // dot products that the pass sums: 0 … 2 or 8; on GPUs 16 and 32, too
 //     struct Factors { bool works; T alpha; };   // what the scalars on the device give for a column
 //     static constexpr bool kBackward = true;    // optional: from the last entry to the first
+//     static constexpr bool kForGpus = true;     // optional: the host has no instance
 //     Factors factors(int column) const;         // reads scalars; several threads call it
 //     Sums<kSums> entry(const Factors&, const Place&) const;   // updates one entry; returns its share of the sums
 //     void finish(int column, const Sums<kSums>&) const;       // writes scalars: once a column, after all of its entries
@@ -55,6 +56,12 @@ struct Place {
 template <class Step>
 SHARDMAT_BOTH constexpr bool is_backward() {
   if constexpr (requires { Step::kBackward; }) return Step::kBackward;
+  else return false;
+}
+
+template <class Step>
+constexpr bool is_for_gpus() {
+  if constexpr (requires { Step::kForGpus; }) return Step::kForGpus;
   else return false;
 }
 

@@ -33,16 +33,10 @@ struct EigenOptions {
   EigenMonitor monitor;
 };
 
-struct EigenReport : ProductReport {
+struct EigenReport : IterativeReport {
   EigenMethod method = EigenMethod::lanczos;
   LanczosOptions settings;
   EigenResult result;
-  std::string sums;                 ///< what sums over the ranks (SumOverRanks::name())
-  double seconds_an_iteration = 0;  ///< of the whole run
-  double product_seconds = 0;       ///< of one product without its exchange, measured after the run; slowest rank
-  double exchange_seconds = 0;      ///< of one exchange
-  OverRanks device_bytes, host_peak_bytes;
-  std::string output;  ///< the file with the eigenvectors, or empty
 };
 
 /// Collective; the report is the same on all ranks. Pairs that did not converge do not throw: the report says so, and the

@@ -79,29 +79,11 @@ std::string to_json(const EigenReport& r) {
                       {"max_iterations", r.settings.max_iterations},
                       {"seed", r.settings.seed}};
   if (lanczos) method["basis"] = r.settings.basis;
-  ordered_json j{{"matrix", json_of_matrix(r)},
-                 {"eigen", method},
-                 {"converged", r.result.converged()},
-                 {"iterations", r.result.iterations},
-                 {"restarts", r.result.restarts},
-                 {"confirmed", r.result.confirmed},
-                 {"norm", number(r.result.norm)},
-                 {"pairs", pairs},
-                 {"seconds", r.result.seconds},
-                 {"seconds_an_iteration", r.seconds_an_iteration},
-                 {"product_s", r.product_seconds},
-                 {"exchange_s", r.exchange_seconds},
-                 {"partition", json_of_partition(r)},
-                 {"backend", {{"name", r.backend}, {"why", r.backend_why}}},
-                 {"ranks", json_of_ranks(r)},
-                 {"threads_per_rank", r.threads_per_rank},
-                 {"kernel", json_of_kernel(r)},
-                 {"exchange", json_of_exchange(r)},
-                 {"sums", r.sums},
-                 {"phases_s", json_of_phases(r.phases)},
-                 {"device_bytes", json(r.device_bytes)},
-                 {"host_peak_bytes", json(r.host_peak_bytes)}};
-  if (!r.output.empty()) j["output"] = r.output;
+  ordered_json j{{"matrix", json_of_matrix(r)},       {"eigen", method},
+                 {"converged", r.result.converged()}, {"iterations", r.result.iterations},
+                 {"restarts", r.result.restarts},     {"confirmed", r.result.confirmed},
+                 {"norm", number(r.result.norm)},     {"pairs", pairs}};
+  add_json_of_run(r, r.result.seconds, j);
   return j.dump(2) + "\n";
 }
 

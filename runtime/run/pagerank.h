@@ -30,7 +30,7 @@ struct PageRankOptions {
   PageRankMonitor monitor;
 };
 
-struct PageRankReport : ProductReport {
+struct PageRankReport : IterativeReport {
   bool unweighted = false;
   std::string personalisation;      ///< "uniform", "seeds" or the name of a file
   std::vector<std::int64_t> seeds;  ///< of each column; empty unless the personalisation is "seeds"
@@ -38,12 +38,6 @@ struct PageRankReport : ProductReport {
   PageRankSettings settings;
   PageRankResult result;
   std::vector<std::vector<TopEntry>> top;  ///< of each column
-  std::string sums;                        ///< what sums over the ranks (SumOverRanks::name())
-  double seconds_an_iteration = 0;         ///< 0 without iterations
-  double product_seconds = 0;              ///< of one product without its exchange, measured after the run; slowest rank
-  double exchange_seconds = 0;             ///< of one exchange
-  OverRanks device_bytes, host_peak_bytes;
-  std::string output;  ///< the file that was written, or empty
 };
 
 /// Collective; the report is the same on all ranks. A run that did not converge does not throw: the report says so, and the

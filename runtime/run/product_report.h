@@ -49,6 +49,16 @@ struct ProductReport {
   std::vector<Phase> phases;
 };
 
+/// Of a run that multiplies until it converges.
+struct IterativeReport : ProductReport {
+  std::string sums;                 ///< what sums over the ranks (SumOverRanks::name())
+  double seconds_an_iteration = 0;  ///< of the whole run; 0 without iterations
+  double product_seconds = 0;       ///< of one product without its exchange, measured after the run; slowest rank
+  double exchange_seconds = 0;      ///< of one exchange
+  OverRanks device_bytes, host_peak_bytes;
+  std::string output;  ///< the file that was written, or empty
+};
+
 /// Fills in all but `graph` and `phases`. Collective; the same on all ranks.
 void describe_product(const Product& product, const MatrixSource& source, const LoadOptions& options, ProductReport& report);
 

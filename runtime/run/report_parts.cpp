@@ -62,4 +62,22 @@ ordered_json number(double value) {
   return std::isfinite(value) ? ordered_json(value) : ordered_json(fmt::format("{}", value));
 }
 
+void add_json_of_run(const IterativeReport& r, double seconds, ordered_json& j) {
+  j["seconds"] = seconds;
+  j["seconds_an_iteration"] = r.seconds_an_iteration;
+  j["product_s"] = r.product_seconds;
+  j["exchange_s"] = r.exchange_seconds;
+  j["partition"] = json_of_partition(r);
+  j["backend"] = {{"name", r.backend}, {"why", r.backend_why}};
+  j["ranks"] = json_of_ranks(r);
+  j["threads_per_rank"] = r.threads_per_rank;
+  j["kernel"] = json_of_kernel(r);
+  j["exchange"] = json_of_exchange(r);
+  j["sums"] = r.sums;
+  j["phases_s"] = json_of_phases(r.phases);
+  j["device_bytes"] = json(r.device_bytes);
+  j["host_peak_bytes"] = json(r.host_peak_bytes);
+  if (!r.output.empty()) j["output"] = r.output;
+}
+
 }  // namespace shardmat::reporting

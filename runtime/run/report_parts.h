@@ -56,5 +56,7 @@ nlohmann::ordered_json json_of_ranks(const ProductReport& report);
 nlohmann::ordered_json json_of_kernel(const ProductReport& report);
 nlohmann::ordered_json json_of_exchange(const ProductReport& report);
 nlohmann::ordered_json json_of_phases(const std::vector<Phase>& phases);
+/// Adds the times, how the product was made, the memory and the output. `seconds`: of all iterations.
+void add_json_of_run(const IterativeReport& report, double seconds, nlohmann::ordered_json& j);
 
 }  // namespace shardmat::reporting

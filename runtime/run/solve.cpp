@@ -16,14 +16,13 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/vectors.h"
+#include "runtime/run/time_product.h"
 #include "runtime/solvers/method.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/matrix_source.h"
 
 namespace shardmat {
 namespace {
-
-constexpr int kTimedProducts = 11;
 
 /// One run; keeps what its steps share.
 class SolveRun {
@@ -100,26 +99,7 @@ class SolveRun {
   void solve_it() {
     phase("solve", [&] { report_.result = solver_->solve(*b_, *x_, options_.control); });
     if (report_.result.iterations == 0) return;
-    const Product& product = solver_->product();
-    const DistributedVector y(*matrix_, VectorLayout::rows, sum_type(matrix_->type()), columns());
-    product_seconds_ = time([&] { product.multiply_local(1, 0, y.view(), context_.stream()); });
-    exchange_seconds_ = communicator_.size() == 1 ? 0 : time([&] { product.move_x(context_.stream()); });
-  }
-
-  /// Seconds of one call: the median, on the slowest rank. Collective.
-  template <class F>
-  double time(const F& call) {
-    call();
-    solver_->product().wait(context_.stream());
-    std::vector<double> seconds;
-    for (int i = 0; i < kTimedProducts; ++i) {
-      const Timer timer;
-      call();
-      solver_->product().wait(context_.stream());
-      seconds.push_back(timer.seconds());
-    }
-    std::nth_element(seconds.begin(), seconds.begin() + kTimedProducts / 2, seconds.end());
-    return communicator_.all_reduce(seconds[kTimedProducts / 2], Reduction::max);
+    timed_ = time_product(solver_->product(), context_.stream());
   }
 
   void write() {
@@ -139,7 +119,7 @@ class SolveRun {
     r.settings = solver_->options();
     r.sums = solver_->summed_by();
     r.graph = r.result.graph;
-    r.product_seconds = product_seconds_, r.exchange_seconds = exchange_seconds_;
+    r.product_seconds = timed_.product, r.exchange_seconds = timed_.exchange;
     if (r.result.iterations > 0) r.seconds_an_iteration = r.result.seconds / static_cast<double>(r.result.iterations);
     double held = static_cast<double>(matrix_->device_bytes() + solver_->device_bytes());
     held += 2 * static_cast<double>(solver_->product().y_bytes());
@@ -155,7 +135,7 @@ class SolveRun {
   std::unique_ptr<Solver> solver_;
   std::unique_ptr<VectorSource> b_source_, guess_source_;
   std::optional<DistributedVector> b_, x_;
-  double product_seconds_ = 0, exchange_seconds_ = 0;
+  ProductSeconds timed_;
   SolveReport report_;
 };
 

@@ -29,16 +29,10 @@ struct SolveOptions {
   SolveControl control;
 };
 
-struct SolveReport : ProductReport {
+struct SolveReport : IterativeReport {
   std::string solver, preconditioner, preconditioner_note, residual_norm, b, initial_guess;
   SolverOptions settings;
   SolveResult result;
-  std::string sums;                 ///< what sums dot products over the ranks (SumOverRanks::name())
-  double seconds_an_iteration = 0;  ///< of the whole solve; 0 without iterations
-  double product_seconds = 0;       ///< of one product without its exchange, measured after the solve; slowest rank
-  double exchange_seconds = 0;      ///< of one exchange
-  OverRanks device_bytes, host_peak_bytes;
-  std::string output;  ///< the file that was written, or empty
 };
 
 /// Collective; the report is the same on all ranks. A solve that did not converge does not throw: the report says so, and

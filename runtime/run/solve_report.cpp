@@ -100,22 +100,8 @@ std::string to_json(const SolveReport& r) {
                    {"initial_guess", r.initial_guess}}},
                  {"converged", r.result.converged()},
                  {"iterations", r.result.iterations},
-                 {"columns", columns},
-                 {"seconds", r.result.seconds},
-                 {"seconds_an_iteration", r.seconds_an_iteration},
-                 {"product_s", r.product_seconds},
-                 {"exchange_s", r.exchange_seconds},
-                 {"partition", json_of_partition(r)},
-                 {"backend", {{"name", r.backend}, {"why", r.backend_why}}},
-                 {"ranks", json_of_ranks(r)},
-                 {"threads_per_rank", r.threads_per_rank},
-                 {"kernel", json_of_kernel(r)},
-                 {"exchange", json_of_exchange(r)},
-                 {"sums", r.sums},
-                 {"phases_s", json_of_phases(r.phases)},
-                 {"device_bytes", json(r.device_bytes)},
-                 {"host_peak_bytes", json(r.host_peak_bytes)}};
-  if (!r.output.empty()) j["output"] = r.output;
+                 {"columns", columns}};
+  add_json_of_run(r, r.result.seconds, j);
   return j.dump(2) + "\n";
 }
 

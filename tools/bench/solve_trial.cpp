@@ -1,18 +1,11 @@
 #include "tools/bench/solve_trial.h"
 
-#include <algorithm>
-#include <cmath>
-#include <vector>
-
-#include "kernels/base/timer.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/row_plan.h"
-#include "tools/bench/peer_pairs.h"
+#include "runtime/run/time_product.h"
 
 namespace shardmat::tools {
 namespace {
-
-constexpr int kProducts = 11;
 
 LoadOptions load_options(const SolveCase& one, const std::string& kernel) {
   LoadOptions options;
@@ -50,18 +43,7 @@ SolveResult SolveTrial::solve() {
   return solver_.solve(b_, x_);
 }
 
-double SolveTrial::product_seconds() {
-  const Product& product = solver_.product();
-  const DistributedVector y(matrix_, VectorLayout::rows, ValueType::f64, b_.columns());
-  std::vector<double> seconds;
-  for (int i = 0; i <= kProducts; ++i) {
-    const Timer timer;
-    product.multiply_local(1, 0, y.view(), context_.stream());
-    product.wait(context_.stream());
-    if (i > 0) seconds.push_back(timer.seconds());  // the first one warms up
-  }
-  return median_of(seconds);
-}
+double SolveTrial::product_seconds() { return time_product(solver_.product(), context_.stream()).product; }
 
 std::string SolveTrial::kernel() const { return solver_.product().row_plans().front().kernel(); }
 

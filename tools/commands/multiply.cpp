@@ -18,10 +18,10 @@
 #include "tools/commands/input_matrix.h"
 #include "tools/commands/load_choices.h"
 #include "tools/environment.h"
+#include "tools/print_report.h"
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
 #include "tools/run_ranks.h"
-#include "tools/write_text.h"
 
 namespace shardmat::tools {
 namespace {
@@ -133,16 +133,6 @@ void finish_options(const CommandLine& app, Options& o) {
   m.progress = make_progress_bar();
 }
 
-template <class Report>
-void print(const Options& o, const Report& report, Communicator& communicator) {
-  communicator.together([&] {
-    if (communicator.rank() != 0) return;
-    if (o.json != "-") write_text("-", to_text(report));
-    if (!o.json.empty()) write_text(o.json, to_json(report));
-    std::fflush(stdout);
-  });
-}
-
 int run_several(const Options& o, Communicator& communicator) {
   SeveralOptions several;
   several.matrices = o.matrices;
@@ -150,7 +140,7 @@ int run_several(const Options& o, Communicator& communicator) {
   several.each = o.multiply;
   Context context(communicator, o.multiply.backend);
   const SeveralReport report = multiply_several(context, several);
-  print(o, report, communicator);
+  print_report(report, o.json, communicator);
   if (report.passed()) return 0;
   if (communicator.rank() == 0)
     for (const SeveralItem& item : report.items)
@@ -171,7 +161,7 @@ int run(const Options& o, Communicator& communicator) {
   });
   if (o.matrices.size() > 1 || !o.batch.empty()) return run_several(o, communicator);
   const MultiplyReport report = multiply(communicator, o.multiply);
-  print(o, report, communicator);
+  print_report(report, o.json, communicator);
   if (!report.verification || report.verification->passed) return 0;
   if (communicator.rank() == 0) fmt::print(stderr, "shardmat: verification {}\n", report.verification->text());
   return static_cast<int>(ErrorKind::verification);

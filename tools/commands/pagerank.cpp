@@ -12,15 +12,14 @@
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
 #include "tools/commands/load_choices.h"
+#include "tools/print_report.h"
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
 #include "tools/run_ranks.h"
-#include "tools/write_text.h"
 
 namespace shardmat::tools {
 namespace {
 
-constexpr int kNotConverged = 7;  // the exit code
 constexpr double kToleranceF64 = 1e-10, kToleranceF32 = 1e-6;
 
 struct Options : LoadChoices {
@@ -124,15 +123,8 @@ int run(Options& o, Communicator& communicator) {
   });
   if (o.monitor && communicator.rank() == 0) o.pagerank.monitor = print_changes;
   const PageRankReport report = pagerank(communicator, o.pagerank);
-  communicator.together([&] {
-    if (communicator.rank() != 0) return;
-    if (o.json != "-") write_text("-", to_text(report));
-    if (!o.json.empty()) write_text(o.json, to_json(report));
-    std::fflush(stdout);
-  });
-  if (report.result.converged()) return 0;
-  if (communicator.rank() == 0) fmt::print(stderr, "shardmat: the scores did not converge\n");
-  return kNotConverged;
+  print_report(report, o.json, communicator);
+  return convergence_code(report.result.converged(), "the scores", communicator);
 }
 
 }  // namespace

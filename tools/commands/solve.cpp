@@ -18,15 +18,13 @@
 #include "tools/commands/input_matrix.h"
 #include "tools/commands/load_choices.h"
 #include "tools/help_text.h"
+#include "tools/print_report.h"
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
 #include "tools/run_ranks.h"
-#include "tools/write_text.h"
 
 namespace shardmat::tools {
 namespace {
-
-constexpr int kNotConverged = 7;  // the exit code
 
 struct Options : LoadChoices {
   SolveOptions solve;
@@ -164,15 +162,8 @@ int run(Options& o, Communicator& communicator) {
   if (o.monitor && communicator.rank() == 0) o.solve.control.monitor = print_residuals;
   std::signal(SIGUSR1, [](int) { stop_asked = true; });
   const SolveReport report = solve(communicator, o.solve);
-  communicator.together([&] {
-    if (communicator.rank() != 0) return;
-    if (o.json != "-") write_text("-", to_text(report));
-    if (!o.json.empty()) write_text(o.json, to_json(report));
-    std::fflush(stdout);
-  });
-  if (report.result.converged()) return 0;
-  if (communicator.rank() == 0) fmt::print(stderr, "shardmat: the solver did not converge\n");
-  return kNotConverged;
+  print_report(report, o.json, communicator);
+  return convergence_code(report.result.converged(), "the solver", communicator);
 }
 
 }  // namespace
