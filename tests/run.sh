@@ -84,7 +84,7 @@ echo "== 2. Build (some minutes on two cores, more with CUDA)"
 deploy/build.sh --build "$dir" --tests ${prefix:+--prefix "$prefix"}
 echo "== 3. Tests"  # one more at a time than cores: most tests wait for programs to start, or for deadlines
 status=0
-ctest --test-dir "$dir" --parallel $(($(nproc) + 1)) --output-on-failure --no-tests=error ${label:+-L "^$label\$"} |
+GTEST_BRIEF=1 ctest --test-dir "$dir" --parallel $(($(nproc) + 1)) --output-on-failure --no-tests=error ${label:+-L "^$label\$"} |
   grep --line-buffered -vE '^ +Start +[0-9]+:|^Internal ctest|^Test project' || status=$?
 if [ $status -ne 0 ]; then echo "Not all tests passed; $(took)"; exit $status; fi
 echo "All tests passed; $(took) with the build"

@@ -283,7 +283,7 @@ class Report(CliTest):
         matrix = "elasticity:n=6"
         first = self.json_of("multiply", matrix, "--measure", ranks=2, env=cache)["kernel"]
         self.assertEqual(first["decision"], "measured")
-        self.assertEqual(first["name"], first["measurements"][0]["kernel"])
+        self.assertIn(first["name"], [measured["kernel"] for measured in first["measurements"]])
         self.assertGreater(first["choosing_products"], 1)
         self.assertEqual(len(list(self.path("cache").rglob("*.json"))), 4, "one for each of a rank's two blocks of rows")
 
