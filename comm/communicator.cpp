@@ -16,6 +16,7 @@
 
 #include "comm/backoff.h"
 #include "comm/call_watch.h"
+#include "comm/mpi_error.h"
 #include "comm/slices.h"
 #include "kernels/base/memory_error.h"
 #include "kernels/base/narrow.h"
@@ -27,13 +28,6 @@ constexpr const char* kLookFor =
     "Look for a rank that was killed (out of memory?) or stopped; if the ranks are only slow, raise "
     "the deadline";
 constexpr const char* kDeadline = "timeout_seconds";  // the setting that raises it
-
-std::string mpi_text(int mpi_error) {
-  char text[MPI_MAX_ERROR_STRING] = {};
-  int length = 0;
-  return MPI_Error_string(mpi_error, text, &length) == MPI_SUCCESS ? std::string(text)
-                                                                   : fmt::format("MPI error {}", mpi_error);
-}
 
 /// What an MPI error means for the job: a wrong call of ours, memory, or (all that transports report) a lost
 /// peer.
@@ -58,10 +52,6 @@ ErrorKind kind_of(int mpi_error) {
     default:
       return ErrorKind::rank_lost;
   }
-}
-
-void check_local(int mpi_error, const char* what) {
-  if (mpi_error != MPI_SUCCESS) throw Error(ErrorKind::internal, fmt::format("{} failed: {}", what, mpi_text(mpi_error)));
 }
 
 /// A slice of `bytes` out of every slot of `slot_bytes`, as a datatype of which each rank sends one: MPI then
@@ -146,44 +136,6 @@ Failure describe(const std::exception_ptr& error) {
 }
 
 }  // namespace
-
-MpiSession::MpiSession(int* argc, char*** argv) {
-  int provided = MPI_THREAD_SINGLE;
-  check_local(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
-  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-  if (provided < MPI_THREAD_FUNNELED)
-    throw Error(ErrorKind::resources, "this MPI was built without thread support (MPI_THREAD_FUNNELED); use another build");
-}
-
-MpiSession::~MpiSession() { MPI_Finalize(); }
-
-void MpiSession::leave(int exit_code) {
-  std::cout.flush();
-  std::cerr.flush();
-  std::fflush(nullptr);
-  std::quick_exit(exit_code);
-}
-
-void MpiSession::leave_after(double seconds, int exit_code, std::string message) {
-  std::thread([=] {
-    std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    std::fprintf(stderr, "%s\n", message.c_str());
-    leave(exit_code);
-  }).detach();
-}
-
-bool mpi_takes_threads() {
-  int provided = MPI_THREAD_SINGLE;
-  check_local(MPI_Query_thread(&provided), "MPI_Query_thread");
-  return provided == MPI_THREAD_MULTIPLE;
-}
-
-void require_mpi_threads() {
-  if (!mpi_takes_threads())
-    throw Error(ErrorKind::resources,
-                "ranks would communicate on two threads here, but MPI was started without MPI_THREAD_MULTIPLE: pass it to "
-                "MPI_Init_thread(), or use an MPI built with it");
-}
 
 template <class F>
 void Communicator::call(const char* function, const char* what, F&& mpi) {

@@ -1,4 +1,5 @@
 #include "comm/long_wait.h"
+#include "comm/mpi_session.h"
 
 #include <fmt/format.h>
 

@@ -19,6 +19,7 @@
 #pragma once
 
 #include "comm/communicator.h"                  // the ranks, deadlines, agreement on errors
+#include "comm/mpi_session.h"                   // the start and end of MPI
 #include "kernels/base/dense.h"                 // views of memory
 #include "kernels/base/error.h"                 // kinds of errors
 #include "runtime/context.h"                    // the ranks, this rank's device and stream

@@ -14,6 +14,7 @@
 #include <thread>
 #include <utility>
 
+#include "comm/mpi_session.h"
 #include "kernels/base/error.h"
 #include "tools/environment.h"
 #include "tools/setting_options.h"

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "comm/items_by_rank.h"
+#include "comm/mpi_session.h"
 #include "comm/run_while_checking_ranks.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"

@@ -4,6 +4,7 @@
 #include <limits>
 #include <numeric>
 
+#include "comm/mpi_session.h"
 #include "comm/run_while_checking_ranks.h"
 #include "kernels/base/memory_limits.h"
 

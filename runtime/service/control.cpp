@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "comm/communicator.h"
+#include "comm/mpi_session.h"
 
 namespace shardmat::service {
 namespace {

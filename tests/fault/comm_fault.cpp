@@ -16,6 +16,7 @@
 #include "comm/communicator.h"
 #include "comm/exchange/exchange.h"
 #include "comm/long_wait.h"
+#include "comm/mpi_session.h"
 #include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
 #include "tests/support/pretended_hosts.h"

@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "comm/mpi_session.h"
 #include "partition/generators/generator.h"
 #include "runtime/api.h"
 #include "runtime/matrix/vectors.h"

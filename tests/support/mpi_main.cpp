@@ -7,6 +7,7 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "comm/mpi_session.h"
 #include "comm/placement.h"
 #include "kernels/base/parallel.h"
 #include "tests/support/pretended_hosts.h"
