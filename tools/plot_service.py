@@ -56,17 +56,18 @@ def main():
     arguments = parser.parse_args()
     report = plots.read(arguments.report)
     curves = [curve for scenario in report["scenarios"] for curve in scenario["curves"]]
-    matrices = list(dict.fromkeys(curve["matrix"] for curve in curves))
-    if not matrices:
+    cases = list(dict.fromkeys((curve["matrix"], curve["vectors"]) for curve in curves))
+    if not cases:
         plots.fail(f"{arguments.report}: the scenario merged was not run")
 
     plt = plots.pyplot(arguments.output, 9)
-    figure, rows = plt.subplots(len(matrices), 2, figsize=(9, 0.4 + 2.7 * len(matrices)), squeeze=False)
-    for matrix, row in zip(matrices, rows):
-        lines = [curve for curve in curves if curve["matrix"] == matrix]
+    figure, rows = plt.subplots(len(cases), 2, figsize=(9, 0.4 + 2.7 * len(cases)), squeeze=False)
+    for case, row in zip(cases, rows):
+        lines = [curve for curve in curves if (curve["matrix"], curve["vectors"]) == case]
         draw_rate(row[0], lines)
         draw_latency(row[1], lines)
-        row[0].set_title(matrix, loc="left", fontsize="medium")
+        where = {"resident": "vectors stay in the service", "sent": "vectors are sent"}[case[1]]
+        row[0].set_title(f"{case[0]}, {where}", loc="left", fontsize="medium")
     where = f'{report["machine"]["processor"]}, {report["cores"]} cores' + ", virtual machine" * report["virtual_machine"]
     foreign = max(scenario["foreign_cores"] for scenario in report["scenarios"] if scenario["curves"])
     if foreign >= 0.1:

@@ -36,24 +36,33 @@ std::string_view field_of(std::string_view head, std::string_view name) {
   return {};
 }
 
+Request request_of(std::string_view type, std::string_view method, std::string_view target,
+                   std::span<const std::byte> body) {
+  return {fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {}\r\nContent-Length: {}\r\n\r\n", method, target,
+                      type, body.size()),
+          body,
+          {}};
+}
+
 }  // namespace
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 Request make_request(std::string_view method, std::string_view target, std::span<const std::byte> body) {
-  return {fmt::format("{} {} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-                      method, target, body.size()),
-          body,
-          {}};
+  return request_of("application/json", method, target, body);
+}
+
+Request numbers_request(std::string_view method, std::string_view target, std::span<const std::byte> body) {
+  return request_of("application/octet-stream", method, target, body);
 }
 
 Request multiply_request(std::string_view matrix, std::span<const std::byte> body, std::int64_t columns) {
   const std::string query = columns == 1 ? "" : fmt::format("?k={}", columns);
-  return {fmt::format("POST /v1/matrices/{}/multiply{} HTTP/1.1\r\nHost: localhost\r\n"
-                      "Content-Type: application/octet-stream\r\nContent-Length: {}\r\n\r\n",
-                      matrix, query, body.size()),
-          body,
-          {}};
+  return numbers_request("POST", fmt::format("/v1/matrices/{}/multiply{}", matrix, query), body);
+}
+
+Request resident_request(std::string_view matrix, std::string_view x, std::string_view y) {
+  return numbers_request("POST", fmt::format("/v1/matrices/{}/multiply?x={}&y={}", matrix, x, y), {});
 }
 
 std::string_view Reply::field(std::string_view name) const { return field_of(head, name); }

@@ -25,8 +25,13 @@ struct Request {
 
 /// A request with JSON, or without a body.
 Request make_request(std::string_view method, std::string_view target, std::span<const std::byte> body = {});
+/// A request with numbers.
+Request numbers_request(std::string_view method, std::string_view target, std::span<const std::byte> body);
 /// y = A·x for the columns of `body`.
 Request multiply_request(std::string_view matrix, std::span<const std::byte> body, std::int64_t columns = 1);
+
+/// y = A·x of vectors that stay in the service.
+Request resident_request(std::string_view matrix, std::string_view x, std::string_view y);
 
 /// A complete reply; its text lies in the reader and is valid until the next request.
 struct Reply {

@@ -25,7 +25,7 @@ struct Figure {
   bool met() const;
 };
 
-/// A line of the picture: one matrix, merged or not, by the number of clients.
+/// A line of the picture: one matrix, vectors that stay or are sent, merged or not, by the number of clients.
 struct Curve {
   struct Point {
     int clients = 0;
@@ -33,7 +33,7 @@ struct Curve {
     double median_columns = 0;                                             ///< of the product that a request was part of
   };
   std::string matrix;
-  bool merging = true;
+  bool resident = false, merging = true;
   std::vector<Point> points;
 };
 

@@ -205,6 +205,13 @@ std::map<int, std::int64_t> LoadResult::statuses() const {
   return counts;
 }
 
+std::vector<double> LoadResult::latencies() const {
+  std::vector<double> seconds;
+  for (const Sample& sample : samples)
+    if (sample.succeeded()) seconds.push_back(sample.latency());
+  return seconds;
+}
+
 std::vector<double> LoadResult::latencies(int status) const {
   std::vector<double> seconds;
   for (const Sample& sample : samples)
@@ -213,7 +220,7 @@ std::vector<double> LoadResult::latencies(int status) const {
 }
 
 double LoadResult::rate(double from, double to) const {
-  const auto inside = [&](const Sample& s) { return s.status == 200 && s.done >= began + from && s.done < began + to; };
+  const auto inside = [&](const Sample& s) { return s.succeeded() && s.done >= began + from && s.done < began + to; };
   return static_cast<double>(std::count_if(samples.begin(), samples.end(), inside)) / (to - from);
 }
 

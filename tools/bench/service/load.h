@@ -37,6 +37,7 @@ struct Sample {
   std::int64_t columns = 0;
 
   double latency() const { return done - intended; }
+  bool succeeded() const { return status / 100 == 2; }
 };
 
 struct LoadResult {
@@ -46,8 +47,10 @@ struct LoadResult {
   double began = 0;
 
   std::map<int, std::int64_t> statuses() const;
-  std::vector<double> latencies(int status = 200) const;
-  /// Replies with status 200 a second, between two times after the beginning.
+  /// Of the requests that succeeded, or had one status.
+  std::vector<double> latencies() const;
+  std::vector<double> latencies(int status) const;
+  /// Requests that succeeded a second, between two times after the beginning.
   double rate(double from, double to) const;
 };
 

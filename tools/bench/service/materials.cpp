@@ -99,6 +99,30 @@ Products make_products(Server& server, const Resident& matrix, std::size_t count
   return products;
 }
 
+ResidentProducts make_resident_products(Server& server, const Resident& matrix, const Products& products) {
+  ResidentProducts resident;
+  Connection connection(server.socket());
+  for (const Request& request : products.requests) {
+    const std::string x = server.make_vector(matrix, false), y = server.make_vector(matrix, true);
+    const Reply reply = connection.ask(numbers_request("PUT", "/v1/vectors/" + x, request.body));
+    if (reply.status != 204) throw Error(ErrorKind::internal, fmt::format("a vector was answered with {}", reply.text()));
+    resident.y.push_back(y);
+    resident.requests.push_back(resident_request(matrix.name, x, y));
+  }
+  return resident;
+}
+
+bool are_right(Server& server, const ResidentProducts& resident, const Products& products) {
+  Connection connection(server.socket());
+  for (std::size_t i = 0; i < products.y.size(); ++i) {
+    Request request = make_request("GET", "/v1/vectors/" + resident.y[i]);
+    request.expected = products.y[i];
+    const Reply reply = connection.ask(request);
+    if (reply.status != 200 || !is_right(request, reply)) return false;
+  }
+  return true;
+}
+
 HostVector<std::byte> library_products(const Library& library, const Resident& matrix, int ranks,
                                        const HostVector<std::byte>& x) {
   const bool f32 = matrix.type == "f32";

@@ -41,6 +41,15 @@ struct Products {
 /// Asks for `checked` of the products alone; those have their results as what is expected of every later reply.
 Products make_products(Server& server, const Resident& matrix, std::size_t count, std::size_t checked);
 
+/// The same with vectors that stay: each request has an x and a y of its own.
+struct ResidentProducts {
+  std::vector<std::string> y;  ///< ids
+  std::vector<Request> requests;
+};
+ResidentProducts make_resident_products(Server& server, const Resident& matrix, const Products& products);
+/// True if the vectors y have the results that `products` has.
+bool are_right(Server& server, const ResidentProducts& resident, const Products& products);
+
 /// Y of the library for columns of X: `shardmat multiply` with the service's exchange and number of ranks. The kernel is
 /// the model's choice, as in the service.
 HostVector<std::byte> library_products(const Library& library, const Resident& matrix, int ranks,

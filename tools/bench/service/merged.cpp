@@ -1,7 +1,9 @@
-// Products a second of 1 to 32 clients of one matrix, by a service that merges them and by one that does not.
+// Products a second of 1 to 32 clients of one matrix, by a service that merges them and by one that does not. Vectors stay
+// in the service, or are sent: then bodies take their share of the time.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "tools/bench/service/scenario.h"
@@ -12,22 +14,21 @@ namespace {
 constexpr int kMostClients = 32;
 constexpr double kGainThatCounts = 2.5, kLeastGain = 2, kNoise = 0.95, kLeastShare = 0.85;
 
-/// Products without bodies, of vectors that stay in the service, would be another way to ask; Products then has requests
-/// without bodies, and all else stays.
 class Side {
  public:
   Side(const Setup& setup, const std::string& name, bool merging)
       : server_(setup.library.path(), setup.ranks_or(1),
                 merging ? std::vector<std::string>{} : std::vector<std::string>{"--no-merge"}),
         matrix_(server_.load("m", setup.library.add(name))),
-        products_(make_products(server_, matrix_, kMostClients, 1)),
-        curve_{name, merging, {}} {}
+        sent_(make_products(server_, matrix_, kMostClients, 1)),
+        resident_(make_resident_products(server_, matrix_, sent_)),
+        curves_{Curve{name, false, merging, {}}, Curve{name, true, merging, {}}} {}
 
   const Resident& matrix() const { return matrix_; }
 
   /// Products a second.
-  double measure(int clients, double seconds, Outcome& outcome) {
-    LoadOptions load{server_.socket(), products_.requests};
+  double measure(bool resident, int clients, double seconds, Outcome& outcome) {
+    LoadOptions load{server_.socket(), resident ? resident_.requests : sent_.requests};
     load.connections = clients;
     load.seconds = seconds;
     const LoadResult result = run_load(load);
@@ -35,41 +36,50 @@ class Side {
     const double rate = result.rate(0.2 * seconds, seconds);
     std::vector<double> columns;
     for (const Sample& sample : result.samples) columns.push_back(static_cast<double>(sample.columns));
-    curve_.points.push_back(
+    curves_[resident].points.push_back(
         {clients, rate, median(result.latencies()), percentile(result.latencies(), 0.99), median(columns)});
     return rate;
   }
 
-  const Curve& curve() const { return curve_; }
+  /// What the products of vectors that stay left there, and the curve.
+  void finish(bool resident, Outcome& outcome) {
+    if (resident) outcome.count(200, are_right(server_, resident_, sent_));
+    outcome.add(curves_[resident]);
+  }
 
  private:
   Server server_;
   Resident matrix_;
-  Products products_;
-  Curve curve_;
+  Products sent_;
+  ResidentProducts resident_;
+  std::array<Curve, 2> curves_;  ///< vectors sent, resident
 };
 
 void run_with(const std::string& name, const Setup& setup, Outcome& outcome) {
   Side merged(setup, name, true), alone(setup, name, false);
-  const double seconds = setup.by_size(2.0, 0.3);
-  double worst = std::numeric_limits<double>::infinity(), gain = 0, rate = 0;
-  for (const int clients : setup.small ? std::vector{1, 32} : std::vector{1, 2, 4, 8, 16, kMostClients}) {
-    rate = merged.measure(clients, seconds, outcome);
-    gain = rate / std::max(1e-9, alone.measure(clients, seconds, outcome));
-    worst = std::min(worst, gain);
-  }
   const Resident& matrix = merged.matrix();
-  const double possible = matrix.most_per_second(), of_one = 1 / matrix.seconds_of_one();
-  const std::string label = name + ": ";
-  if (possible / of_one >= kGainThatCounts)
-    outcome.at_least(label + "32 clients, merged over not merged", gain, kLeastGain, Unit::ratio);
-  else outcome.report(label + "32 clients, merged over not merged", gain, Unit::ratio);
-  outcome.at_least(label + "merged over not merged, worst of all", worst, kNoise, Unit::ratio);
-  outcome.at_least(label + "share of the products alone", rate / possible, kLeastShare, Unit::ratio);
-  outcome.report(label + "gain of wide products alone", possible / of_one, Unit::ratio);
-  outcome.report(label + "32 clients, merged", rate, Unit::per_second);
-  outcome.add(merged.curve());
-  outcome.add(alone.curve());
+  const double possible = matrix.most_per_second(), possible_gain = possible * matrix.seconds_of_one();
+  const double seconds = setup.by_size(2.0, 0.3);
+  for (const bool resident : {true, false}) {
+    double worst = std::numeric_limits<double>::infinity(), gain = 0, rate = 0;
+    for (const int clients : setup.small ? std::vector{1, kMostClients} : std::vector{1, 2, 4, 8, 16, kMostClients}) {
+      rate = merged.measure(resident, clients, seconds, outcome);
+      gain = rate / std::max(1e-9, alone.measure(resident, clients, seconds, outcome));
+      worst = std::min(worst, gain);
+    }
+    merged.finish(resident, outcome);
+    alone.finish(resident, outcome);
+    const std::string label = name + (resident ? ": " : ", vectors sent: ");
+    if (resident && possible_gain >= kGainThatCounts)
+      outcome.at_least(label + "32 clients, merged over not merged", gain, kLeastGain, Unit::ratio);
+    else outcome.report(label + "32 clients, merged over not merged", gain, Unit::ratio);
+    if (resident) {
+      outcome.at_least(label + "merged over not merged, worst of all", worst, kNoise, Unit::ratio);
+      outcome.at_least(label + "share of the products alone", rate / possible, kLeastShare, Unit::ratio);
+      outcome.report(label + "gain of wide products alone", possible_gain, Unit::ratio);
+    }
+    outcome.report(label + "32 clients, merged", rate, Unit::per_second);
+  }
 }
 
 }  // namespace

@@ -144,6 +144,15 @@ void Server::unload(const std::string& name) {
     throw Error(ErrorKind::resources, fmt::format("{} was not unloaded: {} {}", name, reply.status, reply.text()));
 }
 
+std::string Server::make_vector(const Resident& matrix, bool as_y) {
+  Connection connection(socket_);
+  const std::string body = json{{"matrix", matrix.name}, {"layout", as_y ? "rows" : "columns"}}.dump();
+  const Reply reply = connection.ask(make_request("POST", "/v1/vectors", std::as_bytes(std::span(body))));
+  if (reply.status != 201)
+    throw Error(ErrorKind::resources, fmt::format("a vector was not made: {} {}", reply.status, reply.text()));
+  return json::parse(reply.text())["id"];
+}
+
 std::vector<pid_t> Server::rank_processes() const {
   std::vector<pid_t> ranks;
   for (const pid_t one : family_of(process_)) {

@@ -61,6 +61,9 @@ class Server {
   /// Loads a file of the library. Throws Error(resources) if the service cannot.
   Resident load(const std::string& name, const std::string& source, const std::string& type = "f64");
   void unload(const std::string& name);
+  /// Makes a vector that stays, distributed as x or y of the matrix, and returns its id. Throws Error(resources) if the
+  /// service cannot.
+  std::string make_vector(const Resident& matrix, bool as_y);
 
   bool ready();
   /// Throws Error(rank_lost) if the service is not ready within so many seconds.
