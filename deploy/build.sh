@@ -22,7 +22,7 @@ mkdir -p "$dir"
 log=$dir/build.log
 configure() {
   local generator=()
-  if [ ! -e "$dir/CMakeCache.txt" ] && ! command -v make > /dev/null; then generator=(-G Ninja); fi
+  if [ ! -e "$dir/CMakeCache.txt" ] && command -v ninja > /dev/null; then generator=(-G Ninja); fi
   cmake -S . -B "$dir" "${generator[@]}" "${options[@]}" > "$log" 2>&1
 }
 # A directory configured for another place, compiler or generator is configured anew, once.

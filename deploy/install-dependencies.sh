@@ -52,6 +52,7 @@ need nlohmann-json3-dev has_header nlohmann/json.hpp
 need libcli11-dev has_header CLI/CLI.hpp
 need libboost-dev has_header boost/beast/version.hpp
 need zlib1g-dev has_header zlib.h
+want ninja-build has_command ninja
 want curl has_command curl
 want libfast-float-dev has_header fast_float/fast_float.h
 want libzip-dev has_header zip.h
