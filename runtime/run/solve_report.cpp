@@ -49,6 +49,12 @@ void write_times(Table& t, const SolveReport& r) {
                                     100 * rest / r.seconds_an_iteration));
 }
 
+ordered_json json_of(const std::vector<double>& norms) {
+  ordered_json list = ordered_json::array();
+  for (const double norm : norms) list.push_back(number(norm));
+  return list;
+}
+
 }  // namespace
 
 std::string to_text(const SolveReport& r) {
@@ -74,16 +80,16 @@ std::string to_text(const SolveReport& r) {
 std::string to_json(const SolveReport& r) {
   ordered_json columns = ordered_json::array();
   for (const SolvedColumn& c : r.result.columns) {
-    ordered_json history = ordered_json::array();
-    for (const double norm : c.history) history.push_back(number(norm));
-    columns.push_back({{"reason", name(c.reason)},
+    ordered_json column{{"reason", name(c.reason)},
                        {"converged", converged(c.reason)},
                        {"iterations", c.iterations},
                        {"norm_of_b", number(c.norm_of_b)},
                        {"residual", number(c.residual)},
                        {"true_residual", number(c.true_residual)},
-                       {"replacements", c.replacements},
-                       {"history", history}});
+                        {"replacements", c.replacements},
+                        {"history", json_of(c.history)}};
+    if (!c.true_history.empty()) column["true_history"] = json_of(c.true_history);
+    columns.push_back(std::move(column));
   }
   ordered_json j{{"matrix", json_of_matrix(r)},
                  {"solver",

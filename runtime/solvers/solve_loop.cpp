@@ -59,9 +59,12 @@ SolveLoop::SolveLoop(Method& method, const Preconditioner& preconditioner, const
 
 SolveResult SolveLoop::operator()(const DistributedVector& b, DistributedVector& x) {
   const Timer timer;
+  b_ = &b;
+  x_ = &x;
   measure_b(b);
   clear_where_b_is_zero(x);
-  while (start(b, x)) iterate();
+  if (control_.true_residuals) true_residual_.emplace(product_, passes_, sum_);
+  while (start()) iterate();
   result_.seconds = timer.seconds();
   for (SolvedColumn& column : result_.columns) result_.iterations = std::max(result_.iterations, column.iterations);
   return std::move(result_);
@@ -149,10 +152,14 @@ void SolveLoop::judge(int j, double true_residual) {
   column.true_before = true_residual;
 }
 
-bool SolveLoop::start(const DistributedVector& b, DistributedVector& x) {
-  method_.start(b.view().data, x.view().data, stream_);
+bool SolveLoop::start() {
+  method_.start(b_->view().data, x_->view().data, stream_);
   const std::vector<double> squares = to_host(method_.squares());
   for (std::size_t j = 0; j < columns_.size(); ++j) judge(static_cast<int>(j), std::sqrt(squares[j]));
+  if (true_residual_ && first_) {
+    const std::vector<double> norms = (*true_residual_)(method_, 0, *b_, *x_, stream_);
+    for (std::size_t j = 0; j < columns_.size(); ++j) result_.columns[j].true_history = {norms[j]};
+  }
   std::vector<Reason> reasons;
   std::vector<double> targets, limits;
   for (Column& column : columns_) {
@@ -178,22 +185,34 @@ void SolveLoop::look() {
   take_history();
 }
 
+void SolveLoop::note_true_residuals(std::int64_t taken) {
+  const std::vector<double> norms = (*true_residual_)(method_, taken, *b_, *x_, stream_);
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    std::vector<double>& history = result_.columns[j].true_history;
+    const bool iterated = monitor_.iterations(static_cast<int>(j)) == std::ssize(history);
+    if (!columns_[j].done && iterated) history.push_back(norms[j]);
+  }
+}
+
 void SolveLoop::iterate() {
   const bool on_host = stream_.device().backend == Backend::host;
+  const bool looks_often = on_host || true_residual_;  // after every iteration
   const std::int64_t cycle = method_.cycle();
   const auto run_cycle = [&] {
     std::int64_t taken = 0;
     while (taken < cycle) {
       method_.iterate(taken++, stream_);
-      if (!on_host) continue;
-      monitor_.look_without_history(stream_);  // a small copy within the host
+      if (!looks_often) continue;
+      if (true_residual_) product_.wait(stream_);
+      monitor_.look_without_history(stream_);  // on the host a small copy within it
+      if (true_residual_) note_true_residuals(taken);
       if (!goes_on()) break;
     }
     method_.finish_cycle(taken, stream_);
   };
   run_cycle();  // libraries allocate and connect on first use, which a recording forbids
   look();
-  const bool records = !on_host && options_.graph && product_.exchange().capturable();
+  const bool records = !looks_often && options_.graph && product_.exchange().capturable();
   std::optional<Graph> graph;
   if (records && goes_on()) {
     const std::int64_t cycles = std::max<std::int64_t>(1, kIterationsAGraph / cycle);
@@ -202,18 +221,18 @@ void SolveLoop::iterate() {
     });
     result_.graph = true;
   }
-  std::int64_t launches = on_host ? std::max<std::int64_t>(1, kHostIterationsBetweenLooks / cycle) : 1;
+  std::int64_t launches = looks_often ? std::max<std::int64_t>(1, kHostIterationsBetweenLooks / cycle) : 1;
   while (goes_on() && !interrupted_) {
     const Timer timer;
     std::int64_t launched = 0;
-    while (launched < launches && (!on_host || goes_on())) {
+    while (launched < launches && (!looks_often || goes_on())) {
       if (graph) graph->launch(stream_);
       else run_cycle();
       ++launched;
     }
     look();
     const std::int64_t wanted = launches_until_look(timer.seconds() / static_cast<double>(launched));
-    if (!on_host) launches = wanted;
+    if (!looks_often) launches = wanted;
     report_progress();
   }
   for (std::size_t j = 0; j < columns_.size(); ++j)
@@ -242,12 +261,20 @@ void SolveLoop::take_history() {
     solved.residual = solved.history.back();
     now = std::max(now, solved.iterations);
   }
-  if (!control_.monitor) return;
+  if (control_.monitor) call_monitor(before, now);
+}
+
+void SolveLoop::call_monitor(std::int64_t before, std::int64_t now) const {
+  const auto at = [](const std::vector<double>& history, std::int64_t i) {
+    return history[std::min(static_cast<std::size_t>(i), history.size() - 1)];
+  };
   for (std::int64_t i = before + 1; i <= now; ++i) {
-    std::vector<double> norms;
-    for (const SolvedColumn& solved : result_.columns)
-      norms.push_back(solved.history[std::min(static_cast<std::size_t>(i), solved.history.size() - 1)]);
-    control_.monitor(i, norms);
+    std::vector<double> norms, true_norms;
+    for (const SolvedColumn& solved : result_.columns) {
+      norms.push_back(at(solved.history, i));
+      if (true_residual_) true_norms.push_back(at(solved.true_history, i));
+    }
+    control_.monitor(i, norms, true_norms);
   }
 }
 

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/monitor_memory.h"
 #include "runtime/solvers/solver.h"
+#include "runtime/solvers/true_residual.h"
 
 namespace shardmat {
 
@@ -29,14 +31,16 @@ class SolveLoop {
   void measure_b(const DistributedVector& b);
   void clear_where_b_is_zero(DistributedVector& x);
   /// Starts the method and judges the columns by their true residuals; true if some go on.
-  bool start(const DistributedVector& b, DistributedVector& x);
+  bool start();
   void judge(int column, double true_residual);
   /// Iterates until no column goes on.
   void iterate();
   void look();
   /// Collective: how many launches until the next look; 0: somebody asked for the end.
   std::int64_t launches_until_look(double seconds_a_launch);
+  void note_true_residuals(std::int64_t taken);
   void take_history();
+  void call_monitor(std::int64_t before, std::int64_t now) const;
   void report_progress() const;
   bool goes_on() const;
   std::vector<double> to_host(const double* values) const;
@@ -53,6 +57,9 @@ class SolveLoop {
   std::vector<Column> columns_;
   SolveResult result_;
   bool first_ = true, interrupted_ = false;
+  const DistributedVector* b_ = nullptr;
+  DistributedVector* x_ = nullptr;
+  std::optional<TrueResidual> true_residual_;
 };
 
 }  // namespace shardmat

@@ -52,9 +52,14 @@ struct SolverOptions {
 /// What a solve does while it runs.
 struct SolveControl {
   Progress progress;
-  /// Called on every rank, now and then, after all columns took as many iterations: the iterations and the norm of each
-  /// column.
-  std::function<void(std::int64_t iterations, const std::vector<double>& norms)> monitor;
+  /// Computes ‖b − A·x‖₂ after every iteration, too; gmres and fgmres form x for it. Takes a further product an iteration
+  /// and the device memory of three vectors, and the host waits for each iteration: no CUDA graph is used. The same on all
+  /// ranks. The history and the bits of x stay as they are.
+  bool true_residuals = false;
+  /// Called on every rank, now and then, after all columns took as many iterations: the iterations and for each column the
+  /// norm of its residual; and ‖b − A·x‖₂, or nothing without true_residuals.
+  std::function<void(std::int64_t iterations, const std::vector<double>& norms, const std::vector<double>& true_norms)>
+      monitor;
   /// Asked on every rank now and then; true on any rank ends the solve.
   std::function<bool()> stop;
 };
@@ -67,6 +72,9 @@ struct SolvedColumn {
   double true_residual = 0;       ///< of b − A·x, computed anew
   std::int64_t replacements = 0;  ///< restarts because the true residual was above the tolerance
   std::vector<double> history;    ///< the first residual, then one for each iteration
+  /// With SolveControl::true_residuals: ‖b − A·x‖₂ at the start and after each iteration, whatever the norm of the options;
+  /// else empty.
+  std::vector<double> true_history;
 };
 
 struct SolveResult {

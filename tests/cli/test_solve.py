@@ -139,6 +139,22 @@ class Solve(CliTest):
         self.assertGreater(len(lines), 5)
         self.assertLess(float(lines[-1].split()[1]), 1e-6)
 
+    def test_prints_true_residuals(self):
+        matrix, b = convection_diffusion(8, 3.0), np.random.default_rng(8).standard_normal((64, 2))
+        write_binsparse(self.path("a.h5"), matrix)
+        write_vector(self.path("b.npy"), b)
+        result = self.succeed("solve", "a.h5", "--b", "b.npy", "--rhs", 2, "--solver", "gmres", "--restart", 7, "--output", "x.npy",
+                              "--monitor-true-residual", "--json", "report.json", ranks=2)
+        lines = np.array([line.split() for line in result.err.splitlines() if line.strip()[:1].isdigit()], dtype=float)
+        report = json.loads(self.path("report.json").read_text())
+        self.assertEqual(list(lines[:, 0]), list(range(1, report["iterations"] + 1)))
+        for j, column in enumerate(report["columns"]):
+            self.assertEqual(len(column["true_history"]), len(column["history"]))
+            np.testing.assert_allclose(lines[: column["iterations"], 2 + 2 * j], column["true_history"][1:], rtol=1e-8)
+            np.testing.assert_allclose(column["true_history"], column["history"], rtol=1e-3)
+            x = read_vector(self.path("x.npy"), "x")[:, j]
+            np.testing.assert_allclose(column["true_history"][-1], np.linalg.norm(b[:, j] - matrix @ x), rtol=1e-3)
+
     def test_ends_early_on_a_signal(self):
         process = subprocess.Popen([PROGRAM, "solve", "elasticity:n=24,clamp=0.01", "--rtol", "1e-14", "--output", "x.npy", "--monitor",
                                     "--no-measure"], cwd=self.directory, env=environment(), stdout=subprocess.PIPE,

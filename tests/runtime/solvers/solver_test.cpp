@@ -143,9 +143,10 @@ void ends_for_the_right_reason(const Case& c) {
   options.rtol = c.type == ValueType::f64 ? 1e-14 : 1e-6;
   SolveControl control;
   std::int64_t seen = 0;
-  control.monitor = [&](std::int64_t iteration, const std::vector<double>& norms) {
+  control.monitor = [&](std::int64_t iteration, const std::vector<double>& norms, const std::vector<double>& true_norms) {
     EXPECT_EQ(iteration, ++seen);
     EXPECT_EQ(norms.size(), 1U);
+    EXPECT_TRUE(true_norms.empty());
   };
   control.stop = [] { return world().rank() == world().size() - 1; };  // one rank ends all
   const SolvedColumn stopped = solve(options, control);
@@ -159,6 +160,36 @@ void ends_for_the_right_reason(const Case& c) {
   for (const double value : system.x.own(system.stream())) EXPECT_EQ(value, 0);
 }
 SHARDMAT_VECTOR_TEST(Solver, EndsForTheRightReason, ends_for_the_right_reason)
+
+/// What a run tells of each iteration is what runs that end there find, and telling it changes nothing.
+void tells_true_residuals(const Case& c) {
+  System system(c, "elasticity:n=4,clamp=0.3", 2);
+  for (const MethodEntry& method : methods())
+    for (const char* preconditioner : {"jacobi", "chebyshev"}) {
+      SCOPED_TRACE(std::string(method.name) + " " + preconditioner);
+      SolverOptions options = options_of(method.name, preconditioner, c);
+      options.columns = 2, options.restart = 4, options.max_iterations = 6;
+      SolveControl control;
+      control.true_residuals = true;
+      std::vector<double> told;
+      control.monitor = [&](std::int64_t, const std::vector<double>&, const std::vector<double>& norms) {
+        told.push_back(norms.at(1));
+      };
+      system.x.fill(0, system.stream());
+      const SolvedColumn all = Solver(system.at.matrix, options).solve(system.b, system.x, control).columns[1];
+      ASSERT_EQ(all.true_history.size(), all.history.size());
+      EXPECT_EQ(told, std::vector<double>(all.true_history.begin() + 1, all.true_history.end()));
+      for (const std::int64_t iterations : {2, 5}) {
+        options.max_iterations = iterations;
+        system.x.fill(0, system.stream());
+        const SolvedColumn some = Solver(system.at.matrix, options).solve(system.b, system.x).columns[1];
+        const auto at = static_cast<std::size_t>(some.iterations);
+        EXPECT_EQ(some.history, std::vector<double>(all.history.begin(), all.history.begin() + some.iterations + 1));
+        EXPECT_NEAR(all.true_history[at], some.true_residual, (c.type == ValueType::f64 ? 1e-12 : 1e-4) * some.norm_of_b);
+      }
+    }
+}
+SHARDMAT_VECTOR_TEST(Solver, TellsTrueResiduals, tells_true_residuals)
 
 void takes_the_gram_schmidt_that_is_asked_for(const Case& c) {
   System system(c, "elasticity:n=5,clamp=0.3", 1);
