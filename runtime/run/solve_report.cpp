@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -24,6 +25,25 @@ void write_column(Table& t, const SolvedColumn& c) {
                           (c.replacements == 0 ? "" : fmt::format(", {} replacements of the residual", c.replacements)));
   t.row("residual", residual_text(c.residual, c.norm_of_b) + ", as the method updated it");
   t.row("true residual", residual_text(c.true_residual, c.norm_of_b) + ", computed anew");
+}
+
+/// What was removed from b.
+std::string null_space_text(const SolveReport& r) {
+  if (r.settings.null_space == NullSpace::none) return {};
+  const double rounding = r.type == "f32" ? 1e-6 : 1e-12;
+  const std::vector<SolvedColumn>& columns = r.result.columns;
+  std::int64_t inconsistent = 0;
+  double most = 0;
+  for (const SolvedColumn& c : columns) {
+    inconsistent += c.removed_from_b > rounding * c.norm_of_b;
+    most = std::max(most, c.removed_from_b);
+  }
+  if (inconsistent == 0) return "constant vectors; b is consistent";
+  return fmt::format(
+      "constant vectors; b was not consistent{}: its mean was removed, of norm {:.3e}{}. x is the answer of "
+      "least squares",
+      columns.size() == 1 ? "" : fmt::format(" in {} of {} columns", inconsistent, columns.size()), most,
+      columns.size() == 1 ? "" : " at most");
 }
 
 void write_columns(Table& t, const std::vector<SolvedColumn>& columns) {
@@ -65,6 +85,7 @@ std::string to_text(const SolveReport& r) {
         r.preconditioner + (r.preconditioner_note.empty() ? "" : fmt::format(" ({})", r.preconditioner_note)));
   t.row("ends at", fmt::format("residual ({}) ≤ max({:g}·‖b‖, {:g}), or {} iterations", r.residual_norm, r.settings.rtol,
                                r.settings.atol, human_count(r.settings.max_iterations)));
+  t.row("null space", null_space_text(r));
   t.row("dot products", r.sums == "none" ? "" : "summed over the ranks by " + r.sums);
   write_phases(t, r.phases);
   if (r.result.iterations > 0) write_times(t, r);
@@ -81,11 +102,12 @@ std::string to_json(const SolveReport& r) {
   ordered_json columns = ordered_json::array();
   for (const SolvedColumn& c : r.result.columns) {
     ordered_json column{{"reason", name(c.reason)},
-                       {"converged", converged(c.reason)},
-                       {"iterations", c.iterations},
-                       {"norm_of_b", number(c.norm_of_b)},
-                       {"residual", number(c.residual)},
-                       {"true_residual", number(c.true_residual)},
+                        {"converged", converged(c.reason)},
+                        {"iterations", c.iterations},
+                        {"norm_of_b", number(c.norm_of_b)},
+                        {"removed_from_b", number(c.removed_from_b)},
+                        {"residual", number(c.residual)},
+                        {"true_residual", number(c.true_residual)},
                         {"replacements", c.replacements},
                         {"history", json_of(c.history)}};
     if (!c.true_history.empty()) column["true_history"] = json_of(c.true_history);
@@ -102,6 +124,7 @@ std::string to_json(const SolveReport& r) {
                    {"divergence_tolerance", r.settings.divergence_tolerance},
                    {"max_iterations", r.settings.max_iterations},
                    {"restart", r.settings.restart},
+                   {"null_space", name(r.settings.null_space)},
                    {"b", r.b},
                    {"initial_guess", r.initial_guess}}},
                  {"converged", r.result.converged()},

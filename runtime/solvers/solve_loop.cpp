@@ -41,18 +41,17 @@ SolveReason reason_of(Reason reason) {
 
 }  // namespace
 
-SolveLoop::SolveLoop(Method& method, const Preconditioner& preconditioner, const Product& product,
-                     const krylov::Passes& passes, SumOverRanks& sum, MonitorMemory& monitor, const SolverOptions& options,
-                     const SolveControl& control)
-    : method_(method),
-      preconditioner_(preconditioner),
-      product_(product),
-      passes_(passes),
-      sum_(sum),
-      monitor_(monitor),
+SolveLoop::SolveLoop(const SolveParts& parts, const SolverOptions& options, const SolveControl& control)
+    : method_(parts.method),
+      preconditioner_(parts.preconditioner),
+      product_(parts.product),
+      passes_(parts.passes),
+      sum_(parts.sum),
+      monitor_(parts.monitor),
+      remove_mean_(parts.remove_mean),
       options_(options),
       control_(control),
-      stream_(product.matrix().context().stream()),
+      stream_(parts.product.matrix().context().stream()),
       columns_(static_cast<std::size_t>(options.columns)) {
   result_.columns.resize(columns_.size());
 }
@@ -61,10 +60,13 @@ SolveResult SolveLoop::operator()(const DistributedVector& b, DistributedVector&
   const Timer timer;
   b_ = &b;
   x_ = &x;
-  measure_b(b);
+  if (remove_mean_ != nullptr) remove_means(b, x);
+  measure_b(*b_);
   clear_where_b_is_zero(x);
   if (control_.true_residuals) true_residual_.emplace(product_, passes_, sum_);
   while (start()) iterate();
+  if (remove_mean_ != nullptr) (*remove_mean_)(x.view(), stream_);
+  product_.wait(stream_);
   result_.seconds = timer.seconds();
   for (SolvedColumn& column : result_.columns) result_.iterations = std::max(result_.iterations, column.iterations);
   return std::move(result_);
@@ -75,6 +77,35 @@ std::vector<double> SolveLoop::to_host(const double* values) const {
   std::vector<double> copy(columns_.size());
   copy_to_host(copy.data(), values, copy.size() * sizeof(double), stream_);
   return copy;
+}
+
+void SolveLoop::remove_means(const DistributedVector& b, DistributedVector& x) {
+  const MeanRemover& remove_mean = *remove_mean_;
+  (*remove_mean_)(x.view(), stream_);
+  const MeanRemover::Measures before = remove_mean.measure(product_, b, stream_);
+  DistributedVector& without = mean_free_b_.emplace(b.matrix(), VectorLayout::rows, b.type(), b.columns());
+  copy_on_device(without.view().data, b.view().data, product_.y_bytes(), stream_);
+  remove_mean(without.view(), stream_);
+  const MeanRemover::Measures after = remove_mean.measure(product_, without, stream_);
+  std::vector<double> factors;
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    result_.columns[j].removed_from_b = std::abs(before.means[j]) * std::sqrt(static_cast<double>(b.rows()));
+    constexpr double kRoundoffs = 8;
+    factors.push_back(after.norms[j] <= kRoundoffs * unit_roundoff(b.type()) * before.norms[j] ? 0 : 1);  // b is constant
+  }
+  scale(without, factors);
+  b_ = &without;
+}
+
+void SolveLoop::scale(DistributedVector& vector, const std::vector<double>& factors) {
+  if (std::all_of(factors.begin(), factors.end(), [](double factor) { return factor == 1; })) return;
+  Context& context = product_.matrix().context();
+  Buffer on_device;
+  context.communicator().together([&] { on_device = Buffer(context.device(), factors.size() * sizeof(double)); });
+  copy_to_device(on_device.data(), factors.data(), factors.size() * sizeof(double), stream_);
+  combine(vector.type(), vector.local_rows(), vector.columns(), {}, nullptr, {1, on_device.as<double>()}, vector.view().data,
+          stream_);
+  stream_.synchronize();
 }
 
 void SolveLoop::measure_b(const DistributedVector& b) {
@@ -116,13 +147,7 @@ void SolveLoop::measure_b(const DistributedVector& b) {
 void SolveLoop::clear_where_b_is_zero(DistributedVector& x) {
   std::vector<double> factors;
   for (const SolvedColumn& column : result_.columns) factors.push_back(column.norm_of_b == 0 ? 0 : 1);
-  if (std::find(factors.begin(), factors.end(), 0) == factors.end()) return;
-  Context& context = product_.matrix().context();
-  Buffer on_device;
-  context.communicator().together([&] { on_device = Buffer(context.device(), factors.size() * sizeof(double)); });
-  copy_to_device(on_device.data(), factors.data(), factors.size() * sizeof(double), stream_);
-  combine(x.type(), x.local_rows(), x.columns(), {}, nullptr, {1, on_device.as<double>()}, x.view().data, stream_);
-  stream_.synchronize();
+  scale(x, factors);
 }
 
 void SolveLoop::judge(int j, double true_residual) {

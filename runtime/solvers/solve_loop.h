@@ -12,10 +12,20 @@
 
 namespace shardmat {
 
+/// What a loop works with; all of it outlives the loop.
+struct SolveParts {
+  Method& method;
+  const Preconditioner& preconditioner;
+  const Product& product;
+  const krylov::Passes& passes;
+  SumOverRanks& sum;  ///< of two values a column
+  MonitorMemory& monitor;
+  const MeanRemover* remove_mean;  ///< null without a null space
+};
+
 class SolveLoop {
  public:
-  SolveLoop(Method& method, const Preconditioner& preconditioner, const Product& product, const krylov::Passes& passes,
-            SumOverRanks& sum, MonitorMemory& monitor, const SolverOptions& options, const SolveControl& control);
+  SolveLoop(const SolveParts& parts, const SolverOptions& options, const SolveControl& control);
   SolveResult operator()(const DistributedVector& b, DistributedVector& x);
 
  private:
@@ -28,8 +38,12 @@ class SolveLoop {
     int small_gains = 0;     ///< starts that made it less than twice as small
   };
 
+  /// Takes a copy of b without its means.
+  void remove_means(const DistributedVector& b, DistributedVector& x);
   void measure_b(const DistributedVector& b);
   void clear_where_b_is_zero(DistributedVector& x);
+  /// Multiplies each column by a factor.
+  void scale(DistributedVector& vector, const std::vector<double>& factors);
   /// Starts the method and judges the columns by their true residuals; true if some go on.
   bool start();
   void judge(int column, double true_residual);
@@ -51,12 +65,14 @@ class SolveLoop {
   const krylov::Passes& passes_;
   SumOverRanks& sum_;
   MonitorMemory& monitor_;
+  const MeanRemover* remove_mean_;
   const SolverOptions& options_;
   const SolveControl& control_;
   Stream& stream_;
   std::vector<Column> columns_;
   SolveResult result_;
   bool first_ = true, interrupted_ = false;
+  std::optional<DistributedVector> mean_free_b_;
   const DistributedVector* b_ = nullptr;
   DistributedVector* x_ = nullptr;
   std::optional<TrueResidual> true_residual_;

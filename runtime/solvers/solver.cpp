@@ -75,9 +75,15 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
   });
   options_.preconditioning.columns = static_cast<int>(options.columns);
   options_.preconditioning.absolute = method->demands == Demands::symmetric;
+  options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
   options_.product.columns = options.columns;
   preconditioner_ = preconditioner->make(matrix, options_.preconditioning);  // before the host rows may go
+  if (options.null_space == NullSpace::constant) {
+    preconditioner_ = make_mean_free(std::move(preconditioner_), matrix, options.columns);
+    remove_mean_.emplace(matrix, options.columns);
+  }
   product_ = matrix.product(options_.product);
+  if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
   require_symmetric_enough(*method, options_, *product_);
   const Device device = matrix.context().device();
   ranks.together([&] {
@@ -93,12 +99,14 @@ Solver::~Solver() = default;
 
 void Solver::refresh() {
   const ContextScope scope(matrix_.context());
+  if (remove_mean_) require_constant_null_space(*product_, matrix_.context().stream());
   preconditioner_->refresh(matrix_.context().stream());
   method_->refresh(matrix_.context().stream());
 }
 
 std::int64_t Solver::device_bytes() const {
-  return method_->device_bytes() + preconditioner_->device_bytes() + product_->device_bytes() + monitor_->device_bytes();
+  return method_->device_bytes() + (remove_mean_ ? remove_mean_->device_bytes() : 0) + preconditioner_->device_bytes() +
+         product_->device_bytes() + monitor_->device_bytes();
 }
 
 SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
@@ -110,7 +118,9 @@ SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, cons
   };
   require(b, "b");
   require(x, "x");
-  return SolveLoop(*method_, *preconditioner_, *product_, *passes_, *sum_, *monitor_, options_, control)(b, x);
+  const MeanRemover* const remove_mean = remove_mean_ ? &*remove_mean_ : nullptr;
+  return SolveLoop({*method_, *preconditioner_, *product_, *passes_, *sum_, *monitor_, remove_mean}, options_, control)(b,
+                                                                                                                        x);
 }
 
 }  // namespace shardmat

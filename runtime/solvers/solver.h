@@ -23,6 +23,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/gram_schmidt.h"
 #include "runtime/solvers/norm.h"
+#include "runtime/solvers/null_space.h"
 #include "runtime/solvers/preconditioner.h"
 #include "runtime/solvers/reason.h"
 
@@ -43,6 +44,9 @@ struct SolverOptions {
   std::int64_t restart = 30;  ///< of gmres and fgmres
   GramSchmidt gram_schmidt = GramSchmidt::classical;
   ResidualNorm residual_norm = ResidualNorm::unpreconditioned;
+  /// constant: what A maps to 0. Then the mean of each column is removed from b, from x and from what the preconditioner
+  /// gives, and a b whose mean is not 0 is solved in the sense of least squares; tolerances are of the b without its mean.
+  NullSpace null_space = NullSpace::none;
   bool assume_symmetric = false;  ///< does not check that the matrix is symmetric
   std::int64_t columns = 1;       ///< right-hand sides that are solved at once
   bool graph = true;              ///< replays iterations from a CUDA graph where the exchange allows it
@@ -67,7 +71,8 @@ struct SolveControl {
 struct SolvedColumn {
   SolveReason reason = SolveReason::diverged_iterations;
   std::int64_t iterations = 0;
-  double norm_of_b = 0;           ///< in the norm of the options
+  double norm_of_b = 0;           ///< in the norm of the options; with a null space of the b without its mean
+  double removed_from_b = 0;      ///< 2-norm of what was removed from b, because it lies in the null space
   double residual = 0;            ///< as the method updated it
   double true_residual = 0;       ///< of b − A·x, computed anew
   std::int64_t replacements = 0;  ///< restarts because the true residual was above the tolerance
@@ -88,14 +93,15 @@ struct SolveResult {
 class Solver {
  public:
   /// Makes the product, the preconditioner and the vectors. Throws the same error on all ranks: Error(usage) for unknown
-  /// names and for a matrix that the method cannot take (not square; not symmetric), naming a method that can. The matrix
+  /// names and for a matrix that the method cannot take (not square; not symmetric), naming a method that can; or whose
+  /// null space is not the one of the options (require_constant_null_space()). The matrix
   /// must outlive the solver.
   Solver(DistributedMatrix& matrix, const SolverOptions& options);
   ~Solver();
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  /// Takes the new values of the matrix into the preconditioner.
+  /// Takes the new values of the matrix into the preconditioner. Checks the null space again.
   void refresh();
   /// Solves A·X = B from the X at hand. Vectors of the matrix's sum_type() and of options.columns columns. Throws
   /// Error(input) if b or x holds NaN or infinity. The bits of x and of the history are the same in every run with as many
@@ -114,6 +120,7 @@ class Solver {
   DistributedMatrix& matrix_;
   SolverOptions options_;
   std::unique_ptr<Preconditioner> preconditioner_;
+  std::optional<MeanRemover> remove_mean_;  ///< with a null space
   std::unique_ptr<Product> product_;
   std::optional<krylov::Passes> passes_;
   std::optional<SumOverRanks> sum_;  ///< of two values a column

@@ -110,6 +110,35 @@ class Solve(CliTest):
             x, _ = self.solution(matrix, b, "--solver", method)
             self.assertLessEqual(np.linalg.norm(b - matrix @ x), 1.01e-8 * np.linalg.norm(b))
 
+    def test_constant_null_space(self):
+        one = sp.diags([-1, 2, -1], [-1, 0, 1], shape=(7, 7)).tolil()
+        one[0, 0] = one[6, 6] = 1  # Neumann conditions on all sides
+        scaled = sp.kronsum(one, 3 * one) + 100 * sp.kron(one, one)
+        matrix, rng = sp.csr_matrix(scaled), np.random.default_rng(9)
+        inverse = np.linalg.pinv(matrix.toarray())
+        b, guess = rng.standard_normal((49, 3)) + [[0, 2, 0]], rng.standard_normal((49, 3)) + 5
+        b[:, 0] -= b[:, 0].mean()
+        b[:, 2] = 4  # nothing is left of it
+        write_vector(self.path("guess.npy"), guess)
+        for number, (method, preconditioner) in enumerate((
+                ("cg", "none"), ("cg", "jacobi"), ("minres", "block_jacobi"), ("gmres", "jacobi"), ("fgmres", "chebyshev"),
+                ("bicgstab", "none"), ("chebyshev", "jacobi"), ("cg", "chebyshev"))):
+            with self.subTest(method=method, preconditioner=preconditioner):
+                x, report = self.solution(matrix, b, "--rhs", 3, "--solver", method, "--preconditioner", preconditioner, "--restart", 60,
+                                          "--null-space", "constant", "--initial-guess", "guess.npy", "--rtol", 1e-10, ranks=(0, 2, 3)[number % 3])
+                np.testing.assert_allclose(x, inverse @ b, atol=1e-8 * np.abs(inverse @ b).max())
+                self.assertLess(np.abs(x.mean(axis=0)).max(), 1e-14 * max(1, np.abs(x).max()))
+                removed = [column["removed_from_b"] for column in report["columns"]]
+                np.testing.assert_allclose(removed, 7 * np.abs(b.mean(axis=0)), atol=1e-12)
+                self.assertEqual([column["reason"] for column in report["columns"]], ["converged_rtol"] * 2 + ["converged_atol"])
+        out = self.succeed("solve", "a.h5", "--b", "b.npy", "--rhs", 3, "--null-space", "constant", "--type", "f32", "--rtol", 1e-4).out
+        self.assertIn("b was not consistent in 2 of 3 columns", out)
+        write_binsparse(self.path("dirichlet.h5"), laplacian(6))
+        drift = sp.csr_matrix(np.array([[1.0, -1, 0], [0, 2, -2], [-3, 0, 3]]))  # maps constant vectors to 0, its transpose does not
+        write_binsparse(self.path("drift.h5"), drift)
+        self.fail_on_every_rank(USAGE, "solve", "dirichlet.h5", "--null-space", "constant", says=["not in the null space", "--null-space"])
+        self.fail_with(USAGE, "solve", "drift.h5", "--solver", "gmres", "--null-space", "constant", says=["transpose", "--null-space"])
+
     def test_begins_from_a_guess(self):
         matrix, b = laplacian(10), np.ones(100)
         x, report = self.solution(matrix, b)

@@ -28,7 +28,7 @@ namespace {
 
 struct Options : LoadChoices {
   SolveOptions solve;
-  std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", json;
+  std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", null_space = "none", json;
   bool force = false, monitor = false;
 };
 
@@ -88,6 +88,11 @@ void add_solver_options(const CommandLine& app, Options& o) {
                  "the norm of the residual r that decides: unpreconditioned |r|, preconditioned |Mr|, natural sqrt(r'Mr)")
       ->check(one_of({"unpreconditioned", "preconditioned", "natural"}))
       ->capture_default_str();
+  app.add_option("--null-space", o.null_space,
+                 "constant: A maps constant vectors to 0, as a Laplacian with Neumann conditions only. The mean of b is "
+                 "removed, and the x of mean 0 is found")
+      ->check(one_of({"none", "constant"}))
+      ->capture_default_str();
   app.add_flag("--assume-symmetric", s.assume_symmetric,
                "do not check that the matrix is symmetric, for methods that need it");
   app.add_flag("--monitor", o.monitor, "print the residual of every iteration to standard error");
@@ -126,6 +131,7 @@ void add_options(const CommandLine& app, Options& o) {
       "  -ksp_rtol, -ksp_atol, -ksp_divtol  --rtol, --atol, --divergence-tolerance\n"
       "  -ksp_max_it, -ksp_gmres_restart    --max-iterations, --restart\n"
       "  -ksp_norm_type                     --residual-norm\n"
+      "  -ksp_constant_null_space           --null-space constant\n"
       "  -ksp_initial_guess_nonzero         --initial-guess FILE\n"
       "  -ksp_monitor                       --monitor\n"
       "  -ksp_monitor_true_residual         --monitor-true-residual\n"
@@ -143,6 +149,7 @@ void finish_options(Options& o) {
   s.load.plan.products = 1000;  // a solve takes hundreds of products: measuring pays
   s.backend = parse_backend_choice(o.backend);
   s.solver.residual_norm = parse_residual_norm(o.residual_norm);
+  s.solver.null_space = parse_null_space(o.null_space);
   s.solver.gram_schmidt = o.gram_schmidt == "modified" ? GramSchmidt::modified : GramSchmidt::classical;
   s.solver.graph = !o.no_graph;
   s.control.progress = make_progress_bar();
