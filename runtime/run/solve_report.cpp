@@ -19,6 +19,21 @@ std::string residual_text(double residual, double norm_of_b) {
                        : fmt::format("{:.3e}", residual);
 }
 
+/// Of the column whose estimate is the largest; all columns have the same matrix.
+const Spectrum* spectrum_of(const SolveResult& result) {
+  const Spectrum* found = nullptr;
+  for (const SolvedColumn& c : result.columns)
+    if (c.spectrum && (found == nullptr || c.spectrum->condition() > found->condition())) found = &*c.spectrum;
+  return found;
+}
+
+std::string condition_text(const SolveReport& r) {
+  const Spectrum* const s = spectrum_of(r.result);
+  if (s == nullptr) return {};
+  return fmt::format("{:.3g} or more{}: Ritz values of these iterations from {:.3g} to {:.3g}", s->condition(),
+                     r.preconditioner == "none" ? "" : ", of the preconditioned matrix", s->least, s->largest);
+}
+
 void write_column(Table& t, const SolvedColumn& c) {
   t.row("reason", fmt::format("{}: {}", name(c.reason), explain(c.reason)));
   t.row("iterations", human_count(c.iterations) +
@@ -94,6 +109,7 @@ std::string to_text(const SolveReport& r) {
   t.section("Result");
   if (r.result.columns.size() == 1) write_column(t, r.result.columns[0]);
   else write_columns(t, r.result.columns);
+  t.row("condition", condition_text(r));
   if (!r.output.empty()) t.row("written", r.output);
   return t.text();
 }
@@ -111,6 +127,10 @@ std::string to_json(const SolveReport& r) {
                         {"replacements", c.replacements},
                         {"history", json_of(c.history)}};
     if (!c.true_history.empty()) column["true_history"] = json_of(c.true_history);
+    if (c.spectrum)
+      column["spectrum"] = {{"least", number(c.spectrum->least)},
+                            {"largest", number(c.spectrum->largest)},
+                            {"condition", number(c.spectrum->condition())}};
     columns.push_back(std::move(column));
   }
   ordered_json j{{"matrix", json_of_matrix(r)},

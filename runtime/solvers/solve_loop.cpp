@@ -68,7 +68,10 @@ SolveResult SolveLoop::operator()(const DistributedVector& b, DistributedVector&
   if (remove_mean_ != nullptr) (*remove_mean_)(x.view(), stream_);
   product_.wait(stream_);
   result_.seconds = timer.seconds();
-  for (SolvedColumn& column : result_.columns) result_.iterations = std::max(result_.iterations, column.iterations);
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    result_.columns[j].spectrum = columns_[j].ritz.extremes();
+    result_.iterations = std::max(result_.iterations, result_.columns[j].iterations);
+  }
   return std::move(result_);
 }
 
@@ -192,6 +195,7 @@ bool SolveLoop::start() {
     targets.push_back(column.target);
     limits.push_back(column.limit);
     column.claimed = Reason::none;
+    column.ritz.begin_anew();
   }
   monitor_.set(reasons, targets, limits, first_, stream_);
   first_ = false;
@@ -280,8 +284,10 @@ void SolveLoop::take_history() {
     if (columns_[j].done) continue;
     SolvedColumn& solved = result_.columns[j];
     const int column = static_cast<int>(j);
-    for (std::int64_t i = solved.iterations + 1; i <= monitor_.iterations(column); ++i)
+    for (std::int64_t i = solved.iterations + 1; i <= monitor_.iterations(column); ++i) {
       solved.history.push_back(monitor_.history(i, column));
+      if (monitor_.has_coefficients()) columns_[j].ritz.add(monitor_.alpha(i, column), monitor_.beta(i, column));
+    }
     solved.iterations = monitor_.iterations(column);
     solved.residual = solved.history.back();
     now = std::max(now, solved.iterations);

@@ -36,6 +36,7 @@ class SolveLoop {
     double target = 0, limit = 0;
     double true_before = 0;  ///< true residual of the start before
     int small_gains = 0;     ///< starts that made it less than twice as small
+    RitzValues ritz;
   };
 
   /// Takes a copy of b without its means.

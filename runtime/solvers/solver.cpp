@@ -88,7 +88,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
   const Device device = matrix.context().device();
   ranks.together([&] {
     passes_.emplace(device, static_cast<int>(options.columns));
-    monitor_ = std::make_unique<MonitorMemory>(device, static_cast<int>(options.columns), options_);
+    monitor_ = std::make_unique<MonitorMemory>(device, static_cast<int>(options.columns), options_, method->coefficients);
   });
   sum_.emplace(matrix.context().exchange_context(sum_type(matrix.type()), 1), static_cast<int>(2 * options.columns));
   method_ = method->make({*product_, *preconditioner_, *passes_, monitor_->view(), options_.residual_norm, options_.restart,

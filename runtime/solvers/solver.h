@@ -26,6 +26,7 @@
 #include "runtime/solvers/null_space.h"
 #include "runtime/solvers/preconditioner.h"
 #include "runtime/solvers/reason.h"
+#include "runtime/solvers/spectrum.h"
 
 namespace shardmat {
 
@@ -75,6 +76,9 @@ struct SolvedColumn {
   double removed_from_b = 0;      ///< 2-norm of what was removed from b, because it lies in the null space
   double residual = 0;            ///< as the method updated it
   double true_residual = 0;       ///< of b − A·x, computed anew
+  /// Of cg after two iterations or more: extreme Ritz values of the preconditioned matrix M·A, see RitzValues. Their
+  /// quotient estimates its condition number from below.
+  std::optional<Spectrum> spectrum;
   std::int64_t replacements = 0;  ///< restarts because the true residual was above the tolerance
   std::vector<double> history;    ///< the first residual, then one for each iteration
   /// With SolveControl::true_residuals: ‖b − A·x‖₂ at the start and after each iteration, whatever the norm of the options;

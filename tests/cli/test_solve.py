@@ -139,6 +139,21 @@ class Solve(CliTest):
         self.fail_on_every_rank(USAGE, "solve", "dirichlet.h5", "--null-space", "constant", says=["not in the null space", "--null-space"])
         self.fail_with(USAGE, "solve", "drift.h5", "--solver", "gmres", "--null-space", "constant", says=["transpose", "--null-space"])
 
+    def test_estimates_the_condition(self):
+        matrix = badly_scaled(5)
+        for preconditioner, ranks in (("none", 0), ("jacobi", 2)):
+            _, report = self.solution(matrix, np.ones((25, 2)) * [[1, 3]], "--rhs", 2, "--rtol", 1e-12, "--preconditioner", preconditioner, ranks=ranks)
+            scale = sp.diags(matrix.diagonal() ** -0.5) if preconditioner == "jacobi" else sp.identity(25)
+            values = np.linalg.eigvalsh((scale @ matrix @ scale).toarray())
+            for column in report["columns"]:
+                spectrum = column["spectrum"]
+                self.assertLessEqual(spectrum["largest"], values[-1] * (1 + 1e-9))
+                self.assertGreaterEqual(spectrum["least"], values[0] * (1 - 1e-6))
+                self.assertAlmostEqual(spectrum["condition"] / (values[-1] / values[0]), 1, delta=0.02)
+        for options in (["--solver", "minres"], ["--max-iterations", 1]):
+            _, report = self.solution(matrix, np.ones(25), *options, code=NOT_CONVERGED if options[1] == 1 else 0)
+            self.assertNotIn("spectrum", report["columns"][0])
+
     def test_begins_from_a_guess(self):
         matrix, b = laplacian(10), np.ones(100)
         x, report = self.solution(matrix, b)
