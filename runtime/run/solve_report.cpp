@@ -34,6 +34,17 @@ std::string condition_text(const SolveReport& r) {
                      r.preconditioner == "none" ? "" : ", of the preconditioned matrix", s->least, s->largest);
 }
 
+std::string advice_text(const AdviceTrial& trial) {
+  if (!trial.failure.empty()) return "another preconditioner could not be tried: " + trial.failure;
+  if (!trial.advice) return {};
+  const Advice& a = *trial.advice;
+  return fmt::format(
+      "take {}{}: its first {} iterations reduced the residual {} {} of these ({}{:.1f} times fewer, measured)",
+      a.preconditioner, a.note.empty() ? "" : fmt::format(" ({})", a.note), human_count(a.iterations),
+      a.at_least ? "further than all" : "as far as", human_count(a.instead_of), a.at_least ? "at least " : "",
+      static_cast<double>(a.instead_of) / static_cast<double>(a.iterations));
+}
+
 void write_column(Table& t, const SolvedColumn& c) {
   t.row("reason", fmt::format("{}: {}", name(c.reason), explain(c.reason)));
   t.row("iterations", human_count(c.iterations) +
@@ -110,6 +121,7 @@ std::string to_text(const SolveReport& r) {
   if (r.result.columns.size() == 1) write_column(t, r.result.columns[0]);
   else write_columns(t, r.result.columns);
   t.row("condition", condition_text(r));
+  t.row("advice", advice_text(r.advice));
   if (!r.output.empty()) t.row("written", r.output);
   return t.text();
 }
@@ -150,6 +162,12 @@ std::string to_json(const SolveReport& r) {
                  {"converged", r.result.converged()},
                  {"iterations", r.result.iterations},
                  {"columns", columns}};
+  if (r.advice.advice)
+    j["advice"] = {{"preconditioner", r.advice.advice->preconditioner},
+                   {"preconditioner_note", r.advice.advice->note},
+                   {"iterations", r.advice.advice->iterations},
+                   {"instead_of", r.advice.advice->instead_of},
+                   {"at_least", r.advice.advice->at_least}};
   add_json_of_run(r, r.result.seconds, j);
   return j.dump(2) + "\n";
 }

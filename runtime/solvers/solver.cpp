@@ -66,10 +66,9 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
   const ContextScope scope(matrix.context());
   Communicator& ranks = matrix.context().communicator();
   const MethodEntry* method = nullptr;
-  const PreconditionerEntry* preconditioner = nullptr;
   ranks.together([&] {
     method = &find_method(options.solver);
-    preconditioner = &find_preconditioner(options.preconditioner);
+    find_preconditioner(options.preconditioner);
     require_sensible(options, matrix);
     require_norm(*method, options.residual_norm);
   });
@@ -77,11 +76,8 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
   options_.preconditioning.absolute = method->demands == Demands::symmetric;
   options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
   options_.product.columns = options.columns;
-  preconditioner_ = preconditioner->make(matrix, options_.preconditioning);  // before the host rows may go
-  if (options.null_space == NullSpace::constant) {
-    preconditioner_ = make_mean_free(std::move(preconditioner_), matrix, options.columns);
-    remove_mean_.emplace(matrix, options.columns);
-  }
+  preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);  // before the host rows may go
+  if (options.null_space == NullSpace::constant) remove_mean_.emplace(matrix, options.columns);
   product_ = matrix.product(options_.product);
   if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
   require_symmetric_enough(*method, options_, *product_);
@@ -109,8 +105,14 @@ std::int64_t Solver::device_bytes() const {
          product_->device_bytes() + monitor_->device_bytes();
 }
 
-SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
-  const ContextScope scope(matrix_.context());
+std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& name,
+                                                            const PreconditionerOptions& preconditioning) const {
+  std::unique_ptr<Preconditioner> made = find_preconditioner(name).make(matrix_, preconditioning);
+  if (!preconditioning.mean_free) return made;
+  return make_mean_free(std::move(made), matrix_, preconditioning.columns);
+}
+
+void Solver::require_vectors(const DistributedVector& b, const DistributedVector& x) const {
   const auto require = [&](const DistributedVector& v, const char* what) {
     if (&v.matrix() != &matrix_ || v.columns() != options_.columns || v.type() != sum_type(matrix_.type()))
       throw Error(ErrorKind::usage, fmt::format("{} must lie with the solver's matrix, have {} columns and be of type {}",
@@ -118,9 +120,36 @@ SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, cons
   };
   require(b, "b");
   require(x, "x");
+}
+
+SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
+                        const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
   const MeanRemover* const remove_mean = remove_mean_ ? &*remove_mean_ : nullptr;
-  return SolveLoop({*method_, *preconditioner_, *product_, *passes_, *sum_, *monitor_, remove_mean}, options_, control)(b,
-                                                                                                                        x);
+  return SolveLoop({method, preconditioner, *product_, *passes_, *sum_, *monitor_, remove_mean}, options, control)(b, x);
+}
+
+SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
+  const ContextScope scope(matrix_.context());
+  require_vectors(b, x);
+  return run(*method_, *preconditioner_, options_, b, x, control);
+}
+
+Solver::Trial Solver::try_preconditioner(const std::string& name, const PreconditionerOptions& preconditioning,
+                                         std::int64_t iterations, const DistributedVector& b, DistributedVector& x,
+                                         const SolveControl& control) {
+  const ContextScope scope(matrix_.context());
+  require_vectors(b, x);
+  SolverOptions options = options_;
+  options.max_iterations = iterations;
+  options.restart = std::min(options.restart, std::max<std::int64_t>(1, iterations));
+  options.graph = false;  // it would not pay
+  const std::unique_ptr<Preconditioner> preconditioner = make_preconditioner(name, preconditioning);
+  krylov::Monitor monitor = monitor_->view();
+  monitor.most_iterations = iterations;
+  const std::unique_ptr<Method> method = find_method(options.solver)
+                                             .make({*product_, *preconditioner, *passes_, monitor, options.residual_norm,
+                                                    options.restart, options.gram_schmidt});
+  return {run(*method, *preconditioner, options, b, x, control), preconditioner->describe()};
 }
 
 }  // namespace shardmat

@@ -72,10 +72,10 @@ struct SolveControl {
 struct SolvedColumn {
   SolveReason reason = SolveReason::diverged_iterations;
   std::int64_t iterations = 0;
-  double norm_of_b = 0;           ///< in the norm of the options; with a null space of the b without its mean
-  double removed_from_b = 0;      ///< 2-norm of what was removed from b, because it lies in the null space
-  double residual = 0;            ///< as the method updated it
-  double true_residual = 0;       ///< of b − A·x, computed anew
+  double norm_of_b = 0;       ///< in the norm of the options; with a null space of the b without its mean
+  double removed_from_b = 0;  ///< 2-norm of what was removed from b, because it lies in the null space
+  double residual = 0;        ///< as the method updated it
+  double true_residual = 0;   ///< of b − A·x, computed anew
   /// Of cg after two iterations or more: extreme Ritz values of the preconditioned matrix M·A, see RitzValues. Their
   /// quotient estimates its condition number from below.
   std::optional<Spectrum> spectrum;
@@ -112,6 +112,17 @@ class Solver {
   /// ranks, the same kernel and exchange.
   SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
 
+  /// What other preconditioners would do.
+  struct Trial {
+    SolveResult result;
+    std::string note;  ///< Preconditioner::describe()
+  };
+  /// Iterates with another preconditioner, with the product and the method of this solver, from the x at hand; this object
+  /// stays as it was. Takes the memory of a preconditioner and of a method meanwhile. Needs the host rows of the matrix,
+  /// unless it has looked for this diagonal before. Throws as the constructor. Collective.
+  Trial try_preconditioner(const std::string& name, const PreconditionerOptions& preconditioning, std::int64_t iterations,
+                           const DistributedVector& b, DistributedVector& x, const SolveControl& control);
+
   const Product& product() const { return *product_; }
   const Preconditioner& preconditioner() const { return *preconditioner_; }
   const SolverOptions& options() const { return options_; }
@@ -121,6 +132,12 @@ class Solver {
   std::int64_t device_bytes() const;
 
  private:
+  void require_vectors(const DistributedVector& b, const DistributedVector& x) const;
+  std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name,
+                                                      const PreconditionerOptions& preconditioning) const;
+  SolveResult run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
+                  const DistributedVector& b, DistributedVector& x, const SolveControl& control);
+
   DistributedMatrix& matrix_;
   SolverOptions options_;
   std::unique_ptr<Preconditioner> preconditioner_;

@@ -154,6 +154,23 @@ class Solve(CliTest):
             _, report = self.solution(matrix, np.ones(25), *options, code=NOT_CONVERGED if options[1] == 1 else 0)
             self.assertNotIn("spectrum", report["columns"][0])
 
+    def test_advises_what_helps(self):
+        scaled, b = badly_scaled(20), np.ones((400, 2))  # jacobi: 72 iterations, none: thousands
+        options = ["--max-iterations", 1200, "--rhs", 2]
+        x, report = self.solution(scaled, b, *options, code=NOT_CONVERGED)
+        advice, history = report["advice"], report["columns"][0]["history"]
+        self.assertEqual(advice["preconditioner"], "jacobi")
+        self.assertGreaterEqual(advice["instead_of"], 1.3 * advice["iterations"])
+        self.assertLessEqual(advice["iterations"], 120)
+        _, tried = self.solution(scaled, b, *options, "--preconditioner", "jacobi")  # the claim, again
+        residual = tried["columns"][0]["history"][advice["iterations"]]
+        self.assertIs(advice["at_least"], min(history) > residual)
+        again, report = self.solution(scaled, b, *options, "--no-advice", code=NOT_CONVERGED)
+        self.assertNotIn("advice", report)
+        np.testing.assert_array_equal(again, x)
+        _, report = self.solution(laplacian(12), np.ones(144), "--max-iterations", 10, ranks=2, code=NOT_CONVERGED)
+        self.assertNotIn("advice", report)  # too few iterations
+
     def test_begins_from_a_guess(self):
         matrix, b = laplacian(10), np.ones(100)
         x, report = self.solution(matrix, b)
