@@ -4,12 +4,14 @@ import json
 import signal
 import subprocess
 import unittest
+import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-from support import INPUT, PROGRAM, USAGE, CliTest, environment, fem_matrix, read_vector, write_binsparse, write_vector
+from support import (INPUT, PROGRAM, USAGE, CliTest, environment, fem_matrix, has_matplotlib, read_vector, write_binsparse,
+                     write_vector)
 
 NOT_CONVERGED = 7
 
@@ -199,6 +201,12 @@ class Solve(CliTest):
         lines = [line for line in result.err.splitlines() if line.strip()[:1].isdigit()]
         self.assertGreater(len(lines), 5)
         self.assertLess(float(lines[-1].split()[1]), 1e-6)
+
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_plot(self):
+        self.succeed("solve", "poisson7:n=4", "--rhs", 2, "--monitor-true-residual", "--plot", "r.svg", ranks=2)
+        self.assertGreater(len(list(ElementTree.parse(self.path("r.svg")).iter())), 50)
+        self.fail_with(USAGE, "solve", "poisson7:n=4", "--plot", "r.txt", says="--plot")
 
     def test_prints_true_residuals(self):
         matrix, b = convection_diffusion(8, 3.0), np.random.default_rng(8).standard_normal((64, 2))

@@ -13,6 +13,7 @@
 #include "partition/replaceable.h"
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/preconditioner.h"
+#include "tools/bench/plot.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
@@ -28,9 +29,12 @@ namespace {
 
 struct Options : LoadChoices {
   SolveOptions solve;
-  std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", null_space = "none", json;
+  std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", null_space = "none", json,
+              plot;
   bool force = false, monitor = false;
 };
+
+constexpr const char* kPlotScript = "plot_convergence.py";
 
 std::atomic<bool> stop_asked{false};
 
@@ -120,6 +124,11 @@ void add_options(const CommandLine& app, Options& o) {
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   add_json_option(app, o.json);
+  app.add_option("--plot", o.plot,
+                 "draw the norm of the residual over the iterations to FILE (.svg, .png or .pdf; needs python3-matplotlib); "
+                 "with --monitor-true-residual the true one, too")
+      ->check(plot_name())
+      ->type_name("FILE");
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
@@ -174,14 +183,22 @@ int run(Options& o, Communicator& communicator) {
     if (communicator.rank() != 0) return;
     const std::vector<InputFile> inputs{
         {o.solve.b, "b"}, {o.solve.initial_guess, "the initial guess"}, {o.solve.matrix, "the matrix"}};
-    require_spared(inputs, {o.solve.output, o.json});
+    require_spared(inputs, {o.solve.output, o.json, o.plot});
     check_report_file(o.json);
+    if (!o.plot.empty()) {
+      check_report_file(o.plot);
+      require_plot_script(kPlotScript);
+    }
     if (!o.force && !o.solve.output.empty()) require_replaceable(o.solve.output, Output::vector, "x");
   });
   if ((o.monitor || o.solve.control.true_residuals) && communicator.rank() == 0) o.solve.control.monitor = print_residuals;
   std::signal(SIGUSR1, [](int) { stop_asked = true; });
   const SolveReport report = solve(communicator, o.solve);
   print_report(report, o.json, communicator);
+  if (!o.plot.empty())
+    communicator.together([&] {
+      if (communicator.rank() == 0) plot(kPlotScript, to_json(report), o.plot);
+    });
   return convergence_code(report.result.converged(), "the solver", communicator);
 }
 
