@@ -1,8 +1,6 @@
 """shardmat solve against SciPy's direct solver."""
 
 import json
-import signal
-import subprocess
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -10,8 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-from support import (INPUT, PROGRAM, USAGE, CliTest, environment, fem_matrix, has_matplotlib, read_vector, write_binsparse,
-                     write_vector)
+from support import INPUT, USAGE, CliTest, fem_matrix, has_matplotlib, read_vector, write_binsparse, write_vector
 
 NOT_CONVERGED = 7
 
@@ -225,16 +222,8 @@ class Solve(CliTest):
             np.testing.assert_allclose(column["true_history"][-1], np.linalg.norm(b[:, j] - matrix @ x), rtol=1e-3)
 
     def test_ends_early_on_a_signal(self):
-        process = subprocess.Popen([PROGRAM, "solve", "elasticity:n=24,clamp=0.01", "--rtol", "1e-14", "--output", "x.npy", "--monitor",
-                                    "--no-measure"], cwd=self.directory, env=environment(), stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.kill)
-        line = process.stderr.readline()
-        while line and not line.strip()[:1].isdigit():
-            line = process.stderr.readline()
-        process.send_signal(signal.SIGUSR1)
-        out, _ = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, NOT_CONVERGED, out)
+        code, out = self.interrupted("solve", "elasticity:n=24,clamp=0.01", "--rtol", "1e-14", "--output", "x.npy", "--no-measure")
+        self.assertEqual(code, NOT_CONVERGED, out)
         self.assertIn("interrupted", out)
         self.assertTrue(self.path("x.npy").exists())
 

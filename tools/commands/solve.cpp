@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -23,6 +21,7 @@
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
 #include "tools/run_ranks.h"
+#include "tools/stop_signal.h"
 
 namespace shardmat::tools {
 namespace {
@@ -35,8 +34,6 @@ struct Options : LoadChoices {
 };
 
 constexpr const char* kPlotScript = "plot_convergence.py";
-
-std::atomic<bool> stop_asked{false};
 
 void add_vector_options(const CommandLine& app, Options& o) {
   SolveOptions& s = o.solve;
@@ -166,7 +163,6 @@ void finish_options(Options& o) {
   s.solver.gram_schmidt = o.gram_schmidt == "modified" ? GramSchmidt::modified : GramSchmidt::classical;
   s.solver.graph = !o.no_graph;
   s.control.progress = make_progress_bar();
-  s.control.stop = [] { return stop_asked.load(); };
 }
 
 void print_residuals(std::int64_t iteration, const std::vector<double>& norms, const std::vector<double>& true_norms) {
@@ -192,7 +188,7 @@ int run(Options& o, Communicator& communicator) {
     if (!o.force && !o.solve.output.empty()) require_replaceable(o.solve.output, Output::vector, "x");
   });
   if ((o.monitor || o.solve.control.true_residuals) && communicator.rank() == 0) o.solve.control.monitor = print_residuals;
-  std::signal(SIGUSR1, [](int) { stop_asked = true; });
+  o.solve.control.stop = stop_on_signal();
   const SolveReport report = solve(communicator, o.solve);
   print_report(report, o.json, communicator);
   if (!o.plot.empty())
