@@ -47,7 +47,7 @@ std::optional<Advice> compare(const std::vector<double>& solve, const std::vecto
 }  // namespace
 
 bool may_advise(const SolverOptions& options) {
-  return options.residual_norm == ResidualNorm::unpreconditioned &&
+  return !options.own_preconditioner && options.residual_norm == ResidualNorm::unpreconditioned &&
          (options.preconditioner == "none" || options.preconditioner == "jacobi");
 }
 

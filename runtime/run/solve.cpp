@@ -126,7 +126,8 @@ class SolveRun {
     SolveReport& r = report_;
     describe_product(solver_->product(), source_, options_.load, r);
     r.solver = options_.solver.solver;
-    r.preconditioner = options_.solver.preconditioner;
+    const auto& own = options_.solver.own_preconditioner;
+    r.preconditioner = own ? own->name : options_.solver.preconditioner;
     r.preconditioner_note = solver_->preconditioner().describe();
     r.residual_norm = name(options_.solver.residual_norm);
     r.b = b_source_->name();

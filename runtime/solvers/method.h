@@ -85,6 +85,7 @@ struct MethodEntry {
   Demands demands;
   /// Norms of the residual that the method has without a pass of its own.
   std::span<const ResidualNorm> norms;
+  bool flexible;      ///< the preconditioner may change from one iteration to the next
   bool coefficients;  ///< it notes those of conjugate gradients (krylov::Monitor)
   /// Checks memory before it is taken. Collective; the same error on all ranks.
   std::unique_ptr<Method> (*make)(const MethodInputs& inputs);

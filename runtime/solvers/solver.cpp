@@ -32,6 +32,19 @@ void require_sensible(const SolverOptions& o, const DistributedMatrix& matrix) {
     refuse("the number of right-hand sides must be 1 or more, and at most two million", "right_hand_sides");
 }
 
+void require_flexible(const MethodEntry& method, const SolverOptions& o) {
+  if (!o.own_preconditioner) return;
+  if (o.preconditioner != "none")
+    throw Error(ErrorKind::usage,
+                fmt::format("both {} and a preconditioner of the program are given; take one of them", o.preconditioner),
+                "preconditioner");
+  if (!method.flexible)
+    throw Error(ErrorKind::usage,
+                fmt::format("{} needs a preconditioner that stays the same, and one of the program may change; take fgmres",
+                            method.name),
+                "solver");
+}
+
 void require_norm(const MethodEntry& method, ResidualNorm norm) {
   if (std::find(method.norms.begin(), method.norms.end(), norm) != method.norms.end()) return;
   throw Error(
@@ -71,11 +84,13 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
     find_preconditioner(options.preconditioner);
     require_sensible(options, matrix);
     require_norm(*method, options.residual_norm);
+    require_flexible(*method, options);
   });
   options_.preconditioning.columns = static_cast<int>(options.columns);
   options_.preconditioning.absolute = method->demands == Demands::symmetric;
   options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
   options_.product.columns = options.columns;
+  if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
   preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);  // before the host rows may go
   if (options.null_space == NullSpace::constant) remove_mean_.emplace(matrix, options.columns);
   product_ = matrix.product(options_.product);
@@ -107,7 +122,9 @@ std::int64_t Solver::device_bytes() const {
 
 std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& name,
                                                             const PreconditionerOptions& preconditioning) const {
-  std::unique_ptr<Preconditioner> made = find_preconditioner(name).make(matrix_, preconditioning);
+  std::unique_ptr<Preconditioner> made =
+      options_.own_preconditioner ? make_own_preconditioner(matrix_, *options_.own_preconditioner, options_.columns)
+                                  : find_preconditioner(name).make(matrix_, preconditioning);
   if (!preconditioning.mean_free) return made;
   return make_mean_free(std::move(made), matrix_, preconditioning.columns);
 }

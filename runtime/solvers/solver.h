@@ -24,6 +24,7 @@
 #include "runtime/solvers/gram_schmidt.h"
 #include "runtime/solvers/norm.h"
 #include "runtime/solvers/null_space.h"
+#include "runtime/solvers/own_preconditioner.h"
 #include "runtime/solvers/preconditioner.h"
 #include "runtime/solvers/reason.h"
 #include "runtime/solvers/spectrum.h"
@@ -37,6 +38,8 @@ struct SolverOptions {
   std::string solver = "cg";            ///< see methods()
   std::string preconditioner = "none";  ///< see preconditioners()
   PreconditionerOptions preconditioning;
+  /// Takes the place of `preconditioner`, which is none then; only for flexible methods (fgmres).
+  std::optional<OwnPreconditioner> own_preconditioner;
   double rtol = 1e-8;  ///< of ‖b‖
   double atol = 0;     ///< of the residual itself
   double divergence_tolerance =
