@@ -12,11 +12,14 @@
 namespace shardmat {
 namespace {
 
-constexpr std::int64_t kSlow = 200;          // iterations
-constexpr double kShare = 0.1;               // of the solve's time that a trial takes
-constexpr double kSeconds = 0.1;             // or these, if the solve was short
-constexpr double kSetUp = 5, kDearer = 1.3;  // in iterations of the solve: making a preconditioner; an iteration with it
-constexpr std::int64_t kFewest = 5;          // iterations of a trial that say something
+constexpr std::int64_t kSlow = 200;  // iterations
+// Half of a tenth of the solve's time is for making the preconditioner, half for iterations that take 1.3 times as long.
+constexpr double kHalf = 0.05, kDearer = 1.3;
+constexpr double kAlways = 0.005;                 // seconds that may always be taken to make it
+constexpr double kMostSeconds = 0.1;              // of a trial, if a tenth of the solve's time is less
+constexpr double kSearch = 50e-9, kFind = 20e-9;  // seconds a nonzero: unknowns of a node, in a sample; the diagonal
+constexpr std::int64_t kSampledRows = 20'000;
+constexpr std::int64_t kFewest = 5;  // iterations of a trial that say something
 constexpr double kHelps = 1.3, kReduces = 0.9;
 constexpr std::int64_t kMostUnknowns = 6;
 
@@ -28,6 +31,14 @@ const SolvedColumn& slowest(const SolveResult& result) {
 bool deserves_advice(SolveReason reason) {
   return converged(reason) || reason == SolveReason::diverged_iterations ||
          reason == SolveReason::diverged_attainable_accuracy;
+}
+
+/// Seconds that making a preconditioner takes about, on the host, where the diagonal is looked for; of the slowest rank.
+double set_up_seconds(const DistributedMatrix& matrix) {
+  const auto nnz = static_cast<double>(matrix.local_nnz());
+  const double sampled = static_cast<double>(std::min(matrix.local_rows(), kSampledRows)) /
+                         static_cast<double>(std::max<std::int64_t>(1, matrix.local_rows()));
+  return matrix.context().communicator().all_reduce(nnz * (kSearch * sampled + kFind), Reduction::max);
 }
 
 /// Compares the best residual of the trial with the iteration at which the solve reached it.
@@ -59,7 +70,9 @@ AdviceTrial advise(Solver& solver, DistributedMatrix& matrix, const DistributedV
   const auto place = static_cast<std::size_t>(&column - result.columns.data());
   if (column.iterations < kSlow || !deserves_advice(column.reason) || !may_advise(solver.options())) return found;
   const Timer timer;
-  const auto iterations = static_cast<std::int64_t>((kShare * static_cast<double>(column.iterations) - kSetUp) / kDearer);
+  const double seconds = matrix.context().communicator().all_reduce(result.seconds, Reduction::max);
+  if (set_up_seconds(matrix) > std::max(kAlways, kHalf * seconds)) return found;
+  const auto iterations = static_cast<std::int64_t>(kHalf / kDearer * static_cast<double>(column.iterations));
   try {
     PreconditionerOptions preconditioning = solver.options().preconditioning;
     preconditioning.block_size = static_cast<int>(matrix.unknowns_a_node(kMostUnknowns));
@@ -68,8 +81,8 @@ AdviceTrial advise(Solver& solver, DistributedMatrix& matrix, const DistributedV
     DistributedVector x(matrix, VectorLayout::rows, b.type(), b.columns());
     x.read(guess, matrix.context().stream());
     SolveControl limits;
-    const double seconds = std::max(kSeconds, kShare * result.seconds);
-    limits.stop = [&] { return timer.seconds() > seconds || (control.stop && control.stop()); };
+    const double most = std::max(kMostSeconds, 2 * kHalf * seconds);
+    limits.stop = [&] { return timer.seconds() > most || (control.stop && control.stop()); };
     found.tried = true;
     const Solver::Trial trial = solver.try_preconditioner(name, preconditioning, iterations, b, x, limits);
     found.advice = compare(column.history, trial.result.columns[place].history);

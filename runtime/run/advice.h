@@ -31,9 +31,10 @@ struct AdviceTrial {
 bool may_advise(const SolverOptions& options);
 
 /// After a solve of 200 iterations or more: tries block_jacobi if the pattern shows several unknowns a node, else jacobi,
-/// from the first x for so many iterations that it takes about a tenth of the solve's time; a timer ends it, too.
-/// The iteration at which the solve reached the trial's best residual tells how many are saved.
-/// `guess`: where x began. `control`: its stop ends the trial.
+/// from the first x. It is tried only if making it should take a twentieth of the solve's time at most, which its search for
+/// the diagonal in the host rows decides; for so many iterations that they take another twentieth. A timer ends it, too. The
+/// iteration at which the solve reached the trial's best residual tells how many are saved. `guess`: where x began.
+/// `control`: its stop ends the trial.
 AdviceTrial advise(Solver& solver, DistributedMatrix& matrix, const DistributedVector& b, const VectorSource& guess,
                    const SolveResult& result, const SolveControl& control);
 

@@ -155,12 +155,12 @@ class Solve(CliTest):
 
     def test_advises_what_helps(self):
         scaled, b = badly_scaled(20), np.ones((400, 2))  # jacobi: 72 iterations, none: thousands
-        options = ["--max-iterations", 1200, "--rhs", 2]
+        options = ["--max-iterations", 1200, "--rhs", 2, "--kernel", "csr_host"]
         x, report = self.solution(scaled, b, *options, code=NOT_CONVERGED)
         advice, history = report["advice"], report["columns"][0]["history"]
         self.assertEqual(advice["preconditioner"], "jacobi")
         self.assertGreaterEqual(advice["instead_of"], 1.3 * advice["iterations"])
-        self.assertLessEqual(advice["iterations"], 120)
+        self.assertLessEqual(advice["iterations"], 60)
         _, tried = self.solution(scaled, b, *options, "--preconditioner", "jacobi")  # the claim, again
         residual = tried["columns"][0]["history"][advice["iterations"]]
         self.assertIs(advice["at_least"], min(history) > residual)

@@ -99,7 +99,7 @@ void add_solver_options(const CommandLine& app, Options& o) {
   app.add_flag(
       "!--no-advice", o.solve.advice,
       "after 200 iterations or more with --preconditioner none or jacobi, do not try whether jacobi or block_jacobi "
-      "needs 1.3 times fewer; trying takes about a tenth of the solve's time, or 0.1 s");
+      "needs 1.3 times fewer; it is tried if that takes at most about a tenth of the solve's time");
   app.add_flag("--monitor", o.monitor, "print the residual of every iteration to standard error");
   app.add_flag("--monitor-true-residual", o.solve.control.true_residuals,
                "print two norms for each right-hand side after every iteration: of the residual as the method updates it, "
