@@ -3,7 +3,9 @@
 //
 //   shardmat::SolverOptions options;
 //   options.solver = "fgmres";
-//   options.own_preconditioner = {.name = "my multigrid", .apply = [&](const auto& r, const auto& z, auto& stream) { … }};
+//   options.own_preconditioner.emplace();
+//   options.own_preconditioner->name = "my multigrid";
+//   options.own_preconditioner->apply = [&](const auto& r, const auto& z, shardmat::Stream& stream) { … };
 //
 // Threads: the solver's. Its functions are called on all ranks, in the same order.
 #pragma once

@@ -35,10 +35,10 @@ class Preconditioner {
 };
 
 struct PreconditionerOptions {
-  int columns = 1;        ///< right-hand sides of apply()
-  int block_size = 0;     ///< of block_jacobi: unknowns a node, 1 to 6; 0: found from the pattern
-  int degree = 4;         ///< of the chebyshev polynomial: products an application
-  bool absolute = false;  ///< takes magnitudes, so that M is positive definite
+  int columns = 1;         ///< right-hand sides of apply()
+  int block_size = 0;      ///< of block_jacobi: unknowns a node, 1 to 6; 0: found from the pattern
+  int degree = 4;          ///< of the chebyshev polynomial: products an application
+  bool absolute = false;   ///< takes magnitudes, so that M is positive definite
   bool mean_free = false;  ///< constant vectors are in the null space: M is applied to vectors without a mean
 };
 
