@@ -20,7 +20,8 @@ install(CODE "
   include(\"${PROJECT_SOURCE_DIR}/deploy/cmake/install_headers.cmake\")")
 
 install(TARGETS shardmat shardmat-serve RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_batched.py ${PROJECT_SOURCE_DIR}/tools/plot_kernels.py
+install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_batched.py ${PROJECT_SOURCE_DIR}/tools/plot_convergence.py
+        ${PROJECT_SOURCE_DIR}/tools/plot_kernels.py
         ${PROJECT_SOURCE_DIR}/tools/plot_matrix.py ${PROJECT_SOURCE_DIR}/tools/plot_peers.py
         ${PROJECT_SOURCE_DIR}/tools/plot_reports.py
         ${PROJECT_SOURCE_DIR}/tools/plot_scaling.py ${PROJECT_SOURCE_DIR}/tools/plot_service.py

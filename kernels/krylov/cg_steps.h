@@ -111,6 +111,7 @@ struct CgDirection {
   }
   SHARDMAT_BOTH void finish(int column, const Sums<0>&) const {
     if (!v.monitor.goes_on(column)) return;
+    v.monitor.note_coefficients(column, v.scalars.alpha[column], v.scalars.rz[column] / v.scalars.rz_before[column]);
     v.monitor.note(column, sqrt(v.scalars.squares[column]));
     if (v.monitor.goes_on(column) && !(v.scalars.rz[column] > 0))
       v.monitor.stop(column, Reason::diverged_indefinite_preconditioner);

@@ -29,10 +29,19 @@ struct Monitor {
   const double* diverged_above = nullptr;
   double* norm = nullptr;
   double* history = nullptr;
+  double* coefficients = nullptr;  ///< as the history, of conjugate gradients: all alpha, then all beta; or null
   std::int64_t* iterations = nullptr;
   Reason* reason = nullptr;
 
   SHARDMAT_BOTH bool goes_on(int column) const { return reason[column] == Reason::none; }
+
+  /// Before note(): the iteration took these factors.
+  SHARDMAT_BOTH void note_coefficients(int column, double alpha, double beta) const {
+    if (coefficients == nullptr) return;
+    const std::int64_t at = iterations[column] % history_length * columns + column;
+    coefficients[at] = alpha;
+    coefficients[history_length * columns + at] = beta;
+  }
 
   /// An iteration ended with this norm.
   SHARDMAT_BOTH void note(int column, double now) const {

@@ -84,7 +84,7 @@ class EigenRun {
     PowerMethod power(*matrix_, options);
     made(timer.seconds());
     make_vectors(1);
-    phase("iterate", [&] { report_.result = power.run(*vectors_, options_.monitor); });
+    phase("iterate", [&] { report_.result = power.run(*vectors_, options_.monitor, options_.stop); });
     describe(power.product(), power.summed_by(),
              power.device_bytes() + static_cast<std::int64_t>(power.product().y_bytes()));
   }
@@ -94,7 +94,7 @@ class EigenRun {
     Lanczos lanczos(*matrix_, settings_);
     made(timer.seconds());
     settings_ = lanczos.options();
-    phase("iterate", [&] { report_.result = lanczos.run(options_.monitor); });
+    phase("iterate", [&] { report_.result = lanczos.run(options_.monitor, options_.stop); });
     if (!options_.vectors.empty()) {
       make_vectors(lanczos.wanted());
       lanczos.copy_vectors(*vectors_, context_.stream());

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,7 @@ struct EigenOptions {
   int threads = 0;      ///< host threads of each rank; 0: its share of the cores of its host
   std::string vectors;  ///< file for the eigenvectors, rows in original order, a column each; empty = none
   EigenMonitor monitor;
+  std::function<bool()> stop;  ///< see Lanczos::run()
 };
 
 struct EigenReport : IterativeReport {

@@ -56,6 +56,7 @@ std::string to_text(const EigenReport& r) {
   t.row("iterations", human_count(r.result.iterations) + " products" +
                           (r.result.restarts == 0 ? "" : fmt::format(", {} restarts", human_count(r.result.restarts))));
   t.row("copies", confirmed_text(r));
+  if (r.result.interrupted) t.row("interrupted", "the run was told to end; values are as far as they came");
   if (!r.output.empty()) t.row("written", r.output);
   t.line("                 eigenvalue  |Ax - value x|  relative  converged");
   for (const Eigenpair& pair : r.result.pairs)
@@ -79,10 +80,15 @@ std::string to_json(const EigenReport& r) {
                       {"max_iterations", r.settings.max_iterations},
                       {"seed", r.settings.seed}};
   if (lanczos) method["basis"] = r.settings.basis;
-  ordered_json j{{"matrix", json_of_matrix(r)},       {"eigen", method},
-                 {"converged", r.result.converged()}, {"iterations", r.result.iterations},
-                 {"restarts", r.result.restarts},     {"confirmed", r.result.confirmed},
-                 {"norm", number(r.result.norm)},     {"pairs", pairs}};
+  ordered_json j{{"matrix", json_of_matrix(r)},
+                 {"eigen", method},
+                 {"converged", r.result.converged()},
+                 {"interrupted", r.result.interrupted},
+                 {"iterations", r.result.iterations},
+                 {"restarts", r.result.restarts},
+                 {"confirmed", r.result.confirmed},
+                 {"norm", number(r.result.norm)},
+                 {"pairs", pairs}};
   add_json_of_run(r, r.result.seconds, j);
   return j.dump(2) + "\n";
 }

@@ -139,8 +139,9 @@ class PageRankRun {
   }
 
   void iterate() {
-    phase("iterate",
-          [&] { report_.result = pagerank_->run(restarts_ ? &*restarts_ : nullptr, *scores_, options_.monitor); });
+    phase("iterate", [&] {
+      report_.result = pagerank_->run(restarts_ ? &*restarts_ : nullptr, *scores_, options_.monitor, options_.stop);
+    });
     report_.top = top_entries(*scores_, options_.top, context_.stream());
     if (report_.result.iterations == 0) return;
     const ProductSeconds seconds = time_product(pagerank_->product(), context_.stream());

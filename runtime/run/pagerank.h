@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct PageRankOptions {
   std::int64_t top = 10;  ///< entries of each column in the report
   std::string output;     ///< file for the scores, in the graph's original order; empty = none
   PageRankMonitor monitor;
+  std::function<bool()> stop;  ///< see PageRank::run()
 };
 
 struct PageRankReport : IterativeReport {

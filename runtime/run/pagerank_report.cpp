@@ -94,6 +94,7 @@ std::string to_text(const PageRankReport& r) {
                                      min_mean_max(r.device_bytes, human_bytes), human_bytes(r.host_peak_bytes.max)));
   t.section("Result");
   write_columns(t, r);
+  if (r.result.interrupted) t.row("interrupted", "the run was told to end; scores are as far as they came");
   if (!r.output.empty()) t.row("written", r.output);
   write_top(t, r);
   return t.text();
@@ -109,6 +110,7 @@ std::string to_json(const PageRankReport& r) {
                    {"personalisation", r.personalisation}}},
                  {"dangling", r.dangling},
                  {"converged", r.result.converged()},
+                 {"interrupted", r.result.interrupted},
                  {"iterations", r.result.iterations},
                  {"columns", json_of_columns(r)}};
   add_json_of_run(r, r.result.seconds, j);

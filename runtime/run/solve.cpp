@@ -35,6 +35,7 @@ class SolveRun {
       open();
       load();
       solve_it();
+      if (keeps_rows_) find_advice();
       if (!options_.output.empty()) write();
       describe();
       return std::move(report_);
@@ -84,7 +85,8 @@ class SolveRun {
     const Timer timer;
     solver_ = std::make_unique<Solver>(*matrix_, solver);
     const double set_up = timer.seconds() - matrix_->load_times().plan;
-    matrix_->drop_host_rows();
+    keeps_rows_ = options_.advice && may_advise(solver) && has_room_for_rows();
+    if (!keeps_rows_) matrix_->drop_host_rows();
     add_load_phases(matrix_->load_times(), communicator_, report_.phases);
     report_.phases.push_back({"set up solver", over_ranks(std::max(0.0, set_up), communicator_)});
     phase("vectors", [&] {
@@ -102,6 +104,19 @@ class SolveRun {
     timed_ = time_product(solver_->product(), context_.stream());
   }
 
+  /// Room for the host rows during the solve, vectors and more aside.
+  bool has_room_for_rows() {
+    const std::int64_t wanted = matrix_->host_bytes() + 8 * static_cast<std::int64_t>(solver_->product().y_bytes());
+    return communicator_.all_reduce(share_of_host_memory() > wanted ? 1 : 0, Reduction::min) == 1;
+  }
+
+  void find_advice() {
+    const Timer timer;
+    report_.advice = advise(*solver_, *matrix_, *b_, *guess_source_, report_.result, options_.control);
+    matrix_->drop_host_rows();
+    if (report_.advice.tried) report_.phases.push_back({"advice", over_ranks(timer.seconds(), communicator_)});
+  }
+
   void write() {
     phase("write", [&] { x_->write(options_.output, "x", context_.stream()); });
     report_.output = options_.output;
@@ -111,7 +126,8 @@ class SolveRun {
     SolveReport& r = report_;
     describe_product(solver_->product(), source_, options_.load, r);
     r.solver = options_.solver.solver;
-    r.preconditioner = options_.solver.preconditioner;
+    const auto& own = options_.solver.own_preconditioner;
+    r.preconditioner = own ? own->name : options_.solver.preconditioner;
     r.preconditioner_note = solver_->preconditioner().describe();
     r.residual_norm = name(options_.solver.residual_norm);
     r.b = b_source_->name();
@@ -136,6 +152,7 @@ class SolveRun {
   std::unique_ptr<VectorSource> b_source_, guess_source_;
   std::optional<DistributedVector> b_, x_;
   ProductSeconds timed_;
+  bool keeps_rows_ = false;  ///< of the matrix, for advice
   SolveReport report_;
 };
 

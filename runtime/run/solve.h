@@ -8,6 +8,7 @@
 
 #include "comm/placement.h"
 #include "runtime/matrix/matrix_options.h"
+#include "runtime/run/advice.h"
 #include "runtime/run/product_report.h"
 #include "runtime/solvers/solver.h"
 
@@ -26,6 +27,7 @@ struct SolveOptions {
   std::string initial_guess = "zeros";  ///< the same
   std::uint64_t seed = 1;
   std::string output;  ///< file for x, in original row order; empty = none
+  bool advice = true;  ///< after a slow solve, tries whether another preconditioner needs fewer iterations
   SolveControl control;
 };
 
@@ -33,6 +35,7 @@ struct SolveReport : IterativeReport {
   std::string solver, preconditioner, preconditioner_note, residual_norm, b, initial_guess;
   SolverOptions settings;
   SolveResult result;
+  AdviceTrial advice;
 };
 
 /// Collective; the report is the same on all ranks. A solve that did not converge does not throw: the report says so, and

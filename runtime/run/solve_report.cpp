@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -18,12 +19,57 @@ std::string residual_text(double residual, double norm_of_b) {
                        : fmt::format("{:.3e}", residual);
 }
 
+/// Of the column whose estimate is the largest; all columns have the same matrix.
+const Spectrum* spectrum_of(const SolveResult& result) {
+  const Spectrum* found = nullptr;
+  for (const SolvedColumn& c : result.columns)
+    if (c.spectrum && (found == nullptr || c.spectrum->condition() > found->condition())) found = &*c.spectrum;
+  return found;
+}
+
+std::string condition_text(const SolveReport& r) {
+  const Spectrum* const s = spectrum_of(r.result);
+  if (s == nullptr) return {};
+  return fmt::format("{:.3g} or more{}: Ritz values of these iterations from {:.3g} to {:.3g}", s->condition(),
+                     r.preconditioner == "none" ? "" : ", of the preconditioned matrix", s->least, s->largest);
+}
+
+std::string advice_text(const AdviceTrial& trial) {
+  if (!trial.failure.empty()) return "another preconditioner could not be tried: " + trial.failure;
+  if (!trial.advice) return {};
+  const Advice& a = *trial.advice;
+  return fmt::format(
+      "take {}{}: its first {} iterations reduced the residual {} {} of these ({}{:.1f} times fewer, measured)",
+      a.preconditioner, a.note.empty() ? "" : fmt::format(" ({})", a.note), human_count(a.iterations),
+      a.at_least ? "further than all" : "as far as", human_count(a.instead_of), a.at_least ? "at least " : "",
+      static_cast<double>(a.instead_of) / static_cast<double>(a.iterations));
+}
+
 void write_column(Table& t, const SolvedColumn& c) {
   t.row("reason", fmt::format("{}: {}", name(c.reason), explain(c.reason)));
   t.row("iterations", human_count(c.iterations) +
                           (c.replacements == 0 ? "" : fmt::format(", {} replacements of the residual", c.replacements)));
   t.row("residual", residual_text(c.residual, c.norm_of_b) + ", as the method updated it");
   t.row("true residual", residual_text(c.true_residual, c.norm_of_b) + ", computed anew");
+}
+
+/// What was removed from b.
+std::string null_space_text(const SolveReport& r) {
+  if (r.settings.null_space == NullSpace::none) return {};
+  const double rounding = r.type == "f32" ? 1e-6 : 1e-12;
+  const std::vector<SolvedColumn>& columns = r.result.columns;
+  std::int64_t inconsistent = 0;
+  double most = 0;
+  for (const SolvedColumn& c : columns) {
+    inconsistent += c.removed_from_b > rounding * c.norm_of_b;
+    most = std::max(most, c.removed_from_b);
+  }
+  if (inconsistent == 0) return "constant vectors; b is consistent";
+  return fmt::format(
+      "constant vectors; b was not consistent{}: its mean was removed, of norm {:.3e}{}. x is the answer of "
+      "least squares",
+      columns.size() == 1 ? "" : fmt::format(" in {} of {} columns", inconsistent, columns.size()), most,
+      columns.size() == 1 ? "" : " at most");
 }
 
 void write_columns(Table& t, const std::vector<SolvedColumn>& columns) {
@@ -49,6 +95,12 @@ void write_times(Table& t, const SolveReport& r) {
                                     100 * rest / r.seconds_an_iteration));
 }
 
+ordered_json json_of(const std::vector<double>& norms) {
+  ordered_json list = ordered_json::array();
+  for (const double norm : norms) list.push_back(number(norm));
+  return list;
+}
+
 }  // namespace
 
 std::string to_text(const SolveReport& r) {
@@ -59,6 +111,7 @@ std::string to_text(const SolveReport& r) {
         r.preconditioner + (r.preconditioner_note.empty() ? "" : fmt::format(" ({})", r.preconditioner_note)));
   t.row("ends at", fmt::format("residual ({}) ≤ max({:g}·‖b‖, {:g}), or {} iterations", r.residual_norm, r.settings.rtol,
                                r.settings.atol, human_count(r.settings.max_iterations)));
+  t.row("null space", null_space_text(r));
   t.row("dot products", r.sums == "none" ? "" : "summed over the ranks by " + r.sums);
   write_phases(t, r.phases);
   if (r.result.iterations > 0) write_times(t, r);
@@ -67,6 +120,8 @@ std::string to_text(const SolveReport& r) {
   t.section("Result");
   if (r.result.columns.size() == 1) write_column(t, r.result.columns[0]);
   else write_columns(t, r.result.columns);
+  t.row("condition", condition_text(r));
+  t.row("advice", advice_text(r.advice));
   if (!r.output.empty()) t.row("written", r.output);
   return t.text();
 }
@@ -74,16 +129,21 @@ std::string to_text(const SolveReport& r) {
 std::string to_json(const SolveReport& r) {
   ordered_json columns = ordered_json::array();
   for (const SolvedColumn& c : r.result.columns) {
-    ordered_json history = ordered_json::array();
-    for (const double norm : c.history) history.push_back(number(norm));
-    columns.push_back({{"reason", name(c.reason)},
-                       {"converged", converged(c.reason)},
-                       {"iterations", c.iterations},
-                       {"norm_of_b", number(c.norm_of_b)},
-                       {"residual", number(c.residual)},
-                       {"true_residual", number(c.true_residual)},
-                       {"replacements", c.replacements},
-                       {"history", history}});
+    ordered_json column{{"reason", name(c.reason)},
+                        {"converged", converged(c.reason)},
+                        {"iterations", c.iterations},
+                        {"norm_of_b", number(c.norm_of_b)},
+                        {"removed_from_b", number(c.removed_from_b)},
+                        {"residual", number(c.residual)},
+                        {"true_residual", number(c.true_residual)},
+                        {"replacements", c.replacements},
+                        {"history", json_of(c.history)}};
+    if (!c.true_history.empty()) column["true_history"] = json_of(c.true_history);
+    if (c.spectrum)
+      column["spectrum"] = {{"least", number(c.spectrum->least)},
+                            {"largest", number(c.spectrum->largest)},
+                            {"condition", number(c.spectrum->condition())}};
+    columns.push_back(std::move(column));
   }
   ordered_json j{{"matrix", json_of_matrix(r)},
                  {"solver",
@@ -96,11 +156,18 @@ std::string to_json(const SolveReport& r) {
                    {"divergence_tolerance", r.settings.divergence_tolerance},
                    {"max_iterations", r.settings.max_iterations},
                    {"restart", r.settings.restart},
+                   {"null_space", name(r.settings.null_space)},
                    {"b", r.b},
                    {"initial_guess", r.initial_guess}}},
                  {"converged", r.result.converged()},
                  {"iterations", r.result.iterations},
                  {"columns", columns}};
+  if (r.advice.advice)
+    j["advice"] = {{"preconditioner", r.advice.advice->preconditioner},
+                   {"preconditioner_note", r.advice.advice->note},
+                   {"iterations", r.advice.advice->iterations},
+                   {"instead_of", r.advice.advice->instead_of},
+                   {"at_least", r.advice.advice->at_least}};
   add_json_of_run(r, r.result.seconds, j);
   return j.dump(2) + "\n";
 }

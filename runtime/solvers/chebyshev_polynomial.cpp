@@ -12,6 +12,7 @@
 #include "kernels/krylov/preconditioner_steps.h"
 #include "runtime/context.h"
 #include "runtime/matrix/product.h"
+#include "runtime/solvers/null_space.h"
 #include "runtime/solvers/preconditioner.h"
 #include "runtime/solvers/spectrum.h"
 
@@ -24,7 +25,7 @@ constexpr double kAbove = 1.1, kRatio = 30;
 class ChebyshevPolynomial final : public Preconditioner {
  public:
   ChebyshevPolynomial(DistributedMatrix& matrix, const PreconditionerOptions& options)
-      : degree_(options.degree), jacobi_(make_jacobi(matrix, options)) {
+      : matrix_(matrix), options_(options), degree_(options.degree), jacobi_(make_jacobi(matrix, options)) {
     Context& context = matrix.context();
     context.communicator().together([&] {
       constexpr int kMostDegree = 100;
@@ -62,7 +63,11 @@ class ChebyshevPolynomial final : public Preconditioner {
   }
 
  private:
-  void find_interval(Stream& stream) { largest_ = estimate_spectrum(*product_, *jacobi_, kLanczosSteps, stream).largest; }
+  void find_interval(Stream& stream) {
+    std::unique_ptr<Preconditioner> mean_free;
+    if (options_.mean_free) mean_free = make_mean_free(make_jacobi(matrix_, options_), matrix_, options_.columns);
+    largest_ = estimate_spectrum(*product_, mean_free ? *mean_free : *jacobi_, kLanczosSteps, stream).largest;
+  }
 
   template <class T>
   void apply_as(const Dense& r, const Dense& z, Stream& stream) const {
@@ -88,6 +93,8 @@ class ChebyshevPolynomial final : public Preconditioner {
     }
   }
 
+  DistributedMatrix& matrix_;
+  PreconditionerOptions options_;
   int degree_;
   std::unique_ptr<Preconditioner> jacobi_;
   std::unique_ptr<Product> product_;

@@ -23,6 +23,7 @@ struct EigenResult {
   /// Lanczos: a random vector orthogonal to the pairs showed no further copy of a multiple eigenvalue among the wanted ones,
   /// or the basis held the whole space.
   bool confirmed = false;
+  bool interrupted = false;  ///< `stop` ended it
   double seconds = 0;
   bool converged() const {
     return std::all_of(pairs.begin(), pairs.end(), [](const Eigenpair& pair) { return pair.converged; });

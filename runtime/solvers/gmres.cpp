@@ -60,20 +60,25 @@ class Gmres : public Method {
   }
 
   void finish_cycle(std::int64_t taken, Stream& stream) override {
+    add_correction(taken, x_, stream);
+    begin_cycle(stream);
+  }
+
+  void add_correction(std::int64_t taken, void* to, Stream& stream) override {
     const int steps = static_cast<int>(taken);  // later vectors of the basis were not written
+    T* const x = static_cast<T*>(to);
     in_.run_scalars(GmresSolve{{}, s_}, stream);
     if constexpr (kFlexible) {
-      passes_.add(flexible(0), steps, 1, s_.y, nullptr, x_, stream);
+      passes_.add(flexible(0), steps, 1, s_.y, nullptr, x, stream);
     } else if constexpr (kScaling == Scaling::separate) {
       T* const sum = slot();  // the product needs it no more
       fill_bytes(sum, 0, in_.vector_bytes(), stream);
       passes_.add(basis(0), steps, 1, s_.y, nullptr, sum, stream);
       in_.preconditioner.apply(in_.product.x(), in_.view(basis(restart_)), stream);
-      in_.run(GmresAddOne<T>{basis(restart_), x_}, stream);
+      in_.run(GmresAddOne<T>{basis(restart_), x}, stream);
     } else {
-      passes_.add(basis(0), steps, 1, s_.y, diagonal(), x_, stream);
+      passes_.add(basis(0), steps, 1, s_.y, diagonal(), x, stream);
     }
-    begin_cycle(stream);
   }
 
   std::int64_t device_bytes() const override { return memory_.bytes(); }

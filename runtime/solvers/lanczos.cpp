@@ -17,6 +17,7 @@
 #include "runtime/solvers/basis_passes.h"
 #include "runtime/solvers/power.h"
 #include "runtime/solvers/random_entries.h"
+#include "runtime/solvers/stop_vote.h"
 #include "runtime/solvers/symmetric_eigen.h"
 #include "runtime/solvers/symmetry.h"
 
@@ -44,9 +45,10 @@ struct Parts {
 template <class T>
 class LanczosRun {
  public:
-  LanczosRun(const Parts& parts, const EigenMonitor& monitor)
+  LanczosRun(const Parts& parts, const EigenMonitor& monitor, const std::function<bool()>& stop)
       : p_(parts),
         monitor_(monitor),
+        vote_(parts.matrix.context().communicator(), stop),
         stream_(parts.matrix.context().stream()),
         ranks_(parts.matrix.context().communicator()),
         passes_(parts.passes, parts.matrix.context().device(), parts.matrix.local_rows(), parts.apart),
@@ -64,6 +66,10 @@ class LanczosRun {
       result_.confirmed = whole || (done && nothing_better_is_left());
       if (whole || result_.iterations >= p_.options.max_iterations) break;
       if (done && (result_.confirmed || !p_.options.confirm)) break;
+      if (stopped_) {
+        result_.interrupted = true;
+        break;
+      }
       ++result_.restarts;
       if (done && confirms()) restart_randomly();
       else restart();
@@ -156,10 +162,11 @@ class LanczosRun {
     throw Error(ErrorKind::internal, "no random vector is orthogonal to the basis");
   }
 
-  /// Extends the basis until it is full, or the products are used up.
+  /// Extends the basis until it is full, the products are used up, or the run was told to end.
   void sweep() {
     const double rounding = 16 * unit_roundoff(sum_type(p_.matrix.type()));
     while (size_ < basis_ && result_.iterations < p_.options.max_iterations) {
+      if (stopped_ && size_ >= p_.low + p_.high) break;
       const std::int64_t now = size_;
       p_.product.multiply(1, view(now), 0, view(now + 1), stream_);
       ++result_.iterations;
@@ -171,6 +178,7 @@ class LanczosRun {
       if (size_ == p_.matrix.rows()) below_ = 0;
       else if (below_ <= rounding * longest_) continue_randomly();  // A maps the basis into itself
       else scale(size_, 1 / below_);
+      stopped_ = vote_();
     }
   }
 
@@ -282,6 +290,8 @@ class LanczosRun {
 
   Parts p_;
   const EigenMonitor& monitor_;
+  StopVote vote_;
+  bool stopped_ = false;
   Stream& stream_;
   Communicator& ranks_;
   BasisPasses<T> passes_;
@@ -373,14 +383,14 @@ std::int64_t Lanczos::device_bytes() const {
   return product_->device_bytes() + static_cast<std::int64_t>(vectors_.bytes() + scalars_.bytes());
 }
 
-EigenResult Lanczos::run(const EigenMonitor& monitor) {
+EigenResult Lanczos::run(const EigenMonitor& monitor, const std::function<bool()>& stop) {
   Context& context = matrix_.context();
   const ContextScope scope(context);
   const Timer timer;
   const Parts parts{
       matrix_, options_, low_, high_, kept_, apart(), *product_, *passes_, *sum_, vectors_.data(), scalars_.as<double>()};
-  EigenResult result = sum_type(matrix_.type()) == ValueType::f64 ? LanczosRun<double>(parts, monitor)()
-                                                                  : LanczosRun<float>(parts, monitor)();
+  EigenResult result = sum_type(matrix_.type()) == ValueType::f64 ? LanczosRun<double>(parts, monitor, stop)()
+                                                                  : LanczosRun<float>(parts, monitor, stop)();
   result.seconds = context.communicator().all_reduce(timer.seconds(), Reduction::max);
   return result;
 }

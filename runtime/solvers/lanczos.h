@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -50,7 +51,9 @@ class Lanczos {
 
   /// The wanted pairs by ascending value; those that did not converge say so. Throws Error(input) if products with A leave
   /// the range of numbers whose squares can be formed.
-  EigenResult run(const EigenMonitor& monitor = {});
+  /// `stop` is asked on every rank now and then; true on any rank ends the run with the pairs at hand, after as many
+  /// products as wanted pairs at least.
+  EigenResult run(const EigenMonitor& monitor = {}, const std::function<bool()>& stop = {});
 
   /// Pairs that run() gives: count, or for Which::both twice as many, but n at most.
   std::int64_t wanted() const { return low_ + high_; }

@@ -68,6 +68,8 @@ class Method {
   virtual std::int64_t cycle() const { return 1; }
   /// Iteration `i` of a cycle, from 0. Columns that are done stay as they are.
   virtual void iterate(std::int64_t i, Stream& stream) = 0;
+  /// Adds to `x`, a copy of x, what the first `taken` iterations of the cycle found: nothing where iterate() updates x.
+  virtual void add_correction([[maybe_unused]] std::int64_t taken, [[maybe_unused]] void* x, Stream&) {}
   /// Ends a cycle after its first `taken` iterations: x is up to date after it.
   virtual void finish_cycle([[maybe_unused]] std::int64_t taken, Stream&) {}
   /// Device memory of the method, without b, x and the product's.
@@ -83,6 +85,8 @@ struct MethodEntry {
   Demands demands;
   /// Norms of the residual that the method has without a pass of its own.
   std::span<const ResidualNorm> norms;
+  bool flexible;      ///< the preconditioner may change from one iteration to the next
+  bool coefficients;  ///< it notes those of conjugate gradients (krylov::Monitor)
   /// Checks memory before it is taken. Collective; the same error on all ranks.
   std::unique_ptr<Method> (*make)(const MethodInputs& inputs);
 };

@@ -9,11 +9,13 @@ constexpr std::int64_t kHistoryEntries = 1024;
 
 }  // namespace
 
-MonitorMemory::MonitorMemory(Device device, int columns, const SolverOptions& options)
+MonitorMemory::MonitorMemory(Device device, int columns, const SolverOptions& options, bool coefficients)
     : columns_(columns),
       history_length_(std::max<std::int64_t>(2 * options.restart, std::max<std::int64_t>(64, kHistoryEntries / columns))),
-      most_iterations_(options.max_iterations) {
-  const std::size_t bytes = offset(kHistory) + static_cast<std::size_t>(history_length_ * columns) * sizeof(double);
+      most_iterations_(options.max_iterations),
+      coefficients_(coefficients) {
+  const std::int64_t lists = coefficients ? 3 : 1;
+  const std::size_t bytes = offset(kHistory) + static_cast<std::size_t>(lists * history_length_ * columns) * sizeof(double);
   require_memory(device, static_cast<std::int64_t>(bytes), "the history of residuals");
   memory_ = Buffer(device, bytes);
   copy_.reserve(bytes, device, device.backend == Backend::cuda);
@@ -31,6 +33,7 @@ krylov::Monitor MonitorMemory::view() const {
   m.iterations = device<std::int64_t>(kIterations);
   m.reason = device<krylov::Reason>(kReason);
   m.history = device<double>(kHistory);
+  if (coefficients_) m.coefficients = m.history + history_length_ * columns_;
   return m;
 }
 

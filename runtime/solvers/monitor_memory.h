@@ -11,8 +11,8 @@ namespace shardmat {
 
 class MonitorMemory {
  public:
-  /// Throws Error(resources).
-  MonitorMemory(Device device, int columns, const SolverOptions& options);
+  /// `coefficients`: keeps those of conjugate gradients, too. Throws Error(resources).
+  MonitorMemory(Device device, int columns, const SolverOptions& options, bool coefficients);
 
   krylov::Monitor view() const;
   /// Iterations that may pass between two calls of look().
@@ -29,12 +29,18 @@ class MonitorMemory {
   double norm(int column) const { return host<double>(kNorm)[column]; }
   std::int64_t iterations(int column) const { return host<std::int64_t>(kIterations)[column]; }
   /// After iteration `i`, from 1; one of the last history_length().
-  double history(std::int64_t i, int column) const {
-    return host<double>(kHistory)[(i - 1) % history_length_ * columns_ + column];
-  }
+  double history(std::int64_t i, int column) const { return of_iteration(0, i, column); }
+  bool has_coefficients() const { return coefficients_; }
+  /// Of iteration `i`, as the history. REQUIRES: has_coefficients().
+  double alpha(std::int64_t i, int column) const { return of_iteration(1, i, column); }
+  double beta(std::int64_t i, int column) const { return of_iteration(2, i, column); }
   std::int64_t device_bytes() const { return static_cast<std::int64_t>(memory_.bytes()); }
 
  private:
+  /// list: 0 norms, 1 alpha, 2 beta.
+  double of_iteration(int list, std::int64_t i, int column) const {
+    return host<double>(kHistory)[(list * history_length_ + (i - 1) % history_length_) * columns_ + column];
+  }
   enum Part { kBelow, kAbove, kNorm, kIterations, kReason, kHistory };
   std::size_t offset(Part part) const { return static_cast<std::size_t>(part) * static_cast<std::size_t>(columns_) * 8; }
   template <class T>
@@ -48,6 +54,7 @@ class MonitorMemory {
 
   int columns_;
   std::int64_t history_length_, most_iterations_;
+  bool coefficients_;
   Buffer memory_;
   HostBuffer copy_;
 };

@@ -11,6 +11,7 @@
 #include "kernels/base/timer.h"
 #include "kernels/krylov/preconditioner_steps.h"
 #include "runtime/context.h"
+#include "runtime/solvers/stop_vote.h"
 
 namespace shardmat {
 namespace {
@@ -128,7 +129,8 @@ void PageRank::step(const DistributedVector& v, double scale, DistributedVector&
   magnitudes_->compute(from, change, stream);
 }
 
-PageRankResult PageRank::run(DistributedVector* v, DistributedVector& scores, const PageRankMonitor& monitor) {
+PageRankResult PageRank::run(DistributedVector* v, DistributedVector& scores, const PageRankMonitor& monitor,
+                             const std::function<bool()>& stop) {
   Context& context = links_.context();
   const ContextScope scope(context);
   Stream& stream = context.stream();
@@ -154,6 +156,7 @@ PageRankResult PageRank::run(DistributedVector* v, DistributedVector& scores, co
   const Timer timer;
   copy(restarts, scores, stream);
   if (v == nullptr) scale({restart_scale}, scores, stream);
+  StopVote vote(context.communicator(), stop);
   DistributedVector *now = &scores, *next = &*other_;
   while (result.iterations < settings_.max_iterations) {
     step(restarts, restart_scale, *now, *next, stream);
@@ -169,7 +172,9 @@ PageRankResult PageRank::run(DistributedVector* v, DistributedVector& scores, co
       column.history.push_back(changes[j]);
     }
     if (monitor) monitor(result.iterations, changes);
-    if (result.converged()) break;
+    if (result.converged() || result.iterations == settings_.max_iterations) break;
+    result.interrupted = vote();
+    if (result.interrupted) break;
   }
   if (now != &scores) copy(*now, scores, stream);
   product_->wait(stream);

@@ -43,6 +43,7 @@ struct RankedColumn {
 struct PageRankResult {
   std::vector<RankedColumn> columns;
   std::int64_t iterations = 0;  ///< that all columns took: until the change of every column was within the tolerance
+  bool interrupted = false;     ///< `stop` ended it
   double seconds = 0;
   bool converged() const;
 };
@@ -72,7 +73,9 @@ class PageRank {
   /// Iterates from p = v. `v`: restart distributions, n × columns in row layout of sum_type(); every column is scaled to sum
   /// 1 in place. Null: uniform. `scores`: p, of the same shape; overwritten. Throws Error(input) for a column of v that has
   /// negative entries or no positive one.
-  PageRankResult run(DistributedVector* v, DistributedVector& scores, const PageRankMonitor& monitor = {});
+  /// `stop` is asked on every rank now and then; true on any rank ends the run with the scores at hand.
+  PageRankResult run(DistributedVector* v, DistributedVector& scores, const PageRankMonitor& monitor = {},
+                     const std::function<bool()>& stop = {});
 
   const Product& product() const { return *product_; }
   const PageRankSettings& settings() const { return settings_; }

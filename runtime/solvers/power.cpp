@@ -9,6 +9,7 @@
 #include "kernels/base/timer.h"
 #include "runtime/context.h"
 #include "runtime/solvers/random_entries.h"
+#include "runtime/solvers/stop_vote.h"
 
 namespace shardmat {
 
@@ -67,7 +68,7 @@ double PowerMethod::length(const DistributedVector& x, Stream& stream) {
   return std::sqrt(squares);
 }
 
-EigenResult PowerMethod::run(DistributedVector& x, const EigenMonitor& monitor) {
+EigenResult PowerMethod::run(DistributedVector& x, const EigenMonitor& monitor, const std::function<bool()>& stop) {
   Context& context = matrix_.context();
   const ContextScope scope(context);
   Stream& stream = context.stream();
@@ -76,6 +77,7 @@ EigenResult PowerMethod::run(DistributedVector& x, const EigenMonitor& monitor) 
                                               name(sum_type(matrix_.type()))));
   DistributedVector& y = *y_;
   const Timer timer;
+  StopVote vote(context.communicator(), stop);
   EigenResult result;
   result.pairs.resize(1);
   Eigenpair& pair = result.pairs[0];
@@ -93,6 +95,8 @@ EigenResult PowerMethod::run(DistributedVector& x, const EigenMonitor& monitor) 
     result.norm = std::abs(pair.value);
     if (monitor) monitor(result.iterations, result.pairs);
     if (pair.converged || size == 0 || result.iterations == options_.max_iterations) break;
+    result.interrupted = vote();
+    if (result.interrupted) break;
     combine(x.type(), x.local_rows(), 1, {1 / size}, y.view().data, {0}, x.view().data, stream);
   }
   product_->wait(stream);

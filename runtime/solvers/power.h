@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -33,7 +34,8 @@ class PowerMethod {
 
   /// One pair, whose `converged` tells. `vector`: x of length 1; a vector of one column in row layout of sum_type(),
   /// overwritten. Throws Error(input) if products with A leave the range of numbers whose squares can be formed.
-  EigenResult run(DistributedVector& vector, const EigenMonitor& monitor = {});
+  /// `stop` is asked on every rank now and then; true on any rank ends the run.
+  EigenResult run(DistributedVector& vector, const EigenMonitor& monitor = {}, const std::function<bool()>& stop = {});
 
   const Product& product() const { return *product_; }
   std::string_view summed_by() const { return sums_->summed_by(); }

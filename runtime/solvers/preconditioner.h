@@ -25,6 +25,8 @@ class Preconditioner {
   virtual const void* diagonal() const { return nullptr; }
   /// True if M is the identity.
   virtual bool identity() const { return false; }
+  /// Removes from r what does not belong to the vectors that M is made for (null_space.h), in stream order. Collective.
+  virtual void project([[maybe_unused]] const Dense& r, Stream&) const {}
   /// z = M·r, in stream order. Collective. Both hold this rank's rows, row-major; they do not overlap.
   virtual void apply(const Dense& r, const Dense& z, Stream& stream) const = 0;
   virtual std::int64_t device_bytes() const = 0;
@@ -33,10 +35,11 @@ class Preconditioner {
 };
 
 struct PreconditionerOptions {
-  int columns = 1;        ///< right-hand sides of apply()
-  int block_size = 0;     ///< of block_jacobi: unknowns a node, 1 to 6; 0: found from the pattern
-  int degree = 4;         ///< of the chebyshev polynomial: products an application
-  bool absolute = false;  ///< takes magnitudes, so that M is positive definite
+  int columns = 1;         ///< right-hand sides of apply()
+  int block_size = 0;      ///< of block_jacobi: unknowns a node, 1 to 6; 0: found from the pattern
+  int degree = 4;          ///< of the chebyshev polynomial: products an application
+  bool absolute = false;   ///< takes magnitudes, so that M is positive definite
+  bool mean_free = false;  ///< constant vectors are in the null space: M is applied to vectors without a mean
 };
 
 /// One line in the list of preconditioners.

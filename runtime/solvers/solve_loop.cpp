@@ -41,29 +41,39 @@ SolveReason reason_of(Reason reason) {
 
 }  // namespace
 
-SolveLoop::SolveLoop(Method& method, const Preconditioner& preconditioner, const Product& product,
-                     const krylov::Passes& passes, SumOverRanks& sum, MonitorMemory& monitor, const SolverOptions& options,
-                     const SolveControl& control)
-    : method_(method),
-      preconditioner_(preconditioner),
-      product_(product),
-      passes_(passes),
-      sum_(sum),
-      monitor_(monitor),
+SolveLoop::SolveLoop(const SolveParts& parts, const SolverOptions& options, const SolveControl& control)
+    : method_(parts.method),
+      preconditioner_(parts.preconditioner),
+      product_(parts.product),
+      passes_(parts.passes),
+      sum_(parts.sum),
+      monitor_(parts.monitor),
+      remove_mean_(parts.remove_mean),
       options_(options),
       control_(control),
-      stream_(product.matrix().context().stream()),
+      stream_(parts.product.matrix().context().stream()),
       columns_(static_cast<std::size_t>(options.columns)) {
   result_.columns.resize(columns_.size());
 }
 
 SolveResult SolveLoop::operator()(const DistributedVector& b, DistributedVector& x) {
   const Timer timer;
-  measure_b(b);
+  b_ = &b;
+  x_ = &x;
+  if (remove_mean_ != nullptr) remove_means(b, x);
+  measure_b(*b_);
   clear_where_b_is_zero(x);
-  while (start(b, x)) iterate();
+  if (control_.true_residuals) true_residual_.emplace(product_, passes_, sum_);
+  while (start()) iterate();
+  if (remove_mean_ != nullptr) {  // what rounding left
+    (*remove_mean_)(x.view(), stream_);
+    product_.wait(stream_);
+  }
   result_.seconds = timer.seconds();
-  for (SolvedColumn& column : result_.columns) result_.iterations = std::max(result_.iterations, column.iterations);
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    result_.columns[j].spectrum = columns_[j].ritz.extremes();
+    result_.iterations = std::max(result_.iterations, result_.columns[j].iterations);
+  }
   return std::move(result_);
 }
 
@@ -72,6 +82,35 @@ std::vector<double> SolveLoop::to_host(const double* values) const {
   std::vector<double> copy(columns_.size());
   copy_to_host(copy.data(), values, copy.size() * sizeof(double), stream_);
   return copy;
+}
+
+void SolveLoop::remove_means(const DistributedVector& b, DistributedVector& x) {
+  const MeanRemover& remove_mean = *remove_mean_;
+  remove_mean(x.view(), stream_);
+  const MeanRemover::Measures before = remove_mean.measure(product_, b, stream_);
+  DistributedVector& without = mean_free_b_.emplace(b.matrix(), VectorLayout::rows, b.type(), b.columns());
+  copy_on_device(without.view().data, b.view().data, product_.y_bytes(), stream_);
+  remove_mean(without.view(), stream_);
+  const MeanRemover::Measures after = remove_mean.measure(product_, without, stream_);
+  std::vector<double> factors;
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    result_.columns[j].removed_from_b = std::abs(before.means[j]) * std::sqrt(static_cast<double>(b.rows()));
+    constexpr double kRoundoffs = 8;
+    factors.push_back(after.norms[j] <= kRoundoffs * unit_roundoff(b.type()) * before.norms[j] ? 0 : 1);  // b is constant
+  }
+  scale(without, factors);
+  b_ = &without;
+}
+
+void SolveLoop::scale(DistributedVector& vector, const std::vector<double>& factors) {
+  if (std::all_of(factors.begin(), factors.end(), [](double factor) { return factor == 1; })) return;
+  Context& context = product_.matrix().context();
+  Buffer on_device;
+  context.communicator().together([&] { on_device = Buffer(context.device(), factors.size() * sizeof(double)); });
+  copy_to_device(on_device.data(), factors.data(), factors.size() * sizeof(double), stream_);
+  combine(vector.type(), vector.local_rows(), vector.columns(), {}, nullptr, {1, on_device.as<double>()}, vector.view().data,
+          stream_);
+  stream_.synchronize();
 }
 
 void SolveLoop::measure_b(const DistributedVector& b) {
@@ -113,13 +152,7 @@ void SolveLoop::measure_b(const DistributedVector& b) {
 void SolveLoop::clear_where_b_is_zero(DistributedVector& x) {
   std::vector<double> factors;
   for (const SolvedColumn& column : result_.columns) factors.push_back(column.norm_of_b == 0 ? 0 : 1);
-  if (std::find(factors.begin(), factors.end(), 0) == factors.end()) return;
-  Context& context = product_.matrix().context();
-  Buffer on_device;
-  context.communicator().together([&] { on_device = Buffer(context.device(), factors.size() * sizeof(double)); });
-  copy_to_device(on_device.data(), factors.data(), factors.size() * sizeof(double), stream_);
-  combine(x.type(), x.local_rows(), x.columns(), {}, nullptr, {1, on_device.as<double>()}, x.view().data, stream_);
-  stream_.synchronize();
+  scale(x, factors);
 }
 
 void SolveLoop::judge(int j, double true_residual) {
@@ -149,10 +182,14 @@ void SolveLoop::judge(int j, double true_residual) {
   column.true_before = true_residual;
 }
 
-bool SolveLoop::start(const DistributedVector& b, DistributedVector& x) {
-  method_.start(b.view().data, x.view().data, stream_);
+bool SolveLoop::start() {
+  method_.start(b_->view().data, x_->view().data, stream_);
   const std::vector<double> squares = to_host(method_.squares());
   for (std::size_t j = 0; j < columns_.size(); ++j) judge(static_cast<int>(j), std::sqrt(squares[j]));
+  if (true_residual_ && first_) {
+    const std::vector<double> norms = (*true_residual_)(method_, 0, *b_, *x_, stream_);
+    for (std::size_t j = 0; j < columns_.size(); ++j) result_.columns[j].true_history = {norms[j]};
+  }
   std::vector<Reason> reasons;
   std::vector<double> targets, limits;
   for (Column& column : columns_) {
@@ -160,6 +197,7 @@ bool SolveLoop::start(const DistributedVector& b, DistributedVector& x) {
     targets.push_back(column.target);
     limits.push_back(column.limit);
     column.claimed = Reason::none;
+    column.ritz.begin_anew();
   }
   monitor_.set(reasons, targets, limits, first_, stream_);
   first_ = false;
@@ -178,22 +216,34 @@ void SolveLoop::look() {
   take_history();
 }
 
+void SolveLoop::note_true_residuals(std::int64_t taken) {
+  const std::vector<double> norms = (*true_residual_)(method_, taken, *b_, *x_, stream_);
+  for (std::size_t j = 0; j < columns_.size(); ++j) {
+    std::vector<double>& history = result_.columns[j].true_history;
+    const bool iterated = monitor_.iterations(static_cast<int>(j)) == std::ssize(history);
+    if (!columns_[j].done && iterated) history.push_back(norms[j]);
+  }
+}
+
 void SolveLoop::iterate() {
   const bool on_host = stream_.device().backend == Backend::host;
+  const bool looks_often = on_host || true_residual_;  // after every iteration
   const std::int64_t cycle = method_.cycle();
   const auto run_cycle = [&] {
     std::int64_t taken = 0;
     while (taken < cycle) {
       method_.iterate(taken++, stream_);
-      if (!on_host) continue;
-      monitor_.look_without_history(stream_);  // a small copy within the host
+      if (!looks_often) continue;
+      if (true_residual_) product_.wait(stream_);
+      monitor_.look_without_history(stream_);  // on the host a small copy within it
+      if (true_residual_) note_true_residuals(taken);
       if (!goes_on()) break;
     }
     method_.finish_cycle(taken, stream_);
   };
   run_cycle();  // libraries allocate and connect on first use, which a recording forbids
   look();
-  const bool records = !on_host && options_.graph && product_.exchange().capturable();
+  const bool records = !looks_often && options_.graph && product_.exchange().capturable();
   std::optional<Graph> graph;
   if (records && goes_on()) {
     const std::int64_t cycles = std::max<std::int64_t>(1, kIterationsAGraph / cycle);
@@ -202,18 +252,18 @@ void SolveLoop::iterate() {
     });
     result_.graph = true;
   }
-  std::int64_t launches = on_host ? std::max<std::int64_t>(1, kHostIterationsBetweenLooks / cycle) : 1;
+  std::int64_t launches = looks_often ? std::max<std::int64_t>(1, kHostIterationsBetweenLooks / cycle) : 1;
   while (goes_on() && !interrupted_) {
     const Timer timer;
     std::int64_t launched = 0;
-    while (launched < launches && (!on_host || goes_on())) {
+    while (launched < launches && (!looks_often || goes_on())) {
       if (graph) graph->launch(stream_);
       else run_cycle();
       ++launched;
     }
     look();
     const std::int64_t wanted = launches_until_look(timer.seconds() / static_cast<double>(launched));
-    if (!on_host) launches = wanted;
+    if (!looks_often) launches = wanted;
     report_progress();
   }
   for (std::size_t j = 0; j < columns_.size(); ++j)
@@ -236,18 +286,28 @@ void SolveLoop::take_history() {
     if (columns_[j].done) continue;
     SolvedColumn& solved = result_.columns[j];
     const int column = static_cast<int>(j);
-    for (std::int64_t i = solved.iterations + 1; i <= monitor_.iterations(column); ++i)
+    for (std::int64_t i = solved.iterations + 1; i <= monitor_.iterations(column); ++i) {
       solved.history.push_back(monitor_.history(i, column));
+      if (monitor_.has_coefficients()) columns_[j].ritz.add(monitor_.alpha(i, column), monitor_.beta(i, column));
+    }
     solved.iterations = monitor_.iterations(column);
     solved.residual = solved.history.back();
     now = std::max(now, solved.iterations);
   }
-  if (!control_.monitor) return;
+  if (control_.monitor) call_monitor(before, now);
+}
+
+void SolveLoop::call_monitor(std::int64_t before, std::int64_t now) const {
+  const auto at = [](const std::vector<double>& history, std::int64_t i) {
+    return history[std::min(static_cast<std::size_t>(i), history.size() - 1)];
+  };
   for (std::int64_t i = before + 1; i <= now; ++i) {
-    std::vector<double> norms;
-    for (const SolvedColumn& solved : result_.columns)
-      norms.push_back(solved.history[std::min(static_cast<std::size_t>(i), solved.history.size() - 1)]);
-    control_.monitor(i, norms);
+    std::vector<double> norms, true_norms;
+    for (const SolvedColumn& solved : result_.columns) {
+      norms.push_back(at(solved.history, i));
+      if (true_residual_) true_norms.push_back(at(solved.true_history, i));
+    }
+    control_.monitor(i, norms, true_norms);
   }
 }
 

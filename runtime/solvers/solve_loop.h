@@ -2,18 +2,30 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/monitor_memory.h"
 #include "runtime/solvers/solver.h"
+#include "runtime/solvers/true_residual.h"
 
 namespace shardmat {
 
+/// What a loop works with; all of it outlives the loop.
+struct SolveParts {
+  Method& method;
+  const Preconditioner& preconditioner;
+  const Product& product;
+  const krylov::Passes& passes;
+  SumOverRanks& sum;  ///< of two values a column
+  MonitorMemory& monitor;
+  const MeanRemover* remove_mean;  ///< null without a null space
+};
+
 class SolveLoop {
  public:
-  SolveLoop(Method& method, const Preconditioner& preconditioner, const Product& product, const krylov::Passes& passes,
-            SumOverRanks& sum, MonitorMemory& monitor, const SolverOptions& options, const SolveControl& control);
+  SolveLoop(const SolveParts& parts, const SolverOptions& options, const SolveControl& control);
   SolveResult operator()(const DistributedVector& b, DistributedVector& x);
 
  private:
@@ -24,19 +36,26 @@ class SolveLoop {
     double target = 0, limit = 0;
     double true_before = 0;  ///< true residual of the start before
     int small_gains = 0;     ///< starts that made it less than twice as small
+    RitzValues ritz;
   };
 
+  /// Takes a copy of b without its means.
+  void remove_means(const DistributedVector& b, DistributedVector& x);
   void measure_b(const DistributedVector& b);
   void clear_where_b_is_zero(DistributedVector& x);
+  /// Multiplies each column by a factor.
+  void scale(DistributedVector& vector, const std::vector<double>& factors);
   /// Starts the method and judges the columns by their true residuals; true if some go on.
-  bool start(const DistributedVector& b, DistributedVector& x);
+  bool start();
   void judge(int column, double true_residual);
   /// Iterates until no column goes on.
   void iterate();
   void look();
   /// Collective: how many launches until the next look; 0: somebody asked for the end.
   std::int64_t launches_until_look(double seconds_a_launch);
+  void note_true_residuals(std::int64_t taken);
   void take_history();
+  void call_monitor(std::int64_t before, std::int64_t now) const;
   void report_progress() const;
   bool goes_on() const;
   std::vector<double> to_host(const double* values) const;
@@ -47,12 +66,17 @@ class SolveLoop {
   const krylov::Passes& passes_;
   SumOverRanks& sum_;
   MonitorMemory& monitor_;
+  const MeanRemover* remove_mean_;
   const SolverOptions& options_;
   const SolveControl& control_;
   Stream& stream_;
   std::vector<Column> columns_;
   SolveResult result_;
   bool first_ = true, interrupted_ = false;
+  std::optional<DistributedVector> mean_free_b_;
+  const DistributedVector* b_ = nullptr;
+  DistributedVector* x_ = nullptr;
+  std::optional<TrueResidual> true_residual_;
 };
 
 }  // namespace shardmat

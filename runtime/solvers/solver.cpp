@@ -32,6 +32,19 @@ void require_sensible(const SolverOptions& o, const DistributedMatrix& matrix) {
     refuse("the number of right-hand sides must be 1 or more, and at most two million", "right_hand_sides");
 }
 
+void require_flexible(const MethodEntry& method, const SolverOptions& o) {
+  if (!o.own_preconditioner) return;
+  if (o.preconditioner != "none")
+    throw Error(ErrorKind::usage,
+                fmt::format("both {} and a preconditioner of the program are given; take one of them", o.preconditioner),
+                "preconditioner");
+  if (!method.flexible)
+    throw Error(ErrorKind::usage,
+                fmt::format("{} needs a preconditioner that stays the same, and one of the program may change; take fgmres",
+                            method.name),
+                "solver");
+}
+
 void require_norm(const MethodEntry& method, ResidualNorm norm) {
   if (std::find(method.norms.begin(), method.norms.end(), norm) != method.norms.end()) return;
   throw Error(
@@ -66,23 +79,27 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
   const ContextScope scope(matrix.context());
   Communicator& ranks = matrix.context().communicator();
   const MethodEntry* method = nullptr;
-  const PreconditionerEntry* preconditioner = nullptr;
   ranks.together([&] {
     method = &find_method(options.solver);
-    preconditioner = &find_preconditioner(options.preconditioner);
+    find_preconditioner(options.preconditioner);
     require_sensible(options, matrix);
     require_norm(*method, options.residual_norm);
+    require_flexible(*method, options);
   });
   options_.preconditioning.columns = static_cast<int>(options.columns);
   options_.preconditioning.absolute = method->demands == Demands::symmetric;
+  options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
   options_.product.columns = options.columns;
-  preconditioner_ = preconditioner->make(matrix, options_.preconditioning);  // before the host rows may go
+  if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
+  preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);  // before the host rows may go
+  if (options.null_space == NullSpace::constant) remove_mean_.emplace(matrix, options.columns);
   product_ = matrix.product(options_.product);
+  if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
   require_symmetric_enough(*method, options_, *product_);
   const Device device = matrix.context().device();
   ranks.together([&] {
     passes_.emplace(device, static_cast<int>(options.columns));
-    monitor_ = std::make_unique<MonitorMemory>(device, static_cast<int>(options.columns), options_);
+    monitor_ = std::make_unique<MonitorMemory>(device, static_cast<int>(options.columns), options_, method->coefficients);
   });
   sum_.emplace(matrix.context().exchange_context(sum_type(matrix.type()), 1), static_cast<int>(2 * options.columns));
   method_ = method->make({*product_, *preconditioner_, *passes_, monitor_->view(), options_.residual_norm, options_.restart,
@@ -93,16 +110,26 @@ Solver::~Solver() = default;
 
 void Solver::refresh() {
   const ContextScope scope(matrix_.context());
+  if (remove_mean_) require_constant_null_space(*product_, matrix_.context().stream());
   preconditioner_->refresh(matrix_.context().stream());
   method_->refresh(matrix_.context().stream());
 }
 
 std::int64_t Solver::device_bytes() const {
-  return method_->device_bytes() + preconditioner_->device_bytes() + product_->device_bytes() + monitor_->device_bytes();
+  return method_->device_bytes() + (remove_mean_ ? remove_mean_->device_bytes() : 0) + preconditioner_->device_bytes() +
+         product_->device_bytes() + monitor_->device_bytes();
 }
 
-SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
-  const ContextScope scope(matrix_.context());
+std::unique_ptr<Preconditioner> Solver::make_preconditioner(const std::string& name,
+                                                            const PreconditionerOptions& preconditioning) const {
+  std::unique_ptr<Preconditioner> made =
+      options_.own_preconditioner ? make_own_preconditioner(matrix_, *options_.own_preconditioner, options_.columns)
+                                  : find_preconditioner(name).make(matrix_, preconditioning);
+  if (!preconditioning.mean_free) return made;
+  return make_mean_free(std::move(made), matrix_, preconditioning.columns);
+}
+
+void Solver::require_vectors(const DistributedVector& b, const DistributedVector& x) const {
   const auto require = [&](const DistributedVector& v, const char* what) {
     if (&v.matrix() != &matrix_ || v.columns() != options_.columns || v.type() != sum_type(matrix_.type()))
       throw Error(ErrorKind::usage, fmt::format("{} must lie with the solver's matrix, have {} columns and be of type {}",
@@ -110,7 +137,36 @@ SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, cons
   };
   require(b, "b");
   require(x, "x");
-  return SolveLoop(*method_, *preconditioner_, *product_, *passes_, *sum_, *monitor_, options_, control)(b, x);
+}
+
+SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
+                        const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
+  const MeanRemover* const remove_mean = remove_mean_ ? &*remove_mean_ : nullptr;
+  return SolveLoop({method, preconditioner, *product_, *passes_, *sum_, *monitor_, remove_mean}, options, control)(b, x);
+}
+
+SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
+  const ContextScope scope(matrix_.context());
+  require_vectors(b, x);
+  return run(*method_, *preconditioner_, options_, b, x, control);
+}
+
+Solver::Trial Solver::try_preconditioner(const std::string& name, const PreconditionerOptions& preconditioning,
+                                         std::int64_t iterations, const DistributedVector& b, DistributedVector& x,
+                                         const SolveControl& control) {
+  const ContextScope scope(matrix_.context());
+  require_vectors(b, x);
+  SolverOptions options = options_;
+  options.max_iterations = iterations;
+  options.restart = std::min(options.restart, std::max<std::int64_t>(1, iterations));
+  options.graph = false;  // it would not pay
+  const std::unique_ptr<Preconditioner> preconditioner = make_preconditioner(name, preconditioning);
+  krylov::Monitor monitor = monitor_->view();
+  monitor.most_iterations = iterations;
+  const std::unique_ptr<Method> method = find_method(options.solver)
+                                             .make({*product_, *preconditioner, *passes_, monitor, options.residual_norm,
+                                                    options.restart, options.gram_schmidt});
+  return {run(*method, *preconditioner, options, b, x, control), preconditioner->describe()};
 }
 
 }  // namespace shardmat

@@ -23,8 +23,11 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/gram_schmidt.h"
 #include "runtime/solvers/norm.h"
+#include "runtime/solvers/null_space.h"
+#include "runtime/solvers/own_preconditioner.h"
 #include "runtime/solvers/preconditioner.h"
 #include "runtime/solvers/reason.h"
+#include "runtime/solvers/spectrum.h"
 
 namespace shardmat {
 
@@ -35,6 +38,8 @@ struct SolverOptions {
   std::string solver = "cg";            ///< see methods()
   std::string preconditioner = "none";  ///< see preconditioners()
   PreconditionerOptions preconditioning;
+  /// Takes the place of `preconditioner`, which is none then; only for flexible methods (fgmres).
+  std::optional<OwnPreconditioner> own_preconditioner;
   double rtol = 1e-8;  ///< of ‖b‖
   double atol = 0;     ///< of the residual itself
   double divergence_tolerance =
@@ -43,6 +48,9 @@ struct SolverOptions {
   std::int64_t restart = 30;  ///< of gmres and fgmres
   GramSchmidt gram_schmidt = GramSchmidt::classical;
   ResidualNorm residual_norm = ResidualNorm::unpreconditioned;
+  /// constant: what A maps to 0. Then the mean of each column is removed from b, from x and from what the preconditioner
+  /// gives, and a b whose mean is not 0 is solved in the sense of least squares; tolerances are of the b without its mean.
+  NullSpace null_space = NullSpace::none;
   bool assume_symmetric = false;  ///< does not check that the matrix is symmetric
   std::int64_t columns = 1;       ///< right-hand sides that are solved at once
   bool graph = true;              ///< replays iterations from a CUDA graph where the exchange allows it
@@ -52,9 +60,14 @@ struct SolverOptions {
 /// What a solve does while it runs.
 struct SolveControl {
   Progress progress;
-  /// Called on every rank, now and then, after all columns took as many iterations: the iterations and the norm of each
-  /// column.
-  std::function<void(std::int64_t iterations, const std::vector<double>& norms)> monitor;
+  /// Computes ‖b − A·x‖₂ after every iteration, too; gmres and fgmres form x for it. Takes a further product an iteration
+  /// and the device memory of three vectors, and the host waits for each iteration: no CUDA graph is used. The same on all
+  /// ranks. The history and the bits of x stay as they are.
+  bool true_residuals = false;
+  /// Called on every rank, now and then, after all columns took as many iterations: the iterations and for each column the
+  /// norm of its residual; and ‖b − A·x‖₂, or nothing without true_residuals.
+  std::function<void(std::int64_t iterations, const std::vector<double>& norms, const std::vector<double>& true_norms)>
+      monitor;
   /// Asked on every rank now and then; true on any rank ends the solve.
   std::function<bool()> stop;
 };
@@ -62,11 +75,18 @@ struct SolveControl {
 struct SolvedColumn {
   SolveReason reason = SolveReason::diverged_iterations;
   std::int64_t iterations = 0;
-  double norm_of_b = 0;           ///< in the norm of the options
-  double residual = 0;            ///< as the method updated it
-  double true_residual = 0;       ///< of b − A·x, computed anew
+  double norm_of_b = 0;       ///< in the norm of the options; with a null space of the b without its mean
+  double removed_from_b = 0;  ///< 2-norm of what was removed from b, because it lies in the null space
+  double residual = 0;        ///< as the method updated it
+  double true_residual = 0;   ///< of b − A·x, computed anew
+  /// Of cg after two iterations or more: extreme Ritz values of the preconditioned matrix M·A, see RitzValues. Their
+  /// quotient estimates its condition number from below.
+  std::optional<Spectrum> spectrum;
   std::int64_t replacements = 0;  ///< restarts because the true residual was above the tolerance
   std::vector<double> history;    ///< the first residual, then one for each iteration
+  /// With SolveControl::true_residuals: ‖b − A·x‖₂ at the start and after each iteration, whatever the norm of the options;
+  /// else empty.
+  std::vector<double> true_history;
 };
 
 struct SolveResult {
@@ -80,19 +100,31 @@ struct SolveResult {
 class Solver {
  public:
   /// Makes the product, the preconditioner and the vectors. Throws the same error on all ranks: Error(usage) for unknown
-  /// names and for a matrix that the method cannot take (not square; not symmetric), naming a method that can. The matrix
+  /// names and for a matrix that the method cannot take (not square; not symmetric), naming a method that can; or whose
+  /// null space is not the one of the options (require_constant_null_space()). The matrix
   /// must outlive the solver.
   Solver(DistributedMatrix& matrix, const SolverOptions& options);
   ~Solver();
   Solver(const Solver&) = delete;
   Solver& operator=(const Solver&) = delete;
 
-  /// Takes the new values of the matrix into the preconditioner.
+  /// Takes the new values of the matrix into the preconditioner. Checks the null space again.
   void refresh();
   /// Solves A·X = B from the X at hand. Vectors of the matrix's sum_type() and of options.columns columns. Throws
   /// Error(input) if b or x holds NaN or infinity. The bits of x and of the history are the same in every run with as many
   /// ranks, the same kernel and exchange.
   SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
+
+  /// What other preconditioners would do.
+  struct Trial {
+    SolveResult result;
+    std::string note;  ///< Preconditioner::describe()
+  };
+  /// Iterates with another preconditioner, with the product and the method of this solver, from the x at hand; this object
+  /// stays as it was. Takes the memory of a preconditioner and of a method meanwhile. Needs the host rows of the matrix,
+  /// unless it has looked for this diagonal before. Throws as the constructor. Collective.
+  Trial try_preconditioner(const std::string& name, const PreconditionerOptions& preconditioning, std::int64_t iterations,
+                           const DistributedVector& b, DistributedVector& x, const SolveControl& control);
 
   const Product& product() const { return *product_; }
   const Preconditioner& preconditioner() const { return *preconditioner_; }
@@ -103,9 +135,16 @@ class Solver {
   std::int64_t device_bytes() const;
 
  private:
+  void require_vectors(const DistributedVector& b, const DistributedVector& x) const;
+  std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name,
+                                                      const PreconditionerOptions& preconditioning) const;
+  SolveResult run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
+                  const DistributedVector& b, DistributedVector& x, const SolveControl& control);
+
   DistributedMatrix& matrix_;
   SolverOptions options_;
   std::unique_ptr<Preconditioner> preconditioner_;
+  std::optional<MeanRemover> remove_mean_;  ///< with a null space
   std::unique_ptr<Product> product_;
   std::optional<krylov::Passes> passes_;
   std::optional<SumOverRanks> sum_;  ///< of two values a column

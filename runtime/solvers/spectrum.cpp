@@ -27,25 +27,66 @@ std::size_t count_below(const std::vector<double>& diagonal, const std::vector<d
   return count;
 }
 
-}  // namespace
-
-std::vector<double> tridiagonal_eigenvalues(const std::vector<double>& diagonal, const std::vector<double>& beside) {
-  double bound = 0;  // Gershgorin's circles
+/// Gershgorin's bound of the magnitudes of eigenvalues.
+double bound_of(const std::vector<double>& diagonal, const std::vector<double>& beside) {
+  double bound = 0;
   for (std::size_t i = 0; i < diagonal.size(); ++i) {
     const double left = i == 0 ? 0 : std::abs(beside[i - 1]), right = i + 1 < diagonal.size() ? std::abs(beside[i]) : 0;
     bound = std::max(bound, std::abs(diagonal[i]) + left + right);
   }
-  std::vector<double> values;
-  for (std::size_t i = 0; i < diagonal.size(); ++i) {
-    double low = -bound, high = bound;
-    constexpr int kMostHalvings = 200;
-    for (int halving = 0; halving < kMostHalvings && high - low > 4e-16 * bound; ++halving) {
-      const double middle = (low + high) / 2;
-      (count_below(diagonal, beside, middle) > i ? high : low) = middle;
-    }
-    values.push_back((low + high) / 2);
+  return bound;
+}
+
+/// Eigenvalue `i`, from 0, in ascending order, by bisection.
+double eigenvalue(const std::vector<double>& diagonal, const std::vector<double>& beside, std::size_t i, double bound) {
+  double low = -bound, high = bound;
+  constexpr int kMostHalvings = 200;
+  for (int halving = 0; halving < kMostHalvings && high - low > 4e-16 * bound; ++halving) {
+    const double middle = (low + high) / 2;
+    (count_below(diagonal, beside, middle) > i ? high : low) = middle;
   }
+  return (low + high) / 2;
+}
+
+}  // namespace
+
+std::vector<double> tridiagonal_eigenvalues(const std::vector<double>& diagonal, const std::vector<double>& beside) {
+  const double bound = bound_of(diagonal, beside);
+  std::vector<double> values;
+  for (std::size_t i = 0; i < diagonal.size(); ++i) values.push_back(eigenvalue(diagonal, beside, i, bound));
   return values;
+}
+
+void RitzValues::begin_anew() {
+  if (matrices_.empty() || !matrices_.back().diagonal.empty()) matrices_.emplace_back();
+}
+
+void RitzValues::add(double alpha, double beta) {
+  constexpr std::size_t kMost = 100'000;
+  if (added_ == kMost || !(alpha > 0 && std::isfinite(alpha) && beta >= 0 && std::isfinite(beta))) return;
+  ++added_;
+  if (matrices_.empty()) begin_anew();
+  Tridiagonal& t = matrices_.back();
+  if (t.diagonal.empty()) {
+    t.diagonal.push_back(1 / alpha);
+  } else {
+    t.beside.push_back(std::sqrt(beta_before_) / alpha_before_);
+    t.diagonal.push_back(1 / alpha + beta_before_ / alpha_before_);
+  }
+  alpha_before_ = alpha, beta_before_ = beta;
+}
+
+std::optional<Spectrum> RitzValues::extremes() const {
+  std::optional<Spectrum> all;
+  for (const Tridiagonal& t : matrices_) {
+    if (t.diagonal.size() < 2) continue;
+    const double bound = bound_of(t.diagonal, t.beside), least = eigenvalue(t.diagonal, t.beside, 0, bound),
+                 largest = eigenvalue(t.diagonal, t.beside, t.diagonal.size() - 1, bound);
+    if (!all) all = Spectrum{least, largest};
+    all->least = std::min(all->least, least);
+    all->largest = std::max(all->largest, largest);
+  }
+  return all;
 }
 
 Spectrum estimate_spectrum(const Product& product, const Preconditioner& preconditioner, int steps, Stream& stream) {
@@ -74,6 +115,7 @@ Spectrum estimate_spectrum(const Product& product, const Preconditioner& precond
     });
   };
   fill_random(r, 11, Entries::fractions, stream);
+  preconditioner.project(r.view(), stream);
   preconditioner.apply(r.view(), z.view(), stream);
   copy(z, p, stream);
   std::vector<double> diagonal, beside;

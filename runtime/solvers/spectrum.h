@@ -1,6 +1,8 @@
 // Estimates of the smallest and the largest eigenvalue of M·A by the Lanczos process.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "runtime/matrix/product.h"
@@ -10,6 +12,28 @@ namespace shardmat {
 
 struct Spectrum {
   double least = 0, largest = 0;
+  double condition() const { return largest / least; }
+};
+
+/// What conjugate gradients tell of the spectrum of M·A: the extreme eigenvalues of the tridiagonal matrices that their
+/// factors alpha and beta make (Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., 6.7.3). They lie within the
+/// spectrum, so largest / least is a lower bound of the condition number, up to rounding. Not collective; any thread.
+class RitzValues {
+ public:
+  /// An iteration took these factors. Of the first 100,000 iterations; later ones change little.
+  void add(double alpha, double beta);
+  /// The method began anew: what follows makes another matrix.
+  void begin_anew();
+  /// Nothing before two iterations of one beginning.
+  std::optional<Spectrum> extremes() const;
+
+ private:
+  struct Tridiagonal {
+    std::vector<double> diagonal, beside;
+  };
+  std::vector<Tridiagonal> matrices_;
+  double alpha_before_ = 0, beta_before_ = 0;
+  std::size_t added_ = 0;
 };
 
 /// All eigenvalues of a symmetric tridiagonal matrix in ascending order, by bisection (Golub and Van Loan, Matrix

@@ -16,6 +16,8 @@ namespace {
 
 constexpr int kPairs = 3;
 
+}  // namespace
+
 double sum_of_magnitudes(const Product& product, Stream& stream) {
   const DistributedMatrix& matrix = product.matrix();
   Communicator& ranks = matrix.context().communicator();
@@ -37,8 +39,6 @@ double sum_of_magnitudes(const Product& product, Stream& stream) {
   });
   return ranks.all_reduce(sum, Reduction::sum);
 }
-
-}  // namespace
 
 SymmetryProbe probe_symmetry(const Product& product, Stream& stream) {
   const DistributedMatrix& matrix = product.matrix();

@@ -17,4 +17,8 @@ struct SymmetryProbe {
 /// square matrix of which all entries are stored. Collective.
 SymmetryProbe probe_symmetry(const Product& product, Stream& stream);
 
+/// Σ|a_ij| over the stored entries of all ranks: of symmetric storage those of one triangle. Collective; the same on all
+/// ranks.
+double sum_of_magnitudes(const Product& product, Stream& stream);
+
 }  // namespace shardmat

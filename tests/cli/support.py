@@ -123,6 +123,18 @@ class CliTest(unittest.TestCase):
         self.assertEqual(result.messages, [], result)
         return result
 
+    def interrupted(self, *arguments):
+        """Exit code and output of a command with --monitor that got SIGUSR1 after its first iteration."""
+        process = subprocess.Popen([PROGRAM, *map(str, arguments), "--monitor"], cwd=self.directory, env=environment(),
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(process.kill)
+        line = process.stderr.readline()
+        while line and not line.strip()[:1].isdigit():
+            line = process.stderr.readline()
+        process.send_signal(signal.SIGUSR1)
+        out, _ = process.communicate(timeout=LIMIT)
+        return process.returncode, out
+
     def fail_with(self, code, *arguments, says=(), only=True, **options):
         """One line of message with each of the texts (and no other line if `only`), the code, and the directory as it was."""
         before = self.files()

@@ -556,12 +556,21 @@ class Papers(CliTest):
     def test_every_table(self):
         matrices = ["poisson27:n=4", "rmat:scale=6"]
         report = self.json_of("bench", "papers", *matrices, "--type", "f64", *QUICK)
-        self.assertEqual(list(report["tables"]), ["paper_2", "paper_3", "paper_4", "paper_5"])
+        self.assertEqual(list(report["tables"]), ["paper_2", "paper_3", "paper_4", "paper_5", "paper_5_gmres"])
         self.assertEqual(report["wrong"], [])
         self.assertIn("csr_vector", report["missing_kernels"])  # a kernel of GPUs
         self.assertEqual(report["tables"]["paper_3"]["rows"], [])
         for number, expected in ((2, matrices), (4, matrices), (5, [*matrices, "mean"])):
             self.assertEqual([row["matrix"] for row in report["tables"][f"paper_{number}"]["rows"]], expected)
+        rows = report["tables"]["paper_5_gmres"]["rows"]
+        formats = ["csr", "rbp_csr", "ell", "rbp_ell", "ell_r", "rbp_ell_r"]
+        self.assertEqual([(row["matrix"], row["format"]) for row in rows], [(m, f) for m in matrices for f in formats])
+        self.assertEqual({row["reason"] for row in rows[:6]}, {"converged_rtol"})
+        self.assertEqual(len({row["iterations"] for row in rows[:6]}), 1)
+        for row in rows[:6]:
+            self.assertEqual(row["gain"] is None, not row["format"].startswith("rbp"))
+            self.assertLessEqual(row["residual"], 1e-8)
+            self.assertAlmostEqual(row["whole_ms"], row["convert_ms"] + max(row["products_ms"] + row["rest_ms"], 0), delta=row["products_ms"] + 1e-9)
 
     def test_locality_and_cache_of_a_dense_row(self):
         row = self.json_of("bench", "papers", "random:n=1,cols=3200,row_nnz=3200", "--paper", 4, "--type", "f32", *QUICK)

@@ -210,6 +210,13 @@ class Eigen(CliTest):
                     self.assertIn(text, result.messages[0])
         self.assertEqual(self.files(), before)
 
+    def test_ends_early_on_a_signal(self):
+        for method in (["--method", "power"], ["--basis", 8]):
+            code, out = self.interrupted("eigen", "poisson7:n=12", *method, "--tolerance", 0, "--max-iterations", 10**9, "--vectors", "v.npy", "--force")
+            self.assertEqual(code, 7, out)
+            self.assertIn("interrupted", out)
+            self.assertEqual(read_vector(self.path("v.npy"), "vectors").shape[0], 1728)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -263,6 +263,12 @@ class PageRank(CliTest):
         self.assertEqual(self.files(), before)
         self.fail_with(USAGE, "pagerank", "g.h5", "--output", "g.h5", says="g.h5")
 
+    def test_ends_early_on_a_signal(self):
+        code, out = self.interrupted("pagerank", "rmat:scale=9", "--damping", "0.99999999", "--tolerance", 0, "--max-iterations", 10**9, "--output", "p.npy")
+        self.assertEqual(code, 7, out)
+        self.assertIn("interrupted", out)
+        self.assertAlmostEqual(read_vector(self.path("p.npy"), "scores").sum(), 1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -116,7 +116,7 @@ class Schemas(CliTest):
             self.check("multiply", "multiply", "poisson:n=4", "--mode", mode, *few)
 
     def test_solve(self):
-        self.check("solve", "solve", "poisson27:n=4", "--preconditioner", "block_jacobi", "--output", "x.npy", ranks=2)
+        self.check("solve", "solve", "poisson27:n=4", "--preconditioner", "block_jacobi", "--output", "x.npy", "--monitor-true-residual", ranks=2)
         self.check("solve", "solve", "poisson27:n=4", "--b", "zeros", "--rhs", 3, "--solver", "gmres")
 
     def test_pagerank(self):

@@ -1,15 +1,14 @@
 """shardmat solve against SciPy's direct solver."""
 
 import json
-import signal
-import subprocess
 import unittest
+import xml.etree.ElementTree as ElementTree
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-from support import INPUT, PROGRAM, USAGE, CliTest, environment, fem_matrix, read_vector, write_binsparse, write_vector
+from support import INPUT, USAGE, CliTest, fem_matrix, has_matplotlib, read_vector, write_binsparse, write_vector
 
 NOT_CONVERGED = 7
 
@@ -110,6 +109,67 @@ class Solve(CliTest):
             x, _ = self.solution(matrix, b, "--solver", method)
             self.assertLessEqual(np.linalg.norm(b - matrix @ x), 1.01e-8 * np.linalg.norm(b))
 
+    def test_constant_null_space(self):
+        one = sp.diags([-1, 2, -1], [-1, 0, 1], shape=(7, 7)).tolil()
+        one[0, 0] = one[6, 6] = 1  # Neumann conditions on all sides
+        scaled = sp.kronsum(one, 3 * one) + 100 * sp.kron(one, one)
+        matrix, rng = sp.csr_matrix(scaled), np.random.default_rng(9)
+        inverse = np.linalg.pinv(matrix.toarray())
+        b, guess = rng.standard_normal((49, 3)) + [[0, 2, 0]], rng.standard_normal((49, 3)) + 5
+        b[:, 0] -= b[:, 0].mean()
+        b[:, 2] = 4  # nothing is left of it
+        write_vector(self.path("guess.npy"), guess)
+        for number, (method, preconditioner) in enumerate((
+                ("cg", "none"), ("cg", "jacobi"), ("minres", "block_jacobi"), ("gmres", "jacobi"), ("fgmres", "chebyshev"),
+                ("bicgstab", "none"), ("chebyshev", "jacobi"), ("cg", "chebyshev"))):
+            with self.subTest(method=method, preconditioner=preconditioner):
+                x, report = self.solution(matrix, b, "--rhs", 3, "--solver", method, "--preconditioner", preconditioner, "--restart", 60,
+                                          "--null-space", "constant", "--initial-guess", "guess.npy", "--rtol", 1e-10, ranks=(0, 2, 3)[number % 3])
+                np.testing.assert_allclose(x, inverse @ b, atol=1e-8 * np.abs(inverse @ b).max())
+                self.assertLess(np.abs(x.mean(axis=0)).max(), 1e-14 * max(1, np.abs(x).max()))
+                removed = [column["removed_from_b"] for column in report["columns"]]
+                np.testing.assert_allclose(removed, 7 * np.abs(b.mean(axis=0)), atol=1e-12)
+                self.assertEqual([column["reason"] for column in report["columns"]], ["converged_rtol"] * 2 + ["converged_atol"])
+        out = self.succeed("solve", "a.h5", "--b", "b.npy", "--rhs", 3, "--null-space", "constant", "--type", "f32", "--rtol", 1e-4).out
+        self.assertIn("b was not consistent in 2 of 3 columns", out)
+        write_binsparse(self.path("dirichlet.h5"), laplacian(6))
+        drift = sp.csr_matrix(np.array([[1.0, -1, 0], [0, 2, -2], [-3, 0, 3]]))  # maps constant vectors to 0, its transpose does not
+        write_binsparse(self.path("drift.h5"), drift)
+        self.fail_on_every_rank(USAGE, "solve", "dirichlet.h5", "--null-space", "constant", says=["not in the null space", "--null-space"])
+        self.fail_with(USAGE, "solve", "drift.h5", "--solver", "gmres", "--null-space", "constant", says=["transpose", "--null-space"])
+
+    def test_estimates_the_condition(self):
+        matrix = badly_scaled(5)
+        for preconditioner, ranks in (("none", 0), ("jacobi", 2)):
+            _, report = self.solution(matrix, np.ones((25, 2)) * [[1, 3]], "--rhs", 2, "--rtol", 1e-12, "--preconditioner", preconditioner, ranks=ranks)
+            scale = sp.diags(matrix.diagonal() ** -0.5) if preconditioner == "jacobi" else sp.identity(25)
+            values = np.linalg.eigvalsh((scale @ matrix @ scale).toarray())
+            for column in report["columns"]:
+                spectrum = column["spectrum"]
+                self.assertLessEqual(spectrum["largest"], values[-1] * (1 + 1e-9))
+                self.assertGreaterEqual(spectrum["least"], values[0] * (1 - 1e-6))
+                self.assertAlmostEqual(spectrum["condition"] / (values[-1] / values[0]), 1, delta=0.02)
+        for options in (["--solver", "minres"], ["--max-iterations", 1]):
+            _, report = self.solution(matrix, np.ones(25), *options, code=NOT_CONVERGED if options[1] == 1 else 0)
+            self.assertNotIn("spectrum", report["columns"][0])
+
+    def test_advises_what_helps(self):
+        scaled, b = badly_scaled(20), np.ones((400, 2))  # jacobi: 72 iterations, none: thousands
+        options = ["--max-iterations", 1200, "--rhs", 2, "--kernel", "csr_host"]
+        x, report = self.solution(scaled, b, *options, code=NOT_CONVERGED)
+        advice, history = report["advice"], report["columns"][0]["history"]
+        self.assertEqual(advice["preconditioner"], "jacobi")
+        self.assertGreaterEqual(advice["instead_of"], 1.3 * advice["iterations"])
+        self.assertLessEqual(advice["iterations"], 60)
+        _, tried = self.solution(scaled, b, *options, "--preconditioner", "jacobi")  # the claim, again
+        residual = tried["columns"][0]["history"][advice["iterations"]]
+        self.assertIs(advice["at_least"], min(history) > residual)
+        again, report = self.solution(scaled, b, *options, "--no-advice", code=NOT_CONVERGED)
+        self.assertNotIn("advice", report)
+        np.testing.assert_array_equal(again, x)
+        _, report = self.solution(laplacian(12), np.ones(144), "--max-iterations", 10, ranks=2, code=NOT_CONVERGED)
+        self.assertNotIn("advice", report)  # too few iterations
+
     def test_begins_from_a_guess(self):
         matrix, b = laplacian(10), np.ones(100)
         x, report = self.solution(matrix, b)
@@ -139,17 +199,31 @@ class Solve(CliTest):
         self.assertGreater(len(lines), 5)
         self.assertLess(float(lines[-1].split()[1]), 1e-6)
 
+    @unittest.skipUnless(has_matplotlib(), "matplotlib is missing")
+    def test_plot(self):
+        self.succeed("solve", "poisson7:n=4", "--rhs", 2, "--monitor-true-residual", "--plot", "r.svg", ranks=2)
+        self.assertGreater(len(list(ElementTree.parse(self.path("r.svg")).iter())), 50)
+        self.fail_with(USAGE, "solve", "poisson7:n=4", "--plot", "r.txt", says="--plot")
+
+    def test_prints_true_residuals(self):
+        matrix, b = convection_diffusion(8, 3.0), np.random.default_rng(8).standard_normal((64, 2))
+        write_binsparse(self.path("a.h5"), matrix)
+        write_vector(self.path("b.npy"), b)
+        result = self.succeed("solve", "a.h5", "--b", "b.npy", "--rhs", 2, "--solver", "gmres", "--restart", 7, "--output", "x.npy",
+                              "--monitor-true-residual", "--json", "report.json", ranks=2)
+        lines = np.array([line.split() for line in result.err.splitlines() if line.strip()[:1].isdigit()], dtype=float)
+        report = json.loads(self.path("report.json").read_text())
+        self.assertEqual(list(lines[:, 0]), list(range(1, report["iterations"] + 1)))
+        for j, column in enumerate(report["columns"]):
+            self.assertEqual(len(column["true_history"]), len(column["history"]))
+            np.testing.assert_allclose(lines[: column["iterations"], 2 + 2 * j], column["true_history"][1:], rtol=1e-8)
+            np.testing.assert_allclose(column["true_history"], column["history"], rtol=1e-3)
+            x = read_vector(self.path("x.npy"), "x")[:, j]
+            np.testing.assert_allclose(column["true_history"][-1], np.linalg.norm(b[:, j] - matrix @ x), rtol=1e-3)
+
     def test_ends_early_on_a_signal(self):
-        process = subprocess.Popen([PROGRAM, "solve", "elasticity:n=24,clamp=0.01", "--rtol", "1e-14", "--output", "x.npy", "--monitor",
-                                    "--no-measure"], cwd=self.directory, env=environment(), stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE, text=True)
-        self.addCleanup(process.kill)
-        line = process.stderr.readline()
-        while line and not line.strip()[:1].isdigit():
-            line = process.stderr.readline()
-        process.send_signal(signal.SIGUSR1)
-        out, _ = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, NOT_CONVERGED, out)
+        code, out = self.interrupted("solve", "elasticity:n=24,clamp=0.01", "--rtol", "1e-14", "--output", "x.npy", "--no-measure")
+        self.assertEqual(code, NOT_CONVERGED, out)
         self.assertIn("interrupted", out)
         self.assertTrue(self.path("x.npy").exists())
 

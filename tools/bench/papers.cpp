@@ -20,11 +20,13 @@
 #include "tools/bench/machine.h"
 #include "tools/bench/options.h"
 #include "tools/bench/outputs.h"
+#include "tools/bench/papers_gmres.h"
 #include "tools/bench/result_table.h"
 #include "tools/bench/trial.h"
 #include "tools/checks.h"
 #include "tools/environment.h"
 #include "tools/progress_bar.h"
+#include "tools/run_ranks.h"
 
 namespace shardmat::tools {
 namespace {
@@ -361,11 +363,21 @@ std::unique_ptr<Paper> make_paper(int number) {
 
 struct Options : BenchOptions {
   std::vector<int> papers{2, 3, 4, 5};
+  std::int64_t gmres_iterations = 1000;
+
+  bool gmres() const { return std::find(papers.begin(), papers.end(), 5) != papers.end() && gmres_iterations > 0; }
 };
+
+/// True for a matrix that is named, and for the classes that come from finite elements and stencils, as the paper's.
+bool suits_gmres(const NamedMatrix& matrix) {
+  if (matrix.name == matrix.argument) return true;
+  return matrix.name == "blocks" || matrix.name == "stencil";
+}
 
 class PapersBench {
  public:
-  explicit PapersBench(const Options& options)
+  /// `communicator`: of this process alone; null without GMRES.
+  PapersBench(const Options& options, Communicator* communicator)
       : options_(options),
         machine_(examine_machine(options.backend)),
         guard_(machine_.device),
@@ -374,6 +386,7 @@ class PapersBench {
         repetitions_(options.usual_repetitions(machine_.device.backend)),
         bench_(machine_, {repetitions_, flush_.get(), options.verify}, stream_) {
     for (const int number : options.papers) papers_.push_back(make_paper(number));
+    if (communicator != nullptr) gmres_.emplace(*communicator, machine_.device.backend, options.gmres_iterations);
   }
 
   /// Saves what there is after every matrix in each table.
@@ -383,16 +396,20 @@ class PapersBench {
     const Progress progress = make_progress_bar();
     for (const NamedMatrix& matrix :
          matrices_from(options_.matrices, classes, options_.matrix_size(machine_.device.backend))) {
-      const HostCsr csr = load_matrix(matrix.argument, progress);
+      const auto rows = std::make_shared<const HostCsr>(load_matrix(matrix.argument, progress));
+      const CsrView csr = rows->view();
       for (const ValueType type : options_.value_types()) {
-        Trial trial = bench_.trial(csr.view(), type);
+        Trial trial = bench_.trial(csr, type);
         bench_.start();
         for (std::size_t i = 0; i < papers_.size(); ++i) {
-          papers_[i]->measure(bench_, trial, {matrix, csr.view(), type});
+          papers_[i]->measure(bench_, trial, {matrix, csr, type});
           file.save([&] { return json(); });
           report(progress, fmt::format("{} {}", matrix.name, name(type)), static_cast<std::int64_t>(i) + 1,
                  std::ssize(papers_));
         }
+        if (!gmres_ || type != ValueType::f64 || !suits_gmres(matrix)) continue;
+        gmres_->measure(matrix.name, rows, trial);
+        file.save([&] { return json(); });
       }
     }
   }
@@ -403,6 +420,7 @@ class PapersBench {
     for (const std::string& kernel : bench_.missing())
       text += fmt::format("Note: there is no kernel {} on the {} backend.\n", kernel, name(machine_.device.backend));
     for (const auto& paper : papers_) text += "\n" + paper->table().text();
+    if (gmres_) text += "\n" + gmres_->table().text();
     return text;
   }
 
@@ -414,6 +432,7 @@ class PapersBench {
                                 {"tables", nlohmann::ordered_json::object()}};
     for (std::size_t i = 0; i < papers_.size(); ++i)
       json["tables"][fmt::format("paper_{}", options_.papers[i])] = papers_[i]->table().json();
+    if (gmres_) json["tables"]["paper_5_gmres"] = gmres_->table().json();
     return json;
   }
 
@@ -428,13 +447,14 @@ class PapersBench {
   int repetitions_;
   Bench bench_;
   std::vector<std::unique_ptr<Paper>> papers_;
+  std::optional<GmresTable> gmres_;
 };
 
-int run(const Options& o) {
+int run(const Options& o, Communicator* communicator) {
   const Outputs outputs{o.json, ""};
   require_outputs(outputs, "", o.matrices);
   const GrowingReport file(outputs, "");
-  PapersBench run(o);
+  PapersBench run(o, communicator);
   run.measure_all(file);
   if (o.json != "-") fmt::print("{}", run.text());
   file.finish(run.json());
@@ -452,18 +472,25 @@ std::function<int()> add_bench_papers(const CommandLine& bench) {
   add_bench_options(app, *options);
   app.add_option("--paper", options->papers,
                  "numbers of the tables to make. 2: formats by class of matrix; 3: threads per row; 4: locality and Fold; "
-                 "5: row block packing")
+                 "5: row block packing, alone and in GMRES")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(whole_number(2, 5))
+      ->capture_default_str();
+  app.add_option("--gmres-iterations", options->gmres_iterations,
+                 "paper 5: the most iterations of each GMRES, of six for every matrix of finite elements or a stencil and "
+                 "for those that are named; in f64 only. 0: no GMRES")
+      ->check(whole_number(0, 1'000'000))
       ->capture_default_str();
   app.footer(
       "\nExamples:\n  shardmat bench papers\n  shardmat bench papers --paper 5 nd24k.mtx.gz "
       "elasticity:mesh=part.h5,degree=2\n"
       "  shardmat bench papers --size tiny --backend host --json papers.json\n");
-  return [options] {
+  return [app, options] {
     require_single_process("bench papers");
-    return run(*options);
+    if (!options->gmres()) return run(*options, nullptr);
+    constexpr double kTimeout = 60;
+    return run_ranks(app, kTimeout, [&](Communicator& communicator) { return run(*options, &communicator); });
   };
 }
 

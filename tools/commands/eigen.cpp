@@ -18,6 +18,7 @@
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
 #include "tools/run_ranks.h"
+#include "tools/stop_signal.h"
 
 namespace shardmat::tools {
 namespace {
@@ -91,7 +92,8 @@ void add_options(const CommandLine& app, Options& o) {
   add_kernel_options(app, o);
   add_rank_options(app, o, "--partition");
   app.footer(
-      "\nExit code 7: an eigenvalue did not converge; the report says which.\n"
+      "\nExit code 7: an eigenvalue did not converge; the report says which. SIGUSR1 ends the iterations early in the same "
+      "way.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat eigen bar.h5 --count 6 --which smallest --vectors modes.npy\n"
       "  shardmat eigen elasticity:n=20,clamp=0.05 --which both --json report.json\n"
@@ -137,6 +139,7 @@ int run(Options& o, Communicator& communicator) {
     check_report_file(o.json);
     if (!o.force && !o.eigen.vectors.empty()) require_replaceable(o.eigen.vectors, Output::vector, "vectors");
   });
+  o.eigen.stop = stop_on_signal();
   if (o.monitor && communicator.rank() == 0) o.eigen.monitor = print_pairs;
   const EigenReport report = eigen(communicator, o.eigen);
   print_report(report, o.json, communicator);

@@ -16,6 +16,7 @@
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
 #include "tools/run_ranks.h"
+#include "tools/stop_signal.h"
 
 namespace shardmat::tools {
 namespace {
@@ -85,7 +86,7 @@ void add_options(const CommandLine& app, Options& o) {
   app.footer(
       "\nVertices are numbered from 0. Where a vertex has no outgoing weight, walks restart. Exit code 7: the scores did "
       "not\n"
-      "converge; the last ones are written.\n"
+      "converge; the last ones are written. SIGUSR1 ends the iterations early in the same way.\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat pagerank web.mtx.gz --output scores.npy --top 20\n"
       "  shardmat pagerank web.h5 --seeds 3,17,42 --json report.json\n"
@@ -121,6 +122,7 @@ int run(Options& o, Communicator& communicator) {
     check_report_file(o.json);
     if (!o.force && !o.pagerank.output.empty()) require_replaceable(o.pagerank.output, Output::vector, "scores");
   });
+  o.pagerank.stop = stop_on_signal();
   if (o.monitor && communicator.rank() == 0) o.pagerank.monitor = print_changes;
   const PageRankReport report = pagerank(communicator, o.pagerank);
   print_report(report, o.json, communicator);

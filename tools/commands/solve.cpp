@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
-#include <csignal>
 #include <cstdio>
 #include <limits>
 #include <memory>
@@ -13,6 +11,7 @@
 #include "partition/replaceable.h"
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/preconditioner.h"
+#include "tools/bench/plot.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
@@ -22,17 +21,19 @@
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
 #include "tools/run_ranks.h"
+#include "tools/stop_signal.h"
 
 namespace shardmat::tools {
 namespace {
 
 struct Options : LoadChoices {
   SolveOptions solve;
-  std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", json;
+  std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", null_space = "none", json,
+              plot;
   bool force = false, monitor = false;
 };
 
-std::atomic<bool> stop_asked{false};
+constexpr const char* kPlotScript = "plot_convergence.py";
 
 void add_vector_options(const CommandLine& app, Options& o) {
   SolveOptions& s = o.solve;
@@ -88,9 +89,22 @@ void add_solver_options(const CommandLine& app, Options& o) {
                  "the norm of the residual r that decides: unpreconditioned |r|, preconditioned |Mr|, natural sqrt(r'Mr)")
       ->check(one_of({"unpreconditioned", "preconditioned", "natural"}))
       ->capture_default_str();
+  app.add_option("--null-space", o.null_space,
+                 "constant: A maps constant vectors to 0, as a Laplacian with Neumann conditions only. The mean of b is "
+                 "removed, and the x of mean 0 is found")
+      ->check(one_of({"none", "constant"}))
+      ->capture_default_str();
   app.add_flag("--assume-symmetric", s.assume_symmetric,
                "do not check that the matrix is symmetric, for methods that need it");
+  app.add_flag(
+      "!--no-advice", o.solve.advice,
+      "after 200 iterations or more with --preconditioner none or jacobi, do not try whether jacobi or block_jacobi "
+      "needs 1.3 times fewer; it is tried if that takes at most about a tenth of the solve's time");
   app.add_flag("--monitor", o.monitor, "print the residual of every iteration to standard error");
+  app.add_flag("--monitor-true-residual", o.solve.control.true_residuals,
+               "print two norms for each right-hand side after every iteration: of the residual as the method updates it, "
+               "and the true |b - Ax|. This takes a further product an iteration; gmres and fgmres also form x each time; "
+               "GPUs use no CUDA graph");
 }
 
 void add_options(const CommandLine& app, Options& o) {
@@ -107,6 +121,11 @@ void add_options(const CommandLine& app, Options& o) {
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
   add_json_option(app, o.json);
+  app.add_option("--plot", o.plot,
+                 "draw the norm of the residual over the iterations to FILE (.svg, .png or .pdf; needs python3-matplotlib); "
+                 "with --monitor-true-residual the true one, too")
+      ->check(plot_name())
+      ->type_name("FILE");
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
@@ -122,8 +141,10 @@ void add_options(const CommandLine& app, Options& o) {
       "  -ksp_rtol, -ksp_atol, -ksp_divtol  --rtol, --atol, --divergence-tolerance\n"
       "  -ksp_max_it, -ksp_gmres_restart    --max-iterations, --restart\n"
       "  -ksp_norm_type                     --residual-norm\n"
+      "  -ksp_constant_null_space           --null-space constant\n"
       "  -ksp_initial_guess_nonzero         --initial-guess FILE\n"
       "  -ksp_monitor                       --monitor\n"
+      "  -ksp_monitor_true_residual         --monitor-true-residual\n"
       "  -ksp_converged_reason              always in the report\n"
       "\nExamples:\n"
       "  mpirun -n 4 shardmat solve bar.h5 --b loads.npy --preconditioner jacobi --output x.npy\n"
@@ -138,15 +159,18 @@ void finish_options(Options& o) {
   s.load.plan.products = 1000;  // a solve takes hundreds of products: measuring pays
   s.backend = parse_backend_choice(o.backend);
   s.solver.residual_norm = parse_residual_norm(o.residual_norm);
+  s.solver.null_space = parse_null_space(o.null_space);
   s.solver.gram_schmidt = o.gram_schmidt == "modified" ? GramSchmidt::modified : GramSchmidt::classical;
   s.solver.graph = !o.no_graph;
   s.control.progress = make_progress_bar();
-  s.control.stop = [] { return stop_asked.load(); };
 }
 
-void print_residuals(std::int64_t iteration, const std::vector<double>& norms) {
+void print_residuals(std::int64_t iteration, const std::vector<double>& norms, const std::vector<double>& true_norms) {
   std::string line = fmt::format("{:>6}", iteration);
-  for (const double norm : norms) line += fmt::format(" {:.9e}", norm);
+  for (std::size_t j = 0; j < norms.size(); ++j) {
+    line += fmt::format(" {:.9e}", norms[j]);
+    if (!true_norms.empty()) line += fmt::format(" {:.9e}", true_norms[j]);
+  }
   fmt::print(stderr, "{}\n", line);
 }
 
@@ -155,14 +179,22 @@ int run(Options& o, Communicator& communicator) {
     if (communicator.rank() != 0) return;
     const std::vector<InputFile> inputs{
         {o.solve.b, "b"}, {o.solve.initial_guess, "the initial guess"}, {o.solve.matrix, "the matrix"}};
-    require_spared(inputs, {o.solve.output, o.json});
+    require_spared(inputs, {o.solve.output, o.json, o.plot});
     check_report_file(o.json);
+    if (!o.plot.empty()) {
+      check_report_file(o.plot);
+      require_plot_script(kPlotScript);
+    }
     if (!o.force && !o.solve.output.empty()) require_replaceable(o.solve.output, Output::vector, "x");
   });
-  if (o.monitor && communicator.rank() == 0) o.solve.control.monitor = print_residuals;
-  std::signal(SIGUSR1, [](int) { stop_asked = true; });
+  if ((o.monitor || o.solve.control.true_residuals) && communicator.rank() == 0) o.solve.control.monitor = print_residuals;
+  o.solve.control.stop = stop_on_signal();
   const SolveReport report = solve(communicator, o.solve);
   print_report(report, o.json, communicator);
+  if (!o.plot.empty())
+    communicator.together([&] {
+      if (communicator.rank() == 0) plot(kPlotScript, to_json(report), o.plot);
+    });
   return convergence_code(report.result.converged(), "the solver", communicator);
 }
 

@@ -96,6 +96,27 @@ void find_dominant(const Case& c) {
 }
 SHARDMAT_MATRIX_TEST(Eigen, Power, find_dominant)
 
+/// One rank ends all.
+TEST(Eigen, EndsWhenToldTo) {
+  const auto stop = [] { return world().rank() == world().size() - 1; };
+  test::TestMatrix at(kHost64, "poisson7:n=6,uniform", LocalSort::none);
+  LanczosOptions options;
+  options.count = 3, options.which = Which::both, options.tolerance = 0;
+  Lanczos lanczos(at.matrix, options);
+  const EigenResult few = lanczos.run({}, stop);
+  EXPECT_TRUE(few.interrupted);
+  EXPECT_EQ(std::ssize(few.pairs), 6);
+  EXPECT_EQ(few.iterations, 6);
+  EXPECT_FALSE(few.converged());
+  for (const Eigenpair& pair : few.pairs) EXPECT_GT(pair.residual, 0);
+  PowerOptions power_options;
+  power_options.tolerance = 0;
+  DistributedVector x(at.matrix, VectorLayout::rows, ValueType::f64);
+  const EigenResult one = PowerMethod(at.matrix, power_options).run(x, {}, stop);
+  EXPECT_TRUE(one.interrupted);
+  EXPECT_EQ(one.iterations, 1);
+}
+
 /// A ring of n vertices: restarted at vertex s, vertex s + k has (1 − d)·dᵏ / (1 − dⁿ).
 void rank_ring(const Case& c) {
   constexpr std::int64_t kVertices = 23, kSeeds = 3;
@@ -131,6 +152,11 @@ void rank_ring(const Case& c) {
     EXPECT_NEAR(scores[at], (1 - kDamping) * std::pow(kDamping, steps) / (1 - std::pow(kDamping, kVertices)),
                 10 * settings.tolerance);
   }
+  settings.tolerance = 0;
+  const PageRankResult ended =
+      PageRank(matrix, settings).run(&v, p, {}, [] { return world().rank() == world().size() - 1; });
+  EXPECT_TRUE(ended.interrupted);
+  EXPECT_EQ(ended.iterations, 1);
   EXPECT_TRUE(pagerank.run(nullptr, p).converged());
   for (const double score : p.gather(context.stream())) EXPECT_NEAR(score, 1.0 / kVertices, 1e-7);
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -143,9 +144,10 @@ void ends_for_the_right_reason(const Case& c) {
   options.rtol = c.type == ValueType::f64 ? 1e-14 : 1e-6;
   SolveControl control;
   std::int64_t seen = 0;
-  control.monitor = [&](std::int64_t iteration, const std::vector<double>& norms) {
+  control.monitor = [&](std::int64_t iteration, const std::vector<double>& norms, const std::vector<double>& true_norms) {
     EXPECT_EQ(iteration, ++seen);
     EXPECT_EQ(norms.size(), 1U);
+    EXPECT_TRUE(true_norms.empty());
   };
   control.stop = [] { return world().rank() == world().size() - 1; };  // one rank ends all
   const SolvedColumn stopped = solve(options, control);
@@ -159,6 +161,36 @@ void ends_for_the_right_reason(const Case& c) {
   for (const double value : system.x.own(system.stream())) EXPECT_EQ(value, 0);
 }
 SHARDMAT_VECTOR_TEST(Solver, EndsForTheRightReason, ends_for_the_right_reason)
+
+/// What a run tells of each iteration is what runs that end there find, and telling it changes nothing.
+void tells_true_residuals(const Case& c) {
+  System system(c, "elasticity:n=4,clamp=0.3", 2);
+  for (const MethodEntry& method : methods())
+    for (const char* preconditioner : {"jacobi", "chebyshev"}) {
+      SCOPED_TRACE(std::string(method.name) + " " + preconditioner);
+      SolverOptions options = options_of(method.name, preconditioner, c);
+      options.columns = 2, options.restart = 4, options.max_iterations = 6;
+      SolveControl control;
+      control.true_residuals = true;
+      std::vector<double> told;
+      control.monitor = [&](std::int64_t, const std::vector<double>&, const std::vector<double>& norms) {
+        told.push_back(norms.at(1));
+      };
+      system.x.fill(0, system.stream());
+      const SolvedColumn all = Solver(system.at.matrix, options).solve(system.b, system.x, control).columns[1];
+      ASSERT_EQ(all.true_history.size(), all.history.size());
+      EXPECT_EQ(told, std::vector<double>(all.true_history.begin() + 1, all.true_history.end()));
+      for (const std::int64_t iterations : {2, 5}) {
+        options.max_iterations = iterations;
+        system.x.fill(0, system.stream());
+        const SolvedColumn some = Solver(system.at.matrix, options).solve(system.b, system.x).columns[1];
+        const auto at = static_cast<std::size_t>(some.iterations);
+        EXPECT_EQ(some.history, std::vector<double>(all.history.begin(), all.history.begin() + some.iterations + 1));
+        EXPECT_NEAR(all.true_history[at], some.true_residual, (c.type == ValueType::f64 ? 1e-12 : 1e-4) * some.norm_of_b);
+      }
+    }
+}
+SHARDMAT_VECTOR_TEST(Solver, TellsTrueResiduals, tells_true_residuals)
 
 void takes_the_gram_schmidt_that_is_asked_for(const Case& c) {
   System system(c, "elasticity:n=5,clamp=0.3", 1);
@@ -215,6 +247,88 @@ void takes_new_values(const Case& c) {
   }
 }
 SHARDMAT_VECTOR_TEST(Solver, TakesNewValues, takes_new_values)
+
+/// A few steps of Jacobi with a product of its own, another number each time.
+class OwnJacobi {
+ public:
+  OwnPreconditioner functions() {
+    OwnPreconditioner own;
+    own.set_up = [this](DistributedMatrix& matrix, std::int64_t columns, Stream& stream) {
+      ++set_ups;
+      matrix_ = &matrix;
+      product_ = matrix.product(columns);
+      take_diagonal(stream);
+    };
+    own.refresh = [this](Stream& stream) { ++refreshes, take_diagonal(stream); };
+    own.apply = [this](const ConstDense& r, const Dense& z, Stream& stream) { apply(r, z, stream); };
+    return own;
+  }
+  int set_ups = 0, refreshes = 0, calls = 0;
+  bool fails = false;  ///< on the last rank
+
+ private:
+  void take_diagonal(Stream& stream) {
+    diagonal_ = matrix_->diagonal(stream).own(stream);
+    for (double& entry : diagonal_) entry = 0.8 / entry;
+  }
+  void apply(const ConstDense& r, const Dense& z, Stream& stream) {
+    EXPECT_EQ(r.rows, matrix_->local_rows());
+    EXPECT_EQ(z.columns, product_->columns());
+    const auto count = static_cast<std::int64_t>(r.rows * r.columns);
+    HostVector<double> rs = to_host(r.data, count, r.type, stream), zs(rs.size(), 0.0);
+    for (int step = 0; step <= calls % 2; ++step) {
+      to_device(z.data, zs, z.type, stream);
+      DistributedVector az(*matrix_, VectorLayout::rows, z.type, z.columns);
+      product_->multiply(1, z, 0, az.view(), stream);
+      product_->wait(stream);
+      const HostVector<double> azs = to_host(az.view().data, count, z.type, stream);
+      for (std::size_t i = 0; i < zs.size(); ++i)
+        zs[i] += diagonal_[i / static_cast<std::size_t>(z.columns)] * (rs[i] - azs[i]);
+    }
+    to_device(z.data, zs, z.type, stream);
+    ++calls;
+    if (fails && world().rank() == world().size() - 1) throw Error(ErrorKind::resources, "no room for a coarse grid");
+  }
+
+  DistributedMatrix* matrix_ = nullptr;
+  std::unique_ptr<Product> product_;
+  HostVector<double> diagonal_;
+};
+
+void takes_a_preconditioner_of_the_program(const Case& c) {
+  System system(c, "elasticity:n=4,clamp=0.3", 2);
+  const HostCsr a = whole_matrix("elasticity:n=4,clamp=0.3");
+  OwnJacobi own;
+  SolverOptions options = options_of("fgmres", "none", c);
+  options.columns = 2, options.own_preconditioner = own.functions();
+  Solver solver(system.at.matrix, options);
+  const SolveResult result = solver.solve(system.b, system.x);
+  EXPECT_TRUE(result.converged());
+  for (std::int64_t j = 0; j < 2; ++j)
+    EXPECT_LE(system.residual(a, j), 1.1 * options.rtol * result.columns[static_cast<std::size_t>(j)].norm_of_b);
+  EXPECT_EQ(own.calls, result.iterations);
+  options.own_preconditioner.reset();
+  system.x.fill(0, system.stream());
+  EXPECT_LT(result.iterations, Solver(system.at.matrix, options).solve(system.b, system.x).iterations);
+
+  solver.refresh();
+  EXPECT_EQ(own.set_ups, 1);
+  EXPECT_EQ(own.refreshes, 1);
+  own.fails = true;
+  system.x.fill(0, system.stream());
+  EXPECT_NE(error_of(ErrorKind::resources, [&] { solver.solve(system.b, system.x); }).find("coarse grid"),
+            std::string::npos);
+  own.fails = false;
+  EXPECT_TRUE(solver.solve(system.b, system.x).converged());  // stays usable
+
+  options.own_preconditioner = own.functions(), options.solver = "gmres";
+  EXPECT_NE(error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); }).find("fgmres"), std::string::npos);
+  options.solver = "fgmres", options.preconditioner = "jacobi";
+  EXPECT_NE(error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); }).find("both"), std::string::npos);
+  options.preconditioner = "none", options.own_preconditioner = OwnPreconditioner();
+  EXPECT_NE(error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); }).find("apply"), std::string::npos);
+}
+SHARDMAT_VECTOR_TEST(Solver, TakesAPreconditionerOfTheProgram, takes_a_preconditioner_of_the_program)
 
 TEST(Solver, RefusesWhatItCannotTake) {
   TestMatrix square(kHost64, "poisson27:n=4", LocalSort::none);

@@ -1,0 +1,47 @@
+#include "runtime/solvers/own_preconditioner.h"
+
+#include "comm/communicator.h"
+#include "kernels/base/error.h"
+#include "runtime/context.h"
+#include "runtime/matrix/distributed_matrix.h"
+
+namespace shardmat {
+namespace {
+
+class Own final : public Preconditioner {
+ public:
+  Own(DistributedMatrix& matrix, const OwnPreconditioner& own, std::int64_t columns) : matrix_(matrix), own_(own) {
+    ranks().together([&] {
+      if (!own_.apply)
+        throw Error(ErrorKind::usage, "a preconditioner of the program needs the function apply", "own_preconditioner");
+      if (own_.set_up) own_.set_up(matrix_, columns, matrix_.context().stream());
+    });
+  }
+
+  void refresh(Stream& stream) override {
+    ranks().together([&] {
+      if (own_.refresh) own_.refresh(stream);
+    });
+  }
+  void apply(const Dense& r, const Dense& z, Stream& stream) const override {
+    if (own_.capturable) return own_.apply(r, z, stream);
+    ranks().together([&] { own_.apply(r, z, stream); });
+  }
+  std::int64_t device_bytes() const override { return 0; }  // the program's memory is not counted
+  std::string describe() const override { return "of the program"; }
+
+ private:
+  Communicator& ranks() const { return matrix_.context().communicator(); }
+
+  DistributedMatrix& matrix_;
+  OwnPreconditioner own_;
+};
+
+}  // namespace
+
+std::unique_ptr<Preconditioner> make_own_preconditioner(DistributedMatrix& matrix, const OwnPreconditioner& own,
+                                                        std::int64_t columns) {
+  return std::make_unique<Own>(matrix, own, columns);
+}
+
+}  // namespace shardmat
