@@ -355,6 +355,7 @@ class Requests(ServiceTest):
         post = b"POST /v1/matrices/bar/multiply HTTP/1.1\r\nHost: a\r\n"
         for data, status in ((b"nonsense\r\n\r\n", 400), (post + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 411),
                              (post + b"Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n", 411),
+                             (post + b"Content-Encoding: gzip\r\nContent-Length: 1\r\n\r\nx", 415),
                              (post + b"Transfer-Encoding: xchunked\r\n\r\n", 411),
                              (post + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\nabc", 400),
                              (post + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 400),

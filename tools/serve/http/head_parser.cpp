@@ -30,6 +30,8 @@ std::optional<Problem> fault_of(const RequestHead& head, unsigned version) {
   if (std::any_of(head.fields.begin(), head.fields.end(),
                   [](const auto& field) { return strcasecmp(field.first.c_str(), "Transfer-Encoding") == 0; }))
     return make_problem(411, "length_required", "send the body with Content-Length, not with Transfer-Encoding");
+  if (const std::string& coding = head.field("Content-Encoding"); !coding.empty() && strcasecmp(coding.c_str(), "identity") != 0)
+    return make_problem(415, "content_encoding", "bodies are not decoded here: send the body without Content-Encoding");
   return std::nullopt;
 }
 
