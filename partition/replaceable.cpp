@@ -12,7 +12,9 @@
 
 #include "kernels/base/error.h"
 #include "partition/hdf5_kind.h"
+#include "partition/input_file.h"
 #include "partition/readers/npz_kind.h"
+#include "partition/readers/petsc.h"
 
 namespace shardmat {
 namespace {
@@ -67,6 +69,21 @@ std::string lost_in_hdf5(const std::filesystem::path& path, Output output, const
   return same ? "" : describe(file);
 }
 
+/// What a PETSc file would lose; empty if it holds one object of the kind that takes its place.
+std::string lost_in_petsc(const std::filesystem::path& path, Output output) {
+  try {
+    const petsc::Contents contents = petsc::scan(InputFile(path));
+    if (!contents.fault.empty()) return "a PETSc file that cannot be read";
+    if (contents.objects.size() > 1) return fmt::format("a PETSc file with {} objects", contents.objects.size());
+    const petsc::Kind kind = contents.objects.front().kind;
+    const bool same =
+        output == Output::matrix ? kind == petsc::Kind::sparse : kind == petsc::Kind::vector || kind == petsc::Kind::dense;
+    return same && output != Output::batch ? "" : "a PETSc file with a " + petsc::describe(contents.objects.front());
+  } catch (const Error&) {
+    return "a PETSc file that cannot be read";
+  }
+}
+
 /// What the file would lose; empty if nothing.
 std::string lost(const std::filesystem::path& path, Output output, const std::string& dataset) {
   const FileContent content = content_of(path);
@@ -93,6 +110,11 @@ std::string lost(const std::filesystem::path& path, Output output, const std::st
       if (output == Output::matrix && path.extension() == ".npz" && kind == NpzKind::matrix) return "";
       return kind == NpzKind::matrix ? "a SciPy matrix" : kind == NpzKind::graphs ? "a batch of graphs" : "a zip archive";
     }
+    case FileContent::petsc:
+      return output != Output::report && path.extension() == ".petsc" ? lost_in_petsc(path, output) : "a PETSc file";
+    case FileContent::numbers:
+      if (output == Output::report || (output == Output::vector && path.extension() == ".txt")) return "";
+      return fmt::format("something else than a {} file", path.extension().string());
     default:
       return output == Output::report ? "" : fmt::format("something else than a {} file", path.extension().string());
   }
@@ -112,6 +134,8 @@ FileContent content_of(const std::filesystem::path& path) {
   if (bytes.starts_with("\x93NUMPY"sv)) return FileContent::npy;
   if (bytes.starts_with("PK\x03\x04"sv) || bytes.starts_with("PK\x05\x06"sv)) return FileContent::zip;
   if (banner(path).starts_with("%%matrixmarket")) return FileContent::matrix_market;
+  if (petsc::is_petsc_file(path)) return FileContent::petsc;
+  if (bytes.find_first_not_of("0123456789+-.,eE \t\r\nnaif") == std::string::npos) return FileContent::numbers;
   return FileContent::other;
 }
 

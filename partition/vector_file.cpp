@@ -1,5 +1,5 @@
-// Vectors in HDF5, .npy and Matrix Market files. A text file is parsed when it is opened; the others are read
-// range by range.
+// Vectors in HDF5, .npy and Matrix Market files, and by vector_formats.h in those of other programs. A text file is parsed
+// when it is opened; the others are read range by range.
 #include "partition/vector_file.h"
 
 #include <fmt/format.h>
@@ -21,10 +21,12 @@
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/writer.h"
 #include "partition/input_file.h"
+#include "partition/object_name.h"
 #include "partition/output_file.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/npy_header.h"
 #include "partition/readers/text_source.h"
+#include "partition/vector_formats.h"
 
 namespace shardmat {
 namespace {
@@ -45,7 +47,7 @@ void require_shape(const std::string& source, const std::vector<std::int64_t>& s
        fmt::format("its shape is ({}); it must have a row for every entry of a vector, and {} columns", text, columns));
 }
 
-enum class Format { hdf5, npy, matrix_market };
+enum class Format { hdf5, npy, matrix_market, other };
 
 /// A vector's name taken apart: FILE, and the dataset of FILE.h5:/dataset.
 struct Location {
@@ -53,6 +55,8 @@ struct Location {
   std::filesystem::path file;
   std::string dataset;
   std::string text;  ///< for messages
+  const VectorFormat* other = nullptr;
+  std::string object{};  ///< which vector in a file of another format
 };
 
 std::optional<Format> format_of(const std::filesystem::path& path) {
@@ -80,10 +84,25 @@ bool is_dataset_name(const std::string& dataset) {
          steps.find("/../") == std::string::npos;
 }
 
-/// Throws Error(kind) naming the known suffixes.
+/// The name of a file in the format of another program; nothing if it is in none. Existing input is known by its content.
+std::optional<Location> locate_other(const std::string& text, bool input) {
+  const ObjectName name = input ? split_object_name(text) : ObjectName{text, ""};
+  const VectorFormat* const format = input ? vector_format_of(name.file) : vector_format_for(name.file);
+  if (format == nullptr) return std::nullopt;
+  return Location{Format::other, name.file, "", text, format, name.object};
+}
+
+std::vector<std::string> known_suffixes() {
+  std::vector<std::string> suffixes{".h5", ".hdf5", ".npy", ".mtx"};
+  for (const VectorFormat& format : vector_formats()) suffixes.emplace_back(format.suffix);
+  return suffixes;
+}
+
+/// Throws Error(kind) naming the known suffixes. `kind` is input for a file to read, usage for one to write.
 Location locate(const std::filesystem::path& path, const std::string& default_dataset, ErrorKind kind) {
   const std::string text = path.string();
   if (text.empty()) throw Error(kind, "the name of a vector's file is empty; is a variable of your script unset?");
+  if (auto other = locate_other(text, kind == ErrorKind::input)) return *other;
   if (const std::size_t colon = dataset_colon(text); colon != std::string::npos) {
     std::string dataset = absolute(text.substr(colon + 1));
     if (dataset.find_first_not_of('/') == std::string::npos)
@@ -94,9 +113,9 @@ Location locate(const std::filesystem::path& path, const std::string& default_da
     return {Format::hdf5, text.substr(0, colon), std::move(dataset), text};
   }
   const std::optional<Format> format = format_of(path);
-  const std::string near = nearest(path.extension().string(), {".h5", ".hdf5", ".npy", ".mtx"});
+  const std::string near = nearest(path.extension().string(), known_suffixes());
   if (!format)
-    throw Error(kind, fmt::format("{}: a vector's file name must end in .h5, .hdf5, .npy or .mtx{}", text,
+    throw Error(kind, fmt::format("{}: a vector's file name must end in {}{}", text, join_choices(known_suffixes()),
                                   near.empty() || path.extension().empty() ? "" : fmt::format(" (did you mean {}?)", near)));
   const bool is_hdf5 = *format == Format::hdf5;
   const std::string dataset = is_hdf5 ? absolute(default_dataset) : "";
@@ -272,6 +291,12 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
       };
       break;
     }
+    case Format::other: {
+      VectorContents contents = location.other->open(location.file, location.object, columns);
+      size_ = contents.size;
+      read = std::move(contents.read);
+      break;
+    }
   }
   read_ = [size = size_, read = std::move(read), name = location.text](std::int64_t begin, std::int64_t end) {
     if (begin < 0 || begin > end || end > size)
@@ -282,16 +307,7 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
 
 namespace {
 
-/// Where a writer puts rows. close() must be called once all are there; it throws if they are not on their
-/// way to disk.
-class Sink {
- public:
-  virtual ~Sink() = default;
-  virtual void append(const double* values, std::int64_t count) = 0;
-  virtual void close() = 0;
-};
-
-class Hdf5Sink final : public Sink {
+class Hdf5Sink final : public VectorSink {
  public:
   Hdf5Sink(const Location& location, const AtomicFile& file, std::int64_t size, bool f32, std::int64_t columns)
       : file_(file) {
@@ -320,7 +336,7 @@ class Hdf5Sink final : public Sink {
 };
 
 /// Bytes to a file.
-class ByteSink : public Sink {
+class ByteSink : public VectorSink {
  public:
   explicit ByteSink(const AtomicFile& file) : file_(file) {}
   void close() override { file_.close(); }
@@ -359,9 +375,9 @@ class NpySink final : public ByteSink {
   std::int64_t columns_;
 };
 
-class TextSink final : public ByteSink {
+class ArraySink final : public ByteSink {
  public:
-  TextSink(const AtomicFile& file, std::int64_t size, std::int64_t columns)
+  ArraySink(const AtomicFile& file, std::int64_t size, std::int64_t columns)
       : ByteSink(file), columns_(static_cast<std::size_t>(columns)) {
     add(fmt::format("%%MatrixMarket matrix array real general\n{} {}\n", size, columns));
   }
@@ -383,17 +399,19 @@ class TextSink final : public ByteSink {
   std::vector<double> rows_;  ///< of more than one column, which the format wants one after another
 };
 
-std::unique_ptr<Sink> make_sink(const Location& location, const AtomicFile& file, std::int64_t size, bool f32,
-                                std::int64_t columns) {
+std::unique_ptr<VectorSink> make_sink(const Location& location, const AtomicFile& file, std::int64_t size, bool f32,
+                                      std::int64_t columns) {
   switch (location.format) {
     case Format::hdf5:
       return std::make_unique<Hdf5Sink>(location, file, size, f32, columns);
     case Format::npy:
       return std::make_unique<NpySink>(file, size, f32, columns);
+    case Format::other:
+      return location.other->make_sink(file, size, columns);
     case Format::matrix_market:
       break;
   }
-  return std::make_unique<TextSink>(file, size, columns);
+  return std::make_unique<ArraySink>(file, size, columns);
 }
 
 }  // namespace
@@ -406,7 +424,7 @@ struct VectorWriter::Impl {
   std::string name;
   std::int64_t size;
   std::int64_t written = 0;
-  std::unique_ptr<Sink> sink;
+  std::unique_ptr<VectorSink> sink;
 };
 
 VectorWriter::VectorWriter(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t size,
@@ -431,10 +449,7 @@ void VectorWriter::finish() {
 
 void check_vector_suffix(const std::filesystem::path& path) { locate(path, "x", ErrorKind::usage); }
 
-std::filesystem::path vector_file_name(const std::filesystem::path& path) {
-  const std::string text = path.string();
-  return text.substr(0, dataset_colon(text));
-}
+std::filesystem::path vector_file_name(const std::filesystem::path& path) { return split_object_name(path.string()).file; }
 
 void check_vector_writable(const std::filesystem::path& path) { check_writable(locate(path, "x", ErrorKind::usage).file); }
 

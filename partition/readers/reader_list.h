@@ -20,4 +20,9 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, 
 std::unique_ptr<EntryReader> open_npz_entries(const std::filesystem::path& path, const ReadOptions& options,
                                               const ReadLimits& limits);
 
+/// By its first number, or the suffix .petsc.
+bool accepts_petsc(const std::filesystem::path& path);
+std::unique_ptr<RowSource> open_petsc_rows(const std::filesystem::path& path, const ReadOptions& options);
+std::vector<FileObject> list_petsc(const std::filesystem::path& path);
+
 }  // namespace shardmat

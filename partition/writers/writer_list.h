@@ -14,4 +14,8 @@ void write_matrix_market(const AtomicFile& file, const RowSource& source, std::s
 void write_npz(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
                const Progress& progress);
 
+/// PETSc's binary Mat, with 64-bit indices if sizes or the number of nonzeros need them.
+void write_petsc(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+                 const Progress& progress);
+
 }  // namespace shardmat

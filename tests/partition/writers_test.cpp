@@ -67,7 +67,7 @@ TEST_F(Writers, SortedRowsAreWrittenInTheirOriginalOrder) {
 TEST_F(Writers, UnknownSuffixesAreNamed) {
   const auto source = test::source_of(test::random_matrix(5, 5, 2, 1));
   const std::string message = error_of([&] { write_matrix(path("a.txt"), *source); }, ErrorKind::usage);
-  EXPECT_SAYS(message, "a.txt", ".mtx or .npz");
+  EXPECT_SAYS(message, "a.txt", ".mtx, .npz");
 }
 
 TEST_F(Writers, AFullDiskIsAnErrorAndLeavesNothing) {

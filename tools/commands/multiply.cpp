@@ -100,6 +100,7 @@ void add_options(const CommandLine& app, Options& o) {
       ->check(one_of({"auto", "split", "whole"}));
   add_vector_options(app, o);
   add_product_options(app, o);
+  add_input_options(app, o.multiply.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o);
   app.footer(

@@ -63,6 +63,23 @@ TEST_F(FuzzTest, CompressedMatrixMarket) {
       "f.mtx.gz", kMatrices, [](const Path& file) { read_market(file, limits(), false); }, gzip);
 }
 
+TEST_F(FuzzTest, Petsc) {
+  std::vector<std::string> seeds;
+  for (const char* name : {"objects", "block", "dense"})
+    seeds.push_back(test::bytes_of(Path(SHARDMAT_TEST_DATA) / "petsc" / (std::string(name) + ".petsc")));
+  mutate("f.petsc", seeds, [](const Path& file) {
+    list_objects(file);
+    validate(read_matrix(file).view());
+  });
+  mutate(
+      "v.petsc", {seeds[0]},
+      [](const Path& file) {
+        const VectorFile vector(file.string() + ":3", "x");
+        vector.read(0, vector.size());
+      },
+      {}, 1000);
+}
+
 #ifdef SHARDMAT_HAVE_LIBZIP
 TEST_F(FuzzTest, Npz) {
   const auto read = [](const Path& file) { validate(read_npz(file, {}, limits()).view()); };
@@ -87,6 +104,7 @@ TEST_F(FuzzTest, Vectors) {
     vector.read(0, vector.size());
   };
   mutate("f.npy", arrays, read);
+  mutate("v.txt", {"# text\n1.5\n-2, \n\n  .25\n1e3"}, read, {}, 1000);
   mutate("v.mtx", {"%%MatrixMarket matrix array real general\n%\n4 1\n1.5\n-2\n\n.25\n1e3"}, read);
 }
 
