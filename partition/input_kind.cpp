@@ -23,7 +23,7 @@ InputKind kind_of_input(const std::string& argument, const InputChoices& choices
   if (!name.object.empty() || is_rank_pattern(name.file)) return InputKind::foreign;
   if (has_hdf5_suffix(path)) return InputKind::hdf5;
   const auto known = readers();
-  if (std::any_of(known.begin(), known.end(), [&](const Reader& reader) { return reader.accepts(path); }))
+  if (std::any_of(known.begin(), known.end(), [&](const Reader& reader) { return !reader.hdf5 && reader.accepts(path); }))
     return InputKind::foreign;
   return content_of(path) == FileContent::hdf5 ? InputKind::hdf5 : InputKind::foreign;
 }

@@ -13,6 +13,8 @@
 #include "kernels/base/error.h"
 #include "partition/hdf5_kind.h"
 #include "partition/input_file.h"
+#include "partition/readers/hypre.h"
+#include "partition/readers/matlab_hdf5.h"
 #include "partition/readers/npz_kind.h"
 #include "partition/readers/petsc.h"
 
@@ -57,12 +59,19 @@ bool holds_a_matrix_only(const Hdf5File& file, Hdf5Kind kind) {
   });
 }
 
+/// True for a .mat file with one sparse matrix and nothing else.
+bool holds_matlabs_matrix_only(const std::filesystem::path& path, const Hdf5File& file, Hdf5Kind kind) {
+  if (path.extension() != ".mat" || kind != Hdf5Kind::other || file.children("/").size() != 1) return false;
+  const auto objects = matlab_hdf5::objects_of(path);
+  return objects.size() == 1 && objects.front().sparse;
+}
+
 /// What a file at `path`, which is an HDF5 file, would lose; empty if nothing.
 std::string lost_in_hdf5(const std::filesystem::path& path, Output output, const std::string& dataset) {
   const std::string first = dataset.substr(0, dataset.find('/', 1));  // known with all that is below it
   const Hdf5File file = Hdf5File::open(path, first.empty() ? std::vector<std::string>{} : std::vector<std::string>{first});
   const Hdf5Kind kind = kind_of(file);
-  const bool same = output == Output::matrix   ? holds_a_matrix_only(file, kind)
+  const bool same = output == Output::matrix ? holds_a_matrix_only(file, kind) || holds_matlabs_matrix_only(path, file, kind)
                     : output == Output::batch  ? kind == Hdf5Kind::batch
                     : output == Output::vector ? kind == Hdf5Kind::other && holds_only(file, dataset.substr(1))
                                                : false;
@@ -84,12 +93,24 @@ std::string lost_in_petsc(const std::filesystem::path& path, Output output) {
   }
 }
 
+/// The same of a file with hypre's name.
+std::string lost_of_hypre(const std::filesystem::path& path, Output output) {
+  try {
+    const std::size_t files = hypre::open_parts(path, output == Output::vector).parts.size();
+    return files == 1 ? "" : fmt::format("the first of {} files of hypre", files);
+  } catch (const Error&) {
+    return "something else than an IJ file of hypre";
+  }
+}
+
 /// What the file would lose; empty if nothing.
 std::string lost(const std::filesystem::path& path, Output output, const std::string& dataset) {
   const FileContent content = content_of(path);
   if (content == FileContent::absent || content == FileContent::empty) return "";
   if (output != Output::report && has_hdf5_suffix(path) && content != FileContent::hdf5)
     return "something that is no HDF5 file";
+  const bool of_hypre = content == FileContent::numbers || content == FileContent::other;
+  if (of_hypre && output != Output::report && hypre::has_hypre_name(path)) return lost_of_hypre(path, output);
   switch (content) {
     case FileContent::hdf5:
       try {
@@ -130,7 +151,7 @@ FileContent content_of(const std::filesystem::path& path) {
   if (std::filesystem::file_size(path, error) == 0) return FileContent::empty;
   using namespace std::string_view_literals;
   const std::string bytes = first_bytes(path);
-  if (bytes.starts_with("\x89HDF\r\n\x1a\n"sv)) return FileContent::hdf5;
+  if (matlab_hdf5::has_signature(path)) return FileContent::hdf5;
   if (bytes.starts_with("\x93NUMPY"sv)) return FileContent::npy;
   if (bytes.starts_with("PK\x03\x04"sv) || bytes.starts_with("PK\x05\x06"sv)) return FileContent::zip;
   if (banner(path).starts_with("%%matrixmarket")) return FileContent::matrix_market;

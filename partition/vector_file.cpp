@@ -20,12 +20,15 @@
 #include "partition/atomic_file.h"
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/writer.h"
+#include "partition/hdf5_kind.h"
 #include "partition/input_file.h"
 #include "partition/object_name.h"
 #include "partition/output_file.h"
+#include "partition/readers/matlab_hdf5.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/npy_header.h"
 #include "partition/readers/text_source.h"
+#include "partition/replaceable.h"
 #include "partition/vector_formats.h"
 
 namespace shardmat {
@@ -102,6 +105,12 @@ std::vector<std::string> known_suffixes() {
 Location locate(const std::filesystem::path& path, const std::string& default_dataset, ErrorKind kind) {
   const std::string text = path.string();
   if (text.empty()) throw Error(kind, "the name of a vector's file is empty; is a variable of your script unset?");
+  if (kind == ErrorKind::input)
+    if (const ObjectName name = split_object_name(text);
+        content_of(name.file) == FileContent::hdf5 && !has_hdf5_suffix(name.file)) {  // as MATLAB's files
+      const std::string dataset = absolute(name.object.empty() ? default_dataset : name.object);
+      return {Format::hdf5, name.file, dataset, fmt::format("{}:{}", name.file, dataset)};
+    }
   if (auto other = locate_other(text, kind == ErrorKind::input)) return *other;
   if (const std::size_t colon = dataset_colon(text); colon != std::string::npos) {
     std::string dataset = absolute(text.substr(colon + 1));
@@ -132,11 +141,18 @@ std::string dataset_remedy(const Hdf5File& file, const std::string& wanted) {
   return fmt::format("name one as FILE.h5:/NAME; the file has {}", join_choices(names));
 }
 
+/// Column j of a row-major matrix.
+void put_column(std::span<const double> column, std::int64_t j, std::int64_t columns, HostVector<double>& matrix) {
+  for (std::size_t i = 0; i < column.size(); ++i)
+    matrix[i * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)] = column[i];
+}
+
 /// One open dataset.
 struct Hdf5Vector {
   Hdf5File file;
   Hdf5Dataset dataset;
   std::int64_t columns;
+  std::optional<HostVector<double>> columns_read{};  ///< of an array of MATLAB's, row by row
 
   Hdf5Vector(const Location& location, std::int64_t columns_)
       : file(Hdf5File::open(location.file, {location.dataset})), columns(columns_) {
@@ -147,21 +163,39 @@ struct Hdf5Vector {
     if (dataset.type() == Hdf5Type::other)
       fail(location.text,
            "its elements are no real numbers; write it as f32, f64 or integers (complex numbers in two parts)");
-    require_shape(location.text, dataset.shape(), columns);
+    const bool matlab = dataset.shape().size() == 2 && matlab_hdf5::is_matlab_array(file, location.dataset);
+    if (matlab) read_columns(location);
+    else require_shape(location.text, dataset.shape(), columns);
   }
 
+  std::int64_t size() const { return columns_read ? std::ssize(*columns_read) / columns : dataset.size(); }
+
   HostVector<double> read(std::int64_t begin, std::int64_t end) const {
+    if (columns_read) return {columns_read->begin() + begin * columns, columns_read->begin() + end * columns};
     HostVector<double> values(static_cast<std::size_t>((end - begin) * columns));
     dataset.read(begin, end - begin, values.data());
     return values;
   }
-};
 
-/// Column j of a row-major matrix.
-void put_column(std::span<const double> column, std::int64_t j, std::int64_t columns, HostVector<double>& matrix) {
-  for (std::size_t i = 0; i < column.size(); ++i)
-    matrix[i * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)] = column[i];
-}
+ private:
+  /// MATLAB stores column after column, and HDF5 sees the columns as rows.
+  void read_columns(const Location& location) {
+    const std::int64_t stored = dataset.shape()[0], rows = dataset.shape()[1];
+    if (stored == columns || rows != 1 || columns != 1) require_shape(location.text, {rows, stored}, columns);
+    const std::int64_t count = rows == 1 && columns == 1 ? stored : rows * columns;  // also a row is a vector
+    ReadLimits{}.require_memory(16 * count, location.file);
+    HostVector<double> by_columns(static_cast<std::size_t>(count));
+    dataset.read(0, stored, by_columns.data());
+    if (columns == 1) {
+      columns_read = std::move(by_columns);
+      return;
+    }
+    columns_read.emplace(by_columns.size());
+    for (std::int64_t j = 0; j < columns; ++j)
+      put_column(std::span(by_columns).subspan(static_cast<std::size_t>(j * rows), static_cast<std::size_t>(rows)), j,
+                 columns, *columns_read);
+  }
+};
 
 /// One .npy file.
 struct NpyVector {
@@ -273,7 +307,7 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
   switch (location.format) {
     case Format::hdf5: {
       const auto vector = std::make_shared<const Hdf5Vector>(location, columns);
-      size_ = vector->dataset.size();
+      size_ = vector->size();
       read = [vector](std::int64_t begin, std::int64_t end) { return vector->read(begin, end); };
       break;
     }

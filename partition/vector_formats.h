@@ -54,6 +54,12 @@ VectorContents open_petsc_vector(const std::filesystem::path& path, const std::s
 /// A Vec, or a dense Mat if there are several columns.
 std::unique_ptr<VectorSink> make_petsc_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
 
+bool accepts_hypre_vector(const std::filesystem::path& path);
+VectorContents open_hypre_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+/// The file of one rank.
+std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+
 bool accepts_text_vector(const std::filesystem::path& path);
 /// Plain text: the entries of a row on a line, blanks or commas between them; lines that begin with # or % are left out.
 VectorContents open_text_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);

@@ -24,9 +24,13 @@ namespace {
 
 // The first that accepts a file reads it: formats with a magic number go before those known by their suffix.
 const Reader kReaders[] = {
+    {"hypre-ij", ".00000 .00000.bin", accepts_hypre, nullptr, open_hypre_entries},
     {"petsc", ".petsc", accepts_petsc, nullptr, nullptr, open_petsc_rows, list_petsc},
     {"matrix-market", ".mtx .mtx.gz", accepts_matrix_market, read_matrix_market, open_matrix_market_entries},
     {"scipy-npz", ".npz", accepts_npz, read_npz, open_npz_entries},
+    {"matlab-hdf5", ".mat", accepts_matlab_hdf5, nullptr, open_matlab_hdf5_entries, nullptr, list_matlab_hdf5,
+     "stored by columns and transposed while it was read", true},
+    {"triplets", "", accepts_triplets, nullptr, open_triplets},
 };
 
 std::vector<std::string> words_of(std::string_view text) {
@@ -60,6 +64,13 @@ bool is_misspelt(const std::string& word, const std::string& right) {
         ErrorKind::input,
         fmt::format("{}: a .npy file holds a dense array, such as x of shardmat multiply; write a sparse matrix with "
                     "scipy.sparse.save_npz(name, scipy.sparse.csr_array(a))",
+                    path.string()));
+  if (looks_like_triplets(path))
+    throw Error(
+        ErrorKind::input,
+        fmt::format("{}: it looks like triplets without a header, which do not say how they count; add "
+                    "--input-format triplets --base 1 (or 0), and --triangle lower or upper if it has one triangle of "
+                    "a symmetric matrix",
                     path.string()));
   throw Error(ErrorKind::input,
               fmt::format("{}: {} is no matrix file that can be read; its name must end in {}{}", path.string(),
@@ -137,6 +148,9 @@ HostCsr read_whole(const RowSource& source) {
 }  // namespace
 
 const Reader& reader_of(const std::filesystem::path& path, const InputChoices& choices) {
+  if (choices.format != "triplets" && (choices.base || !choices.triangle.empty()))
+    throw Error(ErrorKind::usage, "the first index and the triangle count only for triplets; name that format, too",
+                "input_format");
   if (!choices.format.empty()) {
     const Reader& reader = named_reader(choices.format);
     require_file(path);
@@ -181,6 +195,10 @@ std::unique_ptr<RowSource> open_matrix_rows(const std::string& argument, const R
   if (request.reader.open_rows == nullptr)
     throw Error(ErrorKind::internal, fmt::format("{}: it is read as entries, not as rows", argument));
   return request.reader.open_rows(request.file, request.options);
+}
+
+std::string_view remark_on(const std::string& argument, const InputChoices& choices) {
+  return reader_of(split_object_name(argument).file, choices).remark;
 }
 
 std::vector<FileObject> list_objects(const std::filesystem::path& path, const InputChoices& choices) {

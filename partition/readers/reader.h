@@ -48,6 +48,8 @@ struct Reader {
   std::unique_ptr<RowSource> (*open_rows)(const std::filesystem::path& path, const ReadOptions& options) = nullptr;
   /// What is in the file, without reading entries. Null for formats of one matrix a file.
   std::vector<FileObject> (*list)(const std::filesystem::path& path) = nullptr;
+  std::string_view remark{};  ///< what reports say of a file that was read; may be empty
+  bool hdf5 = false;          ///< its files are HDF5, so that first bytes alone do not tell it from a shard file
 };
 
 std::span<const Reader> readers();
@@ -70,6 +72,9 @@ bool gives_any_rows(const std::string& argument, const InputChoices& choices = {
 
 /// Opens FILE or FILE:OBJECT as rows that any process can read. REQUIRES: gives_any_rows(). Throws as read_matrix().
 std::unique_ptr<RowSource> open_matrix_rows(const std::string& argument, const ReadOptions& options = {});
+
+/// The remark of the reader that read_matrix() takes. Throws as reader_of().
+std::string_view remark_on(const std::string& argument, const InputChoices& choices = {});
 
 /// What the file holds: one object without a name for formats of one matrix a file.
 std::vector<FileObject> list_objects(const std::filesystem::path& path, const InputChoices& choices = {});

@@ -25,4 +25,23 @@ bool accepts_petsc(const std::filesystem::path& path);
 std::unique_ptr<RowSource> open_petsc_rows(const std::filesystem::path& path, const ReadOptions& options);
 std::vector<FileObject> list_petsc(const std::filesystem::path& path);
 
+/// Any HDF5 file, also behind a block of a user.
+bool accepts_matlab_hdf5(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_matlab_hdf5_entries(const std::filesystem::path& path, const ReadOptions& options,
+                                                      const ReadLimits& limits);
+std::vector<FileObject> list_matlab_hdf5(const std::filesystem::path& path);
+
+/// By hypre's names: NAME where NAME.00000 exists, or the first file itself.
+bool accepts_hypre(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_hypre_entries(const std::filesystem::path& path, const ReadOptions& options,
+                                                const ReadLimits& limits);
+
+/// Never by itself; see looks_like_triplets().
+bool accepts_triplets(const std::filesystem::path& path);
+/// Throws Error(usage) unless the choices name the first index.
+std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, const ReadOptions& options,
+                                           const ReadLimits& limits);
+/// True if the first line that is no comment has two indices, and a value or none. Does not throw.
+bool looks_like_triplets(const std::filesystem::path& path);
+
 }  // namespace shardmat

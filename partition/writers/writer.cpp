@@ -20,6 +20,9 @@ const Writer kWriters[] = {
     {"matrix-market", ".mtx", write_matrix_market},
     {"scipy-npz", ".npz", write_npz},
     {"petsc", ".petsc", write_petsc},
+    {"matlab-hdf5", ".mat", write_matlab_hdf5},
+    {"hypre-ij", ".00000", write_hypre_text},
+    {"hypre-ij", ".00000.bin", write_hypre_binary},
 };
 
 }  // namespace

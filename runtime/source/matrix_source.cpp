@@ -38,8 +38,9 @@ MatrixSource read_into_memory(const std::string& argument, const OpenOptions& op
   ReadMatrix read = read_on_ranks(argument, how, communicator);
   MatrixSource source;
   source.rows = std::move(read.rows);
-  source.access = fmt::format("{}, from {}; kept in memory, also for the verification", read.readers,
-                              std::filesystem::path(argument).filename().string());
+  const std::string remark(communicator.rank() == 0 ? remark_on(argument, options.choices) : "");
+  source.access = fmt::format("{}, from {}{}{}; kept in memory, also for the verification", read.readers,
+                              std::filesystem::path(argument).filename().string(), remark.empty() ? "" : ", ", remark);
   source.by_part = communicator.size() > 1;
   return source;
 }

@@ -2,6 +2,7 @@
 
 import unittest
 
+import h5py
 import numpy as np
 import scipy.sparse as sp
 
@@ -78,6 +79,74 @@ class Petsc(Files):
         self.write("cut.petsc", file.read_bytes()[:200])
         self.fail_on_every_rank(INPUT, "multiply", "cut.petsc", says=["cut.petsc", "object 0 at byte 0", "truncated"])
         self.fail_with(INPUT, "convert", "cut.petsc", "o.npz", says="truncated")
+
+
+class Matlab(Files):
+    def test_every_command(self):
+        matrix = fem_matrix("convection")
+        matrix.data[5] = 0
+        sp.save_npz(self.path("a.npz"), matrix)
+        self.succeed("convert", "a.npz", "a.mat")
+        self.succeed("convert", "a.npz", "a.mat")
+        self.expect("a.mat", matrix)
+        self.expect("a.mat:A", matrix)
+        with h5py.File(self.path("a.mat")) as file:
+            group = file["A"]
+            self.assertEqual(group.attrs["MATLAB_sparse"], matrix.shape[0])
+            found = sp.csc_matrix((group["data"][:], group["ir"][:], group["jc"][:]), matrix.shape)
+        self.assertEqual((found != matrix).nnz, 0)
+        for ranks in (1, 2):
+            report = self.json_of("multiply", "a.mat:A", "--verify", "--iterations", 0, "--no-measure", ranks=ranks)
+            self.assertIn("stored by columns and transposed", report["matrix"]["access"])
+            self.assertTrue(report["verification"]["passed"])
+        self.assertEqual(self.json_of("info", "a.mat")["objects"][0]["name"], "/A")
+
+    def test_several_in_a_file(self):
+        file = DATA / "mat" / "v73.mat"
+        self.assertIn(f"{file}:/model/M  sparse matrix, 2 × 2", self.succeed("info", f"{file}:K", "--quick").out)
+        self.assertIn(f"{file}:/K  sparse matrix, 3 × 4", self.succeed("info", file).out)
+        self.fail_with(INPUT, "convert", file, "o.npz", says=["3 sparse matrices; name one"])
+        self.succeed("multiply", f"{file}:/model/M", "--x", f"{file}:row", "--output", "y.txt", ranks=2)
+        np.testing.assert_array_equal(np.loadtxt(self.path("y.txt")), [8, 15])
+
+
+class Triplets(Files):
+    def test_the_line_to_type(self):
+        self.write("a.ijv", "1 1 4\n2 1 -1\n2 2 4\n3 3 1\n")
+        self.fail_with(INPUT, "info", "a.ijv", says=["--input-format triplets --base 1"])
+        self.fail_with(USAGE, "info", "a.ijv", "--input-format", "triplets", says=["--base 0 or --base 1"])
+        self.fail_with(USAGE, "info", "a.ijv", "--base", "1", says=["only for triplets"])
+        self.fail_with(INPUT, "info", "a.ijv", "--input-format", "triplets", "--base", "1", "--triangle", "upper",
+                       says=["a.ijv:2", "(--triangle)"])
+        options = ("--input-format", "triplets", "--base", "1", "--triangle", "lower")
+        self.succeed("convert", "a.ijv", "a.npz", *options)
+        np.testing.assert_array_equal(sp.load_npz(self.path("a.npz")).toarray(), [[4, -1, 0], [-1, 4, 0], [0, 0, 1]])
+        self.succeed("multiply", "a.ijv", *options, "--verify", ranks=2)
+        self.write("zero.ijv", "1 1 4\n0 1 2\n")
+        self.fail_with(INPUT, "convert", "zero.ijv", "o.npz", *options, says=["zero.ijv:2", "begin with 1", "(--base)"])
+
+
+class Hypre(Files):
+    def test_every_command(self):
+        matrix = fem_matrix("convection")
+        matrix.data[5] = 0
+        sp.save_npz(self.path("a.npz"), matrix)
+        for name in ("t.00000", "b.00000.bin"):
+            self.succeed("convert", "a.npz", name)
+            self.succeed("convert", "a.npz", name)
+            self.expect(name[0], matrix)
+        for ranks in (1, 3):
+            report = self.json_of("multiply", "t", "--verify", "--output", "y.00000", "--iterations", 0, "--no-measure", ranks=ranks)
+            self.assertTrue(report["verification"]["passed"])
+        self.assertEqual(self.json_of("info", "b", "--quick")["nnz"], matrix.nnz)
+
+    def test_files_of_three_ranks(self):
+        folder = DATA / "hypre"
+        self.succeed("solve", folder / "IJ.A", "--b", folder / "IJ.b", "--solver", "gmres", "--output", "x.00000.bin", ranks=2)
+        self.succeed("convert", folder / "IJ.A", "a.npz")
+        x = np.fromfile(self.path("x.00000.bin"))[8:]
+        np.testing.assert_allclose(sp.load_npz(self.path("a.npz")) @ x, 1 + 0.5 * np.arange(8), atol=1e-4)
+        self.fail_on_every_rank(INPUT, "multiply", folder / "IJ.b", says="it is a file of a vector")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ std::string name_for(const Writer& writer) { return std::string("a").append(writ
 
 class Writers : public FilesTest {
  protected:
-  void expect_back(const HostCsr& matrix) {
+  void expect_back(const HostCsr& matrix, bool all = true) {
     for (const Writer& writer : writers()) {
+      if (!all && writer.suffix == ".00000") continue;
       const auto name = path(name_for(writer));
       write_matrix(name, *test::source_of(matrix));
       test::expect_same(read_matrix(name, {true, {}}), matrix);
@@ -51,7 +52,7 @@ TEST_F(Writers, SeveralSlicesAndTasksAndARowLongerThanBoth) {
     }
     m.row_ptr.push_back(static_cast<std::int64_t>(m.col_idx.size()));
   }
-  expect_back(m);
+  expect_back(m, false);  // the text of hypre is made by the code of Matrix Market
 }
 
 TEST_F(Writers, SortedRowsAreWrittenInTheirOriginalOrder) {

@@ -35,10 +35,11 @@ std::vector<FileObject> objects_of(const Options& options) {
   return objects.size() == 1 && objects.front().name.empty() ? std::vector<FileObject>() : objects;
 }
 
-/// True for a file of vectors: they are listed, and there is no matrix to describe.
-bool holds_no_matrix(const std::vector<FileObject>& objects, const Options& options) {
-  return !objects.empty() && split_object_name(options.input).object.empty() &&
-         std::none_of(objects.begin(), objects.end(), [](const FileObject& object) { return object.matrix; });
+/// True for a file with no matrix or with several, none of which is named: then its objects are listed, and none is
+/// described.
+bool lists_only(const std::vector<FileObject>& objects, const Options& options) {
+  return !objects.empty() && split_object_name(options.input).object.empty() && options.json.empty() &&
+         std::count_if(objects.begin(), objects.end(), [](const FileObject& object) { return object.matrix; }) != 1;
 }
 
 void inform(const Options& options) {
@@ -49,8 +50,7 @@ void inform(const Options& options) {
     check_writable(options.spy);
   }
   const std::vector<FileObject> objects = objects_of(options);
-  if (holds_no_matrix(objects, options))
-    return write_text("-", objects_text(split_object_name(options.input).file, objects));
+  if (lists_only(objects, options)) return write_text("-", objects_text(split_object_name(options.input).file, objects));
   const InputMatrix input = open_input(options.input, options.allow_nonfinite, false, options.choices);
   std::optional<Spy> spy;
   ReportOptions report;

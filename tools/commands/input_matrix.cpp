@@ -29,12 +29,19 @@ void add_input_options(const CommandLine& app, InputChoices& choices) {
   app.add_option("--input-format", choices.format,
                  "format of the matrix file: " + names + " (default: found by its first bytes, else by its suffix)")
       ->type_name("NAME");
+  const auto set_base = [&choices](const std::string& text) { choices.base = text == "0" ? 0 : 1; };
+  app.add_option_function("--base", set_base, "with --input-format triplets: the first index")
+      ->check(one_of({"0", "1"}))
+      ->type_name("0|1");
+  app.add_option("--triangle", choices.triangle,
+                 "with --input-format triplets: the triangle of a symmetric matrix that the file has; both: all entries")
+      ->check(one_of({"lower", "upper", "both"}));
 }
 
 namespace {
 
 /// "12.3 MB read in 1.2 s (10 MB/s)" of a file, or of the files that a name stands for.
-void say_read(const std::string& input, const HostCsr& matrix, double seconds) {
+void say_read(const std::string& input, const HostCsr& matrix, double seconds, std::string_view remark) {
   double bytes = 0;
   std::error_code none;
   const std::string file = split_object_name(input).file;
@@ -42,8 +49,9 @@ void say_read(const std::string& input, const HostCsr& matrix, double seconds) {
   else
     for (const std::filesystem::path& one : rank_files(file))
       bytes += static_cast<double>(std::filesystem::file_size(one, none));
-  fmt::print("{}: {} × {}, {} nonzeros, {} read in {} ({}/s)\n", input, human_count(matrix.rows), human_count(matrix.cols),
-             human_count(matrix.nnz()), human_bytes(bytes), human_seconds(seconds), human_bytes(bytes / seconds));
+  fmt::print("{}: {} × {}, {} nonzeros, {} read in {} ({}/s){}{}\n", input, human_count(matrix.rows),
+             human_count(matrix.cols), human_count(matrix.nnz()), human_bytes(bytes), human_seconds(seconds),
+             human_bytes(bytes / seconds), remark.empty() ? "" : ", ", remark);
 }
 
 }  // namespace
@@ -63,7 +71,7 @@ InputMatrix open_input(const std::string& input, bool allow_nonfinite, bool say,
   if (gives_any_rows(input, choices)) return {open_matrix_rows(input, read)};
   const Timer timer;
   auto matrix = std::make_shared<const HostCsr>(read_matrix(input, read));
-  if (say) say_read(input, *matrix, timer.seconds());
+  if (say) say_read(input, *matrix, timer.seconds(), remark_on(input, choices));
   return {make_memory_source(std::move(matrix), input), nullptr, true};
 }
 

@@ -8,6 +8,7 @@
 #include "partition/checksum.h"
 #include "partition/generators/mesh.h"
 #include "partition/hdf5/own_description.h"
+#include "partition/readers/reader.h"
 #include "partition/shard_file.h"
 #include "partition/vector_file.h"
 #include "tests/partition/test_matrices.h"
@@ -92,6 +93,15 @@ TEST_F(Hdf5FuzzTest, OwnDescriptions) {
 TEST_F(Hdf5FuzzTest, ForeignMatrices) {
   mutate(
       "f.h5", {foreign_file()}, [](const Path& file) { read_all(*ShardFile::open(file)); }, {}, 150);
+}
+
+TEST_F(Hdf5FuzzTest, MatlabMatrices) {
+  const Path seed = Path(SHARDMAT_TEST_DATA) / "mat" / "v73.mat";
+  const auto read = [](const Path& file) {
+    list_objects(file);
+    validate(read_matrix(file.string() + ":K").view());
+  };
+  mutate("f.mat", {test::bytes_of(seed)}, read, {}, 100);
 }
 
 TEST_F(Hdf5FuzzTest, ForeignVectors) {

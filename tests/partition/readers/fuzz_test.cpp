@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "partition/batched/batch_file.h"
+#include "partition/readers/entry_reader.h"
 #include "partition/readers/reader.h"
 #include "partition/readers/reader_list.h"
 #include "partition/vector_file.h"
+#include "partition/writers/writer.h"
 #include "tests/support/mutations.h"
 
 namespace shardmat {
@@ -78,6 +80,31 @@ TEST_F(FuzzTest, Petsc) {
         vector.read(0, vector.size());
       },
       {}, 1000);
+}
+
+TEST_F(FuzzTest, Triplets) {
+  const auto read = [](const Path& file) {
+    ReadOptions options;
+    options.choices = {"triplets", 0, "lower"};
+    validate(read_by_entries(*open_entries(file, options, limits()), options, limits()).view());
+  };
+  mutate("f.ijv", {"# text\n1 0 .5\n2,2,-1e3\n\n2 1 1D0"}, read, {}, 1500);
+}
+
+TEST_F(FuzzTest, Hypre) {
+  const auto read = [](const Path& file) { validate(read_matrix(file).view()); };
+  write_matrix(
+      path("g.00000.bin"),
+      *make_memory_source(
+          std::make_shared<const HostCsr>(read_matrix(write("g.00000", "0 2 0 3\n0 0 1\n2 3 -5e-1\n1 2 7\n"))), "g"));
+  const std::vector<std::string> seeds{test::bytes_of(path("g.00000")), test::bytes_of(path("g.00000.bin"))};
+  mutate("f.00000", {seeds[0]}, read, {}, 2000);
+  mutate("f.00000.bin", {seeds[1]}, read, {}, 2000);
+  const auto read_vector = [](const Path& file) {
+    const VectorFile vector(file, "x");
+    vector.read(0, vector.size());
+  };
+  mutate("v.00000", {"0 2\n0 1\n2 -.5\n1 3e2\n"}, read_vector, {}, 1000);
 }
 
 #ifdef SHARDMAT_HAVE_LIBZIP
