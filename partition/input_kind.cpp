@@ -15,7 +15,8 @@
 namespace shardmat {
 
 InputKind kind_of_input(const std::string& argument, const InputChoices& choices) {
-  if (!choices.format.empty()) return require_input_format(choices.format) ? InputKind::foreign : InputKind::hdf5;
+  if (const std::string format = format_of(choices); !format.empty())
+    return require_input_format(format) ? InputKind::foreign : InputKind::hdf5;
   const ObjectName name = split_object_name(argument);
   const std::filesystem::path path(name.file);
   if (name.object.empty() && is_generator_specification(argument) && !names_input_file(argument))

@@ -97,7 +97,8 @@ std::optional<Location> locate_other(const std::string& text, bool input) {
 
 std::vector<std::string> known_suffixes() {
   std::vector<std::string> suffixes{".h5", ".hdf5", ".npy", ".mtx"};
-  for (const VectorFormat& format : vector_formats()) suffixes.emplace_back(format.suffix);
+  for (const VectorFormat& format : vector_formats())
+    if (!format.suffix.empty()) suffixes.emplace_back(format.suffix);
   return suffixes;
 }
 

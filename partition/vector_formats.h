@@ -33,11 +33,11 @@ class VectorSink {
 
 struct VectorFormat {
   std::string_view name;                               ///< "petsc"
-  std::string_view suffix;                             ///< of outputs: ".petsc"
+  std::string_view suffix;                             ///< of outputs: ".petsc"; empty for formats that are only read
   bool (*accepts)(const std::filesystem::path& path);  ///< decides by first bytes or suffix; does not throw
   /// `object`: which vector in the file; may be empty. Throws Error(input) with file, place and remedy.
   VectorContents (*open)(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
-  /// Writes the temporary of `file`, of `size` rows.
+  /// Writes the temporary of `file`, of `size` rows. Null for formats that are only read.
   std::unique_ptr<VectorSink> (*make_sink)(const AtomicFile& file, std::int64_t size, std::int64_t columns);
 };
 
@@ -59,6 +59,10 @@ VectorContents open_hypre_vector(const std::filesystem::path& path, const std::s
 /// The file of one rank.
 std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
 std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+
+bool accepts_matlab5_vector(const std::filesystem::path& path);
+/// The array that `object` names, else the first one. A row is a vector, too.
+VectorContents open_matlab5_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
 
 bool accepts_text_vector(const std::filesystem::path& path);
 /// Plain text: the entries of a row on a line, blanks or commas between them; lines that begin with # or % are left out.

@@ -25,11 +25,19 @@ namespace {
 // The first that accepts a file reads it: formats with a magic number go before those known by their suffix.
 const Reader kReaders[] = {
     {"hypre-ij", ".00000 .00000.bin", accepts_hypre, nullptr, open_hypre_entries},
+    {"abaqus", "", accepts_abaqus, nullptr, open_abaqus, nullptr, nullptr, "unknowns sorted by node and degree of freedom"},
     {"petsc", ".petsc", accepts_petsc, nullptr, nullptr, open_petsc_rows, list_petsc},
     {"matrix-market", ".mtx .mtx.gz", accepts_matrix_market, read_matrix_market, open_matrix_market_entries},
     {"scipy-npz", ".npz", accepts_npz, read_npz, open_npz_entries},
+    {"rank-hdf5", "", accepts_rank_hdf5, nullptr, open_rank_hdf5_entries, nullptr, nullptr, "", true},
     {"matlab-hdf5", ".mat", accepts_matlab_hdf5, nullptr, open_matlab_hdf5_entries, nullptr, list_matlab_hdf5,
      "stored by columns and transposed while it was read", true},
+    {"matlab5", "", accepts_matlab5, nullptr, open_matlab5_entries, nullptr, list_matlab5,
+     "stored by columns and transposed while it was read"},
+    {"harwell-boeing", ".rb .rua .rsa", accepts_harwell_boeing, nullptr, open_harwell_boeing, nullptr, nullptr,
+     "stored by columns and transposed while it was read"},
+    {"calculix", ".sti .mas", accepts_calculix, nullptr, open_calculix, nullptr, nullptr,
+     "unknowns sorted by node and degree of freedom"},
     {"triplets", "", accepts_triplets, nullptr, open_triplets},
 };
 
@@ -100,6 +108,16 @@ const Reader& named_reader(const std::string& name) {
 
 }  // namespace
 
+std::string format_of(const InputChoices& choices) {
+  constexpr const char* kMapped = "rank-hdf5";
+  const bool mapped = !choices.map.empty() || choices.sum_duplicates;
+  if (mapped && !choices.format.empty() && choices.format != kMapped)
+    throw Error(ErrorKind::usage,
+                fmt::format("a map and sums of duplicates are for the format {}, not for {}", kMapped, choices.format),
+                "input_format");
+  return mapped ? kMapped : choices.format;
+}
+
 bool require_input_format(const std::string& format) {
   if (format == "shard") return false;
   named_reader(format);
@@ -151,8 +169,8 @@ const Reader& reader_of(const std::filesystem::path& path, const InputChoices& c
   if (choices.format != "triplets" && (choices.base || !choices.triangle.empty()))
     throw Error(ErrorKind::usage, "the first index and the triangle count only for triplets; name that format, too",
                 "input_format");
-  if (!choices.format.empty()) {
-    const Reader& reader = named_reader(choices.format);
+  if (const std::string format = format_of(choices); !format.empty()) {
+    const Reader& reader = named_reader(format);
     require_file(path);
     return reader;
   }

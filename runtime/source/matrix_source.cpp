@@ -61,7 +61,8 @@ MatrixSource open_matrix(const std::string& argument, Communicator& communicator
     kind = InputKind::foreign;
   MatrixSource source;
   if (kind == InputKind::foreign) {
-    const int any_rows = communicator.all_reduce(gives_any_rows(argument, options.choices) ? 1 : 0, Reduction::max);
+    const int any_rows = communicator.all_reduce(
+        communicator.rank() == 0 && gives_any_rows(argument, options.choices) ? 1 : 0, Reduction::max);
     if (any_rows == 0) return read_into_memory(argument, options, communicator);
     const ReadOptions read{options.allow_nonfinite, {}, options.choices};
     communicator.together([&] { source.rows = open_matrix_rows(argument, read); });

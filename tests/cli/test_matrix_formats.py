@@ -4,6 +4,7 @@ import unittest
 
 import h5py
 import numpy as np
+import scipy.io
 import scipy.sparse as sp
 
 from support import DATA, INPUT, USAGE, CliTest, assert_product, fem_matrix, read_binsparse
@@ -110,6 +111,25 @@ class Matlab(Files):
         np.testing.assert_array_equal(np.loadtxt(self.path("y.txt")), [8, 15])
 
 
+class FemText(Files):
+    def test_harwell_boeing_of_scipy(self):
+        matrix = fem_matrix("convection")
+        scipy.io.hb_write(str(self.path("a.rua")), matrix.tocsc())
+        expected = sp.csr_matrix(scipy.io.hb_read(str(self.path("a.rua"))))
+        expected.sort_indices()
+        self.expect("a.rua", expected)
+        report = self.json_of("multiply", "a.rua", "--verify", "--iterations", 0, "--no-measure", ranks=2)
+        self.assertIn("stored by columns", report["matrix"]["access"])
+
+    def test_abaqus_and_calculix(self):
+        self.write("job_STIF1.mtx", "1,1, 1,1, 4.\n2,1, 1,1, -1.\n2,1, 2,1, 3.\n")
+        self.expect("job_STIF1.mtx", sp.csr_matrix([[4.0, -1], [-1, 3]]))
+        self.write("job.sti", "1 1 4.\n1 2 -1.\n2 2 3.\n")
+        self.write("job.dof", "1.1\n2.1\n")
+        self.succeed("solve", "job.sti", "--output", "x.txt", ranks=2)
+        np.testing.assert_allclose(np.loadtxt(self.path("x.txt")), [4 / 11, 5 / 11], rtol=1e-4)
+
+
 class Triplets(Files):
     def test_the_line_to_type(self):
         self.write("a.ijv", "1 1 4\n2 1 -1\n2 2 4\n3 3 1\n")
@@ -124,6 +144,18 @@ class Triplets(Files):
         self.succeed("multiply", "a.ijv", *options, "--verify", ranks=2)
         self.write("zero.ijv", "1 1 4\n0 1 2\n")
         self.fail_with(INPUT, "convert", "zero.ijv", "o.npz", *options, says=["zero.ijv:2", "begin with 1", "(--base)"])
+
+
+class Matlab5(Files):
+    def test_files_of_scipy(self):
+        matrix = sp.csr_matrix(fem_matrix("elasticity_bar") + 1e3 * sp.eye(975))
+        b = np.linspace(-1, 1, 975)
+        for packed in (False, True):
+            scipy.io.savemat(self.path("a.mat"), {"K": matrix, "b": b[:, None]}, do_compression=packed)
+            self.expect("a.mat", matrix)
+        self.succeed("solve", "a.mat:K", "--b", "a.mat:b", "--rtol", "1e-10", "--output", "x.npy", ranks=2)
+        self.assertLess(np.linalg.norm(matrix @ np.load(self.path("x.npy")) - b), 1e-8 * np.linalg.norm(b))
+        self.assertIn("a.mat:b  dense matrix, 975 × 1", self.succeed("info", "a.mat", "--quick").out)
 
 
 class Hypre(Files):
@@ -147,6 +179,30 @@ class Hypre(Files):
         x = np.fromfile(self.path("x.00000.bin"))[8:]
         np.testing.assert_allclose(sp.load_npz(self.path("a.npz")) @ x, 1 + 0.5 * np.arange(8), atol=1e-4)
         self.fail_on_every_rank(INPUT, "multiply", folder / "IJ.b", says="it is a file of a vector")
+
+
+class RankHdf5(Files):
+    def test_files_of_ranks(self):
+        matrix = fem_matrix("convection")
+        starts = [0, 700, 700, 1938]
+        for rank in range(3):
+            rows = matrix[starts[rank]:starts[rank + 1]]
+            with h5py.File(self.path(f"A.{rank:05d}.h5"), "w") as file:
+                file["A/ia"], file["A/ja"], file["A/a"] = rows.indptr, rows.indices, rows.data
+        map = ("--map", "rowptr=/A/ia,columns=/A/ja,values=/A/a")
+        self.succeed("convert", "A.%05d.h5", "a.npz", *map)
+        self.expect("a.npz", matrix)
+        self.succeed("multiply", "A.%05d.h5", *map, "--verify", ranks=2)
+        self.fail_on_every_rank(INPUT, "multiply", "A.%05d.h5", says=["A.00000.h5", "--map"])
+
+    def test_groups_of_ranks(self):
+        with h5py.File(self.path("g.h5"), "w") as file:
+            for rank, (row, col, value) in enumerate(((0, 1, 2.0), (0, 1, 3.0), (1, 0, 4.0))):
+                group = file.create_group(f"rank_{rank:05d}")
+                group["rows"], group["columns"], group["values"] = [row], [col], [value]
+        self.fail_with(INPUT, "convert", "g.h5", "o.npz", says=["rank_00001", "rank_00000", "(--sum-duplicates)"])
+        self.succeed("convert", "g.h5", "o.npz", "--sum-duplicates")
+        np.testing.assert_array_equal(sp.load_npz(self.path("o.npz")).toarray(), [[0, 5], [4, 0]])
 
 
 if __name__ == "__main__":

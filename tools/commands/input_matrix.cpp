@@ -36,6 +36,14 @@ void add_input_options(const CommandLine& app, InputChoices& choices) {
   app.add_option("--triangle", choices.triangle,
                  "with --input-format triplets: the triangle of a symmetric matrix that the file has; both: all entries")
       ->check(one_of({"lower", "upper", "both"}));
+  app.add_option(
+         "--map", choices.map,
+         "HDF5 files of ranks (A.%05d.h5, or groups /rank_00000 ...): where their arrays are, as "
+         "rowptr=/A/ia,columns=/A/ja,values=/A/a; rows=NAME in place of rowptr for triplets, start=NAME for the first row "
+         "of a rank")
+      ->type_name("NAMES");
+  app.add_flag("--sum-duplicates", choices.sum_duplicates,
+               "HDF5 files of ranks: sum entries that several ranks have, instead of refusing them");
 }
 
 namespace {

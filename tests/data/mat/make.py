@@ -2,6 +2,7 @@
 
 import h5py
 import numpy as np
+import scipy.io
 import scipy.sparse as sp
 
 HEADER = b"MATLAB 7.3 MAT-file, Platform: GLNXA64, Created on: Tue Nov 10 10:00:00 2026 HDF5 schema 1.00 ."
@@ -33,3 +34,39 @@ with h5py.File("v73.mat", "w", userblock_size=512, libver=("earliest", "v108")) 
     add_dense(file, "B", np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
 with open("v73.mat", "r+b") as file:
     file.write(HEADER.ljust(116) + b"\0" * 8 + b"\x00\x02IM")
+
+# Versions 5 to 7, as scipy.io.savemat writes them; big.mat has its bytes in the other order.
+variables = {"K": sp.csc_matrix(dense), "b": np.array([[1.0], [2.0], [3.0]]), "B": np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]),
+             "empty": sp.csc_matrix((4, 2)), "n": np.array([[4, 5]], np.int8), "text": "words"}
+scipy.io.savemat("v6.mat", variables)
+scipy.io.savemat("v7.mat", variables, do_compression=True)
+
+
+def swapped(data):
+    """The file v6.mat with one variable, K, and every number reversed."""
+    out = bytearray(data[:124] + b"\x01\x00MI")
+    at = 128
+    while at < len(data):
+        kind, size = np.frombuffer(data[at:at + 8], "<u4")
+        if kind >> 16:  # a small element
+            size, width, body = kind >> 16, {1: 1, 2: 1, 5: 4, 6: 4}[kind & 0xFFFF], at + 4
+            out += np.array([kind], ">u4").tobytes()
+            out += np.frombuffer(data[body:body + 4], f"<u{width}").astype(f">u{width}").tobytes()
+            at += 8
+            continue
+        out += np.array([kind, size], ">u4").tobytes()
+        at += 8
+        if kind == 14:
+            continue
+        width = {1: 1, 2: 1, 5: 4, 6: 4, 9: 8}[kind]
+        padded = (size + 7) // 8 * 8
+        out += np.frombuffer(data[at:at + padded], f"<u{width}").astype(f">u{width}").tobytes()
+        at += padded
+    return bytes(out)
+
+
+scipy.io.savemat("one.mat", {"K": sp.csc_matrix(dense)})  # kept only as big.mat
+with open("one.mat", "rb") as file:
+    content = file.read()
+with open("big.mat", "wb") as file:
+    file.write(swapped(content))

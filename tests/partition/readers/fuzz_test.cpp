@@ -91,6 +91,53 @@ TEST_F(FuzzTest, Triplets) {
   mutate("f.ijv", {"# text\n1 0 .5\n2,2,-1e3\n\n2 1 1D0"}, read, {}, 1500);
 }
 
+TEST_F(FuzzTest, Matlab5) {
+  std::vector<std::string> seeds;
+  for (const char* name : {"v6", "big", "v7"})
+    seeds.push_back(test::bytes_of(Path(SHARDMAT_TEST_DATA) / "mat" / (std::string(name) + ".mat")));
+  const auto read = [](const Path& file) {
+    list_objects(file);
+    validate(read_matrix(file.string() + ":K").view());
+  };
+  mutate("f.mat", seeds, read, {}, 3000);
+  const auto read_vector = [](const Path& file) {
+    const VectorFile vector(file.string() + ":b", "x");
+    vector.read(0, vector.size());
+  };
+  mutate("v.mat", {seeds[0]}, read_vector, {}, 1000);
+}
+
+TEST_F(FuzzTest, FemText) {
+  const auto read = [](const Path& file) { validate(read_matrix(file).view()); };
+  mutate("f_STIF1.mtx", {"** text\n1,1,1,1,2.5\n2,1,1,1,-1\n2,1,2,1,3e0\n", "1 1 2.5\n3 1 -1\n3 3 1D1\n"}, read, {}, 1000);
+  write("f.dof", "1.1\n1.2\n2.1\n");
+  mutate("f.sti", {"1 1 4.0\n1 3 -1.5\n2 2 5.\n3 3 6.E0\n"}, read, {}, 1000);
+  write("d.sti", "1 1 4.0\n1 3 -1.5\n2 2 5.\n3 3 6.E0\n");
+  mutate(
+      "d.dof", {"1.1\n1.2\n2.1\n"},
+      [](const Path& file) {
+        try {
+          read_matrix(Path(file).replace_extension(".sti"));
+        } catch (const Error& error) {  // names either file
+          throw Error(error.kind(), std::string("d.dof ") + error.what());
+        }
+      },
+      {}, 500);
+}
+
+TEST_F(FuzzTest, HarwellBoeing) {
+  const std::string title(72, 't'), line2 = "\n             4             1             1             1             0\n",
+                                    formats = "\n(8I3)           (8I3)           (4E10.3)            \n";
+  const std::string real = title + line2 + "RSA                       3             3             4             0" +
+                           formats + "  1  3  4  5\n  1  3  2  3\n 1.500E+00 2.000D+00    -3.0+1  4.00\n";
+  std::string pattern = real;
+  pattern.replace(pattern.find("RSA"), 3, "pua");
+  ReadOptions options;
+  options.choices.format = "harwell-boeing";
+  mutate(
+      "f.rb", {real, pattern}, [&](const Path& file) { validate(read_matrix(file, options).view()); }, {}, 2000);
+}
+
 TEST_F(FuzzTest, Hypre) {
   const auto read = [](const Path& file) { validate(read_matrix(file).view()); };
   write_matrix(
