@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <fstream>
 #include <limits>
+#include <string_view>
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
@@ -81,7 +84,12 @@ void place_entries(TextSource& source, const Header& header, const ReadLimits& l
 namespace shardmat {
 
 bool accepts_matrix_market(const std::filesystem::path& path) {
-  return path.extension() == ".mtx" || (path.extension() == ".gz" && path.stem().extension() == ".mtx");
+  if (path.extension() == ".mtx" || (path.extension() == ".gz" && path.stem().extension() == ".mtx")) return true;
+  constexpr std::string_view kBanner = "%%matrixmarket";
+  std::array<char, kBanner.size()> bytes{};
+  std::ifstream(path, std::ios::binary).read(bytes.data(), bytes.size());
+  return std::equal(kBanner.begin(), kBanner.end(), bytes.begin(),
+                    [](char wanted, char c) { return wanted == (c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
 }
 
 HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options) {

@@ -7,6 +7,7 @@
 
 namespace shardmat {
 
+/// By the suffixes .mtx and .mtx.gz, or the banner of plain text.
 bool accepts_matrix_market(const std::filesystem::path& path);
 HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options);
 HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits);

@@ -21,7 +21,7 @@ class Writers : public FilesTest {
  protected:
   void expect_back(const HostCsr& matrix, bool all = true) {
     for (const Writer& writer : writers()) {
-      if (!all && writer.suffix == ".00000") continue;
+      if (!all && (writer.name == "hypre-ij" || writer.name == "matlab-hdf5")) continue;
       const auto name = path(name_for(writer));
       write_matrix(name, *test::source_of(matrix));
       test::expect_same(read_matrix(name, {true, {}}), matrix);
@@ -52,7 +52,7 @@ TEST_F(Writers, SeveralSlicesAndTasksAndARowLongerThanBoth) {
     }
     m.row_ptr.push_back(static_cast<std::int64_t>(m.col_idx.size()));
   }
-  expect_back(m, false);  // the text of hypre is made by the code of Matrix Market
+  expect_back(m, false);  // the others go through the same slices
 }
 
 TEST_F(Writers, SortedRowsAreWrittenInTheirOriginalOrder) {

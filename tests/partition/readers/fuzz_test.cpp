@@ -69,10 +69,11 @@ TEST_F(FuzzTest, Petsc) {
   std::vector<std::string> seeds;
   for (const char* name : {"objects", "block", "dense"})
     seeds.push_back(test::bytes_of(Path(SHARDMAT_TEST_DATA) / "petsc" / (std::string(name) + ".petsc")));
-  mutate("f.petsc", seeds, [](const Path& file) {
+  const auto read = [](const Path& file) {
     list_objects(file);
     validate(read_matrix(file).view());
-  });
+  };
+  mutate("f.petsc", seeds, read, {}, 2500);
   mutate(
       "v.petsc", {seeds[0]},
       [](const Path& file) {
@@ -99,7 +100,7 @@ TEST_F(FuzzTest, Matlab5) {
     list_objects(file);
     validate(read_matrix(file.string() + ":K").view());
   };
-  mutate("f.mat", seeds, read, {}, 3000);
+  mutate("f.mat", seeds, read, {}, 2000);
   const auto read_vector = [](const Path& file) {
     const VectorFile vector(file.string() + ":b", "x");
     vector.read(0, vector.size());
@@ -145,8 +146,8 @@ TEST_F(FuzzTest, Hypre) {
       *make_memory_source(
           std::make_shared<const HostCsr>(read_matrix(write("g.00000", "0 2 0 3\n0 0 1\n2 3 -5e-1\n1 2 7\n"))), "g"));
   const std::vector<std::string> seeds{test::bytes_of(path("g.00000")), test::bytes_of(path("g.00000.bin"))};
-  mutate("f.00000", {seeds[0]}, read, {}, 2000);
-  mutate("f.00000.bin", {seeds[1]}, read, {}, 2000);
+  mutate("f.00000", {seeds[0]}, read, {}, 1000);
+  mutate("f.00000.bin", {seeds[1]}, read, {}, 1000);
   const auto read_vector = [](const Path& file) {
     const VectorFile vector(file, "x");
     vector.read(0, vector.size());

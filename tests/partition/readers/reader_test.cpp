@@ -43,5 +43,10 @@ TEST_F(ReaderTest, UnknownSuffixNamesTheKnownOnes) {
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.gz", "")); }), "a.gz", ".mtx.gz");
 }
 
+TEST_F(ReaderTest, TheBannerOfMatrixMarketIsEnough) {
+  EXPECT_EQ(read_matrix(write("a.txt", "%%MatrixMarket matrix coordinate real general\n2 3 1\n2 3 4\n")).nnz(), 1);
+  EXPECT_EQ(reader_of(write("noname", "%%matrixmarket x")).name, "matrix-market");
+}
+
 }  // namespace
 }  // namespace shardmat
