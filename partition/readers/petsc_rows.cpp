@@ -8,6 +8,7 @@
 #include <numeric>
 #include <span>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "kernels/base/parallel.h"
 #include "partition/big_endian.h"
 #include "partition/readers/petsc.h"
+#include "partition/readers/petsc_checks.h"
 #include "partition/readers/reader_list.h"
 
 namespace shardmat {
@@ -170,6 +172,7 @@ class PetscRows final : public RowSource {
     const auto lengths =
         target.lengths.subspan(static_cast<std::size_t>(piece.first), static_cast<std::size_t>(piece.end - piece.first));
     const std::int64_t count = std::reduce(lengths.begin(), lengths.end());
+    if (read_in_place(piece, lengths, count, target, columns, values)) return;
     thread_local HostVector<std::int64_t> stored_columns;
     thread_local HostVector<double> stored_values;
     if (std::ssize(stored_columns) < count) {
@@ -202,6 +205,36 @@ class PetscRows final : public RowSource {
     if (std::ssize(stored_columns) > kKept) {  // of a very long row
       stored_columns = HostVector<std::int64_t>();
       stored_values = HostVector<double>();
+    }
+  }
+
+  /// Reads a piece straight to its place where numbers have the width of the file and the rows follow one another. False if
+  /// that is not so, or if something must be sorted or refused: then the piece is read again, row by row.
+  template <class Column, class Value>
+  bool read_in_place(const Piece& piece, std::span<const std::int64_t> lengths, std::int64_t count, const RowTarget& target,
+                     Column* columns, Value* values) const {
+    if constexpr (!std::is_same_v<Value, double>) return false;
+    else {
+      if (object_.kind != Kind::sparse || object_.index_bytes != static_cast<int>(sizeof(Column)) ||
+          target.type != ValueType::f64 || count == 0)
+        return false;
+      const auto places = target.places.subspan(static_cast<std::size_t>(piece.first), lengths.size());
+      for (std::size_t i = 1; i < lengths.size(); ++i)
+        if (places[i] != places[i - 1] + lengths[i - 1]) return false;
+      Column* const to = columns + places.front();
+      const auto bytes = static_cast<std::int64_t>(sizeof(Column));
+      file_.read(to, object_.columns + bytes * piece.begins, bytes * count);
+      reverse_bytes(reinterpret_cast<std::make_unsigned_t<Column>*>(to), count);
+      double* const numbers = values + places.front();
+      file_.read(numbers, object_.values + 8 * piece.begins, 8 * count);
+      reverse_bytes(reinterpret_cast<std::uint64_t*>(numbers), count);
+      std::int64_t allowed = 0, at = 0;  // columns may descend where a row begins
+      for (const std::int64_t length : lengths) {
+        if (at > 0 && at < count && length > 0) allowed += to[at] <= to[at - 1] ? 1 : 0;
+        at += length;
+      }
+      return petsc::descents(to, count) == allowed && petsc::all_within(to, count, object_.cols) &&
+             petsc::all_finite(numbers, count);
     }
   }
 

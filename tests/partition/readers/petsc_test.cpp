@@ -126,6 +126,23 @@ TEST_F(PetscTest, RowsAreSortedAndColumnsChecked) {
   EXPECT_SAYS(error(with_columns({0, 1, -1})), "row 1 has the column -1");
 }
 
+/// Into arrays as wide as the file's, a piece is read at once and checked as a whole.
+TEST_F(PetscTest, PiecesReadInPlaceAreCheckedToo) {
+  const auto read = [&](const std::vector<std::int64_t>& columns, const std::vector<double>& values) {
+    std::vector<std::int64_t> numbers{1211216, 4, 9, 5, 2, 0, 2, 1};
+    numbers.insert(numbers.end(), columns.begin(), columns.end());
+    write("a.petsc", object(4, numbers, values));
+    return test::read_into(*open_matrix_rows(path("a.petsc").string()), 0, {0, 1, 2, 3}, {false, true});
+  };
+  const HostVector<std::int64_t> rows{0, 2, 2, 4, 5};
+  expect_same(read({3, 8, 1, 2, 0}, {1, 2, 3, 4, 5}), csr(4, 9, rows, {3, 8, 1, 2, 0}, {1, 2, 3, 4, 5}));
+  expect_same(read({8, 3, 1, 2, 7}, {1, 2, 3, 4, 5}), csr(4, 9, rows, {3, 8, 1, 2, 7}, {2, 1, 3, 4, 5}));
+  EXPECT_SAYS(error_of([&] { read({3, 8, 1, 9, 0}, {1, 2, 3, 4, 5}); }), "row 2 has the column 9");
+  EXPECT_SAYS(error_of([&] { read({-3, 8, 1, 2, 0}, {1, 2, 3, 4, 5}); }), "row 0 has the column -3");
+  EXPECT_SAYS(error_of([&] { read({3, 8, 2, 2, 0}, {1, 2, 3, 4, 5}); }), "row 2 has column 2 twice");
+  EXPECT_SAYS(error_of([&] { read({3, 8, 1, 2, 0}, {1, 2, 3, 4, std::nan("")}); }), "row 3 has the value nan");
+}
+
 TEST_F(PetscTest, DamagedFilesAreRefused) {
   const std::string good = small(4);
   for (std::size_t size = 8; size < good.size(); ++size)
