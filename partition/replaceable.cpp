@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "partition/first_bytes.h"
 #include "partition/hdf5_kind.h"
 #include "partition/input_file.h"
 #include "partition/readers/hypre.h"
@@ -21,17 +20,11 @@
 namespace shardmat {
 namespace {
 
-/// The first bytes of a regular file, as many as there are.
-std::string first_bytes(const std::filesystem::path& path) {
-  std::array<char, 96> bytes{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), bytes.size());
-  return {bytes.data(), static_cast<std::size_t>(file.gcount())};
-}
+constexpr std::size_t kFirst = 96;  ///< bytes that tell what a file is
 
 /// The first line of Matrix Market text in small letters.
 std::string banner(const std::filesystem::path& path) {
-  std::string text = first_bytes(path);
+  std::string text = first_bytes(path, kFirst);
   text.resize(std::min(text.size(), text.find('\n')));
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
@@ -150,7 +143,7 @@ FileContent content_of(const std::filesystem::path& path) {
   if (status.type() != std::filesystem::file_type::regular) return FileContent::other;
   if (std::filesystem::file_size(path, error) == 0) return FileContent::empty;
   using namespace std::string_view_literals;
-  const std::string bytes = first_bytes(path);
+  const std::string bytes = first_bytes(path, kFirst);
   if (matlab_hdf5::has_signature(path)) return FileContent::hdf5;
   if (bytes.starts_with("\x93NUMPY"sv)) return FileContent::npy;
   if (bytes.starts_with("PK\x03\x04"sv) || bytes.starts_with("PK\x05\x06"sv)) return FileContent::zip;

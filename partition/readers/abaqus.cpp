@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -19,6 +18,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
+#include "partition/first_bytes.h"
 #include "partition/readers/node_unknowns.h"
 #include "partition/readers/reader_list.h"
 #include "partition/readers/text_entries.h"
@@ -168,13 +168,12 @@ bool has_name_of_output(const std::filesystem::path& path) {
 
 bool accepts_abaqus(const std::filesystem::path& path) {
   if (path.extension() != ".mtx") return false;
-  std::ifstream file(path, std::ios::binary);
-  std::string line;
-  for (int lines = 0; lines < 100; ++lines) {
-    line.clear();
-    for (int c; line.size() < 1000 && (c = file.get()) != std::char_traits<char>::eof() && c != '\n';)
-      line += static_cast<char>(c);
-    if (line.starts_with("%%") || (!file && line.empty())) return false;
+  const std::string bytes = first_bytes(path, 1 << 14);
+  for (std::size_t begin = 0; begin < bytes.size();) {
+    const std::size_t end = std::min(bytes.size(), bytes.find('\n', begin));
+    const std::string line = bytes.substr(begin, end - begin);
+    begin = end + 1;
+    if (line.starts_with("%%")) return false;
     if (line.empty() || line.front() == '\r') continue;
     if (line.front() == '*') {
       if (line.starts_with("**")) continue;

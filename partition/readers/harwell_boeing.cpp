@@ -14,7 +14,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -22,6 +21,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
+#include "partition/first_bytes.h"
 #include "partition/readers/entry_reader.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/reader_list.h"
@@ -356,10 +356,8 @@ class HarwellBoeing final : public EntryReader {
 }  // namespace
 
 bool accepts_harwell_boeing(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::array<char, 512> bytes{};
-  file.read(bytes.data(), bytes.size());
-  std::string_view text(bytes.data(), static_cast<std::size_t>(file.gcount()));
+  const std::string bytes = first_bytes(path, 512);
+  std::string_view text = bytes;
   std::array<std::string_view, 3> lines;
   for (std::string_view& line : lines) {
     const std::size_t end = text.find('\n');

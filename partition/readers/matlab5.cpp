@@ -7,7 +7,6 @@
 #include <array>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <type_traits>
 #include <utility>
@@ -15,6 +14,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
+#include "partition/first_bytes.h"
 #include "partition/readers/text_source.h"
 
 namespace shardmat::matlab5 {
@@ -315,11 +315,8 @@ std::string list_of(const std::vector<Variable>& variables) {
 }  // namespace
 
 bool is_matlab5_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::array<char, kHeader> header{};
-  if (!file.read(header.data(), kHeader)) return false;
-  const std::string_view text(header.data(), header.size());
-  return text.starts_with("MATLAB 5") &&
+  const std::string text = first_bytes(path, kHeader);
+  return text.size() == kHeader && text.starts_with("MATLAB 5") &&
          (text.ends_with(std::string_view("\x00\x01IM", 4)) || text.ends_with(std::string_view("\x01\x00MI", 4)));
 }
 

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <string_view>
@@ -13,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/base/text.h"
+#include "partition/first_bytes.h"
 #include "partition/hdf5_kind.h"
 #include "partition/readers/entry_reader.h"
 #include "partition/readers/reader_list.h"
@@ -77,13 +76,9 @@ void collect(const Hdf5File& file, const std::string& group, int depth, std::vec
 
 bool has_signature(const std::filesystem::path& path) {
   using namespace std::string_view_literals;
-  std::ifstream file(path, std::ios::binary);
-  for (const std::streamoff offset : {0, 512, 1024, 2048}) {
-    std::array<char, 8> bytes{};
-    file.seekg(offset);
-    if (!file.read(bytes.data(), bytes.size())) return false;
-    if (std::string_view(bytes.data(), bytes.size()) == "\x89HDF\r\n\x1a\n"sv) return true;
-  }
+  const std::string bytes = first_bytes(path, 2048 + 8);
+  for (const std::size_t offset : {0, 512, 1024, 2048})
+    if (offset < bytes.size() && std::string_view(bytes).substr(offset, 8) == "\x89HDF\r\n\x1a\n"sv) return true;
   return false;
 }
 

@@ -5,14 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <fstream>
 #include <limits>
 #include <string_view>
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
+#include "partition/first_bytes.h"
 #include "partition/readers/matrix_market_lines.h"
 #include "partition/readers/reader_list.h"
 
@@ -86,9 +85,8 @@ namespace shardmat {
 bool accepts_matrix_market(const std::filesystem::path& path) {
   if (path.extension() == ".mtx" || (path.extension() == ".gz" && path.stem().extension() == ".mtx")) return true;
   constexpr std::string_view kBanner = "%%matrixmarket";
-  std::array<char, kBanner.size()> bytes{};
-  std::ifstream(path, std::ios::binary).read(bytes.data(), bytes.size());
-  return std::equal(kBanner.begin(), kBanner.end(), bytes.begin(),
+  const std::string bytes = first_bytes(path, kBanner.size());
+  return std::equal(kBanner.begin(), kBanner.end(), bytes.begin(), bytes.end(),
                     [](char wanted, char c) { return wanted == (c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
 }
 

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <limits>
+#include <sstream>
 
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
 #include "kernels/base/text.h"
 #include "partition/big_endian.h"
+#include "partition/first_bytes.h"
 #include "partition/readers/reader_list.h"
 
 namespace shardmat::petsc {
@@ -193,13 +194,11 @@ bool is_wanted(const Object& object, Wanted wanted) {
 }
 
 bool is_petsc_file(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  char bytes[8] = {};
-  file.read(bytes, sizeof bytes);
-  if (file.gcount() < 8) return false;
+  const std::string bytes = first_bytes(path, 8);
+  if (bytes.size() < 8) return false;
   for (const int width : {4, 8}) {
     std::int64_t number = 0;
-    from_big_endian(bytes, width, 1, &number);
+    from_big_endian(bytes.data(), width, 1, &number);
     if (number == kMat || number == kVec) return true;
   }
   return false;
@@ -243,7 +242,8 @@ const Object& find(const InputFile& file, const Contents& contents, const std::s
 }
 
 std::int64_t block_size(const std::filesystem::path& path) {
-  std::ifstream file(path.string() + ".info");
+  constexpr std::size_t kMost = 1 << 12;
+  std::istringstream file(first_bytes(path.string() + ".info", kMost));
   std::string word;
   for (int words = 0; words < 1000 && file >> word; ++words) {
     std::int64_t size = 0;
