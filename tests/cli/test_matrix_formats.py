@@ -179,6 +179,9 @@ class Hypre(Files):
         x = np.fromfile(self.path("x.00000.bin"))[8:]
         np.testing.assert_allclose(sp.load_npz(self.path("a.npz")) @ x, 1 + 0.5 * np.arange(8), atol=1e-4)
         self.fail_on_every_rank(INPUT, "multiply", folder / "IJ.b", says="it is a file of a vector")
+        for rank, text in enumerate(("0 1 0 2\n0 0 1\n1 1 1\n", "2 2 0 2\n2 2 1\n2 x 1\n", "3 3 0 2\n3 y 1\n")):
+            self.write(f"bad.0000{rank}", text)
+        self.fail_on_every_rank(INPUT, "multiply", "bad", says=["bad.00001:3", "column"])
 
 
 class RankHdf5(Files):
