@@ -96,10 +96,9 @@ class Matlab(Files):
             self.assertEqual(group.attrs["MATLAB_sparse"], matrix.shape[0])
             found = sp.csc_matrix((group["data"][:], group["ir"][:], group["jc"][:]), matrix.shape)
         self.assertEqual((found != matrix).nnz, 0)
-        for ranks in (1, 2):
-            report = self.json_of("multiply", "a.mat:A", "--verify", "--iterations", 0, "--no-measure", ranks=ranks)
-            self.assertIn("stored by columns and transposed", report["matrix"]["access"])
-            self.assertTrue(report["verification"]["passed"])
+        report = self.json_of("multiply", "a.mat:A", "--verify", "--iterations", 0, "--no-measure", ranks=2)
+        self.assertIn("stored by columns and transposed", report["matrix"]["access"])
+        self.assertTrue(report["verification"]["passed"])
         self.assertEqual(self.json_of("info", "a.mat")["objects"][0]["name"], "/A")
 
     def test_several_in_a_file(self):
@@ -167,9 +166,8 @@ class Hypre(Files):
             self.succeed("convert", "a.npz", name)
             self.succeed("convert", "a.npz", name)
             self.expect(name[0], matrix)
-        for ranks in (1, 3):
-            report = self.json_of("multiply", "t", "--verify", "--output", "y.00000", "--iterations", 0, "--no-measure", ranks=ranks)
-            self.assertTrue(report["verification"]["passed"])
+        report = self.json_of("multiply", "t", "--verify", "--output", "y.00000", "--iterations", 0, "--no-measure", ranks=3)
+        self.assertTrue(report["verification"]["passed"])
         self.assertEqual(self.json_of("info", "b", "--quick")["nnz"], matrix.nnz)
 
     def test_files_of_three_ranks(self):
