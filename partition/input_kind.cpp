@@ -6,20 +6,31 @@
 
 #include "partition/generators/generator.h"
 #include "partition/hdf5_kind.h"
+#include "partition/object_name.h"
+#include "partition/rank_files.h"
 #include "partition/readers/reader.h"
 #include "partition/replaceable.h"
+#include "partition/shard_file.h"
 
 namespace shardmat {
 
-InputKind kind_of_input(const std::string& argument) {
-  const std::filesystem::path path(argument);
-  std::error_code ignored;
-  if (is_generator_specification(argument) && !std::filesystem::exists(path, ignored)) return InputKind::generated;
+InputKind kind_of_input(const std::string& argument, const InputChoices& choices) {
+  if (const std::string format = format_of(choices); !format.empty())
+    return require_input_format(format) ? InputKind::foreign : InputKind::hdf5;
+  const ObjectName name = split_object_name(argument);
+  const std::filesystem::path path(name.file);
+  if (name.object.empty() && is_generator_specification(argument) && !names_input_file(argument))
+    return InputKind::generated;
+  if (!name.object.empty() || is_rank_pattern(name.file)) return InputKind::foreign;
   if (has_hdf5_suffix(path)) return InputKind::hdf5;
   const auto known = readers();
-  if (std::any_of(known.begin(), known.end(), [&](const Reader& reader) { return reader.accepts(path); }))
+  if (std::any_of(known.begin(), known.end(), [&](const Reader& reader) { return !reader.hdf5 && reader.accepts(path); }))
     return InputKind::foreign;
   return content_of(path) == FileContent::hdf5 ? InputKind::hdf5 : InputKind::foreign;
+}
+
+bool is_foreign_hdf5(const std::string& path) {
+  return kind_of(Hdf5File::open(path, ShardFile::objects())) == Hdf5Kind::other;
 }
 
 }  // namespace shardmat

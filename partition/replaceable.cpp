@@ -3,31 +3,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "partition/first_bytes.h"
 #include "partition/hdf5_kind.h"
+#include "partition/input_file.h"
+#include "partition/readers/hypre.h"
+#include "partition/readers/matlab_hdf5.h"
 #include "partition/readers/npz_kind.h"
+#include "partition/readers/petsc.h"
 
 namespace shardmat {
 namespace {
 
-/// The first bytes of a regular file, as many as there are.
-std::string first_bytes(const std::filesystem::path& path) {
-  std::array<char, 96> bytes{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(bytes.data(), bytes.size());
-  return {bytes.data(), static_cast<std::size_t>(file.gcount())};
-}
+constexpr std::size_t kFirst = 96;  ///< bytes that tell what a file is
 
 /// The first line of Matrix Market text in small letters.
 std::string banner(const std::filesystem::path& path) {
-  std::string text = first_bytes(path);
+  std::string text = first_bytes(path, kFirst);
   text.resize(std::min(text.size(), text.find('\n')));
   std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
@@ -55,16 +52,48 @@ bool holds_a_matrix_only(const Hdf5File& file, Hdf5Kind kind) {
   });
 }
 
+/// True for a .mat file with one sparse matrix and nothing else.
+bool holds_matlabs_matrix_only(const std::filesystem::path& path, const Hdf5File& file, Hdf5Kind kind) {
+  if (path.extension() != ".mat" || kind != Hdf5Kind::other || file.children("/").size() != 1) return false;
+  const auto objects = matlab_hdf5::objects_of(path);
+  return objects.size() == 1 && objects.front().sparse;
+}
+
 /// What a file at `path`, which is an HDF5 file, would lose; empty if nothing.
 std::string lost_in_hdf5(const std::filesystem::path& path, Output output, const std::string& dataset) {
   const std::string first = dataset.substr(0, dataset.find('/', 1));  // known with all that is below it
   const Hdf5File file = Hdf5File::open(path, first.empty() ? std::vector<std::string>{} : std::vector<std::string>{first});
   const Hdf5Kind kind = kind_of(file);
-  const bool same = output == Output::matrix   ? holds_a_matrix_only(file, kind)
+  const bool same = output == Output::matrix ? holds_a_matrix_only(file, kind) || holds_matlabs_matrix_only(path, file, kind)
                     : output == Output::batch  ? kind == Hdf5Kind::batch
                     : output == Output::vector ? kind == Hdf5Kind::other && holds_only(file, dataset.substr(1))
                                                : false;
   return same ? "" : describe(file);
+}
+
+/// What a PETSc file would lose; empty if it holds one object of the kind that takes its place.
+std::string lost_in_petsc(const std::filesystem::path& path, Output output) {
+  try {
+    const petsc::Contents contents = petsc::scan(InputFile(path));
+    if (!contents.fault.empty()) return "a PETSc file that cannot be read";
+    if (contents.objects.size() > 1) return fmt::format("a PETSc file with {} objects", contents.objects.size());
+    const petsc::Kind kind = contents.objects.front().kind;
+    const bool same =
+        output == Output::matrix ? kind == petsc::Kind::sparse : kind == petsc::Kind::vector || kind == petsc::Kind::dense;
+    return same && output != Output::batch ? "" : "a PETSc file with a " + petsc::describe(contents.objects.front());
+  } catch (const Error&) {
+    return "a PETSc file that cannot be read";
+  }
+}
+
+/// The same of a file with hypre's name.
+std::string lost_of_hypre(const std::filesystem::path& path, Output output) {
+  try {
+    const std::size_t files = hypre::open_parts(path, output == Output::vector).parts.size();
+    return files == 1 ? "" : fmt::format("the first of {} files of hypre", files);
+  } catch (const Error&) {
+    return "something else than an IJ file of hypre";
+  }
 }
 
 /// What the file would lose; empty if nothing.
@@ -73,6 +102,8 @@ std::string lost(const std::filesystem::path& path, Output output, const std::st
   if (content == FileContent::absent || content == FileContent::empty) return "";
   if (output != Output::report && has_hdf5_suffix(path) && content != FileContent::hdf5)
     return "something that is no HDF5 file";
+  const bool of_hypre = content == FileContent::numbers || content == FileContent::other;
+  if (of_hypre && output != Output::report && hypre::has_hypre_name(path)) return lost_of_hypre(path, output);
   switch (content) {
     case FileContent::hdf5:
       try {
@@ -93,6 +124,11 @@ std::string lost(const std::filesystem::path& path, Output output, const std::st
       if (output == Output::matrix && path.extension() == ".npz" && kind == NpzKind::matrix) return "";
       return kind == NpzKind::matrix ? "a SciPy matrix" : kind == NpzKind::graphs ? "a batch of graphs" : "a zip archive";
     }
+    case FileContent::petsc:
+      return output != Output::report && path.extension() == ".petsc" ? lost_in_petsc(path, output) : "a PETSc file";
+    case FileContent::numbers:
+      if (output == Output::report || (output == Output::vector && path.extension() == ".txt")) return "";
+      return fmt::format("something else than a {} file", path.extension().string());
     default:
       return output == Output::report ? "" : fmt::format("something else than a {} file", path.extension().string());
   }
@@ -107,11 +143,13 @@ FileContent content_of(const std::filesystem::path& path) {
   if (status.type() != std::filesystem::file_type::regular) return FileContent::other;
   if (std::filesystem::file_size(path, error) == 0) return FileContent::empty;
   using namespace std::string_view_literals;
-  const std::string bytes = first_bytes(path);
-  if (bytes.starts_with("\x89HDF\r\n\x1a\n"sv)) return FileContent::hdf5;
+  const std::string bytes = first_bytes(path, kFirst);
+  if (matlab_hdf5::has_signature(path)) return FileContent::hdf5;
   if (bytes.starts_with("\x93NUMPY"sv)) return FileContent::npy;
   if (bytes.starts_with("PK\x03\x04"sv) || bytes.starts_with("PK\x05\x06"sv)) return FileContent::zip;
   if (banner(path).starts_with("%%matrixmarket")) return FileContent::matrix_market;
+  if (petsc::is_petsc_file(path)) return FileContent::petsc;
+  if (bytes.find_first_not_of("0123456789+-.,eE \t\r\nnaif") == std::string::npos) return FileContent::numbers;
   return FileContent::other;
 }
 

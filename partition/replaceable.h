@@ -6,15 +6,17 @@
 
 namespace shardmat {
 
-enum class FileContent { absent, empty, hdf5, matrix_market, npy, zip, other };
+enum class FileContent { absent, empty, hdf5, matrix_market, npy, zip, petsc, numbers, other };
 
-/// Decides by the first bytes. Anything but a readable regular file is `other`. Never blocks.
+/// Decides by the first bytes; `numbers` is plain text without words. Anything but a readable regular file is `other`. Never
+/// blocks.
 FileContent content_of(const std::filesystem::path& path);
 
 enum class Output {
-  matrix,  ///< .h5: may replace a shard file or a Binsparse matrix; .mtx and .npz: a sparse matrix in that format
+  matrix,  ///< .h5: may replace a shard file or a Binsparse matrix; .mtx, .npz …: a sparse matrix in that format
   batch,   ///< may replace a batch file
-  vector,  ///< .h5: may replace a file whose only dataset has the same name; .npy: any array; .mtx: an array
+  vector,  ///< .h5: may replace a file whose only dataset has the same name; .npy: any array; .mtx: an array;
+           ///< .petsc: a file with one vector; .txt: text without words
   report,  ///< text or a picture: may replace anything but an HDF5, Matrix Market, .npy or zip file
 };
 

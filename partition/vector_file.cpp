@@ -1,5 +1,5 @@
-// Vectors in HDF5, .npy and Matrix Market files. A text file is parsed when it is opened; the others are read
-// range by range.
+// Vectors in HDF5, .npy and Matrix Market files, and by vector_formats.h in those of other programs. A text file is parsed
+// when it is opened; the others are read range by range.
 #include "partition/vector_file.h"
 
 #include <fmt/format.h>
@@ -20,11 +20,16 @@
 #include "partition/atomic_file.h"
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/writer.h"
+#include "partition/hdf5_kind.h"
 #include "partition/input_file.h"
+#include "partition/object_name.h"
 #include "partition/output_file.h"
+#include "partition/readers/matlab_hdf5.h"
 #include "partition/readers/matrix_market.h"
 #include "partition/readers/npy_header.h"
 #include "partition/readers/text_source.h"
+#include "partition/replaceable.h"
+#include "partition/vector_formats.h"
 
 namespace shardmat {
 namespace {
@@ -45,7 +50,7 @@ void require_shape(const std::string& source, const std::vector<std::int64_t>& s
        fmt::format("its shape is ({}); it must have a row for every entry of a vector, and {} columns", text, columns));
 }
 
-enum class Format { hdf5, npy, matrix_market };
+enum class Format { hdf5, npy, matrix_market, other };
 
 /// A vector's name taken apart: FILE, and the dataset of FILE.h5:/dataset.
 struct Location {
@@ -53,6 +58,8 @@ struct Location {
   std::filesystem::path file;
   std::string dataset;
   std::string text;  ///< for messages
+  const VectorFormat* other = nullptr;
+  std::string object{};  ///< which vector in a file of another format
 };
 
 std::optional<Format> format_of(const std::filesystem::path& path) {
@@ -80,10 +87,32 @@ bool is_dataset_name(const std::string& dataset) {
          steps.find("/../") == std::string::npos;
 }
 
-/// Throws Error(kind) naming the known suffixes.
+/// The name of a file in the format of another program; nothing if it is in none. Existing input is known by its content.
+std::optional<Location> locate_other(const std::string& text, bool input) {
+  const ObjectName name = input ? split_object_name(text) : ObjectName{text, ""};
+  const VectorFormat* const format = input ? vector_format_of(name.file) : vector_format_for(name.file);
+  if (format == nullptr) return std::nullopt;
+  return Location{Format::other, name.file, "", text, format, name.object};
+}
+
+std::vector<std::string> known_suffixes() {
+  std::vector<std::string> suffixes{".h5", ".hdf5", ".npy", ".mtx"};
+  for (const VectorFormat& format : vector_formats())
+    if (!format.suffix.empty()) suffixes.emplace_back(format.suffix);
+  return suffixes;
+}
+
+/// Throws Error(kind) naming the known suffixes. `kind` is input for a file to read, usage for one to write.
 Location locate(const std::filesystem::path& path, const std::string& default_dataset, ErrorKind kind) {
   const std::string text = path.string();
   if (text.empty()) throw Error(kind, "the name of a vector's file is empty; is a variable of your script unset?");
+  if (kind == ErrorKind::input)
+    if (const ObjectName name = split_object_name(text);
+        content_of(name.file) == FileContent::hdf5 && !has_hdf5_suffix(name.file)) {  // as MATLAB's files
+      const std::string dataset = absolute(name.object.empty() ? default_dataset : name.object);
+      return {Format::hdf5, name.file, dataset, fmt::format("{}:{}", name.file, dataset)};
+    }
+  if (auto other = locate_other(text, kind == ErrorKind::input)) return *other;
   if (const std::size_t colon = dataset_colon(text); colon != std::string::npos) {
     std::string dataset = absolute(text.substr(colon + 1));
     if (dataset.find_first_not_of('/') == std::string::npos)
@@ -94,9 +123,9 @@ Location locate(const std::filesystem::path& path, const std::string& default_da
     return {Format::hdf5, text.substr(0, colon), std::move(dataset), text};
   }
   const std::optional<Format> format = format_of(path);
-  const std::string near = nearest(path.extension().string(), {".h5", ".hdf5", ".npy", ".mtx"});
+  const std::string near = nearest(path.extension().string(), known_suffixes());
   if (!format)
-    throw Error(kind, fmt::format("{}: a vector's file name must end in .h5, .hdf5, .npy or .mtx{}", text,
+    throw Error(kind, fmt::format("{}: a vector's file name must end in {}{}", text, join_choices(known_suffixes()),
                                   near.empty() || path.extension().empty() ? "" : fmt::format(" (did you mean {}?)", near)));
   const bool is_hdf5 = *format == Format::hdf5;
   const std::string dataset = is_hdf5 ? absolute(default_dataset) : "";
@@ -113,11 +142,18 @@ std::string dataset_remedy(const Hdf5File& file, const std::string& wanted) {
   return fmt::format("name one as FILE.h5:/NAME; the file has {}", join_choices(names));
 }
 
+/// Column j of a row-major matrix.
+void put_column(std::span<const double> column, std::int64_t j, std::int64_t columns, HostVector<double>& matrix) {
+  for (std::size_t i = 0; i < column.size(); ++i)
+    matrix[i * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)] = column[i];
+}
+
 /// One open dataset.
 struct Hdf5Vector {
   Hdf5File file;
   Hdf5Dataset dataset;
   std::int64_t columns;
+  std::optional<HostVector<double>> columns_read{};  ///< of an array of MATLAB's, row by row
 
   Hdf5Vector(const Location& location, std::int64_t columns_)
       : file(Hdf5File::open(location.file, {location.dataset})), columns(columns_) {
@@ -128,21 +164,39 @@ struct Hdf5Vector {
     if (dataset.type() == Hdf5Type::other)
       fail(location.text,
            "its elements are no real numbers; write it as f32, f64 or integers (complex numbers in two parts)");
-    require_shape(location.text, dataset.shape(), columns);
+    const bool matlab = dataset.shape().size() == 2 && matlab_hdf5::is_matlab_array(file, location.dataset);
+    if (matlab) read_columns(location);
+    else require_shape(location.text, dataset.shape(), columns);
   }
 
+  std::int64_t size() const { return columns_read ? std::ssize(*columns_read) / columns : dataset.size(); }
+
   HostVector<double> read(std::int64_t begin, std::int64_t end) const {
+    if (columns_read) return {columns_read->begin() + begin * columns, columns_read->begin() + end * columns};
     HostVector<double> values(static_cast<std::size_t>((end - begin) * columns));
     dataset.read(begin, end - begin, values.data());
     return values;
   }
-};
 
-/// Column j of a row-major matrix.
-void put_column(std::span<const double> column, std::int64_t j, std::int64_t columns, HostVector<double>& matrix) {
-  for (std::size_t i = 0; i < column.size(); ++i)
-    matrix[i * static_cast<std::size_t>(columns) + static_cast<std::size_t>(j)] = column[i];
-}
+ private:
+  /// MATLAB stores column after column, and HDF5 sees the columns as rows.
+  void read_columns(const Location& location) {
+    const std::int64_t stored = dataset.shape()[0], rows = dataset.shape()[1];
+    if (stored == columns || rows != 1 || columns != 1) require_shape(location.text, {rows, stored}, columns);
+    const std::int64_t count = rows == 1 && columns == 1 ? stored : rows * columns;  // also a row is a vector
+    ReadLimits{}.require_memory(16 * count, location.file);
+    HostVector<double> by_columns(static_cast<std::size_t>(count));
+    dataset.read(0, stored, by_columns.data());
+    if (columns == 1) {
+      columns_read = std::move(by_columns);
+      return;
+    }
+    columns_read.emplace(by_columns.size());
+    for (std::int64_t j = 0; j < columns; ++j)
+      put_column(std::span(by_columns).subspan(static_cast<std::size_t>(j * rows), static_cast<std::size_t>(rows)), j,
+                 columns, *columns_read);
+  }
+};
 
 /// One .npy file.
 struct NpyVector {
@@ -254,7 +308,7 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
   switch (location.format) {
     case Format::hdf5: {
       const auto vector = std::make_shared<const Hdf5Vector>(location, columns);
-      size_ = vector->dataset.size();
+      size_ = vector->size();
       read = [vector](std::int64_t begin, std::int64_t end) { return vector->read(begin, end); };
       break;
     }
@@ -272,6 +326,12 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
       };
       break;
     }
+    case Format::other: {
+      VectorContents contents = location.other->open(location.file, location.object, columns);
+      size_ = contents.size;
+      read = std::move(contents.read);
+      break;
+    }
   }
   read_ = [size = size_, read = std::move(read), name = location.text](std::int64_t begin, std::int64_t end) {
     if (begin < 0 || begin > end || end > size)
@@ -282,16 +342,7 @@ VectorFile::VectorFile(const std::filesystem::path& path, const std::string& def
 
 namespace {
 
-/// Where a writer puts rows. close() must be called once all are there; it throws if they are not on their
-/// way to disk.
-class Sink {
- public:
-  virtual ~Sink() = default;
-  virtual void append(const double* values, std::int64_t count) = 0;
-  virtual void close() = 0;
-};
-
-class Hdf5Sink final : public Sink {
+class Hdf5Sink final : public VectorSink {
  public:
   Hdf5Sink(const Location& location, const AtomicFile& file, std::int64_t size, bool f32, std::int64_t columns)
       : file_(file) {
@@ -320,7 +371,7 @@ class Hdf5Sink final : public Sink {
 };
 
 /// Bytes to a file.
-class ByteSink : public Sink {
+class ByteSink : public VectorSink {
  public:
   explicit ByteSink(const AtomicFile& file) : file_(file) {}
   void close() override { file_.close(); }
@@ -359,9 +410,9 @@ class NpySink final : public ByteSink {
   std::int64_t columns_;
 };
 
-class TextSink final : public ByteSink {
+class ArraySink final : public ByteSink {
  public:
-  TextSink(const AtomicFile& file, std::int64_t size, std::int64_t columns)
+  ArraySink(const AtomicFile& file, std::int64_t size, std::int64_t columns)
       : ByteSink(file), columns_(static_cast<std::size_t>(columns)) {
     add(fmt::format("%%MatrixMarket matrix array real general\n{} {}\n", size, columns));
   }
@@ -383,17 +434,19 @@ class TextSink final : public ByteSink {
   std::vector<double> rows_;  ///< of more than one column, which the format wants one after another
 };
 
-std::unique_ptr<Sink> make_sink(const Location& location, const AtomicFile& file, std::int64_t size, bool f32,
-                                std::int64_t columns) {
+std::unique_ptr<VectorSink> make_sink(const Location& location, const AtomicFile& file, std::int64_t size, bool f32,
+                                      std::int64_t columns) {
   switch (location.format) {
     case Format::hdf5:
       return std::make_unique<Hdf5Sink>(location, file, size, f32, columns);
     case Format::npy:
       return std::make_unique<NpySink>(file, size, f32, columns);
+    case Format::other:
+      return location.other->make_sink(file, size, columns);
     case Format::matrix_market:
       break;
   }
-  return std::make_unique<TextSink>(file, size, columns);
+  return std::make_unique<ArraySink>(file, size, columns);
 }
 
 }  // namespace
@@ -406,7 +459,7 @@ struct VectorWriter::Impl {
   std::string name;
   std::int64_t size;
   std::int64_t written = 0;
-  std::unique_ptr<Sink> sink;
+  std::unique_ptr<VectorSink> sink;
 };
 
 VectorWriter::VectorWriter(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t size,
@@ -431,10 +484,7 @@ void VectorWriter::finish() {
 
 void check_vector_suffix(const std::filesystem::path& path) { locate(path, "x", ErrorKind::usage); }
 
-std::filesystem::path vector_file_name(const std::filesystem::path& path) {
-  const std::string text = path.string();
-  return text.substr(0, dataset_colon(text));
-}
+std::filesystem::path vector_file_name(const std::filesystem::path& path) { return split_object_name(path.string()).file; }
 
 void check_vector_writable(const std::filesystem::path& path) { check_writable(locate(path, "x", ErrorKind::usage).file); }
 

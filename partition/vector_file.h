@@ -1,5 +1,5 @@
-// Vectors, and dense matrices with a few columns, in files: HDF5 datasets, NumPy .npy and Matrix Market arrays. Any range of
-// rows can be read.
+// Vectors, and dense matrices with a few columns, in files: HDF5 datasets, NumPy .npy, Matrix Market arrays, PETSc binary
+// files and plain text. Any range of rows can be read.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ namespace shardmat {
 
 /// A vector of a file, or an n × columns matrix. The format follows the suffix: .h5/.hdf5 (dataset of f32 or f64; default
 /// dataset name `default_dataset`, or FILE.h5:/name), .npy (little-endian f4/f8, in either order), .mtx (array real
-/// general). The shape is n × columns; with one column also n.
+/// general), .txt (a row a line). PETSc's binary files (a Vec, or a dense Mat for several columns; FILE:NUMBER) are known by
+/// their first bytes. The shape is n × columns; with one column also n.
 class VectorFile {
  public:
   /// Throws Error(input) with file, place and remedy.
@@ -59,7 +60,7 @@ class VectorWriter {
 /// Throws Error(usage), which lists the known suffixes, if a vector cannot be written to this name. Call it before long
 /// work.
 void check_vector_suffix(const std::filesystem::path& path);
-/// Removes the dataset from a vector's name FILE.h5:DATASET. Any other text is returned unchanged.
+/// Removes the object from a vector's name, as the dataset from FILE.h5:DATASET. Any other text is returned unchanged.
 std::filesystem::path vector_file_name(const std::filesystem::path& path);
 /// Throws what VectorWriter would throw for the file's name and directory. Call it before long work.
 void check_vector_writable(const std::filesystem::path& path);

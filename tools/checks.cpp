@@ -8,8 +8,8 @@
 
 #include "kernels/base/error.h"
 #include "partition/atomic_file.h"
+#include "partition/object_name.h"
 #include "partition/replaceable.h"
-#include "partition/vector_file.h"
 
 namespace shardmat::tools {
 ValueCheck shard_file_name() {
@@ -44,7 +44,7 @@ void check_report_file(const std::string& path) {
 
 void require_spared(const std::vector<InputFile>& inputs, const std::vector<std::string>& outputs) {
   std::error_code ignored;
-  const auto file = [](const std::string& name) { return vector_file_name(name); };
+  const auto file = [](const std::string& name) { return std::filesystem::path(split_object_name(name).file); };
   const auto same_file = [&](const std::string& a, const std::string& b) {
     return std::filesystem::equivalent(file(a), file(b), ignored);
   };

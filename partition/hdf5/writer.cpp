@@ -1,9 +1,13 @@
 #include "partition/hdf5/writer.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "partition/hdf5/environment.h"
 #include "partition/hdf5/library.h"
@@ -52,11 +56,15 @@ Hdf5Handle property_list(hid_t kind) {
 
 }  // namespace
 
-Hdf5Writer::Hdf5Writer(const AtomicFile& target, std::int64_t expected_bytes)
-    : Hdf5Writer((target.require_file("HDF5"), target.temporary()), target.path(), expected_bytes) {}
+Hdf5Writer::Hdf5Writer(const AtomicFile& target, std::int64_t expected_bytes, std::string user_block)
+    : Hdf5Writer((target.require_file("HDF5"), target.temporary()), target.path(), expected_bytes, std::move(user_block)) {}
 
-Hdf5Writer::Hdf5Writer(const std::filesystem::path& written, const std::filesystem::path& path, std::int64_t expected_bytes)
-    : output_(std::make_unique<Hdf5OutputStatus>()), written_(written), path_(path.string()) {
+Hdf5Writer::Hdf5Writer(const std::filesystem::path& written, const std::filesystem::path& path, std::int64_t expected_bytes,
+                       std::string user_block)
+    : output_(std::make_unique<Hdf5OutputStatus>()),
+      written_(written),
+      path_(path.string()),
+      user_block_(std::move(user_block)) {
   refuse_other_hdf5_drivers();
   const Hdf5Handle access = property_list(H5P_FILE_ACCESS);
   // Locks fail on read-only and some network file systems, and our files never change once they have their name.
@@ -67,8 +75,11 @@ Hdf5Writer::Hdf5Writer(const std::filesystem::path& written, const std::filesyst
                [&] { return H5Pset_libver_bounds(access.id(), H5F_LIBVER_V18, H5F_LIBVER_V18); });
   output_->expected_bytes = expected_bytes;
   use_output_driver(access.id(), output_.get());
+  const Hdf5Handle creation = property_list(H5P_FILE_CREATE);
+  checked_hdf5(ErrorKind::internal, path_, "leave room before it",
+               [&] { return H5Pset_userblock(creation.id(), user_block_.size()); });
   handle_ = Hdf5Handle(
-      checked_write(*output_, path_, [&] { return H5Fcreate(written.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()); }),
+      checked_write(*output_, path_, [&] { return H5Fcreate(written.c_str(), H5F_ACC_TRUNC, creation.id(), access.id()); }),
       close_quietly<H5Fclose>);
   describe("/", Hdf5Object::Kind::group);
 }
@@ -79,7 +90,17 @@ void Hdf5Writer::close() {
   const bool closed = handle_.reset();
   require_written(*output_, path_);
   if (!closed) throw Error(ErrorKind::internal, fmt::format("{}: HDF5 cannot close it", path_));
+  write_user_block();
   append_description(written_, description_, path_);
+}
+
+void Hdf5Writer::write_user_block() const {
+  if (user_block_.empty()) return;
+  const int descriptor = ::open(written_.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (descriptor < 0) fail_write(path_, std::strerror(errno));
+  const ssize_t put = ::pwrite(descriptor, user_block_.data(), user_block_.size(), 0);
+  const int error = put < 0 ? errno : put < std::ssize(user_block_) ? ENOSPC : 0;
+  if (::close(descriptor) != 0 || error != 0) fail_write(path_, std::strerror(error != 0 ? error : errno));
 }
 
 /// Remembers the object, as a child of its group, too.

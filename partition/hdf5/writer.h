@@ -40,10 +40,11 @@ class Hdf5OutputDataset {
 class Hdf5Writer {
  public:
   /// Creates the temporary of `target` and reserves `expected_bytes`, if the file system can reserve. Throws
-  /// Error(resources) if this fails.
-  explicit Hdf5Writer(const AtomicFile& target, std::int64_t expected_bytes = 0);
+  /// Error(resources) if this fails. `user_block`: bytes before the HDF5 file, for programs that want them: none, or a power
+  /// of two from 512 on.
+  explicit Hdf5Writer(const AtomicFile& target, std::int64_t expected_bytes = 0, std::string user_block = {});
   /// The same without a temporary.
-  explicit Hdf5Writer(const std::filesystem::path& path) : Hdf5Writer(path, path, 0) {}
+  explicit Hdf5Writer(const std::filesystem::path& path) : Hdf5Writer(path, path, 0, {}) {}
 
   /// Flushes and closes the file and appends the description. REQUIRES: all datasets are destroyed. Throws Error(resources),
   /// e.g. for a full disk.
@@ -62,7 +63,9 @@ class Hdf5Writer {
   void write_attribute(const std::string& object, const std::string& name, T value);
 
  private:
-  Hdf5Writer(const std::filesystem::path& written, const std::filesystem::path& path, std::int64_t expected_bytes);
+  Hdf5Writer(const std::filesystem::path& written, const std::filesystem::path& path, std::int64_t expected_bytes,
+             std::string user_block);
+  void write_user_block() const;
   void write_attribute(const std::string& object, const std::string& name, std::int64_t type, const void* value);
   Hdf5Object& describe(const std::string& name, Hdf5Object::Kind kind);
   void locate_datasets();
@@ -71,6 +74,7 @@ class Hdf5Writer {
   Hdf5Handle handle_;
   std::filesystem::path written_;
   std::string path_;
+  std::string user_block_;
   Hdf5Description description_;
 };
 

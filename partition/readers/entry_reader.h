@@ -43,6 +43,8 @@ class EntryReader {
   /// Memory on all ranks together that the sizes in the file's header require.
   virtual std::int64_t bytes_asked() const = 0;
   virtual const InputFile& file() const = 0;
+  /// Bytes of all files that belong to the matrix.
+  virtual std::int64_t file_bytes() const { return file().size(); }
   /// True if several shares can be read independently; else there is only one share.
   virtual bool is_divisible() const = 0;
 
@@ -60,6 +62,9 @@ class EntryReader {
   /// True if reading does not check all columns and values, so that validate() must check them.
   virtual bool needs_validation() const = 0;
 };
+
+/// Reads the whole matrix in one process: rows sorted, duplicates summed, validated. Throws as read_matrix().
+HostCsr read_by_entries(EntryReader& reader, const ReadOptions& options, const ReadLimits& limits);
 
 /// Opens the file with the reader that accepts it. Throws what read_matrix() throws for a file that is not a matrix.
 std::unique_ptr<EntryReader> open_entries(const std::filesystem::path& path, const ReadOptions& options,

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <string_view>
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
+#include "partition/first_bytes.h"
 #include "partition/readers/matrix_market_lines.h"
 #include "partition/readers/reader_list.h"
 
@@ -81,7 +83,11 @@ void place_entries(TextSource& source, const Header& header, const ReadLimits& l
 namespace shardmat {
 
 bool accepts_matrix_market(const std::filesystem::path& path) {
-  return path.extension() == ".mtx" || (path.extension() == ".gz" && path.stem().extension() == ".mtx");
+  if (path.extension() == ".mtx" || (path.extension() == ".gz" && path.stem().extension() == ".mtx")) return true;
+  constexpr std::string_view kBanner = "%%matrixmarket";
+  const std::string bytes = first_bytes(path, kBanner.size());
+  return std::equal(kBanner.begin(), kBanner.end(), bytes.begin(), bytes.end(),
+                    [](char wanted, char c) { return wanted == (c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
 }
 
 HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options) {

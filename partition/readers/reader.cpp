@@ -4,22 +4,41 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "partition/missing_file.h"
+#include "partition/object_name.h"
+#include "partition/rank_files.h"
+#include "partition/readers/entry_reader.h"
 #include "partition/readers/npz_kind.h"
 #include "partition/readers/reader_list.h"
 
 namespace shardmat {
 namespace {
 
+// The first that accepts a file reads it: formats with a magic number go before those known by their suffix.
 const Reader kReaders[] = {
+    {"hypre-ij", ".00000 .00000.bin", accepts_hypre, nullptr, open_hypre_entries},
+    {"abaqus", "", accepts_abaqus, nullptr, open_abaqus, nullptr, nullptr, "unknowns sorted by node and degree of freedom"},
+    {"petsc", ".petsc", accepts_petsc, nullptr, nullptr, open_petsc_rows, list_petsc},
     {"matrix-market", ".mtx .mtx.gz", accepts_matrix_market, read_matrix_market, open_matrix_market_entries},
     {"scipy-npz", ".npz", accepts_npz, read_npz, open_npz_entries},
+    {"rank-hdf5", "", accepts_rank_hdf5, nullptr, open_rank_hdf5_entries, nullptr, nullptr, "", true},
+    {"matlab-hdf5", ".mat", accepts_matlab_hdf5, nullptr, open_matlab_hdf5_entries, nullptr, list_matlab_hdf5,
+     "stored by columns and transposed while it was read", true},
+    {"matlab5", "", accepts_matlab5, nullptr, open_matlab5_entries, nullptr, list_matlab5,
+     "stored by columns and transposed while it was read"},
+    {"harwell-boeing", ".rb .rua .rsa", accepts_harwell_boeing, nullptr, open_harwell_boeing, nullptr, nullptr,
+     "stored by columns and transposed while it was read"},
+    {"calculix", ".sti .mas", accepts_calculix, nullptr, open_calculix, nullptr, nullptr,
+     "unknowns sorted by node and degree of freedom"},
+    {"triplets", "", accepts_triplets, nullptr, open_triplets},
 };
 
 std::vector<std::string> words_of(std::string_view text) {
@@ -54,26 +73,108 @@ bool is_misspelt(const std::string& word, const std::string& right) {
         fmt::format("{}: a .npy file holds a dense array, such as x of shardmat multiply; write a sparse matrix with "
                     "scipy.sparse.save_npz(name, scipy.sparse.csr_array(a))",
                     path.string()));
+  if (looks_like_triplets(path))
+    throw Error(
+        ErrorKind::input,
+        fmt::format("{}: it looks like triplets without a header, which do not say how they count; add "
+                    "--input-format triplets --base 1 (or 0), and --triangle lower or upper if it has one triangle of "
+                    "a symmetric matrix",
+                    path.string()));
   throw Error(ErrorKind::input,
               fmt::format("{}: {} is no matrix file that can be read; its name must end in {}{}", path.string(),
                           suffix.empty() ? "a file without suffix" : suffix, join_choices(known),
-                          like == known.end() ? "" : fmt::format(" (did you mean {}?)", *like)));
+                          like == known.end() ? "" : fmt::format(" (did you mean {}?)", *like)),
+              "input_format");
 }
 
 }  // namespace
 
 std::span<const Reader> readers() { return kReaders; }
 
-const Reader& reader_of(const std::filesystem::path& path) {
+namespace {
+
+const Reader& named_reader(const std::string& name) {
+  std::vector<std::string> names{"shard"};
+  for (const Reader& reader : kReaders) {
+    if (reader.name == name) return reader;
+    names.emplace_back(reader.name);
+  }
+  const std::string near = nearest(name, names);
+  throw Error(ErrorKind::usage,
+              fmt::format("there is no input format '{}'{}; choose {}", name,
+                          near.empty() ? "" : fmt::format(" (did you mean '{}'?)", near), join_choices(names)),
+              "input_format");
+}
+
+}  // namespace
+
+std::string format_of(const InputChoices& choices) {
+  constexpr const char* kMapped = "rank-hdf5";
+  const bool mapped = !choices.map.empty() || choices.sum_duplicates;
+  if (mapped && !choices.format.empty() && choices.format != kMapped)
+    throw Error(ErrorKind::usage,
+                fmt::format("a map and sums of duplicates are for the format {}, not for {}", kMapped, choices.format),
+                "input_format");
+  return mapped ? kMapped : choices.format;
+}
+
+bool require_input_format(const std::string& format) {
+  if (format == "shard") return false;
+  named_reader(format);
+  return true;
+}
+
+namespace {
+
+/// A file of ranks is there if the first one is.
+void require_file(const std::filesystem::path& path) {
   std::error_code error;
   const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) fail_missing(path);
+  if (status.type() == std::filesystem::file_type::not_found && !names_rank_files(path.string())) fail_missing(path);
   if (status.type() == std::filesystem::file_type::directory)
     throw Error(
         ErrorKind::input,
         fmt::format("{}: it is a directory; give a matrix file in it (directories of small matrices are for shardmat "
                     "batch)",
                     path.string()));
+}
+
+/// The file, its reader, and options with the object that the argument names.
+struct Request {
+  std::filesystem::path file;
+  const Reader& reader;
+  ReadOptions options;
+};
+
+Request request_of(const std::string& argument, const ReadOptions& options) {
+  ObjectName name = split_object_name(argument);
+  Request request{name.file, reader_of(name.file, options.choices), options};
+  request.options.object = std::move(name.object);
+  if (!request.options.object.empty() && request.reader.list == nullptr)
+    throw Error(ErrorKind::input, fmt::format("{}: a {} file holds one matrix; leave out :{}", name.file,
+                                              request.reader.name, request.options.object));
+  return request;
+}
+
+HostCsr read_whole(const RowSource& source) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 16;
+  const std::int64_t nnz = read_row_pointers(source).back();
+  ReadLimits{}.require_memory(nnz > kMost ? std::numeric_limits<std::int64_t>::max() : 16 * nnz, source.name());
+  return source.read_rows(0, source.rows());
+}
+
+}  // namespace
+
+const Reader& reader_of(const std::filesystem::path& path, const InputChoices& choices) {
+  if (choices.format != "triplets" && (choices.base || !choices.triangle.empty()))
+    throw Error(ErrorKind::usage, "the first index and the triangle count only for triplets; name that format, too",
+                "input_format");
+  if (const std::string format = format_of(choices); !format.empty()) {
+    const Reader& reader = named_reader(format);
+    require_file(path);
+    return reader;
+  }
+  require_file(path);
   if (path.extension() == ".npz" && kind_of_npz(path) == NpzKind::graphs)
     throw Error(ErrorKind::input,
                 fmt::format("{}: it is a batch of graphs, not one matrix; multiply it with: shardmat batch {}",
@@ -84,12 +185,44 @@ const Reader& reader_of(const std::filesystem::path& path) {
 }
 
 HostCsr read_matrix(const std::filesystem::path& path, const ReadOptions& options) {
-  return reader_of(path).read(path, options);
+  const Request request = request_of(path.string(), options);
+  const Reader& reader = request.reader;
+  if (reader.read != nullptr) return reader.read(request.file, request.options);
+  if (reader.open_rows != nullptr) return read_whole(*reader.open_rows(request.file, request.options));
+  return read_by_entries(*reader.open_entries(request.file, request.options, {}), request.options, {});
 }
 
 std::unique_ptr<EntryReader> open_entries(const std::filesystem::path& path, const ReadOptions& options,
                                           const ReadLimits& limits) {
-  return reader_of(path).open_entries(path, options, limits);
+  const Request request = request_of(path.string(), options);
+  if (request.reader.open_entries == nullptr)
+    throw Error(ErrorKind::internal, fmt::format("{}: it is read as rows, not as entries", path.string()));
+  return request.reader.open_entries(request.file, request.options, limits);
+}
+
+bool gives_any_rows(const std::string& argument, const InputChoices& choices) {
+  try {
+    return reader_of(split_object_name(argument).file, choices).open_rows != nullptr;
+  } catch (const Error&) {
+    return false;  // reading says what is wrong
+  }
+}
+
+std::unique_ptr<RowSource> open_matrix_rows(const std::string& argument, const ReadOptions& options) {
+  const Request request = request_of(argument, options);
+  if (request.reader.open_rows == nullptr)
+    throw Error(ErrorKind::internal, fmt::format("{}: it is read as entries, not as rows", argument));
+  return request.reader.open_rows(request.file, request.options);
+}
+
+std::string_view remark_on(const std::string& argument, const InputChoices& choices) {
+  return reader_of(split_object_name(argument).file, choices).remark;
+}
+
+std::vector<FileObject> list_objects(const std::filesystem::path& path, const InputChoices& choices) {
+  const Reader& reader = reader_of(path, choices);
+  if (reader.list != nullptr) return reader.list(path);
+  return {{"", fmt::format("matrix, {}", reader.name)}};
 }
 
 }  // namespace shardmat

@@ -7,6 +7,7 @@
 
 namespace shardmat {
 
+/// By the suffixes .mtx and .mtx.gz, or the banner of plain text.
 bool accepts_matrix_market(const std::filesystem::path& path);
 HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options);
 HostCsr read_matrix_market(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits);
@@ -19,5 +20,55 @@ HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options);
 HostCsr read_npz(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits);
 std::unique_ptr<EntryReader> open_npz_entries(const std::filesystem::path& path, const ReadOptions& options,
                                               const ReadLimits& limits);
+
+/// By its first number, or the suffix .petsc.
+bool accepts_petsc(const std::filesystem::path& path);
+std::unique_ptr<RowSource> open_petsc_rows(const std::filesystem::path& path, const ReadOptions& options);
+std::vector<FileObject> list_petsc(const std::filesystem::path& path);
+
+/// A pattern of HDF5 files of ranks, or an HDF5 file with groups of ranks.
+bool accepts_rank_hdf5(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_rank_hdf5_entries(const std::filesystem::path& path, const ReadOptions& options,
+                                                    const ReadLimits& limits);
+
+/// Any HDF5 file, also behind a block of a user.
+bool accepts_matlab_hdf5(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_matlab_hdf5_entries(const std::filesystem::path& path, const ReadOptions& options,
+                                                      const ReadLimits& limits);
+std::vector<FileObject> list_matlab_hdf5(const std::filesystem::path& path);
+
+/// By hypre's names: NAME where NAME.00000 exists, or the first file itself.
+bool accepts_hypre(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_hypre_entries(const std::filesystem::path& path, const ReadOptions& options,
+                                                const ReadLimits& limits);
+
+/// MATLAB's files of versions 5 to 7, by their first bytes; any .mat file that is no HDF5, so that errors say what it lacks.
+bool accepts_matlab5(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_matlab5_entries(const std::filesystem::path& path, const ReadOptions& options,
+                                                  const ReadLimits& limits);
+std::vector<FileObject> list_matlab5(const std::filesystem::path& path);
+
+/// By its header, whatever its name.
+bool accepts_harwell_boeing(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_harwell_boeing(const std::filesystem::path& path, const ReadOptions& options,
+                                                 const ReadLimits& limits);
+
+/// A .mtx file without the banner of Matrix Market that has Abaqus' keywords or commas, or the name of its output.
+bool accepts_abaqus(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_abaqus(const std::filesystem::path& path, const ReadOptions& options,
+                                         const ReadLimits& limits);
+
+/// By the suffixes .sti and .mas.
+bool accepts_calculix(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_calculix(const std::filesystem::path& path, const ReadOptions& options,
+                                           const ReadLimits& limits);
+
+/// Never by itself; see looks_like_triplets().
+bool accepts_triplets(const std::filesystem::path& path);
+/// Throws Error(usage) unless the choices name the first index.
+std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, const ReadOptions& options,
+                                           const ReadLimits& limits);
+/// True if the first line that is no comment has two indices, and a value or none. Does not throw.
+bool looks_like_triplets(const std::filesystem::path& path);
 
 }  // namespace shardmat

@@ -322,14 +322,17 @@ void ReadLimits::require_budget(std::int64_t bytes, const InputFile& file) const
 }
 
 void ReadLimits::require_plausible(std::int64_t bytes, const InputFile& file) {
-  const std::int64_t budget = kFreeBytes + kBytesPerByte * std::min(file.size(), std::int64_t{1} << 50);
+  require_plausible(bytes, file.path(), file.size());
+}
+
+void ReadLimits::require_plausible(std::int64_t bytes, const std::filesystem::path& path, std::int64_t file_bytes) {
+  const std::int64_t budget = kFreeBytes + kBytesPerByte * std::min(file_bytes, std::int64_t{1} << 50);
   if (bytes > budget)
-    fail(file.path(),
-         fmt::format(
-             "its {} ask for {} of memory; a file of this size may ask for {}. Check the sizes in it, leave out empty "
-             "rows, or store it without compression",
-             human_bytes(static_cast<double>(file.size())), human_bytes(static_cast<double>(bytes)),
-             human_bytes(static_cast<double>(budget))));
+    fail(path, fmt::format(
+                   "its {} ask for {} of memory; a file of this size may ask for {}. Check the sizes in it, leave out empty "
+                   "rows, or store it without compression",
+                   human_bytes(static_cast<double>(file_bytes)), human_bytes(static_cast<double>(bytes)),
+                   human_bytes(static_cast<double>(budget))));
 }
 
 std::unique_ptr<TextSource> TextSource::open(const std::filesystem::path& path, const ReadLimits& limits) {

@@ -32,6 +32,8 @@ struct ReadLimits {
   void require_memory(std::int64_t bytes, const std::filesystem::path& path) const;
   /// Throws Error(input) if `bytes`, on all ranks together, are more than a file of this size may require.
   static void require_plausible(std::int64_t bytes, const InputFile& file);
+  /// The same for a matrix of `file_bytes` in one or more files.
+  static void require_plausible(std::int64_t bytes, const std::filesystem::path& path, std::int64_t file_bytes);
   /// Makes both checks.
   void require_budget(std::int64_t bytes, const InputFile& file) const;
 };

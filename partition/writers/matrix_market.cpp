@@ -1,67 +1,18 @@
-// Numbers are turned into text on all threads, a slice of rows at a time, and written in order.
+// Matrix Market text: coordinate real general.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
-#include <string>
-#include <vector>
-
-#include "kernels/base/parallel.h"
 #include "partition/output_file.h"
+#include "partition/writers/text_entries.h"
 #include "partition/writers/writer_list.h"
 
 namespace shardmat {
-namespace {
-
-constexpr std::int64_t kTaskEntries = 1 << 16;
-constexpr std::size_t kLongestLine = 80;  ///< two numbers of up to 20 characters, one of up to 24, blanks and line end
-
-char* put(char* at, auto number, char end) {
-  at = std::to_chars(at, at + kLongestLine, number).ptr;
-  *at = end;
-  return at + 1;
-}
-
-/// Entries [begin, end) of the slice as lines.
-std::string format_entries(std::int64_t first_row, const CsrView& slice, std::int64_t begin, std::int64_t end) {
-  std::string text(static_cast<std::size_t>(end - begin) * kLongestLine, '\0');
-  char* at = text.data();
-  const std::int64_t base = slice.row_ptr[0];
-  // The last row that begins at `begin` or before is the one that holds it: rows before it may be empty.
-  auto next_row = std::upper_bound(slice.row_ptr.begin(), slice.row_ptr.end(), base + begin);
-  for (std::int64_t k = begin; k < end; ++k) {
-    while (*next_row <= base + k) ++next_row;
-    at = put(at, first_row + (next_row - slice.row_ptr.begin()), ' ');
-    at = put(at, slice.col_idx[static_cast<std::size_t>(k)] + 1, ' ');
-    at = put(at, slice.values[static_cast<std::size_t>(k)], '\n');
-  }
-  text.resize(static_cast<std::size_t>(at - text.data()));
-  return text;
-}
-
-}  // namespace
 
 void write_matrix_market(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
                          const Progress& progress) {
   OutputFile text(file);
   const std::int64_t nnz = row_ptr.back();
   text.append(fmt::format("%%MatrixMarket matrix coordinate real general\n{} {} {}\n", source.rows(), source.cols(), nnz));
-  std::int64_t written = 0;
-  for_each_row_slice(source, 0, source.rows(), [&](std::int64_t first_row, const CsrView& slice) {
-    const std::int64_t tasks = (slice.nnz() + kTaskEntries - 1) / kTaskEntries, batch = std::int64_t{4} * thread_count();
-    std::vector<std::string> texts(static_cast<std::size_t>(batch));
-    for (std::int64_t first = 0; first < tasks; first += batch) {
-      const std::int64_t count = std::min(batch, tasks - first);
-      parallel_tasks(count, [&](std::int64_t t) {
-        const std::int64_t begin = (first + t) * kTaskEntries;
-        texts[static_cast<std::size_t>(t)] =
-            format_entries(first_row, slice, begin, std::min(slice.nnz(), begin + kTaskEntries));
-      });
-      for (std::int64_t t = 0; t < count; ++t) text.append(texts[static_cast<std::size_t>(t)]);
-    }
-    written += slice.nnz();
-    report(progress, "write text", written, nnz);
-  });
+  append_text_entries(text, source, nnz, 1, progress);
   text.close();
 }
 

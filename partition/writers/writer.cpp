@@ -19,6 +19,10 @@ namespace {
 const Writer kWriters[] = {
     {"matrix-market", ".mtx", write_matrix_market},
     {"scipy-npz", ".npz", write_npz},
+    {"petsc", ".petsc", write_petsc},
+    {"matlab-hdf5", ".mat", write_matlab_hdf5},
+    {"hypre-ij", ".00000", write_hypre_text},
+    {"hypre-ij", ".00000.bin", write_hypre_binary},
 };
 
 }  // namespace
@@ -28,7 +32,7 @@ std::span<const Writer> writers() { return kWriters; }
 const Writer& find_writer(const std::filesystem::path& path) {
   std::vector<std::string> known{".h5"};  // of shard files, which others write
   for (const Writer& writer : kWriters) {
-    if (path.extension() == writer.suffix) return writer;
+    if (path.filename().string().ends_with(writer.suffix) && path.filename() != writer.suffix) return writer;
     known.emplace_back(writer.suffix);
   }
   throw Error(ErrorKind::usage, fmt::format("cannot write {}: its name must end in {}", path.string(), join_choices(known)));

@@ -14,4 +14,18 @@ void write_matrix_market(const AtomicFile& file, const RowSource& source, std::s
 void write_npz(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
                const Progress& progress);
 
+/// PETSc's binary Mat, with 64-bit indices if sizes or the number of nonzeros need them.
+void write_petsc(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+                 const Progress& progress);
+
+/// A MATLAB file of version 7.3, which is HDF5, with the sparse matrix A. Takes 16 bytes a nonzero.
+void write_matlab_hdf5(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+                       const Progress& progress);
+
+/// The IJ matrix of one rank of hypre, in text or binary.
+void write_hypre_text(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+                      const Progress& progress);
+void write_hypre_binary(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+                        const Progress& progress);
+
 }  // namespace shardmat

@@ -59,7 +59,7 @@ class EigenRun {
       if (communicator_.rank() == 0) check_vector_writable(options_.vectors);  // it writes
     });
     source_ = open_matrix(options_.matrix, communicator_,
-                          {options_.allow_nonfinite, options_.load.method, options_.load.progress});
+                          {options_.allow_nonfinite, options_.load.method, options_.load.progress, false, options_.choices});
     communicator_.together([&] {
       const RowSource& rows = *source_.rows;
       if (rows.rows() != rows.cols())

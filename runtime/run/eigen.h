@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "comm/placement.h"
+#include "partition/readers/input_choices.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/run/product_report.h"
 #include "runtime/solvers/lanczos.h"
@@ -25,6 +26,7 @@ std::string_view name(Which which);
 struct EigenOptions {
   std::string matrix;            ///< matrix file or generator specification, see open_matrix()
   bool allow_nonfinite = false;  ///< accept NaN and infinity among its values
+  InputChoices choices{};        ///< what the user says about its file
   LoadOptions load;              ///< one right-hand side
   EigenMethod method = EigenMethod::lanczos;
   LanczosOptions settings;  ///< power: its tolerance, iterations and seed; count is 1, which is largest

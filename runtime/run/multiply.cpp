@@ -35,8 +35,8 @@ class MultiplyRun {
  private:
   MultiplyReport steps() {
     check_options();
-    source_ =
-        open_matrix(options_.matrix, communicator_, {options_.allow_nonfinite, options_.load.method, options_.progress});
+    source_ = open_matrix(options_.matrix, communicator_,
+                          {options_.allow_nonfinite, options_.load.method, options_.progress, false, options_.choices});
     communicator_.together([&] {
       if (options_.mode != Mode::repeat && source_.rows->rows() != source_.rows->cols())
         throw Error(ErrorKind::usage,

@@ -8,6 +8,7 @@
 
 #include "comm/placement.h"
 #include "kernels/base/progress.h"
+#include "partition/readers/input_choices.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/run/report.h"
 #include "runtime/run/verify.h"
@@ -20,6 +21,7 @@ class Context;
 struct MultiplyOptions {
   std::string matrix;            ///< matrix file or generator specification, see open_matrix()
   bool allow_nonfinite = false;  ///< accept NaN and infinity among its values
+  InputChoices choices{};        ///< what the user says about its file
   LoadOptions load;
   BackendChoice backend = BackendChoice::automatic;
   int threads = 0;           ///< host threads of each rank; 0: its share of the cores of its host

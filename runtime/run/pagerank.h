@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/placement.h"
+#include "partition/readers/input_choices.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/run/product_report.h"
 #include "runtime/run/top_entries.h"
@@ -20,6 +21,7 @@ class Context;
 
 struct PageRankOptions {
   std::string graph;        ///< matrix file or generator specification, see open_matrix(); (i, j): weight of an edge i → j
+  InputChoices choices{};   ///< what the user says about its file
   bool unweighted = false;  ///< every stored entry counts as weight 1
   LoadOptions load;         ///< right-hand sides: columns of a file of weights; else 1, and a column for each seed is taken
   PageRankSettings settings;

@@ -26,7 +26,7 @@ SeveralPlacement parse_several_placement(std::string_view word);
 struct SeveralOptions {
   std::vector<std::string> matrices;  ///< files or generators; the same one may come several times
   SeveralPlacement placement = SeveralPlacement::automatic;
-  MultiplyOptions each;  ///< used: load, x (no file), seed, alpha, mode, iterations, graph, verify, progress
+  MultiplyOptions each;  ///< used: load, choices, x (no file), seed, alpha, mode, iterations, graph, verify, progress
 };
 
 struct SeveralItem {

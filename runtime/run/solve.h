@@ -7,6 +7,7 @@
 #include <string>
 
 #include "comm/placement.h"
+#include "partition/readers/input_choices.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/run/advice.h"
 #include "runtime/run/product_report.h"
@@ -19,6 +20,7 @@ class Context;
 struct SolveOptions {
   std::string matrix;            ///< matrix file or generator specification, see open_matrix()
   bool allow_nonfinite = false;  ///< accept NaN and infinity among its values
+  InputChoices choices{};        ///< what the user says about its file
   LoadOptions load;
   SolverOptions solver;  ///< right-hand sides: those of `load`
   BackendChoice backend = BackendChoice::automatic;

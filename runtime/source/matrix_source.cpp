@@ -8,6 +8,7 @@
 #include "partition/generators/generator.h"
 #include "partition/generators/mesh.h"
 #include "partition/input_kind.h"
+#include "partition/readers/reader.h"
 #include "runtime/context.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/read_on_ranks.h"
@@ -30,6 +31,20 @@ void describe_hdf5(const std::string& argument, InputKind kind, Communicator& co
     describe_on_all_ranks(Hdf5Input{mesh, tet_mesh_objects()}, communicator);
 }
 
+/// A file whose rows are not in order: the ranks sort them out.
+MatrixSource read_into_memory(const std::string& argument, const OpenOptions& options, Communicator& communicator) {
+  ReadOnRanksOptions how{options.allow_nonfinite, options.method, options.progress};
+  how.choices = options.choices;
+  ReadMatrix read = read_on_ranks(argument, how, communicator);
+  MatrixSource source;
+  source.rows = std::move(read.rows);
+  const std::string remark(communicator.rank() == 0 ? remark_on(argument, options.choices) : "");
+  source.access = fmt::format("{}, from {}{}{}; kept in memory, also for the verification", read.readers,
+                              std::filesystem::path(argument).filename().string(), remark.empty() ? "" : ", ", remark);
+  source.by_part = communicator.size() > 1;
+  return source;
+}
+
 }  // namespace
 
 MatrixSource open_matrix(const std::string& argument, Communicator& communicator, const OpenOptions& options) {
@@ -39,17 +54,21 @@ MatrixSource open_matrix(const std::string& argument, Communicator& communicator
     as_stored.method = "rows";  // even shares, which transposed() reads
     return transposed(open_matrix(argument, communicator, as_stored), options.method, communicator);
   }
-  const InputKind kind = communicator.together([&] { return kind_of_input(argument); });
+  InputKind kind = communicator.together([&] { return kind_of_input(argument, options.choices); });
+  describe_hdf5(argument, kind, communicator);
+  if (kind == InputKind::hdf5 && options.choices.format.empty() &&
+      communicator.together([&] { return is_foreign_hdf5(argument); }))
+    kind = InputKind::foreign;
   MatrixSource source;
   if (kind == InputKind::foreign) {
-    ReadMatrix read = read_on_ranks(argument, {options.allow_nonfinite, options.method, options.progress}, communicator);
-    source.rows = std::move(read.rows);
-    source.access = fmt::format("{}, from {}; kept in memory, also for the verification", read.readers,
-                                std::filesystem::path(argument).filename().string());
-    source.by_part = communicator.size() > 1;
+    const int any_rows = communicator.all_reduce(
+        communicator.rank() == 0 && gives_any_rows(argument, options.choices) ? 1 : 0, Reduction::max);
+    if (any_rows == 0) return read_into_memory(argument, options, communicator);
+    const ReadOptions read{options.allow_nonfinite, {}, options.choices};
+    communicator.together([&] { source.rows = open_matrix_rows(argument, read); });
+    source.access = "each rank, its own rows";
     return source;
   }
-  describe_hdf5(argument, kind, communicator);
   communicator.together([&] {
     if (kind == InputKind::generated) {
       source.rows = make_generator(argument);

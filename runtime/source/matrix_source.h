@@ -9,6 +9,7 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "partition/readers/input_choices.h"
 #include "partition/row_source.h"
 #include "partition/shard_file.h"
 
@@ -31,14 +32,15 @@ struct OpenOptions {
   std::string method = "nnz";    ///< partitioner: which rows each rank keeps of a file that is read into memory
   Progress progress{};           ///< of reading such a file
   bool transposed = false;       ///< gives Aᵀ instead of A; takes the memory of transposed()
+  InputChoices choices{};        ///< what the user says about the file
 };
 
 /// How the source sorted the rows, for the report: "no", or the order in the file.
 std::string order_text(const MatrixSource& source);
 
-/// Opens a matrix. Shard files, Binsparse files and generators give any rows to any rank. Other matrix files (.mtx, .mtx.gz,
-/// .npz) are read into memory here, by read_on_ranks(). A file with no matrix or with several matrices is refused; the error
-/// names the command that takes it. Collective; the same error on all ranks.
+/// Opens a matrix: FILE, FILE:OBJECT or a generator. Shard files, Binsparse files, PETSc files and generators give any rows
+/// to any rank. Other matrix files (.mtx, .npz …) are read into memory here, by read_on_ranks(). A file with no matrix or
+/// with several matrices is refused; the error names the command that takes it. Collective; the same error on all ranks.
 MatrixSource open_matrix(const std::string& argument, Communicator& communicator, const OpenOptions& options = {});
 /// The same for the ranks of a context, with its host threads.
 MatrixSource open_matrix(const std::string& argument, const Context& context, const OpenOptions& options = {});

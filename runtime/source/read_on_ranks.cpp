@@ -104,7 +104,7 @@ class Reading {
   }
 
   void open() {
-    const ReadOptions read{options_.allow_nonfinite, {}};
+    const ReadOptions read{options_.allow_nonfinite, {}, options_.choices};
     const bool root = ranks_.rank() == 0;
     on_file([&] {
       if (root) reader_ = open_entries(path_, read, limits_);
@@ -117,7 +117,7 @@ class Reading {
       const std::int64_t size = ranks_.size(), of_rows = product(shape_.rows / size + 1, 32);
       require_host_memory(sum(sum(of_rows, product(shape_.most_entries / size, 16)), root ? product(shape_.rows, 16) : 0),
                           what().c_str());
-      if (root) ReadLimits::require_plausible(reader_->bytes_asked(), reader_->file());
+      if (root) ReadLimits::require_plausible(reader_->bytes_asked(), path_, reader_->file_bytes());
     });
     on_file([&] {
       if (root || shape_.divisible == 0) return;
@@ -235,7 +235,7 @@ class Reading {
     on_file([&] {
       if (ranks_.rank() != 0) return;
       reader_->require_promised(entries);
-      ReadLimits::require_plausible(product(nnz, 16), reader_->file());
+      ReadLimits::require_plausible(product(nnz, 16), path_, reader_->file_bytes());
     });
   }
 
@@ -362,7 +362,8 @@ class Reading {
 ReadMatrix read_on_ranks(const std::filesystem::path& path, const ReadOnRanksOptions& options, Communicator& communicator) {
   if (communicator.size() > 1) return Reading(path, options, communicator)();
   return communicator.together([&] {
-    auto matrix = std::make_shared<const HostCsr>(read_matrix(path, {options.allow_nonfinite, options.progress}));
+    auto matrix =
+        std::make_shared<const HostCsr>(read_matrix(path, {options.allow_nonfinite, options.progress, options.choices}));
     return ReadMatrix{make_memory_source(std::move(matrix), path.string()), "1 rank"};
   });
 }

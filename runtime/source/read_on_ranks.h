@@ -8,6 +8,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/progress.h"
+#include "partition/readers/input_choices.h"
 #include "partition/row_source.h"
 
 namespace shardmat {
@@ -18,6 +19,7 @@ struct ReadOnRanksOptions {
   Progress progress;
   /// Bytes of text that all ranks together parse between two exchanges of entries.
   std::int64_t round_bytes = 64 << 20;
+  InputChoices choices{};  ///< what the user says about the file
 };
 
 struct ReadMatrix {

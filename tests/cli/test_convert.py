@@ -77,7 +77,7 @@ class Files(CliTest):
         self.write("bad.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 2\n1 1 1\n")
         self.fail_with(INPUT, "convert", "bad.mtx", "o.npz", says="bad.mtx:2")
         self.fail_with(INPUT, "convert", "none.mtx", "o.npz", says=["none.mtx", "no such file"])
-        self.fail_with(USAGE, "convert", "none.mtx", "o.txt", says=["o.txt", ".mtx or .npz"])
+        self.fail_with(USAGE, "convert", "none.mtx", "o.txt", says=["o.txt", ".mtx, .npz"])
         self.fail_with(INPUT, "convert", "poisson:n=300", "none/o.mtx", limit=10, says="create it first")
         self.fail_with(USAGE, "convert", "poisson:n=4", says="--format")
         self.fail_with(USAGE, "convert", "poisson:n=4", "o.mtx", "--format", "csr", says="--format")

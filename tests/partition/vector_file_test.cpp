@@ -33,7 +33,7 @@ class VectorFileTest : public test::FilesTest {
 const HostVector<double> kValues{1.5, -2, 0.1, 1e300, 5e-324, -0.0, 3};
 
 TEST_F(VectorFileTest, RoundTripsBitForBit) {
-  for (const char* name : {"x.h5", "x.hdf5", "x.npy", "x.mtx", "y.h5:/a/b/c", "z.h5:w"}) {
+  for (const char* name : {"x.h5", "x.hdf5", "x.npy", "x.mtx", "x.petsc", "x.txt", "y.h5:/a/b/c", "z.h5:w"}) {
     SCOPED_TRACE(name);
     save(path(name), kValues);
     EXPECT_EQ(all(path(name)), kValues);
@@ -151,9 +151,9 @@ TEST_F(VectorFileTest, RefusesDamagedHdf5) {
 TEST_F(VectorFileTest, SuffixIsCheckedBeforeWork) {
   for (const char* name : {"y.h5", "y.hdf5", "y.npy", "y.mtx", "y.h5:/a"}) EXPECT_NO_THROW(check_vector_suffix(name));
   EXPECT_SAYS(error_of([] { check_vector_suffix("y.npz"); }, ErrorKind::usage), "y.npz", ".npy", "did you mean .npy?");
-  EXPECT_SAYS(error_of([] { check_vector_suffix("y"); }, ErrorKind::usage), ".h5, .hdf5, .npy or .mtx");
+  EXPECT_SAYS(error_of([] { check_vector_suffix("y"); }, ErrorKind::usage), ".h5, .hdf5, .npy, .mtx, .petsc");
   EXPECT_SAYS(error_of([] { check_vector_suffix("y.h5:"); }, ErrorKind::usage), "y.h5:", "missing");
-  EXPECT_SAYS(error_of([&] { all(write("x.txt", "1\n")); }), "x.txt", ".h5, .hdf5, .npy or .mtx");
+  EXPECT_SAYS(error_of([&] { all(write("x.dat", "1\n")); }), "x.dat", ".h5, .hdf5, .npy, .mtx, .petsc");
 }
 
 TEST_F(VectorFileTest, UnfinishedWriterLeavesNothing) {

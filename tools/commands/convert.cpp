@@ -28,6 +28,7 @@ namespace {
 struct Options {
   std::string input, output, format, values, type = "f64", backend = "auto";
   bool allow_nonfinite = false, force = false;
+  InputChoices choices;
 };
 
 std::string known_outputs() {
@@ -46,7 +47,7 @@ void convert_file(const Options& options) {
   const bool shard = has_hdf5_suffix(options.output);
   if (!shard) find_writer(options.output);
   check_output(options);  // before reading for minutes
-  const auto source = open_input(options.input, options.allow_nonfinite, true).rows;
+  const auto source = open_input(options.input, options.allow_nonfinite, true, options.choices).rows;
   if (shard) {
     FileOptions file;
     file.output = options.output;
@@ -119,7 +120,7 @@ void convert_storage(const Options& options) {
   const Format* const only = options.format == "all" ? nullptr : &named_format(options.format);
   const ValueType type = parse_value_type(options.type);
   Stream stream(device_for(options.backend));
-  const InputMatrix matrix = open_input(options.input, options.allow_nonfinite, true);
+  const InputMatrix matrix = open_input(options.input, options.allow_nonfinite, true, options.choices);
   const RowSource& source = *matrix.rows;
   if (!matrix.in_memory)
     require_host_memory(16 * read_row_pointers(source).back() + 8 * source.rows(), "the matrix on the host");
@@ -155,6 +156,7 @@ std::function<int()> add_convert(const CommandLine& program) {
   app.add_option("--backend", options->backend, "where to convert with --format; auto takes a GPU if there is one")
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
+  add_input_options(app, options->choices);
   app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app.add_flag("--force", options->force, "replace the output file even if it holds something other than a matrix");
   app.add_option(

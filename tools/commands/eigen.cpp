@@ -89,6 +89,7 @@ void add_options(const CommandLine& app, Options& o) {
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
+  add_input_options(app, o.eigen.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o, "--partition");
   app.footer(

@@ -1,6 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "partition/atomic_file.h"
+#include "partition/input_kind.h"
+#include "partition/object_name.h"
 #include "tools/checks.h"
 #include "tools/command.h"
 #include "tools/commands/input_matrix.h"
@@ -19,7 +23,24 @@ struct Options {
   std::int64_t spy_size = 800;
   double bandwidth_gb = 0;
   bool quick = false, stream = false, allow_nonfinite = false;
+  InputChoices choices;
 };
+
+/// What a file holds that has several objects, or one with a name; nothing of any other input.
+std::vector<FileObject> objects_of(const Options& options) {
+  const InputKind kind = kind_of_input(options.input, options.choices);
+  const bool hdf5 = kind == InputKind::hdf5 && options.choices.format.empty() && is_foreign_hdf5(options.input);
+  if (kind != InputKind::foreign && !hdf5) return {};
+  std::vector<FileObject> objects = list_objects(split_object_name(options.input).file, options.choices);
+  return objects.size() == 1 && objects.front().name.empty() ? std::vector<FileObject>() : objects;
+}
+
+/// True for a file with no matrix or with several, none of which is named: then its objects are listed, and none is
+/// described.
+bool lists_only(const std::vector<FileObject>& objects, const Options& options) {
+  return !objects.empty() && split_object_name(options.input).object.empty() && options.json.empty() &&
+         std::count_if(objects.begin(), objects.end(), [](const FileObject& object) { return object.matrix; }) != 1;
+}
 
 void inform(const Options& options) {
   require_spared({{options.input, "the matrix"}}, {options.spy, options.json});
@@ -28,7 +49,9 @@ void inform(const Options& options) {
     require_png();
     check_writable(options.spy);
   }
-  const InputMatrix input = open_input(options.input, options.allow_nonfinite, false);
+  const std::vector<FileObject> objects = objects_of(options);
+  if (lists_only(objects, options)) return write_text("-", objects_text(split_object_name(options.input).file, objects));
+  const InputMatrix input = open_input(options.input, options.allow_nonfinite, false, options.choices);
   std::optional<Spy> spy;
   ReportOptions report;
   report.quick = options.quick;
@@ -39,7 +62,8 @@ void inform(const Options& options) {
     spy.emplace(input.rows->rows(), input.rows->cols(), options.spy_size);
     report.visit = [&](std::int64_t first_row, const CsrView& slice) { spy->add(first_row, slice); };
   }
-  const MatrixReport found = report_matrix(input, report);
+  MatrixReport found = report_matrix(input, report);
+  found.objects = objects;
   if (spy) spy->write_png(options.spy);
   if (options.json != "-") write_text("-", to_text(found));
   if (!options.json.empty()) write_text(options.json, to_json(found));
@@ -68,6 +92,7 @@ std::function<int()> add_info(const CommandLine& program) {
   app.add_option("--spy-size", options->spy_size, "pixels of the picture's longer side")
       ->check(whole_number(16, 8192))
       ->capture_default_str();
+  add_input_options(app, options->choices);
   app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app.footer(
       "Predicted times assume that a product moves the stored matrix, x and y once each. plot_matrix.py draws charts of row "

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <system_error>
 
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "partition/generators/generator.h"
 #include "partition/input_kind.h"
+#include "partition/object_name.h"
+#include "partition/rank_files.h"
 #include "partition/readers/reader.h"
 #include "tools/progress_bar.h"
 
@@ -15,14 +18,56 @@ namespace shardmat::tools {
 
 std::string known_suffixes() {
   std::string text = ".h5";
-  for (const Reader& reader : readers()) text.append(" ").append(reader.suffixes);
+  for (const Reader& reader : readers())
+    if (!reader.suffixes.empty()) text.append(" ").append(reader.suffixes);
   return text;
 }
 
-InputMatrix open_input(const std::string& input, bool allow_nonfinite, bool say) {
-  const InputKind kind = kind_of_input(input);
+void add_input_options(const CommandLine& app, InputChoices& choices) {
+  std::string names = "shard";
+  for (const Reader& reader : readers()) names.append(" ").append(reader.name);
+  app.add_option("--input-format", choices.format,
+                 "format of the matrix file: " + names + " (default: found by its first bytes, else by its suffix)")
+      ->type_name("NAME");
+  const auto set_base = [&choices](const std::string& text) { choices.base = text == "0" ? 0 : 1; };
+  app.add_option_function("--base", set_base, "with --input-format triplets: the first index")
+      ->check(one_of({"0", "1"}))
+      ->type_name("0|1");
+  app.add_option("--triangle", choices.triangle,
+                 "with --input-format triplets: the triangle of a symmetric matrix that the file has; both: all entries")
+      ->check(one_of({"lower", "upper", "both"}));
+  app.add_option(
+         "--map", choices.map,
+         "HDF5 files of ranks (A.%05d.h5, or groups /rank_00000 ...): where their arrays are, as "
+         "rowptr=/A/ia,columns=/A/ja,values=/A/a; rows=NAME in place of rowptr for triplets, start=NAME for the first row "
+         "of a rank")
+      ->type_name("NAMES");
+  app.add_flag("--sum-duplicates", choices.sum_duplicates,
+               "HDF5 files of ranks: sum entries that several ranks have, instead of refusing them");
+}
+
+namespace {
+
+/// "12.3 MB read in 1.2 s (10 MB/s)" of a file, or of the files that a name stands for.
+void say_read(const std::string& input, const HostCsr& matrix, double seconds, std::string_view remark) {
+  double bytes = 0;
+  std::error_code none;
+  const std::string file = split_object_name(input).file;
+  if (std::filesystem::is_regular_file(file, none)) bytes = static_cast<double>(std::filesystem::file_size(file, none));
+  else
+    for (const std::filesystem::path& one : rank_files(file))
+      bytes += static_cast<double>(std::filesystem::file_size(one, none));
+  fmt::print("{}: {} × {}, {} nonzeros, {} read in {} ({}/s){}{}\n", input, human_count(matrix.rows),
+             human_count(matrix.cols), human_count(matrix.nnz()), human_bytes(bytes), human_seconds(seconds),
+             human_bytes(bytes / seconds), remark.empty() ? "" : ", ", remark);
+}
+
+}  // namespace
+
+InputMatrix open_input(const std::string& input, bool allow_nonfinite, bool say, const InputChoices& choices) {
+  const InputKind kind = kind_of_input(input, choices);
   if (kind == InputKind::generated) return {make_generator(input)};
-  if (kind == InputKind::hdf5) {
+  if (kind == InputKind::hdf5 && (!choices.format.empty() || !is_foreign_hdf5(input))) {
     auto file = ShardFile::open(input, allow_nonfinite);
     const ShardFile* const shown = file.get();
     return {std::move(file), shown};
@@ -30,14 +75,11 @@ InputMatrix open_input(const std::string& input, bool allow_nonfinite, bool say)
   ReadOptions read;
   read.allow_nonfinite = allow_nonfinite;
   read.progress = make_progress_bar();
+  read.choices = choices;
+  if (gives_any_rows(input, choices)) return {open_matrix_rows(input, read)};
   const Timer timer;
   auto matrix = std::make_shared<const HostCsr>(read_matrix(input, read));
-  const double seconds = timer.seconds();
-  const auto bytes = static_cast<double>(std::filesystem::file_size(input));
-  if (say)
-    fmt::print("{}: {} × {}, {} nonzeros, {} read in {} ({}/s)\n", input, human_count(matrix->rows),
-               human_count(matrix->cols), human_count(matrix->nnz()), human_bytes(bytes), human_seconds(seconds),
-               human_bytes(bytes / seconds));
+  if (say) say_read(input, *matrix, timer.seconds(), remark_on(input, choices));
   return {make_memory_source(std::move(matrix), input), nullptr, true};
 }
 

@@ -4,13 +4,18 @@
 #include <memory>
 #include <string>
 
+#include "partition/readers/input_choices.h"
 #include "partition/row_source.h"
 #include "partition/shard_file.h"
+#include "tools/options.h"
 
 namespace shardmat::tools {
 
 /// "file.h5, .mtx …" for help texts.
 std::string known_suffixes();
+
+/// Adds --input-format and what headerless and mapped files need.
+void add_input_options(const CommandLine& app, InputChoices& choices);
 
 struct InputMatrix {
   std::unique_ptr<RowSource> rows;
@@ -18,7 +23,7 @@ struct InputMatrix {
   bool in_memory = false;           ///< `rows` shows its own arrays
 };
 
-/// A shard file or a generator is streamed; other programs' files are read whole, and with `say` a line tells how fast.
-InputMatrix open_input(const std::string& input, bool allow_nonfinite, bool say);
+/// A shard file, a PETSc file or a generator is streamed; other files are read whole, and with `say` a line tells how fast.
+InputMatrix open_input(const std::string& input, bool allow_nonfinite, bool say, const InputChoices& choices = {});
 
 }  // namespace shardmat::tools

@@ -13,6 +13,7 @@
 #include "kernels/matrix/pattern.h"
 #include "kernels/matrix/statistics.h"
 #include "kernels/matrix/symmetry.h"
+#include "partition/readers/reader.h"
 #include "partition/shard_file.h"
 #include "tools/commands/format_table.h"
 #include "tools/commands/input_matrix.h"
@@ -42,6 +43,7 @@ struct MatrixReport {
   std::string name;
   std::int64_t cols = 0;
   const ShardFile* file = nullptr;  ///< where it is one; must outlive the report
+  std::vector<FileObject> objects;  ///< of a file that holds several, or one with a name
   RowStatistics rows;
   std::vector<std::int64_t> quantiles;  ///< row lengths, one for each of kQuantiles
   Histogram row_lengths;
@@ -61,6 +63,9 @@ MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& option
 
 /// The format that takes the fewest bytes in this type, or null. Formats for symmetric matrices alone do not count.
 const FormatSize* smallest(const MatrixReport& report, ValueType type);
+
+/// A line for each object with what to type for it. `file`: the file's name.
+std::string objects_text(const std::string& file, const std::vector<FileObject>& objects);
 
 std::string to_text(const MatrixReport& report);
 std::string to_json(const MatrixReport& report);

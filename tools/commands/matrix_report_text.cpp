@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/text.h"
+#include "partition/object_name.h"
 #include "tools/commands/matrix_report.h"
 #include "tools/commands/quality_table.h"
 
@@ -214,6 +215,7 @@ std::string to_text(const MatrixReport& report) {
     if (file->partitions().empty()) text += "  partitions   none stored; any number of parts is computed when loading\n";
     else text += "\n" + quality_table(file->partitions());
   }
+  if (!report.objects.empty()) text += "\n" + objects_text(split_object_name(report.name).file, report.objects);
   text += "\nNonzeros a row: ";
   for (std::size_t q = 0; q < report.quantiles.size(); ++q)
     text += fmt::format("{}{} at {:.0f} %", q == 0 ? "" : ", ", human_count(report.quantiles[q]),
@@ -224,6 +226,14 @@ std::string to_text(const MatrixReport& report) {
   if (report.recommendation)
     text += fmt::format("\nRecommended format\n  {:<12} {}\n", report.recommendation->format, report.recommendation->reason);
   for (const std::string& what : report.left_out) text += fmt::format("\nLeft out: {}\n", what);
+  return text;
+}
+
+std::string objects_text(const std::string& file, const std::vector<FileObject>& objects) {
+  std::string text = fmt::format("Objects in {}\n", file);
+  for (const FileObject& object : objects)
+    text += object.name.empty() ? fmt::format("  {}\n", object.text)
+                                : fmt::format("  {}:{}  {}\n", file, object.name, object.text);
   return text;
 }
 
@@ -241,6 +251,7 @@ std::string to_json(const MatrixReport& report) {
     json["order"] = std::string(name(file->row_order()));
     json["sort_local"] = file->wants_local_sort();
   }
+  for (const FileObject& object : report.objects) json["objects"].push_back({{"name", object.name}, {"what", object.text}});
   json["row_lengths"] = rows_json(report);
   if (report.file != nullptr) json["partitions"] = partitions_json(*report.file);
   if (report.pattern) add_pattern(json, *report.pattern);

@@ -36,9 +36,10 @@ struct Options : LoadChoices {
 
 void add_vector_options(const CommandLine& app, Options& o) {
   MultiplyOptions& m = o.multiply;
-  app.add_option(
-         "--x", m.x,
-         "x: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy or FILE.mtx (an array)")
+  app.add_option("--x", m.x,
+                 "x: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
+                 "FILE.txt, "
+                 "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME) or hypre (NAME)")
       ->capture_default_str();
   app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file as for --x (dataset /y)")
       ->capture_default_str();
@@ -46,7 +47,8 @@ void add_vector_options(const CommandLine& app, Options& o) {
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   app.add_option("--output", m.output,
-                 "write y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy or FILE.mtx, in the matrix's original row "
+                 "write y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc or "
+                 "NAME.00000 (hypre), in the matrix's original row "
                  "order. With --mode power, write the last x (dataset /x)")
       ->check(output_name())
       ->type_name("FILE");
@@ -100,6 +102,7 @@ void add_options(const CommandLine& app, Options& o) {
       ->check(one_of({"auto", "split", "whole"}));
   add_vector_options(app, o);
   add_product_options(app, o);
+  add_input_options(app, o.multiply.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o);
   app.footer(

@@ -81,6 +81,7 @@ void add_options(const CommandLine& app, Options& o) {
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
+  add_input_options(app, o.pagerank.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o);
   app.footer(

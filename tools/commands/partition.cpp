@@ -23,6 +23,7 @@ struct Options {
   std::string input;
   FileOptions file;
   bool allow_nonfinite = false;
+  InputChoices choices;
   double timeout = 60;
 };
 
@@ -33,7 +34,8 @@ int order_on_ranks(const Options& o, Communicator& communicator) {
   communicator.together([&] {
     if (communicator.rank() == 0) check_file_options(o.file);
   });
-  const MatrixSource source = open_matrix(o.input, communicator, {o.allow_nonfinite, "rows", make_progress_bar()});
+  const MatrixSource source =
+      open_matrix(o.input, communicator, {o.allow_nonfinite, "rows", make_progress_bar(), false, o.choices});
   const int parts = o.file.parts.empty() ? 0 : *std::max_element(o.file.parts.begin(), o.file.parts.end());
   communicator.together([&] { require_order(*source.rows, RowOrder::graph, parts); });
   const RowShare share = take_share(*source.rows, communicator);
@@ -53,6 +55,7 @@ std::function<int()> add_partition(const CommandLine& program) {
   auto options = std::make_shared<Options>();
   app.add_option("input", options->input, "matrix file (" + known_suffixes() + ")")->required();
   add_file_options(app, options->file);
+  add_input_options(app, options->choices);
   app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app.add_option("--timeout", options->timeout,
                  "with --reorder graph on several ranks: stop if a rank has not answered for X seconds")
@@ -73,7 +76,7 @@ std::function<int()> add_partition(const CommandLine& program) {
     require_single_process("partition");
     const PeakMemory peak;
     check_file_options(options->file);
-    const auto source = open_input(options->input, options->allow_nonfinite, true).rows;
+    const auto source = open_input(options->input, options->allow_nonfinite, true, options->choices).rows;
     write_file(*source, options->file, options->allow_nonfinite, peak);
     return 0;
   };

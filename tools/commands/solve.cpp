@@ -37,9 +37,10 @@ constexpr const char* kPlotScript = "plot_convergence.py";
 
 void add_vector_options(const CommandLine& app, Options& o) {
   SolveOptions& s = o.solve;
-  app.add_option(
-         "--b", s.b,
-         "b: ones, zeros, random, or a file: FILE.h5 (dataset /b), FILE.h5:/DATASET, FILE.npy or FILE.mtx (an array)")
+  app.add_option("--b", s.b,
+                 "b: ones, zeros, random, or a file: FILE.h5 (dataset /b), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
+                 "FILE.txt, "
+                 "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME) or hypre (NAME)")
       ->capture_default_str();
   app.add_option("--initial-guess", s.initial_guess, "where x begins: zeros, ones, random or a file as for --b (dataset /x)")
       ->capture_default_str();
@@ -47,7 +48,8 @@ void add_vector_options(const CommandLine& app, Options& o) {
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   app.add_option("--output", s.output,
-                 "write x to FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy or FILE.mtx, in the matrix's original row "
+                 "write x to FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc or "
+                 "NAME.00000 (hypre), in the matrix's original row "
                  "order; also if the solver did not converge")
       ->check(output_name())
       ->type_name("FILE");
@@ -129,6 +131,7 @@ void add_options(const CommandLine& app, Options& o) {
   app.add_option("--backend", o.backend, "where to run; auto takes the GPUs if there is one for every rank")
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
+  add_input_options(app, o.solve.choices);
   add_kernel_options(app, o);
   add_rank_options(app, o);
   app.footer(

@@ -8,6 +8,8 @@
 #include "partition/checksum.h"
 #include "partition/generators/mesh.h"
 #include "partition/hdf5/own_description.h"
+#include "partition/hdf5/writer.h"
+#include "partition/readers/reader.h"
 #include "partition/shard_file.h"
 #include "partition/vector_file.h"
 #include "tests/partition/test_matrices.h"
@@ -92,6 +94,38 @@ TEST_F(Hdf5FuzzTest, OwnDescriptions) {
 TEST_F(Hdf5FuzzTest, ForeignMatrices) {
   mutate(
       "f.h5", {foreign_file()}, [](const Path& file) { read_all(*ShardFile::open(file)); }, {}, 150);
+}
+
+TEST_F(Hdf5FuzzTest, FilesOfRanks) {
+  const auto write_rank = [&](const std::string& name) {
+    const std::vector<std::int64_t> pointers{0, 2, 3}, columns{3, 0, 1};
+    const std::vector<double> values{1, 2, 3};
+    Hdf5Writer out(path(name));
+    out.create_dataset<std::int64_t>("/row_ptr", {3}).write(0, 3, pointers.data());
+    out.create_dataset<std::int64_t>("/columns", {3}).write(0, 3, columns.data());
+    out.create_dataset<double>("/values", {3}).write(0, 3, values.data());
+    out.close();
+    return path(name);
+  };
+  write_rank("f.0.h5");
+  const std::string seed = test::bytes_of(write_rank("seed.h5")), end = seed.substr(seed.size() - 48);
+  mutate(
+      "f.1.h5", {seed.substr(0, seed.size() - 48)},
+      [&](const Path& file) {
+        ReadOptions options;
+        options.choices.sum_duplicates = true;
+        validate(read_matrix(file.parent_path() / "f.%d.h5", options).view());
+      },
+      [&](std::string bytes) { return bytes + end; }, 60);
+}
+
+TEST_F(Hdf5FuzzTest, MatlabMatrices) {
+  const Path seed = Path(SHARDMAT_TEST_DATA) / "mat" / "v73.mat";
+  const auto read = [](const Path& file) {
+    list_objects(file);
+    validate(read_matrix(file.string() + ":K").view());
+  };
+  mutate("f.mat", {test::bytes_of(seed)}, read, {}, 100);
 }
 
 TEST_F(Hdf5FuzzTest, ForeignVectors) {

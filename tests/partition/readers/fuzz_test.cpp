@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "partition/batched/batch_file.h"
+#include "partition/readers/entry_reader.h"
 #include "partition/readers/reader.h"
 #include "partition/readers/reader_list.h"
 #include "partition/vector_file.h"
+#include "partition/writers/writer.h"
 #include "tests/support/mutations.h"
 
 namespace shardmat {
@@ -63,6 +65,96 @@ TEST_F(FuzzTest, CompressedMatrixMarket) {
       "f.mtx.gz", kMatrices, [](const Path& file) { read_market(file, limits(), false); }, gzip);
 }
 
+TEST_F(FuzzTest, Petsc) {
+  std::vector<std::string> seeds;
+  for (const char* name : {"objects", "block", "dense"})
+    seeds.push_back(test::bytes_of(Path(SHARDMAT_TEST_DATA) / "petsc" / (std::string(name) + ".petsc")));
+  const auto read = [](const Path& file) {
+    list_objects(file);
+    validate(read_matrix(file).view());
+  };
+  mutate("f.petsc", seeds, read, {}, 2500);
+  mutate(
+      "v.petsc", {seeds[0]},
+      [](const Path& file) {
+        const VectorFile vector(file.string() + ":3", "x");
+        vector.read(0, vector.size());
+      },
+      {}, 1000);
+}
+
+TEST_F(FuzzTest, Triplets) {
+  const auto read = [](const Path& file) {
+    ReadOptions options;
+    options.choices = {"triplets", 0, "lower"};
+    validate(read_by_entries(*open_entries(file, options, limits()), options, limits()).view());
+  };
+  mutate("f.ijv", {"# text\n1 0 .5\n2,2,-1e3\n\n2 1 1D0"}, read, {}, 1500);
+}
+
+TEST_F(FuzzTest, Matlab5) {
+  std::vector<std::string> seeds;
+  for (const char* name : {"v6", "big", "v7"})
+    seeds.push_back(test::bytes_of(Path(SHARDMAT_TEST_DATA) / "mat" / (std::string(name) + ".mat")));
+  const auto read = [](const Path& file) {
+    list_objects(file);
+    validate(read_matrix(file.string() + ":K").view());
+  };
+  mutate("f.mat", seeds, read, {}, 2000);
+  const auto read_vector = [](const Path& file) {
+    const VectorFile vector(file.string() + ":b", "x");
+    vector.read(0, vector.size());
+  };
+  mutate("v.mat", {seeds[0]}, read_vector, {}, 1000);
+}
+
+TEST_F(FuzzTest, FemText) {
+  const auto read = [](const Path& file) { validate(read_matrix(file).view()); };
+  mutate("f_STIF1.mtx", {"** text\n1,1,1,1,2.5\n2,1,1,1,-1\n2,1,2,1,3e0\n", "1 1 2.5\n3 1 -1\n3 3 1D1\n"}, read, {}, 1000);
+  write("f.dof", "1.1\n1.2\n2.1\n");
+  mutate("f.sti", {"1 1 4.0\n1 3 -1.5\n2 2 5.\n3 3 6.E0\n"}, read, {}, 1000);
+  write("d.sti", "1 1 4.0\n1 3 -1.5\n2 2 5.\n3 3 6.E0\n");
+  mutate(
+      "d.dof", {"1.1\n1.2\n2.1\n"},
+      [](const Path& file) {
+        try {
+          read_matrix(Path(file).replace_extension(".sti"));
+        } catch (const Error& error) {  // names either file
+          throw Error(error.kind(), std::string("d.dof ") + error.what());
+        }
+      },
+      {}, 500);
+}
+
+TEST_F(FuzzTest, HarwellBoeing) {
+  const std::string title(72, 't'), line2 = "\n             4             1             1             1             0\n",
+                                    formats = "\n(8I3)           (8I3)           (4E10.3)            \n";
+  const std::string real = title + line2 + "RSA                       3             3             4             0" +
+                           formats + "  1  3  4  5\n  1  3  2  3\n 1.500E+00 2.000D+00    -3.0+1  4.00\n";
+  std::string pattern = real;
+  pattern.replace(pattern.find("RSA"), 3, "pua");
+  ReadOptions options;
+  options.choices.format = "harwell-boeing";
+  mutate(
+      "f.rb", {real, pattern}, [&](const Path& file) { validate(read_matrix(file, options).view()); }, {}, 2000);
+}
+
+TEST_F(FuzzTest, Hypre) {
+  const auto read = [](const Path& file) { validate(read_matrix(file).view()); };
+  write_matrix(
+      path("g.00000.bin"),
+      *make_memory_source(
+          std::make_shared<const HostCsr>(read_matrix(write("g.00000", "0 2 0 3\n0 0 1\n2 3 -5e-1\n1 2 7\n"))), "g"));
+  const std::vector<std::string> seeds{test::bytes_of(path("g.00000")), test::bytes_of(path("g.00000.bin"))};
+  mutate("f.00000", {seeds[0]}, read, {}, 1000);
+  mutate("f.00000.bin", {seeds[1]}, read, {}, 1000);
+  const auto read_vector = [](const Path& file) {
+    const VectorFile vector(file, "x");
+    vector.read(0, vector.size());
+  };
+  mutate("v.00000", {"0 2\n0 1\n2 -.5\n1 3e2\n"}, read_vector, {}, 1000);
+}
+
 #ifdef SHARDMAT_HAVE_LIBZIP
 TEST_F(FuzzTest, Npz) {
   const auto read = [](const Path& file) { validate(read_npz(file, {}, limits()).view()); };
@@ -87,6 +179,7 @@ TEST_F(FuzzTest, Vectors) {
     vector.read(0, vector.size());
   };
   mutate("f.npy", arrays, read);
+  mutate("v.txt", {"# text\n1.5\n-2, \n\n  .25\n1e3"}, read, {}, 1000);
   mutate("v.mtx", {"%%MatrixMarket matrix array real general\n%\n4 1\n1.5\n-2\n\n.25\n1e3"}, read);
 }
 

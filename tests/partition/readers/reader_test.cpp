@@ -12,8 +12,11 @@ using test::error_of;
 class ReaderTest : public test::FilesTest {};
 
 TEST_F(ReaderTest, ListNamesSuffixes) {
-  ASSERT_EQ(readers().size(), 2U);
-  for (const Reader& reader : readers()) EXPECT_EQ(reader.suffixes.front(), '.') << reader.name;
+  ASSERT_GE(readers().size(), 3U);
+  for (const Reader& reader : readers()) {
+    EXPECT_TRUE(reader.suffixes.empty() || reader.suffixes.front() == '.') << reader.name;
+    EXPECT_NE(reader.open_rows == nullptr, reader.open_entries == nullptr) << reader.name;
+  }
 }
 
 TEST_F(ReaderTest, MissingFileSuggestsTheNearest) {
@@ -33,11 +36,16 @@ TEST_F(ReaderTest, RefusesDirectoriesAndOddFiles) {
 }
 
 TEST_F(ReaderTest, UnknownSuffixNamesTheKnownOnes) {
-  EXPECT_SAYS(error_of([&] { read_matrix(write("a.mtz", "")); }), "a.mtz", ".mtx, .mtx.gz or .npz", "did you mean .mtx?");
-  EXPECT_SAYS(error_of([&] { read_matrix(write("a.petscbinary", "")); }), ".petscbinary", ".mtx, .mtx.gz or .npz");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.mtz", "")); }), "a.mtz", ".mtx, .mtx.gz", ".npz", "did you mean .mtx?");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.petscbinary", "")); }), ".petscbinary", ".petsc", ".mtx, .mtx.gz");
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.npy", "")); }), "a.npy", "dense array", "scipy.sparse.save_npz");
-  EXPECT_SAYS(error_of([&] { read_matrix(write("matrix", "")); }), "without suffix", ".mtx, .mtx.gz or .npz");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("matrix", "")); }), "without suffix", ".mtx, .mtx.gz");
   EXPECT_SAYS(error_of([&] { read_matrix(write("a.gz", "")); }), "a.gz", ".mtx.gz");
+}
+
+TEST_F(ReaderTest, TheBannerOfMatrixMarketIsEnough) {
+  EXPECT_EQ(read_matrix(write("a.txt", "%%MatrixMarket matrix coordinate real general\n2 3 1\n2 3 4\n")).nnz(), 1);
+  EXPECT_EQ(reader_of(write("noname", "%%matrixmarket x")).name, "matrix-market");
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ TEST_F(MatrixSourceTest, ErrorsNameTheFileOnAllRanks) {
       {write("text.mtx", "no matrix\n"), ""},
       {write("text.mtx.gz", kExample), ""},
       {write("text.npz", "no archive"), ""},
-      {write("text.txt", kExample), ".txt is no matrix file that can be read"},
+      {write("text.txt", "no matrix\n"), ".txt is no matrix file that can be read"},
       {write("x.npy", "no matrix"), "a .npy file holds a dense array"}};
   for (const auto& [path, says] : wrong) {
     SCOPED_TRACE(path);

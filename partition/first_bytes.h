@@ -1,0 +1,14 @@
+// The beginning of a file, to find out what it is.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <string>
+
+namespace shardmat {
+
+/// Up to `most` bytes of a regular file from `offset` on, as many as there are; none of anything else, such as a pipe. Never
+/// blocks, does not throw.
+std::string first_bytes(const std::filesystem::path& path, std::size_t most, std::size_t offset = 0);
+
+}  // namespace shardmat

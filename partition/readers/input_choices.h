@@ -1,0 +1,17 @@
+// What a user says about an input file because the file itself does not.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace shardmat {
+
+struct InputChoices {
+  std::string format;           ///< name of a reader in readers(), or "shard"; empty: found by content or suffix
+  std::optional<int> base;      ///< triplets: the first index, 0 or 1
+  std::string triangle{};       ///< triplets: "lower", "upper" or "both"; empty is both
+  std::string map{};            ///< per-rank HDF5: where its arrays are, as "rowptr=/A/ia,columns=/A/ja,values=/A/a"
+  bool sum_duplicates = false;  ///< per-rank HDF5: entries that several ranks have are summed
+};
+
+}  // namespace shardmat

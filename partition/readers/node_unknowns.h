@@ -1,0 +1,28 @@
+// The unknowns of finite-element codes that name them by node and degree of freedom. Internal to readers/.
+#pragma once
+
+#include <algorithm>
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace shardmat {
+
+struct NodeUnknown {
+  std::int64_t node = 0, dof = 0;
+  auto operator<=>(const NodeUnknown&) const = default;
+};
+
+/// Sorts by node, then degree of freedom, and removes duplicates.
+inline void sort_unknowns(std::vector<NodeUnknown>& unknowns) {
+  std::sort(unknowns.begin(), unknowns.end());
+  unknowns.erase(std::unique(unknowns.begin(), unknowns.end()), unknowns.end());
+}
+
+/// The place of an unknown among sorted ones; -1 if it is none of them.
+inline std::int64_t place_of(const std::vector<NodeUnknown>& sorted, const NodeUnknown& unknown) {
+  const auto at = std::lower_bound(sorted.begin(), sorted.end(), unknown);
+  return at == sorted.end() || *at != unknown ? -1 : at - sorted.begin();
+}
+
+}  // namespace shardmat

@@ -1,0 +1,32 @@
+// The list of vector formats of other programs.
+#include "partition/vector_formats.h"
+
+namespace shardmat {
+namespace {
+
+const VectorFormat kFormats[] = {
+    {"petsc", ".petsc", accepts_petsc_vector, open_petsc_vector, make_petsc_sink},
+    {"hypre-ij", ".00000", accepts_hypre_vector, open_hypre_vector, make_hypre_text_sink},
+    {"hypre-ij", ".00000.bin", accepts_hypre_vector, open_hypre_vector, make_hypre_binary_sink},
+    {"matlab5", "", accepts_matlab5_vector, open_matlab5_vector, nullptr},
+    {"text", ".txt", accepts_text_vector, open_text_vector, make_text_sink},
+};
+
+}  // namespace
+
+std::span<const VectorFormat> vector_formats() { return kFormats; }
+
+const VectorFormat* vector_format_of(const std::filesystem::path& path) {
+  for (const VectorFormat& format : kFormats)
+    if (format.accepts(path)) return &format;
+  return vector_format_for(path);
+}
+
+const VectorFormat* vector_format_for(const std::filesystem::path& path) {
+  const std::string name = path.filename().string();
+  for (const VectorFormat& format : kFormats)
+    if (!format.suffix.empty() && name.size() > format.suffix.size() && name.ends_with(format.suffix)) return &format;
+  return nullptr;
+}
+
+}  // namespace shardmat

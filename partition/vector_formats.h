@@ -1,0 +1,72 @@
+// The formats of vectors that other programs write, beside HDF5, .npy and Matrix Market arrays (vector_file.cpp). A new one
+// is a file and a line in the list of vector_formats.cpp.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/host_vector.h"
+#include "partition/atomic_file.h"
+
+namespace shardmat {
+
+/// An opened vector, or n × columns matrix.
+struct VectorContents {
+  std::int64_t size = 0;  ///< rows
+  /// Rows [begin, end) as f64, row by row.
+  std::function<HostVector<double>(std::int64_t begin, std::int64_t end)> read;
+};
+
+/// Where a writer puts rows. close() must be called once all are there; it throws if they are not on their way to disk.
+class VectorSink {
+ public:
+  virtual ~VectorSink() = default;
+  /// `count` rows.
+  virtual void append(const double* values, std::int64_t count) = 0;
+  virtual void close() = 0;
+};
+
+struct VectorFormat {
+  std::string_view name;                               ///< "petsc"
+  std::string_view suffix;                             ///< of outputs: ".petsc"; empty for formats that are only read
+  bool (*accepts)(const std::filesystem::path& path);  ///< decides by first bytes or suffix; does not throw
+  /// `object`: which vector in the file; may be empty. Throws Error(input) with file, place and remedy.
+  VectorContents (*open)(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+  /// Writes the temporary of `file`, of `size` rows. Null for formats that are only read.
+  std::unique_ptr<VectorSink> (*make_sink)(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+};
+
+std::span<const VectorFormat> vector_formats();
+
+/// The format that accepts an existing file, or that has its suffix; null without one.
+const VectorFormat* vector_format_of(const std::filesystem::path& path);
+/// The format that writes files of this name; null without one.
+const VectorFormat* vector_format_for(const std::filesystem::path& path);
+
+// The functions behind the lines of the list.
+bool accepts_petsc_vector(const std::filesystem::path& path);
+VectorContents open_petsc_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+/// A Vec, or a dense Mat if there are several columns.
+std::unique_ptr<VectorSink> make_petsc_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+
+bool accepts_hypre_vector(const std::filesystem::path& path);
+VectorContents open_hypre_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+/// The file of one rank.
+std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+
+bool accepts_matlab5_vector(const std::filesystem::path& path);
+/// The array that `object` names, else the first one. A row is a vector, too.
+VectorContents open_matlab5_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+
+bool accepts_text_vector(const std::filesystem::path& path);
+/// Plain text: the entries of a row on a line, blanks or commas between them; lines that begin with # or % are left out.
+VectorContents open_text_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+std::unique_ptr<VectorSink> make_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+
+}  // namespace shardmat
