@@ -202,7 +202,7 @@ Loaded ResidentMatrix::description() const {
   return loaded;
 }
 
-Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena, const ResidentVectors& vectors) {
+Multiplied ResidentMatrix::multiply(const Multiply& command, const Memories& memories, const ResidentVectors& vectors) {
   const bool blocks = command.x_block != 0 || command.y_block != 0;
   const bool made = blocks && add_block_product(command.width);
   const auto found = products_.find(command.width);
@@ -213,7 +213,7 @@ Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena,
   const auto width = static_cast<std::size_t>(command.width);
   for (std::size_t first = 0; first < columns.size(); first += width) {
     const auto some = columns.subspan(first, std::min(width, columns.size() - first));
-    const Multiplied more = multiply(*found->second, command, some, arena, vectors);
+    const Multiplied more = multiply(*found->second, command, some, memories, vectors);
     times.copy_in += more.copy_in, times.product += more.product, times.copy_out += more.copy_out;
   }
   if (made) times.matrix_bytes = device_bytes();
@@ -221,12 +221,12 @@ Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena,
 }
 
 Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& command, std::span<const Column> columns,
-                                    const Arena& arena, const ResidentVectors& vectors) {
+                                    const Memories& memories, const ResidentVectors& vectors) {
   Stream& stream = context_.stream();
   Multiplied times;
   const Timer timer;
   ConstDense x = product.x();
-  if (command.x_block == 0) take_x(product, columns, arena, vectors);
+  if (command.x_block == 0) take_x(product, columns, memories, vectors);
   else x = vectors.view(command.x_block, *x_distribution_, matrix_.type(), command.width);
   times.copy_in = timer.seconds();
   if (command.y_block != 0) {
@@ -238,39 +238,39 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
   }
   product.wait(stream);
   times.product = timer.seconds() - times.copy_in;
-  if (command.y_block == 0) give_y(product, columns, arena, vectors);
+  if (command.y_block == 0) give_y(product, columns, memories, vectors);
   times.copy_out = timer.seconds() - times.copy_in - times.product;
   return times;
 }
 
-void ResidentMatrix::take_x(const Product& product, std::span<const Column> columns, const Arena& arena,
+void ResidentMatrix::take_x(const Product& product, std::span<const Column> columns, const Memories& memories,
                             const ResidentVectors& vectors) {
   const Dense x = product.x();
   const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.cols()) * size_of(x.type);
-  std::vector<const std::byte*> in_arena;
+  std::vector<const std::byte*> in_memory;
   std::vector<const void*> on_device;
   for (const Column& column : columns) {
     const bool stays = column.x.vector != 0;
-    in_arena.push_back(stays ? nullptr : arena.at(column.x.offset, bytes).data());
+    in_memory.push_back(stays ? nullptr : memories.at(column.x, bytes).data());
     on_device.push_back(stays ? vectors.view(column.x.vector, *x_distribution_, x.type, 1).data : nullptr);
   }
   const auto is_null = [](const void* vector) { return vector == nullptr; };
-  const bool all_stay = std::all_of(in_arena.begin(), in_arena.end(), is_null);
-  if (!all_stay) gather(product, in_arena);
+  const bool all_stay = std::all_of(in_memory.begin(), in_memory.end(), is_null);
+  if (!all_stay) gather(product, in_memory);
   else if (std::ssize(columns) < x.columns)
     fill_bytes(x.data, 0, static_cast<std::size_t>(x.rows * x.leading) * size_of(x.type), context_.stream());
   if (!std::all_of(on_device.begin(), on_device.end(), is_null))
     pack_columns(x.type, x.rows, on_device, x.data, x.leading, context_.stream());
 }
 
-void ResidentMatrix::give_y(const Product& product, std::span<const Column> columns, const Arena& arena,
+void ResidentMatrix::give_y(const Product& product, std::span<const Column> columns, const Memories& memories,
                             const ResidentVectors& vectors) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.rows()) * size_of(matrix_.type());
-  std::vector<UnpackedColumn> in_arena, on_device;
+  std::vector<UnpackedColumn> in_memory, on_device;
   bool some_stay = false, all_stay = true;
   for (const Column& column : columns) {
     const bool stays = column.y.vector != 0;
-    in_arena.push_back({stays ? nullptr : arena.at(column.y.offset, bytes).data(), column.alpha, column.beta});
+    in_memory.push_back({stays ? nullptr : memories.at(column.y, bytes).data(), column.alpha, column.beta});
     on_device.push_back({stays ? vectors.view(column.y.vector, *y_distribution_, matrix_.type(), 1).data : nullptr,
                          column.alpha, column.beta});
     some_stay = some_stay || stays, all_stay = all_stay && stays;
@@ -279,7 +279,7 @@ void ResidentMatrix::give_y(const Product& product, std::span<const Column> colu
     unpack_columns(matrix_.type(), matrix_.local_rows(), y_.data(), product.columns(), on_device, context_.stream());
     context_.stream().synchronize();
   }
-  if (!all_stay) scatter(product, in_arena);
+  if (!all_stay) scatter(product, in_memory);
 }
 
 void ResidentMatrix::gather(const Product& product, std::span<const std::byte* const> vectors) {
