@@ -19,7 +19,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void fail(std::uint64_t bytes) {
   throw Error(ErrorKind::resources,
-              fmt::format("no shared memory of {} bytes for the vectors of requests ({}); choose a smaller arena", bytes,
+              fmt::format("no shared memory of {} bytes for the vectors of requests ({}); choose fewer", bytes,
                           std::strerror(errno)),
               "arena");
 }

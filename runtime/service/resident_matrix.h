@@ -75,6 +75,8 @@ class ResidentMatrix {
   /// X of a product from vectors in the arena, and back from Y. Null vectors are left out.
   void gather(const Product& product, std::span<const std::byte* const> vectors);
   void scatter(const Product& product, std::span<const UnpackedColumn> columns);
+  /// Where in y this rank's rows are, if the product can write them there; else nothing.
+  std::optional<Dense> rows_in(const Product& product, void* y) const;
   void take_x(const Product& product, std::span<const Column> columns, const Memories& memories,
               const ResidentVectors& vectors);
   void give_y(const Product& product, std::span<const Column> columns, const Memories& memories,
@@ -83,6 +85,7 @@ class ResidentMatrix {
   Context& context_;
   DistributedMatrix matrix_;
   std::shared_ptr<const Distribution> x_distribution_, y_distribution_;
+  bool x_is_a_range_, y_is_a_range_;  ///< this rank's entries are those from one to another, in order
   NewValues new_values_;
   std::map<std::int64_t, std::unique_ptr<Product>> products_;  ///< by width
   std::vector<WidthTime> widths_;                              ///< of products that requests are merged to

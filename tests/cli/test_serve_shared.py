@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import socket
+import threading
 import unittest
 
 import numpy as np
@@ -129,36 +130,55 @@ class Products(SharedTest):
             self.assertEqual(service.get(f"/v1/vectors/{result}").body, expected)
 
     def test_merged_products_keep_their_bits_and_their_memories(self):
-        """Some clients change their x meanwhile, some leave: the others notice nothing."""
+        """One client writes into its x and y meanwhile, one leaves during products: the others notice nothing."""
         service = self.start("--ranks", 2)
         self.loaded(service)
         x = self.vector(4, columns=12)
         expected = [service.multiply("bar", column).body for column in x]
         shared = [self.shared(service, 1 << 16) for _ in x]
-        wrong, merged = [], []
+        wrong, merged, ended = [], [], threading.Event()
+
+        def writer():
+            noise = np.random.default_rng(1).bytes(1 << 15)
+            while not ended.is_set():
+                shared[1].map[:1 << 15] = noise
+                shared[1].map[:1 << 15] = b"\xff" * (1 << 15)
+
+        def leaver():
+            own = Shared(service, 1 << 16)
+            own.put(0, np.full_like(x[0], np.nan))
+            own.connection.sock.sendall(b"POST /v1/matrices/bar/multiply?x_at=0&y_at=16384 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            own.close()
 
         def client(number):
             own = shared[number]
             for turn in range(25):
                 which = (number + turn) % len(x)
+                if number == 2:
+                    leaver()
+                    continue
                 own.put(0, x[which])
-                if number == 1:
-                    own.put(0, np.full_like(x[0], np.nan))
                 if number % 4 == 3:  # with a body
                     answer = service.multiply("bar", x[which], connection=own.connection)
                     right = answer.status == 200 and answer.body == expected[which]
                 else:
                     answer = own.multiply("x_at=0&y_at=16384")
-                    right = answer.status == 204 and own.get(16384, x[0].nbytes) == expected[which]
-                if number == 1:
-                    right = answer.status == 204 and np.isnan(np.frombuffer(own.get(16384, x[0].nbytes))).all()
+                    right = answer.status == 204 and (number == 1 or own.get(16384, x[0].nbytes) == expected[which])
                 if not right:
                     wrong.append(f"{number} {turn} {answer}")
                 merged.append(int(answer.headers["Shardmat-Batch"].split("/")[0]))
 
-        at_once(len(x), client)
+        noise = threading.Thread(target=writer)
+        noise.start()
+        try:
+            at_once(len(x), client)
+        finally:
+            ended.set()
+            noise.join()
         self.assertEqual(wrong, [])
+        self.assertEqual(len(merged), 25 * (len(x) - 1))
         self.assertGreater(max(merged), 1)
+        self.assertEqual(service.get("/v1/ranks").json["restarts"], 0)
         self.assertEqual(service.terminate(), OK, service.report())
 
 

@@ -26,7 +26,7 @@ std::variant<Problem, std::shared_ptr<ClientMemory>> ClientMemories::make(std::u
     used_ += pages;
     return memory;
   } catch (const Error& error) {
-    return make_problem(507, "no_memory", error.what());
+    return make_problem(507, "no_memory", fmt::format("no memory for this client: {}", error.what()));
   }
 }
 
