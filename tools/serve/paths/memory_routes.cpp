@@ -31,6 +31,7 @@ void share(Service& service, const std::shared_ptr<ConnectionState>& connection,
     reply.owner = here->memory;
     done(std::move(reply));
   };
+  connection->memory.reset();  // one that was lost
   service.share_memory(bytes, shared);
 }
 
