@@ -106,7 +106,7 @@ void Service::reload() {
 void Service::attach(const std::shared_ptr<ClientMemory>& memory, Loaded attached) {
   const auto finished = [memory, attached = std::move(attached)](const std::vector<service::Answer>& answers,
                                                                  const std::optional<Problem>& problem) {
-    if (problem && !answers.empty()) memory->lost = true;
+    if (!answers.empty()) memory->lost = problem.has_value();
     attached(problem);
   };
   dispatcher_.command(service::Attach{memory->number(), memory->bytes()}, finished, memory->descriptor());
