@@ -19,7 +19,7 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 [[noreturn]] void fail(std::uint64_t bytes) {
   throw Error(ErrorKind::resources,
-              fmt::format("no shared memory of {} bytes for the vectors of requests ({}); choose a smaller arena", bytes,
+              fmt::format("no shared memory of {} bytes for the vectors of requests ({}); choose fewer", bytes,
                           std::strerror(errno)),
               "arena");
 }
@@ -35,8 +35,8 @@ Arena::Arena(int descriptor, std::uint64_t bytes) : descriptor_(descriptor), byt
   data_ = static_cast<std::byte*>(data);
 }
 
-Arena Arena::create(std::uint64_t bytes) {
-  const int descriptor = memfd_create("shardmat-arena", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+Arena Arena::create(std::uint64_t bytes, const char* name) {
+  const int descriptor = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (descriptor < 0) fail(bytes);
   if (ftruncate(descriptor, static_cast<off_t>(bytes)) != 0 || fcntl(descriptor, F_ADD_SEALS, kSeals) != 0) {
     close(descriptor);
@@ -55,13 +55,17 @@ Arena Arena::map(int descriptor) {
 }
 
 Arena::~Arena() {
-  if (descriptor_ < 0) return;
+  if (data_ == nullptr) return;
   munmap(data_, bytes_);
-  close(descriptor_);
+  close_descriptor();
+}
+
+void Arena::close_descriptor() {
+  if (descriptor_ >= 0) close(std::exchange(descriptor_, -1));
 }
 
 Arena::Arena(Arena&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)), bytes_(other.bytes_), data_(other.data_) {}
+    : descriptor_(std::exchange(other.descriptor_, -1)), bytes_(other.bytes_), data_(std::exchange(other.data_, nullptr)) {}
 
 std::span<std::byte> Arena::at(std::uint64_t offset, std::uint64_t bytes) const {
   if (offset > bytes_ || bytes > bytes_ - offset)

@@ -77,7 +77,7 @@ concept OneOf = std::is_same_v<std::remove_const_t<M>, T>;
 
 void fields(OneOf<Load> auto& m, auto& f) { f(m.matrix), f(m.source), f(m.type), f(m.exchange), f(m.updatable); }
 void fields(OneOf<Unload> auto& m, auto& f) { f(m.matrix); }
-void fields(OneOf<Place> auto& m, auto& f) { f(m.vector), f(m.offset); }
+void fields(OneOf<Place> auto& m, auto& f) { f(m.vector), f(m.offset), f(m.memory); }
 void fields(OneOf<Column> auto& m, auto& f) { fields(m.x, f), fields(m.y, f), f(m.alpha), f(m.beta); }
 void fields(OneOf<Multiply> auto& m, auto& f) { f(m.matrix), f(m.width), f(m.columns), f(m.x_block), f(m.y_block); }
 void fields(OneOf<PutValues> auto& m, auto& f) { f(m.matrix), f(m.first), f(m.count), f(m.offset); }
@@ -86,6 +86,8 @@ void fields(OneOf<MakeVector> auto& m, auto& f) { f(m.vector), f(m.matrix), f(m.
 void fields(OneOf<WriteVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
 void fields(OneOf<ReadVector> auto& m, auto& f) { f(m.vector), f(m.offset); }
 void fields(OneOf<DropVector> auto& m, auto& f) { f(m.vector); }
+void fields(OneOf<Attach> auto& m, auto& f) { f(m.memory), f(m.bytes); }
+void fields(OneOf<Detach> auto& m, auto& f) { f(m.memory); }
 void fields(OneOf<Ping> auto&, auto&) {}
 void fields(OneOf<Quit> auto&, auto&) {}
 void fields(OneOf<Hello> auto& m, auto& f) { f(m.version), f(m.rank), f(m.ranks), f(m.host), f(m.device); }

@@ -20,7 +20,7 @@
 namespace shardmat::service {
 
 /// Front end and ranks come from one build; this catches a mix of two.
-constexpr std::uint32_t kProtocolVersion = 3;
+constexpr std::uint32_t kProtocolVersion = 4;
 
 /// Loads a matrix from the library. `matrix` is the number by which later commands name it.
 struct Load {
@@ -37,10 +37,12 @@ struct Unload {
   bool operator==(const Unload&) const = default;
 };
 
-/// Where a column is: in the arena, in original order; or in a vector of one column that stays on the ranks.
+/// Where a column is: in the arena or a memory of a client, in original order; or in a vector of one column that stays on
+/// the ranks.
 struct Place {
-  std::uint64_t vector = 0;  ///< number of the vector; 0: in the arena
-  std::uint64_t offset = 0;  ///< bytes from the start of the arena
+  std::uint64_t vector = 0;  ///< number of the vector; 0: in the arena, or in a memory
+  std::uint64_t offset = 0;  ///< bytes from the start of the arena or the memory
+  std::uint64_t memory = 0;  ///< number of the client's memory; 0: in the arena
   bool operator==(const Place&) const = default;
 };
 
@@ -107,6 +109,19 @@ struct DropVector {
   bool operator==(const DropVector&) const = default;
 };
 
+/// Maps the memory that a client shares with the service, so that places may name it. Its descriptor comes with the message.
+struct Attach {
+  std::uint64_t memory = 0;  ///< the number by which later commands name it
+  std::uint64_t bytes = 0;
+  bool operator==(const Attach&) const = default;
+};
+
+/// The opposite. A rank that does not have the memory does nothing.
+struct Detach {
+  std::uint64_t memory = 0;
+  bool operator==(const Detach&) const = default;
+};
+
 /// Asks an idle rank for a sign of life.
 struct Ping {
   bool operator==(const Ping&) const = default;
@@ -119,7 +134,8 @@ struct Quit {
 
 struct Command {
   std::uint64_t number = 0;
-  std::variant<Load, Unload, Multiply, Ping, Quit, PutValues, DropValues, MakeVector, WriteVector, ReadVector, DropVector>
+  std::variant<Load, Unload, Multiply, Ping, Quit, PutValues, DropValues, MakeVector, WriteVector, ReadVector, DropVector,
+               Attach, Detach>
       what;
   bool operator==(const Command&) const = default;
 };

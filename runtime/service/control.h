@@ -31,6 +31,8 @@ class Control {
   /// Blocks until there is a command. While it waits, this rank takes no CPU time. Ends the process if the front end is
   /// gone.
   Command next();
+  /// The descriptor that came with the last command, which the caller then owns; -1 if none came.
+  int take_descriptor() { return reader_.take_descriptor(); }
   /// The answer to the last command.
   void answer(decltype(Answer::what) what);
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
@@ -15,6 +16,7 @@
 #include "runtime/service/control.h"
 #include "runtime/service/distribution.h"
 #include "runtime/service/library.h"
+#include "runtime/service/memories.h"
 #include "runtime/service/resident_matrix.h"
 #include "runtime/service/resident_vectors.h"
 #include "runtime/source/matrix_source.h"
@@ -55,7 +57,8 @@ class Engine {
         links_(std::filesystem::path(options.control).parent_path()),
         library_(options.library),
         vectors_(context),
-        control_(options.control, hello_of(context)) {}
+        control_(options.control, hello_of(context)),
+        memories_(control_.arena()) {}
 
   void run() {
     for (bool going_on = true; going_on;) {
@@ -95,7 +98,7 @@ class Engine {
 
   AnswerKind carry_out(const Multiply& multiply) {
     const ContextScope scope(context_);
-    return matrix(multiply.matrix).multiply(multiply, control_.arena(), vectors_);
+    return matrix(multiply.matrix).multiply(multiply, memories_, vectors_);
   }
 
   AnswerKind carry_out(const PutValues& put) {
@@ -131,6 +134,23 @@ class Engine {
   AnswerKind carry_out(const DropVector& drop) {
     const ContextScope scope(context_);
     vectors_.drop(drop);
+    return Done{};
+  }
+
+  AnswerKind carry_out(const Attach& attach) {
+    const int descriptor = control_.take_descriptor();
+    context_.communicator().together([&] {
+      if (descriptor < 0) throw Error(ErrorKind::resources, "a rank has no descriptor left for the memory of a client");
+      Arena memory = Arena::map(descriptor);
+      if (memory.bytes() != attach.bytes) throw Error(ErrorKind::internal, "the memory of a client has another size");
+      memory.close_descriptor();
+      memories_.attach(attach.memory, std::move(memory));
+    });
+    return Done{};
+  }
+
+  AnswerKind carry_out(const Detach& detach) {
+    memories_.detach(detach.memory);
     return Done{};
   }
 
@@ -184,6 +204,7 @@ class Engine {
   std::map<std::uint64_t, std::unique_ptr<ResidentMatrix>> matrices_;
   ResidentVectors vectors_;
   Control control_;
+  Memories memories_;  ///< behind the arena, which is in control_
 };
 
 }  // namespace

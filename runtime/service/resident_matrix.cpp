@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <random>
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
 #include "runtime/matrix/row_plan.h"
 #include "runtime/service/columns.h"
@@ -39,6 +41,15 @@ LoadOptions options_of(const Load& load) {
   return options;
 }
 
+bool is_range(std::span<const std::int64_t> ids) {
+  for (std::size_t i = 1; i < ids.size(); ++i)
+    if (ids[i] != ids[0] + static_cast<std::int64_t>(i)) return false;
+  return !ids.empty();
+}
+
+/// Values that are worth a thread of their own to copy.
+constexpr std::int64_t kCopyGrain = 1 << 16;
+
 }  // namespace
 
 ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions)
@@ -46,6 +57,8 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
       matrix_(source, context, options_of(load)),
       x_distribution_(distributions.find_or_add(matrix_.cols(), matrix_.x_ids(), context.communicator())),
       y_distribution_(distributions.find_or_add(matrix_.rows(), matrix_.row_ids(), context.communicator())),
+      x_is_a_range_(is_range(matrix_.x_ids())),
+      y_is_a_range_(is_range(matrix_.row_ids())),
       new_values_(matrix_.local_nnz(), matrix_.type(), context.communicator()) {
   for (std::int64_t width = 1; width <= kMostColumns; width *= 2) {
     add_product(width);
@@ -172,9 +185,10 @@ double ResidentMatrix::seconds_of(std::int64_t width) {
   for (int run = 0; run <= kRuns && spent < kRunSeconds; ++run) {  // the first one warms up
     const Timer timer;
     gather(product, x);
-    product.multiply(1, 0, product.y_view(y_.data()), context_.stream());
+    const auto rows = rows_in(product, result.data());
+    product.multiply(1, 0, rows ? *rows : product.y_view(y_.data()), context_.stream());
     product.wait(context_.stream());
-    scatter(product, y);
+    if (!rows) scatter(product, y);
     const double seconds = context_.communicator().all_reduce(timer.seconds(), Reduction::max);
     spent += seconds;
     best = std::min(best, seconds);
@@ -202,7 +216,7 @@ Loaded ResidentMatrix::description() const {
   return loaded;
 }
 
-Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena, const ResidentVectors& vectors) {
+Multiplied ResidentMatrix::multiply(const Multiply& command, const Memories& memories, const ResidentVectors& vectors) {
   const bool blocks = command.x_block != 0 || command.y_block != 0;
   const bool made = blocks && add_block_product(command.width);
   const auto found = products_.find(command.width);
@@ -213,7 +227,7 @@ Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena,
   const auto width = static_cast<std::size_t>(command.width);
   for (std::size_t first = 0; first < columns.size(); first += width) {
     const auto some = columns.subspan(first, std::min(width, columns.size() - first));
-    const Multiplied more = multiply(*found->second, command, some, arena, vectors);
+    const Multiplied more = multiply(*found->second, command, some, memories, vectors);
     times.copy_in += more.copy_in, times.product += more.product, times.copy_out += more.copy_out;
   }
   if (made) times.matrix_bytes = device_bytes();
@@ -221,16 +235,22 @@ Multiplied ResidentMatrix::multiply(const Multiply& command, const Arena& arena,
 }
 
 Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& command, std::span<const Column> columns,
-                                    const Arena& arena, const ResidentVectors& vectors) {
+                                    const Memories& memories, const ResidentVectors& vectors) {
   Stream& stream = context_.stream();
   Multiplied times;
   const Timer timer;
   ConstDense x = product.x();
-  if (command.x_block == 0) take_x(product, columns, arena, vectors);
+  if (command.x_block == 0) take_x(product, columns, memories, vectors);
   else x = vectors.view(command.x_block, *x_distribution_, matrix_.type(), command.width);
   times.copy_in = timer.seconds();
-  if (command.y_block != 0) {
-    const Column& column = columns.front();
+  const Column& column = columns.front();
+  std::optional<Dense> rows;
+  if (command.y_block == 0 && column.y.vector == 0)
+    rows =
+        rows_in(product, memories.at(column.y, static_cast<std::uint64_t>(matrix_.rows()) * size_of(matrix_.type())).data());
+  if (rows) {
+    product.multiply(column.alpha, x, column.beta, *rows, stream);
+  } else if (command.y_block != 0) {
     product.multiply(column.alpha, x, column.beta,
                      vectors.view(command.y_block, *y_distribution_, matrix_.type(), command.width), stream);
   } else {
@@ -238,39 +258,39 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
   }
   product.wait(stream);
   times.product = timer.seconds() - times.copy_in;
-  if (command.y_block == 0) give_y(product, columns, arena, vectors);
+  if (command.y_block == 0 && !rows) give_y(product, columns, memories, vectors);
   times.copy_out = timer.seconds() - times.copy_in - times.product;
   return times;
 }
 
-void ResidentMatrix::take_x(const Product& product, std::span<const Column> columns, const Arena& arena,
+void ResidentMatrix::take_x(const Product& product, std::span<const Column> columns, const Memories& memories,
                             const ResidentVectors& vectors) {
   const Dense x = product.x();
   const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.cols()) * size_of(x.type);
-  std::vector<const std::byte*> in_arena;
+  std::vector<const std::byte*> in_memory;
   std::vector<const void*> on_device;
   for (const Column& column : columns) {
     const bool stays = column.x.vector != 0;
-    in_arena.push_back(stays ? nullptr : arena.at(column.x.offset, bytes).data());
+    in_memory.push_back(stays ? nullptr : memories.at(column.x, bytes).data());
     on_device.push_back(stays ? vectors.view(column.x.vector, *x_distribution_, x.type, 1).data : nullptr);
   }
   const auto is_null = [](const void* vector) { return vector == nullptr; };
-  const bool all_stay = std::all_of(in_arena.begin(), in_arena.end(), is_null);
-  if (!all_stay) gather(product, in_arena);
+  const bool all_stay = std::all_of(in_memory.begin(), in_memory.end(), is_null);
+  if (!all_stay) gather(product, in_memory);
   else if (std::ssize(columns) < x.columns)
     fill_bytes(x.data, 0, static_cast<std::size_t>(x.rows * x.leading) * size_of(x.type), context_.stream());
   if (!std::all_of(on_device.begin(), on_device.end(), is_null))
     pack_columns(x.type, x.rows, on_device, x.data, x.leading, context_.stream());
 }
 
-void ResidentMatrix::give_y(const Product& product, std::span<const Column> columns, const Arena& arena,
+void ResidentMatrix::give_y(const Product& product, std::span<const Column> columns, const Memories& memories,
                             const ResidentVectors& vectors) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.rows()) * size_of(matrix_.type());
-  std::vector<UnpackedColumn> in_arena, on_device;
+  std::vector<UnpackedColumn> in_memory, on_device;
   bool some_stay = false, all_stay = true;
   for (const Column& column : columns) {
     const bool stays = column.y.vector != 0;
-    in_arena.push_back({stays ? nullptr : arena.at(column.y.offset, bytes).data(), column.alpha, column.beta});
+    in_memory.push_back({stays ? nullptr : memories.at(column.y, bytes).data(), column.alpha, column.beta});
     on_device.push_back({stays ? vectors.view(column.y.vector, *y_distribution_, matrix_.type(), 1).data : nullptr,
                          column.alpha, column.beta});
     some_stay = some_stay || stays, all_stay = all_stay && stays;
@@ -279,7 +299,7 @@ void ResidentMatrix::give_y(const Product& product, std::span<const Column> colu
     unpack_columns(matrix_.type(), matrix_.local_rows(), y_.data(), product.columns(), on_device, context_.stream());
     context_.stream().synchronize();
   }
-  if (!all_stay) scatter(product, in_arena);
+  if (!all_stay) scatter(product, in_memory);
 }
 
 void ResidentMatrix::gather(const Product& product, std::span<const std::byte* const> vectors) {
@@ -288,6 +308,15 @@ void ResidentMatrix::gather(const Product& product, std::span<const std::byte* c
   const bool on_host = context_.device().backend == Backend::host;
   const auto outer = static_cast<std::size_t>(x.order == DenseOrder::row_major ? x.rows : x.columns);
   const std::size_t bytes = outer * static_cast<std::size_t>(x.leading) * size_of(x.type);
+  if (on_host && x_is_a_range_ && x.columns == 1 && strides.row == 1) {
+    const auto entry = static_cast<std::int64_t>(size_of(x.type));
+    const std::byte* const from = vectors.front() + matrix_.x_ids().front() * entry;
+    parallel_ranges(x.rows, kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
+      std::memcpy(static_cast<std::byte*>(x.data) + begin * entry, from + begin * entry,
+                  static_cast<std::size_t>((end - begin) * entry));
+    });
+    return;
+  }
   if (!on_host) staging_.reserve(bytes, context_.device(), true);
   gather_columns(vectors, matrix_.x_ids(), x.type, x.columns, strides, on_host ? x.data : staging_.data());
   if (!on_host) copy_to_device(x.data, staging_.data(), bytes, context_.stream());
@@ -301,6 +330,12 @@ void ResidentMatrix::scatter(const Product& product, std::span<const UnpackedCol
   }
   unpack_columns_on_host(matrix_.type(), on_host ? y_.data() : staging_.data(), product.columns(), matrix_.row_ids(),
                          columns, context_.device());
+}
+
+std::optional<Dense> ResidentMatrix::rows_in(const Product& product, void* y) const {
+  if (context_.device().backend != Backend::host || product.columns() != 1 || !y_is_a_range_) return std::nullopt;
+  const std::int64_t first = matrix_.row_ids().front() * static_cast<std::int64_t>(size_of(matrix_.type()));
+  return product.y_view(static_cast<std::byte*>(y) + first);
 }
 
 void ResidentMatrix::put_values(const PutValues& command, const Arena& arena) {

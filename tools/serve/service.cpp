@@ -39,6 +39,11 @@ Service::Service(EventLoop& loop, const ServiceOptions& options, StateDirectory&
       state_(state),
       arena_(arena),
       space_(arena.bytes()),
+      memories_(
+          arena.bytes(),
+          [this](std::uint64_t number) {  // not here: the dispatcher may be at work
+            loop_.post([this, number] { dispatcher_.command(service::Detach{number}, [](const auto&, const auto&) {}); });
+          }),
       numbers_(state.path() / "numbers"),
       vectors_(numbers_.first()),
       ranks_(loop, rank_options(options, state), arena,
@@ -73,7 +78,7 @@ void Service::on_ready() {
   reload();
 }
 
-/// Loads all matrices but those that failed; then the service is ready.
+/// Maps the memories of clients and loads all matrices but those that failed; then the service is ready.
 void Service::reload() {
   reloads_ = 1;  // this function
   const auto one_done = [this](const std::optional<Problem>&) {
@@ -85,12 +90,37 @@ void Service::reload() {
     log_line(fmt::format("ready after {:.2f} s", start_seconds_));
     tell(ServiceEvent{"ready", "", "", ""});
   };
+  for (const auto& memory : memories_.all()) {
+    ++reloads_;
+    attach(memory, one_done);
+  }
   for (const auto& [name, matrix] : matrices_)
     if (matrix->state != MatrixState::failed && matrix->state != MatrixState::unloaded) {
       ++reloads_;
       send_load(*matrix, one_done);
     }
   one_done(std::nullopt);
+}
+
+/// Sends it to the ranks, which do not know it yet.
+void Service::attach(const std::shared_ptr<ClientMemory>& memory, Loaded attached) {
+  const auto finished = [memory, attached = std::move(attached)](const std::vector<service::Answer>& answers,
+                                                                 const std::optional<Problem>& problem) {
+    if (!answers.empty()) memory->lost = problem.has_value();
+    attached(problem);
+  };
+  dispatcher_.command(service::Attach{memory->number(), memory->bytes()}, finished, memory->descriptor());
+}
+
+void Service::share_memory(std::uint64_t bytes, const Shared& shared) {
+  if (auto problem = why_not_ready()) return shared(std::move(*problem));
+  auto made = memories_.make(bytes);
+  if (std::holds_alternative<Problem>(made)) return shared(std::move(made));
+  const auto memory = std::get<1>(std::move(made));
+  attach(memory, [memory, shared](const std::optional<Problem>& problem) {
+    if (problem) return shared(*problem);
+    shared(memory);
+  });
 }
 
 std::optional<Problem> Service::why_not_ready() const {

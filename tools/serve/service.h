@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "runtime/service/arena.h"
@@ -14,6 +16,7 @@
 #include "tools/serve/ranks/dispatcher.h"
 #include "tools/serve/ranks/ranks.h"
 #include "tools/serve/ranks/restart_policy.h"
+#include "tools/serve/state/client_memories.h"
 #include "tools/serve/state/matrix.h"
 #include "tools/serve/state/numbers.h"
 #include "tools/serve/state/state_directory.h"
@@ -74,6 +77,11 @@ class Service {
   /// The ranks have answered. `generation` is that of the new values, `had_new_values` what the matrix had before.
   void end_new_values(Matrix& matrix, std::uint64_t generation, bool had_new_values, const std::optional<Problem>& problem);
 
+  /// Makes memory for a client, which the ranks map, and calls `shared` with it or with why there is none.
+  using Shared = std::function<void(std::variant<Problem, std::shared_ptr<ClientMemory>>)>;
+  void share_memory(std::uint64_t bytes, const Shared& shared);
+  const ClientMemories& memories() const { return memories_; }
+
   /// A number for a request that brings new values.
   std::uint64_t new_upload() { return ++last_upload_; }
   Numbers& numbers() { return numbers_; }
@@ -98,6 +106,7 @@ class Service {
   void on_lost(const RankLoss& loss);
   void on_gone();
   void reload();
+  void attach(const std::shared_ptr<ClientMemory>& memory, Loaded attached);
   void send_load(Matrix& matrix, Loaded loaded);
   /// The matrix with this number that has the name, or is to have it.
   Matrix* find(const std::string& name, std::uint64_t id) const;
@@ -117,6 +126,7 @@ class Service {
   StateDirectory& state_;
   const service::Arena& arena_;
   ArenaSpace space_;
+  ClientMemories memories_;  ///< before the dispatcher, whose requests keep some
   Numbers numbers_;
   Vectors vectors_;
   Matrices matrices_;

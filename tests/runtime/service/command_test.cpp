@@ -20,7 +20,9 @@ std::vector<Command> all_commands() {
           {8, MakeVector{9, 7, true, 12, 3, ValueType::f32}},
           {9, WriteVector{9, 64}},
           {10, ReadVector{9, 128}},
-          {11, DropVector{9}}};
+          {11, DropVector{9}},
+          {12, Attach{3, 1 << 20}},
+          {13, Detach{3}}};
 }
 
 std::vector<Answer> all_answers() {

@@ -56,6 +56,32 @@ TEST(Frames, TheEndOfTheStreamAndTooLongMessagesAreNoticed) {
   EXPECT_FALSE(send_frame(pair.ends[0], message_of(8)));
 }
 
+TEST(Frames, DescriptorsComeWithTheirMessagesInOrder) {
+  Pair pair;
+  std::array<int, 2> pipe_ends{};
+  ASSERT_EQ(pipe2(pipe_ends.data(), O_CLOEXEC), 0);
+  const std::vector<std::size_t> sizes{5, 40'000, 3, 7};
+  std::thread sender([&] {
+    for (std::size_t i = 0; i < sizes.size(); ++i)
+      EXPECT_TRUE(send_frame(pair.ends[0], message_of(sizes[i]), i == 0 ? -1 : i == 2 ? pipe_ends[1] : pipe_ends[0]));
+  });
+  FrameReader reader;
+  for (std::size_t i = 0; i < sizes.size(); ++i) {
+    auto message = reader.next();
+    while (!message && reader.receive(pair.ends[1])) message = reader.next();
+    ASSERT_TRUE(message);
+    EXPECT_EQ(std::vector(message->begin(), message->end()), message_of(sizes[i]));
+    if (i == 0 || i == 3) continue;  // the last one is left to the reader
+    const int descriptor = reader.take_descriptor();
+    ASSERT_GE(descriptor, 0);
+    EXPECT_EQ(fcntl(descriptor, F_GETFL) & O_ACCMODE, i == 2 ? O_WRONLY : O_RDONLY);
+    EXPECT_EQ(fcntl(descriptor, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    close(descriptor);
+  }
+  sender.join();
+  for (const int end : pipe_ends) close(end);
+}
+
 TEST(Arena, IsSharedByItsDescriptorAndCannotBeResized) {
   Pair pair;
   const Arena arena = Arena::create(1 << 16);

@@ -30,16 +30,16 @@ Arena shared_arena(Communicator& ranks, std::uint64_t bytes) {
 /// Products of `columns` random vectors in one product of the given width.
 template <class T>
 std::vector<std::vector<T>> products(ResidentMatrix& matrix, const Arena& arena, Communicator& ranks, std::int64_t width,
-                                     std::span<const std::vector<T>> x, std::int64_t rows, double alpha) {
+                                     std::span<const std::vector<T>> x, std::int64_t rows, double alpha, double beta) {
   Multiply command{1, width, {}};
   std::uint64_t offset = 0;
   for (const auto& column : x) {
     const std::uint64_t x_bytes = column.size() * sizeof(T), y_bytes = static_cast<std::uint64_t>(rows) * sizeof(T);
     if (ranks.rank() == 0) {
       std::memcpy(arena.at(offset, x_bytes).data(), column.data(), x_bytes);
-      std::memset(arena.at(offset + x_bytes, y_bytes).data(), 0xff, y_bytes);
+      std::memset(arena.at(offset + x_bytes, y_bytes).data(), beta == 0 ? 0xff : 0x3e, y_bytes);  // NaN, or numbers below 1
     }
-    command.columns.push_back({{0, offset}, {0, offset + x_bytes}, alpha, 0});
+    command.columns.push_back({{0, offset}, {0, offset + x_bytes}, alpha, beta});
     offset += x_bytes + y_bytes;
   }
   ranks.barrier();
@@ -56,7 +56,7 @@ std::vector<std::vector<T>> products(ResidentMatrix& matrix, const Arena& arena,
 }
 
 template <class T>
-void expect_same_bits(const std::string& matrix_name, ValueType type) {
+void expect_same_bits(const std::string& matrix_name, ValueType type, double beta) {
   Context& context = context_of(kHost64);
   Communicator& ranks = context.communicator();
   Distributions distributions;
@@ -71,11 +71,11 @@ void expect_same_bits(const std::string& matrix_name, ValueType type) {
   std::vector<std::vector<T>> single;
   const std::int64_t narrowest = loaded.widths.front().width;
   for (const auto& column : x)
-    single.push_back(products<T>(matrix, arena, ranks, narrowest, std::span(&column, 1), loaded.rows, 0.3)[0]);
+    single.push_back(products<T>(matrix, arena, ranks, narrowest, std::span(&column, 1), loaded.rows, 0.3, beta)[0]);
   for (const WidthTime& width : loaded.widths)
     for (const std::int64_t columns : {width.width, std::max<std::int64_t>(1, width.width - 1), kMostColumns - 1}) {
       const auto some = std::span<const std::vector<T>>(x).first(static_cast<std::size_t>(columns));
-      const auto y = products<T>(matrix, arena, ranks, width.width, some, loaded.rows, 0.3);
+      const auto y = products<T>(matrix, arena, ranks, width.width, some, loaded.rows, 0.3, beta);
       for (std::size_t j = 0; j < y.size(); ++j)
         EXPECT_EQ(std::memcmp(y[j].data(), single[j].data(), y[j].size() * sizeof(T)), 0)
             << matrix_name << ", column " << j << " of " << columns << " in a product of " << width.width;
@@ -84,8 +84,10 @@ void expect_same_bits(const std::string& matrix_name, ValueType type) {
 
 TEST(ResidentMatrix, AColumnHasTheSameBitsInEveryProduct) {
   for (const char* name : {"poisson27:n=7", "elasticity:n=4", "random:n=300", "banded:n=200"}) {
-    expect_same_bits<double>(name, ValueType::f64);
-    expect_same_bits<float>(name, ValueType::f32);
+    for (const double beta : {0.0, -0.7}) {
+      expect_same_bits<double>(name, ValueType::f64, beta);
+      expect_same_bits<float>(name, ValueType::f32, beta);
+    }
   }
 }
 

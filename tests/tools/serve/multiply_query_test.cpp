@@ -65,6 +65,36 @@ TEST_F(MultiplyShapeTest, TheBodyHasWhatNoVectorHas) {
   EXPECT_TRUE(shape("y=vec-4", 4 * 160).block);
 }
 
+TEST_F(MultiplyShapeTest, PlacesInTheClientsMemory) {
+  EXPECT_EQ(shape("x_at=0&y_at=160", 0).result_bytes(), 0u);
+  EXPECT_EQ(shape("x_at=0", 0).result_bytes(), 80u);
+  EXPECT_FALSE(shape("y_at=0&beta=2", 160).adds_y_of_body);
+  EXPECT_TRUE(shape("x_at=0&beta=2", 80).adds_y_of_body);
+  EXPECT_EQ(code("x_at=0&y_at=160", 160), "wrong_length");
+  EXPECT_EQ(code("x_at=0&x=vec-1", 0), "malformed");
+  EXPECT_EQ(code("y_at=-8", 160), "malformed");
+  EXPECT_EQ(code("x_at=9223372036854775808", 0), "malformed");
+  const auto place = [&](const std::string& query, std::uint64_t bytes) {
+    const Target target = parse_target("/v1/matrices/m/multiply?" + query).value();
+    const auto read = std::get<MultiplyQuery>(read_multiply_query({}, target));
+    const auto found = std::get<MultiplyShape>(shape_of(read, matrix_, vectors_, 0));
+    const auto problem = check_places(read, found, 8, bytes);
+    return problem ? problem->code : "";
+  };
+  EXPECT_EQ(place("x_at=0&y_at=160", 240), "");
+  EXPECT_EQ(place("x_at=80&y_at=0", 240), "");
+  EXPECT_EQ(place("k=2&x_at=160&y_at=0", 480), "");
+  EXPECT_EQ(place("x_at=0&y_at=160", 239), "outside_memory");
+  EXPECT_EQ(place("x_at=88&y_at=0", 240), "outside_memory");
+  EXPECT_EQ(place("x_at=0&y_at=152", 240), "overlap");
+  EXPECT_EQ(place("x_at=72&y_at=0", 240), "overlap");
+  EXPECT_EQ(place("x_at=4&y_at=164", 4096), "misaligned");
+  EXPECT_EQ(place("x_at=0&y_at=164", 4096), "misaligned");
+  EXPECT_EQ(place("x_at=9223372036854775800&y_at=0", 4096), "outside_memory");
+  EXPECT_EQ(place("x_at=0&y_at=9223372036854775800", 4096), "outside_memory");
+  EXPECT_EQ(place("x_at=0&y_at=0", 8), "outside_memory");
+}
+
 TEST_F(MultiplyShapeTest, WhatDoesNotFitIsNamed) {
   EXPECT_EQ(code("k=1", 161), "wrong_length");
   EXPECT_EQ(code("x=vec-1", 160), "wrong_length");

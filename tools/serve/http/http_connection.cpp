@@ -13,12 +13,15 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/status.hpp>
+#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <random>
+#include <span>
 #include <utility>
 #include <vector>
 
+#include "runtime/service/frames.h"
 #include "tools/serve/http/head_parser.h"
 #include "tools/serve/http/header_scan.h"
 #include "tools/serve/http/http_stream.h"
@@ -92,6 +95,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   HttpConnection(HttpStream::Socket socket, Peer peer, std::shared_ptr<HttpShared> shared, const Tls* tls)
       : stream_(std::move(socket), tls), peer_(std::move(peer)), shared_(std::move(shared)), timer_(shared_->loop.io()) {
     shared_->open.insert(this);
+    if (peer_.is_unix) state_ = std::make_shared<ConnectionState>();
   }
   ~HttpConnection() { shared_->remove(this, peer_); }
   HttpConnection(const HttpConnection&) = delete;
@@ -116,6 +120,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void drop_request() {
     job_.reset();
     reply_ = {};
+    head_.connection.reset(), state_.reset();
     keeper_.reset();
   }
 
@@ -203,7 +208,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     buffer_.consume(bytes);
     begin_request();
     head_ = std::move(parsed.head);
-    head_.peer = peer_;
+    head_.peer = peer_, head_.connection = state_;
     if (head_.request_id.empty()) head_.request_id = shared_->new_request_id();
     keep_alive_ = parsed.keep_alive && !shared_->draining;
     if (parsed.problem) return send(problem_reply(std::move(*parsed.problem)));
@@ -357,11 +362,30 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     reply_ = std::move(reply);
     finish_problem(reply_, head_.request_id);
     if (shared_->draining || reply_.stream) keep_alive_ = false;
+    header_ = header_of(reply_, reply_.text.size() + reply_.bytes.size(), head_.request_id, keep_alive_);
+    expire_when_slow();
+    if (reply_.descriptor >= 0) return send_with_descriptor();
+    write_reply();
+  }
+
+  void send_with_descriptor() {
+    const ssize_t sent = service::send_with_descriptor(stream_.socket().native_handle(), std::as_bytes(std::span(header_)),
+                                                       reply_.descriptor);
+    if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) return client_left();
+    if (sent > 0) {
+      header_.erase(0, static_cast<std::size_t>(sent));
+      return write_reply();
+    }
+    stream_.socket().async_wait(HttpStream::Socket::wait_write, [me = shared_from_this()](error_code error) {
+      if (error) return me->client_left();
+      me->send_with_descriptor();
+    });
+  }
+
+  void write_reply() {
     const std::size_t bytes = reply_.text.size() + reply_.bytes.size();
-    header_ = header_of(reply_, bytes, head_.request_id, keep_alive_);
     const std::array<asio::const_buffer, 3> parts{asio::buffer(header_), asio::buffer(reply_.text),
                                                   asio::buffer(reply_.bytes.data(), reply_.bytes.size())};
-    expire_when_slow();
     asio::async_write(stream_, parts, InLargeSteps{&moved_},
                       [me = shared_from_this(), bytes](error_code error, std::size_t) {
                         if (!error && me->reply_.stream) return me->begin_stream();
@@ -435,6 +459,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   HttpStream stream_;
   Peer peer_;
+  std::shared_ptr<ConnectionState> state_;  ///< null except on a Unix socket
   std::shared_ptr<HttpShared> shared_;
   asio::steady_timer timer_;
   Clock::time_point rate_since_, began_ = Clock::now();

@@ -18,6 +18,13 @@
 
 namespace shardmat::serve {
 
+class ClientMemory;
+
+/// What a connection of the Unix socket keeps from one request to the next.
+struct ConnectionState {
+  std::shared_ptr<ClientMemory> memory;  ///< that the client shares with the ranks; null if it has none
+};
+
 /// A request of which only the header has arrived.
 struct RequestHead {
   Peer peer;
@@ -27,8 +34,9 @@ struct RequestHead {
   std::string trace_id;                                     ///< of the client's traceparent; empty if it gave none
   std::vector<std::pair<std::string, std::string>> fields;  ///< in the order in which they came
 
-  std::shared_ptr<const Rights> rights;  ///< set by the router once it knows the client
-  std::string op, matrix;                ///< set by the router once it knows the path; for statistics
+  std::shared_ptr<ConnectionState> connection;  ///< null except on a Unix socket
+  std::shared_ptr<const Rights> rights;         ///< set by the router once it knows the client
+  std::string op, matrix;                       ///< set by the router once it knows the path; for statistics
 
   /// Value of a header field; names differ by more than upper and lower case. Empty if it is not there.
   const std::string& field(const std::string& name) const;
@@ -77,7 +85,8 @@ struct Reply {
   std::vector<std::pair<std::string, std::string>> fields;  ///< further header fields
   std::string text;
   std::span<const std::byte> bytes;    ///< sent behind `text`
-  std::shared_ptr<const void> owner;   ///< keeps `bytes` alive
+  int descriptor = -1;                 ///< goes with the first byte, if it is not negative; on a Unix socket
+  std::shared_ptr<const void> owner;   ///< keeps `bytes` and `descriptor` alive
   std::shared_ptr<TextStream> stream;  ///< sent in place of `text`; then the connection ends
   std::optional<Problem> problem;      ///< becomes the text when the reply is sent
   std::optional<ProductTimes> times;   ///< for statistics

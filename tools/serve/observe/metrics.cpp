@@ -113,7 +113,8 @@ void Metrics::write_products(PrometheusText& text) const {
   histograms("shardmat_queue_seconds", "Time that requests waited for their product.", &PerMatrix::queue_seconds);
   histograms("shardmat_batch_columns", "Columns of requests in a product.", &PerMatrix::batch_columns);
   histograms("shardmat_product_seconds", "Products without copies, on the slowest rank.", &PerMatrix::product_seconds);
-  text.family("shardmat_copy_bytes_total", "counter", "Bytes of vectors between the arena and the ranks.");
+  text.family("shardmat_copy_bytes_total", "counter",
+              "Bytes of vectors between the ranks and the arena or memories of clients.");
   text.sample(static_cast<double>(copied_in_), {{"direction", "in"}});
   text.sample(static_cast<double>(copied_out_), {{"direction", "out"}});
   text.family("shardmat_token_seconds_total", "counter",

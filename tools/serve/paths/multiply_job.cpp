@@ -18,6 +18,23 @@ std::string server_timing(const MultiplyResult& result) {
                      result.seconds.copy_out * 1e3);
 }
 
+Problem memory_lost() {
+  return make_problem(410, "memory_lost", "the new ranks could not map the memory of this connection; ask for memory again");
+}
+
+/// The memory of the request's connection, in which x and y are where the query says; null if it names no place.
+std::variant<Problem, std::shared_ptr<ClientMemory>> memory_of(const RequestHead& head, const MultiplyQuery& query,
+                                                               const MultiplyShape& shape, ValueType type) {
+  if (!query.x_at && !query.y_at) return std::shared_ptr<ClientMemory>();
+  if (!head.connection || !head.connection->memory)
+    return make_problem(409, "no_shared_memory",
+                        "this connection shares no memory; POST /v1/memory?bytes=N on the Unix socket comes first");
+  const auto& memory = head.connection->memory;
+  if (memory->lost) return memory_lost();
+  if (auto problem = check_places(query, shape, size_of(type), memory->bytes())) return std::move(*problem);
+  return memory;
+}
+
 class MultiplyJob final : public Job {
  public:
   MultiplyJob(Service& service, const Matrix& matrix, MultiplyQuery query, const MultiplyShape& shape,
@@ -59,6 +76,7 @@ class MultiplyJob final : public Job {
           make_problem(404, "no_matrix", fmt::format("{} was unloaded while the body came", name_)));
     const auto usable = usable_matrix(service_, name_);
     if (const auto* problem = std::get_if<Problem>(&usable)) return *problem;
+    if (request_->memory && request_->memory->lost) return memory_lost();
     auto shape = shape_of(query_, *matrix, service_.vectors(), shape_.body_bytes());
     auto* wrong = std::get_if<Problem>(&shape);
     if (wrong != nullptr && wrong->status != 422) return std::move(*wrong);
@@ -109,6 +127,7 @@ std::shared_ptr<MultiplyRequest> make_request(const Matrix& matrix, const Multip
   request->deadline = now() + query.deadline_seconds;
   request->x_bytes = shape.x_bytes, request->y_bytes = shape.y_bytes;
   request->x_vector = shape.x_vector, request->y_vector = shape.y_vector;
+  request->x_at = query.x_at, request->y_at = query.y_at;
   request->block = shape.block;
   request->generation = query.generation;
   return request;
@@ -129,12 +148,15 @@ std::variant<Problem, std::unique_ptr<Job>> accept_multiply(Service& service, co
   auto found = shape_of(query, *matrix, service.vectors(), head.content_length);
   if (auto* problem = std::get_if<Problem>(&found)) return std::move(*problem);
   const MultiplyShape& shape = std::get<MultiplyShape>(found);
+  auto memory = memory_of(head, query, shape, matrix->wanted.type);
+  if (auto* problem = std::get_if<Problem>(&memory)) return std::move(*problem);
   for (const std::uint64_t vector : {shape.x_vector, shape.y_vector})
     if (vector != 0)
       if (auto problem = check_vector_rights(*head.rights, service.vectors().all().at(vector))) return std::move(*problem);
   if (auto problem = check_arena(service, shape.body_bytes() + shape.result_bytes(), "x and y need"))
     return std::move(*problem);
   auto request = make_request(*matrix, query, shape);
+  request->memory = std::get<1>(std::move(memory));
   if (auto problem = set_client(*request, *head.rights, query.priority)) return std::move(*problem);
   if (auto problem = service.dispatcher().admit(*matrix, *request)) return std::move(*problem);
   const bool has_body = request->x_in_arena() || shape.adds_y_of_body,

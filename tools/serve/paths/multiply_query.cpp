@@ -26,11 +26,15 @@ std::string read_parameter(const std::string& key, const std::string& value, Mul
   } else if (key == "x" || key == "y") {
     if (value.empty()) return key + " must be the id of a vector, as vec-1";
     (key == "x" ? query.x : query.y) = value;
+  } else if (key == "x_at" || key == "y_at") {
+    const auto bytes = parse_whole(value);
+    if (!bytes || *bytes < 0) return key + " must be a whole number from 0 on: bytes from the start of the memory";
+    (key == "x_at" ? query.x_at : query.y_at) = static_cast<std::uint64_t>(*bytes);
   } else if (key == "priority") {
     query.priority = parse_priority(value);
     if (!query.priority) return "priority must be high, normal or low";
   } else {
-    return fmt::format("there is no parameter \"{}\"; there are k, alpha, beta, type, x, y and priority", key);
+    return fmt::format("there is no parameter \"{}\"; there are k, alpha, beta, type, x, y, x_at, y_at and priority", key);
   }
   return {};
 }
@@ -78,9 +82,9 @@ std::string text_of_body(const MultiplyShape& shape, const Matrix& matrix) {
   const auto part = [&](const char* what, std::int64_t size) {
     return fmt::format("{} with {} column{} of {} numbers", what, shape.columns, shape.columns == 1 ? "" : "s", size);
   };
-  const std::string x = shape.x_vector == 0 ? part("x", matrix.shape().cols) : "",
+  const std::string x = shape.x_vector == 0 && !shape.x_in_memory ? part("x", matrix.shape().cols) : "",
                     y = shape.adds_y_of_body ? part("y", matrix.shape().rows) : "";
-  if (x.empty() && y.empty()) return "vectors take its place";
+  if (x.empty() && y.empty()) return "vectors or the client's memory take its place";
   return fmt::format("{}{}{} of type {}", x, !x.empty() && !y.empty() ? ", then " : "", y, type_name(matrix.wanted.type));
 }
 
@@ -91,6 +95,8 @@ std::variant<Problem, MultiplyQuery> read_multiply_query(const RequestHead& head
   for (const auto& [key, value] : target.query)
     if (std::string wrong = read_parameter(key, value, query); !wrong.empty())
       return make_problem(400, "malformed", std::move(wrong));
+  if ((query.x_at && !query.x.empty()) || (query.y_at && !query.y.empty()))
+    return make_problem(400, "malformed", "x and x_at are one thing too much, as are y and y_at");
   if (const std::string& text = head.field("Shardmat-Deadline-Ms"); !text.empty()) {
     const auto milliseconds = parse_number(text);
     if (!milliseconds || *milliseconds <= 0)
@@ -122,12 +128,34 @@ std::variant<Problem, MultiplyShape> shape_of(const MultiplyQuery& query, const 
   if (x != nullptr) shape.x_vector = x->number;
   if (y != nullptr) shape.y_vector = y->number;
   shape.block = shape.columns > 1 && (x != nullptr || y != nullptr);
-  shape.adds_y_of_body = query.beta != 0 && y == nullptr;
+  shape.x_in_memory = query.x_at.has_value(), shape.y_in_memory = query.y_at.has_value();
+  shape.adds_y_of_body = query.beta != 0 && y == nullptr && !shape.y_in_memory;
   if (auto problem = check_columns(query, shape, x, y)) return std::move(*problem);
   if (content_length == shape.body_bytes()) return shape;
   return make_problem(422, "wrong_length",
                       fmt::format("the body has {} bytes, but this product of {} takes {}: {}", content_length,
                                   matrix.wanted.name, shape.body_bytes(), text_of_body(shape, matrix)));
+}
+
+std::optional<Problem> check_places(const MultiplyQuery& query, const MultiplyShape& shape, std::uint64_t entry,
+                                    std::uint64_t memory_bytes) {
+  const auto columns = static_cast<std::uint64_t>(shape.columns);
+  const std::uint64_t x_bytes = columns * shape.x_bytes, y_bytes = columns * shape.y_bytes;
+  const auto check = [&](const char* key, std::uint64_t at, std::uint64_t bytes) -> std::optional<Problem> {
+    if (at % entry != 0)
+      return make_problem(422, "misaligned", fmt::format("{} must be a multiple of {}, the bytes of a value", key, entry));
+    if (bytes <= memory_bytes && at <= memory_bytes - bytes) return std::nullopt;
+    return make_problem(422, "outside_memory",
+                        fmt::format("{} bytes from {}={} on are not inside the {} bytes of this connection's memory", bytes,
+                                    key, at, memory_bytes));
+  };
+  if (query.x_at)
+    if (auto problem = check("x_at", *query.x_at, x_bytes)) return problem;
+  if (query.y_at)
+    if (auto problem = check("y_at", *query.y_at, y_bytes)) return problem;
+  if (query.x_at && query.y_at && *query.x_at < *query.y_at + y_bytes && *query.y_at < *query.x_at + x_bytes)
+    return make_problem(422, "overlap", "x and y overlap in the memory; y is written while x may still be read");
+  return std::nullopt;
 }
 
 }  // namespace shardmat::serve

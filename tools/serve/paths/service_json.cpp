@@ -48,7 +48,8 @@ json ranks_json(const Service& service) {
   return {{"state", problem ? problem->code : "ready"},
           {"restarts", service.restarts()},
           {"ranks", ranks},
-          {"arena", {{"bytes", service.arena().bytes()}, {"used", service.space().used()}}}};
+          {"arena", {{"bytes", service.arena().bytes()}, {"used", service.space().used()}}},
+          {"client_memory", {{"count", service.memories().count()}, {"bytes", service.memories().used_bytes()}}}};
 }
 
 Reply json_reply(int status, const json& value) {

@@ -50,8 +50,8 @@ std::optional<Problem> problem_of(const std::vector<Answer>& answers) {
 
 std::vector<Claim> claims_of(const MultiplyRequest& request) {
   std::vector<Claim> claims{{Claim::Kind::matrix, request.matrix, false}};
-  if (!request.x_in_arena()) claims.push_back({Claim::Kind::vector, request.x_vector, false});
-  if (!request.y_in_arena()) claims.push_back({Claim::Kind::vector, request.y_vector, true});
+  if (request.x_vector != 0) claims.push_back({Claim::Kind::vector, request.x_vector, false});
+  if (request.y_vector != 0) claims.push_back({Claim::Kind::vector, request.y_vector, true});
   return claims;
 }
 
@@ -62,6 +62,8 @@ void append_columns(const MultiplyRequest& request, std::vector<service::Column>
     service::Column one{{request.x_vector, 0}, {request.y_vector, 0}, request.alpha, request.beta};
     if (request.x_in_arena()) one.x.offset = request.x->offset() + column * request.x_bytes;
     if (request.y_in_arena()) one.y.offset = request.y_offset() + column * request.y_bytes;
+    if (request.x_at) one.x = {0, *request.x_at + column * request.x_bytes, request.memory->number()};
+    if (request.y_at) one.y = {0, *request.y_at + column * request.y_bytes, request.memory->number()};
     columns.push_back(one);
   }
 }
@@ -85,8 +87,8 @@ ProductTimes times_of(const MultiplyResult& result, std::int64_t columns) {
           result.width};
 }
 
-void Dispatcher::command(decltype(service::Command::what) what, Finished finished) {
-  commands_.push_back({std::move(what), std::move(finished)});
+void Dispatcher::command(decltype(service::Command::what) what, Finished finished, int descriptor) {
+  commands_.push_back({std::move(what), std::move(finished), descriptor});
   pump();
 }
 
@@ -161,7 +163,7 @@ void Dispatcher::unload_retired() {
       ++i;
       continue;
     }
-    commands_.push_back({service::Unload{matrix.id}, [](const auto&, const auto&) {}});
+    commands_.push_back({service::Unload{matrix.id}, [](const auto&, const auto&) {}, -1});
     retired_.erase(retired_.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }
@@ -219,8 +221,8 @@ void Dispatcher::tell(const MultiplyResult& result, const UnderWay& done, double
     const auto columns = static_cast<std::uint64_t>(request->columns);
     product.client_seconds[request->client.name] +=
         seconds * static_cast<double>(columns) / static_cast<double>(done.columns);
-    if (request->x_in_arena()) product.x_bytes += request->x_bytes * columns;
-    if (request->y_in_arena()) product.y_bytes += request->y_bytes * columns;
+    if (request->x_vector == 0) product.x_bytes += request->x_bytes * columns;
+    if (request->y_vector == 0) product.y_bytes += request->y_bytes * columns;
   }
   if (const Matrix* matrix = find(done.requests.front()->matrix)) product.matrix = matrix->wanted.name;
   on_product(product);
@@ -269,18 +271,19 @@ void Dispatcher::send_command() {
   Line line = std::move(commands_.front());
   commands_.pop_front();
   if (const auto* load = std::get_if<service::Load>(&line.what)) loading_ = load->matrix;
-  send(std::move(line.what), std::move(line.finished));
+  send(std::move(line.what), std::move(line.finished), line.descriptor);
 }
 
-void Dispatcher::send(decltype(service::Command::what) what, Finished finished) {
+void Dispatcher::send(decltype(service::Command::what) what, Finished finished, int descriptor) {
   set_busy(true);
   command_under_way_ = std::move(finished);
-  ranks_.send(std::move(what), 0, [this](const std::vector<Answer>& answers) {
+  const auto answered = [this](const std::vector<Answer>& answers) {
     set_busy(false), loading_ = 0;
     const auto done = std::exchange(command_under_way_, std::nullopt);
     if (done) (*done)(answers, problem_of(answers));
     pump();
-  });
+  };
+  ranks_.send(std::move(what), 0, answered, descriptor);
 }
 
 /// Takes the requests of the next product; those whose time or generation has passed are answered.

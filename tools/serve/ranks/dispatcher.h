@@ -21,6 +21,7 @@
 #include "tools/serve/ranks/ranks.h"
 #include "tools/serve/ranks/schedule.h"
 #include "tools/serve/state/arena_space.h"
+#include "tools/serve/state/client_memories.h"
 #include "tools/serve/state/matrix.h"
 
 namespace shardmat::serve {
@@ -53,6 +54,9 @@ struct MultiplyRequest {
   std::uint64_t x_bytes = 0, y_bytes = 0;  ///< of one column
   /// Numbers of the vectors in place of x and y in the arena; 0: none.
   std::uint64_t x_vector = 0, y_vector = 0;
+  /// Or where x and y are in the memory that the client shares.
+  std::optional<std::uint64_t> x_at, y_at;
+  std::shared_ptr<ClientMemory> memory;  ///< kept as long as the ranks may use it
   Client client;
   Priority priority = Priority::normal;
   bool block = false;                            ///< one of them has several columns: a product of its own
@@ -64,8 +68,8 @@ struct MultiplyRequest {
   std::unique_ptr<Backlog::Entry> waits;            ///< set by admit(), until the product begins
   std::function<void(const MultiplyResult&)> done;  ///< empty once the client has left
 
-  bool x_in_arena() const { return x_vector == 0; }
-  bool y_in_arena() const { return y_vector == 0; }
+  bool x_in_arena() const { return x_vector == 0 && !x_at; }
+  bool y_in_arena() const { return y_vector == 0 && !y_at; }
   /// Where the result begins. REQUIRES: y_in_arena().
   std::uint64_t y_offset() const {
     if (y) return y->offset();
@@ -80,8 +84,9 @@ class Dispatcher {
 
   /// Called when the command is done, or with why it was not.
   using Finished = std::function<void(const std::vector<service::Answer>&, const std::optional<Problem>&)>;
-  /// Puts a load or an unload in line.
-  void command(decltype(service::Command::what) what, Finished finished);
+  /// Puts a load, an unload, or the memory of a client in line. A descriptor that is not negative goes along; `finished`
+  /// keeps it open.
+  void command(decltype(service::Command::what) what, Finished finished, int descriptor = -1);
 
   /// Work that is ordered among products.
   struct Task {
@@ -125,6 +130,7 @@ class Dispatcher {
   struct Line {
     decltype(service::Command::what) what;
     Finished finished;
+    int descriptor = -1;
   };
   struct UnderWay {
     std::vector<std::shared_ptr<MultiplyRequest>> requests;
@@ -138,7 +144,7 @@ class Dispatcher {
   void send_command();
   bool send_next();
   void send_task(Task task);
-  void send(decltype(service::Command::what) what, Finished finished);
+  void send(decltype(service::Command::what) what, Finished finished, int descriptor = -1);
   void send_product(Matrix& matrix);
   UnderWay next_requests(Matrix& matrix, double time);
   void finish_product(const std::vector<service::Answer>& answers);

@@ -173,7 +173,7 @@ void Ranks::take(Rank& rank, const Answer& answer) {
   if (done.done) done.done(done.answers);
 }
 
-void Ranks::send(decltype(Command::what) what, double expected_seconds, Answered answered) {
+void Ranks::send(decltype(Command::what) what, double expected_seconds, Answered answered, int descriptor) {
   Outstanding one;
   one.number = ++last_number_;
   one.sent = now(), one.expected = expected_seconds;
@@ -183,7 +183,7 @@ void Ranks::send(decltype(Command::what) what, double expected_seconds, Answered
   outstanding_.push_back(std::move(one));
   const auto message = service::encode(Command{last_number_, std::move(what)});
   for (const Rank* rank : ranks_)
-    if (!service::send_frame(rank->socket, message)) {
+    if (!service::send_frame(rank->socket, message, descriptor)) {
       loop_.post([this, number = rank->hello.rank] { lose({number, fmt::format("rank {} takes no commands", number)}); });
       return;
     }

@@ -52,10 +52,10 @@ class Ranks {
 
   /// Starts the processes; their socket is made in `run_directory`. Throws Error(resources) if they cannot be started.
   void start(const std::filesystem::path& run_directory);
-  /// Sends a command to all ranks. A rank that does not answer within twenty times `expected_seconds`, but not less than two
-  /// seconds, and the timeout is lost; of a command without an expectation (0) it is enough that the rank is alive.
-  /// REQUIRES: the ranks are ready.
-  void send(decltype(service::Command::what) what, double expected_seconds, Answered answered);
+  /// Sends a command to all ranks, with a descriptor unless it is negative. A rank that does not answer within twenty times
+  /// `expected_seconds`, but not less than two seconds, and the timeout is lost; of a command without an expectation (0) it
+  /// is enough that the rank is alive. REQUIRES: the ranks are ready.
+  void send(decltype(service::Command::what) what, double expected_seconds, Answered answered, int descriptor = -1);
   /// Ends all processes: their sockets are closed, then they get SIGTERM, and after two seconds SIGKILL. Nothing is answered
   /// any more.
   void kill();
