@@ -89,7 +89,11 @@ class Eviction(ServiceTest):
         for name, state in states.items():
             if state == "ready":
                 self.assertEqual(service.ask("POST", f"/v1/matrices/{name}/pin", '{"pinned": true}').json["pinned"], True)
-        answer = service.load("m1", "large.h5")
+        # They differ in size, because products of several columns are kept where they measured faster: some may still fit.
+        for i in range(5):
+            answer = service.load(f"p{i}", "large.h5", pinned=True)
+            if answer.status != 200:
+                break
         self.assert_problem(answer, 507, "no_memory", "rank 0 lacks")
         self.assertIn("the 0 matrices that are idle and not pinned have 0 B there", answer.json["error"])
         # Both do not fit, so the old one stays.
@@ -99,7 +103,10 @@ class Eviction(ServiceTest):
         self.assertEqual(service.get("/v1/matrices/a").json["replacement"]["state"], "failed")
         self.assertEqual(faults(self.json_of("client", "status", "--state", service.state), schema, schema), [])
         self.assertEqual(service.ask("POST", "/v1/matrices/a/pin", '{"pinned": false}').status, 200)
-        self.assertEqual(service.load("m1", "large.h5").status, 200)
+        for i in range(9):  # a has at least what one of these takes
+            self.assertEqual(service.load(f"s{i}", "large.h5", type="f32").status, 200)
+            if self.states(service)["a"] == "unloaded":
+                break
         self.assertEqual(self.states(service)["a"], "unloaded")
         self.assertEqual(service.get("/v1/ranks").json["restarts"], 0)
         os.kill(service.workers()[0], signal.SIGKILL)
