@@ -118,7 +118,7 @@ TEST(BatchedMultiply, Refuses) {
     return error_of(kind, [&] { multiply_batched(context, options); });
   };
   EXPECT_NE(message(ErrorKind::usage, [](BatchedOptions& o) { o.alpha = 0; }).find("alpha = 0"), std::string::npos);
-  EXPECT_NE(message(ErrorKind::usage, [](BatchedOptions& o) { o.output = "y.txt"; }).find("y.txt"), std::string::npos);
+  EXPECT_NE(message(ErrorKind::usage, [](BatchedOptions& o) { o.output = "y.pdf"; }).find("y.pdf"), std::string::npos);
   EXPECT_NE(message(ErrorKind::input, [](BatchedOptions& o) { o.batch = "/nowhere/graphs"; }).find("/nowhere/graphs"),
             std::string::npos);
   EXPECT_NE(message(ErrorKind::usage, [](BatchedOptions& o) { o.plan.kernel = "csr_hots"; }).find("csr_host"),
