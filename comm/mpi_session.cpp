@@ -33,8 +33,11 @@ class SettingsOfOneRank {
   SettingsOfOneRank& operator=(const SettingsOfOneRank&) = delete;
 
  private:
-  static constexpr std::array<std::pair<const char*, const char*>, 2> kSettings{
-      {{"OMPI_MCA_ess_singleton_isolated", "1"}, {"OMPI_MCA_pml", "ob1"}}};
+  /// Processes without a daemon have the same number: files named after it would be shared by all that run at the same time.
+  static constexpr std::array<std::pair<const char*, const char*>, 4> kSettings{{{"OMPI_MCA_ess_singleton_isolated", "1"},
+                                                                                 {"OMPI_MCA_orte_create_session_dirs", "0"},
+                                                                                 {"OMPI_MCA_pml", "ob1"},
+                                                                                 {"OMPI_MCA_btl", "self"}}};
   std::array<bool, kSettings.size()> own_{};
 };
 

@@ -135,7 +135,7 @@ class Products(ServiceTest):
         self.assertEqual(faults(self.json_of("client", "status", *state), schema, schema), [])
         self.fail_with(INPUT, "client", "multiply", "none", "x.npy", "z.npy", *state, says="no matrix none")
         self.fail_with(INPUT, "client", "multiply", "bar", "x.npy", "z.npy", *state, says="x.npy")
-        self.fail_with(USAGE, "client", "multiply", "bar", "x.npy", "z.txt", *state, says="z.txt")
+        self.fail_with(USAGE, "client", "multiply", "bar", "x.npy", "z.pdf", *state, says="z.pdf")
         self.succeed("client", "unload", "bar", *state)
         self.assertEqual(service.get("/v1/matrices/bar").status, 404)
         self.assertEqual(service.terminate(), OK)

@@ -80,7 +80,7 @@ class Vectors(ServiceTest):
         self.fail_with(INPUT, "client", "put-vector", other, "x.npy", *at, says="x.npy")
         self.fail_with(USAGE, "client", "make-vector", *at, says="--n")
         self.fail_with(USAGE, "client", "make-vector", "--n", 5, "--rows", *at, says="--rows")
-        self.fail_with(USAGE, "client", "get-vector", id, "y.txt", *at, says="y.txt")
+        self.fail_with(USAGE, "client", "get-vector", id, "y.pdf", *at, says="y.pdf")
         self.succeed("client", "delete-vector", id, *at)
         self.fail_with(INPUT, "client", "get-vector", id, "y.npy", *at, says=f"no vector {id}")
 
