@@ -170,7 +170,7 @@ class Load {
       result_.samples.push_back(client.sample);
       client.request = nullptr;
       --under_way_;
-      o_.rate > 0 ? free_.push_back(i) : rest(i, client.sample.status == 200 ? 0 : now() + o_.pause);
+      o_.rate > 0 ? free_.push_back(i) : rest(i, client.sample.status / 100 == 2 ? 0 : now() + o_.pause);
     }
     if (closes) {
       client.connection.reconnect();
