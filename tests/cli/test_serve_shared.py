@@ -266,7 +266,8 @@ class Ends(SharedTest):
             own.close()
         service.wait_for("the end of all memories", lambda: not any(self.maps(pid) for pid in processes))
         self.assertEqual(service.multiply("bar", x).body, expected)
-        service.wait_for("the end of all connections", lambda: [self.descriptors(pid) for pid in processes] == before)
+        service.wait_for("the end of all connections", lambda: all(
+            self.descriptors(pid) <= count for pid, count in zip(processes, before)))  # one may have been ending before
         self.assertEqual(service.get("/v1/ranks").json["client_memory"], {"count": 0, "bytes": 0})
         self.assertEqual(service.workers(), processes[1:])
 
