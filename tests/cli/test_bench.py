@@ -562,11 +562,9 @@ class Papers(CliTest):
         self.assertEqual(report["tables"]["paper_3"]["rows"], [])
         for number, expected in ((2, matrices), (4, matrices), (5, [*matrices, "mean"])):
             self.assertEqual([row["matrix"] for row in report["tables"][f"paper_{number}"]["rows"]], expected)
-        rows = report["tables"]["paper_5_gmres"]["rows"]
-        formats = ["csr", "rbp_csr", "ell", "rbp_ell", "ell_r", "rbp_ell_r"]
+        rows, formats = report["tables"]["paper_5_gmres"]["rows"], "csr rbp_csr ell rbp_ell ell_r rbp_ell_r".split()
         self.assertEqual([(row["matrix"], row["format"]) for row in rows], [(m, f) for m in matrices for f in formats])
-        self.assertEqual({row["reason"] for row in rows[:6]}, {"converged_rtol"})
-        self.assertEqual(len({row["iterations"] for row in rows[:6]}), 1)
+        self.assertEqual({(row["reason"], row["iterations"]) for row in rows[:6]}, {("converged_rtol", rows[0]["iterations"])})
         for row in rows[:6]:
             self.assertEqual(row["gain"] is None, not row["format"].startswith("rbp"))
             self.assertLessEqual(row["residual"], 1e-8)

@@ -185,7 +185,8 @@ void PeerProcess::start(std::vector<std::string> words, int threads, bool alone)
   // Threads that wait must sleep: the other process multiplies meanwhile. MKL takes the same OpenMP library as all others.
   std::vector<std::string> settings{fmt::format("OMP_NUM_THREADS={}", threads), "OMP_WAIT_POLICY=passive",
                                     "MKL_THREADING_LAYER=GNU", "MKL_DYNAMIC=FALSE"};
-  if (alone) settings.emplace_back("OMPI_MCA_ess_singleton_isolated=1");  // PETSc starts no daemon
+  if (alone)  // PETSc starts no daemon, and shares no files with other processes alone (comm/mpi_session.cpp)
+    settings.insert(settings.end(), {"OMPI_MCA_ess_singleton_isolated=1", "OMPI_MCA_orte_create_session_dirs=0"});
   std::vector<std::string> variables = environment_with(settings);
   posix_spawn_file_actions_t files;
   ::posix_spawn_file_actions_init(&files);

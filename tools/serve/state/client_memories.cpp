@@ -14,7 +14,8 @@ std::variant<Problem, std::shared_ptr<ClientMemory>> ClientMemories::make(std::u
   if (bytes > most_bytes_)
     return make_problem(
         413, "memory_too_large",
-        fmt::format("{} bytes are more than the {} that all clients together may share (--arena)", bytes, most_bytes_));
+        fmt::format("{} bytes are more than the {} that all clients together may share, as many as the service's arena has",
+                    bytes, most_bytes_));
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   const std::uint64_t pages = (bytes + page - 1) / page * page;
   if (pages > most_bytes_ - used_)
