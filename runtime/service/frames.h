@@ -40,8 +40,8 @@ class FrameReader {
 
  private:
   std::deque<int> descriptors_;
-  std::vector<std::byte> bytes_;
-  std::size_t begin_ = 0;
+  std::vector<std::byte> bytes_;         ///< room for reads; what has come lies from begin_ to end_
+  std::size_t begin_ = 0, end_ = 0;
 };
 
 /// Sends some of the bytes, the first one with the descriptor, as send() with MSG_DONTWAIT does.
