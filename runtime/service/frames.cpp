@@ -89,7 +89,7 @@ int FrameReader::take_descriptor() {
   return first;
 }
 
-bool FrameReader::receive(int socket) {
+bool FrameReader::receive(int socket, Wait wait) {
   if (begin_ > 0) std::copy(bytes_.data() + begin_, bytes_.data() + end_, bytes_.data());
   end_ -= std::exchange(begin_, 0);
   if (bytes_.size() - end_ < kReadBytes) bytes_.resize(end_ + kReadBytes);
@@ -99,7 +99,8 @@ bool FrameReader::receive(int socket) {
   Ancillary ancillary;
   ancillary.attach_to(header);
   // The kernel ends a read behind the bytes that a descriptor came with, so there is at most one.
-  const ssize_t got = retried([&] { return recvmsg(socket, &header, MSG_CMSG_CLOEXEC); });
+  const ssize_t got =
+      retried([&] { return recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (wait == Wait::no ? MSG_DONTWAIT : 0)); });
   if (got > 0)
     if (const int descriptor = Ancillary::descriptor_of(header); descriptor >= 0) descriptors_.push_back(descriptor);
   end_ += static_cast<std::size_t>(std::max<ssize_t>(0, got));

@@ -1,5 +1,7 @@
 #include "tools/serve/http/event_loop.h"
 
+#include <sched.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/signal_set.hpp>
@@ -13,11 +15,13 @@ namespace shardmat::serve {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
 
 struct EventLoop::Impl {
   asio::io_context io{1};
   std::list<asio::signal_set> signals;
   std::deque<std::function<void()>> posted;  ///< not in Asio's queue, which looks for events before each action in it
+  Clock::time_point awake_until;
 
   void wait_for(asio::signal_set& set, std::function<void()> action) {
     set.async_wait([this, &set, action = std::move(action)](error_code error, int) {
@@ -39,9 +43,14 @@ void EventLoop::run() {
       impl_->posted.pop_front();
       action();
     }
-    if (impl_->posted.empty()) impl_->io.run_one();
-    else impl_->io.poll_one();  // actions that post further ones keep nobody else waiting
+    if (!impl_->posted.empty()) impl_->io.poll_one();  // actions that post further ones keep nobody else waiting
+    else if (Clock::now() >= impl_->awake_until) impl_->io.run_one();
+    else if (impl_->io.poll_one() == 0) sched_yield();
   }
+}
+
+void EventLoop::stay_awake(double seconds) {
+  impl_->awake_until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 void EventLoop::stop() { impl_->io.stop(); }
