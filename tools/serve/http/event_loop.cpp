@@ -11,6 +11,8 @@
 #include <list>
 #include <utility>
 
+#include "kernels/base/parallel.h"
+
 namespace shardmat::serve {
 
 namespace asio = boost::asio;
@@ -22,6 +24,7 @@ struct EventLoop::Impl {
   std::list<asio::signal_set> signals;
   std::deque<std::function<void()>> posted;  ///< not in Asio's queue, which looks for events before each action in it
   Clock::time_point awake_until;
+  const int cores = usable_cores();
 
   void wait_for(asio::signal_set& set, std::function<void()> action) {
     set.async_wait([this, &set, action = std::move(action)](error_code error, int) {
@@ -50,6 +53,7 @@ void EventLoop::run() {
 }
 
 void EventLoop::stay_awake(double seconds) {
+  if (impl_->cores < 2) return;
   impl_->awake_until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 

@@ -45,13 +45,17 @@ constexpr std::uint64_t kMostIgnoredBytes = 64 << 10;
 constexpr std::size_t kStepBytes = std::size_t{4} << 20;
 constexpr double kIdleSeconds = 300, kLingerSeconds = 2;
 constexpr double kLeastBytesPerSecond = 64 << 10;
+constexpr double kAwakeSeconds = 100e-6;  ///< for the next part of a body
 constexpr int kClientLeft = 499;
 constexpr std::size_t kUsualHeaderBytes = 512;
 
-/// Asio moves 64 KiB at a time unless this completion condition asks for more. It also notes how many bytes were moved.
+/// Asio moves 64 KiB at a time unless this completion condition asks for more. It also notes how many bytes were moved. A
+/// client of this host (`awake` is not null) that keeps up finds the event loop awake.
 struct InLargeSteps {
   std::uint64_t* moved;
+  EventLoop* awake;
   std::size_t operator()(const error_code& error, std::size_t bytes) const {
+    if (awake != nullptr && (bytes == 0 || bytes >= *moved + kReadBytes)) awake->stay_awake(kAwakeSeconds);
     *moved = bytes;
     return error ? 0 : kStepBytes;
   }
@@ -146,6 +150,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     least_rate_ = kLeastBytesPerSecond, rate_since_ = Clock::now();
     expire_at(rate_since_ + duration_of(shared_->limits.body_seconds));
   }
+
+  InLargeSteps in_large_steps() { return {&moved_, peer_.is_unix ? &shared_->loop : nullptr}; }
 
   void expire_never() { latest_ = Clock::time_point::max(); }
 
@@ -293,7 +299,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     if (ignored_.empty()) return read_request();
     idle_ = true;
     expire_when_slow();
-    asio::async_read(stream_, asio::buffer(ignored_), InLargeSteps{&moved_},
+    asio::async_read(stream_, asio::buffer(ignored_), in_large_steps(),
                      [me = shared_from_this()](error_code error, std::size_t) {
                        if (!error) me->read_request();
                      });
@@ -327,7 +333,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     if (!rest.empty()) rest = rest.subspan(stream_.read_now(rest));
     if (rest.empty()) return then();
     expire_when_slow();
-    asio::async_read(stream_, asio::buffer(rest.data(), rest.size()), InLargeSteps{&moved_},
+    asio::async_read(stream_, asio::buffer(rest.data(), rest.size()), in_large_steps(),
                      [me = shared_from_this(), then = std::move(then)](error_code error, std::size_t) {
                        if (!error) return then();
                        if (!me->late_) return me->client_left();
@@ -424,7 +430,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
       sent -= std::min(sent, parts[i].iov_len);
     }
     if (asio::buffer_size(rest) == 0) return reply_written({});
-    asio::async_write(stream_, rest, InLargeSteps{&moved_},
+    asio::async_write(stream_, rest, in_large_steps(),
                       [me = shared_from_this()](error_code error, std::size_t) { me->reply_written(error); });
   }
 
@@ -473,7 +479,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void write_stream() {
     expire_when_slow();
-    asio::async_write(stream_, asio::buffer(header_), InLargeSteps{&moved_},
+    asio::async_write(stream_, asio::buffer(header_), in_large_steps(),
                       [me = shared_from_this()](error_code error, std::size_t bytes) {
                         me->streamed_ += bytes;
                         if (!error) return me->pump_stream();
