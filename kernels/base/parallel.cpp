@@ -1,16 +1,12 @@
 #include "kernels/base/parallel.h"
 
 #include <omp.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -84,18 +80,6 @@ int threads_of_environment(int otherwise) {
 bool threads_wait_asleep() {
   const char* policy = std::getenv("OMP_WAIT_POLICY");
   return policy != nullptr && (policy[0] == 'p' || policy[0] == 'P');
-}
-
-int usable_cores() {
-  cpu_set_t mask;
-  CPU_ZERO(&mask);
-  int cores = sched_getaffinity(0, sizeof mask, &mask) == 0 ? CPU_COUNT(&mask) : omp_get_num_procs();
-  std::ifstream quota_file("/sys/fs/cgroup/cpu.max");
-  std::string quota;
-  double period = 0;
-  if (quota_file >> quota >> period && quota != "max" && period > 0)
-    cores = std::min(cores, std::max(1, static_cast<int>(std::lround(std::stod(quota) / period))));
-  return std::max(1, cores);
 }
 
 void parallel_ranges(std::int64_t count, std::int64_t grain, const std::function<void(std::int64_t, std::int64_t)>& body) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -19,6 +20,8 @@ namespace {
 
 /// How often a rank says that it is alive while it carries out a command.
 constexpr int kAliveMilliseconds = 500;
+/// How long a rank waits for the next command without sleeping.
+constexpr std::chrono::microseconds kAwake{200};
 
 int connect_to(const std::string& path) {
   sockaddr_un address{};
@@ -39,7 +42,8 @@ int connect_to(const std::string& path) {
 
 }  // namespace
 
-Control::Control(const std::string& path, const Hello& hello) : socket_(connect_to(path)), stop_(eventfd(0, EFD_CLOEXEC)) {
+Control::Control(const std::string& path, const Hello& hello, bool has_core)
+    : socket_(connect_to(path)), stop_(eventfd(0, EFD_CLOEXEC)), has_core_(has_core) {
   send({0, hello});
   const int arena = receive_descriptor(socket_);
   if (arena < 0) leave();
@@ -60,13 +64,27 @@ Command Control::next() {
     if (const auto message = reader_.next()) {
       Command command = decode_command(*message);
       working_on_ = command.number;
+      comes_soon_ = Clock::now() < answered_ + kAwake;
       return command;
     }
-    if (!reader_.receive(socket_)) leave();
+    receive();
   }
 }
 
-void Control::answer(decltype(Answer::what) what) { send({working_on_.exchange(0), std::move(what)}); }
+/// Reads what there is, and waits for it.
+void Control::receive() {
+  while (has_core_ && comes_soon_ && Clock::now() < answered_ + kAwake) {
+    if (!reader_.receive(socket_, FrameReader::Wait::no)) leave();
+    if (reader_.has_more()) return;
+    sched_yield();
+  }
+  if (!reader_.receive(socket_)) leave();
+}
+
+void Control::answer(decltype(Answer::what) what) {
+  send({working_on_.exchange(0), std::move(what)});
+  answered_ = Clock::now();
+}
 
 void Control::send(const Answer& answer) {
   const std::lock_guard lock(sending_);

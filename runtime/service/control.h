@@ -6,6 +6,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -20,16 +21,17 @@ namespace shardmat::service {
 
 class Control {
  public:
-  /// Connects to the front end's socket `path` and introduces this rank. Throws Error(resources) if nobody listens there.
-  Control(const std::string& path, const Hello& hello);
+  /// Connects to the front end's socket `path` and introduces this rank. `has_core`: this rank has a core for itself. Throws
+  /// Error(resources) if nobody listens there.
+  Control(const std::string& path, const Hello& hello, bool has_core);
   ~Control();
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
   const Arena& arena() const { return *arena_; }
 
-  /// Blocks until there is a command. While it waits, this rank takes no CPU time. Ends the process if the front end is
-  /// gone.
+  /// Blocks until there is a command. While it waits, this rank takes no CPU time, except for 0.2 ms after an answer if the
+  /// command before came as soon: it takes longer to wake a process up. Ends the process if the front end is gone.
   Command next();
   /// The descriptor that came with the last command, which the caller then owns; -1 if none came.
   int take_descriptor() { return reader_.take_descriptor(); }
@@ -38,9 +40,14 @@ class Control {
 
  private:
   void send(const Answer& answer);
+  void receive();
   void watch();
 
+  using Clock = std::chrono::steady_clock;
+
   int socket_, stop_;
+  bool has_core_, comes_soon_ = false;
+  Clock::time_point answered_;
   FrameReader reader_;
   std::optional<Arena> arena_;
   std::atomic<std::uint64_t> working_on_ = 0;  ///< number of the command that is being carried out; 0: none

@@ -12,6 +12,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
 #include "partition/partitioner.h"
 #include "runtime/service/control.h"
 #include "runtime/service/distribution.h"
@@ -57,7 +58,7 @@ class Engine {
         links_(std::filesystem::path(options.control).parent_path()),
         library_(options.library),
         vectors_(context),
-        control_(options.control, hello_of(context)),
+        control_(options.control, hello_of(context), context.communicator().size() < usable_cores()),
         memories_(control_.arena()) {}
 
   void run() {

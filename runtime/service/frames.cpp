@@ -4,9 +4,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 namespace shardmat::service {
 namespace {
@@ -87,29 +89,29 @@ int FrameReader::take_descriptor() {
   return first;
 }
 
-bool FrameReader::receive(int socket) {
-  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(begin_));
-  begin_ = 0;
-  const std::size_t had = bytes_.size();
-  bytes_.resize(had + kReadBytes);
-  iovec part{bytes_.data() + had, kReadBytes};
+bool FrameReader::receive(int socket, Wait wait) {
+  if (begin_ > 0) std::copy(bytes_.data() + begin_, bytes_.data() + end_, bytes_.data());
+  end_ -= std::exchange(begin_, 0);
+  if (bytes_.size() - end_ < kReadBytes) bytes_.resize(end_ + kReadBytes);
+  iovec part{bytes_.data() + end_, kReadBytes};
   msghdr header{};
   header.msg_iov = &part, header.msg_iovlen = 1;
   Ancillary ancillary;
   ancillary.attach_to(header);
   // The kernel ends a read behind the bytes that a descriptor came with, so there is at most one.
-  const ssize_t got = retried([&] { return recvmsg(socket, &header, MSG_CMSG_CLOEXEC); });
+  const ssize_t got =
+      retried([&] { return recvmsg(socket, &header, MSG_CMSG_CLOEXEC | (wait == Wait::no ? MSG_DONTWAIT : 0)); });
   if (got > 0)
     if (const int descriptor = Ancillary::descriptor_of(header); descriptor >= 0) descriptors_.push_back(descriptor);
-  bytes_.resize(had + static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+  end_ += static_cast<std::size_t>(std::max<ssize_t>(0, got));
   if (got < 0) return errno == EAGAIN || errno == EWOULDBLOCK;
   std::uint32_t length = 0;
-  if (bytes_.size() >= sizeof length) std::memcpy(&length, bytes_.data(), sizeof length);
+  if (end_ >= sizeof length) std::memcpy(&length, bytes_.data(), sizeof length);
   return got > 0 && length <= kMostFrameBytes;
 }
 
 std::optional<std::span<const std::byte>> FrameReader::next() {
-  const auto rest = std::span<const std::byte>(bytes_).subspan(begin_);
+  const auto rest = std::span<const std::byte>(bytes_).subspan(begin_, end_ - begin_);
   std::uint32_t length = 0;
   if (rest.size() < sizeof length) return std::nullopt;
   std::memcpy(&length, rest.data(), sizeof length);

@@ -29,9 +29,12 @@ class FrameReader {
   FrameReader(const FrameReader&) = delete;
   FrameReader& operator=(const FrameReader&) = delete;
 
-  /// Reads what there is. On a blocking socket it waits for the first byte. Returns false at the end of the stream, after an
-  /// error, or for a message longer than kMostFrameBytes.
-  bool receive(int socket);
+  enum class Wait { no, yes };
+  /// Reads what there is. On a blocking socket it waits for the first byte, unless told not to. Returns false at the end of
+  /// the stream, after an error, or for a message longer than kMostFrameBytes.
+  bool receive(int socket, Wait wait = Wait::yes);
+  /// Whether something has come that next() has not given.
+  bool has_more() const { return begin_ < end_; }
   /// The next complete message, valid until the next receive().
   std::optional<std::span<const std::byte>> next();
   /// The first descriptor that came and was not taken, which the caller then owns; -1 if there is none. It is there once the
@@ -40,8 +43,8 @@ class FrameReader {
 
  private:
   std::deque<int> descriptors_;
-  std::vector<std::byte> bytes_;
-  std::size_t begin_ = 0;
+  std::vector<std::byte> bytes_;  ///< room for reads; what has come lies from begin_ to end_
+  std::size_t begin_ = 0, end_ = 0;
 };
 
 /// Sends some of the bytes, the first one with the descriptor, as send() with MSG_DONTWAIT does.

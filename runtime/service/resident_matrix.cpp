@@ -23,6 +23,7 @@ constexpr double kLeastGain = 1.03;
 /// Timed runs of a product, and seconds after which no further one starts.
 constexpr int kRuns = 20;
 constexpr double kRunSeconds = 0.1;
+constexpr std::size_t kPageBytes = 4096, kCacheLineBytes = 64;
 
 double seconds_of_column(const WidthTime& time) { return time.seconds / static_cast<double>(time.width); }
 
@@ -175,11 +176,17 @@ bool ResidentMatrix::add_block_product(std::int64_t width) {
 
 double ResidentMatrix::seconds_of(std::int64_t width) {
   const auto size_of_vector = static_cast<std::size_t>(std::max(matrix_.rows(), matrix_.cols())) * size_of(matrix_.type());
-  const HostVector<std::byte> zeros(size_of_vector, std::byte{0});
-  HostVector<std::byte> result(size_of_vector);
   const auto columns = static_cast<std::size_t>(width);
-  const std::vector<const std::byte*> x(columns, zeros.data());
-  const std::vector<UnpackedColumn> y(columns, UnpackedColumn{result.data(), 1, 0});
+  // Columns of requests lie apart. Vectors of one place would leave all columns but the first in the cache.
+  const std::size_t apart = columns == 1 ? 0 : size_of_vector / columns / kPageBytes * kPageBytes + kCacheLineBytes;
+  const HostVector<std::byte> zeros(size_of_vector + apart * (columns - 1), std::byte{0});
+  HostVector<std::byte> result(zeros.size(), std::byte{0});
+  std::vector<const std::byte*> x;
+  std::vector<UnpackedColumn> y;
+  for (std::size_t j = 0; j < columns; ++j) {
+    x.push_back(zeros.data() + j * apart);
+    y.push_back({result.data() + j * apart, 1, 0});
+  }
   const Product& product = *products_.at(width);
   double best = std::numeric_limits<double>::infinity(), spent = 0;
   for (int run = 0; run <= kRuns && spent < kRunSeconds; ++run) {  // the first one warms up

@@ -94,6 +94,23 @@ TEST(RequestQueue, ThoseThatLeftOrAreLateGetNoProduct) {
   EXPECT_TRUE(queue.empty());
 }
 
+TEST(WidthTable, LearnsWhatWidthsTakeNow) {
+  WidthTable table({{1, 1.0}, {4, 2.0}, {8, 3.0}});
+  EXPECT_EQ(table.for_waiting(32, 1).width, 8);
+  table.observe(8, 1000);  // one that was held up counts little
+  EXPECT_EQ(table.for_waiting(32, 1).width, 8);
+  for (int i = 0; i < 20; ++i) table.observe(8, 9.0);
+  EXPECT_EQ(table.for_waiting(32, 1).width, 4);
+  EXPECT_NEAR(table.for_columns(8).seconds, 9, 0.1);
+  for (int i = 0; i < 20; ++i) table.observe(4, 16.0), table.observe(8, 32.0);
+  EXPECT_EQ(table.for_waiting(32, 1).width, 1);
+  int singles = 0;
+  while (singles < 10000 && table.for_waiting(32, 1).width == 1) table.observe(1, 1.0), ++singles;
+  EXPECT_GT(singles, 50);  // a wide one is tried again, but seldom
+  EXPECT_LT(singles, 1000);
+  table.observe(16, 1.0);  // no width of this table
+}
+
 TEST(RequestQueue, RequestsThatAreAloneAreNotMerged) {
   RequestQueue queue;
   queue.add({1, 1, 0}), queue.add({2, 40, 0, std::numeric_limits<double>::infinity(), true}), queue.add({3, 1, 0});

@@ -1,22 +1,30 @@
 #include "tools/serve/http/event_loop.h"
 
+#include <sched.h>
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <chrono>
+#include <deque>
 #include <list>
 #include <utility>
+
+#include "kernels/base/parallel.h"
 
 namespace shardmat::serve {
 
 namespace asio = boost::asio;
 using boost::system::error_code;
+using Clock = std::chrono::steady_clock;
 
 struct EventLoop::Impl {
   asio::io_context io{1};
   std::list<asio::signal_set> signals;
+  std::deque<std::function<void()>> posted;  ///< not in Asio's queue, which looks for events before each action in it
+  Clock::time_point awake_until;
+  const int cores = usable_cores();
 
   void wait_for(asio::signal_set& set, std::function<void()> action) {
     set.async_wait([this, &set, action = std::move(action)](error_code error, int) {
@@ -32,11 +40,25 @@ EventLoop::~EventLoop() = default;
 
 void EventLoop::run() {
   const auto work = asio::make_work_guard(impl_->io);
-  impl_->io.run();
+  while (!impl_->io.stopped()) {
+    for (std::size_t left = impl_->posted.size(); left > 0 && !impl_->io.stopped(); --left) {
+      const auto action = std::move(impl_->posted.front());
+      impl_->posted.pop_front();
+      action();
+    }
+    if (!impl_->posted.empty()) impl_->io.poll_one();  // actions that post further ones keep nobody else waiting
+    else if (Clock::now() >= impl_->awake_until) impl_->io.run_one();
+    else if (impl_->io.poll_one() == 0) sched_yield();
+  }
+}
+
+void EventLoop::stay_awake(double seconds) {
+  if (impl_->cores < 2) return;
+  impl_->awake_until = Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 void EventLoop::stop() { impl_->io.stop(); }
-void EventLoop::post(std::function<void()> action) { asio::post(impl_->io, std::move(action)); }
+void EventLoop::post(std::function<void()> action) { impl_->posted.push_back(std::move(action)); }
 asio::io_context& EventLoop::io() { return impl_->io; }
 
 void EventLoop::on_signals(std::initializer_list<int> numbers, std::function<void()> action) {

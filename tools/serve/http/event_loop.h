@@ -26,6 +26,9 @@ class EventLoop {
   void stop();
   /// Runs `action` soon, after the present one.
   void post(std::function<void()> action);
+  /// For so many seconds from now on the thread looks for events without sleeping, as it takes longer to wake it up than
+  /// what is waited for takes. Other threads that want its core get it. 0: it may sleep again.
+  void stay_awake(double seconds);
   /// Calls `action` for each of these signals, every time one comes.
   void on_signals(std::initializer_list<int> numbers, std::function<void()> action);
 

@@ -1,8 +1,8 @@
 #include "tools/serve/http/http_connection.h"
 
 #include <fmt/format.h>
-#include <poll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include <boost/beast/core/string.hpp>
 #include <boost/beast/http/status.hpp>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <random>
@@ -44,12 +45,17 @@ constexpr std::uint64_t kMostIgnoredBytes = 64 << 10;
 constexpr std::size_t kStepBytes = std::size_t{4} << 20;
 constexpr double kIdleSeconds = 300, kLingerSeconds = 2;
 constexpr double kLeastBytesPerSecond = 64 << 10;
+constexpr double kAwakeSeconds = 100e-6;  ///< for the next part of a body
 constexpr int kClientLeft = 499;
+constexpr std::size_t kUsualHeaderBytes = 512;
 
-/// Asio moves 64 KiB at a time unless this completion condition asks for more. It also notes how many bytes were moved.
+/// Asio moves 64 KiB at a time unless this completion condition asks for more. It also notes how many bytes were moved. A
+/// client of this host (`awake` is not null) that keeps up finds the event loop awake.
 struct InLargeSteps {
   std::uint64_t* moved;
+  EventLoop* awake;
   std::size_t operator()(const error_code& error, std::size_t bytes) const {
+    if (awake != nullptr && (bytes == 0 || bytes >= *moved + kReadBytes)) awake->stay_awake(kAwakeSeconds);
     *moved = bytes;
     return error ? 0 : kStepBytes;
   }
@@ -61,13 +67,15 @@ Clock::duration duration_of(double seconds) {
 
 std::string header_of(const Reply& reply, std::size_t bytes, const std::string& request_id, bool keep_alive) {
   const auto reason = http::obsolete_reason(static_cast<http::status>(reply.status));
-  std::string text = fmt::format("HTTP/1.1 {} {}\r\nX-Request-Id: {}\r\n", reply.status,
-                                 std::string_view(reason.data(), reason.size()), request_id);
-  if (reply.status != 204)
-    text += fmt::format("Content-Type: {}\r\nX-Content-Type-Options: nosniff\r\n", reply.content_type);
-  if (reply.status != 204 && !reply.stream) text += fmt::format("Content-Length: {}\r\n", bytes);
-  for (const auto& [name, value] : reply.fields) text += fmt::format("{}: {}\r\n", name, value);
-  text += keep_alive ? "\r\n" : "Connection: close\r\n\r\n";
+  std::string text;
+  text.reserve(kUsualHeaderBytes);
+  const auto add = [&](const auto&... parts) { (text.append(parts), ...); };
+  add("HTTP/1.1 ", std::to_string(reply.status), " ", std::string_view(reason.data(), reason.size()));
+  add("\r\nX-Request-Id: ", request_id, "\r\n");
+  if (reply.status != 204) add("Content-Type: ", reply.content_type, "\r\nX-Content-Type-Options: nosniff\r\n");
+  if (reply.status != 204 && !reply.stream) add("Content-Length: ", std::to_string(bytes), "\r\n");
+  for (const auto& [name, value] : reply.fields) add(name, ": ", value, "\r\n");
+  add(keep_alive ? "\r\n" : "Connection: close\r\n\r\n");
   return text;
 }
 
@@ -79,9 +87,13 @@ HttpShared::HttpShared(EventLoop& event_loop, const HttpLimits& http_limits, Rou
       router(std::move(route)),
       record(std::move(recorder)),
       count(limits.connections, limits.connections_per_address),
-      id_prefix_(std::random_device{}()) {}
+      id_prefix_(fmt::format("{:08x}-", std::random_device{}())) {}
 
-std::string HttpShared::new_request_id() { return fmt::format("{:08x}-{:x}", id_prefix_, ++requests_); }
+std::string HttpShared::new_request_id() {
+  std::array<char, 16> digits;
+  const auto end = std::to_chars(digits.begin(), digits.end(), ++requests_, 16).ptr;
+  return id_prefix_ + std::string(digits.begin(), end);
+}
 
 void HttpShared::remove(HttpConnection* connection, const Peer& peer) {
   count.remove(peer);
@@ -129,41 +141,58 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void expire_after(double seconds) {
     late_ = false, least_rate_ = 0;
-    wait_until(Clock::now() + duration_of(seconds));
+    expire_at(Clock::now() + duration_of(seconds));
   }
 
   /// For bodies: moved_ must grow by the least rate.
   void expire_when_slow() {
     late_ = false, moved_ = 0;
     least_rate_ = kLeastBytesPerSecond, rate_since_ = Clock::now();
-    wait_until(rate_since_ + duration_of(shared_->limits.body_seconds));
+    expire_at(rate_since_ + duration_of(shared_->limits.body_seconds));
   }
 
-  void wait_until(Clock::time_point time) {
+  InLargeSteps in_large_steps() { return {&moved_, peer_.is_unix ? &shared_->loop : nullptr}; }
+
+  void expire_never() { latest_ = Clock::time_point::max(); }
+
+  /// The timer is left alone as long as it rings early enough: it then looks at the limit of that time.
+  void expire_at(Clock::time_point time) {
+    latest_ = time;
+    if (time < rings_) ring_at(time);
+  }
+
+  void ring_at(Clock::time_point time) {
+    rings_ = time;
     timer_.expires_at(time);
     timer_.async_wait([weak = weak_from_this()](error_code error) {
       const auto me = weak.lock();
-      if (error || !me || Clock::now() < me->timer_.expiry()) return;
-      if (me->least_rate_ > 0) {
-        const double seconds = me->shared_->limits.body_seconds + static_cast<double>(me->moved_) / me->least_rate_;
-        const auto latest = me->rate_since_ + duration_of(seconds);
-        if (Clock::now() < latest) return me->wait_until(latest);
-      }
-      me->late_ = true;
-      error_code ignored;
-      me->stream_.socket().cancel(ignored);
+      if (error || !me || Clock::now() < me->rings_) return;
+      me->rings_ = Clock::time_point::max();
+      me->check_time();
     });
   }
 
-  void expire_never() { timer_.expires_at(Clock::time_point::max()); }
+  void check_time() {
+    if (least_rate_ > 0 && latest_ != Clock::time_point::max()) {
+      const double seconds = shared_->limits.body_seconds + static_cast<double>(moved_) / least_rate_;
+      latest_ = rate_since_ + duration_of(seconds);
+    }
+    if (latest_ == Clock::time_point::max()) return;
+    if (Clock::now() < latest_) return ring_at(latest_);
+    late_ = true;
+    error_code ignored;
+    stream_.socket().cancel(ignored);
+  }
 
   // --- a header ---
 
   void read_request() {
+    phase_ = Phase::header;
     idle_ = buffer_.size() == 0;
     scanner_ = {};
     expire_after(idle_ && !first_ ? kIdleSeconds : shared_->limits.header_seconds);
-    scan();
+    if (client_ended_) return header_ended();
+    if (!reading_) scan();
   }
 
   void scan() {
@@ -173,9 +202,19 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     if (std::max(found.bytes, found.bytes > 0 ? 0 : buffer_.size()) > kMostHeaderBytes)
       return refuse_header(431, "header_too_long", fmt::format("the header has more than {} bytes", kMostHeaderBytes));
     if (found.bytes > 0) return parse(found.bytes);
+    read_some();
+  }
+
+  /// While a job works, this notices a client that leaves, or it reads the beginning of the next request.
+  void read_some() {
+    reading_ = true;
     stream_.async_read_some(buffer_.prepare(kReadBytes), [me = shared_from_this()](error_code error, std::size_t bytes) {
-      if (error) return me->header_ended();
+      me->reading_ = false;
       me->buffer_.commit(bytes);
+      if (me->phase_ == Phase::working) return me->stirred(static_cast<bool>(error));
+      me->client_ended_ = static_cast<bool>(error);
+      if (me->phase_ != Phase::header) return;
+      if (error) return me->header_ended();
       if (std::exchange(me->idle_, false) && !me->first_) me->expire_after(me->shared_->limits.header_seconds);
       me->scan();
     });
@@ -196,6 +235,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   }
 
   void begin_request() {
+    phase_ = Phase::body;
     first_ = idle_ = false;
     began_ = Clock::now();
     head_ = {};
@@ -259,7 +299,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     if (ignored_.empty()) return read_request();
     idle_ = true;
     expire_when_slow();
-    asio::async_read(stream_, asio::buffer(ignored_), InLargeSteps{&moved_},
+    asio::async_read(stream_, asio::buffer(ignored_), in_large_steps(),
                      [me = shared_from_this()](error_code error, std::size_t) {
                        if (!error) me->read_request();
                      });
@@ -289,10 +329,11 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
     if (had > 0) std::memcpy(body.data(), buffer_.data().data(), had);
     buffer_.consume(had);
     received_ += body.size();
-    const auto rest = body.subspan(had);
+    auto rest = body.subspan(had);
+    if (!rest.empty()) rest = rest.subspan(stream_.read_now(rest));
     if (rest.empty()) return then();
     expire_when_slow();
-    asio::async_read(stream_, asio::buffer(rest.data(), rest.size()), InLargeSteps{&moved_},
+    asio::async_read(stream_, asio::buffer(rest.data(), rest.size()), in_large_steps(),
                      [me = shared_from_this(), then = std::move(then)](error_code error, std::size_t) {
                        if (!error) return then();
                        if (!me->late_) return me->client_left();
@@ -305,59 +346,54 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void run() {
     expire_never();
     ++turn_;
-    replied_ = false;
+    phase_ = Phase::working;
     try {
       job_->start([this, weak = weak_from_this(), turn = turn_](Reply reply) {
         const auto me = weak.lock();
         if (!me || turn != turn_) return;
-        replied_ = true;
-        error_code ignored;
-        stream_.socket().cancel(ignored);
+        phase_ = Phase::replying;
         reply_ = std::move(reply);
         // The job may be the caller, so it goes only after this.
         shared_->loop.post([me] { me->job_.reset(), me->send(std::move(me->reply_)); });
       });
     } catch (const std::exception& error) {
-      if (replied_) throw;
+      if (phase_ == Phase::replying) throw;
       ++turn_;  // what the job may still say is for nobody
       job_.reset();
       return send(reply_of(error));
     }
-    if (!replied_) watch_client();
+    if (phase_ == Phase::working) watch_client();
   }
 
-  /// Notices a client that leaves before its reply is there: the job is then dropped.
   void watch_client() {
-    stream_.socket().async_wait(HttpStream::Socket::wait_read, [me = shared_from_this(), turn = turn_](error_code error) {
-      if (error || turn != me->turn_ || me->replied_) return;
-      if (!me->has_left()) {
-        me->keeper_ = me;  // a further request is there, and the client with it
-        return;
-      }
-      ++me->turn_;
-      me->job_.reset();
-      me->client_left();
-    });
+    if (buffer_.size() > 0) keeper_ = shared_from_this();  // a further request is there, and the client with it
+    else read_some();
   }
 
-  /// True at the end of what the client sends. With TLS there are always some bytes before.
-  bool has_left() {
-    const int socket = stream_.socket().native_handle();
-    char byte = 0;
-    if (!stream_.has_tls()) return recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
-    pollfd state{socket, POLLRDHUP, 0};
-    return poll(&state, 1, 0) > 0;
+  /// While the job works, the client has sent something, or has left: then the job is dropped.
+  void stirred(bool left) {
+    if (!left) return watch_client();
+    ++turn_;
+    job_.reset();
+    client_left();
   }
 
   void client_left() {
     job_.reset();
     reply_ = {};
     finish_record(kClientLeft, 0);
+    stop_reading();
+  }
+
+  void stop_reading() {
+    error_code ignored;
+    if (reading_) stream_.socket().cancel(ignored);
   }
 
   // --- a reply ---
 
   void send(Reply reply) {
+    phase_ = Phase::replying;
     keeper_.reset();
     reply_ = std::move(reply);
     finish_problem(reply_, head_.request_id);
@@ -383,17 +419,28 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   }
 
   void write_reply() {
-    const std::size_t bytes = reply_.text.size() + reply_.bytes.size();
-    const std::array<asio::const_buffer, 3> parts{asio::buffer(header_), asio::buffer(reply_.text),
-                                                  asio::buffer(reply_.bytes.data(), reply_.bytes.size())};
-    asio::async_write(stream_, parts, InLargeSteps{&moved_},
-                      [me = shared_from_this(), bytes](error_code error, std::size_t) {
-                        if (!error && me->reply_.stream) return me->begin_stream();
-                        me->finish_record(error ? kClientLeft : me->reply_.status, bytes);
-                        if (error) return;
-                        if (me->keep_alive_) return me->ignore_body();
-                        me->end();
-                      });
+    const auto part = [](const auto& bytes) {
+      return iovec{const_cast<void*>(static_cast<const void*>(bytes.data())), bytes.size()};
+    };
+    std::array<iovec, 3> parts{part(header_), part(reply_.text), part(reply_.bytes)};
+    std::size_t sent = stream_.write_now(parts);
+    std::array<asio::const_buffer, 3> rest;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      rest[i] = asio::const_buffer(parts[i].iov_base, parts[i].iov_len) + sent;  // which ends at the end of the buffer
+      sent -= std::min(sent, parts[i].iov_len);
+    }
+    if (asio::buffer_size(rest) == 0) return reply_written({});
+    asio::async_write(stream_, rest, in_large_steps(),
+                      [me = shared_from_this()](error_code error, std::size_t) { me->reply_written(error); });
+  }
+
+  void reply_written(error_code error) {
+    if (!error && reply_.stream) return begin_stream();
+    finish_record(error ? kClientLeft : reply_.status, reply_.text.size() + reply_.bytes.size());
+    if (error) return stop_reading();
+    if (!keep_alive_) return end();
+    if (buffer_.size() == 0) return ignore_body();
+    shared_->loop.post([me = shared_from_this()] { me->ignore_body(); });  // many requests may lie in the buffer
   }
 
   void finish_record(int status, std::uint64_t bytes_out) {
@@ -432,7 +479,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void write_stream() {
     expire_when_slow();
-    asio::async_write(stream_, asio::buffer(header_), InLargeSteps{&moved_},
+    asio::async_write(stream_, asio::buffer(header_), in_large_steps(),
                       [me = shared_from_this()](error_code error, std::size_t bytes) {
                         me->streamed_ += bytes;
                         if (!error) return me->pump_stream();
@@ -443,6 +490,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   /// Ends the connection in a way that leaves the reply to the client: what it still sends is read for a while.
   void end() {
+    phase_ = Phase::ending;
     expire_after(kLingerSeconds);
     stream_.async_end_writing([me = shared_from_this()] {
       if (me->late_) return;
@@ -462,6 +510,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::shared_ptr<ConnectionState> state_;  ///< null except on a Unix socket
   std::shared_ptr<HttpShared> shared_;
   asio::steady_timer timer_;
+  Clock::time_point latest_ = Clock::time_point::max(), rings_ = Clock::time_point::max();
   Clock::time_point rate_since_, began_ = Clock::now();
   double least_rate_ = 0;
   std::uint64_t moved_ = 0;
@@ -476,7 +525,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::uint64_t turn_ = 0;  ///< counts requests, so that what is late for one does nothing to the next
   std::uint64_t received_ = 0, streamed_ = 0;
   std::size_t unread_ = 0;  ///< bytes of a short body behind an early reply
-  bool keep_alive_ = true, idle_ = true, first_ = true, replied_ = false, late_ = false;
+  enum class Phase { header, body, working, replying, ending } phase_ = Phase::header;
+  bool reading_ = false, client_ended_ = false;
+  bool keep_alive_ = true, idle_ = true, first_ = true, late_ = false;
 };
 
 void serve_connection(int socket, const Peer& peer, const std::shared_ptr<HttpShared>& shared, const Tls* tls) {

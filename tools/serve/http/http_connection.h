@@ -45,7 +45,7 @@ struct HttpShared {
   std::function<void()> empty;  ///< called when the last connection ends while the server drains
 
  private:
-  const std::uint32_t id_prefix_;
+  const std::string id_prefix_;
   std::uint64_t requests_ = 0;
 };
 

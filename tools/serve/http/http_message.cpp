@@ -28,10 +28,10 @@ void TextStream::wake() {
   if (on_more) std::exchange(on_more, nullptr)();
 }
 
-const std::string& RequestHead::field(const std::string& name) const {
+const std::string& RequestHead::field(std::string_view name) const {
   static const std::string none;
   for (const auto& [key, value] : fields)
-    if (strcasecmp(key.c_str(), name.c_str()) == 0) return value;
+    if (key.size() == name.size() && strncasecmp(key.data(), name.data(), name.size()) == 0) return value;
   return none;
 }
 

@@ -39,7 +39,7 @@ struct RequestHead {
   std::string op, matrix;                       ///< set by the router once it knows the path; for statistics
 
   /// Value of a header field; names differ by more than upper and lower case. Empty if it is not there.
-  const std::string& field(const std::string& name) const;
+  const std::string& field(std::string_view name) const;
 };
 
 /// Why a request failed, for people and for programs.

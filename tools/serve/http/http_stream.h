@@ -1,11 +1,15 @@
 // A connected socket, TCP or Unix, with TLS or without, as Asio's functions read from and write to it.
 #pragma once
 
+#include <sys/socket.h>
+#include <sys/uio.h>
+
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "tools/serve/http/tls.h"
@@ -37,6 +41,23 @@ class HttpStream {
 #else
     return false;
 #endif
+  }
+
+  /// Bytes that could be read at once; 0 if there are none, at an error or the end, and with TLS: async_read_some() then
+  /// tells them apart.
+  std::size_t read_now(std::span<std::byte> to) {
+    if (has_tls()) return 0;
+    const ssize_t got = recv(socket_.native_handle(), to.data(), to.size(), MSG_DONTWAIT);
+    return got > 0 ? static_cast<std::size_t>(got) : 0;
+  }
+
+  /// Bytes that could be sent at once; 0 as above.
+  std::size_t write_now(std::span<iovec> parts) {
+    if (has_tls()) return 0;
+    msghdr message{};
+    message.msg_iov = parts.data(), message.msg_iovlen = parts.size();
+    const ssize_t sent = sendmsg(socket_.native_handle(), &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return sent > 0 ? static_cast<std::size_t>(sent) : 0;
   }
 
   template <class Buffers, class Handler>

@@ -10,10 +10,13 @@ namespace {
 /// Matrices with a label of their own; further ones share one.
 constexpr std::size_t kMostMatrices = 1000;
 
-std::vector<double> second_bounds() {
-  std::vector<double> bounds;
-  for (double decade = 1e-5; decade < 50; decade *= 10)
-    for (const double step : {1.0, 2.5, 5.0}) bounds.push_back(step * decade);
+const std::vector<double>& second_bounds() {
+  static const std::vector<double> bounds = [] {
+    std::vector<double> all;
+    for (double decade = 1e-5; decade < 50; decade *= 10)
+      for (const double step : {1.0, 2.5, 5.0}) all.push_back(step * decade);
+    return all;
+  }();
   return bounds;
 }
 

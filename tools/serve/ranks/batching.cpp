@@ -6,13 +6,23 @@ namespace shardmat::serve {
 
 using service::WidthTime;
 
+namespace {
+
+/// How fast the expected time of a width follows what is observed, and those of the others go back to what was measured.
+constexpr double kOwnShare = 1.0 / 4, kOtherShare = 1.0 / 128;
+/// One product that was held up counts no more than one that took twice the expected time.
+constexpr double kMostChange = 2;
+
+}  // namespace
+
 WidthTime WidthTable::for_columns(std::int64_t columns) const {
-  const WidthTime* best = &widths_.back();
-  if (columns > best->width)
-    return {best->width, best->seconds * static_cast<double>((columns + best->width - 1) / best->width)};
-  for (const WidthTime& one : widths_)
-    if (one.width >= columns && one.seconds < best->seconds) best = &one;
-  return *best;
+  const WidthTime& widest = widths_.back();
+  if (columns > widest.width)
+    return {widest.width, widest.seconds * static_cast<double>((columns + widest.width - 1) / widest.width)};
+  std::size_t best = widths_.size() - 1;
+  for (std::size_t i = 0; i < widths_.size(); ++i)
+    if (widths_[i].width >= columns && measured_[i].seconds < measured_[best].seconds) best = i;
+  return widths_[best];
 }
 
 const WidthTime& WidthTable::for_waiting(std::int64_t waiting, std::int64_t first) const {
@@ -36,6 +46,18 @@ double WidthTable::seconds_for(std::int64_t columns) const {
   if (merging_ == Merging::off) return for_columns(1).seconds * static_cast<double>(columns);
   const WidthTime& one = for_waiting(columns, 1);
   return one.seconds * static_cast<double>((columns + one.width - 1) / one.width);
+}
+
+void WidthTable::observe(std::int64_t width, double seconds) {
+  const auto same =
+      std::find_if(measured_.begin(), measured_.end(), [&](const WidthTime& one) { return one.width == width; });
+  if (same == measured_.end()) return;
+  const double now = widths_[static_cast<std::size_t>(same - measured_.begin())].seconds / same->seconds;
+  const double longer = std::clamp(seconds / same->seconds, now / kMostChange, now * kMostChange);
+  for (std::size_t i = 0; i < widths_.size(); ++i) {
+    const bool own = measured_[i].width == width;
+    widths_[i].seconds += (own ? kOwnShare : kOtherShare) * ((own ? longer : 1) * measured_[i].seconds - widths_[i].seconds);
+  }
 }
 
 }  // namespace shardmat::serve

@@ -19,12 +19,13 @@ class WidthTable {
   WidthTable() = default;
   /// REQUIRES: ascending widths from 1 on, with times above 0.
   explicit WidthTable(std::vector<service::WidthTime> widths, Merging merging = Merging::on)
-      : widths_(std::move(widths)), merging_(merging) {}
+      : measured_(std::move(widths)), widths_(measured_), merging_(merging) {}
 
   Merging merging() const { return merging_; }
   /// The columns of the widest product; 0 for an empty table. A wider request gets several of these, one after another.
   std::int64_t widest() const { return widths_.empty() ? 0 : widths_.back().width; }
-  /// Of the widths of at least `columns`, the fastest. For more than widest(): the widest, with the time of its products.
+  /// Of the widths of at least `columns`, the fastest by the measured times. For more than widest(): the widest, with the
+  /// time of its products.
   service::WidthTime for_columns(std::int64_t columns) const;
   /// The width that finishes the most columns a second if `waiting` columns wait and the first request has `first` columns:
   /// the one with the largest min(waiting, width) / time, and of equal ones the narrowest. A request
@@ -35,8 +36,14 @@ class WidthTable {
   /// Seconds that so many columns take when products are as wide as pays. Without merging: as requests of one column.
   double seconds_for(std::int64_t columns) const;
 
+  /// A product of this width took the ranks so many seconds. They share cores and memory with requests whose bodies move,
+  /// so products take longer than when the matrix was loaded, and wide ones may lose more than narrow ones. What was not
+  /// observed for long goes back to the measured time, and is then tried again.
+  void observe(std::int64_t width, double seconds);
+
  private:
-  std::vector<service::WidthTime> widths_;
+  std::vector<service::WidthTime> measured_;  ///< when the matrix was loaded
+  std::vector<service::WidthTime> widths_;    ///< as it is to be expected now
   Merging merging_ = Merging::on;
 };
 

@@ -344,6 +344,8 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
       result.seconds.product = std::max(result.seconds.product, seconds->product);
       result.seconds.copy_out = std::max(result.seconds.copy_out, seconds->copy_out);
     }
+  if (matrix != nullptr && !result.problem && done.columns <= done.width)
+    matrix->widths.observe(done.width, result.seconds.copy_in + result.seconds.product + result.seconds.copy_out);
   const double seconds = now() - done.started;
   schedule_.settle(done.charges, seconds);
   pump();  // the ranks go on while replies are sent

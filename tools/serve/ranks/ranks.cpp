@@ -30,6 +30,7 @@ constexpr double kStartSeconds = 60;  ///< that starting may take beyond the tim
 constexpr double kKillSeconds = 2;    ///< from SIGTERM to SIGKILL
 constexpr double kEndCheckSeconds = 0.01;
 constexpr double kLeastExpected = 2, kSlower = 20;
+constexpr double kWakeUpSeconds = 100e-6;  ///< that it may take to wake this process up
 
 }  // namespace
 
@@ -170,6 +171,7 @@ void Ranks::take(Rank& rank, const Answer& answer) {
   if (++command->answered < ranks_.size()) return;
   const Outstanding done = std::move(*command);
   outstanding_.erase(command);
+  loop_.stay_awake(0);
   if (done.done) done.done(done.answers);
 }
 
@@ -181,6 +183,8 @@ void Ranks::send(decltype(Command::what) what, double expected_seconds, Answered
   one.answers.resize(ranks_.size());
   one.done = std::move(answered);
   outstanding_.push_back(std::move(one));
+  if (expected_seconds > 0 && expected_seconds < kWakeUpSeconds && std::ssize(ranks_) < cores_)
+    loop_.stay_awake(expected_seconds + kWakeUpSeconds);
   const auto message = service::encode(Command{last_number_, std::move(what)});
   for (const Rank* rank : ranks_)
     if (!service::send_frame(rank->socket, message, descriptor)) {

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/parallel.h"
 #include "runtime/service/arena.h"
 #include "runtime/service/command.h"
 #include "runtime/service/frames.h"
@@ -96,6 +97,7 @@ class Ranks {
   State state_ = State::stopped;
   std::vector<std::unique_ptr<Rank>> connected_;  ///< in the order of connection
   std::vector<Rank*> ranks_;                      ///< by rank, once all are there
+  const int cores_ = usable_cores();
   std::deque<Outstanding> outstanding_;
   std::uint64_t last_number_ = 0;
   std::size_t expected_ranks_ = 0;
