@@ -58,7 +58,8 @@ __global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Argu
     if ((rows >> s & 1) == 0) continue;
     const PackedSlice slice = packed::load_slice(a.slices + first + s);
     packed::wait_if_late(slice, a.x);
-    packed::multiply_rows<S>(slice, a, (warp + s) % kWarps, kWarps, lane, dot_sum);  // short rows are not enough for all warps
+    // Short rows are not enough for all warps.
+    packed::multiply_rows<S>(slice, a, (warp + s) % kWarps, kWarps, lane, dot_sum);
   }
   if (parts > 1) {
 #pragma unroll

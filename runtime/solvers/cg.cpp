@@ -29,9 +29,9 @@ class Cg final : public Method {
     v_.norm = in.norm;
   }
 
-  void start(const void* b, void* x, Stream& stream) override {
+  void start(const void* b, void* x, Guess guess, Stream& stream) override {
     v_.x = static_cast<T*>(x);
-    in_.residual(b, x, v_.r, stream);
+    in_.residual(b, x, guess, v_.r, stream);
     precondition(stream);
     sum_residual(stream);
     in_.run(CgFirstDirection<T, kScaling>{v_}, stream);

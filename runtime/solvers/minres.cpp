@@ -37,9 +37,9 @@ class Minres final : public Method {
     v_.norm = in.norm;
   }
 
-  void start(const void* b, void* x, Stream& stream) override {
+  void start(const void* b, void* x, Guess guess, Stream& stream) override {
     v_.x = static_cast<T*>(x);
-    in_.residual(b, x, v_.r, stream);
+    in_.residual(b, x, guess, v_.r, stream);
     precondition(v_.r, stream);
     in_.run(MinresStart<T, kScaling>{v_}, stream);
     sum_two_(v_.scalars.vz, stream);
