@@ -119,9 +119,9 @@ TEST(HostDot, SumsBesideTheProduct) {
 TEST(HostDot, AreNotForSmallOrUnevenMatrices) {
   Stream stream({Backend::host, 0});
   HostCsr uneven = mesh(16'001, 1, false);
-  const std::int64_t more = uneven.row_ptr.back();
-  for (std::int64_t j = 0; j < more; ++j) uneven.col_idx.push_back(j % 16'000), uneven.values.push_back(0.5);
-  uneven.row_ptr.back() += more;
+  uneven.col_idx.resize(static_cast<std::size_t>(uneven.row_ptr[16'000])), uneven.values.resize(uneven.col_idx.size());
+  for (std::int64_t j = 0; j < uneven.cols; ++j) uneven.col_idx.push_back(j), uneven.values.push_back(0.5);
+  uneven.row_ptr.back() = std::ssize(uneven.values);
   for (const HostCsr& m : {mesh(15'000, 1, false), uneven}) {
     ConversionInput input(m.view(), ValueType::f64, stream);
     const auto storage = store(find_format("csr"), input, {});
