@@ -117,8 +117,8 @@ std::unique_ptr<Plan> make_bcsr_host(std::shared_ptr<Storage> storage, const Pol
                   for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, false>(rows, v, i, 0);
               });
             },
-            [&](std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
-              return dot_of_rows(dot.own, v.y, begin * m.block(), std::min(m.rows, end * m.block()));
+            [&](const T* own, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+              return dot_of_rows(own, v.y, begin * m.block(), std::min(m.rows, end * m.block()));
             });
       });
 }

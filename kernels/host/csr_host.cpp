@@ -43,8 +43,8 @@ std::unique_ptr<Plan> make_csr_host(std::shared_ptr<Storage> storage, const Poli
               if (m.wide_offsets) multiply_rows<Set, T, std::int64_t>(m, begin, end, v);
               else multiply_rows<Set, T, std::int32_t>(m, begin, end, v);
             },
-            [&](std::int64_t begin, std::int64_t end)
-                SHARDMAT_INLINE_LAMBDA { return dot_of_rows(dot.own, v.y, begin, end); });
+            [&](const T* own, std::int64_t begin, std::int64_t end)
+                SHARDMAT_INLINE_LAMBDA { return dot_of_rows(own, v.y, begin, end); });
       });
 }
 

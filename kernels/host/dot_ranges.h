@@ -38,7 +38,7 @@ DotRanges dot_ranges(std::vector<std::int64_t> starts, std::int64_t chunk, const
 }
 
 /// Calls body(Set{}, begin, end) for ranges that cover all. With a dot product: chunk by chunk, each followed by
-/// sum(begin, end), the sum of own·y over its rows.
+/// sum(own, begin, end), the sum of own·y over its rows.
 template <class Dot, class Body, class Sum>
 void for_each_range(const DotRanges& ranges, Isa isa, [[maybe_unused]] const Dot& dot, const Body& body,
                     [[maybe_unused]] const Sum& sum) {
@@ -49,7 +49,7 @@ void for_each_range(const DotRanges& ranges, Isa isa, [[maybe_unused]] const Dot
       for (std::int64_t at = begin, next = 0; at < end; at = next) {
         next = std::min(end, at + ranges.chunk);
         body(set, at, next);
-        dot.parts[at / ranges.chunk] = sum(at, next);
+        dot.parts[at / ranges.chunk] = sum(dot.own, at, next);
       }
     }
   });

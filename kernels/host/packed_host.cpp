@@ -190,7 +190,7 @@ std::unique_ptr<Plan> make_single_rows(std::shared_ptr<Storage> storage) {
             [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
               for (std::int64_t s = begin; s < end; ++s) multiply_single_rows<Set>(m, s, v);
             },
-            [&](std::int64_t begin, std::int64_t end) { return dot_of_slices(m, dot.own, v.y, begin, end); });
+            [&](const T* own, std::int64_t begin, std::int64_t end) { return dot_of_slices(m, own, v.y, begin, end); });
       });
 }
 
