@@ -1,5 +1,7 @@
 #include "kernels/plan.h"
 
+#include "kernels/base/error.h"
+
 #include "kernels/base/narrow.h"
 #include "kernels/conversion.h"
 
@@ -14,6 +16,10 @@ void Storage::describe(const ConversionInput& input, std::int64_t exact_bytes) {
   cols = matrix.cols;
   nnz = matrix.nnz();
   bytes = exact_bytes;
+}
+
+void Plan::multiply_with_dot(const void*, const void*, void*, double*, Stream&) const {
+  throw Error(ErrorKind::internal, kernel + " does not form dot products");
 }
 
 std::string Plan::tunables() const { return tunables_text(storage_->layout, policy); }

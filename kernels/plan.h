@@ -59,6 +59,14 @@ class Plan {
   /// its device; x and y must not overlap. With beta = 0, y is only written, so it may hold NaN.
   virtual void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const = 0;
 
+  /// How many sums multiply_with_dot() leaves; 0 if the kernel does not have it. Another number after
+  /// Storage::expect_late(). The caller adds the sums.
+  virtual std::int64_t dot_parts() const { return 0; }
+  /// y = A·x, and in parts[0 … dot_parts()) sums in f64 that add up to own·y, in stream order: the dot product that
+  /// methods for symmetric matrices need, without a pass that reads both vectors again. own: one entry a row; x and own may
+  /// overlap. Each part is formed in a fixed order. REQUIRES: dot_parts() > 0.
+  virtual void multiply_with_dot(const void* x, const void* own, void* y, double* parts, Stream& stream) const;
+
   /// True if the same plan and x give a bit-identical y in every run.
   virtual bool reproducible() const { return true; }
 

@@ -4,9 +4,11 @@
 // the loads are coalesced, all of a thread's come before its gathers from x, and the products meet in shared memory, where
 // short rows are added by one thread and long ones by a warp.
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/base/error.h"
 #include "kernels/cuda/cache_hints.h"
+#include "kernels/cuda/dot_sums.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/split_rows.h"
 #include "kernels/formats/csr.h"
@@ -76,12 +78,13 @@ struct Part {
   int row, begin, end;
 };
 
-template <class T, class Offset, int kItems, int kHint>
+template <class T, class Offset, int kItems, int kHint, class Dot>
 __global__ void __launch_bounds__(kMaxBlock, kBlocksPerSm)
     csr_balanced(std::int64_t rows, std::int64_t nnz, const Offset* __restrict__ row_ptr,
                  const std::int32_t* __restrict__ col_idx, const T* __restrict__ values,
                  const std::int64_t* __restrict__ tile_rows, T alpha, const T* __restrict__ x, T beta, T* __restrict__ y,
-                 T* __restrict__ head, T* __restrict__ tail) {
+                 T* __restrict__ head, T* __restrict__ tail, Dot dot) {
+  cuda::DotSum<Dot> dot_sum(dot);
   extern __shared__ __align__(16) unsigned char shared[];
   T* products = reinterpret_cast<T*>(shared);
   __shared__ Part long_parts[kMaxTile / kSerial];
@@ -100,12 +103,15 @@ __global__ void __launch_bounds__(kMaxBlock, kBlocksPerSm)
     return Part{row, static_cast<int>(from - begin), static_cast<int>(to - begin)};
   };
   const auto finish = [&](int row, T sum) {
-    if (row == ended_rows)
+    if (row == ended_rows) {
       tail[tile] = sum;
-    else if (row == 0 && continued)
+    } else if (row == 0 && continued) {
       head[tile] = sum;
-    else
-      y[first_row + row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[first_row + row];
+    } else {
+      const T of_row = beta == T(0) ? alpha * sum : alpha * sum + beta * y[first_row + row];
+      y[first_row + row] = of_row;
+      dot_sum.add(first_row + row, of_row);
+    }
   };
 
   const int thread = static_cast<int>(threadIdx.x), threads = static_cast<int>(blockDim.x);
@@ -130,27 +136,28 @@ __global__ void __launch_bounds__(kMaxBlock, kBlocksPerSm)
     for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, offset);
     if (thread % 32 == 0) finish(long_parts[i].row, sum);
   }
+  cuda::leave_dot_part(dot_sum, tile);
 }
 
-template <class T, class Offset>
-using Instance = decltype(&csr_balanced<T, Offset, 4, 0>);
+template <class T, class Offset, class Dot>
+using Instance = decltype(&csr_balanced<T, Offset, 4, 0, Dot>);
 
-template <class T, class Offset, int kHint>
-Instance<T, Offset> instance_of_items(int items) {
+template <class T, class Offset, class Dot, int kHint>
+Instance<T, Offset, Dot> instance_of_items(int items) {
   switch (items) {
-    case 4: return csr_balanced<T, Offset, 4, kHint>;
-    case 8: return csr_balanced<T, Offset, 8, kHint>;
-    case 16: return csr_balanced<T, Offset, 16, kHint>;
+    case 4: return csr_balanced<T, Offset, 4, kHint, Dot>;
+    case 8: return csr_balanced<T, Offset, 8, kHint, Dot>;
+    case 16: return csr_balanced<T, Offset, 16, kHint, Dot>;
     default: return nullptr;
   }
 }
 
 /// The instance for a policy, or null.
-template <class T, class Offset>
-Instance<T, Offset> instance(int items, int hint) {
+template <class T, class Offset, class Dot>
+Instance<T, Offset, Dot> instance(int items, int hint) {
   switch (hint) {
-    case cuda::kNoHint: return instance_of_items<T, Offset, cuda::kNoHint>(items);
-    case cuda::kKeepX: return instance_of_items<T, Offset, cuda::kKeepX>(items);
+    case cuda::kNoHint: return instance_of_items<T, Offset, Dot, cuda::kNoHint>(items);
+    case cuda::kKeepX: return instance_of_items<T, Offset, Dot, cuda::kKeepX>(items);
     default: return nullptr;
   }
 }
@@ -169,7 +176,15 @@ class CsrBalancedPlan final : public Plan {
   void multiply(double alpha, const void* x, double beta, void* y, Stream& stream) const override {
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      a_->wide_offsets ? run<T, std::int64_t>(alpha, x, beta, y, stream) : run<T, std::int32_t>(alpha, x, beta, y, stream);
+      run<T>(alpha, x, beta, y, NoDot{}, stream);
+    });
+  }
+
+  std::int64_t dot_parts() const override { return split_.tiles + cuda::finish_parts(split_, 0); }
+  void multiply_with_dot(const void* x, const void* own, void* y, double* parts, Stream& stream) const override {
+    dispatch(a_->type, [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      run<T>(1, x, 0, y, DotInto<T>{static_cast<const T*>(own), parts}, stream);
     });
   }
 
@@ -187,14 +202,17 @@ class CsrBalancedPlan final : public Plan {
                  tile_rows_.as<std::int64_t>(), split_.rows.as<cuda::SplitRow>());
   }
 
-  template <class T, class Offset>
-  void run(double alpha, const void* x, double beta, void* y, Stream& stream) const {
-    cuda::launch_blocks(instance<T, Offset>(items_, hint_), split_.tiles, block_size_,
-                        static_cast<std::size_t>(items_ * block_size_) * sizeof(T), stream, a_->rows, a_->nnz,
-                        a_->row_ptr.as<Offset>(), a_->col_idx.as<std::int32_t>(), a_->values.as<T>(),
-                        tile_rows_.as<std::int64_t>(), static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
-                        static_cast<T*>(y), split_.head.as<T>(), split_.tail.as<T>());
-    cuda::finish_rows<T>(split_, nullptr, 0, static_cast<T>(alpha), static_cast<T>(beta), static_cast<T*>(y), stream);
+  template <class T, class Dot>
+  void run(double alpha, const void* x, double beta, void* y, Dot dot, Stream& stream) const {
+    dispatch_offset(a_->wide_offsets, [&]<class Offset>(TypeTag<Offset>) {
+      cuda::launch_blocks(instance<T, Offset, Dot>(items_, hint_), split_.tiles, block_size_,
+                          static_cast<std::size_t>(items_ * block_size_) * sizeof(T), stream, a_->rows, a_->nnz,
+                          a_->row_ptr.as<Offset>(), a_->col_idx.as<std::int32_t>(), a_->values.as<T>(),
+                          tile_rows_.as<std::int64_t>(), static_cast<T>(alpha), static_cast<const T*>(x),
+                          static_cast<T>(beta), static_cast<T*>(y), split_.head.as<T>(), split_.tail.as<T>(), dot);
+    });
+    if constexpr (!std::is_same_v<Dot, NoDot>) dot.parts += split_.tiles;
+    cuda::finish_rows<T>(split_, nullptr, 0, static_cast<T>(alpha), static_cast<T>(beta), static_cast<T*>(y), stream, dot);
   }
 
   std::shared_ptr<CsrStorage> a_;
@@ -207,7 +225,7 @@ class CsrBalancedPlan final : public Plan {
 
 std::unique_ptr<Plan> make_csr_balanced(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream) {
   const int items = policy.at("items"), hint = policy.at("hint"), block_size = policy.at("block_size");
-  if (instance<float, std::int32_t>(items, hint) == nullptr)
+  if (instance<float, std::int32_t, NoDot>(items, hint) == nullptr)
     throw Error(ErrorKind::usage, "csr_balanced: items must be 4, 8 or 16, hint 0 (none) or 2 (keep x in the caches)");
   if (block_size != 128 && block_size != 256) throw Error(ErrorKind::usage, "csr_balanced: block_size must be 128 or 256");
   return std::make_unique<CsrBalancedPlan>(std::static_pointer_cast<CsrStorage>(std::move(storage)), items, hint, block_size,

@@ -28,8 +28,9 @@ struct Late {
   std::int64_t first, count, block;
 };
 
-template <class T, class S, int InFlight>
-__global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Arguments<T> a, int parts, Late late) {
+template <class T, class S, int InFlight, class Dot>
+__global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Arguments<T> a, int parts, Late late, Dot dot) {
+  cuda::DotSum<Dot> dot_sum(dot);
   __shared__ T sums[kWarps][S::B][kPackedLanes];
   const int warp = static_cast<int>(threadIdx.x) / kPackedLanes, lane = static_cast<int>(threadIdx.x) % kPackedLanes;
   const std::int64_t of_late = blockIdx.x - late.block, passed = of_late >= late.count ? late.count : 0;
@@ -57,18 +58,24 @@ __global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Argu
     if ((rows >> s & 1) == 0) continue;
     const PackedSlice slice = packed::load_slice(a.slices + first + s);
     packed::wait_if_late(slice, a.x);
-    packed::multiply_rows<S>(slice, a, (warp + s) % kWarps, kWarps, lane);  // short rows are not enough for all warps
+    // Short rows are not enough for all warps.
+    packed::multiply_rows<S>(slice, a, (warp + s) % kWarps, kWarps, lane, dot_sum);
   }
   if (parts > 1) {
 #pragma unroll
     for (int r = 0; r < S::B; ++r) sums[warp][r][lane] = acc[r];
     __syncthreads();
-    if (part != 0) return;
-    for (int other = 1; other < parts; ++other)
+    if (part == 0)
+      for (int other = 1; other < parts; ++other)
 #pragma unroll
-      for (int r = 0; r < S::B; ++r) acc[r] += sums[warp + other][r][lane];
+        for (int r = 0; r < S::B; ++r) acc[r] += sums[warp + other][r][lane];
   }
-  packed::store_group<S>(a, row, lane, real, acc);
+  if (part == 0) packed::store_group<S>(a, row, lane, real, acc, dot_sum);
+  cuda::leave_dot_part(dot_sum, blockIdx.x);
+}
+
+std::int64_t blocks_of(const PackedStorage& a, int parts) {
+  return ((a.slices - a.late.count) * parts + kWarps - 1) / kWarps + a.late.count;
 }
 
 }  // namespace
@@ -82,14 +89,14 @@ std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy
   const int parts = policy.at("parts"), in_flight = policy.at("in_flight");
   if (in_flight != 9 && in_flight != 14) throw Error(ErrorKind::usage, "packed: in_flight must be 9 or 14");
   if (parts != 1 && parts != 2 && parts != 4) throw Error(ErrorKind::usage, "packed: parts must be 1, 2 or 4");
-  return typed_plan<PackedStorage>(
-      std::move(storage), [parts, in_flight]<class T>(const PackedStorage& a, const Operands<T>& v, Stream& on) {
+  return typed_dot_plan<PackedStorage>(
+      std::move(storage), [parts](const PackedStorage& a) { return blocks_of(a, parts); },
+      [parts, in_flight]<class T, class Dot>(const PackedStorage& a, const Operands<T>& v, Dot dot, Stream& on) {
         with_shape(a.shape, [&](auto shape) {
           using S = decltype(shape);
-          const auto kernel = in_flight == 14 ? packed_spmv<T, S, 14> : packed_spmv<T, S, 9>;
-          const std::int64_t others = a.slices - a.late.count, blocks = (others * parts + kWarps - 1) / kWarps;
-          cuda::launch_grid_beside(a.expects_late, kernel, blocks + a.late.count, 1, kBlock, 0, on, packed::arguments(a, v),
-                                   parts, Late{a.late.first, a.late.count, a.late.first * parts / kWarps});
+          const auto kernel = in_flight == 14 ? packed_spmv<T, S, 14, Dot> : packed_spmv<T, S, 9, Dot>;
+          cuda::launch_grid_beside(a.expects_late, kernel, blocks_of(a, parts), 1, kBlock, 0, on, packed::arguments(a, v),
+                                   parts, Late{a.late.first, a.late.count, a.late.first * parts / kWarps}, dot);
         });
       });
 }

@@ -2,6 +2,7 @@
 // writing sums to y.
 #pragma once
 
+#include "kernels/cuda/dot_sums.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/formats/packed_pieces.h"
 #include "kernels/typed_plan.h"
@@ -234,11 +235,12 @@ __device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::
 }
 
 /// Computes y of one row from its sum.
-template <class T>
-__device__ void store(const Arguments<T>& a, std::int64_t row, T sum) {
+template <class T, class Dot>
+__device__ void store(const Arguments<T>& a, std::int64_t row, T sum, cuda::DotSum<Dot>& dot) {
   if (row < 0 || row >= a.rows) return;
-  const T product = a.alpha * sum;
-  a.y[row] = a.beta == T(0) ? product : product + a.beta * a.y[row];
+  const T product = a.alpha * sum, y = a.beta == T(0) ? product : product + a.beta * a.y[row];
+  a.y[row] = y;
+  dot.add(row, y);
 }
 
 /// Loads the header of a slice: 32 bytes in two loads that all lanes share.
@@ -263,8 +265,9 @@ __device__ std::int64_t first_row(const PackedSlice& slice, const Arguments<T>& 
 }
 
 /// Multiplies a slice stored as CSR rows, or part `part` of `parts` of it. `Threads` lanes share a row.
-template <class S, int Threads, class T>
-__device__ void multiply_rows_with(const PackedSlice& slice, const Arguments<T>& a, int part, int parts, int lane) {
+template <class S, int Threads, class T, class Dot>
+__device__ void multiply_rows_with(const PackedSlice& slice, const Arguments<T>& a, int part, int parts, int lane,
+                                   cuda::DotSum<Dot>& dot) {
   constexpr int kUnroll = 8;
   const std::int32_t* offsets = a.deltas + slice.deltas;
   const auto* columns = reinterpret_cast<const std::int32_t*>(a.indices + std::uint64_t{slice.indices} * kPackedUnit);
@@ -289,18 +292,19 @@ __device__ void multiply_rows_with(const PackedSlice& slice, const Arguments<T>&
     }
 #pragma unroll
     for (int offset = Threads / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAll, sum, offset);
-    if (inside && lane % Threads == 0) store(a, first_row<S>(slice, a, i / S::B) + i % S::B, sum);
+    if (inside && lane % Threads == 0) store(a, first_row<S>(slice, a, i / S::B) + i % S::B, sum, dot);
   }
 }
 
 /// The same, with more lanes for each row if the rows are long.
-template <class S, class T>
-__device__ void multiply_rows(const PackedSlice& slice, const Arguments<T>& a, int part, int parts, int lane) {
+template <class S, class T, class Dot>
+__device__ void multiply_rows(const PackedSlice& slice, const Arguments<T>& a, int part, int parts, int lane,
+                              cuda::DotSum<Dot>& dot) {
   constexpr int kRows = S::kGroups * S::B;
   if (__ldg(a.deltas + slice.deltas + kRows) >= 12 * kRows)
-    multiply_rows_with<S, 8>(slice, a, part, parts, lane);
+    multiply_rows_with<S, 8>(slice, a, part, parts, lane, dot);
   else
-    multiply_rows_with<S, 2>(slice, a, part, parts, lane);
+    multiply_rows_with<S, 2>(slice, a, part, parts, lane, dot);
 }
 
 /// Sum over the L lanes of a group, in its first lane.
@@ -318,12 +322,13 @@ __device__ T sum_of_group(T mine) {
 }
 
 /// Sums a group's rows over its lanes and writes them to y.
-template <class S, class T>
-__device__ void store_group(const Arguments<T>& a, std::int64_t row, int lane, bool real, T (&acc)[S::B]) {
+template <class S, class T, class Dot>
+__device__ void store_group(const Arguments<T>& a, std::int64_t row, int lane, bool real, T (&acc)[S::B],
+                            cuda::DotSum<Dot>& dot) {
   if constexpr (S::L == 1) {
 #pragma unroll
     for (int r = 0; r < S::B; ++r)
-      if (real) store(a, row + r, acc[r]);
+      if (real) store(a, row + r, acc[r], dot);
   } else {
     const int group = min(lane / S::L, S::kGroups - 1);
     T mine = 0;
@@ -332,7 +337,7 @@ __device__ void store_group(const Arguments<T>& a, std::int64_t row, int lane, b
       const T sum = __shfl_sync(kAll, sum_of_group<S::L>(acc[r]), group * S::L);
       if (lane % S::L == r) mine = sum;
     }
-    if (real && lane % S::L < S::B) store(a, row + lane % S::L, mine);
+    if (real && lane % S::L < S::B) store(a, row + lane % S::L, mine, dot);
   }
 }
 

@@ -26,20 +26,20 @@ static_assert(offsetof(PackedSlice, late) == kFlagsWord * 4 + 3);
 constexpr std::uint32_t kCsrFlag = 0xff0000, kLateFlag = 0xff000000;
 
 /// One slice, as in packed.cu.
-template <class T>
-__device__ void multiply_one(Arguments<T>& a, std::int64_t index, int lane) {
+template <class T, class Dot>
+__device__ void multiply_one(Arguments<T>& a, std::int64_t index, int lane, cuda::DotSum<Dot>& dot) {
   const PackedSlice slice = packed::load_slice(a.slices + index);
   packed::wait_if_late(slice, a.x);
-  if (slice.csr) return packed::multiply_rows<Rows>(slice, a, 0, 1, lane);
+  if (slice.csr) return packed::multiply_rows<Rows>(slice, a, 0, 1, lane, dot);
   const std::int64_t row = packed::first_row<Rows>(slice, a, min(lane, slice.real - 1));
   T acc[1] = {};
   packed::add_slice<Rows, 9>(slice, a, row, lane, 0, 1, acc);
-  packed::store_group<Rows>(a, row, lane, lane < slice.real, acc);
+  packed::store_group<Rows>(a, row, lane, lane < slice.real, acc, dot);
 }
 
 /// K slices a warp; U slots of each at once.
-template <class T, int K, int U>
-__global__ void __launch_bounds__(kBlock) packed_stencil(Arguments<T> a) {
+template <class T, int K, int U, class Dot>
+__device__ __forceinline__ void multiply_slices(Arguments<T>& a, cuda::DotSum<Dot>& dot) {
   const int lane = static_cast<int>(threadIdx.x) % kPackedLanes;
   const std::int64_t first = (static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x) / kPackedLanes * K;
   if (first >= a.count) return;
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(kBlock) packed_stencil(Arguments<T> a) {
                                                                   : true;
   if (!__all_sync(packed::kAll, lane >= K * kWords || (exists && alike))) {
     const int count = static_cast<int>(min(std::int64_t{K}, a.count - first));
-    for (int k = 0; k < count; ++k) multiply_one(a, first + k, lane);
+    for (int k = 0; k < count; ++k) multiply_one(a, first + k, lane, dot);
     return;
   }
   if (__any_sync(packed::kAll, which == kFlagsWord && (word & kLateFlag) != 0)) cuda::wait_for_previous(a.x);
@@ -93,7 +93,19 @@ __global__ void __launch_bounds__(kBlock) packed_stencil(Arguments<T> a) {
   }
 #pragma unroll
   for (int k = 0; k < K; ++k)
-    if (lane < static_cast<int>(of(k, kFlagsWord) & 0xff)) packed::store(a, row[k], acc[k]);
+    if (lane < static_cast<int>(of(k, kFlagsWord) & 0xff)) packed::store(a, row[k], acc[k], dot);
+}
+
+template <class T, int K, int U, class Dot>
+__global__ void __launch_bounds__(kBlock) packed_stencil(Arguments<T> a, Dot dot) {
+  cuda::DotSum<Dot> dot_sum(dot);
+  multiply_slices<T, K, U>(a, dot_sum);
+  cuda::leave_dot_part(dot_sum, blockIdx.x);
+}
+
+std::int64_t blocks_of(const PackedStorage& a, int slices) {
+  constexpr int kWarps = kBlock / kPackedLanes;
+  return ((a.slices + slices - 1) / slices + kWarps - 1) / kWarps;
 }
 
 }  // namespace
@@ -112,15 +124,14 @@ std::unique_ptr<Plan> make_packed_stencil(std::shared_ptr<Storage> storage, cons
   const int slices = policy.at("slices"), slots = policy.at("slots");
   if (!(slices == 2 && (slots == 7 || slots == 9)) && !(slices == 4 && slots == 5))
     throw Error(ErrorKind::usage, "packed_stencil: slices and slots must be 2 and 7 or 9, or 4 and 5");
-  return typed_plan<PackedStorage>(
-      std::move(storage), [slices, slots]<class T>(const PackedStorage& a, const Operands<T>& v, Stream& on) {
-        const auto kernel = slices == 4   ? packed_stencil<T, 4, 5>
-                            : slots == 7 ? packed_stencil<T, 2, 7>
-                                         : packed_stencil<T, 2, 9>;
-        constexpr int kWarps = kBlock / kPackedLanes;
-        const std::int64_t warps = (a.slices + slices - 1) / slices;
-        cuda::launch_grid_beside(a.expects_late, kernel, (warps + kWarps - 1) / kWarps, 1, kBlock, 0, on,
-                                 packed::arguments(a, v));
+  return typed_dot_plan<PackedStorage>(
+      std::move(storage), [slices](const PackedStorage& a) { return blocks_of(a, slices); },
+      [slices, slots]<class T, class Dot>(const PackedStorage& a, const Operands<T>& v, Dot dot, Stream& on) {
+        const auto kernel = slices == 4   ? packed_stencil<T, 4, 5, Dot>
+                            : slots == 7 ? packed_stencil<T, 2, 7, Dot>
+                                         : packed_stencil<T, 2, 9, Dot>;
+        cuda::launch_grid_beside(a.expects_late, kernel, blocks_of(a, slices), 1, kBlock, 0, on, packed::arguments(a, v),
+                                 dot);
       });
 }
 

@@ -6,6 +6,7 @@
 
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
+#include "kernels/typed_plan.h"
 
 namespace shardmat::cuda {
 
@@ -30,9 +31,10 @@ struct SplitRows {
 };
 
 /// y = alpha·sum + beta·y for all split rows, and y = beta·y for the `empty_count` rows in `empty`, in stream order.
-/// Instances: float, double.
-template <class T>
+/// Instances: float, double. With DotInto<T> it leaves finish_parts(split, empty_count) parts for these rows.
+template <class T, class Dot = NoDot>
 void finish_rows(const SplitRows& split, const std::int32_t* empty, std::int64_t empty_count, T alpha, T beta, T* y,
-                 const Stream& stream);
+                 const Stream& stream, Dot dot = {});
+std::int64_t finish_parts(const SplitRows& split, std::int64_t empty_count);
 
 }  // namespace shardmat::cuda

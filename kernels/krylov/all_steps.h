@@ -4,6 +4,7 @@
 #include "kernels/krylov/bicgstab_steps.h"
 #include "kernels/krylov/cg_steps.h"
 #include "kernels/krylov/chebyshev_steps.h"
+#include "kernels/krylov/curvature_steps.h"
 #include "kernels/krylov/gmres_steps.h"
 #include "kernels/krylov/minres_steps.h"
 #include "kernels/krylov/preconditioner_steps.h"
@@ -12,6 +13,7 @@
 #define SHARDMAT_STEPS_OF_TYPE(MAKE, T)  \
   SHARDMAT_RESIDUAL_STEPS(MAKE, T)       \
   SHARDMAT_PRECONDITIONER_STEPS(MAKE, T) \
+  SHARDMAT_CURVATURE_STEPS(MAKE, T)      \
   SHARDMAT_CG_STEPS(MAKE, T)             \
   SHARDMAT_CHEBYSHEV_STEPS(MAKE, T)      \
   SHARDMAT_GMRES_STEPS(MAKE, T)          \
@@ -21,6 +23,7 @@
 #define SHARDMAT_KRYLOV_STEPS(MAKE)     \
   SHARDMAT_STEPS_OF_TYPE(MAKE, float)   \
   SHARDMAT_STEPS_OF_TYPE(MAKE, double)  \
+  SHARDMAT_CURVATURE_SCALAR_STEPS(MAKE) \
   SHARDMAT_CHEBYSHEV_SCALAR_STEPS(MAKE) \
   SHARDMAT_GMRES_SCALAR_STEPS(MAKE)     \
   SHARDMAT_MINRES_SCALAR_STEPS(MAKE)

@@ -1,6 +1,6 @@
 // Conjugate gradients (Hestenes and Stiefel 1952; Saad, Iterative Methods for Sparse Linear Systems, 2nd ed., Alg. 9.1) in
-// three passes an iteration: p·q; the residual with its sums; x and the direction. They read and write 10 n values (12 n
-// with a diagonal preconditioner), 2 n of them for p·q.
+// two passes an iteration: the residual with its sums; x and the direction. They read and write 8 n values (10 n with a
+// diagonal preconditioner); p·q takes 2 n more where the product does not sum it (curvature_steps.h).
 #pragma once
 
 #include "kernels/krylov/residual.h"
@@ -22,21 +22,6 @@ struct CgVectors : Preconditioned<T, kScaling> {
   CgScalars scalars;
   Monitor monitor;
   Norm norm;
-};
-
-/// p·q.
-template <class T>
-struct CgCurvature {
-  const T *p, *q;
-  double* pq;
-  static constexpr bool kBackward = true;
-  static constexpr int kSums = 1;
-  using Factors = Works;
-  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
-  SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
-    return {{static_cast<double>(p[place.at]) * static_cast<double>(q[place.at])}};
-  }
-  SHARDMAT_BOTH void finish(int column, const Sums<1>& sums) const { pq[column] = sums.of[0]; }
 };
 
 /// r -= alpha·q with alpha = r·z / p·q, and the sums of the new r. If z is separate, CgSums makes them later.
@@ -121,7 +106,6 @@ struct CgDirection {
 }  // namespace shardmat::krylov
 
 #define SHARDMAT_CG_STEPS(MAKE, T)             \
-  MAKE(CgCurvature<T>)                         \
   MAKE(CgResidual<T, Scaling::none>)           \
   MAKE(CgResidual<T, Scaling::diagonal>)       \
   MAKE(CgResidual<T, Scaling::separate>)       \

@@ -82,20 +82,6 @@ struct MinresFirst {
   }
 };
 
-/// δ = z·A·z.
-template <class T>
-struct MinresCurvature {
-  const T *slot, *q;
-  double* delta;
-  static constexpr int kSums = 1;
-  using Factors = Works;
-  SHARDMAT_BOTH Factors factors(int) const { return {true}; }
-  SHARDMAT_BOTH Sums<1> entry(const Factors&, const Place& place) const {
-    return {{static_cast<double>(slot[place.at]) * static_cast<double>(q[place.at])}};
-  }
-  SHARDMAT_BOTH void finish(int column, const Sums<1>& sums) const { delta[column] = sums.of[0]; }
-};
-
 /// The next Lanczos vector, in the place of v_before; v·z unless z is separate.
 template <class T, Scaling kScaling>
 struct MinresLanczos {
@@ -221,7 +207,6 @@ struct MinresNote : NoEntries {
   MAKE(MinresFirst<T, Scaling::none>)       \
   MAKE(MinresFirst<T, Scaling::diagonal>)   \
   MAKE(MinresFirst<T, Scaling::separate>)   \
-  MAKE(MinresCurvature<T>)                  \
   MAKE(MinresLanczos<T, Scaling::none>)     \
   MAKE(MinresLanczos<T, Scaling::diagonal>) \
   MAKE(MinresLanczos<T, Scaling::separate>) \

@@ -90,6 +90,15 @@ void Product::multiply_local(double alpha, double beta, const Dense& y, Stream& 
                [&](void* rows, std::int64_t ld) { schedule_->multiply_local(rows_, alpha, beta, rows, ld, stream); });
 }
 
+std::int64_t Product::dot_parts() const { return rows_.size() == 1 && columns_ == 1 ? rows_[0].dot_parts() : 0; }
+
+void Product::multiply_with_dot(const Dense& y, double* parts, Stream& stream) const {
+  const ContextScope scope(matrix_.context());
+  require_y(y);
+  schedule_->move(stream);
+  rows_[0].multiply_with_dot(schedule_->exchange().x(), schedule_->local_x(), y.data, parts, stream);
+}
+
 void Product::move_x(Stream& stream) const {
   const ContextScope scope(matrix_.context());
   schedule_->move(stream);

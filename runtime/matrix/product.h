@@ -50,6 +50,12 @@ class Product {
   void multiply(double alpha, double beta, const Dense& y, Stream& stream) const;
   /// The same without the exchange, for timing. Not collective.
   void multiply_local(double alpha, double beta, const Dense& y, Stream& stream) const;
+  /// How many sums multiply_with_dot() leaves; 0 where kernel, columns or a cut of the rows do not allow it. It may change
+  /// when another product of the matrix is made.
+  std::int64_t dot_parts() const;
+  /// Y = A·X for the one column that lies in x(), and in parts[0 … dot_parts()) sums in f64 that add up to this rank's share
+  /// of X·Y. Y as y_view() makes it. As multiply() otherwise. REQUIRES: dot_parts() > 0, and as many rows as columns.
+  void multiply_with_dot(const Dense& y, double* parts, Stream& stream) const;
   /// The exchange alone, for timing. Does not wait.
   void move_x(Stream& stream) const;
   /// As Exchange::wait().

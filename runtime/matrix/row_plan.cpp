@@ -34,6 +34,15 @@ void RowPlan::multiply(double alpha, const void* x, double beta, void* y, std::i
   else std::get<ChosenSpmmPlan>(chosen_).plan->multiply(alpha, x, width_, beta, mine, ldy, stream);
 }
 
+std::int64_t RowPlan::dot_parts() const {
+  const auto* one = std::get_if<ChosenPlan>(&chosen_);
+  return one != nullptr ? one->plan->dot_parts() : 0;
+}
+
+void RowPlan::multiply_with_dot(const void* x, const void* own, void* y, double* parts, Stream& stream) const {
+  std::get<ChosenPlan>(chosen_).plan->multiply_with_dot(x, own, y, parts, stream);
+}
+
 std::int64_t RowPlan::compulsory_bytes(double beta) const {
   const auto value = static_cast<std::int64_t>(size_of(sum_type(storage().type)));
   return storage().bytes + width_ * storage().rows * value * (beta == 0 ? 1 : 2);

@@ -31,6 +31,9 @@ class RowPlan {
 
   /// Y = alpha·A·X + beta·Y in stream order; Y has all rows of the rank, `ldy` values apart (1 for one right-hand side).
   void multiply(double alpha, const void* x, double beta, void* y, std::int64_t ldy, Stream& stream) const;
+  /// As Plan::dot_parts() and Plan::multiply_with_dot(); 0 parts for several right-hand sides.
+  std::int64_t dot_parts() const;
+  void multiply_with_dot(const void* x, const void* own, void* y, double* parts, Stream& stream) const;
   /// The least number of bytes that a product moves, without X: those of the format, and Y once (twice if beta is not 0).
   std::int64_t compulsory_bytes(double beta) const;
   /// Device memory of the plan, without the storage.

@@ -28,9 +28,9 @@ class Bicgstab final : public Method {
     v_.monitor = in.monitor;
   }
 
-  void start(const void* b, void* x, Stream& stream) override {
+  void start(const void* b, void* x, Guess guess, Stream& stream) override {
     v_.x = static_cast<T*>(x);
-    in_.residual(b, x, v_.r, stream);
+    in_.residual(b, x, guess, v_.r, stream);
     in_.run(BicgstabStart<T, kScaling>{v_}, stream);
     sum_two_(v_.scalars.rho, stream);
   }

@@ -4,6 +4,7 @@
 #include "runtime/context.h"
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/method_memory.h"
+#include "runtime/solvers/product_with_dot.h"
 
 namespace shardmat {
 namespace {
@@ -16,7 +17,7 @@ class Cg final : public Method {
   explicit Cg(const MethodInputs& in)
       : in_(in),
         memory_(in, kScaling == Scaling::separate ? 3 : 2, 5),
-        sum_(in.context().exchange_context(in.type(), 1), in.columns()),
+        multiply_(in),
         sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()) {
     v_.r = memory_.vector<T>(0);
     v_.q = memory_.vector<T>(1);
@@ -28,9 +29,9 @@ class Cg final : public Method {
     v_.norm = in.norm;
   }
 
-  void start(const void* b, void* x, Stream& stream) override {
+  void start(const void* b, void* x, Guess guess, Stream& stream) override {
     v_.x = static_cast<T*>(x);
-    in_.residual(b, x, v_.r, stream);
+    in_.residual(b, x, guess, v_.r, stream);
     precondition(stream);
     sum_residual(stream);
     in_.run(CgFirstDirection<T, kScaling>{v_}, stream);
@@ -39,9 +40,7 @@ class Cg final : public Method {
   const double* squares() const override { return v_.scalars.squares; }
 
   void iterate(std::int64_t, Stream& stream) override {
-    in_.product.multiply(1, 0, in_.view(v_.q), stream);
-    in_.run(CgCurvature<T>{v_.p, v_.q, v_.scalars.pq}, stream);
-    sum_(v_.scalars.pq, stream);
+    multiply_(in_, v_.q, v_.scalars.pq, stream);
     in_.run(CgResidual<T, kScaling>{v_}, stream);
     if constexpr (kScaling == Scaling::separate) {
       precondition(stream);
@@ -52,7 +51,7 @@ class Cg final : public Method {
     in_.run(CgDirection<T, kScaling>{v_}, stream);
   }
 
-  std::int64_t device_bytes() const override { return memory_.bytes(); }
+  std::int64_t device_bytes() const override { return memory_.bytes() + multiply_.device_bytes(); }
 
  private:
   void precondition(Stream& stream) {
@@ -65,7 +64,8 @@ class Cg final : public Method {
 
   MethodInputs in_;
   MethodMemory memory_;
-  SumOverRanks sum_, sum_two_;
+  ProductWithDot<T> multiply_;
+  SumOverRanks sum_two_;
   CgVectors<T, kScaling> v_{};
 };
 

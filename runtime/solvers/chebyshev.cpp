@@ -39,9 +39,9 @@ class Chebyshev final : public Method {
     v_.delta = (largest - least) / 2;
   }
 
-  void start(const void* b, void* x, Stream& stream) override {
+  void start(const void* b, void* x, Guess guess, Stream& stream) override {
     v_.x = static_cast<T*>(x);
-    in_.residual(b, x, v_.r, stream);
+    in_.residual(b, x, guess, v_.r, stream);
     precondition(stream);
     in_.run(ChebyshevNorm<T, kScaling>{v_}, stream);
     sum_(v_.scalars.squares, stream);

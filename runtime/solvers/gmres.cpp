@@ -37,10 +37,10 @@ class Gmres : public Method {
     s_.inverse = take(1), s_.steps = take(1), s_.squares = take(1);
   }
 
-  void start(const void* b, void* x, Stream& stream) override {
+  void start(const void* b, void* x, Guess guess, Stream& stream) override {
     b_ = b;
     x_ = static_cast<T*>(x);
-    begin_cycle(stream);
+    begin_cycle(guess, stream);
   }
   const double* squares() const override { return s_.squares; }
   std::int64_t cycle() const override { return restart_; }
@@ -61,7 +61,7 @@ class Gmres : public Method {
 
   void finish_cycle(std::int64_t taken, Stream& stream) override {
     add_correction(taken, x_, stream);
-    begin_cycle(stream);
+    begin_cycle(Guess::any, stream);
   }
 
   void add_correction(std::int64_t taken, void* to, Stream& stream) override {
@@ -89,8 +89,8 @@ class Gmres : public Method {
   T* slot() const { return static_cast<T*>(in_.product.x().data); }
   const T* diagonal() const { return static_cast<const T*>(in_.preconditioner.diagonal()); }
 
-  void begin_cycle(Stream& stream) {
-    in_.residual(b_, x_, basis(0), stream);
+  void begin_cycle(Guess guess, Stream& stream) {
+    in_.residual(b_, x_, guess, basis(0), stream);
     in_.run(GmresSquare<T>{basis(0), s_.squares}, stream);
     sum_one_(s_.squares, stream);
     in_.run_scalars(GmresBegin{{}, s_}, stream);

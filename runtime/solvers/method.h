@@ -19,6 +19,9 @@
 
 namespace shardmat {
 
+/// What is known of the x that a method starts from.
+enum class Guess { zero, any };
+
 /// What a method works with; all of it outlives the method.
 struct MethodInputs {
   const Product& product;
@@ -36,8 +39,8 @@ struct MethodInputs {
   ValueType type() const;
   /// A view of a vector of this rank's rows, row-major.
   Dense view(void* vector) const { return product.y_view(vector); }
-  /// r = b − A·x, in stream order.
-  void residual(const void* b, const void* x, void* r, Stream& stream) const;
+  /// r = b − A·x, in stream order; without the product if x is zero.
+  void residual(const void* b, const void* x, Guess guess, void* r, Stream& stream) const;
   /// z = M·r, in stream order.
   void precondition(void* r, void* z, Stream& stream) const { preconditioner.apply(view(r), view(z), stream); }
   /// Runs a step over this rank's rows.
@@ -61,7 +64,7 @@ class Method {
   /// Looks at the matrix and the preconditioner again, after new values. Waits.
   virtual void refresh(Stream&) {}
   /// Takes b and x; all later calls mean these. Computes the residual of x. Begins anew from there.
-  virtual void start(const void* b, void* x, Stream& stream) = 0;
+  virtual void start(const void* b, void* x, Guess guess, Stream& stream) = 0;
   /// Squares of the norms that start() found, one f64 a column in device memory.
   virtual const double* squares() const = 0;
   /// Iterations that belong together.

@@ -6,6 +6,7 @@
 #include "runtime/context.h"
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/method_memory.h"
+#include "runtime/solvers/product_with_dot.h"
 
 namespace shardmat {
 namespace {
@@ -18,6 +19,7 @@ class Minres final : public Method {
   explicit Minres(const MethodInputs& in)
       : in_(in),
         memory_(in, kScaling == Scaling::separate ? 7 : 6, 10),
+        multiply_(in),
         sum_one_(in.context().exchange_context(in.type(), 1), in.columns()),
         sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()) {
     v_.r = memory_.vector<T>(0), v_.q = memory_.vector<T>(1);
@@ -35,9 +37,9 @@ class Minres final : public Method {
     v_.norm = in.norm;
   }
 
-  void start(const void* b, void* x, Stream& stream) override {
+  void start(const void* b, void* x, Guess guess, Stream& stream) override {
     v_.x = static_cast<T*>(x);
-    in_.residual(b, x, v_.r, stream);
+    in_.residual(b, x, guess, v_.r, stream);
     precondition(v_.r, stream);
     in_.run(MinresStart<T, kScaling>{v_}, stream);
     sum_two_(v_.scalars.vz, stream);
@@ -48,9 +50,7 @@ class Minres final : public Method {
   std::int64_t cycle() const override { return 2; }
 
   void iterate(std::int64_t, Stream& stream) override {
-    in_.product.multiply(1, 0, in_.view(v_.q), stream);
-    in_.run(MinresCurvature<T>{v_.slot, v_.q, v_.scalars.delta}, stream);
-    sum_one_(v_.scalars.delta, stream);
+    multiply_(in_, v_.q, v_.scalars.delta, stream);
     in_.run(MinresLanczos<T, kScaling>{v_}, stream);
     if constexpr (kScaling == Scaling::separate) {
       precondition(v_.v_before, stream);
@@ -64,7 +64,7 @@ class Minres final : public Method {
     std::swap(v_.w, v_.w_before);
   }
 
-  std::int64_t device_bytes() const override { return memory_.bytes(); }
+  std::int64_t device_bytes() const override { return memory_.bytes() + multiply_.device_bytes(); }
 
  private:
   void precondition(T* v, Stream& stream) {
@@ -73,6 +73,7 @@ class Minres final : public Method {
 
   MethodInputs in_;
   MethodMemory memory_;
+  ProductWithDot<T> multiply_;
   SumOverRanks sum_one_, sum_two_;
   MinresVectors<T, kScaling> v_{};
 };

@@ -29,7 +29,8 @@ struct OwnPreconditioner {
   /// z = M·r, in stream order: what it puts on the stream begins after r is there, and z is taken after it. Both are in the
   /// memory of the matrix's device, row-major, of this rank's rows in the order of DistributedMatrix::row_ids(), with a
   /// column for each right-hand side, of the matrix's sum_type(). They do not overlap; z holds anything before. Required.
-  /// May multiply by products of its own, not by the solver's. If it throws on some ranks only, where no other rank waits
+  /// On a GPU it is called some more times after the last iteration: the host sees the end late. May multiply by products of
+  /// its own, not by the solver's. If it throws on some ranks only, where no other rank waits
   /// for them, all ranks throw that error; the solver stays usable.
   std::function<void(const ConstDense& r, const Dense& z, Stream& stream)> apply;
   /// `apply` only puts work on the stream, always the same, allocates nothing, waits for nothing and throws nothing: GPUs

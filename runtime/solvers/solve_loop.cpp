@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "comm/communicator.h"
 #include "comm/sum_over_ranks.h"
@@ -61,7 +62,7 @@ SolveResult SolveLoop::operator()(const DistributedVector& b, DistributedVector&
   b_ = &b;
   x_ = &x;
   if (remove_mean_ != nullptr) remove_means(b, x);
-  measure_b(*b_);
+  measure(*b_, x);
   clear_where_b_is_zero(x);
   if (control_.true_residuals) true_residual_.emplace(product_, passes_, sum_);
   while (start()) iterate();
@@ -113,7 +114,7 @@ void SolveLoop::scale(DistributedVector& vector, const std::vector<double>& fact
   stream_.synchronize();
 }
 
-void SolveLoop::measure_b(const DistributedVector& b) {
+void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) {
   const DistributedMatrix& matrix = product_.matrix();
   Context& context = matrix.context();
   const bool needs_z = options_.residual_norm != ResidualNorm::unpreconditioned;
@@ -135,6 +136,18 @@ void SolveLoop::measure_b(const DistributedVector& b) {
   });
   sum_(sums.as<double>(), stream_);
   const std::vector<double> squares = to_host(sums.as<double>() + columns_.size());
+  dispatch(x.type(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    T* const data = static_cast<T*>(x.view().data);
+    passes_.run(krylov::ResidualSums<T, krylov::Scaling::none>{{data, data, nullptr},
+                                                               ResidualNorm::unpreconditioned,
+                                                               sums.as<double>(),
+                                                               sums.as<double>() + columns_.size()},
+                x.local_rows(), stream_);
+  });
+  sum_(sums.as<double>(), stream_);
+  const std::vector<double> squares_of_x = to_host(sums.as<double>() + columns_.size());
+  if (std::all_of(squares_of_x.begin(), squares_of_x.end(), [](double square) { return square == 0; })) guess_ = Guess::zero;
   context.communicator().together([&] {
     for (std::size_t j = 0; j < columns_.size(); ++j) {
       const double norm = std::sqrt(squares[j]);
@@ -183,7 +196,7 @@ void SolveLoop::judge(int j, double true_residual) {
 }
 
 bool SolveLoop::start() {
-  method_.start(b_->view().data, x_->view().data, stream_);
+  method_.start(b_->view().data, x_->view().data, std::exchange(guess_, Guess::any), stream_);
   const std::vector<double> squares = to_host(method_.squares());
   for (std::size_t j = 0; j < columns_.size(); ++j) judge(static_cast<int>(j), std::sqrt(squares[j]));
   if (true_residual_ && first_) {

@@ -41,7 +41,8 @@ class SolveLoop {
 
   /// Takes a copy of b without its means.
   void remove_means(const DistributedVector& b, DistributedVector& x);
-  void measure_b(const DistributedVector& b);
+  /// Finds the norms of b and whether x is zero.
+  void measure(const DistributedVector& b, const DistributedVector& x);
   void clear_where_b_is_zero(DistributedVector& x);
   /// Multiplies each column by a factor.
   void scale(DistributedVector& vector, const std::vector<double>& factors);
@@ -73,6 +74,7 @@ class SolveLoop {
   std::vector<Column> columns_;
   SolveResult result_;
   bool first_ = true, interrupted_ = false;
+  Guess guess_ = Guess::any;
   std::optional<DistributedVector> mean_free_b_;
   const DistributedVector* b_ = nullptr;
   DistributedVector* x_ = nullptr;

@@ -113,12 +113,13 @@ struct Timed {
 };
 
 /// Values that the passes of an iteration read and write for each row and column, beyond those of the product; nothing where
-/// nobody counted them. `block`: rows of a block of block_jacobi.
-std::optional<double> vector_values(const SolveCase& one, double block, bool on_host) {
+/// nobody counted them. `block`: rows of a block of block_jacobi; `sums_dot`: the product sums p·Ap.
+std::optional<double> vector_values(const SolveCase& one, double block, bool sums_dot, bool on_host) {
   if (one.solver == "cg") {
-    if (one.preconditioner == "none") return 10;
-    if (one.preconditioner == "jacobi") return 12;
-    if (one.preconditioner == "block_jacobi") return 14 + block;
+    const double of_dot = sums_dot ? 0 : 2;
+    if (one.preconditioner == "none") return 8 + of_dot;
+    if (one.preconditioner == "jacobi") return 10 + of_dot;
+    if (one.preconditioner == "block_jacobi") return 12 + block + of_dot;
   }
   // On a GPU: 30 steps over 1 … 30 vectors, which each of three passes reads; then a pass over all of them and the residual.
   if (one.solver == "gmres" && !on_host && one.preconditioner == "none") return 3 * 15.5 + 5 + (30 + 2 + 3) / 30.0;
@@ -278,7 +279,7 @@ class Run {
                           Cell::none(),
                           Cell::word(trial.kernel()),
                           plain == nullptr ? Cell::none() : microseconds(plain->median())};
-    if (const auto values = vector_values(one, block, on_host())) {
+    if (const auto values = vector_values(one, block, trial.sums_dot(), on_host())) {
       const double bytes = matrix_bytes + (2 + *values) * 8 * static_cast<double>(trial.rows() * one.columns);
       row[8] = Cell::share_of_copy(bytes / copy_ / ours.median());
     }

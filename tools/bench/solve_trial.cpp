@@ -45,6 +45,8 @@ SolveResult SolveTrial::solve() {
 
 double SolveTrial::product_seconds() { return time_product(solver_.product(), context_.stream()).product; }
 
+bool SolveTrial::sums_dot() const { return solver_.product().dot_parts() > 0; }
+
 std::string SolveTrial::kernel() const { return solver_.product().row_plans().front().kernel(); }
 
 }  // namespace shardmat::tools

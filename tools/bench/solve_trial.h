@@ -36,6 +36,8 @@ class SolveTrial {
   std::int64_t rows() const { return matrix_.rows(); }
   std::int64_t nnz() const { return matrix_.nnz(); }
   std::string kernel() const;
+  /// True if its product also sums p·Ap.
+  bool sums_dot() const;
   /// Of the matrix as it is stored.
   std::int64_t matrix_bytes() const { return matrix_.device_bytes(); }
   /// Rows of a block on the diagonal: unknowns of a node, 1 to 6.

@@ -170,6 +170,8 @@ void tells_true_residuals(const Case& c) {
       SCOPED_TRACE(std::string(method.name) + " " + preconditioner);
       SolverOptions options = options_of(method.name, preconditioner, c);
       options.columns = 2, options.restart = 4, options.max_iterations = 6;
+      options.product.plan.emplace();  // the same kernel for all solvers, so that bits can be compared
+      options.product.plan->kernel = c.backend == BackendChoice::host ? "csr_host" : "csr_balanced";
       SolveControl control;
       control.true_residuals = true;
       std::vector<double> told;
@@ -306,7 +308,8 @@ void takes_a_preconditioner_of_the_program(const Case& c) {
   EXPECT_TRUE(result.converged());
   for (std::int64_t j = 0; j < 2; ++j)
     EXPECT_LE(system.residual(a, j), 1.1 * options.rtol * result.columns[static_cast<std::size_t>(j)].norm_of_b);
-  EXPECT_EQ(own.calls, result.iterations);
+  if (c.backend == BackendChoice::host) EXPECT_EQ(own.calls, result.iterations);
+  else EXPECT_GE(own.calls, result.iterations);  // the host looks only now and then whether the device is done
   options.own_preconditioner.reset();
   system.x.fill(0, system.stream());
   EXPECT_LT(result.iterations, Solver(system.at.matrix, options).solve(system.b, system.x).iterations);
