@@ -24,7 +24,7 @@ class EventLoop {
   /// Runs until stop() is called. An exception of an action ends it.
   void run();
   void stop();
-  /// Runs `action` soon, after the present one.
+  /// Runs `action` soon, after the present one. Call it on the thread that runs the loop.
   void post(std::function<void()> action);
   /// For so many seconds from now on the thread looks for events without sleeping, as it takes longer to wake it up than
   /// what is waited for takes. Other threads that want its core get it. 0: it may sleep again.
