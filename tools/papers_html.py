@@ -38,6 +38,7 @@ def picture(plt, draw, tables, number):
     svg = re.sub(r' (xmlns(:\w+)?|version|width|height)="[^"]*"', "", svg[:svg.index(">")]) + svg[svg.index(">"):]
     svg = re.sub(r' id="([^"]*)"', rf' id="p{number}-\1"', svg)
     svg = re.sub(r'(url\(|href=")#', rf"\1#p{number}-", svg)
+    svg = re.sub(r'font: (?:[a-z]+ )*([\d.]+)px[^;"]*', r"font-size: \1px", svg)
     return svg.replace("#000000", "currentColor").replace("<svg", '<svg role="img"', 1)
 
 

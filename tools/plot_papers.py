@@ -48,6 +48,8 @@ def batched(figure):
             if found:
                 axes.plot(*zip(*found), marker="o", markersize=3, color=COLORS[i], label=label)
         axes.set_xscale("log", base=2)
+        columns = sorted({row["columns"] for row in rows})
+        axes.set_xticks(columns, columns)
         axes.set_xlabel("n_B")
         axes.set_ylabel("GFLOPS")
         axes.legend(frameon=False, fontsize=6)
@@ -210,16 +212,18 @@ def main():
         plots.fail(f"{arguments.report}: nothing was measured")
     plt = plots.pyplot(arguments.output, 8)
     columns = min(2, len(found))
-    figure, grid = plt.subplots(math.ceil(len(found) / columns), columns, squeeze=False,
-                                figsize=(6.4 * columns, 0.5 + 4.2 * math.ceil(len(found) / columns)))
+    lines = math.ceil(len(found) / columns)
+    height = 0.5 + 4.2 * lines
+    figure, grid = plt.subplots(lines, columns, squeeze=False, figsize=(6.4 * columns, height))
     for axes in grid.flat[len(found):]:
         axes.set_visible(False)
     for axes, (caption, printed, draw) in zip(grid.flat, found):
         draw(axes, report["tables"])
         axes.set_title(f"{caption}\n", fontsize=8)
         axes.text(0.5, 1.02, printed, transform=axes.transAxes, ha="center", fontsize=6, color="#5d6873")
-    figure.suptitle(plots.heading(report), fontsize=8)
-    plots.save(figure, arguments.output)
+    figure.suptitle(plots.heading(report), fontsize=8, y=1 - 0.08 / height, va="top")
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.3 / height))
+    plots.save_as_is(figure, arguments.output)
 
 
 if __name__ == "__main__":

@@ -140,11 +140,11 @@ BatchesPaper::BatchesPaper(bool small, const TrialOptions& options) : small_(sma
   busy_.title =
       fmt::format("Paper 1: share of time in which SMs work (sm_efficiency), Fig. 6b with {} columns", kBusyColumns);
   busy_.notes = {
-      "ncu: sm__cycles_active of peak, where ncu is on the PATH. model: blocks dealt in order, each to the SM that is free "
-      "first;",
+      "ncu: sm__cycles_active of peak, where ncu is on the PATH. model: blocks dealt in order, each to the SM that is free",
       fmt::format(
-          "a block takes as long as its bytes; for this device and for {} SMs, those of the paper's P100. It knows no gaps",
-          kPaperMultiprocessors)};
+          "first; a block takes as long as its bytes; for this device and for {} SMs, those of the paper's P100. It knows",
+          kPaperMultiprocessors),
+      "no gaps between launches, which are what leaves SMs idle with a launch a product. paper: nvprof."};
   busy_.columns = {
       {"kernel", "kernel"}, {"blocks", "blocks"}, {"sms", "SMs"}, {"model", "model"}, {"model_p100", "model, 56 SMs"},
       {"ncu", "ncu"},       {"paper", "paper"}};
