@@ -116,6 +116,7 @@ def localities(axes, tables):
          [(label, [row[key] for row in rows]) for key, label in
           (("locality", "CRS"), ("locality_padded", "Fold, with padding"), ("locality_fold", "Fold, padding removed"))],
          "valid data a line")
+    axes.set_ylim(0, 1.2 * axes.get_ylim()[1])
     other = axes.twinx()
     other.plot(range(len(rows)), [100 * row["l1_fold"] for row in rows], color="black", linewidth=0.8, marker=".", label="model")
     counted = [(i, 100 * row["ncu_fold"]) for i, row in enumerate(rows) if row["ncu_fold"] is not None]
@@ -140,6 +141,17 @@ def scatter(axes, tables):
     axes.set_xlabel("valid data a line, Fold without padding")
     axes.set_ylabel("L1 hit rate, %")
     axes.set_ylim(0, 100)
+    axes.legend(frameon=False, fontsize=6)
+
+
+def speeds(axes, tables):
+    rows = of_type(tables["paper_4"]["rows"], "f32")
+    for key, time, label, color in (("locality", "crs_us", "CRS", "#2f6f9f"), ("locality_fold", "fold_us", "Fold", "#e3a34a")):
+        found = [(row[key], 2e-3 * row["nnz"] / row[time]) for row in rows if row[time]]
+        if found:
+            axes.scatter(*zip(*found), color=color, s=14, label=label)
+    axes.set_xlabel("valid data a line; Fold without padding")
+    axes.set_ylabel("GFLOPS")
     axes.legend(frameon=False, fontsize=6)
 
 
@@ -182,6 +194,7 @@ PANELS = [
     ("paper_3_ranks", "Paper 3: best single, best multi, sorted, library", "paper (2 × GTX 590): more than half of the matrices lost speed on two GPUs", ranks),
     ("paper_4", "Paper 4, Fig. 4: L1 hit rate and valid data a line", "paper (C2050): F1 24 % of L1 hits, 9.41 GFLOPS; ldoor 39 %, 13.27 GFLOPS", localities),
     ("paper_4", "Paper 4, Figs. 5 to 7: L1 hit rate over valid data a line (Fold)", "paper: no relation in the scattered group, a positive one in the rest", scatter),
+    ("paper_4", "Paper 4: speed over valid data a line", "paper (C2050): F1 9.41 GFLOPS, ldoor 13.27 GFLOPS", speeds),
     ("paper_5_formats", "Paper 5, Fig. 6: memory usage of each storage format", "paper: RBP-CSR −14.5 %, RBP-ELL −16.2 %, RBP-ELL-R −16.2 % on average; best −26.0, −26.3, −26.2 %", packed("bytes", "MB")),
     ("paper_5_formats", "Paper 5, Fig. 7: time of a product", "paper (V100): 1.50×, 1.65×, 1.51× on average; best 2.07×, 3.28×, 3.32×", packed("us", "µs")),
     ("paper_5_gmres", "Paper 5, Figs. 8 and 9: time of GMRES", "paper (V100): packing saves 6.6, 4.1, 3.5 % on average", gmres),

@@ -108,10 +108,9 @@ void LocalityPaper::measure(PaperBench& bench, Trial& trial, const Subject& subj
   }
   Counted counted;
   if (bench.backend() == Backend::cuda && why_no_counters_.empty()) {
-    counted =
-        count_by_ncu(kHitRate, "fold_pieces",
-                     {"multiply", subject.matrix.argument, "--kernel", "fold", "--policy", fmt::format("width={}", width),
-                      "--type", std::string(name(subject.type)), "--iterations", "3", "--no-verify"});
+    counted = count_by_ncu(kHitRate, "fold_pieces",
+                           {"multiply", subject.matrix.argument, "--kernel", "fold", "--policy",
+                            fmt::format("width={}", width), "--type", std::string(name(subject.type)), "--iterations", "3"});
     why_no_counters_ = counted.why_not;
   }
   if (counted.value) *counted.value /= 100;
