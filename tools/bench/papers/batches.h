@@ -26,7 +26,8 @@ class BatchesPaper {
   struct Ratio {
     std::string figure;
     std::int64_t columns = 0;
-    double over_others = 0, over_tensorflow = 0, over_cublas = 0, ours_over_others = 0;  ///< 0: not measured
+    double over_called = 0, over_others = 0, over_tensorflow = 0, over_cublas = 0,
+           ours_over_others = 0;  ///< 0: not measured
   };
 
   void add_busy_share(Stream& stream);

@@ -40,8 +40,8 @@ class SortedOnRanks {
     int threads_per_row = 0;  ///< of rank 0
     bool right = true;
   };
-  /// Collective over `all`. Measures on 1, 2, 4 … and all ranks; ranks beyond wait. `single`: kernels on one device alone,
-  /// which rank 0 measured.
+  /// Collective over `all`. Measures on 1, 2, 4 … and all ranks; ranks beyond wait. `rows`: the whole matrix, on every rank.
+  /// Only rank 0 has the table and knows which results were wrong.
   void measure(Communicator& all, Backend backend, int repetitions, const NamedMatrix& matrix, const HostCsr& rows,
                ValueType type);
   const ResultTable& table() const { return table_; }
