@@ -22,6 +22,7 @@ install(CODE "
 install(TARGETS shardmat shardmat-serve RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/tools/plot_batched.py ${PROJECT_SOURCE_DIR}/tools/plot_convergence.py
         ${PROJECT_SOURCE_DIR}/tools/plot_kernels.py
+        ${PROJECT_SOURCE_DIR}/tools/papers_html.py ${PROJECT_SOURCE_DIR}/tools/plot_papers.py
         ${PROJECT_SOURCE_DIR}/tools/plot_matrix.py ${PROJECT_SOURCE_DIR}/tools/plot_peers.py
         ${PROJECT_SOURCE_DIR}/tools/plot_reports.py
         ${PROJECT_SOURCE_DIR}/tools/plot_scaling.py ${PROJECT_SOURCE_DIR}/tools/plot_service.py

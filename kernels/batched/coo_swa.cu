@@ -109,7 +109,9 @@ class CooSwaPlan final : public BatchedPlan {
 
 std::vector<Policy> coo_swa_policies(const DeviceBatch& batch, std::int64_t) {
   if (is_half(batch.type)) return {};
-  return {Policy{{"block_size", 256}}, Policy{{"block_size", 512}}, Policy{{"block_size", 1024}}};
+  std::vector<Policy> all;
+  for (const int block_size : {256, 512, 1024, 128, 64}) all.push_back({{"block_size", block_size}});
+  return all;
 }
 
 std::unique_ptr<BatchedPlan> make_coo_swa(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns,

@@ -93,7 +93,10 @@ class SwaPlan final : public BatchedPlan {
 
 std::vector<Policy> swa_policies(const DeviceBatch& batch, std::int64_t) {
   if (is_half(batch.type)) return {};
-  return {Policy{{"block_size", 128}, {"shared", 1}}, Policy{{"block_size", 128}, {"shared", 0}}};
+  std::vector<Policy> all;
+  for (const int block_size : {128, 64, 256, 512})
+    for (const int shared : {1, 0}) all.push_back({{"block_size", block_size}, {"shared", shared}});
+  return all;
 }
 
 std::unique_ptr<BatchedPlan> make_swa(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, const Policy& policy) {

@@ -13,6 +13,7 @@ namespace {
 constexpr double kFilled = 0.9;  // share of the places of its diagonals that a diagonal matrix stores
 constexpr std::int64_t kFewDiagonals = 32;
 constexpr double kBlockFill = 0.75;  // of blocks: three quarters of what is stored are entries
+constexpr double kBandFill = 0.75;   // of a dense band's places
 constexpr double kVerySparse = 2;    // entries a row
 constexpr double kUneven = 0.5;      // standard deviation in means
 constexpr double kMostPadding = 2;   // longest row in means
@@ -29,11 +30,42 @@ double places_of_diagonals(const PatternStatistics& p) {
   return static_cast<double>(p.diagonals) * static_cast<double>(std::min(p.rows, p.cols));
 }
 
+/// The places of the band from the lowest to the highest diagonal with entries, in a square matrix.
+double places_of_band(const PatternStatistics& p) {
+  const auto n = static_cast<double>(p.rows), lower = static_cast<double>(p.lower_bandwidth),
+             upper = static_cast<double>(p.upper_bandwidth);
+  return n * (lower + upper + 1) - lower * (lower + 1) / 2 - upper * (upper + 1) / 2;
+}
+
+bool is_narrow_band(const PatternStatistics& p) {
+  return static_cast<double>(p.lower_bandwidth + p.upper_bandwidth + 1) <= kNarrowBand * static_cast<double>(p.cols);
+}
+
+/// True if the matrix has fewer occupied blocks of this size than a full band would: then the entries come in such blocks.
+bool has_smaller_blocks(const PatternStatistics& p, const BlockStatistics& block) {
+  constexpr double kFewer = 0.9;
+  const auto up = [&](std::int64_t width) { return static_cast<double>((width + block.size - 1) / block.size); };
+  const double lower = up(p.lower_bandwidth), upper = up(p.upper_bandwidth);
+  const double full = up(p.rows) * (lower + upper + 1) - lower * (lower + 1) / 2 - upper * (upper + 1) / 2;
+  return static_cast<double>(block.occupied) < kFewer * full;
+}
+
+bool is_dense_band(const PatternStatistics& p) {
+  if (p.rows != p.cols || !is_narrow_band(p) || static_cast<double>(p.nnz) < kBandFill * places_of_band(p)) return false;
+  return std::none_of(p.blocks.begin(), p.blocks.end(),
+                      [&](const BlockStatistics& block) { return has_smaller_blocks(p, block); });
+}
+
 Class class_of(const PatternStatistics& p, const RowStatistics& r) {
   if (p.nnz == 0) return {{"csr"}, "the matrix is empty"};
   const double filled = static_cast<double>(p.nnz) / places_of_diagonals(p);
   if (p.diagonals <= kFewDiagonals && filled >= kFilled)
     return {{"dia"}, fmt::format("all entries lie on {} diagonals, which are {:.0f} % full", p.diagonals, 100 * filled)};
+  if (is_dense_band(p))
+    return {{"ell", "ell_r", "sell", "packed"},
+            fmt::format(
+                "a dense band of {} below and {} above the diagonal, {:.0f} % full: rows of equal length need no padding",
+                p.lower_bandwidth, p.upper_bandwidth, 100 * static_cast<double>(p.nnz) / places_of_band(p))};
   const auto block =
       std::max_element(p.blocks.begin(), p.blocks.end(), [&](const BlockStatistics& a, const BlockStatistics& b) {
         return a.fill(p.nnz) < b.fill(p.nnz) || (a.fill(p.nnz) == b.fill(p.nnz) && a.size < b.size);
@@ -53,8 +85,7 @@ Class class_of(const PatternStatistics& p, const RowStatistics& r) {
             fmt::format("uneven rows: mean {:.1f}, standard deviation {:.1f}, longest {}; the usual part in ELL, "
                         "the rest in COO",
                         r.mean_row, r.stddev_row, r.max_row)};
-  const bool banded =
-      static_cast<double>(p.lower_bandwidth + p.upper_bandwidth + 1) <= kNarrowBand * static_cast<double>(p.cols);
+  const bool banded = is_narrow_band(p);
   const std::string even = fmt::format("rows of about equal length (mean {:.1f}, longest {})", r.mean_row, r.max_row);
   const std::string where = banded ? fmt::format("a band of {} below and {} above", p.lower_bandwidth, p.upper_bandwidth)
                                    : std::string("columns anywhere");

@@ -10,6 +10,7 @@
 #include "kernels/choose/kernel_list.h"
 #include "kernels/formats/bcsr.h"
 #include "kernels/formats/coo.h"
+#include "kernels/formats/crs_paper.h"
 #include "kernels/formats/csc.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/dia.h"
@@ -76,6 +77,8 @@ constexpr Kernel kKernels[] = {
     {"symmetric_host", "symmetric", kHost, "threads over block rows of the lower triangle", kAuto, one_policy, any_matrix,
      make_symmetric_host, estimate<symmetric_bytes, 75>},
 
+    {"crs_paper_host", "csr", kHost, "NT partial sums a row, as crs_paper", kNamed, crs_paper_policies, any_matrix,
+     make_crs_paper_host},
     {"coo_host", "coo", kHost, "threads over whole rows", kNamed, one_policy, any_matrix, make_coo_host},
     {"csc_host", "csc", kHost, "threads over rows", kNamed, one_policy, any_matrix, make_csc_host},
     {"ell_host", "ell", kHost, "threads over blocks of rows", kNamed, one_policy, any_matrix, make_ell_host},
@@ -108,6 +111,8 @@ constexpr Kernel kKernels[] = {
      make_csr_cusparse, estimate<csr_bytes, 72>, true},
 
     {"csr_scalar", "csr", kCuda, "one thread a row", kNamed, csr_scalar_policies, any_matrix, make_csr_scalar},
+    {"crs_paper", "csr", kCuda, "NT threads a row, sums in shared memory", kNamed, crs_paper_policies, any_matrix,
+     make_crs_paper},
     {"coo", "coo", kCuda, "one thread a nonzero, atomic", kNamed, thread_blocks, any_matrix, make_coo},
     {"csc", "csc", kCuda, "1, 2, 4 … 32 threads a column, atomic", kNamed, csc_policies, any_matrix, make_csc},
     {"ell", "ell", kCuda, "one thread a row", kNamed, thread_blocks, any_matrix, make_ell},

@@ -9,9 +9,9 @@ namespace {
 
 constexpr int kUnroll = 4;
 
-/// blockDim.x = packet_rows; shared memory for the widest window.
+/// blockDim.x = packet_rows; shared memory for the widest window. `order`: null, or the row and column of each place.
 template <class T, class Offset>
-__global__ void pkt(std::int64_t rows, const std::int32_t* __restrict__ window_first,
+__global__ void pkt(std::int64_t rows, const std::int32_t* __restrict__ order, const std::int32_t* __restrict__ window_first,
                     const std::int32_t* __restrict__ window_columns, const Offset* __restrict__ slice_ptr,
                     const std::uint16_t* __restrict__ local_columns, const T* __restrict__ local_values,
                     const Offset* __restrict__ rest_ptr, const std::int32_t* __restrict__ rest_columns,
@@ -19,8 +19,9 @@ __global__ void pkt(std::int64_t rows, const std::int32_t* __restrict__ window_f
   extern __shared__ __align__(16) unsigned char shared[];
   T* staged = reinterpret_cast<T*>(shared);
   const int columns = window_columns[blockIdx.x];
-  const T* window = x + window_first[blockIdx.x];
-  for (int c = static_cast<int>(threadIdx.x); c < columns; c += static_cast<int>(blockDim.x)) staged[c] = __ldg(window + c);
+  const std::int32_t first = window_first[blockIdx.x];
+  for (int c = static_cast<int>(threadIdx.x); c < columns; c += static_cast<int>(blockDim.x))
+    staged[c] = __ldg(x + (order == nullptr ? first + c : __ldg(order + first + c)));
   __syncthreads();
 
   const std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
@@ -42,7 +43,8 @@ __global__ void pkt(std::int64_t rows, const std::int32_t* __restrict__ window_f
   }
   const Offset rest_end = rest_ptr[row + 1];
   for (Offset k = rest_ptr[row]; k < rest_end; ++k) sum += rest_values[k] * __ldg(x + rest_columns[k]);
-  y[row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row];
+  const std::int64_t out = order == nullptr ? row : order[row];
+  y[out] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[out];
 }
 
 }  // namespace
@@ -53,9 +55,10 @@ std::unique_ptr<Plan> make_pkt(std::shared_ptr<Storage> storage, const Policy&, 
       using Offset = typename decltype(offset)::type;
       cuda::launch_blocks(pkt<T, Offset>, a.pattern->packets(), static_cast<int>(a.pattern->packet_rows),
                           static_cast<std::size_t>(a.widest_window) * sizeof(T), stream, a.rows,
-                          a.window_first.as<std::int32_t>(), a.window_columns.as<std::int32_t>(), a.slice_ptr.as<Offset>(),
-                          a.local_columns.as<std::uint16_t>(), a.local_values.as<T>(), a.rest_ptr.as<Offset>(),
-                          a.rest_columns.as<std::int32_t>(), a.rest_values.as<T>(), p.alpha, p.x, p.beta, p.y);
+                          a.order.bytes() > 0 ? a.order.as<std::int32_t>() : nullptr, a.window_first.as<std::int32_t>(),
+                          a.window_columns.as<std::int32_t>(), a.slice_ptr.as<Offset>(), a.local_columns.as<std::uint16_t>(),
+                          a.local_values.as<T>(), a.rest_ptr.as<Offset>(), a.rest_columns.as<std::int32_t>(),
+                          a.rest_values.as<T>(), p.alpha, p.x, p.beta, p.y);
     });
   });
 }

@@ -86,13 +86,13 @@ double column_locality(const CsrView& matrix, int low_bits, std::span<const std:
   return mean_count(matrix.nnz(), found);
 }
 
-double folded_column_locality(const CsrView& matrix, int low_bits, std::int64_t width) {
+double folded_column_locality(const CsrView& matrix, int low_bits, std::int64_t width, FoldPadding padding) {
   if (width < 1)
     throw Error(ErrorKind::usage, fmt::format("rows cannot be folded to the width {}; it must be at least 1", width));
   /// The lines at each place of the pieces of a range of rows; -1 where no piece is so long.
   struct Range {
     std::vector<std::int64_t> first, last;
-    std::int64_t changes = 0;
+    std::int64_t changes = 0, entries = 0;
   };
   const std::int64_t tasks = ranges_of_rows(matrix.rows);
   std::vector<Range> ranges(static_cast<std::size_t>(tasks));
@@ -102,24 +102,28 @@ double folded_column_locality(const CsrView& matrix, int low_bits, std::int64_t 
     range.last = range.first;
     for (std::int64_t row = matrix.rows * t / tasks; row < matrix.rows * (t + 1) / tasks; ++row) {
       const std::int64_t* const start = matrix.row_ptr.data() + row;
-      for (std::int64_t k = 0; k < start[1] - start[0]; ++k) {
+      const std::int64_t length = start[1] - start[0], pieces = (length + width - 1) / width;
+      const std::int64_t read = padding == FoldPadding::counted ? pieces * width : length;
+      range.entries += read;
+      for (std::int64_t k = 0; k < read; ++k) {
         const auto place = static_cast<std::size_t>(k % width);
-        const std::int64_t line = matrix.col_idx[static_cast<std::size_t>(start[0] - matrix.row_ptr[0] + k)] >> low_bits;
+        const std::int64_t line =
+            k < length ? matrix.col_idx[static_cast<std::size_t>(start[0] - matrix.row_ptr[0] + k)] >> low_bits : 0;
         if (range.last[place] < 0) range.first[place] = line;
         else range.changes += range.last[place] != line;
         range.last[place] = line;
       }
     }
   });
-  std::int64_t found = 0, before = -1;
-  for (const Range& range : ranges) found += range.changes;
+  std::int64_t found = 0, entries = 0, before = -1;
+  for (const Range& range : ranges) found += range.changes, entries += range.entries;
   for (std::size_t place = 0; place < static_cast<std::size_t>(width); ++place)
     for (const Range& range : ranges) {
       if (range.first[place] < 0) continue;
       found += before >= 0 && before != range.first[place];
       before = range.last[place];
     }
-  return mean_count(matrix.nnz(), found);
+  return mean_count(entries, found);
 }
 
 double rbp_column_locality(const CsrView& matrix, int low_bits) {
@@ -156,6 +160,25 @@ std::int64_t usual_fold_width(const CsrView& matrix) {
   for (std::size_t i = 0; i < static_cast<std::size_t>(matrix.rows); ++i)
     filled += matrix.row_ptr[i + 1] > matrix.row_ptr[i];
   return filled == 0 ? 1 : (matrix.nnz() + filled - 1) / filled;
+}
+
+std::string_view name(ReadOrder order) {
+  switch (order) {
+    case ReadOrder::stored:
+      return "CRS";
+    case ReadOrder::sorted:
+      return "sorted CRS";
+    case ReadOrder::folded:
+      return "Fold";
+  }
+  return "";
+}
+
+ReadOrder advised_order(double stored, double sorted, double folded) {
+  constexpr double kNear = 0.95;
+  const double largest = std::max({stored, sorted, folded});
+  if (stored >= kNear * largest) return ReadOrder::stored;
+  return folded >= sorted ? ReadOrder::folded : ReadOrder::sorted;
 }
 
 void ColumnLocality::add(const ColumnView& columns) {

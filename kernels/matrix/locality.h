@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "kernels/base/types.h"
 #include "kernels/matrix/csr.h"
@@ -22,14 +23,24 @@ double column_locality(const CsrView& matrix, int low_bits);
 /// The same with the rows stored in another order: row_order[new_row] = old_row, a permutation.
 double column_locality(const CsrView& matrix, int low_bits, std::span<const std::int64_t> row_order);
 
+/// What Fold pads the last piece of a row with: not counted ("padding removed" in the paper), or reads of column 0.
+enum class FoldPadding { removed, counted };
 /// The same in the order of the Fold method: rows are cut into pieces of `width` nonzeros; then come the first nonzeros of
-/// all pieces, then all second nonzeros …. Padding does not count, as in the paper's "padding removed". Throws Error(usage)
-/// for a width below 1.
-double folded_column_locality(const CsrView& matrix, int low_bits, std::int64_t width);
+/// all pieces, then all second nonzeros …. Throws Error(usage) for a width below 1.
+double folded_column_locality(const CsrView& matrix, int low_bits, std::int64_t width,
+                              FoldPadding padding = FoldPadding::removed);
 /// The same in the order of row block packing: in each row the nonzeros inside runs (runs.h), then all others.
 double rbp_column_locality(const CsrView& matrix, int low_bits);
 /// The mean length of the rows that are not empty, rounded up; at least 1.
 std::int64_t usual_fold_width(const CsrView& matrix);
+
+/// The orders in which a product can read the columns, as the paper compares them.
+enum class ReadOrder { stored, sorted, folded };
+/// "CRS", "sorted CRS", "Fold".
+std::string_view name(ReadOrder order);
+/// The order with the largest locality, Fold's without padding; CRS if it is within 5 % of the largest, since it needs no
+/// conversion.
+ReadOrder advised_order(double stored, double sorted, double folded);
 
 /// column_locality() of columns that are given in several calls, in storage order.
 class ColumnLocality {

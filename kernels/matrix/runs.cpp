@@ -7,6 +7,17 @@
 
 namespace shardmat {
 
+RunStatistics joined(const RunStatistics& a, const RunStatistics& b) {
+  return {a.rows + b.rows,
+          a.nnz + b.nnz,
+          a.singles + b.singles,
+          a.in_runs + b.in_runs,
+          a.bounds + b.bounds,
+          std::max(a.max_row, b.max_row),
+          std::max(a.max_in_runs, b.max_in_runs),
+          std::max(a.max_bounds, b.max_bounds)};
+}
+
 Runs find_runs(const CsrView& matrix) {
   const Rows rows(matrix);
   Runs runs;

@@ -22,6 +22,9 @@ struct RunStatistics {
   std::int64_t max_bounds = 0;   ///< K_c: most first and last columns in one row
 };
 
+/// Of the rows of both, which come from the same matrix.
+RunStatistics joined(const RunStatistics& a, const RunStatistics& b);
+
 /// Row offsets into three sequences: nonzeros inside runs, bounds of runs, nonzeros outside runs. rows + 1 entries each.
 struct Runs {
   RunStatistics statistics;

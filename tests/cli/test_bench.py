@@ -552,49 +552,5 @@ class Pictures(CliTest):
         self.assertEqual(len(result.err.splitlines()), 1, result)
 
 
-class Papers(CliTest):
-    def test_every_table(self):
-        matrices = ["poisson27:n=4", "rmat:scale=6"]
-        report = self.json_of("bench", "papers", *matrices, "--type", "f64", *QUICK)
-        self.assertEqual(list(report["tables"]), ["paper_2", "paper_3", "paper_4", "paper_5", "paper_5_gmres"])
-        self.assertEqual(report["wrong"], [])
-        self.assertIn("csr_vector", report["missing_kernels"])  # a kernel of GPUs
-        self.assertEqual(report["tables"]["paper_3"]["rows"], [])
-        for number, expected in ((2, matrices), (4, matrices), (5, [*matrices, "mean"])):
-            self.assertEqual([row["matrix"] for row in report["tables"][f"paper_{number}"]["rows"]], expected)
-        rows, formats = report["tables"]["paper_5_gmres"]["rows"], "csr rbp_csr ell rbp_ell ell_r rbp_ell_r".split()
-        self.assertEqual([(row["matrix"], row["format"]) for row in rows], [(m, f) for m in matrices for f in formats])
-        self.assertEqual({(row["reason"], row["iterations"]) for row in rows[:6]}, {("converged_rtol", rows[0]["iterations"])})
-        for row in rows[:6]:
-            self.assertEqual(row["gain"] is None, not row["format"].startswith("rbp"))
-            self.assertLessEqual(row["residual"], 1e-8)
-            self.assertAlmostEqual(row["whole_ms"], row["convert_ms"] + max(row["products_ms"] + row["rest_ms"], 0), delta=row["products_ms"] + 1e-9)
-
-    def test_locality_and_cache_of_a_dense_row(self):
-        row = self.json_of("bench", "papers", "random:n=1,cols=3200,row_nnz=3200", "--paper", 4, "--type", "f32", *QUICK)
-        row = row["tables"]["paper_4"]["rows"][0]
-        self.assertEqual(row["locality"], 32)
-        self.assertAlmostEqual(row["one_line_hit_rate"], 31 / 32)
-        self.assertAlmostEqual(row["l1_hit_rate"], 31 / 32)
-
-    def test_the_example_of_its_help(self):
-        self.write("nothing.mtx", "%%MatrixMarket matrix coordinate real general\n2 2 0\n")
-        out = self.succeed("bench", "papers", "poisson27:n=4", "nothing.mtx", *QUICK, "--json", "papers.json").out
-        self.assertEqual(out.count("(nothing was measured)"), 1)  # threads a row, a matter of GPUs
-        for paper in (2, 3, 4, 5):
-            self.assertIn(f"Paper {paper}: ", out)
-        self.assertIs(json.loads(self.path("papers.json").read_text())["complete"], True)
-
-    def test_text_and_classes(self):
-        out = self.succeed("bench", "papers", "--size", "tiny", "--paper", "2,4", *QUICK).out
-        for word in ("Paper 2", "Paper 4", "advised", "triangular", "very sparse", "locality", "L1 model"):
-            self.assertIn(word, out)
-        self.assertNotIn("Paper 5", out)
-
-    def test_mistakes(self):
-        self.fail_with(USAGE, "bench", "papers", "--paper", 7, says=["--paper", "whole number from 2 to 5"])
-        self.fail_on_every_rank(USAGE, "bench", "papers", ranks=2, says=["bench papers", "without mpirun"])
-
-
 if __name__ == "__main__":
     unittest.main()

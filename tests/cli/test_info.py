@@ -131,7 +131,7 @@ class Info(CliTest):
             self.assertIn(lacking, whole)
             self.assertNotIn(lacking, streamed)
         for type in ("f32", "f64"):
-            for order in ("sorted_rows", "folded", "runs_first"):
+            for order in ("sorted_rows", "folded", "runs_first", "advised"):
                 self.assertNotIn(order, streamed["locality"][type])
                 del whole["locality"][type][order]
         for same in ("row_lengths", "runs", "pattern", "blocks", "values", "symmetry", "locality", "partitions"):

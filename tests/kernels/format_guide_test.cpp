@@ -83,6 +83,34 @@ TEST(FormatGuide, EveryClassHasItsFormat) {
     }
 }
 
+std::set<std::int64_t> from_to(std::int64_t first, std::int64_t last) {
+  std::set<std::int64_t> columns;
+  for (std::int64_t c = first; c <= last; ++c) columns.insert(c);
+  return columns;
+}
+
+TEST(FormatGuide, ADenseBandTakesEllUnlessItConsistsOfSmallerBlocks) {
+  constexpr std::int64_t n = 3000;
+  const Recommendation band = recommend(build(n, n, [](std::int64_t i) { return from_to(i - 16, i + 16); }));
+  EXPECT_EQ(band.format, "ell");
+  EXPECT_NE(band.reason.find("dense band of 16 below and 16 above the diagonal, 100 % full"), std::string::npos)
+      << band.reason;
+  const auto holes = [](double kept) {
+    return build(n, n, [=](std::int64_t i) {
+      std::set<std::int64_t> columns{i - 20, i, i + 20};
+      for (const std::int64_t c : from_to(i - 20, i + 20))
+        if ((test::value_of(static_cast<std::uint64_t>(i * 100 + c)) + 1) / 2 < kept) columns.insert(c);
+      return columns;
+    });
+  };
+  EXPECT_NE(recommend(holes(0.8)).reason.find("dense band"), std::string::npos);
+  EXPECT_EQ(recommend(holes(0.6)).reason.find("dense band"), std::string::npos);
+  // Block tridiagonal: a band of 5 on either side that is 82 % full, in blocks of 3 × 3.
+  const Recommendation blocks = recommend(build(n, n, [](std::int64_t i) { return from_to(i / 3 * 3 - 3, i / 3 * 3 + 5); }));
+  EXPECT_EQ(blocks.format, "bcsr");
+  EXPECT_NE(blocks.reason.find("3 × 3"), std::string::npos) << blocks.reason;
+}
+
 TEST(FormatGuide, TakesWhatThereIs) {
   const HostCsr diagonal = build(100, 100, [](std::int64_t i) { return std::set<std::int64_t>{i}; });
   constexpr std::string_view kLittle[] = {"csr", "sell"};

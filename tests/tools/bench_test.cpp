@@ -6,6 +6,8 @@
 
 #include "tests/support/matrix_zoo.h"
 #include "tools/bench/cache_model.h"
+#include "tools/bench/papers/busy_share.h"
+#include "tools/bench/papers/profiler.h"
 #include "tools/bench/product_check.h"
 #include "tools/bench/result_table.h"
 #include "tools/bench/trial.h"
@@ -100,10 +102,36 @@ TEST(CacheModel, CountsALineOnce) {
     row.values.push_back(1);
   }
   row.row_ptr.push_back(256);
-  EXPECT_DOUBLE_EQ(l1_hit_rate(row.view(), ValueType::f32), 31.0 / 32);
-  EXPECT_DOUBLE_EQ(l1_hit_rate(row.view(), ValueType::f64), 15.0 / 16);
-  EXPECT_EQ(l1_hit_rate(zoo_matrix("all rows empty").view(), ValueType::f64), 0);
-  EXPECT_EQ(l1_hit_rate(zoo_matrix("0x0").view(), ValueType::f64), 0);
+  const L1Model model;
+  EXPECT_DOUBLE_EQ(crs_hit_rates(row.view(), ValueType::f32, model).x, 31.0 / 32);
+  EXPECT_DOUBLE_EQ(crs_hit_rates(row.view(), ValueType::f64, model).x, 15.0 / 16);
+  // Folded to pieces of 8: 32 threads read columns 0, 8, 16 …: 8 lines of x in f32, at each of 8 steps.
+  EXPECT_DOUBLE_EQ(fold_hit_rates(row.view(), ValueType::f32, 8, model).x, 7.0 / 8);
+  for (const char* const nothing : {"all rows empty", "0x0"}) {
+    EXPECT_EQ(crs_hit_rates(zoo_matrix(nothing).view(), ValueType::f64, model).x, 0);
+    EXPECT_EQ(fold_hit_rates(zoo_matrix(nothing).view(), ValueType::f64, 1, model).x, 0);
+  }
+}
+
+TEST(BusyShare, CountsTheTimeInWhichMultiprocessorsWait) {
+  EXPECT_DOUBLE_EQ(busy_share({}, 4), 0);
+  EXPECT_DOUBLE_EQ(busy_share({{1}}, 4), 0.25);
+  EXPECT_DOUBLE_EQ(busy_share({{1, 1, 1, 1}}, 4), 1);
+  EXPECT_DOUBLE_EQ(busy_share({{1, 3, 1, 1}}, 2), 1);       // 1 1 1 beside 3
+  EXPECT_DOUBLE_EQ(busy_share({{1, 1}, {2}}, 2), 4.0 / 6);  // a launch waits for the one before
+}
+
+TEST(Profiler, ReadsTheMeanOfAMetric) {
+  const std::string csv =
+      "==PROF== Connected to process 1\n"
+      "\"ID\",\"Kernel Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n"
+      "\"0\",\"fold_pieces(long, long)\",\"l1.pct\",\"%\",\"41.5\"\n"
+      "\"1\",\"fold_pieces(long, long)\",\"l1.pct\",\"%\",\"42.5\"\n"
+      "\"1\",\"fold_pieces(long, long)\",\"cycles\",\"cycle\",\"1,234\"\n";
+  EXPECT_DOUBLE_EQ(metric_in_csv(csv, "l1.pct").value(), 42);
+  EXPECT_DOUBLE_EQ(metric_in_csv(csv, "cycles").value(), 1234);
+  EXPECT_FALSE(metric_in_csv(csv, "l2.pct"));
+  EXPECT_FALSE(metric_in_csv("", "l1.pct"));
 }
 
 TEST(ResultTable, AlignsByCharactersAndKeepsNulls) {

@@ -13,6 +13,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/batched/batched_tuner.h"
+#include "tools/bench/batched_figures.h"
 #include "tools/bench/batched_report.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/options.h"
@@ -30,26 +31,6 @@ constexpr const char* kPlotScript = "plot_batched.py";
 constexpr const char* kPeerPlotScript = "plot_peers.py";
 constexpr const char* kTensorflow = "coo_tensorflow";  ///< measured beside the peers
 
-/// Numbers of columns are the powers of two from least to most, or only these two.
-struct PaperFigure {
-  std::string_view name, source;
-  std::int64_t least, most;
-  bool all_between = true;
-};
-
-constexpr PaperFigure kFigures[] = {
-    {"6a", "batch:count=50,dim=50,row_nnz=2,seed=1", 8, 64},
-    {"6b", "batch:count=100,dim=50,row_nnz=3,seed=1", 8, 512},
-    {"7a", "batch:count=100,dim=32,row_nnz=3,seed=1", 8, 512},
-    {"7b", "batch:count=100,dim=64,row_nnz=3,seed=1", 8, 512},
-    {"7c", "batch:count=100,dim=128,row_nnz=3,seed=1", 8, 512},
-    {"7d", "batch:count=50,dim=64,row_nnz=3,seed=1", 8, 512},
-    {"7e", "batch:count=100,dim=64,row_nnz=1,seed=1", 8, 512},
-    {"7f", "batch:count=100,dim=64,row_nnz=5,seed=1", 8, 512},
-    {"8", "batch:count=100,dim=32-256,row_nnz=1-5,seed=1", 8, 1024},
-    {"large", "molecules:count=16384,seed=1", 64, 256, false},
-};
-
 struct Options : RunOptions {
   std::vector<std::string> sources, figures, kernels;
   std::vector<std::int64_t> counts;
@@ -64,16 +45,10 @@ struct Series {
   std::vector<std::int64_t> counts;
 };
 
-std::vector<std::int64_t> powers_of_two(std::int64_t least, std::int64_t most) {
-  std::vector<std::int64_t> counts;
-  for (std::int64_t count = least; count <= most; count *= 2) counts.push_back(count);
-  return counts;
-}
-
 std::vector<Series> series_of(const Options& options) {
   std::vector<Series> all;
   const bool every = options.figures.empty() && options.sources.empty();
-  for (const PaperFigure& figure : kFigures)
+  for (const BatchFigure& figure : kBatchFigures)
     if (every || std::find(options.figures.begin(), options.figures.end(), figure.name) != options.figures.end())
       all.push_back({std::string(figure.name), std::string(figure.source),
                      !options.counts.empty() ? options.counts
@@ -245,7 +220,7 @@ int run(const Options& o) {
 
 std::vector<std::string> figure_names() {
   std::vector<std::string> names;
-  for (const PaperFigure& figure : kFigures) names.emplace_back(figure.name);
+  for (const BatchFigure& figure : kBatchFigures) names.emplace_back(figure.name);
   return names;
 }
 

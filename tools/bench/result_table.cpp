@@ -41,7 +41,8 @@ std::string ResultTable::text() const {
   const auto line = [&](const auto& text_of) {
     std::string text;
     for (std::size_t c = 0; c < columns.size(); ++c)
-      text += words[c] ? fmt::format("  {:<{}}", text_of(c), width[c]) : fmt::format("  {:>{}}", text_of(c), width[c]);
+      if (columns[c].in_text)
+        text += words[c] ? fmt::format("  {:<{}}", text_of(c), width[c]) : fmt::format("  {:>{}}", text_of(c), width[c]);
     result += text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
   };
   line([&](std::size_t c) { return columns[c].heading; });

@@ -25,6 +25,7 @@ struct Cell {
 
 struct Column {
   std::string key, heading;  ///< in JSON and in text
+  bool in_text = true;       ///< false: only in JSON
 };
 
 struct ResultTable {

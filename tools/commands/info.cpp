@@ -21,6 +21,7 @@ namespace {
 struct Options {
   std::string input, spy, json;
   std::int64_t spy_size = 800;
+  std::int64_t fold_width = 0;
   double bandwidth_gb = 0;
   bool quick = false, stream = false, allow_nonfinite = false;
   InputChoices choices;
@@ -56,6 +57,7 @@ void inform(const Options& options) {
   ReportOptions report;
   report.quick = options.quick;
   report.stream = options.stream;
+  report.fold_width = options.fold_width;
   report.bandwidth = 1e9 * options.bandwidth_gb;
   report.progress = make_progress_bar();
   if (!options.spy.empty()) {
@@ -85,6 +87,9 @@ std::function<int()> add_info(const CommandLine& program) {
   app.add_option("--bandwidth", options->bandwidth_gb,
                  "predict times for a memory of X GB/s (default: the measured copy bandwidth)")
       ->check(positive_number());
+  app.add_option("--fold-width", options->fold_width,
+                 "fold rows into pieces of N nonzeros for the figures of locality (default: the mean row length)")
+      ->check(whole_number(1, 1'000'000));
   app.add_option("--spy", options->spy, "draw the pattern of nonzeros to FILE (.png): the darker a pixel, the more nonzeros")
       ->type_name("FILE")
       ->check(picture_name())

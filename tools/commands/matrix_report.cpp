@@ -34,10 +34,13 @@ struct Counters {
   void add(std::int64_t first_row, const CsrView& slice) {
     if (pattern) pattern->add(first_row, slice);
     for (ColumnLocality& lines : locality) lines.add(slice.col_idx);
+    packing = joined(packing, find_runs(slice).statistics);
   }
   void finish(MatrixReport& report) const {
     if (pattern) report.pattern = pattern->result();
-    for (std::size_t i = 0; i < locality.size(); ++i) report.locality.push_back({kTypes[i], locality[i].mean(), {}, {}, {}});
+    for (std::size_t i = 0; i < locality.size(); ++i)
+      report.locality.push_back({kTypes[i], locality[i].mean(), {}, {}, {}, {}});
+    report.packing = packing;
   }
 
   /// Bytes that any matrix may take for what is counted a column.
@@ -45,6 +48,7 @@ struct Counters {
 
   std::optional<PatternScan> pattern;
   std::vector<ColumnLocality> locality;
+  RunStatistics packing;
 };
 
 void predict(MatrixReport& report, const CsrView& matrix, double bandwidth) {
@@ -73,11 +77,12 @@ void report_whole(MatrixReport& report, const CsrView& matrix, const ReportOptio
   if (options.visit) options.visit(0, matrix);
   if (matrix.rows == matrix.cols) report.symmetry = symmetry(matrix);
   const auto order = order_by_row_length(matrix.row_ptr);
-  report.fold_width = usual_fold_width(matrix);
+  report.fold_width = options.fold_width > 0 ? options.fold_width : usual_fold_width(matrix);
   for (Locality& locality : report.locality) {
     const int bits = line_bits(locality.type);
     locality.sorted = column_locality(matrix, bits, order);
     locality.folded = folded_column_locality(matrix, bits, report.fold_width);
+    locality.padded = folded_column_locality(matrix, bits, report.fold_width, FoldPadding::counted);
     locality.runs_first = rbp_column_locality(matrix, bits);
   }
   predict(report, matrix, options.bandwidth);

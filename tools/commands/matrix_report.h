@@ -11,6 +11,7 @@
 #include "kernels/base/progress.h"
 #include "kernels/choose/format_guide.h"
 #include "kernels/matrix/pattern.h"
+#include "kernels/matrix/runs.h"
 #include "kernels/matrix/statistics.h"
 #include "kernels/matrix/symmetry.h"
 #include "partition/readers/reader.h"
@@ -21,9 +22,10 @@
 namespace shardmat::tools {
 
 struct ReportOptions {
-  bool quick = false;    ///< what the row lengths tell; no entry is read
-  bool stream = false;   ///< never hold the whole matrix
-  double bandwidth = 0;  ///< bytes a second for predicted times; 0: measured
+  bool quick = false;           ///< what the row lengths tell; no entry is read
+  bool stream = false;          ///< never hold the whole matrix
+  double bandwidth = 0;         ///< bytes a second for predicted times; 0: measured
+  std::int64_t fold_width = 0;  ///< nonzeros of a piece of a folded row; 0: the mean length of the rows that are not empty
   std::function<void(std::int64_t first_row, const CsrView& slice)> visit;  ///< shown all rows, too; may be empty
   Progress progress;
 };
@@ -34,6 +36,7 @@ struct Locality {
   double stored = 0;                 ///< rows in the order they have
   std::optional<double> sorted;      ///< rows by descending length; needs the whole matrix
   std::optional<double> folded;      ///< in the order of the Fold method, rows folded to MatrixReport::fold_width; likewise
+  std::optional<double> padded;      ///< the same with Fold's padding; likewise
   std::optional<double> runs_first;  ///< in the order of row block packing; likewise
 };
 
@@ -50,9 +53,10 @@ struct MatrixReport {
   std::optional<PatternStatistics> pattern;
   std::optional<Symmetry> symmetry;  ///< of square matrices
   std::vector<Locality> locality;
-  std::int64_t fold_width = 0;  ///< nonzeros of a piece of a folded row
-  double bandwidth = 0;         ///< bytes a second; 0 if no time is predicted
-  std::string bandwidth_of;     ///< "given", or what was measured
+  std::optional<RunStatistics> packing;  ///< what row block packing makes of the runs
+  std::int64_t fold_width = 0;           ///< nonzeros of a piece of a folded row
+  double bandwidth = 0;                  ///< bytes a second; 0 if no time is predicted
+  std::string bandwidth_of;              ///< "given", or what was measured
   std::vector<FormatSize> formats;
   std::optional<Recommendation> recommendation;  ///< for the pattern
   std::vector<std::string> left_out;             ///< what is not here and why, one sentence each

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/text.h"
+#include "kernels/matrix/locality.h"
 #include "partition/object_name.h"
 #include "tools/commands/matrix_report.h"
 #include "tools/commands/quality_table.h"
@@ -83,6 +84,8 @@ std::string pattern_text(const MatrixReport& report) {
   return text;
 }
 
+ReadOrder advice(const Locality& locality) { return advised_order(locality.stored, *locality.sorted, *locality.folded); }
+
 std::string locality_text(const MatrixReport& report) {
   std::string text =
       "\nSpatial locality of the column indices (nonzeros read one after another from a 128-byte line of x)\n";
@@ -90,11 +93,29 @@ std::string locality_text(const MatrixReport& report) {
     text += fmt::format("  {}          {:.3f} as stored", name(locality.type), locality.stored);
     if (locality.sorted) text += fmt::format(", {:.3f} with rows sorted by length", *locality.sorted);
     if (locality.folded)
-      text += fmt::format(", {:.3f} folded to width {}", *locality.folded, human_count(report.fold_width));
+      text += fmt::format(", {:.3f} folded to width {} ({:.3f} with padding)", *locality.folded,
+                          human_count(report.fold_width), *locality.padded);
     if (locality.runs_first) text += fmt::format(", {:.3f} with runs first", *locality.runs_first);
+    if (locality.folded) text += fmt::format("; advised: {}", name(advice(locality)));
     text += "\n";
   }
   return text;
+}
+
+/// Row block packing in the letters of its paper.
+std::string packing_text(const RunStatistics& s) {
+  const auto verdict = [](bool saves) { return saves ? "saves bytes" : "saves none"; };
+  return fmt::format(
+      "\nRow block packing (f64, 4-byte offsets)\n"
+      "  nonzeros     N_z {}: N_val {} in runs, N_non {} outside; N_col {} bounds of runs\n"
+      "  longest row  K {}; most values in runs K_v {}, most bounds K_c {}\n"
+      "  RBP-CSR      {} (condition 7): {} against {} of CSR\n"
+      "  RBP-ELL      {} (condition 8): {} against {} of ELL\n",
+      human_count(s.nnz), human_count(s.in_runs), human_count(s.singles), human_count(s.bounds), human_count(s.max_row),
+      human_count(s.max_in_runs), human_count(s.max_bounds), verdict(rbp_csr_saves(s)),
+      human_bytes(static_cast<double>(rbp_csr_bytes(s))), human_bytes(static_cast<double>(csr_bytes(s))),
+      verdict(rbp_ell_saves(s)), human_bytes(static_cast<double>(rbp_ell_bytes(s))),
+      human_bytes(static_cast<double>(ell_bytes(s))));
 }
 
 std::string formats_text(const MatrixReport& report) {
@@ -222,6 +243,7 @@ std::string to_text(const MatrixReport& report) {
                         100 * MatrixReport::kQuantiles[q]);
   text += " of the rows\n" + bar_chart(report.row_lengths);
   if (report.pattern) text += pattern_text(report) + locality_text(report);
+  if (report.packing) text += packing_text(*report.packing);
   if (!report.formats.empty()) text += formats_text(report);
   if (report.recommendation)
     text += fmt::format("\nRecommended format\n  {:<12} {}\n", report.recommendation->format, report.recommendation->reason);
@@ -265,9 +287,23 @@ std::string to_json(const MatrixReport& report) {
     nlohmann::ordered_json& one = json["locality"][std::string(name(locality.type))];
     one["stored"] = locality.stored;
     if (locality.sorted) one["sorted_rows"] = *locality.sorted;
-    if (locality.folded) one["folded"] = {{"width", report.fold_width}, {"locality", *locality.folded}};
+    if (locality.folded) {
+      one["folded"] = {{"width", report.fold_width}, {"locality", *locality.folded}, {"padded", *locality.padded}};
+      one["advised"] = name(advice(locality));
+    }
     if (locality.runs_first) one["runs_first"] = *locality.runs_first;
   }
+  if (const auto& s = report.packing)
+    json["row_block_packing"] = {{"n", s->rows},
+                                 {"n_z", s->nnz},
+                                 {"n_non", s->singles},
+                                 {"n_val", s->in_runs},
+                                 {"n_col", s->bounds},
+                                 {"k", s->max_row},
+                                 {"k_v", s->max_in_runs},
+                                 {"k_c", s->max_bounds},
+                                 {"rbp_csr_saves", rbp_csr_saves(*s)},
+                                 {"rbp_ell_saves", rbp_ell_saves(*s)}};
   if (!report.formats.empty()) add_formats(json, report);
   if (report.recommendation)
     json["recommended"] = {{"format", report.recommendation->format}, {"reason", report.recommendation->reason}};

@@ -1,4 +1,4 @@
-#include "tools/bench/papers_gmres.h"
+#include "tools/bench/papers/gmres.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,6 +14,7 @@
 #include "runtime/run/time_product.h"
 #include "runtime/solvers/solver.h"
 #include "runtime/source/matrix_source.h"
+#include "tools/bench/papers/paper.h"
 
 namespace shardmat::tools {
 namespace {
@@ -27,17 +28,6 @@ constexpr double kMoreSeconds = 0.5;
 std::string kernel_of(const std::string& kernel, Backend backend) {
   if (backend == Backend::cuda) return kernel;
   return kernel == "csr_scalar" ? "csr_host" : kernel + "_host";
-}
-
-/// Seconds of a copy of so many bytes from the host to the device.
-double copy_seconds(std::int64_t bytes, Stream& stream) {
-  const HostVector<char> from(static_cast<std::size_t>(bytes));
-  const Buffer to(stream.device(), from.size());
-  copy_to_device(to.data(), from.data(), from.size(), stream);  // the first one maps the memory
-  const Timer timer;
-  copy_to_device(to.data(), from.data(), from.size(), stream);
-  stream.synchronize();
-  return timer.seconds();
 }
 
 std::vector<std::string> notes_for(std::int64_t most_iterations) {
@@ -91,7 +81,6 @@ GmresTable::GmresTable(Communicator& communicator, Backend backend, std::int64_t
 GmresTable::Solved GmresTable::solve(Context& context, const std::shared_ptr<const HostCsr>& matrix, Trial& trial,
                                      const Format& format) const {
   Solved solved;
-  const bool on_gpu = context.device().backend == Backend::cuda;
   const shardmat::Format& stored_as = find_format(format.name);
   {
     const StoredMatrix stored = trial.convert(stored_as, trial.layouts(stored_as).front());
@@ -99,7 +88,7 @@ GmresTable::Solved GmresTable::solve(Context& context, const std::shared_ptr<con
       solved.reason = "no memory";
       return solved;
     }
-    solved.transfer = on_gpu ? copy_seconds(stored.storage->bytes, context.stream()) : 0;
+    solved.transfer = copy_seconds(stored.storage->bytes, context.stream());
     solved.convert = std::max(0.0, stored.seconds - solved.transfer);
   }
   MatrixSource source;
