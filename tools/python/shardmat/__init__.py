@@ -1,0 +1,22 @@
+"""Shardmat: products of sparse matrices on GPUs and on the host, on one rank or many.
+
+>>> import scipy.sparse, numpy, shardmat
+>>> A = shardmat.Matrix.from_scipy(scipy.sparse.eye(3) * 2)
+>>> A @ numpy.ones(3)
+array([2., 2., 2.])
+"""
+
+from .context import Context
+from .errors import (Error, InputError, InternalError, NotConvergedError, RankLostError, ResourcesError, UsageError,
+                     VerificationError)
+from .matrix import Matrix, Product, Solver
+
+__all__ = ["Context", "Error", "InputError", "InternalError", "Matrix", "NotConvergedError", "Product", "RankLostError",
+           "ResourcesError", "Solver", "UsageError", "VerificationError", "version"]
+
+
+def version():
+    """The version of the library, "0.1.0"."""
+    from .context import native
+
+    return native().version()
