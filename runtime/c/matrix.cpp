@@ -148,13 +148,14 @@ int shardmat_matrix_from_file(shardmat_context* context, const char* file, const
                               shardmat_matrix** matrix) {
   return make(context, matrix, [&](ContextState& state, std::optional<std::int64_t>&) {
     LoadOptions wanted;
+    OpenOptions open;
     state.communicator.together([&] {
       require(file != nullptr, "the name of the file is NULL");
       const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
       static_cast<MatrixOptions&>(wanted) = matrix_options(chosen, ValueType::f64);
       wanted.method = text(chosen.method, "nnz");
+      open.transposed = chosen.transposed != 0;
     });
-    OpenOptions open;
     open.method = wanted.method;
     const MatrixSource source = open_matrix(file, state.context, open);
     return std::make_unique<DistributedMatrix>(source, state.context, wanted);

@@ -107,6 +107,7 @@ typedef struct {
   int reproducible;     /* 1: only kernels with the same bits in every run */
   int drop_rows; /* 1: frees the rows in host memory when the first product is made: later products use its formats, and
                     nothing that needs the rows can be asked for */
+  int transposed;       /* of a file: 1 gives its transpose */
 } shardmat_matrix_options;
 
 /* This rank's rows, compressed, with global columns in any order. The ranges of all ranks tile the rows of the matrix. A
