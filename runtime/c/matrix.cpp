@@ -204,3 +204,31 @@ int shardmat_matrix_update_values(shardmat_matrix* matrix, const void* values, i
     });
   });
 }
+
+int shardmat_matrix_zero_rows_columns(shardmat_matrix* matrix, const int64_t* rows, int64_t count, double diagonal,
+                                      const void* x, void* b) {
+  if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
+  return in_context(matrix->state->context, [&] {
+    DistributedMatrix& of = *matrix->state->matrix;
+    Context& context = of.context();
+    std::span<const std::int64_t> named;
+    const bool of_vectors = context.communicator().together([&] {
+      named = span(rows, count, "rows");
+      require((x == nullptr) == (b == nullptr) || of.own_rows() == 0, "give both x and b, or neither of them");
+      return x != nullptr && b != nullptr;
+    });
+    // A rank without rows may have no memory for x and b; the others say whether there are any.
+    if (context.communicator().all_reduce(of_vectors ? 1 : 0, Reduction::max) == 0)
+      return of.zero_rows_columns(named, diagonal, nullptr, nullptr, context.stream());
+    context.communicator().together([&] { require(of_vectors || of.own_rows() == 0, "x and b are given on other ranks"); });
+    const ValueType type = sum_type(of.type());
+    const Dense to{b, of.own_rows(), 1, 1, DenseOrder::row_major, type, Device{}};
+    Dense from = to;
+    from.data = const_cast<void*>(x);
+    DistributedVector known(of, VectorLayout::rows, type), right(of, VectorLayout::rows, type);
+    known.set_own(from, context.stream());
+    right.set_own(to, context.stream());
+    of.zero_rows_columns(named, diagonal, &known, &right, context.stream());
+    right.own(to, context.stream());
+  });
+}

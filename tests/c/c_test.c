@@ -166,6 +166,33 @@ static void solves(shardmat_context* context) {
   shardmat_matrix_destroy(a);
 }
 
+/* Known values in the rows 5 (named by every rank) and 40 (by the last): the other rows follow, with the same solution. */
+static void zeroes_rows_and_columns(shardmat_context* context) {
+  shardmat_matrix_options options = {.size = sizeof options, .updatable = 1};
+  shardmat_matrix* a = make_matrix(context, &options);
+  const tridiagonal t = make_rows(48);
+  const int64_t rows[] = {5, 40, 5};
+  double x[48], b[48], y[48];
+  for (int64_t i = 0; i < t.rows; ++i) x[i] = x_of(t.first + i), b[i] = ax_of(t.first + i);
+  OK(shardmat_matrix_zero_rows_columns(a, rows, rank + 1 == ranks ? 3 : 1, 4, x, b));
+  OK(shardmat_spmv(a, 1, x, 0, y));
+  for (int64_t i = 0; i < t.rows; ++i) {
+    const int64_t row = t.first + i;
+    const int zeroed = row == 5 || row == 40;
+    double expected = 4 * x_of(row);
+    if (!zeroed)
+      expected = 2 * x_of(row) - (row == 6 || row == 41 ? 0 : x_of(row - 1)) - (row == 4 || row == 39 ? 0 : x_of(row + 1));
+    CHECK(y[i] == expected); /* the new matrix */
+    CHECK(b[i] == expected); /* and the new right-hand side, which has the same solution */
+  }
+  const int64_t beyond = 48;
+  REFUSED(shardmat_matrix_zero_rows_columns(a, &beyond, rank == 0 ? 1 : 0, 1, NULL, NULL), SHARDMAT_USAGE, "row 48");
+  shardmat_matrix_destroy(a);
+  a = make_matrix(context, NULL);
+  REFUSED(shardmat_matrix_zero_rows_columns(a, rows, 1, 1, NULL, NULL), SHARDMAT_USAGE, "updatable");
+  shardmat_matrix_destroy(a);
+}
+
 static void refuses(shardmat_context* context) {
   const tridiagonal t = make_rows(48);
   shardmat_matrix* a = NULL;
@@ -261,6 +288,7 @@ int main(int argc, char** argv) {
   multiplies(context);
   takes_triplets_and_new_values(context);
   solves(context);
+  zeroes_rows_and_columns(context);
   refuses(context);
   reads_files(context);
 #ifdef WITH_MPI
