@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "kernels/base/memory_limits.h"
@@ -192,5 +193,25 @@ int shardmat_context_stream(shardmat_context* context, void** stream) {
   return c_status([&] {
     require(context != nullptr && stream != nullptr, "the context is NULL, or there is nowhere to put the stream");
     *stream = context->state->context.stream().native();
+  });
+}
+
+int shardmat_context_allocate(shardmat_context* context, size_t bytes, void** memory) {
+  if (memory != nullptr) *memory = nullptr;
+  if (context == nullptr || memory == nullptr)
+    return c_status([] { require(false, "the context is NULL, or there is nowhere to put the memory"); });
+  return in_context(context->state, [&] {
+    Buffer buffer(context->state->context.device(), std::max<std::size_t>(bytes, 1));
+    void* const place = buffer.data();
+    context->state->memory.emplace(place, std::move(buffer));
+    *memory = place;
+  });
+}
+
+int shardmat_context_free(shardmat_context* context, void* memory) {
+  if (context == nullptr) return c_status([] { require(false, "the context is NULL"); });
+  return in_context(context->state, [&] {
+    require(memory == nullptr || context->state->memory.erase(memory) == 1,
+            "this memory is not of shardmat_context_allocate()");
   });
 }

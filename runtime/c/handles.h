@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/base/c_status.h"
 #include "kernels/base/error.h"
@@ -29,7 +30,8 @@ struct ContextState {
   Context context;
   std::string device_name;
   const pid_t process = getpid();
-  std::recursive_mutex mutex;  ///< recursive: a monitor may ask for the sizes of a matrix
+  std::map<void*, Buffer> memory;  ///< of shardmat_context_allocate()
+  std::recursive_mutex mutex;      ///< recursive: a monitor may ask for the sizes of a matrix
 };
 
 /// A product with what it needs to take vectors in the caller's order.
@@ -92,6 +94,20 @@ void write_struct(T* to, T from, const char* what) {
   from.size = std::min(to->size, sizeof from);
   std::memcpy(static_cast<void*>(to), &from, from.size);
 }
+
+/// A callback of the caller that may end what it watches.
+struct Monitor {
+  int (*call)(void*, std::int64_t, const double*, std::int64_t) = nullptr;
+  void* user = nullptr;
+  bool ended = false;
+
+  void operator()(std::int64_t iterations, const std::vector<double>& numbers) {
+    if (call != nullptr && call(user, iterations, numbers.data(), std::ssize(numbers)) != 0) ended = true;
+  }
+};
+
+/// Rows as the caller gives them. `count`: their nonzeros.
+OwnRows own_rows(const shardmat_rows* given, ContextState& context, std::int64_t& count);
 
 /// Runs `work` for a context.
 template <class F>

@@ -76,6 +76,34 @@ int write_ids(shardmat_matrix* matrix, std::int64_t* ids, VectorLayout layout) {
 }
 
 }  // namespace
+
+OwnRows own_rows(const shardmat_rows* given, ContextState& context, std::int64_t& count) {
+  require(given != nullptr, "the rows are NULL");
+  const shardmat_rows known = read_struct(given, "shardmat_rows");
+  require(known.rows >= 0, "the number of rows is negative");
+  OwnRows rows;
+  rows.range = {known.first_row, known.rows};
+  rows.cols = known.cols;
+  rows.values_type = value_type(known.value_type, "the values");
+  rows.row_ptr = span(known.row_ptr, known.rows + 1, "row_ptr");
+  std::int64_t ends[2];
+  if (known.on_device != 0) {
+    rows.device = context.context.device();
+    copy_to_host(&ends[0], known.row_ptr, sizeof ends[0], context.context.stream());
+    copy_to_host(&ends[1], known.row_ptr + known.rows, sizeof ends[1], context.context.stream());
+  } else {
+    ends[0] = known.row_ptr[0];
+    ends[1] = known.row_ptr[known.rows];
+  }
+  if (ends[1] < ends[0])
+    throw Error(ErrorKind::input, fmt::format("row_ptr falls from {} to {}; it must ascend", ends[0], ends[1]));
+  count = ends[1] - ends[0];
+  rows.columns = span(known.columns, count, "columns");
+  rows.values = known.values;
+  require(known.values != nullptr || count == 0, "values is NULL");
+  return rows;
+}
+
 }  // namespace shardmat::c
 
 using namespace shardmat;
@@ -88,27 +116,9 @@ int shardmat_matrix_from_rows(shardmat_context* context, const shardmat_rows* gi
     MatrixOptions wanted;
     std::string method;
     state.communicator.together([&] {
-      require(given != nullptr, "the rows are NULL");
-      const shardmat_rows known = read_struct(given, "shardmat_rows");
       const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
-      require(known.rows >= 0, "the number of rows is negative");
-      rows.range = {known.first_row, known.rows};
-      rows.cols = known.cols;
-      rows.values_type = value_type(known.value_type, "the values");
-      rows.row_ptr = span(known.row_ptr, known.rows + 1, "row_ptr");
       std::int64_t count = 0;
-      if (known.on_device != 0) {
-        rows.device = state.context.device();
-        std::int64_t ends[2] = {0, 0};
-        copy_to_host(&ends[0], known.row_ptr, sizeof ends[0], state.context.stream());
-        copy_to_host(&ends[1], known.row_ptr + known.rows, sizeof ends[1], state.context.stream());
-        count = ends[1] - ends[0];
-      } else {
-        count = known.row_ptr[known.rows] - known.row_ptr[0];
-      }
-      rows.columns = span(known.columns, count, "columns");
-      rows.values = known.values;
-      require(known.values != nullptr || count == 0, "values is NULL");
+      rows = own_rows(given, state, count);
       own_values = count;
       method = text(chosen.method);
       wanted = matrix_options(chosen, rows.values_type);
@@ -159,6 +169,19 @@ int shardmat_matrix_from_file(shardmat_context* context, const char* file, const
     open.method = wanted.method;
     const MatrixSource source = open_matrix(file, state.context, open);
     return std::make_unique<DistributedMatrix>(source, state.context, wanted);
+  });
+}
+
+int shardmat_file_shape(shardmat_context* context, const char* file, int64_t* rows, int64_t* cols) {
+  if (context == nullptr) return c_status([] { require(false, "the context is NULL"); });
+  return in_context(context->state, [&] {
+    context->state->communicator.together([&] {
+      require(file != nullptr && rows != nullptr && cols != nullptr,
+              "there is no name of a file, or nowhere to put its size");
+    });
+    const MatrixSource source = open_matrix(file, context->state->context);
+    *rows = source.rows->rows();
+    *cols = source.rows->cols();
   });
 }
 

@@ -86,6 +86,10 @@ typedef struct {
 int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* info);
 /* The stream on which work runs unless a call names another: a cudaStream_t; NULL on the host. */
 int shardmat_context_stream(shardmat_context* context, void** stream);
+/* Memory of the context's device, aligned to 256 bytes, for programs that have no CUDA of their own. Freed by
+ * shardmat_context_free(), or with the context. */
+int shardmat_context_allocate(shardmat_context* context, size_t bytes, void** memory);
+int shardmat_context_free(shardmat_context* context, void* memory);
 
 /* ---- Matrices ---- */
 
@@ -105,9 +109,9 @@ typedef struct {
   double products;      /* how many products are expected; 0: 2000. Few: kernels are chosen without measuring */
   int updatable;        /* 1: new values may be given later, for 4 bytes a nonzero more */
   int reproducible;     /* 1: only kernels with the same bits in every run */
-  int drop_rows; /* 1: frees the rows in host memory when the first product is made: later products use its formats, and
-                    nothing that needs the rows can be asked for */
-  int transposed;       /* of a file: 1 gives its transpose */
+  int drop_rows;  /* 1: frees the rows in host memory when the first product is made: later products use its formats, and
+                     nothing that needs the rows can be asked for */
+  int transposed; /* of a file: 1 gives its transpose */
 } shardmat_matrix_options;
 
 /* This rank's rows, compressed, with global columns in any order. The ranges of all ranks tile the rows of the matrix. A
@@ -144,6 +148,8 @@ int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_trip
 /* A matrix file or a generator, as `shardmat multiply` takes them: "bar.h5", "bar.mtx.gz", "elasticity:n=40". */
 int shardmat_matrix_from_file(shardmat_context* context, const char* file, const shardmat_matrix_options* options,
                               shardmat_matrix** matrix);
+/* The size of the matrix in a file, without loading it. Collective. */
+int shardmat_file_shape(shardmat_context* context, const char* file, int64_t* rows, int64_t* cols);
 void shardmat_matrix_destroy(shardmat_matrix* matrix);
 
 typedef struct {
@@ -231,6 +237,57 @@ typedef struct {
 } shardmat_product_info;
 
 int shardmat_product_get_info(shardmat_product* product, shardmat_product_info* info);
+
+/* ---- Batches of many small matrices, on this rank alone ----
+ * The functions shardmat_batched_… of shardmat_batched.h use the caller's arrays and memory in place, for frameworks. Here
+ * the library owns a copy on the context's device. */
+
+typedef struct shardmat_batch_product shardmat_batch_product;
+
+/* `batch`: arrays in host memory; its `device` is ignored. A product with X of `columns` columns. `kernel`: a name from
+ * `shardmat batch --help`, or NULL: chosen. */
+int shardmat_batch_product_create(shardmat_context* context, const shardmat_batch* batch, int64_t columns,
+                                  const char* kernel, shardmat_batch_product** product);
+void shardmat_batch_product_destroy(shardmat_batch_product* product);
+/* Y = alpha*A*X + beta*Y, matrix by matrix; X and Y are stacked and row-major. Y has f32 where the batch is half precision.
+ * `stream`: as of shardmat_product_multiply(). */
+int shardmat_batch_product_multiply(shardmat_batch_product* product, double alpha, const shardmat_dense* x, double beta,
+                                    const shardmat_dense* y, void* stream);
+/* Name of the kernel; valid as long as the product. */
+const char* shardmat_batch_product_kernel(const shardmat_batch_product* product);
+
+/* ---- PageRank ---- */
+
+typedef struct {
+  size_t size;
+  double damping;         /* probability that the walk goes on along an edge; 0: 0.85 */
+  double tolerance;       /* of the change of one iteration in the L1 norm; 0: 1e-10 */
+  int64_t max_iterations; /* 0: 1000 */
+  int unweighted;         /* 1: every stored entry counts as weight 1 */
+  int64_t columns;        /* restart distributions at once; 0: 1 */
+  int (*monitor)(void* user, int64_t iterations, const double* changes, int64_t columns); /* as of shardmat_solver_options */
+  void* user;
+} shardmat_pagerank_options;
+
+typedef struct {
+  size_t size;
+  int converged;
+  int64_t iterations;
+  int64_t dangling; /* vertices without weight on outgoing edges */
+  double change;    /* of the last iteration, the largest of the columns */
+  double seconds;
+} shardmat_pagerank_result;
+
+/* The scores of the vertices of the graph whose entry (i, j) is the weight of an edge from i to j. `graph`: a file or
+ * generator as for shardmat_matrix_from_file(). On rank 0, in the order of the graph: `restarts`, vertices × columns
+ * weights, or NULL: uniform; `scores`: room for as many; other ranks pass NULL. `options`, `result`: may be NULL.
+ * Collective. */
+int shardmat_pagerank_of_file(shardmat_context* context, const char* graph, const shardmat_pagerank_options* options,
+                              const double* restarts, double* scores, shardmat_pagerank_result* result);
+/* The same of the rows of a program; in a context of one rank. */
+int shardmat_pagerank_of_rows(shardmat_context* context, const shardmat_rows* graph,
+                              const shardmat_pagerank_options* options, const double* restarts, double* scores,
+                              shardmat_pagerank_result* result);
 
 /* ---- Solving A*X = B ---- */
 

@@ -6,8 +6,7 @@
 
 struct shardmat_solver {
   std::shared_ptr<shardmat::c::MatrixState> matrix;
-  int (*monitor)(void*, std::int64_t, const double*, std::int64_t) = nullptr;
-  void* user = nullptr;
+  shardmat::c::Monitor monitor;
   shardmat::SolveResult last;
   // What works with the matrix goes first.
   std::optional<shardmat::Solver> solver;
@@ -34,13 +33,13 @@ SolverOptions solver_options(const shardmat_solver_options& given) {
   return options;
 }
 
-SolveControl control(const shardmat_solver& solver, bool& ended) {
+SolveControl control(Monitor& monitor) {
   SolveControl made;
-  if (solver.monitor == nullptr) return made;
+  if (monitor.call == nullptr) return made;
   made.monitor = [&](std::int64_t iterations, const std::vector<double>& norms, const std::vector<double>&) {
-    if (solver.monitor(solver.user, iterations, norms.data(), std::ssize(norms)) != 0) ended = true;
+    monitor(iterations, norms);
   };
-  made.stop = [&] { return ended; };
+  made.stop = [&] { return monitor.ended; };
   return made;
 }
 
@@ -66,8 +65,8 @@ std::unique_ptr<shardmat_solver> make(const std::shared_ptr<MatrixState>& matrix
   matrix->context->communicator.together([&] {
     const shardmat_solver_options known = read_struct(given, "shardmat_solver_options");
     options = solver_options(known);
-    made->monitor = known.monitor;
-    made->user = known.user;
+    made->monitor.call = known.monitor;
+    made->monitor.user = known.user;
   });
   DistributedMatrix& of = *matrix->matrix;
   made->solver.emplace(of, options);
@@ -83,8 +82,8 @@ bool solve(shardmat_solver& solver, const Dense& b, const Dense& x, shardmat_sol
   });
   solver.b->set_own(b, stream);
   solver.x->set_own(x, stream);
-  bool ended = false;
-  solver.last = solver.solver->solve(*solver.b, *solver.x, control(solver, ended));
+  solver.monitor.ended = false;
+  solver.last = solver.solver->solve(*solver.b, *solver.x, control(solver.monitor));
   solver.x->own(x, stream);
   write_results(solver.last, results);
   return solver.last.converged();

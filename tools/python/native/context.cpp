@@ -14,7 +14,7 @@ NativeContext::NativeContext(const std::string& backend, int threads, double tim
     return communicator ? shardmat_context_create_fortran(*communicator, &options, &made)
                         : shardmat_context_create(&options, &made);
   }));
-  handle_.reset(made);
+  handle_.reset(made, Destroyer<shardmat_context, shardmat_context_destroy>{});
 }
 
 py::dict NativeContext::info() const {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 
 #include "support.h"
@@ -12,11 +13,12 @@ class NativeContext {
  public:
   NativeContext(const std::string& backend, int threads, double timeout, std::optional<std::int32_t> communicator);
   shardmat_context* get() const { return handle_.get(); }
+  std::shared_ptr<shardmat_context> share() const { return handle_; }
   py::dict info() const;
   void* stream() const;
 
  private:
-  Owned<shardmat_context, shardmat_context_destroy> handle_;
+  std::shared_ptr<shardmat_context> handle_;
 };
 
 class NativeProduct {
@@ -25,6 +27,8 @@ class NativeProduct {
                 const std::optional<std::string>& exchange);
   /// Y = alpha·A·X + beta·Y. REQUIRES: the Python lock, which it releases meanwhile.
   void multiply(double alpha, const View& x, double beta, const View& y, void* stream) const;
+  /// Times of products that C++ makes one after another, for what Python adds to them.
+  py::array_t<double> seconds(const View& x, const View& y, std::int64_t count) const;
   py::dict info() const;
 
  private:
@@ -41,7 +45,7 @@ class NativeMatrix {
   py::array_t<std::int64_t> row_ids() const;
   py::array_t<std::int64_t> col_ids() const;
   void update_values(const py::object& values, const py::object& stream) const;
-  void zero_rows_columns(const py::array_t<std::int64_t>& rows, double diagonal, const py::object& x,
+  void zero_rows_columns(const py::array_t<std::int64_t, py::array::c_style>& rows, double diagonal, const py::object& x,
                          const py::object& b) const;
   /// A·x in a new array; None if x is not an array of NumPy of the matrix's type that lies row by row. Makes a product for
   /// its number of columns by the first call, and keeps it.

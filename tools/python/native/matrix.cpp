@@ -1,4 +1,5 @@
 
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct Options {
     if (name == "updatable") return &value.updatable;
     if (name == "reproducible") return &value.reproducible;
     if (name == "drop_rows") return &value.drop_rows;
+    if (name == "transposed") return &value.transposed;
     return nullptr;
   }
   shardmat_matrix_options value{};
@@ -92,6 +94,12 @@ std::unique_ptr<NativeMatrix> from_file(const NativeContext& context, const std:
   return std::make_unique<NativeMatrix>(made);
 }
 
+py::tuple file_shape(const NativeContext& context, const std::string& file) {
+  std::int64_t rows = 0, cols = 0;
+  check(unlocked([&] { return shardmat_file_shape(context.get(), file.c_str(), &rows, &cols); }));
+  return py::make_tuple(rows, cols);
+}
+
 /// "f64", as NumPy names it.
 const char* type_name(int type) {
   return type == SHARDMAT_F64 ? "float64" : type == SHARDMAT_F32 ? "float32" : type == SHARDMAT_F16 ? "float16" : "bfloat16";
@@ -112,6 +120,21 @@ NativeProduct::NativeProduct(shardmat_matrix* matrix, std::int64_t columns, cons
 
 void NativeProduct::multiply(double alpha, const View& x, double beta, const View& y, void* stream) const {
   check(unlocked([&] { return shardmat_product_multiply(handle_.get(), alpha, &x.dense(), beta, &y.dense(), stream); }));
+}
+
+py::array_t<double> NativeProduct::seconds(const View& x, const View& y, std::int64_t count) const {
+  py::array_t<double> seconds(count);
+  double* const to = seconds.mutable_data();
+  check(unlocked([&] {
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      const int status = shardmat_product_multiply(handle_.get(), 1, &x.dense(), 0, &y.dense(), nullptr);
+      if (status != SHARDMAT_OK) return status;
+      to[i] = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    }
+    return static_cast<int>(SHARDMAT_OK);
+  }));
+  return seconds;
 }
 
 py::dict NativeProduct::info() const {
@@ -173,6 +196,25 @@ void NativeMatrix::update_values(const py::object& values, const py::object& str
   check(unlocked([&] { return shardmat_matrix_update_values(get(), d.data, d.rows, d.type, d.on_device, on); }));
 }
 
+void NativeMatrix::zero_rows_columns(const py::array_t<std::int64_t, py::array::c_style>& rows, double diagonal,
+                                     const py::object& x, const py::object& b) const {
+  const auto own = [&](const py::object& given, const char* what, bool written) -> void* {
+    if (given.is_none()) return nullptr;
+    const View view(given, what, written, nullptr);
+    const shardmat_dense& d = view.dense();
+    if (view.dimensions() != 1 || d.rows != sizes_.own_rows || d.leading != 1 || d.type != sizes_.sum_type ||
+        d.on_device != 0)
+      throw Failure{SHARDMAT_USAGE, std::string(what) + " must be an array of one dimension in host memory, with " +
+                                        std::to_string(sizes_.own_rows) + " values of " + type_name(sizes_.sum_type)};
+    return d.data;
+  };
+  const void* const known = own(x, "x", false);
+  void* const right = own(b, "b", true);
+  const std::int64_t count = rows.size();
+  const std::int64_t* const named = rows.data();
+  check(unlocked([&] { return shardmat_matrix_zero_rows_columns(get(), named, count, diagonal, known, right); }));
+}
+
 NativeProduct& NativeMatrix::product(std::int64_t columns) {
   const auto found = products_.find(columns);
   if (found != products_.end()) return found->second;
@@ -203,13 +245,19 @@ void add_matrix(py::module_& module) {
              void* const on = stream_of(stream);
              product.multiply(alpha, View(x, "x", false, on), beta, View(y, "out", true, on), on);
            })
+      .def("seconds",
+           [](const NativeProduct& product, const py::object& x, const py::object& y, std::int64_t count) {
+             return product.seconds(View(x, "x", false, nullptr), View(y, "y", true, nullptr), count);
+           })
       .def("info", &NativeProduct::info);
+  module.def("file_shape", &file_shape);
   py::class_<NativeMatrix>(module, "Matrix")
       .def_static("from_rows", &from_rows)
       .def_static("from_triplets", &from_triplets)
       .def_static("from_file", &from_file)
       .def("matmul", &NativeMatrix::matmul)
       .def("update_values", &NativeMatrix::update_values)
+      .def("zero_rows_columns", &NativeMatrix::zero_rows_columns)
       .def("row_ids", &NativeMatrix::row_ids)
       .def("col_ids", &NativeMatrix::col_ids)
       .def("info", &NativeMatrix::info);

@@ -20,6 +20,8 @@ PYBIND11_MODULE(_shardmat, module) {
     }
   });
   module.def("version", &shardmat_version);
+  shardmat::python::add_array(module);
+  shardmat::python::add_batch(module);
   shardmat::python::add_context(module);
   shardmat::python::add_matrix(module);
   shardmat::python::add_solver(module);

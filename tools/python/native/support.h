@@ -73,6 +73,8 @@ class View {
 /// The caller's stream: None, the number of a cudaStream_t, or an object with cuda_stream (PyTorch) or ptr (CuPy).
 void* stream_of(const py::object& stream);
 
+void add_array(py::module_& module);
+void add_batch(py::module_& module);
 void add_context(py::module_& module);
 void add_matrix(py::module_& module);
 void add_solver(py::module_& module);

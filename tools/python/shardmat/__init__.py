@@ -6,13 +6,15 @@
 array([2., 2., 2.])
 """
 
-from .context import Context
+from .batch import Batch
+from .context import Context, empty
 from .errors import (Error, InputError, InternalError, NotConvergedError, RankLostError, ResourcesError, UsageError,
                      VerificationError)
 from .matrix import Matrix, Product, Solver
+from .pagerank import pagerank
 
-__all__ = ["Context", "Error", "InputError", "InternalError", "Matrix", "NotConvergedError", "Product", "RankLostError",
-           "ResourcesError", "Solver", "UsageError", "VerificationError", "version"]
+__all__ = ["Batch", "Context", "Error", "InputError", "InternalError", "Matrix", "NotConvergedError", "Product", "RankLostError",
+           "ResourcesError", "Solver", "UsageError", "VerificationError", "empty", "pagerank", "version"]
 
 
 def version():

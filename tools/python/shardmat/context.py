@@ -70,3 +70,14 @@ def context_for(context, comm):
         if _default is None:
             _default = Context()
         return _default
+
+
+def empty(shape, dtype="float64", *, context=None):
+    """An array on the context's device, for ``out`` and x of products. Other libraries take it by ``from_dlpack``.
+
+    dtype: float64, float32 or float16. Its memory goes with the last array that shares it.
+    """
+    import numpy
+
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    return native().Array(context_for(context, None)._open(), list(shape), numpy.dtype(dtype))

@@ -131,7 +131,12 @@ class Matrix:
 
         context = context_for(context, comm)
         options["type"] = _type_name(dtype)
-        return cls(native().Matrix.from_file(context._open(), os.fspath(file), options), context)
+        file = os.fspath(file)
+        result = cls(native().Matrix.from_file(context._open(), file, options), context)
+        if context.info()["ranks"] == 1 and not options.get("updatable"):
+            turned = {**options, "transposed": not options.get("transposed", False)}
+            result._make_transpose = lambda: _TransposedFile(cls(native().Matrix.from_file(context._open(), file, turned), context))
+        return result
 
     # ---- what it is ----
 
@@ -226,11 +231,12 @@ class Matrix:
 
     @property
     def T(self):
-        """The transpose, a second matrix on the device; of a matrix from SciPy."""
+        """The transpose, a second matrix on the device; on one rank, of a matrix from SciPy or of a file."""
         if self._transpose is None:
             if self._make_transpose is None:
-                raise NotImplementedError("a transpose is made of a matrix from SciPy on one rank; make one of the transposed "
-                                          "rows, or of the transposed file")
+                raise NotImplementedError("there is no product with the transpose of this matrix, but of one that from_scipy or "
+                                          "from_file made on one rank, before its values changed. Make a second matrix of the "
+                                          "transposed rows, or use from_file(…, transposed=True)")
             self._transpose = self._make_transpose()
             self._make_transpose = None
         return self._transpose.matrix
@@ -257,6 +263,18 @@ class Matrix:
         if self._transpose is not None:
             self._transpose.update(values)
         elif self._make_transpose is not None:
+            self._make_transpose = None  # the values of SciPy's matrix are no longer ours
+
+    def zero_rows_columns(self, rows, diagonal=1.0, x=None, b=None):
+        """Zeros rows and columns and sets their diagonals, for known values x of these rows, as PETSc's MatZeroRowsColumns.
+
+        Of a square, updatable matrix. rows: numbers in the whole matrix; each rank may name any. With x and b (this rank's
+        entries), b changes in place: it loses A·x of the zeroed columns, and becomes diagonal·x in the zeroed rows. Collective.
+        """
+        self._open().zero_rows_columns(_indices(rows).reshape(-1), diagonal, x, b)
+        if self._transpose is not None:
+            self._transpose.matrix.zero_rows_columns(rows, diagonal)
+        else:
             self._make_transpose = None  # the values of SciPy's matrix are no longer ours
 
     # ---- solving ----
@@ -320,6 +338,13 @@ class _Transposed:
             numbers = scipy.sparse.csr_matrix((numpy.arange(len(indices)), indices, indptr), shape=self._shape)
             self._order = numbers.T.tocsr().data
         self.matrix.update_values(numpy.asarray(values)[self._order])
+
+
+class _TransposedFile:
+    """The transpose of a file, whose values stay."""
+
+    def __init__(self, matrix):
+        self.matrix = matrix
 
 
 class Product:
