@@ -224,6 +224,56 @@ static void refuses(shardmat_context* context) {
   shardmat_matrix_destroy(NULL);
 }
 
+static void multiplies_batches(shardmat_context* context) {
+  const int64_t first_row[] = {0, 2, 3}, first_col[] = {0, 2, 3}, first_entry[] = {0, 2, 3};
+  const int32_t row_ptr[] = {0, 1, 2, 3}, col_idx[] = {1, 0, 0};
+  const float values[] = {2, 3, 4};
+  float x[] = {1, 2, 10, 20, 100, 200}, y[6];
+  const shardmat_batch batch = {7, SHARDMAT_F32, 2, first_row, first_col, first_entry, row_ptr, NULL, col_idx, values};
+  shardmat_batch_product* product = NULL;
+  OK(shardmat_batch_product_create(context, &batch, 2, NULL, &product));
+  CHECK(strlen(shardmat_batch_product_kernel(product)) > 0);
+  shardmat_dense of_x = {x, 3, 2, 2, 0, SHARDMAT_F32, 0}, of_y = {y, 3, 2, 2, 0, SHARDMAT_F32, 0};
+  OK(shardmat_batch_product_multiply(product, 1, &of_x, 0, &of_y, NULL));
+  CHECK(y[0] == 20 && y[1] == 40 && y[2] == 3 && y[3] == 6 && y[4] == 400 && y[5] == 800);
+  of_x.rows = 2;
+  REFUSED(shardmat_batch_product_multiply(product, 1, &of_x, 0, &of_y, NULL), SHARDMAT_USAGE, "3 × 2");
+  shardmat_batch_product_destroy(product);
+  const int32_t beyond[] = {2, 0, 0};
+  const shardmat_batch wrong = {7, SHARDMAT_F32, 2, first_row, first_col, first_entry, row_ptr, NULL, beyond, values};
+  REFUSED(shardmat_batch_product_create(context, &wrong, 2, NULL, &product), SHARDMAT_INPUT, "matrix 0");
+  CHECK(product == NULL);
+}
+
+static void ranks_vertices(shardmat_context* context) {
+  double scores[64], seeds[64] = {1}, sum = 0;
+  int64_t rows = 0, cols = 0;
+  OK(shardmat_file_shape(context, "poisson7:n=4", &rows, &cols));
+  CHECK(rows == 64 && cols == 64);
+  shardmat_pagerank_result result = {.size = sizeof result};
+  shardmat_pagerank_options options = {.size = sizeof options, .unweighted = 1};
+  OK(shardmat_pagerank_of_file(context, "poisson7:n=4", &options, NULL, rank == 0 ? scores : NULL, &result));
+  CHECK(result.converged && result.dangling == 0 && result.iterations > 1);
+  for (int i = 0; i < 64 && rank == 0; ++i) sum += scores[i];
+  CHECK(rank != 0 || fabs(sum - 1) < 1e-9);
+  OK(shardmat_pagerank_of_file(context, "poisson7:n=4", &options, rank == 0 ? seeds : NULL, rank == 0 ? scores : NULL,
+                               NULL));
+  CHECK(rank != 0 || scores[0] > 4 * scores[63]);
+  options.max_iterations = 1;
+  REFUSED(shardmat_pagerank_of_file(context, "poisson7:n=4", &options, rank == 0 ? seeds : NULL, rank == 0 ? scores : NULL,
+                                    &result),
+          SHARDMAT_NOT_CONVERGED, "change");
+  CHECK(result.converged == 0 && result.iterations == 1);
+}
+
+static void gives_memory(shardmat_context* context) {
+  void* memory = NULL;
+  OK(shardmat_context_allocate(context, 1000, &memory));
+  CHECK(memory != NULL && (uintptr_t)memory % 256 == 0);
+  OK(shardmat_context_free(context, memory));
+  REFUSED(shardmat_context_free(context, memory), SHARDMAT_USAGE, "shardmat_context_allocate");
+}
+
 static void reads_files(shardmat_context* context) {
   shardmat_matrix* a = NULL;
   OK(shardmat_matrix_from_file(context, "poisson7:n=4", NULL, &a));
@@ -291,6 +341,9 @@ int main(int argc, char** argv) {
   zeroes_rows_and_columns(context);
   refuses(context);
   reads_files(context);
+  multiplies_batches(context);
+  ranks_vertices(context);
+  gives_memory(context);
 #ifdef WITH_MPI
   shardmat_context_destroy(context);
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
