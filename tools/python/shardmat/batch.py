@@ -1,7 +1,7 @@
 """Batches of many small matrices, all multiplied in one launch."""
 
 from .context import context_for, native
-from .matrix import _csr
+from .matrix import _csr, as_numpy, on_gpu
 
 
 class Batch:
@@ -70,9 +70,9 @@ class Batch:
         if out is None:
             if beta != 0:
                 raise ValueError("beta needs the out that it is for")
-            if getattr(x, "__dlpack_device__", lambda: (1, 0))()[0] not in (1, 3):
+            if on_gpu(x):
                 raise ValueError("x is on a GPU; give out, too, for example an empty array like it")
-            x = numpy.ascontiguousarray(x, dtype=self.dtype)
+            x = numpy.ascontiguousarray(as_numpy(x), dtype=self.dtype)
             sums = numpy.float64 if self.dtype == numpy.float64 else numpy.float32
             out = numpy.empty((self.shape[0],) + x.shape[1:], sums)
         columns = 1 if len(x.shape) == 1 else x.shape[1]

@@ -21,11 +21,25 @@ def _type_name(dtype):
     return _TYPES[name]
 
 
+def on_gpu(array):
+    """Whether an array that speaks DLPack lies on a device."""
+    return getattr(array, "__dlpack_device__", lambda: (1, 0))()[0] not in (1, 3)
+
+
+def as_numpy(array):
+    """An array in host memory as one of NumPy."""
+    import numpy
+
+    if hasattr(array, "__dlpack__") and not hasattr(array, "__array__"):
+        return numpy.from_dlpack(array)
+    return numpy.asarray(array)
+
+
 def _values(array):
     """Values as a contiguous array of f64 or f32."""
     import numpy
 
-    array = numpy.asarray(array)
+    array = as_numpy(array)
     if array.dtype.kind == "c":
         raise ValueError("complex values are not supported")
     return numpy.ascontiguousarray(array, dtype=numpy.float32 if array.dtype == numpy.float32 else numpy.float64)
@@ -202,9 +216,9 @@ class Matrix:
         """A·x for an x of another type or layout, which is converted."""
         import numpy
 
-        if getattr(x, "__dlpack_device__", lambda: (1, 0))()[0] not in (1, 3):
+        if on_gpu(x):
             raise ValueError("x is on a GPU; give the place of the result, too: A.product().multiply(x, out=y)")
-        x = numpy.asarray(x)
+        x = as_numpy(x)
         if x.dtype.kind not in "biuf":
             raise ValueError(f"x has type {x.dtype}; it must be an array of real numbers")
         y = self._native.matmul(numpy.ascontiguousarray(x, dtype=self.dtype))
@@ -255,15 +269,19 @@ class Matrix:
     def update_values(self, values, *, stream=None):
         """New values on the same pattern, in the order in which the entries were given; of an updatable matrix. Collective.
 
-        For ``from_scipy``: as ``data`` of ``matrix.tocsr()``. Also takes arrays on the device by DLPack.
+        For ``from_scipy``: as ``data`` of ``matrix.tocsr()``. Also takes arrays on the device by DLPack, which end an A.T.
+        There is A.T of updated values only if it was asked for before.
         """
-        if not hasattr(values, "__dlpack_device__") or hasattr(values, "__array_interface__"):
+        if not on_gpu(values):
             values = _values(values)
         self._open().update_values(values, stream)
-        if self._transpose is not None:
+        self._make_transpose = None  # the values of SciPy's matrix are no longer ours
+        if self._transpose is None:
+            return
+        if on_gpu(values):
+            self._transpose = None  # it would take its values through host memory
+        else:
             self._transpose.update(values)
-        elif self._make_transpose is not None:
-            self._make_transpose = None  # the values of SciPy's matrix are no longer ours
 
     def zero_rows_columns(self, rows, diagonal=1.0, x=None, b=None):
         """Zeros rows and columns and sets their diagonals, for known values x of these rows, as PETSc's MatZeroRowsColumns.
@@ -337,7 +355,7 @@ class _Transposed:
             indices, indptr = self._pattern
             numbers = scipy.sparse.csr_matrix((numpy.arange(len(indices)), indices, indptr), shape=self._shape)
             self._order = numbers.T.tocsr().data
-        self.matrix.update_values(numpy.asarray(values)[self._order])
+        self.matrix.update_values(values[self._order])
 
 
 class _TransposedFile:
@@ -353,6 +371,7 @@ class Product:
     def __init__(self, matrix, columns, kernel=None, exchange=None):
         self._matrix = matrix
         self._columns = operator.index(columns)
+        self._sum_type = matrix.info()["sum_type"]
         self._native = native().Product(matrix._open(), self._columns, kernel, exchange)
 
     @property
@@ -373,12 +392,12 @@ class Product:
         if out is None:
             import numpy
 
-            if hasattr(x, "__dlpack_device__") and x.__dlpack_device__()[0] not in (1, 3):
+            if on_gpu(x):
                 raise ValueError("x is on a GPU; give out, too, for example an empty array like it")
             shape = self._matrix.own_shape[:1] if getattr(x, "ndim", 1) == 1 else (self._matrix.own_shape[0], self._columns)
             if beta != 0:
                 raise ValueError("beta needs the out that it is for")
-            out = numpy.empty(shape, self._matrix.info()["sum_type"])
+            out = numpy.empty(shape, self._sum_type)
         handle.multiply(x, out, alpha, beta, stream)
         return out
 
@@ -411,7 +430,7 @@ class Solver:
 
     def __init__(self, matrix, solver="cg", preconditioner="none", **options):
         self._matrix = matrix
-        self._columns = operator.index(options.get("columns") or 1)
+        self._sum_type = matrix.info()["sum_type"]
         self._native = native().Solver(matrix._open(), {"solver": solver, "preconditioner": preconditioner, **options})
         self.results = []
 
@@ -426,10 +445,11 @@ class Solver:
         """
         import numpy
 
+        b = as_numpy(b)
         if x0 is None:
-            x = numpy.zeros(numpy.shape(b), self._matrix.info()["sum_type"])
+            x = numpy.zeros(numpy.shape(b), self._sum_type)
         else:
-            x = numpy.array(x0, self._matrix.info()["sum_type"])
+            x = numpy.array(x0, self._sum_type)
         self.results = self._native.solve(numpy.ascontiguousarray(b, x.dtype), x)
         failed = [result for result in self.results if not result["converged"]]
         if failed:
