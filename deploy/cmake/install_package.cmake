@@ -36,8 +36,9 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/schemas DESTINATION ${CMAKE_INSTAL
 install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5 shardmat_c
         EXPORT ShardmatTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# The C interface: headers where C programs look, and its description for pkg-config.
+# The C interface: headers and the Fortran module where programs look, and its description for pkg-config.
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/c/shardmat.h ${PROJECT_SOURCE_DIR}/runtime/c/shardmat_mpi.h
+              ${PROJECT_SOURCE_DIR}/runtime/c/shardmat.f90
               ${PROJECT_SOURCE_DIR}/kernels/batched/shardmat_batched.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 file(RELATIVE_PATH prefix_of_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/runtime/c/shardmat.pc.in ${PROJECT_BINARY_DIR}/shardmat.pc @ONLY)

@@ -116,9 +116,16 @@ ValueType value_type(int type, const char* of) {
   }
 }
 
+Device device_of(int on_device, const ContextState& context) {
+  if (on_device == 0) return Device{};
+  require(context.context.device().backend == Backend::cuda,
+          "memory of a GPU was given (on_device), but the context works on the host");
+  return context.context.device();
+}
+
 Dense dense(const shardmat_dense* given, const char* what, const ContextState& context) {
   if (given == nullptr) throw Error(ErrorKind::usage, fmt::format("{} is NULL", what));
-  const Device device = given->on_device != 0 ? context.context.device() : Device{};
+  const Device device = device_of(given->on_device, context);
   return {given->data,
           given->rows,
           given->columns,

@@ -40,7 +40,8 @@ struct ProductState {
   std::string kernel, why;
   std::optional<ValuePicker> to_places, from_places;  ///< of the rows, if the matrix orders them otherwise
   std::optional<DistributedVector> x, y;              ///< where rows are on other ranks, or values are in half precision
-  Buffer given_x, ordered_y, given_y;                 ///< grown on demand
+  Buffer ordered_y;                                   ///< with the places
+  Buffer given_x, given_y;                            ///< grown on demand, of vectors in host memory
 };
 
 struct MatrixState {
@@ -60,6 +61,8 @@ void multiply(const MatrixState& of, ProductState& with, double alpha, const Con
 void require(bool condition, const char* what);
 void require_own_process(const ContextState& context);
 ValueType value_type(int type, const char* of);
+/// Where memory of the caller lies. Throws Error(usage) for memory of a GPU in a context on the host.
+Device device_of(int on_device, const ContextState& context);
 Dense dense(const shardmat_dense* given, const char* what, const ContextState& context);
 inline std::string text(const char* given, std::string_view otherwise = {}) {
   return std::string(given == nullptr ? otherwise : std::string_view(given));

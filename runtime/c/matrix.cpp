@@ -87,8 +87,8 @@ OwnRows own_rows(const shardmat_rows* given, ContextState& context, std::int64_t
   rows.values_type = value_type(known.value_type, "the values");
   rows.row_ptr = span(known.row_ptr, known.rows + 1, "row_ptr");
   std::int64_t ends[2];
+  rows.device = device_of(known.on_device, context);
   if (known.on_device != 0) {
-    rows.device = context.context.device();
     copy_to_host(&ends[0], known.row_ptr, sizeof ends[0], context.context.stream());
     copy_to_host(&ends[1], known.row_ptr + known.rows, sizeof ends[1], context.context.stream());
   } else {
@@ -144,7 +144,7 @@ int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_trip
       triplets.values = known.values;
       require(known.values != nullptr || known.count == 0, "values is NULL");
       triplets.values_type = value_type(known.value_type, "the values");
-      if (known.on_device != 0) triplets.device = state.context.device();
+      triplets.device = device_of(known.on_device, state);
       own_values = known.count;
       method = text(chosen.method);
       wanted = matrix_options(chosen, triplets.values_type);
@@ -219,8 +219,10 @@ int shardmat_matrix_update_values(shardmat_matrix* matrix, const void* values, i
     ConstDense view;
     view.data = values;
     view.rows = count;
-    context.communicator.together([&] { view.type = value_type(type, "the new values"); });
-    if (on_device != 0) view.device = context.context.device();
+    context.communicator.together([&] {
+      view.type = value_type(type, "the new values");
+      view.device = device_of(on_device, context);
+    });
     on_stream(context, stream, [&](Stream& on, bool wait) {
       matrix->state->matrix->update_values(view, on);
       if (wait) on.synchronize();

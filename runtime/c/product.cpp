@@ -72,6 +72,7 @@ ProductState make_product(MatrixState& of, const ProductOptions& options) {
   matrix.context().communicator().together([&] {
     made.to_places.emplace(places(matrix, options.columns, false), stream);
     made.from_places.emplace(places(matrix, options.columns, true), stream);
+    room(made.ordered_y, matrix.context().device(), made.product->y_bytes());
   });
   return made;
 }
@@ -106,7 +107,7 @@ void multiply(const MatrixState& of, ProductState& with, double alpha, const Con
   const bool y_here = y.device == device;
   void* const given_y = y_here ? y.data : room(with.given_y, device, bytes);
   if (!y_here && beta != 0) copy_to_device(given_y, y.data, bytes, stream);
-  void* const ordered = with.to_places ? room(with.ordered_y, device, bytes) : given_y;
+  void* const ordered = with.to_places ? with.ordered_y.data() : given_y;
   if (with.to_places && beta != 0) with.to_places->pick(given_y, y.type, ordered, y.type, stream);
   with.product->multiply(alpha, beta, with.product->y_view(ordered), stream);
   if (with.from_places) with.from_places->pick(ordered, y.type, given_y, y.type, stream);

@@ -1,5 +1,5 @@
-! The C interface of Shardmat for Fortran 2003 and later: see shardmat.h, which describes every function, what is collective,
-! and which thread may call. Compile this file with your program; link with libshardmat.
+! The C interface of Shardmat for Fortran 2003 and later: contexts, matrices, products of vectors in host memory, solvers. See
+! shardmat.h, which describes every function, what is collective, and which thread may call. Compile this file with your program; link with libshardmat.
 !
 ! Handles are type(c_ptr). Logical fields of C are integers: 0 or 1. Rows and columns count from 0, as in C. The component size_
 ! of a type is its size in bytes; leave it alone. Texts are c_loc of a character array that ends with c_null_char.
@@ -47,6 +47,14 @@ module shardmat
     integer(c_int64_t) :: rows = 0, cols = 0, nnz = 0, own_rows = 0, own_cols = 0, own_values = 0
     integer(c_int) :: value_type = 0, sum_type = 0, updatable = 0
     integer(c_int64_t) :: device_bytes = 0, host_bytes = 0
+  end type
+
+  ! A matrix in memory: entry (i, j) at i*leading + j, from 0. An array of Fortran is column-major: set column_major to 1 and
+  ! leading to its first extent. The shape of b and x is (own_rows, columns).
+  type, bind(c) :: shardmat_dense
+    type(c_ptr) :: values = c_null_ptr
+    integer(c_int64_t) :: rows = 0, columns = 1, leading = 1
+    integer(c_int) :: column_major = 0, value_type = shardmat_f64, on_device = 0
   end type
 
   type, bind(c) :: shardmat_solver_options
@@ -167,6 +175,35 @@ module shardmat
       type(c_ptr), value :: matrix, x, y
       integer(c_int64_t), value :: columns
       real(c_double), value :: alpha, beta
+      integer(c_int) :: status
+    end function
+
+    function shardmat_solver_create(matrix, options, solver) bind(c) result(status)
+      import :: c_int, c_ptr, shardmat_solver_options
+      type(c_ptr), value :: matrix
+      type(shardmat_solver_options), intent(in) :: options
+      type(c_ptr), intent(out) :: solver
+      integer(c_int) :: status
+    end function
+
+    subroutine shardmat_solver_destroy(solver) bind(c)
+      import :: c_ptr
+      type(c_ptr), value :: solver
+    end subroutine
+
+    ! After shardmat_matrix_update_values().
+    function shardmat_solver_refresh(solver) bind(c) result(status)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: solver
+      integer(c_int) :: status
+    end function
+
+    ! One element of `solved` for each column.
+    function shardmat_solver_solve(solver, b, x, solved) bind(c) result(status)
+      import :: c_int, c_ptr, shardmat_dense, shardmat_solve_result
+      type(c_ptr), value :: solver
+      type(shardmat_dense), intent(in) :: b, x
+      type(shardmat_solve_result), intent(inout) :: solved(*)
       integer(c_int) :: status
     end function
 

@@ -97,6 +97,9 @@ static void multiplies(shardmat_context* context) {
   CHECK(about.columns == 2 && strlen(about.kernel) > 0 && (ranks > 1 || strcmp(about.exchange, "none") == 0));
   of_x.type = SHARDMAT_F32;
   REFUSED(shardmat_product_multiply(product, 1, &of_x, 0, &of_y, NULL), SHARDMAT_USAGE, "f32");
+  of_x.type = SHARDMAT_F64, of_x.on_device = 1;
+  REFUSED(shardmat_product_multiply(product, 1, &of_x, 0, &of_y, NULL), SHARDMAT_USAGE, "works on the host");
+  of_x.on_device = 0;
   shardmat_matrix_destroy(a); /* the product keeps what it needs */
   of_x.type = SHARDMAT_F64;
   OK(shardmat_product_multiply(product, 1, &of_x, 0, &of_y, NULL));

@@ -13,7 +13,10 @@ program poisson
   real(c_double), allocatable, target :: values(:), b(:), u(:)
   character(kind=c_char), target :: host(5) = ['h', 'o', 's', 't', c_null_char]
   character(kind=c_char), target :: jacobi(7) = ['j', 'a', 'c', 'o', 'b', 'i', c_null_char]
-  type(c_ptr) :: context, matrix
+  type(c_ptr) :: context, matrix, handle
+  real(c_double), allocatable, target :: two_b(:, :), two_u(:, :)
+  type(shardmat_dense) :: of_b, of_u
+  type(shardmat_solve_result) :: two_solved(2)
   type(shardmat_context_options) :: context_options
   type(shardmat_matrix_options) :: matrix_options
   type(shardmat_rows) :: own
@@ -73,6 +76,22 @@ program poisson
   u = 0
   if (shardmat_solve(matrix, solver, c_loc(b), c_loc(u), solved) /= shardmat_not_converged) error stop 'one iteration is enough?'
   if (index(shardmat_message(), 'most iterations') == 0) error stop 'the message is missing'
+  ! A solver that stays, with two right-hand sides: b and 3 b.
+  solver%max_iterations = 0
+  solver%columns = 2
+  call check(shardmat_solver_create(matrix, solver, handle))
+  allocate (two_b(rows, 2), two_u(rows, 2))
+  two_b(:, 1) = b
+  two_b(:, 2) = 3*b
+  two_u = 0
+  of_b = shardmat_dense(values=c_loc(two_b), rows=rows, columns=2, leading=max(rows, 1_c_int64_t), column_major=1)
+  of_u = shardmat_dense(values=c_loc(two_u), rows=rows, columns=2, leading=max(rows, 1_c_int64_t), column_major=1)
+  call check(shardmat_solver_solve(handle, of_b, of_u, two_solved))
+  do i = 1, rows
+    if (abs(two_u(i, 2) - 3*exact(first + i - 1)) > 1d-5) error stop 'the second solution is wrong'
+  end do
+  if (any(two_solved%converged == 0)) error stop 'the results are wrong'
+  call shardmat_solver_destroy(handle)
   call shardmat_matrix_destroy(matrix)
   call shardmat_context_destroy(context)
   call mpi_finalize(ierror)

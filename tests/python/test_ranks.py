@@ -51,16 +51,18 @@ def triplets(context):
 
 
 def boundary_values(context):
-    m = shardmat.Matrix.from_rows(A[FIRST:LAST], context=context, updatable=True)
-    x, b = X[FIRST:LAST, 0].copy(), (A @ X[:, 0])[FIRST:LAST]
-    m.zero_rows_columns([3, N - 2] if comm.rank == 0 else [50], 2, x, b)
-    changed = A.toarray()
     rows = [3, 50, N - 2]
+    changed = A.toarray()
     changed[rows] = 0
     changed[:, rows] = 0
     changed[rows, rows] = 2
-    np.testing.assert_allclose(m @ X[FIRST:LAST], (changed @ X)[FIRST:LAST], atol=1e-12)
-    np.testing.assert_allclose(b, (changed @ X[:, 0])[FIRST:LAST], atol=1e-12)
+    for exchange in ("halo", "allgather"):
+        m = shardmat.Matrix.from_rows(A[FIRST:LAST], context=context, updatable=True, exchange=exchange)
+        x, b = X[FIRST:LAST, 0].copy(), (A @ X[:, 0])[FIRST:LAST]
+        m.zero_rows_columns([3, N - 2] if comm.rank == 0 else [50], 2, x, b)
+        assert m.product().info()["exchange"] == exchange
+        np.testing.assert_allclose(m @ X[FIRST:LAST], (changed @ X)[FIRST:LAST], atol=1e-12)
+        np.testing.assert_allclose(b, (changed @ X[:, 0])[FIRST:LAST], atol=1e-12)
 
 
 def solving(context):

@@ -12,7 +12,8 @@ class NativeBatch {
   using Indices = py::array_t<std::int32_t, py::array::c_style>;
 
   NativeBatch(const NativeContext& context, Offsets first_row, Offsets first_col, Offsets first_entry, Indices row_ptr,
-              Indices columns, py::array values, std::int64_t width, const std::optional<std::string>& kernel) {
+              Indices columns, py::array values, std::int64_t width, const std::optional<std::string>& kernel)
+      : place_(place_of(context.get())) {
     shardmat_batch batch{};
     batch.device = -1;
     batch.type = type_of(values.dtype());
@@ -31,13 +32,14 @@ class NativeBatch {
 
   void multiply(const py::object& x, const py::object& y, double alpha, double beta, const py::object& stream) const {
     void* const on = stream_of(stream);
-    const View from(x, "X", false, on), to(y, "out", true, on);
+    const View from(x, "X", false, place_, on), to(y, "out", true, place_, on);
     check(unlocked(
         [&] { return shardmat_batch_product_multiply(handle_.get(), alpha, &from.dense(), beta, &to.dense(), on); }));
   }
   std::string kernel() const { return shardmat_batch_product_kernel(handle_.get()); }
 
  private:
+  Place place_;
   Owned<shardmat_batch_product, shardmat_batch_product_destroy> handle_;
 };
 

@@ -31,17 +31,10 @@ py::dict NativeContext::info() const {
   return result;
 }
 
-void* NativeContext::stream() const {
-  void* stream = nullptr;
-  check(shardmat_context_stream(get(), &stream));
-  return stream;
-}
-
 void add_context(py::module_& module) {
   py::class_<NativeContext>(module, "Context")
       .def(py::init<const std::string&, int, double, std::optional<std::int32_t>>())
-      .def("info", &NativeContext::info)
-      .def("stream", [](const NativeContext& context) { return reinterpret_cast<std::uintptr_t>(context.stream()); });
+      .def("info", &NativeContext::info);
 }
 
 }  // namespace shardmat::python

@@ -15,32 +15,35 @@ class NativeContext {
   shardmat_context* get() const { return handle_.get(); }
   std::shared_ptr<shardmat_context> share() const { return handle_; }
   py::dict info() const;
-  void* stream() const;
 
  private:
   std::shared_ptr<shardmat_context> handle_;
 };
 
+class NativeMatrix;
+
 class NativeProduct {
  public:
-  NativeProduct(shardmat_matrix* matrix, std::int64_t columns, const std::optional<std::string>& kernel,
+  NativeProduct(const NativeMatrix& matrix, std::int64_t columns, const std::optional<std::string>& kernel,
                 const std::optional<std::string>& exchange);
   /// Y = alpha·A·X + beta·Y. REQUIRES: the Python lock, which it releases meanwhile.
   void multiply(double alpha, const View& x, double beta, const View& y, void* stream) const;
   /// Times of products that C++ makes one after another, for what Python adds to them.
   py::array_t<double> seconds(const View& x, const View& y, std::int64_t count) const;
   py::dict info() const;
+  const Place& place() const { return place_; }
 
  private:
+  Place place_;
   Owned<shardmat_product, shardmat_product_destroy> handle_;
 };
 
 class NativeMatrix {
  public:
-  explicit NativeMatrix(shardmat_matrix* handle);
+  NativeMatrix(shardmat_matrix* handle, const NativeContext& context);
 
   shardmat_matrix* get() const { return handle_.get(); }
-  const shardmat_matrix_info& sizes() const { return sizes_; }
+  const Place& place() const { return place_; }
   py::dict info() const;
   py::array_t<std::int64_t> row_ids() const;
   py::array_t<std::int64_t> col_ids() const;
@@ -53,6 +56,7 @@ class NativeMatrix {
   NativeProduct& product(std::int64_t columns);
 
  private:
+  Place place_;
   Owned<shardmat_matrix, shardmat_matrix_destroy> handle_;
   shardmat_matrix_info sizes_{};
   py::object x_dtype_;  ///< None for bf16, which NumPy does not have

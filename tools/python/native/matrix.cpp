@@ -65,7 +65,7 @@ std::unique_ptr<NativeMatrix> from_rows(const NativeContext& context, std::int64
   rows.value_type = type_of(values.dtype());
   shardmat_matrix* made = nullptr;
   check(unlocked([&] { return shardmat_matrix_from_rows(context.get(), &rows, &options.value, &made); }));
-  return std::make_unique<NativeMatrix>(made);
+  return std::make_unique<NativeMatrix>(made, context);
 }
 
 std::unique_ptr<NativeMatrix> from_triplets(const NativeContext& context, std::int64_t first_row, std::int64_t rows,
@@ -84,14 +84,14 @@ std::unique_ptr<NativeMatrix> from_triplets(const NativeContext& context, std::i
   triplets.value_type = type_of(values.dtype());
   shardmat_matrix* made = nullptr;
   check(unlocked([&] { return shardmat_matrix_from_triplets(context.get(), &triplets, &options.value, &made); }));
-  return std::make_unique<NativeMatrix>(made);
+  return std::make_unique<NativeMatrix>(made, context);
 }
 
 std::unique_ptr<NativeMatrix> from_file(const NativeContext& context, const std::string& file, const py::dict& settings) {
   const Options options(settings);
   shardmat_matrix* made = nullptr;
   check(unlocked([&] { return shardmat_matrix_from_file(context.get(), file.c_str(), &options.value, &made); }));
-  return std::make_unique<NativeMatrix>(made);
+  return std::make_unique<NativeMatrix>(made, context);
 }
 
 py::tuple file_shape(const NativeContext& context, const std::string& file) {
@@ -107,14 +107,15 @@ const char* type_name(int type) {
 
 }  // namespace
 
-NativeProduct::NativeProduct(shardmat_matrix* matrix, std::int64_t columns, const std::optional<std::string>& kernel,
-                             const std::optional<std::string>& exchange) {
+NativeProduct::NativeProduct(const NativeMatrix& matrix, std::int64_t columns, const std::optional<std::string>& kernel,
+                             const std::optional<std::string>& exchange)
+    : place_(matrix.place()) {
   shardmat_product_options options{};
   options.size = sizeof options;
   if (kernel) options.kernel = kernel->c_str();
   if (exchange) options.exchange = exchange->c_str();
   shardmat_product* made = nullptr;
-  check(unlocked([&] { return shardmat_product_create(matrix, columns, &options, &made); }));
+  check(unlocked([&] { return shardmat_product_create(matrix.get(), columns, &options, &made); }));
   handle_.reset(made);
 }
 
@@ -151,7 +152,8 @@ py::dict NativeProduct::info() const {
   return result;
 }
 
-NativeMatrix::NativeMatrix(shardmat_matrix* handle) : handle_(handle) {
+NativeMatrix::NativeMatrix(shardmat_matrix* handle, const NativeContext& context)
+    : place_(place_of(context.get())), handle_(handle) {
   sizes_.size = sizeof sizes_;
   check(shardmat_matrix_get_info(get(), &sizes_));
   x_dtype_ = sizes_.type == SHARDMAT_BF16 ? py::object(py::none()) : py::object(dtype_of(sizes_.type));
@@ -189,7 +191,7 @@ py::array_t<std::int64_t> NativeMatrix::col_ids() const {
 
 void NativeMatrix::update_values(const py::object& values, const py::object& stream) const {
   void* const on = stream_of(stream);
-  const View view(values, "the values", false, on);
+  const View view(values, "the values", false, place_, on);
   const shardmat_dense& d = view.dense();
   if (view.dimensions() != 1 || d.leading != 1)
     throw Failure{SHARDMAT_USAGE, "the values must be an array of one dimension without gaps"};
@@ -200,7 +202,7 @@ void NativeMatrix::zero_rows_columns(const py::array_t<std::int64_t, py::array::
                                      const py::object& x, const py::object& b) const {
   const auto own = [&](const py::object& given, const char* what, bool written) -> void* {
     if (given.is_none()) return nullptr;
-    const View view(given, what, written, nullptr);
+    const View view(given, what, written, place_);
     const shardmat_dense& d = view.dense();
     if (view.dimensions() != 1 || d.rows != sizes_.own_rows || d.leading != 1 || d.type != sizes_.sum_type ||
         d.on_device != 0)
@@ -218,19 +220,19 @@ void NativeMatrix::zero_rows_columns(const py::array_t<std::int64_t, py::array::
 NativeProduct& NativeMatrix::product(std::int64_t columns) {
   const auto found = products_.find(columns);
   if (found != products_.end()) return found->second;
-  return products_.try_emplace(columns, get(), columns, std::nullopt, std::nullopt).first->second;
+  return products_.try_emplace(columns, *this, columns, std::nullopt, std::nullopt).first->second;
 }
 
 py::object NativeMatrix::matmul(const py::object& given) {
   if (!py::isinstance<py::array>(given)) return py::none();
   const auto array = py::reinterpret_borrow<py::array>(given);
   if (!array.dtype().is(x_dtype_) || (array.flags() & py::array::c_style) == 0) return py::none();
-  const View x(given, "x", false, nullptr);
+  const View x(given, "x", false, place_);
   const std::int64_t columns = x.dense().columns;
   std::vector<py::ssize_t> shape{sizes_.own_rows};
   if (x.dimensions() == 2) shape.push_back(columns);
   py::array y(y_dtype_, shape);
-  product(columns).multiply(1, x, 0, View(y, "y", true, nullptr), nullptr);
+  product(columns).multiply(1, x, 0, View(y, "y", true, place_), nullptr);
   return y;
 }
 
@@ -238,16 +240,17 @@ void add_matrix(py::module_& module) {
   py::class_<NativeProduct>(module, "Product")
       .def(py::init(
           [](const NativeMatrix& matrix, std::int64_t columns, const std::optional<std::string>& kernel,
-             const std::optional<std::string>& exchange) { return NativeProduct(matrix.get(), columns, kernel, exchange); }))
+             const std::optional<std::string>& exchange) { return NativeProduct(matrix, columns, kernel, exchange); }))
       .def("multiply",
            [](const NativeProduct& product, const py::object& x, const py::object& y, double alpha, double beta,
               const py::object& stream) {
              void* const on = stream_of(stream);
-             product.multiply(alpha, View(x, "x", false, on), beta, View(y, "out", true, on), on);
+             product.multiply(alpha, View(x, "x", false, product.place(), on), beta,
+                              View(y, "out", true, product.place(), on), on);
            })
       .def("seconds",
            [](const NativeProduct& product, const py::object& x, const py::object& y, std::int64_t count) {
-             return product.seconds(View(x, "x", false, nullptr), View(y, "y", true, nullptr), count);
+             return product.seconds(View(x, "x", false, product.place()), View(y, "y", true, product.place()), count);
            })
       .def("info", &NativeProduct::info);
   module.def("file_shape", &file_shape);

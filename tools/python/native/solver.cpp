@@ -9,7 +9,8 @@ namespace {
 
 class NativeSolver {
  public:
-  NativeSolver(const NativeMatrix& matrix, const py::dict& settings) : monitor_(std::make_unique<Monitor>()) {
+  NativeSolver(const NativeMatrix& matrix, const py::dict& settings)
+      : place_(matrix.place()), monitor_(std::make_unique<Monitor>()) {
     shardmat_solver_options options{};
     options.size = sizeof options;
     std::map<std::string, std::string> texts;
@@ -46,7 +47,7 @@ class NativeSolver {
 
   /// Solves in x; returns what each column came to.
   py::list solve(const py::object& b, const py::object& x) {
-    const View from(b, "b", false, nullptr), to(x, "x", true, nullptr);
+    const View from(b, "b", false, place_), to(x, "x", true, place_);
     std::vector<shardmat_solve_result> results(static_cast<std::size_t>(columns_));
     for (auto& result : results) result.size = sizeof result;
     monitor_->error.reset();
@@ -105,6 +106,7 @@ class NativeSolver {
     return described;
   }
 
+  Place place_;
   std::unique_ptr<Monitor> monitor_;
   std::int64_t columns_ = 1;
   Owned<shardmat_solver, shardmat_solver_destroy> handle_;

@@ -31,11 +31,20 @@ int type_of(const py::dtype& dtype) {
 
 std::size_t bytes_of(int type) { return type == SHARDMAT_F64 ? 8 : type == SHARDMAT_F32 ? 4 : 2; }
 
-View::View(const py::object& array, const char* what, bool written, void* stream) {
+Place place_of(shardmat_context* context) {
+  shardmat_context_info info{};
+  info.size = sizeof info;
+  check(shardmat_context_get_info(context, &info));
+  Place place{info.device, nullptr};
+  check(shardmat_context_stream(context, &place.stream));
+  return place;
+}
+
+View::View(const py::object& array, const char* what, bool written, const Place& place, void* stream) {
   if (py::isinstance<py::array>(array)) {
     take_numpy(py::reinterpret_borrow<py::array>(array), what, written);
   } else if (py::hasattr(array, "__dlpack__")) {
-    take_dlpack(array, what, stream);
+    take_dlpack(array, what, place, stream == nullptr ? place.stream : stream);
   } else {
     throw Failure{SHARDMAT_USAGE, std::string(what) + " must be an array of NumPy, or one with __dlpack__"};
   }
@@ -66,13 +75,16 @@ void View::take_numpy(const py::array& array, const char* what, bool written) {
   shape(static_cast<int>(array.ndim()), array.shape(), strides, what);
 }
 
-void View::take_dlpack(const py::object& array, const char* what, void* stream) {
+void View::take_dlpack(const py::object& array, const char* what, const Place& place, void* stream) {
   const auto device = array.attr("__dlpack_device__")().cast<std::pair<int, int>>();
   const bool on_gpu = device.first == kDLCUDA || device.first == kDLCUDAManaged;
   if (!on_gpu && device.first != kDLCPU && device.first != kDLCUDAHost)
     throw Failure{SHARDMAT_USAGE, std::string(what) + " is neither in memory of the host nor of a CUDA device"};
-  // 1 is CUDA's legacy default stream: it waits for all streams that were made in the usual way.
-  const auto number = stream == nullptr ? std::uintptr_t{1} : reinterpret_cast<std::uintptr_t>(stream);
+  if (on_gpu && device.second != place.device)
+    throw Failure{SHARDMAT_USAGE, std::string(what) + " is on GPU " + std::to_string(device.second) +
+                                      ", but the matrix is on " +
+                                      (place.device < 0 ? "the host" : "GPU " + std::to_string(place.device))};
+  const auto number = reinterpret_cast<std::uintptr_t>(stream);
   const py::object capsule = on_gpu ? array.attr("__dlpack__")(py::arg("stream") = number) : array.attr("__dlpack__")();
   auto* const tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
   if (tensor == nullptr) throw py::error_already_set();

@@ -46,12 +46,20 @@ py::dtype dtype_of(int type);
 int type_of(const py::dtype& dtype);
 std::size_t bytes_of(int type);
 
+/// Where a context works.
+struct Place {
+  int device = -1;         ///< as CUDA numbers them; -1: the host
+  void* stream = nullptr;  ///< of the context
+};
+Place place_of(shardmat_context* context);
+
 /// An array of the caller as a dense matrix, which stays valid as long as this object.
 class View {
  public:
-  /// `stream`: where the array will be used, for arrays on a GPU. Throws Failure for arrays with more than two dimensions,
-  /// with gaps that no leading dimension describes, or of types that are not numbers of ours.
-  View(const py::object& array, const char* what, bool written, void* stream);
+  /// `stream`: where an array on a GPU will be used; null: on that of the context. Throws Failure for arrays with more than
+  /// two dimensions, with gaps that no leading dimension describes, of types that are not numbers of ours, or on another
+  /// GPU.
+  View(const py::object& array, const char* what, bool written, const Place& place, void* stream = nullptr);
   View(View&& other) noexcept;
   View& operator=(View&&) = delete;
   ~View();
@@ -61,7 +69,7 @@ class View {
 
  private:
   void take_numpy(const py::array& array, const char* what, bool written);
-  void take_dlpack(const py::object& array, const char* what, void* stream);
+  void take_dlpack(const py::object& array, const char* what, const Place& place, void* stream);
   void shape(int ndim, const py::ssize_t* sizes, const py::ssize_t* strides, const char* what);
 
   shardmat_dense dense_{};
