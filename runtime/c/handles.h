@@ -34,6 +34,12 @@ struct ContextState {
   std::recursive_mutex mutex;      ///< recursive: a monitor may ask for the sizes of a matrix
 };
 
+/// Memory on the device for a matrix of the caller, grown on demand.
+struct CopiesOfOperand {
+  Buffer here;    ///< of one in host memory
+  Buffer packed;  ///< row by row without gaps
+};
+
 /// A product with what it needs to take vectors in the caller's order.
 struct ProductState {
   std::unique_ptr<Product> product;
@@ -41,7 +47,7 @@ struct ProductState {
   std::optional<ValuePicker> to_places, from_places;  ///< of the rows, if the matrix orders them otherwise
   std::optional<DistributedVector> x, y;              ///< where rows are on other ranks, or values are in half precision
   Buffer ordered_y;                                   ///< with the places
-  Buffer given_x, given_y;                            ///< grown on demand, of vectors in host memory
+  CopiesOfOperand copies_of_x, copies_of_y;
 };
 
 struct MatrixState {
@@ -54,7 +60,7 @@ struct MatrixState {
 
 ProductState make_product(MatrixState& of, const ProductOptions& options);
 /// Y = alpha·A·X + beta·Y in the caller's order; `wait`: until Y is complete.
-void multiply(const MatrixState& of, ProductState& with, double alpha, const ConstDense& x, double beta, const Dense& y,
+void multiply(const MatrixState& of, ProductState& with, double alpha, const Dense& x, double beta, const Dense& y,
               Stream& stream, bool wait);
 
 /// Throws Error(usage) unless `condition` holds.

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/vector.h"
 #include "runtime/c/handles.h"
 #include "runtime/matrix/row_plan.h"
 
@@ -28,18 +29,49 @@ HostVector<std::int64_t> places(const DistributedMatrix& matrix, std::int64_t co
   return entries;
 }
 
-bool has_gaps(const ConstDense& view) {
-  return view.columns > 1 && (view.order == DenseOrder::column_major || view.leading != view.columns);
+bool by_rows_without_gaps(const ConstDense& view) {
+  return view.columns == 1 || (view.order == DenseOrder::row_major && view.leading == view.columns);
 }
 
-/// The caller's row-major entries without gaps, on the context's device.
-const void* on_device(const ConstDense& view, Device device, Buffer& buffer, Stream& stream) {
-  if (view.device == device) return view.data;
-  const std::size_t bytes = static_cast<std::size_t>(view.rows * view.columns) * size_of(view.type);
-  void* const memory = room(buffer, device, bytes);
-  copy_to_device(memory, view.data, bytes, stream);
-  return memory;
+/// Bytes from the first entry to the last.
+std::size_t extent(const ConstDense& view) {
+  if (view.rows == 0 || view.columns == 0) return 0;
+  if (view.columns == 1) return static_cast<std::size_t>(view.rows) * size_of(view.type);
+  const bool by_rows = view.order == DenseOrder::row_major;
+  const std::int64_t steps = (by_rows ? view.rows : view.columns) - 1, rest = by_rows ? view.columns : view.rows;
+  return static_cast<std::size_t>(steps * view.leading + rest) * size_of(view.type);
 }
+
+/// A matrix of the caller as the product takes it: on the device, row by row without gaps, in copies where it is not.
+class Operand {
+ public:
+  /// `read`: its entries are needed.
+  Operand(const Dense& given, Device device, CopiesOfOperand& copies, bool read, Stream& stream)
+      : given_(given), here_(given), stream_(stream) {
+    const bool fits = by_rows_without_gaps(given);
+    if (!(given.device == device)) {
+      here_.data = room(copies.here, device, extent(given));
+      here_.device = device;
+      if (read || !fits) copy_to_device(here_.data, given.data, extent(given), stream);  // gaps stay as they are
+    }
+    packed_ = here_;
+    if (fits) return;
+    packed_.order = DenseOrder::row_major;
+    packed_.leading = given.columns;
+    packed_.data = room(copies.packed, device, static_cast<std::size_t>(given.rows * given.columns) * size_of(given.type));
+    if (read) copy_matrix(here_, packed_, stream);
+  }
+  void* data() const { return packed_.data; }
+  /// Brings the entries to where the caller wants them.
+  void give_back() const {
+    if (packed_.data != here_.data) copy_matrix(packed_, here_, stream_);
+    if (here_.data != given_.data) copy_to_host(given_.data, here_.data, extent(given_), stream_);
+  }
+
+ private:
+  Dense given_, here_, packed_;
+  Stream& stream_;
+};
 
 /// By way of vectors of the matrix, in host memory: rows that are on other ranks, and half precision.
 void multiply_by_vectors(ProductState& with, double alpha, const ConstDense& x, double beta, const Dense& y,
@@ -77,7 +109,7 @@ ProductState make_product(MatrixState& of, const ProductOptions& options) {
   return made;
 }
 
-void multiply(const MatrixState& of, ProductState& with, double alpha, const ConstDense& x, double beta, const Dense& y,
+void multiply(const MatrixState& of, ProductState& with, double alpha, const Dense& x, double beta, const Dense& y,
               Stream& stream, bool wait) {
   const DistributedMatrix& matrix = *of.matrix;
   const Device device = of.context->context.device();
@@ -93,26 +125,20 @@ void multiply(const MatrixState& of, ProductState& with, double alpha, const Con
   const std::int64_t columns = with.product->columns();
   require_dense("X", x, std::ssize(matrix.x_ids()), columns, matrix.type(), x.device);
   require_dense("Y", y, matrix.local_rows(), columns, sum_type(matrix.type()), y.device);
-  require(
-      !has_gaps(x) && !has_gaps(y),
-      "X and Y must be row-major without gaps here: the matrix has its rows in another order, or the memory is not on the "
-      "context's device");
-  const void* const given_x = on_device(x, device, with.given_x, stream);
+  const Operand from(x, device, with.copies_of_x, true, stream), to(y, device, with.copies_of_y, beta != 0, stream);
   const Dense slot = with.product->x();
-  const auto x_bytes = static_cast<std::size_t>(slot.rows * columns) * size_of(slot.type);
-  if (with.to_places && square) with.to_places->pick(given_x, x.type, slot.data, slot.type, stream);
-  else if (given_x != slot.data) copy_on_device(slot.data, given_x, x_bytes, stream);
-
-  const std::size_t bytes = with.product->y_bytes();
-  const bool y_here = y.device == device;
-  void* const given_y = y_here ? y.data : room(with.given_y, device, bytes);
-  if (!y_here && beta != 0) copy_to_device(given_y, y.data, bytes, stream);
-  void* const ordered = with.to_places ? with.ordered_y.data() : given_y;
-  if (with.to_places && beta != 0) with.to_places->pick(given_y, y.type, ordered, y.type, stream);
+  if (with.to_places && square) {
+    with.to_places->pick(from.data(), x.type, slot.data, slot.type, stream);
+  } else if (from.data() != slot.data) {
+    copy_on_device(slot.data, from.data(), static_cast<std::size_t>(slot.rows * columns) * size_of(slot.type), stream);
+  }
+  void* const ordered = with.to_places ? with.ordered_y.data() : to.data();
+  if (with.to_places && beta != 0) with.to_places->pick(to.data(), y.type, ordered, y.type, stream);
   with.product->multiply(alpha, beta, with.product->y_view(ordered), stream);
-  if (with.from_places) with.from_places->pick(ordered, y.type, given_y, y.type, stream);
-  if (wait || !y_here) with.product->wait(stream);
-  if (!y_here) copy_to_host(y.data, given_y, bytes, stream);
+  if (with.from_places) with.from_places->pick(ordered, y.type, to.data(), y.type, stream);
+  if (wait || !(y.device == device)) with.product->wait(stream);
+  to.give_back();
+  if (wait) stream.synchronize();
 }
 
 namespace {

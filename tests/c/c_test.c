@@ -95,6 +95,20 @@ static void multiplies(shardmat_context* context) {
   shardmat_product_info about = {.size = sizeof about};
   OK(shardmat_product_get_info(product, &about));
   CHECK(about.columns == 2 && strlen(about.kernel) > 0 && (ranks > 1 || strcmp(about.exchange, "none") == 0));
+  /* X and Y by columns, with gaps that stay as they are. */
+  double wide[2 * 50], result[2 * 50];
+  for (int i = 0; i < 100; ++i) wide[i] = result[i] = -7;
+  for (int64_t i = 0; i < info.own_rows; ++i) wide[i] = x_of(ids[i]), wide[50 + i] = 1;
+  shardmat_product_options by_columns = {.size = sizeof by_columns, .column_major_y = 1};
+  shardmat_product* other = NULL;
+  OK(shardmat_product_create(a, 2, &by_columns, &other));
+  shardmat_dense w = {wide, info.own_rows, 2, 50, 1, SHARDMAT_F64, 0},
+                 r = {result, info.own_rows, 2, 50, 1, SHARDMAT_F64, 0};
+  OK(shardmat_product_multiply(other, 1, &w, 0, &r, NULL));
+  OK(shardmat_product_multiply(other, 1, &w, 2, &r, NULL));
+  for (int64_t i = 0; i < 50; ++i) CHECK(result[i] == (i < info.own_rows ? 3 * ax_of(ids[i]) : -7));
+  for (int64_t i = 0; i < 50; ++i) CHECK(result[50 + i] == (i >= info.own_rows ? -7 : ids[i] % 47 == 0 ? 3 : 0));
+  shardmat_product_destroy(other);
   of_x.type = SHARDMAT_F32;
   REFUSED(shardmat_product_multiply(product, 1, &of_x, 0, &of_y, NULL), SHARDMAT_USAGE, "f32");
   of_x.type = SHARDMAT_F64, of_x.on_device = 1;
