@@ -82,7 +82,7 @@ typedef struct {
   const char* name;    /* of the device; both texts are valid as long as the context */
 } shardmat_context_info;
 
-/* Fills as many bytes as info->size says. The same holds for all functions named info below. */
+/* Fills as many bytes as info->size says. The same holds for all functions named get_info. */
 int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* info);
 /* The stream on which work runs unless a call names another: a cudaStream_t; NULL on the host. */
 int shardmat_context_stream(shardmat_context* context, void** stream);
@@ -97,9 +97,9 @@ typedef struct shardmat_matrix shardmat_matrix;
 
 typedef struct {
   size_t size;
-  const char*
-      type;             /* of the stored values and of x: "f64", "f32", "f16" or "bf16"; NULL: that of the values given; of a
-                           file: f64. Half precision multiplies two and more columns. Y has f32 where it is half, else the same */
+  /* Type of the stored values and of x: "f64", "f32", "f16" or "bf16"; NULL: that of the values given; of a file: f64. Half
+   * precision multiplies two and more columns. Y has f32 where x has half precision, else the type of x. */
+  const char* type;
   const char* method;   /* partitioner: "nnz", "rows". NULL: own rows stay on the ranks that gave them; of a file: nnz */
   const char* kernel;   /* NULL: chosen */
   const char* policy;   /* "name=value,…" for a named kernel */
@@ -109,8 +109,9 @@ typedef struct {
   double products;      /* how many products are expected; 0: 2000. Few: kernels are chosen without measuring */
   int updatable;        /* 1: new values may be given later, for 4 bytes a nonzero more */
   int reproducible;     /* 1: only kernels with the same bits in every run */
-  int drop_rows;  /* 1: frees the rows in host memory when the first product is made: later products use its formats, and
-                     nothing that needs the rows can be asked for */
+  /* 1: frees the rows in host memory when the first product is made. Later products then use its formats, and what needs the
+   * rows (new solvers with preconditioners, zero_rows_columns) is refused. */
+  int drop_rows;
   int transposed; /* of a file: 1 gives its transpose */
 } shardmat_matrix_options;
 
@@ -148,7 +149,7 @@ int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_trip
 /* A matrix file or a generator, as `shardmat multiply` takes them: "bar.h5", "bar.mtx.gz", "elasticity:n=40". */
 int shardmat_matrix_from_file(shardmat_context* context, const char* file, const shardmat_matrix_options* options,
                               shardmat_matrix** matrix);
-/* The size of the matrix in a file, without loading it. Collective. */
+/* The size of the matrix in a file, without loading it onto the devices. Collective. */
 int shardmat_file_shape(shardmat_context* context, const char* file, int64_t* rows, int64_t* cols);
 void shardmat_matrix_destroy(shardmat_matrix* matrix);
 
@@ -188,7 +189,7 @@ int shardmat_matrix_zero_rows_columns(shardmat_matrix* matrix, const int64_t* ro
 
 /* Y = alpha*A*X + beta*Y of the matrix's own types, in host memory, row by row: this rank's own_cols × columns entries of X,
  * and own_rows × columns of Y. Y is only written if beta is 0. The product for this number of columns is made by the first
- * call and kept. Returns when Y is complete. Collective. */
+ * call and kept as long as the matrix. Returns when Y is complete. Collective. */
 int shardmat_spmv(shardmat_matrix* matrix, double alpha, const void* x, double beta, void* y);
 int shardmat_spmm(shardmat_matrix* matrix, int64_t columns, double alpha, const void* x, double beta, void* y);
 
@@ -223,7 +224,7 @@ typedef struct {
 int shardmat_product_multiply(shardmat_product* product, double alpha, const shardmat_dense* x, double beta,
                               const shardmat_dense* y, void* stream);
 /* The memory that the product reads X from, own_cols × columns, row-major, on the context's device: passing it as x->data
- * saves a copy. Not if the matrix's file had its rows sorted, nor for rows that were spread anew: *data is NULL then. */
+ * saves a copy. *data is NULL where the matrix keeps its rows in another order than the caller, as on several ranks. */
 int shardmat_product_x(shardmat_product* product, void** data);
 
 typedef struct {
