@@ -182,6 +182,7 @@ MPI_Comm Communicator::duplicate_of(MPI_Comm parent) {
 
 Communicator Communicator::duplicate(double timeout_seconds) {
   require_intact("joining of the ranks");
+  if (without_mpi()) return alone(timeout_seconds);
   return Communicator(duplicate_of(comm_), watch_, timeout_seconds);
 }
 
@@ -190,6 +191,7 @@ std::optional<Communicator> Communicator::first_ranks(int count, double timeout_
   constexpr int kTag = 24;
   constexpr const char* kWhat = "joining the first ranks";
   require_intact(kWhat);
+  if (without_mpi()) return alone(timeout_seconds);
   int range[1][3] = {{0, count - 1, 1}};
   MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
   MPI_Comm comm = MPI_COMM_NULL;
@@ -202,9 +204,10 @@ std::optional<Communicator> Communicator::first_ranks(int count, double timeout_
 }
 
 Communicator::~Communicator() {
+  if (without_mpi()) return;
   int finalized = 0;
   MPI_Finalized(&finalized);
-  if (comm_ == MPI_COMM_NULL || broken_ || given_up_ || finalized != 0) return;
+  if (broken_ || given_up_ || finalized != 0) return;
   if (caller_ != nullptr) caller_->enter("MPI_Comm_free");
   MPI_Comm_free(&comm_);
   if (caller_ != nullptr) caller_->leave();
@@ -341,6 +344,7 @@ MPI_Status Communicator::complete(MPI_Request& request, const char* what) {
 
 void Communicator::barrier() {
   require_intact("barrier");
+  if (without_mpi()) return;
   MPI_Request request = MPI_REQUEST_NULL;
   call("MPI_Ibarrier", "barrier", [&] { return MPI_Ibarrier(comm_, &request); });
   complete(request, "barrier");
@@ -478,6 +482,10 @@ Communicator::Transfer Communicator::start(std::span<const Transfer::Outgoing> s
                                            std::span<const Transfer::Incoming> receives, int tag) {
   require_intact("transfer");
   Transfer transfer;
+  if (without_mpi()) {
+    copy_to_self(sends, receives);
+    return transfer;
+  }
   for (const Transfer::Incoming& r : receives)
     for_each_message_slice(r.bytes, slice_bytes_, [&](std::size_t offset, std::size_t length) {
       transfer.received.push_back(length);
@@ -493,6 +501,7 @@ Communicator::Transfer Communicator::start(std::span<const Transfer::Outgoing> s
 }
 
 void Communicator::finish(Transfer& transfer) {
+  if (transfer.requests.empty()) return;
   std::vector<MPI_Status> status(transfer.requests.size());
   const int messages = narrow<int>(transfer.requests.size(), "messages");
   wait_until(

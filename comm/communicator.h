@@ -52,6 +52,9 @@ class Communicator {
  public:
   /// Duplicates `parent` and sets MPI_ERRORS_RETURN on the duplicate. `timeout_seconds` is the deadline of each call.
   explicit Communicator(MPI_Comm parent, double timeout_seconds = 60);
+  /// This process as the only rank. Makes no MPI call, now or later: the program need not start MPI. native() is
+  /// MPI_COMM_NULL.
+  static Communicator alone(double timeout_seconds = 60);
   /// A new communicator of the same ranks, for another thread. `timeout_seconds` is the deadline of the new communicator.
   /// Collective, with the deadline of this communicator.
   Communicator duplicate(double timeout_seconds);
@@ -198,6 +201,13 @@ class Communicator {
   /// Takes over `own`. `watch` watches its calls; null: no watch.
   Communicator(MPI_Comm own, std::shared_ptr<CallWatch> watch, double timeout_seconds);
 
+  /// alone().
+  struct WithoutMpi {};
+  Communicator(WithoutMpi, double timeout_seconds);
+
+  bool without_mpi() const { return comm_ == MPI_COMM_NULL; }
+  /// Messages of the only rank to itself.
+  static void copy_to_self(std::span<const Transfer::Outgoing> sends, std::span<const Transfer::Incoming> receives);
   void name_host();
   void take(MPI_Comm own);
   void find_local_rank();

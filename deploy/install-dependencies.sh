@@ -32,6 +32,13 @@ has_hdf5() {
   has_header hdf5.h /usr/include/hdf5/openmpi /usr/include/hdf5/serial /usr/include/hdf5/mpich || has_command h5cc ||
     has_command h5pcc
 }
+has_python_headers() {
+  local python
+  for python in python3 /usr/bin/python3; do
+    [ -f "$("$python" -c 'import sysconfig; print(sysconfig.get_path("include"))' 2> /dev/null)/Python.h" ] && return
+  done
+  return 1
+}
 has_python_modules() {
   local python
   for python in python3 /usr/bin/python3; do "$python" -c "import $1" 2> /dev/null && return; done
@@ -60,6 +67,9 @@ want libpng-dev has_header png.h
 want libssl-dev has_header openssl/ssl.h
 want libmetis-dev has_header metis.h
 want libptscotch-dev has_header ptscotch.h /usr/include/scotch
+want pybind11-dev has_header pybind11/pybind11.h
+want python3-dev has_python_headers
+want python3-numpy has_python_modules numpy
 if [ $tests = yes ]; then
   need libgtest-dev has_header gtest/gtest.h
   need python3 has_command python3
@@ -67,6 +77,10 @@ if [ $tests = yes ]; then
   need openssl has_command openssl
   need python3-h5py has_python_modules h5py
   need python3-scipy has_python_modules "numpy, scipy"
+  want python3-mpi4py has_python_modules mpi4py
+  want gfortran has_command gfortran
+  want abigail-tools has_command abidw
+  want pkg-config has_command pkg-config
 fi
 if [ $peers = yes ]; then
   want pkg-config has_command pkg-config

@@ -1,6 +1,6 @@
 // Start here: everything that a program needs to multiply with and solve for its own matrices on all ranks.
 //
-//   shardmat::Communicator ranks(MPI_COMM_WORLD);                     // a private duplicate; MPI stays yours
+//   shardmat::Communicator ranks(MPI_COMM_WORLD);                     // its duplicate; or alone(), without MPI
 //   shardmat::Context context(ranks, shardmat::BackendChoice::automatic);
 //   shardmat::DistributedMatrix a(shardmat::take_rows(my_rows, context), context, {});
 //   auto product = a.product(4);                                      // four right-hand sides; make as many as you like

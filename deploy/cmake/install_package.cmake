@@ -1,5 +1,5 @@
 # Installs the program, the libraries, the public headers and the CMake package: find_package(Shardmat) gives
-# shardmat::shardmat, which links all layers.
+# shardmat::shardmat, which links all layers, and shardmat::c, the C interface.
 include(CMakePackageConfigHelpers)
 
 set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
@@ -34,8 +34,16 @@ install(FILES ${PROJECT_SOURCE_DIR}/tools/plots.py ${PROJECT_SOURCE_DIR}/tools/i
         DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/tools/schemas DESTINATION ${CMAKE_INSTALL_DATADIR}/shardmat
         FILES_MATCHING PATTERN "*.schema.json")
-install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5
-        EXPORT ShardmatTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5 shardmat_c
+        EXPORT ShardmatTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+
+# The C interface: headers and the Fortran module where programs look, and its description for pkg-config.
+install(FILES ${PROJECT_SOURCE_DIR}/runtime/c/shardmat.h ${PROJECT_SOURCE_DIR}/runtime/c/shardmat_mpi.h
+              ${PROJECT_SOURCE_DIR}/runtime/c/shardmat.f90
+              ${PROJECT_SOURCE_DIR}/kernels/batched/shardmat_batched.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+file(RELATIVE_PATH prefix_of_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(${PROJECT_SOURCE_DIR}/runtime/c/shardmat.pc.in ${PROJECT_BINARY_DIR}/shardmat.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/shardmat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Shardmat)
 install(EXPORT ShardmatTargets NAMESPACE shardmat:: DESTINATION ${package_dir})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/deploy/cmake/ShardmatConfig.cmake.in

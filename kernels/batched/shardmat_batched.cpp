@@ -1,9 +1,9 @@
 #include "kernels/batched/shardmat_batched.h"
 
 #include <memory>
-#include <new>
 #include <string>
 
+#include "kernels/base/c_status.h"
 #include "kernels/base/error.h"
 #include "kernels/batched/batched_tuner.h"
 #include "kernels/batched/check.h"
@@ -25,25 +25,6 @@ struct shardmat_batched_plan {
 namespace {
 
 using namespace shardmat;
-
-thread_local std::string last_error;
-
-template <class F>
-int guarded(const F& f) {
-  try {
-    f();
-    return SHARDMAT_OK;
-  } catch (const Error& e) {
-    last_error = e.what();
-    return e.exit_code();
-  } catch (const std::bad_alloc&) {
-    last_error = "out of host memory";
-    return SHARDMAT_RESOURCES;
-  } catch (const std::exception& e) {
-    last_error = e.what();
-    return SHARDMAT_INTERNAL;
-  }
-}
 
 void require(bool condition, const char* what) {
   if (!condition) throw Error(ErrorKind::usage, what);
@@ -109,7 +90,7 @@ void on_stream(Device device, void* native, const F& f) {
 
 int shardmat_batched_plan_create(const shardmat_batch* batch, int64_t columns, const char* kernel, const char* policy,
                                  shardmat_batched_plan** plan) {
-  return guarded([&] {
+  return c_status([&] {
     require(plan != nullptr, "there is nowhere to put the plan");
     *plan = nullptr;
     const auto of = std::make_shared<const DeviceBatch>(device_batch(batch));
@@ -135,7 +116,7 @@ size_t shardmat_batched_plan_staging_bytes(const shardmat_batched_plan* plan) {
 }
 
 int shardmat_batched_plan_place(shardmat_batched_plan* plan, void* work, void* staging, void* stream) {
-  return guarded([&] {
+  return c_status([&] {
     require(plan != nullptr, "the plan is NULL");
     WorkLists& lists = plan->lists();
     require(lists.work_bytes() == 0 || aligned_memory(work), "the plan's memory must begin at a multiple of 256 bytes");
@@ -146,7 +127,7 @@ int shardmat_batched_plan_place(shardmat_batched_plan* plan, void* work, void* s
 
 int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, const void* x, int64_t ldx, double beta,
                               void* y, int64_t ldy, const void* bias, int relu, void* stream) {
-  return guarded([&] {
+  return c_status([&] {
     require(plan != nullptr, "the plan is NULL");
     require(plan->plan != nullptr, "the plan is of shardmat_batched_features_create; use shardmat_batched_features");
     const BatchOffsets& at = plan->plan->batch().at;
@@ -159,7 +140,7 @@ int shardmat_batched_multiply(const shardmat_batched_plan* plan, double alpha, c
 }
 
 int shardmat_batched_features_create(const shardmat_batch* batch, int64_t in, int64_t out, shardmat_batched_plan** plan) {
-  return guarded([&] {
+  return c_status([&] {
     require(plan != nullptr, "there is nowhere to put the plan");
     *plan = nullptr;
     auto made = std::make_unique<shardmat_batched_plan>();
@@ -170,7 +151,7 @@ int shardmat_batched_features_create(const shardmat_batch* batch, int64_t in, in
 
 int shardmat_batched_features(const shardmat_batched_plan* plan, double alpha, const void* x, int64_t ldx, const void* w,
                               int64_t ldw, double beta, void* y, int64_t ldy, const void* bias, int relu, void* stream) {
-  return guarded([&] {
+  return c_status([&] {
     require(plan != nullptr, "the plan is NULL");
     require(plan->features != nullptr, "the plan is of shardmat_batched_plan_create; use shardmat_batched_multiply");
     const BatchOffsets& at = plan->batch().at;
@@ -184,7 +165,7 @@ int shardmat_batched_features(const shardmat_batched_plan* plan, double alpha, c
 }
 
 int shardmat_batched_transpose_work_bytes(const shardmat_batch* batch, size_t* bytes) {
-  return guarded([&] {
+  return c_status([&] {
     require(bytes != nullptr, "there is nowhere to put the number of bytes");
     const DeviceBatch of = device_batch(batch);
     const DeviceGuard guard(of.device);
@@ -194,7 +175,7 @@ int shardmat_batched_transpose_work_bytes(const shardmat_batch* batch, size_t* b
 
 int shardmat_batched_transpose(const shardmat_batch* batch, const int32_t* offsets, int32_t* row_ptr, int32_t* col_idx,
                                void* values, void* work, void* stream) {
-  return guarded([&] {
+  return c_status([&] {
     const DeviceBatch of = device_batch(batch);
     require(row_ptr != nullptr && (of.at.nnz() == 0 || (col_idx != nullptr && values != nullptr)), "the result is NULL");
     require(of.device.backend == Backend::host || (offsets != nullptr && aligned_memory(work)),
@@ -204,10 +185,10 @@ int shardmat_batched_transpose(const shardmat_batch* batch, const int32_t* offse
 }
 
 int shardmat_batched_check(const shardmat_batch* batch, void* stream) {
-  return guarded([&] {
+  return c_status([&] {
     const DeviceBatch of = device_batch(batch);
     on_stream(of.device, stream, [&](Stream& s) { require_valid(of, s); });
   });
 }
 
-const char* shardmat_last_error(void) { return last_error.c_str(); }
+const char* shardmat_last_error(void) { return shardmat::kept_error(); }

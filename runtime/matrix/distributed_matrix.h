@@ -93,6 +93,15 @@ class DistributedMatrix {
   /// beyond the range of the matrix's type.
   void update_values(const ConstDense& values, Stream& stream);
 
+  /// Zeros these rows and columns of a square, updatable matrix in f64 or f32 and sets their diagonals to `diagonal`, for
+  /// known values x of these rows. The pattern stays. Each rank names any rows by their original index, also more than once.
+  /// With x and b (one column in row layout, of sum_type()): b loses A·x of the zeroed columns, and becomes diagonal·x in
+  /// the zeroed rows. Each rank takes 8 bytes of host memory for the most rows that a rank names times the ranks, and 16
+  /// bytes a nonzero. Collective; the same error on all ranks, which leaves matrix and b as they were: Error(usage) also
+  /// after the host rows were dropped, Error(input) if a diagonal entry is not stored and `diagonal` is not 0.
+  void zero_rows_columns(std::span<const std::int64_t> rows, double diagonal, const DistributedVector* x,
+                         DistributedVector* b, Stream& stream);
+
   /// A copy of the diagonal of a square matrix, in row layout, of sum_type(); 0 where no entry is stored. update_values()
   /// does not change the copy. Collective. Throws Error(usage) for a matrix that is not square, and if the first call comes
   /// after the host rows were dropped.
@@ -153,6 +162,11 @@ class DistributedMatrix {
   BlockSample sample_blocks(std::int64_t size) const;
   HostVector<double> bring_values(const ConstDense& values, Stream& stream) const;
   void update_nonzeros(const ConstDense& values, Stream& stream);
+  void require_zeroable(std::span<const std::int64_t> zeroed, double diagonal, const DistributedVector* x,
+                        const DistributedVector* b) const;
+  HostVector<double> zeroed_values(const HostVector<double>& mine, const HostVector<double>& all, double diagonal) const;
+  void move_known_values(const Product& of_one, const HostVector<double>& mine, double diagonal, const DistributedVector& x,
+                         DistributedVector& b, Stream& stream);
   void take_host_values(const void* values, ValueType type, Stream& stream);
   void put_into_host_rows(std::span<const double> values);
   void refresh_host_rows(Stream& stream);

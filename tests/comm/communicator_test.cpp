@@ -90,6 +90,38 @@ TEST(Communicator, MoveLeavesNothingToFree) {
   EXPECT_EQ(second.size(), world().size());
 }
 
+TEST(Communicator, AloneSendsToItself) {
+  Communicator alone = Communicator::alone(5);
+  EXPECT_EQ(alone.native(), MPI_COMM_NULL);
+  EXPECT_EQ(alone.size() - alone.rank(), 1);
+  EXPECT_EQ(alone.local_size() - alone.local_rank(), 1);
+  EXPECT_FALSE(alone.host().empty());
+  alone.barrier();
+  EXPECT_EQ(alone.all_reduce(2.5, Reduction::sum), 2.5);
+  EXPECT_EQ(alone.all_gather(std::string("text")), std::vector<std::string>{"text"});
+  Communicator another = alone.duplicate(7);
+  EXPECT_EQ(another.timeout_seconds(), 7);
+  EXPECT_EQ(alone.first_ranks(1, 7)->native(), MPI_COMM_NULL);
+
+  const int first[] = {1, 2, 3}, second[] = {4, 5};
+  int to_first[3] = {}, to_second[2] = {};
+  using Transfer = Communicator::Transfer;
+  const std::vector<Transfer::Outgoing> sends{{0, first, sizeof first}, {0, nullptr, 0}, {0, second, sizeof second}};
+  const std::vector<Transfer::Incoming> receives{{0, to_first, sizeof to_first}, {0, to_second, sizeof to_second}};
+  Transfer transfer = alone.start(sends, receives, 1);
+  alone.finish(transfer);
+  EXPECT_EQ(to_first[2], 3);
+  EXPECT_EQ(to_second[1], 5);
+  EXPECT_THROW(alone.start(sends, {}, 1), Error);
+  EXPECT_THROW(alone.start({}, receives, 1), Error);
+  try {
+    alone.together([] { throw Error(ErrorKind::input, "of this rank"); });
+    FAIL();
+  } catch (const AgreedError& error) {
+    EXPECT_STREQ(error.what(), "of this rank");
+  }
+}
+
 TEST(Communicator, Barrier) {
   for (int i = 0; i < 100; ++i) world().barrier();
 }

@@ -16,12 +16,34 @@ quietly cmake --build "$work/build" --parallel 2
 mpirun -n 1 "$work/build/consumer"
 mpirun -n 3 "$work/build/consumer"
 "$work/build/consumer_c"
+"$work/build/c_interface"
 "$work/build/own_folders"
 "$work/build/own_folders_c"
 "$work/prefix/bin/shardmat" --version
 for schema in "$here"/../../tools/schemas/*.schema.json; do
   cmp "$schema" "$work/prefix/share/shardmat/schemas/$(basename "$schema")"
 done
+
+# The C interface by pkg-config, and the Python package, where they are installed.
+pc=$(find "$work/prefix" -name shardmat.pc)
+if command -v pkg-config > /dev/null && [[ $* != *-fsanitize=* ]]; then
+  export PKG_CONFIG_PATH=${pc%/*}
+  libdir=$(pkg-config --variable=libdir shardmat)
+  read -ra flags <<< "$(pkg-config --cflags --libs shardmat)"
+  quietly cc "$here/c_interface.c" -o "$work/by_pkg_config" "${flags[@]}" "-Wl,-rpath,$libdir"
+  "$work/by_pkg_config"
+fi
+package=$(find "$work/prefix" -name '_shardmat*.so')
+if [ -n "$package" ]; then
+  version=${package##*/python}
+  for python in "python${version%%/*}" "/usr/bin/python${version%%/*}"; do
+    if "$python" -c 'import numpy' 2> /dev/null; then break; fi
+  done
+  (cd / && PYTHONPATH=${package%/shardmat/*} "$python" -c "
+import numpy, shardmat
+a = shardmat.Matrix.from_file('poisson7:n=4')
+print('the Python package multiplies', a, float(numpy.sum(a @ numpy.ones(64))))")
+fi
 
 # Every script is installed and runs from there, also where the first python3 on the PATH has no packages.
 scripts=$work/prefix/share/shardmat

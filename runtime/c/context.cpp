@@ -1,0 +1,224 @@
+#include <mpi.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "kernels/base/memory_limits.h"
+#include "runtime/c/handles.h"
+#include "runtime/c/shardmat_mpi.h"
+
+namespace shardmat::c {
+namespace {
+
+/// What a child process after fork() must know of its parent.
+struct UsedBefore {
+  std::mutex mutex;
+  pid_t process = 0;
+  bool device = false, threads = false;
+};
+UsedBefore& used_before() {
+  static UsedBefore used;
+  return used;
+}
+
+void refuse_child_of_user() {
+  UsedBefore& used = used_before();
+  const std::lock_guard lock(used.mutex);
+  if (used.process == 0 || used.process == getpid() || !(used.device || used.threads)) return;
+  throw Error(
+      ErrorKind::usage,
+      fmt::format("this process was forked from one that used {} with Shardmat, and cannot use {} again. Start it with "
+                  "exec (Python: multiprocessing's start method \"spawn\"), or fork before the first context",
+                  used.device ? "a GPU" : "host threads", used.device ? "it" : "them"));
+}
+
+void note_use(const Context& context) {
+  UsedBefore& used = used_before();
+  const std::lock_guard lock(used.mutex);
+  if (used.process != getpid()) used.device = used.threads = false;
+  used.process = getpid();
+  used.device = used.device || context.device().backend == Backend::cuda;
+  used.threads = used.threads || context.threads() > 1;
+}
+
+double timeout_of(const shardmat_context_options& options) {
+  return options.timeout_seconds == 0 ? 60 : options.timeout_seconds;
+}
+
+void check(const shardmat_context_options& options) {
+  parse_backend_choice(text(options.backend, "auto"));
+  require(options.threads >= 0, "the number of threads is negative");
+  require(options.timeout_seconds >= 0, "the timeout is negative");
+}
+
+void make(Communicator ranks, const shardmat_context_options& options, shardmat_context** context) {
+  auto state = std::make_shared<ContextState>(std::move(ranks), options);
+  note_use(state->context);
+  *context = new shardmat_context{std::move(state)};
+}
+
+void make_on(MPI_Comm communicator, const shardmat_context_options* given, shardmat_context** context) {
+  require(context != nullptr, "there is nowhere to put the context");
+  *context = nullptr;
+  int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE;
+  MPI_Initialized(&initialized);
+  MPI_Finalized(&finalized);
+  require(initialized != 0 && finalized == 0,
+          "a context on a communicator needs MPI between MPI_Init_thread and MPI_Finalize, which the program calls");
+  require(communicator != MPI_COMM_NULL, "the communicator is MPI_COMM_NULL");
+  Communicator ranks(communicator);
+  shardmat_context_options options{};
+  ranks.together([&] {
+    refuse_child_of_user();
+    MPI_Query_thread(&provided);
+    require(provided >= MPI_THREAD_SERIALIZED,
+            "MPI was started with less than MPI_THREAD_SERIALIZED; call MPI_Init_thread(…, MPI_THREAD_SERIALIZED, …)");
+    options = read_struct(given, "shardmat_context_options");
+    check(options);
+  });
+  ranks.set_timeout(timeout_of(options));
+  make(std::move(ranks), options, context);
+}
+
+}  // namespace
+
+ContextState::ContextState(Communicator ranks, const shardmat_context_options& options)
+    : communicator(std::move(ranks)),
+      context(communicator, parse_backend_choice(text(options.backend, "auto")), options.threads),
+      device_name(context.placement().ranks[static_cast<std::size_t>(communicator.rank())].device) {}
+
+void require(bool condition, const char* what) {
+  if (!condition) throw Error(ErrorKind::usage, what);
+}
+
+void require_own_process(const ContextState& context) {
+  if (context.process == getpid()) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("this context belongs to process {}, from which this process was forked. A child cannot use it",
+                          context.process));
+}
+
+ValueType value_type(int type, const char* of) {
+  switch (type) {
+    case SHARDMAT_F32:
+      return ValueType::f32;
+    case SHARDMAT_F64:
+      return ValueType::f64;
+    case SHARDMAT_F16:
+      return ValueType::f16;
+    case SHARDMAT_BF16:
+      return ValueType::bf16;
+    default:
+      throw Error(ErrorKind::usage,
+                  fmt::format("the type of {} is {}; it must be one of SHARDMAT_F32, F64, F16 and BF16", of, type));
+  }
+}
+
+Device device_of(int on_device, const ContextState& context) {
+  if (on_device == 0) return Device{};
+  require(context.context.device().backend == Backend::cuda,
+          "memory of a GPU was given (on_device), but the context works on the host");
+  return context.context.device();
+}
+
+Dense dense(const shardmat_dense* given, const char* what, const ContextState& context) {
+  if (given == nullptr) throw Error(ErrorKind::usage, fmt::format("{} is NULL", what));
+  const Device device = device_of(given->on_device, context);
+  return {given->data,
+          given->rows,
+          given->columns,
+          given->leading,
+          given->column_major != 0 ? DenseOrder::column_major : DenseOrder::row_major,
+          value_type(given->type, what),
+          device};
+}
+
+void require_known(const void* given, std::size_t given_size, std::size_t size, const char* what) {
+  constexpr std::size_t kMost = 4096;
+  if (given_size < sizeof given_size || given_size > kMost)
+    throw Error(ErrorKind::usage, fmt::format("{}.size is {}; set it to sizeof({})", what, given_size, what));
+  const auto* const bytes = static_cast<const unsigned char*>(given);
+  for (std::size_t i = size; i < given_size; ++i)
+    if (bytes[i] != 0)
+      throw Error(
+          ErrorKind::usage,
+          fmt::format("{} has a field that version " SHARDMAT_VERSION " does not know; use a later libshardmat", what));
+}
+
+}  // namespace shardmat::c
+
+using namespace shardmat;
+using namespace shardmat::c;
+
+const char* shardmat_version(void) { return SHARDMAT_VERSION; }
+
+int shardmat_context_create(const shardmat_context_options* options, shardmat_context** context) {
+  return c_status([&] {
+    require(context != nullptr, "there is nowhere to put the context");
+    *context = nullptr;
+    refuse_child_of_user();
+    const shardmat_context_options known = read_struct(options, "shardmat_context_options");
+    check(known);
+    make(Communicator::alone(timeout_of(known)), known, context);
+  });
+}
+
+int shardmat_context_create_mpi(MPI_Comm communicator, const shardmat_context_options* options, shardmat_context** context) {
+  return c_status([&] { make_on(communicator, options, context); });
+}
+
+int shardmat_context_create_fortran(int32_t communicator, const shardmat_context_options* options,
+                                    shardmat_context** context) {
+  static_assert(sizeof(MPI_Fint) == sizeof communicator);
+  return c_status([&] {
+    int initialized = 0;
+    MPI_Initialized(&initialized);
+    make_on(initialized == 0 ? MPI_COMM_NULL : MPI_Comm_f2c(communicator), options, context);
+  });
+}
+
+void shardmat_context_destroy(shardmat_context* context) {
+  if (context != nullptr) destroy(context, context->state);
+}
+
+int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* info) {
+  return c_status([&] {
+    require(context != nullptr, "the context is NULL");
+    const ContextState& state = *context->state;
+    const Device device = state.context.device();
+    write_struct(
+        info,
+        {0, state.communicator.rank(), state.communicator.size(), state.context.threads(),
+         device.backend == Backend::cuda ? device.ordinal : -1, name(device.backend).data(), state.device_name.c_str()},
+        "there is no shardmat_context_info with its size set");
+  });
+}
+
+int shardmat_context_stream(shardmat_context* context, void** stream) {
+  return c_status([&] {
+    require(context != nullptr && stream != nullptr, "the context is NULL, or there is nowhere to put the stream");
+    *stream = context->state->context.stream().native();
+  });
+}
+
+int shardmat_context_allocate(shardmat_context* context, size_t bytes, void** memory) {
+  if (memory != nullptr) *memory = nullptr;
+  if (context == nullptr || memory == nullptr)
+    return c_status([] { require(false, "the context is NULL, or there is nowhere to put the memory"); });
+  return in_context(context->state, [&] {
+    Buffer buffer(context->state->context.device(), std::max<std::size_t>(bytes, 1));
+    void* const place = buffer.data();
+    context->state->memory.emplace(place, std::move(buffer));
+    *memory = place;
+  });
+}
+
+int shardmat_context_free(shardmat_context* context, void* memory) {
+  if (context == nullptr) return c_status([] { require(false, "the context is NULL"); });
+  return in_context(context->state, [&] {
+    require(memory == nullptr || context->state->memory.erase(memory) == 1,
+            "this memory is not of shardmat_context_allocate()");
+  });
+}

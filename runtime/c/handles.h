@@ -1,0 +1,151 @@
+// What the handles of the C interface own, and what its functions share.
+//
+// A handle shares ownership of what it works with, so that handles may be destroyed in any order. Each function runs in
+// in_context(): one at a time for a context, in the process that made it, and without letting an exception out.
+#pragma once
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/base/c_status.h"
+#include "kernels/base/error.h"
+#include "kernels/value_map.h"
+#include "runtime/api.h"
+#include "runtime/c/shardmat.h"
+
+namespace shardmat::c {
+
+struct ContextState {
+  ContextState(Communicator ranks, const shardmat_context_options& options);
+  Communicator communicator;
+  Context context;
+  std::string device_name;
+  const pid_t process = getpid();
+  std::map<void*, Buffer> memory;  ///< of shardmat_context_allocate()
+  std::recursive_mutex mutex;      ///< recursive: a monitor may ask for the sizes of a matrix
+};
+
+/// Memory on the device for a matrix of the caller, grown on demand.
+struct CopiesOfOperand {
+  Buffer here;    ///< of one in host memory
+  Buffer packed;  ///< row by row without gaps
+};
+
+/// A product with what it needs to take vectors in the caller's order.
+struct ProductState {
+  std::unique_ptr<Product> product;
+  std::string kernel, why;
+  std::optional<ValuePicker> to_places, from_places;  ///< of the rows, if the matrix orders them otherwise
+  std::optional<DistributedVector> x, y;              ///< where rows are on other ranks, or values are in half precision
+  Buffer ordered_y;                                   ///< with the places
+  CopiesOfOperand copies_of_x, copies_of_y;
+};
+
+struct MatrixState {
+  std::shared_ptr<ContextState> context;
+  std::unique_ptr<DistributedMatrix> matrix;
+  std::int64_t own_values = 0;
+  bool in_order = true;                       ///< on all ranks: rows are in the caller's order
+  std::map<std::int64_t, ProductState> kept;  ///< of shardmat_spmm(), by columns
+};
+
+ProductState make_product(MatrixState& of, const ProductOptions& options);
+/// Y = alpha·A·X + beta·Y in the caller's order; `wait`: until Y is complete.
+void multiply(const MatrixState& of, ProductState& with, double alpha, const Dense& x, double beta, const Dense& y,
+              Stream& stream, bool wait);
+
+/// Throws Error(usage) unless `condition` holds.
+void require(bool condition, const char* what);
+void require_own_process(const ContextState& context);
+ValueType value_type(int type, const char* of);
+/// Where memory of the caller lies. Throws Error(usage) for memory of a GPU in a context on the host.
+Device device_of(int on_device, const ContextState& context);
+Dense dense(const shardmat_dense* given, const char* what, const ContextState& context);
+inline std::string text(const char* given, std::string_view otherwise = {}) {
+  return std::string(given == nullptr ? otherwise : std::string_view(given));
+}
+/// Calls f(stream, wait) with the stream that the caller named, or the context's.
+template <class F>
+void on_stream(ContextState& context, void* native, F&& f) {
+  if (native == nullptr || context.context.device().backend == Backend::host) return f(context.context.stream(), true);
+  Stream stream = Stream::borrowed(context.context.device(), native);
+  f(stream, false);
+}
+
+/// Throws Error(usage) if a struct of the caller has a size that cannot be, or sets what this library does not know.
+void require_known(const void* given, std::size_t given_size, std::size_t size, const char* what);
+
+/// A copy of the caller's struct; what it does not have yet is 0.
+template <class T>
+T read_struct(const T* given, const char* what) {
+  T copy;
+  std::memset(static_cast<void*>(&copy), 0, sizeof copy);
+  if (given == nullptr) return copy;
+  require_known(given, given->size, sizeof copy, what);
+  std::memcpy(&copy, given, std::min(given->size, sizeof copy));
+  return copy;
+}
+
+/// Writes as much as the caller's struct has room for.
+template <class T>
+void write_struct(T* to, T from, const char* what) {
+  require(to != nullptr, what);
+  require(to->size >= sizeof(std::size_t), what);
+  from.size = std::min(to->size, sizeof from);
+  std::memcpy(static_cast<void*>(to), &from, from.size);
+}
+
+/// A callback of the caller that may end what it watches.
+struct Monitor {
+  int (*call)(void*, std::int64_t, const double*, std::int64_t) = nullptr;
+  void* user = nullptr;
+  bool ended = false;
+
+  void operator()(std::int64_t iterations, const std::vector<double>& numbers) {
+    if (call != nullptr && call(user, iterations, numbers.data(), std::ssize(numbers)) != 0) ended = true;
+  }
+};
+
+/// Rows as the caller gives them. `count`: their nonzeros.
+OwnRows own_rows(const shardmat_rows* given, ContextState& context, std::int64_t& count);
+
+/// Runs `work` for a context.
+template <class F>
+int in_context(const std::shared_ptr<ContextState>& context, F&& work) noexcept {
+  return c_status([&] {
+    require_own_process(*context);
+    const std::lock_guard lock(context->mutex);
+    work();
+  });
+}
+
+/// Deletes a handle; in a child process nothing, because GPU, threads and ranks are the parent's.
+template <class Handle>
+void destroy(Handle* handle, const std::shared_ptr<ContextState>& context) noexcept {
+  if (context->process != getpid()) return;
+  std::shared_ptr<ContextState> keep = context;  // the mutex lives until it is unlocked
+  const std::lock_guard lock(keep->mutex);
+  delete handle;
+}
+
+}  // namespace shardmat::c
+
+struct shardmat_context {
+  std::shared_ptr<shardmat::c::ContextState> state;
+};
+struct shardmat_matrix {
+  std::shared_ptr<shardmat::c::MatrixState> state;
+};
+struct shardmat_product {
+  std::shared_ptr<shardmat::c::MatrixState> matrix;
+  shardmat::c::ProductState state;  ///< goes first
+};

@@ -1,0 +1,349 @@
+/* The C interface of Shardmat: distributed sparse matrices, their products, solvers. Start here.
+ *
+ *     shardmat_context* context;                                    // this process alone; MPI: see shardmat_mpi.h
+ *     shardmat_matrix* a;
+ *     shardmat_rows rows = {.size = sizeof rows, .rows = n, .cols = n, .row_ptr = ..., .columns = ..., .values = ...,
+ *                           .value_type = SHARDMAT_F64};
+ *     if (shardmat_context_create(NULL, &context) != SHARDMAT_OK) puts(shardmat_last_error());
+ *     shardmat_matrix_from_rows(context, &rows, NULL, &a);
+ *     shardmat_spmv(a, 1, x, 0, y);                                 // y = A*x
+ *     shardmat_matrix_destroy(a);
+ *     shardmat_context_destroy(context);
+ *
+ * Errors. Functions return SHARDMAT_OK or another status; shardmat_last_error() then gives the message. No C++ exception
+ * leaves a function. A handle that could not be made is set to NULL.
+ *
+ * Ranks. Functions that say "collective" are called by all ranks of the context in the same order. An error that can be
+ * foreseen is returned on all ranks alike, and everything stays usable. After SHARDMAT_RANK_LOST the context is broken, and
+ * the program should end with MPI_Abort. Destroying a handle waits for nobody, but all ranks should do it before
+ * MPI_Finalize.
+ *
+ * Threads. Any thread may call; calls for one context and all that belongs to it wait for each other. With several ranks,
+ * collective calls must come in the same order on all of them, so give such a context to one thread of each rank at a time.
+ * Two contexts may be used at once by two threads; with MPI this needs MPI_THREAD_MULTIPLE and two communicators. A handle
+ * is destroyed once, when no other call uses it. The order in which handles are destroyed does not matter.
+ *
+ * fork(). A context belongs to the process that made it: calls in a child return SHARDMAT_USAGE. After a context used a GPU
+ * or several host threads, a child can make no context of its own either. Start such processes with exec.
+ *
+ * Arrays of the caller are read or written during a call only, unless its description says more. Sizes are 64-bit.
+ *
+ * Structs that begin with `size` grow with later versions: set `size` to sizeof of the struct and the rest to 0 or NULL,
+ * which are the defaults. A library that does not know a field which you set says so.
+ *
+ * Binary interface. A program that was linked with libshardmat.so.0 runs with every later libshardmat.so.0. Functions and
+ * fields are only added. A change that breaks programs needs a new soname, libshardmat.so.1.
+ */
+#ifndef SHARDMAT_H
+#define SHARDMAT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The statuses, the types of values, shardmat_last_error(), and batches of many small matrices. */
+#include "shardmat_batched.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Further statuses. Functions that solve return SHARDMAT_NOT_CONVERGED with the last x and complete results. */
+enum { SHARDMAT_RANK_LOST = 5, SHARDMAT_VERIFICATION = 6, SHARDMAT_NOT_CONVERGED = 7 };
+
+/* "0.1.0". */
+const char* shardmat_version(void);
+
+/* ---- Contexts: the ranks, the device of this rank, its host threads ---- */
+
+typedef struct shardmat_context shardmat_context;
+
+typedef struct {
+  size_t size;
+  const char* backend;    /* "auto", "host" or "cuda"; NULL: auto, which takes a GPU if every rank has one */
+  int threads;            /* host threads of each rank; 0: OMP_NUM_THREADS, or its share of the cores */
+  double timeout_seconds; /* the longest wait for other ranks; 0: 60 */
+} shardmat_context_options;
+
+/* This process alone. Makes no MPI call, now or later. `options` may be NULL. */
+int shardmat_context_create(const shardmat_context_options* options, shardmat_context** context);
+/* The ranks of an MPI communicator, by its Fortran handle, as MPI_Comm_c2f() returns it; C programs take
+ * shardmat_context_create_mpi() of shardmat_mpi.h. The library uses a private duplicate. REQUIRES: the caller started MPI
+ * with MPI_THREAD_SERIALIZED or more, and ends it. Collective. */
+int shardmat_context_create_fortran(int32_t communicator, const shardmat_context_options* options,
+                                    shardmat_context** context);
+void shardmat_context_destroy(shardmat_context* context);
+
+typedef struct {
+  size_t size;
+  int rank, ranks;     /* this rank's number, and how many there are */
+  int threads;         /* host threads of this rank */
+  int device;          /* as CUDA numbers them; -1: the host */
+  const char* backend; /* "host" or "cuda" */
+  const char* name;    /* of the device; both texts are valid as long as the context */
+} shardmat_context_info;
+
+/* Fills as many bytes as info->size says. The same holds for all functions named get_info. */
+int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* info);
+/* The stream on which work runs unless a call names another: a cudaStream_t; NULL on the host. */
+int shardmat_context_stream(shardmat_context* context, void** stream);
+/* Memory of the context's device, aligned to 256 bytes, for programs that have no CUDA of their own. Freed by
+ * shardmat_context_free(), or with the context. */
+int shardmat_context_allocate(shardmat_context* context, size_t bytes, void** memory);
+int shardmat_context_free(shardmat_context* context, void* memory);
+
+/* ---- Matrices ---- */
+
+typedef struct shardmat_matrix shardmat_matrix;
+
+typedef struct {
+  size_t size;
+  /* Type of the stored values and of x: "f64", "f32", "f16" or "bf16"; NULL: that of the values given; of a file: f64. Half
+   * precision multiplies two and more columns. Y has f32 where x has half precision, else the type of x. */
+  const char* type;
+  const char* method;   /* partitioner: "nnz", "rows". NULL: own rows stay on the ranks that gave them; of a file: nnz */
+  const char* kernel;   /* NULL: chosen */
+  const char* policy;   /* "name=value,…" for a named kernel */
+  const char* exchange; /* NULL: chosen */
+  const char* storage;  /* "general" or "symmetric": half of a symmetric matrix, on the host; NULL: general */
+  int64_t columns;      /* right-hand sides of the first product, for which the order of x is chosen; 0: 1 */
+  double products;      /* how many products are expected; 0: 2000. Few: kernels are chosen without measuring */
+  int updatable;        /* 1: new values may be given later, for 4 bytes a nonzero more */
+  int reproducible;     /* 1: only kernels with the same bits in every run */
+  /* 1: frees the rows in host memory when the first product is made. Later products then use its formats, and what needs the
+   * rows (new solvers with preconditioners, zero_rows_columns) is refused. */
+  int drop_rows;
+  int transposed; /* of a file: 1 gives its transpose */
+} shardmat_matrix_options;
+
+/* This rank's rows, compressed, with global columns in any order. The ranges of all ranks tile the rows of the matrix. A
+ * square matrix gives each rank the entries of x and y in its range; of any other matrix, each rank has an even share of x.
+ */
+typedef struct {
+  size_t size;
+  int64_t first_row, rows; /* this rank's range */
+  int64_t cols;            /* of the whole matrix */
+  const int64_t* row_ptr;  /* rows + 1 offsets; the first may be any */
+  const int64_t* columns;  /* as many as row_ptr spans; each once in a row */
+  const void* values;      /* as many, of value_type */
+  int value_type;          /* SHARDMAT_F64 or SHARDMAT_F32 */
+  int on_device;           /* 1: the three arrays lie in memory of the context's GPU, and nothing writes them any more */
+} shardmat_rows;
+
+/* Entries of any rows, in any order. Those of the same place are summed; the owner of their row gets them. */
+typedef struct {
+  size_t size;
+  int64_t first_row, rows;     /* the rows that this rank owns then */
+  int64_t cols;                /* of the whole matrix */
+  int64_t count;               /* entries given on this rank */
+  const int64_t *row, *column; /* global */
+  const void* values;
+  int value_type; /* SHARDMAT_F64 or SHARDMAT_F32 */
+  int on_device;  /* as in shardmat_rows */
+} shardmat_triplets;
+
+/* Collective, all three. The arrays are copied. `options` may be NULL. */
+int shardmat_matrix_from_rows(shardmat_context* context, const shardmat_rows* rows, const shardmat_matrix_options* options,
+                              shardmat_matrix** matrix);
+int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_triplets* triplets,
+                                  const shardmat_matrix_options* options, shardmat_matrix** matrix);
+/* A matrix file or a generator, as `shardmat multiply` takes them: "bar.h5", "bar.mtx.gz", "elasticity:n=40". */
+int shardmat_matrix_from_file(shardmat_context* context, const char* file, const shardmat_matrix_options* options,
+                              shardmat_matrix** matrix);
+/* The size of the matrix in a file, without loading it onto the devices. Collective. */
+int shardmat_file_shape(shardmat_context* context, const char* file, int64_t* rows, int64_t* cols);
+void shardmat_matrix_destroy(shardmat_matrix* matrix);
+
+typedef struct {
+  size_t size;
+  int64_t rows, cols, nnz; /* of the whole matrix */
+  int64_t own_rows;        /* entries of y that this rank gives or takes, and values of other vectors of rows */
+  int64_t own_cols;        /* the same of x */
+  int64_t own_values;      /* values that this rank gives to shardmat_matrix_update_values() */
+  int type, sum_type;      /* of x, and of y: SHARDMAT_F64 … */
+  int updatable;
+  int64_t device_bytes; /* of the stored rows on this rank's device */
+  int64_t host_bytes;   /* of the rows in host memory */
+} shardmat_matrix_info;
+
+int shardmat_matrix_get_info(shardmat_matrix* matrix, shardmat_matrix_info* info);
+/* The global number of each of this rank's rows (own_rows), or entries of x (own_cols), in the order in which vectors have
+ * them. Not for rows that a partitioner spread anew: their vectors are in the rows that the caller gave. */
+int shardmat_matrix_row_ids(shardmat_matrix* matrix, int64_t* ids);
+int shardmat_matrix_col_ids(shardmat_matrix* matrix, int64_t* ids);
+
+/* New values on the same pattern, of this rank's entries in the order in which they were given (of a file: rows in its
+ * order). `type`: SHARDMAT_F64 or SHARDMAT_F32. `stream`: as of shardmat_product_multiply(); values on the device must stay
+ * until the stream has passed. Collective. */
+int shardmat_matrix_update_values(shardmat_matrix* matrix, const void* values, int64_t count, int type, int on_device,
+                                  void* stream);
+
+/* Puts zeros into these rows and columns of a square, updatable matrix, and `diagonal` on their diagonals, as PETSc's
+ * MatZeroRowsColumns: for boundary values x that are known. Only values change: the pattern stays, and must have the
+ * diagonal entries unless `diagonal` is 0. Each rank names any rows, by global number; a row may be named more than once.
+ * With x and b (own_rows entries in host memory, of sum_type; both or neither on all ranks): b loses A*x of the zeroed
+ * columns, and is diagonal*x in the zeroed rows. Needs the rows in host memory. Collective. */
+int shardmat_matrix_zero_rows_columns(shardmat_matrix* matrix, const int64_t* rows, int64_t count, double diagonal,
+                                      const void* x, void* b);
+
+/* ---- Products ---- */
+
+/* Y = alpha*A*X + beta*Y of the matrix's own types, in host memory, row by row: this rank's own_cols × columns entries of X,
+ * and own_rows × columns of Y. Y is only written if beta is 0. The product for this number of columns is made by the first
+ * call and kept as long as the matrix. Returns when Y is complete. Collective. */
+int shardmat_spmv(shardmat_matrix* matrix, double alpha, const void* x, double beta, void* y);
+int shardmat_spmm(shardmat_matrix* matrix, int64_t columns, double alpha, const void* x, double beta, void* y);
+
+typedef struct shardmat_product shardmat_product;
+
+typedef struct {
+  size_t size;
+  const char* kernel;   /* NULL: that of the matrix, or chosen */
+  const char* exchange; /* NULL: that of the matrix, or chosen */
+  int column_major_y;   /* 1: takes a column-major Y, too, with a copy of Y on the device */
+} shardmat_product_options;
+
+/* A product for a number of right-hand sides; any number of products may exist. Collective. `options` may be NULL. */
+int shardmat_product_create(shardmat_matrix* matrix, int64_t columns, const shardmat_product_options* options,
+                            shardmat_product** product);
+void shardmat_product_destroy(shardmat_product* product);
+
+/* A dense matrix in memory of the caller. This struct stays as it is. */
+typedef struct {
+  void* data;
+  int64_t rows, columns;
+  int64_t leading;  /* entries from one row to the next; column-major: from one column to the next */
+  int column_major; /* 0: row-major */
+  int type;         /* SHARDMAT_F64 … */
+  int on_device;    /* 1: memory of the context's GPU; 0: of the host */
+} shardmat_dense;
+
+/* Y = alpha*A*X + beta*Y. X: own_cols × columns of the matrix's type; Y: own_rows × columns of its sum_type. `stream`: NULL:
+ * returns when Y is complete; else a cudaStream_t in whose order it works, without waiting if X and Y are on the device (so
+ * that a CUDA graph can record it); ignored on the host. Collective. An error of a rank's own arguments comes before
+ * anything moves and on this rank alone. */
+int shardmat_product_multiply(shardmat_product* product, double alpha, const shardmat_dense* x, double beta,
+                              const shardmat_dense* y, void* stream);
+/* The memory that the product reads X from, own_cols × columns, row-major, on the context's device: passing it as x->data
+ * saves a copy. *data is NULL where the matrix keeps its rows in another order than the caller, as on several ranks. */
+int shardmat_product_x(shardmat_product* product, void** data);
+
+typedef struct {
+  size_t size;
+  int64_t columns;
+  int64_t device_bytes;   /* of X, of what moves it, and of the plans */
+  int64_t bytes_received; /* from other ranks, for one product */
+  const char* kernel;     /* "csr_host", with its tunables; the texts are valid as long as the product */
+  const char* why;        /* why this kernel */
+  const char* exchange;   /* "none" for one rank */
+} shardmat_product_info;
+
+int shardmat_product_get_info(shardmat_product* product, shardmat_product_info* info);
+
+/* ---- Batches of many small matrices, on this rank alone ----
+ * The functions shardmat_batched_… of shardmat_batched.h use the caller's arrays and memory in place, for frameworks. Here
+ * the library owns a copy on the context's device. */
+
+typedef struct shardmat_batch_product shardmat_batch_product;
+
+/* `batch`: arrays in host memory; its `device` is ignored. A product with X of `columns` columns. `kernel`: a name from
+ * `shardmat batch --help`, or NULL: chosen. */
+int shardmat_batch_product_create(shardmat_context* context, const shardmat_batch* batch, int64_t columns,
+                                  const char* kernel, shardmat_batch_product** product);
+void shardmat_batch_product_destroy(shardmat_batch_product* product);
+/* Y = alpha*A*X + beta*Y, matrix by matrix; X and Y are stacked and row-major. Y has f32 where the batch is half precision.
+ * `stream`: as of shardmat_product_multiply(). */
+int shardmat_batch_product_multiply(shardmat_batch_product* product, double alpha, const shardmat_dense* x, double beta,
+                                    const shardmat_dense* y, void* stream);
+/* Name of the kernel; valid as long as the product. */
+const char* shardmat_batch_product_kernel(const shardmat_batch_product* product);
+
+/* ---- PageRank ---- */
+
+typedef struct {
+  size_t size;
+  double damping;         /* probability that the walk goes on along an edge; 0: 0.85 */
+  double tolerance;       /* of the change of one iteration in the L1 norm; 0: 1e-10 */
+  int64_t max_iterations; /* 0: 1000 */
+  int unweighted;         /* 1: every stored entry counts as weight 1 */
+  int64_t columns;        /* restart distributions at once; 0: 1 */
+  int (*monitor)(void* user, int64_t iterations, const double* changes, int64_t columns); /* as of shardmat_solver_options */
+  void* user;
+} shardmat_pagerank_options;
+
+typedef struct {
+  size_t size;
+  int converged;
+  int64_t iterations;
+  int64_t dangling; /* vertices without weight on outgoing edges */
+  double change;    /* of the last iteration, the largest of the columns */
+  double seconds;
+} shardmat_pagerank_result;
+
+/* The scores of the vertices of the graph whose entry (i, j) is the weight of an edge from i to j. `graph`: a file or
+ * generator as for shardmat_matrix_from_file(). On rank 0, in the order of the graph: `restarts`, vertices × columns
+ * weights, or NULL: uniform; `scores`: room for as many; other ranks pass NULL. `options`, `result`: may be NULL.
+ * Collective. */
+int shardmat_pagerank_of_file(shardmat_context* context, const char* graph, const shardmat_pagerank_options* options,
+                              const double* restarts, double* scores, shardmat_pagerank_result* result);
+/* The same of the rows of a program; in a context of one rank. */
+int shardmat_pagerank_of_rows(shardmat_context* context, const shardmat_rows* graph,
+                              const shardmat_pagerank_options* options, const double* restarts, double* scores,
+                              shardmat_pagerank_result* result);
+
+/* ---- Solving A*X = B ---- */
+
+typedef struct shardmat_solver shardmat_solver;
+
+typedef struct {
+  size_t size;
+  const char* solver;         /* "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"; NULL: cg */
+  const char* preconditioner; /* "none", "jacobi", "block_jacobi", "chebyshev"; NULL: none */
+  const char* null_space;     /* "none" or "constant"; NULL: none */
+  const char* residual_norm;  /* which norm is compared; NULL: unpreconditioned */
+  double rtol;                /* of the norm of b; 0: 1e-8; less than 0: none */
+  double atol;                /* of the residual itself */
+  int64_t max_iterations;     /* 0: 10000 */
+  int64_t restart;            /* of gmres and fgmres; 0: 30 */
+  int block_size;             /* of block_jacobi, 1 to 6; 0: found in the pattern */
+  int degree;                 /* of chebyshev as a preconditioner; 0: 4 */
+  int assume_symmetric;       /* 1: does not check that the matrix is symmetric */
+  int64_t columns;            /* right-hand sides solved at once; 0: 1 */
+  /* Called on every rank now and then, if not NULL: the iterations so far, and the norm of each column's residual. Returns 0
+   * to go on; anything else on any rank ends the solve. Must not call functions of this context. */
+  int (*monitor)(void* user, int64_t iterations, const double* norms, int64_t columns);
+  void* user;
+} shardmat_solver_options;
+
+typedef struct {
+  size_t size;
+  int converged;
+  int64_t iterations;
+  double residual;      /* as the method updated it */
+  double true_residual; /* of b - A*x, computed anew */
+  double norm_of_b;
+  double seconds;          /* of the whole solve, all columns */
+  const char* reason;      /* "converged_rtol" …; both texts are valid for ever */
+  const char* explanation; /* a sentence for people */
+} shardmat_solve_result;
+
+/* Collective. `options` may be NULL. */
+int shardmat_solver_create(shardmat_matrix* matrix, const shardmat_solver_options* options, shardmat_solver** solver);
+void shardmat_solver_destroy(shardmat_solver* solver);
+/* Takes the new values of the matrix into the preconditioner. Collective. */
+int shardmat_solver_refresh(shardmat_solver* solver);
+/* Solves from the x at hand. b and x: own_rows × columns entries, of any type and order, on the host or the device; they are
+ * copied. `results`: NULL, or one for each column, each with its `size` set. Collective. */
+int shardmat_solver_solve(shardmat_solver* solver, const shardmat_dense* b, const shardmat_dense* x,
+                          shardmat_solve_result* results);
+/* The norms of a column's residuals in the last solve: at the start, then after each iteration. Writes at most `capacity`
+ * and sets *count to how many there are. */
+int shardmat_solver_history(shardmat_solver* solver, int64_t column, double* norms, int64_t capacity, int64_t* count);
+/* Makes a solver for one column, solves, and forgets it: b and x are own_rows entries of sum_type in host memory. */
+int shardmat_solve(shardmat_matrix* matrix, const shardmat_solver_options* options, const void* b, void* x,
+                   shardmat_solve_result* result);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

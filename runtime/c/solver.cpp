@@ -1,0 +1,165 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "runtime/c/handles.h"
+
+struct shardmat_solver {
+  std::shared_ptr<shardmat::c::MatrixState> matrix;
+  shardmat::c::Monitor monitor;
+  shardmat::SolveResult last;
+  // What works with the matrix goes first.
+  std::optional<shardmat::Solver> solver;
+  std::optional<shardmat::DistributedVector> b, x;
+};
+
+namespace shardmat::c {
+namespace {
+
+SolverOptions solver_options(const shardmat_solver_options& given) {
+  SolverOptions options;
+  options.solver = text(given.solver, options.solver);
+  options.preconditioner = text(given.preconditioner, options.preconditioner);
+  if (given.null_space != nullptr) options.null_space = parse_null_space(given.null_space);
+  if (given.residual_norm != nullptr) options.residual_norm = parse_residual_norm(given.residual_norm);
+  if (given.rtol != 0) options.rtol = std::max(0.0, given.rtol);
+  options.atol = given.atol;
+  if (given.max_iterations != 0) options.max_iterations = given.max_iterations;
+  if (given.restart != 0) options.restart = given.restart;
+  options.preconditioning.block_size = given.block_size;
+  if (given.degree != 0) options.preconditioning.degree = given.degree;
+  options.assume_symmetric = given.assume_symmetric != 0;
+  if (given.columns != 0) options.columns = given.columns;
+  return options;
+}
+
+SolveControl control(Monitor& monitor) {
+  SolveControl made;
+  if (monitor.call == nullptr) return made;
+  made.monitor = [&](std::int64_t iterations, const std::vector<double>& norms, const std::vector<double>&) {
+    monitor(iterations, norms);
+  };
+  made.stop = [&] { return monitor.ended; };
+  return made;
+}
+
+void write_results(const SolveResult& result, shardmat_solve_result* to) {
+  if (to == nullptr) return;
+  const std::size_t stride = to->size;
+  auto* place = reinterpret_cast<char*>(to);
+  for (const SolvedColumn& column : result.columns) {
+    auto* const one = reinterpret_cast<shardmat_solve_result*>(place);
+    one->size = stride;
+    write_struct(one,
+                 {0, converged(column.reason) ? 1 : 0, column.iterations, column.residual, column.true_residual,
+                  column.norm_of_b, result.seconds, name(column.reason).data(), explain(column.reason).data()},
+                 "there is no shardmat_solve_result with its size set");
+    place += stride;
+  }
+}
+
+std::unique_ptr<shardmat_solver> make(const std::shared_ptr<MatrixState>& matrix, const shardmat_solver_options* given) {
+  SolverOptions options;
+  auto made = std::make_unique<shardmat_solver>();
+  made->matrix = matrix;
+  matrix->context->communicator.together([&] {
+    const shardmat_solver_options known = read_struct(given, "shardmat_solver_options");
+    options = solver_options(known);
+    made->monitor.call = known.monitor;
+    made->monitor.user = known.user;
+  });
+  DistributedMatrix& of = *matrix->matrix;
+  made->solver.emplace(of, options);
+  made->b.emplace(of, VectorLayout::rows, sum_type(of.type()), options.columns);
+  made->x.emplace(of, VectorLayout::rows, sum_type(of.type()), options.columns);
+  return made;
+}
+
+bool solve(shardmat_solver& solver, const Dense& b, const Dense& x, shardmat_solve_result* results) {
+  Stream& stream = solver.matrix->context->context.stream();
+  solver.matrix->context->communicator.together([&] {
+    require(results == nullptr || results->size >= sizeof results->size, "shardmat_solve_result.size is not set");
+  });
+  solver.b->set_own(b, stream);
+  solver.x->set_own(x, stream);
+  solver.monitor.ended = false;
+  solver.last = solver.solver->solve(*solver.b, *solver.x, control(solver.monitor));
+  solver.x->own(x, stream);
+  write_results(solver.last, results);
+  return solver.last.converged();
+}
+
+/// SHARDMAT_NOT_CONVERGED in place of SHARDMAT_OK.
+int status_of(int status, bool converged, const shardmat_solver* solver) {
+  if (status != SHARDMAT_OK || converged) return status;
+  const auto& columns = solver->last.columns;
+  const auto first =
+      std::find_if(columns.begin(), columns.end(), [](const auto& c) { return !shardmat::converged(c.reason); });
+  return keep_message(SHARDMAT_NOT_CONVERGED, explain(first->reason).data());
+}
+
+}  // namespace
+}  // namespace shardmat::c
+
+using namespace shardmat;
+using namespace shardmat::c;
+
+int shardmat_solver_create(shardmat_matrix* matrix, const shardmat_solver_options* options, shardmat_solver** solver) {
+  if (solver != nullptr) *solver = nullptr;
+  if (matrix == nullptr || solver == nullptr)
+    return c_status([] { require(false, "the matrix is NULL, or there is nowhere to put the solver"); });
+  return in_context(matrix->state->context, [&] { *solver = make(matrix->state, options).release(); });
+}
+
+void shardmat_solver_destroy(shardmat_solver* solver) {
+  if (solver != nullptr) destroy(solver, solver->matrix->context);
+}
+
+int shardmat_solver_refresh(shardmat_solver* solver) {
+  if (solver == nullptr) return c_status([] { require(false, "the solver is NULL"); });
+  return in_context(solver->matrix->context, [&] { solver->solver->refresh(); });
+}
+
+int shardmat_solver_solve(shardmat_solver* solver, const shardmat_dense* b, const shardmat_dense* x,
+                          shardmat_solve_result* results) {
+  if (solver == nullptr) return c_status([] { require(false, "the solver is NULL"); });
+  bool converged = true;
+  const int status = in_context(solver->matrix->context, [&] {
+    Dense from, to;
+    ContextState& context = *solver->matrix->context;
+    context.communicator.together([&] { from = dense(b, "b", context), to = dense(x, "x", context); });
+    converged = solve(*solver, from, to, results);
+  });
+  return status_of(status, converged, solver);
+}
+
+int shardmat_solver_history(shardmat_solver* solver, int64_t column, double* norms, int64_t capacity, int64_t* count) {
+  if (solver == nullptr) return c_status([] { require(false, "the solver is NULL"); });
+  return in_context(solver->matrix->context, [&] {
+    require(count != nullptr && capacity >= 0 && (norms != nullptr || capacity == 0), "there is nowhere to put the norms");
+    require(column >= 0 && column < std::ssize(solver->last.columns), "there is no such column of a solve");
+    const std::vector<double>& history = solver->last.columns[static_cast<std::size_t>(column)].history;
+    std::copy_n(history.begin(), std::min(capacity, std::ssize(history)), norms);
+    *count = std::ssize(history);
+  });
+}
+
+int shardmat_solve(shardmat_matrix* matrix, const shardmat_solver_options* options, const void* b, void* x,
+                   shardmat_solve_result* result) {
+  if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
+  bool converged = true;
+  std::unique_ptr<shardmat_solver> solver;
+  const int status = in_context(matrix->state->context, [&] {
+    solver = make(matrix->state, options);
+    const DistributedMatrix& of = *matrix->state->matrix;
+    matrix->state->context->communicator.together([&] {
+      require((b != nullptr && x != nullptr) || of.own_rows() == 0, "b or x is NULL");
+      require(solver->solver->options().columns == 1, "shardmat_solve() is for one column; use shardmat_solver_solve()");
+    });
+    const Dense to{x, of.own_rows(), 1, 1, DenseOrder::row_major, sum_type(of.type()), Device{}};
+    Dense from = to;
+    from.data = const_cast<void*>(b);
+    converged = solve(*solver, from, to, result);
+  });
+  return status_of(status, converged, solver.get());
+}

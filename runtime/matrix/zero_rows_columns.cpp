@@ -1,0 +1,143 @@
+// Rows and columns of a distributed matrix that become those of a diagonal matrix, for boundary values that are known.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
+#include "kernels/base/parallel.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/product.h"
+#include "runtime/matrix/vectors.h"
+
+namespace shardmat {
+namespace {
+
+/// The rows that any rank names, sorted, each once. Collective.
+HostVector<std::int64_t> named_on_all_ranks(std::span<const std::int64_t> rows, Communicator& ranks) {
+  const std::vector<std::int64_t> counts = ranks.all_gather(std::ssize(rows));
+  const auto slot = static_cast<std::size_t>(*std::max_element(counts.begin(), counts.end()));
+  HostVector<std::int64_t> slots;
+  ranks.together([&] {
+    require_host_memory(static_cast<std::int64_t>(8 * slot * counts.size()), "the rows that all ranks name");
+    slots.resize(slot * counts.size());
+  });
+  std::copy(rows.begin(), rows.end(), slots.begin() + static_cast<std::ptrdiff_t>(slot) * ranks.rank());
+  ranks.all_gather_slots(slots.data(), slot * sizeof(std::int64_t));
+  auto end = slots.begin();
+  for (std::size_t p = 0; p < counts.size(); ++p)
+    end = std::copy_n(slots.begin() + static_cast<std::ptrdiff_t>(p * slot), counts[p], end);
+  std::sort(slots.begin(), end);
+  slots.erase(std::unique(slots.begin(), end), slots.end());
+  return slots;
+}
+
+}  // namespace
+
+void DistributedMatrix::require_zeroable(std::span<const std::int64_t> zeroed, double diagonal, const DistributedVector* x,
+                                         const DistributedVector* b) const {
+  if (rows() != cols())
+    throw Error(ErrorKind::usage, fmt::format("rows and columns of the same numbers are zeroed in square matrices; this one "
+                                              "is {} × {}",
+                                              rows(), cols()));
+  if (options_.values == Values::fixed)
+    throw Error(ErrorKind::usage, "the matrix was made without room for new values; make it with Values::updatable");
+  if (is_half(options_.type))
+    throw Error(ErrorKind::usage, fmt::format("rows and columns of a matrix in {} cannot be zeroed; store it in f64 or f32",
+                                              name(options_.type)));
+  if (part_.csr.row_ptr.empty())
+    throw Error(ErrorKind::usage, "rows and columns are zeroed in the host rows, which were dropped; zero them before");
+  for (const std::int64_t row : zeroed)
+    if (row < 0 || row >= rows())
+      throw Error(ErrorKind::usage, fmt::format("row {} cannot be zeroed; the matrix has rows 0 to {}", row, rows() - 1));
+  require_in_range(options_.type, std::span<const double>(&diagonal, 1), "the value of the diagonal");
+  if ((x == nullptr) != (b == nullptr)) throw Error(ErrorKind::usage, "give both x and b, or none of them");
+  for (const DistributedVector* vector : {x, b})
+    if (vector != nullptr &&
+        (&vector->matrix() != this || vector->columns() != 1 || vector->type() != sum_type(options_.type)))
+      throw Error(ErrorKind::usage, "x and b must be vectors of this matrix with one column of its type of sums");
+}
+
+void DistributedMatrix::zero_rows_columns(std::span<const std::int64_t> rows_to_zero, double diagonal,
+                                          const DistributedVector* x, DistributedVector* b, Stream& stream) {
+  const ContextScope scope(context_);
+  Communicator& ranks = context_.communicator();
+  ranks.together([&] { require_zeroable(rows_to_zero, diagonal, x, b); });
+  if (ranks.all_reduce(x != nullptr ? 1 : 0, Reduction::sum) % ranks.size() != 0)
+    ranks.together([] { throw Error(ErrorKind::usage, "some ranks give x and b, and some do not"); });
+  const HostVector<std::int64_t> zeroed = named_on_all_ranks(rows_to_zero, ranks);
+  const std::unique_ptr<Product> of_one = product(1);
+
+  // 1 for each entry of x that is zeroed, also for those of other ranks that the rows of this rank read.
+  HostVector<double> mine, all;
+  ranks.together([&] {
+    require_host_memory(8 * (2 * local_nnz_ + 3 * local_rows() + map_->length()), "the zeroed matrix");
+    mine.resize(static_cast<std::size_t>(local_rows()));
+    for (std::size_t i = 0; i < mine.size(); ++i)
+      mine[i] = std::binary_search(zeroed.begin(), zeroed.end(), part_.row_ids[i]) ? 1 : 0;
+    to_device(of_one->x().data, mine, options_.type, stream);
+  });
+  of_one->move_x(stream);
+  of_one->wait(stream);
+  ranks.together([&] { all = to_host(of_one->exchange().x(), map_->length(), options_.type, stream); });
+
+  HostVector<double> values;
+  ranks.together([&] {
+    refresh_host_rows(stream);
+    values = zeroed_values(mine, all, diagonal);
+  });
+  if (x != nullptr) move_known_values(*of_one, mine, diagonal, *x, *b, stream);
+  ConstDense of_nonzeros;
+  of_nonzeros.data = values.data(), of_nonzeros.rows = local_nnz_;
+  update_nonzeros(of_nonzeros, stream);
+  stream.synchronize();  // `values` is read until then on the host
+}
+
+/// b -= A·x of the zeroed entries of x, with the old values of A; then diagonal·x in the zeroed rows.
+void DistributedMatrix::move_known_values(const Product& of_one, const HostVector<double>& mine, double diagonal,
+                                          const DistributedVector& x, DistributedVector& b, Stream& stream) {
+  Communicator& ranks = context_.communicator();
+  HostVector<double> known;
+  ranks.together([&] {
+    known = to_host(x.view().data, local_rows(), x.type(), stream);
+    HostVector<double> moved(known.size());
+    for (std::size_t i = 0; i < known.size(); ++i) moved[i] = mine[i] != 0 ? known[i] : 0;
+    to_device(of_one.x().data, moved, options_.type, stream);
+  });
+  of_one.multiply(-1, 1, b.view(), stream);
+  of_one.wait(stream);
+  ranks.together([&] {
+    HostVector<double> right = to_host(b.view().data, local_rows(), b.type(), stream);
+    for (std::size_t i = 0; i < right.size(); ++i)
+      if (mine[i] != 0) right[i] = diagonal * known[i];
+    to_device(b.view().data, right, b.type(), stream);
+  });
+}
+
+/// The values of this rank's nonzeros, in the order of update_nonzeros(). `mine`: 1 for each zeroed row; `all`: for each
+/// column.
+HostVector<double> DistributedMatrix::zeroed_values(const HostVector<double>& mine, const HostVector<double>& all,
+                                                    double diagonal) const {
+  const CsrView csr = part_.csr.view();
+  HostVector<double> values(static_cast<std::size_t>(local_nnz_));
+  for (std::size_t i = 0; i < static_cast<std::size_t>(csr.rows); ++i) {
+    const std::int64_t on_diagonal = map_->first_own() + static_cast<std::int64_t>(i);
+    bool has_diagonal = false;
+    for (std::int64_t k = csr.row_ptr[i]; k < csr.row_ptr[i + 1]; ++k) {
+      const std::int64_t column = csr.col_idx[static_cast<std::size_t>(k)];
+      double value = csr.values[static_cast<std::size_t>(k)];
+      if (mine[i] != 0 || all[static_cast<std::size_t>(column)] != 0) value = 0;
+      if (mine[i] != 0 && column == on_diagonal) value = diagonal, has_diagonal = true;
+      values[static_cast<std::size_t>(part_.value_starts[i] + k - csr.row_ptr[i])] = value;
+    }
+    if (mine[i] != 0 && !has_diagonal && diagonal != 0)
+      throw Error(ErrorKind::input,
+                  fmt::format("row {} stores no entry on its diagonal, which cannot become {:g}; store a 0 "
+                              "there when the matrix is made",
+                              part_.row_ids[i], diagonal));
+  }
+  return values;
+}
+
+}  // namespace shardmat

@@ -1,0 +1,376 @@
+/* The C interface from C, on one process without MPI: c_test; or with MPI on any number of ranks: c_test_mpi. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shardmat_mpi.h"
+
+static int rank = 0, ranks = 1, failures = 0;
+
+#define CHECK(condition)                                                                                         \
+  do {                                                                                                           \
+    if (!(condition)) {                                                                                          \
+      fprintf(stderr, "rank %d: %s:%d: %s (%s)\n", rank, __FILE__, __LINE__, #condition, shardmat_last_error()); \
+      ++failures;                                                                                                \
+    }                                                                                                            \
+  } while (0)
+#define OK(call) CHECK((call) == SHARDMAT_OK)
+#define REFUSED(call, status, words)                       \
+  do {                                                     \
+    CHECK((call) == (status));                             \
+    CHECK(strstr(shardmat_last_error(), (words)) != NULL); \
+  } while (0)
+
+/* This rank's rows of the matrix with 2 on the diagonal and -1 beside it. */
+typedef struct {
+  int64_t first, rows, n, row_ptr[65], columns[192];
+  double values[192];
+} tridiagonal;
+
+static tridiagonal make_rows(int64_t n) {
+  tridiagonal t = {.n = n};
+  t.first = n * rank / ranks;
+  t.rows = n * (rank + 1) / ranks - t.first;
+  int64_t k = 0;
+  for (int64_t i = 0; i < t.rows; ++i) {
+    const int64_t row = t.first + i;
+    t.row_ptr[i] = k;
+    if (row > 0) t.columns[k] = row - 1, t.values[k++] = -1;
+    t.columns[k] = row, t.values[k++] = 2;
+    if (row + 1 < n) t.columns[k] = row + 1, t.values[k++] = -1;
+  }
+  t.row_ptr[t.rows] = k;
+  return t;
+}
+
+static double x_of(int64_t i) { return i < 0 || i >= 48 ? 0 : (double)(i * i % 7) - 2; }
+static double ax_of(int64_t i) { return 2 * x_of(i) - x_of(i - 1) - x_of(i + 1); }
+
+static shardmat_matrix* make_matrix(shardmat_context* context, const shardmat_matrix_options* options) {
+  const tridiagonal t = make_rows(48);
+  shardmat_rows rows = {.size = sizeof rows,
+                        .first_row = t.first,
+                        .rows = t.rows,
+                        .cols = t.n,
+                        .row_ptr = t.row_ptr,
+                        .columns = t.columns,
+                        .values = t.values,
+                        .value_type = SHARDMAT_F64};
+  shardmat_matrix* matrix = NULL;
+  OK(shardmat_matrix_from_rows(context, &rows, options, &matrix));
+  return matrix;
+}
+
+static void multiplies(shardmat_context* context) {
+  shardmat_matrix* a = make_matrix(context, NULL);
+  shardmat_matrix_info info = {.size = sizeof info};
+  OK(shardmat_matrix_get_info(a, &info));
+  CHECK(info.rows == 48 && info.nnz == 142 && info.type == SHARDMAT_F64 && info.own_rows == make_rows(48).rows);
+  int64_t ids[48];
+  OK(shardmat_matrix_row_ids(a, ids));
+  double x[48 * 3], y[48 * 3];
+  for (int64_t i = 0; i < info.own_rows; ++i) {
+    CHECK(ids[i] == make_rows(48).first + i);
+    x[i] = x_of(ids[i]), y[i] = 100;
+  }
+  OK(shardmat_spmv(a, 1, x, 0, y));
+  for (int64_t i = 0; i < info.own_rows; ++i) CHECK(y[i] == ax_of(ids[i]));
+  OK(shardmat_spmv(a, 2, x, -1, y));
+  for (int64_t i = 0; i < info.own_rows; ++i) CHECK(y[i] == ax_of(ids[i]));
+  for (int64_t i = 0; i < info.own_rows; ++i)
+    for (int j = 0; j < 3; ++j) x[3 * i + j] = (j + 1) * x_of(ids[i]);
+  OK(shardmat_spmm(a, 3, 1, x, 0, y));
+  for (int64_t i = 0; i < info.own_rows; ++i)
+    for (int j = 0; j < 3; ++j) CHECK(y[3 * i + j] == (j + 1) * ax_of(ids[i]));
+
+  shardmat_product* product = NULL;
+  OK(shardmat_product_create(a, 2, NULL, &product));
+  shardmat_dense of_x = {x, info.own_cols, 2, 2, 0, SHARDMAT_F64, 0}, of_y = {y, info.own_rows, 2, 2, 0, SHARDMAT_F64, 0};
+  for (int64_t i = 0; i < info.own_rows; ++i) x[2 * i] = x_of(ids[i]), x[2 * i + 1] = 1;
+  OK(shardmat_product_multiply(product, 1, &of_x, 0, &of_y, NULL));
+  for (int64_t i = 0; i < info.own_rows; ++i) CHECK(y[2 * i] == ax_of(ids[i]) && y[2 * i + 1] == (ids[i] % 47 == 0 ? 1 : 0));
+  shardmat_product_info about = {.size = sizeof about};
+  OK(shardmat_product_get_info(product, &about));
+  CHECK(about.columns == 2 && strlen(about.kernel) > 0 && (ranks > 1 || strcmp(about.exchange, "none") == 0));
+  /* X and Y by columns, with gaps that stay as they are. */
+  double wide[2 * 50], result[2 * 50];
+  for (int i = 0; i < 100; ++i) wide[i] = result[i] = -7;
+  for (int64_t i = 0; i < info.own_rows; ++i) wide[i] = x_of(ids[i]), wide[50 + i] = 1;
+  shardmat_product_options by_columns = {.size = sizeof by_columns, .column_major_y = 1};
+  shardmat_product* other = NULL;
+  OK(shardmat_product_create(a, 2, &by_columns, &other));
+  shardmat_dense w = {wide, info.own_rows, 2, 50, 1, SHARDMAT_F64, 0},
+                 r = {result, info.own_rows, 2, 50, 1, SHARDMAT_F64, 0};
+  OK(shardmat_product_multiply(other, 1, &w, 0, &r, NULL));
+  OK(shardmat_product_multiply(other, 1, &w, 2, &r, NULL));
+  for (int64_t i = 0; i < 50; ++i) CHECK(result[i] == (i < info.own_rows ? 3 * ax_of(ids[i]) : -7));
+  for (int64_t i = 0; i < 50; ++i) CHECK(result[50 + i] == (i >= info.own_rows ? -7 : ids[i] % 47 == 0 ? 3 : 0));
+  shardmat_product_destroy(other);
+  of_x.type = SHARDMAT_F32;
+  REFUSED(shardmat_product_multiply(product, 1, &of_x, 0, &of_y, NULL), SHARDMAT_USAGE, "f32");
+  of_x.type = SHARDMAT_F64, of_x.on_device = 1;
+  REFUSED(shardmat_product_multiply(product, 1, &of_x, 0, &of_y, NULL), SHARDMAT_USAGE, "works on the host");
+  of_x.on_device = 0;
+  shardmat_matrix_destroy(a); /* the product keeps what it needs */
+  of_x.type = SHARDMAT_F64;
+  OK(shardmat_product_multiply(product, 1, &of_x, 0, &of_y, NULL));
+  shardmat_product_destroy(product);
+}
+
+static void takes_triplets_and_new_values(shardmat_context* context) {
+  /* Every rank gives all entries of the diagonal, which are summed over the ranks. */
+  int64_t row[48];
+  double values[48], x[48], y[48];
+  for (int64_t i = 0; i < 48; ++i) row[i] = i, values[i] = 1 + (double)i, x[i] = 1;
+  const tridiagonal t = make_rows(48);
+  shardmat_triplets triplets = {.size = sizeof triplets,
+                                .first_row = t.first,
+                                .rows = t.rows,
+                                .cols = 48,
+                                .count = 48,
+                                .row = row,
+                                .column = row,
+                                .values = values,
+                                .value_type = SHARDMAT_F64};
+  shardmat_matrix_options options = {.size = sizeof options, .updatable = 1};
+  shardmat_matrix* a = NULL;
+  OK(shardmat_matrix_from_triplets(context, &triplets, &options, &a));
+  OK(shardmat_spmv(a, 1, x, 0, y));
+  for (int64_t i = 0; i < t.rows; ++i) CHECK(y[i] == ranks * (1 + (double)(t.first + i)));
+  for (int64_t i = 0; i < 48; ++i) values[i] = 3;
+  OK(shardmat_matrix_update_values(a, values, 48, SHARDMAT_F64, 0, NULL));
+  OK(shardmat_spmv(a, 1, x, 0, y));
+  for (int64_t i = 0; i < t.rows; ++i) CHECK(y[i] == 3 * ranks);
+  REFUSED(shardmat_matrix_update_values(a, values, 7, SHARDMAT_F64, 0, NULL), SHARDMAT_USAGE, "7");
+  shardmat_matrix_destroy(a);
+}
+
+static int count_calls(void* user, int64_t iterations, const double* norms, int64_t columns) {
+  if (iterations > 0 && norms != NULL && columns == 1) ++*(int*)user;
+  return 0;
+}
+
+static void solves(shardmat_context* context) {
+  shardmat_matrix* a = make_matrix(context, NULL);
+  const tridiagonal t = make_rows(48);
+  double b[48], x[48] = {0}, norms[100];
+  for (int64_t i = 0; i < t.rows; ++i) b[i] = ax_of(t.first + i);
+  shardmat_solve_result result = {.size = sizeof result};
+  OK(shardmat_solve(a, NULL, b, x, &result));
+  CHECK(result.converged && result.iterations > 0 && result.iterations <= 48 &&
+        strcmp(result.reason, "converged_rtol") == 0);
+  for (int64_t i = 0; i < t.rows; ++i) CHECK(fabs(x[i] - x_of(t.first + i)) < 1e-6);
+
+  int calls = 0;
+  int64_t count = 0;
+  shardmat_solver_options options = {
+      .size = sizeof options, .preconditioner = "jacobi", .max_iterations = 3, .monitor = count_calls, .user = &calls};
+  shardmat_solver* solver = NULL;
+  OK(shardmat_solver_create(a, &options, &solver));
+  memset(x, 0, sizeof x);
+  const shardmat_dense of_b = {b, t.rows, 1, 1, 0, SHARDMAT_F64, 0}, of_x = {x, t.rows, 1, 1, 0, SHARDMAT_F64, 0};
+  REFUSED(shardmat_solver_solve(solver, &of_b, &of_x, &result), SHARDMAT_NOT_CONVERGED, "most iterations");
+  CHECK(!result.converged && result.iterations == 3 && calls > 0);
+  OK(shardmat_solver_history(solver, 0, norms, 100, &count));
+  CHECK(count == 4 && norms[0] > 0);
+  shardmat_solver_destroy(solver);
+  options.solver = "nonsense";
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "nonsense");
+  CHECK(solver == NULL);
+  shardmat_matrix_destroy(a);
+}
+
+/* Known values in the rows 5 (named by every rank) and 40 (by the last): the other rows follow, with the same solution. */
+static void zeroes_rows_and_columns(shardmat_context* context) {
+  shardmat_matrix_options options = {.size = sizeof options, .updatable = 1};
+  shardmat_matrix* a = make_matrix(context, &options);
+  const tridiagonal t = make_rows(48);
+  const int64_t rows[] = {5, 40, 5};
+  double x[48], b[48], y[48];
+  for (int64_t i = 0; i < t.rows; ++i) x[i] = x_of(t.first + i), b[i] = ax_of(t.first + i);
+  OK(shardmat_matrix_zero_rows_columns(a, rows, rank + 1 == ranks ? 3 : 1, 4, x, b));
+  OK(shardmat_spmv(a, 1, x, 0, y));
+  for (int64_t i = 0; i < t.rows; ++i) {
+    const int64_t row = t.first + i;
+    const int zeroed = row == 5 || row == 40;
+    double expected = 4 * x_of(row);
+    if (!zeroed)
+      expected = 2 * x_of(row) - (row == 6 || row == 41 ? 0 : x_of(row - 1)) - (row == 4 || row == 39 ? 0 : x_of(row + 1));
+    CHECK(y[i] == expected); /* the new matrix */
+    CHECK(b[i] == expected); /* and the new right-hand side, which has the same solution */
+  }
+  const int64_t beyond = 48;
+  REFUSED(shardmat_matrix_zero_rows_columns(a, &beyond, rank == 0 ? 1 : 0, 1, NULL, NULL), SHARDMAT_USAGE, "row 48");
+  shardmat_matrix_destroy(a);
+  a = make_matrix(context, NULL);
+  REFUSED(shardmat_matrix_zero_rows_columns(a, rows, 1, 1, NULL, NULL), SHARDMAT_USAGE, "updatable");
+  shardmat_matrix_destroy(a);
+}
+
+static void refuses(shardmat_context* context) {
+  const tridiagonal t = make_rows(48);
+  shardmat_matrix* a = NULL;
+  shardmat_rows rows = {.size = sizeof rows,
+                        .first_row = t.first,
+                        .rows = t.rows,
+                        .cols = 3,
+                        .row_ptr = t.row_ptr,
+                        .columns = t.columns,
+                        .values = t.values,
+                        .value_type = SHARDMAT_F64};
+  REFUSED(shardmat_matrix_from_rows(context, &rows, NULL, &a), SHARDMAT_INPUT, "column");
+  CHECK(a == NULL);
+  rows.size = 3;
+  REFUSED(shardmat_matrix_from_rows(context, &rows, NULL, &a), SHARDMAT_USAGE, "sizeof(shardmat_rows)");
+  struct {
+    shardmat_matrix_options known;
+    int64_t later;
+  } newer;
+  memset(&newer, 0, sizeof newer);
+  newer.known.size = sizeof newer;
+  a = make_matrix(context, &newer.known); /* a later header, nothing new asked for */
+  shardmat_matrix_destroy(a);
+  newer.later = 1;
+  rows.size = sizeof rows, rows.cols = 48;
+  REFUSED(shardmat_matrix_from_rows(context, &rows, &newer.known, &a), SHARDMAT_USAGE, "later libshardmat");
+  REFUSED(shardmat_matrix_from_file(context, "/nonexistent/a.mtx", NULL, &a), SHARDMAT_INPUT, "/nonexistent/a.mtx");
+  REFUSED(shardmat_spmv(NULL, 1, NULL, 0, NULL), SHARDMAT_USAGE, "NULL");
+  shardmat_matrix_destroy(NULL);
+}
+
+static void multiplies_batches(shardmat_context* context) {
+  const int64_t first_row[] = {0, 2, 3}, first_col[] = {0, 2, 3}, first_entry[] = {0, 2, 3};
+  const int32_t row_ptr[] = {0, 1, 2, 3}, col_idx[] = {1, 0, 0};
+  const float values[] = {2, 3, 4};
+  float x[] = {1, 2, 10, 20, 100, 200}, y[6];
+  const shardmat_batch batch = {7, SHARDMAT_F32, 2, first_row, first_col, first_entry, row_ptr, NULL, col_idx, values};
+  shardmat_batch_product* product = NULL;
+  OK(shardmat_batch_product_create(context, &batch, 2, NULL, &product));
+  CHECK(strlen(shardmat_batch_product_kernel(product)) > 0);
+  shardmat_dense of_x = {x, 3, 2, 2, 0, SHARDMAT_F32, 0}, of_y = {y, 3, 2, 2, 0, SHARDMAT_F32, 0};
+  OK(shardmat_batch_product_multiply(product, 1, &of_x, 0, &of_y, NULL));
+  CHECK(y[0] == 20 && y[1] == 40 && y[2] == 3 && y[3] == 6 && y[4] == 400 && y[5] == 800);
+  of_x.rows = 2;
+  REFUSED(shardmat_batch_product_multiply(product, 1, &of_x, 0, &of_y, NULL), SHARDMAT_USAGE, "3 × 2");
+  shardmat_batch_product_destroy(product);
+  const int32_t beyond[] = {2, 0, 0};
+  const shardmat_batch wrong = {7, SHARDMAT_F32, 2, first_row, first_col, first_entry, row_ptr, NULL, beyond, values};
+  REFUSED(shardmat_batch_product_create(context, &wrong, 2, NULL, &product), SHARDMAT_INPUT, "matrix 0");
+  CHECK(product == NULL);
+}
+
+static void ranks_vertices(shardmat_context* context) {
+  double scores[64], seeds[64] = {1}, sum = 0;
+  int64_t rows = 0, cols = 0;
+  OK(shardmat_file_shape(context, "poisson7:n=4", &rows, &cols));
+  CHECK(rows == 64 && cols == 64);
+  shardmat_pagerank_result result = {.size = sizeof result};
+  shardmat_pagerank_options options = {.size = sizeof options, .unweighted = 1};
+  OK(shardmat_pagerank_of_file(context, "poisson7:n=4", &options, NULL, rank == 0 ? scores : NULL, &result));
+  CHECK(result.converged && result.dangling == 0 && result.iterations > 1);
+  for (int i = 0; i < 64 && rank == 0; ++i) sum += scores[i];
+  CHECK(rank != 0 || fabs(sum - 1) < 1e-9);
+  OK(shardmat_pagerank_of_file(context, "poisson7:n=4", &options, rank == 0 ? seeds : NULL, rank == 0 ? scores : NULL,
+                               NULL));
+  CHECK(rank != 0 || scores[0] > 4 * scores[63]);
+  options.max_iterations = 1;
+  REFUSED(shardmat_pagerank_of_file(context, "poisson7:n=4", &options, rank == 0 ? seeds : NULL, rank == 0 ? scores : NULL,
+                                    &result),
+          SHARDMAT_NOT_CONVERGED, "change");
+  CHECK(result.converged == 0 && result.iterations == 1);
+}
+
+static void gives_memory(shardmat_context* context) {
+  void* memory = NULL;
+  OK(shardmat_context_allocate(context, 1000, &memory));
+  CHECK(memory != NULL && (uintptr_t)memory % 256 == 0);
+  OK(shardmat_context_free(context, memory));
+  REFUSED(shardmat_context_free(context, memory), SHARDMAT_USAGE, "shardmat_context_allocate");
+}
+
+static void reads_files(shardmat_context* context) {
+  shardmat_matrix* a = NULL;
+  OK(shardmat_matrix_from_file(context, "poisson7:n=4", NULL, &a));
+  shardmat_matrix_info info = {.size = sizeof info};
+  OK(shardmat_matrix_get_info(a, &info));
+  CHECK(info.rows == 64 && info.cols == 64);
+  shardmat_matrix_destroy(a);
+}
+
+#ifndef WITH_MPI
+/* What a child does after fork(): 0 if Shardmat refuses it. */
+static int child(shardmat_context* context) {
+  shardmat_context* own = NULL;
+  shardmat_matrix* a = NULL;
+  int wrong = shardmat_matrix_from_file(context, "poisson7:n=4", NULL, &a) != SHARDMAT_USAGE;
+  wrong += strstr(shardmat_last_error(), "forked") == NULL;
+  shardmat_context_destroy(context);
+  const shardmat_context_options one_thread = {.size = sizeof one_thread, .threads = 1};
+  const int status = shardmat_context_create(&one_thread, &own);
+  if (getenv("FORKED_AFTER_THREADS") != NULL) {
+    wrong += status != SHARDMAT_USAGE || strstr(shardmat_last_error(), "exec") == NULL;
+  } else {
+    wrong += status != SHARDMAT_OK;
+    shardmat_context_destroy(own);
+  }
+  return wrong;
+}
+
+static void refuses_children(shardmat_context* context) {
+  const pid_t pid = fork();
+  if (pid == 0) _exit(child(context));
+  int status = 1;
+  waitpid(pid, &status, 0);
+  CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+#endif
+
+int main(int argc, char** argv) {
+  shardmat_context* context = NULL;
+  shardmat_context_options options = {.size = sizeof options, .backend = "host", .threads = 1};
+#ifdef WITH_MPI
+  int provided;
+  REFUSED(shardmat_context_create_mpi(MPI_COMM_WORLD, NULL, &context), SHARDMAT_USAGE, "MPI_Init_thread");
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  OK(shardmat_context_create_fortran(MPI_Comm_c2f(MPI_COMM_WORLD), &options, &context));
+  shardmat_context_destroy(context);
+  options.backend = rank == 0 ? "nonsense" : "host"; /* wrong on one rank, refused on all */
+  REFUSED(shardmat_context_create_mpi(MPI_COMM_WORLD, &options, &context), SHARDMAT_USAGE, "nonsense");
+  options.backend = "host";
+  OK(shardmat_context_create_mpi(MPI_COMM_WORLD, &options, &context));
+#else
+  (void)argc, (void)argv;
+  if (getenv("FORKED_AFTER_THREADS") != NULL) options.threads = 2;
+  OK(shardmat_context_create(&options, &context));
+#endif
+  if (context == NULL) return 1;
+  shardmat_context_info info = {.size = sizeof info};
+  OK(shardmat_context_get_info(context, &info));
+  CHECK(info.rank == rank && info.ranks == ranks && info.device == -1 && strcmp(info.backend, "host") == 0);
+  multiplies(context);
+  takes_triplets_and_new_values(context);
+  solves(context);
+  zeroes_rows_and_columns(context);
+  refuses(context);
+  reads_files(context);
+  multiplies_batches(context);
+  ranks_vertices(context);
+  gives_memory(context);
+#ifdef WITH_MPI
+  shardmat_context_destroy(context);
+  MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Finalize();
+#else
+  refuses_children(context);
+  shardmat_context_destroy(context);
+  int started = 1;
+  MPI_Initialized(&started);
+  CHECK(started == 0); /* MPI was never started */
+#endif
+  return failures != 0;
+}

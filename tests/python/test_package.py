@@ -1,0 +1,344 @@
+#!/usr/bin/env python3
+"""The Python package on one process: products, solvers, SciPy's methods, DLPack, errors, threads, signals, fork."""
+
+import ast
+import inspect
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import unittest
+
+import numpy as np
+import scipy.sparse as sp
+import scipy.sparse.linalg as spl
+
+import shardmat
+
+
+def tridiagonal(n, dtype=np.float64):
+    return sp.diags([-1.0, 2.5, -0.5], [-1, 0, 1], shape=(n, n), dtype=dtype).tocsr()
+
+
+class PlainDlpack:
+    """An array that has nothing but DLPack."""
+
+    def __init__(self, array):
+        self._array = array
+        self.shape, self.ndim = array.shape, array.ndim
+
+    def __dlpack__(self, stream=None):
+        return self._array.__dlpack__(stream=stream)
+
+    def __dlpack_device__(self):
+        return self._array.__dlpack_device__()
+
+
+class Products(unittest.TestCase):
+    def test_every_format_of_scipy(self):
+        a = sp.random(37, 23, 0.2, random_state=1)
+        x = np.random.default_rng(2).random((23, 3))
+        for kind in ("csr", "csc", "coo", "lil", "dok", "bsr", "dia"):
+            np.testing.assert_allclose(shardmat.Matrix.from_scipy(a.asformat(kind)) @ x, a @ x, atol=1e-14)
+        twice = sp.coo_matrix(([1.0, 2.0], ([0, 0], [1, 1])), shape=(2, 2))
+        np.testing.assert_array_equal(shardmat.Matrix.from_scipy(twice) @ np.ones(2), [3, 0])
+
+    def test_types_and_layouts(self):
+        a = tridiagonal(40)
+        for dtype in (np.float64, np.float32):
+            m = shardmat.Matrix.from_scipy(a.astype(dtype))
+            self.assertEqual(m.dtype, dtype)
+            wide = np.random.default_rng(3).random((40, 8))
+            for x in (wide, np.asfortranarray(wide), wide[:, ::2], wide[::-1], wide[:, 0], wide.astype(np.float32),
+                      np.arange(40), [1] * 40):
+                y = m @ x
+                self.assertEqual(y.dtype, dtype)
+                np.testing.assert_allclose(y, a @ np.asarray(x), rtol=1e-5, atol=1e-5)
+        half = shardmat.Matrix.from_scipy(a, dtype="float16")
+        np.testing.assert_allclose(half @ np.ones((40, 2)), a @ np.ones((40, 2)), atol=1e-3)
+
+    def test_out_alpha_beta(self):
+        a, x = tridiagonal(30), np.ones((30, 2))
+        with shardmat.Matrix.from_scipy(a) as m, m.product(2) as product:
+            y = np.full((30, 2), 7.0)
+            self.assertIs(product.multiply(x, out=y, alpha=2, beta=-1), y)
+            np.testing.assert_allclose(y, 2 * (a @ x) - 7)
+            self.assertEqual(product.info()["columns"], 2)
+            with self.assertRaisesRegex(ValueError, "read-only"):
+                y.flags.writeable = False
+                product.multiply(x, out=y)
+        with self.assertRaisesRegex(ValueError, "closed"):
+            m @ x
+        with self.assertRaisesRegex(ValueError, "closed"):
+            product.multiply(x)
+
+    def test_dlpack(self):
+        a, x = tridiagonal(30), np.random.default_rng(4).random(30)
+        m = shardmat.Matrix.from_scipy(a)
+        out = shardmat.empty(30)
+        m.product().multiply(PlainDlpack(x), out=out)
+        np.testing.assert_allclose(np.from_dlpack(out), a @ x)
+        again = np.zeros(30)
+        m.product().multiply(out, out=PlainDlpack(again))
+        np.testing.assert_allclose(again, a @ (a @ x))
+        np.testing.assert_allclose(m @ PlainDlpack(x), a @ x)
+        kept = np.from_dlpack(shardmat.empty((5, 2), "float32"))  # keeps the memory
+        self.assertEqual((kept.shape, kept.dtype), ((5, 2), np.float32))
+        out.__dlpack__()  # nobody takes it
+
+    def test_describes_itself(self):
+        m = shardmat.Matrix.from_scipy(tridiagonal(30))
+        self.assertEqual(m.info()["backend"], m.context.info()["backend"])
+        self.assertIn("<td>(30, 30)</td>", m._repr_html_())
+        np.testing.assert_array_equal(m.row_ids(), np.arange(30))
+
+    def test_file_and_transpose(self):
+        m = shardmat.Matrix.from_file("poisson7:n=5")
+        x = np.random.default_rng(5).random(125)
+        np.testing.assert_allclose(m.T @ x, m @ x)  # it is symmetric
+        shifted = sp.random(20, 30, 0.3, random_state=6).tocsr()
+        rectangular = shardmat.Matrix.from_scipy(shifted)
+        np.testing.assert_allclose(rectangular.T @ np.arange(20.0), shifted.T @ np.arange(20.0))
+
+
+class Values(unittest.TestCase):
+    def test_new_values_and_the_transpose(self):
+        a = tridiagonal(50)
+        m = shardmat.Matrix.from_scipy(a, updatable=True)
+        x = np.random.default_rng(7).random(50)
+        np.testing.assert_allclose(m.T @ x, a.T @ x)
+        a.data *= np.arange(1, a.nnz + 1)
+        m.update_values(a.data)
+        np.testing.assert_allclose(m @ x, a @ x)
+        np.testing.assert_allclose(m.T @ x, a.T @ x)
+        m.update_values(PlainDlpack(np.ascontiguousarray(a.data[::-1])))
+        with self.assertRaises(shardmat.UsageError):
+            m.update_values([1.0])
+        fixed = shardmat.Matrix.from_scipy(a)
+        with self.assertRaisesRegex(shardmat.UsageError, "new values"):
+            fixed.update_values(a.data)
+
+    def test_zero_rows_columns(self):
+        a = tridiagonal(50)
+        m = shardmat.Matrix.from_scipy(a, updatable=True)
+        x = np.random.default_rng(8).random(50)
+        b = a @ x
+        m.zero_rows_columns([0, 17, 17, 49], 3, x, b)
+        dense = a.toarray()
+        dense[[0, 17, 49]] = 0
+        dense[:, [0, 17, 49]] = 0
+        dense[[0, 17, 49], [0, 17, 49]] = 3
+        np.testing.assert_allclose(m @ np.eye(50), dense)
+        np.testing.assert_allclose(b, dense @ x, atol=1e-14)
+        with self.assertRaisesRegex(shardmat.UsageError, "row 50"):
+            m.zero_rows_columns([50])
+        hollow = shardmat.Matrix.from_scipy(sp.csr_matrix(([1.0], ([0], [1])), shape=(2, 2)), updatable=True)
+        with self.assertRaisesRegex(shardmat.InputError, "row 0 stores no entry on its diagonal"):
+            hollow.zero_rows_columns([0])
+        hollow.zero_rows_columns([0], 0)
+        np.testing.assert_array_equal(hollow @ np.ones(2), [0, 0])
+
+
+class Solvers(unittest.TestCase):
+    def test_columns_monitor_history(self):
+        a = (tridiagonal(60) + tridiagonal(60).T).tocsr()
+        x = np.random.default_rng(9).random((60, 3))
+        seen = []
+        m = shardmat.Matrix.from_scipy(a)
+        solver = m.solver(columns=3, rtol=1e-12, monitor=lambda n, norms: seen.append((n, len(norms))))
+        np.testing.assert_allclose(solver.solve(a @ x), x, rtol=1e-9)
+        self.assertEqual(len(solver.results), 3)
+        self.assertEqual(len(solver.results[1]["history"]), solver.results[1]["iterations"] + 1)
+        self.assertTrue(seen and all(columns == 3 for _, columns in seen))
+
+    def test_not_converged(self):
+        a = shardmat.Matrix.from_file("poisson7:n=8")
+        with self.assertRaises(shardmat.NotConvergedError) as caught:
+            a.solve(np.ones(512), max_iterations=2)
+        self.assertEqual(caught.exception.results[0]["iterations"], 2)
+        self.assertTrue(np.any(caught.exception.x))
+        with self.assertRaisesRegex(shardmat.UsageError, "bicgstab"):
+            a.solve(np.ones(512), solver="bicgstb")
+        with self.assertRaisesRegex(TypeError, "tolerance"):
+            a.solve(np.ones(512), tolerance=1)
+
+    def test_scipy(self):
+        a = (tridiagonal(80) + tridiagonal(80).T).tocsr()
+        m = shardmat.Matrix.from_scipy(a)
+        b = a @ np.ones(80)
+        x, info = spl.gmres(m, b, tol=1e-10, atol=0)
+        self.assertEqual(info, 0)
+        np.testing.assert_allclose(x, np.ones(80), rtol=1e-7)
+        np.testing.assert_allclose(spl.eigsh(m, k=3, return_eigenvectors=False), spl.eigsh(a, k=3, return_eigenvectors=False))
+        tall = sp.vstack([a, sp.eye(80)]).tocsr()
+        of_tall = shardmat.Matrix.from_scipy(tall)
+        np.testing.assert_allclose(spl.lsqr(of_tall, tall @ np.ones(80), atol=1e-12, btol=1e-12)[0], np.ones(80))
+
+
+class Errors(unittest.TestCase):
+    def test_kinds(self):
+        a = shardmat.Matrix.from_scipy(tridiagonal(10))
+        with self.assertRaisesRegex(shardmat.UsageError, "11 × 1"):
+            a @ np.ones(11)
+        with self.assertRaisesRegex(ValueError, "complex"):
+            a @ np.ones(10, complex)
+        with self.assertRaisesRegex(ValueError, "complex"):
+            shardmat.Matrix.from_scipy(sp.eye(3) * 1j)
+        with self.assertRaisesRegex(shardmat.InputError, "nonexistent"):
+            shardmat.Matrix.from_file("/nonexistent.mtx")
+        with self.assertRaisesRegex(shardmat.InputError, "NaN|nan|finite"):
+            shardmat.Matrix.from_scipy(sp.eye(3) * np.nan)
+        with self.assertRaisesRegex(TypeError, "kernl"):
+            shardmat.Matrix.from_scipy(sp.eye(3), kernl="csr_host")
+        with self.assertRaisesRegex(TypeError, "sparse"):
+            shardmat.Matrix.from_scipy(np.eye(3))
+        with self.assertRaisesRegex(NotImplementedError, "transpose"):
+            shardmat.Matrix.from_rows(tridiagonal(3)).T
+        self.assertTrue(issubclass(shardmat.ResourcesError, MemoryError))
+
+    def test_an_exception_of_a_monitor_ends_the_solve(self):
+        a = shardmat.Matrix.from_file("poisson7:n=8")
+
+        def monitor(iterations, norms):
+            raise KeyError("from the monitor")
+
+        with self.assertRaisesRegex(KeyError, "from the monitor"):
+            a.solve(np.ones(512), monitor=monitor)
+        self.assertEqual(len(a @ np.ones(512)), 512)
+
+    def test_a_signal_ends_a_solve(self):
+        n = 100_000  # without preconditioner, cg takes as many iterations
+        a = shardmat.Matrix.from_scipy(sp.diags([-1.0, 2.0, -1.0], [-1, 0, 1], shape=(n, n)))
+        signal.signal(signal.SIGALRM, signal.default_int_handler)
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with self.assertRaises(KeyboardInterrupt):
+            a.solve(np.random.default_rng(1).random(n), max_iterations=10**9)
+
+
+class Processes(unittest.TestCase):
+    def test_import_loads_no_library(self):
+        code = ("import sys, shardmat\n"
+                "assert 'shardmat._shardmat' not in sys.modules and 'numpy' not in sys.modules\n"
+                "assert 'libshardmat' not in open('/proc/self/maps').read()\n"
+                "shardmat.version()\n"
+                "assert 'libshardmat' in open('/proc/self/maps').read()\n")
+        subprocess.run([sys.executable, "-c", code], check=True)
+
+    def test_child_after_fork(self):
+        a = shardmat.Matrix.from_scipy(tridiagonal(10))
+        child = os.fork()
+        if child == 0:
+            try:
+                a @ np.ones(10)
+            except shardmat.UsageError as error:
+                os._exit(0 if "forked" in str(error) else 1)
+            os._exit(2)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        np.testing.assert_allclose(a @ np.ones(10), tridiagonal(10) @ np.ones(10))
+
+    def test_threads(self):
+        a = tridiagonal(1000)
+        m = shardmat.Matrix.from_scipy(a)
+        wrong = []
+
+        def work(seed):
+            x = np.random.default_rng(seed).random(1000)
+            for _ in range(50):
+                if not np.allclose(m @ x, a @ x):
+                    wrong.append(seed)
+
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_order_of_destruction(self):
+        context = shardmat.Context(backend="host", threads=1)
+        m = shardmat.Matrix.from_scipy(tridiagonal(10), context=context)
+        product = m.product()
+        context.close()
+        m.close()
+        self.assertEqual(product.multiply(np.ones(10)).shape, (10,))
+        self.assertIn("closed", repr(context) + repr(m))
+        with self.assertRaisesRegex(ValueError, "closed"):
+            shardmat.Matrix.from_scipy(tridiagonal(10), context=context)
+
+
+class Graphs(unittest.TestCase):
+    def test_pagerank(self):
+        a = sp.random(60, 60, 0.1, random_state=11).tocsr()
+        scores = shardmat.pagerank(a, tolerance=1e-13)
+        sums = np.asarray(a.sum(axis=1)).ravel()
+        walk = sp.diags(np.where(sums > 0, 1 / np.where(sums > 0, sums, 1), 0)) @ a
+        expected = np.full(60, 1 / 60)
+        for _ in range(300):
+            y = 0.85 * (walk.T @ expected)
+            expected = y + (1 - y.sum()) / 60
+        np.testing.assert_allclose(scores, expected, atol=1e-11)
+        seeds = shardmat.pagerank(a, seeds=[3, 7])
+        self.assertEqual(seeds.shape, (60, 2))
+        self.assertEqual(list(seeds.argmax(axis=0)), [3, 7])
+        with self.assertRaises(shardmat.NotConvergedError) as caught:
+            shardmat.pagerank(a, max_iterations=1)
+        self.assertEqual(caught.exception.x.shape, (60,))
+        self.assertEqual(shardmat.pagerank("poisson7:n=4", unweighted=True).shape, (64,))
+
+    def test_batches(self):
+        matrices = [sp.random(3 + i % 5, 2 + i % 3, 0.5, random_state=i).tocsr() for i in range(40)]
+        for dtype in (np.float32, np.float64):
+            batch = shardmat.Batch.from_scipy(matrices, dtype=dtype)
+            x = np.random.default_rng(12).random((batch.shape[1], 4)).astype(dtype)
+            whole = sp.block_diag(matrices).tocsr()
+            np.testing.assert_allclose(batch @ x, whole @ x, rtol=1e-5, atol=1e-6)
+            np.testing.assert_allclose(batch @ x[:, 0], whole @ x[:, 0], rtol=1e-5, atol=1e-6)
+            parts = np.split(x, np.cumsum([m.shape[1] for m in matrices])[:-1])
+            for y, matrix, part in zip(batch @ parts, matrices, parts):
+                np.testing.assert_allclose(y, matrix @ part, rtol=1e-5, atol=1e-6)
+        self.assertEqual(batch.info()["matrices"], 40)
+        with self.assertRaisesRegex(ValueError, "X of matrix 0"):
+            batch @ ([np.ones(99)] * 40)
+
+
+class Stubs(unittest.TestCase):
+    """__init__.pyi has the names and parameters that the package has."""
+
+    def compare(self, node, thing, where):
+        if isinstance(node, ast.FunctionDef):
+            thing = thing.fget if isinstance(thing, property) else thing
+            expected = [a.arg for a in node.args.posonlyargs + node.args.args + node.args.kwonlyargs if a.arg not in ("self", "cls")]
+            expected += [a.arg for a in (node.args.vararg, node.args.kwarg) if a]
+            found = [p.name for p in inspect.signature(thing).parameters.values() if p.name != "self"]
+            self.assertEqual(sorted(expected), sorted(found), where)
+        elif isinstance(node, ast.ClassDef):
+            names = {child.name for child in node.body if isinstance(child, ast.FunctionDef)}
+            public = {name for name in vars(thing) if not name.startswith("_") and callable(getattr(thing, name))}
+            self.assertLessEqual(public, names | {"results", "x"}, where)
+            for child in node.body:
+                if isinstance(child, ast.FunctionDef):
+                    of_class = inspect.getattr_static(thing, child.name)
+                    found = getattr(thing, child.name) if isinstance(of_class, classmethod) else of_class
+                    self.compare(child, found, f"{where}.{child.name}")
+
+    def test_stubs(self):
+        stub = pathlib.Path(shardmat.__file__).with_suffix(".pyi")
+        nodes = {node.name: node for node in ast.parse(stub.read_text()).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+        self.assertEqual(sorted(nodes), sorted(shardmat.__all__))
+        for name, node in nodes.items():
+            self.compare(node, getattr(shardmat, name), name)
+
+
+def load_tests(loader, tests, pattern):
+    """Also the examples of the README."""
+    import doctest
+
+    if os.environ.get("TEST_README"):
+        tests.addTests(doctest.DocFileSuite(os.environ["TEST_README"], module_relative=False))
+    return tests
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""The Python package on the ranks of mpi4py: every rank runs all of this, and says how far it came if anything is wrong."""
+
+import sys
+import traceback
+
+import numpy as np
+import scipy.sparse as sp
+from mpi4py import MPI
+
+import shardmat
+
+comm = MPI.COMM_WORLD
+N = 200
+A = (sp.random(N, N, 0.03, random_state=1) + 4 * sp.eye(N)).tocsr()
+FIRST, LAST = N * comm.rank // comm.size, N * (comm.rank + 1) // comm.size
+X = np.random.default_rng(2).random((N, 3))
+
+
+def refused(kind, words, call):
+    try:
+        call()
+    except kind as error:
+        assert words in str(error), str(error)
+        return
+    raise AssertionError(f"no {kind.__name__}")
+
+
+def own_rows(context):
+    own = A[FIRST:LAST]
+    for method in (None, "nnz"):
+        with shardmat.Matrix.from_rows(own, context=context, method=method, updatable=True) as m:
+            assert m.shape == (N, N) and m.own_shape == (LAST - FIRST,) * 2
+            for _ in range(2):
+                np.testing.assert_allclose(m @ X[FIRST:LAST], (A @ X)[FIRST:LAST], atol=1e-12)
+                np.testing.assert_allclose(m @ X[FIRST:LAST, 0], (A @ X)[FIRST:LAST, 0], atol=1e-12)
+            y = np.ones((LAST - FIRST, 3))
+            m.product(3).multiply(X[FIRST:LAST], out=y, alpha=2, beta=3)
+            np.testing.assert_allclose(y, 2 * (A @ X)[FIRST:LAST] + 3, atol=1e-12)
+            m.update_values(2 * own.data)
+            np.testing.assert_allclose(m @ X[FIRST:LAST], 2 * (A @ X)[FIRST:LAST], atol=1e-12)
+    refused(NotImplementedError, "transpose", lambda: shardmat.Matrix.from_rows(own, context=context).T)
+
+
+def triplets(context):
+    every = A.tocoo()
+    mine = slice(comm.rank, None, comm.size)  # whatever rank owns the rows
+    m = shardmat.Matrix.from_triplets(every.row[mine], every.col[mine], every.data[mine], A.shape, first_row=FIRST,
+                                      own_rows=LAST - FIRST, context=context)
+    np.testing.assert_allclose(m @ X[FIRST:LAST], (A @ X)[FIRST:LAST], atol=1e-12)
+
+
+def boundary_values(context):
+    rows = [3, 50, N - 2]
+    changed = A.toarray()
+    changed[rows] = 0
+    changed[:, rows] = 0
+    changed[rows, rows] = 2
+    for exchange in ("halo", "allgather"):
+        m = shardmat.Matrix.from_rows(A[FIRST:LAST], context=context, updatable=True, exchange=exchange)
+        x, b = X[FIRST:LAST, 0].copy(), (A @ X[:, 0])[FIRST:LAST]
+        m.zero_rows_columns([3, N - 2] if comm.rank == 0 else [50], 2, x, b)
+        assert m.product().info()["exchange"] == exchange
+        np.testing.assert_allclose(m @ X[FIRST:LAST], (changed @ X)[FIRST:LAST], atol=1e-12)
+        np.testing.assert_allclose(b, (changed @ X[:, 0])[FIRST:LAST], atol=1e-12)
+
+
+def solving(context):
+    m = shardmat.Matrix.from_rows(A[FIRST:LAST], context=context)
+    solver = m.solver("gmres", "jacobi", columns=3, rtol=1e-12)
+    np.testing.assert_allclose(solver.solve((A @ X)[FIRST:LAST]), X[FIRST:LAST], rtol=1e-8)
+    refused(shardmat.NotConvergedError, "most iterations", lambda: m.solver("gmres", max_iterations=1).solve((A @ X)[FIRST:LAST, 0]))
+    # A monitor that fails on one rank ends the solve on all.
+    poisson = shardmat.Matrix.from_file("poisson7:n=12", context=context)
+    failing = comm.rank == 0
+    refused(ZeroDivisionError if failing else shardmat.NotConvergedError, "zero" if failing else "told to end",
+            lambda: poisson.solve(np.ones(poisson.own_shape[0]), monitor=lambda n, norms: 1 // 0 if failing else None))
+
+
+def files(context):
+    m = shardmat.Matrix.from_file("poisson7:n=6", context=context)
+    ids = m.row_ids()
+    assert sum(comm.allgather(len(ids))) == 216
+    whole = shardmat.Matrix.from_file("poisson7:n=6")  # in this process alone
+    x = np.random.default_rng(3).random(216)
+    np.testing.assert_allclose(m @ x[ids], (whole @ x)[ids], rtol=1e-12)
+    scores = shardmat.pagerank("poisson7:n=4", unweighted=True, context=context)
+    assert (scores is None) == (comm.rank > 0)
+
+
+def errors(context):
+    wrong = A[FIRST:LAST].astype(float).copy()
+    if comm.rank == 0:
+        wrong.data[0] = np.nan
+    refused(shardmat.InputError, "rank 0", lambda: shardmat.Matrix.from_rows(wrong, context=context))
+    refused(ValueError, "one rank", lambda: shardmat.Matrix.from_scipy(A, context=context))
+
+
+def main():
+    try:
+        with shardmat.Context(comm, backend="host", threads=1) as context:
+            assert context.info()["ranks"] == comm.size > 1
+            for step in (own_rows, triplets, boundary_values, solving, files, errors):
+                step(context)
+    except BaseException:
+        sys.stderr.write(f"rank {comm.rank}: {traceback.format_exc()}")
+        sys.stderr.flush()
+        comm.Abort(1)
+    if comm.rank == 0:
+        print("all ranks are through")
+
+
+main()

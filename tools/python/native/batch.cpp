@@ -1,0 +1,121 @@
+#include <utility>
+#include <vector>
+
+#include "handles.h"
+
+namespace shardmat::python {
+namespace {
+
+class NativeBatch {
+ public:
+  using Offsets = py::array_t<std::int64_t, py::array::c_style>;
+  using Indices = py::array_t<std::int32_t, py::array::c_style>;
+
+  NativeBatch(const NativeContext& context, Offsets first_row, Offsets first_col, Offsets first_entry, Indices row_ptr,
+              Indices columns, py::array values, std::int64_t width, const std::optional<std::string>& kernel)
+      : place_(place_of(context.get())) {
+    shardmat_batch batch{};
+    batch.device = -1;
+    batch.type = type_of(values.dtype());
+    batch.count = first_row.size() - 1;
+    batch.first_row = first_row.data();
+    batch.first_col = first_col.data();
+    batch.first_entry = first_entry.data();
+    batch.row_ptr = row_ptr.data();
+    batch.col_idx = columns.data();
+    batch.values = values.data();
+    shardmat_batch_product* made = nullptr;
+    const char* const name = kernel ? kernel->c_str() : nullptr;
+    check(unlocked([&] { return shardmat_batch_product_create(context.get(), &batch, width, name, &made); }));
+    handle_.reset(made);
+  }
+
+  void multiply(const py::object& x, const py::object& y, double alpha, double beta, const py::object& stream) const {
+    void* const on = stream_of(stream);
+    const View from(x, "X", false, place_, on), to(y, "out", true, place_, on);
+    check(unlocked(
+        [&] { return shardmat_batch_product_multiply(handle_.get(), alpha, &from.dense(), beta, &to.dense(), on); }));
+  }
+  std::string kernel() const { return shardmat_batch_product_kernel(handle_.get()); }
+
+ private:
+  Place place_;
+  Owned<shardmat_batch_product, shardmat_batch_product_destroy> handle_;
+};
+
+/// Ends what runs by Ctrl-C.
+struct Interruptible {
+  static int called(void* user, std::int64_t, const double*, std::int64_t) {
+    const py::gil_scoped_acquire lock;
+    if (PyErr_CheckSignals() == 0) return 0;
+    static_cast<Interruptible*>(user)->error.emplace();
+    return 1;
+  }
+  std::optional<py::error_already_set> error;
+};
+
+/// The scores, and what came of it. `graph`: the name of a file, or (row_ptr, columns, values).
+py::tuple pagerank(const NativeContext& context, const py::object& graph, std::int64_t vertices, const py::object& restarts,
+                   double damping, double tolerance, std::int64_t max_iterations, bool unweighted, std::int64_t columns) {
+  using Indices = py::array_t<std::int64_t, py::array::c_style>;
+  using Numbers = py::array_t<double, py::array::c_style>;
+  Interruptible monitor;
+  shardmat_pagerank_options options{};
+  options.size = sizeof options;
+  options.damping = damping;
+  options.tolerance = tolerance;
+  options.max_iterations = max_iterations;
+  options.unweighted = unweighted ? 1 : 0;
+  options.columns = columns;
+  options.monitor = &Interruptible::called;
+  options.user = &monitor;
+  shardmat_pagerank_result result{};
+  result.size = sizeof result;
+  Numbers scores({vertices, columns});
+  const Numbers from = restarts.is_none() ? Numbers() : restarts.cast<Numbers>();
+  const double* const of = restarts.is_none() ? nullptr : from.data();
+  double* const to = scores.mutable_data();
+  int status = SHARDMAT_OK;
+  if (py::isinstance<py::str>(graph)) {
+    const auto file = graph.cast<std::string>();
+    status = unlocked([&] { return shardmat_pagerank_of_file(context.get(), file.c_str(), &options, of, to, &result); });
+  } else {
+    const auto arrays = graph.cast<py::tuple>();
+    const auto row_ptr = arrays[0].cast<Indices>(), entries = arrays[1].cast<Indices>();
+    const auto values = arrays[2].cast<py::array>();
+    shardmat_rows rows{};
+    rows.size = sizeof rows;
+    rows.rows = rows.cols = vertices;
+    rows.row_ptr = row_ptr.data();
+    rows.columns = entries.data();
+    rows.values = values.data();
+    rows.value_type = type_of(values.dtype());
+    status = unlocked([&] { return shardmat_pagerank_of_rows(context.get(), &rows, &options, of, to, &result); });
+  }
+  if (monitor.error) {
+    py::error_already_set error = std::move(*monitor.error);
+    throw error;
+  }
+  if (status != SHARDMAT_NOT_CONVERGED) check(status);
+  py::dict described;
+  described["converged"] = result.converged != 0;
+  described["iterations"] = result.iterations;
+  described["dangling"] = result.dangling;
+  described["change"] = result.change;
+  described["seconds"] = result.seconds;
+  return py::make_tuple(scores, described);
+}
+
+}  // namespace
+
+void add_batch(py::module_& module) {
+  py::class_<NativeBatch>(module, "Batch")
+      .def(
+          py::init<const NativeContext&, NativeBatch::Offsets, NativeBatch::Offsets, NativeBatch::Offsets,
+                   NativeBatch::Indices, NativeBatch::Indices, py::array, std::int64_t, const std::optional<std::string>&>())
+      .def("multiply", &NativeBatch::multiply)
+      .def("kernel", &NativeBatch::kernel);
+  module.def("pagerank", &pagerank);
+}
+
+}  // namespace shardmat::python

@@ -1,0 +1,124 @@
+
+#include <utility>
+#include <vector>
+
+#include "handles.h"
+
+namespace shardmat::python {
+namespace {
+
+class NativeSolver {
+ public:
+  NativeSolver(const NativeMatrix& matrix, const py::dict& settings)
+      : place_(matrix.place()), monitor_(std::make_unique<Monitor>()) {
+    shardmat_solver_options options{};
+    options.size = sizeof options;
+    std::map<std::string, std::string> texts;
+    const std::map<std::string, const char**> text_fields{{"solver", &options.solver},
+                                                          {"preconditioner", &options.preconditioner},
+                                                          {"null_space", &options.null_space},
+                                                          {"residual_norm", &options.residual_norm}};
+    const std::map<std::string, double*> numbers{{"rtol", &options.rtol}, {"atol", &options.atol}};
+    const std::map<std::string, std::int64_t*> counts{
+        {"max_iterations", &options.max_iterations}, {"restart", &options.restart}, {"columns", &options.columns}};
+    const std::map<std::string, int*> small{
+        {"block_size", &options.block_size}, {"degree", &options.degree}, {"assume_symmetric", &options.assume_symmetric}};
+    for (const auto& [key, setting] : settings) {
+      const auto name = key.cast<std::string>();
+      if (setting.is_none()) continue;
+      if (name == "monitor") monitor_->call = py::reinterpret_borrow<py::object>(setting);
+      else if (text_fields.count(name) != 0) *text_fields.at(name) = (texts[name] = setting.cast<std::string>()).c_str();
+      else if (numbers.count(name) != 0) *numbers.at(name) = setting.cast<double>();
+      else if (counts.count(name) != 0) *counts.at(name) = setting.cast<std::int64_t>();
+      else if (small.count(name) != 0) *small.at(name) = setting.cast<int>();
+      else throw py::type_error("there is no option '" + name + "' of a solver");
+    }
+    options.monitor = &Monitor::called;
+    options.user = monitor_.get();
+    columns_ = options.columns == 0 ? 1 : options.columns;
+    shardmat_solver* made = nullptr;
+    check(unlocked([&] { return shardmat_solver_create(matrix.get(), &options, &made); }));
+    handle_.reset(made);
+  }
+
+  void refresh() const {
+    check(unlocked([&] { return shardmat_solver_refresh(handle_.get()); }));
+  }
+
+  /// Solves in x; returns what each column came to.
+  py::list solve(const py::object& b, const py::object& x) {
+    const View from(b, "b", false, place_), to(x, "x", true, place_);
+    std::vector<shardmat_solve_result> results(static_cast<std::size_t>(columns_));
+    for (auto& result : results) result.size = sizeof result;
+    monitor_->error.reset();
+    const int status =
+        unlocked([&] { return shardmat_solver_solve(handle_.get(), &from.dense(), &to.dense(), results.data()); });
+    if (monitor_->error) {
+      py::error_already_set error = std::move(*monitor_->error);
+      monitor_->error.reset();
+      throw error;
+    }
+    if (status != SHARDMAT_NOT_CONVERGED) check(status);
+    py::list columns;
+    for (std::int64_t j = 0; j < columns_; ++j) columns.append(describe(results[static_cast<std::size_t>(j)], j));
+    return columns;
+  }
+
+ private:
+  /// Called by the library without Python's lock. Also where Ctrl-C ends a solve.
+  struct Monitor {
+    static int called(void* user, std::int64_t iterations, const double* norms, std::int64_t columns) {
+      auto& self = *static_cast<Monitor*>(user);
+      const py::gil_scoped_acquire lock;
+      if (self.error) return 1;
+      try {
+        if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+        if (!self.call) return 0;
+        const py::object wish = self.call(iterations, std::vector<double>(norms, norms + columns));
+        return !wish.is_none() && wish.cast<bool>() ? 1 : 0;
+      } catch (py::error_already_set& error) {
+        self.error.emplace(std::move(error));
+      } catch (const py::cast_error&) {
+        PyErr_SetString(PyExc_TypeError, "a monitor returns None, or True to end the solve");
+        self.error.emplace();
+      }
+      return 1;
+    }
+    py::object call;
+    std::optional<py::error_already_set> error;
+  };
+
+  py::dict describe(const shardmat_solve_result& result, std::int64_t column) const {
+    py::dict described;
+    described["converged"] = result.converged != 0;
+    described["reason"] = result.reason;
+    described["explanation"] = result.explanation;
+    described["iterations"] = result.iterations;
+    described["residual"] = result.residual;
+    described["true_residual"] = result.true_residual;
+    described["norm_of_b"] = result.norm_of_b;
+    described["seconds"] = result.seconds;
+    std::int64_t count = 0;
+    check(shardmat_solver_history(handle_.get(), column, nullptr, 0, &count));
+    py::array_t<double> norms(count);
+    check(shardmat_solver_history(handle_.get(), column, norms.mutable_data(), count, &count));
+    described["history"] = norms;
+    return described;
+  }
+
+  Place place_;
+  std::unique_ptr<Monitor> monitor_;
+  std::int64_t columns_ = 1;
+  Owned<shardmat_solver, shardmat_solver_destroy> handle_;
+};
+
+}  // namespace
+
+void add_solver(py::module_& module) {
+  py::class_<NativeSolver>(module, "Solver")
+      .def(py::init<const NativeMatrix&, const py::dict&>())
+      .def("refresh", &NativeSolver::refresh)
+      .def("solve", &NativeSolver::solve);
+}
+
+}  // namespace shardmat::python

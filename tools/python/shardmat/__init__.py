@@ -1,0 +1,24 @@
+"""Shardmat: products of sparse matrices on GPUs and on the host, on one rank or many.
+
+>>> import scipy.sparse, numpy, shardmat
+>>> A = shardmat.Matrix.from_scipy(scipy.sparse.eye(3) * 2)
+>>> A @ numpy.ones(3)
+array([2., 2., 2.])
+"""
+
+from .batch import Batch
+from .context import Context, empty
+from .errors import (Error, InputError, InternalError, NotConvergedError, RankLostError, ResourcesError, UsageError,
+                     VerificationError)
+from .matrix import Matrix, Product, Solver
+from .pagerank import pagerank
+
+__all__ = ["Batch", "Context", "Error", "InputError", "InternalError", "Matrix", "NotConvergedError", "Product", "RankLostError",
+           "ResourcesError", "Solver", "UsageError", "VerificationError", "empty", "pagerank", "version"]
+
+
+def version():
+    """The version of the library, "0.1.0"."""
+    from .context import native
+
+    return native().version()

@@ -1,0 +1,83 @@
+"""Where matrices live: the ranks, the device of this rank, its host threads."""
+
+import threading
+
+_default = None
+_lock = threading.Lock()
+
+
+def native():
+    """The native module. Loaded here and only here, so that ``import shardmat`` loads no library."""
+    from . import _shardmat
+
+    return _shardmat
+
+
+class Context:
+    """The ranks of a communicator of mpi4py, or this process alone.
+
+    backend: "auto", "host" or "cuda". threads: host threads of each rank; 0: its share of the cores. timeout: the longest
+    wait for other ranks, in seconds. Collective with a communicator, as is everything that works with its matrices: all
+    ranks call it in the same order.
+    """
+
+    def __init__(self, comm=None, *, backend="auto", threads=0, timeout=60.0):
+        handle = None if comm is None else comm.py2f()
+        self._native = native().Context(backend, threads, timeout, handle)
+        self._comm = comm
+
+    @property
+    def comm(self):
+        """The communicator that was given, or None."""
+        return self._comm
+
+    def info(self):
+        """Rank, ranks, backend, device and threads, as a dict."""
+        return self._open().info()
+
+    def close(self):
+        """Lets go of the context. Its matrices keep what they need until they are closed, too."""
+        self._native = None
+
+    def _open(self):
+        if self._native is None:
+            raise ValueError("the context is closed")
+        return self._native
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def __repr__(self):
+        if self._native is None:
+            return "<shardmat.Context: closed>"
+        info = self.info()
+        return f"<shardmat.Context: rank {info['rank']} of {info['ranks']} on {info['name']}, {info['threads']} threads>"
+
+
+def context_for(context, comm):
+    """The context that a matrix was asked to live in."""
+    global _default
+    if context is not None and comm is not None:
+        raise ValueError("give context or comm, not both")
+    if context is not None:
+        return context
+    if comm is not None:
+        return Context(comm)
+    with _lock:
+        if _default is None:
+            _default = Context()
+        return _default
+
+
+def empty(shape, dtype="float64", *, context=None):
+    """An array on the context's device, for ``out`` and x of products. Other libraries take it by ``from_dlpack``.
+
+    dtype: float64, float32 or float16. Its memory goes with the last array that shares it.
+    """
+    import numpy
+
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    return native().Array(context_for(context, None)._open(), list(shape), numpy.dtype(dtype))

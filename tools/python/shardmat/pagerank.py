@@ -1,0 +1,50 @@
+"""PageRank of a graph."""
+
+from .context import context_for, native
+from .errors import NotConvergedError
+from .matrix import _csr, _indices, _values
+
+
+def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10, max_iterations=1000, unweighted=False,
+             context=None, comm=None):
+    """The scores of the vertices of a graph, which sum to 1.
+
+    graph: a sparse matrix of SciPy whose entry (i, j) is the weight of an edge from i to j, on one rank; or a matrix file, on
+    any number of ranks (collective): rank 0 then returns the scores, the others None. restarts: where the walk begins anew, a
+    weight for each vertex, or several columns of them; seeds: vertices, one column for each. Raises NotConvergedError, which
+    has the last scores as x. Ctrl-C ends it.
+    """
+    import os
+
+    import numpy
+
+    context = context_for(context, comm)
+    info = context.info()
+    if restarts is not None and seeds is not None:
+        raise ValueError("give restarts or seeds, not both")
+    if hasattr(graph, "tocsr"):
+        csr = _csr(graph)
+        if csr.shape[0] != csr.shape[1]:
+            raise ValueError(f"the matrix of a graph is square; this one is {csr.shape[0]}×{csr.shape[1]}")
+        vertices, given = csr.shape[0], (_indices(csr.indptr), _indices(csr.indices), _values(csr.data))
+    else:
+        given = os.fspath(graph)
+        vertices = native().file_shape(context._open(), given)[0]
+    columns, shape = 1, (vertices,)
+    if seeds is not None:
+        columns, shape = len(seeds), (vertices, len(seeds))
+        restarts = numpy.zeros(shape)
+        restarts[numpy.asarray(seeds, dtype=int), numpy.arange(columns)] = 1
+    elif restarts is not None:
+        restarts = numpy.ascontiguousarray(restarts, dtype=float)
+        if restarts.ndim not in (1, 2) or restarts.shape[0] != vertices:
+            raise ValueError(f"restarts of shape {restarts.shape} for {vertices} vertices")
+        shape = restarts.shape
+        columns = 1 if restarts.ndim == 1 else shape[1]
+    scores, result = native().pagerank(context._open(), given, vertices, restarts, damping, tolerance, max_iterations,
+                                       unweighted, columns)
+    scores = scores.reshape(shape) if info["rank"] == 0 else None
+    if not result["converged"]:
+        raise NotConvergedError("the scores still change by more than the tolerance; allow more iterations, or a larger "
+                                "tolerance", scores, [result])
+    return scores
