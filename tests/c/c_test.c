@@ -1,4 +1,5 @@
-/* The C interface from C, on one process without MPI: c_test; or with MPI on any number of ranks: c_test_mpi. */
+/* The C interface from C, on one process without MPI: c_test; or with MPI on any number of ranks: c_test_mpi. On the host,
+ * or with TEST_BACKEND=cuda on GPUs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -330,7 +331,8 @@ static void refuses_children(shardmat_context* context) {
 
 int main(int argc, char** argv) {
   shardmat_context* context = NULL;
-  shardmat_context_options options = {.size = sizeof options, .backend = "host", .threads = 1};
+  const char* const backend = getenv("TEST_BACKEND") != NULL ? getenv("TEST_BACKEND") : "host";
+  shardmat_context_options options = {.size = sizeof options, .backend = backend, .threads = 1};
 #ifdef WITH_MPI
   int provided;
   REFUSED(shardmat_context_create_mpi(MPI_COMM_WORLD, NULL, &context), SHARDMAT_USAGE, "MPI_Init_thread");
@@ -339,9 +341,9 @@ int main(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   OK(shardmat_context_create_fortran(MPI_Comm_c2f(MPI_COMM_WORLD), &options, &context));
   shardmat_context_destroy(context);
-  options.backend = rank == 0 ? "nonsense" : "host"; /* wrong on one rank, refused on all */
+  options.backend = rank == 0 ? "nonsense" : backend; /* wrong on one rank, refused on all */
   REFUSED(shardmat_context_create_mpi(MPI_COMM_WORLD, &options, &context), SHARDMAT_USAGE, "nonsense");
-  options.backend = "host";
+  options.backend = backend;
   OK(shardmat_context_create_mpi(MPI_COMM_WORLD, &options, &context));
 #else
   (void)argc, (void)argv;
@@ -351,7 +353,8 @@ int main(int argc, char** argv) {
   if (context == NULL) return 1;
   shardmat_context_info info = {.size = sizeof info};
   OK(shardmat_context_get_info(context, &info));
-  CHECK(info.rank == rank && info.ranks == ranks && info.device == -1 && strcmp(info.backend, "host") == 0);
+  CHECK(info.rank == rank && info.ranks == ranks && strcmp(info.backend, backend) == 0);
+  CHECK((info.device == -1) == (strcmp(backend, "host") == 0));
   multiplies(context);
   takes_triplets_and_new_values(context);
   solves(context);
