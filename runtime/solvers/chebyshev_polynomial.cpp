@@ -12,6 +12,7 @@
 #include "kernels/krylov/preconditioner_steps.h"
 #include "runtime/context.h"
 #include "runtime/matrix/product.h"
+#include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/null_space.h"
 #include "runtime/solvers/preconditioner.h"
 #include "runtime/solvers/spectrum.h"
@@ -33,7 +34,7 @@ class ChebyshevPolynomial final : public Preconditioner {
         throw Error(ErrorKind::usage, fmt::format("a polynomial of degree {}; it must be 1 to {}", degree_, kMostDegree),
                     "degree");
     });
-    ProductOptions wanted;
+    ProductOptions wanted = options.product;
     wanted.columns = options.columns;
     product_ = matrix.product(wanted);  // the method's product keeps its x
     context.communicator().together([&] {
@@ -58,8 +59,8 @@ class ChebyshevPolynomial final : public Preconditioner {
     return jacobi_->device_bytes() + product_->device_bytes() + static_cast<std::int64_t>(q_.bytes() + d_.bytes());
   }
   std::string describe() const override {
-    return fmt::format("degree {}, eigenvalues of D·A from {:.3g} to {:.3g}", degree_, kAbove * largest_ / kRatio,
-                       kAbove * largest_);
+    return fmt::format("degree {}, eigenvalues of D·A from {:.3g} to {:.3g}, {}", degree_, kAbove * largest_ / kRatio,
+                       kAbove * largest_, product_->row_plans().front().kernel());
   }
 
  private:

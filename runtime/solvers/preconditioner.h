@@ -40,6 +40,7 @@ struct PreconditionerOptions {
   int degree = 4;          ///< of the chebyshev polynomial: products an application
   bool absolute = false;   ///< takes magnitudes, so that M is positive definite
   bool mean_free = false;  ///< constant vectors are in the null space: M is applied to vectors without a mean
+  ProductOptions product;  ///< of products that the preconditioner makes; their columns are those above
 };
 
 /// One line in the list of preconditioners.

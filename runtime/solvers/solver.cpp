@@ -90,6 +90,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
   options_.preconditioning.absolute = method->demands == Demands::symmetric;
   options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
   options_.product.columns = options.columns;
+  options_.preconditioning.product = options_.product;
   if (options.own_preconditioner && !options.own_preconditioner->capturable) options_.graph = false;
   preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);  // before the host rows may go
   if (options.null_space == NullSpace::constant) remove_mean_.emplace(matrix, options.columns);
