@@ -172,9 +172,10 @@ void BatchesPaper::measure(Stream& stream, const Progress& progress, const std::
       trial.prepare(columns);
       std::map<std::string, BatchedResult, std::less<>> results;
       for (const std::string& kernel : kernels) results[kernel] = trial.measure(kernel);
-      for (const PeerKind& peer : batched_peers())
-        if (peer.name == "cusparse_plain" || peer.name == "cusparse_graph" || peer.name == "cublas_gemm_batched")
-          results[std::string(peer.name)] = trial.measure(peer);
+      if (on_gpu)
+        for (const PeerKind& peer : batched_peers())
+          if (peer.name == "cusparse_plain" || peer.name == "cusparse_graph" || peer.name == "cublas_gemm_batched")
+            results[std::string(peer.name)] = trial.measure(peer);
       std::map<std::string, double, std::less<>> seconds;
       for (const auto& [name, result] : results) {
         seconds[name] = seconds_of(result);
