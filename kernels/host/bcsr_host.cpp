@@ -5,8 +5,9 @@
 
 #include "kernels/formats/bcsr.h"
 #include "kernels/host/block_rows.h"
-#include "kernels/host/dot_ranges.h"
 #include "kernels/host/lanes.h"
+#include "kernels/host/ranges.h"
+#include "kernels/typed_plan.h"
 
 namespace shardmat {
 namespace {
@@ -97,30 +98,20 @@ SHARDMAT_INLINE void multiply_block_row(const BlockRows<T>& a, const Operands<T>
 
 std::unique_ptr<Plan> make_bcsr_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
   const auto& a = static_cast<const BcsrStorage&>(*storage);
-  DotRanges ranges = dot_ranges(even_block_row_starts(a), kRowsOfAChunk / a.block(), work_of_block_rows(a));
-  const std::int64_t parts = ranges.parts();
-  return typed_dot_plan<BcsrStorage>(
-      storage, [parts](const BcsrStorage&) { return parts; },
-      [ranges = std::move(ranges), isa = instruction_set()]<class T, class Dot>(const BcsrStorage& m, const Operands<T>& v,
-                                                                                const Dot& dot, Stream&) {
-        const BlockRows<T> rows(m);
-        const bool large_x = m.cols * static_cast<std::int64_t>(sizeof(T)) > kLargeX;
-        const std::int64_t prefetched_blocks = large_x ? rows.offset(m.block_rows) : 0;
-        for_each_range(
-            ranges, isa, dot,
-            [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
-              with_block_size(m.block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
-                if (m.bytes > kFromMemory)
-                  for (std::int64_t i = begin; i < end; ++i)
-                    multiply_block_row<Set, T, B, true>(rows, v, i, prefetched_blocks);
-                else
-                  for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, false>(rows, v, i, 0);
-              });
-            },
-            [&](const T* own, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
-              return dot_of_rows(own, v.y, begin * m.block(), std::min(m.rows, end * m.block()));
-            });
+  return typed_plan<BcsrStorage>(storage, [starts = even_block_row_starts(a), isa = instruction_set()]<class T>(
+                                              const BcsrStorage& m, const Operands<T>& v, Stream&) {
+    const BlockRows<T> rows(m);
+    const bool large_x = m.cols * static_cast<std::int64_t>(sizeof(T)) > kLargeX;
+    const std::int64_t prefetched_blocks = large_x ? rows.offset(m.block_rows) : 0;
+    for_each_range(starts, isa, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+      with_block_size(m.block(), [&]<int B>(std::integral_constant<int, B>) SHARDMAT_INLINE_LAMBDA {
+        if (m.bytes > kFromMemory)
+          for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, true>(rows, v, i, prefetched_blocks);
+        else
+          for (std::int64_t i = begin; i < end; ++i) multiply_block_row<Set, T, B, false>(rows, v, i, 0);
       });
+    });
+  });
 }
 
 }  // namespace shardmat

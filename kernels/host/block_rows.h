@@ -53,15 +53,11 @@ SHARDMAT_INLINE void with_block_size(int block, const Body& body) {
   body(std::integral_constant<int, kLeast>());
 }
 
-/// The work of all block rows before one.
-inline auto work_of_block_rows(const BcsrStorage& a) {
-  return
-      [rows = BlockRows<float>(a), block = a.block()](std::int64_t i) { return rows.offset(i) * block * block + i * block; };
-}
-
 /// First block rows of ranges of about equal work, then the number of block rows.
 inline std::vector<std::int64_t> even_block_row_starts(const BcsrStorage& a) {
-  return even_starts(a.block_rows, work_of_block_rows(a));
+  const BlockRows<float> rows(a);
+  const std::int64_t area = a.block() * a.block();
+  return even_starts(a.block_rows, [&](std::int64_t i) { return rows.offset(i) * area + i * a.block(); });
 }
 
 }  // namespace shardmat

@@ -1,8 +1,9 @@
 // CSR on host threads.
 #include "kernels/choose/cost_model.h"
 #include "kernels/host/csr_rows.h"
-#include "kernels/host/dot_ranges.h"
 #include "kernels/host/lanes.h"
+#include "kernels/host/ranges.h"
+#include "kernels/typed_plan.h"
 
 namespace shardmat {
 namespace {
@@ -30,22 +31,13 @@ double csr_host_cost(ConversionInput& input, const Policy& layout) {
 
 std::unique_ptr<Plan> make_csr_host(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
   const auto& a = static_cast<const CsrStorage&>(*storage);
-  DotRanges ranges =
-      dot_ranges(even_row_starts(a), kRowsOfAChunk, [&](std::int64_t row) { return row + offset_of_row(a, row); });
-  const std::int64_t parts = ranges.parts();
-  return typed_dot_plan<CsrStorage>(
-      storage, [parts](const CsrStorage&) { return parts; },
-      [ranges = std::move(ranges), isa = instruction_set()]<class T, class Dot>(const CsrStorage& m, const Operands<T>& v,
-                                                                                const Dot& dot, Stream&) {
-        for_each_range(
-            ranges, isa, dot,
-            [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
-              if (m.wide_offsets) multiply_rows<Set, T, std::int64_t>(m, begin, end, v);
-              else multiply_rows<Set, T, std::int32_t>(m, begin, end, v);
-            },
-            [&](const T* own, std::int64_t begin, std::int64_t end)
-                SHARDMAT_INLINE_LAMBDA { return dot_of_rows(own, v.y, begin, end); });
-      });
+  return typed_plan<CsrStorage>(storage, [starts = even_row_starts(a), isa = instruction_set()]<class T>(
+                                             const CsrStorage& m, const Operands<T>& v, Stream&) {
+    for_each_range(starts, isa, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+      if (m.wide_offsets) multiply_rows<Set, T, std::int64_t>(m, begin, end, v);
+      else multiply_rows<Set, T, std::int32_t>(m, begin, end, v);
+    });
+  });
 }
 
 }  // namespace shardmat

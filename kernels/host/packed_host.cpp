@@ -6,8 +6,8 @@
 #include "kernels/choose/cost_model.h"
 #include "kernels/formats/packed_pieces.h"
 #include "kernels/host/csr_rows.h"
-#include "kernels/host/dot_ranges.h"
 #include "kernels/host/packed_slices.h"
+#include "kernels/host/ranges.h"
 #include "kernels/typed_plan.h"
 
 namespace shardmat {
@@ -164,34 +164,14 @@ SHARDMAT_INLINE void multiply_single_rows(const PackedStorage& a, std::int64_t s
   for (int lane = 0; lane < slice.rows(); ++lane) put<Set>(v.y[slice.row(lane)], v.alpha * sum[lane], v.beta);
 }
 
-/// The sum of own·y over the rows of some slices.
-template <class T>
-double dot_of_slices(const PackedStorage& a, const T* own, const T* y, std::int64_t begin, std::int64_t end) {
-  double sum = 0;
-  for (std::int64_t s = begin; s < end; ++s) {
-    const packed::SingleRowSlice<T> slice(a, s);
-    for (int lane = 0; lane < slice.rows(); ++lane)
-      sum += static_cast<double>(own[slice.row(lane)]) * static_cast<double>(y[slice.row(lane)]);
-  }
-  return sum;
-}
-
 std::unique_ptr<Plan> make_single_rows(std::shared_ptr<Storage> storage) {
-  constexpr std::int64_t kSlicesOfAChunk = kRowsOfAChunk / kPackedLanes;
   const auto& a = static_cast<const PackedStorage&>(*storage);
-  DotRanges ranges = dot_ranges(packed::even_slice_starts(a), kSlicesOfAChunk, packed::work_of_slices(a));
-  const std::int64_t parts = ranges.parts();
-  return typed_dot_plan<PackedStorage>(
-      storage, [parts](const PackedStorage&) { return parts; },
-      [ranges = std::move(ranges), isa = instruction_set()]<class T, class Dot>(const PackedStorage& m, const Operands<T>& v,
-                                                                                const Dot& dot, Stream&) {
-        for_each_range(
-            ranges, isa, dot,
-            [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
-              for (std::int64_t s = begin; s < end; ++s) multiply_single_rows<Set>(m, s, v);
-            },
-            [&](const T* own, std::int64_t begin, std::int64_t end) { return dot_of_slices(m, own, v.y, begin, end); });
-      });
+  return typed_plan<PackedStorage>(storage, [starts = packed::even_slice_starts(a), isa = instruction_set()]<class T>(
+                                                const PackedStorage& m, const Operands<T>& v, Stream&) {
+    for_each_range(starts, isa, [&]<class Set>(Set, std::int64_t begin, std::int64_t end) SHARDMAT_INLINE_LAMBDA {
+      for (std::int64_t s = begin; s < end; ++s) multiply_single_rows<Set>(m, s, v);
+    });
+  });
 }
 
 }  // namespace

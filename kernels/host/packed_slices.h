@@ -17,17 +17,13 @@ using SingleRows = Shape<1, 1>;
 
 inline bool has_single_rows(const PackedStorage& a) { return a.shape.block == 1 && a.shape.lanes == 1; }
 
-/// The work of all slices before one.
-inline auto work_of_slices(const PackedStorage& a) {
-  return [&a](std::int64_t s) {  // values lie in the order of the slices
-    const std::int64_t values_of_unit = kPackedUnit / static_cast<std::int64_t>(size_of(a.type));
-    return (s < a.slices ? a.slice.as<PackedSlice>()[s].values * values_of_unit : a.nnz) + s * kPackedLanes;
-  };
-}
-
 /// First slices of ranges of about equal bytes, then the number of slices.
 inline std::vector<std::int64_t> even_slice_starts(const PackedStorage& a) {
-  return even_starts(a.slices, work_of_slices(a));
+  const auto* slices = a.slice.as<PackedSlice>();
+  const std::int64_t values_of_unit = kPackedUnit / static_cast<std::int64_t>(size_of(a.type));
+  return even_starts(a.slices, [&](std::int64_t s) {  // values lie in the order of the slices
+    return s < a.slices ? slices[s].values * values_of_unit + s * kPackedLanes : a.nnz + s * kPackedLanes;
+  });
 }
 
 template <class T>

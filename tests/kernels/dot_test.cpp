@@ -1,4 +1,4 @@
-// Products that also sum own·y (Plan::multiply_with_dot()): for the automatic kernels, on matrices of many rows.
+// Products that also sum own·y (Plan::multiply_with_dot()).
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -6,10 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/base/parallel.h"
 #include "kernels/choose/registry.h"
 #include "kernels/choose/tuner.h"
-#include "tests/support/instruction_sets.h"
 #include "tests/support/layout_zoo.h"
 #include "tests/support/plan_check.h"
 
@@ -92,41 +90,10 @@ int check_kernel(std::string_view name, const HostCsr& m, Stream& stream) {
         ++plans;
         const Sums sums = check(*plan), again = check(*plan);
         EXPECT_EQ(sums.parts, again.parts);
-        if (stream.device().backend == Backend::cuda) continue;
-        const ThreadCount three(3);
-        const Sums with_three = check(*make_plan(kernel, storage, policy, stream));
-        EXPECT_EQ(sums.parts, with_three.parts) << "sums depend on the number of threads";
       }
     }
   }
   return plans;
-}
-
-TEST(HostDot, SumsBesideTheProduct) {
-  Stream stream({Backend::host, 0});
-  const ThreadCount one(1);
-  for (const Isa isa : test::instruction_sets()) {
-    const IsaScope scope(isa);
-    SCOPED_TRACE(std::string(name(isa)));
-    EXPECT_GT(check_kernel("csr_host", mesh(16'001, 1, true), stream), 0);
-    EXPECT_GT(check_kernel("packed_host", mesh(16'001, 1, false), stream), 0);
-    EXPECT_GT(check_kernel("packed_host", mesh(16'001, 1, true), stream), 0);
-    EXPECT_GT(check_kernel("bcsr_host", mesh(5'501, 3, true), stream), 0);
-  }
-}
-
-/// Few rows are not worth it, and one that holds most of the entries would keep a thread busy alone.
-TEST(HostDot, AreNotForSmallOrUnevenMatrices) {
-  Stream stream({Backend::host, 0});
-  HostCsr uneven = mesh(16'001, 1, false);
-  uneven.col_idx.resize(static_cast<std::size_t>(uneven.row_ptr[16'000])), uneven.values.resize(uneven.col_idx.size());
-  for (std::int64_t j = 0; j < uneven.cols; ++j) uneven.col_idx.push_back(j), uneven.values.push_back(0.5);
-  uneven.row_ptr.back() = std::ssize(uneven.values);
-  for (const HostCsr& m : {mesh(15'000, 1, false), uneven}) {
-    ConversionInput input(m.view(), ValueType::f64, stream);
-    const auto storage = store(find_format("csr"), input, {});
-    EXPECT_EQ(make_plan(find_kernel("csr_host", Backend::host), storage, {}, stream)->dot_parts(), 0);
-  }
 }
 
 TEST(GpuDot, SumsBesideTheProduct) {
