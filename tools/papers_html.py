@@ -7,7 +7,6 @@ The page holds the figures (those of plot_papers.py), all tables as they were pr
 element with the id shardmat-report. Needs matplotlib (python3-matplotlib).
 """
 
-import argparse
 import io
 import json
 import re
@@ -101,18 +100,5 @@ def page(report, plt):
 """
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON file of shardmat bench papers")
-    parser.add_argument("--output", required=True, help="HTML file to write")
-    arguments = parser.parse_args()
-    report = plots.read(arguments.report)
-    plt = plots.pyplot(".svg", 8)
-    plt.rcParams["svg.fonttype"] = "none"
-    text = page(report, plt)
-    with open(arguments.output, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
 if __name__ == "__main__":
-    main()
+    plots.write_page(__doc__, "papers", 8, page)

@@ -1,5 +1,6 @@
 """What the scripts that draw reports share: matplotlib set up, a report read, a picture written, mistakes told in a line."""
 
+import argparse
 import json
 import os
 import sys
@@ -27,6 +28,20 @@ def read(path):
             return json.load(file)
     except (OSError, ValueError) as error:
         fail(f"{path}: {error}")
+
+
+def write_page(description, benchmark, font_size, page):
+    """The whole of a script that writes a report as a page: page(report, plt) is its text."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("report", help=f"JSON file of shardmat bench {benchmark}")
+    parser.add_argument("--output", required=True, help="HTML file to write")
+    arguments = parser.parse_args()
+    report = read(arguments.report)
+    plt = pyplot(".svg", font_size)
+    plt.rcParams["svg.fonttype"] = "none"
+    text = page(report, plt)
+    with open(arguments.output, "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def heading(report):

@@ -7,7 +7,6 @@ The page holds pictures (those of plot_scaling.py), tables, how to read them, an
 the id shardmat-report. It is light or dark as the reader likes, and light on paper. Needs matplotlib (python3-matplotlib).
 """
 
-import argparse
 import io
 import json
 import re
@@ -279,18 +278,5 @@ def page(report, plt):
 """
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("report", help="JSON file of shardmat bench scaling")
-    parser.add_argument("--output", required=True, help="HTML file to write")
-    arguments = parser.parse_args()
-    report = plots.read(arguments.report)
-    plt = plots.pyplot(".svg", 9)
-    plt.rcParams["svg.fonttype"] = "none"
-    text = page(report, plt)
-    with open(arguments.output, "w", encoding="utf-8") as file:
-        file.write(text)
-
-
 if __name__ == "__main__":
-    main()
+    plots.write_page(__doc__, "scaling", 9, page)

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "kernels/base/error.h"
+#include "kernels/batched/shardmat_batched.h"
 
 namespace shardmat {
 namespace {
@@ -14,6 +15,22 @@ thread_local const char* no_room = nullptr;  // where the message itself found n
 int keep(ErrorKind kind, const char* message) noexcept { return keep_message(static_cast<int>(kind), message); }
 
 }  // namespace
+
+ValueType value_type_of_c(int type, const char* of) {
+  switch (type) {
+    case SHARDMAT_F32:
+      return ValueType::f32;
+    case SHARDMAT_F64:
+      return ValueType::f64;
+    case SHARDMAT_F16:
+      return ValueType::f16;
+    case SHARDMAT_BF16:
+      return ValueType::bf16;
+    default:
+      throw Error(ErrorKind::usage, std::string("the type of ") + of + " is " + std::to_string(type) +
+                                        "; it must be one of SHARDMAT_F32, F64, F16 and BF16");
+  }
+}
 
 int keep_message(int status, const char* message) noexcept {
   no_room = nullptr;

@@ -5,10 +5,15 @@
 
 #include <exception>
 
+#include "kernels/base/types.h"
+
 namespace shardmat {
 
 /// Keeps the message of the error for shardmat_last_error() and returns its status: the number of its ErrorKind.
 int keep_error(const std::exception_ptr& error) noexcept;
+
+/// The type of values that SHARDMAT_F32 … name. Throws Error(usage) for another number; `of`: "the batch".
+ValueType value_type_of_c(int type, const char* of);
 
 /// Keeps another message for shardmat_last_error(); returns `status`.
 int keep_message(int status, const char* message) noexcept;

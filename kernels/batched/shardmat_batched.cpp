@@ -32,21 +32,6 @@ void require(bool condition, const char* what) {
 
 bool aligned_memory(const void* memory) { return memory != nullptr && reinterpret_cast<std::uintptr_t>(memory) % 256 == 0; }
 
-ValueType type_of(int type) {
-  switch (type) {
-    case SHARDMAT_F32:
-      return ValueType::f32;
-    case SHARDMAT_F64:
-      return ValueType::f64;
-    case SHARDMAT_F16:
-      return ValueType::f16;
-    case SHARDMAT_BF16:
-      return ValueType::bf16;
-    default:
-      throw Error(ErrorKind::usage, "the type of a batch must be one of SHARDMAT_F32, F64, F16 and BF16");
-  }
-}
-
 Device device_of(const shardmat_batch& batch) {
   if (batch.device < 0) return Device{};
   if (batch.device >= cuda_device_count())
@@ -62,7 +47,7 @@ DeviceBatch device_batch(const shardmat_batch* batch) {
   const std::span<const std::int64_t> rows(batch->first_row, static_cast<std::size_t>(batch->count) + 1);
   DeviceBatch of;
   of.device = device_of(*batch);
-  of.type = type_of(batch->type);
+  of.type = value_type_of_c(batch->type, "the batch");
   of.at = BatchOffsets(rows, {batch->first_col, rows.size()}, {batch->first_entry, rows.size()});
   of.format = batch->row_idx != nullptr ? BatchFormat::coo : BatchFormat::csr;
   require(batch->row_ptr == nullptr || batch->row_idx == nullptr, "a batch has row_ptr or row_idx, not both");

@@ -56,7 +56,7 @@ std::unique_ptr<shardmat_batch_product> make(const std::shared_ptr<ContextState>
     throw Error(ErrorKind::input, kept_error());
   DeviceBatch batch;
   const auto matrices = static_cast<std::size_t>(given->count) + 1;
-  batch.type = value_type(given->type, "the batch");
+  batch.type = value_type_of_c(given->type, "the batch");
   batch.at = BatchOffsets({given->first_row, matrices}, {given->first_col, matrices}, {given->first_entry, matrices});
   batch.format = given->row_idx != nullptr ? BatchFormat::coo : BatchFormat::csr;
   batch.row_ptr = given->row_ptr, batch.row_idx = given->row_idx, batch.col_idx = given->col_idx;

@@ -100,22 +100,6 @@ void require_own_process(const ContextState& context) {
                           context.process));
 }
 
-ValueType value_type(int type, const char* of) {
-  switch (type) {
-    case SHARDMAT_F32:
-      return ValueType::f32;
-    case SHARDMAT_F64:
-      return ValueType::f64;
-    case SHARDMAT_F16:
-      return ValueType::f16;
-    case SHARDMAT_BF16:
-      return ValueType::bf16;
-    default:
-      throw Error(ErrorKind::usage,
-                  fmt::format("the type of {} is {}; it must be one of SHARDMAT_F32, F64, F16 and BF16", of, type));
-  }
-}
-
 Device device_of(int on_device, const ContextState& context) {
   if (on_device == 0) return Device{};
   require(context.context.device().backend == Backend::cuda,
@@ -131,7 +115,7 @@ Dense dense(const shardmat_dense* given, const char* what, const ContextState& c
           given->columns,
           given->leading,
           given->column_major != 0 ? DenseOrder::column_major : DenseOrder::row_major,
-          value_type(given->type, what),
+          value_type_of_c(given->type, what),
           device};
 }
 

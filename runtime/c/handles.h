@@ -66,7 +66,6 @@ void multiply(const MatrixState& of, ProductState& with, double alpha, const Den
 /// Throws Error(usage) unless `condition` holds.
 void require(bool condition, const char* what);
 void require_own_process(const ContextState& context);
-ValueType value_type(int type, const char* of);
 /// Where memory of the caller lies. Throws Error(usage) for memory of a GPU in a context on the host.
 Device device_of(int on_device, const ContextState& context);
 Dense dense(const shardmat_dense* given, const char* what, const ContextState& context);

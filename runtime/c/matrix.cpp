@@ -84,7 +84,7 @@ OwnRows own_rows(const shardmat_rows* given, ContextState& context, std::int64_t
   OwnRows rows;
   rows.range = {known.first_row, known.rows};
   rows.cols = known.cols;
-  rows.values_type = value_type(known.value_type, "the values");
+  rows.values_type = value_type_of_c(known.value_type, "the values");
   rows.row_ptr = span(known.row_ptr, known.rows + 1, "row_ptr");
   std::int64_t ends[2];
   rows.device = device_of(known.on_device, context);
@@ -143,7 +143,7 @@ int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_trip
       triplets.columns = span(known.column, known.count, "column");
       triplets.values = known.values;
       require(known.values != nullptr || known.count == 0, "values is NULL");
-      triplets.values_type = value_type(known.value_type, "the values");
+      triplets.values_type = value_type_of_c(known.value_type, "the values");
       triplets.device = device_of(known.on_device, state);
       own_values = known.count;
       method = text(chosen.method);
@@ -220,7 +220,7 @@ int shardmat_matrix_update_values(shardmat_matrix* matrix, const void* values, i
     view.data = values;
     view.rows = count;
     context.communicator.together([&] {
-      view.type = value_type(type, "the new values");
+      view.type = value_type_of_c(type, "the new values");
       view.device = device_of(on_device, context);
     });
     on_stream(context, stream, [&](Stream& on, bool wait) {

@@ -73,6 +73,10 @@ class Products(unittest.TestCase):
             m @ x
         with self.assertRaisesRegex(ValueError, "closed"):
             product.multiply(x)
+        with shardmat.Matrix.from_scipy(a).solver("cg") as solver:
+            pass
+        with self.assertRaisesRegex(ValueError, "solver is closed"):
+            solver.solve(np.ones(30))
 
     def test_dlpack(self):
         a, x = tridiagonal(30), np.random.default_rng(4).random(30)

@@ -10,21 +10,15 @@
 #include "kernels/formats/upload.h"
 #include "kernels/matrix/ordering.h"
 #include "kernels/vector.h"
-#include "partition/partitioner.h"
 #include "tools/bench/first_ranks.h"
 #include "tools/bench/papers/threads.h"
+#include "tools/bench/peer_pairs.h"
 
 namespace shardmat::tools {
 namespace {
 
 using Phases = SortedOnRanks::Phases;
 constexpr double kMostSeconds = 1;
-
-double median(std::vector<double> all) {
-  const auto middle = all.begin() + std::ssize(all) / 2;
-  std::nth_element(all.begin(), middle, all.end());
-  return *middle;
-}
 
 /// First rows of parts of equal nonzeros, from the top of the matrix, then the number of rows.
 std::vector<std::int64_t> starts_of(const HostCsr& m, int parts) {
@@ -168,7 +162,7 @@ Phases time_part(Context& context, Part& part, int threads, int repetitions) {
     if (r >= 2 && communicator.all_reduce(whole.seconds(), Reduction::max) > kMostSeconds) break;
   }
   double slowest[4];
-  for (int i = 0; i < 4; ++i) slowest[i] = median(all[i]);
+  for (int i = 0; i < 4; ++i) slowest[i] = median_of(all[i]);
   communicator.all_reduce(std::span<double>(slowest), Reduction::max);
   phases.product = slowest[0], phases.gather = slowest[1], phases.restore = slowest[2], phases.whole = slowest[3];
   return phases;

@@ -2,6 +2,8 @@
 
 import threading
 
+from .handle import Handle
+
 _default = None
 _lock = threading.Lock()
 
@@ -13,7 +15,7 @@ def native():
     return _shardmat
 
 
-class Context:
+class Context(Handle):
     """The ranks of a communicator of mpi4py, or this process alone.
 
     backend: "auto", "host" or "cuda". threads: host threads of each rank; 0: its share of the cores. timeout: the longest
@@ -34,21 +36,6 @@ class Context:
     def info(self):
         """Rank, ranks, backend, device and threads, as a dict."""
         return self._open().info()
-
-    def close(self):
-        """Lets go of the context. Its matrices keep what they need until they are closed, too."""
-        self._native = None
-
-    def _open(self):
-        if self._native is None:
-            raise ValueError("the context is closed")
-        return self._native
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
 
     def __repr__(self):
         if self._native is None:

@@ -5,6 +5,7 @@ import operator
 
 from .context import context_for, native
 from .errors import NotConvergedError
+from .handle import Handle
 
 _TYPES = {"float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16"}
 
@@ -64,7 +65,7 @@ def _csr(matrix):
     return csr
 
 
-class Matrix:
+class Matrix(Handle):
     """A sparse matrix, spread by rows over the ranks of a context, that stays on their devices.
 
     Made by ``from_scipy``, ``from_rows``, ``from_triplets`` or ``from_file``, which take these options as keywords:
@@ -313,17 +314,6 @@ class Matrix:
         self._native = None
         self._transpose = self._make_transpose = None
 
-    def _open(self):
-        if self._native is None:
-            raise ValueError("the matrix is closed")
-        return self._native
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
-
     def __repr__(self):
         if self._native is None:
             return "<shardmat.Matrix: closed>"
@@ -365,7 +355,7 @@ class _TransposedFile:
         self.matrix = matrix
 
 
-class Product:
+class Product(Handle):
     """Y = alpha·A·X + beta·Y for a number of right-hand sides."""
 
     def __init__(self, matrix, columns, kernel=None, exchange=None):
@@ -404,22 +394,8 @@ class Product:
     def __matmul__(self, x):
         return self.multiply(x)
 
-    def close(self):
-        self._native = None
 
-    def _open(self):
-        if self._native is None:
-            raise ValueError("the product is closed")
-        return self._native
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
-
-
-class Solver:
+class Solver(Handle):
     """Solves A·X = B by Krylov methods; all vectors and sums stay on the devices.
 
     solver: cg, gmres, fgmres, bicgstab, minres or chebyshev. preconditioner: none, jacobi, block_jacobi or chebyshev.
@@ -436,7 +412,7 @@ class Solver:
 
     def refresh(self):
         """Takes the new values of the matrix into the preconditioner. Collective."""
-        self._native.refresh()
+        self._open().refresh()
 
     def solve(self, b, x0=None):
         """x with A·x = b, begun from x0 or zeros. Collective. ``results`` then has a dict for each column.
@@ -450,17 +426,8 @@ class Solver:
             x = numpy.zeros(numpy.shape(b), self._sum_type)
         else:
             x = numpy.array(x0, self._sum_type)
-        self.results = self._native.solve(numpy.ascontiguousarray(b, x.dtype), x)
+        self.results = self._open().solve(numpy.ascontiguousarray(b, x.dtype), x)
         failed = [result for result in self.results if not result["converged"]]
         if failed:
             raise NotConvergedError(failed[0]["explanation"], x, self.results)
         return x
-
-    def close(self):
-        self._native = None
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.close()
