@@ -312,6 +312,7 @@ typedef struct {
    * to go on; anything else on any rank ends the solve. Must not call functions of this context. */
   int (*monitor)(void* user, int64_t iterations, const double* norms, int64_t columns);
   void* user;
+  const char* variant; /* of cg: "classic", "single_reduction" (one sum over the ranks an iteration), "auto"; NULL: auto */
 } shardmat_solver_options;
 
 typedef struct {

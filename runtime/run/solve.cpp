@@ -127,6 +127,7 @@ class SolveRun {
     SolveReport& r = report_;
     describe_product(solver_->product(), source_, options_.load, r);
     r.solver = options_.solver.solver;
+    r.variant = solver_->variant();
     const auto& own = options_.solver.own_preconditioner;
     r.preconditioner = own ? own->name : options_.solver.preconditioner;
     r.preconditioner_note = solver_->preconditioner().describe();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "comm/placement.h"
@@ -34,6 +35,7 @@ struct SolveOptions {
 };
 
 struct SolveReport : IterativeReport {
+  std::optional<CgChoice> variant;  ///< of cg
   std::string solver, preconditioner, preconditioner_note, residual_norm, b, initial_guess;
   SolverOptions settings;
   SolveResult result;

@@ -107,6 +107,7 @@ std::string to_text(const SolveReport& r) {
   Table t;
   write_setup(t, r);
   t.row("solver", r.solver);
+  if (r.variant) t.row("variant", fmt::format("{} ({})", name(r.variant->variant), r.variant->why));
   t.row("preconditioner",
         r.preconditioner + (r.preconditioner_note.empty() ? "" : fmt::format(" ({})", r.preconditioner_note)));
   t.row("ends at", fmt::format("residual ({}) ≤ max({:g}·‖b‖, {:g}), or {} iterations", r.residual_norm, r.settings.rtol,
@@ -162,6 +163,10 @@ std::string to_json(const SolveReport& r) {
                  {"converged", r.result.converged()},
                  {"iterations", r.result.iterations},
                  {"columns", columns}};
+  if (r.variant) {
+    j["solver"]["variant"] = name(r.variant->variant);
+    j["solver"]["variant_why"] = r.variant->why;
+  }
   if (r.advice.advice)
     j["advice"] = {{"preconditioner", r.advice.advice->preconditioner},
                    {"preconditioner_note", r.advice.advice->note},

@@ -1,4 +1,4 @@
-// Conjugate gradients; the passes are in kernels/krylov/cg_steps.h.
+// Conjugate gradients, the classic variant; the passes are in kernels/krylov/cg_steps.h.
 #include "comm/sum_over_ranks.h"
 #include "kernels/krylov/cg_steps.h"
 #include "runtime/context.h"
@@ -71,6 +71,9 @@ class Cg final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_cg(const MethodInputs& inputs) { return make_preconditioned<Cg>(inputs); }
+std::unique_ptr<Method> make_cg(const MethodInputs& inputs) {
+  if (inputs.variant == CgVariant::single_reduction) return make_single_reduction_cg(inputs);
+  return make_preconditioned<Cg>(inputs);
+}
 
 }  // namespace shardmat

@@ -13,6 +13,7 @@
 #include "kernels/krylov/monitor.h"
 #include "kernels/krylov/step.h"
 #include "runtime/matrix/product.h"
+#include "runtime/solvers/cg_variant.h"
 #include "runtime/solvers/gram_schmidt.h"
 #include "runtime/solvers/norm.h"
 #include "runtime/solvers/preconditioner.h"
@@ -31,6 +32,7 @@ struct MethodInputs {
   ResidualNorm norm;
   std::int64_t restart = 30;
   GramSchmidt gram_schmidt = GramSchmidt::classical;
+  CgVariant variant = CgVariant::classic;
 
   const DistributedMatrix& matrix() const { return product.matrix(); }
   Context& context() const;
@@ -90,6 +92,7 @@ struct MethodEntry {
   std::span<const ResidualNorm> norms;
   bool flexible;      ///< the preconditioner may change from one iteration to the next
   bool coefficients;  ///< it notes those of conjugate gradients (krylov::Monitor)
+  bool variants;      ///< it has those of CgVariant
   /// Checks memory before it is taken. Collective; the same error on all ranks.
   std::unique_ptr<Method> (*make)(const MethodInputs& inputs);
 };
@@ -104,5 +107,6 @@ std::unique_ptr<Method> make_cg(const MethodInputs& inputs);
 std::unique_ptr<Method> make_fgmres(const MethodInputs& inputs);
 std::unique_ptr<Method> make_gmres(const MethodInputs& inputs);
 std::unique_ptr<Method> make_minres(const MethodInputs& inputs);
+std::unique_ptr<Method> make_single_reduction_cg(const MethodInputs& inputs);  // by make_cg()
 
 }  // namespace shardmat

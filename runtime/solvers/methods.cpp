@@ -14,17 +14,17 @@ constexpr std::array kNoPreconditioned{ResidualNorm::unpreconditioned, ResidualN
 
 constexpr std::array<MethodEntry, 6> kMethods{{
     {"cg", "conjugate gradients, for symmetric positive definite matrices", Demands::positive_definite, kAllNorms, false,
-     true, make_cg},
+     true, true, make_cg},
     {"minres", "minimal residuals, for symmetric matrices, indefinite ones too", Demands::symmetric, kNoPreconditioned,
-     false, false, make_minres},
+     false, false, false, make_minres},
     {"gmres", "generalised minimal residuals, restarted, preconditioned from the right; for any matrix", Demands::nothing,
-     kUnpreconditioned, false, false, make_gmres},
+     kUnpreconditioned, false, false, false, make_gmres},
     {"fgmres", "the same for a preconditioner that changes from step to step; takes the memory of twice as many vectors",
-     Demands::nothing, kUnpreconditioned, true, false, make_fgmres},
+     Demands::nothing, kUnpreconditioned, true, false, false, make_fgmres},
     {"bicgstab", "stabilised bi-conjugate gradients, preconditioned from the right; for any matrix, little memory",
-     Demands::nothing, kUnpreconditioned, false, false, make_bicgstab},
+     Demands::nothing, kUnpreconditioned, false, false, false, make_bicgstab},
     {"chebyshev", "Chebyshev iteration, for positive definite matrices: needs no sums but for the norm of the residual",
-     Demands::positive_definite, kAllNorms, false, false, make_chebyshev},
+     Demands::positive_definite, kAllNorms, false, false, false, make_chebyshev},
 }};
 
 }  // namespace

@@ -45,6 +45,13 @@ void require_flexible(const MethodEntry& method, const SolverOptions& o) {
                 "solver");
 }
 
+void require_variant(const MethodEntry& method, CgVariant asked) {
+  if (method.variants || asked == CgVariant::automatic) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} has no variants, and {} was asked for; leave it out, or take cg", method.name, name(asked)),
+              "variant");
+}
+
 void require_norm(const MethodEntry& method, ResidualNorm norm) {
   if (std::find(method.norms.begin(), method.norms.end(), norm) != method.norms.end()) return;
   throw Error(
@@ -84,6 +91,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
     find_preconditioner(options.preconditioner);
     require_sensible(options, matrix);
     require_norm(*method, options.residual_norm);
+    require_variant(*method, options.variant);
     require_flexible(*method, options);
   });
   options_.preconditioning.columns = static_cast<int>(options.columns);
@@ -103,8 +111,25 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
     monitor_ = std::make_unique<MonitorMemory>(device, static_cast<int>(options.columns), options_, method->coefficients);
   });
   sum_.emplace(matrix.context().exchange_context(sum_type(matrix.type()), 1), static_cast<int>(2 * options.columns));
-  method_ = method->make({*product_, *preconditioner_, *passes_, monitor_->view(), options_.residual_norm, options_.restart,
-                          options_.gram_schmidt});
+  MethodInputs inputs = method_inputs(*preconditioner_, monitor_->view(), options_.restart);
+  if (method->variants) {
+    const PlanRequest& plan = options_.product.plan ? *options_.product.plan : matrix.options().plan;
+    variant_ = choose_cg_variant(inputs, options_.variant, plan.reproducible);
+    inputs.variant = variant_->variant;
+  }
+  method_ = method->make(inputs);
+}
+
+MethodInputs Solver::method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor,
+                                   std::int64_t restart) {
+  return {*product_,
+          preconditioner,
+          *passes_,
+          monitor,
+          options_.residual_norm,
+          restart,
+          options_.gram_schmidt,
+          variant_ ? variant_->variant : CgVariant::classic};
 }
 
 Solver::~Solver() = default;
@@ -164,9 +189,8 @@ Solver::Trial Solver::try_preconditioner(const std::string& name, const Precondi
   const std::unique_ptr<Preconditioner> preconditioner = make_preconditioner(name, preconditioning);
   krylov::Monitor monitor = monitor_->view();
   monitor.most_iterations = iterations;
-  const std::unique_ptr<Method> method = find_method(options.solver)
-                                             .make({*product_, *preconditioner, *passes_, monitor, options.residual_norm,
-                                                    options.restart, options.gram_schmidt});
+  const std::unique_ptr<Method> method =
+      find_method(options.solver).make(method_inputs(*preconditioner, monitor, options.restart));
   return {run(*method, *preconditioner, options, b, x, control), preconditioner->describe()};
 }
 

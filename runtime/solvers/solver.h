@@ -21,6 +21,7 @@
 #include "comm/sum_over_ranks.h"
 #include "kernels/base/progress.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/cg_variant.h"
 #include "runtime/solvers/gram_schmidt.h"
 #include "runtime/solvers/norm.h"
 #include "runtime/solvers/null_space.h"
@@ -32,6 +33,7 @@
 namespace shardmat {
 
 class Method;
+struct MethodInputs;
 class MonitorMemory;
 
 struct SolverOptions {
@@ -47,6 +49,9 @@ struct SolverOptions {
   std::int64_t max_iterations = 10'000;
   std::int64_t restart = 30;  ///< of gmres and fgmres
   GramSchmidt gram_schmidt = GramSchmidt::classical;
+  /// Of cg. automatic: measured by the constructor; by a rule that measures nothing if the plan of the product is to be
+  /// reproducible.
+  CgVariant variant = CgVariant::automatic;
   ResidualNorm residual_norm = ResidualNorm::unpreconditioned;
   /// constant: what A maps to 0. Then the mean of each column is removed from b, from x and from what the preconditioner
   /// gives, and a b whose mean is not 0 is solved in the sense of least squares; tolerances are of the b without its mean.
@@ -112,7 +117,7 @@ class Solver {
   void refresh();
   /// Solves A·X = B from the X at hand. Vectors of the matrix's sum_type() and of options.columns columns. Throws
   /// Error(input) if b or x holds NaN or infinity. The bits of x and of the history are the same in every run with as many
-  /// ranks, the same kernel and exchange.
+  /// ranks, the same kernel, exchange and variant.
   SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
 
   /// What other preconditioners would do.
@@ -129,6 +134,8 @@ class Solver {
   const Product& product() const { return *product_; }
   const Preconditioner& preconditioner() const { return *preconditioner_; }
   const SolverOptions& options() const { return options_; }
+  /// Of cg: the variant that was taken, and why. None for other methods.
+  const std::optional<CgChoice>& variant() const { return variant_; }
   /// What sums over the ranks: SumOverRanks::name().
   std::string_view summed_by() const { return sum_->name(); }
   /// Device memory of the method, the preconditioner and the product.
@@ -138,6 +145,8 @@ class Solver {
   void require_vectors(const DistributedVector& b, const DistributedVector& x) const;
   std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name,
                                                       const PreconditionerOptions& preconditioning) const;
+  /// `monitor`: of monitor_, or with fewer iterations.
+  MethodInputs method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor, std::int64_t restart);
   SolveResult run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
                   const DistributedVector& b, DistributedVector& x, const SolveControl& control);
 
@@ -149,6 +158,7 @@ class Solver {
   std::optional<krylov::Passes> passes_;
   std::optional<SumOverRanks> sum_;  ///< of two values a column
   std::unique_ptr<MonitorMemory> monitor_;
+  std::optional<CgChoice> variant_;
   std::unique_ptr<Method> method_;
 };
 

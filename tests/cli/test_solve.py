@@ -55,14 +55,16 @@ class Solve(CliTest):
                  for p in ("none", "jacobi", "block_jacobi")
                  if not (name in ("badly scaled", "bar") and (p == "none" or m in ("bicgstab", "chebyshev")))
                  and not (p == "block_jacobi" and m not in ("cg", "minres")) and not (name == "one row" and p != "none")]
+        cases += [(name, a, "cg single_reduction", "none" if name == "one row" else "jacobi") for name, a in spd.items()]
         cases += [(name, a, m, "jacobi") for name, a in general.items() for m in ("gmres", "fgmres", "bicgstab")]
         cases += [("saddle", saddle(6), m, "none") for m in ("minres", "gmres")]
         self.assertGreaterEqual(len(cases), 30)
         for number, (name, matrix, method, preconditioner) in enumerate(cases):
             with self.subTest(name, method=method, preconditioner=preconditioner):
+                method, *variant = method.split()
                 b = np.random.default_rng(5).standard_normal(matrix.shape[0])
                 x, report = self.solution(matrix, b, "--solver", method, "--preconditioner", preconditioner, "--rtol", 1e-10,
-                                          "--restart", 200, ranks=(0, 0, 2, 0, 0, 3)[number % 6])
+                                          "--restart", 200, *(["--variant", *variant] if variant else []), ranks=(0, 0, 2, 0, 0, 3)[number % 6])
                 column = report["columns"][0]
                 self.assertEqual(column["reason"], "converged_rtol")
                 residual = np.linalg.norm(b - matrix @ x)
@@ -93,8 +95,10 @@ class Solve(CliTest):
         self.assertEqual(report["columns"][0]["reason"], "diverged_iterations")
         self.assertEqual(len(report["columns"][0]["history"]), 6)
         self.assertLess(np.linalg.norm(np.ones(144) - laplacian(12) @ x), 12 * 4)
-        _, report = self.solution(sp.csr_matrix(np.diag([1.0, -2.0, 3.0])), np.ones(3), code=NOT_CONVERGED)
-        self.assertEqual(report["columns"][0]["reason"], "diverged_indefinite_matrix")
+        for variant in ("classic", "single_reduction"):
+            _, report = self.solution(sp.csr_matrix(np.diag([1.0, -2.0, 3.0])), np.ones(3), "--variant", variant, code=NOT_CONVERGED)
+            self.assertEqual(report["columns"][0]["reason"], "diverged_indefinite_matrix")
+            self.assertEqual(report["solver"]["variant"], variant)
         _, report = self.solution(laplacian(6), np.ones(36), "--rtol", 1e-40, code=NOT_CONVERGED)
         self.assertEqual(report["columns"][0]["reason"], "diverged_attainable_accuracy")
         singular = sp.csr_matrix(np.array([[1.0, 1.0], [1.0, 1.0]]))
@@ -140,8 +144,8 @@ class Solve(CliTest):
 
     def test_estimates_the_condition(self):
         matrix = badly_scaled(5)
-        for preconditioner, ranks in (("none", 0), ("jacobi", 2)):
-            _, report = self.solution(matrix, np.ones((25, 2)) * [[1, 3]], "--rhs", 2, "--rtol", 1e-12, "--preconditioner", preconditioner, ranks=ranks)
+        for preconditioner, variant, ranks in (("none", "classic", 0), ("jacobi", "single_reduction", 2)):
+            _, report = self.solution(matrix, np.ones((25, 2)) * [[1, 3]], "--rhs", 2, "--rtol", 1e-12, "--preconditioner", preconditioner, "--variant", variant, ranks=ranks)
             scale = sp.diags(matrix.diagonal() ** -0.5) if preconditioner == "jacobi" else sp.identity(25)
             values = np.linalg.eigvalsh((scale @ matrix @ scale).toarray())
             for column in report["columns"]:
@@ -191,6 +195,7 @@ class Solve(CliTest):
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmress", says="did you mean gmres?")
         self.fail_with(USAGE, "solve", "a.h5", "--preconditioner", "jacob", says="did you mean jacobi?")
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--restart", 0, says="--restart")
+        self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--variant", "classic", says=["no variants", "--variant"])
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--residual-norm", "natural", says="--residual-norm")
 
     def test_prints_residuals(self):
