@@ -16,7 +16,6 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/vectors.h"
-#include "runtime/run/time_product.h"
 #include "runtime/solvers/method.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/matrix_source.h"
@@ -102,7 +101,21 @@ class SolveRun {
   void solve_it() {
     phase("solve", [&] { report_.result = solver_->solve(*b_, *x_, options_.control); });
     if (report_.result.iterations == 0) return;
-    timed_ = time_product(solver_->product(), context_.stream());
+    report_.seconds_an_iteration = report_.result.seconds / static_cast<double>(report_.result.iterations);
+    report_.parts =
+        measure_iteration_parts(*solver_, report_.seconds_an_iteration, report_.result.iterations, report_.result.graph);
+    for (const IterationPart& part : report_.parts) {
+      if (part.name == "product") report_.product_seconds = part.seconds / part.count;
+      if (part.name == "exchange") report_.exchange_seconds = part.seconds / part.count;
+    }
+  }
+
+  /// Nothing on the host if the matrix of any rank may lie in caches.
+  void measure_copy() {
+    const bool in_memory =
+        context_.device().backend == Backend::cuda || solver_->product().compulsory_bytes(0) > context_.bytes_to_copy() / 2;
+    if (report_.parts.empty() || communicator_.all_reduce(in_memory ? 1 : 0, Reduction::min) == 0) return;
+    report_.copy_bandwidth = over_ranks(communicator_.together([&] { return context_.copy_bandwidth(); }), communicator_);
   }
 
   /// Room for the host rows during the solve, vectors and more aside.
@@ -137,12 +150,11 @@ class SolveRun {
     r.settings = solver_->options();
     r.sums = solver_->summed_by();
     r.graph = r.result.graph;
-    r.product_seconds = timed_.product, r.exchange_seconds = timed_.exchange;
-    if (r.result.iterations > 0) r.seconds_an_iteration = r.result.seconds / static_cast<double>(r.result.iterations);
     double held = static_cast<double>(matrix_->device_bytes() + solver_->device_bytes());
     held += 2 * static_cast<double>(solver_->product().y_bytes());
     r.device_bytes = over_ranks(held, communicator_);
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
+    measure_copy();  // its arrays are not of the solve's peak
   }
 
   Context& context_;
@@ -153,7 +165,6 @@ class SolveRun {
   std::unique_ptr<Solver> solver_;
   std::unique_ptr<VectorSource> b_source_, guess_source_;
   std::optional<DistributedVector> b_, x_;
-  ProductSeconds timed_;
   bool keeps_rows_ = false;  ///< of the matrix, for advice
   SolveReport report_;
 };

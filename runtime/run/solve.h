@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/placement.h"
 #include "partition/readers/input_choices.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/run/advice.h"
+#include "runtime/run/iteration_parts.h"
 #include "runtime/run/product_report.h"
 #include "runtime/solvers/solver.h"
 
@@ -39,6 +41,9 @@ struct SolveReport : IterativeReport {
   std::string solver, preconditioner, preconditioner_note, residual_norm, b, initial_guess;
   SolverOptions settings;
   SolveResult result;
+  std::vector<IterationPart> parts;  ///< of an iteration; none without iterations
+  /// Measured in the same run; 0 if the matrix of a rank may lie in the host's caches, so that memory is no limit.
+  OverRanks copy_bandwidth;
   AdviceTrial advice;
 };
 

@@ -81,18 +81,39 @@ void write_columns(Table& t, const std::vector<SolvedColumn>& columns) {
   if (columns.size() > kMost) t.line(fmt::format("  … and {} more", columns.size() - kMost));
 }
 
+/// The bytes of a part, and how fast they moved. `copy`: the copy bandwidth, or 0.
+std::string bytes_text(const IterationPart& part, double copy) {
+  if (part.bytes == 0) return "–";
+  if (part.name == "exchange") return human_bytes(part.bytes) + " received";
+  if (!(part.seconds > 0)) return human_bytes(part.bytes);
+  const double rate = part.bytes / part.seconds;
+  const std::string share = copy == 0     ? ""
+                            : rate > copy ? ", from caches"
+                                          : fmt::format(" = {:.0f} % of a copy's", 100 * rate / copy);
+  return fmt::format("{}, {}{}", human_bytes(part.bytes), rate_text(rate), share);
+}
+
+std::string memory_limit_text(const SolveReport& r, double bytes) {
+  const double copy = r.copy_bandwidth.mean, least = copy > 0 ? bytes / copy : 0;
+  if (least == 0) return {};
+  if (least > r.seconds_an_iteration) return "none: caches hold some of these bytes";
+  return fmt::format("{} = {:.0f} % of the time, if these {} move as fast as a copy in this run ({} a rank)",
+                     human_seconds(least), 100 * least / r.seconds_an_iteration, human_bytes(bytes), rate_text(copy));
+}
+
 void write_times(Table& t, const SolveReport& r) {
-  t.section("An iteration, on average");
-  t.row("time", human_seconds(r.seconds_an_iteration));
-  t.row("  product",
-        fmt::format("{} ({:.0f} %)", human_seconds(r.product_seconds), 100 * r.product_seconds / r.seconds_an_iteration));
-  if (r.ranks.size() > 1)
-    t.row("  exchange", fmt::format("{} ({:.0f} %)", human_seconds(r.exchange_seconds),
-                                    100 * r.exchange_seconds / r.seconds_an_iteration));
-  const double rest = r.seconds_an_iteration - r.product_seconds - r.exchange_seconds;
-  if (rest > 0)
-    t.row("  the rest", fmt::format("{} ({:.0f} %): vectors, sums, preconditioner, further products", human_seconds(rest),
-                                    100 * rest / r.seconds_an_iteration));
+  t.section(fmt::format("{:<24} {:>11} {:>7}   {:<10} {}", "An iteration, on average", "time", "share", "",
+                        "bytes a rank at least, rate"));
+  double bytes = 0;
+  for (const IterationPart& part : r.parts) {
+    const std::string label = part.name == "vectors" ? "vectors, the rest" : part.name;
+    const std::string each = part.count == 1 ? "" : fmt::format("{:.3g} times", part.count);
+    t.line(fmt::format("  {:<22} {:>11} {:>5.0f} %   {:<10} {}", label, human_seconds(part.seconds),
+                       100 * part.seconds / r.seconds_an_iteration, each, bytes_text(part, r.copy_bandwidth.mean)));
+    if (part.name != "exchange") bytes += part.bytes;
+  }
+  t.line(fmt::format("  {:<22} {:>11}", "all", human_seconds(r.seconds_an_iteration)));
+  t.row("memory limit", memory_limit_text(r, bytes));
 }
 
 ordered_json json_of(const std::vector<double>& norms) {
@@ -173,6 +194,11 @@ std::string to_json(const SolveReport& r) {
                    {"iterations", r.advice.advice->iterations},
                    {"instead_of", r.advice.advice->instead_of},
                    {"at_least", r.advice.advice->at_least}};
+  ordered_json parts = ordered_json::array();
+  for (const IterationPart& part : r.parts)
+    parts.push_back({{"name", part.name}, {"count", part.count}, {"seconds", part.seconds}, {"bytes", part.bytes}});
+  j["parts"] = parts;
+  if (r.copy_bandwidth.mean > 0) j["copy_bandwidth_bytes_per_s"] = json(r.copy_bandwidth);
   add_json_of_run(r, r.result.seconds, j);
   return j.dump(2) + "\n";
 }

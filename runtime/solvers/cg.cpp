@@ -51,6 +51,10 @@ class Cg final : public Method {
     in_.run(CgDirection<T, kScaling>{v_}, stream);
   }
 
+  IterationCosts costs(std::int64_t) const override {
+    constexpr bool kSeparate = kScaling == Scaling::separate, kDiagonal = kScaling == Scaling::diagonal;
+    return {1, 2, kSeparate ? 1.0 : 0.0, in_.pass_bytes((kSeparate ? 10 : 8) + multiply_.vectors_read(), kDiagonal ? 2 : 0)};
+  }
   std::int64_t device_bytes() const override { return memory_.bytes() + multiply_.device_bytes(); }
 
  private:

@@ -2,20 +2,17 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
-#include <limits>
-#include <optional>
 
 #include "comm/communicator.h"
 #include "comm/sum_over_ranks.h"
 #include "kernels/base/text.h"
-#include "kernels/base/timer.h"
 #include "kernels/krylov/residual.h"
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/named.h"
+#include "runtime/solvers/time_in_batches.h"
 
 namespace shardmat {
 namespace {
@@ -24,28 +21,6 @@ constexpr std::array<std::string_view, 3> kNames{"auto", "classic", "single_redu
 
 // Of the rule: a sum takes some 2 µs between processes of a host and 3 µs between GPUs. So long takes reading these vectors.
 constexpr std::int64_t kFewBytesOnHost = 32 << 10, kFewBytesOnGpu = 8 << 20;
-
-/// Seconds of one `call`, of the slowest rank: the least of some batches. On a GPU a batch is a graph, as in a solve.
-template <class F>
-double time_in_batches(const MethodInputs& in, Stream& stream, const F& call) {
-  constexpr int kBatches = 5, kCalls = 16;
-  const auto batch = [&] {
-    for (int i = 0; i < kCalls; ++i) call();
-  };
-  call();  // libraries connect on first use, which a recording forbids
-  in.product.wait(stream);
-  std::optional<Graph> graph;
-  if (stream.device().backend == Backend::cuda) graph.emplace(stream, batch);
-  double least = std::numeric_limits<double>::infinity();
-  for (int i = 0; i < kBatches; ++i) {
-    const Timer timer;
-    if (graph) graph->launch(stream);
-    else batch();
-    in.product.wait(stream);
-    least = std::min(least, timer.seconds() / kCalls);
-  }
-  return in.context().communicator().all_reduce(least, Reduction::max);
-}
 
 struct Measured {
   double sum = 0;     ///< over the ranks
@@ -63,14 +38,14 @@ Measured measure(const MethodInputs& in) {
     fill_bytes(in.product.x().data, 0, in.vector_bytes(), stream);
   });
   Measured found;
-  found.sum = time_in_batches(in, stream, [&] { sum(sums.as<double>(), stream); });
+  found.sum = time_in_batches(in.product, stream, true, [&] { sum(sums.as<double>(), stream); });
   dispatch(in.type(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     const krylov::ResidualSums<T, krylov::Scaling::none> pass{{static_cast<T*>(in.product.x().data), nullptr, nullptr},
                                                               krylov::Norm::unpreconditioned,
                                                               sums.as<double>(),
                                                               sums.as<double>() + columns};
-    found.vector = time_in_batches(in, stream, [&] { in.run(pass, stream); });
+    found.vector = time_in_batches(in.product, stream, true, [&] { in.run(pass, stream); });
   });
   return found;
 }

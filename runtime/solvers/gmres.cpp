@@ -81,6 +81,26 @@ class Gmres : public Method {
     }
   }
 
+  /// Of a cycle with as many steps as the first one has.
+  IterationCosts costs(std::int64_t iterations) const override {
+    const auto steps = static_cast<int>(std::clamp<std::int64_t>(iterations, 1, restart_));
+    constexpr bool kSeparate = kScaling == Scaling::separate;
+    const auto passes = [&](int vectors) { return (vectors + passes_.widest() - 1) / passes_.widest(); };
+    const auto dots = [&](int count) { return count + passes(count) + (count % passes_.widest() == 0 ? 1 : 0); };
+    const auto add = [&](int count) { return count + 2 * passes(count); };
+    double vectors = 2 + 1 + add(steps);  // the residual with its norm, and x
+    if constexpr (kSeparate && !kFlexible) vectors += 1 + 3;
+    double sums = 1;
+    for (int j = 0; j < steps; ++j) {
+      const int count = j + 1, some = twice() ? std::min(j, passes_.widest()) : 0, before = twice() ? j - some : 0;
+      vectors += add(before) + some + (kSeparate ? 2 : 3) + (kFlexible ? 2 : 0);
+      if (!twice()) vectors += 5 * count + 1;
+      else vectors += dots(count) + (count < passes_.widest() ? count + 2 : add(count) + dots(count));
+      sums += twice() ? 2 : count + 1;
+    }
+    const double products = steps + 1, preconditionings = kSeparate ? steps + (kFlexible ? 0 : 1) : 0;
+    return {products / steps, sums / steps, preconditionings / steps, in_.pass_bytes(vectors / steps)};
+  }
   std::int64_t device_bytes() const override { return memory_.bytes(); }
 
  private:

@@ -56,6 +56,18 @@ struct MethodInputs {
     passes.run(step, 0, stream);
   }
   std::size_t vector_bytes() const { return product.y_bytes(); }
+  /// Of passes that read and write so many vectors, and so many diagonals of a preconditioner.
+  double pass_bytes(double vectors, double diagonals = 0) const {
+    return (vectors + diagonals / columns()) * static_cast<double>(vector_bytes());
+  }
+};
+
+/// What an iteration takes on this rank, on average.
+struct IterationCosts {
+  double products = 1;          ///< of the method; those of a preconditioner are its own
+  double sums = 0;              ///< over the ranks
+  double preconditionings = 0;  ///< applications; 0 where passes over vectors multiply by a diagonal
+  double vector_bytes = 0;      ///< that passes over vectors read and write at least
 };
 
 /// Threads: one thread at a time uses a method. All functions are collective and in stream order, and none but the
@@ -77,6 +89,8 @@ class Method {
   virtual void add_correction([[maybe_unused]] std::int64_t taken, [[maybe_unused]] void* x, Stream&) {}
   /// Ends a cycle after its first `taken` iterations: x is up to date after it.
   virtual void finish_cycle([[maybe_unused]] std::int64_t taken, Stream&) {}
+  /// Of the first `iterations` iterations after start(), the products, sums and passes of start() aside.
+  virtual IterationCosts costs(std::int64_t iterations) const = 0;
   /// Device memory of the method, without b, x and the product's.
   virtual std::int64_t device_bytes() const = 0;
 };

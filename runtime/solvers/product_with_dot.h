@@ -39,6 +39,8 @@ class ProductWithDot {
     }
   }
 
+  /// Vectors that are read for the sum.
+  double vectors_read() const { return count_ > 0 ? 0 : 2; }
   std::int64_t device_bytes() const { return static_cast<std::int64_t>(parts_.bytes()); }
 
  private:

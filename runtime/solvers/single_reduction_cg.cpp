@@ -56,6 +56,15 @@ class SingleReductionCg final : public Method {
     in_.run_scalars(SingleReductionNote{{}, v_.scalars, v_.monitor, unit_roundoff(in_.type())}, stream);
   }
 
+  IterationCosts costs(std::int64_t) const override {
+    constexpr bool kSeparate = kScaling == Scaling::separate, kDiagonal = kScaling == Scaling::diagonal;
+    return {1, 1, kSeparate ? 1.0 : 0.0,
+            in_.pass_bytes((kSeparate   ? 12
+                            : kDiagonal ? 10
+                                        : 9) +
+                               multiply_.vectors_read(),
+                           kDiagonal ? 1 : 0)};
+  }
   std::int64_t device_bytes() const override { return memory_.bytes() + multiply_.device_bytes(); }
 
  private:

@@ -141,6 +141,8 @@ void Solver::refresh() {
   method_->refresh(matrix_.context().stream());
 }
 
+IterationCosts Solver::costs(std::int64_t iterations) const { return method_->costs(iterations); }
+
 std::int64_t Solver::device_bytes() const {
   return method_->device_bytes() + (remove_mean_ ? remove_mean_->device_bytes() : 0) + preconditioner_->device_bytes() +
          product_->device_bytes() + monitor_->device_bytes();

@@ -33,6 +33,7 @@
 namespace shardmat {
 
 class Method;
+struct IterationCosts;
 struct MethodInputs;
 class MonitorMemory;
 
@@ -138,6 +139,8 @@ class Solver {
   const std::optional<CgChoice>& variant() const { return variant_; }
   /// What sums over the ranks: SumOverRanks::name().
   std::string_view summed_by() const { return sum_->name(); }
+  /// What an iteration of a solve takes on this rank, on average, if so many were done.
+  IterationCosts costs(std::int64_t iterations) const;
   /// Device memory of the method, the preconditioner and the product.
   std::int64_t device_bytes() const;
 

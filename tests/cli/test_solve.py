@@ -81,6 +81,13 @@ class Solve(CliTest):
         for method in ("cg", "gmres"):
             x, report = self.solution(matrix, b, "--rhs", 3, "--solver", method, ranks=2)
             self.assertTrue(report["converged"])
+            parts = {part["name"]: part for part in report["parts"]}
+            self.assertEqual(list(parts), ["product", "exchange", "sums", "vectors"])
+            self.assertTrue(all(part["seconds"] > 0 for name, part in parts.items() if name != "vectors"))
+            if method == "cg":
+                sums, passes = {"classic": (2, 8), "single_reduction": (1, 9)}[report["solver"]["variant"]]
+                self.assertEqual((parts["product"]["count"], parts["sums"]["count"]), (1, sums))
+                self.assertEqual(parts["vectors"]["bytes"], (passes + 2) * 3 * 8 * report["partition"]["rows"]["max"])
             for j in range(3):
                 self.assertLessEqual(np.linalg.norm(b[:, j] - matrix @ x[:, j]), 1.01e-8 * np.linalg.norm(b[:, j]))
 
