@@ -296,7 +296,7 @@ typedef struct shardmat_solver shardmat_solver;
 
 typedef struct {
   size_t size;
-  const char* solver;         /* "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"; NULL: cg */
+  const char* solver;         /* "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" by the matrix; NULL: cg */
   const char* preconditioner; /* "none", "jacobi", "block_jacobi", "chebyshev"; NULL: none */
   const char* null_space;     /* "none" or "constant"; NULL: none */
   const char* residual_norm;  /* which norm is compared; NULL: unpreconditioned */

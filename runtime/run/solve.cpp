@@ -16,7 +16,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/vectors.h"
-#include "runtime/solvers/method.h"
+#include "runtime/solvers/method_choice.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/matrix_source.h"
 
@@ -53,7 +53,7 @@ class SolveRun {
 
   void open() {
     communicator_.together([&] {
-      find_method(options_.solver.solver);
+      if (options_.solver.solver != kAutomaticMethod) find_method(options_.solver.solver);
       find_preconditioner(options_.solver.preconditioner);
       if (options_.output.empty()) return;
       check_vector_suffix(options_.output);
@@ -139,7 +139,7 @@ class SolveRun {
   void describe() {
     SolveReport& r = report_;
     describe_product(solver_->product(), source_, options_.load, r);
-    r.solver = options_.solver.solver;
+    r.solver = solver_->options().solver, r.solver_why = solver_->method_why();
     r.variant = solver_->variant();
     const auto& own = options_.solver.own_preconditioner;
     r.preconditioner = own ? own->name : options_.solver.preconditioner;

@@ -37,6 +37,7 @@ struct SolveOptions {
 };
 
 struct SolveReport : IterativeReport {
+  std::string solver_why;           ///< why it was chosen; empty if it was named
   std::optional<CgChoice> variant;  ///< of cg
   std::string solver, preconditioner, preconditioner_note, residual_norm, b, initial_guess;
   SolverOptions settings;

@@ -127,7 +127,7 @@ ordered_json json_of(const std::vector<double>& norms) {
 std::string to_text(const SolveReport& r) {
   Table t;
   write_setup(t, r);
-  t.row("solver", r.solver);
+  t.row("solver", r.solver + (r.solver_why.empty() ? "" : fmt::format(" (auto: {})", r.solver_why)));
   if (r.variant) t.row("variant", fmt::format("{} ({})", name(r.variant->variant), r.variant->why));
   t.row("preconditioner",
         r.preconditioner + (r.preconditioner_note.empty() ? "" : fmt::format(" ({})", r.preconditioner_note)));
@@ -184,6 +184,7 @@ std::string to_json(const SolveReport& r) {
                  {"converged", r.result.converged()},
                  {"iterations", r.result.iterations},
                  {"columns", columns}};
+  if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;
   if (r.variant) {
     j["solver"]["variant"] = name(r.variant->variant);
     j["solver"]["variant_why"] = r.variant->why;

@@ -8,8 +8,8 @@
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "runtime/context.h"
-#include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/method.h"
+#include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/monitor_memory.h"
 #include "runtime/solvers/solve_loop.h"
 #include "runtime/solvers/symmetry.h"
@@ -61,9 +61,7 @@ void require_norm(const MethodEntry& method, ResidualNorm norm) {
 }
 
 void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o, const Product& product) {
-  if (method.demands == Demands::nothing || o.assume_symmetric) return;
-  for (const RowPlan& plan : product.row_plans())
-    if (plan.storage().format == "symmetric") return;  // only symmetric matrices are stored so
+  if (method.demands == Demands::nothing || is_known_symmetric(product, o)) return;
   Context& context = product.matrix().context();
   const SymmetryProbe probe = probe_symmetry(product, context.stream());
   if (probe.symmetric) return;
@@ -85,17 +83,22 @@ bool SolveResult::converged() const {
 Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix_(matrix), options_(options) {
   const ContextScope scope(matrix.context());
   Communicator& ranks = matrix.context().communicator();
+  const bool chooses = options.solver == kAutomaticMethod;
   const MethodEntry* method = nullptr;
+  const auto take = [&](const MethodEntry& entry) {
+    method = &entry;
+    require_norm(entry, options.residual_norm);
+    require_variant(entry, options.variant);
+    require_flexible(entry, options);
+  };
   ranks.together([&] {
-    method = &find_method(options.solver);
     find_preconditioner(options.preconditioner);
     require_sensible(options, matrix);
-    require_norm(*method, options.residual_norm);
-    require_variant(*method, options.variant);
-    require_flexible(*method, options);
+    if (!chooses) take(find_method(options.solver));
   });
+  const bool positive = !chooses || options.own_preconditioner || has_positive_diagonal(matrix, matrix.context().stream());
   options_.preconditioning.columns = static_cast<int>(options.columns);
-  options_.preconditioning.absolute = method->demands == Demands::symmetric;
+  options_.preconditioning.absolute = chooses ? !positive : method->demands == Demands::symmetric;
   options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
   options_.product.columns = options.columns;
   options_.preconditioning.product = options_.product;
@@ -104,7 +107,13 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
   if (options.null_space == NullSpace::constant) remove_mean_.emplace(matrix, options.columns);
   product_ = matrix.product(options_.product);
   if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
-  require_symmetric_enough(*method, options_, *product_);
+  if (chooses) {
+    const MethodChoice choice = choose_method(*product_, options_, positive);
+    ranks.together([&] { take(*choice.method); });
+    options_.solver = choice.method->name, method_why_ = choice.why;
+  } else {
+    require_symmetric_enough(*method, options_, *product_);
+  }
   const Device device = matrix.context().device();
   ranks.together([&] {
     passes_.emplace(device, static_cast<int>(options.columns));

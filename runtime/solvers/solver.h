@@ -38,7 +38,7 @@ struct MethodInputs;
 class MonitorMemory;
 
 struct SolverOptions {
-  std::string solver = "cg";            ///< see methods()
+  std::string solver = "cg";            ///< see methods(); or "auto", see choose_method()
   std::string preconditioner = "none";  ///< see preconditioners()
   PreconditionerOptions preconditioning;
   /// Takes the place of `preconditioner`, which is none then; only for flexible methods (fgmres).
@@ -134,7 +134,10 @@ class Solver {
 
   const Product& product() const { return *product_; }
   const Preconditioner& preconditioner() const { return *preconditioner_; }
+  /// As given, with the method that was chosen for "auto".
   const SolverOptions& options() const { return options_; }
+  /// Why this method was chosen; empty if it was named.
+  const std::string& method_why() const { return method_why_; }
   /// Of cg: the variant that was taken, and why. None for other methods.
   const std::optional<CgChoice>& variant() const { return variant_; }
   /// What sums over the ranks: SumOverRanks::name().
@@ -155,6 +158,7 @@ class Solver {
 
   DistributedMatrix& matrix_;
   SolverOptions options_;
+  std::string method_why_;
   std::unique_ptr<Preconditioner> preconditioner_;
   std::optional<MeanRemover> remove_mean_;  ///< with a null space
   std::unique_ptr<Product> product_;

@@ -58,6 +58,9 @@ class Solve(CliTest):
         cases += [(name, a, "cg single_reduction", "none" if name == "one row" else "jacobi") for name, a in spd.items()]
         cases += [(name, a, m, "jacobi") for name, a in general.items() for m in ("gmres", "fgmres", "bicgstab")]
         cases += [("saddle", saddle(6), m, "none") for m in ("minres", "gmres")]
+        automatic = {"laplacian": "cg", "saddle": "minres", "fast convection": "gmres"}
+        cases += [("laplacian", spd["laplacian"], "auto", "none"), ("saddle", saddle(6), "auto", "none"),
+                  ("fast convection", general["fast convection"], "auto", "jacobi")]
         self.assertGreaterEqual(len(cases), 30)
         for number, (name, matrix, method, preconditioner) in enumerate(cases):
             with self.subTest(name, method=method, preconditioner=preconditioner):
@@ -67,6 +70,8 @@ class Solve(CliTest):
                                           "--restart", 200, *(["--variant", *variant] if variant else []), ranks=(0, 0, 2, 0, 0, 3)[number % 6])
                 column = report["columns"][0]
                 self.assertEqual(column["reason"], "converged_rtol")
+                self.assertEqual(report["solver"]["name"], automatic[name] if method == "auto" else method)
+                self.assertIs("why" in report["solver"], method == "auto")
                 residual = np.linalg.norm(b - matrix @ x)
                 self.assertLessEqual(residual, 1.01e-10 * np.linalg.norm(b))
                 self.assertAlmostEqual(column["true_residual"], residual, delta=0.1 * residual + 1e-13 * np.linalg.norm(b))

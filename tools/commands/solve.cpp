@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "partition/replaceable.h"
 #include "runtime/solvers/method.h"
+#include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/preconditioner.h"
 #include "tools/bench/plot.h"
 #include "tools/checks.h"
@@ -58,7 +59,12 @@ void add_vector_options(const CommandLine& app, Options& o) {
 
 void add_solver_options(const CommandLine& app, Options& o) {
   SolverOptions& s = o.solve.solver;
-  app.add_option("--solver", s.solver, "the method" + choices("Choices", names_of(methods())))->capture_default_str();
+  app.add_option(
+         "--solver", s.solver,
+         "the method; auto takes cg if the matrix is symmetric and its diagonal positive, minres if it is symmetric, "
+         "else gmres" +
+             choices("Choices", names_of(methods(), {std::string(kAutomaticMethod)})))
+      ->capture_default_str();
   app.add_option("--preconditioner", s.preconditioner,
                  "what is applied to the residual" + choices("Choices", names_of(preconditioners())))
       ->capture_default_str();

@@ -390,7 +390,9 @@ void takes_a_preconditioner_of_the_program(const Case& c) {
   own.fails = false;
   EXPECT_TRUE(solver.solve(system.b, system.x).converged());  // stays usable
 
-  options.own_preconditioner = own.functions(), options.solver = "gmres";
+  options.own_preconditioner = own.functions(), options.solver = "auto";
+  EXPECT_EQ(Solver(system.at.matrix, options).options().solver, "fgmres");
+  options.solver = "gmres";
   EXPECT_NE(error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); }).find("fgmres"), std::string::npos);
   options.solver = "fgmres", options.preconditioner = "jacobi";
   EXPECT_NE(error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); }).find("both"), std::string::npos);
