@@ -34,7 +34,8 @@ class SolveRun {
       open();
       load();
       solve_it();
-      if (keeps_rows_) find_advice();
+      if (may_advise_) find_advice();
+      if (keeps_rows_) matrix_->drop_host_rows();
       if (!options_.output.empty()) write();
       describe();
       return std::move(report_);
@@ -85,7 +86,9 @@ class SolveRun {
     const Timer timer;
     solver_ = std::make_unique<Solver>(*matrix_, solver);
     const double set_up = timer.seconds() - matrix_->load_times().plan;
-    keeps_rows_ = options_.advice && may_advise(solver) && has_room_for_rows();
+    const bool advises = options_.advice && may_advise(solver), sums_exactly = matrix_->type() == ValueType::f32;
+    keeps_rows_ = (advises || sums_exactly) && has_room_for_rows();
+    may_advise_ = advises && keeps_rows_;
     if (!keeps_rows_) matrix_->drop_host_rows();
     add_load_phases(matrix_->load_times(), communicator_, report_.phases);
     report_.phases.push_back({"set up solver", over_ranks(std::max(0.0, set_up), communicator_)});
@@ -127,7 +130,6 @@ class SolveRun {
   void find_advice() {
     const Timer timer;
     report_.advice = advise(*solver_, *matrix_, *b_, *guess_source_, report_.result, options_.control);
-    matrix_->drop_host_rows();
     if (report_.advice.tried) report_.phases.push_back({"advice", over_ranks(timer.seconds(), communicator_)});
   }
 
@@ -165,7 +167,8 @@ class SolveRun {
   std::unique_ptr<Solver> solver_;
   std::unique_ptr<VectorSource> b_source_, guess_source_;
   std::optional<DistributedVector> b_, x_;
-  bool keeps_rows_ = false;  ///< of the matrix, for advice
+  bool keeps_rows_ = false;  ///< of the matrix, for advice or the residual of a matrix in f32
+  bool may_advise_ = false;
   SolveReport report_;
 };
 

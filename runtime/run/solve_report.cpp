@@ -45,12 +45,18 @@ std::string advice_text(const AdviceTrial& trial) {
       static_cast<double>(a.instead_of) / static_cast<double>(a.iterations));
 }
 
-void write_column(Table& t, const SolvedColumn& c) {
+/// How the true residuals were computed.
+std::string sums_text(const SolveReport& r) {
+  if (r.type == "f64") return "computed anew";
+  return r.result.why_f32.empty() ? "computed anew, summed in f64" : "computed anew, summed in f32: " + r.result.why_f32;
+}
+
+void write_column(Table& t, const SolveReport& r, const SolvedColumn& c) {
   t.row("reason", fmt::format("{}: {}", name(c.reason), explain(c.reason)));
   t.row("iterations", human_count(c.iterations) +
                           (c.replacements == 0 ? "" : fmt::format(", {} replacements of the residual", c.replacements)));
   t.row("residual", residual_text(c.residual, c.norm_of_b) + ", as the method updated it");
-  t.row("true residual", residual_text(c.true_residual, c.norm_of_b) + ", computed anew");
+  t.row("true residual", residual_text(c.true_residual, c.norm_of_b) + ", " + sums_text(r));
 }
 
 /// What was removed from b.
@@ -140,8 +146,9 @@ std::string to_text(const SolveReport& r) {
   t.row("memory a rank", fmt::format("{} for matrix, solver and vectors; {} peak of the process",
                                      min_mean_max(r.device_bytes, human_bytes), human_bytes(r.host_peak_bytes.max)));
   t.section("Result");
-  if (r.result.columns.size() == 1) write_column(t, r.result.columns[0]);
+  if (r.result.columns.size() == 1) write_column(t, r, r.result.columns[0]);
   else write_columns(t, r.result.columns);
+  if (r.result.columns.size() > 1 && r.type != "f64") t.row("true residual", sums_text(r));
   t.row("condition", condition_text(r));
   t.row("advice", advice_text(r.advice));
   if (!r.output.empty()) t.row("written", r.output);
@@ -183,6 +190,7 @@ std::string to_json(const SolveReport& r) {
                    {"initial_guess", r.initial_guess}}},
                  {"converged", r.result.converged()},
                  {"iterations", r.result.iterations},
+                 {"true_residual_type", r.result.why_f32.empty() ? "f64" : "f32"},
                  {"columns", columns}};
   if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;
   if (r.variant) {

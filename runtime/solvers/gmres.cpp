@@ -40,7 +40,8 @@ class Gmres : public Method {
   void start(const void* b, void* x, Guess guess, Stream& stream) override {
     b_ = b;
     x_ = static_cast<T*>(x);
-    begin_cycle(guess, stream);
+    in_.residual(b_, x_, guess, basis(0), stream);
+    begin_cycle(stream);
   }
   const double* squares() const override { return s_.squares; }
   std::int64_t cycle() const override { return restart_; }
@@ -61,7 +62,8 @@ class Gmres : public Method {
 
   void finish_cycle(std::int64_t taken, Stream& stream) override {
     add_correction(taken, x_, stream);
-    begin_cycle(Guess::any, stream);
+    in_.residual_by_product(b_, x_, basis(0), stream);
+    begin_cycle(stream);
   }
 
   void add_correction(std::int64_t taken, void* to, Stream& stream) override {
@@ -109,8 +111,8 @@ class Gmres : public Method {
   T* slot() const { return static_cast<T*>(in_.product.x().data); }
   const T* diagonal() const { return static_cast<const T*>(in_.preconditioner.diagonal()); }
 
-  void begin_cycle(Guess guess, Stream& stream) {
-    in_.residual(b_, x_, guess, basis(0), stream);
+  /// Basis vector 0 is the residual.
+  void begin_cycle(Stream& stream) {
     in_.run(GmresSquare<T>{basis(0), s_.squares}, stream);
     sum_one_(s_.squares, stream);
     in_.run_scalars(GmresBegin{{}, s_}, stream);

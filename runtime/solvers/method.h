@@ -14,6 +14,7 @@
 #include "kernels/krylov/step.h"
 #include "runtime/matrix/product.h"
 #include "runtime/solvers/cg_variant.h"
+#include "runtime/solvers/exact_residual.h"
 #include "runtime/solvers/gram_schmidt.h"
 #include "runtime/solvers/norm.h"
 #include "runtime/solvers/preconditioner.h"
@@ -33,6 +34,7 @@ struct MethodInputs {
   std::int64_t restart = 30;
   GramSchmidt gram_schmidt = GramSchmidt::classical;
   CgVariant variant = CgVariant::classic;
+  const ExactResidual* exact = nullptr;  ///< what a residual at the start is computed by, while it is ready
 
   const DistributedMatrix& matrix() const { return product.matrix(); }
   Context& context() const;
@@ -41,8 +43,10 @@ struct MethodInputs {
   ValueType type() const;
   /// A view of a vector of this rank's rows, row-major.
   Dense view(void* vector) const { return product.y_view(vector); }
-  /// r = b − A·x, in stream order; without the product if x is zero.
+  /// r = b − A·x for start(); without a product if x is zero. Overwrites the product's x(). May wait.
   void residual(const void* b, const void* x, Guess guess, void* r, Stream& stream) const;
+  /// The same by a product in any case, in stream order.
+  void residual_by_product(const void* b, const void* x, void* r, Stream& stream) const;
   /// z = M·r, in stream order.
   void precondition(void* r, void* z, Stream& stream) const { preconditioner.apply(view(r), view(z), stream); }
   /// Runs a step over this rank's rows.
@@ -71,7 +75,8 @@ struct IterationCosts {
 };
 
 /// Threads: one thread at a time uses a method. All functions are collective and in stream order, and none but the
-/// constructor waits. Vectors hold this rank's rows, row-major, in the order of DistributedMatrix::row_ids().
+/// constructor, refresh() and start() waits. Vectors hold this rank's rows, row-major, in the order of
+/// DistributedMatrix::row_ids().
 class Method {
  public:
   virtual ~Method() = default;

@@ -38,8 +38,13 @@ std::int64_t MethodInputs::rows() const { return matrix().local_rows(); }
 ValueType MethodInputs::type() const { return sum_type(matrix().type()); }
 
 void MethodInputs::residual(const void* b, const void* x, Guess guess, void* r, Stream& stream) const {
+  if (guess == Guess::zero) copy_on_device(r, b, vector_bytes(), stream);
+  else if (exact != nullptr && exact->ready()) (*exact)(b, x, r, stream);
+  else residual_by_product(b, x, r, stream);
+}
+
+void MethodInputs::residual_by_product(const void* b, const void* x, void* r, Stream& stream) const {
   copy_on_device(r, b, vector_bytes(), stream);
-  if (guess == Guess::zero) return;
   product.multiply(-1, view(const_cast<void*>(x)), 1, view(r), stream);
 }
 

@@ -106,6 +106,7 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
   preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);  // before the host rows may go
   if (options.null_space == NullSpace::constant) remove_mean_.emplace(matrix, options.columns);
   product_ = matrix.product(options_.product);
+  exact_.emplace(matrix, *product_);
   if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
   if (chooses) {
     const MethodChoice choice = choose_method(*product_, options_, positive);
@@ -138,7 +139,8 @@ MethodInputs Solver::method_inputs(const Preconditioner& preconditioner, const k
           options_.residual_norm,
           restart,
           options_.gram_schmidt,
-          variant_ ? variant_->variant : CgVariant::classic};
+          variant_ ? variant_->variant : CgVariant::classic,
+          &*exact_};
 }
 
 Solver::~Solver() = default;
@@ -185,7 +187,11 @@ SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, co
 SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
   const ContextScope scope(matrix_.context());
   require_vectors(b, x);
-  return run(*method_, *preconditioner_, options_, b, x, control);
+  exact_->prepare(matrix_.context().stream());
+  SolveResult result = run(*method_, *preconditioner_, options_, b, x, control);
+  result.why_f32 = exact_->why_not();
+  exact_->release();
+  return result;
 }
 
 Solver::Trial Solver::try_preconditioner(const std::string& name, const PreconditionerOptions& preconditioning,

@@ -148,6 +148,7 @@ class Solve(CliTest):
                 self.assertEqual([column["reason"] for column in report["columns"]], ["converged_rtol"] * 2 + ["converged_atol"])
         out = self.succeed("solve", "a.h5", "--b", "b.npy", "--rhs", 3, "--null-space", "constant", "--type", "f32", "--rtol", 1e-4).out
         self.assertIn("b was not consistent in 2 of 3 columns", out)
+        self.assertIn("summed in f64", out)
         write_binsparse(self.path("dirichlet.h5"), laplacian(6))
         drift = sp.csr_matrix(np.array([[1.0, -1, 0], [0, 2, -2], [-3, 0, 3]]))  # maps constant vectors to 0, its transpose does not
         write_binsparse(self.path("drift.h5"), drift)

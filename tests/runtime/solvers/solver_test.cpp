@@ -223,6 +223,36 @@ void tells_true_residuals(const Case& c) {
 }
 SHARDMAT_VECTOR_TEST(Solver, TellsTrueResiduals, tells_true_residuals)
 
+/// The true residual is that of the stored values and of x, whatever the type: a product of f32 errs by some per cent
+/// here. Without rows on the host it says how it was summed.
+void sums_true_residuals_in_f64(const Case& c) {
+  System system(c, "elasticity:n=5,clamp=0.3", 2);
+  HostCsr a = whole_matrix("elasticity:n=5,clamp=0.3");
+  for (double& value : a.values) value = rounded(c.type, value);
+  for (const char* method : {"cg", "gmres"}) {
+    SCOPED_TRACE(method);
+    SolverOptions options = options_of(method, "jacobi", c);
+    options.rtol = 1e-12, options.columns = 2;
+    system.x.fill(0, system.stream());
+    const SolveResult result = Solver(system.at.matrix, options).solve(system.b, system.x);
+    EXPECT_EQ(result.why_f32, "");
+    for (std::int64_t j = 0; j < 2; ++j) {
+      const double residual = system.residual(a, j);
+      EXPECT_NEAR(result.columns[static_cast<std::size_t>(j)].true_residual, residual,
+                  (c.type == ValueType::f32 ? 1e-6 : 1e-2) * residual);
+    }
+  }
+  Solver solver(system.at.matrix, options_of("cg", "jacobi", c));
+  system.at.matrix.drop_host_rows();
+  DistributedVector b(system.at.matrix, VectorLayout::rows, c.type), x(system.at.matrix, VectorLayout::rows, c.type);
+  b.fill(1, system.stream());
+  x.fill(0, system.stream());
+  const SolveResult result = solver.solve(b, x);
+  EXPECT_TRUE(result.converged());
+  EXPECT_EQ(result.why_f32, c.type == ValueType::f32 ? "the rows are no longer in host memory" : "");
+}
+SHARDMAT_VECTOR_TEST(Solver, SumsTrueResidualsInF64, sums_true_residuals_in_f64)
+
 /// Both variants find the same numbers but for rounding; auto takes one of them and says why.
 void takes_the_variant_that_is_asked_for(const Case& c) {
   System system(c, "elasticity:n=5,clamp=0.3", 2);
