@@ -20,7 +20,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kNames{"auto", "classic", "single_reduction"};
 
 // Of the rule: a sum takes some 2 µs between processes of a host and 3 µs between GPUs. So long takes reading these vectors.
-constexpr std::int64_t kFewBytesOnHost = 32 << 10, kFewBytesOnGpu = 8 << 20;
+constexpr std::int64_t kFewBytesOnHost = 32'000, kFewBytesOnGpu = 8'000'000;
 
 struct Measured {
   double sum = 0;     ///< over the ranks
