@@ -105,8 +105,13 @@ class SolveRun {
     phase("solve", [&] { report_.result = solver_->solve(*b_, *x_, options_.control); });
     if (report_.result.iterations == 0) return;
     report_.seconds_an_iteration = report_.result.seconds / static_cast<double>(report_.result.iterations);
-    report_.parts =
-        measure_iteration_parts(*solver_, report_.seconds_an_iteration, report_.result.iterations, report_.result.graph);
+    try {
+      report_.parts =
+          measure_iteration_parts(*solver_, report_.seconds_an_iteration, report_.result.iterations, report_.result.graph);
+    } catch (const AgreedError& error) {  // all ranks are here, and x is as it was
+      if (error.kind() != ErrorKind::resources) throw;
+      report_.parts_failure = error.what();
+    }
     for (const IterationPart& part : report_.parts) {
       if (part.name == "product") report_.product_seconds = part.seconds / part.count;
       if (part.name == "exchange") report_.exchange_seconds = part.seconds / part.count;

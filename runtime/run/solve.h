@@ -42,7 +42,8 @@ struct SolveReport : IterativeReport {
   std::string solver, preconditioner, preconditioner_note, residual_norm, b, initial_guess;
   SolverOptions settings;
   SolveResult result;
-  std::vector<IterationPart> parts;  ///< of an iteration; none without iterations
+  std::vector<IterationPart> parts;  ///< of an iteration; none without iterations, or if that failed
+  std::string parts_failure;         ///< why they could not be measured
   /// Measured in the same run; 0 if the matrix of a rank may lie in the host's caches, so that memory is no limit.
   OverRanks copy_bandwidth;
   AdviceTrial advice;

@@ -119,6 +119,7 @@ void write_times(Table& t, const SolveReport& r) {
     if (part.name != "exchange") bytes += part.bytes;
   }
   t.line(fmt::format("  {:<22} {:>11}", "all", human_seconds(r.seconds_an_iteration)));
+  t.row("parts", r.parts_failure.empty() ? "" : "not measured: " + r.parts_failure);
   t.row("memory limit", memory_limit_text(r, bytes));
 }
 
