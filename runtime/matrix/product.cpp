@@ -24,6 +24,12 @@ const Exchange& Product::exchange() const { return schedule_->exchange(); }
 std::int64_t Product::column_block() const { return schedule_->width(); }
 std::int64_t Product::bytes_received() const { return schedule_->bytes_received(); }
 
+std::int64_t Product::compulsory_bytes(double beta) const {
+  std::int64_t bytes = matrix_.x_entries() * columns_ * static_cast<std::int64_t>(size_of(matrix_.type()));
+  for (const RowPlan& plan : rows_) bytes += plan.compulsory_bytes(beta) * (columns_ / column_block());
+  return bytes;
+}
+
 Dense Product::x() const {
   return {schedule_->local_x(), std::ssize(matrix_.x_ids()), columns_, columns_, DenseOrder::row_major,
           matrix_.type(),       matrix_.context().device()};

@@ -72,6 +72,9 @@ class Product {
   std::int64_t overlapped_nnz = 0;
   /// From other ranks, for one product.
   std::int64_t bytes_received() const;
+  /// The least number of bytes that multiply_local() moves on this rank: the stored rows, the entries of X that they read
+  /// once, Y once (twice if beta is not 0).
+  std::int64_t compulsory_bytes(double beta) const;
   /// Device memory of X, of what moves it, and of the plans; the stored matrix is not in it.
   std::int64_t device_bytes() const;
   double choosing_seconds() const;
