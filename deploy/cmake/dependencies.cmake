@@ -62,4 +62,6 @@ if(PTSCOTCH_FOUND)
   find_library(PTSCOTCHERR_LIBRARY ptscotcherr PATH_SUFFIXES scotch-int64)
 endif()
 
+include(petsc)
+
 include(cuda_language)

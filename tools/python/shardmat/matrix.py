@@ -399,8 +399,8 @@ class Solver(Handle):
     """Solves A·X = B by Krylov methods; all vectors and sums stay on the devices.
 
     solver: cg, gmres, fgmres, bicgstab, minres or chebyshev. preconditioner: none, jacobi, block_jacobi or chebyshev.
-    Keywords: rtol (1e-8, of the norm of b), atol, max_iterations (10000), restart (30), columns (1), block_size, degree,
-    null_space ("none", "constant"), residual_norm, assume_symmetric, monitor: called now and then with the iterations and the
+    Keywords: rtol (1e-8, of the norm of b), atol, divergence_tolerance (1e5, likewise), max_iterations (10000), restart (30),
+    columns (1), block_size, degree, null_space ("none", "constant"), residual_norm, assume_symmetric, monitor: called now and then with the iterations and the
     norm of each column's residual; True ends the solve. Ctrl-C ends it, too.
     """
 
