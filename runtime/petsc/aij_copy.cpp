@@ -174,7 +174,8 @@ struct Choices {
 };
 PetscErrorCode read_choices(Mat a, Choices& choices) {
   PetscFunctionBegin;
-  PetscObjectOptionsBegin(object(a));
+  // Not PetscObjectOptionsBegin(), whose help PETSc prints once an object.
+  PetscOptionsBegin(PetscObjectComm(object(a)), object(a)->prefix, "Shardmat's copy of a matrix", "Mat");
   PetscCall(PetscOptionsString("-mat_shardmat_kernel", "kernel that multiplies (default: chosen, see shardmat help)", "",
                                choices.kernel, choices.kernel, sizeof choices.kernel, nullptr));
   PetscCall(PetscOptionsString("-mat_shardmat_storage", "general; or symmetric: half of a symmetric matrix, on the host", "",

@@ -13,13 +13,18 @@ namespace {
 /// One type and the AIJ type that it adds to.
 struct Kind {
   const char *name, *base, *dense;
-  struct _MatOps ops;  ///< of the base; known once the first matrix was made
+  // Of the base; known once the first matrix was made.
+  struct _MatOps ops;
+  PetscErrorCode (*retrieve_values)(Mat);
 };
-Kind kinds[] = {{kSequentialType, MATSEQAIJ, MATSEQDENSE, {}}, {kParallelType, MATMPIAIJ, MATMPIDENSE, {}}};
+Kind kinds[] = {{kSequentialType, MATSEQAIJ, MATSEQDENSE, {}, nullptr},
+                {kParallelType, MATMPIAIJ, MATMPIDENSE, {}, nullptr}};
 template <int parallel>
 Kind& kind() {
   return kinds[parallel];
 }
+
+constexpr const char* kRetrieve = "MatRetrieveValues_C";
 
 struct Name {
   char text[128];
@@ -118,6 +123,15 @@ PetscErrorCode choose_product(Mat c) {
   PetscFunctionReturn(kDone);
 }
 
+/// As AIJ, which does not tell that the values changed.
+template <int parallel>
+PetscErrorCode retrieve_values(Mat a) {
+  PetscFunctionBegin;
+  PetscCall(kind<parallel>().retrieve_values(a));
+  PetscCall(PetscObjectStateIncrease(object(a)));
+  PetscFunctionReturn(kDone);
+}
+
 PetscErrorCode print_record(Mat a, PetscViewer viewer) {
   AijCopy* record = nullptr;
   PetscFunctionBegin;
@@ -183,6 +197,7 @@ PetscErrorCode compose_functions(Mat a, bool there) {
       PetscObjectComposeFunction(object(a), converter(of.base, "shardmat").text, there ? from_base<parallel> : nullptr));
   PetscCall(PetscObjectComposeFunction(object(a), product_chooser(of.name, of.dense).text,
                                        there ? choose_product<parallel> : nullptr));
+  PetscCall(PetscObjectComposeFunction(object(a), kRetrieve, there ? retrieve_values<parallel> : of.retrieve_values));
   PetscFunctionReturn(kDone);
 }
 
@@ -236,7 +251,10 @@ PetscErrorCode from_base(Mat a, MatType, MatReuse reuse, Mat* made) {
   }
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(a, MAT_COPY_VALUES, made));
   const Mat b = *made;
-  if (of.ops.mult == nullptr) of.ops = *b->ops;
+  if (of.ops.mult == nullptr) {
+    of.ops = *b->ops;
+    PetscCall(PetscObjectQueryFunction(object(b), kRetrieve, &of.retrieve_values));
+  }
   override_functions<parallel>(b);
   PetscCall(compose_functions<parallel>(b, true));
   PetscCall(PetscObjectChangeTypeName(object(b), of.name));
