@@ -170,7 +170,7 @@ PetscErrorCode destroy_record(void* record) {
 /// How the copy of this matrix is stored.
 struct Choices {
   char kernel[64] = "", storage[16] = "general";
-  PetscReal products = 0;
+  PetscReal products = 200;
 };
 PetscErrorCode read_choices(Mat a, Choices& choices) {
   PetscFunctionBegin;
@@ -181,7 +181,7 @@ PetscErrorCode read_choices(Mat a, Choices& choices) {
   PetscCall(PetscOptionsString("-mat_shardmat_storage", "general; or symmetric: half of a symmetric matrix, on the host", "",
                                choices.storage, choices.storage, sizeof choices.storage, nullptr));
   PetscCall(PetscOptionsReal("-mat_shardmat_products",
-                             "products expected with a pattern; less than 300: kernels are chosen without measuring", "",
+                             "products expected of a pattern; from 300 on kernels are measured before one is chosen", "",
                              choices.products, &choices.products, nullptr));
   PetscOptionsEnd();
   PetscFunctionReturn(kDone);

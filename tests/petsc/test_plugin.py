@@ -7,21 +7,10 @@ import subprocess
 import tempfile
 import unittest
 
-PLUGIN = os.environ["TEST_PLUGIN"]
+from runs import run
+
 PROGRAMS = os.environ["TEST_PROGRAMS"]  # a folder
-MPIRUN = [os.environ["TEST_MPIRUN"], os.environ["TEST_RANKS_OPTION"]]
 TUTORIALS = glob.glob("/usr/share/petsc/*/share/petsc/examples/src/ksp/ksp/tutorials")
-ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
-
-
-def run(program, ranks, *options, plugin=True):
-    command = [program, *options]
-    if ranks > 1:
-        command = [*MPIRUN, str(ranks), *command]
-    if plugin:
-        command += ["-dll_append", PLUGIN]
-    with tempfile.TemporaryDirectory() as folder:
-        return subprocess.run(command, cwd=folder, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
 
 
 def own(name):
