@@ -1,7 +1,7 @@
 #include "runtime/petsc/aij_copy.h"
 
 #include <algorithm>
-#include <cstring>
+#include <string_view>
 
 namespace shardmat::petsc {
 namespace {
@@ -201,6 +201,7 @@ PetscErrorCode make_copy(Mat a, const Rows& rows, bool keep_rows, AijCopy& copy)
   destroy_copy(copy);
   PetscCall(context_of(comm, &context));
   PetscCall(read_choices(a, choices));
+  copy.takes_values = std::string_view(choices.storage) == "general";
   PetscCall(MatGetOwnershipRange(a, &first_row, nullptr));
   PetscCall(MatGetSize(a, nullptr, &cols));
   PetscCall(PetscMalloc2(rows.count + 1, &row_ptr, rows.nonzeros(), &columns));
@@ -214,7 +215,7 @@ PetscErrorCode make_copy(Mat a, const Rows& rows, bool keep_rows, AijCopy& copy)
   options.kernel = choices.kernel[0] == '\0' ? nullptr : choices.kernel;
   options.storage = choices.storage;
   options.products = static_cast<double>(choices.products);
-  options.updatable = 1;
+  options.updatable = copy.takes_values ? 1 : 0;
   options.drop_rows = keep_rows ? 0 : 1;
   PetscCall(check(comm, shardmat_matrix_from_rows(context, &given, &options, &copy.matrix)));
   PetscCall(restore_values(rows, &values, &scratch));
@@ -248,7 +249,8 @@ PetscErrorCode on_all_ranks(Mat a, bool mine, bool* all) {
 }
 
 PetscErrorCode bring_up_to_date(Mat a, bool keep_rows, Rows& rows, AijCopy& copy, const Version& now) {
-  bool same = copy.matrix != nullptr && (copy.has_rows || !keep_rows) && now.pattern == copy.version.pattern;
+  bool same =
+      copy.matrix != nullptr && copy.takes_values && (copy.has_rows || !keep_rows) && now.pattern == copy.version.pattern;
   PetscFunctionBegin;
   PetscCall(PetscLogEventBegin(events().copy, a, 0, 0, 0));
   PetscCall(get_pattern(a, rows));

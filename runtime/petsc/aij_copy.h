@@ -20,7 +20,8 @@ struct AijCopy {
   shardmat_product* product = nullptr;  ///< of one column, and
   shardmat_product* wide = nullptr;     ///< of `wide_columns`; both NULL until asked for
   PetscInt wide_columns = 0;
-  bool has_rows = false;  ///< keeps rows in host memory, which preconditioners need
+  bool has_rows = false;      ///< keeps rows in host memory, which preconditioners need
+  bool takes_values = false;  ///< not in symmetric storage
   Version version;
   std::uint64_t pattern = 0;                               ///< a hash of this rank's pattern
   PetscInt64 nonzeros = 0;                                 ///< of this rank
