@@ -17,7 +17,9 @@ if(PETSC_FOUND)
     int main() { return numbers != nullptr; }" SHARDMAT_PETSC_INT32)
   unset(CMAKE_REQUIRED_LIBRARIES)
   if(NOT SHARDMAT_PETSC_REAL)
-    set(SHARDMAT_PETSC_REMEDY "PETSc ${PETSC_VERSION} was built for complex numbers or another precision; take a build for real double")
+    set(SHARDMAT_PETSC_REMEDY
+        "PETSc ${PETSC_VERSION} was built for complex numbers or another precision, or its test program does not link; take a "
+        "build for real double with the same MPI")
   elseif(PETSC_VERSION VERSION_LESS 3.18)
     set(SHARDMAT_PETSC_REMEDY "PETSc ${PETSC_VERSION} is too old; take 3.18 or later")
   else()

@@ -187,6 +187,11 @@ PetscErrorCode read_choices(Mat a, Choices& choices) {
   PetscFunctionReturn(kDone);
 }
 
+PetscInt64 next_number() {
+  static PetscInt64 last = 0;
+  return ++last;
+}
+
 PetscErrorCode make_copy(Mat a, const Rows& rows, bool keep_rows, AijCopy& copy) {
   const MPI_Comm comm = PetscObjectComm(object(a));
   shardmat_context* context = nullptr;
@@ -221,6 +226,7 @@ PetscErrorCode make_copy(Mat a, const Rows& rows, bool keep_rows, AijCopy& copy)
   PetscCall(restore_values(rows, &values, &scratch));
   PetscCall(PetscFree2(row_ptr, columns));
   copy.has_rows = keep_rows;
+  copy.number = next_number();
   ++copy.copies;
   PetscFunctionReturn(kDone);
 }
@@ -406,7 +412,7 @@ PetscErrorCode multiply_dense(AijCopy& copy, Mat b, Mat c) {
   PetscCall(check(PetscObjectComm(object(copy.of)), shardmat_product_multiply(copy.wide, 1, &of_b, 0, &of_c, nullptr)));
   PetscCall(MatDenseRestoreArrayWrite(c, &to));
   PetscCall(MatDenseRestoreArrayRead(b, &from));
-  PetscCall(PetscLogFlops(2.0 * static_cast<double>(copy.nonzeros) * columns));
+  PetscCall(PetscLogFlops(2.0 * static_cast<double>(copy.nonzeros) * static_cast<double>(columns)));
   PetscCall(PetscLogEventEnd(events().multiply_dense, copy.of, b, c, 0));
   ++copy.wide_products;
   PetscFunctionReturn(kDone);

@@ -15,7 +15,8 @@ struct Version {
 };
 
 struct AijCopy {
-  Mat of = nullptr;  ///< owns the copy
+  Mat of = nullptr;       ///< owns the copy
+  PetscInt64 number = 0;  ///< another one for each copy in this process, so that solvers know theirs again
   shardmat_matrix* matrix = nullptr;
   shardmat_product* product = nullptr;  ///< of one column, and
   shardmat_product* wide = nullptr;     ///< of `wide_columns`; both NULL until asked for

@@ -28,9 +28,9 @@ struct Solver {
   PetscInt method;  ///< among kMethods, as the options say
   PetscInt restart;
   shardmat_solver* solver;
-  Settings settings;              ///< for which `solver` was made; and
-  Mat of;                         ///< the matrix, and
-  PetscInt64 copies, new_values;  ///< its counts
+  // For which `solver` was made:
+  Settings settings;
+  PetscInt64 copy, new_values;
 };
 Solver& data(KSP ksp) { return *static_cast<Solver*>(ksp->data); }
 
@@ -150,7 +150,7 @@ PetscErrorCode read_settings(KSP ksp, Mat a, Settings& settings) {
   PetscFunctionReturn(kDone);
 }
 
-PetscErrorCode make_solver(KSP ksp, Mat a, const AijCopy& copy, const Settings& settings) {
+PetscErrorCode make_solver(KSP ksp, const AijCopy& copy, const Settings& settings) {
   Solver& solver = data(ksp);
   shardmat_solver_options options{};
   PetscFunctionBegin;
@@ -168,7 +168,7 @@ PetscErrorCode make_solver(KSP ksp, Mat a, const AijCopy& copy, const Settings& 
   PetscCall(check(PetscObjectComm(object(ksp)), shardmat_solver_create(copy.matrix, &options, &solver.solver),
                   " (other methods: -ksp_shardmat_method)"));
   solver.settings = settings;
-  solver.of = a, solver.copies = copy.copies, solver.new_values = copy.new_values;
+  solver.copy = copy.number, solver.new_values = copy.new_values;
   PetscFunctionReturn(kDone);
 }
 
@@ -185,8 +185,8 @@ PetscErrorCode bring_up_to_date(KSP ksp) {
   PetscCall(require_known_behaviour(ksp));
   PetscCall(read_settings(ksp, a, settings));
   PetscCall(updated_copy(a, settings.preconditioner != "none", &copy));
-  if (solver.solver == nullptr || solver.of != a || solver.copies != copy->copies || !(solver.settings == settings)) {
-    PetscCall(make_solver(ksp, a, *copy, settings));
+  if (solver.solver == nullptr || solver.copy != copy->number || !(solver.settings == settings)) {
+    PetscCall(make_solver(ksp, *copy, settings));
   } else if (solver.new_values != copy->new_values) {
     PetscCall(check(PetscObjectComm(object(ksp)), shardmat_solver_refresh(solver.solver)));
     solver.new_values = copy->new_values;

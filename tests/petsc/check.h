@@ -7,12 +7,12 @@
 
 static int failures = 0;
 
-#define CHECK_AT(line, condition)                                  \
-  do {                                                             \
-    if (!(condition)) {                                            \
-      ++failures;                                                  \
-      printf("%s:%d: failed: %s\n", __FILE__, line, #condition);   \
-    }                                                              \
+#define CHECK_AT(line, condition)                                \
+  do {                                                           \
+    if (!(condition)) {                                          \
+      ++failures;                                                \
+      printf("%s:%d: failed: %s\n", __FILE__, line, #condition); \
+    }                                                            \
   } while (0)
 #define CHECK(condition) CHECK_AT(__LINE__, condition)
 

@@ -10,11 +10,12 @@ static PetscErrorCode assemble(Mat a, PetscInt n) {
   for (PetscInt row = first; row < last; ++row) {
     const PetscInt point = row / 2, i = point / n, j = point % n;
     const PetscInt points[5] = {point, point - n, point + n, point - 1, point + 1};
-    const int there[5] = {1, i > 0, i < n - 1, j > 0, j < n - 1};
+    const int there[5] = {1, i > 0, i<n - 1, j> 0, j < n - 1};
     for (int k = 0; k < 5; ++k)
       for (PetscInt c = 0; c < 2; ++c)
         if (there[k])
-          PetscCall(MatSetValue(a, row, 2 * points[k] + c, (k == 0 ? 4 + 0.01 * (PetscScalar)(i + 1) : -1) * coupling[row % 2][c], INSERT_VALUES));
+          PetscCall(MatSetValue(a, row, 2 * points[k] + c,
+                                (k == 0 ? 4 + 0.01 * (PetscScalar)(i + 1) : -1) * coupling[row % 2][c], INSERT_VALUES));
   }
   PetscCall(MatAssemblyBegin(a, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(a, MAT_FINAL_ASSEMBLY));
@@ -56,7 +57,8 @@ int main(int argc, char** argv) {
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(VecAXPY(x, -1, known));
   PetscCall(VecNorm(x, NORM_2, &error));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "iterations %d reason %s error %.1e\n", (int)iterations, KSPConvergedReasons[reason], (double)error));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "iterations %d reason %s error %.1e\n", (int)iterations,
+                        KSPConvergedReasons[reason], (double)error));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&known));
   PetscCall(VecDestroy(&b));

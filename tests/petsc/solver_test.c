@@ -225,7 +225,23 @@ static PetscErrorCode any_test(KSP ksp, PetscInt i, PetscReal norm, KSPConverged
   return 0;
 }
 
-/* KSPSetUp() or KSPSolve() of `ksp` ends with PETSC_ERR_SUP. */
+/* Matrices that come and go, perhaps at the same address. */
+static PetscErrorCode takes_another(void) {
+  Mat a;
+  KSP ksp = NULL;
+  PetscFunctionBeginUser;
+  for (int i = 0; i < 4; ++i) {
+    PetscCall(assemble(PETSC_COMM_WORLD, 40, 1 + i, 0, PETSC_FALSE, &a));
+    if (ksp == NULL) PetscCall(create(a, PCJACOBI, &ksp));
+    PetscCall(KSPSetOperators(ksp, a, a));
+    PetscCall(MatDestroy(&a));
+    PetscCall(solve(ksp, KSP_CONVERGED_RTOL, NULL));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(0);
+}
+
+/* KSPSolve() of `ksp` ends with PETSC_ERR_SUP. */
 static PetscErrorCode refuses_at(int line, KSP ksp, PetscBool transposed) {
   Mat a;
   Vec x, b;
@@ -299,6 +315,7 @@ int main(int argc, char** argv) {
   PetscCall(ends(a));
   PetscCall(chooses_methods(a));
   PetscCall(knows_constants());
+  PetscCall(takes_another());
   PetscCall(assemble(PETSC_COMM_SELF, 30, 1, 0, PETSC_FALSE, &alone));
   PetscCall(create(alone, PCNONE, &ksp));
   PetscCall(solve(ksp, KSP_CONVERGED_RTOL, NULL));

@@ -89,7 +89,8 @@ class Refused(unittest.TestCase):
                              words=(f"does not apply -pc_type {name}", "none, jacobi or pbjacobi"))
 
     def test_other_matrices(self):
-        self.refused("-ksp_type", "shardmat", "-pc_type", "jacobi", "-mat_type", "baij", words=("-mat_type aij and shardmat", "baij"))
+        self.refused("-ksp_type", "shardmat", "-pc_type", "jacobi", "-mat_type", "baij",
+                     words=("-mat_type aij and shardmat", "baij"))
 
     def test_names_that_shardmat_does_not_know(self):
         self.refused("-mat_type", "shardmat", "-mat_shardmat_kernel", "csr_hots", words=("Shardmat: ", "csr_host"), ranks=2)
