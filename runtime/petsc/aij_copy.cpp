@@ -167,26 +167,6 @@ PetscErrorCode destroy_record(void* record) {
   PetscFunctionReturn(kDone);
 }
 
-/// How the copy of this matrix is stored.
-struct Choices {
-  char kernel[64] = "", storage[16] = "general";
-  PetscReal products = 200;
-};
-PetscErrorCode read_choices(Mat a, Choices& choices) {
-  PetscFunctionBegin;
-  // Not PetscObjectOptionsBegin(), whose help PETSc prints once an object.
-  PetscOptionsBegin(PetscObjectComm(object(a)), object(a)->prefix, "Shardmat's copy of a matrix", "Mat");
-  PetscCall(PetscOptionsString("-mat_shardmat_kernel", "kernel that multiplies (default: chosen, see shardmat help)", "",
-                               choices.kernel, choices.kernel, sizeof choices.kernel, nullptr));
-  PetscCall(PetscOptionsString("-mat_shardmat_storage", "general; or symmetric: half of a symmetric matrix, on the host", "",
-                               choices.storage, choices.storage, sizeof choices.storage, nullptr));
-  PetscCall(PetscOptionsReal("-mat_shardmat_products",
-                             "products expected of a pattern; from 300 on kernels are measured before one is chosen", "",
-                             choices.products, &choices.products, nullptr));
-  PetscOptionsEnd();
-  PetscFunctionReturn(kDone);
-}
-
 PetscInt64 next_number() {
   static PetscInt64 last = 0;
   return ++last;
@@ -195,7 +175,7 @@ PetscInt64 next_number() {
 PetscErrorCode make_copy(Mat a, const Rows& rows, bool keep_rows, AijCopy& copy) {
   const MPI_Comm comm = PetscObjectComm(object(a));
   shardmat_context* context = nullptr;
-  Choices choices;
+  const Choices& choices = copy.choices;
   shardmat_rows given{};
   shardmat_matrix_options options{};
   std::int64_t *row_ptr = nullptr, *columns = nullptr;
@@ -205,7 +185,6 @@ PetscErrorCode make_copy(Mat a, const Rows& rows, bool keep_rows, AijCopy& copy)
   PetscFunctionBegin;
   destroy_copy(copy);
   PetscCall(context_of(comm, &context));
-  PetscCall(read_choices(a, choices));
   copy.takes_values = std::string_view(choices.storage) == "general";
   PetscCall(MatGetOwnershipRange(a, &first_row, nullptr));
   PetscCall(MatGetSize(a, nullptr, &cols));
@@ -292,6 +271,23 @@ shardmat_dense dense_of(const PetscScalar* data, PetscInt rows, PetscInt columns
 }
 
 }  // namespace
+
+PetscErrorCode read_choices(PetscOptionItems* PetscOptionsObject, Mat a) {
+  AijCopy* record = nullptr;
+  PetscFunctionBegin;
+  PetscCall(record_of(a, &record));
+  Choices& choices = record->choices;
+  PetscOptionsHeadBegin(PetscOptionsObject, "Shardmat's copy of a matrix");
+  PetscCall(PetscOptionsString("-mat_shardmat_kernel", "kernel that multiplies (default: chosen, see shardmat help)", "",
+                               choices.kernel, choices.kernel, sizeof choices.kernel, nullptr));
+  PetscCall(PetscOptionsString("-mat_shardmat_storage", "general; or symmetric: half of a symmetric matrix, on the host", "",
+                               choices.storage, choices.storage, sizeof choices.storage, nullptr));
+  PetscCall(PetscOptionsReal("-mat_shardmat_products",
+                             "products expected of a pattern; from 300 on kernels are measured before one is chosen", "",
+                             choices.products, &choices.products, nullptr));
+  PetscOptionsHeadEnd();
+  PetscFunctionReturn(kDone);
+}
 
 PetscErrorCode is_aij(Mat a, PetscBool* yes) {
   PetscFunctionBegin;

@@ -14,7 +14,14 @@ struct Version {
   bool operator==(const Version&) const = default;
 };
 
+/// How a copy is stored.
+struct Choices {
+  char kernel[64] = "", storage[16] = "general";
+  PetscReal products = 200;
+};
+
 struct AijCopy {
+  Choices choices;
   Mat of = nullptr;       ///< owns the copy
   PetscInt64 number = 0;  ///< another one for each copy in this process, so that solvers know theirs again
   shardmat_matrix* matrix = nullptr;
@@ -29,6 +36,10 @@ struct AijCopy {
   PetscInt64 copies = 0, new_values = 0;                   ///< how often the whole, and values alone, were copied
   PetscInt64 products = 0, wide_products = 0, by_aij = 0;  ///< by_aij: products that PETSc made
 };
+
+/// Reads the options of a matrix on which the program calls MatSetFromOptions(), so that they are not those of all matrices
+/// that a preconditioner makes.
+PetscErrorCode read_choices(PetscOptionItems* options, Mat a);
 
 /// True for the types that begin with seqaij or mpiaij.
 PetscErrorCode is_aij(Mat a, PetscBool* yes);

@@ -105,21 +105,33 @@ PetscErrorCode prepare_dense(Mat c) {
   PetscFunctionReturn(kDone);
 }
 
-/// Products of a matrix of ours with a dense one: A·B here, others (Aᵀ·B …) as AIJ.
-template <int parallel>
-PetscErrorCode choose_product(Mat c) {
+/// Lets AIJ choose, by the names of its types.
+PetscErrorCode choose_as_aij(Mat c, const char* a, const char* b) {
   PetscErrorCode (*of_aij)(Mat) = nullptr;
-  bool takes = false;
+  const Name chooser = product_chooser(a, b);
   PetscFunctionBegin;
-  PetscCall(takes_distribution(c->product->A, &takes));
-  if (c->product->type == MATPRODUCT_AB && takes) {
-    c->ops->productsymbolic = prepare_dense;
-    PetscFunctionReturn(kDone);
-  }
-  const Name chooser = product_chooser(kind<parallel>().base, kind<parallel>().dense);
   PetscCall(PetscObjectQueryFunction(object(c->product->A), chooser.text, &of_aij));
   if (of_aij == nullptr) PetscCall(PetscObjectQueryFunction(object(c->product->B), chooser.text, &of_aij));
   if (of_aij != nullptr) PetscCall(of_aij(c));
+  PetscFunctionReturn(kDone);
+}
+
+/// Products of a matrix of ours with a dense one: A·B here, others (Aᵀ·B …) as AIJ.
+template <int parallel>
+PetscErrorCode choose_product(Mat c) {
+  bool takes = false;
+  PetscFunctionBegin;
+  PetscCall(takes_distribution(c->product->A, &takes));
+  if (c->product->type == MATPRODUCT_AB && takes) c->ops->productsymbolic = prepare_dense;
+  else PetscCall(choose_as_aij(c, kind<parallel>().base, kind<parallel>().dense));
+  PetscFunctionReturn(kDone);
+}
+
+/// Products of a dense matrix with one of ours.
+template <int parallel>
+PetscErrorCode choose_product_of_dense(Mat c) {
+  PetscFunctionBegin;
+  PetscCall(choose_as_aij(c, kind<parallel>().dense, kind<parallel>().base));
   PetscFunctionReturn(kDone);
 }
 
@@ -168,6 +180,14 @@ PetscErrorCode view(Mat a, PetscViewer viewer) {
 }
 
 template <int parallel>
+PetscErrorCode set_from_options(Mat a, PetscOptionItems* options) {
+  PetscFunctionBegin;
+  if (kind<parallel>().ops.setfromoptions != nullptr) PetscCall(kind<parallel>().ops.setfromoptions(a, options));
+  PetscCall(read_choices(options, a));
+  PetscFunctionReturn(kDone);
+}
+
+template <int parallel>
 PetscErrorCode end_assembly(Mat a, MatAssemblyType type);
 template <int parallel>
 PetscErrorCode destroy(Mat a);
@@ -176,12 +196,30 @@ PetscErrorCode to_base(Mat a, MatType type, MatReuse reuse, Mat* made);
 template <int parallel>
 PetscErrorCode from_base(Mat a, MatType type, MatReuse reuse, Mat* made);
 
+/// To any other type: PETSc finds AIJ's ways there by the name of the type.
+template <int parallel>
+PetscErrorCode convert(Mat a, MatType type, MatReuse reuse, Mat* made) {
+  Mat b = nullptr;
+  PetscFunctionBegin;
+  if (reuse == MAT_INPLACE_MATRIX) {
+    PetscCall(to_base<parallel>(a, kind<parallel>().base, reuse, made));
+    PetscCall(MatConvert(a, type, reuse, made));
+    PetscFunctionReturn(kDone);
+  }
+  PetscCall(to_base<parallel>(a, kind<parallel>().base, MAT_INITIAL_MATRIX, &b));
+  PetscCall(MatConvert(b, type, reuse, made));
+  PetscCall(MatDestroy(&b));
+  PetscFunctionReturn(kDone);
+}
+
 /// Puts our functions over AIJ's.
 template <int parallel>
 void override_functions(Mat a) {
   a->ops->mult = mult<parallel>;
   a->ops->multadd = mult_add<parallel>;
   a->ops->view = view<parallel>;
+  a->ops->convert = convert<parallel>;
+  a->ops->setfromoptions = set_from_options<parallel>;
   a->ops->assemblyend = end_assembly<parallel>;
   a->ops->destroy = destroy<parallel>;
 }
@@ -197,6 +235,8 @@ PetscErrorCode compose_functions(Mat a, bool there) {
       PetscObjectComposeFunction(object(a), converter(of.base, "shardmat").text, there ? from_base<parallel> : nullptr));
   PetscCall(PetscObjectComposeFunction(object(a), product_chooser(of.name, of.dense).text,
                                        there ? choose_product<parallel> : nullptr));
+  PetscCall(PetscObjectComposeFunction(object(a), product_chooser(of.dense, of.name).text,
+                                       there ? choose_product_of_dense<parallel> : nullptr));
   PetscCall(PetscObjectComposeFunction(object(a), kRetrieve, there ? retrieve_values<parallel> : of.retrieve_values));
   PetscFunctionReturn(kDone);
 }
@@ -235,6 +275,8 @@ PetscErrorCode to_base(Mat a, MatType, MatReuse reuse, Mat* made) {
   b->ops->mult = of.ops.mult;
   b->ops->multadd = of.ops.multadd;
   b->ops->view = of.ops.view;
+  b->ops->convert = of.ops.convert;
+  b->ops->setfromoptions = of.ops.setfromoptions;
   b->ops->assemblyend = of.ops.assemblyend;
   b->ops->destroy = of.ops.destroy;
   PetscCall(PetscObjectChangeTypeName(object(b), of.base));

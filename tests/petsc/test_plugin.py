@@ -62,6 +62,12 @@ class Unchanged(unittest.TestCase):
                 with self.subTest(ranks=ranks, preconditioner=preconditioner):
                     self.compare(ranks, preconditioner)
 
+    def test_half_of_symmetric_matrices(self):
+        done = run(self.program, 2, "-pc_type", "gamg", "-mat_type", "shardmat", "-mat_shardmat_storage", "symmetric",
+                   "-ksp_view_mat", "::ascii_info")
+        self.assertEqual(self.solved(done)["reason"], "CONVERGED_RTOL")
+        self.assertRegex(done.stdout, "Shardmat: kernel=[a-z_]*sym")
+
     def test_whole_solver(self):
         for ranks, preconditioner in ((1, "none"), (2, "none"), (1, "jacobi"), (2, "pbjacobi")):
             with self.subTest(ranks=ranks, preconditioner=preconditioner):
