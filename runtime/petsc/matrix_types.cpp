@@ -207,6 +207,7 @@ PetscErrorCode convert(Mat a, MatType type, MatReuse reuse, Mat* made) {
     PetscFunctionReturn(kDone);
   }
   PetscCall(to_base<parallel>(a, kind<parallel>().base, MAT_INITIAL_MATRIX, &b));
+  PetscCall(MatPropagateSymmetryOptions(a, b));
   PetscCall(MatConvert(b, type, reuse, made));
   PetscCall(MatDestroy(&b));
   PetscFunctionReturn(kDone);
