@@ -32,8 +32,8 @@ struct ContextState {
   std::string device_name;
   const pid_t process = getpid();
   std::optional<std::thread::id> only_thread;  ///< that may use it, because MPI was started for one thread
-  std::map<void*, Buffer> memory;  ///< of shardmat_context_allocate()
-  std::recursive_mutex mutex;      ///< recursive: a monitor may ask for the sizes of a matrix
+  std::map<void*, Buffer> memory;              ///< of shardmat_context_allocate()
+  std::recursive_mutex mutex;                  ///< recursive: a monitor may ask for the sizes of a matrix
 };
 
 /// Memory on the device for a matrix of the caller, grown on demand.
