@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# deploy/install-dependencies.sh [--prefix DIR] [--tests] [--peers]
+# deploy/install-dependencies.sh [--prefix DIR] [--tests] [--peers] [--producers]
 # Installs what is missing to build Shardmat (and, with --tests, to test it) on Debian 12 or Ubuntu 22.04/24.04. Looks for
 # each thing first, also under DIR, and installs nothing that is there. Without root or network it lists the missing packages
 # and ends with 4. CUDA and NCCL are used where found and never installed. --peers: also the libraries that
-# `shardmat bench kernels --peers` compares with, as far as this release has them.
+# `shardmat bench kernels --peers` compares with, as far as this release has them. --producers: PETSc, for which a plug-in is
+# built, and dolfinx, which its tests run: 190 MB to load, 890 MB on the disk.
 set -euo pipefail
 
-prefix="" tests=no peers=no
+prefix="" tests=no peers=no producers=no
 while [ $# -gt 0 ]; do
   case $1 in
     --prefix) prefix=${2:?--prefix wants a directory}; shift 2 ;;
     --tests) tests=yes; shift ;;
     --peers) peers=yes; shift ;;
-    -h | --help) sed -n '2,6p' "$0"; exit 0 ;;
-    *) echo "install-dependencies.sh: unknown option $1 (there are --prefix DIR, --tests and --peers)" >&2; exit 2 ;;
+    --producers) producers=yes; shift ;;
+    -h | --help) sed -n '2,7p' "$0"; exit 0 ;;
+    *) echo "install-dependencies.sh: unknown option $1 (there are --prefix DIR, --tests, --peers and --producers)" >&2; exit 2 ;;
   esac
 done
 
@@ -39,6 +41,7 @@ has_python_headers() {
   done
   return 1
 }
+has_petsc_tutorials() { compgen -G "/usr/share/petsc/*/share/petsc/examples/src/ksp/ksp/tutorials/ex2.c" > /dev/null; }
 has_python_modules() {
   local python
   for python in python3 /usr/bin/python3; do "$python" -c "import $1" 2> /dev/null && return; done
@@ -89,6 +92,12 @@ if [ $peers = yes ]; then
   want petsc-dev has_header petscmat.h /usr/lib/petsc/include
   want librsb-dev has_header rsb.h
   want python3-scipy has_python_modules "numpy, scipy"
+fi
+if [ $producers = yes ]; then
+  want pkg-config has_command pkg-config
+  want petsc-dev has_header petscmat.h /usr/lib/petsc/include
+  want libpetsc3.18-dev-examples has_petsc_tutorials
+  want python3-dolfinx has_python_modules dolfinx
 fi
 [ $((${#required[@]} + ${#optional[@]})) -gt 0 ] || exit 0
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# tests/run.sh [--label fast|mpi|cli|fault|gpu|multigpu|long] [--prefix DIR] [--build DIR] [--prebuilt DIR]
+# tests/run.sh [--label fast|mpi|cli|fault|gpu|multigpu|producers|long] [--prefix DIR] [--build DIR] [--prebuilt DIR]
 # Installs what is missing, builds, and runs every test that this machine can run. --prebuilt DIR runs the GPU tests of the
 # programs found under DIR instead, without compiler or CTest (those of one label with --label gpu or multigpu). --label long
 # builds the mutation tests with sanitizers in DIR-fuzz and makes a million mutations (TEST_FUZZ_COUNT of each test), which
-# takes about an hour; CI leaves it out.
+# takes about an hour; CI leaves it out. --label producers also installs PETSc and dolfinx, without which the tests of the
+# plug-in for PETSc are skipped.
 set -euo pipefail
 
 label="" prefix="" dir=build prebuilt=""
@@ -13,12 +14,12 @@ while [ $# -gt 0 ]; do
     --prefix) prefix=$(realpath "${2:?--prefix wants a directory}"); shift 2 ;;
     --build) dir=$(realpath -m "${2:?--build wants a directory}"); shift 2 ;;
     --prebuilt) prebuilt=$(realpath "${2:?--prebuilt wants a directory}"); shift 2 ;;
-    -h | --help) sed -n '2,6p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,7p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option $1; see tests/run.sh --help" >&2; exit 2 ;;
   esac
 done
 case $label in
-  "" | fast | mpi | cli | fault | gpu | multigpu | long) ;;
+  "" | fast | mpi | cli | fault | gpu | multigpu | producers | long) ;;
   *) echo "run.sh: there is no label $label; see tests/run.sh --help" >&2; exit 2 ;;
 esac
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -70,7 +71,9 @@ if [ -n "$prebuilt" ]; then
 fi
 
 echo "== 1. Dependencies"
-deploy/install-dependencies.sh --tests ${prefix:+--prefix "$prefix"}
+wanted=(--tests)
+if [ "$label" = producers ]; then wanted+=(--producers); fi
+deploy/install-dependencies.sh "${wanted[@]}" ${prefix:+--prefix "$prefix"}
 if [ "$label" = long ]; then
   echo "== 2. Build with sanitizers"
   cmake -S . -B "$dir-fuzz" -DSHARDMAT_FUZZ=ON -DSHARDMAT_CUDA=OFF -DSHARDMAT_TESTS=ON ${prefix:+-DCMAKE_PREFIX_PATH="$prefix"}

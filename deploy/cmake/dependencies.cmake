@@ -1,5 +1,5 @@
 # Every outside library, found here and nowhere else. Required: MPI, HDF5, OpenMP, fmt, zlib, nlohmann-json, CLI11, Boost's headers.
-# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, libpng, OpenSSL, METIS, PT-Scotch.
+# Optional, with a line saying what is left out: CUDA, NCCL, fast_float, libzip, libpng, OpenSSL, METIS, PT-Scotch, PETSc.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
 set(MPI_CXX_SKIP_MPICXX ON)
@@ -61,5 +61,7 @@ if(PTSCOTCH_FOUND)
   find_library(SCOTCH_LIBRARY scotch PATH_SUFFIXES scotch-int64)
   find_library(PTSCOTCHERR_LIBRARY ptscotcherr PATH_SUFFIXES scotch-int64)
 endif()
+
+include(petsc)
 
 include(cuda_language)

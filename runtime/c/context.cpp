@@ -53,8 +53,9 @@ void check(const shardmat_context_options& options) {
   require(options.timeout_seconds >= 0, "the timeout is negative");
 }
 
-void make(Communicator ranks, const shardmat_context_options& options, shardmat_context** context) {
+void make(Communicator ranks, const shardmat_context_options& options, bool one_thread, shardmat_context** context) {
   auto state = std::make_shared<ContextState>(std::move(ranks), options);
+  if (one_thread) state->only_thread = std::this_thread::get_id();
   note_use(state->context);
   *context = new shardmat_context{std::move(state)};
 }
@@ -62,7 +63,7 @@ void make(Communicator ranks, const shardmat_context_options& options, shardmat_
 void make_on(MPI_Comm communicator, const shardmat_context_options* given, shardmat_context** context) {
   require(context != nullptr, "there is nowhere to put the context");
   *context = nullptr;
-  int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE;
+  int initialized = 0, finalized = 0, provided = MPI_THREAD_SINGLE, main_thread = 0;
   MPI_Initialized(&initialized);
   MPI_Finalized(&finalized);
   require(initialized != 0 && finalized == 0,
@@ -73,13 +74,17 @@ void make_on(MPI_Comm communicator, const shardmat_context_options* given, shard
   ranks.together([&] {
     refuse_child_of_user();
     MPI_Query_thread(&provided);
-    require(provided >= MPI_THREAD_SERIALIZED,
-            "MPI was started with less than MPI_THREAD_SERIALIZED; call MPI_Init_thread(…, MPI_THREAD_SERIALIZED, …)");
+    MPI_Is_thread_main(&main_thread);
+    require(provided >= MPI_THREAD_FUNNELED,
+            "MPI was started for programs of one thread (MPI_THREAD_SINGLE, or MPI_Init()); call MPI_Init_thread(…, "
+            "MPI_THREAD_SERIALIZED, …), or with Open MPI set OMPI_MPI_THREAD_LEVEL=2 in the environment");
+    require(provided >= MPI_THREAD_SERIALIZED || main_thread != 0,
+            "MPI was started with MPI_THREAD_FUNNELED by another thread; call MPI_Init_thread(…, MPI_THREAD_SERIALIZED, …)");
     options = read_struct(given, "shardmat_context_options");
     check(options);
   });
   ranks.set_timeout(timeout_of(options));
-  make(std::move(ranks), options, context);
+  make(std::move(ranks), options, provided < MPI_THREAD_SERIALIZED, context);
 }
 
 }  // namespace
@@ -93,11 +98,14 @@ void require(bool condition, const char* what) {
   if (!condition) throw Error(ErrorKind::usage, what);
 }
 
-void require_own_process(const ContextState& context) {
-  if (context.process == getpid()) return;
-  throw Error(ErrorKind::usage,
-              fmt::format("this context belongs to process {}, from which this process was forked. A child cannot use it",
-                          context.process));
+void require_own(const ContextState& context) {
+  if (context.process != getpid())
+    throw Error(ErrorKind::usage,
+                fmt::format("this context belongs to process {}, from which this process was forked. A child cannot use it",
+                            context.process));
+  require(!context.only_thread || *context.only_thread == std::this_thread::get_id(),
+          "MPI was started with MPI_THREAD_FUNNELED: only the thread that started it may use this context. Call "
+          "MPI_Init_thread(…, MPI_THREAD_SERIALIZED, …)");
 }
 
 Device device_of(int on_device, const ContextState& context) {
@@ -145,7 +153,7 @@ int shardmat_context_create(const shardmat_context_options* options, shardmat_co
     refuse_child_of_user();
     const shardmat_context_options known = read_struct(options, "shardmat_context_options");
     check(known);
-    make(Communicator::alone(timeout_of(known)), known, context);
+    make(Communicator::alone(timeout_of(known)), known, false, context);
   });
 }
 

@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "kernels/base/c_status.h"
@@ -30,8 +31,9 @@ struct ContextState {
   Context context;
   std::string device_name;
   const pid_t process = getpid();
-  std::map<void*, Buffer> memory;  ///< of shardmat_context_allocate()
-  std::recursive_mutex mutex;      ///< recursive: a monitor may ask for the sizes of a matrix
+  std::optional<std::thread::id> only_thread;  ///< that may use it, because MPI was started for one thread
+  std::map<void*, Buffer> memory;              ///< of shardmat_context_allocate()
+  std::recursive_mutex mutex;                  ///< recursive: a monitor may ask for the sizes of a matrix
 };
 
 /// Memory on the device for a matrix of the caller, grown on demand.
@@ -65,7 +67,8 @@ void multiply(const MatrixState& of, ProductState& with, double alpha, const Den
 
 /// Throws Error(usage) unless `condition` holds.
 void require(bool condition, const char* what);
-void require_own_process(const ContextState& context);
+/// Throws Error(usage) in a process or a thread that may not use the context.
+void require_own(const ContextState& context);
 /// Where memory of the caller lies. Throws Error(usage) for memory of a GPU in a context on the host.
 Device device_of(int on_device, const ContextState& context);
 Dense dense(const shardmat_dense* given, const char* what, const ContextState& context);
@@ -121,7 +124,7 @@ OwnRows own_rows(const shardmat_rows* given, ContextState& context, std::int64_t
 template <class F>
 int in_context(const std::shared_ptr<ContextState>& context, F&& work) noexcept {
   return c_status([&] {
-    require_own_process(*context);
+    require_own(*context);
     const std::lock_guard lock(context->mutex);
     work();
   });

@@ -66,6 +66,7 @@ module shardmat
     integer(c_int64_t) :: columns = 0
     type(c_funptr) :: monitor = c_null_funptr
     type(c_ptr) :: user = c_null_ptr, variant = c_null_ptr
+    real(c_double) :: divergence_tolerance = 0
   end type
 
   type, bind(c) :: shardmat_solve_result

@@ -68,7 +68,8 @@ typedef struct {
 int shardmat_context_create(const shardmat_context_options* options, shardmat_context** context);
 /* The ranks of an MPI communicator, by its Fortran handle, as MPI_Comm_c2f() returns it; C programs take
  * shardmat_context_create_mpi() of shardmat_mpi.h. The library uses a private duplicate. REQUIRES: the caller started MPI
- * with MPI_THREAD_SERIALIZED or more, and ends it. Collective. */
+ * with MPI_THREAD_SERIALIZED or more, and ends it; MPI_THREAD_FUNNELED is enough for contexts that only the thread which
+ * started MPI uses. Collective. */
 int shardmat_context_create_fortran(int32_t communicator, const shardmat_context_options* options,
                                     shardmat_context** context);
 void shardmat_context_destroy(shardmat_context* context);
@@ -313,6 +314,7 @@ typedef struct {
   int (*monitor)(void* user, int64_t iterations, const double* norms, int64_t columns);
   void* user;
   const char* variant; /* of cg: "classic", "single_reduction" (one sum over the ranks an iteration), "auto"; NULL: auto */
+  double divergence_tolerance; /* ends when the residual is above this times the larger of |b| and the first one; 0: 1e5 */
 } shardmat_solver_options;
 
 typedef struct {

@@ -25,6 +25,7 @@ SolverOptions solver_options(const shardmat_solver_options& given) {
   if (given.variant != nullptr) options.variant = parse_cg_variant(given.variant);
   if (given.rtol != 0) options.rtol = std::max(0.0, given.rtol);
   options.atol = given.atol;
+  if (given.divergence_tolerance != 0) options.divergence_tolerance = given.divergence_tolerance;
   if (given.max_iterations != 0) options.max_iterations = given.max_iterations;
   if (given.restart != 0) options.restart = given.restart;
   options.preconditioning.block_size = given.block_size;

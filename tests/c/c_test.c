@@ -185,6 +185,9 @@ static void solves(shardmat_context* context) {
   OK(shardmat_solver_history(solver, 0, norms, 100, &count));
   CHECK(count == 4 && norms[0] > 0);
   shardmat_solver_destroy(solver);
+  options.divergence_tolerance = 0.5;
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "divergence tolerance");
+  options.divergence_tolerance = 0;
   options.solver = "nonsense";
   REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "nonsense");
   CHECK(solver == NULL);

@@ -163,6 +163,8 @@ class Solvers(unittest.TestCase):
             a.solve(np.ones(512), max_iterations=2)
         self.assertEqual(caught.exception.results[0]["iterations"], 2)
         self.assertTrue(np.any(caught.exception.x))
+        with self.assertRaisesRegex(shardmat.UsageError, "divergence tolerance"):
+            a.solver(divergence_tolerance=0.5)
         with self.assertRaisesRegex(shardmat.UsageError, "bicgstab"):
             a.solve(np.ones(512), solver="bicgstb")
         with self.assertRaisesRegex(TypeError, "tolerance"):

@@ -19,7 +19,8 @@ class NativeSolver {
                                                           {"null_space", &options.null_space},
                                                           {"residual_norm", &options.residual_norm},
                                                           {"variant", &options.variant}};
-    const std::map<std::string, double*> numbers{{"rtol", &options.rtol}, {"atol", &options.atol}};
+    const std::map<std::string, double*> numbers{
+        {"rtol", &options.rtol}, {"atol", &options.atol}, {"divergence_tolerance", &options.divergence_tolerance}};
     const std::map<std::string, std::int64_t*> counts{
         {"max_iterations", &options.max_iterations}, {"restart", &options.restart}, {"columns", &options.columns}};
     const std::map<std::string, int*> small{

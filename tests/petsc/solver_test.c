@@ -1,0 +1,328 @@
+/* Solvers of -ksp_type shardmat: what is solved, how it ends, what is refused. The plug-in is loaded by -dll_append. */
+#include <math.h>
+
+#include "check.h"
+
+/* A Laplacian on a line; `skew` makes it unsymmetric, `sign` -1 negative definite, `free_ends` singular. */
+static PetscErrorCode assemble(MPI_Comm comm, PetscInt n, PetscScalar sign, PetscScalar skew, PetscBool free_ends, Mat* a) {
+  PetscInt first, last;
+  PetscFunctionBeginUser;
+  PetscCall(MatCreate(comm, a));
+  PetscCall(MatSetSizes(*a, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetFromOptions(*a));
+  PetscCall(MatSetUp(*a));
+  PetscCall(MatGetOwnershipRange(*a, &first, &last));
+  for (PetscInt i = first; i < last; ++i) {
+    const PetscBool end = i == 0 || i == n - 1 ? PETSC_TRUE : PETSC_FALSE;
+    if (i > 0) PetscCall(MatSetValue(*a, i, i - 1, sign * (-1 - skew), INSERT_VALUES));
+    if (i < n - 1) PetscCall(MatSetValue(*a, i, i + 1, sign * (-1 + skew), INSERT_VALUES));
+    PetscCall(MatSetValue(*a, i, i, sign * (free_ends ? (end ? 1 : 2) : 2.1 + 0.01 * (PetscScalar)(i % 7)), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*a, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*a, MAT_FINAL_ASSEMBLY));
+  if (skew == 0) {
+    PetscCall(MatSetOption(*a, MAT_SYMMETRIC, PETSC_TRUE));
+    PetscCall(MatSetOption(*a, MAT_SYMMETRY_ETERNAL, PETSC_TRUE)); /* also of new values */
+  }
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode create(Mat a, PCType preconditioner, KSP* ksp) {
+  PC pc;
+  PetscFunctionBeginUser;
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)a), ksp));
+  PetscCall(KSPSetType(*ksp, "shardmat"));
+  PetscCall(KSPSetOperators(*ksp, a, a));
+  PetscCall(KSPGetPC(*ksp, &pc));
+  PetscCall(PCSetType(pc, preconditioner));
+  PetscCall(KSPSetTolerances(*ksp, 1e-9, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode residual_of(Mat a, Vec b, Vec x, PetscReal* relative) {
+  Vec r;
+  PetscReal size;
+  PetscFunctionBeginUser;
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(MatResidual(a, b, x, r));
+  PetscCall(VecNorm(r, NORM_2, relative));
+  PetscCall(VecNorm(b, NORM_2, &size));
+  PetscCall(VecDestroy(&r));
+  *relative /= size;
+  PetscFunctionReturn(0);
+}
+
+/* Solves from 0 and compares the reason; a convergence also with the true residual. */
+static PetscErrorCode solve_at(int line, KSP ksp, KSPConvergedReason expected, PetscInt* iterations) {
+  Mat a;
+  Vec x, b;
+  KSPConvergedReason reason;
+  PetscReal relative, rtol;
+  PetscInt its;
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetOperators(ksp, &a, NULL));
+  PetscCall(MatCreateVecs(a, &x, &b));
+  PetscCall(fill(b, 5));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  CHECK_AT(line, reason == expected);
+  if (expected == KSP_CONVERGED_RTOL) {
+    PetscCall(KSPGetTolerances(ksp, &rtol, NULL, NULL, NULL));
+    PetscCall(residual_of(a, b, x, &relative));
+    CHECK_AT(line, relative <= rtol && its > 0);
+  }
+  if (iterations != NULL) *iterations = its;
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(0);
+}
+#define solve(ksp, expected, iterations) solve_at(__LINE__, ksp, expected, iterations)
+
+static PetscErrorCode note(KSP ksp, PetscInt i, PetscReal norm, void* calls) {
+  (void)ksp;
+  PetscFunctionBeginUser;
+  CHECK(i == *(PetscInt*)calls && norm > 0);
+  ++*(PetscInt*)calls;
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode solves(Mat a) {
+  KSP ksp;
+  Vec x, b;
+  PetscInt its, fewer, calls = 0, count, copies, copies_then;
+  const PetscReal* history;
+  PetscReal norm;
+  KSPConvergedReason reason;
+  PetscFunctionBeginUser;
+  PetscCall(create(a, PCJACOBI, &ksp));
+  PetscCall(KSPSetResidualHistory(ksp, NULL, 1000, PETSC_TRUE));
+  PetscCall(KSPMonitorSet(ksp, note, &calls, NULL));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &its));
+  PetscCall(KSPGetResidualHistory(ksp, &history, &count));
+  PetscCall(KSPGetResidualNorm(ksp, &norm));
+  CHECK(calls == its + 1 && count == its + 1 && fabs(history[its] - norm) <= 1e-12 * history[0]);
+  PetscCall(KSPMonitorCancel(ksp));
+
+  PetscCall(count_of("MatCopyShardmat", &copies));
+  PetscCall(KSPSetTolerances(ksp, 1e-3, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT)); /* as Newton's method does */
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &fewer));
+  CHECK(fewer < its);
+  PetscCall(MatShift(a, 1)); /* new values */
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, NULL));
+  PetscCall(MatShift(a, -1));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &its));
+  CHECK(its == fewer);
+  PetscCall(count_of("MatCopyShardmat", &copies_then));
+  CHECK(copies_then == copies + 2);
+
+  PetscCall(MatCreateVecs(a, &x, &b)); /* from the solution */
+  PetscCall(fill(x, 8));
+  PetscCall(MatMult(a, x, b));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  CHECK(its == 0 && reason > 0);
+  PetscCall(VecSetValue(b, 0, NAN, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(b));
+  PetscCall(VecAssemblyEnd(b));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  CHECK(reason == KSP_DIVERGED_NANORINF);
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode ends(Mat a) {
+  KSP ksp;
+  Mat negative;
+  PetscInt its;
+  PetscFunctionBeginUser;
+  PetscCall(create(a, PCPBJACOBI, &ksp));
+  PetscCall(KSPSetTolerances(ksp, 1e-9, PETSC_DEFAULT, PETSC_DEFAULT, 3));
+  PetscCall(solve(ksp, KSP_DIVERGED_ITS, &its));
+  CHECK(its == 3);
+  PetscCall(KSPSetTolerances(ksp, 0, 1e-4, PETSC_DEFAULT, 1000));
+  PetscCall(solve(ksp, KSP_CONVERGED_ATOL, NULL));
+  PetscCall(KSPSetTolerances(ksp, 1e-9, 0, PETSC_DEFAULT, 5));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+  PetscCall(solve(ksp, KSP_CONVERGED_ITS, &its));
+  CHECK(its == 5);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(assemble(PETSC_COMM_WORLD, 60, -1, 0, PETSC_FALSE, &negative));
+  PetscCall(create(negative, PCNONE, &ksp));
+  PetscCall(solve(ksp, KSP_DIVERGED_INDEFINITE_MAT, NULL));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&negative));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode chooses_methods(Mat symmetric) {
+  const char* const methods[] = {"gmres", "fgmres", "bicgstab"};
+  Mat a;
+  KSP ksp;
+  PetscInt cg, other;
+  PetscFunctionBeginUser;
+  PetscCall(create(symmetric, PCJACOBI, &ksp));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &cg));
+  PetscCall(KSPReset(ksp));
+  PetscCall(KSPSetOperators(ksp, symmetric, symmetric));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_NATURAL));
+  PetscCall(KSPSetTolerances(ksp, 1e-6, PETSC_DEFAULT, PETSC_DEFAULT, PETSC_DEFAULT));
+  PetscCall(solve_at(__LINE__, ksp, KSP_CONVERGED_RTOL, NULL));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(assemble(PETSC_COMM_WORLD, 80, 1, 0.4, PETSC_FALSE, &a));
+  PetscCall(create(a, PCJACOBI, &ksp)); /* not known to be symmetric: gmres */
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &cg));
+  for (int i = 0; i < 3; ++i) {
+    PetscCall(PetscOptionsSetValue(NULL, "-ksp_shardmat_method", methods[i]));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(solve(ksp, KSP_CONVERGED_RTOL, &other));
+    if (i == 0) CHECK(other == cg);
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-ksp_shardmat_method"));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&a));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode knows_constants(void) {
+  Mat a;
+  KSP ksp;
+  MatNullSpace space;
+  Vec x, b, ones;
+  PetscReal relative;
+  PetscFunctionBeginUser;
+  PetscCall(assemble(PETSC_COMM_WORLD, 50, 1, 0, PETSC_TRUE, &a));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space));
+  PetscCall(MatSetNullSpace(a, space));
+  PetscCall(MatNullSpaceDestroy(&space));
+  PetscCall(create(a, PCJACOBI, &ksp));
+  PetscCall(MatCreateVecs(a, &x, &b));
+  PetscCall(VecDuplicate(x, &ones));
+  PetscCall(fill(x, 5));
+  PetscCall(MatMult(a, x, b));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(residual_of(a, b, x, &relative));
+  CHECK(relative <= 1e-8);
+  PetscScalar sum;
+  PetscCall(VecSum(x, &sum));
+  CHECK(fabs(sum) < 1e-6);
+  PetscCall(VecDestroy(&ones));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&a));
+  PetscFunctionReturn(0);
+}
+
+static PetscErrorCode any_test(KSP ksp, PetscInt i, PetscReal norm, KSPConvergedReason* reason, void* user) {
+  (void)ksp, (void)i, (void)norm, (void)user;
+  *reason = KSP_CONVERGED_ITERATING;
+  return 0;
+}
+
+/* Matrices that come and go, perhaps at the same address. */
+static PetscErrorCode takes_another(void) {
+  Mat a;
+  KSP ksp = NULL;
+  PetscFunctionBeginUser;
+  for (int i = 0; i < 4; ++i) {
+    PetscCall(assemble(PETSC_COMM_WORLD, 40, 1 + i, 0, PETSC_FALSE, &a));
+    if (ksp == NULL) PetscCall(create(a, PCJACOBI, &ksp));
+    PetscCall(KSPSetOperators(ksp, a, a));
+    PetscCall(MatDestroy(&a));
+    PetscCall(solve(ksp, KSP_CONVERGED_RTOL, NULL));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(0);
+}
+
+/* KSPSolve() of `ksp` ends with PETSC_ERR_SUP. */
+static PetscErrorCode refuses_at(int line, KSP ksp, PetscBool transposed) {
+  Mat a;
+  Vec x, b;
+  PetscErrorCode code;
+  PetscFunctionBeginUser;
+  PetscCall(KSPGetOperators(ksp, &a, NULL));
+  PetscCall(MatCreateVecs(a, &x, &b));
+  PetscCall(VecSet(b, 1));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  code = transposed ? KSPSolveTranspose(ksp, b, x) : KSPSolve(ksp, b, x);
+  PetscCall(PetscPopErrorHandler());
+  CHECK_AT(line, code == PETSC_ERR_SUP);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&x));
+  PetscFunctionReturn(0);
+}
+
+#define refuses(ksp, transposed) refuses_at(__LINE__, ksp, transposed)
+
+static PetscErrorCode refuses_all(Mat a) {
+  const PCType preconditioners[] = {PCSOR, PCBJACOBI, PCGAMG};
+  KSP ksp;
+  PC pc;
+  Mat other;
+  PetscFunctionBeginUser;
+  for (int i = 0; i < 3; ++i) {
+    PetscCall(create(a, preconditioners[i], &ksp));
+    PetscCall(refuses(ksp, PETSC_FALSE));
+  }
+  PetscCall(create(a, PCJACOBI, &ksp));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCJacobiSetUseAbs(pc, PETSC_TRUE));
+  PetscCall(refuses(ksp, PETSC_FALSE));
+  PetscCall(create(a, PCNONE, &ksp));
+  PetscCall(KSPSetConvergenceTest(ksp, any_test, NULL, NULL));
+  PetscCall(refuses(ksp, PETSC_FALSE));
+  PetscCall(create(a, PCNONE, &ksp));
+  PetscCall(refuses(ksp, PETSC_TRUE));
+  PetscCall(MatDuplicate(a, MAT_COPY_VALUES, &other));
+  PetscCall(create(a, PCJACOBI, &ksp));
+  PetscCall(KSPSetOperators(ksp, a, other));
+  PetscCall(refuses(ksp, PETSC_FALSE));
+  PetscCall(MatDestroy(&other));
+  PetscCall(MatConvert(a, MATSBAIJ, MAT_INITIAL_MATRIX, &other));
+  PetscCall(create(other, PCNONE, &ksp));
+  PetscCall(refuses(ksp, PETSC_FALSE));
+  PetscCall(MatDestroy(&other));
+  PetscCall(assemble(PETSC_COMM_WORLD, 40, 1, 0.3, PETSC_FALSE, &other)); /* not symmetric */
+  PetscCall(PetscOptionsSetValue(NULL, "-ksp_shardmat_method", "minres"));
+  PetscCall(create(other, PCNONE, &ksp));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(refuses(ksp, PETSC_FALSE));
+  PetscCall(PetscOptionsClearValue(NULL, "-ksp_shardmat_method"));
+  PetscCall(create(other, PCNONE, &ksp)); /* gmres has the true residual only */
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_PRECONDITIONED));
+  PetscCall(refuses(ksp, PETSC_FALSE));
+  PetscCall(MatDestroy(&other));
+  PetscFunctionReturn(0);
+}
+
+int main(int argc, char** argv) {
+  Mat a, alone;
+  KSP ksp;
+  int status;
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, NULL));
+  PetscCall(PetscLogDefaultBegin());
+  PetscCall(assemble(PETSC_COMM_WORLD, 100, 1, 0, PETSC_FALSE, &a));
+  PetscCall(solves(a));
+  PetscCall(ends(a));
+  PetscCall(chooses_methods(a));
+  PetscCall(knows_constants());
+  PetscCall(takes_another());
+  PetscCall(assemble(PETSC_COMM_SELF, 30, 1, 0, PETSC_FALSE, &alone));
+  PetscCall(create(alone, PCNONE, &ksp));
+  PetscCall(solve(ksp, KSP_CONVERGED_RTOL, NULL));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&alone));
+  PetscCall(refuses_all(a));
+  PetscCall(MatDestroy(&a));
+  PetscCall(finish(&status));
+  return status;
+}
