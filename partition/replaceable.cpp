@@ -52,11 +52,11 @@ bool holds_a_matrix_only(const Hdf5File& file, Hdf5Kind kind) {
   });
 }
 
-/// True for a .mat file with one sparse matrix and nothing else.
-bool holds_matlabs_matrix_only(const std::filesystem::path& path, const Hdf5File& file, Hdf5Kind kind) {
+/// True for a .mat file with one matrix, sparse or not, and nothing else.
+bool holds_one_of_matlab(const std::filesystem::path& path, const Hdf5File& file, Hdf5Kind kind, bool sparse) {
   if (path.extension() != ".mat" || kind != Hdf5Kind::other || file.children("/").size() != 1) return false;
   const auto objects = matlab_hdf5::objects_of(path);
-  return objects.size() == 1 && objects.front().sparse;
+  return objects.size() == 1 && objects.front().sparse == sparse;
 }
 
 /// What a file at `path`, which is an HDF5 file, would lose; empty if nothing.
@@ -64,9 +64,10 @@ std::string lost_in_hdf5(const std::filesystem::path& path, Output output, const
   const std::string first = dataset.substr(0, dataset.find('/', 1));  // known with all that is below it
   const Hdf5File file = Hdf5File::open(path, first.empty() ? std::vector<std::string>{} : std::vector<std::string>{first});
   const Hdf5Kind kind = kind_of(file);
-  const bool same = output == Output::matrix ? holds_a_matrix_only(file, kind) || holds_matlabs_matrix_only(path, file, kind)
+  const bool same = output == Output::matrix ? holds_a_matrix_only(file, kind) || holds_one_of_matlab(path, file, kind, true)
                     : output == Output::batch  ? kind == Hdf5Kind::batch
-                    : output == Output::vector ? kind == Hdf5Kind::other && holds_only(file, dataset.substr(1))
+                    : output == Output::vector ? (kind == Hdf5Kind::other && holds_only(file, dataset.substr(1))) ||
+                                                     holds_one_of_matlab(path, file, kind, false)
                                                : false;
   return same ? "" : describe(file);
 }

@@ -82,6 +82,15 @@ bool has_signature(const std::filesystem::path& path) {
   return false;
 }
 
+std::string user_block() {
+  std::string block = "MATLAB 7.3 MAT-file, Platform: GLNXA64, written by Shardmat HDF5 schema 1.00 .";
+  block.resize(116, ' ');
+  block.resize(124, '\0');
+  block.append("\x00\x02IM", 4);
+  block.resize(512, '\0');
+  return block;
+}
+
 std::string absolute(const std::string& name) { return name.starts_with('/') ? name : "/" + name; }
 
 bool is_matlab_array(const Hdf5File& file, const std::string& name) {

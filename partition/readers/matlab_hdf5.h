@@ -38,5 +38,7 @@ std::string absolute(const std::string& name);
 
 /// True for a dataset that MATLAB wrote.
 bool is_matlab_array(const Hdf5File& file, const std::string& name);
+/// The bytes that MATLAB wants before the HDF5 file.
+std::string user_block();
 
 }  // namespace shardmat::matlab_hdf5

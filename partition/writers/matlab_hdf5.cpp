@@ -8,20 +8,11 @@
 #include "kernels/base/host_vector.h"
 #include "kernels/base/memory_limits.h"
 #include "partition/hdf5/writer.h"
+#include "partition/readers/matlab_hdf5.h"
 #include "partition/writers/writer_list.h"
 
 namespace shardmat {
 namespace {
-
-/// What MATLAB wants before the HDF5 file.
-std::string user_block() {
-  std::string block = "MATLAB 7.3 MAT-file, Platform: GLNXA64, written by Shardmat HDF5 schema 1.00 .";
-  block.resize(116, ' ');
-  block.resize(124, '\0');
-  block.append("\x00\x02IM", 4);
-  block.resize(512, '\0');
-  return block;
-}
 
 struct Columns {
   HostVector<std::int64_t> pointers, rows;
@@ -69,7 +60,7 @@ void write_matlab_hdf5(const AtomicFile& file, const RowSource& source, std::spa
                        const Progress& progress) {
   const std::int64_t nnz = row_ptr.back();
   const Columns columns = columns_of(source, nnz, progress);
-  Hdf5Writer out(file, 16 * nnz + 8 * source.cols(), user_block());
+  Hdf5Writer out(file, 16 * nnz + 8 * source.cols(), matlab_hdf5::user_block());
   out.create_group("/A");
   out.write_attribute("/A", "MATLAB_class", std::string("double"));
   out.write_attribute<std::uint64_t>("/A", "MATLAB_sparse", static_cast<std::uint64_t>(source.rows()));

@@ -101,6 +101,26 @@ class Matlab(Files):
         self.assertTrue(report["verification"]["passed"])
         self.assertEqual(self.json_of("info", "a.mat")["objects"][0]["name"], "/A")
 
+    def test_vectors(self):
+        matrix = fem_matrix("convection")
+        sp.save_npz(self.path("a.npz"), matrix)
+        x = np.random.default_rng(2).uniform(-1, 1, (matrix.shape[1], 3))
+        np.save(self.path("x.npy"), x)
+        options = ("--iterations", 0, "--no-measure")
+        for _ in range(2):  # replaces its own kind
+            self.succeed("multiply", "a.npz", "--x", "x.npy", "--rhs", 3, "--output", "y.mat", *options)
+        with h5py.File(self.path("y.mat")) as file:
+            self.assertEqual(file["y"].attrs["MATLAB_class"], b"double")
+            assert_product(self, file["y"][:].T, matrix, x)  # MATLAB's columns are HDF5's rows
+            y = file["y"][:].T
+        self.assertEqual(self.path("y.mat").read_bytes()[:19], b"MATLAB 7.3 MAT-file")
+        self.succeed("multiply", "a.npz", "--x", "y.mat", "--rhs", 3, "--output", "2.mat", *options, ranks=2)
+        with h5py.File(self.path("2.mat")) as file:
+            assert_product(self, file["x"][:].T, matrix, y)  # 2 is no name of a variable
+        self.succeed("convert", "a.npz", "a.mat")
+        self.fail_with(USAGE, "multiply", "a.npz", "--output", "a.mat", *options, says=["a.mat", "(--force)"])
+        self.fail_with(INPUT, "multiply", "a.npz", "--x", "none.mat", *options, says="none.mat")
+
     def test_several_in_a_file(self):
         file = DATA / "mat" / "v73.mat"
         self.assertIn(f"{file}:/model/M  sparse matrix, 2 × 2", self.succeed("info", f"{file}:K", "--quick").out)

@@ -47,7 +47,7 @@ void add_vector_options(const CommandLine& app, Options& o) {
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   app.add_option("--output", m.output,
-                 "write y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc or "
+                 "write y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc, FILE.mat or "
                  "NAME.00000 (hypre), in the matrix's original row "
                  "order. With --mode power, write the last x (dataset /x)")
       ->check(output_name())

@@ -49,7 +49,7 @@ void add_vector_options(const CommandLine& app, Options& o) {
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
   app.add_option("--output", s.output,
-                 "write x to FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc or "
+                 "write x to FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc, FILE.mat or "
                  "NAME.00000 (hypre), in the matrix's original row "
                  "order; also if the solver did not converge")
       ->check(output_name())
