@@ -102,6 +102,14 @@ std::vector<std::string> known_suffixes() {
   return suffixes;
 }
 
+/// The name of the only array in a file of MATLAB; `otherwise` if there are none or several.
+std::string only_array(const std::filesystem::path& file, const std::string& otherwise) {
+  const auto objects = matlab_hdf5::objects_of(file);
+  const auto is_array = [](const auto& object) { return !object.sparse; };
+  const auto first = std::find_if(objects.begin(), objects.end(), is_array);
+  return std::count_if(objects.begin(), objects.end(), is_array) == 1 ? first->name : otherwise;
+}
+
 /// Throws Error(kind) naming the known suffixes. `kind` is input for a file to read, usage for one to write.
 Location locate(const std::filesystem::path& path, const std::string& default_dataset, ErrorKind kind) {
   const std::string text = path.string();
@@ -109,7 +117,7 @@ Location locate(const std::filesystem::path& path, const std::string& default_da
   if (kind == ErrorKind::input)
     if (const ObjectName name = split_object_name(text);
         content_of(name.file) == FileContent::hdf5 && !has_hdf5_suffix(name.file)) {  // as MATLAB's files
-      const std::string dataset = absolute(name.object.empty() ? default_dataset : name.object);
+      const std::string dataset = absolute(!name.object.empty() ? name.object : only_array(name.file, default_dataset));
       return {Format::hdf5, name.file, dataset, fmt::format("{}:{}", name.file, dataset)};
     }
   if (auto other = locate_other(text, kind == ErrorKind::input)) return *other;
