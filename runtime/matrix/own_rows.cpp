@@ -134,21 +134,6 @@ std::optional<std::int64_t> first_wrong(std::int64_t count, const Check& wrong) 
   return found == count ? std::nullopt : std::optional(found);
 }
 
-void require_offsets(const HostVector<std::int64_t>& row_ptr, const OwnRows& given) {
-  const std::int64_t rows = given.range.count;
-  if (std::ssize(row_ptr) != rows + 1)
-    throw Error(ErrorKind::input,
-                fmt::format("{} row offsets came for {} rows; there must be one more than rows", row_ptr.size(), rows));
-  for (std::int64_t i = 0; i < rows; ++i)
-    if (row_ptr[static_cast<std::size_t>(i) + 1] < row_ptr[static_cast<std::size_t>(i)])
-      throw Error(ErrorKind::input,
-                  fmt::format("row {} ends before it begins: its offsets are {} and {}", given.range.first + i,
-                              row_ptr[static_cast<std::size_t>(i)], row_ptr[static_cast<std::size_t>(i) + 1]));
-  if (row_ptr.back() - row_ptr.front() != std::ssize(given.columns))
-    throw Error(ErrorKind::input, fmt::format("the row offsets span {} nonzeros, but {} columns came",
-                                              row_ptr.back() - row_ptr.front(), given.columns.size()));
-}
-
 /// Columns in range, none twice in a row, finite values.
 void require_entries(const HostCsr& csr, std::int64_t first_row, ValueType type) {
   const auto of_row = [&](std::int64_t i) {
@@ -309,6 +294,21 @@ LoadedPart spread(HostCsr csr, ValueType type, const Tiling& given, std::string_
 }
 
 }  // namespace
+
+void require_offsets(std::span<const std::int64_t> row_ptr, const OwnRows& given) {
+  const std::int64_t rows = given.range.count;
+  if (std::ssize(row_ptr) != rows + 1)
+    throw Error(ErrorKind::input,
+                fmt::format("{} row offsets came for {} rows; there must be one more than rows", row_ptr.size(), rows));
+  for (std::int64_t i = 0; i < rows; ++i)
+    if (row_ptr[static_cast<std::size_t>(i) + 1] < row_ptr[static_cast<std::size_t>(i)])
+      throw Error(ErrorKind::input,
+                  fmt::format("row {} ends before it begins: its offsets are {} and {}", given.range.first + i,
+                              row_ptr[static_cast<std::size_t>(i)], row_ptr[static_cast<std::size_t>(i) + 1]));
+  if (row_ptr.back() - row_ptr.front() != std::ssize(given.columns))
+    throw Error(ErrorKind::input, fmt::format("the row offsets span {} nonzeros, but {} columns came",
+                                              row_ptr.back() - row_ptr.front(), given.columns.size()));
+}
 
 LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type, std::string_view method) {
   const ContextScope scope(context);

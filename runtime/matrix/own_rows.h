@@ -45,6 +45,9 @@ struct OwnRows {
   Device device = {};
 };
 
+/// Throws Error(input) unless these offsets, in host memory, ascend and fit the numbers of rows and columns. Not collective.
+void require_offsets(std::span<const std::int64_t> row_ptr, const OwnRows& rows);
+
 /// The rows as a part of a distributed matrix. They are copied: the arrays may go. Throws Error(input) for offsets, columns
 /// or values (NaN, infinity) that cannot be, naming the row; for a column that comes twice in a row; for ranges that leave
 /// rows out or overlap. Throws Error(usage) for an unknown `method`, or for ranks that differ in it. `method`: see above.
