@@ -104,6 +104,32 @@ void require_counted(RowRange range) {
 
 }  // namespace
 
+MatrixShape shape_of_file(GroupContext& context, const std::function<std::string()>& give) {
+  std::string name;
+  const auto open = [&] {
+    const MatrixSource source = open_matrix(name, context.context());
+    return MatrixShape{source.rows->rows(), source.rows->cols()};
+  };
+  if (!context.has_feeders()) {
+    name = context.ranks().together(give);
+    return open();
+  }
+  Answer from(context.group().call(
+      "the size of a file",
+      [&] {
+        name = give();
+        return std::vector<Operand>();
+      },
+      [&](std::span<const GroupOperand>) {
+        Answer made;
+        made.put(open());
+        return made.text();
+      }));
+  MatrixShape shape;
+  from.get(shape);
+  return shape;
+}
+
 GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>& give) : context_(context) {
   GivenRows given;
   const auto make = [&](const OwnRows& rows) {
@@ -130,6 +156,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>
         },
         RankGroup::Keep::nothing));
   }
+  plan_ = given.options.plan;
   own_ = given.rows.range, own_rows_ = own_.count, own_values_ = std::ssize(given.rows.columns);
   share_x();
 }
@@ -160,6 +187,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplet
         },
         RankGroup::Keep::nothing));
   }
+  plan_ = given.options.plan;
   own_ = given.triplets.range, own_rows_ = own_.count, own_values_ = std::ssize(given.triplets.rows);
   share_x();
 }
@@ -189,6 +217,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenFile()>
           return answer();
         }));
   }
+  plan_ = given.options.plan;
   if (matrix_ != nullptr) own_rows_ = matrix_->own_rows(), own_values_ = matrix_->local_nnz();
   share_x();
 }
@@ -280,7 +309,20 @@ GroupProduct GroupMatrix::product(const std::function<ProductOptions()>& give) {
 
 void GroupMatrix::multiply(GroupProduct& with, double alpha, const ConstDense& x, double beta, const Dense& y,
                            Stream& stream, bool wait) {
-  if (!context_.has_feeders()) return with.ordered->multiply(alpha, x, beta, y, stream, wait);
+  multiply(
+      with, alpha, beta,
+      [&] {
+        return Vectors{x, y};
+      },
+      stream, wait);
+}
+
+void GroupMatrix::multiply(GroupProduct& with, double alpha, double beta, const std::function<Vectors()>& give,
+                           Stream& stream, bool wait) {
+  if (!context_.has_feeders()) {
+    const Vectors mine = give();
+    return with.ordered->multiply(alpha, mine.x, beta, mine.y, stream, wait);
+  }
   const auto of_group = [&](const GroupOperand& operand, ValueType type) {
     const std::int64_t columns = with.columns, entries = static_cast<std::int64_t>(operand.bytes() / size_of(type));
     return Dense{operand.data, entries / columns, columns, columns, DenseOrder::row_major, type, Device{}};
@@ -288,10 +330,11 @@ void GroupMatrix::multiply(GroupProduct& with, double alpha, const ConstDense& x
   context_.group().call(
       "the product",
       [&] {
-        context_.require_on_host(x.device, "X"), context_.require_on_host(y.device, "Y");
-        require_dense("X", x, own_cols_, with.columns, type(), Device{});
-        require_dense("Y", y, own_rows_, with.columns, sum_type(type()), Device{});
-        return std::vector<Operand>{operand_given(x), operand_both(y, beta != 0)};
+        const Vectors mine = give();
+        context_.require_on_host(mine.x.device, "X"), context_.require_on_host(mine.y.device, "Y");
+        require_dense("X", mine.x, own_cols_, with.columns, type(), Device{});
+        require_dense("Y", mine.y, own_rows_, with.columns, sum_type(type()), Device{});
+        return std::vector<Operand>{operand_given(mine.x), operand_both(mine.y, beta != 0)};
       },
       [&](std::span<const GroupOperand> all) {
         with.ordered->multiply(alpha, of_group(all[0], type()), beta, of_group(all[1], sum_type(type())), context_.stream(),

@@ -52,6 +52,12 @@ struct GroupProduct {
   std::string kernel, why, exchange;
 };
 
+struct MatrixShape {
+  std::int64_t rows = 0, cols = 0;
+};
+/// The size of the matrix in a file, which the owners open. Collective.
+MatrixShape shape_of_file(GroupContext& context, const std::function<std::string()>& give);
+
 class GroupMatrix {
  public:
   GroupMatrix(GroupContext& context, const std::function<GivenRows()>& give);
@@ -71,6 +77,8 @@ class GroupMatrix {
   std::int64_t own_rows() const { return own_rows_; }
   std::int64_t own_cols() const { return own_cols_; }
   std::int64_t own_values() const { return own_values_; }
+  /// As asked for on this rank.
+  const PlanRequest& plan() const { return plan_; }
   /// Global numbers of this rank's rows, or entries of x, in the caller's order. Throws Error(usage) for rows that a
   /// partitioner spread anew. Not collective.
   HostVector<std::int64_t> ids(VectorLayout layout) const;
@@ -78,9 +86,15 @@ class GroupMatrix {
   /// The matrix of the owners. Throws Error(usage) on a feeder.
   DistributedMatrix& matrix() const;
 
+  struct Vectors {
+    ConstDense x;
+    Dense y;
+  };
   GroupProduct product(const std::function<ProductOptions()>& give);
   /// Y = alpha·A·X + beta·Y: own_cols() × columns and own_rows() × columns, as of OrderedProduct. With feeders, returns when
-  /// Y is complete.
+  /// Y is complete, and what `give` throws on one rank, all ranks throw; else that rank alone does.
+  void multiply(GroupProduct& with, double alpha, double beta, const std::function<Vectors()>& give, Stream& stream,
+                bool wait = true);
   void multiply(GroupProduct& with, double alpha, const ConstDense& x, double beta, const Dense& y, Stream& stream,
                 bool wait = true);
   /// As DistributedMatrix::update_values(). `give` returns own_values() values.
@@ -106,6 +120,7 @@ class GroupMatrix {
   GroupContext& context_;
   std::unique_ptr<DistributedMatrix> matrix_;  ///< null on a feeder
   Facts facts_;
+  PlanRequest plan_;
   RowRange own_;  ///< rows that this rank gave
   bool of_file_ = false;
   std::int64_t own_rows_ = 0, own_cols_ = 0, own_values_ = 0;
