@@ -139,6 +139,7 @@ RankGroup::RankGroup(Communicator& all, const std::vector<int>& owners) : all_(a
   }
   join();
   if (std::optional<Communicator> made = all.some_ranks(owning, all.timeout_seconds())) owners_.emplace(std::move(*made));
+  if (owners_) owners_->on_broken([&all](const Error& why) { all.mark_broken(why.what(), why.setting()); });
 }
 
 RankGroup::~RankGroup() = default;
@@ -178,8 +179,12 @@ RankGroup::Seat& RankGroup::seat(int place) const { return reinterpret_cast<Seat
 std::string RankGroup::name_of(int place) const { return fmt::format("rank {}", members_[static_cast<std::size_t>(place)]); }
 
 void RankGroup::lose(const std::string& problem) {
-  if (owners_) owners_->mark_broken(problem, "timeout_seconds");
-  all_.lose(problem);
+  try {
+    all_.lose(problem);
+  } catch (const Error& error) {
+    if (owners_) owners_->mark_broken(error.what(), error.setting());
+    throw;
+  }
 }
 
 void RankGroup::require_intact(const char* name) {
@@ -353,8 +358,6 @@ std::string RankGroup::call_as_owner(const char* name, const std::function<std::
     board_->answer_begin = begin, board_->answer_bytes = answer.size();
   } catch (...) {
     const Said failure = Said::of(std::current_exception());
-    if (failure.kind == static_cast<std::int32_t>(ErrorKind::rank_lost) || owners_->broken())
-      all_.mark_broken(failure.message, failure.setting);
     board_->failure = failure;
     step(kDone);
     throw;

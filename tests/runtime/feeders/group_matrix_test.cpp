@@ -154,11 +154,155 @@ void multiplies(int owners, std::int64_t columns) {
   }
 }
 
-TEST(Feeders, ProductsHaveTheBitsOfTheOwnersAlone) {
+testing::AssertionResult says(const std::string& message, const std::string& words) {
+  if (message.find(words) != std::string::npos) return testing::AssertionSuccess();
+  return testing::AssertionFailure() << "\"" << message << "\" does not say \"" << words << "\"";
+}
+
+/// check(owners) for the numbers of owners that leave feeders.
+template <class Check>
+void for_owners(const Check& check) {
   if (world().size() == 1) GTEST_SKIP() << "needs several ranks";
-  for (const int owners : {1, 2})
-    if (owners < world().size())
-      for (const std::int64_t columns : {1, 3}) multiplies(owners, columns);
+  for (const int owners : {1, 2}) {
+    if (owners >= world().size()) continue;
+    SCOPED_TRACE(std::to_string(owners) + " owners");
+    check(owners);
+  }
+}
+
+TEST(Feeders, ProductsHaveTheBitsOfTheOwnersAlone) {
+  for_owners([](int owners) {
+    for (const std::int64_t columns : {1, 3}) multiplies(owners, columns);
+  });
+}
+
+TEST(Feeders, SolvesTakeTheStepsOfTheOwnersAlone) {
+  for_owners([](int owners) {
+    const Problem problem("elasticity:n=5,clamp=0.02");
+    GroupContext context(world(), on_host(owners));
+    GroupMatrix a(context, [&] { return GivenRows{problem.mine(), updatable(), ""}; });
+    OnOwners alone(problem, context, updatable());
+    const std::int64_t begin = problem.first(world().rank()), end = problem.first(world().rank() + 1);
+    const auto options = [] {
+      SolverOptions wanted;
+      wanted.preconditioner = "jacobi";
+      return wanted;
+    };
+    GroupSolver solver(a, options);
+    std::optional<GroupSolver> reference;
+    if (alone.matrix() != nullptr) reference.emplace(*alone.matrix(), options);
+    HostVector<double> b = entries(begin, end, 1), x(b.size(), 0.0), b_of_group = entries(alone.begin(), alone.end(), 1),
+                       x_of_group(b_of_group.size(), 0.0);
+    const SolveResult result = solver.solve([&] { return rows_of(b, 1); }, [&] { return rows_of(x, 1); });
+    SolveResult expected;
+    if (reference)
+      expected = reference->solve([&] { return rows_of(b_of_group, 1); }, [&] { return rows_of(x_of_group, 1); });
+    EXPECT_TRUE(result.converged());
+    EXPECT_EQ(x, piece_of(x_of_group, problem, 1));
+    if (!reference) EXPECT_GT(std::ssize(result.columns.at(0).history), 2);
+    else EXPECT_EQ(result.columns.at(0).history, expected.columns.at(0).history);
+    EXPECT_EQ(world().all_reduce(result.iterations, Reduction::min), result.iterations);
+    EXPECT_EQ(world().all_reduce(result.columns.at(0).true_residual, Reduction::min), result.columns.at(0).true_residual);
+  });
+}
+
+/// A matrix that is not square: x lies in even shares of what the owners have.
+TEST(Feeders, TallMatricesHaveSharesOfX) {
+  for_owners([](int owners) {
+    GroupContext context(world(), on_host(owners));
+    const std::int64_t rank = world().rank(), ranks = world().size(), cols = 2 * ranks + 1;
+    // Row i has 1 in the columns i and i + 1 (mod cols); each rank has rank + 1 rows.
+    const std::int64_t first = rank * (rank + 1) / 2, count = rank + 1;
+    std::vector<std::int64_t> row_ptr{0}, columns;
+    for (std::int64_t i = first; i < first + count; ++i) {
+      columns.push_back(i % cols), columns.push_back((i + 1) % cols);
+      row_ptr.push_back(std::ssize(columns));
+    }
+    const std::vector<float> values(columns.size(), 1);
+    GroupMatrix a(context, [&] {
+      OwnRows own;
+      own.range = {first, count}, own.cols = cols;
+      own.row_ptr = row_ptr, own.columns = columns, own.values = values.data(), own.values_type = ValueType::f32;
+      MatrixOptions options;
+      options.type = ValueType::f64;
+      return GivenRows{own, options, ""};
+    });
+    const HostVector<std::int64_t> ids = a.ids(VectorLayout::columns);
+    ASSERT_EQ(std::ssize(ids), a.own_cols());
+    EXPECT_EQ(world().all_reduce(a.own_cols(), Reduction::sum), cols);
+    HostVector<double> x, y(static_cast<std::size_t>(count), -1.0);
+    for (const std::int64_t id : ids) x.push_back(static_cast<double>(id * id));
+    GroupProduct product = a.product([] { return ProductOptions(); });
+    Dense of_x = rows_of(x, 1);
+    of_x.rows = std::ssize(x);
+    a.multiply(product, 1, of_x, 0, rows_of(y, 1), context.stream());
+    const HostVector<std::int64_t> rows = a.ids(VectorLayout::rows);
+    for (std::int64_t i = 0; i < count; ++i) {
+      EXPECT_EQ(rows[static_cast<std::size_t>(i)], first + i);
+      const std::int64_t here = (first + i) % cols, next = (first + i + 1) % cols;
+      EXPECT_EQ(y[static_cast<std::size_t>(i)], static_cast<double>(here * here + next * next));
+    }
+  });
+}
+
+/// What is wrong on one rank is an error of all ranks, and everything stays usable.
+TEST(Feeders, ErrorsOfOneRankReachAll) {
+  for_owners([](int owners) {
+    const Problem problem;
+    GroupContext context(world(), on_host(owners));
+    const int last = world().size() - 1;  // a feeder
+    const auto make = [&](const std::function<void(OwnRows&)>& change) {
+      return error_of(ErrorKind::input, [&] {
+        GroupMatrix a(context, [&] {
+          OwnRows rows = problem.mine();
+          if (world().rank() == last) change(rows);
+          return GivenRows{rows, updatable(), ""};
+        });
+      });
+    };
+    EXPECT_TRUE(says(make([](OwnRows& rows) { rows.columns = rows.columns.first(rows.columns.size() - 1); }),
+                     "rank " + std::to_string(last)));
+    std::vector<std::int64_t> columns(problem.mine().columns.begin(), problem.mine().columns.end());
+    columns.back() = problem.all.cols;  // found by the owner
+    EXPECT_TRUE(says(make([&](OwnRows& rows) { rows.columns = columns; }), "column " + std::to_string(problem.all.cols)));
+    EXPECT_TRUE(says(make([](OwnRows& rows) { rows.range.first += 1; }), "must follow each other"));
+
+    GroupMatrix a(context, [&] { return GivenRows{problem.mine(), updatable(), ""}; });
+    const auto wanted = [&] {
+      ProductOptions options;
+      if (world().rank() == last) throw Error(ErrorKind::usage, "no such product");
+      return options;
+    };
+    EXPECT_TRUE(says(error_of(ErrorKind::usage, [&] { a.product(wanted); }), "no such product"));
+    HostVector<double> too_few(1);
+    EXPECT_TRUE(
+        says(error_of(ErrorKind::usage, [&] { a.update_values([&] { return rows_of(too_few, 1); }, context.stream()); }),
+             "1 new values"));
+    EXPECT_FALSE(a.product([] { return ProductOptions(); }).kernel.empty());
+    if (!context.owns()) EXPECT_TRUE(says(error_of(ErrorKind::usage, [&] { a.matrix(); }), "no device of its own"));
+  });
+}
+
+TEST(Feeders, OtherCallsOnAFeederAreRefused) {
+  for_owners([](int owners) {
+    GroupContext context(world(), on_host(owners));
+    const auto none = [] { return std::vector<Operand>(); };
+    const char* const name = world().rank() == world().size() - 1 ? "one call" : "another call";
+    const std::string error = error_of(ErrorKind::usage, [&] {
+      context.group().call(name, none, [](std::span<const GroupOperand>) { return std::string("not called"); });
+    });
+    EXPECT_TRUE(says(error, "one call"));
+    EXPECT_TRUE(says(error, "the same calls in the same order"));
+    EXPECT_EQ(context.group().call("a call", none, [](std::span<const GroupOperand>) { return std::string("done"); }),
+              "done");
+  });
+}
+
+TEST(Feeders, OnTheHostEveryRankOwnsItsRowsUnlessAsked) {
+  GroupContext context(world(), on_host(0));
+  EXPECT_FALSE(context.has_feeders());
+  EXPECT_TRUE(context.owns());
+  EXPECT_TRUE(says(error_of(ErrorKind::usage, [] { GroupContext(world(), on_host(-1)); }), "-1 owners"));
 }
 
 }  // namespace
