@@ -186,7 +186,7 @@ int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* 
 int shardmat_context_stream(shardmat_context* context, void** stream) {
   return c_status([&] {
     require(context != nullptr && stream != nullptr, "the context is NULL, or there is nowhere to put the stream");
-    *stream = context->state->own().stream().native();
+    *stream = context->state->context.stream().native();
   });
 }
 

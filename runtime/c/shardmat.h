@@ -61,7 +61,7 @@ const char* shardmat_version(void);
  *   return when they are done.
  * - The rows of a group must follow each other. A matrix of a file is on the owners: its feeders have own_rows = 0.
  * - An error of any rank's arguments is returned on all ranks. Monitors are called on owners.
- * - Feeders have no device: batches, shardmat_context_stream() and shardmat_context_allocate() return SHARDMAT_USAGE there.
+ * - Feeders have no device: batches and shardmat_context_allocate() return SHARDMAT_USAGE there.
  */
 
 /* ---- Contexts: the ranks, the device of this rank, its host threads ---- */
@@ -98,7 +98,7 @@ typedef struct {
 
 /* Fills as many bytes as info->size says. The same holds for all functions named get_info. */
 int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* info);
-/* The stream on which work runs unless a call names another: a cudaStream_t; NULL on the host. */
+/* The stream on which work runs unless a call names another: a cudaStream_t; NULL on the host, and on a feeder. */
 int shardmat_context_stream(shardmat_context* context, void** stream);
 /* Memory of the context's device, aligned to 256 bytes, for programs that have no CUDA of their own. Freed by
  * shardmat_context_free(), or with the context. */
