@@ -140,9 +140,48 @@ RankGroup::RankGroup(Communicator& all, const std::vector<int>& owners) : all_(a
   join();
   if (std::optional<Communicator> made = all.some_ranks(owning, all.timeout_seconds())) owners_.emplace(std::move(*made));
   if (owners_) owners_->on_broken([&all](const Error& why) { all.mark_broken(why.what(), why.setting()); });
+  if (owns() && size() > 1) watch_ = std::thread([this] { watch_feeders(); });
 }
 
-RankGroup::~RankGroup() = default;
+RankGroup::~RankGroup() {
+  if (!watch_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    end_ = true;
+  }
+  ended_.notify_all();
+  watch_.join();
+}
+
+/// While in scope, the owner works and its feeders are watched.
+class RankGroup::Working {
+ public:
+  explicit Working(RankGroup& group) : group_(group) { set(true); }
+  ~Working() { set(false); }
+  Working(const Working&) = delete;
+  Working& operator=(const Working&) = delete;
+
+ private:
+  void set(bool working) {
+    const std::lock_guard lock(group_.mutex_);
+    group_.working_ = working;
+  }
+  RankGroup& group_;
+};
+
+/// Looks once a second, while the owner works, whether all feeders are there: it may wait for other owners for long.
+void RankGroup::watch_feeders() {
+  std::unique_lock lock(mutex_);
+  while (!ended_.wait_for(lock, std::chrono::seconds(1), [this] { return end_; })) {
+    if (!working_ || is_complete()) continue;
+    lost_ = true;
+    owners_->give_up(Error(ErrorKind::rank_lost,
+                           fmt::format("rank {} ({}): a rank that hands its rows to it has ended. Look for a rank that was "
+                                       "killed (out of memory?)",
+                                       all_.rank(), all_.host())));
+    return;
+  }
+}
 
 void RankGroup::join() {
   struct Maker {
@@ -191,14 +230,14 @@ void RankGroup::require_intact(const char* name) {
   all_.wait_until([] { return true; }, name);  // throws if ranks were lost
 }
 
-bool RankGroup::lost_a_feeder() const {
+bool RankGroup::is_complete() const {
   for (int place = 1; place < size(); ++place)
-    if (state_of(seat(place).process) == PeerState::gone) return true;
-  return false;
+    if (state_of(seat(place).process) == PeerState::gone) return false;
+  return true;
 }
 
 void RankGroup::require_feeders(const char* name) {
-  if (lost_a_feeder()) lose(fmt::format("{}: a rank that hands its rows to it has ended", name));
+  if (!is_complete()) lose(fmt::format("{}: a rank that hands its rows to it has ended", name));
 }
 
 void RankGroup::step(std::uint32_t phase) {
@@ -229,12 +268,13 @@ void RankGroup::wait_for_feeders(const char* name, std::uint32_t phase) {
       });
 }
 
-void RankGroup::wait_for_owner(const char* name, std::uint32_t phase) {
+void RankGroup::wait_for_owner(const char* name, std::uint32_t phase, const std::function<void()>& meanwhile) {
   const std::uint32_t target = calls_ * kStepsOfOwner + phase, entered = calls_ * kStepsOfOwner + kEntered;
   double working = 0;  // seconds waited when the owner was last seen at work
   sleep_until(
       board_->owner_step, [&](std::uint32_t count) { return !before(count, target); },
       [&](double waited) {
+        if (meanwhile) meanwhile();
         const PeerState state = state_of(board_->owner);
         if (state == PeerState::gone) lose(fmt::format("{}: {}, which owns its rows, has ended", name, name_of(0)));
         if (state == PeerState::runs && !before(board_->owner_step.load(), entered)) working = waited;
@@ -322,13 +362,14 @@ void RankGroup::throw_failure(const Said& failure) {
 }
 
 std::string RankGroup::call(const char* name, const std::function<std::vector<Operand>()>& prepare,
-                            const std::function<std::string(std::span<const GroupOperand>)>& work, Keep keep) {
+                            const std::function<std::string(std::span<const GroupOperand>)>& work, Keep keep,
+                            const std::function<void(std::span<const GroupOperand>)>& meanwhile) {
   require_intact(name);
   struct Count {
     std::uint32_t& calls;
     ~Count() { ++calls; }
   } const count{calls_};
-  return owns() ? call_as_owner(name, prepare, work, keep) : call_as_feeder(name, prepare);
+  return owns() ? call_as_owner(name, prepare, work, keep) : call_as_feeder(name, prepare, meanwhile);
 }
 
 std::string RankGroup::call_as_owner(const char* name, const std::function<std::vector<Operand>()>& prepare,
@@ -346,7 +387,10 @@ std::string RankGroup::call_as_owner(const char* name, const std::function<std::
     give(mine, all.operands);
     wait_for_feeders(name, kGave);
     const auto start = std::chrono::steady_clock::now();
-    answer = work(all.operands);
+    {
+      const Working watched(*this);
+      answer = work(all.operands);
+    }
     if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > kLongSeconds)
       require_feeders(name);
     if (keep == Keep::nothing) memory_->release();
@@ -368,7 +412,8 @@ std::string RankGroup::call_as_owner(const char* name, const std::function<std::
   return answer;
 }
 
-std::string RankGroup::call_as_feeder(const char* name, const std::function<std::vector<Operand>()>& prepare) {
+std::string RankGroup::call_as_feeder(const char* name, const std::function<std::vector<Operand>()>& prepare,
+                                      const std::function<void(std::span<const GroupOperand>)>& meanwhile) {
   std::vector<Operand> mine;
   Said failure;
   try {
@@ -379,7 +424,7 @@ std::string RankGroup::call_as_feeder(const char* name, const std::function<std:
   }
   arrive(name, mine, failure);
   step(kArrived);
-  wait_for_owner(name, kGo);
+  wait_for_owner(name, kGo, {});
   const bool failed = !before(board_->owner_step.load(), calls_ * kStepsOfOwner + kDone);  // before there was any work
   Layout all;
   if (!failed) {
@@ -388,11 +433,14 @@ std::string RankGroup::call_as_feeder(const char* name, const std::function<std:
     give(mine, all.operands);
   }
   step(kGave);
-  wait_for_owner(name, kDone);
+  wait_for_owner(name, kDone, [&] {
+    if (meanwhile && !failed) meanwhile(all.operands);
+  });
   if (board_->failure.kind != 0) throw_failure(board_->failure);
   const std::size_t begin = board_->answer_begin, bytes = board_->answer_bytes;
   std::byte* const base = memory_->body(std::max(all.bytes, begin + bytes));
   all.put_at(base);
+  if (meanwhile) meanwhile(all.operands);
   take(mine, all.operands);
   return std::string(reinterpret_cast<const char*>(base + begin), bytes);
 }

@@ -12,13 +12,17 @@
 // Threads: one thread at a time of each rank.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -73,12 +77,16 @@ class RankGroup {
   /// group, on the owner, and makes results in them. Returns on all ranks of a group what work() returned. An error of
   /// prepare() on any rank is thrown on all ranks of all groups (AgreedError), and work() is not called; an error of work()
   /// is thrown on all ranks of its group. `name` is for messages: "the product". Throws Error(rank_lost) if a rank of the
-  /// group has ended, is stopped, or does not call within the deadline; the work itself may take any time.
+  /// group has ended, is stopped, or does not call within the deadline; the work itself may take any time, and waits of
+  /// owners end if a feeder ends meanwhile. On feeders, meanwhile() is called with the operands of the group about ten times
+  /// a second while the owner works, and once when it is done. It must not throw.
   std::string call(const char* name, const std::function<std::vector<Operand>()>& prepare,
-                   const std::function<std::string(std::span<const GroupOperand>)>& work, Keep keep = Keep::memory);
+                   const std::function<std::string(std::span<const GroupOperand>)>& work, Keep keep = Keep::memory,
+                   const std::function<void(std::span<const GroupOperand>)>& meanwhile = {});
 
-  /// On the owner: a feeder has ended. Work that takes long should ask now and then.
-  bool lost_a_feeder() const;
+  /// On the owner, in work(): a feeder has ended, as it was seen a second ago at most. Work that takes long should ask now
+  /// and then. From any thread.
+  bool lost_a_feeder() const { return lost_; }
   /// On the owner: throws Error(rank_lost) if a feeder has ended.
   void require_feeders(const char* name);
 
@@ -86,6 +94,7 @@ class RankGroup {
   struct Board;
   struct Seat;
   struct Said;
+  class Working;
   /// Where the operands of a call lie.
   struct Layout {
     std::vector<GroupOperand> operands;
@@ -98,7 +107,8 @@ class RankGroup {
   void require_intact(const char* name);
   std::string call_as_owner(const char* name, const std::function<std::vector<Operand>()>& prepare,
                             const std::function<std::string(std::span<const GroupOperand>)>& work, Keep keep);
-  std::string call_as_feeder(const char* name, const std::function<std::vector<Operand>()>& prepare);
+  std::string call_as_feeder(const char* name, const std::function<std::vector<Operand>()>& prepare,
+                             const std::function<void(std::span<const GroupOperand>)>& meanwhile);
   std::vector<Operand> prepare_all(const char* name, const std::function<std::vector<Operand>()>& prepare);
   void require_same_call(const char* name, std::size_t operands) const;
   void arrive(const char* name, const std::vector<Operand>& mine, const Said& failure);
@@ -106,7 +116,9 @@ class RankGroup {
   void take(const std::vector<Operand>& mine, std::span<const GroupOperand> all) const;
   Layout layout(std::size_t operands) const;
   void wait_for_feeders(const char* name, std::uint32_t phase);
-  void wait_for_owner(const char* name, std::uint32_t phase);
+  void wait_for_owner(const char* name, std::uint32_t phase, const std::function<void()>& meanwhile);
+  void watch_feeders();
+  bool is_complete() const;  ///< all feeders are there
   void step(std::uint32_t phase);
   [[noreturn]] void throw_failure(const Said& failure);
   [[noreturn]] void lose(const std::string& problem);
@@ -120,6 +132,11 @@ class RankGroup {
   std::unique_ptr<SharedMemory> memory_;
   Board* board_ = nullptr;
   std::uint32_t calls_ = 0;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool working_ = false, end_ = false;  ///< with the mutex
+  std::atomic<bool> lost_ = false;
+  std::thread watch_;  ///< last: it uses the others
 };
 
 }  // namespace shardmat

@@ -5,6 +5,7 @@
 
 #include "runtime/feeders/answer.h"
 #include "runtime/feeders/group_operands.h"
+#include "runtime/feeders/solve_news.h"
 
 namespace shardmat {
 namespace {
@@ -91,21 +92,24 @@ SolveResult GroupSolver::solve(const std::function<ConstDense()>& b, const std::
     context.ranks().together([&] { from = b(), to = x(); });
     return run(from, to, control);
   }
-  SolveControl watching = control;
-  watching.stop = [&] { return context.group().lost_a_feeder() || (control.stop && control.stop()); };
-  return result_of(context.group().call(
+  SolveNews news(options_.columns, control);
+  return news.checked(result_of(context.group().call(
       "the solve",
       [&] {
         from = b(), to = x();
         context.require_on_host(from.device, "b"), context.require_on_host(to.device, "x");
         return std::vector<Operand>{doubles_given(from, matrix_.own_rows(), options_.columns, context.stream()),
-                                    doubles_both(to, matrix_.own_rows(), options_.columns, context.stream())};
+                                    doubles_both(to, matrix_.own_rows(), options_.columns, context.stream()),
+                                    news.board(context.owns()), news.wish()};
       },
       [&](std::span<const GroupOperand> all) {
-        const SolveResult result = run(doubles_of(all[0], options_.columns), doubles_of(all[1], options_.columns), watching);
+        const SolveResult result = run(doubles_of(all[0], options_.columns), doubles_of(all[1], options_.columns),
+                                       news.control_of_owner(context.group(), all[2], all[3]));
         context.group().require_feeders("the solve");
         return to_text(result);
-      }));
+      },
+      RankGroup::Keep::memory,
+      [&](std::span<const GroupOperand> all) { news.read(all[2], all[3], context.group().place()); })));
 }
 
 }  // namespace shardmat

@@ -178,7 +178,7 @@ static void solves(shardmat_context* context) {
   memset(x, 0, sizeof x);
   const shardmat_dense of_b = {b, t.rows, 1, 1, 0, SHARDMAT_F64, 0}, of_x = {x, t.rows, 1, 1, 0, SHARDMAT_F64, 0};
   REFUSED(shardmat_solver_solve(solver, &of_b, &of_x, &result), SHARDMAT_NOT_CONVERGED, "most iterations");
-  CHECK(!result.converged && result.iterations == 3 && (calls > 0) == !feeder);
+  CHECK(!result.converged && result.iterations == 3 && calls > 0);
   OK(shardmat_solver_history(solver, 0, norms, 100, &count));
   CHECK(count == 4 && norms[0] > 0);
   shardmat_solver_destroy(solver);
