@@ -206,6 +206,33 @@ TEST(Feeders, SolvesTakeTheStepsOfTheOwnersAlone) {
   });
 }
 
+/// A solve that takes thousands of iterations: the last rank sees some of them, and ends it on all ranks.
+TEST(Feeders, MonitorsMayEndASolve) {
+  if (world().size() == 1) GTEST_SKIP() << "needs several ranks";
+  const Problem problem("elasticity:n=16,clamp=0.02");
+  GroupContext context(world(), on_host(1));
+  GroupMatrix a(context, [&] { return GivenRows{problem.mine(), updatable(), ""}; });
+  GroupSolver solver(a, [] {
+    SolverOptions options;
+    options.solver = "gmres", options.restart = 2;
+    options.rtol = 1e-14, options.max_iterations = 100'000'000;
+    return options;
+  });
+  const bool ends_it = world().rank() == world().size() - 1;
+  std::int64_t seen = 0;
+  SolveControl control;
+  control.monitor = [&](std::int64_t iterations, const std::vector<double>& norms, const std::vector<double>&) {
+    EXPECT_GT(iterations, seen);
+    EXPECT_EQ(norms.size(), 1u);
+    seen = iterations;
+  };
+  control.stop = [&] { return ends_it && seen > 0; };
+  HostVector<double> b(static_cast<std::size_t>(a.own_rows()), 1.0), x(b.size(), 0.0);
+  const SolveResult result = solver.solve([&] { return rows_of(b, 1); }, [&] { return rows_of(x, 1); }, control);
+  EXPECT_EQ(result.columns.at(0).reason, SolveReason::interrupted) << explain(result.columns.at(0).reason);
+  EXPECT_GT(seen, 0);
+}
+
 /// A matrix that is not square: x lies in even shares of what the owners have.
 TEST(Feeders, TallMatricesHaveSharesOfX) {
   for_owners([](int owners) {
@@ -265,8 +292,7 @@ TEST(Feeders, ErrorsOfOneRankReachAll) {
     std::vector<std::int64_t> columns(problem.mine().columns.begin(), problem.mine().columns.end());
     if (!columns.empty()) columns.back() = problem.all.cols;  // found by the owner
     EXPECT_TRUE(says(make([&](OwnRows& rows) { rows.columns = columns; }), "column " + std::to_string(problem.all.cols)));
-    EXPECT_TRUE(says(make([](OwnRows& rows) { rows.range.first += 1; }),
-                     owners == 1 ? "must follow each other" : "row"));
+    EXPECT_TRUE(says(make([](OwnRows& rows) { rows.range.first += 1; }), owners == 1 ? "must follow each other" : "row"));
 
     GroupMatrix a(context, [&] { return GivenRows{problem.mine(), updatable(), ""}; });
     const auto wanted = [&] {
