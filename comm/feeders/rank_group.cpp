@@ -226,8 +226,8 @@ void RankGroup::lose(const std::string& problem) {
   }
 }
 
-void RankGroup::require_intact(const char* name) {
-  all_.wait_until([] { return true; }, name);  // throws if ranks were lost
+void RankGroup::require_intact() {
+  all_.wait_until([] { return true; }, "further work");  // throws if ranks were lost
 }
 
 bool RankGroup::is_complete() const {
@@ -257,8 +257,8 @@ void RankGroup::wait_for_feeders(const char* name, std::uint32_t phase) {
       board_->arrivals, [&](std::uint32_t count) { return !before(count, target); },
       [&](double waited) {
         for (int place = 1; place < size(); ++place) {
+          const PeerState state = state_of(seat(place).process);  // before its step, which it may take and then end
           if (!before(seat(place).step.load(), calls_ * kStepsOfFeeder + phase)) continue;
-          const PeerState state = state_of(seat(place).process);
           if (state == PeerState::gone)
             lose(fmt::format("{}: {}, which hands its rows to it, has ended", name, name_of(place)));
           if (waited > all_.timeout_seconds())
@@ -275,7 +275,8 @@ void RankGroup::wait_for_owner(const char* name, std::uint32_t phase, const std:
       board_->owner_step, [&](std::uint32_t count) { return !before(count, target); },
       [&](double waited) {
         if (meanwhile) meanwhile();
-        const PeerState state = state_of(board_->owner);
+        const PeerState state = state_of(board_->owner);  // before its step, which it may take and then end
+        if (!before(board_->owner_step.load(), target)) return;
         if (state == PeerState::gone) lose(fmt::format("{}: {}, which owns its rows, has ended", name, name_of(0)));
         if (state == PeerState::runs && !before(board_->owner_step.load(), entered)) working = waited;
         if (waited - working > all_.timeout_seconds())
@@ -298,6 +299,13 @@ RankGroup::Layout RankGroup::layout(std::size_t operands) const {
 
 void RankGroup::Layout::put_at(std::byte* base) {
   for (std::size_t k = 0; k < operands.size(); ++k) operands[k].data = base + begins[k];
+}
+
+std::vector<Operand> RankGroup::prepared(const std::function<std::vector<Operand>()>& prepare) {
+  std::vector<Operand> mine = prepare();
+  if (mine.size() > kMostOperands)
+    throw Error(ErrorKind::internal, fmt::format("a call with {} operands; {} are possible", mine.size(), kMostOperands));
+  return mine;
 }
 
 void RankGroup::arrive(const char* name, const std::vector<Operand>& mine, const Said& failure) {
@@ -325,7 +333,7 @@ std::vector<Operand> RankGroup::prepare_all(const char* name, const std::functio
     std::vector<Operand> mine;
     std::exception_ptr error;
     try {
-      mine = prepare();
+      mine = prepared(prepare);
     } catch (...) {
       error = std::current_exception();
     }
@@ -364,7 +372,7 @@ void RankGroup::throw_failure(const Said& failure) {
 std::string RankGroup::call(const char* name, const std::function<std::vector<Operand>()>& prepare,
                             const std::function<std::string(std::span<const GroupOperand>)>& work, Keep keep,
                             const std::function<void(std::span<const GroupOperand>)>& meanwhile) {
-  require_intact(name);
+  require_intact();
   struct Count {
     std::uint32_t& calls;
     ~Count() { ++calls; }
@@ -417,7 +425,7 @@ std::string RankGroup::call_as_feeder(const char* name, const std::function<std:
   std::vector<Operand> mine;
   Said failure;
   try {
-    mine = prepare();
+    mine = prepared(prepare);
   } catch (...) {
     failure = Said::of(std::current_exception());
     mine.clear();

@@ -73,13 +73,13 @@ class RankGroup {
     memory,   ///< shared memory stays for the next call
     nothing,  ///< it is given back after work(); for operands without results
   };
-  /// Collective over all ranks. prepare() returns this rank's operands, as many on each rank; work() gets those of the
-  /// group, on the owner, and makes results in them. Returns on all ranks of a group what work() returned. An error of
-  /// prepare() on any rank is thrown on all ranks of all groups (AgreedError), and work() is not called; an error of work()
-  /// is thrown on all ranks of its group. `name` is for messages: "the product". Throws Error(rank_lost) if a rank of the
-  /// group has ended, is stopped, or does not call within the deadline; the work itself may take any time, and waits of
-  /// owners end if a feeder ends meanwhile. On feeders, meanwhile() is called with the operands of the group about ten times
-  /// a second while the owner works, and once when it is done. It must not throw.
+  /// Collective over all ranks. prepare() returns this rank's operands, as many on each rank and at most 8, whose give()
+  /// does not throw; work() gets those of the group, on the owner, and makes results in them. Returns on all ranks of a
+  /// group what work() returned. An error of prepare() on any rank is thrown on all ranks of all groups (AgreedError), and
+  /// work() is not called; an error of work() is thrown on all ranks of its group. `name` is for messages: "the product".
+  /// Throws Error(rank_lost) if a rank of the group has ended, is stopped, or does not call within the deadline; the work
+  /// itself may take any time, and waits of owners end if a feeder ends meanwhile. On feeders, meanwhile() is called with
+  /// the operands of the group about ten times a second while the owner works, and once when it is done. It must not throw.
   std::string call(const char* name, const std::function<std::vector<Operand>()>& prepare,
                    const std::function<std::string(std::span<const GroupOperand>)>& work, Keep keep = Keep::memory,
                    const std::function<void(std::span<const GroupOperand>)>& meanwhile = {});
@@ -104,7 +104,8 @@ class RankGroup {
   };
 
   void join();
-  void require_intact(const char* name);
+  void require_intact();
+  static std::vector<Operand> prepared(const std::function<std::vector<Operand>()>& prepare);
   std::string call_as_owner(const char* name, const std::function<std::vector<Operand>()>& prepare,
                             const std::function<std::string(std::span<const GroupOperand>)>& work, Keep keep);
   std::string call_as_feeder(const char* name, const std::function<std::vector<Operand>()>& prepare,

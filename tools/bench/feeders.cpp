@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <thread>
@@ -18,7 +19,10 @@
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "tools/bench/bench.h"
+#include "tools/bench/outputs.h"
 #include "tools/checks.h"
+#include "tools/environment.h"
+#include "tools/report_option.h"
 #include "tools/run_ranks.h"
 
 namespace shardmat::tools {
@@ -30,11 +34,42 @@ struct Options {
                                   std::int64_t{64} << 20};
   int repetitions = 21;
   double idle_seconds = 3, timeout = 60;
+  std::string json;
 };
 
 /// Medians of one rank, in seconds.
 struct Medians {
   double copy = 0, give = 0, take = 0;
+};
+
+struct Report {
+  struct Row {
+    std::int64_t bytes;
+    Medians slowest;  ///< of the feeders
+  };
+  std::string command;
+  int ranks, owners, repetitions;
+  std::vector<Row> rows;
+  double idle_share = 0;
+
+  std::string text() const {
+    std::string text = fmt::format(
+        "{} ranks, {} {} a host; medians of {} calls, the slowest feeder\n\n{:>10} {:>12} {:>21} {:>21}\n", ranks, owners,
+        owners == 1 ? "owner" : "owners", repetitions, "bytes", "memcpy", "handed over", "taken back");
+    for (const auto& [bytes, of] : rows)
+      text += fmt::format("{:>10} {:>12} {:>12} {:>6.2f} x {:>12} {:>6.2f} x\n", human_bytes(static_cast<double>(bytes)),
+                          human_seconds(of.copy), human_seconds(of.give), of.give / of.copy, human_seconds(of.take),
+                          of.take / of.copy);
+    return text + fmt::format("\na feeder takes {:.3f} % of a core while its owner works\n", 100 * idle_share);
+  }
+
+  nlohmann::ordered_json json() const {
+    nlohmann::ordered_json vectors = nlohmann::ordered_json::array();
+    for (const auto& [bytes, of] : rows)
+      vectors.push_back({{"bytes", bytes}, {"memcpy_s", of.copy}, {"handed_over_s", of.give}, {"taken_back_s", of.take}});
+    return {{"command", command},         {"ranks", ranks},     {"owners_of_host", owners},
+            {"repetitions", repetitions}, {"vectors", vectors}, {"idle_share_of_core", idle_share}};
+  }
 };
 
 double median(std::vector<double> values) {
@@ -96,20 +131,21 @@ int run(const Options& o, Communicator& all) {
   RankGroup group(all, owners);
   if (all.all_reduce(group.owns() ? 1 : 0, Reduction::min) == 1)
     throw AgreedError(ErrorKind::usage, "every rank owns its rows; start more ranks, or ask for fewer owners", "owners");
-  const bool says = all.rank() == 0;
-  if (says)
-    fmt::print("{} ranks, {} owners a host; medians of {} calls, the slowest feeder\n{:>10} {:>12} {:>20} {:>20}\n",
-               all.size(), o.owners, o.repetitions, "bytes", "memcpy", "handed over", "taken back");
+  Report report{command_line(), all.size(), o.owners, o.repetitions, {}};
+  all.together([&] {
+    if (all.rank() == 0) require_outputs({o.json, ""}, "", {});
+  });
   for (const std::int64_t bytes : o.bytes) {
     const Medians mine = measure(group, static_cast<std::size_t>(bytes), o.repetitions);
-    const double copy = most_of_feeders(group, mine.copy), give = most_of_feeders(group, mine.give),
-                 take = most_of_feeders(group, mine.take);
-    if (says)
-      fmt::print("{:>10} {:>9.3f} ms {:>9.3f} ms {:>6.2f} x {:>9.3f} ms {:>6.2f} x\n",
-                 human_bytes(static_cast<double>(bytes)), 1e3 * copy, 1e3 * give, give / copy, 1e3 * take, take / copy);
+    report.rows.push_back(
+        {bytes, {most_of_feeders(group, mine.copy), most_of_feeders(group, mine.give), most_of_feeders(group, mine.take)}});
   }
-  const double share = most_of_feeders(group, idle_share(group, o.idle_seconds));
-  if (says) fmt::print("a feeder takes {:.3f} % of a core while its owner works for {:g} s\n", 100 * share, o.idle_seconds);
+  report.idle_share = most_of_feeders(group, idle_share(group, o.idle_seconds));
+  all.together([&] {
+    if (all.rank() != 0) return;
+    if (o.json != "-") fmt::print("{}", report.text());
+    GrowingReport({o.json, ""}, "").finish(report.json());
+  });
   return 0;
 }
 
@@ -122,7 +158,7 @@ std::function<int()> add_bench_feeders(const CommandLine& bench) {
   app.add_option("--owners", options->owners, "ranks of each host that own rows; the others are their feeders")
       ->check(whole_number(1, 1 << 20))
       ->capture_default_str();
-  app.add_option("--bytes", options->bytes, "bytes of a feeder's vector, several apart by commas: 8MB,64MB")
+  app.add_option("--bytes", options->bytes, "bytes of a feeder's vector; several: 8MB,64MB")
       ->delimiter(',')
       ->transform(bytes_with_unit())
       ->capture_default_str();
@@ -132,6 +168,7 @@ std::function<int()> add_bench_feeders(const CommandLine& bench) {
   app.add_option("--idle", options->idle_seconds, "seconds for which feeders wait for their owner")
       ->check(positive_number())
       ->capture_default_str();
+  add_json_option(app, options->json);
   app.add_option("--timeout", options->timeout, "stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
