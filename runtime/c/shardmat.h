@@ -59,7 +59,8 @@ const char* shardmat_version(void);
  * same functions as without feeders, and each gives and takes the entries of its own rows. Then:
  * - Rows, values and vectors are given in host memory; memory of a GPU (on_device) is refused. Calls that take a stream
  *   return when they are done.
- * - The rows of a group must follow each other. A matrix of a file is on the owners: its feeders have own_rows = 0.
+ * - A matrix of a file is on the owners: its feeders have own_rows = 0. A partitioner (`method`) takes own rows only if those of
+ *   each group follow each other.
  * - An error of any rank's arguments is returned on all ranks. Monitors of
  *   solves are called on feeders about ten times a second and at the end; those of PageRank on owners only.
  * - Feeders have no device: batches and shardmat_context_allocate() return SHARDMAT_USAGE there.

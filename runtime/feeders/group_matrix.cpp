@@ -28,10 +28,17 @@ Operand one_piece(const Piece& piece) {
   return {sizeof piece, [piece](void* to) { std::memcpy(to, &piece, sizeof piece); }, {}};
 }
 
-/// The pieces of the group as one. Throws Error(input) or Error(usage) if they do not belong together.
-Piece join_pieces(std::span<const Piece> pieces) {
-  Piece all = pieces.front();
-  all.range.count = all.entries = 0;
+/// The pieces of the group together.
+struct Joined {
+  RowRange range;
+  std::vector<RowRange> further;
+  std::int64_t cols, entries;
+  ValueType type;
+};
+
+/// Throws Error(input) or Error(usage) if they do not belong together.
+Joined join_pieces(std::span<const Piece> pieces) {
+  Joined all{pieces.front().range, {}, pieces.front().cols, 0, pieces.front().type};
   for (const Piece& piece : pieces) {
     if (piece.type != all.type)
       throw Error(ErrorKind::usage,
@@ -41,16 +48,11 @@ Piece join_pieces(std::span<const Piece> pieces) {
       throw Error(ErrorKind::input,
                   fmt::format("one rank gives {} columns for the whole matrix, and another rank {}", all.cols, piece.cols));
     all.entries += piece.entries;
-    if (piece.range.count == 0) continue;
-    if (all.range.count == 0) all.range.first = piece.range.first;
-    if (piece.range.first != all.range.first + all.range.count)
-      throw Error(
-          ErrorKind::input,
-          fmt::format("the rows from {} on are followed by those from {} on, on the next rank that shares their owner. "
-                      "The rows of ranks that share an owner must follow each other: number rows by ranks, or place "
-                      "consecutive ranks on a host",
-                      all.range.first + all.range.count - 1, piece.range.first));
-    all.range.count += piece.range.count;
+    if (&piece == &pieces.front() || piece.range.count == 0) continue;
+    RowRange& last = all.further.empty() ? all.range : all.further.back();
+    if (last.count == 0) last = piece.range;
+    else if (piece.range.first == last.first + last.count) last.count += piece.range.count;
+    else all.further.push_back(piece.range);
   }
   return all;
 }
@@ -71,7 +73,7 @@ std::vector<Operand> operands_of(const OwnRows& rows, bool owner) {
 
 OwnRows rows_of_group(std::span<const GroupOperand> all) {
   const std::span<const Piece> pieces = all[0].as<Piece>();
-  const Piece joined = join_pieces(pieces);
+  const Joined joined = join_pieces(pieces);
   const std::span<std::int64_t> ends = all[1].as<std::int64_t>();
   std::int64_t entries = 0;
   std::size_t row = 1;
@@ -79,7 +81,7 @@ OwnRows rows_of_group(std::span<const GroupOperand> all) {
     for (std::int64_t i = 0; i < piece.range.count; ++i) ends[row++] += entries;
     entries += piece.entries;
   }
-  return {joined.range, joined.cols, ends, all[2].as<std::int64_t>(), all[3].data, joined.type, Device{}};
+  return {joined.range, joined.cols, ends, all[2].as<std::int64_t>(), all[3].data, joined.type, Device{}, joined.further};
 }
 
 std::vector<Operand> operands_of(const OwnTriplets& given) {
@@ -93,9 +95,9 @@ std::vector<Operand> operands_of(const OwnTriplets& given) {
 }
 
 OwnTriplets triplets_of_group(std::span<const GroupOperand> all) {
-  const Piece joined = join_pieces(all[0].as<Piece>());
-  return {joined.range, joined.cols, all[1].as<std::int64_t>(), all[2].as<std::int64_t>(), all[3].data,
-          joined.type,  Device{}};
+  const Joined joined = join_pieces(all[0].as<Piece>());
+  return {joined.range, joined.cols,   all[1].as<std::int64_t>(), all[2].as<std::int64_t>(), all[3].data, joined.type,
+          Device{},     joined.further};
 }
 
 void require_counted(RowRange range) {
@@ -362,7 +364,7 @@ void GroupMatrix::update_values(const std::function<ConstDense()>& give, Stream&
       [&](std::span<const GroupOperand> all) {
         ConstDense values;
         context_.group().owners().together([&] {
-          const Piece joined = join_pieces(all[0].as<Piece>());
+          const Joined joined = join_pieces(all[0].as<Piece>());
           values.data = all[1].data, values.rows = joined.entries, values.type = joined.type;
         });
         matrix_->update_values(values, context_.stream());

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
@@ -21,6 +22,9 @@ namespace shardmat {
 struct RowRange {
   std::int64_t first = 0, count = 0;
 };
+
+// A rank may have further ranges, whose rows follow those of the first in its arrays and vectors, whatever their numbers.
+// Their rows cannot be spread anew.
 
 // Spreading rows anew. Rows stay on the ranks that gave them, unless `method` names a partitioner (partitioner.h): "nnz" for
 // equal nonzeros on all ranks, "rows" for equal rows. Rank p then owns the rows row_starts()[p] … row_starts()[p + 1] - 1 in
@@ -37,12 +41,14 @@ struct RowRange {
 struct OwnRows {
   RowRange range;
   std::int64_t cols = 0;                   ///< of the whole matrix
-  std::span<const std::int64_t> row_ptr;   ///< range.count + 1 entries; the first may be any offset
+  std::span<const std::int64_t> row_ptr;   ///< one entry more than rows; the first may be any offset
   std::span<const std::int64_t> columns;   ///< as many as row_ptr spans
   const void* values = nullptr;            ///< as many, of values_type
   ValueType values_type = ValueType::f64;  ///< f64 or f32
   /// Where the three arrays lie. REQUIRES, on a GPU: the work that fills them has finished.
   Device device = {};
+  std::vector<RowRange> further =
+      {};  ///< ranges whose rows follow those of `range`; row_ptr has an entry for each row and one more
 };
 
 /// Throws Error(input) unless these offsets, in host memory, ascend and fit the numbers of rows and columns. Not collective.
@@ -61,6 +67,7 @@ struct OwnTriplets {
   const void* values = nullptr;                 ///< as many, of values_type
   ValueType values_type = ValueType::f64;       ///< f64 or f32
   Device device = {};
+  std::vector<RowRange> further = {};  ///< as of OwnRows
 };
 
 /// Sends each triplet to the rank that owns its row. Triplets of the same row and column are summed in a fixed order: by

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <string>
@@ -272,6 +273,67 @@ TEST(Feeders, TallMatricesHaveSharesOfX) {
   });
 }
 
+/// Ranks have their rows in the opposite order, so that those of a group do not follow each other.
+TEST(Feeders, RowsOfAGroupMayLieAnywhere) {
+  for_owners([](int owners) {
+    Problem problem("poisson27:n=5");
+    for (double& value : problem.all.values) value = std::round(value);  // sums are exact
+    const int partner = world().size() - 1 - world().rank();
+    const std::int64_t begin = problem.first(partner), end = problem.first(partner + 1);
+    const OwnRows mine = problem.rows(begin, end);
+    const HostVector<double> all_x = entries(0, problem.all.rows, 1);
+    HostVector<double> x, y(static_cast<std::size_t>(end - begin), 0.0), expected;
+    for (std::int64_t i = begin; i < end; ++i) x.push_back(std::floor(7 * all_x[static_cast<std::size_t>(i)]));
+    for (std::int64_t i = begin; i < end; ++i) {
+      double sum = 0;
+      for (auto k = static_cast<std::size_t>(problem.all.row_ptr[static_cast<std::size_t>(i)]);
+           k < static_cast<std::size_t>(problem.all.row_ptr[static_cast<std::size_t>(i) + 1]); ++k)
+        sum += problem.all.values[k] * std::floor(7 * all_x[static_cast<std::size_t>(problem.all.col_idx[k])]);
+      expected.push_back(sum);
+    }
+    GroupContext context(world(), on_host(owners));
+    const auto check = [&](GroupMatrix& a, const char* how) {
+      GroupProduct product = a.product([] { return ProductOptions(); });
+      a.multiply(product, 1, rows_of(x, 1), 0, rows_of(y, 1), context.stream());
+      EXPECT_EQ(y, expected) << how;
+      const HostVector<std::int64_t> ids = a.ids(VectorLayout::rows);
+      EXPECT_TRUE(ids.empty() || (ids.front() == begin && ids.back() == end - 1)) << how;
+    };
+    GroupMatrix of_rows(context, [&] { return GivenRows{mine, updatable(), ""}; });
+    check(of_rows, "rows");
+    std::vector<std::int64_t> rows;
+    for (std::int64_t i = begin; i < end; ++i)
+      rows.insert(rows.end(),
+                  static_cast<std::size_t>(mine.row_ptr[static_cast<std::size_t>(i - begin) + 1] -
+                                           mine.row_ptr[static_cast<std::size_t>(i - begin)]),
+                  i);
+    GroupMatrix of_triplets(context, [&] {
+      OwnTriplets given;
+      given.range = mine.range, given.cols = mine.cols;
+      given.rows = rows, given.columns = mine.columns, given.values = mine.values;
+      return GivenTriplets{given, updatable(), ""};
+    });
+    check(of_triplets, "triplets");
+    // A row number that is wrong is named as the caller knows it.
+    std::vector<std::int64_t> columns(mine.columns.begin(), mine.columns.end());
+    if (partner == 0) columns.front() = -5;
+    EXPECT_TRUE(says(error_of(ErrorKind::input,
+                              [&] {
+                                GroupMatrix wrong(context, [&] {
+                                  OwnRows given = mine;
+                                  given.columns = columns;
+                                  return GivenRows{given, updatable(), ""};
+                                });
+                              }),
+                     "row 0 has column -5"));
+    if (owners > 1) return;  // of three ranks, one without rows, each group of two owners has one range
+    const std::string spread = error_of(ErrorKind::usage, [&] {
+      GroupMatrix wrong(context, [&] { return GivenRows{mine, updatable(), "nnz"}; });
+    });
+    EXPECT_TRUE(says(spread, "rows that follow each other"));
+  });
+}
+
 /// What is wrong on one rank is an error of all ranks, and everything stays usable.
 TEST(Feeders, ErrorsOfOneRankReachAll) {
   for_owners([](int owners) {
@@ -292,7 +354,7 @@ TEST(Feeders, ErrorsOfOneRankReachAll) {
     std::vector<std::int64_t> columns(problem.mine().columns.begin(), problem.mine().columns.end());
     if (!columns.empty()) columns.back() = problem.all.cols;  // found by the owner
     EXPECT_TRUE(says(make([&](OwnRows& rows) { rows.columns = columns; }), "column " + std::to_string(problem.all.cols)));
-    EXPECT_TRUE(says(make([](OwnRows& rows) { rows.range.first += 1; }), owners == 1 ? "must follow each other" : "row"));
+    EXPECT_TRUE(says(make([](OwnRows& rows) { rows.range.first += 1; }), "belong to no rank"));
 
     GroupMatrix a(context, [&] { return GivenRows{problem.mine(), updatable(), ""}; });
     const auto wanted = [&] {
