@@ -100,8 +100,11 @@ OwnTriplets triplets_of_group(std::span<const GroupOperand> all) {
           Device{},     joined.further};
 }
 
-void require_counted(RowRange range) {
+/// What must hold before a rank's arrays are read.
+void require_readable(RowRange range, std::span<const RowRange> further, const void* values, std::size_t entries) {
   if (range.count < 0) throw Error(ErrorKind::input, fmt::format("{} rows; their number must not be negative", range.count));
+  if (!further.empty()) throw Error(ErrorKind::usage, "a rank gives one range of rows here, and this one gives several");
+  if (values == nullptr && entries > 0) throw Error(ErrorKind::usage, "own values have no memory (null pointer)");
 }
 
 }  // namespace
@@ -140,7 +143,11 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>
     note(*matrix_);
   };
   if (!context.has_feeders()) {
-    given = context.ranks().together(give);
+    given = context.ranks().together([&] {
+      GivenRows mine = give();
+      require_readable(mine.rows.range, mine.rows.further, mine.rows.values, mine.rows.columns.size());
+      return mine;
+    });
     make(given.rows);
   } else {
     take_answer(context.group().call(
@@ -148,7 +155,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>
         [&] {
           given = give();
           context_.require_on_host(given.rows.device, "own rows");
-          require_counted(given.rows.range);
+          require_readable(given.rows.range, given.rows.further, given.rows.values, given.rows.columns.size());
           require_offsets(given.rows.row_ptr, given.rows);
           return operands_of(given.rows, context_.owns());
         },
@@ -172,7 +179,11 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplet
     note(*matrix_);
   };
   if (!context.has_feeders()) {
-    given = context.ranks().together(give);
+    given = context.ranks().together([&] {
+      GivenTriplets mine = give();
+      require_readable(mine.triplets.range, mine.triplets.further, mine.triplets.values, mine.triplets.rows.size());
+      return mine;
+    });
     make(given.triplets);
   } else {
     take_answer(context.group().call(
@@ -180,7 +191,7 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplet
         [&] {
           given = give();
           context_.require_on_host(given.triplets.device, "triplets");
-          require_counted(given.triplets.range);
+          require_readable(given.triplets.range, given.triplets.further, given.triplets.values, given.triplets.rows.size());
           return operands_of(given.triplets);
         },
         [&](std::span<const GroupOperand> all) {

@@ -22,12 +22,12 @@
 namespace shardmat {
 
 struct GivenRows {
-  OwnRows rows;
+  OwnRows rows;  ///< of one range
   MatrixOptions options;
   std::string method;  ///< partitioner; empty: rows stay on the ranks that gave them, or on their owners
 };
 struct GivenTriplets {
-  OwnTriplets triplets;
+  OwnTriplets triplets;  ///< of one range
   MatrixOptions options;
   std::string method;
 };

@@ -18,13 +18,11 @@ namespace shardmat {
 
 /// Rows that a rank owns. The ranges of all ranks tile the rows of the matrix: they may have different lengths, be empty,
 /// and follow each other in any order of the ranks. For a square matrix, each rank owns the entries of x and y in its range.
-/// For any other matrix, each rank owns an even share of x.
+/// For any other matrix, each rank owns an even share of x. A rank may give several ranges: in its arrays and vectors, the
+/// rows of each range follow those of the range before. Such rows cannot be spread anew.
 struct RowRange {
   std::int64_t first = 0, count = 0;
 };
-
-// A rank may have further ranges, whose rows follow those of the first in its arrays and vectors, whatever their numbers.
-// Their rows cannot be spread anew.
 
 // Spreading rows anew. Rows stay on the ranks that gave them, unless `method` names a partitioner (partitioner.h): "nnz" for
 // equal nonzeros on all ranks, "rows" for equal rows. Rank p then owns the rows row_starts()[p] … row_starts()[p + 1] - 1 in
@@ -47,8 +45,8 @@ struct OwnRows {
   ValueType values_type = ValueType::f64;  ///< f64 or f32
   /// Where the three arrays lie. REQUIRES, on a GPU: the work that fills them has finished.
   Device device = {};
-  std::vector<RowRange> further =
-      {};  ///< ranges whose rows follow those of `range`; row_ptr has an entry for each row and one more
+  /// Ranges whose rows follow those of `range`, whatever their numbers.
+  std::vector<RowRange> further = {};
 };
 
 /// Throws Error(input) unless these offsets, in host memory, ascend and fit the numbers of rows and columns. Not collective.
