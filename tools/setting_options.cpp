@@ -9,10 +9,16 @@
 namespace shardmat::tools {
 namespace {
 
-/// The settings whose options are called otherwise: "allow_nonfinite" needs no line, it is --allow-nonfinite.
+/// The settings whose options are called otherwise: "allow_nonfinite" needs no line, it is --allow-nonfinite. What stands
+/// behind an option is what to type for it.
 constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {
-    {"order", "--reorder"}, {"placement", "--batch"},         {"right_hand_sides", "--rhs"},
-    {"tune", "--measure"},  {"timeout_seconds", "--timeout"}, {"verify_mode", "--verify"},
+    {"order", "--reorder"},
+    {"placement", "--batch"},
+    {"right_hand_sides", "--rhs"},
+    {"tune", "--measure"},
+    {"timeout_seconds", "--timeout"},
+    {"verify_mode", "--verify"},
+    {"triplets", "--input-format triplets --base 1"},
 };
 
 std::string option_of(std::string_view setting) {
@@ -27,7 +33,7 @@ std::string option_of(std::string_view setting) {
 
 std::string message_of(const Error& error, const CommandLine& command) {
   const std::string option = option_of(error.setting());
-  if (error.setting().empty() || !command.has_option(option)) return error.what();
+  if (error.setting().empty() || !command.has_option(option.substr(0, option.find(' ')))) return error.what();
   return fmt::format("{} ({})", error.what(), option);
 }
 

@@ -59,6 +59,9 @@ class Exchange {
   /// Device memory for this rank's own entries of x. Write them before start().
   void* local_x() const { return static_cast<char*>(x()) + static_cast<std::size_t>(map_->first_own()) * entry_bytes_; }
 
+  /// True if nothing moves, so that a product may read this rank's entries, which are all, from any memory of the device.
+  virtual bool x_may_lie_elsewhere() const { return false; }
+
   /// Between start() and finish(), read only this rank's entries, and write none. REQUIRES: all ranks call start(), and
   /// launch graphs that recorded it, in the same order.
   virtual void start(Stream& stream) = 0;

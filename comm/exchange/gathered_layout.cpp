@@ -42,7 +42,7 @@ GatheredLayout make_gathered_layout(std::vector<std::int64_t> starts) {
                             "of each) reach the limit of 2^31 entries on a rank; use fewer ranks, or parts with more "
                             "even numbers of rows",
                             layout.parts(), human_count(largest)));
-  layout.stride = (largest + kAlign - 1) / kAlign * kAlign;
+  layout.stride = layout.parts() == 1 ? largest : (largest + kAlign - 1) / kAlign * kAlign;
   return layout;
 }
 

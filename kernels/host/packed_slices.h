@@ -26,6 +26,13 @@ inline std::vector<std::int64_t> even_slice_starts(const PackedStorage& a) {
   });
 }
 
+/// The row of each lane of a slice. Lanes behind the last row do as it does, with values that are zeros.
+struct RowsOfLanes {
+  std::int64_t row[kPackedLanes];
+  SHARDMAT_INLINE std::int64_t operator[](int lane) const { return row[lane]; }
+};
+
+/// A slice and its slots.
 template <class T>
 class SingleRowSlice {
  public:
@@ -33,39 +40,40 @@ class SingleRowSlice {
       : slice_(a.slice.as<PackedSlice>()[s]),
         values_(reinterpret_cast<const T*>(a.values.as<char>() + std::uint64_t{slice_.values} * kPackedUnit)),
         indices_(a.indices.as<char>() + std::uint64_t{slice_.indices} * kPackedUnit),
-        deltas_(a.deltas.as<std::int32_t>() + slice_.deltas) {
-    // Lanes behind the last row do as it does, with values that are zeros.
-    for (int lane = 0; lane < kPackedLanes; ++lane) {
-      const std::uint32_t at = slice_.groups + static_cast<std::uint32_t>(std::min(lane, slice_.real - 1));
-      row_[lane] = slice_.consecutive ? at : a.order.as<std::uint32_t>()[at];
-    }
-  }
+        deltas_(a.deltas.as<std::int32_t>() + slice_.deltas),
+        order_(slice_.consecutive != 0 ? nullptr : a.order.as<std::uint32_t>() + slice_.groups) {}
 
   int rows() const { return slice_.real; }
-  std::int64_t row(int lane) const { return row_[lane]; }
-  bool is_csr() const { return slice_.csr != 0; }
-  /// How many of lanes first … first + most - 1 are consecutive rows from the first on.
-  SHARDMAT_INLINE int consecutive_rows(int first, int most) const {
-    int count = 1;
-    while (count < most && row_[first + count] == row_[first] + count) ++count;
-    return count;
+  /// The row of a lane. REQUIRES: lane < rows().
+  std::int64_t row(int lane) const {
+    return order_ != nullptr ? order_[lane] : slice_.groups + static_cast<std::uint32_t>(lane);
+  }
+  RowsOfLanes rows_of_lanes() const {
+    RowsOfLanes all;
+    for (int lane = 0; lane < kPackedLanes; ++lane) all.row[lane] = row(std::min(lane, rows() - 1));
+    return all;
   }
 
   // Of a slice that is stored as CSR.
+  bool is_csr() const { return slice_.csr != 0; }
   const T* csr_values(int lane) const { return values_ + deltas_[lane]; }
   const std::int32_t* csr_columns(int lane) const { return reinterpret_cast<const std::int32_t*>(indices_) + deltas_[lane]; }
   std::int64_t csr_count(int lane) const { return deltas_[lane + 1] - deltas_[lane]; }
 
-  /// Calls shared(values, delta) for each shared slot, then other(values, column), where column(lane) is a lane's column,
-  /// for the narrow and the full slots. `values` are those of the 32 lanes.
-  template <class Shared, class Other>
-  SHARDMAT_INLINE void for_each_slot(const Shared& shared, const Other& other) const {
-    const SlotCounts<SingleRows> counts(slice_);
+  /// Calls shared(values, delta) for each shared slot. `values` are those of the 32 lanes.
+  template <class Shared>
+  SHARDMAT_INLINE void for_each_shared_slot(const Shared& shared) const {
     const T* values = values_;
-    for (std::uint32_t k = 0; k < counts.of[kSharedSlot]; ++k, values += kPackedLanes) {
+    for (std::uint32_t k = 0; k < slice_.slots[kSharedSlot]; ++k, values += kPackedLanes) {
       prefetch(values);
       shared(values, deltas_[k]);
     }
+  }
+  /// Calls other(values, column) for the narrow and then the full slots, where column(lane) is a lane's column.
+  template <class Other>
+  SHARDMAT_INLINE void for_each_other_slot(const Other& other) const {
+    const SlotCounts<SingleRows> counts(slice_);
+    const T* values = values_ + std::size_t{counts.of[kSharedSlot]} * kPackedLanes;
     for (std::uint32_t k = 0; k < counts.of[kNarrowSlot]; ++k, values += kPackedLanes) {
       prefetch(values);
       const char* slot = indices_ + std::uint64_t{k} * SingleRows::kNarrowBytes;
@@ -91,7 +99,7 @@ class SingleRowSlice {
   const T* values_;
   const char* indices_;
   const std::int32_t* deltas_;
-  std::int64_t row_[kPackedLanes];
+  const std::uint32_t* order_;  ///< rows of the lanes; null: they are consecutive
 };
 static_assert(SingleRows::kInterleaved<double> == 1 && SingleRows::kInterleaved<float> == 1 &&
               SingleRows::kValues == kPackedLanes);

@@ -13,8 +13,8 @@ namespace {
 
 /// Columns first … first + W - 1 of R rows of a slice, from lane `lane` on.
 template <class Set, int W, int R, class T, class X>
-SHARDMAT_INLINE void multiply_group(const packed::SingleRowSlice<T>& slice, const X& x, const ColumnsOfY<T>& y, int lane,
-                                    std::int64_t first) {
+SHARDMAT_INLINE void multiply_group(const packed::SingleRowSlice<T>& slice, const packed::RowsOfLanes& row, const X& x,
+                                    const ColumnsOfY<T>& y, int lane, std::int64_t first) {
   constexpr int kLanes = kLanesOfGroup<Set, T, W>, kPacks = W / kLanes;
   Lanes<T, kLanes> sums[R][kPacks] = {};
   const auto add = [&](const T* values, const auto& column) SHARDMAT_INLINE_LAMBDA {
@@ -24,15 +24,15 @@ SHARDMAT_INLINE void multiply_group(const packed::SingleRowSlice<T>& slice, cons
       for (int p = 0; p < kPacks; ++p)
         add_product<Set>(sums[r][p], values[lane + r], x.template get<T, kLanes>(column(lane + r), first + p * kLanes));
   };
-  slice.for_each_slot(
-      [&](const T* values, std::int32_t delta)
-          SHARDMAT_INLINE_LAMBDA { add(values, [&](int of) SHARDMAT_INLINE_LAMBDA { return slice.row(of) + delta; }); },
-      add);
+  slice.for_each_shared_slot([&](const T* values, std::int32_t delta) SHARDMAT_INLINE_LAMBDA {
+    add(values, [&](int of) SHARDMAT_INLINE_LAMBDA { return row[of] + delta; });
+  });
+  slice.for_each_other_slot(add);
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
     if (lane + r < slice.rows())
 #pragma GCC unroll 2
-      for (int p = 0; p < kPacks; ++p) y.template put<Set>(slice.row(lane + r), first + p * kLanes, sums[r][p]);
+      for (int p = 0; p < kPacks; ++p) y.template put<Set>(row[lane + r], first + p * kLanes, sums[r][p]);
 }
 
 template <class Set, class T, class X>
@@ -40,13 +40,14 @@ SHARDMAT_INLINE void multiply_slice(const PackedStorage& a, std::int64_t s, std:
                                     const ColumnsOfY<T>& y) {
   constexpr int kWidest = static_cast<int>(2 * Set::kBytes / sizeof(T)), kRows = Set::kRegisters == 32 ? 8 : 4;
   const packed::SingleRowSlice<T> slice(a, s);
+  const packed::RowsOfLanes row = slice.rows_of_lanes();
   for_each_group<kWidest>(columns, [&]<int W>(std::integral_constant<int, W>, std::int64_t first) SHARDMAT_INLINE_LAMBDA {
     if (slice.is_csr()) {
       for (int lane = 0; lane < slice.rows(); ++lane)
-        multiply_row_group<Set, W>(slice.csr_values(lane), slice.csr_columns(lane), slice.csr_count(lane), x, y,
-                                   slice.row(lane), first);
+        multiply_row_group<Set, W>(slice.csr_values(lane), slice.csr_columns(lane), slice.csr_count(lane), x, y, row[lane],
+                                   first);
     } else {
-      for (int lane = 0; lane < slice.rows(); lane += kRows) multiply_group<Set, W, kRows>(slice, x, y, lane, first);
+      for (int lane = 0; lane < slice.rows(); lane += kRows) multiply_group<Set, W, kRows>(slice, row, x, y, lane, first);
     }
   });
 }

@@ -97,6 +97,10 @@ struct Arrays {
   }
 };
 
+[[noreturn]] void fail_map(const std::string& place, const std::string& what) {
+  throw Error(ErrorKind::input, place + ": " + what, "map");
+}
+
 Part open_part(const std::filesystem::path& path, const std::string& group, const Map& map, bool allow_start,
                std::int64_t next_row, bool& has_start) {
   Part part;
@@ -106,11 +110,13 @@ Part open_part(const std::filesystem::path& path, const std::string& group, cons
   const auto has = [&](const std::string& name) { return file.has(name_in(group, name)); };
   part.csr = has(map.rowptr);
   if (!part.csr && !has(map.rows))
-    fail(part.place, fmt::format("it has neither {} (CSR) nor {} (the row of each entry); name them, as --map "
-                                 "rowptr=/A/ia,columns=/A/ja,values=/A/a",
-                                 name_in(group, map.rowptr), name_in(group, map.rows)));
+    fail_map(part.place, fmt::format("it has neither {} (CSR) nor {} (the row of each entry); name them, as "
+                                     "rowptr=/A/ia,columns=/A/ja,values=/A/a",
+                                     name_in(group, map.rowptr), name_in(group, map.rows)));
   for (const std::string* one : {&map.columns, &map.values})
-    if (!has(*one)) fail(part.place, fmt::format("it has no {}; name it with --map", name_in(group, *one)));
+    if (!has(*one))
+      fail_map(part.place, fmt::format("it has no {}; name it, as {}=/A/a", name_in(group, *one),
+                                       one == &map.columns ? "columns" : "values"));
   const Arrays arrays(part, map);
   part.entries = arrays.columns.size();
   for (const Hdf5Dataset* one : {&arrays.rows, &arrays.columns, &arrays.values})

@@ -76,10 +76,10 @@ bool is_misspelt(const std::string& word, const std::string& right) {
   if (looks_like_triplets(path))
     throw Error(
         ErrorKind::input,
-        fmt::format("{}: it looks like triplets without a header, which do not say how they count; add "
-                    "--input-format triplets --base 1 (or 0), and --triangle lower or upper if it has one triangle of "
-                    "a symmetric matrix",
-                    path.string()));
+        fmt::format("{}: it looks like triplets without a header, which do not say how they count; name the format and the "
+                    "base, 0 or 1, and the triangle, lower or upper, if the file has one triangle of a symmetric matrix",
+                    path.string()),
+        "triplets");
   throw Error(ErrorKind::input,
               fmt::format("{}: {} is no matrix file that can be read; its name must end in {}{}", path.string(),
                           suffix.empty() ? "a file without suffix" : suffix, join_choices(known),

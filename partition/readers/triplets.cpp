@@ -93,8 +93,8 @@ std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, co
   const InputChoices& choices = options.choices;
   if (!choices.base || (*choices.base != 0 && *choices.base != 1))
     throw Error(ErrorKind::usage,
-                fmt::format("{}: triplets do not say whether their indices begin with 0 or 1; add --base 0 or --base 1, and "
-                            "--triangle lower or upper if the file has one triangle of a symmetric matrix",
+                fmt::format("{}: triplets do not say whether their indices begin with 0 or 1; name the base, and the triangle, "
+                            "lower or upper, if the file has one triangle of a symmetric matrix",
                             path.string()),
                 "base");
   auto source = TextSource::open(path, limits);

@@ -59,14 +59,14 @@ module shardmat
   end type
 
   type, bind(c) :: shardmat_solver_options
-    integer(c_size_t) :: size_ = 112
+    integer(c_size_t) :: size_ = 120
     type(c_ptr) :: solver = c_null_ptr, preconditioner = c_null_ptr, null_space = c_null_ptr, residual_norm = c_null_ptr
     real(c_double) :: rtol = 0, atol = 0
     integer(c_int64_t) :: max_iterations = 0, restart = 0
     integer(c_int) :: block_size = 0, degree = 0, assume_symmetric = 0
     integer(c_int64_t) :: columns = 0
     type(c_funptr) :: monitor = c_null_funptr
-    type(c_ptr) :: user = c_null_ptr
+    type(c_ptr) :: user = c_null_ptr, variant = c_null_ptr
   end type
 
   type, bind(c) :: shardmat_solve_result

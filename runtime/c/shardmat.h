@@ -312,7 +312,7 @@ typedef struct shardmat_solver shardmat_solver;
 
 typedef struct {
   size_t size;
-  const char* solver;         /* "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev"; NULL: cg */
+  const char* solver;         /* "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" by the matrix; NULL: cg */
   const char* preconditioner; /* "none", "jacobi", "block_jacobi", "chebyshev"; NULL: none */
   const char* null_space;     /* "none" or "constant"; NULL: none */
   const char* residual_norm;  /* which norm is compared; NULL: unpreconditioned */
@@ -328,6 +328,7 @@ typedef struct {
    * to go on; anything else on any rank ends the solve. Must not call functions of this context. */
   int (*monitor)(void* user, int64_t iterations, const double* norms, int64_t columns);
   void* user;
+  const char* variant; /* of cg: "classic", "single_reduction" (one sum over the ranks an iteration), "auto"; NULL: auto */
 } shardmat_solver_options;
 
 typedef struct {

@@ -21,6 +21,7 @@ SolverOptions solver_options(const shardmat_solver_options& given) {
   options.preconditioner = text(given.preconditioner, options.preconditioner);
   if (given.null_space != nullptr) options.null_space = parse_null_space(given.null_space);
   if (given.residual_norm != nullptr) options.residual_norm = parse_residual_norm(given.residual_norm);
+  if (given.variant != nullptr) options.variant = parse_cg_variant(given.variant);
   if (given.rtol != 0) options.rtol = std::max(0.0, given.rtol);
   options.atol = given.atol;
   if (given.max_iterations != 0) options.max_iterations = given.max_iterations;

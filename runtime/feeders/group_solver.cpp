@@ -12,7 +12,8 @@ namespace {
 
 std::string to_text(const SolveResult& result) {
   Answer made;
-  made.put(result.seconds), made.put(result.iterations), made.put(result.graph), made.put(result.columns.size());
+  made.put(result.seconds), made.put(result.iterations), made.put(result.graph), made.put(result.why_f32);
+  made.put(result.columns.size());
   for (const SolvedColumn& column : result.columns) {
     made.put(column.reason), made.put(column.iterations), made.put(column.norm_of_b), made.put(column.removed_from_b);
     made.put(column.residual), made.put(column.true_residual), made.put(column.spectrum), made.put(column.replacements);
@@ -25,7 +26,8 @@ SolveResult result_of(const std::string& text) {
   Answer from(text);
   SolveResult result;
   std::size_t columns = 0;
-  from.get(result.seconds), from.get(result.iterations), from.get(result.graph), from.get(columns);
+  from.get(result.seconds), from.get(result.iterations), from.get(result.graph), from.get(result.why_f32);
+  from.get(columns);
   result.columns.resize(columns);
   for (SolvedColumn& column : result.columns) {
     from.get(column.reason), from.get(column.iterations), from.get(column.norm_of_b), from.get(column.removed_from_b);

@@ -234,10 +234,11 @@ std::unique_ptr<Schedule> DistributedMatrix::make_schedule(const ProductOptions&
 
 /// Before the first product stores the rows.
 void DistributedMatrix::require_rows() const {
-  if (part_.csr.row_ptr.empty())
-    throw Error(ErrorKind::usage,
-                "the matrix has no rows any more: its host rows were dropped while its first product was made, and that "
-                "failed; load it again, or keep its host rows");
+  if (!has_host_rows())
+    throw Error(
+        ErrorKind::usage,
+        "the matrix has no rows any more: its host rows were dropped, or were lost while its first product was made, "
+        "and that failed; load it again, or keep its host rows");
 }
 
 /// `once`: the rows are not stored a second time, in other blocks.

@@ -124,6 +124,12 @@ class DistributedMatrix {
   /// Host memory of the rows that are kept to store further formats. On the host, a matrix in format csr that takes no new
   /// values shares their columns and values.
   std::int64_t host_bytes() const;
+  /// True until drop_host_rows().
+  bool has_host_rows() const { return !part_.csr.row_ptr.empty(); }
+  /// This rank's rows in host memory, with the values of the last update_values(); a column is the place of an entry in
+  /// Exchange::x(). A local row is one of row_ids(). Valid until the matrix changes. Throws Error(usage) after they were
+  /// dropped, Error(resources).
+  CsrView host_rows(Stream& stream);
   /// Frees the rows in host memory. Later products must use the formats that are already stored.
   void drop_host_rows();
 

@@ -123,6 +123,12 @@ void DistributedMatrix::refresh_host_rows(Stream& stream) {
   host_rows_are_old_ = false;
 }
 
+CsrView DistributedMatrix::host_rows(Stream& stream) {
+  require_rows();
+  refresh_host_rows(stream);
+  return part_.csr.view();
+}
+
 /// For each entry of the blocks, where its value lies among those that update_values() takes; -1 where none is stored.
 HostVector<std::int64_t> DistributedMatrix::diagonal_positions(std::int64_t size) const {
   const CsrView csr = part_.csr.view();

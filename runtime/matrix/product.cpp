@@ -24,6 +24,12 @@ const Exchange& Product::exchange() const { return schedule_->exchange(); }
 std::int64_t Product::column_block() const { return schedule_->width(); }
 std::int64_t Product::bytes_received() const { return schedule_->bytes_received(); }
 
+std::int64_t Product::compulsory_bytes(double beta) const {
+  std::int64_t bytes = matrix_.x_entries() * columns_ * static_cast<std::int64_t>(size_of(matrix_.type()));
+  for (const RowPlan& plan : rows_) bytes += plan.compulsory_bytes(beta) * (columns_ / column_block());
+  return bytes;
+}
+
 Dense Product::x() const {
   return {schedule_->local_x(), std::ssize(matrix_.x_ids()), columns_, columns_, DenseOrder::row_major,
           matrix_.type(),       matrix_.context().device()};
@@ -68,12 +74,25 @@ void Product::multiply(double alpha, const ConstDense& given, double beta, const
   if (columns_ > 1 && given.data == slot.data && slot.rows > 0 && given.order != slot.order)
     throw Error(ErrorKind::usage, "X is column-major in the memory of the product's x(), which is row-major");
   require_y(y);
-  if (given.data != slot.data) {
-    ConstDense from = given;
-    if (columns_ == 1) from.order = DenseOrder::row_major, from.leading = 1;
-    copy_matrix(from, slot, stream);
-  }
+  if (given.data == slot.data) return multiply(alpha, beta, y, stream);
+  ConstDense from = given;
+  if (columns_ == 1) from.order = DenseOrder::row_major, from.leading = 1;
+  if (reads_in_place(from, y))
+    return with_rows_of(y, beta, stream, [&](void* rows, std::int64_t ld) {
+      for (const RowPlan& plan : rows_) plan.multiply(alpha, from.data, beta, rows, ld, stream);
+    });
+  copy_matrix(from, slot, stream);
   multiply(alpha, beta, y, stream);
+}
+
+bool Product::reads_in_place(const ConstDense& x, const Dense& y) const {
+  if (!exchange().x_may_lie_elsewhere() || column_block() != columns_) return false;
+  if (x.order != DenseOrder::row_major || x.leading != columns_) return false;
+  const auto begin = reinterpret_cast<std::uintptr_t>(x.data), y_begin = reinterpret_cast<std::uintptr_t>(y.data);
+  const std::size_t bytes = static_cast<std::size_t>(x.rows * columns_) * size_of(x.type);
+  const std::int64_t y_lines = y.order == DenseOrder::row_major ? y.rows : y.columns;
+  const std::size_t y_bytes = static_cast<std::size_t>(y_lines * y.leading) * size_of(y.type);
+  return begin % size_of(x.type) == 0 && (begin + bytes <= y_begin || y_begin + y_bytes <= begin);
 }
 
 void Product::multiply(double alpha, double beta, const Dense& y, Stream& stream) const {

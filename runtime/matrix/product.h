@@ -40,11 +40,11 @@ class Product {
   std::size_t y_bytes() const;
 
   /// Y = alpha·A·X + beta·Y in stream order; with beta = 0, Y is only written. Does not wait; can be recorded in a Graph
-  /// where exchange().capturable(). X: this rank's entries, copied to x() unless they lie there; row-major, or column-major,
-  /// which the copy transposes. Y: row-major; or column-major with ProductOptions::y_order, at the price of a transposing
-  /// copy from the product's own rows to Y, and of one before from Y unless beta is 0. Any leading dimension that holds a
-  /// row or a column. Throws Error(usage) for another size, type or device than x() and y_view() have, before anything
-  /// moves.
+  /// where exchange().capturable(). X: this rank's entries; row-major or column-major. They are copied to x() unless they
+  /// lie there, or can be read where they lie: on the host with one rank, row-major without gaps, apart from Y. Y:
+  /// row-major; or column-major with ProductOptions::y_order, at the price of a transposing copy from the product's own rows
+  /// to Y, and of one before from Y unless beta is 0. Any leading dimension that holds a row or a column. Throws
+  /// Error(usage) for another size, type or device than x() and y_view() have, before anything moves.
   void multiply(double alpha, const ConstDense& x, double beta, const Dense& y, Stream& stream) const;
   /// The same for the X that lies in x().
   void multiply(double alpha, double beta, const Dense& y, Stream& stream) const;
@@ -72,12 +72,17 @@ class Product {
   std::int64_t overlapped_nnz = 0;
   /// From other ranks, for one product.
   std::int64_t bytes_received() const;
+  /// The least number of bytes that multiply_local() moves on this rank: the stored rows, the entries of X that they read
+  /// once, Y once (twice if beta is not 0).
+  std::int64_t compulsory_bytes(double beta) const;
   /// Device memory of X, of what moves it, and of the plans; the stored matrix is not in it.
   std::int64_t device_bytes() const;
   double choosing_seconds() const;
 
  private:
   void require_y(const Dense& y) const;
+  /// True if kernels can read X where it lies while they write Y.
+  bool reads_in_place(const ConstDense& x, const Dense& y) const;
   /// Calls run(y, ldy) with rows to be written, and brings them into the order of `y`.
   template <class F>
   void with_rows_of(const Dense& y, double beta, Stream& stream, const F& run) const;

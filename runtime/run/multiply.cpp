@@ -189,10 +189,8 @@ class MultiplyRun {
     r.graph = iterated_.graph;
     r.iteration = iterated_.iteration, r.local = iterated_.local, r.exchange_times = iterated_.exchange;
     if (r.iteration.median > 0) r.gflops = 2e-9 * static_cast<double>(m.nnz() * columns()) / r.iteration.median;
-    double bytes = static_cast<double>(m.x_entries() * columns()) * static_cast<double>(size_of(m.type())),
-           device_bytes = static_cast<double>(m.device_bytes() + p.device_bytes()) + static_cast<double>(y_.bytes());
-    for (const RowPlan& plan : p.row_plans())
-      bytes += static_cast<double>(plan.compulsory_bytes(options_.beta) * (columns() / p.column_block()));
+    const double bytes = static_cast<double>(p.compulsory_bytes(options_.beta)),
+                 device_bytes = static_cast<double>(m.device_bytes() + p.device_bytes()) + static_cast<double>(y_.bytes());
     r.bandwidth = over_ranks(r.local.median > 0 ? bytes / r.local.median : 0, communicator_);
     r.device_bytes = over_ranks(device_bytes, communicator_);
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_of_run()), communicator_);

@@ -16,8 +16,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/matrix/vectors.h"
-#include "runtime/run/time_product.h"
-#include "runtime/solvers/method.h"
+#include "runtime/solvers/method_choice.h"
 #include "runtime/source/hdf5_on_ranks.h"
 #include "runtime/source/matrix_source.h"
 
@@ -35,7 +34,8 @@ class SolveRun {
       open();
       load();
       solve_it();
-      if (keeps_rows_) find_advice();
+      if (may_advise_) find_advice();
+      if (keeps_rows_) matrix_->drop_host_rows();
       if (!options_.output.empty()) write();
       describe();
       return std::move(report_);
@@ -54,7 +54,7 @@ class SolveRun {
 
   void open() {
     communicator_.together([&] {
-      find_method(options_.solver.solver);
+      if (options_.solver.solver != kAutomaticMethod) find_method(options_.solver.solver);
       find_preconditioner(options_.solver.preconditioner);
       if (options_.output.empty()) return;
       check_vector_suffix(options_.output);
@@ -86,7 +86,9 @@ class SolveRun {
     const Timer timer;
     solver_ = std::make_unique<Solver>(*matrix_, solver);
     const double set_up = timer.seconds() - matrix_->load_times().plan;
-    keeps_rows_ = options_.advice && may_advise(solver) && has_room_for_rows();
+    const bool advises = options_.advice && may_advise(solver), sums_exactly = matrix_->type() == ValueType::f32;
+    keeps_rows_ = (advises || sums_exactly) && has_room_for_rows();
+    may_advise_ = advises && keeps_rows_;
     if (!keeps_rows_) matrix_->drop_host_rows();
     add_load_phases(matrix_->load_times(), communicator_, report_.phases);
     report_.phases.push_back({"set up solver", over_ranks(std::max(0.0, set_up), communicator_)});
@@ -102,7 +104,26 @@ class SolveRun {
   void solve_it() {
     phase("solve", [&] { report_.result = solver_->solve(*b_, *x_, options_.control); });
     if (report_.result.iterations == 0) return;
-    timed_ = time_product(solver_->product(), context_.stream());
+    report_.seconds_an_iteration = report_.result.seconds / static_cast<double>(report_.result.iterations);
+    try {
+      report_.parts =
+          measure_iteration_parts(*solver_, report_.seconds_an_iteration, report_.result.iterations, report_.result.graph);
+    } catch (const AgreedError& error) {  // all ranks are here, and x is as it was
+      if (error.kind() != ErrorKind::resources) throw;
+      report_.parts_failure = error.what();
+    }
+    for (const IterationPart& part : report_.parts) {
+      if (part.name == "product") report_.product_seconds = part.seconds / part.count;
+      if (part.name == "exchange") report_.exchange_seconds = part.seconds / part.count;
+    }
+  }
+
+  /// Nothing on the host if the matrix of any rank may lie in caches.
+  void measure_copy() {
+    const bool in_memory =
+        context_.device().backend == Backend::cuda || solver_->product().compulsory_bytes(0) > context_.bytes_to_copy() / 2;
+    if (report_.parts.empty() || communicator_.all_reduce(in_memory ? 1 : 0, Reduction::min) == 0) return;
+    report_.copy_bandwidth = over_ranks(communicator_.together([&] { return context_.copy_bandwidth(); }), communicator_);
   }
 
   /// Room for the host rows during the solve, vectors and more aside.
@@ -114,7 +135,6 @@ class SolveRun {
   void find_advice() {
     const Timer timer;
     report_.advice = advise(*solver_, *matrix_, *b_, *guess_source_, report_.result, options_.control);
-    matrix_->drop_host_rows();
     if (report_.advice.tried) report_.phases.push_back({"advice", over_ranks(timer.seconds(), communicator_)});
   }
 
@@ -126,7 +146,8 @@ class SolveRun {
   void describe() {
     SolveReport& r = report_;
     describe_product(solver_->product(), source_, options_.load, r);
-    r.solver = options_.solver.solver;
+    r.solver = solver_->options().solver, r.solver_why = solver_->method_why();
+    r.variant = solver_->variant();
     const auto& own = options_.solver.own_preconditioner;
     r.preconditioner = own ? own->name : options_.solver.preconditioner;
     r.preconditioner_note = solver_->preconditioner().describe();
@@ -136,12 +157,11 @@ class SolveRun {
     r.settings = solver_->options();
     r.sums = solver_->summed_by();
     r.graph = r.result.graph;
-    r.product_seconds = timed_.product, r.exchange_seconds = timed_.exchange;
-    if (r.result.iterations > 0) r.seconds_an_iteration = r.result.seconds / static_cast<double>(r.result.iterations);
     double held = static_cast<double>(matrix_->device_bytes() + solver_->device_bytes());
     held += 2 * static_cast<double>(solver_->product().y_bytes());
     r.device_bytes = over_ranks(held, communicator_);
     r.host_peak_bytes = over_ranks(static_cast<double>(peak_host_memory()), communicator_);
+    measure_copy();  // its arrays are not of the solve's peak
   }
 
   Context& context_;
@@ -152,8 +172,8 @@ class SolveRun {
   std::unique_ptr<Solver> solver_;
   std::unique_ptr<VectorSource> b_source_, guess_source_;
   std::optional<DistributedVector> b_, x_;
-  ProductSeconds timed_;
-  bool keeps_rows_ = false;  ///< of the matrix, for advice
+  bool keeps_rows_ = false;  ///< of the matrix, for advice or the residual of a matrix in f32
+  bool may_advise_ = false;
   SolveReport report_;
 };
 

@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "comm/placement.h"
 #include "partition/readers/input_choices.h"
 #include "runtime/matrix/matrix_options.h"
 #include "runtime/run/advice.h"
+#include "runtime/run/iteration_parts.h"
 #include "runtime/run/product_report.h"
 #include "runtime/solvers/solver.h"
 
@@ -34,9 +37,15 @@ struct SolveOptions {
 };
 
 struct SolveReport : IterativeReport {
+  std::string solver_why;           ///< why it was chosen; empty if it was named
+  std::optional<CgChoice> variant;  ///< of cg
   std::string solver, preconditioner, preconditioner_note, residual_norm, b, initial_guess;
   SolverOptions settings;
   SolveResult result;
+  std::vector<IterationPart> parts;  ///< of an iteration; none without iterations, or if that failed
+  std::string parts_failure;         ///< why they could not be measured
+  /// Measured in the same run; 0 if the matrix of a rank may lie in the host's caches, so that memory is no limit.
+  OverRanks copy_bandwidth;
   AdviceTrial advice;
 };
 

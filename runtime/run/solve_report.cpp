@@ -45,12 +45,18 @@ std::string advice_text(const AdviceTrial& trial) {
       static_cast<double>(a.instead_of) / static_cast<double>(a.iterations));
 }
 
-void write_column(Table& t, const SolvedColumn& c) {
+/// How the true residuals were computed.
+std::string sums_text(const SolveReport& r) {
+  if (r.type == "f64") return "computed anew";
+  return r.result.why_f32.empty() ? "computed anew, summed in f64" : "computed anew, summed in f32: " + r.result.why_f32;
+}
+
+void write_column(Table& t, const SolveReport& r, const SolvedColumn& c) {
   t.row("reason", fmt::format("{}: {}", name(c.reason), explain(c.reason)));
   t.row("iterations", human_count(c.iterations) +
                           (c.replacements == 0 ? "" : fmt::format(", {} replacements of the residual", c.replacements)));
   t.row("residual", residual_text(c.residual, c.norm_of_b) + ", as the method updated it");
-  t.row("true residual", residual_text(c.true_residual, c.norm_of_b) + ", computed anew");
+  t.row("true residual", residual_text(c.true_residual, c.norm_of_b) + ", " + sums_text(r));
 }
 
 /// What was removed from b.
@@ -81,18 +87,40 @@ void write_columns(Table& t, const std::vector<SolvedColumn>& columns) {
   if (columns.size() > kMost) t.line(fmt::format("  … and {} more", columns.size() - kMost));
 }
 
+/// The bytes of a part, and how fast they moved. `copy`: the copy bandwidth, or 0.
+std::string bytes_text(const IterationPart& part, double copy) {
+  if (part.bytes == 0) return "–";
+  if (part.name == "exchange") return human_bytes(part.bytes) + " received";
+  if (!(part.seconds > 0)) return human_bytes(part.bytes);
+  const double rate = part.bytes / part.seconds;
+  const std::string share = copy == 0     ? ""
+                            : rate > copy ? ", from caches"
+                                          : fmt::format(" = {:.0f} % of a copy's", 100 * rate / copy);
+  return fmt::format("{}, {}{}", human_bytes(part.bytes), rate_text(rate), share);
+}
+
+std::string memory_limit_text(const SolveReport& r, double bytes) {
+  const double copy = r.copy_bandwidth.mean, least = copy > 0 ? bytes / copy : 0;
+  if (least == 0) return {};
+  if (least > r.seconds_an_iteration) return "none: caches hold some of these bytes";
+  return fmt::format("{} = {:.0f} % of the time, if these {} move as fast as a copy in this run ({} a rank)",
+                     human_seconds(least), 100 * least / r.seconds_an_iteration, human_bytes(bytes), rate_text(copy));
+}
+
 void write_times(Table& t, const SolveReport& r) {
-  t.section("An iteration, on average");
-  t.row("time", human_seconds(r.seconds_an_iteration));
-  t.row("  product",
-        fmt::format("{} ({:.0f} %)", human_seconds(r.product_seconds), 100 * r.product_seconds / r.seconds_an_iteration));
-  if (r.ranks.size() > 1)
-    t.row("  exchange", fmt::format("{} ({:.0f} %)", human_seconds(r.exchange_seconds),
-                                    100 * r.exchange_seconds / r.seconds_an_iteration));
-  const double rest = r.seconds_an_iteration - r.product_seconds - r.exchange_seconds;
-  if (rest > 0)
-    t.row("  the rest", fmt::format("{} ({:.0f} %): vectors, sums, preconditioner, further products", human_seconds(rest),
-                                    100 * rest / r.seconds_an_iteration));
+  t.section(fmt::format("{:<24} {:>11} {:>7}   {:<10} {}", "An iteration, on average", "time", "share", "",
+                        "bytes a rank at least, rate"));
+  double bytes = 0;
+  for (const IterationPart& part : r.parts) {
+    const std::string label = part.name == "vectors" ? "vectors, the rest" : part.name;
+    const std::string each = part.count == 1 ? "" : fmt::format("{:.3g} times", part.count);
+    t.line(fmt::format("  {:<22} {:>11} {:>5.0f} %   {:<10} {}", label, human_seconds(part.seconds),
+                       100 * part.seconds / r.seconds_an_iteration, each, bytes_text(part, r.copy_bandwidth.mean)));
+    if (part.name != "exchange") bytes += part.bytes;
+  }
+  t.line(fmt::format("  {:<22} {:>11}", "all", human_seconds(r.seconds_an_iteration)));
+  t.row("parts", r.parts_failure.empty() ? "" : "not measured: " + r.parts_failure);
+  t.row("memory limit", memory_limit_text(r, bytes));
 }
 
 ordered_json json_of(const std::vector<double>& norms) {
@@ -106,7 +134,8 @@ ordered_json json_of(const std::vector<double>& norms) {
 std::string to_text(const SolveReport& r) {
   Table t;
   write_setup(t, r);
-  t.row("solver", r.solver);
+  t.row("solver", r.solver + (r.solver_why.empty() ? "" : fmt::format(" (auto: {})", r.solver_why)));
+  if (r.variant) t.row("variant", fmt::format("{} ({})", name(r.variant->variant), r.variant->why));
   t.row("preconditioner",
         r.preconditioner + (r.preconditioner_note.empty() ? "" : fmt::format(" ({})", r.preconditioner_note)));
   t.row("ends at", fmt::format("residual ({}) ≤ max({:g}·‖b‖, {:g}), or {} iterations", r.residual_norm, r.settings.rtol,
@@ -118,8 +147,9 @@ std::string to_text(const SolveReport& r) {
   t.row("memory a rank", fmt::format("{} for matrix, solver and vectors; {} peak of the process",
                                      min_mean_max(r.device_bytes, human_bytes), human_bytes(r.host_peak_bytes.max)));
   t.section("Result");
-  if (r.result.columns.size() == 1) write_column(t, r.result.columns[0]);
+  if (r.result.columns.size() == 1) write_column(t, r, r.result.columns[0]);
   else write_columns(t, r.result.columns);
+  if (r.result.columns.size() > 1 && r.type != "f64") t.row("true residual", sums_text(r));
   t.row("condition", condition_text(r));
   t.row("advice", advice_text(r.advice));
   if (!r.output.empty()) t.row("written", r.output);
@@ -161,13 +191,24 @@ std::string to_json(const SolveReport& r) {
                    {"initial_guess", r.initial_guess}}},
                  {"converged", r.result.converged()},
                  {"iterations", r.result.iterations},
+                 {"true_residual_type", r.result.why_f32.empty() ? "f64" : "f32"},
                  {"columns", columns}};
+  if (!r.solver_why.empty()) j["solver"]["why"] = r.solver_why;
+  if (r.variant) {
+    j["solver"]["variant"] = name(r.variant->variant);
+    j["solver"]["variant_why"] = r.variant->why;
+  }
   if (r.advice.advice)
     j["advice"] = {{"preconditioner", r.advice.advice->preconditioner},
                    {"preconditioner_note", r.advice.advice->note},
                    {"iterations", r.advice.advice->iterations},
                    {"instead_of", r.advice.advice->instead_of},
                    {"at_least", r.advice.advice->at_least}};
+  ordered_json parts = ordered_json::array();
+  for (const IterationPart& part : r.parts)
+    parts.push_back({{"name", part.name}, {"count", part.count}, {"seconds", part.seconds}, {"bytes", part.bytes}});
+  j["parts"] = parts;
+  if (r.copy_bandwidth.mean > 0) j["copy_bandwidth_bytes_per_s"] = json(r.copy_bandwidth);
   add_json_of_run(r, r.result.seconds, j);
   return j.dump(2) + "\n";
 }

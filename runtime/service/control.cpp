@@ -11,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "comm/communicator.h"
 #include "comm/mpi_session.h"
@@ -64,7 +65,9 @@ Command Control::next() {
     if (const auto message = reader_.next()) {
       Command command = decode_command(*message);
       working_on_ = command.number;
-      comes_soon_ = Clock::now() < answered_ + kAwake;
+      const auto* product = std::get_if<Multiply>(&command.what);
+      const bool was_lone = std::exchange(lone_, product == nullptr || product->columns.size() == 1);
+      comes_soon_ = was_lone && lone_ && Clock::now() < answered_ + kAwake;
       return command;
     }
     receive();

@@ -31,7 +31,8 @@ class Control {
   const Arena& arena() const { return *arena_; }
 
   /// Blocks until there is a command. While it waits, this rank takes no CPU time, except for 0.2 ms after an answer if the
-  /// command before came as soon: it takes longer to wake a process up. Ends the process if the front end is gone.
+  /// command before came as soon and the last two were for one vector each: it takes longer to wake a process up. Ends the
+  /// process if the front end is gone.
   Command next();
   /// The descriptor that came with the last command, which the caller then owns; -1 if none came.
   int take_descriptor() { return reader_.take_descriptor(); }
@@ -46,7 +47,7 @@ class Control {
   using Clock = std::chrono::steady_clock;
 
   int socket_, stop_;
-  bool has_core_, comes_soon_ = false;
+  bool has_core_, comes_soon_ = false, lone_ = false;
   Clock::time_point answered_;
   FrameReader reader_;
   std::optional<Arena> arena_;

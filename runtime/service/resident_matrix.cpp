@@ -246,11 +246,12 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
   Stream& stream = context_.stream();
   Multiplied times;
   const Timer timer;
-  ConstDense x = product.x();
-  if (command.x_block == 0) take_x(product, columns, memories, vectors);
-  else x = vectors.view(command.x_block, *x_distribution_, matrix_.type(), command.width);
-  times.copy_in = timer.seconds();
   const Column& column = columns.front();
+  ConstDense x = product.x();
+  if (command.x_block != 0) x = vectors.view(command.x_block, *x_distribution_, matrix_.type(), command.width);
+  else if (const auto in_place = x_in(product, column, memories, vectors)) x = *in_place;
+  else take_x(product, columns, memories, vectors);
+  times.copy_in = timer.seconds();
   std::optional<Dense> rows;
   if (command.y_block == 0 && column.y.vector == 0)
     rows =
@@ -337,6 +338,18 @@ void ResidentMatrix::scatter(const Product& product, std::span<const UnpackedCol
   }
   unpack_columns_on_host(matrix_.type(), on_host ? y_.data() : staging_.data(), product.columns(), matrix_.row_ids(),
                          columns, context_.device());
+}
+
+std::optional<ConstDense> ResidentMatrix::x_in(const Product& product, const Column& column, const Memories& memories,
+                                               const ResidentVectors& vectors) const {
+  if (product.columns() != 1) return std::nullopt;
+  if (column.x.vector != 0) return vectors.view(column.x.vector, *x_distribution_, matrix_.type(), 1);
+  if (!x_is_a_range_ || !product.exchange().x_may_lie_elsewhere()) return std::nullopt;
+  const std::size_t entry = size_of(matrix_.type());
+  ConstDense x = product.x();
+  x.data = memories.at(column.x, static_cast<std::uint64_t>(matrix_.cols()) * entry).data() +
+           static_cast<std::size_t>(matrix_.x_ids().front()) * entry;
+  return x;
 }
 
 std::optional<Dense> ResidentMatrix::rows_in(const Product& product, void* y) const {

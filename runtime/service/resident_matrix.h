@@ -75,6 +75,9 @@ class ResidentMatrix {
   /// X of a product from vectors in the arena, and back from Y. Null vectors are left out.
   void gather(const Product& product, std::span<const std::byte* const> vectors);
   void scatter(const Product& product, std::span<const UnpackedColumn> columns);
+  /// X of one column where it lies, if the product can read it there; else nothing.
+  std::optional<ConstDense> x_in(const Product& product, const Column& column, const Memories& memories,
+                                 const ResidentVectors& vectors) const;
   /// Where in y this rank's rows are, if the product can write them there; else nothing.
   std::optional<Dense> rows_in(const Product& product, void* y) const;
   void take_x(const Product& product, std::span<const Column> columns, const Memories& memories,

@@ -54,6 +54,10 @@ class Bicgstab final : public Method {
     in_.run(BicgstabDirection<T, kScaling>{v_}, stream);
   }
 
+  IterationCosts costs(std::int64_t) const override {
+    constexpr bool kSeparate = kScaling == Scaling::separate, kDiagonal = kScaling == Scaling::diagonal;
+    return {2, 3, kSeparate ? 2.0 : 0.0, in_.pass_bytes(kSeparate ? 21 : 20, kDiagonal ? 3 : 0)};
+  }
   std::int64_t device_bytes() const override { return memory_.bytes(); }
 
  private:

@@ -70,6 +70,10 @@ class BlockJacobi final : public Preconditioner {
     });
   }
 
+  std::int64_t apply_bytes() const override {
+    const std::int64_t entries = matrix_.local_rows() * all_columns_->columns();
+    return device_bytes() + 2 * entries * static_cast<std::int64_t>(size_of(blocks_.type));
+  }
   std::int64_t device_bytes() const override { return static_cast<std::int64_t>(blocks_.values.bytes() + places_.bytes()); }
 
   std::string describe() const override {

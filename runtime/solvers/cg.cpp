@@ -1,4 +1,4 @@
-// Conjugate gradients; the passes are in kernels/krylov/cg_steps.h.
+// Conjugate gradients, the classic variant; the passes are in kernels/krylov/cg_steps.h.
 #include "comm/sum_over_ranks.h"
 #include "kernels/krylov/cg_steps.h"
 #include "runtime/context.h"
@@ -51,6 +51,10 @@ class Cg final : public Method {
     in_.run(CgDirection<T, kScaling>{v_}, stream);
   }
 
+  IterationCosts costs(std::int64_t) const override {
+    constexpr bool kSeparate = kScaling == Scaling::separate, kDiagonal = kScaling == Scaling::diagonal;
+    return {1, 2, kSeparate ? 1.0 : 0.0, in_.pass_bytes((kSeparate ? 10 : 8) + multiply_.vectors_read(), kDiagonal ? 2 : 0)};
+  }
   std::int64_t device_bytes() const override { return memory_.bytes() + multiply_.device_bytes(); }
 
  private:
@@ -71,6 +75,9 @@ class Cg final : public Method {
 
 }  // namespace
 
-std::unique_ptr<Method> make_cg(const MethodInputs& inputs) { return make_preconditioned<Cg>(inputs); }
+std::unique_ptr<Method> make_cg(const MethodInputs& inputs) {
+  if (inputs.variant == CgVariant::single_reduction) return make_single_reduction_cg(inputs);
+  return make_preconditioned<Cg>(inputs);
+}
 
 }  // namespace shardmat

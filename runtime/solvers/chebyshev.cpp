@@ -60,6 +60,10 @@ class Chebyshev final : public Method {
     in_.run_scalars(ChebyshevNote{{}, v_.scalars.squares, v_.monitor}, stream);
   }
 
+  IterationCosts costs(std::int64_t) const override {
+    constexpr bool kSeparate = kScaling == Scaling::separate, kDiagonal = kScaling == Scaling::diagonal;
+    return {1, 1, kSeparate ? 1.0 : 0.0, in_.pass_bytes(kSeparate ? 10 : 7, kDiagonal ? 1 : 0)};
+  }
   std::int64_t device_bytes() const override { return memory_.bytes(); }
 
  private:

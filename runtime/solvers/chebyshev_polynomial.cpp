@@ -55,6 +55,11 @@ class ChebyshevPolynomial final : public Preconditioner {
     dispatch(r.type, [&]<class Tag>(Tag) { apply_as<typename Tag::type>(r, z, stream); });
   }
 
+  std::int64_t apply_bytes() const override {
+    const auto vector = static_cast<std::int64_t>(product_->y_bytes());
+    const std::int64_t first = 4 * vector + jacobi_->device_bytes(), later = 7 * vector + jacobi_->device_bytes();
+    return first + degree_ * (product_->compulsory_bytes(0) + later);
+  }
   std::int64_t device_bytes() const override {
     return jacobi_->device_bytes() + product_->device_bytes() + static_cast<std::int64_t>(q_.bytes() + d_.bytes());
   }

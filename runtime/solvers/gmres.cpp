@@ -40,7 +40,8 @@ class Gmres : public Method {
   void start(const void* b, void* x, Guess guess, Stream& stream) override {
     b_ = b;
     x_ = static_cast<T*>(x);
-    begin_cycle(guess, stream);
+    in_.residual(b_, x_, guess, basis(0), stream);
+    begin_cycle(stream);
   }
   const double* squares() const override { return s_.squares; }
   std::int64_t cycle() const override { return restart_; }
@@ -61,7 +62,8 @@ class Gmres : public Method {
 
   void finish_cycle(std::int64_t taken, Stream& stream) override {
     add_correction(taken, x_, stream);
-    begin_cycle(Guess::any, stream);
+    in_.residual_by_product(b_, x_, basis(0), stream);
+    begin_cycle(stream);
   }
 
   void add_correction(std::int64_t taken, void* to, Stream& stream) override {
@@ -81,6 +83,26 @@ class Gmres : public Method {
     }
   }
 
+  /// Of a cycle with as many steps as the first one has.
+  IterationCosts costs(std::int64_t iterations) const override {
+    const auto steps = static_cast<int>(std::clamp<std::int64_t>(iterations, 1, restart_));
+    constexpr bool kSeparate = kScaling == Scaling::separate;
+    const auto passes = [&](int vectors) { return (vectors + passes_.widest() - 1) / passes_.widest(); };
+    const auto dots = [&](int count) { return count + passes(count) + (count % passes_.widest() == 0 ? 1 : 0); };
+    const auto add = [&](int count) { return count + 2 * passes(count); };
+    double vectors = 2 + 1 + add(steps);  // the residual with its norm, and x
+    if constexpr (kSeparate && !kFlexible) vectors += 1 + 3;
+    double sums = 1;
+    for (int j = 0; j < steps; ++j) {
+      const int count = j + 1, some = twice() ? std::min(j, passes_.widest()) : 0, before = twice() ? j - some : 0;
+      vectors += add(before) + some + (kSeparate ? 2 : 3) + (kFlexible ? 2 : 0);
+      if (!twice()) vectors += 5 * count + 1;
+      else vectors += dots(count) + (count < passes_.widest() ? count + 2 : add(count) + dots(count));
+      sums += twice() ? 2 : count + 1;
+    }
+    const double products = steps + 1, preconditionings = kSeparate ? steps + (kFlexible ? 0 : 1) : 0;
+    return {products / steps, sums / steps, preconditionings / steps, in_.pass_bytes(vectors / steps)};
+  }
   std::int64_t device_bytes() const override { return memory_.bytes(); }
 
  private:
@@ -89,8 +111,8 @@ class Gmres : public Method {
   T* slot() const { return static_cast<T*>(in_.product.x().data); }
   const T* diagonal() const { return static_cast<const T*>(in_.preconditioner.diagonal()); }
 
-  void begin_cycle(Guess guess, Stream& stream) {
-    in_.residual(b_, x_, guess, basis(0), stream);
+  /// Basis vector 0 is the residual.
+  void begin_cycle(Stream& stream) {
     in_.run(GmresSquare<T>{basis(0), s_.squares}, stream);
     sum_one_(s_.squares, stream);
     in_.run_scalars(GmresBegin{{}, s_}, stream);

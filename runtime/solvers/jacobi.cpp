@@ -52,6 +52,7 @@ class Jacobi final : public Preconditioner {
     });
   }
 
+  std::int64_t apply_bytes() const override { return (2 * std::int64_t{all_columns_->columns()} + 1) * device_bytes(); }
   std::int64_t device_bytes() const override {
     return inverse_.local_rows() * static_cast<std::int64_t>(size_of(inverse_.type()));
   }

@@ -13,6 +13,8 @@
 #include "kernels/krylov/monitor.h"
 #include "kernels/krylov/step.h"
 #include "runtime/matrix/product.h"
+#include "runtime/solvers/cg_variant.h"
+#include "runtime/solvers/exact_residual.h"
 #include "runtime/solvers/gram_schmidt.h"
 #include "runtime/solvers/norm.h"
 #include "runtime/solvers/preconditioner.h"
@@ -31,6 +33,8 @@ struct MethodInputs {
   ResidualNorm norm;
   std::int64_t restart = 30;
   GramSchmidt gram_schmidt = GramSchmidt::classical;
+  CgVariant variant = CgVariant::classic;
+  const ExactResidual* exact = nullptr;  ///< what a residual at the start is computed by, while it is ready
 
   const DistributedMatrix& matrix() const { return product.matrix(); }
   Context& context() const;
@@ -39,8 +43,10 @@ struct MethodInputs {
   ValueType type() const;
   /// A view of a vector of this rank's rows, row-major.
   Dense view(void* vector) const { return product.y_view(vector); }
-  /// r = b − A·x, in stream order; without the product if x is zero.
+  /// r = b − A·x for start(); without a product if x is zero. Overwrites the product's x(). May wait.
   void residual(const void* b, const void* x, Guess guess, void* r, Stream& stream) const;
+  /// The same by a product in any case, in stream order.
+  void residual_by_product(const void* b, const void* x, void* r, Stream& stream) const;
   /// z = M·r, in stream order.
   void precondition(void* r, void* z, Stream& stream) const { preconditioner.apply(view(r), view(z), stream); }
   /// Runs a step over this rank's rows.
@@ -54,10 +60,23 @@ struct MethodInputs {
     passes.run(step, 0, stream);
   }
   std::size_t vector_bytes() const { return product.y_bytes(); }
+  /// Of passes that read and write so many vectors, and so many diagonals of a preconditioner.
+  double pass_bytes(double vectors, double diagonals = 0) const {
+    return (vectors + diagonals / columns()) * static_cast<double>(vector_bytes());
+  }
+};
+
+/// What an iteration takes on this rank, on average.
+struct IterationCosts {
+  double products = 1;          ///< of the method; those of a preconditioner are its own
+  double sums = 0;              ///< over the ranks
+  double preconditionings = 0;  ///< applications; 0 where passes over vectors multiply by a diagonal
+  double vector_bytes = 0;      ///< that passes over vectors read and write at least
 };
 
 /// Threads: one thread at a time uses a method. All functions are collective and in stream order, and none but the
-/// constructor waits. Vectors hold this rank's rows, row-major, in the order of DistributedMatrix::row_ids().
+/// constructor, refresh() and start() waits. Vectors hold this rank's rows, row-major, in the order of
+/// DistributedMatrix::row_ids().
 class Method {
  public:
   virtual ~Method() = default;
@@ -75,6 +94,8 @@ class Method {
   virtual void add_correction([[maybe_unused]] std::int64_t taken, [[maybe_unused]] void* x, Stream&) {}
   /// Ends a cycle after its first `taken` iterations: x is up to date after it.
   virtual void finish_cycle([[maybe_unused]] std::int64_t taken, Stream&) {}
+  /// Of the first `iterations` iterations after start(), the products, sums and passes of start() aside.
+  virtual IterationCosts costs(std::int64_t iterations) const = 0;
   /// Device memory of the method, without b, x and the product's.
   virtual std::int64_t device_bytes() const = 0;
 };
@@ -90,6 +111,7 @@ struct MethodEntry {
   std::span<const ResidualNorm> norms;
   bool flexible;      ///< the preconditioner may change from one iteration to the next
   bool coefficients;  ///< it notes those of conjugate gradients (krylov::Monitor)
+  bool variants;      ///< it has those of CgVariant
   /// Checks memory before it is taken. Collective; the same error on all ranks.
   std::unique_ptr<Method> (*make)(const MethodInputs& inputs);
 };
@@ -104,5 +126,6 @@ std::unique_ptr<Method> make_cg(const MethodInputs& inputs);
 std::unique_ptr<Method> make_fgmres(const MethodInputs& inputs);
 std::unique_ptr<Method> make_gmres(const MethodInputs& inputs);
 std::unique_ptr<Method> make_minres(const MethodInputs& inputs);
+std::unique_ptr<Method> make_single_reduction_cg(const MethodInputs& inputs);  // by make_cg()
 
 }  // namespace shardmat

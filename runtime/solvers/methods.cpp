@@ -14,17 +14,17 @@ constexpr std::array kNoPreconditioned{ResidualNorm::unpreconditioned, ResidualN
 
 constexpr std::array<MethodEntry, 6> kMethods{{
     {"cg", "conjugate gradients, for symmetric positive definite matrices", Demands::positive_definite, kAllNorms, false,
-     true, make_cg},
+     true, true, make_cg},
     {"minres", "minimal residuals, for symmetric matrices, indefinite ones too", Demands::symmetric, kNoPreconditioned,
-     false, false, make_minres},
+     false, false, false, make_minres},
     {"gmres", "generalised minimal residuals, restarted, preconditioned from the right; for any matrix", Demands::nothing,
-     kUnpreconditioned, false, false, make_gmres},
+     kUnpreconditioned, false, false, false, make_gmres},
     {"fgmres", "the same for a preconditioner that changes from step to step; takes the memory of twice as many vectors",
-     Demands::nothing, kUnpreconditioned, true, false, make_fgmres},
+     Demands::nothing, kUnpreconditioned, true, false, false, make_fgmres},
     {"bicgstab", "stabilised bi-conjugate gradients, preconditioned from the right; for any matrix, little memory",
-     Demands::nothing, kUnpreconditioned, false, false, make_bicgstab},
+     Demands::nothing, kUnpreconditioned, false, false, false, make_bicgstab},
     {"chebyshev", "Chebyshev iteration, for positive definite matrices: needs no sums but for the norm of the residual",
-     Demands::positive_definite, kAllNorms, false, false, make_chebyshev},
+     Demands::positive_definite, kAllNorms, false, false, false, make_chebyshev},
 }};
 
 }  // namespace
@@ -38,8 +38,13 @@ std::int64_t MethodInputs::rows() const { return matrix().local_rows(); }
 ValueType MethodInputs::type() const { return sum_type(matrix().type()); }
 
 void MethodInputs::residual(const void* b, const void* x, Guess guess, void* r, Stream& stream) const {
+  if (guess == Guess::zero) copy_on_device(r, b, vector_bytes(), stream);
+  else if (exact != nullptr && exact->ready()) (*exact)(b, x, r, stream);
+  else residual_by_product(b, x, r, stream);
+}
+
+void MethodInputs::residual_by_product(const void* b, const void* x, void* r, Stream& stream) const {
   copy_on_device(r, b, vector_bytes(), stream);
-  if (guess == Guess::zero) return;
   product.multiply(-1, view(const_cast<void*>(x)), 1, view(r), stream);
 }
 

@@ -64,6 +64,11 @@ class Minres final : public Method {
     std::swap(v_.w, v_.w_before);
   }
 
+  IterationCosts costs(std::int64_t) const override {
+    constexpr bool kSeparate = kScaling == Scaling::separate, kDiagonal = kScaling == Scaling::diagonal;
+    return {1, 3, kSeparate ? 1.0 : 0.0,
+            in_.pass_bytes((kSeparate ? 17 : 14) + multiply_.vectors_read(), kDiagonal ? 2 : 0)};
+  }
   std::int64_t device_bytes() const override { return memory_.bytes() + multiply_.device_bytes(); }
 
  private:

@@ -29,6 +29,10 @@ class MeanFree final : public Preconditioner {
     inner_->apply(r, z, stream);
     remove_mean_(z, stream);
   }
+  std::int64_t apply_bytes() const override {
+    const std::int64_t inner = inner_->apply_bytes(), vector = remove_mean_.device_bytes();
+    return inner == 0 ? 0 : inner + 5 * vector;  // the mean: two vectors; its removal: three
+  }
   std::int64_t device_bytes() const override { return inner_->device_bytes() + remove_mean_.device_bytes(); }
   std::string describe() const override { return inner_->describe(); }
 

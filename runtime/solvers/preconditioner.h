@@ -29,6 +29,8 @@ class Preconditioner {
   virtual void project([[maybe_unused]] const Dense& r, Stream&) const {}
   /// z = M·r, in stream order. Collective. Both hold this rank's rows, row-major; they do not overlap.
   virtual void apply(const Dense& r, const Dense& z, Stream& stream) const = 0;
+  /// Bytes that apply() reads and writes at least, on this rank; 0: not known.
+  virtual std::int64_t apply_bytes() const { return 0; }
   virtual std::int64_t device_bytes() const = 0;
   /// What was built, for the report: "blocks of 3".
   virtual std::string describe() const { return {}; }

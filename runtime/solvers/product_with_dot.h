@@ -25,6 +25,11 @@ class ProductWithDot {
 
   /// q = A·p; pq: one f64 a column in device memory, summed over the ranks. In stream order.
   void operator()(const MethodInputs& in, T* q, double* pq, Stream& stream) {
+    on_this_rank(in, q, pq, stream);
+    sum_(pq, stream);
+  }
+  /// The same with this rank's share of the sum.
+  void on_this_rank(const MethodInputs& in, T* q, double* pq, Stream& stream) {
     if (count_ > 0 && in.product.dot_parts() == count_) {
       in.product.multiply_with_dot(in.view(q), parts_.as<double>(), stream);
       in.passes.run(krylov::SumOfParts{parts_.as<double>(), pq}, count_, stream);
@@ -32,9 +37,10 @@ class ProductWithDot {
       in.product.multiply(1, 0, in.view(q), stream);
       in.run(krylov::Curvature<T>{static_cast<const T*>(in.product.x().data), q, pq}, stream);
     }
-    sum_(pq, stream);
   }
 
+  /// Vectors that are read for the sum.
+  double vectors_read() const { return count_ > 0 ? 0 : 2; }
   std::int64_t device_bytes() const { return static_cast<std::int64_t>(parts_.bytes()); }
 
  private:

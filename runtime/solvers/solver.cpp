@@ -8,8 +8,8 @@
 #include "comm/communicator.h"
 #include "kernels/base/error.h"
 #include "runtime/context.h"
-#include "runtime/matrix/row_plan.h"
 #include "runtime/solvers/method.h"
+#include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/monitor_memory.h"
 #include "runtime/solvers/solve_loop.h"
 #include "runtime/solvers/symmetry.h"
@@ -45,6 +45,13 @@ void require_flexible(const MethodEntry& method, const SolverOptions& o) {
                 "solver");
 }
 
+void require_variant(const MethodEntry& method, CgVariant asked) {
+  if (method.variants || asked == CgVariant::automatic) return;
+  throw Error(ErrorKind::usage,
+              fmt::format("{} has no variants, and {} was asked for; leave it out, or take cg", method.name, name(asked)),
+              "variant");
+}
+
 void require_norm(const MethodEntry& method, ResidualNorm norm) {
   if (std::find(method.norms.begin(), method.norms.end(), norm) != method.norms.end()) return;
   throw Error(
@@ -54,9 +61,7 @@ void require_norm(const MethodEntry& method, ResidualNorm norm) {
 }
 
 void require_symmetric_enough(const MethodEntry& method, const SolverOptions& o, const Product& product) {
-  if (method.demands == Demands::nothing || o.assume_symmetric) return;
-  for (const RowPlan& plan : product.row_plans())
-    if (plan.storage().format == "symmetric") return;  // only symmetric matrices are stored so
+  if (method.demands == Demands::nothing || is_known_symmetric(product, o)) return;
   Context& context = product.matrix().context();
   const SymmetryProbe probe = probe_symmetry(product, context.stream());
   if (probe.symmetric) return;
@@ -78,16 +83,22 @@ bool SolveResult::converged() const {
 Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix_(matrix), options_(options) {
   const ContextScope scope(matrix.context());
   Communicator& ranks = matrix.context().communicator();
+  const bool chooses = options.solver == kAutomaticMethod;
   const MethodEntry* method = nullptr;
+  const auto take = [&](const MethodEntry& entry) {
+    method = &entry;
+    require_norm(entry, options.residual_norm);
+    require_variant(entry, options.variant);
+    require_flexible(entry, options);
+  };
   ranks.together([&] {
-    method = &find_method(options.solver);
     find_preconditioner(options.preconditioner);
     require_sensible(options, matrix);
-    require_norm(*method, options.residual_norm);
-    require_flexible(*method, options);
+    if (!chooses) take(find_method(options.solver));
   });
+  const bool positive = !chooses || options.own_preconditioner || has_positive_diagonal(matrix, matrix.context().stream());
   options_.preconditioning.columns = static_cast<int>(options.columns);
-  options_.preconditioning.absolute = method->demands == Demands::symmetric;
+  options_.preconditioning.absolute = chooses ? !positive : method->demands == Demands::symmetric;
   options_.preconditioning.mean_free = options.null_space == NullSpace::constant;
   options_.product.columns = options.columns;
   options_.preconditioning.product = options_.product;
@@ -95,16 +106,41 @@ Solver::Solver(DistributedMatrix& matrix, const SolverOptions& options) : matrix
   preconditioner_ = make_preconditioner(options_.preconditioner, options_.preconditioning);  // before the host rows may go
   if (options.null_space == NullSpace::constant) remove_mean_.emplace(matrix, options.columns);
   product_ = matrix.product(options_.product);
+  exact_.emplace(matrix, *product_);
   if (remove_mean_) require_constant_null_space(*product_, matrix.context().stream());
-  require_symmetric_enough(*method, options_, *product_);
+  if (chooses) {
+    const MethodChoice choice = choose_method(*product_, options_, positive);
+    ranks.together([&] { take(*choice.method); });
+    options_.solver = choice.method->name, method_why_ = choice.why;
+  } else {
+    require_symmetric_enough(*method, options_, *product_);
+  }
   const Device device = matrix.context().device();
   ranks.together([&] {
     passes_.emplace(device, static_cast<int>(options.columns));
     monitor_ = std::make_unique<MonitorMemory>(device, static_cast<int>(options.columns), options_, method->coefficients);
   });
   sum_.emplace(matrix.context().exchange_context(sum_type(matrix.type()), 1), static_cast<int>(2 * options.columns));
-  method_ = method->make({*product_, *preconditioner_, *passes_, monitor_->view(), options_.residual_norm, options_.restart,
-                          options_.gram_schmidt});
+  MethodInputs inputs = method_inputs(*preconditioner_, monitor_->view(), options_.restart);
+  if (method->variants) {
+    const PlanRequest& plan = options_.product.plan ? *options_.product.plan : matrix.options().plan;
+    variant_ = choose_cg_variant(inputs, options_.variant, plan.reproducible);
+    inputs.variant = variant_->variant;
+  }
+  method_ = method->make(inputs);
+}
+
+MethodInputs Solver::method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor,
+                                   std::int64_t restart) {
+  return {*product_,
+          preconditioner,
+          *passes_,
+          monitor,
+          options_.residual_norm,
+          restart,
+          options_.gram_schmidt,
+          variant_ ? variant_->variant : CgVariant::classic,
+          &*exact_};
 }
 
 Solver::~Solver() = default;
@@ -115,6 +151,8 @@ void Solver::refresh() {
   preconditioner_->refresh(matrix_.context().stream());
   method_->refresh(matrix_.context().stream());
 }
+
+IterationCosts Solver::costs(std::int64_t iterations) const { return method_->costs(iterations); }
 
 std::int64_t Solver::device_bytes() const {
   return method_->device_bytes() + (remove_mean_ ? remove_mean_->device_bytes() : 0) + preconditioner_->device_bytes() +
@@ -149,7 +187,11 @@ SolveResult Solver::run(Method& method, const Preconditioner& preconditioner, co
 SolveResult Solver::solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control) {
   const ContextScope scope(matrix_.context());
   require_vectors(b, x);
-  return run(*method_, *preconditioner_, options_, b, x, control);
+  exact_->prepare(matrix_.context().stream());
+  SolveResult result = run(*method_, *preconditioner_, options_, b, x, control);
+  result.why_f32 = exact_->why_not();
+  exact_->release();
+  return result;
 }
 
 Solver::Trial Solver::try_preconditioner(const std::string& name, const PreconditionerOptions& preconditioning,
@@ -164,9 +206,8 @@ Solver::Trial Solver::try_preconditioner(const std::string& name, const Precondi
   const std::unique_ptr<Preconditioner> preconditioner = make_preconditioner(name, preconditioning);
   krylov::Monitor monitor = monitor_->view();
   monitor.most_iterations = iterations;
-  const std::unique_ptr<Method> method = find_method(options.solver)
-                                             .make({*product_, *preconditioner, *passes_, monitor, options.residual_norm,
-                                                    options.restart, options.gram_schmidt});
+  const std::unique_ptr<Method> method =
+      find_method(options.solver).make(method_inputs(*preconditioner, monitor, options.restart));
   return {run(*method, *preconditioner, options, b, x, control), preconditioner->describe()};
 }
 

@@ -21,6 +21,8 @@
 #include "comm/sum_over_ranks.h"
 #include "kernels/base/progress.h"
 #include "runtime/matrix/distributed_matrix.h"
+#include "runtime/solvers/cg_variant.h"
+#include "runtime/solvers/exact_residual.h"
 #include "runtime/solvers/gram_schmidt.h"
 #include "runtime/solvers/norm.h"
 #include "runtime/solvers/null_space.h"
@@ -32,10 +34,12 @@
 namespace shardmat {
 
 class Method;
+struct IterationCosts;
+struct MethodInputs;
 class MonitorMemory;
 
 struct SolverOptions {
-  std::string solver = "cg";            ///< see methods()
+  std::string solver = "cg";            ///< see methods(); or "auto", see choose_method()
   std::string preconditioner = "none";  ///< see preconditioners()
   PreconditionerOptions preconditioning;
   /// Takes the place of `preconditioner`, which is none then; only for flexible methods (fgmres).
@@ -47,6 +51,9 @@ struct SolverOptions {
   std::int64_t max_iterations = 10'000;
   std::int64_t restart = 30;  ///< of gmres and fgmres
   GramSchmidt gram_schmidt = GramSchmidt::classical;
+  /// Of cg. automatic: measured by the constructor; by a rule that measures nothing if the plan of the product is to be
+  /// reproducible.
+  CgVariant variant = CgVariant::automatic;
   ResidualNorm residual_norm = ResidualNorm::unpreconditioned;
   /// constant: what A maps to 0. Then the mean of each column is removed from b, from x and from what the preconditioner
   /// gives, and a b whose mean is not 0 is solved in the sense of least squares; tolerances are of the b without its mean.
@@ -60,9 +67,9 @@ struct SolverOptions {
 /// What a solve does while it runs.
 struct SolveControl {
   Progress progress;
-  /// Computes ‖b − A·x‖₂ after every iteration, too; gmres and fgmres form x for it. Takes a further product an iteration
-  /// and the device memory of three vectors, and the host waits for each iteration: no CUDA graph is used. The same on all
-  /// ranks. The history and the bits of x stay as they are.
+  /// Computes ‖b − A·x‖₂ by a product after every iteration, too; gmres and fgmres form x for it. Takes a further product an
+  /// iteration and the device memory of three vectors, and the host waits for each iteration: no CUDA graph is used. The
+  /// same on all ranks. The history and the bits of x stay as they are.
   bool true_residuals = false;
   /// Called on every rank, now and then, after all columns took as many iterations: the iterations and for each column the
   /// norm of its residual; and ‖b − A·x‖₂, or nothing without true_residuals.
@@ -78,7 +85,7 @@ struct SolvedColumn {
   double norm_of_b = 0;       ///< in the norm of the options; with a null space of the b without its mean
   double removed_from_b = 0;  ///< 2-norm of what was removed from b, because it lies in the null space
   double residual = 0;        ///< as the method updated it
-  double true_residual = 0;   ///< of b − A·x, computed anew
+  double true_residual = 0;   ///< of b − A·x, computed anew; see SolveResult::why_f32
   /// Of cg after two iterations or more: extreme Ritz values of the preconditioned matrix M·A, see RitzValues. Their
   /// quotient estimates its condition number from below.
   std::optional<Spectrum> spectrum;
@@ -94,6 +101,8 @@ struct SolveResult {
   double seconds = 0;
   std::int64_t iterations = 0;  ///< of the column that took most
   bool graph = false;           ///< iterations were replayed from a CUDA graph
+  /// Why the true residuals of a matrix in f32 were summed in f32, by products. Empty: they were summed in f64.
+  std::string why_f32;
   bool converged() const;
 };
 
@@ -112,7 +121,8 @@ class Solver {
   void refresh();
   /// Solves A·X = B from the X at hand. Vectors of the matrix's sum_type() and of options.columns columns. Throws
   /// Error(input) if b or x holds NaN or infinity. The bits of x and of the history are the same in every run with as many
-  /// ranks, the same kernel and exchange.
+  /// ranks, the same kernel, exchange and variant. Of a matrix in f32, true residuals are summed in f64 by the host while it
+  /// has the rows (DistributedMatrix::drop_host_rows()); this takes a pass over them at the end of the solve.
   SolveResult solve(const DistributedVector& b, DistributedVector& x, const SolveControl& control = {});
 
   /// What other preconditioners would do.
@@ -128,9 +138,16 @@ class Solver {
 
   const Product& product() const { return *product_; }
   const Preconditioner& preconditioner() const { return *preconditioner_; }
+  /// As given, with the method that was chosen for "auto".
   const SolverOptions& options() const { return options_; }
+  /// Why this method was chosen; empty if it was named.
+  const std::string& method_why() const { return method_why_; }
+  /// Of cg: the variant that was taken, and why. None for other methods.
+  const std::optional<CgChoice>& variant() const { return variant_; }
   /// What sums over the ranks: SumOverRanks::name().
   std::string_view summed_by() const { return sum_->name(); }
+  /// What an iteration of a solve takes on this rank, on average, if so many were done.
+  IterationCosts costs(std::int64_t iterations) const;
   /// Device memory of the method, the preconditioner and the product.
   std::int64_t device_bytes() const;
 
@@ -138,17 +155,22 @@ class Solver {
   void require_vectors(const DistributedVector& b, const DistributedVector& x) const;
   std::unique_ptr<Preconditioner> make_preconditioner(const std::string& name,
                                                       const PreconditionerOptions& preconditioning) const;
+  /// `monitor`: of monitor_, or with fewer iterations.
+  MethodInputs method_inputs(const Preconditioner& preconditioner, const krylov::Monitor& monitor, std::int64_t restart);
   SolveResult run(Method& method, const Preconditioner& preconditioner, const SolverOptions& options,
                   const DistributedVector& b, DistributedVector& x, const SolveControl& control);
 
   DistributedMatrix& matrix_;
   SolverOptions options_;
+  std::string method_why_;
   std::unique_ptr<Preconditioner> preconditioner_;
   std::optional<MeanRemover> remove_mean_;  ///< with a null space
   std::unique_ptr<Product> product_;
+  std::optional<ExactResidual> exact_;
   std::optional<krylov::Passes> passes_;
   std::optional<SumOverRanks> sum_;  ///< of two values a column
   std::unique_ptr<MonitorMemory> monitor_;
+  std::optional<CgChoice> variant_;
   std::unique_ptr<Method> method_;
 };
 

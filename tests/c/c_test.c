@@ -171,8 +171,12 @@ static void solves(shardmat_context* context) {
 
   int calls = 0;
   int64_t count = 0;
-  shardmat_solver_options options = {
-      .size = sizeof options, .preconditioner = "jacobi", .max_iterations = 3, .monitor = count_calls, .user = &calls};
+  shardmat_solver_options options = {.size = sizeof options,
+                                     .preconditioner = "jacobi",
+                                     .max_iterations = 3,
+                                     .monitor = count_calls,
+                                     .user = &calls,
+                                     .variant = "single_reduction"};
   shardmat_solver* solver = NULL;
   OK(shardmat_solver_create(a, &options, &solver));
   memset(x, 0, sizeof x);
@@ -185,6 +189,8 @@ static void solves(shardmat_context* context) {
   options.solver = "nonsense";
   REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "nonsense");
   CHECK(solver == NULL);
+  options.solver = NULL, options.variant = "double";
+  REFUSED(shardmat_solver_create(a, &options, &solver), SHARDMAT_USAGE, "single_reduction");
   shardmat_matrix_destroy(a);
 }
 

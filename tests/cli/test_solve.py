@@ -55,16 +55,23 @@ class Solve(CliTest):
                  for p in ("none", "jacobi", "block_jacobi")
                  if not (name in ("badly scaled", "bar") and (p == "none" or m in ("bicgstab", "chebyshev")))
                  and not (p == "block_jacobi" and m not in ("cg", "minres")) and not (name == "one row" and p != "none")]
+        cases += [(name, a, "cg single_reduction", "none" if name == "one row" else "jacobi") for name, a in spd.items()]
         cases += [(name, a, m, "jacobi") for name, a in general.items() for m in ("gmres", "fgmres", "bicgstab")]
         cases += [("saddle", saddle(6), m, "none") for m in ("minres", "gmres")]
+        automatic = {"laplacian": "cg", "saddle": "minres", "fast convection": "gmres"}
+        cases += [("laplacian", spd["laplacian"], "auto", "none"), ("saddle", saddle(6), "auto", "none"),
+                  ("fast convection", general["fast convection"], "auto", "jacobi")]
         self.assertGreaterEqual(len(cases), 30)
         for number, (name, matrix, method, preconditioner) in enumerate(cases):
             with self.subTest(name, method=method, preconditioner=preconditioner):
+                method, *variant = method.split()
                 b = np.random.default_rng(5).standard_normal(matrix.shape[0])
                 x, report = self.solution(matrix, b, "--solver", method, "--preconditioner", preconditioner, "--rtol", 1e-10,
-                                          "--restart", 200, ranks=(0, 0, 2, 0, 0, 3)[number % 6])
+                                          "--restart", 200, *(["--variant", *variant] if variant else []), ranks=(0, 0, 2, 0, 0, 3)[number % 6])
                 column = report["columns"][0]
                 self.assertEqual(column["reason"], "converged_rtol")
+                self.assertEqual(report["solver"]["name"], automatic[name] if method == "auto" else method)
+                self.assertIs("why" in report["solver"], method == "auto")
                 residual = np.linalg.norm(b - matrix @ x)
                 self.assertLessEqual(residual, 1.01e-10 * np.linalg.norm(b))
                 self.assertAlmostEqual(column["true_residual"], residual, delta=0.1 * residual + 1e-13 * np.linalg.norm(b))
@@ -79,6 +86,13 @@ class Solve(CliTest):
         for method in ("cg", "gmres"):
             x, report = self.solution(matrix, b, "--rhs", 3, "--solver", method, ranks=2)
             self.assertTrue(report["converged"])
+            parts = {part["name"]: part for part in report["parts"]}
+            self.assertEqual(list(parts), ["product", "exchange", "sums", "vectors"])
+            self.assertTrue(all(part["seconds"] > 0 for name, part in parts.items() if name != "vectors"))
+            if method == "cg":
+                sums, passes = {"classic": (2, 8), "single_reduction": (1, 9)}[report["solver"]["variant"]]
+                self.assertEqual((parts["product"]["count"], parts["sums"]["count"]), (1, sums))
+                self.assertEqual(parts["vectors"]["bytes"], (passes + 2) * 3 * 8 * report["partition"]["rows"]["max"])
             for j in range(3):
                 self.assertLessEqual(np.linalg.norm(b[:, j] - matrix @ x[:, j]), 1.01e-8 * np.linalg.norm(b[:, j]))
 
@@ -93,8 +107,10 @@ class Solve(CliTest):
         self.assertEqual(report["columns"][0]["reason"], "diverged_iterations")
         self.assertEqual(len(report["columns"][0]["history"]), 6)
         self.assertLess(np.linalg.norm(np.ones(144) - laplacian(12) @ x), 12 * 4)
-        _, report = self.solution(sp.csr_matrix(np.diag([1.0, -2.0, 3.0])), np.ones(3), code=NOT_CONVERGED)
-        self.assertEqual(report["columns"][0]["reason"], "diverged_indefinite_matrix")
+        for variant in ("classic", "single_reduction"):
+            _, report = self.solution(sp.csr_matrix(np.diag([1.0, -2.0, 3.0])), np.ones(3), "--variant", variant, code=NOT_CONVERGED)
+            self.assertEqual(report["columns"][0]["reason"], "diverged_indefinite_matrix")
+            self.assertEqual(report["solver"]["variant"], variant)
         _, report = self.solution(laplacian(6), np.ones(36), "--rtol", 1e-40, code=NOT_CONVERGED)
         self.assertEqual(report["columns"][0]["reason"], "diverged_attainable_accuracy")
         singular = sp.csr_matrix(np.array([[1.0, 1.0], [1.0, 1.0]]))
@@ -132,6 +148,7 @@ class Solve(CliTest):
                 self.assertEqual([column["reason"] for column in report["columns"]], ["converged_rtol"] * 2 + ["converged_atol"])
         out = self.succeed("solve", "a.h5", "--b", "b.npy", "--rhs", 3, "--null-space", "constant", "--type", "f32", "--rtol", 1e-4).out
         self.assertIn("b was not consistent in 2 of 3 columns", out)
+        self.assertIn("summed in f64", out)
         write_binsparse(self.path("dirichlet.h5"), laplacian(6))
         drift = sp.csr_matrix(np.array([[1.0, -1, 0], [0, 2, -2], [-3, 0, 3]]))  # maps constant vectors to 0, its transpose does not
         write_binsparse(self.path("drift.h5"), drift)
@@ -140,8 +157,8 @@ class Solve(CliTest):
 
     def test_estimates_the_condition(self):
         matrix = badly_scaled(5)
-        for preconditioner, ranks in (("none", 0), ("jacobi", 2)):
-            _, report = self.solution(matrix, np.ones((25, 2)) * [[1, 3]], "--rhs", 2, "--rtol", 1e-12, "--preconditioner", preconditioner, ranks=ranks)
+        for preconditioner, variant, ranks in (("none", "classic", 0), ("jacobi", "single_reduction", 2)):
+            _, report = self.solution(matrix, np.ones((25, 2)) * [[1, 3]], "--rhs", 2, "--rtol", 1e-12, "--preconditioner", preconditioner, "--variant", variant, ranks=ranks)
             scale = sp.diags(matrix.diagonal() ** -0.5) if preconditioner == "jacobi" else sp.identity(25)
             values = np.linalg.eigvalsh((scale @ matrix @ scale).toarray())
             for column in report["columns"]:
@@ -191,6 +208,7 @@ class Solve(CliTest):
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmress", says="did you mean gmres?")
         self.fail_with(USAGE, "solve", "a.h5", "--preconditioner", "jacob", says="did you mean jacobi?")
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--restart", 0, says="--restart")
+        self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--variant", "classic", says=["no variants", "--variant"])
         self.fail_with(USAGE, "solve", "a.h5", "--solver", "gmres", "--residual-norm", "natural", says="--residual-norm")
 
     def test_prints_residuals(self):

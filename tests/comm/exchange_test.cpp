@@ -33,6 +33,8 @@ TEST(GatheredLayout, PositionsWithEmptyParts) {
   }
 }
 
+TEST(GatheredLayout, OnePartHasNoPadding) { EXPECT_EQ(make_gathered_layout({0, 33}).length(), 33); }
+
 TEST(GatheredLayout, NoColumns) {
   const GatheredLayout layout = make_gathered_layout({0, 0, 0});
   EXPECT_EQ(layout.stride, 0);

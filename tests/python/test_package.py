@@ -151,7 +151,7 @@ class Solvers(unittest.TestCase):
         x = np.random.default_rng(9).random((60, 3))
         seen = []
         m = shardmat.Matrix.from_scipy(a)
-        solver = m.solver(columns=3, rtol=1e-12, monitor=lambda n, norms: seen.append((n, len(norms))))
+        solver = m.solver(columns=3, rtol=1e-12, variant="single_reduction", monitor=lambda n, norms: seen.append((n, len(norms))))
         np.testing.assert_allclose(solver.solve(a @ x), x, rtol=1e-9)
         self.assertEqual(len(solver.results), 3)
         self.assertEqual(len(solver.results[1]["history"]), solver.results[1]["iterations"] + 1)

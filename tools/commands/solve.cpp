@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "partition/replaceable.h"
 #include "runtime/solvers/method.h"
+#include "runtime/solvers/method_choice.h"
 #include "runtime/solvers/preconditioner.h"
 #include "tools/bench/plot.h"
 #include "tools/checks.h"
@@ -28,8 +29,8 @@ namespace {
 
 struct Options : LoadChoices {
   SolveOptions solve;
-  std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", null_space = "none", json,
-              plot;
+  std::string backend = "auto", residual_norm = "unpreconditioned", gram_schmidt = "classical", variant = "auto",
+              null_space = "none", json, plot;
   bool force = false, monitor = false;
 };
 
@@ -58,7 +59,12 @@ void add_vector_options(const CommandLine& app, Options& o) {
 
 void add_solver_options(const CommandLine& app, Options& o) {
   SolverOptions& s = o.solve.solver;
-  app.add_option("--solver", s.solver, "the method" + choices("Choices", names_of(methods())))->capture_default_str();
+  app.add_option(
+         "--solver", s.solver,
+         "the method; auto takes cg if the matrix is symmetric and its diagonal positive, minres if it is symmetric, "
+         "else gmres" +
+             choices("Choices", names_of(methods(), {std::string(kAutomaticMethod)})))
+      ->capture_default_str();
   app.add_option("--preconditioner", s.preconditioner,
                  "what is applied to the residual" + choices("Choices", names_of(preconditioners())))
       ->capture_default_str();
@@ -86,6 +92,12 @@ void add_solver_options(const CommandLine& app, Options& o) {
                  "gmres, fgmres: classical: twice, with two sums over the ranks a step; modified: once, with a sum for each "
                  "vector kept")
       ->check(one_of({"classical", "modified"}))
+      ->capture_default_str();
+  app.add_option(
+         "--variant", o.variant,
+         "cg: classic: two sums over the ranks an iteration; single_reduction: one, for the price of a further vector "
+         "to read and write; auto measures which is faster (with --reproducible the size of the vectors decides)")
+      ->check(one_of({"auto", "classic", "single_reduction"}))
       ->capture_default_str();
   app.add_option("--residual-norm", o.residual_norm,
                  "the norm of the residual r that decides: unpreconditioned |r|, preconditioned |Mr|, natural sqrt(r'Mr)")
@@ -143,6 +155,7 @@ void add_options(const CommandLine& app, Options& o) {
       "  -pc_type none|jacobi|pbjacobi      --preconditioner none|jacobi|block_jacobi\n"
       "  -ksp_rtol, -ksp_atol, -ksp_divtol  --rtol, --atol, --divergence-tolerance\n"
       "  -ksp_max_it, -ksp_gmres_restart    --max-iterations, --restart\n"
+      "  -ksp_cg_single_reduction           --variant single_reduction\n"
       "  -ksp_norm_type                     --residual-norm\n"
       "  -ksp_constant_null_space           --null-space constant\n"
       "  -ksp_initial_guess_nonzero         --initial-guess FILE\n"
@@ -164,6 +177,7 @@ void finish_options(Options& o) {
   s.solver.residual_norm = parse_residual_norm(o.residual_norm);
   s.solver.null_space = parse_null_space(o.null_space);
   s.solver.gram_schmidt = o.gram_schmidt == "modified" ? GramSchmidt::modified : GramSchmidt::classical;
+  s.solver.variant = parse_cg_variant(o.variant);
   s.solver.graph = !o.no_graph;
   s.control.progress = make_progress_bar();
 }

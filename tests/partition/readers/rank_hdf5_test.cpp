@@ -117,7 +117,7 @@ TEST_F(RankHdf5Test, OtherNamesByAMap) {
   expect_same(read_matrix(path("B.%d.h5"), options), csr(2, 2, {0, 1, 2}, {1, 1}, {7, 7}));
   expect_same(read_matrix(path("B.0.h5"), options), csr(1, 2, {0, 1}, {1}, {7}));
   EXPECT_EQ(kind_of_input(path("B.0.h5"), options.choices), InputKind::foreign);
-  EXPECT_SAYS(error_of([&] { read_matrix(path("B.%d.h5")); }), "B.0.h5", "neither /row_ptr", "--map");
+  EXPECT_SAYS(error_of([&] { read_matrix(path("B.%d.h5")); }), "B.0.h5", "neither /row_ptr", "as rowptr=/A/ia");
   const auto wrong = [&](const std::string& map) {
     options.choices.map = map;
     return error_of([&] { read_matrix(path("B.%d.h5"), options); }, ErrorKind::usage);

@@ -47,10 +47,10 @@ TEST_F(TextFormatsTest, TripletsOfOneTriangle) {
 }
 
 TEST_F(TextFormatsTest, TripletsAreReadOnlyByName) {
-  EXPECT_SAYS(error_of([&] { read_matrix(write("a.ijv", "1 1 2.5\n")); }), "a.ijv", "--input-format triplets --base 1");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("a.ijv", "1 1 2.5\n")); }), "a.ijv", "name the format and the base");
   ReadOptions unnamed;
   unnamed.choices.format = "triplets";
-  EXPECT_SAYS(error("1 1 2.5\n", unnamed, ErrorKind::usage), "a.ijv", "--base 0 or --base 1");
+  EXPECT_SAYS(error("1 1 2.5\n", unnamed, ErrorKind::usage), "a.ijv", "name the base");
   ReadOptions other;
   other.choices.base = 1;
   EXPECT_SAYS(error("1 1 2.5\n", other, ErrorKind::usage), "only for triplets");

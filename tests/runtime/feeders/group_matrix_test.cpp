@@ -187,6 +187,7 @@ TEST(Feeders, SolvesTakeTheStepsOfTheOwnersAlone) {
     const auto options = [] {
       SolverOptions wanted;
       wanted.preconditioner = "jacobi";
+      wanted.variant = CgVariant::classic;
       return wanted;
     };
     GroupSolver solver(a, options);

@@ -155,20 +155,34 @@ void takes_x_from_elsewhere(const Case& c) {
   for (const std::int64_t columns : {1, 4}) {
     const auto product = matrix.product(columns);
     const HostVector<double> expected = multiply_once(*product, stream);
-    // X with gaps between its rows, away from the slot.
     const Dense slot = product->x();
-    const std::int64_t leading = columns == 1 ? 1 : columns + 3;
     const std::size_t value = size_of(slot.type);
-    const Buffer x(context.device(), static_cast<std::size_t>(slot.rows * leading) * value),
-        y(context.device(), product->y_bytes());
-    copy_rows(static_cast<std::size_t>(columns) * value, slot.rows, slot.data, static_cast<std::size_t>(columns) * value,
-              x.data(), static_cast<std::size_t>(leading) * value, stream);
-    fill_bytes(slot.data, 0, static_cast<std::size_t>(slot.rows * columns) * value, stream);
-    Dense elsewhere = slot;
-    elsewhere.data = x.data(), elsewhere.leading = leading;
-    product->multiply(1, elsewhere, 0, product->y_view(y.data()), stream);
-    product->wait(stream);
-    EXPECT_EQ(to_host(y.data(), matrix.local_rows() * columns, sum_type(c.type), stream), expected);
+    for (const std::int64_t gap : {0, 3}) {  // between the rows of an X away from the slot
+      const std::int64_t leading = columns == 1 ? 1 : columns + gap;
+      const Buffer x(context.device(), static_cast<std::size_t>(slot.rows * leading) * value),
+          y(context.device(), product->y_bytes());
+      test::fill_x(*product, stream);
+      copy_rows(static_cast<std::size_t>(columns) * value, slot.rows, slot.data, static_cast<std::size_t>(columns) * value,
+                x.data(), static_cast<std::size_t>(leading) * value, stream);
+      fill_bytes(slot.data, 0, static_cast<std::size_t>(slot.rows * columns) * value, stream);
+      Dense elsewhere = slot;
+      elsewhere.data = x.data(), elsewhere.leading = leading;
+      product->multiply(1, elsewhere, 0, product->y_view(y.data()), stream);
+      product->wait(stream);
+      EXPECT_EQ(to_host(y.data(), matrix.local_rows() * columns, sum_type(c.type), stream), expected);
+      const bool in_place = product->exchange().x_may_lie_elsewhere() && leading == columns;
+      EXPECT_EQ(in_place, c.backend == BackendChoice::host && world().size() == 1 && leading == columns);
+      EXPECT_EQ(to_host(slot.data, slot.rows * columns, slot.type, stream) ==
+                    HostVector<double>(static_cast<std::size_t>(slot.rows * columns)),
+                in_place || slot.rows == 0);
+      if (matrix.local_rows() != slot.rows || sum_type(c.type) != slot.type) continue;
+      product->multiply(1, elsewhere, 0, elsewhere, stream);  // Y takes the place of X
+      product->wait(stream);
+      const HostVector<double> over_x = to_host(x.data(), slot.rows * leading, slot.type, stream);
+      for (std::size_t i = 0; i < static_cast<std::size_t>(slot.rows); ++i)
+        for (std::size_t j = 0; j < static_cast<std::size_t>(columns); ++j)
+          ASSERT_EQ(over_x[i * static_cast<std::size_t>(leading) + j], expected[i * static_cast<std::size_t>(columns) + j]);
+    }
   }
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/matrix/vectors.h"
@@ -56,12 +57,34 @@ struct System {
   }
 };
 
-SolverOptions options_of(std::string_view method, std::string_view preconditioner, const Case& c) {
+/// A method, or one of its variants.
+struct Form {
+  std::string_view method;
+  CgVariant variant;
+  std::string text() const { return std::string(method) + " " + std::string(name(variant)); }
+};
+
+std::vector<Form> forms() {
+  std::vector<Form> all;
+  for (const MethodEntry& method : methods()) {
+    if (!method.variants) all.push_back({method.name, CgVariant::automatic});
+    else
+      for (const CgVariant variant : {CgVariant::classic, CgVariant::single_reduction})
+        all.push_back({method.name, variant});
+  }
+  return all;
+}
+
+SolverOptions options_of(const Form& form, std::string_view preconditioner, const Case& c) {
   SolverOptions options;
-  options.solver = method, options.preconditioner = preconditioner;
+  options.solver = form.method, options.variant = form.variant, options.preconditioner = preconditioner;
   options.rtol = c.type == ValueType::f64 ? 1e-9 : 1e-3;
   options.max_iterations = 2000;
   return options;
+}
+
+SolverOptions options_of(std::string_view method, std::string_view preconditioner, const Case& c) {
+  return options_of(Form{method, CgVariant::automatic}, preconditioner, c);
 }
 
 void every_method_with_every_preconditioner(const Case& c) {
@@ -69,10 +92,10 @@ void every_method_with_every_preconditioner(const Case& c) {
     const HostCsr a = whole_matrix(specification);
     for (const std::int64_t columns : {1, 3}) {
       System system(c, specification, columns, columns == 3 ? LocalSort::by_length : LocalSort::none);
-      for (const MethodEntry& method : methods())
+      for (const Form& form : forms())
         for (const PreconditionerEntry& preconditioner : preconditioners()) {
-          SCOPED_TRACE(std::string(method.name) + " " + std::string(preconditioner.name) + " " + specification);
-          SolverOptions options = options_of(method.name, preconditioner.name, c);
+          SCOPED_TRACE(form.text() + " " + std::string(preconditioner.name) + " " + specification);
+          SolverOptions options = options_of(form, preconditioner.name, c);
           options.columns = columns;
           if (preconditioner.name == "block_jacobi") options.preconditioning.block_size = 1;  // fits every part
           Solver solver(system.at.matrix, options);
@@ -94,9 +117,9 @@ SHARDMAT_MATRIX_TEST(Solver, EveryMethodWithEveryPreconditioner, every_method_wi
 
 void repeats_bit_by_bit(const Case& c) {
   System system(c, "elasticity:n=5,clamp=0.3", 1);
-  for (const MethodEntry& method : methods()) {
-    SCOPED_TRACE(method.name);
-    Solver solver(system.at.matrix, options_of(method.name, "jacobi", c));
+  for (const Form& form : forms()) {
+    SCOPED_TRACE(form.text());
+    Solver solver(system.at.matrix, options_of(form, "jacobi", c));
     std::vector<std::vector<double>> histories;
     std::vector<HostVector<double>> xs;
     for (int run = 0; run < 2; ++run) {
@@ -111,18 +134,20 @@ void repeats_bit_by_bit(const Case& c) {
 }
 SHARDMAT_VECTOR_TEST(Solver, RepeatsBitByBit, repeats_bit_by_bit)
 
-void ends_for_the_right_reason(const Case& c) {
+void ends_for_the_right_reason(const Case& c, CgVariant variant) {
+  SCOPED_TRACE(name(variant));
+  const Form cg{"cg", variant};
   System system(c, "elasticity:n=4,clamp=0.3", 1);
   const auto solve = [&](const SolverOptions& options, const SolveControl& control = {}) {
     return Solver(system.at.matrix, options).solve(system.b, system.x, control).columns[0];
   };
-  SolverOptions options = options_of("cg", "none", c);
+  SolverOptions options = options_of(cg, "none", c);
   options.max_iterations = 3;
   const SolvedColumn few = solve(options);
   EXPECT_EQ(few.reason, SolveReason::diverged_iterations);
   EXPECT_EQ(few.iterations, 3);
 
-  options = options_of("cg", "none", c);
+  options = options_of(cg, "none", c);
   EXPECT_EQ(solve(options).reason, SolveReason::converged_rtol);
   const SolvedColumn again = solve(options);  // begins from the answer
   EXPECT_EQ(again.iterations, 0);
@@ -140,7 +165,7 @@ void ends_for_the_right_reason(const Case& c) {
   EXPECT_EQ(solve(options).reason, SolveReason::converged_atol);
 
   system.x.fill(0, system.stream());
-  options = options_of("cg", "none", c);
+  options = options_of(cg, "none", c);
   options.rtol = c.type == ValueType::f64 ? 1e-14 : 1e-6;
   SolveControl control;
   std::int64_t seen = 0;
@@ -160,15 +185,19 @@ void ends_for_the_right_reason(const Case& c) {
   EXPECT_EQ(zero.reason, SolveReason::converged_atol);
   for (const double value : system.x.own(system.stream())) EXPECT_EQ(value, 0);
 }
+void ends_for_the_right_reason(const Case& c) {
+  ends_for_the_right_reason(c, CgVariant::classic);
+  ends_for_the_right_reason(c, CgVariant::single_reduction);
+}
 SHARDMAT_VECTOR_TEST(Solver, EndsForTheRightReason, ends_for_the_right_reason)
 
 /// What a run tells of each iteration is what runs that end there find, and telling it changes nothing.
 void tells_true_residuals(const Case& c) {
   System system(c, "elasticity:n=4,clamp=0.3", 2);
-  for (const MethodEntry& method : methods())
+  for (const Form& form : forms())
     for (const char* preconditioner : {"jacobi", "chebyshev"}) {
-      SCOPED_TRACE(std::string(method.name) + " " + preconditioner);
-      SolverOptions options = options_of(method.name, preconditioner, c);
+      SCOPED_TRACE(form.text() + " " + preconditioner);
+      SolverOptions options = options_of(form, preconditioner, c);
       options.columns = 2, options.restart = 4, options.max_iterations = 6;
       options.product.plan.emplace();  // the same kernel for all solvers, so that bits can be compared
       options.product.plan->kernel = c.backend == BackendChoice::host ? "csr_host" : "csr_balanced";
@@ -193,6 +222,73 @@ void tells_true_residuals(const Case& c) {
     }
 }
 SHARDMAT_VECTOR_TEST(Solver, TellsTrueResiduals, tells_true_residuals)
+
+/// The true residual is that of the stored values and of x, whatever the type: a product of f32 errs by some per cent
+/// here. Without rows on the host it says how it was summed.
+void sums_true_residuals_in_f64(const Case& c) {
+  System system(c, "elasticity:n=5,clamp=0.3", 2);
+  HostCsr a = whole_matrix("elasticity:n=5,clamp=0.3");
+  for (double& value : a.values) value = rounded(c.type, value);
+  for (const char* method : {"cg", "gmres"}) {
+    SCOPED_TRACE(method);
+    SolverOptions options = options_of(method, "jacobi", c);
+    options.rtol = 1e-12, options.columns = 2;
+    system.x.fill(0, system.stream());
+    const SolveResult result = Solver(system.at.matrix, options).solve(system.b, system.x);
+    EXPECT_EQ(result.why_f32, "");
+    for (std::int64_t j = 0; j < 2; ++j) {
+      const double residual = system.residual(a, j);
+      EXPECT_NEAR(result.columns[static_cast<std::size_t>(j)].true_residual, residual,
+                  (c.type == ValueType::f32 ? 1e-6 : 1e-2) * residual);
+    }
+  }
+  Solver solver(system.at.matrix, options_of("cg", "jacobi", c));
+  system.at.matrix.drop_host_rows();
+  DistributedVector b(system.at.matrix, VectorLayout::rows, c.type), x(system.at.matrix, VectorLayout::rows, c.type);
+  b.fill(1, system.stream());
+  x.fill(0, system.stream());
+  const SolveResult result = solver.solve(b, x);
+  EXPECT_TRUE(result.converged());
+  EXPECT_EQ(result.why_f32, c.type == ValueType::f32 ? "the rows are no longer in host memory" : "");
+}
+SHARDMAT_VECTOR_TEST(Solver, SumsTrueResidualsInF64, sums_true_residuals_in_f64)
+
+/// Both variants find the same numbers but for rounding; auto takes one of them and says why.
+void takes_the_variant_that_is_asked_for(const Case& c) {
+  System system(c, "elasticity:n=5,clamp=0.3", 2);
+  const auto solve = [&](const SolverOptions& options) {
+    Solver solver(system.at.matrix, options);
+    system.x.fill(0, system.stream());
+    const SolveResult result = solver.solve(system.b, system.x);
+    EXPECT_TRUE(result.converged());
+    return std::pair(result.columns[1].history, solver.variant());
+  };
+  for (const char* preconditioner : {"none", "jacobi", "chebyshev"}) {
+    SCOPED_TRACE(preconditioner);
+    SolverOptions options = options_of("cg", preconditioner, c);
+    options.columns = 2;
+    options.product.plan.emplace().kernel = c.backend == BackendChoice::host ? "csr_host" : "csr_balanced";
+    const auto [chosen_history, chosen] = solve(options);
+    ASSERT_TRUE(chosen);
+    EXPECT_NE(chosen->variant, CgVariant::automatic);
+    EXPECT_NE(chosen->why.find(world().size() == 1 ? "one rank" : "measured"), std::string::npos) << chosen->why;
+    options.product.plan->reproducible = true;
+    const auto [ruled_history, ruled] = solve(options);
+    EXPECT_EQ(ruled->variant, world().size() == 1 ? CgVariant::classic : CgVariant::single_reduction);  // short vectors
+    options.variant = CgVariant::classic;
+    const auto [classic, of_classic] = solve(options);
+    options.variant = CgVariant::single_reduction;
+    const auto [single, of_single] = solve(options);
+    EXPECT_EQ(of_single->variant, CgVariant::single_reduction);
+    EXPECT_EQ(ruled_history, world().size() == 1 ? classic : single);
+    EXPECT_NE(classic, single);
+    for (const std::size_t i : {1, 4})
+      EXPECT_NEAR(classic[i], single[i], (c.type == ValueType::f64 ? 1e-10 : 1e-3) * classic[0]);
+  }
+  SolverOptions options = options_of("gmres", "none", c);
+  EXPECT_FALSE(Solver(system.at.matrix, options).variant());
+}
+SHARDMAT_VECTOR_TEST(Solver, TakesTheVariantThatIsAskedFor, takes_the_variant_that_is_asked_for)
 
 void takes_the_gram_schmidt_that_is_asked_for(const Case& c) {
   System system(c, "elasticity:n=5,clamp=0.3", 1);
@@ -324,7 +420,9 @@ void takes_a_preconditioner_of_the_program(const Case& c) {
   own.fails = false;
   EXPECT_TRUE(solver.solve(system.b, system.x).converged());  // stays usable
 
-  options.own_preconditioner = own.functions(), options.solver = "gmres";
+  options.own_preconditioner = own.functions(), options.solver = "auto";
+  EXPECT_EQ(Solver(system.at.matrix, options).options().solver, "fgmres");
+  options.solver = "gmres";
   EXPECT_NE(error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); }).find("fgmres"), std::string::npos);
   options.solver = "fgmres", options.preconditioner = "jacobi";
   EXPECT_NE(error_of(ErrorKind::usage, [&] { Solver(system.at.matrix, options); }).find("both"), std::string::npos);
@@ -349,6 +447,9 @@ TEST(Solver, RefusesWhatItCannotTake) {
   EXPECT_NE(refused(options).find("restart"), std::string::npos);
   options.restart = 30, options.residual_norm = ResidualNorm::natural;
   EXPECT_NE(refused(options).find("unpreconditioned"), std::string::npos);
+  options = {};
+  options.solver = "minres", options.variant = CgVariant::single_reduction;
+  EXPECT_NE(refused(options).find("minres has no variants"), std::string::npos) << refused(options);
   options = {};
   options.rtol = std::nan("");
   EXPECT_NE(refused(options).find("relative tolerance"), std::string::npos);

@@ -97,18 +97,31 @@ TEST(RequestQueue, ThoseThatLeftOrAreLateGetNoProduct) {
 TEST(WidthTable, LearnsWhatWidthsTakeNow) {
   WidthTable table({{1, 1.0}, {4, 2.0}, {8, 3.0}});
   EXPECT_EQ(table.for_waiting(32, 1).width, 8);
-  table.observe(8, 1000);  // one that was held up counts little
+  table.observe(8, 1000, 1000);  // one that was held up counts little
   EXPECT_EQ(table.for_waiting(32, 1).width, 8);
-  for (int i = 0; i < 20; ++i) table.observe(8, 9.0);
+  for (int i = 0; i < 20; ++i) table.observe(8, 9.0, 9.0);
   EXPECT_EQ(table.for_waiting(32, 1).width, 4);
   EXPECT_NEAR(table.for_columns(8).seconds, 9, 0.1);
-  for (int i = 0; i < 20; ++i) table.observe(4, 16.0), table.observe(8, 32.0);
+  for (int i = 0; i < 20; ++i) table.observe(4, 16.0, 16.0), table.observe(8, 32.0, 32.0);
   EXPECT_EQ(table.for_waiting(32, 1).width, 1);
   int singles = 0;
-  while (singles < 10000 && table.for_waiting(32, 1).width == 1) table.observe(1, 1.0), ++singles;
+  while (singles < 10000 && table.for_waiting(32, 1).width == 1) table.observe(1, 1.0, 1.0), ++singles;
   EXPECT_GT(singles, 50);  // a wide one is tried again, but seldom
   EXPECT_LT(singles, 1000);
-  table.observe(16, 1.0);  // no width of this table
+  table.observe(16, 1.0, 1.0);  // no width of this table
+}
+
+TEST(WidthTable, LearnsWhatAHandOverTakes) {
+  WidthTable table({{1, 1e-6}, {4, 5e-6}});
+  EXPECT_EQ(table.for_waiting(32, 1).width, 1);
+  for (int i = 0; i < 50; ++i) table.observe(1, 1e-6, 31e-6);
+  EXPECT_NEAR(table.hand_over(), 30e-6, 2e-6);
+  EXPECT_EQ(table.for_waiting(32, 1).width, 4);
+  EXPECT_DOUBLE_EQ(table.seconds_for(8), 2 * (table.for_waiting(8, 1).seconds + table.hand_over()));
+  for (int i = 0; i < 50; ++i) table.observe(1, 1e-6, 10);  // somebody else had the core
+  EXPECT_LT(table.hand_over(), 1e-3);
+  for (int i = 0; i < 200; ++i) table.observe(1, 1e-6, 1e-6);
+  EXPECT_EQ(table.for_waiting(32, 1).width, 1);
 }
 
 TEST(RequestQueue, RequestsThatAreAloneAreNotMerged) {

@@ -53,7 +53,7 @@ class SortedOnRanks {
   std::set<std::string> wrong_;
 };
 
-/// Rows in descending order of their lengths; rows of equal length stay in order. order[new] = old.
+/// The rows of `matrix` in another order: order[new] = old. With order_by_row_length() the longest come first.
 HostCsr rows_in_order(const CsrView& matrix, std::span<const std::int64_t> order);
 
 }  // namespace shardmat::tools

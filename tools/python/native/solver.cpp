@@ -17,7 +17,8 @@ class NativeSolver {
     const std::map<std::string, const char**> text_fields{{"solver", &options.solver},
                                                           {"preconditioner", &options.preconditioner},
                                                           {"null_space", &options.null_space},
-                                                          {"residual_norm", &options.residual_norm}};
+                                                          {"residual_norm", &options.residual_norm},
+                                                          {"variant", &options.variant}};
     const std::map<std::string, double*> numbers{{"rtol", &options.rtol}, {"atol", &options.atol}};
     const std::map<std::string, std::int64_t*> counts{
         {"max_iterations", &options.max_iterations}, {"restart", &options.restart}, {"columns", &options.columns}};

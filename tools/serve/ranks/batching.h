@@ -28,22 +28,26 @@ class WidthTable {
   /// time of its products.
   service::WidthTime for_columns(std::int64_t columns) const;
   /// The width that finishes the most columns a second if `waiting` columns wait and the first request has `first` columns:
-  /// the one with the largest min(waiting, width) / time, and of equal ones the narrowest. A request
-  /// of more than widest() columns takes the widest.
+  /// the one with the largest min(waiting, width) / (time + hand_over()), and of equal ones the narrowest. A request of more
+  /// than widest() columns takes the widest.
   const service::WidthTime& for_waiting(std::int64_t waiting, std::int64_t first) const;
   /// The most columns that the next product takes of those that wait; at least `first`.
   std::int64_t columns_of_next(std::int64_t waiting, std::int64_t first) const;
   /// Seconds that so many columns take when products are as wide as pays. Without merging: as requests of one column.
   double seconds_for(std::int64_t columns) const;
 
-  /// A product of this width took the ranks so many seconds. They share cores and memory with requests whose bodies move,
-  /// so products take longer than when the matrix was loaded, and wide ones may lose more than narrow ones. What was not
-  /// observed for long goes back to the measured time, and is then tried again.
-  void observe(std::int64_t width, double seconds);
+  /// A product of this width took the ranks so many seconds, and `whole` seconds passed from its command to the answer. They
+  /// share cores and memory with requests whose bodies move, so products take longer than when the matrix was loaded, and
+  /// wide ones may lose more than narrow ones. What was not observed for long goes back to the measured time, and is then
+  /// tried again.
+  void observe(std::int64_t width, double seconds, double whole);
+  /// Seconds in which command and answer of a product travel, as observed. Whatever the width, a product costs them once.
+  double hand_over() const { return hand_over_; }
 
  private:
   std::vector<service::WidthTime> measured_;  ///< when the matrix was loaded
   std::vector<service::WidthTime> widths_;    ///< as it is to be expected now
+  double hand_over_ = 0;
   Merging merging_ = Merging::on;
 };
 

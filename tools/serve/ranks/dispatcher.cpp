@@ -325,6 +325,9 @@ void Dispatcher::send_product(Matrix& matrix) {
   product.expected = merged.seconds;
   product_ = std::move(product);
   set_busy(true);
+  // One client after the other would wait for a thread to wake up. Where there are many, sleep leaves them the cores.
+  const bool was_lone = std::exchange(lone_, product_.requests.size() == 1);
+  if (was_lone && lone_) ranks_.await_without_sleep(merged.seconds);
   ranks_.send(std::move(multiply), merged.seconds, [this](const std::vector<Answer>& answers) { finish_product(answers); });
 }
 
@@ -344,9 +347,9 @@ void Dispatcher::finish_product(const std::vector<Answer>& answers) {
       result.seconds.product = std::max(result.seconds.product, seconds->product);
       result.seconds.copy_out = std::max(result.seconds.copy_out, seconds->copy_out);
     }
-  if (matrix != nullptr && !result.problem && done.columns <= done.width)
-    matrix->widths.observe(done.width, result.seconds.copy_in + result.seconds.product + result.seconds.copy_out);
   const double seconds = now() - done.started;
+  if (matrix != nullptr && !result.problem && done.columns <= done.width)
+    matrix->widths.observe(done.width, result.seconds.copy_in + result.seconds.product + result.seconds.copy_out, seconds);
   schedule_.settle(done.charges, seconds);
   pump();  // the ranks go on while replies are sent
   tell(result, done, seconds);

@@ -172,7 +172,8 @@ class Dispatcher {
   bool busy_ = false;
   double busy_since_ = 0, busy_seconds_ = 0;
   std::optional<Finished> command_under_way_;
-  UnderWay product_;  ///< that the ranks are at; no requests if there is none
+  UnderWay product_;   ///< that the ranks are at; no requests if there is none
+  bool lone_ = false;  ///< the last product was for one request
 };
 
 }  // namespace shardmat::serve

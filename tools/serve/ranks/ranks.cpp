@@ -175,6 +175,11 @@ void Ranks::take(Rank& rank, const Answer& answer) {
   if (done.done) done.done(done.answers);
 }
 
+void Ranks::await_without_sleep(double expected_seconds) {
+  if (expected_seconds > 0 && expected_seconds < kWakeUpSeconds && std::ssize(ranks_) < cores_)
+    loop_.stay_awake(expected_seconds + kWakeUpSeconds);
+}
+
 void Ranks::send(decltype(Command::what) what, double expected_seconds, Answered answered, int descriptor) {
   Outstanding one;
   one.number = ++last_number_;
@@ -183,8 +188,6 @@ void Ranks::send(decltype(Command::what) what, double expected_seconds, Answered
   one.answers.resize(ranks_.size());
   one.done = std::move(answered);
   outstanding_.push_back(std::move(one));
-  if (expected_seconds > 0 && expected_seconds < kWakeUpSeconds && std::ssize(ranks_) < cores_)
-    loop_.stay_awake(expected_seconds + kWakeUpSeconds);
   const auto message = service::encode(Command{last_number_, std::move(what)});
   for (const Rank* rank : ranks_)
     if (!service::send_frame(rank->socket, message, descriptor)) {

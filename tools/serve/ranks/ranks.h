@@ -57,6 +57,9 @@ class Ranks {
   /// `expected_seconds`, but not less than two seconds, and the timeout is lost; of a command without an expectation (0) it
   /// is enough that the rank is alive. REQUIRES: the ranks are ready.
   void send(decltype(service::Command::what) what, double expected_seconds, Answered answered, int descriptor = -1);
+  /// The event loop does not sleep until the answer to a command that takes so long comes, if that is less than a thread
+  /// takes to wake up and there is a core more than ranks.
+  void await_without_sleep(double expected_seconds);
   /// Ends all processes: their sockets are closed, then they get SIGTERM, and after two seconds SIGKILL. Nothing is answered
   /// any more.
   void kill();

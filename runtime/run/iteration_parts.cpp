@@ -1,0 +1,57 @@
+#include "runtime/run/iteration_parts.h"
+
+#include <algorithm>
+
+#include "comm/communicator.h"
+#include "comm/sum_over_ranks.h"
+#include "runtime/context.h"
+#include "runtime/matrix/distributed_matrix.h"
+#include "runtime/matrix/product.h"
+#include "runtime/solvers/method.h"
+#include "runtime/solvers/time_in_batches.h"
+
+namespace shardmat {
+
+std::vector<IterationPart> measure_iteration_parts(const Solver& solver, double seconds, std::int64_t iterations,
+                                                   bool as_graph) {
+  const Product& product = solver.product();
+  const DistributedMatrix& matrix = product.matrix();
+  Context& context = matrix.context();
+  Communicator& ranks = context.communicator();
+  Stream& stream = context.stream();
+  const IterationCosts costs = solver.costs(iterations);
+  std::vector<IterationPart> parts;
+  double left = seconds;
+  /// `bytes`: of one, on this rank.
+  const auto measure = [&](const char* name, double count, double bytes, const auto& call) {
+    if (count == 0) return;
+    const double each = time_in_batches(product, stream, as_graph, call);
+    parts.push_back({name, count, count * each, count * ranks.all_reduce(bytes, Reduction::max)});
+    left -= count * each;
+  };
+  DistributedVector r(matrix, VectorLayout::rows, sum_type(matrix.type()), product.columns());
+  r.fill(1, stream);
+  measure("product", costs.products, static_cast<double>(product.compulsory_bytes(0)),
+          [&] { product.multiply_local(1, 0, r.view(), stream); });
+  if (ranks.size() > 1) {
+    measure("exchange", costs.products, static_cast<double>(product.bytes_received()), [&] { product.move_x(stream); });
+    const auto values = static_cast<int>(2 * product.columns());
+    SumOverRanks sum(context.exchange_context(sum_type(matrix.type()), 1), values);
+    Buffer zeros;
+    ranks.together([&] {
+      zeros = Buffer(context.device(), static_cast<std::size_t>(values) * sizeof(double));
+      fill_bytes(zeros.data(), 0, zeros.bytes(), stream);
+    });
+    measure("sums", costs.sums, 0, [&] { sum(zeros.as<double>(), stream); });
+  }
+  if (costs.preconditionings > 0) {
+    const DistributedVector z(matrix, VectorLayout::rows, r.type(), r.columns());
+    r.fill(1, stream);
+    measure("preconditioner", costs.preconditionings, static_cast<double>(solver.preconditioner().apply_bytes()),
+            [&] { solver.preconditioner().apply(r.view(), z.view(), stream); });
+  }
+  parts.push_back({"vectors", 1, std::max(0.0, left), ranks.all_reduce(costs.vector_bytes, Reduction::max)});
+  return parts;
+}
+
+}  // namespace shardmat

@@ -1,0 +1,43 @@
+#include "runtime/solvers/method_choice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "comm/communicator.h"
+#include "runtime/context.h"
+#include "runtime/matrix/row_plan.h"
+#include "runtime/solvers/symmetry.h"
+
+namespace shardmat {
+
+bool has_positive_diagonal(DistributedMatrix& matrix, Stream& stream) {
+  const HostVector<double> mine = matrix.diagonal(stream).own(stream);
+  const bool positive = std::all_of(mine.begin(), mine.end(), [](double entry) { return entry > 0; });
+  return matrix.context().communicator().all_reduce(positive ? 1 : 0, Reduction::min) == 1;
+}
+
+bool is_known_symmetric(const Product& product, const SolverOptions& options) {
+  const auto& plans = product.row_plans();
+  return options.assume_symmetric || std::any_of(plans.begin(), plans.end(), [](const RowPlan& plan) {
+           return plan.storage().format == "symmetric";  // only symmetric matrices are stored so
+         });
+}
+
+MethodChoice choose_method(const Product& product, const SolverOptions& options, bool positive_diagonal) {
+  if (options.own_preconditioner) return {&find_method("fgmres"), "the program's preconditioner may change"};
+  std::string symmetric = "symmetric";
+  if (!is_known_symmetric(product, options)) {
+    const SymmetryProbe probe = probe_symmetry(product, product.matrix().context().stream());
+    if (!probe.symmetric)
+      return {&find_method("gmres"), "xᵀAy and yᵀAx of random vectors differ: the matrix is not symmetric"};
+    symmetric = "symmetric within rounding";
+  }
+  if (positive_diagonal)
+    return {&find_method("cg"), fmt::format("the matrix is {}, and its diagonal is positive", symmetric)};
+  return {
+      &find_method("minres"),
+      fmt::format("the matrix is {}, and its diagonal is not positive everywhere: it is not positive definite", symmetric)};
+}
+
+}  // namespace shardmat

@@ -1,0 +1,31 @@
+// Which method a solver takes that is told to choose one ("auto").
+//
+// Threads: as Solver. Everything is collective and gives the same result on all ranks.
+#pragma once
+
+#include <string>
+
+#include "runtime/solvers/method.h"
+#include "runtime/solvers/solver.h"
+
+namespace shardmat {
+
+inline constexpr std::string_view kAutomaticMethod = "auto";
+
+struct MethodChoice {
+  const MethodEntry* method = nullptr;
+  std::string why;
+};
+
+/// True if all entries of the diagonal are above 0. Throws as DistributedMatrix::diagonal().
+bool has_positive_diagonal(DistributedMatrix& matrix, Stream& stream);
+
+/// cg for a symmetric matrix with a positive diagonal, minres for any other symmetric one, else gmres; fgmres where the
+/// program has a preconditioner of its own. Whether a matrix is symmetric is seen as in symmetry.h; of a positive diagonal
+/// it does not follow that the matrix is positive definite.
+MethodChoice choose_method(const Product& product, const SolverOptions& options, bool positive_diagonal);
+
+/// True if the matrix is stored as a symmetric one, or the options say that it is.
+bool is_known_symmetric(const Product& product, const SolverOptions& options);
+
+}  // namespace shardmat

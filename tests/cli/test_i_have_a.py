@@ -1,0 +1,97 @@
+"""The page "I have A as …": every line of it works, on files as the programs that it names write them."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+from concurrent.futures import ThreadPoolExecutor
+
+import h5py
+import numpy as np
+import scipy.io
+import scipy.sparse as sp
+
+from support import DATA, PROGRAM, ROOT, CliTest, environment, fem_matrix
+
+PAGE = (ROOT / "tools" / "i-have-a.md").read_text()
+PYTHON_PACKAGE = os.path.join(os.path.dirname(PROGRAM), "python")
+
+
+def lines_of(page):
+    """The command of each row of a table that has one, in order."""
+    return re.findall(r"`((?:mpirun|shardmat) [^`]*)` \|$", page, re.M)
+
+
+def vector(values):
+    return np.array([1211214, len(values)], ">i4").tobytes() + np.asarray(values, ">f8").tobytes()
+
+
+class Page(CliTest):
+    def setUp(self):
+        super().setUp()
+        matrix = sp.csr_matrix(fem_matrix("elasticity_bar") + 1e3 * sp.eye(975))
+        ones, lower = np.ones(975), sp.tril(matrix, format="coo")
+        sp.save_npz(self.path("A.npz"), matrix)
+        for name in ("A.petsc", "A.h5", "K.mat"):
+            self.succeed("convert", "A.npz", name)
+        shutil.copy(DATA / "elasticity_bar.mtx.gz", self.path("A.mtx.gz"))
+        shutil.copy(DATA / "box.h5", self.path("box.h5"))
+        for file in (DATA / "hypre").iterdir():
+            shutil.copy(file, self.path(file.name))
+        scipy.io.mmwrite(self.path("web.mtx"), sp.random(50, 50, 0.1, random_state=1))
+        np.save(self.path("x.npy"), ones)
+        self.write("x.petsc", vector(ones))
+        self.write("system.petsc", self.path("A.petsc").read_bytes() + vector(ones))
+        with h5py.File(self.path("K.mat"), "r+") as file:
+            file.move("A", "K")
+            file["b"] = ones[None, :]  # MATLAB's columns are HDF5's rows
+            file["b"].attrs["MATLAB_class"] = np.bytes_("double")
+        scipy.io.savemat(self.path("old.mat"), {"K": matrix, "b": ones[:, None]})
+        scipy.io.hb_write(str(self.path("A.rua")), matrix.tocsc())
+        self.write("job_STIF1.mtx", "1,1, 1,1, 4.\n2,1, 1,1, -1.\n2,1, 2,1, 3.\n")
+        self.write("job.sti", "1 1 4.\n1 2 -1.\n2 2 3.\n")
+        self.write("job.dof", "1.1\n2.1\n")
+        whole = matrix.tocoo()
+        for name, entries, base in (("A.ijv", whole, 0), ("L.ijv", lower, 1)):
+            self.write(name, "".join(f"{i + base} {j + base} {v!r}\n" for i, j, v in
+                                     zip(entries.row.tolist(), entries.col.tolist(), entries.data.tolist())))
+        for rank, rows in enumerate((matrix[:500], matrix[500:])):
+            with h5py.File(self.path(f"R.{rank:05d}.h5"), "w") as file:
+                file["A/ia"], file["A/ja"], file["A/a"] = rows.indptr, rows.indices, rows.data
+        with h5py.File(self.path("G.h5"), "w") as file:
+            for rank in range(2):
+                group = file.create_group(f"rank_{rank:05d}")
+                group["rows"], group["columns"], group["values"] = [0, rank], [0, rank], [2.0, 3.0]
+
+    def shell(self, line):
+        environ = environment(PATH=os.pathsep.join([os.path.dirname(PROGRAM), os.environ["PATH"]]))
+        return subprocess.run(["bash", "-c", line], cwd=self.directory, env=environ, capture_output=True, text=True, timeout=120)
+
+    def test_every_line_works(self):
+        lines = lines_of(PAGE)
+        self.assertGreater(len(lines), 20)
+        self.assertEqual(len(lines), PAGE.count("`shardmat ") + PAGE.count("`mpirun -n 2") - PAGE.count("`shardmat info FILE`"))
+        files = [line for line in lines if "shards" not in line]
+        with ThreadPoolExecutor(2) as pool:  # a start of MPI mostly waits
+            results = list(zip(files, pool.map(self.shell, files)))
+        results += [(line, self.shell(line)) for line in lines if "shards" in line]  # each needs the one before
+        for line, result in results:
+            with self.subTest(line=line):
+                self.assertEqual(result.returncode, 0, result.stdout[-2000:] + result.stderr)
+        np.testing.assert_array_equal((scipy.io.mmread(self.path("back.mtx")) != sp.load_npz(self.path("A.npz"))).nnz, 0)
+        y = np.load(self.path("y.npy"))
+        np.testing.assert_allclose(y, sp.load_npz(self.path("A.npz")) @ np.ones(975))
+        np.testing.assert_allclose(np.frombuffer(self.path("y.petsc").read_bytes()[8:], ">f8"), y, rtol=1e-12)
+
+    @unittest.skipUnless(os.path.isdir(PYTHON_PACKAGE), "this build has no Python package")
+    def test_the_python_lines_work(self):
+        (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+        code += "assert numpy.allclose(y, A @ numpy.ones(A.shape[1]))\n"
+        result = subprocess.run(["/usr/bin/python3", "-c", code], cwd=self.directory, env=environment(PYTHONPATH=PYTHON_PACKAGE),
+                                capture_output=True, text=True, timeout=120)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
