@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iostream>
 #include <new>
+#include <numeric>
 #include <thread>
 
 #include "comm/backoff.h"
@@ -148,6 +149,7 @@ void Communicator::call(const char* function, const char* what, F&& mpi) {
 Communicator::Communicator(MPI_Comm parent, double timeout_seconds) : timeout_(timeout_seconds) {
   name_host();
   check(MPI_Comm_rank(parent, &rank_), "MPI_Comm_rank");
+  known_as_ = rank_;
   take(duplicate_of(parent));
 }
 
@@ -169,6 +171,7 @@ void Communicator::take(MPI_Comm own) {
   check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
+  known_as_ = rank_;
   find_local_rank();
 }
 
@@ -187,21 +190,30 @@ Communicator Communicator::duplicate(double timeout_seconds) {
 }
 
 std::optional<Communicator> Communicator::first_ranks(int count, double timeout_seconds) {
-  if (rank_ >= count) return std::nullopt;
+  std::vector<int> ranks(static_cast<std::size_t>(count));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return some_ranks(ranks, timeout_seconds);
+}
+
+std::optional<Communicator> Communicator::some_ranks(std::span<const int> ranks, double timeout_seconds) {
+  if (!std::binary_search(ranks.begin(), ranks.end(), rank_)) return std::nullopt;
   constexpr int kTag = 24;
-  constexpr const char* kWhat = "joining the first ranks";
+  constexpr const char* kWhat = "joining some of the ranks";
   require_intact(kWhat);
   if (without_mpi()) return alone(timeout_seconds);
-  int range[1][3] = {{0, count - 1, 1}};
   MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
   MPI_Comm comm = MPI_COMM_NULL;
   check(MPI_Comm_group(comm_, &all), "MPI_Comm_group");
-  check(MPI_Group_range_incl(all, 1, range, &some), "MPI_Group_range_incl");
+  check(MPI_Group_incl(all, narrow<int>(ranks.size(), "ranks"), ranks.data(), &some), "MPI_Group_incl");
   call("MPI_Comm_create_group", kWhat, [&] { return MPI_Comm_create_group(comm_, some, kTag, &comm); });
   MPI_Group_free(&some);
   MPI_Group_free(&all);
-  return Communicator(comm, watch_, timeout_seconds);
+  std::optional<Communicator> made(Communicator(comm, watch_, timeout_seconds));
+  made->known_as_ = known_as_;
+  return made;
 }
+
+std::string Communicator::who() const { return fmt::format("rank {} ({})", known_as_, host_); }
 
 Communicator::~Communicator() {
   if (without_mpi()) return;
@@ -214,11 +226,11 @@ Communicator::~Communicator() {
 }
 
 void Communicator::watch_calls(double seconds, std::function<void(const Error& why)> stuck) {
-  const auto say = [rank = rank_, host = host_, seconds, stuck = std::move(stuck)](const std::string& function) {
+  const auto say = [who = who(), seconds, stuck = std::move(stuck)](const std::string& function) {
     stuck(Error(
         ErrorKind::rank_lost,
-        fmt::format("rank {} ({}): {} did not return within {:g} s: another rank has died, was stopped, or is late. {}",
-                    rank, host, function, seconds, kLookFor),
+        fmt::format("{}: {} did not return within {:g} s: another rank has died, was stopped, or is late. {}", who, function,
+                    seconds, kLookFor),
         kDeadline));
   };
   watch_ = std::make_shared<CallWatch>(seconds, say);
@@ -231,6 +243,7 @@ Communicator::Communicator(Communicator&& other) noexcept
       size_(other.size_),
       local_rank_(other.local_rank_),
       local_size_(other.local_size_),
+      known_as_(other.known_as_),
       host_(std::move(other.host_)),
       timeout_(other.timeout_),
       slice_bytes_(other.slice_bytes_),
@@ -291,7 +304,7 @@ void Communicator::give_up(Error why) {
 }
 
 void Communicator::lose(const std::string& problem) {
-  const std::string message = fmt::format("rank {} ({}): {}. {}", rank_, host_, problem, kLookFor);
+  const std::string message = fmt::format("{}: {}. {}", who(), problem, kLookFor);
   mark_broken(message, kDeadline);
   throw Error(ErrorKind::rank_lost, message, kDeadline);
 }
@@ -299,7 +312,7 @@ void Communicator::lose(const std::string& problem) {
 void Communicator::require_intact(const char* what) const {
   if (broken_)
     throw Error(ErrorKind::rank_lost,
-                fmt::format("rank {} ({}): no {} after the ranks were lost: {}", rank_, host_, what, why_broken_));
+                fmt::format("{}: no {} after the ranks were lost: {}", who(), what, why_broken_));
 }
 
 void Communicator::check(int mpi_error, const char* what) {
@@ -307,7 +320,7 @@ void Communicator::check(int mpi_error, const char* what) {
   const std::string problem = fmt::format("{} failed: {}", what, mpi_text(mpi_error));
   const ErrorKind kind = kind_of(mpi_error);
   if (kind == ErrorKind::rank_lost) lose(problem);
-  const std::string message = fmt::format("rank {} ({}): {}", rank_, host_, problem);
+  const std::string message = fmt::format("{}: {}", who(), problem);
   mark_broken(message);
   throw Error(kind, message);
 }
@@ -545,14 +558,14 @@ void Communicator::agree(std::exception_ptr mine) {
     // What failed everywhere alike (a wrong path, say) is nobody's in particular.
     const bool alike = failed == size_ && all_reduce<std::int64_t>(failure.message == message ? 1 : 0, Reduction::min) == 1;
     failure.message = message;
-    if (!alike) failure.message = fmt::format("rank {} ({}): {}", root, broadcast(host_, root), message);
+    if (!alike) failure.message = fmt::format("{}: {}", broadcast(who(), root), message);
     if (!alike && failed > 1)
       failure.message += fmt::format(" ... and {} more {}", failed - 1, failed == 2 ? "rank" : "ranks");
   } catch (const Error& e) {
     if (!mine || e.kind() != ErrorKind::rank_lost) throw;
     // The ranks cannot meet any more; the error at hand is nearer to the cause than that.
     const Failure cause = describe(mine);
-    throw Error(cause.kind, fmt::format("rank {} ({}): {} (and then: {})", rank_, host_, cause.message, e.what()),
+    throw Error(cause.kind, fmt::format("{}: {} (and then: {})", who(), cause.message, e.what()),
                 cause.setting);
   }
   throw AgreedError(failure.kind, failure.message, failure.setting, failure.missing_bytes);

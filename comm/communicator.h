@@ -61,6 +61,8 @@ class Communicator {
   /// A new communicator of the first `count` ranks; nothing on the other ranks. Collective over the first `count` ranks. MPI
   /// makes it in one call without a deadline: only watch_calls() notices a rank that does not call.
   std::optional<Communicator> first_ranks(int count, double timeout_seconds);
+  /// The same of any ranks, which ascend. Messages name a rank of it by its number in this communicator.
+  std::optional<Communicator> some_ranks(std::span<const int> ranks, double timeout_seconds);
   ~Communicator();
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) = delete;
@@ -87,7 +89,7 @@ class Communicator {
   void on_broken(std::function<void(const Error& why)> action) { on_broken_.push_back(std::move(action)); }
 
   /// From now on a thread watches the MPI calls that are made through this communicator, and through those that duplicate()
-  /// and first_ranks() make of it. If one does not return within `seconds`, because a rank died or was stopped inside MPI,
+  /// and some_ranks() make of it. If one does not return within `seconds`, because a rank died or was stopped inside MPI,
   /// the thread calls `stuck` once with an Error(rank_lost). Nothing can end such a call: `stuck` should end the process.
   void watch_calls(double seconds, std::function<void(const Error& why)> stuck);
 
@@ -209,6 +211,8 @@ class Communicator {
   /// Messages of the only rank to itself.
   static void copy_to_self(std::span<const Transfer::Outgoing> sends, std::span<const Transfer::Incoming> receives);
   void name_host();
+  /// "rank 3 (host)", for messages.
+  std::string who() const;
   void take(MPI_Comm own);
   void find_local_rank();
   MPI_Comm duplicate_of(MPI_Comm parent);
@@ -224,6 +228,7 @@ class Communicator {
 
   MPI_Comm comm_ = MPI_COMM_NULL;
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
+  int known_as_ = 0;  ///< this rank's number in messages
   std::string host_;
   double timeout_ = 60;
   std::size_t slice_bytes_ = std::size_t{256} << 20;  ///< each slice also renews the deadline

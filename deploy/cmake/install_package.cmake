@@ -7,7 +7,7 @@ set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
 # The public headers, installed as <shardmat/…> with all that they include: api.h, then the interfaces of single layers.
 set(SHARDMAT_PUBLIC_HEADERS
   runtime/api.h runtime/batched/batched_multiply.h runtime/run/several.h
-  runtime/matrix/row_plan.h runtime/timing/iterate.h runtime/timing/measure_performance.h
+  runtime/feeders/group_solver.h runtime/matrix/row_plan.h runtime/timing/iterate.h runtime/timing/measure_performance.h
   kernels/choose/registry.h
   kernels/batched/check.h kernels/batched/features.h kernels/batched/shardmat_batched.h kernels/batched/transpose.h
   partition/batched/batch_file.h partition/generators/generator.h partition/readers/reader.h partition/vector_file.h)

@@ -64,20 +64,20 @@ std::unique_ptr<shardmat_batch_product> make(const std::shared_ptr<ContextState>
 
   auto made = std::make_unique<shardmat_batch_product>();
   made->context = context;
-  const Device device = context->context.device();
+  const Device device = context->own().device();
   Placer counting;
   place(batch, counting);
   require_memory(device, static_cast<std::int64_t>(counting.bytes), "a batch");
   made->memory = Buffer(device, counting.bytes);
-  Placer placer{made->memory.as<std::byte>(), &context->context.stream(), 0};
+  Placer placer{made->memory.as<std::byte>(), &context->own().stream(), 0};
   batch.device = device;
   made->batch = std::make_shared<const DeviceBatch>(place(batch, placer));
   BatchedRequest request;
   if (kernel != nullptr) request.kernel = kernel;
   const BatchedCandidate best = batched_candidates(*made->batch, columns, request).front();
   made->plan = make_batched_plan(*best.kernel, made->batch, columns, best.policy);
-  made->plan->place(context->context.stream());
-  context->context.stream().synchronize();
+  made->plan->place(context->own().stream());
+  context->own().stream().synchronize();
   return made;
 }
 
@@ -126,7 +126,7 @@ int shardmat_batch_product_create(shardmat_context* context, const shardmat_batc
   if (context == nullptr || product == nullptr)
     return c_status([] { require(false, "the context is NULL, or there is nowhere to put the product"); });
   return in_context(context->state, [&] {
-    const ContextScope scope(context->state->context);
+    const ContextScope scope(context->state->own());
     *product = make(context->state, batch, columns, kernel).release();
   });
 }
@@ -139,7 +139,7 @@ int shardmat_batch_product_multiply(shardmat_batch_product* product, double alph
                                     const shardmat_dense* y, void* stream) {
   if (product == nullptr) return c_status([] { require(false, "the product is NULL"); });
   return in_context(product->context, [&] {
-    const ContextScope scope(product->context->context);
+    const ContextScope scope(product->context->own());
     const Dense from = dense(x, "X", *product->context), to = dense(y, "Y", *product->context);
     on_stream(*product->context, stream,
               [&](Stream& on, bool wait) { multiply_batch(*product, alpha, from, beta, to, on, wait); });

@@ -34,13 +34,13 @@ void refuse_child_of_user() {
                   used.device ? "a GPU" : "host threads", used.device ? "it" : "them"));
 }
 
-void note_use(const Context& context) {
+void note_use(const GroupContext& context) {
   UsedBefore& used = used_before();
   const std::lock_guard lock(used.mutex);
   if (used.process != getpid()) used.device = used.threads = false;
   used.process = getpid();
-  used.device = used.device || context.device().backend == Backend::cuda;
-  used.threads = used.threads || context.threads() > 1;
+  used.device = used.device || context.backend() == Backend::cuda;
+  used.threads = used.threads || (context.owns() && context.context().threads() > 1);
 }
 
 double timeout_of(const shardmat_context_options& options) {
@@ -51,6 +51,7 @@ void check(const shardmat_context_options& options) {
   parse_backend_choice(text(options.backend, "auto"));
   require(options.threads >= 0, "the number of threads is negative");
   require(options.timeout_seconds >= 0, "the timeout is negative");
+  require(options.owners >= 0, "the number of owners is negative");
 }
 
 void make(Communicator ranks, const shardmat_context_options& options, bool one_thread, shardmat_context** context) {
@@ -91,8 +92,9 @@ void make_on(MPI_Comm communicator, const shardmat_context_options* given, shard
 
 ContextState::ContextState(Communicator ranks, const shardmat_context_options& options)
     : communicator(std::move(ranks)),
-      context(communicator, parse_backend_choice(text(options.backend, "auto")), options.threads),
-      device_name(context.placement().ranks[static_cast<std::size_t>(communicator.rank())].device) {}
+      context(communicator, {parse_backend_choice(text(options.backend, "auto")),
+                             options.threads,
+                             {options.no_feeders == 0, options.owners}}) {}
 
 void require(bool condition, const char* what) {
   if (!condition) throw Error(ErrorKind::usage, what);
@@ -110,9 +112,9 @@ void require_own(const ContextState& context) {
 
 Device device_of(int on_device, const ContextState& context) {
   if (on_device == 0) return Device{};
-  require(context.context.device().backend == Backend::cuda,
+  require(context.context.backend() == Backend::cuda,
           "memory of a GPU was given (on_device), but the context works on the host");
-  return context.context.device();
+  return context.context.owns() ? context.context.context().device() : Device{Backend::cuda, 0};  // which feeders refuse
 }
 
 Dense dense(const shardmat_dense* given, const char* what, const ContextState& context) {
@@ -179,12 +181,13 @@ int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* 
   return c_status([&] {
     require(context != nullptr, "the context is NULL");
     const ContextState& state = *context->state;
-    const Device device = state.context.device();
-    write_struct(
-        info,
-        {0, state.communicator.rank(), state.communicator.size(), state.context.threads(),
-         device.backend == Backend::cuda ? device.ordinal : -1, name(device.backend).data(), state.device_name.c_str()},
-        "there is no shardmat_context_info with its size set");
+    const bool owns = state.context.owns();
+    const Device device = owns ? state.context.context().device() : Device{};
+    write_struct(info,
+                 {0, state.communicator.rank(), state.communicator.size(), owns ? state.context.context().threads() : 1,
+                  device.backend == Backend::cuda ? device.ordinal : -1, name(state.context.backend()).data(),
+                  state.context.device_name().c_str(), owns ? 0 : 1},
+                 "there is no shardmat_context_info with its size set");
   });
 }
 
@@ -200,7 +203,7 @@ int shardmat_context_allocate(shardmat_context* context, size_t bytes, void** me
   if (context == nullptr || memory == nullptr)
     return c_status([] { require(false, "the context is NULL, or there is nowhere to put the memory"); });
   return in_context(context->state, [&] {
-    Buffer buffer(context->state->context.device(), std::max<std::size_t>(bytes, 1));
+    Buffer buffer(context->state->own().device(), std::max<std::size_t>(bytes, 1));
     void* const place = buffer.data();
     context->state->memory.emplace(place, std::move(buffer));
     *memory = place;

@@ -19,51 +19,30 @@
 
 #include "kernels/base/c_status.h"
 #include "kernels/base/error.h"
-#include "kernels/value_map.h"
 #include "runtime/api.h"
 #include "runtime/c/shardmat.h"
+#include "runtime/feeders/group_matrix.h"
+#include "runtime/feeders/group_solver.h"
 
 namespace shardmat::c {
 
 struct ContextState {
   ContextState(Communicator ranks, const shardmat_context_options& options);
+  /// The context of the ranks that own a device. Throws Error(usage) on a feeder.
+  Context& own() { return context.context(); }
   Communicator communicator;
-  Context context;
-  std::string device_name;
+  GroupContext context;
   const pid_t process = getpid();
   std::optional<std::thread::id> only_thread;  ///< that may use it, because MPI was started for one thread
   std::map<void*, Buffer> memory;              ///< of shardmat_context_allocate()
   std::recursive_mutex mutex;                  ///< recursive: a monitor may ask for the sizes of a matrix
 };
 
-/// Memory on the device for a matrix of the caller, grown on demand.
-struct CopiesOfOperand {
-  Buffer here;    ///< of one in host memory
-  Buffer packed;  ///< row by row without gaps
-};
-
-/// A product with what it needs to take vectors in the caller's order.
-struct ProductState {
-  std::unique_ptr<Product> product;
-  std::string kernel, why;
-  std::optional<ValuePicker> to_places, from_places;  ///< of the rows, if the matrix orders them otherwise
-  std::optional<DistributedVector> x, y;              ///< where rows are on other ranks, or values are in half precision
-  Buffer ordered_y;                                   ///< with the places
-  CopiesOfOperand copies_of_x, copies_of_y;
-};
-
 struct MatrixState {
   std::shared_ptr<ContextState> context;
-  std::unique_ptr<DistributedMatrix> matrix;
-  std::int64_t own_values = 0;
-  bool in_order = true;                       ///< on all ranks: rows are in the caller's order
-  std::map<std::int64_t, ProductState> kept;  ///< of shardmat_spmm(), by columns
+  std::optional<GroupMatrix> matrix;
+  std::map<std::int64_t, GroupProduct> kept;  ///< of shardmat_spmm(), by columns; goes first
 };
-
-ProductState make_product(MatrixState& of, const ProductOptions& options);
-/// Y = alpha·A·X + beta·Y in the caller's order; `wait`: until Y is complete.
-void multiply(const MatrixState& of, ProductState& with, double alpha, const Dense& x, double beta, const Dense& y,
-              Stream& stream, bool wait);
 
 /// Throws Error(usage) unless `condition` holds.
 void require(bool condition, const char* what);
@@ -78,8 +57,9 @@ inline std::string text(const char* given, std::string_view otherwise = {}) {
 /// Calls f(stream, wait) with the stream that the caller named, or the context's.
 template <class F>
 void on_stream(ContextState& context, void* native, F&& f) {
-  if (native == nullptr || context.context.device().backend == Backend::host) return f(context.context.stream(), true);
-  Stream stream = Stream::borrowed(context.context.device(), native);
+  if (native == nullptr || context.context.has_feeders() || context.context.backend() == Backend::host)
+    return f(context.context.stream(), true);
+  Stream stream = Stream::borrowed(context.own().device(), native);
   f(stream, false);
 }
 
@@ -117,8 +97,8 @@ struct Monitor {
   }
 };
 
-/// Rows as the caller gives them. `count`: their nonzeros.
-OwnRows own_rows(const shardmat_rows* given, ContextState& context, std::int64_t& count);
+/// Rows as the caller gives them.
+OwnRows own_rows(const shardmat_rows* given, ContextState& context);
 
 /// Runs `work` for a context.
 template <class F>
@@ -149,5 +129,5 @@ struct shardmat_matrix {
 };
 struct shardmat_product {
   std::shared_ptr<shardmat::c::MatrixState> matrix;
-  shardmat::c::ProductState state;  ///< goes first
+  shardmat::GroupProduct state;  ///< goes first
 };

@@ -27,30 +27,16 @@ MatrixOptions matrix_options(const shardmat_matrix_options& given, ValueType oth
   return options;
 }
 
-bool orders_rows(const DistributedMatrix& matrix) {
-  const auto& order = matrix.local_order();
-  for (std::size_t i = 0; i < order.size(); ++i)
-    if (order[i] != static_cast<std::int64_t>(i)) return true;
-  return false;
-}
-
-/// `load`: makes the matrix, of which this rank gave `own_values` values, or nothing to have all of its nonzeros.
-int make(
-    shardmat_context* context, shardmat_matrix** matrix,
-    const std::function<std::unique_ptr<DistributedMatrix>(ContextState&, std::optional<std::int64_t>& own_values)>& load) {
+/// `give`: what the matrix is made of, as GroupMatrix takes it.
+template <class Give>
+int make(shardmat_context* context, shardmat_matrix** matrix, const Give& give) {
   if (matrix != nullptr) *matrix = nullptr;
   if (context == nullptr || matrix == nullptr)
     return c_status([] { require(false, "the context is NULL, or there is nowhere to put the matrix"); });
   return in_context(context->state, [&] {
-    const ContextScope scope(context->state->context);
     auto state = std::make_shared<MatrixState>();
     state->context = context->state;
-    std::optional<std::int64_t> own_values;
-    state->matrix = load(*context->state, own_values);
-    const DistributedMatrix& made = *state->matrix;
-    state->own_values = own_values.value_or(made.local_nnz());
-    const bool in_order = made.row_route() == nullptr && !orders_rows(made);
-    state->in_order = context->state->communicator.all_reduce(in_order ? 1 : 0, Reduction::min) == 1;
+    state->matrix.emplace(context->state->context, std::function([&] { return give(*context->state); }));
     *matrix = new shardmat_matrix{std::move(state)};
   });
 }
@@ -64,20 +50,15 @@ std::span<const std::int64_t> span(const std::int64_t* from, std::int64_t count,
 int write_ids(shardmat_matrix* matrix, std::int64_t* ids, VectorLayout layout) {
   if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
   return in_context(matrix->state->context, [&] {
-    const DistributedMatrix& of = *matrix->state->matrix;
-    const bool by_rows = layout == VectorLayout::rows || of.rows() == of.cols();
-    require(!by_rows || of.row_route() == nullptr,
-            "a partitioner spread the rows anew; vectors are in the rows that this rank gave");
-    const HostVector<std::int64_t>& from = layout == VectorLayout::rows ? of.row_ids() : of.x_ids();
+    const HostVector<std::int64_t> from = matrix->state->matrix->ids(layout);
     require(ids != nullptr || from.empty(), "there is nowhere to put the numbers");
-    for (std::size_t i = 0; i < from.size(); ++i)
-      ids[by_rows ? of.local_order()[i] : static_cast<std::int64_t>(i)] = from[i];
+    std::copy(from.begin(), from.end(), ids);
   });
 }
 
 }  // namespace
 
-OwnRows own_rows(const shardmat_rows* given, ContextState& context, std::int64_t& count) {
+OwnRows own_rows(const shardmat_rows* given, ContextState& context) {
   require(given != nullptr, "the rows are NULL");
   const shardmat_rows known = read_struct(given, "shardmat_rows");
   require(known.rows >= 0, "the number of rows is negative");
@@ -89,6 +70,7 @@ OwnRows own_rows(const shardmat_rows* given, ContextState& context, std::int64_t
   std::int64_t ends[2];
   rows.device = device_of(known.on_device, context);
   if (known.on_device != 0) {
+    context.context.require_on_host(rows.device, "own rows");
     copy_to_host(&ends[0], known.row_ptr, sizeof ends[0], context.context.stream());
     copy_to_host(&ends[1], known.row_ptr + known.rows, sizeof ends[1], context.context.stream());
   } else {
@@ -97,7 +79,7 @@ OwnRows own_rows(const shardmat_rows* given, ContextState& context, std::int64_t
   }
   if (ends[1] < ends[0])
     throw Error(ErrorKind::input, fmt::format("row_ptr falls from {} to {}; it must ascend", ends[0], ends[1]));
-  count = ends[1] - ends[0];
+  const std::int64_t count = ends[1] - ends[0];
   rows.columns = span(known.columns, count, "columns");
   rows.values = known.values;
   require(known.values != nullptr || count == 0, "values is NULL");
@@ -111,77 +93,56 @@ using namespace shardmat::c;
 
 int shardmat_matrix_from_rows(shardmat_context* context, const shardmat_rows* given, const shardmat_matrix_options* options,
                               shardmat_matrix** matrix) {
-  return make(context, matrix, [&](ContextState& state, std::optional<std::int64_t>& own_values) {
-    OwnRows rows;
-    MatrixOptions wanted;
-    std::string method;
-    state.communicator.together([&] {
-      const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
-      std::int64_t count = 0;
-      rows = own_rows(given, state, count);
-      own_values = count;
-      method = text(chosen.method);
-      wanted = matrix_options(chosen, rows.values_type);
-    });
-    return std::make_unique<DistributedMatrix>(take_rows(rows, state.context, wanted.type, method), state.context, wanted);
+  return make(context, matrix, [&](ContextState& state) {
+    const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
+    const OwnRows rows = own_rows(given, state);
+    return GivenRows{rows, matrix_options(chosen, rows.values_type), text(chosen.method)};
   });
 }
 
 int shardmat_matrix_from_triplets(shardmat_context* context, const shardmat_triplets* given,
                                   const shardmat_matrix_options* options, shardmat_matrix** matrix) {
-  return make(context, matrix, [&](ContextState& state, std::optional<std::int64_t>& own_values) {
+  return make(context, matrix, [&](ContextState& state) {
+    require(given != nullptr, "the triplets are NULL");
+    const shardmat_triplets known = read_struct(given, "shardmat_triplets");
+    const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
     OwnTriplets triplets;
-    MatrixOptions wanted;
-    std::string method;
-    state.communicator.together([&] {
-      require(given != nullptr, "the triplets are NULL");
-      const shardmat_triplets known = read_struct(given, "shardmat_triplets");
-      const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
-      triplets.range = {known.first_row, known.rows};
-      triplets.cols = known.cols;
-      triplets.rows = span(known.row, known.count, "row");
-      triplets.columns = span(known.column, known.count, "column");
-      triplets.values = known.values;
-      require(known.values != nullptr || known.count == 0, "values is NULL");
-      triplets.values_type = value_type_of_c(known.value_type, "the values");
-      triplets.device = device_of(known.on_device, state);
-      own_values = known.count;
-      method = text(chosen.method);
-      wanted = matrix_options(chosen, triplets.values_type);
-    });
-    return std::make_unique<DistributedMatrix>(take_triplets(triplets, state.context, wanted.type, method), state.context,
-                                               wanted);
+    triplets.range = {known.first_row, known.rows};
+    triplets.cols = known.cols;
+    triplets.rows = span(known.row, known.count, "row");
+    triplets.columns = span(known.column, known.count, "column");
+    triplets.values = known.values;
+    require(known.values != nullptr || known.count == 0, "values is NULL");
+    triplets.values_type = value_type_of_c(known.value_type, "the values");
+    triplets.device = device_of(known.on_device, state);
+    return GivenTriplets{triplets, matrix_options(chosen, triplets.values_type), text(chosen.method)};
   });
 }
 
 int shardmat_matrix_from_file(shardmat_context* context, const char* file, const shardmat_matrix_options* options,
                               shardmat_matrix** matrix) {
-  return make(context, matrix, [&](ContextState& state, std::optional<std::int64_t>&) {
-    LoadOptions wanted;
-    OpenOptions open;
-    state.communicator.together([&] {
-      require(file != nullptr, "the name of the file is NULL");
-      const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
-      static_cast<MatrixOptions&>(wanted) = matrix_options(chosen, ValueType::f64);
-      wanted.method = text(chosen.method, "nnz");
-      open.transposed = chosen.transposed != 0;
-    });
-    open.method = wanted.method;
-    const MatrixSource source = open_matrix(file, state.context, open);
-    return std::make_unique<DistributedMatrix>(source, state.context, wanted);
+  return make(context, matrix, [&](ContextState&) {
+    require(file != nullptr, "the name of the file is NULL");
+    const shardmat_matrix_options chosen = read_struct(options, "shardmat_matrix_options");
+    GivenFile given;
+    given.name = file;
+    static_cast<MatrixOptions&>(given.options) = matrix_options(chosen, ValueType::f64);
+    given.options.method = text(chosen.method, "nnz");
+    given.transposed = chosen.transposed != 0;
+    return given;
   });
 }
 
 int shardmat_file_shape(shardmat_context* context, const char* file, int64_t* rows, int64_t* cols) {
   if (context == nullptr) return c_status([] { require(false, "the context is NULL"); });
   return in_context(context->state, [&] {
-    context->state->communicator.together([&] {
+    const MatrixShape shape = shape_of_file(context->state->context, [&] {
       require(file != nullptr && rows != nullptr && cols != nullptr,
               "there is no name of a file, or nowhere to put its size");
+      return std::string(file);
     });
-    const MatrixSource source = open_matrix(file, context->state->context);
-    *rows = source.rows->rows();
-    *cols = source.rows->cols();
+    *rows = shape.rows;
+    *cols = shape.cols;
   });
 }
 
@@ -192,19 +153,19 @@ void shardmat_matrix_destroy(shardmat_matrix* matrix) {
 int shardmat_matrix_get_info(shardmat_matrix* matrix, shardmat_matrix_info* info) {
   if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
   return in_context(matrix->state->context, [&] {
-    const DistributedMatrix& of = *matrix->state->matrix;
+    const GroupMatrix& of = *matrix->state->matrix;
     const auto number = [](ValueType type) {
       return type == ValueType::f64   ? SHARDMAT_F64
              : type == ValueType::f32 ? SHARDMAT_F32
              : type == ValueType::f16 ? SHARDMAT_F16
                                       : SHARDMAT_BF16;
     };
-    const std::int64_t own_cols = of.rows() == of.cols() ? of.own_rows() : std::ssize(of.x_ids());
-    write_struct(
-        info,
-        {0, of.rows(), of.cols(), of.nnz(), of.own_rows(), own_cols, matrix->state->own_values, number(of.type()),
-         number(sum_type(of.type())), of.options().values == Values::updatable ? 1 : 0, of.device_bytes(), of.host_bytes()},
-        kNoInfo);
+    const bool owns = of.context().owns();
+    write_struct(info,
+                 {0, of.rows(), of.cols(), of.nnz(), of.own_rows(), of.own_cols(), of.own_values(), number(of.type()),
+                  number(sum_type(of.type())), of.updatable() ? 1 : 0, owns ? of.matrix().device_bytes() : 0,
+                  owns ? of.matrix().host_bytes() : 0},
+                 kNoInfo);
   });
 }
 
@@ -216,15 +177,17 @@ int shardmat_matrix_update_values(shardmat_matrix* matrix, const void* values, i
   if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
   ContextState& context = *matrix->state->context;
   return in_context(matrix->state->context, [&] {
-    ConstDense view;
-    view.data = values;
-    view.rows = count;
-    context.communicator.together([&] {
-      view.type = value_type_of_c(type, "the new values");
-      view.device = device_of(on_device, context);
-    });
     on_stream(context, stream, [&](Stream& on, bool wait) {
-      matrix->state->matrix->update_values(view, on);
+      matrix->state->matrix->update_values(
+          [&] {
+            ConstDense view;
+            view.data = values;
+            view.rows = count;
+            view.type = value_type_of_c(type, "the new values");
+            view.device = device_of(on_device, context);
+            return view;
+          },
+          on);
       if (wait) on.synchronize();
     });
   });
@@ -234,26 +197,17 @@ int shardmat_matrix_zero_rows_columns(shardmat_matrix* matrix, const int64_t* ro
                                       const void* x, void* b) {
   if (matrix == nullptr) return c_status([] { require(false, "the matrix is NULL"); });
   return in_context(matrix->state->context, [&] {
-    DistributedMatrix& of = *matrix->state->matrix;
-    Context& context = of.context();
-    std::span<const std::int64_t> named;
-    const bool of_vectors = context.communicator().together([&] {
-      named = span(rows, count, "rows");
+    matrix->state->matrix->zero_rows_columns([&] {
+      const GroupMatrix& of = *matrix->state->matrix;
+      ZeroedRows given;
+      given.rows = span(rows, count, "rows");
+      given.diagonal = diagonal;
       require((x == nullptr) == (b == nullptr) || of.own_rows() == 0, "give both x and b, or neither of them");
-      return x != nullptr && b != nullptr;
+      given.with_vectors = x != nullptr && b != nullptr;
+      given.b = {b, of.own_rows(), 1, 1, DenseOrder::row_major, sum_type(of.type()), Device{}};
+      given.x = given.b;
+      given.x.data = x;
+      return given;
     });
-    // A rank without rows may have no memory for x and b; the others say whether there are any.
-    if (context.communicator().all_reduce(of_vectors ? 1 : 0, Reduction::max) == 0)
-      return of.zero_rows_columns(named, diagonal, nullptr, nullptr, context.stream());
-    context.communicator().together([&] { require(of_vectors || of.own_rows() == 0, "x and b are given on other ranks"); });
-    const ValueType type = sum_type(of.type());
-    const Dense to{b, of.own_rows(), 1, 1, DenseOrder::row_major, type, Device{}};
-    Dense from = to;
-    from.data = const_cast<void*>(x);
-    DistributedVector known(of, VectorLayout::rows, type), right(of, VectorLayout::rows, type);
-    known.set_own(from, context.stream());
-    right.set_own(to, context.stream());
-    of.zero_rows_columns(named, diagonal, &known, &right, context.stream());
-    right.own(to, context.stream());
   });
 }

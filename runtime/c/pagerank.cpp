@@ -5,6 +5,7 @@
 #include "kernels/matrix/csr.h"
 #include "partition/row_source.h"
 #include "runtime/c/handles.h"
+#include "runtime/feeders/answer.h"
 
 namespace shardmat::c {
 namespace {
@@ -44,52 +45,89 @@ MatrixSource source_of(const OwnRows& given) {
   return source;
 }
 
-/// `open`: makes the source of the graph, for the partition "rows".
+/// What a run found, on all ranks alike.
+struct Ranked {
+  bool converged = false;
+  std::int64_t iterations = 0, dangling = 0;
+  double change = 0, seconds = 0;
+};
+
+/// The graph of the caller.
+struct Graph {
+  std::function<void()> check;                       ///< throws on this rank what is wrong with the arguments
+  std::function<MatrixSource(Context&, bool)> open;  ///< the source for the partition "rows"; the flag: unweighted
+};
+
+/// On the ranks that own a device.
+Ranked run(Context& context, const Graph& of, bool unweighted, const PageRankSettings& chosen, Monitor& monitor,
+           const double* restarts, double* scores) {
+  const ContextScope scope(context);
+  Communicator& ranks = context.communicator();
+  const MatrixSource graph = of.open(context, unweighted);
+  const Transition transition = transition_matrix(graph, {unweighted, "nnz"}, ranks);
+  LoadOptions load;
+  load.right_hand_sides = chosen.columns;
+  DistributedMatrix links(transition.links, context, load);
+  PageRank pagerank(links, chosen);
+  Stream& stream = context.stream();
+  DistributedVector found(links, VectorLayout::rows, ValueType::f64, chosen.columns);
+  std::optional<DistributedVector> v;
+  if (ranks.all_reduce(restarts != nullptr ? 1 : 0, Reduction::max) == 1) {
+    const auto entries = static_cast<std::size_t>(links.rows() * chosen.columns);
+    v.emplace(links, VectorLayout::rows, ValueType::f64, chosen.columns);
+    v->scatter(restarts == nullptr || ranks.rank() != 0 ? std::span<const double>() : std::span(restarts, entries), stream);
+  }
+  const PageRankResult done = pagerank.run(
+      v ? &*v : nullptr, found, [&](std::int64_t n, const std::vector<double>& changes) { monitor(n, changes); },
+      [&] { return monitor.ended; });
+  const HostVector<double> all = found.gather(stream);
+  std::copy(all.begin(), all.end(), scores);
+  Ranked result{done.converged(), done.iterations, transition.dangling, 0, done.seconds};
+  for (const RankedColumn& column : done.columns) result.change = std::max(result.change, column.change);
+  return result;
+}
+
 int rank(shardmat_context* context, const shardmat_pagerank_options* given, const double* restarts, double* scores,
-         shardmat_pagerank_result* result, const std::function<MatrixSource(ContextState&, bool unweighted)>& open) {
+         shardmat_pagerank_result* result, const Graph& graph) {
   if (context == nullptr) return c_status([] { require(false, "the context is NULL"); });
-  bool converged = true;
+  Ranked found;
   const int status = in_context(context->state, [&] {
     ContextState& state = *context->state;
-    Communicator& ranks = state.communicator;
-    const ContextScope scope(state.context);
     shardmat_pagerank_options options{};
     PageRankSettings chosen;
-    ranks.together([&] {
+    const auto prepare = [&] {
       options = read_struct(given, "shardmat_pagerank_options");
       chosen = settings(options);
       require(chosen.columns >= 1, "the number of columns is negative");
-      require(ranks.rank() != 0 || scores != nullptr, "there is nowhere to put the scores");
+      require(state.communicator.rank() != 0 || scores != nullptr, "there is nowhere to put the scores");
       require(result == nullptr || result->size >= sizeof result->size, "shardmat_pagerank_result.size is not set");
-    });
-    const MatrixSource graph = open(state, options.unweighted != 0);
-    const Transition transition = transition_matrix(graph, {options.unweighted != 0, "nnz"}, ranks);
-    LoadOptions load;
-    load.right_hand_sides = chosen.columns;
-    DistributedMatrix links(transition.links, state.context, load);
-    PageRank pagerank(links, chosen);
-    Stream& stream = state.context.stream();
-    DistributedVector found(links, VectorLayout::rows, ValueType::f64, chosen.columns);
-    std::optional<DistributedVector> v;
-    if (ranks.all_reduce(restarts != nullptr ? 1 : 0, Reduction::max) == 1) {
-      const auto entries = static_cast<std::size_t>(links.rows() * chosen.columns);
-      v.emplace(links, VectorLayout::rows, ValueType::f64, chosen.columns);
-      v->scatter(restarts == nullptr || ranks.rank() != 0 ? std::span<const double>() : std::span(restarts, entries),
-                 stream);
+      graph.check();
+    };
+    const auto on_owners = [&] {
+      Monitor monitor{options.monitor, options.user};
+      return run(state.own(), graph, options.unweighted != 0, chosen, monitor, restarts, scores);
+    };
+    if (state.context.has_feeders()) {
+      Answer(state.context.group().call(
+                 "PageRank",
+                 [&] {
+                   prepare();
+                   return std::vector<Operand>();
+                 },
+                 [&](std::span<const GroupOperand>) {
+                   Answer made;
+                   made.put(on_owners());
+                   return made.text();
+                 }))
+          .get(found);
+    } else {
+      state.communicator.together(prepare);
+      found = on_owners();
     }
-    Monitor monitor{options.monitor, options.user};
-    const PageRankResult done = pagerank.run(
-        v ? &*v : nullptr, found, [&](std::int64_t n, const std::vector<double>& changes) { monitor(n, changes); },
-        [&] { return monitor.ended; });
-    const HostVector<double> all = found.gather(stream);
-    std::copy(all.begin(), all.end(), scores);
-    converged = done.converged();
-    double change = 0;
-    for (const RankedColumn& column : done.columns) change = std::max(change, column.change);
     if (result != nullptr)
-      write_struct(result, {0, converged ? 1 : 0, done.iterations, transition.dangling, change, done.seconds}, "");
+      write_struct(result, {0, found.converged ? 1 : 0, found.iterations, found.dangling, found.change, found.seconds}, "");
   });
-  if (status != SHARDMAT_OK || converged) return status;
+  if (status != SHARDMAT_OK || found.converged) return status;
   return keep_message(SHARDMAT_NOT_CONVERGED,
                       "the scores still change by more than the tolerance; allow more iterations, or a larger tolerance");
 }
@@ -102,23 +140,26 @@ using namespace shardmat::c;
 
 int shardmat_pagerank_of_file(shardmat_context* context, const char* graph, const shardmat_pagerank_options* options,
                               const double* restarts, double* scores, shardmat_pagerank_result* result) {
-  return c::rank(context, options, restarts, scores, result, [&](ContextState& state, bool unweighted) {
-    state.communicator.together([&] { require(graph != nullptr, "the name of the graph is NULL"); });
-    OpenOptions open;
-    open.allow_nonfinite = unweighted;
-    open.method = "rows";
-    return open_matrix(graph, state.context, open);
-  });
+  return c::rank(context, options, restarts, scores, result,
+                 {[&] { require(graph != nullptr, "the name of the graph is NULL"); },
+                  [&](Context& of, bool unweighted) {
+                    OpenOptions open;
+                    open.allow_nonfinite = unweighted;
+                    open.method = "rows";
+                    return open_matrix(graph, of, open);
+                  }});
 }
 
 int shardmat_pagerank_of_rows(shardmat_context* context, const shardmat_rows* graph,
                               const shardmat_pagerank_options* options, const double* restarts, double* scores,
                               shardmat_pagerank_result* result) {
-  return c::rank(context, options, restarts, scores, result, [&](ContextState& state, bool) {
-    return state.communicator.together([&] {
-      require(state.communicator.size() == 1, "the rows of a graph are taken by one rank; several read it from a file");
-      std::int64_t count = 0;
-      return source_of(own_rows(graph, state, count));
-    });
-  });
+  MatrixSource source;
+  return c::rank(context, options, restarts, scores, result,
+                 {[&] {
+                    ContextState& state = *context->state;
+                    require(state.communicator.size() == 1,
+                            "the rows of a graph are taken by one rank; several read it from a file");
+                    source = source_of(own_rows(graph, state));
+                  },
+                  [&](Context&, bool) { return std::move(source); }});
 }

@@ -13,10 +13,11 @@ module shardmat
   integer(c_int), parameter :: shardmat_f32 = 0, shardmat_f64 = 1, shardmat_f16 = 2, shardmat_bf16 = 3
 
   type, bind(c) :: shardmat_context_options
-    integer(c_size_t) :: size_ = 32
+    integer(c_size_t) :: size_ = 40
     type(c_ptr) :: backend = c_null_ptr
     integer(c_int) :: threads = 0
     real(c_double) :: timeout_seconds = 0
+    integer(c_int) :: owners = 0, no_feeders = 0
   end type
 
   type, bind(c) :: shardmat_matrix_options

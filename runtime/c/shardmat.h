@@ -53,6 +53,19 @@ enum { SHARDMAT_RANK_LOST = 5, SHARDMAT_VERIFICATION = 6, SHARDMAT_NOT_CONVERGED
 /* "0.1.0". */
 const char* shardmat_version(void);
 
+/* ---- Feeders ----
+ * With more ranks than GPUs, consecutive ranks of a host form a group for each GPU. The lowest rank of a group owns the GPU;
+ * the others, its feeders, hand rows, x and b to it through shared memory, and sleep until it is done. All ranks call the
+ * same functions as without feeders, and each gives and takes the entries of its own rows. Then:
+ * - Rows, values and vectors are given in host memory; memory of a GPU (on_device) is refused. Calls that take a stream
+ *   return when they are done.
+ * - A matrix of a file is on the owners: its feeders have own_rows = 0. A partitioner (`method`) takes own rows only if those of
+ *   each group follow each other.
+ * - An error of any rank's arguments is returned on all ranks. Monitors of
+ *   solves are called on feeders about ten times a second and at the end; those of PageRank on owners only.
+ * - Feeders have no device: batches and shardmat_context_allocate() return SHARDMAT_USAGE there.
+ */
+
 /* ---- Contexts: the ranks, the device of this rank, its host threads ---- */
 
 typedef struct shardmat_context shardmat_context;
@@ -62,6 +75,8 @@ typedef struct {
   const char* backend;    /* "auto", "host" or "cuda"; NULL: auto, which takes a GPU if every rank has one */
   int threads;            /* host threads of each rank; 0: OMP_NUM_THREADS, or its share of the cores */
   double timeout_seconds; /* the longest wait for other ranks; 0: 60 */
+  int owners;             /* on the host: ranks of each host that own rows; 0: all */
+  int no_feeders;         /* 1: more ranks than GPUs are refused */
 } shardmat_context_options;
 
 /* This process alone. Makes no MPI call, now or later. `options` may be NULL. */
@@ -81,11 +96,12 @@ typedef struct {
   int device;          /* as CUDA numbers them; -1: the host */
   const char* backend; /* "host" or "cuda" */
   const char* name;    /* of the device; both texts are valid as long as the context */
+  int feeder;          /* 1: this rank hands its rows to another rank of its host, see "Feeders" */
 } shardmat_context_info;
 
 /* Fills as many bytes as info->size says. The same holds for all functions named get_info. */
 int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* info);
-/* The stream on which work runs unless a call names another: a cudaStream_t; NULL on the host. */
+/* The stream on which work runs unless a call names another: a cudaStream_t; NULL on the host, and on a feeder. */
 int shardmat_context_stream(shardmat_context* context, void** stream);
 /* Memory of the context's device, aligned to 256 bytes, for programs that have no CUDA of their own. Freed by
  * shardmat_context_free(), or with the context. */

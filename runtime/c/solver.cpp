@@ -9,8 +9,7 @@ struct shardmat_solver {
   shardmat::c::Monitor monitor;
   shardmat::SolveResult last;
   // What works with the matrix goes first.
-  std::optional<shardmat::Solver> solver;
-  std::optional<shardmat::DistributedVector> b, x;
+  std::optional<shardmat::GroupSolver> solver;
 };
 
 namespace shardmat::c {
@@ -61,32 +60,26 @@ void write_results(const SolveResult& result, shardmat_solve_result* to) {
 }
 
 std::unique_ptr<shardmat_solver> make(const std::shared_ptr<MatrixState>& matrix, const shardmat_solver_options* given) {
-  SolverOptions options;
   auto made = std::make_unique<shardmat_solver>();
   made->matrix = matrix;
-  matrix->context->communicator.together([&] {
+  made->solver.emplace(*matrix->matrix, [&] {
     const shardmat_solver_options known = read_struct(given, "shardmat_solver_options");
-    options = solver_options(known);
     made->monitor.call = known.monitor;
     made->monitor.user = known.user;
+    return solver_options(known);
   });
-  DistributedMatrix& of = *matrix->matrix;
-  made->solver.emplace(of, options);
-  made->b.emplace(of, VectorLayout::rows, sum_type(of.type()), options.columns);
-  made->x.emplace(of, VectorLayout::rows, sum_type(of.type()), options.columns);
   return made;
 }
 
-bool solve(shardmat_solver& solver, const Dense& b, const Dense& x, shardmat_solve_result* results) {
-  Stream& stream = solver.matrix->context->context.stream();
-  solver.matrix->context->communicator.together([&] {
-    require(results == nullptr || results->size >= sizeof results->size, "shardmat_solve_result.size is not set");
-  });
-  solver.b->set_own(b, stream);
-  solver.x->set_own(x, stream);
+bool solve(shardmat_solver& solver, const std::function<Dense()>& b, const std::function<Dense()>& x,
+           shardmat_solve_result* results) {
   solver.monitor.ended = false;
-  solver.last = solver.solver->solve(*solver.b, *solver.x, control(solver.monitor));
-  solver.x->own(x, stream);
+  solver.last = solver.solver->solve(
+      [&] {
+        require(results == nullptr || results->size >= sizeof results->size, "shardmat_solve_result.size is not set");
+        return b();
+      },
+      x, control(solver.monitor));
   write_results(solver.last, results);
   return solver.last.converged();
 }
@@ -127,10 +120,9 @@ int shardmat_solver_solve(shardmat_solver* solver, const shardmat_dense* b, cons
   if (solver == nullptr) return c_status([] { require(false, "the solver is NULL"); });
   bool converged = true;
   const int status = in_context(solver->matrix->context, [&] {
-    Dense from, to;
     ContextState& context = *solver->matrix->context;
-    context.communicator.together([&] { from = dense(b, "b", context), to = dense(x, "x", context); });
-    converged = solve(*solver, from, to, results);
+    converged = solve(
+        *solver, [&] { return dense(b, "b", context); }, [&] { return dense(x, "x", context); }, results);
   });
   return status_of(status, converged, solver);
 }
@@ -153,15 +145,17 @@ int shardmat_solve(shardmat_matrix* matrix, const shardmat_solver_options* optio
   std::unique_ptr<shardmat_solver> solver;
   const int status = in_context(matrix->state->context, [&] {
     solver = make(matrix->state, options);
-    const DistributedMatrix& of = *matrix->state->matrix;
-    matrix->state->context->communicator.together([&] {
-      require((b != nullptr && x != nullptr) || of.own_rows() == 0, "b or x is NULL");
-      require(solver->solver->options().columns == 1, "shardmat_solve() is for one column; use shardmat_solver_solve()");
-    });
+    const GroupMatrix& of = *matrix->state->matrix;
     const Dense to{x, of.own_rows(), 1, 1, DenseOrder::row_major, sum_type(of.type()), Device{}};
     Dense from = to;
     from.data = const_cast<void*>(b);
-    converged = solve(*solver, from, to, result);
+    const auto check_and_give = [&] {
+      require((b != nullptr && x != nullptr) || of.own_rows() == 0, "b or x is NULL");
+      require(solver->solver->options().columns == 1, "shardmat_solve() is for one column; use shardmat_solver_solve()");
+      return from;
+    };
+    converged = solve(
+        *solver, check_and_give, [&] { return to; }, result);
   });
   return status_of(status, converged, solver.get());
 }

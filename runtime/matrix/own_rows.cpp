@@ -21,28 +21,84 @@
 namespace shardmat {
 namespace {
 
+/// The rows of one rank, in its order.
+class RowRanges {
+ public:
+  RowRanges(RowRange range, std::span<const RowRange> further) : ranges_{range} {
+    for (const RowRange& one : further)
+      if (one.count != 0) ranges_.push_back(one);
+    for (const RowRange& one : ranges_) count_ += one.count;
+  }
+  RowRanges(RowRange range) : RowRanges(range, {}) {}
+
+  std::span<const RowRange> ranges() const { return ranges_; }
+  std::int64_t count() const { return count_; }
+  /// Global number of row i.
+  std::int64_t number(std::int64_t i) const {
+    std::size_t range = 0;
+    for (; range + 1 < ranges_.size() && i >= ranges_[range].count; ++range) i -= ranges_[range].count;
+    return ranges_[range].first + i;
+  }
+  HostVector<std::int64_t> numbers() const {
+    HostVector<std::int64_t> all;
+    all.reserve(static_cast<std::size_t>(count_));
+    for (const RowRange& range : ranges_)
+      for (std::int64_t i = 0; i < range.count; ++i) all.push_back(range.first + i);
+    return all;
+  }
+  /// Divides the first row and the length of every range.
+  std::int64_t divisor() const {
+    std::int64_t divisor = ranges_[0].first;
+    for (const RowRange& range : ranges_)
+      if (ranges_.size() > 1) divisor = std::gcd(divisor, std::gcd(range.first, range.count));
+    return divisor;
+  }
+
+ private:
+  std::vector<RowRange> ranges_;
+  std::int64_t count_ = 0;
+};
+
 /// The rows of all ranks: global numbers become internal ones, in which each rank's rows follow those of the rank before.
 class Tiling {
  public:
   /// Collective; the same error on all ranks.
-  Tiling(RowRange mine, std::int64_t cols, Communicator& communicator) : cols_(cols) {
+  Tiling(const RowRanges& mine, std::int64_t cols, Communicator& communicator) : cols_(cols) {
     struct Said {
-      std::int64_t first, count, cols;
+      RowRange range;
+      std::int64_t cols, ranges;
     };
-    const std::vector<Said> all = communicator.all_gather(Said{mine.first, mine.count, cols});
+    const RowRange first = mine.ranges().front();
+    const std::vector<Said> all = communicator.all_gather(Said{first, cols, std::ssize(mine.ranges())});
+    std::int64_t most = 0;
+    for (const Said& said : all) most = std::max(most, said.ranges);
+    const auto slot = static_cast<std::size_t>(most), rank_here = static_cast<std::size_t>(communicator.rank());
+    std::vector<RowRange> ranges(slot * all.size());
+    for (std::size_t rank = 0; rank < all.size(); ++rank) ranges[rank * slot] = all[rank].range;
+    if (most > 1) {
+      std::copy(mine.ranges().begin(), mine.ranges().end(), ranges.begin() + static_cast<std::ptrdiff_t>(rank_here * slot));
+      communicator.all_gather_slots(ranges.data(), slot * sizeof(RowRange));
+    }
     communicator.together([&] {
       starts_.push_back(0);
       for (std::size_t rank = 0; rank < all.size(); ++rank) {
-        const Said& said = all[rank];
-        if (said.count < 0 || said.first < 0 || said.cols < 0)
-          refuse(fmt::format("rank {} gives {} rows from row {} on and {} columns; none may be negative", rank, said.count,
-                             said.first, said.cols));
-        if (said.cols != cols)
-          refuse(fmt::format("rank {} gives {} columns for the whole matrix, and another rank {}", rank, said.cols, cols));
-        by_rank_.push_back({said.first, said.count});
-        if (said.count > 0) ranges_.push_back({said.first, said.first + said.count, starts_.back(), static_cast<int>(rank)});
-        starts_.push_back(starts_.back() + said.count);
+        std::int64_t rows = 0;
+        for (std::size_t i = 0; i < static_cast<std::size_t>(all[rank].ranges); ++i) {
+          const RowRange& said = ranges[rank * slot + i];
+          if (said.count < 0 || said.first < 0 || all[rank].cols < 0)
+            refuse(fmt::format("rank {} gives {} rows from row {} on and {} columns; none may be negative", rank, said.count,
+                               said.first, all[rank].cols));
+          if (said.count > 0)
+            ranges_.push_back({said.first, said.first + said.count, starts_.back() + rows, static_cast<int>(rank)});
+          rows += said.count;
+        }
+        if (all[rank].cols != cols)
+          refuse(
+              fmt::format("rank {} gives {} columns for the whole matrix, and another rank {}", rank, all[rank].cols, cols));
+        by_rank_.push_back({all[rank].range.first, rows});
+        starts_.push_back(starts_.back() + rows);
       }
+      several_ = most > 1;
       std::sort(ranges_.begin(), ranges_.end(), [](const Range& a, const Range& b) { return a.first < b.first; });
       std::int64_t next = 0;
       for (const Range& range : ranges_) {
@@ -59,13 +115,31 @@ class Tiling {
 
   std::int64_t rows() const { return starts_.back(); }
   bool square() const { return rows() == cols_; }
+  /// Throws Error(usage) if a rank has several ranges.
+  void require_one_range() const {
+    if (several_)
+      throw Error(
+          ErrorKind::usage,
+          "a partitioner can spread only rows that follow each other on each rank, or on the ranks that share an owner; "
+          "leave out the partitioner",
+          "method");
+  }
   const std::vector<std::int64_t>& starts() const { return starts_; }
-  /// Of every rank.
+  /// Of every rank. REQUIRES: one range a rank.
   std::span<const RangeRoute::Range> by_rank() const { return by_rank_; }
   int owner(std::int64_t row) const { return of(row).rank; }
   std::int64_t internal(std::int64_t row) const {
     const Range& range = of(row);
     return range.internal + row - range.first;
+  }
+  /// Counts the rows of `places` from internal row `start` on.
+  template <class Places>
+  void renumber_rows(Places& places, std::int64_t start) const {
+    Range last{0, 0, 0, 0};
+    for (auto& place : places) {
+      if (place.row < last.first || place.row >= last.end) last = of(place.row);
+      place.row += last.internal - last.first - start;
+    }
   }
   /// Columns of a square matrix are numbered as its rows, others stay.
   void renumber_columns(std::span<std::int64_t> columns) const {
@@ -96,6 +170,7 @@ class Tiling {
   std::vector<std::int64_t> starts_;
   std::vector<Range> ranges_;  ///< ascending; none empty
   std::vector<RangeRoute::Range> by_rank_;
+  bool several_ = false;
 };
 
 HostVector<std::int64_t> to_host_numbers(std::span<const std::int64_t> from, Device device, Context& context) {
@@ -134,23 +209,8 @@ std::optional<std::int64_t> first_wrong(std::int64_t count, const Check& wrong) 
   return found == count ? std::nullopt : std::optional(found);
 }
 
-void require_offsets(const HostVector<std::int64_t>& row_ptr, const OwnRows& given) {
-  const std::int64_t rows = given.range.count;
-  if (std::ssize(row_ptr) != rows + 1)
-    throw Error(ErrorKind::input,
-                fmt::format("{} row offsets came for {} rows; there must be one more than rows", row_ptr.size(), rows));
-  for (std::int64_t i = 0; i < rows; ++i)
-    if (row_ptr[static_cast<std::size_t>(i) + 1] < row_ptr[static_cast<std::size_t>(i)])
-      throw Error(ErrorKind::input,
-                  fmt::format("row {} ends before it begins: its offsets are {} and {}", given.range.first + i,
-                              row_ptr[static_cast<std::size_t>(i)], row_ptr[static_cast<std::size_t>(i) + 1]));
-  if (row_ptr.back() - row_ptr.front() != std::ssize(given.columns))
-    throw Error(ErrorKind::input, fmt::format("the row offsets span {} nonzeros, but {} columns came",
-                                              row_ptr.back() - row_ptr.front(), given.columns.size()));
-}
-
 /// Columns in range, none twice in a row, finite values.
-void require_entries(const HostCsr& csr, std::int64_t first_row, ValueType type) {
+void require_entries(const HostCsr& csr, const RowRanges& rows, ValueType type) {
   const auto of_row = [&](std::int64_t i) {
     const auto begin = static_cast<std::size_t>(csr.row_ptr[static_cast<std::size_t>(i)]),
                end = static_cast<std::size_t>(csr.row_ptr[static_cast<std::size_t>(i) + 1]);
@@ -177,45 +237,44 @@ void require_entries(const HostCsr& csr, std::int64_t first_row, ValueType type)
     for (std::size_t k = begin; k < end; ++k) {
       if (csr.col_idx[k] < 0 || csr.col_idx[k] >= csr.cols)
         throw Error(ErrorKind::input, fmt::format("row {} has column {}, but the matrix has columns 0 to {}",
-                                                  first_row + *row, csr.col_idx[k], csr.cols - 1));
+                                                  rows.number(*row), csr.col_idx[k], csr.cols - 1));
       if (!std::isfinite(csr.values[k]))
         throw Error(ErrorKind::input, fmt::format("row {} has the value {} in column {}; values must be finite",
-                                                  first_row + *row, csr.values[k], csr.col_idx[k]));
+                                                  rows.number(*row), csr.values[k], csr.col_idx[k]));
     }
     throw Error(ErrorKind::input, fmt::format("row {} has column {} twice; add the two values up, or give triplets, whose "
                                               "duplicates are added up",
-                                              first_row + *row, twice(begin, end).value_or(-1)));
+                                              rows.number(*row), twice(begin, end).value_or(-1)));
   }
   require_in_range(type, csr.values, "the values of own rows");
 }
 
 /// Checked.
-HostCsr copy_rows_of(const OwnRows& given, Context& context, ValueType type) {
-  require_host_memory(40 * given.range.count + 16 * std::ssize(given.columns), "this rank's own rows");
+HostCsr copy_rows_of(const OwnRows& given, const RowRanges& rows, Context& context, ValueType type) {
+  require_host_memory(40 * rows.count() + 16 * std::ssize(given.columns), "this rank's own rows");
   HostCsr csr;
-  csr.rows = given.range.count, csr.cols = given.cols;
+  csr.rows = rows.count(), csr.cols = given.cols;
   csr.row_ptr = to_host_numbers(given.row_ptr, given.device, context);
   require_offsets(csr.row_ptr, given);
   const std::int64_t offset = csr.row_ptr.front();
   for (std::int64_t& at : csr.row_ptr) at -= offset;
   csr.col_idx = to_host_numbers(given.columns, given.device, context);
   csr.values = to_host_values(given.values, std::ssize(given.columns), given.values_type, given.device, context);
-  require_entries(csr, given.range.first, type);
+  require_entries(csr, rows, type);
   return csr;
 }
 
 /// Everything of a part but its rows.
-LoadedPart describe_part(const Tiling& tiling, RowRange range, std::int64_t cols, Context& context) {
+LoadedPart describe_part(const Tiling& tiling, const RowRanges& mine, std::int64_t cols, Context& context) {
   LoadedPart part;
   part.rows = tiling.rows(), part.cols = cols;
-  part.first_row = range.first;
+  part.first_row = mine.divisor();  // in diagonal blocks of a size that divides it, each row keeps its place
   part.row_starts = tiling.starts();
   part.x_starts = tiling.square() ? part.row_starts : even_starts(cols, context.communicator().size());
   part.partition_origin = "given";
-  const auto rows = static_cast<std::size_t>(range.count);
-  part.local_order.resize(rows), part.row_ids.resize(rows);
+  part.local_order.resize(static_cast<std::size_t>(mine.count()));
   std::iota(part.local_order.begin(), part.local_order.end(), std::int64_t{0});
-  std::iota(part.row_ids.begin(), part.row_ids.end(), range.first);
+  part.row_ids = mine.numbers();
   if (tiling.square()) {
     part.x_ids = part.row_ids;
   } else {
@@ -310,14 +369,34 @@ LoadedPart spread(HostCsr csr, ValueType type, const Tiling& given, std::string_
 
 }  // namespace
 
+void require_offsets(std::span<const std::int64_t> row_ptr, const OwnRows& given) {
+  const RowRanges own(given.range, given.further);
+  const std::int64_t rows = own.count();
+  if (std::ssize(row_ptr) != rows + 1)
+    throw Error(ErrorKind::input,
+                fmt::format("{} row offsets came for {} rows; there must be one more than rows", row_ptr.size(), rows));
+  for (std::int64_t i = 0; i < rows; ++i)
+    if (row_ptr[static_cast<std::size_t>(i) + 1] < row_ptr[static_cast<std::size_t>(i)])
+      throw Error(ErrorKind::input,
+                  fmt::format("row {} ends before it begins: its offsets are {} and {}", own.number(i),
+                              row_ptr[static_cast<std::size_t>(i)], row_ptr[static_cast<std::size_t>(i) + 1]));
+  if (row_ptr.back() - row_ptr.front() != std::ssize(given.columns))
+    throw Error(ErrorKind::input, fmt::format("the row offsets span {} nonzeros, but {} columns came",
+                                              row_ptr.back() - row_ptr.front(), given.columns.size()));
+}
+
 LoadedPart take_rows(const OwnRows& given, Context& context, ValueType type, std::string_view method) {
   const ContextScope scope(context);
   Communicator& communicator = context.communicator();
   require_method(method, communicator);
-  const Tiling tiling(given.range, given.cols, communicator);
-  HostCsr csr = communicator.together([&] { return copy_rows_of(given, context, type); });
+  const RowRanges mine(given.range, given.further);
+  const Tiling tiling(mine, given.cols, communicator);
+  HostCsr csr = communicator.together([&] {
+    if (!method.empty()) tiling.require_one_range();
+    return copy_rows_of(given, mine, context, type);
+  });
   if (!method.empty()) return spread(std::move(csr), type, tiling, method, context);
-  LoadedPart part = communicator.together([&] { return describe_part(tiling, given.range, given.cols, context); });
+  LoadedPart part = communicator.together([&] { return describe_part(tiling, mine, given.cols, context); });
   finish(part, std::move(csr), type, tiling, communicator);
   return part;
 }
@@ -330,24 +409,24 @@ struct Assembled {
   HostVector<std::int64_t> order, starts;
 };
 
-Assembled assemble(const HostVector<TripletRoute::Place>& places, RowRange range, std::int64_t cols) {
-  require_host_memory(16 * range.count + 40 * std::ssize(places), "the rows of the triplets");
+/// Rows of `places` are counted from this rank's first.
+Assembled assemble(const HostVector<TripletRoute::Place>& places, std::int64_t row_count, std::int64_t cols) {
+  require_host_memory(16 * row_count + 40 * std::ssize(places), "the rows of the triplets");
   Assembled made;
-  const auto rows = static_cast<std::size_t>(range.count);
+  const auto rows = static_cast<std::size_t>(row_count);
   HostVector<std::int64_t> first(rows + 1);  // of each row among the triplets, sorted by rows
   std::fill(first.begin(), first.end(), std::int64_t{0});
-  for (const auto& place : places) ++first[static_cast<std::size_t>(place.row - range.first) + 1];
+  for (const auto& place : places) ++first[static_cast<std::size_t>(place.row) + 1];
   std::partial_sum(first.begin(), first.end(), first.begin());
   HostVector<std::int64_t> next(first.begin(), first.end());
   made.order.resize(places.size());
   for (std::size_t i = 0; i < places.size(); ++i)
-    made.order[static_cast<std::size_t>(next[static_cast<std::size_t>(places[i].row - range.first)]++)] =
-        static_cast<std::int64_t>(i);
+    made.order[static_cast<std::size_t>(next[static_cast<std::size_t>(places[i].row)]++)] = static_cast<std::int64_t>(i);
   const auto column = [&](std::int64_t i) { return places[static_cast<std::size_t>(i)].column; };
-  made.csr.rows = range.count, made.csr.cols = cols;
+  made.csr.rows = row_count, made.csr.cols = cols;
   made.csr.row_ptr.resize(rows + 1);
   made.csr.row_ptr[0] = 0;
-  parallel_ranges(range.count, 256, [&](std::int64_t begin, std::int64_t end) {
+  parallel_ranges(row_count, 256, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t row = begin; row < end; ++row) {
       const auto from = made.order.begin() + first[static_cast<std::size_t>(row)],
                  to = made.order.begin() + first[static_cast<std::size_t>(row) + 1];
@@ -411,9 +490,8 @@ struct Pattern {
   HostCsr csr;
 };
 
-/// Collective. `range`: this rank's rows in `tiling`.
-Pattern send_triplets(const Triplets& triplets, const Tiling& tiling, RowRange range, std::int64_t cols,
-                      Communicator& communicator) {
+/// Collective: triplets go to the owners of their rows in `tiling`.
+Pattern send_triplets(const Triplets& triplets, const Tiling& tiling, std::int64_t cols, Communicator& communicator) {
   const std::vector<int> owner = communicator.together([&] {
     std::vector<int> owners(triplets.places.size());
     for (std::size_t i = 0; i < owners.size(); ++i) owners[i] = tiling.owner(triplets.places[i].row);
@@ -423,7 +501,10 @@ Pattern send_triplets(const Triplets& triplets, const Tiling& tiling, RowRange r
   Pattern pattern;
   pattern.route = std::make_shared<TripletRoute>(owner, triplets.places, communicator, arrival);
   communicator.together([&] {
-    Assembled made = assemble(arrival.places, range, cols);
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    const std::int64_t start = tiling.starts()[rank], rows = tiling.starts()[rank + 1] - start;
+    tiling.renumber_rows(arrival.places, start);
+    Assembled made = assemble(arrival.places, rows, cols);
     pattern.csr = std::move(made.csr);
     pattern.route->set_sums(std::move(made.order), std::move(made.starts));
   });
@@ -438,7 +519,7 @@ RowRange cut_triplets(const Triplets& triplets, const Tiling& given, std::int64_
   const std::vector<std::int64_t> shares = even_starts(given.rows(), communicator.size());
   const RowRange share{shares[rank], shares[rank + 1] - shares[rank]};
   const Tiling counting(share, cols, communicator);
-  const HostCsr pattern = send_triplets(triplets, counting, share, cols, communicator).csr;
+  const HostCsr pattern = send_triplets(triplets, counting, cols, communicator).csr;
   const auto lengths = communicator.together([&] { return lengths_of(pattern.row_ptr); });
   return cut(lengths, counting, method, communicator);
 }
@@ -449,12 +530,16 @@ LoadedPart take_triplets(const OwnTriplets& given, Context& context, ValueType t
   const ContextScope scope(context);
   Communicator& communicator = context.communicator();
   require_method(method, communicator);
-  const Tiling asked(given.range, given.cols, communicator);
-  const Triplets triplets = communicator.together([&] { return copy_triplets(given, asked, context); });
-  const RowRange range = method.empty() ? given.range : cut_triplets(triplets, asked, given.cols, method, communicator);
-  const Tiling tiling = method.empty() ? asked : Tiling(range, given.cols, communicator);
-  Pattern pattern = send_triplets(triplets, tiling, range, given.cols, communicator);
-  LoadedPart part = communicator.together([&] { return describe_part(tiling, range, given.cols, context); });
+  const RowRanges wanted(given.range, given.further);
+  const Tiling asked(wanted, given.cols, communicator);
+  const Triplets triplets = communicator.together([&] {
+    if (!method.empty()) asked.require_one_range();
+    return copy_triplets(given, asked, context);
+  });
+  const RowRanges mine = method.empty() ? wanted : cut_triplets(triplets, asked, given.cols, method, communicator);
+  const Tiling tiling = method.empty() ? asked : Tiling(mine, given.cols, communicator);
+  Pattern pattern = send_triplets(triplets, tiling, given.cols, communicator);
+  LoadedPart part = communicator.together([&] { return describe_part(tiling, mine, given.cols, context); });
   HostCsr csr = std::move(pattern.csr);
   csr.values = pattern.route->bring(triplets.values, communicator);
   communicator.together([&] {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "kernels/base/device.h"
 #include "kernels/base/types.h"
@@ -17,7 +18,8 @@ namespace shardmat {
 
 /// Rows that a rank owns. The ranges of all ranks tile the rows of the matrix: they may have different lengths, be empty,
 /// and follow each other in any order of the ranks. For a square matrix, each rank owns the entries of x and y in its range.
-/// For any other matrix, each rank owns an even share of x.
+/// For any other matrix, each rank owns an even share of x. A rank may give several ranges: in its arrays and vectors, the
+/// rows of each range follow those of the range before. Such rows cannot be spread anew.
 struct RowRange {
   std::int64_t first = 0, count = 0;
 };
@@ -37,13 +39,18 @@ struct RowRange {
 struct OwnRows {
   RowRange range;
   std::int64_t cols = 0;                   ///< of the whole matrix
-  std::span<const std::int64_t> row_ptr;   ///< range.count + 1 entries; the first may be any offset
+  std::span<const std::int64_t> row_ptr;   ///< one entry more than rows; the first may be any offset
   std::span<const std::int64_t> columns;   ///< as many as row_ptr spans
   const void* values = nullptr;            ///< as many, of values_type
   ValueType values_type = ValueType::f64;  ///< f64 or f32
   /// Where the three arrays lie. REQUIRES, on a GPU: the work that fills them has finished.
   Device device = {};
+  /// Ranges whose rows follow those of `range`, whatever their numbers.
+  std::vector<RowRange> further = {};
 };
+
+/// Throws Error(input) unless these offsets, in host memory, ascend and fit the numbers of rows and columns. Not collective.
+void require_offsets(std::span<const std::int64_t> row_ptr, const OwnRows& rows);
 
 /// The rows as a part of a distributed matrix. They are copied: the arrays may go. Throws Error(input) for offsets, columns
 /// or values (NaN, infinity) that cannot be, naming the row; for a column that comes twice in a row; for ranges that leave
@@ -58,6 +65,7 @@ struct OwnTriplets {
   const void* values = nullptr;                 ///< as many, of values_type
   ValueType values_type = ValueType::f64;       ///< f64 or f32
   Device device = {};
+  std::vector<RowRange> further = {};  ///< as of OwnRows
 };
 
 /// Sends each triplet to the rank that owns its row. Triplets of the same row and column are summed in a fixed order: by

@@ -10,6 +10,7 @@
 #include "shardmat_mpi.h"
 
 static int rank = 0, ranks = 1, failures = 0;
+static int feeder = 0; /* in the context at hand */
 
 static const char* backend(void) { return getenv("TEST_BACKEND") != NULL ? getenv("TEST_BACKEND") : "host"; }
 static int on_host(void) { return strcmp(backend(), "host") == 0; }
@@ -261,6 +262,10 @@ static void multiplies_batches(shardmat_context* context) {
   float x[] = {1, 2, 10, 20, 100, 200}, y[6];
   const shardmat_batch batch = {7, SHARDMAT_F32, 2, first_row, first_col, first_entry, row_ptr, NULL, col_idx, values};
   shardmat_batch_product* product = NULL;
+  if (feeder) {
+    REFUSED(shardmat_batch_product_create(context, &batch, 2, NULL, &product), SHARDMAT_USAGE, "no device of its own");
+    return;
+  }
   OK(shardmat_batch_product_create(context, &batch, 2, NULL, &product));
   CHECK(strlen(shardmat_batch_product_kernel(product)) > 0);
   shardmat_dense of_x = {x, 3, 2, 2, 0, SHARDMAT_F32, 0}, of_y = {y, 3, 2, 2, 0, SHARDMAT_F32, 0};
@@ -298,6 +303,10 @@ static void ranks_vertices(shardmat_context* context) {
 
 static void gives_memory(shardmat_context* context) {
   void* memory = NULL;
+  if (feeder) {
+    REFUSED(shardmat_context_allocate(context, 1000, &memory), SHARDMAT_USAGE, "no device of its own");
+    return;
+  }
   OK(shardmat_context_allocate(context, 1000, &memory));
   CHECK(memory != NULL && (uintptr_t)memory % 256 == 0);
   OK(shardmat_context_free(context, memory));
@@ -309,9 +318,51 @@ static void reads_files(shardmat_context* context) {
   OK(shardmat_matrix_from_file(context, "poisson7:n=4", NULL, &a));
   shardmat_matrix_info info = {.size = sizeof info};
   OK(shardmat_matrix_get_info(a, &info));
-  CHECK(info.rows == 64 && info.cols == 64);
+  CHECK(info.rows == 64 && info.cols == 64 && (info.own_rows == 0) == feeder);
+  double x[64], y[64];
+  for (int i = 0; i < 64; ++i) x[i] = 1;
+  OK(shardmat_spmv(a, 1, x, 0, y));
   shardmat_matrix_destroy(a);
 }
+
+static void does_everything(shardmat_context* context) {
+  shardmat_context_info info = {.size = sizeof info};
+  OK(shardmat_context_get_info(context, &info));
+  feeder = info.feeder;
+  CHECK(info.rank == rank && info.ranks == ranks && strcmp(info.backend, backend()) == 0 &&
+        (info.device == -1) == (on_host() || feeder) && strlen(info.name) > 0);
+  multiplies(context);
+  takes_triplets_and_new_values(context);
+  solves(context);
+  zeroes_rows_and_columns(context);
+  refuses(context);
+  reads_files(context);
+  multiplies_batches(context);
+  ranks_vertices(context);
+  gives_memory(context);
+}
+
+#ifdef WITH_MPI
+/* All of it again, with fewer owners than ranks: the same results, and the same errors on all ranks. */
+static void feeds_owners(int owners) {
+  shardmat_context* context = NULL;
+  shardmat_context_options options = {.size = sizeof options, .backend = "host", .threads = 1, .owners = owners};
+  OK(shardmat_context_create_mpi(MPI_COMM_WORLD, &options, &context));
+  if (context == NULL) return;
+  does_everything(context);
+  int owner = 0;
+  for (int group = 0; group < owners; ++group) owner = owner || rank == ranks * group / owners;
+  CHECK(feeder == !owner);
+  /* Wrong on one rank, refused on all. */
+  shardmat_matrix* a = make_matrix(context, NULL);
+  const double ones[48] = {1};
+  double y[48];
+  REFUSED(shardmat_spmv(a, 1, rank + 1 == ranks ? NULL : ones, 0, y), SHARDMAT_USAGE, "X or Y is NULL");
+  OK(shardmat_spmv(a, 1, ones, 0, y));
+  shardmat_context_destroy(context);
+  shardmat_matrix_destroy(a);
+}
+#endif
 
 #ifndef WITH_MPI
 /* What a child does after fork(): 0 if Shardmat refuses it. */
@@ -362,21 +413,10 @@ int main(int argc, char** argv) {
   OK(shardmat_context_create(&options, &context));
 #endif
   if (context == NULL) return 1;
-  shardmat_context_info info = {.size = sizeof info};
-  OK(shardmat_context_get_info(context, &info));
-  CHECK(info.rank == rank && info.ranks == ranks && strcmp(info.backend, backend()) == 0 &&
-        (info.device == -1) == on_host());
-  multiplies(context);
-  takes_triplets_and_new_values(context);
-  solves(context);
-  zeroes_rows_and_columns(context);
-  refuses(context);
-  reads_files(context);
-  multiplies_batches(context);
-  ranks_vertices(context);
-  gives_memory(context);
+  does_everything(context);
 #ifdef WITH_MPI
   shardmat_context_destroy(context);
+  for (int owners = 1; on_host() && owners < ranks; ++owners) feeds_owners(owners);
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   MPI_Finalize();
 #else

@@ -196,6 +196,16 @@ class Products(CliTest):
             self.succeed("multiply", "poisson:n=6", "--seed", 7, "--output", f"{ranks}.npy", ranks=ranks)
         np.testing.assert_allclose(read_vector(self.path("1.npy")), read_vector(self.path("3.npy")), atol=1e-14)
 
+    def test_ranks_that_own_no_rows_wait_for_the_owners(self):
+        command = ("multiply", "elasticity:n=5", "--kernel", "csr_host", "--x", "random", "--backend", "host")
+        self.succeed(*command, "--output", "2.npy", ranks=2)
+        result = self.succeed(*command, "--output", "3.npy", "--owners", 2, "--json", "-", ranks=3)
+        self.assertIn("2 of 3 ranks work; the others wait", result.err)
+        self.assertEqual(len(json.loads(result.out)["ranks"]), 2, result)
+        self.assertEqual(self.path("2.npy").read_bytes(), self.path("3.npy").read_bytes())
+        result = self.call("multiply", "nowhere.mtx", "--owners", 1, ranks=2)
+        self.assertEqual((result.code, len(result.messages)), (INPUT, 1), result)
+
     def test_more_ranks_than_rows(self):
         for rows, cols in ((1, 1), (3, 3), (2, 9), (9, 2)):
             with self.subTest(rows=rows, cols=cols):

@@ -179,6 +179,7 @@ class Schemas(CliTest):
                 report = self.check("bench-peers", "bench", bench, work, "--peers", *quick, "f32")
                 self.assertEqual(report["bench"], bench)
         self.check("bench-io", "bench", "io", "--matrix", "poisson7:n=4", "--repetitions", 1)
+        self.check("bench-feeders", "bench", "feeders", "--bytes", "1MB", "--repetitions", 1, "--idle", 0.1, ranks=2)
 
 
 if __name__ == "__main__":

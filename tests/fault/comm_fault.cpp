@@ -15,6 +15,8 @@
 
 #include "comm/communicator.h"
 #include "comm/exchange/exchange.h"
+#include "comm/feeders/rank_group.h"
+#include "comm/feeders/rank_groups.h"
 #include "comm/long_wait.h"
 #include "comm/mpi_session.h"
 #include "comm/nccl/nccl_communicator.h"
@@ -88,7 +90,29 @@ void join_first_ranks(Communicator& ranks) {
   ranks.first_ranks(ranks.size(), ranks.timeout_seconds());
 }
 
+/// Feeders hand over 100 kB again and again, to owners that work for a moment; or once, to owners that work for ever.
+void feed_owners(Communicator& ranks, int owners, bool long_work) {
+  RankGroup group(ranks, owners_of_ranks(ranks, BackendChoice::host, {true, owners}));
+  const std::vector<char> data(100'000);
+  const auto say = [] {
+    std::printf("ready\n");
+    std::fflush(stdout);
+  };
+  if (!group.owns() || !long_work) say();
+  for (;;)
+    group.call(
+        "the work", [&] { return std::vector<Operand>{Operand::given(data.data(), data.size())}; },
+        [&](std::span<const GroupOperand>) {
+          if (long_work) say();
+          for (; long_work; group.require_feeders("the work")) std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          return std::string();
+        });
+}
+
 void run(Communicator& ranks, const std::string& name) {
+  if (name == "feed_one") return feed_owners(ranks, 1, false);
+  if (name == "feed_two") return feed_owners(ranks, 2, false);
+  if (name == "feed_long_work") return feed_owners(ranks, 1, true);
   if (name.starts_with("host_")) return exchange_for_ever(ranks, BackendChoice::host, name.substr(5));
   if (name.starts_with("cuda_")) return exchange_for_ever(ranks, BackendChoice::cuda, name.substr(5));
   if (name == "long_wait") return wait_long(ranks, false);

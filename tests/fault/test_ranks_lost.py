@@ -20,7 +20,7 @@ AT_ONCE = 1 if "GpuRanksLost" in sys.argv else 4  # tests on GPUs share these
 
 
 class LoseOne(unittest.TestCase):
-    def lose_one(self, operation, number, victim=1, count=3):
+    def lose_one(self, operation, number, victim=1, count=3, says=None):
         directory = tempfile.mkdtemp(prefix="ranks_lost_")
         self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
         with Ranks([PROGRAM, operation, TIMEOUT], count, directory) as ranks:
@@ -42,7 +42,8 @@ class LoseOne(unittest.TestCase):
                 # Open MPI adds lines of its own ("Read -1, expected ...") when a process that it copies from is gone.
                 lines = [line for line in ranks.errors(rank).splitlines() if "comm_fault" in line]
                 self.assertEqual(len(lines), 1, ranks.report())
-                self.assertRegex(lines[0], rf"^comm_fault: rank {rank} \(.+\): .+ (did not (finish|return) within 3 s|failed)")
+                self.assertRegex(lines[0], says or
+                                 rf"^comm_fault: rank {rank} \(.+\): .+ (did not (finish|return) within 3 s|failed)")
                 self.assertIn("raise the deadline", lines[0])
 
 
@@ -91,6 +92,30 @@ class RanksLost(LoseOne):
 
     def test_killed_in_halo_exchange(self):
         self.lose_one("host_halo", signal.SIGKILL, victim=2)
+
+
+    def lose_one_of_a_group(self, operation, number, victim, says, count=3):
+        # A feeder repeats what its owner says; an owner of another group waits for its deadline.
+        self.lose_one(operation, number, victim, count,
+                      rf"^comm_fault: rank \d \(.+\): .*({says}|did not finish within 3 s)")
+
+    def test_killed_feeder(self):
+        self.lose_one_of_a_group("feed_one", signal.SIGKILL, 1, "the work: rank 1, which hands its rows to it, has ended")
+
+    def test_stopped_feeder(self):
+        self.lose_one_of_a_group("feed_one", signal.SIGSTOP, 2, "the work: rank 2, which hands .* has been stopped for 3")
+
+    def test_killed_owner(self):
+        self.lose_one_of_a_group("feed_one", signal.SIGKILL, 0, "the work: rank 0, which owns its rows, has ended")
+
+    def test_stopped_owner_at_work(self):
+        self.lose_one_of_a_group("feed_long_work", signal.SIGSTOP, 0, "rank 0, which owns .* has been stopped for 3")
+
+    def test_killed_feeder_of_an_owner_at_work(self):
+        self.lose_one_of_a_group("feed_long_work", signal.SIGKILL, 2, "the work: a rank that hands its rows to it has ended")
+
+    def test_killed_feeder_of_one_of_two_owners(self):
+        self.lose_one_of_a_group("feed_two", signal.SIGKILL, 3, "rank 3, which hands its rows to it, has ended", count=4)
 
 
 class GpuRanksLost(LoseOne):

@@ -98,10 +98,12 @@ def errors(context):
 
 def main():
     try:
-        with shardmat.Context(comm, backend="host", threads=1) as context:
-            assert context.info()["ranks"] == comm.size > 1
-            for step in (own_rows, triplets, boundary_values, solving, files, errors):
-                step(context)
+        for owners in (0, comm.size - 1):  # each rank for itself; then the last rank feeds the one before it
+            with shardmat.Context(comm, backend="host", threads=1, owners=owners) as context:
+                assert context.info()["ranks"] == comm.size > 1
+                assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
+                for step in (own_rows, triplets, boundary_values, solving, files, errors):
+                    step(context)
     except BaseException:
         sys.stderr.write(f"rank {comm.rank}: {traceback.format_exc()}")
         sys.stderr.flush()

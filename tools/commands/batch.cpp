@@ -19,7 +19,7 @@
 #include "tools/help_text.h"
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
-#include "tools/run_ranks.h"
+#include "tools/run_owners.h"
 #include "tools/write_text.h"
 
 namespace shardmat::tools {
@@ -30,6 +30,7 @@ struct Options {
   std::string type = "f32", format = "csr", backend = "auto", save, json;
   bool no_measure = false, force = false;
   double timeout = 60;
+  RankSharing sharing;
 };
 
 std::string kernel_names() {
@@ -121,6 +122,7 @@ void add_run_options(const CommandLine& app, Options& o) {
   app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
+  add_sharing_options(app, o.sharing);
   app.footer("\nThe batch is one of:" + sources() + "\n\nKernels:" + kernel_names() +
              "\n\nExamples:\n  shardmat batch MUTAG --rhs 64 --gcn-normalise --verify\n"
              "  shardmat batch molecules:count=16384 --rhs 64 --save molecules.h5\n"
@@ -195,7 +197,8 @@ std::function<int()> add_batch(const CommandLine& program) {
   add_run_options(app, *options);
   return [app, options] {
     finish_options(*options);
-    return run_ranks(app, options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });
+    return run_owners(app, options->timeout, options->sharing, options->backend,
+                      [&](Communicator& communicator) { return run(*options, communicator); });
   };
 }
 

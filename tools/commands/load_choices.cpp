@@ -69,6 +69,7 @@ void add_rank_options(const CommandLine& app, LoadChoices& o, const std::string&
   app.add_option("--timeout", o.timeout, "stop if a rank has not answered for X seconds")
       ->check(positive_number())
       ->capture_default_str();
+  add_sharing_options(app, o.sharing);
 }
 
 void finish_load_choices(LoadChoices& o) {

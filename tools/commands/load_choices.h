@@ -6,6 +6,7 @@
 
 #include "runtime/matrix/matrix_options.h"
 #include "tools/options.h"
+#include "tools/run_owners.h"
 
 namespace shardmat::tools {
 
@@ -16,11 +17,12 @@ struct LoadChoices {
   bool no_graph = false, overlap = false, no_overlap = false, no_measure = false, no_cache = false;
   double timeout = 60;
   std::int64_t rhs = 1;
+  RankSharing sharing;
 };
 
 /// --kernel, --policy, --measure, … --no-cache.
 void add_kernel_options(const CommandLine& app, LoadChoices& choices);
-/// --exchange, --method, --sort, … --timeout. `partition_option`: the name of --method, where that means another method.
+/// --exchange, --method, --sort, … --timeout, --feeders, --owners. `partition_option`: the name of --method, where that means another method.
 void add_rank_options(const CommandLine& app, LoadChoices& choices, const std::string& partition_option = "--method");
 /// Throws Error(usage) for options that exclude each other.
 void finish_load_choices(LoadChoices& choices);

@@ -21,7 +21,7 @@
 #include "tools/print_report.h"
 #include "tools/progress_bar.h"
 #include "tools/report_option.h"
-#include "tools/run_ranks.h"
+#include "tools/run_owners.h"
 #include "tools/stop_signal.h"
 
 namespace shardmat::tools {
@@ -223,7 +223,8 @@ std::function<int()> add_solve(const CommandLine& program) {
   add_options(app, *options);
   return [app, options] {
     finish_options(*options);
-    return run_ranks(app, options->timeout, [&](Communicator& communicator) { return run(*options, communicator); });
+    return run_owners(app, options->timeout, options->sharing, options->backend,
+                      [&](Communicator& communicator) { return run(*options, communicator); });
   };
 }
 

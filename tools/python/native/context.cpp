@@ -3,12 +3,14 @@
 namespace shardmat::python {
 
 NativeContext::NativeContext(const std::string& backend, int threads, double timeout,
-                             std::optional<std::int32_t> communicator) {
+                             std::optional<std::int32_t> communicator, int owners, bool feeders) {
   shardmat_context_options options{};
   options.size = sizeof options;
   options.backend = backend.c_str();
   options.threads = threads;
   options.timeout_seconds = timeout;
+  options.owners = owners;
+  options.no_feeders = feeders ? 0 : 1;
   shardmat_context* made = nullptr;
   check(unlocked([&] {
     return communicator ? shardmat_context_create_fortran(*communicator, &options, &made)
@@ -28,12 +30,13 @@ py::dict NativeContext::info() const {
   result["backend"] = info.backend;
   result["device"] = info.device < 0 ? py::object(py::none()) : py::object(py::int_(info.device));
   result["name"] = info.name;
+  result["feeder"] = info.feeder != 0;
   return result;
 }
 
 void add_context(py::module_& module) {
   py::class_<NativeContext>(module, "Context")
-      .def(py::init<const std::string&, int, double, std::optional<std::int32_t>>())
+      .def(py::init<const std::string&, int, double, std::optional<std::int32_t>, int, bool>())
       .def("info", &NativeContext::info);
 }
 

@@ -21,11 +21,14 @@ class Context(Handle):
     backend: "auto", "host" or "cuda". threads: host threads of each rank; 0: its share of the cores. timeout: the longest
     wait for other ranks, in seconds. Collective with a communicator, as is everything that works with its matrices: all
     ranks call it in the same order.
+
+    With more ranks than GPUs, one rank for each GPU owns it; the others, its feeders, hand their rows and vectors to it.
+    feeders=False refuses that. owners: on the host, ranks of each host that own rows; 0: all. Arrays are then in host memory.
     """
 
-    def __init__(self, comm=None, *, backend="auto", threads=0, timeout=60.0):
+    def __init__(self, comm=None, *, backend="auto", threads=0, timeout=60.0, owners=0, feeders=True):
         handle = None if comm is None else comm.py2f()
-        self._native = native().Context(backend, threads, timeout, handle)
+        self._native = native().Context(backend, threads, timeout, handle, owners, feeders)
         self._comm = comm
 
     @property
@@ -34,7 +37,7 @@ class Context(Handle):
         return self._comm
 
     def info(self):
-        """Rank, ranks, backend, device and threads, as a dict."""
+        """Rank, ranks, backend, device and threads, and whether this rank is a feeder, as a dict."""
         return self._open().info()
 
     def __repr__(self):

@@ -1,0 +1,448 @@
+#include "runtime/feeders/group_matrix.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "partition/partitioner.h"
+#include "runtime/feeders/answer.h"
+#include "runtime/feeders/group_operands.h"
+#include "runtime/matrix/dense_copy.h"
+#include "runtime/source/matrix_source.h"
+
+namespace shardmat {
+namespace {
+
+/// What a rank says of the rows or triplets that it gives.
+struct Piece {
+  RowRange range;
+  std::int64_t cols, entries;
+  ValueType type;
+};
+
+Operand one_piece(const Piece& piece) {
+  return {sizeof piece, [piece](void* to) { std::memcpy(to, &piece, sizeof piece); }, {}};
+}
+
+/// The pieces of the group together.
+struct Joined {
+  RowRange range;
+  std::vector<RowRange> further;
+  std::int64_t cols, entries;
+  ValueType type;
+};
+
+/// Throws Error(input) or Error(usage) if they do not belong together.
+Joined join_pieces(std::span<const Piece> pieces) {
+  Joined all{pieces.front().range, {}, pieces.front().cols, 0, pieces.front().type};
+  for (const Piece& piece : pieces) {
+    if (piece.type != all.type)
+      throw Error(ErrorKind::usage,
+                  fmt::format("ranks that share an owner give values of the types {} and {}; give one type", name(all.type),
+                              name(piece.type)));
+    if (piece.cols != all.cols)
+      throw Error(ErrorKind::input,
+                  fmt::format("one rank gives {} columns for the whole matrix, and another rank {}", all.cols, piece.cols));
+    all.entries += piece.entries;
+    if (&piece == &pieces.front() || piece.range.count == 0) continue;
+    RowRange& last = all.further.empty() ? all.range : all.further.back();
+    if (last.count == 0) last = piece.range;
+    else if (piece.range.first == last.first + last.count) last.count += piece.range.count;
+    else all.further.push_back(piece.range);
+  }
+  return all;
+}
+
+/// Operands of CSR rows: the piece, where each row ends (the owner: a 0 before), columns, values.
+std::vector<Operand> operands_of(const OwnRows& rows, bool owner) {
+  const std::size_t count = static_cast<std::size_t>(rows.range.count), ends = count + (owner ? 1 : 0);
+  const auto write_ends = [=](void* memory) {
+    auto* to = static_cast<std::int64_t*>(memory);
+    if (owner) *to++ = 0;
+    for (std::size_t i = 0; i < count; ++i) to[i] = rows.row_ptr[i + 1] - rows.row_ptr[0];
+  };
+  return {one_piece({rows.range, rows.cols, std::ssize(rows.columns), rows.values_type}),
+          {ends * sizeof(std::int64_t), write_ends, {}},
+          Operand::given(rows.columns.data(), rows.columns.size_bytes()),
+          Operand::given(rows.values, rows.columns.size() * size_of(rows.values_type))};
+}
+
+OwnRows rows_of_group(std::span<const GroupOperand> all) {
+  const std::span<const Piece> pieces = all[0].as<Piece>();
+  const Joined joined = join_pieces(pieces);
+  const std::span<std::int64_t> ends = all[1].as<std::int64_t>();
+  std::int64_t entries = 0;
+  std::size_t row = 1;
+  for (const Piece& piece : pieces) {
+    for (std::int64_t i = 0; i < piece.range.count; ++i) ends[row++] += entries;
+    entries += piece.entries;
+  }
+  return {joined.range, joined.cols, ends, all[2].as<std::int64_t>(), all[3].data, joined.type, Device{}, joined.further};
+}
+
+std::vector<Operand> operands_of(const OwnTriplets& given) {
+  if (given.rows.size() != given.columns.size())
+    throw Error(ErrorKind::input,
+                fmt::format("{} rows of triplets came with {} columns", given.rows.size(), given.columns.size()));
+  return {one_piece({given.range, given.cols, std::ssize(given.rows), given.values_type}),
+          Operand::given(given.rows.data(), given.rows.size_bytes()),
+          Operand::given(given.columns.data(), given.columns.size_bytes()),
+          Operand::given(given.values, given.rows.size() * size_of(given.values_type))};
+}
+
+OwnTriplets triplets_of_group(std::span<const GroupOperand> all) {
+  const Joined joined = join_pieces(all[0].as<Piece>());
+  return {joined.range, joined.cols,   all[1].as<std::int64_t>(), all[2].as<std::int64_t>(), all[3].data, joined.type,
+          Device{},     joined.further};
+}
+
+/// What must hold before a rank's arrays are read.
+void require_readable(RowRange range, std::span<const RowRange> further, const void* values, std::size_t entries) {
+  if (range.count < 0) throw Error(ErrorKind::input, fmt::format("{} rows; their number must not be negative", range.count));
+  if (!further.empty()) throw Error(ErrorKind::usage, "a rank gives one range of rows here, and this one gives several");
+  if (values == nullptr && entries > 0) throw Error(ErrorKind::usage, "own values have no memory (null pointer)");
+}
+
+}  // namespace
+
+MatrixShape shape_of_file(GroupContext& context, const std::function<std::string()>& give) {
+  std::string name;
+  const auto open = [&] {
+    const MatrixSource source = open_matrix(name, context.context());
+    return MatrixShape{source.rows->rows(), source.rows->cols()};
+  };
+  if (!context.has_feeders()) {
+    name = context.ranks().together(give);
+    return open();
+  }
+  Answer from(context.group().call(
+      "the size of a file",
+      [&] {
+        name = give();
+        return std::vector<Operand>();
+      },
+      [&](std::span<const GroupOperand>) {
+        Answer made;
+        made.put(open());
+        return made.text();
+      }));
+  MatrixShape shape;
+  from.get(shape);
+  return shape;
+}
+
+GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>& give) : context_(context) {
+  GivenRows given;
+  const auto make = [&](const OwnRows& rows) {
+    Context& of = context_.context();
+    matrix_ = std::make_unique<DistributedMatrix>(take_rows(rows, of, given.options.type, given.method), of, given.options);
+    note(*matrix_);
+  };
+  if (!context.has_feeders()) {
+    given = context.ranks().together([&] {
+      GivenRows mine = give();
+      require_readable(mine.rows.range, mine.rows.further, mine.rows.values, mine.rows.columns.size());
+      return mine;
+    });
+    make(given.rows);
+  } else {
+    take_answer(context.group().call(
+        "the matrix of own rows",
+        [&] {
+          given = give();
+          context_.require_on_host(given.rows.device, "own rows");
+          require_readable(given.rows.range, given.rows.further, given.rows.values, given.rows.columns.size());
+          require_offsets(given.rows.row_ptr, given.rows);
+          return operands_of(given.rows, context_.owns());
+        },
+        [&](std::span<const GroupOperand> all) {
+          make(context_.group().owners().together([&] { return rows_of_group(all); }));
+          return answer();
+        },
+        RankGroup::Keep::nothing));
+  }
+  plan_ = given.options.plan;
+  own_ = given.rows.range, own_rows_ = own_.count, own_values_ = std::ssize(given.rows.columns);
+  share_x();
+}
+
+GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplets()>& give) : context_(context) {
+  GivenTriplets given;
+  const auto make = [&](const OwnTriplets& triplets) {
+    Context& of = context_.context();
+    matrix_ = std::make_unique<DistributedMatrix>(take_triplets(triplets, of, given.options.type, given.method), of,
+                                                  given.options);
+    note(*matrix_);
+  };
+  if (!context.has_feeders()) {
+    given = context.ranks().together([&] {
+      GivenTriplets mine = give();
+      require_readable(mine.triplets.range, mine.triplets.further, mine.triplets.values, mine.triplets.rows.size());
+      return mine;
+    });
+    make(given.triplets);
+  } else {
+    take_answer(context.group().call(
+        "the matrix of triplets",
+        [&] {
+          given = give();
+          context_.require_on_host(given.triplets.device, "triplets");
+          require_readable(given.triplets.range, given.triplets.further, given.triplets.values, given.triplets.rows.size());
+          return operands_of(given.triplets);
+        },
+        [&](std::span<const GroupOperand> all) {
+          make(context_.group().owners().together([&] { return triplets_of_group(all); }));
+          return answer();
+        },
+        RankGroup::Keep::nothing));
+  }
+  plan_ = given.options.plan;
+  own_ = given.triplets.range, own_rows_ = own_.count, own_values_ = std::ssize(given.triplets.rows);
+  share_x();
+}
+
+GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenFile()>& give) : context_(context), of_file_(true) {
+  GivenFile given;
+  const auto make = [&] {
+    OpenOptions open;
+    open.transposed = given.transposed;
+    open.method = given.options.method;
+    const MatrixSource source = open_matrix(given.name, context_.context(), open);
+    matrix_ = std::make_unique<DistributedMatrix>(source, context_.context(), given.options);
+    note(*matrix_);
+  };
+  if (!context.has_feeders()) {
+    given = context.ranks().together(give);
+    make();
+  } else {
+    take_answer(context.group().call(
+        "the matrix of a file",
+        [&] {
+          given = give();
+          return std::vector<Operand>();
+        },
+        [&](std::span<const GroupOperand>) {
+          make();
+          return answer();
+        }));
+  }
+  plan_ = given.options.plan;
+  if (matrix_ != nullptr) own_rows_ = matrix_->own_rows(), own_values_ = matrix_->local_nnz();
+  share_x();
+}
+
+void GroupMatrix::note(const DistributedMatrix& made) {
+  facts_ = {made.rows(),
+            made.cols(),
+            made.nnz(),
+            made.type(),
+            made.options().values == Values::updatable,
+            made.row_route() != nullptr};
+  facts_.x_entries = std::ssize(made.x_ids());
+  if (facts_.x_entries > 0) facts_.first_x = made.x_ids().front();
+}
+
+std::string GroupMatrix::answer() const {
+  Answer made;
+  made.put(facts_);
+  return made.text();
+}
+
+void GroupMatrix::take_answer(const std::string& text) { Answer(text).get(facts_); }
+
+void GroupMatrix::share_x() {
+  own_cols_ = square() ? own_rows_ : facts_.x_entries;
+  if (square() || !context_.has_feeders()) return;
+  if (of_file_) {
+    if (!context_.owns()) own_cols_ = 0;
+    return;
+  }
+  const auto starts = even_starts(facts_.x_entries, context_.group().size());
+  const auto place = static_cast<std::size_t>(context_.group().place());
+  facts_.first_x += starts[place];
+  own_cols_ = starts[place + 1] - starts[place];
+}
+
+DistributedMatrix& GroupMatrix::matrix() const {
+  context_.context();  // throws on a feeder
+  return *matrix_;
+}
+
+HostVector<std::int64_t> GroupMatrix::ids(VectorLayout layout) const {
+  const bool by_rows = layout == VectorLayout::rows || square();
+  if (by_rows && facts_.spread)
+    throw Error(
+        ErrorKind::usage,
+        "a partitioner spread the rows anew; vectors are in the rows that this rank gave, and have no other numbers");
+  HostVector<std::int64_t> ids(static_cast<std::size_t>(by_rows ? own_rows_ : own_cols_));
+  if (context_.has_feeders() && !of_file_) {
+    std::iota(ids.begin(), ids.end(), by_rows ? own_.first : facts_.first_x);
+  } else if (matrix_ != nullptr) {
+    const HostVector<std::int64_t>& from = by_rows ? matrix_->row_ids() : matrix_->x_ids();
+    for (std::size_t i = 0; i < from.size(); ++i)
+      ids[by_rows ? static_cast<std::size_t>(matrix_->local_order()[i]) : i] = from[i];
+  }
+  return ids;
+}
+
+GroupProduct GroupMatrix::product(const std::function<ProductOptions()>& give) {
+  GroupProduct made;
+  const auto make = [&](const ProductOptions& options) {
+    made.ordered = std::make_unique<OrderedProduct>(*matrix_, options);
+    made.kernel = made.ordered->kernel(), made.why = made.ordered->why();
+    made.exchange = made.ordered->product().exchange().name();
+  };
+  ProductOptions options;
+  if (!context_.has_feeders()) {
+    options = context_.ranks().together(give);
+    made.columns = options.columns;
+    make(options);
+    return made;
+  }
+  Answer from(context_.group().call(
+      "making a product",
+      [&] {
+        options = give();
+        return std::vector<Operand>();
+      },
+      [&](std::span<const GroupOperand>) {
+        make(options);
+        Answer text;
+        text.put(made.kernel), text.put(made.why), text.put(made.exchange);
+        return text.text();
+      }));
+  made.columns = options.columns;
+  from.get(made.kernel), from.get(made.why), from.get(made.exchange);
+  return made;
+}
+
+void GroupMatrix::multiply(GroupProduct& with, double alpha, const ConstDense& x, double beta, const Dense& y,
+                           Stream& stream, bool wait) {
+  multiply(
+      with, alpha, beta,
+      [&] {
+        return Vectors{x, y};
+      },
+      stream, wait);
+}
+
+void GroupMatrix::multiply(GroupProduct& with, double alpha, double beta, const std::function<Vectors()>& give,
+                           Stream& stream, bool wait) {
+  if (!context_.has_feeders()) {
+    const Vectors mine = give();
+    return with.ordered->multiply(alpha, mine.x, beta, mine.y, stream, wait);
+  }
+  const auto of_group = [&](const GroupOperand& operand, ValueType type) {
+    const std::int64_t columns = with.columns, entries = static_cast<std::int64_t>(operand.bytes() / size_of(type));
+    return Dense{operand.data, entries / columns, columns, columns, DenseOrder::row_major, type, Device{}};
+  };
+  context_.group().call(
+      "the product",
+      [&] {
+        const Vectors mine = give();
+        context_.require_on_host(mine.x.device, "X"), context_.require_on_host(mine.y.device, "Y");
+        require_dense("X", mine.x, own_cols_, with.columns, type(), Device{});
+        require_dense("Y", mine.y, own_rows_, with.columns, sum_type(type()), Device{});
+        return std::vector<Operand>{operand_given(mine.x), operand_both(mine.y, beta != 0)};
+      },
+      [&](std::span<const GroupOperand> all) {
+        with.ordered->multiply(alpha, of_group(all[0], type()), beta, of_group(all[1], sum_type(type())), context_.stream(),
+                               true);
+        return std::string();
+      });
+}
+
+void GroupMatrix::update_values(const std::function<ConstDense()>& give, Stream& stream) {
+  if (!context_.has_feeders()) {
+    const ConstDense values = context_.ranks().together(give);
+    return matrix_->update_values(values, stream);
+  }
+  context_.group().call(
+      "new values",
+      [&] {
+        const ConstDense values = give();
+        context_.require_on_host(values.device, "the new values");
+        if (values.rows != own_values_ || (values.data == nullptr && own_values_ > 0))
+          throw Error(ErrorKind::usage, fmt::format("{} new values came for {} values that this rank gave before",
+                                                    values.data == nullptr ? 0 : values.rows, own_values_));
+        const auto bytes = static_cast<std::size_t>(values.rows) * size_of(values.type);
+        return std::vector<Operand>{one_piece({{}, 0, values.rows, values.type}), Operand::given(values.data, bytes)};
+      },
+      [&](std::span<const GroupOperand> all) {
+        ConstDense values;
+        context_.group().owners().together([&] {
+          const Joined joined = join_pieces(all[0].as<Piece>());
+          values.data = all[1].data, values.rows = joined.entries, values.type = joined.type;
+        });
+        matrix_->update_values(values, context_.stream());
+        context_.stream().synchronize();
+        return std::string();
+      });
+}
+
+void GroupMatrix::zero(DistributedMatrix& of, const ZeroedRows& given, std::span<const std::int64_t> rows) {
+  Context& context = of.context();
+  Communicator& owners = context.communicator();
+  // A rank without rows may have no memory for x and b; the others say whether there are any.
+  if (owners.all_reduce(given.with_vectors ? 1 : 0, Reduction::max) == 0)
+    return of.zero_rows_columns(rows, given.diagonal, nullptr, nullptr, context.stream());
+  owners.together([&] {
+    if (!given.with_vectors && of.own_rows() > 0) throw Error(ErrorKind::usage, "x and b are given on other ranks");
+  });
+  const ValueType type = sum_type(of.type());
+  DistributedVector known(of, VectorLayout::rows, type), right(of, VectorLayout::rows, type);
+  known.set_own(given.x, context.stream());
+  right.set_own(given.b, context.stream());
+  of.zero_rows_columns(rows, given.diagonal, &known, &right, context.stream());
+  right.own(given.b, context.stream());
+}
+
+void GroupMatrix::zero_rows_columns(const std::function<ZeroedRows()>& give) {
+  ZeroedRows mine;
+  if (!context_.has_feeders()) {
+    mine = context_.ranks().together(give);
+    return zero(*matrix_, mine, mine.rows);
+  }
+  struct Header {
+    std::int64_t rows;
+    bool with_vectors;
+  };
+  context_.group().call(
+      "zeroing rows and columns",
+      [&] {
+        mine = give();
+        std::vector<Operand> operands{{sizeof(Header),
+                                       [&](void* to) {
+                                         *static_cast<Header*>(to) = {own_rows_, mine.with_vectors};
+                                       },
+                                       {}},
+                                      Operand::given(mine.rows.data(), mine.rows.size_bytes()),
+                                      Operand(),
+                                      Operand()};
+        if (!mine.with_vectors || own_rows_ == 0) return operands;
+        context_.require_on_host(mine.x.device, "x"), context_.require_on_host(mine.b.device, "b");
+        operands[2] = doubles_given(mine.x, own_rows_, 1, context_.stream());
+        operands[3] = doubles_both(mine.b, own_rows_, 1, context_.stream());
+        return operands;
+      },
+      [&](std::span<const GroupOperand> all) {
+        ZeroedRows together = mine;
+        context_.group().owners().together([&] {
+          const std::span<const Header> headers = all[0].as<Header>();
+          together.with_vectors =
+              std::any_of(headers.begin(), headers.end(), [](const Header& h) { return h.with_vectors; });
+          for (const Header& header : headers)
+            if (together.with_vectors && !header.with_vectors && header.rows > 0)
+              throw Error(ErrorKind::usage, "x and b are given on other ranks");
+          together.x = doubles_of(all[2], 1), together.b = doubles_of(all[3], 1);
+        });
+        zero(*matrix_, together, all[1].as<std::int64_t>());
+        return std::string();
+      });
+}
+
+}  // namespace shardmat
