@@ -173,7 +173,7 @@ void takes_x_from_elsewhere(const Case& c) {
       const bool in_place = product->exchange().x_may_lie_elsewhere() && leading == columns;
       EXPECT_EQ(in_place, c.backend == BackendChoice::host && world().size() == 1 && leading == columns);
       EXPECT_EQ(to_host(slot.data, slot.rows * columns, slot.type, stream) ==
-                    HostVector<double>(static_cast<std::size_t>(slot.rows * columns)),
+                    HostVector<double>(static_cast<std::size_t>(slot.rows * columns), 0),
                 in_place || slot.rows == 0);
       if (matrix.local_rows() != slot.rows || sum_type(c.type) != slot.type) continue;
       product->multiply(1, elsewhere, 0, elsewhere, stream);  // Y takes the place of X
