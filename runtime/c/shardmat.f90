@@ -59,7 +59,7 @@ module shardmat
   end type
 
   type, bind(c) :: shardmat_solver_options
-    integer(c_size_t) :: size_ = 120
+    integer(c_size_t) :: size_ = 128
     type(c_ptr) :: solver = c_null_ptr, preconditioner = c_null_ptr, null_space = c_null_ptr, residual_norm = c_null_ptr
     real(c_double) :: rtol = 0, atol = 0
     integer(c_int64_t) :: max_iterations = 0, restart = 0
