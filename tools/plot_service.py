@@ -72,7 +72,8 @@ def main():
     foreign = max(scenario["foreign_cores"] for scenario in report["scenarios"] if scenario["curves"])
     if foreign >= 0.1:
         where += f"; other programs used {foreign:.1f} cores"
-    figure.suptitle(f"shardmat serve and its clients on {where}", fontsize="medium", x=0.01, ha="left")
+    figure.suptitle(f"shardmat serve and its clients on {where}", fontsize="medium", x=0.01, ha="left",
+                    y=1 - 0.08 / figure.get_figheight())
     if plots.unfinished(report):
         figure.text(0.01, 0.005, plots.unfinished(report).strip(" ()"), fontsize="small")
     plots.save(figure, arguments.output)
