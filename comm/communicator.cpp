@@ -227,11 +227,10 @@ Communicator::~Communicator() {
 
 void Communicator::watch_calls(double seconds, std::function<void(const Error& why)> stuck) {
   const auto say = [who = who(), seconds, stuck = std::move(stuck)](const std::string& function) {
-    stuck(Error(
-        ErrorKind::rank_lost,
-        fmt::format("{}: {} did not return within {:g} s: another rank has died, was stopped, or is late. {}", who, function,
-                    seconds, kLookFor),
-        kDeadline));
+    stuck(Error(ErrorKind::rank_lost,
+                fmt::format("{}: {} did not return within {:g} s: another rank has died, was stopped, or is late. {}", who,
+                            function, seconds, kLookFor),
+                kDeadline));
   };
   watch_ = std::make_shared<CallWatch>(seconds, say);
   caller_ = watch_->add();
@@ -311,8 +310,7 @@ void Communicator::lose(const std::string& problem) {
 
 void Communicator::require_intact(const char* what) const {
   if (broken_)
-    throw Error(ErrorKind::rank_lost,
-                fmt::format("{}: no {} after the ranks were lost: {}", who(), what, why_broken_));
+    throw Error(ErrorKind::rank_lost, fmt::format("{}: no {} after the ranks were lost: {}", who(), what, why_broken_));
 }
 
 void Communicator::check(int mpi_error, const char* what) {
@@ -565,8 +563,7 @@ void Communicator::agree(std::exception_ptr mine) {
     if (!mine || e.kind() != ErrorKind::rank_lost) throw;
     // The ranks cannot meet any more; the error at hand is nearer to the cause than that.
     const Failure cause = describe(mine);
-    throw Error(cause.kind, fmt::format("{}: {} (and then: {})", who(), cause.message, e.what()),
-                cause.setting);
+    throw Error(cause.kind, fmt::format("{}: {} (and then: {})", who(), cause.message, e.what()), cause.setting);
   }
   throw AgreedError(failure.kind, failure.message, failure.setting, failure.missing_bytes);
 }

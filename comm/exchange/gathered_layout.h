@@ -18,7 +18,7 @@ namespace shardmat {
 /// nothing is unpacked.
 struct GatheredLayout {
   std::vector<std::int64_t> starts;  ///< P + 1 entries, the first 0, not decreasing
-  std::int64_t stride = 0;           ///< in entries: the length of the largest part; of several, rounded up to a multiple of 32
+  std::int64_t stride = 0;  ///< in entries: the length of the largest part; of several, rounded up to a multiple of 32
   /// moved[p·stride + i]: position in part p of the part's column i. Empty: column i has position i.
   HostVector<std::int32_t> moved;
 

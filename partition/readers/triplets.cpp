@@ -92,11 +92,12 @@ std::unique_ptr<EntryReader> open_triplets(const std::filesystem::path& path, co
                                            const ReadLimits& limits) {
   const InputChoices& choices = options.choices;
   if (!choices.base || (*choices.base != 0 && *choices.base != 1))
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: triplets do not say whether their indices begin with 0 or 1; name the base, and the triangle, "
-                            "lower or upper, if the file has one triangle of a symmetric matrix",
-                            path.string()),
-                "base");
+    throw Error(
+        ErrorKind::usage,
+        fmt::format("{}: triplets do not say whether their indices begin with 0 or 1; name the base, and the triangle, "
+                    "lower or upper, if the file has one triangle of a symmetric matrix",
+                    path.string()),
+        "base");
   auto source = TextSource::open(path, limits);
   auto format = std::make_unique<Triplets>(*choices.base, triangle_of(choices.triangle), options.allow_nonfinite);
   format->find_sizes(*source, limits);

@@ -77,8 +77,8 @@ TEST(Pairs, TakeTurnsAndFillTheTime) {
 }
 
 TEST(Pairs, AreMeasuredAgainWhileOtherProgramsRun) {
-  // Own CPU time that runs backwards looks like that much work of others: some 1e12 cores. A tick of the system's clock (10 ms)
-  // within the microsecond of a pair looks like 1e4.
+  // Own CPU time that runs backwards looks like that much work of others: some 1e12 cores. A tick of the system's clock (10
+  // ms) within the microsecond of a pair looks like 1e4.
   constexpr double kMany = 1e9;
   double own = 0;
   bool busy = true;

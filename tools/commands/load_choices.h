@@ -22,7 +22,8 @@ struct LoadChoices {
 
 /// --kernel, --policy, --measure, … --no-cache.
 void add_kernel_options(const CommandLine& app, LoadChoices& choices);
-/// --exchange, --method, --sort, … --timeout, --feeders, --owners. `partition_option`: the name of --method, where that means another method.
+/// --exchange, --method, --sort, … --timeout, --feeders, --owners. `partition_option`: the name of --method, where that
+/// means another method.
 void add_rank_options(const CommandLine& app, LoadChoices& choices, const std::string& partition_option = "--method");
 /// Throws Error(usage) for options that exclude each other.
 void finish_load_choices(LoadChoices& choices);

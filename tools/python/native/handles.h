@@ -11,8 +11,8 @@ namespace shardmat::python {
 
 class NativeContext {
  public:
-  NativeContext(const std::string& backend, int threads, double timeout, std::optional<std::int32_t> communicator, int owners,
-                bool feeders);
+  NativeContext(const std::string& backend, int threads, double timeout, std::optional<std::int32_t> communicator,
+                int owners, bool feeders);
   shardmat_context* get() const { return handle_.get(); }
   std::shared_ptr<shardmat_context> share() const { return handle_; }
   py::dict info() const;
