@@ -213,16 +213,17 @@ PetscErrorCode convert(Mat a, MatType type, MatReuse reuse, Mat* made) {
   PetscFunctionReturn(kDone);
 }
 
-/// Puts our functions over AIJ's.
+/// Puts our functions over AIJ's, or AIJ's back.
 template <int parallel>
-void override_functions(Mat a) {
-  a->ops->mult = mult<parallel>;
-  a->ops->multadd = mult_add<parallel>;
-  a->ops->view = view<parallel>;
-  a->ops->convert = convert<parallel>;
-  a->ops->setfromoptions = set_from_options<parallel>;
-  a->ops->assemblyend = end_assembly<parallel>;
-  a->ops->destroy = destroy<parallel>;
+void override_functions(Mat a, bool ours) {
+  const struct _MatOps& base = kind<parallel>().ops;
+  a->ops->mult = ours ? mult<parallel> : base.mult;
+  a->ops->multadd = ours ? mult_add<parallel> : base.multadd;
+  a->ops->view = ours ? view<parallel> : base.view;
+  a->ops->convert = ours ? convert<parallel> : base.convert;
+  a->ops->setfromoptions = ours ? set_from_options<parallel> : base.setfromoptions;
+  a->ops->assemblyend = ours ? end_assembly<parallel> : base.assemblyend;
+  a->ops->destroy = ours ? destroy<parallel> : base.destroy;
 }
 
 /// Gives the matrix the functions that PETSc looks for by name, or takes them away.
@@ -247,7 +248,7 @@ template <int parallel>
 PetscErrorCode end_assembly(Mat a, MatAssemblyType type) {
   PetscFunctionBegin;
   PetscCall(kind<parallel>().ops.assemblyend(a, type));
-  override_functions<parallel>(a);
+  override_functions<parallel>(a, true);
   PetscFunctionReturn(kDone);
 }
 
@@ -270,17 +271,10 @@ PetscErrorCode to_base(Mat a, MatType, MatReuse reuse, Mat* made) {
   }
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(a, MAT_COPY_VALUES, made));
   const Mat b = *made;
-  const Kind& of = kind<parallel>();
   PetscCall(forget_copy(b));
   PetscCall(compose_functions<parallel>(b, false));
-  b->ops->mult = of.ops.mult;
-  b->ops->multadd = of.ops.multadd;
-  b->ops->view = of.ops.view;
-  b->ops->convert = of.ops.convert;
-  b->ops->setfromoptions = of.ops.setfromoptions;
-  b->ops->assemblyend = of.ops.assemblyend;
-  b->ops->destroy = of.ops.destroy;
-  PetscCall(PetscObjectChangeTypeName(object(b), of.base));
+  override_functions<parallel>(b, false);
+  PetscCall(PetscObjectChangeTypeName(object(b), kind<parallel>().base));
   PetscFunctionReturn(kDone);
 }
 
@@ -298,7 +292,7 @@ PetscErrorCode from_base(Mat a, MatType, MatReuse reuse, Mat* made) {
     of.ops = *b->ops;
     PetscCall(PetscObjectQueryFunction(object(b), kRetrieve, &of.retrieve_values));
   }
-  override_functions<parallel>(b);
+  override_functions<parallel>(b, true);
   PetscCall(compose_functions<parallel>(b, true));
   PetscCall(PetscObjectChangeTypeName(object(b), of.name));
   PetscFunctionReturn(kDone);

@@ -219,7 +219,7 @@ KSPConvergedReason reason_of(KSP ksp, std::string_view ours) {
   return found == KSP_DIVERGED_ITS && counts ? KSP_CONVERGED_ITS : found;
 }
 
-/// Gives PETSC's history and monitors the norms of all iterations, when the solve is over.
+/// Gives PETSc's history and monitors the norms of all iterations, when the solve is over.
 PetscErrorCode tell_history(KSP ksp) {
   std::int64_t count = 0;
   double* norms = nullptr;
