@@ -165,6 +165,13 @@ void* allocate_page_locked(std::size_t bytes) {
   return memory;
 }
 void release_page_locked(void* memory) noexcept { warn(cudaFreeHost(memory), "freeing page-locked memory"); }
+std::string lock_pages(void* memory, std::size_t bytes) {
+  const cudaError_t status = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
+  if (status == cudaSuccess) return {};
+  cudaGetLastError();
+  return cudaGetErrorString(status);
+}
+void unlock_pages(void* memory) noexcept { warn(cudaHostUnregister(memory), "unlocking pages"); }
 void copy(void* to, const void* from, std::size_t bytes, void* stream) {
   SHARDMAT_CUDA_CHECK(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, as_stream(stream)));
 }

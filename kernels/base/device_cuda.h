@@ -40,6 +40,9 @@ void release(void* memory) noexcept;
 /// nullptr if there is not enough memory.
 void* allocate_page_locked(std::size_t bytes);
 void release_page_locked(void* memory) noexcept;
+/// Page-locks memory that was allocated otherwise. Returns why it cannot be, or nothing.
+std::string lock_pages(void* memory, std::size_t bytes);
+void unlock_pages(void* memory) noexcept;
 void copy(void* to, const void* from, std::size_t bytes, void* stream);
 void fill(void* memory, unsigned char byte, std::size_t bytes, void* stream);
 

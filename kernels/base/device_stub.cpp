@@ -35,6 +35,8 @@ void* allocate(std::size_t) { absent(); }
 void release(void*) noexcept {}
 void* allocate_page_locked(std::size_t) { absent(); }
 void release_page_locked(void*) noexcept {}
+std::string lock_pages(void*, std::size_t) { absent(); }
+void unlock_pages(void*) noexcept {}
 void copy(void*, const void*, std::size_t, void*) { absent(); }
 void fill(void*, unsigned char, std::size_t, void*) { absent(); }
 void* record_graph(void*, const std::function<void()>&) { absent(); }

@@ -5,6 +5,15 @@
 #include "kernels/base/memory_limits.h"
 
 namespace shardmat::service {
+namespace {
+
+bool is_range(std::span<const std::int64_t> ids) {
+  for (std::size_t i = 1; i < ids.size(); ++i)
+    if (ids[i] != ids[0] + static_cast<std::int64_t>(i)) return false;
+  return !ids.empty();
+}
+
+}  // namespace
 
 std::shared_ptr<const Distribution> Distributions::find_or_add(std::int64_t size, std::span<const std::int64_t> ids,
                                                                Communicator& communicator) {
@@ -22,6 +31,7 @@ std::shared_ptr<const Distribution> Distributions::find_or_add(std::int64_t size
     require_host_memory(8 * std::ssize(ids), "the indices of a vector's entries");
     made->number = last_ + 1, made->size = size;
     made->ids.assign(ids.begin(), ids.end());
+    made->is_range = is_range(ids);
   });
   ++last_;
   known_.push_back(made);

@@ -18,6 +18,7 @@ struct Distribution {
   std::uint64_t number = 0;
   std::int64_t size = 0;         ///< of the whole vector
   HostVector<std::int64_t> ids;  ///< original index of each entry of this rank
+  bool is_range = false;         ///< they are those from one to another, in order
 };
 
 class Distributions {

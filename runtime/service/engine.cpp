@@ -59,7 +59,7 @@ class Engine {
         library_(options.library),
         vectors_(context),
         control_(options.control, hello_of(context), context.communicator().size() < usable_cores()),
-        memories_(control_.arena()) {}
+        memories_(control_.arena(), context.device()) {}
 
   void run() {
     for (bool going_on = true; going_on;) {
@@ -122,13 +122,13 @@ class Engine {
 
   AnswerKind carry_out(const WriteVector& write) {
     const ContextScope scope(context_);
-    vectors_.write(write, control_.arena());
+    vectors_.write(write, memories_);
     return Done{};
   }
 
   AnswerKind carry_out(const ReadVector& read) {
     const ContextScope scope(context_);
-    vectors_.read(read, control_.arena());
+    vectors_.read(read, memories_);
     return Done{};
   }
 

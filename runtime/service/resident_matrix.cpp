@@ -10,10 +10,8 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "kernels/base/parallel.h"
 #include "kernels/base/timer.h"
 #include "runtime/matrix/row_plan.h"
-#include "runtime/service/columns.h"
 
 namespace shardmat::service {
 namespace {
@@ -42,15 +40,6 @@ LoadOptions options_of(const Load& load) {
   return options;
 }
 
-bool is_range(std::span<const std::int64_t> ids) {
-  for (std::size_t i = 1; i < ids.size(); ++i)
-    if (ids[i] != ids[0] + static_cast<std::int64_t>(i)) return false;
-  return !ids.empty();
-}
-
-/// Values that are worth a thread of their own to copy.
-constexpr std::int64_t kCopyGrain = 1 << 16;
-
 }  // namespace
 
 ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions)
@@ -58,8 +47,7 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
       matrix_(source, context, options_of(load)),
       x_distribution_(distributions.find_or_add(matrix_.cols(), matrix_.x_ids(), context.communicator())),
       y_distribution_(distributions.find_or_add(matrix_.rows(), matrix_.row_ids(), context.communicator())),
-      x_is_a_range_(is_range(matrix_.x_ids())),
-      y_is_a_range_(is_range(matrix_.row_ids())),
+      transfer_(context.stream()),
       new_values_(matrix_.local_nnz(), matrix_.type(), context.communicator()) {
   for (std::int64_t width = 1; width <= kMostColumns; width *= 2) {
     add_product(width);
@@ -76,7 +64,6 @@ ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, con
   }
   keep_equal_bits();
   matrix_.drop_host_rows();
-  staging_ = {};
 }
 
 /// Drops the products that sum rows in another order than the fastest one, and those that take no less time for a column
@@ -113,6 +100,8 @@ void ResidentMatrix::add_product(std::int64_t width) {
   std::unique_ptr<Product> product = matrix_.product(width);
   Buffer wider;
   context_.communicator().together([&] {
+    transfer_.reserve(product->x(), *x_distribution_);
+    transfer_.reserve(product->y_view(nullptr), *y_distribution_);
     if (product->y_bytes() <= y_.bytes()) return;
     require_memory(context_.device(), static_cast<std::int64_t>(product->y_bytes()),
                    "Y of the products of a resident matrix");
@@ -151,10 +140,10 @@ std::optional<HostVector<std::byte>> ResidentMatrix::bits_of(const Product& prod
   std::vector<UnpackedColumn> y(columns, UnpackedColumn{nullptr, 1, 0});
   y.front().y = first.data();
   if (columns > 1) y.back().y = last.data();
-  gather(product, std::vector<const std::byte*>(columns, v.data()));
+  transfer_.take(std::vector<const std::byte*>(columns, v.data()), *x_distribution_, product.x());
   product.multiply(1, 0, product.y_view(y_.data()), context_.stream());
   product.wait(context_.stream());
-  scatter(product, y);
+  transfer_.give(product.y_view(y_.data()), *y_distribution_, y);
   if (columns > 1 && first != last) return std::nullopt;
   return first;
 }
@@ -174,12 +163,16 @@ bool ResidentMatrix::add_block_product(std::int64_t width) {
                                 width));
 }
 
+/// On the host with the columns of requests, which are interleaved there. On a GPU a column takes the same time to copy in
+/// every product, and vectors that stay are not copied: there the product alone counts.
 double ResidentMatrix::seconds_of(std::int64_t width) {
+  const bool on_host = context_.device().backend == Backend::host;
   const auto size_of_vector = static_cast<std::size_t>(std::max(matrix_.rows(), matrix_.cols())) * size_of(matrix_.type());
-  const auto columns = static_cast<std::size_t>(width);
+  const auto columns = static_cast<std::size_t>(on_host ? width : 0);
   // Columns of requests lie apart. Vectors of one place would leave all columns but the first in the cache.
-  const std::size_t apart = columns == 1 ? 0 : size_of_vector / columns / kPageBytes * kPageBytes + kCacheLineBytes;
-  const HostVector<std::byte> zeros(size_of_vector + apart * (columns - 1), std::byte{0});
+  const std::size_t apart =
+      columns == 1 ? 0 : size_of_vector / std::max<std::size_t>(columns, 1) / kPageBytes * kPageBytes + kCacheLineBytes;
+  const HostVector<std::byte> zeros(on_host ? size_of_vector + apart * (columns - 1) : 0, std::byte{0});
   HostVector<std::byte> result(zeros.size(), std::byte{0});
   std::vector<const std::byte*> x;
   std::vector<UnpackedColumn> y;
@@ -191,11 +184,11 @@ double ResidentMatrix::seconds_of(std::int64_t width) {
   double best = std::numeric_limits<double>::infinity(), spent = 0;
   for (int run = 0; run <= kRuns && spent < kRunSeconds; ++run) {  // the first one warms up
     const Timer timer;
-    gather(product, x);
+    if (on_host) transfer_.take(x, *x_distribution_, product.x());
     const auto rows = rows_in(product, result.data());
     product.multiply(1, 0, rows ? *rows : product.y_view(y_.data()), context_.stream());
     product.wait(context_.stream());
-    if (!rows) scatter(product, y);
+    if (on_host && !rows) transfer_.give(product.y_view(y_.data()), *y_distribution_, y);
     const double seconds = context_.communicator().all_reduce(timer.seconds(), Reduction::max);
     spent += seconds;
     best = std::min(best, seconds);
@@ -223,7 +216,7 @@ Loaded ResidentMatrix::description() const {
   return loaded;
 }
 
-Multiplied ResidentMatrix::multiply(const Multiply& command, const Memories& memories, const ResidentVectors& vectors) {
+Multiplied ResidentMatrix::multiply(const Multiply& command, Memories& memories, const ResidentVectors& vectors) {
   const bool blocks = command.x_block != 0 || command.y_block != 0;
   const bool made = blocks && add_block_product(command.width);
   const auto found = products_.find(command.width);
@@ -242,7 +235,7 @@ Multiplied ResidentMatrix::multiply(const Multiply& command, const Memories& mem
 }
 
 Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& command, std::span<const Column> columns,
-                                    const Memories& memories, const ResidentVectors& vectors) {
+                                    Memories& memories, const ResidentVectors& vectors) {
   Stream& stream = context_.stream();
   Multiplied times;
   const Timer timer;
@@ -271,7 +264,7 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
   return times;
 }
 
-void ResidentMatrix::take_x(const Product& product, std::span<const Column> columns, const Memories& memories,
+void ResidentMatrix::take_x(const Product& product, std::span<const Column> columns, Memories& memories,
                             const ResidentVectors& vectors) {
   const Dense x = product.x();
   const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.cols()) * size_of(x.type);
@@ -284,14 +277,14 @@ void ResidentMatrix::take_x(const Product& product, std::span<const Column> colu
   }
   const auto is_null = [](const void* vector) { return vector == nullptr; };
   const bool all_stay = std::all_of(in_memory.begin(), in_memory.end(), is_null);
-  if (!all_stay) gather(product, in_memory);
+  if (!all_stay) transfer_.take(in_memory, *x_distribution_, x);
   else if (std::ssize(columns) < x.columns)
     fill_bytes(x.data, 0, static_cast<std::size_t>(x.rows * x.leading) * size_of(x.type), context_.stream());
   if (!std::all_of(on_device.begin(), on_device.end(), is_null))
     pack_columns(x.type, x.rows, on_device, x.data, x.leading, context_.stream());
 }
 
-void ResidentMatrix::give_y(const Product& product, std::span<const Column> columns, const Memories& memories,
+void ResidentMatrix::give_y(const Product& product, std::span<const Column> columns, Memories& memories,
                             const ResidentVectors& vectors) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(matrix_.rows()) * size_of(matrix_.type());
   std::vector<UnpackedColumn> in_memory, on_device;
@@ -307,44 +300,14 @@ void ResidentMatrix::give_y(const Product& product, std::span<const Column> colu
     unpack_columns(matrix_.type(), matrix_.local_rows(), y_.data(), product.columns(), on_device, context_.stream());
     context_.stream().synchronize();
   }
-  if (!all_stay) scatter(product, in_memory);
+  if (!all_stay) transfer_.give(product.y_view(y_.data()), *y_distribution_, in_memory);
 }
 
-void ResidentMatrix::gather(const Product& product, std::span<const std::byte* const> vectors) {
-  const Dense x = product.x();
-  const DenseStrides strides = shardmat::strides(x.order, x.leading);
-  const bool on_host = context_.device().backend == Backend::host;
-  const auto outer = static_cast<std::size_t>(x.order == DenseOrder::row_major ? x.rows : x.columns);
-  const std::size_t bytes = outer * static_cast<std::size_t>(x.leading) * size_of(x.type);
-  if (on_host && x_is_a_range_ && x.columns == 1 && strides.row == 1) {
-    const auto entry = static_cast<std::int64_t>(size_of(x.type));
-    const std::byte* const from = vectors.front() + matrix_.x_ids().front() * entry;
-    parallel_ranges(x.rows, kCopyGrain, [&](std::int64_t begin, std::int64_t end) {
-      std::memcpy(static_cast<std::byte*>(x.data) + begin * entry, from + begin * entry,
-                  static_cast<std::size_t>((end - begin) * entry));
-    });
-    return;
-  }
-  if (!on_host) staging_.reserve(bytes, context_.device(), true);
-  gather_columns(vectors, matrix_.x_ids(), x.type, x.columns, strides, on_host ? x.data : staging_.data());
-  if (!on_host) copy_to_device(x.data, staging_.data(), bytes, context_.stream());
-}
-
-void ResidentMatrix::scatter(const Product& product, std::span<const UnpackedColumn> columns) {
-  const bool on_host = context_.device().backend == Backend::host;
-  if (!on_host) {
-    staging_.reserve(product.y_bytes(), context_.device(), true);
-    copy_to_host(staging_.data(), y_.data(), product.y_bytes(), context_.stream());
-  }
-  unpack_columns_on_host(matrix_.type(), on_host ? y_.data() : staging_.data(), product.columns(), matrix_.row_ids(),
-                         columns, context_.device());
-}
-
-std::optional<ConstDense> ResidentMatrix::x_in(const Product& product, const Column& column, const Memories& memories,
+std::optional<ConstDense> ResidentMatrix::x_in(const Product& product, const Column& column, Memories& memories,
                                                const ResidentVectors& vectors) const {
   if (product.columns() != 1) return std::nullopt;
   if (column.x.vector != 0) return vectors.view(column.x.vector, *x_distribution_, matrix_.type(), 1);
-  if (!x_is_a_range_ || !product.exchange().x_may_lie_elsewhere()) return std::nullopt;
+  if (!x_distribution_->is_range || !product.exchange().x_may_lie_elsewhere()) return std::nullopt;
   const std::size_t entry = size_of(matrix_.type());
   ConstDense x = product.x();
   x.data = memories.at(column.x, static_cast<std::uint64_t>(matrix_.cols()) * entry).data() +
@@ -353,7 +316,8 @@ std::optional<ConstDense> ResidentMatrix::x_in(const Product& product, const Col
 }
 
 std::optional<Dense> ResidentMatrix::rows_in(const Product& product, void* y) const {
-  if (context_.device().backend != Backend::host || product.columns() != 1 || !y_is_a_range_) return std::nullopt;
+  if (context_.device().backend != Backend::host || product.columns() != 1 || !y_distribution_->is_range)
+    return std::nullopt;
   const std::int64_t first = matrix_.row_ids().front() * static_cast<std::int64_t>(size_of(matrix_.type()));
   return product.y_view(static_cast<std::byte*>(y) + first);
 }

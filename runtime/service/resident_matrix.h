@@ -19,6 +19,7 @@
 #include "runtime/matrix/distributed_matrix.h"
 #include "runtime/matrix/product.h"
 #include "runtime/service/arena.h"
+#include "runtime/service/column_transfer.h"
 #include "runtime/service/command.h"
 #include "runtime/service/distribution.h"
 #include "runtime/service/memories.h"
@@ -47,7 +48,7 @@ class ResidentMatrix {
 
   /// Multiplies this rank's rows. The vectors in the arena are complete once all ranks have returned. Throws on all ranks
   /// Error(internal) for a width that has no product, and what add_block_product() throws.
-  Multiplied multiply(const Multiply& command, const Memories& memories, const ResidentVectors& vectors);
+  Multiplied multiply(const Multiply& command, Memories& memories, const ResidentVectors& vectors);
 
   /// Makes a product for vectors of `width` columns, unless there is one; true if it did. Throws on all ranks Error(usage)
   /// if its columns would not have the bits of single products, Error(resources) without memory for it.
@@ -70,31 +71,25 @@ class ResidentMatrix {
   bool agree(bool here) const;
   std::optional<HostVector<std::byte>> bits_of(const Product& product);
   double seconds_of(std::int64_t width);
-  Multiplied multiply(const Product& product, const Multiply& command, std::span<const Column> columns,
-                      const Memories& memories, const ResidentVectors& vectors);
-  /// X of a product from vectors in the arena, and back from Y. Null vectors are left out.
-  void gather(const Product& product, std::span<const std::byte* const> vectors);
-  void scatter(const Product& product, std::span<const UnpackedColumn> columns);
+  Multiplied multiply(const Product& product, const Multiply& command, std::span<const Column> columns, Memories& memories,
+                      const ResidentVectors& vectors);
   /// X of one column where it lies, if the product can read it there; else nothing.
-  std::optional<ConstDense> x_in(const Product& product, const Column& column, const Memories& memories,
+  std::optional<ConstDense> x_in(const Product& product, const Column& column, Memories& memories,
                                  const ResidentVectors& vectors) const;
   /// Where in y this rank's rows are, if the product can write them there; else nothing.
   std::optional<Dense> rows_in(const Product& product, void* y) const;
-  void take_x(const Product& product, std::span<const Column> columns, const Memories& memories,
-              const ResidentVectors& vectors);
-  void give_y(const Product& product, std::span<const Column> columns, const Memories& memories,
-              const ResidentVectors& vectors);
+  void take_x(const Product& product, std::span<const Column> columns, Memories& memories, const ResidentVectors& vectors);
+  void give_y(const Product& product, std::span<const Column> columns, Memories& memories, const ResidentVectors& vectors);
 
   Context& context_;
   DistributedMatrix matrix_;
   std::shared_ptr<const Distribution> x_distribution_, y_distribution_;
-  bool x_is_a_range_, y_is_a_range_;  ///< this rank's entries are those from one to another, in order
+  ColumnTransfer transfer_;
   NewValues new_values_;
   std::map<std::int64_t, std::unique_ptr<Product>> products_;  ///< by width
   std::vector<WidthTime> widths_;                              ///< of products that requests are merged to
   std::int64_t reference_ = 1;                                 ///< width of the product whose bits the others have
   Buffer y_;                                                   ///< of the widest product
-  HostBuffer staging_;                                         ///< X or Y on their way to or from a GPU
 };
 
 }  // namespace shardmat::service

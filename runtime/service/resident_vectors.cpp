@@ -8,18 +8,17 @@
 
 #include "kernels/base/error.h"
 #include "kernels/column_packing.h"
-#include "runtime/service/columns.h"
 
 namespace shardmat::service {
 namespace {
 
 /// The columns of a vector in the arena, one after another.
-std::vector<std::byte*> columns_at(const Arena& arena, std::uint64_t offset, std::int64_t size, std::int64_t columns,
+std::vector<std::byte*> columns_at(Memories& memories, std::uint64_t offset, std::int64_t size, std::int64_t columns,
                                    ValueType type) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(size) * size_of(type);
+  std::byte* const first = memories.at({0, offset, 0}, bytes * static_cast<std::uint64_t>(columns)).data();
   std::vector<std::byte*> at;
-  for (std::int64_t j = 0; j < columns; ++j)
-    at.push_back(arena.at(offset + static_cast<std::uint64_t>(j) * bytes, bytes).data());
+  for (std::int64_t j = 0; j < columns; ++j) at.push_back(first + static_cast<std::uint64_t>(j) * bytes);
   return at;
 }
 
@@ -37,6 +36,7 @@ VectorMade ResidentVectors::make(const MakeVector& command, std::shared_ptr<cons
                                command.columns));
     vector.memory = Buffer(context_.device(), static_cast<std::size_t>(a_column * command.columns));
     fill_bytes(vector.memory.data(), 0, vector.memory.bytes(), context_.stream());
+    transfer_.reserve(block(vector), *vector.distribution);
   });
   const VectorMade made{vector.distribution->size, a_column * command.columns, vector.distribution->number, 0};
   vectors_[command.vector] = std::move(vector);
@@ -54,33 +54,31 @@ Dense ResidentVectors::view(std::uint64_t number, const Distribution& distributi
   const Vector& vector = at(number);
   if (vector.distribution->number != distribution.number || vector.type != type || vector.columns != columns)
     throw AgreedError(ErrorKind::internal, fmt::format("vector {} does not fit this product", number));
-  return {vector.memory.data(), std::ssize(vector.distribution->ids), columns, columns, DenseOrder::row_major, type,
+  return block(vector);
+}
+
+Dense ResidentVectors::block(const Vector& vector) const {
+  return {vector.memory.data(),  std::ssize(vector.distribution->ids),
+          vector.columns,        vector.columns,
+          DenseOrder::row_major, vector.type,
           context_.device()};
 }
 
-void ResidentVectors::write(const WriteVector& command, const Arena& arena) {
+void ResidentVectors::write(const WriteVector& command, Memories& memories) {
   const Vector& vector = at(command.vector);
-  const bool on_host = context_.device().backend == Backend::host;
-  const auto places = columns_at(arena, command.offset, vector.distribution->size, vector.columns, vector.type);
+  const auto places = columns_at(memories, command.offset, vector.distribution->size, vector.columns, vector.type);
   const std::vector<const std::byte*> from(places.begin(), places.end());
-  if (!on_host) staging_.reserve(vector.memory.bytes(), context_.device(), true);
-  gather_columns(from, vector.distribution->ids, vector.type, vector.columns, {vector.columns, 1},
-                 on_host ? vector.memory.data() : staging_.data());
-  if (!on_host) copy_to_device(vector.memory.data(), staging_.data(), vector.memory.bytes(), context_.stream());
+  transfer_.take(from, *vector.distribution, block(vector));
+  context_.stream().synchronize();
 }
 
-void ResidentVectors::read(const ReadVector& command, const Arena& arena) {
+void ResidentVectors::read(const ReadVector& command, Memories& memories) {
   const Vector& vector = at(command.vector);
-  const bool on_host = context_.device().backend == Backend::host;
-  if (!on_host) {
-    staging_.reserve(vector.memory.bytes(), context_.device(), true);
-    copy_to_host(staging_.data(), vector.memory.data(), vector.memory.bytes(), context_.stream());
-  }
   std::vector<UnpackedColumn> columns;
-  for (std::byte* const column : columns_at(arena, command.offset, vector.distribution->size, vector.columns, vector.type))
+  for (std::byte* const column :
+       columns_at(memories, command.offset, vector.distribution->size, vector.columns, vector.type))
     columns.push_back({column, 1, 0});
-  unpack_columns_on_host(vector.type, on_host ? vector.memory.data() : staging_.data(), vector.columns,
-                         vector.distribution->ids, columns, context_.device());
+  transfer_.give(block(vector), *vector.distribution, columns);
 }
 
 }  // namespace shardmat::service

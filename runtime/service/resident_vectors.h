@@ -11,23 +11,24 @@
 #include "kernels/base/dense.h"
 #include "kernels/base/device.h"
 #include "runtime/context.h"
-#include "runtime/service/arena.h"
+#include "runtime/service/column_transfer.h"
 #include "runtime/service/command.h"
 #include "runtime/service/distribution.h"
+#include "runtime/service/memories.h"
 
 namespace shardmat::service {
 
 class ResidentVectors {
  public:
-  explicit ResidentVectors(Context& context) : context_(context) {}
+  explicit ResidentVectors(Context& context) : context_(context), transfer_(context.stream()) {}
   ResidentVectors(const ResidentVectors&) = delete;
   ResidentVectors& operator=(const ResidentVectors&) = delete;
 
   /// Makes a vector of zeros. Throws Error(resources) on all ranks if one of them has no memory for it.
   VectorMade make(const MakeVector& command, std::shared_ptr<const Distribution> distribution);
   /// The following are not collective. A vector is complete in the arena once all ranks have returned.
-  void write(const WriteVector& command, const Arena& arena);
-  void read(const ReadVector& command, const Arena& arena);
+  void write(const WriteVector& command, Memories& memories);
+  void read(const ReadVector& command, Memories& memories);
   void drop(const DropVector& command) { vectors_.erase(command.vector); }
 
   /// This rank's entries. Throws AgreedError(internal) unless vector `number` is distributed like this and has this type and
@@ -42,10 +43,11 @@ class ResidentVectors {
     Buffer memory;
   };
   const Vector& at(std::uint64_t number) const;
+  Dense block(const Vector& vector) const;
 
   Context& context_;
   std::map<std::uint64_t, Vector> vectors_;  ///< by number
-  HostBuffer staging_;                       ///< a vector on its way to or from a GPU
+  ColumnTransfer transfer_;
 };
 
 }  // namespace shardmat::service

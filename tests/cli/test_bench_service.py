@@ -6,7 +6,7 @@ import unittest
 from support import USAGE, CliTest, has_matplotlib
 from test_schemas import faults, load as load_schema
 
-ALWAYS_RIGHT = {"overhead", "rate", "bodies", "merged", "latency", "idle", "bits", "leaks"}
+ALWAYS_RIGHT = {"overhead", "rate", "bodies", "merged", "stream", "latency", "idle", "bits", "leaks"}
 
 
 class BenchService(CliTest):
@@ -25,14 +25,15 @@ class BenchService(CliTest):
 
     def test_every_scenario(self):
         all_of_them = self.measure()
-        self.assertEqual(list(all_of_them), ["overhead", "rate", "bodies", "merged", "latency", "overload", "kill", "stop", "idle",
+        self.assertEqual(list(all_of_them), ["overhead", "rate", "bodies", "merged", "stream", "latency", "overload", "kill", "stop", "idle",
                                              "bits", "leaks"])
         for name, scenario in all_of_them.items():
             with self.subTest(name):
                 self.assertEqual(scenario["wrong"], 0, scenario)
-                self.assertGreater(self.answers(scenario).get(200, 0), 0, scenario)
+                self.assertGreater(self.answers(scenario).get(204 if name == "stream" else 200, 0), 0, scenario)
                 if name in ALWAYS_RIGHT:  # products of vectors that stay and of own memory have no body
-                    self.assertEqual(set(self.answers(scenario)), {200, 204} if name in ("merged", "overhead") else {200}, scenario)
+                    expected = {"merged": {200, 204}, "overhead": {200, 204}, "stream": {204}}.get(name, {200})
+                    self.assertEqual(set(self.answers(scenario)), expected, scenario)
         self.assertLessEqual(set(self.answers(all_of_them["overload"])), {200, 429})
         for name in ("kill", "stop"):
             self.assertEqual(set(self.answers(all_of_them[name])), {200, 503}, all_of_them[name])

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -31,7 +32,7 @@ using service_bench::scenarios;
 constexpr const char* kScript = "plot_service.py";
 
 struct Options {
-  std::string matrix, size = "full";
+  std::string matrix, size = "full", backend = "host";
   std::vector<std::string> names;
   int ranks = 0;
   Outputs outputs;
@@ -41,7 +42,7 @@ struct Options {
 class Run {
  public:
   explicit Run(const Options& options)
-      : options_(options), machine_(examine_machine("host")), loads_(service_bench::load_averages()) {}
+      : options_(options), machine_(examine_machine(options.backend)), loads_(service_bench::load_averages()) {}
 
   int run() {
     const GrowingReport file(options_.outputs, kScript);
@@ -49,8 +50,10 @@ class Run {
     if (prints) fmt::print("{}Load averages {} before\n\n{}", machine_.text(), loads_, service_bench::figures_heading());
     setenv("OMP_WAIT_POLICY", "passive", 0);  // of all ranks, as the service sets it for its own
     const service_bench::Scratch scratch;
-    service_bench::Library library(scratch.path() / "library");
-    const service_bench::Setup setup{options_.size == "small", options_.ranks, options_.matrix, library};
+    const bool on_gpus = machine_.device.backend == Backend::cuda;
+    service_bench::Library library(scratch.path() / "library", on_gpus ? "cuda" : "host");
+    const service_bench::Setup setup{options_.size == "small", options_.ranks, options_.matrix, library,
+                                     on_gpus ? cuda_device_count() : std::numeric_limits<int>::max()};
     std::fflush(stdout);
     std::int64_t wrong = 0;
     for (const Scenario& scenario : scenarios()) {
@@ -115,12 +118,16 @@ std::function<int()> add_bench_service(const CommandLine& bench) {
   }
   app.add_option(
       "matrix", o->matrix,
-      "matrix file or generator for merged, latency, overload, kill, stop and idle (default: one that suits each)");
+      "matrix file or generator for merged, stream, latency, overload, kill, stop and idle (default: one that suits each)");
   add_list(app, "--scenario", o->names, "scenarios to run, NAME,… (default: all)").check(one_of(names));
   app.add_option("--size", o->size, "small: seconds each, to try whether all works; full: minutes, for figures")
       ->check(one_of({"small", "full"}))
       ->capture_default_str();
-  app.add_option("--ranks", o->ranks, "number of ranks of every server (default: one or two, as suits each)")
+  app.add_option("--backend", o->backend, "where the ranks multiply; auto takes the GPUs if there is one")
+      ->check(one_of({"auto", "host", "cuda"}))
+      ->capture_default_str();
+  app.add_option("--ranks", o->ranks,
+                 "number of ranks of every server (default: one or two, as suits each; on GPUs no more than there are)")
       ->check(whole_number(1, 1 << 10));
   add_json_option(app, o->outputs.json, ", anew after every scenario");
   app.add_option("--plot", o->outputs.plot,
@@ -129,10 +136,11 @@ std::function<int()> add_bench_service(const CommandLine& bench) {
       ->check(plot_name())
       ->type_name("FILE");
   app.footer(list +
-             "\nServers run on the host backend, in temporary folders. Targets are printed with a verdict; a missed one "
-             "does not change the exit code, a wrong bit does.\n"
+             "\nServers run in temporary folders. Targets are printed with a verdict; a missed one does not change the exit "
+             "code, a wrong bit does.\n"
              "\nExamples:\n  shardmat bench service --json service.json --plot service.svg\n"
-             "  shardmat bench service --scenario merged,latency elasticity:n=40\n");
+             "  shardmat bench service --scenario merged,latency elasticity:n=40\n"
+             "  shardmat bench service --backend cuda --scenario merged,stream,bits\n");
   return [o] {
     require_single_process("bench service");
     return run(*o);

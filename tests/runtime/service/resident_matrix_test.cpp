@@ -29,8 +29,10 @@ Arena shared_arena(Communicator& ranks, std::uint64_t bytes) {
 
 /// Products of `columns` random vectors in one product of the given width.
 template <class T>
-std::vector<std::vector<T>> products(ResidentMatrix& matrix, const Arena& arena, Communicator& ranks, std::int64_t width,
+std::vector<std::vector<T>> products(ResidentMatrix& matrix, Memories& memories, Context& context, std::int64_t width,
                                      std::span<const std::vector<T>> x, std::int64_t rows, double alpha, double beta) {
+  const Arena& arena = memories.arena();
+  Communicator& ranks = context.communicator();
   Multiply command{1, width, {}};
   std::uint64_t offset = 0;
   for (const auto& column : x) {
@@ -43,7 +45,7 @@ std::vector<std::vector<T>> products(ResidentMatrix& matrix, const Arena& arena,
     offset += x_bytes + y_bytes;
   }
   ranks.barrier();
-  matrix.multiply(command, arena, ResidentVectors(context_of(kHost64)));
+  matrix.multiply(command, memories, ResidentVectors(context));
   ranks.barrier();
   std::vector<std::vector<T>> y;
   for (const Column& column : command.columns) {
@@ -56,13 +58,13 @@ std::vector<std::vector<T>> products(ResidentMatrix& matrix, const Arena& arena,
 }
 
 template <class T>
-void expect_same_bits(const std::string& matrix_name, ValueType type, double beta) {
-  Context& context = context_of(kHost64);
-  Communicator& ranks = context.communicator();
+void expect_same_bits(const std::string& matrix_name, const Case& c, double beta) {
+  Context& context = context_of(c);
   Distributions distributions;
-  ResidentMatrix matrix(open_matrix(matrix_name, context), context, Load{1, matrix_name, type, "auto"}, distributions);
+  ResidentMatrix matrix(open_matrix(matrix_name, context), context, Load{1, matrix_name, c.type, c.exchange}, distributions);
   const Loaded loaded = matrix.description();
-  const Arena arena = shared_arena(ranks, std::uint64_t{16} << 20);
+  const Arena arena = shared_arena(context.communicator(), std::uint64_t{16} << 20);
+  Memories memories(arena, context.device());
   const auto cols = static_cast<std::size_t>(loaded.cols);
   std::mt19937 random(7);
   std::vector<std::vector<T>> x(static_cast<std::size_t>(kMostColumns), std::vector<T>(cols));
@@ -71,25 +73,24 @@ void expect_same_bits(const std::string& matrix_name, ValueType type, double bet
   std::vector<std::vector<T>> single;
   const std::int64_t narrowest = loaded.widths.front().width;
   for (const auto& column : x)
-    single.push_back(products<T>(matrix, arena, ranks, narrowest, std::span(&column, 1), loaded.rows, 0.3, beta)[0]);
+    single.push_back(products<T>(matrix, memories, context, narrowest, std::span(&column, 1), loaded.rows, 0.3, beta)[0]);
   for (const WidthTime& width : loaded.widths)
     for (const std::int64_t columns : {width.width, std::max<std::int64_t>(1, width.width - 1), kMostColumns - 1}) {
       const auto some = std::span<const std::vector<T>>(x).first(static_cast<std::size_t>(columns));
-      const auto y = products<T>(matrix, arena, ranks, width.width, some, loaded.rows, 0.3, beta);
+      const auto y = products<T>(matrix, memories, context, width.width, some, loaded.rows, 0.3, beta);
       for (std::size_t j = 0; j < y.size(); ++j)
         EXPECT_EQ(std::memcmp(y[j].data(), single[j].data(), y[j].size() * sizeof(T)), 0)
             << matrix_name << ", column " << j << " of " << columns << " in a product of " << width.width;
     }
 }
 
-TEST(ResidentMatrix, AColumnHasTheSameBitsInEveryProduct) {
-  for (const char* name : {"poisson27:n=7", "elasticity:n=4", "random:n=300", "banded:n=200"}) {
-    for (const double beta : {0.0, -0.7}) {
-      expect_same_bits<double>(name, ValueType::f64, beta);
-      expect_same_bits<float>(name, ValueType::f32, beta);
-    }
-  }
+void expect_same_bits_in_every_product(const Case& c) {
+  for (const char* name : {"poisson27:n=7", "elasticity:n=4", "random:n=300", "banded:n=200"})
+    for (const double beta : {0.0, -0.7})
+      if (c.type == ValueType::f32) expect_same_bits<float>(name, c, beta);
+      else expect_same_bits<double>(name, c, beta);
 }
+SHARDMAT_VECTOR_TEST(ResidentMatrix, AColumnHasTheSameBitsInEveryProduct, expect_same_bits_in_every_product)
 
 TEST(ResidentMatrix, WhatIsNotThereIsRefusedAlike) {
   Context& context = context_of(kHost64);
@@ -98,9 +99,10 @@ TEST(ResidentMatrix, WhatIsNotThereIsRefusedAlike) {
   const ResidentVectors vectors(context);
   ResidentMatrix matrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f64, "auto"}, distributions);
   const Arena arena = shared_arena(ranks, 1 << 16);
-  EXPECT_THROW(matrix.multiply({1, 3, {}}, arena, vectors), AgreedError);
-  EXPECT_THROW(matrix.multiply({1, 1, {Column{{5, 0}, {}, 1, 0}}}, arena, vectors), AgreedError);
-  EXPECT_THROW(matrix.multiply({1, 2, {Column{}, Column{}}, 5, 0}, arena, vectors), AgreedError);
+  Memories memories(arena);
+  EXPECT_THROW(matrix.multiply({1, 3, {}}, memories, vectors), AgreedError);
+  EXPECT_THROW(matrix.multiply({1, 1, {Column{{5, 0}, {}, 1, 0}}}, memories, vectors), AgreedError);
+  EXPECT_THROW(matrix.multiply({1, 2, {Column{}, Column{}}, 5, 0}, memories, vectors), AgreedError);
   EXPECT_THROW(matrix.put_values({1, 0, 1, 0}, arena), AgreedError);
   EXPECT_THROW(
       ResidentMatrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f16, "auto"}, distributions),

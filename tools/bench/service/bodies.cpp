@@ -18,7 +18,7 @@ double least_share(std::int64_t bytes) { return bytes < 4'000'000 ? 0.90 : 0.75;
 
 void run_with(std::int64_t n, int runs, const Setup& setup, Outcome& outcome) {
   const std::string arena = std::to_string(40 * n + (1 << 20));
-  Server server(setup.library.path(), setup.ranks_or(1), {"--arena", arena});
+  Server server(setup.library, setup.ranks_or(1), {"--arena", arena});
   const Resident matrix = server.load("m", setup.library.add(fmt::format("diagonals:n={},count=1,spacing=1", n)));
   const Totals before = server.totals();
   const Products products = make_products(server, matrix, 1, 1);

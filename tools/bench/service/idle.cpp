@@ -8,7 +8,7 @@ namespace shardmat::tools::service_bench {
 
 void run_idle(const Setup& setup, Outcome& outcome) {
   constexpr double kMostShare = 0.01;
-  Server server(setup.library.path(), setup.ranks_or(2));
+  Server server(setup.library, setup.ranks_or(2));
   const Resident matrix = server.load("m", setup.library.add(setup.matrix_or("elasticity:n=40", "elasticity:n=8")));
   outcome.count(200, !make_products(server, matrix, 1, 1).y.empty());
   std::this_thread::sleep_for(std::chrono::milliseconds(500));

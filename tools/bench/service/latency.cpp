@@ -30,7 +30,7 @@ double idle_seconds(Server& server, const Products& products, int runs, Outcome&
 }  // namespace
 
 void run_latency(const Setup& setup, Outcome& outcome) {
-  Server server(setup.library.path(), setup.ranks_or(1));
+  Server server(setup.library, setup.ranks_or(1));
   const Resident matrix = server.load("m", setup.library.add(setup.matrix_or("elasticity:n=24", "elasticity:n=8")));
   const Products products = make_products(server, matrix, 32, 1);
   const double capacity = measure_capacity(server, products, setup.by_size(4.0, 0.4), outcome);

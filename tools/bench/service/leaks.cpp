@@ -49,7 +49,7 @@ Totals settled(const Server& server) {
 }  // namespace
 
 void run_leaks(const Setup& setup, Outcome& outcome) {
-  Server server(setup.library.path(), setup.ranks_or(2));
+  Server server(setup.library, setup.ranks_or(2));
   Work work(setup, server, outcome);
   const int loads = setup.by_size(1'000, 20);
   const std::int64_t requests = setup.by_size(1'000'000, 10'000), connections = setup.by_size(100'000, 1'000);

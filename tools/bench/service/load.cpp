@@ -32,6 +32,7 @@ class Load {
     epoll_ctl(epoll_, EPOLL_CTL_ADD, timer_, &event);
     for (int i = 0; i < o_.connections; ++i) {
       clients_.push_back(std::make_unique<Client>(o_.socket));
+      if (o_.prepare) o_.prepare(clients_.back()->connection);
       watch(clients_.size() - 1, EPOLL_CTL_ADD, EPOLLIN);
     }
   }

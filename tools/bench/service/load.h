@@ -26,8 +26,9 @@ struct LoadOptions {
   std::int64_t most = std::numeric_limits<std::int64_t>::max();  ///< requests
   double seconds = std::numeric_limits<double>::infinity();      ///< after which none is sent
   double patience = 30;                                          ///< seconds for the last replies
-  double pause = 0.005;            ///< closed: a connection rests so long after a request that failed
-  bool fresh_connections = false;  ///< every request has a connection of its own
+  double pause = 0.005;                           ///< closed: a connection rests so long after a request that failed
+  bool fresh_connections = false;                 ///< every request has a connection of its own
+  std::function<void(Connection&)> prepare = {};  ///< called for each connection before the load begins
   const std::atomic<bool>* stop = nullptr;
 };
 

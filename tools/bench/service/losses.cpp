@@ -66,7 +66,7 @@ pid_t any_rank(const Server& server) {
 }  // namespace
 
 void run_kill(const Setup& setup, Outcome& outcome) {
-  Server server(setup.library.path(), setup.ranks_or(2), {"--restarts", "1000", "--restart-delay", "0"});
+  Server server(setup.library, setup.ranks_or(2), {"--restarts", "1000", "--restart-delay", "0"});
   const double load_began = now();
   const Resident matrix = server.load("m", setup.library.add(setup.matrix_or("elasticity:n=40", "elasticity:n=8")));
   const double load_seconds = now() - load_began;
@@ -102,7 +102,7 @@ void run_kill(const Setup& setup, Outcome& outcome) {
 }
 
 void run_stop(const Setup& setup, Outcome& outcome) {
-  Server server(setup.library.path(), setup.ranks_or(2), {"--timeout", fmt::format("{:g}", kTimeout)});
+  Server server(setup.library, setup.ranks_or(2), {"--timeout", fmt::format("{:g}", kTimeout)});
   const Resident matrix = server.load("m", setup.library.add(setup.matrix_or("elasticity:n=40", "elasticity:n=8")));
   const Products products = make_products(server, matrix, kClients, kClients);
   // A product may take 20 times as long as expected; its 2 s at least are the timeout's.

@@ -47,19 +47,59 @@ std::vector<std::string> multiply_command(const Library& library, const Resident
                                    "multiply",
                                    (library.path() / matrix.source).string(),
                                    "--backend",
-                                   "host",
-                                   "--no-cache",
-                                   "--no-measure",
+                                   library.backend(),
                                    "--type",
                                    matrix.type};
+  if (!library.on_gpus()) command.insert(command.end(), {"--no-cache", "--no-measure"});
   if (ranks > 1) command.insert(command.end(), {"--exchange", matrix.exchange});
   command.insert(command.end(), more);
   return command;
 }
 
+/// By `shardmat multiply`.
+HostVector<std::byte> library_products(const Library& library, const Resident& matrix, int ranks,
+                                       const HostVector<std::byte>& x) {
+  const bool f32 = matrix.type == "f32";
+  const std::size_t n = static_cast<std::size_t>(matrix.cols), m = static_cast<std::size_t>(matrix.rows);
+  const std::size_t columns = x.size() / matrix.x_bytes();
+  HostVector<double> by_rows(n * columns);
+  for (std::size_t j = 0; j < columns; ++j)
+    for (std::size_t i = 0; i < n; ++i) by_rows[i * columns + j] = entry(x, j * n + i, f32);
+  const fs::path x_file = library.path() / "x.npy", y_file = library.path() / "y.npy";
+  VectorWriter writer(x_file, "x", matrix.cols, f32, static_cast<std::int64_t>(columns));
+  writer.append(by_rows.data(), matrix.cols);
+  writer.finish();
+  std::vector<std::string> command = multiply_command(
+      library, matrix, ranks,
+      {"--x", x_file.string(), "--rhs", std::to_string(columns), "--output", y_file.string(), "--iterations", "0"});
+  if (ranks > 1 && columns > 1) command.push_back("--overlap");  // the sums of a product of one column
+  run_to_end(command, library.path() / "multiply.log");
+  const HostVector<double> y_rows = VectorFile(y_file, "y", static_cast<std::int64_t>(columns)).read(0, matrix.rows);
+  HostVector<std::byte> y(matrix.y_bytes() * columns);
+  for (std::size_t j = 0; j < columns; ++j)
+    for (std::size_t i = 0; i < m; ++i) set_entry(y, j * m + i, f32, y_rows[i * columns + j]);
+  fs::remove(x_file), fs::remove(y_file);
+  return y;
+}
+
+/// By the service, each alone.
+HostVector<std::byte> single_products(Server& server, const Resident& matrix, const HostVector<std::byte>& x) {
+  HostVector<std::byte> y(x.size() / matrix.x_bytes() * matrix.y_bytes());
+  Connection connection(server.socket());
+  for (std::size_t j = 0; j < x.size() / matrix.x_bytes(); ++j) {
+    const Request request = multiply_request(matrix.name, std::span(x).subspan(j * matrix.x_bytes(), matrix.x_bytes()));
+    const Reply reply = connection.ask(request);
+    if (reply.status != 200) throw Error(ErrorKind::internal, fmt::format("a product was answered with {}", reply.text()));
+    std::copy(reply.body.begin(), reply.body.end(), y.begin() + static_cast<std::ptrdiff_t>(j * matrix.y_bytes()));
+  }
+  return y;
+}
+
 }  // namespace
 
-Library::Library(const fs::path& path) : path_(path) { fs::create_directory(path_); }
+Library::Library(const fs::path& path, std::string backend) : path_(path), backend_(std::move(backend)) {
+  fs::create_directory(path_);
+}
 
 std::string Library::add(const std::string& matrix) {
   std::string& file = files_[matrix];
@@ -123,29 +163,9 @@ bool are_right(Server& server, const ResidentProducts& resident, const Products&
   return true;
 }
 
-HostVector<std::byte> library_products(const Library& library, const Resident& matrix, int ranks,
-                                       const HostVector<std::byte>& x) {
-  const bool f32 = matrix.type == "f32";
-  const std::size_t n = static_cast<std::size_t>(matrix.cols), m = static_cast<std::size_t>(matrix.rows);
-  const std::size_t columns = x.size() / matrix.x_bytes();
-  HostVector<double> by_rows(n * columns);
-  for (std::size_t j = 0; j < columns; ++j)
-    for (std::size_t i = 0; i < n; ++i) by_rows[i * columns + j] = entry(x, j * n + i, f32);
-  const fs::path x_file = library.path() / "x.npy", y_file = library.path() / "y.npy";
-  VectorWriter writer(x_file, "x", matrix.cols, f32, static_cast<std::int64_t>(columns));
-  writer.append(by_rows.data(), matrix.cols);
-  writer.finish();
-  std::vector<std::string> command = multiply_command(
-      library, matrix, ranks,
-      {"--x", x_file.string(), "--rhs", std::to_string(columns), "--output", y_file.string(), "--iterations", "0"});
-  if (ranks > 1 && columns > 1) command.push_back("--overlap");  // the sums of a product of one column
-  run_to_end(command, library.path() / "multiply.log");
-  const HostVector<double> y_rows = VectorFile(y_file, "y", static_cast<std::int64_t>(columns)).read(0, matrix.rows);
-  HostVector<std::byte> y(matrix.y_bytes() * columns);
-  for (std::size_t j = 0; j < columns; ++j)
-    for (std::size_t i = 0; i < m; ++i) set_entry(y, j * m + i, f32, y_rows[i * columns + j]);
-  fs::remove(x_file), fs::remove(y_file);
-  return y;
+HostVector<std::byte> expected_products(const Library& library, Server& server, const Resident& matrix,
+                                        const HostVector<std::byte>& x) {
+  return library.on_gpus() ? single_products(server, matrix, x) : library_products(library, matrix, server.ranks(), x);
 }
 
 double bare_product_seconds(const Library& library, const Resident& matrix, int ranks, int products) {

@@ -15,17 +15,20 @@
 
 namespace shardmat::tools::service_bench {
 
-/// A folder of shard files.
+/// A folder of shard files, and the backend on which they are multiplied.
 class Library {
  public:
-  explicit Library(const std::filesystem::path& path);
+  Library(const std::filesystem::path& path, std::string backend);
 
   const std::filesystem::path& path() const { return path_; }
+  const std::string& backend() const { return backend_; }
+  bool on_gpus() const { return backend_ == "cuda"; }
   /// Writes the matrix of a file or of a generator once, and returns the file's name. Throws what its reader throws.
   std::string add(const std::string& matrix);
 
  private:
   std::filesystem::path path_;
+  std::string backend_;
   std::map<std::string, std::string> files_;
 };
 
@@ -50,11 +53,11 @@ ResidentProducts make_resident_products(Server& server, const Resident& matrix, 
 /// True if the vectors y have the results that `products` has.
 bool are_right(Server& server, const ResidentProducts& resident, const Products& products);
 
-/// Y of the library for columns of X: `shardmat multiply` with the service's exchange and number of ranks. The kernel is
-/// the model's choice, as in the service.
-HostVector<std::byte> library_products(const Library& library, const Resident& matrix, int ranks,
-                                       const HostVector<std::byte>& x);
-/// Median seconds of one product of `shardmat multiply`, likewise.
+/// Y for columns of X. On the host of the library: `shardmat multiply` with the service's exchange and number of ranks. The
+/// kernel is the model's choice, as in the service. On GPUs, where the choice is measured: the service's own, one by one.
+HostVector<std::byte> expected_products(const Library& library, Server& server, const Resident& matrix,
+                                        const HostVector<std::byte>& x);
+/// Median seconds of one product of `shardmat multiply`, with the service's exchange and number of ranks.
 double bare_product_seconds(const Library& library, const Resident& matrix, int ranks, int products);
 
 }  // namespace shardmat::tools::service_bench

@@ -60,7 +60,7 @@ void report_long_vectors(const Setup& setup, Server& server, double target, Outc
 }  // namespace
 
 void run_overhead(const Setup& setup, Outcome& outcome) {
-  Server server(setup.library.path(), setup.ranks_or(1));
+  Server server(setup.library, setup.ranks_or(1));
   const Resident matrix = server.load("m", setup.library.add(kMatrix));
   const Products products = make_products(server, matrix, 4, 4);
   const double bare = bare_product_seconds(setup.library, matrix, server.ranks(), setup.by_size(2000, 50));

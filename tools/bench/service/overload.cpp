@@ -13,7 +13,7 @@ constexpr int kConnections = 512;
 }  // namespace
 
 void run_overload(const Setup& setup, Outcome& outcome) {
-  Server server(setup.library.path(), setup.ranks_or(1), {"--max-queue-ms", setup.by_size("50", "3")});
+  Server server(setup.library, setup.ranks_or(1), {"--max-queue-ms", setup.by_size("50", "3")});
   const std::string name = setup.matrix_or("random:n=4000,row_nnz=1000", "random:n=2000,row_nnz=500");
   const Resident matrix = server.load("m", setup.library.add(name));
   const Products products = make_products(server, matrix, 32, 1);

@@ -11,7 +11,7 @@ constexpr int kConnections = 16;
 double least_rate(int ranks) { return ranks == 1 ? 8000 : 4000; }
 
 void run_on(int ranks, const Setup& setup, Outcome& outcome) {
-  Server server(setup.library.path(), ranks);
+  Server server(setup.library, ranks);
   const Resident matrix = server.load("m", setup.library.add("diagonals:n=1000,count=5,spacing=100"));
   const Products products = make_products(server, matrix, kConnections, kConnections);
   LoadOptions load{server.socket(), products.requests};
@@ -29,8 +29,7 @@ void run_on(int ranks, const Setup& setup, Outcome& outcome) {
 
 void run_rate(const Setup& setup, Outcome& outcome) {
   if (setup.ranks > 0) return run_on(setup.ranks, setup, outcome);
-  run_on(1, setup, outcome);
-  run_on(2, setup, outcome);
+  for (int ranks = 1; ranks <= setup.ranks_or(2); ++ranks) run_on(ranks, setup, outcome);
 }
 
 }  // namespace shardmat::tools::service_bench

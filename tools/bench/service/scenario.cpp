@@ -8,6 +8,7 @@ constexpr Scenario kScenarios[] = {
     {"rate", "small requests a second on 16 connections", run_rate},
     {"bodies", "speed of large vectors, and memory for them", run_bodies},
     {"merged", "products a second of 1 to 32 clients, merged and not", run_merged},
+    {"stream", "products of 32 clients whose vectors move each time, in memory of their own", run_stream},
     {"latency", "waiting at half and at 70 % of the capacity, against a simulation", run_latency},
     {"overload", "three times the capacity", run_overload},
     {"kill", "ranks that are killed", run_kill},

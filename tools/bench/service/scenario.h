@@ -1,6 +1,7 @@
 // The scenarios of `shardmat bench service`: one function each, and one line in the list of scenario.cpp.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,8 +17,9 @@ struct Setup {
   int ranks = 0;       ///< 0: as each scenario has it
   std::string matrix;  ///< empty: as each scenario has it
   Library& library;
+  int most_ranks;  ///< that there may be without a wish of the user
 
-  int ranks_or(int usual) const { return ranks > 0 ? ranks : usual; }
+  int ranks_or(int usual) const { return ranks > 0 ? ranks : std::min(usual, most_ranks); }
   std::string matrix_or(const char* usual, const char* small_one) const {
     return !matrix.empty() ? matrix : small ? small_one : usual;
   }
@@ -38,6 +40,7 @@ void run_overhead(const Setup& setup, Outcome& outcome);
 void run_rate(const Setup& setup, Outcome& outcome);
 void run_bodies(const Setup& setup, Outcome& outcome);
 void run_merged(const Setup& setup, Outcome& outcome);
+void run_stream(const Setup& setup, Outcome& outcome);
 void run_latency(const Setup& setup, Outcome& outcome);
 void run_overload(const Setup& setup, Outcome& outcome);
 void run_kill(const Setup& setup, Outcome& outcome);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "kernels/base/error.h"
+#include "tools/bench/service/materials.h"
 
 namespace shardmat::tools::service_bench {
 
@@ -65,16 +66,16 @@ double Resident::most_per_second() const {
   return most;
 }
 
-Server::Server(const fs::path& library, int ranks, const std::vector<std::string>& more)
-    : state_(make_state_directory(library)), socket_((state_ / "http.sock").string()), ranks_(ranks) {
+Server::Server(const Library& library, int ranks, const std::vector<std::string>& more)
+    : state_(make_state_directory(library.path())), socket_((state_ / "http.sock").string()), ranks_(ranks) {
   std::vector<std::string> command{fs::read_symlink("/proc/self/exe").string(),
                                    "serve",
                                    "--library",
-                                   library.string(),
+                                   library.path().string(),
                                    "--state",
                                    state_.string(),
                                    "--backend",
-                                   "host",
+                                   library.backend(),
                                    "--ranks",
                                    std::to_string(ranks)};
   command.insert(command.end(), more.begin(), more.end());
@@ -144,9 +145,9 @@ void Server::unload(const std::string& name) {
     throw Error(ErrorKind::resources, fmt::format("{} was not unloaded: {} {}", name, reply.status, reply.text()));
 }
 
-std::string Server::make_vector(const Resident& matrix, bool as_y) {
+std::string Server::make_vector(const Resident& matrix, bool as_y, std::int64_t columns) {
   Connection connection(socket_);
-  const std::string body = json{{"matrix", matrix.name}, {"layout", as_y ? "rows" : "columns"}}.dump();
+  const std::string body = json{{"matrix", matrix.name}, {"layout", as_y ? "rows" : "columns"}, {"columns", columns}}.dump();
   const Reply reply = connection.ask(make_request("POST", "/v1/vectors", std::as_bytes(std::span(body))));
   if (reply.status != 201)
     throw Error(ErrorKind::resources, fmt::format("a vector was not made: {} {}", reply.status, reply.text()));

@@ -18,6 +18,8 @@
 
 namespace shardmat::tools::service_bench {
 
+class Library;
+
 /// Runs a command and waits for its end. Throws Error(resources) with the last line that it printed if it fails.
 void run_to_end(const std::vector<std::string>& command, const std::filesystem::path& log);
 
@@ -48,7 +50,7 @@ class Server {
  public:
   /// Starts `shardmat serve` for the matrices of `library` and waits until it is ready. Throws Error(resources) if it is
   /// not ready in time, with the last line of its log. Its state is kept beside the library.
-  Server(const std::filesystem::path& library, int ranks, const std::vector<std::string>& more = {});
+  Server(const Library& library, int ranks, const std::vector<std::string>& more = {});
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -63,7 +65,7 @@ class Server {
   void unload(const std::string& name);
   /// Makes a vector that stays, distributed as x or y of the matrix, and returns its id. Throws Error(resources) if the
   /// service cannot.
-  std::string make_vector(const Resident& matrix, bool as_y);
+  std::string make_vector(const Resident& matrix, bool as_y, std::int64_t columns = 1);
 
   bool ready();
   /// Throws Error(rank_lost) if the service is not ready within so many seconds.
