@@ -3,12 +3,15 @@
 ! are the shapes of arrays, and what differs. Compile this file with your program, and link with libshardmat.
 !
 ! - Handles are type(c_ptr).
-! - Functions return shardmat_ok or another status; shardmat_message() then gives the message. The others return their value.
+! - Functions return shardmat_ok or another status; shardmat_message() then gives the message. shardmat_usage: an argument
+!   is wrong; shardmat_input: a file or the entries of an array are; shardmat_resources: memory, device or disk.
+!   Functions that return something else say so.
 ! - Rows, columns, offsets and devices count from 0, as in C. Sizes are integer(c_int64_t).
-! - Logical fields of C are integers: 0 or 1. Default values of all components are those of C.
+! - Logical fields of C are integers: 0 or 1. What you do not set in a type is chosen, as for 0 and NULL in C; value_type is
+!   shardmat_f64 then.
 ! - The component size_ of a type is its size in bytes; leave it alone.
-! - Texts that you give are c_loc of a character variable that ends with c_null_char; texts that you get are of
-!   shardmat_text(). An argument that is a character array takes 'bar.h5'//c_null_char.
+! - A text in a type is c_loc of a character variable that ends with c_null_char; shardmat_text() reads the texts of C. An
+!   argument that is a character array takes 'bar.h5'//c_null_char.
 ! - Arrays that are type(c_ptr) here are c_loc of their first entry. They have the attribute target.
 ! - Arguments of derived types have the attribute target here, too. A compiler could else assume that the arrays whose
 !   addresses they hold are neither kept nor written.
@@ -21,6 +24,7 @@ module shardmat
     shardmat_resources = 4, shardmat_rank_lost = 5, shardmat_verification = 6, shardmat_not_converged = 7
   integer(c_int), parameter :: shardmat_f32 = 0, shardmat_f64 = 1, shardmat_f16 = 2, shardmat_bf16 = 3
 
+  ! owners, no_feeders: see "Feeders" in shardmat.h.
   type, bind(c) :: shardmat_context_options
     integer(c_size_t) :: size_ = 40
     type(c_ptr) :: backend = c_null_ptr
@@ -29,6 +33,7 @@ module shardmat
     integer(c_int) :: owners = 0, no_feeders = 0
   end type
 
+  ! device: -1 is the host. feeder: 1 if this rank hands its rows to another one.
   type, bind(c) :: shardmat_context_info
     integer(c_size_t) :: size_ = 48
     integer(c_int) :: rank = 0, ranks = 0, threads = 0, device = 0
@@ -331,10 +336,10 @@ module shardmat
     end function
 
     ! Where the product reads X, (columns, own_cols) on the context's device; c_null_ptr where it has another order.
-    function shardmat_product_x(product, x) bind(c) result(status)
+    function shardmat_product_x(product, data) bind(c) result(status)
       import :: c_int, c_ptr
       type(c_ptr), value :: product
-      type(c_ptr), intent(out) :: x
+      type(c_ptr), intent(out) :: data
       integer(c_int) :: status
     end function
 
@@ -395,14 +400,14 @@ module shardmat
       integer(c_int) :: status
     end function
 
-    ! The norms of the residuals of a column, which counts from 0: at most `capacity` of them in norms(capacity). `total`: how
+    ! The norms of the residuals of a column, which counts from 0: at most `capacity` of them in norms(capacity). `count`: how
     ! many there are, one more than iterations.
-    function shardmat_solver_history(solver, column, norms, capacity, total) bind(c) result(status)
+    function shardmat_solver_history(solver, column, norms, capacity, count) bind(c) result(status)
       import :: c_double, c_int, c_int64_t, c_ptr
       type(c_ptr), value :: solver
       integer(c_int64_t), value :: column, capacity
       real(c_double), intent(inout) :: norms(*)
-      integer(c_int64_t), intent(out) :: total
+      integer(c_int64_t), intent(out) :: count
       integer(c_int) :: status
     end function
 

@@ -14,8 +14,10 @@ import sys
 
 SYMBOLS = pathlib.Path(__file__).parent / "symbols.txt"
 LEFT_OUT = {"shardmat_context_create_mpi": "takes an MPI_Comm of C; Fortran has shardmat_context_create_fortran()"}
-# Names of C that mean something else in Fortran, or that a default component could not have.
+# Fields and parameters that have another name in Fortran, most of them because the name has a meaning there.
 RENAMED = {"size": "size_", "type": "value_type", "data": "values"}
+RENAMED_PARAMETERS = {"type": ["value_type"], "in": ["features_in"], "out": ["features_out"], "result": ["solved", "ranked"],
+                      "results": ["solved"], "norms": ["norms", "numbers"], "changes": ["numbers"]}
 KINDS = {"int": "integer(c_int)", "int32_t": "integer(c_int32_t)", "int64_t": "integer(c_int64_t)", "size_t": "integer(c_size_t)",
          "double": "real(c_double)", "char": "character(kind=c_char)"}
 SIZES = {"integer(c_int)": ctypes.c_int, "integer(c_int64_t)": ctypes.c_int64, "integer(c_size_t)": ctypes.c_size_t,
@@ -38,7 +40,7 @@ def declared(text):
 
 
 def parameters(text):
-    return [] if text.strip() == "void" else [declared(one)[0] for one in text.split(",")]
+    return [] if text.strip() == "void" else [declared(one) for one in text.split(",")]
 
 
 def fields(body, prototypes):
@@ -87,7 +89,8 @@ def read_modules(paths):
         begin = re.fullmatch(r"(?:pure )?(?:function|subroutine) (\w+)\((.*)\)\s*bind\(c\)(?: result\((\w+)\))?", line)
         if begin:
             name, given, result = begin.groups()
-            inside = functions[name] = {"arguments": [one.strip() for one in given.split(",") if one.strip()], "result": result, "is": {}}
+            arguments = [one.strip() for one in given.split(",") if one.strip()]
+            inside = functions[name] = {"arguments": arguments, "result": result, "is": {}}
         elif line.startswith("type, bind(c)"):
             inside = types[line.split("::")[1].strip()] = []
         elif line.startswith("end "):
@@ -123,9 +126,11 @@ def compare_function(name, result, given, functions, structs):
         return expect(False, f"{name}() is missing")
     of = functions[name]
     expect(len(given) == len(of["arguments"]), f"{name}() has {len(of['arguments'])} arguments, in C {len(given)}")
-    for argument, c_type in zip(of["arguments"], given):
+    for argument, (c_type, parameter) in zip(of["arguments"], given):
+        expect(argument in RENAMED_PARAMETERS.get(parameter, [parameter]), f"{name}(): {argument} is where C has {parameter}")
         kind, attributes = of["is"].get(argument, ("nothing", []))
-        expect(passes(c_type, kind, attributes, structs), f"{name}(): {argument} is {', '.join([kind, *attributes])}; in C: {c_type}")
+        expect(passes(c_type, kind, attributes, structs),
+               f"{name}(): {argument} is {', '.join([kind, *attributes])}; in C: {c_type}")
         # A compiler may else assume that arrays whose addresses a struct holds are neither kept nor written.
         expect(not kind.startswith("type(shardmat_") or "target" in attributes, f"{name}(): {argument} wants the attribute target")
     wanted = None if result == "void" else "type(c_ptr)" if result.endswith("*") else KINDS[result]
@@ -160,7 +165,8 @@ def main():
         compare_struct(name, wanted, types)
     for name, number in constants.items():
         expect(own_constants.get(name) == number, f"{name} is {own_constants.get(name)}; in C: {number}")
-    for name in [*functions.keys() - symbols - {"shardmat_monitor"}, *types.keys() - structs.keys(), *own_constants.keys() - constants.keys()]:
+    for name in [*functions.keys() - symbols - {"shardmat_monitor"}, *types.keys() - structs.keys(),
+                 *own_constants.keys() - constants.keys()]:
         expect(False, f"{name} is not in shardmat.h")
     if len(functions) < 40 or len(structs) < 10 or len(constants) < 10:
         expect(False, f"found only {len(functions)} functions, {len(structs)} structs, {len(constants)} constants")

@@ -10,8 +10,9 @@ program fortran_interface
   integer(c_int64_t), target :: first_row(3) = [0, 1, 2], first_col(3) = [0, 1, 2], first_entry(3) = [0, 1, 2]
   integer(c_int32_t), target :: short_row_ptr(3) = [0, 1, 2], col_idx(2) = [0, 0]
   real(c_double), target :: entries(2) = [5, 7], batch_x(1, 2), batch_y(1, 2)
+  character(len=5, kind=c_char), target :: host = 'host'//c_null_char
 
-  call check(shardmat_context_create(shardmat_context_options(threads=1), context))
+  call check(shardmat_context_create(shardmat_context_options(backend=c_loc(host)), context))
   call check(shardmat_matrix_from_rows(context, shardmat_rows(rows=2, cols=2, row_ptr=c_loc(row_ptr), &
              columns=c_loc(columns), values=c_loc(values)), shardmat_matrix_options(), matrix))
   call check(shardmat_product_create(matrix, 3_c_int64_t, shardmat_product_options(column_major_y=1), product))
