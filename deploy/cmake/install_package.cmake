@@ -1,5 +1,6 @@
 # Installs the program, the libraries, the public headers and the CMake package: find_package(Shardmat) gives
-# shardmat::shardmat, which links all layers, and shardmat::c, the C interface.
+# shardmat::shardmat, which links all layers, shardmat::c, the C interface, and, in projects with
+# Fortran, shardmat::fortran, its Fortran modules.
 include(CMakePackageConfigHelpers)
 
 set_target_properties(shardmat_all PROPERTIES EXPORT_NAME shardmat)
@@ -40,11 +41,14 @@ endif()
 install(TARGETS shardmat_kernels shardmat_partition shardmat_comm shardmat_runtime shardmat_all shardmat_hdf5 shardmat_c
         EXPORT ShardmatTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 
-# The C interface: headers and the Fortran module where programs look, and its description for pkg-config.
+# The C interface: headers and the Fortran modules where programs look, and its description for pkg-config.
 install(FILES ${PROJECT_SOURCE_DIR}/runtime/c/shardmat.h ${PROJECT_SOURCE_DIR}/runtime/c/shardmat_mpi.h
-              ${PROJECT_SOURCE_DIR}/runtime/c/shardmat.f90
+              ${SHARDMAT_FORTRAN_MODULES}
               ${PROJECT_SOURCE_DIR}/kernels/batched/shardmat_batched.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 file(RELATIVE_PATH prefix_of_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+list(TRANSFORM SHARDMAT_FORTRAN_MODULES REPLACE ".*/" "" OUTPUT_VARIABLE fortran_of_package)
+list(TRANSFORM SHARDMAT_FORTRAN_MODULES REPLACE ".*/" "\${includedir}/" OUTPUT_VARIABLE fortran_of_pc)
+list(JOIN fortran_of_pc " " fortran_of_pc)
 configure_file(${PROJECT_SOURCE_DIR}/runtime/c/shardmat.pc.in ${PROJECT_BINARY_DIR}/shardmat.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/shardmat.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Shardmat)
@@ -55,4 +59,5 @@ configure_package_config_file(${PROJECT_SOURCE_DIR}/deploy/cmake/ShardmatConfig.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/ShardmatConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/ShardmatConfig.cmake ${PROJECT_BINARY_DIR}/ShardmatConfigVersion.cmake
               ${PROJECT_SOURCE_DIR}/deploy/cmake/FindNCCL.cmake ${PROJECT_SOURCE_DIR}/deploy/cmake/find_headers.cmake
+              ${PROJECT_SOURCE_DIR}/deploy/cmake/shardmat_fortran.cmake
         DESTINATION ${package_dir})

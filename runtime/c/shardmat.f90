@@ -1,8 +1,20 @@
-! The C interface of Shardmat for Fortran 2003 and later: contexts, matrices, products of vectors in host memory, solvers. See
-! shardmat.h, which describes every function, what is collective, and which thread may call. Compile this file with your program; link with libshardmat.
+! The C interface of Shardmat for Fortran 2003 and later: contexts, matrices, products, solvers, PageRank. Batches of small
+! matrices: shardmat_batches.f90. shardmat.h describes every function, what is collective, and which thread may call. Here
+! are the shapes of arrays, and what differs. Compile this file with your program, and link with libshardmat.
 !
-! Handles are type(c_ptr). Logical fields of C are integers: 0 or 1. Rows and columns count from 0, as in C. The component size_
-! of a type is its size in bytes; leave it alone. Texts are c_loc of a character array that ends with c_null_char.
+! - Handles are type(c_ptr).
+! - Functions return shardmat_ok or another status; shardmat_message() then gives the message. shardmat_usage: an argument
+!   is wrong; shardmat_input: a file or the entries of an array are; shardmat_resources: memory, device or disk.
+!   Functions that return something else say so.
+! - Rows, columns, offsets and devices count from 0, as in C. Sizes are integer(c_int64_t).
+! - Logical fields of C are integers: 0 or 1. What you do not set in a type is chosen, as for 0 and NULL in C; value_type is
+!   shardmat_f64 then.
+! - The component size_ of a type is its size in bytes; leave it alone.
+! - A text in a type is c_loc of a character variable that ends with c_null_char; shardmat_text() reads the texts of C. An
+!   argument that is a character array takes 'bar.h5'//c_null_char.
+! - Arrays that are type(c_ptr) here are c_loc of their first entry. They have the attribute target.
+! - Arguments of derived types have the attribute target here, too. A compiler could else assume that the arrays whose
+!   addresses they hold are neither kept nor written.
 module shardmat
   use, intrinsic :: iso_c_binding
   implicit none
@@ -12,12 +24,21 @@ module shardmat
     shardmat_resources = 4, shardmat_rank_lost = 5, shardmat_verification = 6, shardmat_not_converged = 7
   integer(c_int), parameter :: shardmat_f32 = 0, shardmat_f64 = 1, shardmat_f16 = 2, shardmat_bf16 = 3
 
+  ! owners, no_feeders: see "Feeders" in shardmat.h.
   type, bind(c) :: shardmat_context_options
     integer(c_size_t) :: size_ = 40
     type(c_ptr) :: backend = c_null_ptr
     integer(c_int) :: threads = 0
     real(c_double) :: timeout_seconds = 0
     integer(c_int) :: owners = 0, no_feeders = 0
+  end type
+
+  ! device: -1 is the host. feeder: 1 if this rank hands its rows to another one.
+  type, bind(c) :: shardmat_context_info
+    integer(c_size_t) :: size_ = 48
+    integer(c_int) :: rank = 0, ranks = 0, threads = 0, device = 0
+    type(c_ptr) :: backend = c_null_ptr, name = c_null_ptr
+    integer(c_int) :: feeder = 0
   end type
 
   type, bind(c) :: shardmat_matrix_options
@@ -29,6 +50,7 @@ module shardmat
     integer(c_int) :: updatable = 0, reproducible = 0, drop_rows = 0, transposed = 0
   end type
 
+  ! This rank's rows: row_ptr(rows + 1) and columns(nonzeros) are integer(c_int64_t), values(nonzeros) of value_type.
   type, bind(c) :: shardmat_rows
     integer(c_size_t) :: size_ = 64
     integer(c_int64_t) :: first_row = 0, rows = 0, cols = 0
@@ -36,6 +58,7 @@ module shardmat
     integer(c_int) :: value_type = shardmat_f64, on_device = 0
   end type
 
+  ! row(count) and column(count) are integer(c_int64_t), values(count) of value_type.
   type, bind(c) :: shardmat_triplets
     integer(c_size_t) :: size_ = 72
     integer(c_int64_t) :: first_row = 0, rows = 0, cols = 0, count = 0
@@ -50,14 +73,45 @@ module shardmat
     integer(c_int64_t) :: device_bytes = 0, host_bytes = 0
   end type
 
-  ! A matrix in memory: entry (i, j) at i*leading + j, from 0. An array of Fortran is column-major: set column_major to 1 and
-  ! leading to its first extent. The shape of b and x is (own_rows, columns).
+  ! A dense matrix in memory of the caller, rows x columns. shardmat_column_major() and shardmat_row_major() below make one of an
+  ! array. leading: entries from one row to the next; if column_major is 1, from one column to the next.
   type, bind(c) :: shardmat_dense
     type(c_ptr) :: values = c_null_ptr
     integer(c_int64_t) :: rows = 0, columns = 1, leading = 1
     integer(c_int) :: column_major = 0, value_type = shardmat_f64, on_device = 0
   end type
 
+  type, bind(c) :: shardmat_product_options
+    integer(c_size_t) :: size_ = 32
+    type(c_ptr) :: kernel = c_null_ptr, exchange = c_null_ptr
+    integer(c_int) :: column_major_y = 0
+  end type
+
+  type, bind(c) :: shardmat_product_info
+    integer(c_size_t) :: size_ = 56
+    integer(c_int64_t) :: columns = 0, device_bytes = 0, bytes_received = 0
+    type(c_ptr) :: kernel = c_null_ptr, why = c_null_ptr, exchange = c_null_ptr
+  end type
+
+  ! monitor: c_funloc of a function of a module, with the interface shardmat_monitor.
+  type, bind(c) :: shardmat_pagerank_options
+    integer(c_size_t) :: size_ = 64
+    real(c_double) :: damping = 0, tolerance = 0
+    integer(c_int64_t) :: max_iterations = 0
+    integer(c_int) :: unweighted = 0
+    integer(c_int64_t) :: columns = 0
+    type(c_funptr) :: monitor = c_null_funptr
+    type(c_ptr) :: user = c_null_ptr
+  end type
+
+  type, bind(c) :: shardmat_pagerank_result
+    integer(c_size_t) :: size_ = 48
+    integer(c_int) :: converged = 0
+    integer(c_int64_t) :: iterations = 0, dangling = 0
+    real(c_double) :: change = 0, seconds = 0
+  end type
+
+  ! monitor: c_funloc of a function of a module, with the interface shardmat_monitor.
   type, bind(c) :: shardmat_solver_options
     integer(c_size_t) :: size_ = 128
     type(c_ptr) :: solver = c_null_ptr, preconditioner = c_null_ptr, null_space = c_null_ptr, residual_norm = c_null_ptr
@@ -78,8 +132,27 @@ module shardmat
     type(c_ptr) :: reason = c_null_ptr, explanation = c_null_ptr
   end type
 
+  ! Of solvers and of PageRank: numbers(columns) are the norms of the residuals, or the changes. Returns 0 to go on; any other
+  ! number ends the iterations.
+  abstract interface
+    function shardmat_monitor(user, iterations, numbers, columns) bind(c) result(stop)
+      import :: c_double, c_int, c_int64_t, c_ptr
+      type(c_ptr), value :: user
+      integer(c_int64_t), value :: iterations, columns
+      real(c_double), intent(in) :: numbers(*)
+      integer(c_int) :: stop
+    end function
+  end interface
+
   interface
+    ! A text of C; shardmat_message() gives it as characters.
     function shardmat_last_error() bind(c) result(text)
+      import :: c_ptr
+      type(c_ptr) :: text
+    end function
+
+    ! A text of C: shardmat_text(shardmat_version()) is '0.1.0'.
+    pure function shardmat_version() bind(c) result(text)
       import :: c_ptr
       type(c_ptr) :: text
     end function
@@ -87,7 +160,7 @@ module shardmat
     ! This process alone.
     function shardmat_context_create(options, context) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_context_options
-      type(shardmat_context_options), intent(in) :: options
+      type(shardmat_context_options), intent(in), target :: options
       type(c_ptr), intent(out) :: context
       integer(c_int) :: status
     end function
@@ -96,7 +169,7 @@ module shardmat
     function shardmat_context_create_fortran(communicator, options, context) bind(c) result(status)
       import :: c_int, c_int32_t, c_ptr, shardmat_context_options
       integer(c_int32_t), value :: communicator
-      type(shardmat_context_options), intent(in) :: options
+      type(shardmat_context_options), intent(in), target :: options
       type(c_ptr), intent(out) :: context
       integer(c_int) :: status
     end function
@@ -106,11 +179,41 @@ module shardmat
       type(c_ptr), value :: context
     end subroutine
 
+    function shardmat_context_get_info(context, info) bind(c) result(status)
+      import :: c_int, c_ptr, shardmat_context_info
+      type(c_ptr), value :: context
+      type(shardmat_context_info), intent(inout), target :: info
+      integer(c_int) :: status
+    end function
+
+    ! A cudaStream_t; c_null_ptr on the host.
+    function shardmat_context_stream(context, stream) bind(c) result(status)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: context
+      type(c_ptr), intent(out) :: stream
+      integer(c_int) :: status
+    end function
+
+    ! Memory of the context's device.
+    function shardmat_context_allocate(context, bytes, memory) bind(c) result(status)
+      import :: c_int, c_ptr, c_size_t
+      type(c_ptr), value :: context
+      integer(c_size_t), value :: bytes
+      type(c_ptr), intent(out) :: memory
+      integer(c_int) :: status
+    end function
+
+    function shardmat_context_free(context, memory) bind(c) result(status)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: context, memory
+      integer(c_int) :: status
+    end function
+
     function shardmat_matrix_from_rows(context, rows, options, matrix) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_rows, shardmat_matrix_options
       type(c_ptr), value :: context
-      type(shardmat_rows), intent(in) :: rows
-      type(shardmat_matrix_options), intent(in) :: options
+      type(shardmat_rows), intent(in), target :: rows
+      type(shardmat_matrix_options), intent(in), target :: options
       type(c_ptr), intent(out) :: matrix
       integer(c_int) :: status
     end function
@@ -118,8 +221,8 @@ module shardmat
     function shardmat_matrix_from_triplets(context, triplets, options, matrix) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_triplets, shardmat_matrix_options
       type(c_ptr), value :: context
-      type(shardmat_triplets), intent(in) :: triplets
-      type(shardmat_matrix_options), intent(in) :: options
+      type(shardmat_triplets), intent(in), target :: triplets
+      type(shardmat_matrix_options), intent(in), target :: options
       type(c_ptr), intent(out) :: matrix
       integer(c_int) :: status
     end function
@@ -129,8 +232,16 @@ module shardmat
       import :: c_char, c_int, c_ptr, shardmat_matrix_options
       type(c_ptr), value :: context
       character(kind=c_char), intent(in) :: file(*)
-      type(shardmat_matrix_options), intent(in) :: options
+      type(shardmat_matrix_options), intent(in), target :: options
       type(c_ptr), intent(out) :: matrix
+      integer(c_int) :: status
+    end function
+
+    function shardmat_file_shape(context, file, rows, cols) bind(c) result(status)
+      import :: c_char, c_int, c_int64_t, c_ptr
+      type(c_ptr), value :: context
+      character(kind=c_char), intent(in) :: file(*)
+      integer(c_int64_t), intent(out) :: rows, cols
       integer(c_int) :: status
     end function
 
@@ -142,11 +253,28 @@ module shardmat
     function shardmat_matrix_get_info(matrix, info) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_matrix_info
       type(c_ptr), value :: matrix
-      type(shardmat_matrix_info), intent(inout) :: info
+      type(shardmat_matrix_info), intent(inout), target :: info
       integer(c_int) :: status
     end function
 
-    ! Arrays below are c_loc of the first entry.
+    ! ids(own_rows): the global numbers of this rank's rows, from 0.
+    function shardmat_matrix_row_ids(matrix, ids) bind(c) result(status)
+      import :: c_int, c_int64_t, c_ptr
+      type(c_ptr), value :: matrix
+      integer(c_int64_t), intent(out) :: ids(*)
+      integer(c_int) :: status
+    end function
+
+    ! ids(own_cols): the same of this rank's entries of x.
+    function shardmat_matrix_col_ids(matrix, ids) bind(c) result(status)
+      import :: c_int, c_int64_t, c_ptr
+      type(c_ptr), value :: matrix
+      integer(c_int64_t), intent(out) :: ids(*)
+      integer(c_int) :: status
+    end function
+
+    ! values(count), own_values of them, in the order in which the matrix was given. On the host: on_device = 0 and
+    ! stream = c_null_ptr.
     function shardmat_matrix_update_values(matrix, values, count, value_type, on_device, stream) bind(c) result(status)
       import :: c_int, c_int64_t, c_ptr
       type(c_ptr), value :: matrix, values, stream
@@ -155,6 +283,7 @@ module shardmat
       integer(c_int) :: status
     end function
 
+    ! rows(count): global numbers, from 0. x(own_rows) and b(own_rows), or c_null_ptr for both.
     function shardmat_matrix_zero_rows_columns(matrix, rows, count, diagonal, x, b) bind(c) result(status)
       import :: c_double, c_int, c_int64_t, c_ptr
       type(c_ptr), value :: matrix, x, b
@@ -164,6 +293,7 @@ module shardmat
       integer(c_int) :: status
     end function
 
+    ! y = alpha*A*x + beta*y in host memory: x(own_cols) of the matrix's value_type, y(own_rows) of its sum_type.
     function shardmat_spmv(matrix, alpha, x, beta, y) bind(c) result(status)
       import :: c_double, c_int, c_ptr
       type(c_ptr), value :: matrix, x, y
@@ -171,7 +301,7 @@ module shardmat
       integer(c_int) :: status
     end function
 
-    ! X and Y lie row by row: dimension(columns, own_rows) in Fortran.
+    ! The same of several columns. X and Y lie row by row: x(columns, own_cols), y(columns, own_rows).
     function shardmat_spmm(matrix, columns, alpha, x, beta, y) bind(c) result(status)
       import :: c_double, c_int, c_int64_t, c_ptr
       type(c_ptr), value :: matrix, x, y
@@ -180,10 +310,71 @@ module shardmat
       integer(c_int) :: status
     end function
 
+    ! A product for `columns` right-hand sides, which you keep and destroy. column_major_y = 1 is for arrays y(own_rows, columns).
+    function shardmat_product_create(matrix, columns, options, product) bind(c) result(status)
+      import :: c_int, c_int64_t, c_ptr, shardmat_product_options
+      type(c_ptr), value :: matrix
+      integer(c_int64_t), value :: columns
+      type(shardmat_product_options), intent(in), target :: options
+      type(c_ptr), intent(out) :: product
+      integer(c_int) :: status
+    end function
+
+    subroutine shardmat_product_destroy(product) bind(c)
+      import :: c_ptr
+      type(c_ptr), value :: product
+    end subroutine
+
+    ! Y = alpha*A*X + beta*Y. X is own_cols x columns of the matrix's value_type, Y is own_rows x columns of its sum_type; other
+    ! sizes and types are refused with shardmat_usage. stream = c_null_ptr: returns when Y is complete.
+    function shardmat_product_multiply(product, alpha, x, beta, y, stream) bind(c) result(status)
+      import :: c_double, c_int, c_ptr, shardmat_dense
+      type(c_ptr), value :: product, stream
+      real(c_double), value :: alpha, beta
+      type(shardmat_dense), intent(in), target :: x, y
+      integer(c_int) :: status
+    end function
+
+    ! Where the product reads X, (columns, own_cols) on the context's device; c_null_ptr where it has another order.
+    function shardmat_product_x(product, data) bind(c) result(status)
+      import :: c_int, c_ptr
+      type(c_ptr), value :: product
+      type(c_ptr), intent(out) :: data
+      integer(c_int) :: status
+    end function
+
+    function shardmat_product_get_info(product, info) bind(c) result(status)
+      import :: c_int, c_ptr, shardmat_product_info
+      type(c_ptr), value :: product
+      type(shardmat_product_info), intent(inout), target :: info
+      integer(c_int) :: status
+    end function
+
+    ! `graph` ends with c_null_char. On rank 0: scores(columns, vertices), and restarts of the same shape, or c_null_ptr for
+    ! uniform restarts; both real(c_double). On other ranks: c_null_ptr for both.
+    function shardmat_pagerank_of_file(context, graph, options, restarts, scores, ranked) bind(c) result(status)
+      import :: c_char, c_int, c_ptr, shardmat_pagerank_options, shardmat_pagerank_result
+      type(c_ptr), value :: context, restarts, scores
+      character(kind=c_char), intent(in) :: graph(*)
+      type(shardmat_pagerank_options), intent(in), target :: options
+      type(shardmat_pagerank_result), intent(inout), target :: ranked
+      integer(c_int) :: status
+    end function
+
+    ! The same of all rows of a graph, in a context of one rank.
+    function shardmat_pagerank_of_rows(context, graph, options, restarts, scores, ranked) bind(c) result(status)
+      import :: c_int, c_ptr, shardmat_pagerank_options, shardmat_pagerank_result, shardmat_rows
+      type(c_ptr), value :: context, restarts, scores
+      type(shardmat_rows), intent(in), target :: graph
+      type(shardmat_pagerank_options), intent(in), target :: options
+      type(shardmat_pagerank_result), intent(inout), target :: ranked
+      integer(c_int) :: status
+    end function
+
     function shardmat_solver_create(matrix, options, solver) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_solver_options
       type(c_ptr), value :: matrix
-      type(shardmat_solver_options), intent(in) :: options
+      type(shardmat_solver_options), intent(in), target :: options
       type(c_ptr), intent(out) :: solver
       integer(c_int) :: status
     end function
@@ -200,42 +391,155 @@ module shardmat
       integer(c_int) :: status
     end function
 
-    ! One element of `solved` for each column.
+    ! b and x are own_rows x columns; x holds the first guess, then the solution. One element of `solved` for each column.
     function shardmat_solver_solve(solver, b, x, solved) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_dense, shardmat_solve_result
       type(c_ptr), value :: solver
-      type(shardmat_dense), intent(in) :: b, x
-      type(shardmat_solve_result), intent(inout) :: solved(*)
+      type(shardmat_dense), intent(in), target :: b, x
+      type(shardmat_solve_result), intent(inout), target :: solved(*)
       integer(c_int) :: status
     end function
 
+    ! The norms of the residuals of a column, which counts from 0: at most `capacity` of them in norms(capacity). `count`: how
+    ! many there are, one more than iterations.
+    function shardmat_solver_history(solver, column, norms, capacity, count) bind(c) result(status)
+      import :: c_double, c_int, c_int64_t, c_ptr
+      type(c_ptr), value :: solver
+      integer(c_int64_t), value :: column, capacity
+      real(c_double), intent(inout) :: norms(*)
+      integer(c_int64_t), intent(out) :: count
+      integer(c_int) :: status
+    end function
+
+    ! b(own_rows) and x(own_rows) of the matrix's sum_type, in host memory; x holds the first guess, then the solution.
     function shardmat_solve(matrix, options, b, x, solved) bind(c) result(status)
       import :: c_int, c_ptr, shardmat_solver_options, shardmat_solve_result
       type(c_ptr), value :: matrix, b, x
-      type(shardmat_solver_options), intent(in) :: options
-      type(shardmat_solve_result), intent(inout) :: solved
+      type(shardmat_solver_options), intent(in), target :: options
+      type(shardmat_solve_result), intent(inout), target :: solved
       integer(c_int) :: status
     end function
   end interface
+
+  ! Dense matrices of Fortran arrays in host memory, real(c_double) or real(c_float), which have the attribute target:
+  !   shardmat_column_major(a)   a(rows, columns), or a vector a(rows)
+  !   shardmat_row_major(a)      a(columns, rows), or a vector a(rows)
+  ! Sections such as a(1:rows, 2:4) are used in place. The entries of the first dimension must lie one after another: of a
+  ! section with a stride there, as a(::2, :), `leading` is 0, which functions refuse with shardmat_usage.
+  interface shardmat_column_major
+    module procedure vector_f64, vector_f32, column_major_f64, column_major_f32
+  end interface
+  interface shardmat_row_major
+    module procedure vector_f64, vector_f32, row_major_f64, row_major_f32
+  end interface
+  private :: vector_f64, vector_f32, column_major_f64, column_major_f32, row_major_f64, row_major_f32
+  private :: distance, empty, spanned, transposed
 
 contains
 
   ! The message of the last error of this thread.
   function shardmat_message() result(message)
     character(len=:), allocatable :: message
-    character(kind=c_char), pointer :: letters(:)
-    integer :: length
+    message = shardmat_text(shardmat_last_error())
+  end function
+
+  ! The characters of a text of C; '' for c_null_ptr.
+  pure function shardmat_text(text) result(characters)
+    type(c_ptr), intent(in) :: text
+    character(len=:), allocatable :: characters
+    integer(c_size_t) :: length
     interface
-      function strlen(text) bind(c) result(length)
+      pure function strlen(text) bind(c) result(length)
         import :: c_ptr, c_size_t
         type(c_ptr), value :: text
         integer(c_size_t) :: length
       end function
+      pure subroutine memcpy(to, from, bytes) bind(c)
+        import :: c_char, c_ptr, c_size_t
+        character(kind=c_char), intent(inout) :: to(*)
+        type(c_ptr), value :: from
+        integer(c_size_t), value :: bytes
+      end subroutine
     end interface
-    call c_f_pointer(shardmat_last_error(), letters, [strlen(shardmat_last_error())])
-    allocate (character(len=size(letters)) :: message)
-    do length = 1, size(letters)
-      message(length:length) = letters(length)
-    end do
+    length = 0
+    if (c_associated(text)) length = strlen(text)
+    allocate (character(len=length) :: characters)
+    if (length > 0) call memcpy(characters, text, length)
+  end function
+
+  function vector_f64(a) result(view)
+    real(c_double), target, intent(in) :: a(:)
+    type(shardmat_dense) :: view
+    view = shardmat_dense(rows=size(a, kind=c_int64_t), value_type=shardmat_f64)
+    if (size(a) > 0) view%values = c_loc(a(1))
+    if (size(a) > 1) view%leading = distance(c_loc(a(1)), c_loc(a(2)))/8
+  end function
+
+  function vector_f32(a) result(view)
+    real(c_float), target, intent(in) :: a(:)
+    type(shardmat_dense) :: view
+    view = shardmat_dense(rows=size(a, kind=c_int64_t), value_type=shardmat_f32)
+    if (size(a) > 0) view%values = c_loc(a(1))
+    if (size(a) > 1) view%leading = distance(c_loc(a(1)), c_loc(a(2)))/4
+  end function
+
+  function column_major_f64(a) result(view)
+    real(c_double), target, intent(in) :: a(:, :)
+    type(shardmat_dense) :: view
+    view = empty(size(a, 1, c_int64_t), size(a, 2, c_int64_t), shardmat_f64)
+    if (size(a) > 0) view = spanned(vector_f64(a(:, 1)), vector_f64(a(1, :)))
+  end function
+
+  function column_major_f32(a) result(view)
+    real(c_float), target, intent(in) :: a(:, :)
+    type(shardmat_dense) :: view
+    view = empty(size(a, 1, c_int64_t), size(a, 2, c_int64_t), shardmat_f32)
+    if (size(a) > 0) view = spanned(vector_f32(a(:, 1)), vector_f32(a(1, :)))
+  end function
+
+  function row_major_f64(a) result(view)
+    real(c_double), target, intent(in) :: a(:, :)
+    type(shardmat_dense) :: view
+    view = transposed(column_major_f64(a))
+  end function
+
+  function row_major_f32(a) result(view)
+    real(c_float), target, intent(in) :: a(:, :)
+    type(shardmat_dense) :: view
+    view = transposed(column_major_f32(a))
+  end function
+
+  ! Bytes from one address to another.
+  function distance(from, to) result(bytes)
+    type(c_ptr), intent(in) :: from, to
+    integer(c_int64_t) :: bytes
+    bytes = transfer(to, 0_c_intptr_t) - transfer(from, 0_c_intptr_t)
+  end function
+
+  ! A matrix without entries.
+  function empty(rows, columns, value_type) result(view)
+    integer(c_int64_t), intent(in) :: rows, columns
+    integer(c_int), intent(in) :: value_type
+    type(shardmat_dense) :: view
+    view = shardmat_dense(rows=rows, columns=columns, leading=max(rows, 1_c_int64_t), column_major=1, value_type=value_type)
+  end function
+
+  ! A column-major matrix by its first column and its first row.
+  function spanned(column, row) result(view)
+    type(shardmat_dense), intent(in) :: column, row
+    type(shardmat_dense) :: view
+    view = empty(column%rows, row%rows, column%value_type)
+    view%values = column%values
+    if (row%rows > 1) view%leading = row%leading
+    if (column%leading /= 1) view%leading = 0
+  end function
+
+  function transposed(given) result(view)
+    type(shardmat_dense), intent(in) :: given
+    type(shardmat_dense) :: view
+    view = given
+    view%rows = given%columns
+    view%columns = given%rows
+    view%column_major = 0
   end function
 end module

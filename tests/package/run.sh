@@ -17,6 +17,7 @@ mpirun -n 1 "$work/build/consumer"
 mpirun -n 3 "$work/build/consumer"
 "$work/build/consumer_c"
 "$work/build/c_interface"
+if [ -x "$work/build/fortran_interface" ]; then "$work/build/fortran_interface"; fi
 "$work/build/own_folders"
 "$work/build/own_folders_c"
 "$work/prefix/bin/shardmat" --version
@@ -32,6 +33,12 @@ if command -v pkg-config > /dev/null && [[ $* != *-fsanitize=* ]]; then
   read -ra flags <<< "$(pkg-config --cflags --libs shardmat)"
   quietly cc "$here/c_interface.c" -o "$work/by_pkg_config" "${flags[@]}" "-Wl,-rpath,$libdir"
   "$work/by_pkg_config"
+  if command -v gfortran > /dev/null; then
+    read -ra modules <<< "$(pkg-config --variable=fortran shardmat)"
+    quietly gfortran -std=f2018 -Wall -Wextra -Werror -J "$work" "${modules[@]}" "$here/fortran_interface.f90" \
+      -o "$work/fortran_by_pkg_config" "${flags[@]}" "-Wl,-rpath,$libdir"
+    "$work/fortran_by_pkg_config"
+  fi
 fi
 package=$(find "$work/prefix" -name '_shardmat*.so')
 if [ -n "$package" ]; then
