@@ -2,12 +2,12 @@
 // it made.
 //
 //   memory of the host               the rank copies it to and from the memory that the group shares
-//   memory of a GPU by cudaMalloc()  the owner opens it (CUDA IPC) and copies on the GPU; nothing moves through the host
-//   other memory of a GPU            (pools of cudaMallocAsync(), virtual memory management, managed memory): no other
-//   process
-//                                    can open it. The rank copies it to and from the memory that the group shares
+//   memory of a GPU by cudaMalloc()  the owner opens it (CUDA IPC) and copies on the GPU
+//   other memory of a GPU            no other process can open pools of cudaMallocAsync(), memory of cuMemCreate() and
+//                                    managed memory: the rank copies it as memory of the host
 //
-// Ranks may differ in where their memory lies. If any of a group is opened, the whole lies on the GPU, else on the host.
+// What must be converted to another type goes through the shared memory, too. Ranks may differ in where their memory lies:
+// if that of any rank of a group is copied on the GPU, the whole lies there, else on the host.
 //
 //   HandOver over(context, stream);
 //   group.call("…", [&] { over.give("X", x, type); over.give_and_take("Y", y, type, true); return over.operands(); },

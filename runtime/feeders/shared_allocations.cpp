@@ -35,13 +35,12 @@ std::byte* SharedAllocations::open(int place, const Name& name, Stream& stream) 
   const std::pair<int, std::uint64_t> key(place, name.number);
   if (const auto found = opened_.find(key); found != opened_.end()) return found->second.data();
   const auto try_it = [&] { return opened_.emplace(key, OpenedMemory(name.handle, stream.device())).first->second.data(); };
-  const bool others = std::any_of(opened_.begin(), opened_.end(), [&](const auto& one) { return one.first.first == place; });
-  if (!others) return try_it();
+  if (opened_.empty()) return try_it();
   try {
     return try_it();
   } catch (const Error&) {
     stream.synchronize();
-    close_others(place, {});
+    opened_.clear();
     return try_it();
   }
 }
