@@ -252,6 +252,7 @@ static void waits_for_streams(shardmat_matrix* a) {
     for (int i = 0; i < copies; ++i) CUDA(cudaMemcpyAsync(busy, busy + much, much, cudaMemcpyDeviceToDevice, stream));
     CUDA(cudaMemcpyAsync(device_x, late, bytes_of(1), cudaMemcpyDeviceToDevice, stream));
     const int still_busy = cudaStreamQuery(stream) == cudaErrorNotReady;
+    cudaGetLastError(); /* "not ready" is none that a later call should find */
     CHECK(still_busy);
     const shardmat_dense of_x = dense(device_x, 1, 1), of_y = dense(device_y, 1, 1);
     OK(shardmat_product_multiply(product, 1, &of_x, 0, &of_y, kind == 0 ? stream : kind == 1 ? cudaStreamLegacy : NULL));
