@@ -371,7 +371,8 @@ static shardmat_matrix* make_matrix(shardmat_context* context, int on_device) {
     rows.columns = places = to_device(columns, 8 * (size_t)entries);
     rows.values = numbers = to_device(values, 8 * (size_t)entries);
   }
-  const shardmat_matrix_options options = {.size = sizeof options, .updatable = 1, .reproducible = 1};
+  const shardmat_matrix_options options = {
+      .size = sizeof options, .kernel = getenv("TEST_KERNEL"), .updatable = 1, .reproducible = 1};
   OK(shardmat_matrix_from_rows(context, &rows, &options, &a));
   if (on_device) CUDA(cudaFree(ends)), CUDA(cudaFree(places)), CUDA(cudaFree(numbers));
   return a;
