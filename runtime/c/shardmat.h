@@ -59,9 +59,9 @@ const char* shardmat_version(void);
  * same functions as without feeders, and each gives and takes the entries of its own rows. Then:
  * - Arrays lie in host memory, or in memory of the owner's GPU (on_device), which every feeder sees as the device of its
  *   context. Ranks may differ. Memory of another GPU is refused.
- * - Vectors and new values from cudaMalloc(), also parts of such memory as CuPy and PyTorch give them, are copied on the GPU:
- *   the owner opens them (CUDA IPC). It keeps them open until the first product, solve or new values after they were freed;
- *   only then does the GPU have this memory back. Other memory of a GPU cannot be opened by another process (pools of
+ * - Vectors and new values from cudaMalloc(), also parts of such memory as CuPy and PyTorch give them, are copied on the
+ *   GPU: the owner opens them (CUDA IPC). It keeps them open until the first product, solve or new values after they were
+ *   freed; only then does the GPU have this memory back. Other memory of a GPU cannot be opened by another process (pools of
  *   cudaMallocAsync(), cuMemCreate(), managed memory): feeders copy it through host memory. They do the same with rows and
  *   triplets, and with b and x of a solve in another type than the matrix's sum_type.
  * - Calls that take a stream wait until it has passed the work given to it so far (a feeder without a stream: until the
