@@ -114,7 +114,7 @@ Device device_of(int on_device, const ContextState& context) {
   if (on_device == 0) return Device{};
   require(context.context.backend() == Backend::cuda,
           "memory of a GPU was given (on_device), but the context works on the host");
-  return context.context.owns() ? context.context.context().device() : Device{Backend::cuda, 0};  // which feeders refuse
+  return context.context.device();
 }
 
 Dense dense(const shardmat_dense* given, const char* what, const ContextState& context) {
@@ -182,7 +182,7 @@ int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* 
     require(context != nullptr, "the context is NULL");
     const ContextState& state = *context->state;
     const bool owns = state.context.owns();
-    const Device device = owns ? state.context.context().device() : Device{};
+    const Device device = state.context.device();
     write_struct(info,
                  {0, state.communicator.rank(), state.communicator.size(), owns ? state.context.context().threads() : 1,
                   device.backend == Backend::cuda ? device.ordinal : -1, name(state.context.backend()).data(),
@@ -203,7 +203,9 @@ int shardmat_context_allocate(shardmat_context* context, size_t bytes, void** me
   if (context == nullptr || memory == nullptr)
     return c_status([] { require(false, "the context is NULL, or there is nowhere to put the memory"); });
   return in_context(context->state, [&] {
-    Buffer buffer(context->state->own().device(), std::max<std::size_t>(bytes, 1));
+    const Device device = context->state->context.device();
+    context->state->context.stream_of(device);  // throws if this process does not see the device
+    Buffer buffer(device, std::max<std::size_t>(bytes, 1));
     void* const place = buffer.data();
     context->state->memory.emplace(place, std::move(buffer));
     *memory = place;

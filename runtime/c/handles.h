@@ -57,10 +57,9 @@ inline std::string text(const char* given, std::string_view otherwise = {}) {
 /// Calls f(stream, wait) with the stream that the caller named, or the context's.
 template <class F>
 void on_stream(ContextState& context, void* native, F&& f) {
-  if (native == nullptr || context.context.has_feeders() || context.context.backend() == Backend::host)
-    return f(context.context.stream(), true);
-  Stream stream = Stream::borrowed(context.own().device(), native);
-  f(stream, false);
+  if (native == nullptr || context.context.backend() == Backend::host) return f(context.context.stream(), true);
+  Stream stream = Stream::borrowed(context.context.device(), native);
+  f(stream, context.context.has_feeders());
 }
 
 /// Throws Error(usage) if a struct of the caller has a size that cannot be, or sets what this library does not know.

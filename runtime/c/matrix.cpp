@@ -70,9 +70,11 @@ OwnRows own_rows(const shardmat_rows* given, ContextState& context) {
   std::int64_t ends[2];
   rows.device = device_of(known.on_device, context);
   if (known.on_device != 0) {
-    context.context.require_on_host(rows.device, "own rows");
-    copy_to_host(&ends[0], known.row_ptr, sizeof ends[0], context.context.stream());
-    copy_to_host(&ends[1], known.row_ptr + known.rows, sizeof ends[1], context.context.stream());
+    if (context.context.has_feeders())
+      context.context.require_on_device("row_ptr", known.row_ptr, rows.row_ptr.size_bytes());
+    Stream& stream = context.context.stream_of(rows.device);
+    copy_to_host(&ends[0], known.row_ptr, sizeof ends[0], stream);
+    copy_to_host(&ends[1], known.row_ptr + known.rows, sizeof ends[1], stream);
   } else {
     ends[0] = known.row_ptr[0];
     ends[1] = known.row_ptr[known.rows];

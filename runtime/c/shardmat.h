@@ -57,13 +57,20 @@ const char* shardmat_version(void);
  * With more ranks than GPUs, consecutive ranks of a host form a group for each GPU. The lowest rank of a group owns the GPU;
  * the others, its feeders, hand rows, x and b to it through shared memory, and sleep until it is done. All ranks call the
  * same functions as without feeders, and each gives and takes the entries of its own rows. Then:
- * - Rows, values and vectors are given in host memory; memory of a GPU (on_device) is refused. Calls that take a stream
- *   return when they are done.
+ * - Arrays lie in host memory, or in memory of the owner's GPU (on_device), which every feeder sees as the device of its
+ *   context. Ranks may differ. Memory of another GPU is refused.
+ * - Vectors and new values from cudaMalloc(), also parts of such memory as CuPy and PyTorch give them, are copied on the
+ *   GPU: the owner opens them (CUDA IPC). It keeps them open until the first product, solve or new values after they were
+ *   freed; only then does the GPU have this memory back. Other memory of a GPU cannot be opened by another process (pools of
+ *   cudaMallocAsync(), cuMemCreate(), managed memory): feeders copy it through host memory. They do the same with rows and
+ *   triplets, and with b and x of a solve in another type than the matrix's sum_type.
+ * - Calls that take a stream wait until it has passed the work given to it so far (a feeder without a stream: until the
+ *   default streams have), and return when they are done. A CUDA graph cannot record them.
  * - A matrix of a file is on the owners: its feeders have own_rows = 0. A partitioner (`method`) takes own rows only if those of
  *   each group follow each other.
  * - An error of any rank's arguments is returned on all ranks. Monitors of
  *   solves are called on feeders about ten times a second and at the end; those of PageRank on owners only.
- * - Feeders have no device: batches and shardmat_context_allocate() return SHARDMAT_USAGE there.
+ * - Feeders do not multiply: batches return SHARDMAT_USAGE there.
  */
 
 /* ---- Contexts: the ranks, the device of this rank, its host threads ---- */
@@ -93,7 +100,7 @@ typedef struct {
   size_t size;
   int rank, ranks;     /* this rank's number, and how many there are */
   int threads;         /* host threads of this rank */
-  int device;          /* as CUDA numbers them; -1: the host */
+  int device;          /* as CUDA numbers them, of a feeder that of its owner; -1: the host */
   const char* backend; /* "host" or "cuda" */
   const char* name;    /* of the device; both texts are valid as long as the context */
   int feeder;          /* 1: this rank hands its rows to another rank of its host, see "Feeders" */
@@ -103,7 +110,7 @@ typedef struct {
 int shardmat_context_get_info(shardmat_context* context, shardmat_context_info* info);
 /* The stream on which work runs unless a call names another: a cudaStream_t; NULL on the host, and on a feeder. */
 int shardmat_context_stream(shardmat_context* context, void** stream);
-/* Memory of the context's device, aligned to 256 bytes, for programs that have no CUDA of their own. Freed by
+/* Memory of the context's device (info.device), aligned to 256 bytes, for programs that have no CUDA of their own. Freed by
  * shardmat_context_free(), or with the context. */
 int shardmat_context_allocate(shardmat_context* context, size_t bytes, void** memory);
 int shardmat_context_free(shardmat_context* context, void* memory);

@@ -4,11 +4,11 @@
 //   shardmat::GroupContext context(ranks, {});                        // any number of ranks a GPU
 //   shardmat::GroupMatrix a(context, [&] { return shardmat::GivenRows{my_rows, options}; });
 //   auto product = a.product([] { return shardmat::ProductOptions{}; });
-//   a.multiply(product, 1, x, 0, y);                                  // x and y: this rank's rows, in host memory
+//   a.multiply(product, 1, x, 0, y);                                  // x and y: this rank's rows
 //
 // An owner's rows are its own, then those of its feeders by rank: the matrix, its bits and the steps of a solve are those of
 // a program that runs on the owners alone and gives these rows. Where every rank has a GPU, or works on the host, there are
-// no feeders, and nothing is copied.
+// no feeders, and nothing is copied. Arrays of feeders lie in host memory, or in memory of their owner's GPU (hand_over.h).
 //
 // Threads: as Context. Everything that says collective is called by all ranks, feeders too.
 #pragma once
@@ -16,10 +16,12 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "comm/feeders/rank_group.h"
 #include "comm/feeders/rank_groups.h"
 #include "runtime/context.h"
+#include "runtime/feeders/shared_allocations.h"
 
 namespace shardmat {
 
@@ -51,19 +53,29 @@ class GroupContext {
   Backend backend() const { return backend_; }
   /// Name of the device of this rank's owner.
   const std::string& device_name() const { return device_name_; }
+  /// The device of this rank's owner, as this process numbers it; ordinal -1 if this process does not see it.
+  Device device() const { return owns() ? context().device() : device_; }
   /// The stream of the context; on a feeder, one of the host.
   Stream& stream() { return owns() ? context().stream() : host_stream_; }
-
-  /// Throws Error(usage) where there are feeders and `device` is a GPU: ranks hand over what lies in host memory.
-  void require_on_host(Device device, const char* what) const;
+  /// A stream of this process for memory of the host, or of the GPU of this rank's owner. Throws Error(usage) if this
+  /// process does not see it.
+  Stream& stream_of(Device device);
+  /// What CUDA knows of an array in memory of a GPU that this rank gives. Throws Error(usage), naming both GPUs, unless its
+  /// owner works on this GPU, and if the array ends behind its allocation. `what` names the array in messages: "X".
+  DeviceAddress require_on_device(std::string_view what, const void* array, std::size_t bytes) const;
+  /// Memory of GPUs that feeders pass on and owners open.
+  SharedAllocations& allocations() { return allocations_; }
 
  private:
   Communicator& ranks_;
   std::optional<RankGroup> group_;
   std::optional<Context> context_;
   Backend backend_ = Backend::host;
-  std::string device_name_;
+  std::string device_name_, gpu_;  ///< gpu_: bus number of the owner's GPU
+  Device device_;                  ///< on a feeder
   Stream host_stream_{Device{}};
+  std::optional<Stream> device_stream_;  ///< on a feeder
+  SharedAllocations allocations_;
 };
 
 }  // namespace shardmat

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/memory_limits.h"
 #include "partition/partitioner.h"
 #include "runtime/feeders/answer.h"
-#include "runtime/feeders/group_operands.h"
+#include "runtime/feeders/hand_over.h"
 #include "runtime/matrix/dense_copy.h"
 #include "runtime/source/matrix_source.h"
 
@@ -101,6 +102,30 @@ OwnTriplets triplets_of_group(std::span<const GroupOperand> all) {
           Device{},     joined.further};
 }
 
+/// Copies in host memory of arrays that lie in memory of a GPU.
+class HostCopies {
+ public:
+  HostCopies(GroupContext& context, Device device) : context_(context), device_(device) {}
+
+  /// The array, or a copy of it. `what` names it in messages.
+  const void* of(const char* what, const void* array, std::size_t bytes) {
+    if (device_.backend == Backend::host || bytes == 0 || array == nullptr) return array;
+    context_.require_on_device(what, array, bytes);
+    require_host_memory(static_cast<std::int64_t>(bytes), what);
+    copies_.emplace_back(Device{}, bytes);
+    copy_to_host(copies_.back().data(), array, bytes, context_.stream_of(device_));
+    return copies_.back().data();
+  }
+  std::span<const std::int64_t> of(const char* what, std::span<const std::int64_t> array) {
+    return {static_cast<const std::int64_t*>(of(what, array.data(), array.size_bytes())), array.size()};
+  }
+
+ private:
+  GroupContext& context_;
+  Device device_;
+  std::vector<Buffer> copies_;
+};
+
 /// What must hold before a rank's arrays are read.
 void require_readable(RowRange range, std::span<const RowRange> further, const void* values, std::size_t entries) {
   if (range.count < 0) throw Error(ErrorKind::input, fmt::format("{} rows; their number must not be negative", range.count));
@@ -151,14 +176,19 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenRows()>
     });
     make(given.rows);
   } else {
+    std::optional<HostCopies> copies;
     take_answer(context.group().call(
         "the matrix of own rows",
         [&] {
           given = give();
-          context_.require_on_host(given.rows.device, "own rows");
-          require_readable(given.rows.range, given.rows.further, given.rows.values, given.rows.columns.size());
-          require_offsets(given.rows.row_ptr, given.rows);
-          return operands_of(given.rows, context_.owns());
+          OwnRows& rows = given.rows;
+          require_readable(rows.range, rows.further, rows.values, rows.columns.size());
+          copies.emplace(context_, rows.device);
+          rows.row_ptr = copies->of("row_ptr", rows.row_ptr), rows.columns = copies->of("columns", rows.columns);
+          rows.values = copies->of("values", rows.values, rows.columns.size() * size_of(rows.values_type));
+          rows.device = Device{};
+          require_offsets(rows.row_ptr, rows);
+          return operands_of(rows, context_.owns());
         },
         [&](std::span<const GroupOperand> all) {
           make(context_.group().owners().together([&] { return rows_of_group(all); }));
@@ -187,13 +217,18 @@ GroupMatrix::GroupMatrix(GroupContext& context, const std::function<GivenTriplet
     });
     make(given.triplets);
   } else {
+    std::optional<HostCopies> copies;
     take_answer(context.group().call(
         "the matrix of triplets",
         [&] {
           given = give();
-          context_.require_on_host(given.triplets.device, "triplets");
-          require_readable(given.triplets.range, given.triplets.further, given.triplets.values, given.triplets.rows.size());
-          return operands_of(given.triplets);
+          OwnTriplets& triplets = given.triplets;
+          require_readable(triplets.range, triplets.further, triplets.values, triplets.rows.size());
+          copies.emplace(context_, triplets.device);
+          triplets.rows = copies->of("rows", triplets.rows), triplets.columns = copies->of("columns", triplets.columns);
+          triplets.values = copies->of("values", triplets.values, triplets.rows.size() * size_of(triplets.values_type));
+          triplets.device = Device{};
+          return operands_of(triplets);
         },
         [&](std::span<const GroupOperand> all) {
           make(context_.group().owners().together([&] { return triplets_of_group(all); }));
@@ -337,22 +372,21 @@ void GroupMatrix::multiply(GroupProduct& with, double alpha, double beta, const 
     const Vectors mine = give();
     return with.ordered->multiply(alpha, mine.x, beta, mine.y, stream, wait);
   }
-  const auto of_group = [&](const GroupOperand& operand, ValueType type) {
-    const std::int64_t columns = with.columns, entries = static_cast<std::int64_t>(operand.bytes() / size_of(type));
-    return Dense{operand.data, entries / columns, columns, columns, DenseOrder::row_major, type, Device{}};
-  };
+  HandOver over(context_, stream);
   context_.group().call(
       "the product",
       [&] {
         const Vectors mine = give();
-        context_.require_on_host(mine.x.device, "X"), context_.require_on_host(mine.y.device, "Y");
-        require_dense("X", mine.x, own_cols_, with.columns, type(), Device{});
-        require_dense("Y", mine.y, own_rows_, with.columns, sum_type(type()), Device{});
-        return std::vector<Operand>{operand_given(mine.x), operand_both(mine.y, beta != 0)};
+        require_dense("X", mine.x, own_cols_, with.columns, type(), mine.x.device);
+        require_dense("Y", mine.y, own_rows_, with.columns, sum_type(type()), mine.y.device);
+        over.give("X", mine.x, type());
+        over.give_and_take("Y", mine.y, sum_type(type()), beta != 0);
+        return over.operands();
       },
       [&](std::span<const GroupOperand> all) {
-        with.ordered->multiply(alpha, of_group(all[0], type()), beta, of_group(all[1], sum_type(type())), context_.stream(),
-                               true);
+        over.gather(all);
+        with.ordered->multiply(alpha, over.whole(0), beta, over.whole(1), context_.stream(), true);
+        over.give_back();
         return std::string();
       });
 }
@@ -362,24 +396,23 @@ void GroupMatrix::update_values(const std::function<ConstDense()>& give, Stream&
     const ConstDense values = context_.ranks().together(give);
     return matrix_->update_values(values, stream);
   }
+  HandOver over(context_, stream);
   context_.group().call(
       "new values",
       [&] {
         const ConstDense values = give();
-        context_.require_on_host(values.device, "the new values");
         if (values.rows != own_values_ || (values.data == nullptr && own_values_ > 0))
           throw Error(ErrorKind::usage, fmt::format("{} new values came for {} values that this rank gave before",
                                                     values.data == nullptr ? 0 : values.rows, own_values_));
-        const auto bytes = static_cast<std::size_t>(values.rows) * size_of(values.type);
-        return std::vector<Operand>{one_piece({{}, 0, values.rows, values.type}), Operand::given(values.data, bytes)};
+        over.give("the new values", values, values.type);
+        std::vector<Operand> operands = over.operands();
+        operands.push_back(one_piece({{}, 0, values.rows, values.type}));
+        return operands;
       },
       [&](std::span<const GroupOperand> all) {
-        ConstDense values;
-        context_.group().owners().together([&] {
-          const Joined joined = join_pieces(all[0].as<Piece>());
-          values.data = all[1].data, values.rows = joined.entries, values.type = joined.type;
-        });
-        matrix_->update_values(values, context_.stream());
+        context_.group().owners().together([&] { join_pieces(all.back().as<Piece>()); });
+        over.gather(all);
+        matrix_->update_values(over.whole(0), context_.stream());
         context_.stream().synchronize();
         return std::string();
       });
@@ -412,36 +445,41 @@ void GroupMatrix::zero_rows_columns(const std::function<ZeroedRows()>& give) {
     std::int64_t rows;
     bool with_vectors;
   };
+  HandOver over(context_, context_.stream());
   context_.group().call(
       "zeroing rows and columns",
       [&] {
         mine = give();
-        std::vector<Operand> operands{{sizeof(Header),
-                                       [&](void* to) {
-                                         *static_cast<Header*>(to) = {own_rows_, mine.with_vectors};
-                                       },
-                                       {}},
-                                      Operand::given(mine.rows.data(), mine.rows.size_bytes()),
-                                      Operand(),
-                                      Operand()};
-        if (!mine.with_vectors || own_rows_ == 0) return operands;
-        context_.require_on_host(mine.x.device, "x"), context_.require_on_host(mine.b.device, "b");
-        operands[2] = doubles_given(mine.x, own_rows_, 1, context_.stream());
-        operands[3] = doubles_both(mine.b, own_rows_, 1, context_.stream());
+        const ValueType type = sum_type(this->type());
+        const bool have = mine.with_vectors && own_rows_ > 0;
+        if (have)
+          for (const ConstDense& view : {mine.x, ConstDense(mine.b)})
+            require_shape("the entries", view, own_rows_, 1, context_.device());
+        over.give("x", have ? mine.x : ConstDense(), type);
+        over.give_and_take("b", have ? mine.b : Dense(), type, true);
+        std::vector<Operand> operands = over.operands();
+        operands.push_back({sizeof(Header),
+                            [&](void* to) {
+                              *static_cast<Header*>(to) = {own_rows_, mine.with_vectors};
+                            },
+                            {}});
+        operands.push_back(Operand::given(mine.rows.data(), mine.rows.size_bytes()));
         return operands;
       },
       [&](std::span<const GroupOperand> all) {
         ZeroedRows together = mine;
         context_.group().owners().together([&] {
-          const std::span<const Header> headers = all[0].as<Header>();
+          const std::span<const Header> headers = all[3].as<Header>();
           together.with_vectors =
               std::any_of(headers.begin(), headers.end(), [](const Header& h) { return h.with_vectors; });
           for (const Header& header : headers)
             if (together.with_vectors && !header.with_vectors && header.rows > 0)
               throw Error(ErrorKind::usage, "x and b are given on other ranks");
-          together.x = doubles_of(all[2], 1), together.b = doubles_of(all[3], 1);
         });
-        zero(*matrix_, together, all[1].as<std::int64_t>());
+        over.gather(all);
+        together.x = over.whole(0), together.b = over.whole(1);
+        zero(*matrix_, together, all[4].as<std::int64_t>());
+        over.give_back();
         return std::string();
       });
 }

@@ -1,8 +1,8 @@
 // A matrix of the program's own rows, or of a file, on any number of ranks a device.
 //
 // Every rank gives and takes what belongs to its own rows. Where there are feeders (group_context.h), owners put together
-// what their group gives and work on it; everything is then in host memory. Functions that take a `give` call it once on
-// each rank: what it throws, all ranks throw.
+// what their group gives and work on it. Functions that take a `give` call it once on each rank: what it throws, all ranks
+// throw.
 //
 // Threads: as DistributedMatrix. All functions that do something are collective.
 #pragma once

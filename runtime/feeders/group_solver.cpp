@@ -4,8 +4,9 @@
 #include <vector>
 
 #include "runtime/feeders/answer.h"
-#include "runtime/feeders/group_operands.h"
+#include "runtime/feeders/hand_over.h"
 #include "runtime/feeders/solve_news.h"
+#include "runtime/matrix/dense_copy.h"
 
 namespace shardmat {
 namespace {
@@ -95,23 +96,28 @@ SolveResult GroupSolver::solve(const std::function<ConstDense()>& b, const std::
     return run(from, to, control);
   }
   SolveNews news(options_.columns, control);
+  HandOver over(context, context.stream());
   return news.checked(result_of(context.group().call(
       "the solve",
       [&] {
         from = b(), to = x();
-        context.require_on_host(from.device, "b"), context.require_on_host(to.device, "x");
-        return std::vector<Operand>{doubles_given(from, matrix_.own_rows(), options_.columns, context.stream()),
-                                    doubles_both(to, matrix_.own_rows(), options_.columns, context.stream()),
-                                    news.board(context.owns()), news.wish()};
+        for (const ConstDense& view : {from, ConstDense(to)})
+          require_shape("the entries", view, matrix_.own_rows(), options_.columns, context.device());
+        over.give("b", from, sum_type(matrix_.type()));
+        over.give_and_take("x", to, sum_type(matrix_.type()), true);
+        std::vector<Operand> operands = over.operands();
+        operands.push_back(news.board(context.owns())), operands.push_back(news.wish());
+        return operands;
       },
       [&](std::span<const GroupOperand> all) {
-        const SolveResult result = run(doubles_of(all[0], options_.columns), doubles_of(all[1], options_.columns),
-                                       news.control_of_owner(context.group(), all[2], all[3]));
+        over.gather(all);
+        const SolveResult result = run(over.whole(0), over.whole(1), news.control_of_owner(context.group(), all[3], all[4]));
+        over.give_back();
         context.group().require_feeders("the solve");
         return to_text(result);
       },
       RankGroup::Keep::memory,
-      [&](std::span<const GroupOperand> all) { news.read(all[2], all[3], context.group().place()); })));
+      [&](std::span<const GroupOperand> all) { news.read(all[3], all[4], context.group().place()); })));
 }
 
 }  // namespace shardmat

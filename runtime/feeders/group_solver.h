@@ -18,7 +18,7 @@ class GroupSolver {
 
   /// Takes the new values of the matrix into the preconditioner.
   void refresh();
-  /// Solves from the x at hand. b and x: own_rows() × columns, of any type and order, copied; with feeders in host memory.
+  /// Solves from the x at hand. b and x: own_rows() × columns, of any type and order, copied.
   /// The result is the same on all ranks. On feeders, control.monitor and control.stop are called about ten times a second
   /// and at the end, with the last iteration and without true norms; control.progress is not called.
   SolveResult solve(const std::function<ConstDense()>& b, const std::function<Dense()>& x, const SolveControl& control = {});

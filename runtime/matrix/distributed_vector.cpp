@@ -52,6 +52,14 @@ bool DistributedVector::in_rows_of_matrix() const {
   return layout_ == VectorLayout::rows || matrix_.rows() == matrix_.cols();
 }
 
+bool DistributedVector::has_same_entries(const ConstDense& values) const {
+  if (route() != nullptr || values.type != type_ || !(values.device == memory_.device())) return false;
+  const std::span<const std::int64_t> place = places();
+  for (std::size_t i = 0; i < place.size(); ++i)
+    if (place[i] != static_cast<std::int64_t>(i)) return false;
+  return true;
+}
+
 const RangeRoute* DistributedVector::route() const { return in_rows_of_matrix() ? matrix_.row_route() : nullptr; }
 
 std::int64_t DistributedVector::own_rows() const { return in_rows_of_matrix() ? matrix_.own_rows() : local_rows_; }
@@ -130,16 +138,23 @@ HostVector<double> DistributedVector::own(Stream& stream) const {
 
 void DistributedVector::set_own(const ConstDense& values, Stream& stream) {
   const ContextScope scope(matrix_.context());
+  const bool same = has_same_entries(values);
   const HostVector<double> by_rows = agreed([&] {
     require_shape("the entries", values, own_rows(), columns_, matrix_.context().device());
-    return to_host(values, stream);
+    return same ? HostVector<double>() : to_host(values, stream);
   });
-  set_own(by_rows, stream);
+  if (!same) return set_own(by_rows, stream);
+  copy_matrix(values, view(), stream);
+  stream.synchronize();
 }
 
 void DistributedVector::own(const Dense& values, Stream& stream) const {
   const ContextScope scope(matrix_.context());
   agreed([&] { require_shape("the entries", values, own_rows(), columns_, matrix_.context().device()); });
+  if (has_same_entries(values)) {
+    copy_matrix(view(), values, stream);
+    return stream.synchronize();
+  }
   const HostVector<double> by_rows = own(stream);
   agreed([&] { from_host(by_rows, values, stream); });
 }

@@ -69,8 +69,9 @@ class DistributedVector {
   void set_own(std::span<const double> values, Stream& stream);
   HostVector<double> own(Stream& stream) const;
   /// The same from and to a matrix of the caller, in memory of the host or of the vector's device: row-major or column-major
-  /// with any leading dimension, of any type. Copied, and converted, through host memory; returns when that is done. What
-  /// lies on the device in the order of ids() needs no copy: see view() and Product::multiply().
+  /// with any leading dimension, of any type. Returns when the copy is done. Entries of type() in the order of ids() that
+  /// lie on the vector's device are copied there; others are copied, and converted, through host memory. What lies on the
+  /// device in the order of ids() needs no copy at all: see view() and Product::multiply().
   void set_own(const ConstDense& values, Stream& stream);
   void own(const Dense& values, Stream& stream) const;
 
@@ -78,6 +79,8 @@ class DistributedVector {
   /// Position of each local row in the source's order, counted from this rank's first row.
   std::span<const std::int64_t> places() const;
   bool in_rows_of_matrix() const;
+  /// The entries of the caller are those of view(), but for gaps and the order of the dense matrix.
+  bool has_same_entries(const ConstDense& values) const;
   /// From the caller's rows to local ones; null if they are the same.
   const RangeRoute* route() const;
   /// Runs `work`, and agrees on its errors if entries move between ranks.

@@ -1,6 +1,10 @@
 #!/usr/bin/env python3
-"""The Python package on the ranks of mpi4py: every rank runs all of this, and says how far it came if anything is wrong."""
+"""The Python package on the ranks of mpi4py: every rank runs all of this, and says how far it came if anything is wrong.
 
+On the host, or with TEST_BACKEND=cuda on GPUs.
+"""
+
+import os
 import sys
 import traceback
 
@@ -40,6 +44,16 @@ def own_rows(context):
             m.update_values(2 * own.data)
             np.testing.assert_allclose(m @ X[FIRST:LAST], 2 * (A @ X)[FIRST:LAST], atol=1e-12)
     refused(NotImplementedError, "transpose", lambda: shardmat.Matrix.from_rows(own, context=context).T)
+
+
+def arrays_of_the_context(context):
+    """Memory of the device, also on a feeder."""
+    m = shardmat.Matrix.from_rows(A[FIRST:LAST], context=context)
+    middle, y = shardmat.empty((LAST - FIRST, 3), context=context), np.empty((LAST - FIRST, 3))
+    assert (middle.__dlpack_device__() == (1, 0)) == (context.info()["backend"] == "host")
+    m.product(3).multiply(X[FIRST:LAST], out=middle)
+    m.product(3).multiply(middle, out=y)
+    np.testing.assert_allclose(y, (A @ (A @ X))[FIRST:LAST], atol=1e-12)
 
 
 def triplets(context):
@@ -98,11 +112,14 @@ def errors(context):
 
 def main():
     try:
-        for owners in (0, comm.size - 1):  # each rank for itself; then the last rank feeds the one before it
-            with shardmat.Context(comm, backend="host", threads=1, owners=owners) as context:
+        backend = os.environ.get("TEST_BACKEND", "host")
+        # On the host each rank for itself; then the last rank feeds the one before it.
+        for owners in (0, comm.size - 1) if backend == "host" else (0,):
+            with shardmat.Context(comm, backend=backend, threads=1, owners=owners) as context:
                 assert context.info()["ranks"] == comm.size > 1
-                assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
-                for step in (own_rows, triplets, boundary_values, solving, files, errors):
+                if backend == "host":
+                    assert context.info()["feeder"] == (owners > 0 and comm.rank == comm.size - 1)
+                for step in (own_rows, arrays_of_the_context, triplets, boundary_values, solving, files, errors):
                     step(context)
     except BaseException:
         sys.stderr.write(f"rank {comm.rank}: {traceback.format_exc()}")

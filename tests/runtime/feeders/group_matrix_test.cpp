@@ -208,6 +208,45 @@ TEST(Feeders, SolvesTakeTheStepsOfTheOwnersAlone) {
   });
 }
 
+/// b and x in another type and order, with gaps, give the bits of the same entries in f64, row by row.
+TEST(Feeders, SolvesTakeVectorsOfAnyTypeAndOrder) {
+  for_owners([](int owners) {
+    const Problem problem("elasticity:n=5,clamp=0.02");
+    GroupContext context(world(), on_host(owners));
+    GroupMatrix a(context, [&] { return GivenRows{problem.mine(), updatable(), ""}; });
+    constexpr std::int64_t kColumns = 2;
+    GroupSolver solver(a, [] {
+      SolverOptions options;
+      options.preconditioner = "jacobi", options.columns = kColumns;
+      options.variant = CgVariant::classic;
+      return options;
+    });
+    const std::int64_t begin = problem.first(world().rank()), rows = a.own_rows(), leading = rows + 3;
+    HostVector<double> b = entries(begin, begin + rows, kColumns), x(b.size(), 0.0);
+    const auto size = static_cast<std::size_t>(leading * kColumns);
+    std::vector<float> b_by_columns(size, 7.0F), x_by_columns(size, 7.0F);
+    for (std::int64_t i = 0; i < rows; ++i)
+      for (std::int64_t j = 0; j < kColumns; ++j) {
+        double& entry = b[static_cast<std::size_t>(i * kColumns + j)];
+        const auto place = static_cast<std::size_t>(i + j * leading);
+        b_by_columns[place] = static_cast<float>(entry), x_by_columns[place] = 0;
+        entry = static_cast<double>(b_by_columns[place]);
+      }
+    const auto by_columns = [&](std::vector<float>& values) {
+      return Dense{values.data(), rows, kColumns, leading, DenseOrder::column_major, ValueType::f32, Device{}};
+    };
+    const SolveResult expected = solver.solve([&] { return rows_of(b, kColumns); }, [&] { return rows_of(x, kColumns); });
+    const SolveResult result =
+        solver.solve([&] { return by_columns(b_by_columns); }, [&] { return by_columns(x_by_columns); });
+    EXPECT_TRUE(result.converged());
+    EXPECT_EQ(result.columns.at(1).history, expected.columns.at(1).history);
+    for (std::int64_t j = 0; j < kColumns; ++j)
+      for (std::int64_t i = 0; i < leading; ++i)
+        EXPECT_EQ(x_by_columns[static_cast<std::size_t>(i + j * leading)],
+                  i < rows ? static_cast<float>(x[static_cast<std::size_t>(i * kColumns + j)]) : 7.0F);
+  });
+}
+
 /// A solve that takes thousands of iterations: the last rank sees some of them, and ends it on all ranks.
 TEST(Feeders, MonitorsMayEndASolve) {
   if (world().size() == 1) GTEST_SKIP() << "needs several ranks";

@@ -84,7 +84,8 @@ void View::take_dlpack(const py::object& array, const char* what, const Place& p
     throw Failure{SHARDMAT_USAGE, std::string(what) + " is on GPU " + std::to_string(device.second) +
                                       ", but the matrix is on " +
                                       (place.device < 0 ? "the host" : "GPU " + std::to_string(place.device))};
-  const auto number = reinterpret_cast<std::uintptr_t>(stream);
+  // A feeder's context has no stream; it waits for CUDA's legacy default stream, number 1 by DLPack.
+  const auto number = stream == nullptr ? std::uintptr_t{1} : reinterpret_cast<std::uintptr_t>(stream);
   const py::object capsule = on_gpu ? array.attr("__dlpack__")(py::arg("stream") = number) : array.attr("__dlpack__")();
   auto* const tensor = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule.ptr(), "dltensor"));
   if (tensor == nullptr) throw py::error_already_set();

@@ -23,7 +23,8 @@ class Context(Handle):
     ranks call it in the same order.
 
     With more ranks than GPUs, one rank for each GPU owns it; the others, its feeders, hand their rows and vectors to it.
-    feeders=False refuses that. owners: on the host, ranks of each host that own rows; 0: all. Arrays are then in host memory.
+    Their arrays lie in host memory or on the owner's GPU. feeders=False refuses that. owners: on the host, ranks of each host
+    that own rows; 0: all.
     """
 
     def __init__(self, comm=None, *, backend="auto", threads=0, timeout=60.0, owners=0, feeders=True):
