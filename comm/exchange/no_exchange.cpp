@@ -8,9 +8,7 @@ namespace {
 class NoExchange final : public Exchange {
  public:
   NoExchange(const ExchangeContext& context, std::shared_ptr<const ColumnMap> map)
-      : Exchange(context, std::move(map)),
-        on_host_(context.device.backend == Backend::host),
-        x_(context.device, bytes_of(length())) {
+      : Exchange(context, std::move(map)), x_(context.device, bytes_of(length())) {
     Stream stream(context.device);
     fill_bytes(x_.data(), 0, x_.bytes(), stream);
     stream.synchronize();
@@ -18,8 +16,7 @@ class NoExchange final : public Exchange {
 
   std::string_view name() const override { return kNoExchange.name; }
   void* x() const override { return x_.data(); }
-  /// Kernels for GPUs may rely on how a Buffer is aligned.
-  bool x_may_lie_elsewhere() const override { return on_host_ && map().length() == map().own(); }
+  bool x_may_lie_elsewhere() const override { return map().length() == map().own(); }
   void start(Stream&) override {}
   void finish(Stream&) override {}
   void wait(Stream& stream) override { stream.synchronize(); }
@@ -28,7 +25,6 @@ class NoExchange final : public Exchange {
  private:
   std::string how() const override { return "one rank owns all of x"; }
 
-  bool on_host_;
   Buffer x_;
 };
 

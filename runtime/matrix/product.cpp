@@ -9,6 +9,11 @@
 #include "runtime/matrix/schedule.h"
 
 namespace shardmat {
+namespace {
+
+constexpr std::size_t kAlignmentOnGpus = 256;  ///< of a Buffer, on which kernels may rely
+
+}  // namespace
 
 Product::Product(const DistributedMatrix& matrix, std::int64_t columns, std::unique_ptr<Schedule> schedule,
                  std::vector<RowPlan> rows, std::optional<Buffer> y_by_rows)
@@ -92,7 +97,8 @@ bool Product::reads_in_place(const ConstDense& x, const Dense& y) const {
   const std::size_t bytes = static_cast<std::size_t>(x.rows * columns_) * size_of(x.type);
   const std::int64_t y_lines = y.order == DenseOrder::row_major ? y.rows : y.columns;
   const std::size_t y_bytes = static_cast<std::size_t>(y_lines * y.leading) * size_of(y.type);
-  return begin % size_of(x.type) == 0 && (begin + bytes <= y_begin || y_begin + y_bytes <= begin);
+  const std::size_t alignment = x.device.backend == Backend::host ? size_of(x.type) : kAlignmentOnGpus;
+  return begin % alignment == 0 && (begin + bytes <= y_begin || y_begin + y_bytes <= begin);
 }
 
 void Product::multiply(double alpha, double beta, const Dense& y, Stream& stream) const {

@@ -41,10 +41,10 @@ class Product {
 
   /// Y = alpha·A·X + beta·Y in stream order; with beta = 0, Y is only written. Does not wait; can be recorded in a Graph
   /// where exchange().capturable(). X: this rank's entries; row-major or column-major. They are copied to x() unless they
-  /// lie there, or can be read where they lie: on the host with one rank, row-major without gaps, apart from Y. Y:
-  /// row-major; or column-major with ProductOptions::y_order, at the price of a transposing copy from the product's own rows
-  /// to Y, and of one before from Y unless beta is 0. Any leading dimension that holds a row or a column. Throws
-  /// Error(usage) for another size, type or device than x() and y_view() have, before anything moves.
+  /// lie there, or can be read where they lie: with one rank, row-major without gaps, apart from Y, and on a GPU aligned to
+  /// 256 bytes. Y: row-major; or column-major with ProductOptions::y_order, at the price of a transposing copy from the
+  /// product's own rows to Y, and of one before from Y unless beta is 0. Any leading dimension that holds a row or a column.
+  /// Throws Error(usage) for another size, type or device than x() and y_view() have, before anything moves.
   void multiply(double alpha, const ConstDense& x, double beta, const Dense& y, Stream& stream) const;
   /// The same for the X that lies in x().
   void multiply(double alpha, double beta, const Dense& y, Stream& stream) const;

@@ -307,7 +307,8 @@ std::optional<ConstDense> ResidentMatrix::x_in(const Product& product, const Col
                                                const ResidentVectors& vectors) const {
   if (product.columns() != 1) return std::nullopt;
   if (column.x.vector != 0) return vectors.view(column.x.vector, *x_distribution_, matrix_.type(), 1);
-  if (!x_distribution_->is_range || !product.exchange().x_may_lie_elsewhere()) return std::nullopt;
+  const bool on_host = context_.device().backend == Backend::host;
+  if (!on_host || !x_distribution_->is_range || !product.exchange().x_may_lie_elsewhere()) return std::nullopt;
   const std::size_t entry = size_of(matrix_.type());
   ConstDense x = product.x();
   x.data = memories.at(column.x, static_cast<std::uint64_t>(matrix_.cols()) * entry).data() +
