@@ -25,6 +25,8 @@
 namespace shardmat {
 namespace {
 
+constexpr std::int64_t kMostIndex = std::int64_t{1} << 58;
+
 /// The unknowns of a .dof file, in its order.
 UnknownList read_unknowns(const std::filesystem::path& path, const ReadLimits& limits) {
   const auto source = TextSource::open(path, limits);
@@ -56,7 +58,7 @@ UnknownList read_unknowns(const std::filesystem::path& path, const ReadLimits& l
 class Calculix final : public TextEntryFormat {
  public:
   Calculix(const std::filesystem::path& dof, const ReadLimits& limits, bool allow_nonfinite)
-      : allow_nonfinite_(allow_nonfinite) {
+      : dof_(dof), allow_nonfinite_(allow_nonfinite) {
     const UnknownList unknowns = read_unknowns(dof, limits);
     std::vector<std::int64_t> order(unknowns.size());
     std::iota(order.begin(), order.end(), std::int64_t{0});
@@ -80,8 +82,12 @@ class Calculix final : public TextEntryFormat {
     using namespace text_numbers;
     if (*first_word(line) == '\n') return std::nullopt;
     std::int64_t row = 0, col = 0;
-    const char* p = parse_whole(line, "row", 1, std::ssize(place_), row);
-    p = parse_whole(p, "column", 1, std::ssize(place_), col);
+    const char* p = parse_whole(line, "row", 1, kMostIndex, row);
+    p = parse_whole(p, "column", 1, kMostIndex, col);
+    if (std::max(row, col) > std::ssize(place_))
+      throw LineFault{line, fmt::format("row {}, column {}: {} names only {} unknowns; take both files from one run. With "
+                                        "cyclic symmetry the matrix has two rows for an unknown, and is not read",
+                                        row, col, dof_.filename().string(), place_.size())};
     TextEntry entry;
     entry.row = place_[static_cast<std::size_t>(row - 1)], entry.col = place_[static_cast<std::size_t>(col - 1)];
     entry.mirrored = row != col;
@@ -90,6 +96,7 @@ class Calculix final : public TextEntryFormat {
   }
 
  private:
+  std::filesystem::path dof_;
   bool allow_nonfinite_;
   std::vector<std::int64_t> place_;              ///< of each unknown of the file
   std::shared_ptr<const UnknownList> unknowns_;  ///< sorted
