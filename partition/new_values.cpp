@@ -57,6 +57,7 @@ class RowsWithValues final : public RowSource {
     return part;
   }
   std::int64_t best_end(std::int64_t begin, std::int64_t end) const override { return pattern_.best_end(begin, end); }
+  std::shared_ptr<const UnknownList> unknowns() const override { return pattern_.unknowns(); }
 
  private:
   const RowSource& pattern_;

@@ -35,6 +35,7 @@ class ReorderedSource final : public RowSource {
   std::int64_t cols() const override { return source_.cols(); }
   std::string name() const override { return source_.name(); }
   RowOrder row_order() const override { return name_; }
+  std::shared_ptr<const UnknownList> unknowns() const override { return source_.unknowns(); }
 
   HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override {
     return {lengths_.begin() + begin, lengths_.begin() + end};

@@ -128,7 +128,9 @@ std::string lost(const std::filesystem::path& path, Output output, const std::st
     case FileContent::petsc:
       return output != Output::report && path.extension() == ".petsc" ? lost_in_petsc(path, output) : "a PETSc file";
     case FileContent::numbers:
-      if (output == Output::report || (output == Output::vector && path.extension() == ".txt")) return "";
+      if (output == Output::report || (output == Output::vector && path.extension() == ".txt") ||
+          (output == Output::unknowns && path.extension() == ".dof"))
+        return "";
       return fmt::format("something else than a {} file", path.extension().string());
     default:
       return output == Output::report ? "" : fmt::format("something else than a {} file", path.extension().string());

@@ -13,11 +13,12 @@ enum class FileContent { absent, empty, hdf5, matrix_market, npy, zip, petsc, nu
 FileContent content_of(const std::filesystem::path& path);
 
 enum class Output {
-  matrix,  ///< .h5: may replace a shard file or a Binsparse matrix; .mtx, .npz …: a sparse matrix in that format
-  batch,   ///< may replace a batch file
-  vector,  ///< .h5: may replace a file whose only dataset has the same name; .npy: any array; .mtx: an array;
-           ///< .petsc: a file with one vector; .txt: text without words
-  report,  ///< text or a picture: may replace anything but an HDF5, Matrix Market, .npy or zip file
+  matrix,    ///< .h5: may replace a shard file or a Binsparse matrix; .mtx, .npz …: a sparse matrix in that format
+  batch,     ///< may replace a batch file
+  unknowns,  ///< .dof: may replace text without words
+  vector,    ///< .h5: may replace a file whose only dataset has the same name; .npy: any array; .mtx: an array;
+             ///< .petsc: a file with one vector; .txt: text without words
+  report,    ///< text or a picture: may replace anything but an HDF5, Matrix Market, .npy or zip file
 };
 
 /// Throws Error(usage), which says what the file is, if an output would replace a file of another kind at `path`. A missing

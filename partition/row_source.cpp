@@ -102,8 +102,11 @@ namespace {
 
 class MemorySource final : public RowSource {
  public:
-  MemorySource(std::shared_ptr<const HostCsr> matrix, std::string name)
-      : matrix_(std::move(matrix)), name_(std::move(name)) {}
+  MemorySource(std::shared_ptr<const HostCsr> matrix, std::string name, std::shared_ptr<const UnknownList> unknowns)
+      : matrix_(std::move(matrix)), name_(std::move(name)), unknowns_(std::move(unknowns)) {
+    if (unknowns_ && std::ssize(*unknowns_) != matrix_->rows)
+      throw Error(ErrorKind::internal, fmt::format("{}: {} unknowns of {} rows", name_, unknowns_->size(), matrix_->rows));
+  }
 
   std::int64_t rows() const override { return matrix_->rows; }
   std::int64_t cols() const override { return matrix_->cols; }
@@ -138,6 +141,8 @@ class MemorySource final : public RowSource {
     use(matrix_->view().rows_between(begin, end));
   }
 
+  std::shared_ptr<const UnknownList> unknowns() const override { return unknowns_; }
+
  private:
   std::int64_t start(std::int64_t row) const { return matrix_->row_ptr[static_cast<std::size_t>(row)]; }
   void check(std::int64_t begin, std::int64_t end) const {
@@ -148,12 +153,14 @@ class MemorySource final : public RowSource {
 
   std::shared_ptr<const HostCsr> matrix_;
   std::string name_;
+  std::shared_ptr<const UnknownList> unknowns_;
 };
 
 }  // namespace
 
-std::unique_ptr<RowSource> make_memory_source(std::shared_ptr<const HostCsr> matrix, std::string name) {
-  return std::make_unique<MemorySource>(std::move(matrix), std::move(name));
+std::unique_ptr<RowSource> make_memory_source(std::shared_ptr<const HostCsr> matrix, std::string name,
+                                              std::shared_ptr<const UnknownList> unknowns) {
+  return std::make_unique<MemorySource>(std::move(matrix), std::move(name), std::move(unknowns));
 }
 
 }  // namespace shardmat

@@ -12,6 +12,7 @@
 #include "kernels/base/progress.h"
 #include "kernels/matrix/csr.h"
 #include "partition/row_target.h"
+#include "partition/unknowns.h"
 
 namespace shardmat {
 
@@ -67,6 +68,10 @@ class RowSource {
   bool permuted() const { return row_order() != RowOrder::as_source; }
   /// The original row of each of the rows [begin, end).
   virtual HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const;
+
+  /// The node and the degree of freedom of each row, in the original order of the rows; null if they are not known. From a
+  /// source made by make_kept_source(), only rank 0 gets them. May read a file each time.
+  virtual std::shared_ptr<const UnknownList> unknowns() const { return nullptr; }
 };
 
 /// The most entries in a slice when a matrix is streamed: 64 MB. A longer row is a slice by itself.
@@ -82,7 +87,8 @@ HostVector<std::int64_t> read_row_pointers(const RowSource& source, const Progre
 void for_each_row_slice(const RowSource& source, std::int64_t begin, std::int64_t end,
                         const std::function<void(std::int64_t, const CsrView&)>& use, std::int64_t multiple = 1);
 
-/// The rows of a matrix held in memory.
-std::unique_ptr<RowSource> make_memory_source(std::shared_ptr<const HostCsr> matrix, std::string name);
+/// The rows of a matrix held in memory. `unknowns`: null, or one for each row.
+std::unique_ptr<RowSource> make_memory_source(std::shared_ptr<const HostCsr> matrix, std::string name,
+                                              std::shared_ptr<const UnknownList> unknowns = nullptr);
 
 }  // namespace shardmat

@@ -30,7 +30,7 @@ struct Piece;
 
 struct ShardFile::Impl {
   Hdf5File file;
-  Hdf5Dataset pointers, indices, values, permutation;
+  Hdf5Dataset pointers, indices, values, permutation, unknowns;
   ShardTables tables;
   bool allow_nonfinite = false;
   bool values_unchecked = false;
@@ -43,6 +43,7 @@ struct ShardFile::Impl {
     indices = file.dataset(format::kIndices);
     values = file.dataset(format::kValues);
     if (tables.permuted) permutation = file.dataset(format::kPermutation);
+    if (tables.has_unknowns) unknowns = file.dataset(format::kUnknowns);
   }
 
   [[noreturn]] void reject(const Hdf5Dataset& dataset, const std::string& why) const {
@@ -399,6 +400,17 @@ HostVector<std::int64_t> ShardFile::permutation(std::int64_t begin, std::int64_t
   return result;
 }
 
+std::shared_ptr<const UnknownList> ShardFile::unknowns() const {
+  const Impl& shard = *impl_;
+  if (!shard.tables.has_unknowns) return nullptr;
+  require_host_memory(16 * rows(), shard.unknowns.place().c_str());
+  auto list = std::make_shared<UnknownList>(static_cast<std::size_t>(rows()));
+  shard.unknowns.read(0, rows(), reinterpret_cast<std::int64_t*>(list->data()));
+  if (format::checksum(format::numbers_of(*list)) != shard.tables.unknowns_checksum)
+    shard.reject(shard.unknowns, "the checksum differs");
+  return list;
+}
+
 void ShardFile::Impl::compare(std::size_t block, const format::BlockChecksums& found) const {
   const format::BlockChecksums& stored = tables.checksums[block];
   const auto require = [&](const Hdf5Dataset& dataset, bool same) {
@@ -492,6 +504,7 @@ void ShardFile::Impl::verify_quality(const StoredPartition& stored, PartitionQua
 
 void ShardFile::verify(const Progress& progress) const {
   if (permuted()) impl_->verify_permutation();
+  unknowns();
   impl_->checked.assign(impl_->checked.size(), false);
   std::vector<QualityMeter> meters;
   for (const StoredPartition& stored : partitions()) meters.emplace_back(stored.partition, cols());

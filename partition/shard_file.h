@@ -66,6 +66,8 @@ class ShardFile : public RowSource {
   std::int64_t best_end(std::int64_t begin, std::int64_t end) const override;  ///< the end of a block with a checksum
   RowOrder row_order() const override;
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override;
+  /// Reads and checks the list each time: takes 16 bytes of memory a row.
+  std::shared_ptr<const UnknownList> unknowns() const override;
 
   /// Turns off the check of values, for a caller that replaces them or must use them as they are. Pointers, columns and
   /// permutation are still checked.
@@ -82,8 +84,8 @@ class ShardFile : public RowSource {
   std::uint64_t fingerprint() const;
   const std::vector<StoredPartition>& partitions() const;  ///< as stored, by method, then ascending parts
 
-  /// Reads and checks everything: structure, tables, permutation, every block checksum, every row. Throws Error(input) for
-  /// the first fault, naming dataset and row range.
+  /// Reads and checks everything: structure, tables, permutation, unknowns, every block checksum, every row. Throws
+  /// Error(input) for the first fault, naming dataset and row range.
   void verify(const Progress& progress = {}) const;
 
  private:

@@ -22,6 +22,9 @@
 //                            column permutation[j]; in any other the columns are as they were. Attribute checksum.
 //   /shardmat/permutation_checksums   uint64 [B], beside a permutation: XXH64 of each block's entries, for those who read
 //                            only some (older files lack it)
+//   /shardmat/unknowns       int64 [rows, 2], only if the source names them: the node and the degree of freedom of each row,
+//                            in the *original* order of the rows, whatever order they are stored in. With a permutation,
+//                            stored row i is unknowns[permutation[i]]. Attribute checksum (uint64: XXH64 of the numbers)
 //   /shardmat/partitions/<method>-<P>
 //                            attributes method (string), parts (int64), fingerprint (uint64: of the matrix it was made
 //                            for), checksum (uint64: XXH64 of row_starts) and the fields of PartitionQuality (older files
@@ -41,6 +44,7 @@
 #include <vector>
 
 #include "kernels/base/number_view.h"
+#include "partition/unknowns.h"
 
 namespace shardmat::shard_format {
 
@@ -58,6 +62,7 @@ constexpr const char* kBlockRows = "/shardmat/block_rows";
 constexpr const char* kChecksums = "/shardmat/checksums";
 constexpr const char* kPermutation = "/shardmat/permutation";
 constexpr const char* kPermutationChecksums = "/shardmat/permutation_checksums";
+constexpr const char* kUnknowns = "/shardmat/unknowns";
 constexpr const char* kPartitions = "/shardmat/partitions";
 constexpr const char* kRowStarts = "/row_starts";
 
@@ -78,6 +83,12 @@ static_assert(sizeof(BlockChecksums) == 3 * sizeof(std::uint64_t));
 BlockChecksums checksums(std::span<const std::int64_t> pointers, const ColumnView& columns, const ValueView& values);
 
 std::uint64_t checksum(std::span<const std::int64_t> numbers);
+
+/// The list as the numbers of /shardmat/unknowns.
+inline std::span<const std::int64_t> numbers_of(const UnknownList& unknowns) {
+  static_assert(sizeof(NodeUnknown) == 2 * sizeof(std::int64_t));
+  return {reinterpret_cast<const std::int64_t*>(unknowns.data()), 2 * unknowns.size()};
+}
 
 /// `permutation_checksum` is 0 without a permutation.
 std::uint64_t fingerprint(std::int64_t rows, std::int64_t cols, std::int64_t nnz, std::uint64_t permutation_checksum,

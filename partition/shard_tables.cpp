@@ -222,6 +222,11 @@ ShardTables read_shard_tables(const Hdf5File& file) {
   TableBudget budget(file);
   read_checksums(file, tables, budget);
   tables.order = read_order(file, tables.permuted);
+  tables.has_unknowns = file.has(format::kUnknowns);
+  if (tables.has_unknowns) {
+    typed(file, format::kUnknowns, {tables.rows, 2}, true);
+    tables.unknowns_checksum = file.attribute<std::uint64_t>(format::kUnknowns, "checksum");
+  }
   read_partitions(file, tables, budget);
   return tables;
 }

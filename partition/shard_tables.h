@@ -23,7 +23,9 @@ struct ShardTables {
   std::vector<shard_format::BlockChecksums> checksums;
   std::uint64_t permutation_checksum = 0;            ///< 0 unless permuted
   std::vector<std::uint64_t> permutation_checksums;  ///< of each block; empty if the file has none
-  std::uint64_t fingerprint = 0;                     ///< 0 if plain
+  bool has_unknowns = false;
+  std::uint64_t unknowns_checksum = 0;  ///< 0 without unknowns
+  std::uint64_t fingerprint = 0;        ///< 0 if plain
   std::vector<StoredPartition> partitions;
 };
 

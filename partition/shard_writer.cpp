@@ -39,6 +39,8 @@ std::int64_t matrix_bytes(const RowSource& source, std::int64_t nnz) {
   return 8 * (source.rows() + 1) + nnz * (source.cols() <= format::kNarrowCols ? 12 : 16);
 }
 
+std::int64_t unknowns_bytes(const UnknownList* unknowns) { return unknowns == nullptr ? 0 : 16 * std::ssize(*unknowns); }
+
 /// Fails before the first byte is written where the disk is known to be too small.
 void require_disk_space(const std::filesystem::path& path, std::int64_t bytes) {
   std::error_code error;
@@ -55,8 +57,12 @@ void require_disk_space(const std::filesystem::path& path, std::int64_t bytes) {
 class Writer {
  public:
   Writer(const AtomicFile& target, const RowSource& source, std::span<const std::int64_t> row_ptr,
-         const WriteOptions& options)
-      : source_(source), row_ptr_(row_ptr), options_(options), file_(target, matrix_bytes(source, row_ptr.back())) {
+         const UnknownList* unknowns, const WriteOptions& options)
+      : source_(source),
+        row_ptr_(row_ptr),
+        unknowns_(unknowns),
+        options_(options),
+        file_(target, matrix_bytes(source, row_ptr.back()) + unknowns_bytes(unknowns)) {
     const std::int64_t nnz = row_ptr.back();
     narrow_ = source.cols() <= format::kNarrowCols;
     file_.write_attribute(format::kRoot, format::kDescriptor, binsparse_descriptor(source, nnz));
@@ -114,6 +120,7 @@ class Writer {
     const std::uint64_t fingerprint =
         format::fingerprint(source_.rows(), source_.cols(), row_ptr_.back(), write_permutation(), checksums_);
     attribute("fingerprint", fingerprint);
+    write_unknowns();
     file_.create_group(format::kPartitions);
     for (std::size_t i = 0; i < partitions_.size(); ++i) {
       partitions_[i].quality = meters_[i].result();
@@ -204,6 +211,14 @@ class Writer {
     return checksum;
   }
 
+  void write_unknowns() {
+    if (unknowns_ == nullptr) return;
+    const std::int64_t rows = std::ssize(*unknowns_);
+    const auto numbers = format::numbers_of(*unknowns_);
+    file_.create_dataset<std::int64_t>(format::kUnknowns, {rows, 2}).write(0, rows, numbers.data());
+    file_.write_attribute(format::kUnknowns, "checksum", format::checksum(numbers));
+  }
+
   void write_partition(const StoredPartition& stored, std::uint64_t fingerprint) {
     const std::string group = format::partition_group(stored.partition.method, stored.partition.parts());
     file_.create_group(group);
@@ -219,6 +234,7 @@ class Writer {
 
   const RowSource& source_;
   std::span<const std::int64_t> row_ptr_;
+  const UnknownList* unknowns_;  ///< may be null
   const WriteOptions& options_;
   Hdf5Writer file_;
   Hdf5OutputDataset indices_, values_;
@@ -249,8 +265,9 @@ std::vector<StoredPartition> write_shard_file(const std::filesystem::path& path,
   const std::unique_ptr<RowSource> sorted =
       make_ordered_source(source, row_ptr, options.order, most_parts, options.allow_nonfinite, options.progress);
   if (sorted) row_ptr = read_row_pointers(*sorted, {});
-  require_disk_space(path, matrix_bytes(source, row_ptr.back()));
-  Writer writer(target, sorted ? *sorted : source, row_ptr, options);
+  const auto unknowns = source.unknowns();
+  require_disk_space(path, matrix_bytes(source, row_ptr.back()) + unknowns_bytes(unknowns.get()));
+  Writer writer(target, sorted ? *sorted : source, row_ptr, unknowns.get(), options);
   writer.write_matrix();
   writer.write_tables();
   target.commit();

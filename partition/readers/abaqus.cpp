@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -31,7 +32,7 @@ constexpr std::int64_t kMostIndex = std::int64_t{1} << 58;
 
 /// A line: two unknowns, or with dof 0 two indices.
 struct Line {
-  NodeUnknown row, col;
+  NodeUnknown row{}, col{};
   double value = 0;
 };
 
@@ -44,11 +45,13 @@ class Abaqus final : public TextEntryFormat {
     // A line has a pair of unknowns, 32 bytes, and its text is rarely shorter than 10.
     limits.require_memory(4 * source.most_text_bytes(), source.file().path());
     std::mutex mutex;
+    UnknownList unknowns;
+    std::size_t sorted = kLeastSorted;
     std::vector<std::pair<NodeUnknown, NodeUnknown>> below, above;  // the diagonal
     std::atomic<bool> unsymmetric{false};
     std::atomic<int> numbers{0};
     for_each_piece(source, 0, limits, "find unknowns", {}, [&](std::string_view piece) {
-      std::vector<NodeUnknown> found;
+      UnknownList found;
       std::vector<std::pair<NodeUnknown, NodeUnknown>> low, high;
       for (std::size_t begin = 0; begin < piece.size(); begin = piece.find('\n', begin) + 1) {
         const char* const line = piece.data() + begin;
@@ -66,27 +69,32 @@ class Abaqus final : public TextEntryFormat {
       }
       sort_unknowns(found);
       const std::scoped_lock lock(mutex);
-      unknowns_.insert(unknowns_.end(), found.begin(), found.end());
+      unknowns.insert(unknowns.end(), found.begin(), found.end());
       below.insert(below.end(), low.begin(), low.end());
       above.insert(above.end(), high.begin(), high.end());
-      if (unknowns_.size() > 2 * sorted_) sort_unknowns(unknowns_), sorted_ = std::max(kLeastSorted, unknowns_.size());
+      if (unknowns.size() > 2 * sorted) sort_unknowns(unknowns), sorted = std::max(kLeastSorted, unknowns.size());
     });
-    sort_unknowns(unknowns_);
+    sort_unknowns(unknowns);
     numbers_ = numbers;
-    if (numbers_ == 3) rows_ = unknowns_.empty() ? 0 : unknowns_.back().node;
-    else rows_ = std::ssize(unknowns_);
+    if (numbers_ == 3) {
+      rows_ = unknowns.back().node;
+    } else {
+      rows_ = std::ssize(unknowns);
+      unknowns_ = std::make_shared<const UnknownList>(std::move(unknowns));
+    }
     mirrored_ = !unsymmetric && !meet(below, above);
   }
 
   std::int64_t rows() const override { return rows_; }
   std::int64_t cols() const override { return rows_; }
+  std::shared_ptr<const UnknownList> unknowns() const override { return unknowns_; }
 
   std::optional<TextEntry> entry_of(const char* line, bool with_value) const override {
     if (!has_entry(line)) return std::nullopt;
     const Line one = parse(line, numbers_, with_value);
     TextEntry entry;
-    entry.row = numbers_ == 3 ? one.row.node - 1 : place_of(unknowns_, one.row);
-    entry.col = numbers_ == 3 ? one.col.node - 1 : place_of(unknowns_, one.col);
+    entry.row = numbers_ == 3 ? one.row.node - 1 : place_of(*unknowns_, one.row);
+    entry.col = numbers_ == 3 ? one.col.node - 1 : place_of(*unknowns_, one.col);
     if (entry.row < 0 || entry.col < 0 || entry.row >= rows_ || entry.col >= rows_)
       throw LineFault{line, "the file was changed while it was read; read it again when its writer is done"};
     entry.value = one.value;
@@ -150,9 +158,8 @@ class Abaqus final : public TextEntryFormat {
   }
 
   bool allow_nonfinite_;
-  std::vector<NodeUnknown> unknowns_;  ///< sorted; in style COORDINATE the indices
-  std::size_t sorted_ = kLeastSorted;
-  int numbers_ = 0;  ///< of a line
+  std::shared_ptr<const UnknownList> unknowns_;  ///< sorted; null in style COORDINATE, which has indices
+  int numbers_ = 0;                              ///< of a line
   std::int64_t rows_ = 0;
   bool mirrored_ = true;
 };

@@ -1,13 +1,18 @@
-// CalculiX: JOB.sti (stiffness) or JOB.mas (mass) of *FREQUENCY, SOLVER=MATRIXSTORAGE, with JOB.dof beside it.
+// CalculiX: JOB.sti (stiffness) or JOB.mas (mass) of *FREQUENCY, SOLVER=MATRIXSTORAGE, with JOB.dof beside it. Heat transfer
+// gives JOB.con (conductivity) and JOB.sph (specific heat), buckling JOB.str (stress stiffness).
 //
 //   JOB.sti    "row column value" a line, one triangle with the diagonal; indices begin with 1
 //   JOB.dof    "node.dof" a line for each unknown
-// The matrix is expanded. Unknowns are sorted by node, then degree of freedom.
+// The matrix is expanded. Unknowns are sorted by node, then degree of freedom; equal ones, as shells have them, keep their
+// order.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <memory>
 #include <numeric>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,17 +25,20 @@
 namespace shardmat {
 namespace {
 
+constexpr std::int64_t kMostIndex = std::int64_t{1} << 58;
+
 /// The unknowns of a .dof file, in its order.
-std::vector<NodeUnknown> read_unknowns(const std::filesystem::path& path, const ReadLimits& limits) {
+UnknownList read_unknowns(const std::filesystem::path& path, const ReadLimits& limits) {
   const auto source = TextSource::open(path, limits);
-  constexpr std::int64_t kShortest = 4;  // "1.1\n"
-  limits.require_memory(static_cast<std::int64_t>(sizeof(NodeUnknown)) * (source->most_text_bytes() / kShortest + 1), path);
-  std::vector<NodeUnknown> unknowns;
+  constexpr std::int64_t kShortest = 4;                                                // "1.1\n"
+  constexpr std::int64_t kBytes = 2 * sizeof(NodeUnknown) + 2 * sizeof(std::int64_t);  // as read, sorted, order and places
+  limits.require_memory(kBytes * (source->most_text_bytes() / kShortest + 1), path);
+  UnknownList unknowns;
   LineCursor lines(*source);
   for (std::string_view line = lines.next(); !line.empty(); line = lines.next()) {
     const char* p = first_word(line.data());
     if (*p == '\n') continue;
-    NodeUnknown one;
+    NodeUnknown one{};
     const char* const end = line.data() + line.size();
     const auto [behind, error] = std::from_chars(p, end, one.node);
     if (error == std::errc{} && *behind == '.' && one.node > 0) {
@@ -50,30 +58,36 @@ std::vector<NodeUnknown> read_unknowns(const std::filesystem::path& path, const 
 class Calculix final : public TextEntryFormat {
  public:
   Calculix(const std::filesystem::path& dof, const ReadLimits& limits, bool allow_nonfinite)
-      : allow_nonfinite_(allow_nonfinite) {
-    const std::vector<NodeUnknown> unknowns = read_unknowns(dof, limits);
+      : dof_(dof), allow_nonfinite_(allow_nonfinite) {
+    const UnknownList unknowns = read_unknowns(dof, limits);
     std::vector<std::int64_t> order(unknowns.size());
     std::iota(order.begin(), order.end(), std::int64_t{0});
     const auto at = [&](std::int64_t i) { return unknowns[static_cast<std::size_t>(i)]; };
-    std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return at(a) < at(b); });
+    std::sort(order.begin(), order.end(),
+              [&](std::int64_t a, std::int64_t b) { return std::pair(at(a), a) < std::pair(at(b), b); });
+    auto sorted = std::make_shared<UnknownList>(unknowns.size());
     place_.resize(unknowns.size());
     for (std::size_t i = 0; i < order.size(); ++i) {
-      if (i > 0 && at(order[i]) == at(order[i - 1]))
-        throw Error(ErrorKind::input, fmt::format("{}: the unknown {}.{} comes twice; write the file again", dof.string(),
-                                                  at(order[i]).node, at(order[i]).dof));
+      (*sorted)[i] = at(order[i]);
       place_[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
     }
+    unknowns_ = std::move(sorted);
   }
 
   std::int64_t rows() const override { return std::ssize(place_); }
   std::int64_t cols() const override { return std::ssize(place_); }
+  std::shared_ptr<const UnknownList> unknowns() const override { return unknowns_; }
 
   std::optional<TextEntry> entry_of(const char* line, bool with_value) const override {
     using namespace text_numbers;
     if (*first_word(line) == '\n') return std::nullopt;
     std::int64_t row = 0, col = 0;
-    const char* p = parse_whole(line, "row", 1, std::ssize(place_), row);
-    p = parse_whole(p, "column", 1, std::ssize(place_), col);
+    const char* p = parse_whole(line, "row", 1, kMostIndex, row);
+    p = parse_whole(p, "column", 1, kMostIndex, col);
+    if (std::max(row, col) > std::ssize(place_))
+      throw LineFault{line, fmt::format("row {}, column {}: {} names only {} unknowns; take both files from one run. With "
+                                        "cyclic symmetry the matrix has two rows for an unknown, and is not read",
+                                        row, col, dof_.filename().string(), place_.size())};
     TextEntry entry;
     entry.row = place_[static_cast<std::size_t>(row - 1)], entry.col = place_[static_cast<std::size_t>(col - 1)];
     entry.mirrored = row != col;
@@ -82,13 +96,18 @@ class Calculix final : public TextEntryFormat {
   }
 
  private:
+  std::filesystem::path dof_;
   bool allow_nonfinite_;
-  std::vector<std::int64_t> place_;  ///< of each unknown of the file
+  std::vector<std::int64_t> place_;              ///< of each unknown of the file
+  std::shared_ptr<const UnknownList> unknowns_;  ///< sorted
 };
 
 }  // namespace
 
-bool accepts_calculix(const std::filesystem::path& path) { return path.extension() == ".sti" || path.extension() == ".mas"; }
+bool accepts_calculix(const std::filesystem::path& path) {
+  constexpr std::string_view kSuffixes[] = {".sti", ".mas", ".con", ".sph", ".str"};
+  return std::find(std::begin(kSuffixes), std::end(kSuffixes), path.extension().string()) != std::end(kSuffixes);
+}
 
 std::unique_ptr<EntryReader> open_calculix(const std::filesystem::path& path, const ReadOptions& options,
                                            const ReadLimits& limits) {

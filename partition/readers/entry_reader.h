@@ -43,6 +43,8 @@ class EntryReader {
   /// Memory on all ranks together that the sizes in the file's header require.
   virtual std::int64_t bytes_asked() const = 0;
   virtual const InputFile& file() const = 0;
+  /// The node and the degree of freedom of each row; null if the file does not name them.
+  virtual std::shared_ptr<const UnknownList> unknowns() const { return nullptr; }
   /// Bytes of all files that belong to the matrix.
   virtual std::int64_t file_bytes() const { return file().size(); }
   /// True if several shares can be read independently; else there is only one share.

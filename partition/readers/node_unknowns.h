@@ -1,26 +1,20 @@
-// The unknowns of finite-element codes that name them by node and degree of freedom. Internal to readers/.
+// Finding unknowns by node and degree of freedom. Internal to readers/.
 #pragma once
 
 #include <algorithm>
-#include <compare>
-#include <cstdint>
-#include <vector>
+
+#include "partition/unknowns.h"
 
 namespace shardmat {
 
-struct NodeUnknown {
-  std::int64_t node = 0, dof = 0;
-  auto operator<=>(const NodeUnknown&) const = default;
-};
-
 /// Sorts by node, then degree of freedom, and removes duplicates.
-inline void sort_unknowns(std::vector<NodeUnknown>& unknowns) {
+inline void sort_unknowns(UnknownList& unknowns) {
   std::sort(unknowns.begin(), unknowns.end());
   unknowns.erase(std::unique(unknowns.begin(), unknowns.end()), unknowns.end());
 }
 
 /// The place of an unknown among sorted ones; -1 if it is none of them.
-inline std::int64_t place_of(const std::vector<NodeUnknown>& sorted, const NodeUnknown& unknown) {
+inline std::int64_t place_of(const UnknownList& sorted, const NodeUnknown& unknown) {
   const auto at = std::lower_bound(sorted.begin(), sorted.end(), unknown);
   return at == sorted.end() || *at != unknown ? -1 : at - sorted.begin();
 }

@@ -36,7 +36,7 @@ const Reader kReaders[] = {
      "stored by columns and transposed while it was read"},
     {"harwell-boeing", ".rb .rua .rsa", accepts_harwell_boeing, nullptr, open_harwell_boeing, nullptr, nullptr,
      "stored by columns and transposed while it was read"},
-    {"calculix", ".sti .mas", accepts_calculix, nullptr, open_calculix, nullptr, nullptr,
+    {"calculix", ".sti .mas .con .sph .str", accepts_calculix, nullptr, open_calculix, nullptr, nullptr,
      "unknowns sorted by node and degree of freedom"},
     {"triplets", "", accepts_triplets, nullptr, open_triplets},
 };
@@ -184,12 +184,17 @@ const Reader& reader_of(const std::filesystem::path& path, const InputChoices& c
   fail_suffix(path);
 }
 
-HostCsr read_matrix(const std::filesystem::path& path, const ReadOptions& options) {
+MatrixWithUnknowns read_matrix_with_unknowns(const std::filesystem::path& path, const ReadOptions& options) {
   const Request request = request_of(path.string(), options);
   const Reader& reader = request.reader;
-  if (reader.read != nullptr) return reader.read(request.file, request.options);
-  if (reader.open_rows != nullptr) return read_whole(*reader.open_rows(request.file, request.options));
-  return read_by_entries(*reader.open_entries(request.file, request.options, {}), request.options, {});
+  if (reader.read != nullptr) return {reader.read(request.file, request.options), nullptr};
+  if (reader.open_rows != nullptr) return {read_whole(*reader.open_rows(request.file, request.options)), nullptr};
+  const auto entries = reader.open_entries(request.file, request.options, {});
+  return {read_by_entries(*entries, request.options, {}), entries->unknowns()};
+}
+
+HostCsr read_matrix(const std::filesystem::path& path, const ReadOptions& options) {
+  return read_matrix_with_unknowns(path, options).matrix;
 }
 
 std::unique_ptr<EntryReader> open_entries(const std::filesystem::path& path, const ReadOptions& options,

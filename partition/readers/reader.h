@@ -69,6 +69,14 @@ const Reader& reader_of(const std::filesystem::path& path, const InputChoices& c
 /// Throws Error(input) naming file, line and remedy for a missing, unknown, truncated or malformed file.
 HostCsr read_matrix(const std::filesystem::path& path, const ReadOptions& options = {});
 
+/// A matrix and the node and degree of freedom of each row; null if the file does not name them.
+struct MatrixWithUnknowns {
+  HostCsr matrix;
+  std::shared_ptr<const UnknownList> unknowns;
+};
+/// As read_matrix().
+MatrixWithUnknowns read_matrix_with_unknowns(const std::filesystem::path& path, const ReadOptions& options = {});
+
 /// True if the file's format lets any process read any rows. False also for a file that cannot be read at all. Does not
 /// throw.
 bool gives_any_rows(const std::string& argument, const InputChoices& choices = {});

@@ -58,7 +58,7 @@ bool accepts_abaqus(const std::filesystem::path& path);
 std::unique_ptr<EntryReader> open_abaqus(const std::filesystem::path& path, const ReadOptions& options,
                                          const ReadLimits& limits);
 
-/// By the suffixes .sti and .mas.
+/// By the suffixes .sti, .mas, .con, .sph and .str.
 bool accepts_calculix(const std::filesystem::path& path);
 std::unique_ptr<EntryReader> open_calculix(const std::filesystem::path& path, const ReadOptions& options,
                                            const ReadLimits& limits);

@@ -25,6 +25,7 @@ class TextEntries final : public EntryReader {
 
   std::int64_t rows() const override { return format_->rows(); }
   std::int64_t cols() const override { return format_->cols(); }
+  std::shared_ptr<const UnknownList> unknowns() const override { return format_->unknowns(); }
   std::int64_t most_entries() const override {
     constexpr std::int64_t kShortest = 6;  // "1 1 1\n"
     return 2 * (source_->most_text_bytes() / kShortest);

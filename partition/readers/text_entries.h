@@ -29,6 +29,8 @@ class TextEntryFormat {
   virtual std::optional<TextEntry> entry_of(const char* line, bool with_value) const = 0;
   virtual std::int64_t rows() const = 0;
   virtual std::int64_t cols() const = 0;
+  /// As EntryReader::unknowns().
+  virtual std::shared_ptr<const UnknownList> unknowns() const { return nullptr; }
 };
 
 /// Reads the entries of `source`. One share. Entries are validated as a whole.

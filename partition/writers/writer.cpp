@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "kernels/base/text.h"
 #include "partition/atomic_file.h"
 #include "partition/permuted_source.h"
+#include "partition/unknowns.h"
 #include "partition/writers/writer_list.h"
 
 namespace shardmat {
@@ -40,6 +42,11 @@ const Writer& find_writer(const std::filesystem::path& path) {
 
 void write_matrix(const std::filesystem::path& path, const RowSource& source, const Progress& progress) {
   const Writer& writer = find_writer(path);
+  std::optional<AtomicFile> list;
+  if (const auto unknowns = source.unknowns()) {
+    list.emplace(unknowns_file(path));
+    write_unknowns(*list, *unknowns);
+  }
   AtomicFile file(path);
   HostVector<std::int64_t> row_ptr = read_row_pointers(source);
   std::unique_ptr<RowSource> original;
@@ -48,6 +55,7 @@ void write_matrix(const std::filesystem::path& path, const RowSource& source, co
     row_ptr = read_row_pointers(*original);
   }
   writer.write(file, original ? *original : source, row_ptr, progress);
+  if (list) list->commit();
   file.commit();
 }
 

@@ -27,8 +27,8 @@ std::span<const Writer> writers();
 const Writer& find_writer(const std::filesystem::path& path);
 
 /// Writes the matrix in its original order; the suffix chooses the format. The file is written to a temporary file, flushed
-/// to disk and renamed. Progress counts nonzeros. Throws Error(resources) if the disk is full or not writable; then no file
-/// is left behind.
+/// to disk and renamed. If the source has unknowns, unknowns_file(path) is written likewise. Progress counts nonzeros.
+/// Throws Error(resources) if the disk is full or not writable; then no file is left behind.
 void write_matrix(const std::filesystem::path& path, const RowSource& source, const Progress& progress = {});
 
 }  // namespace shardmat

@@ -21,6 +21,7 @@ class KeptSource final : public RowSource {
         share_lengths_(std::move(kept.share_lengths)),
         order_(kept.order),
         originals_(std::move(kept.originals)),
+        unknowns_(std::move(kept.unknowns)),
         part_(make_memory_source(std::make_shared<const HostCsr>(std::move(kept.part)), name_)) {}
 
   std::int64_t rows() const override { return rows_; }
@@ -50,6 +51,7 @@ class KeptSource final : public RowSource {
     part_->visit_rows(begin - begin_, end - begin_, use);
   }
 
+  std::shared_ptr<const UnknownList> unknowns() const override { return unknowns_; }
   RowOrder row_order() const override { return order_; }
   HostVector<std::int64_t> permutation(std::int64_t begin, std::int64_t end) const override {
     if (!permuted()) return RowSource::permutation(begin, end);
@@ -71,6 +73,7 @@ class KeptSource final : public RowSource {
   HostVector<std::int64_t> share_lengths_;
   RowOrder order_;
   HostVector<std::int64_t> originals_;
+  std::shared_ptr<const UnknownList> unknowns_;
   std::unique_ptr<RowSource> part_;
 };
 

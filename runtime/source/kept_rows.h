@@ -23,6 +23,7 @@ struct KeptRows {
   HostVector<std::int64_t> share_lengths{};  ///< nonzeros of each row of the even share
   RowOrder order = RowOrder::as_source;
   HostVector<std::int64_t> originals{};  ///< original row of each row of the part; empty: the rows are in original order
+  std::shared_ptr<const UnknownList> unknowns{};  ///< of all rows, on rank 0; may be null
 };
 
 /// Makes a source of these rows. read_rows() and visit_rows() take ranges within this rank's part; row_lengths() takes

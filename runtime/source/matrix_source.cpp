@@ -35,6 +35,7 @@ void describe_hdf5(const std::string& argument, InputKind kind, Communicator& co
 MatrixSource read_into_memory(const std::string& argument, const OpenOptions& options, Communicator& communicator) {
   ReadOnRanksOptions how{options.allow_nonfinite, options.method, options.progress};
   how.choices = options.choices;
+  how.keep_unknowns = options.keep_unknowns;
   ReadMatrix read = read_on_ranks(argument, how, communicator);
   MatrixSource source;
   source.rows = std::move(read.rows);

@@ -33,6 +33,7 @@ struct OpenOptions {
   Progress progress{};           ///< of reading such a file
   bool transposed = false;       ///< gives Aᵀ instead of A; takes the memory of transposed()
   InputChoices choices{};        ///< what the user says about the file
+  bool keep_unknowns = false;    ///< of a file that is read into memory: rank 0 keeps the list of unknowns
 };
 
 /// How the source sorted the rows, for the report: "no", or the order in the file.

@@ -59,6 +59,7 @@ class Reading {
     kept.part = std::move(part_);
     kept.share_begin = begin_of(shares_);
     kept.share_lengths = std::move(counts_);
+    if (options_.keep_unknowns && ranks_.rank() == 0) kept.unknowns = reader_->unknowns();
     return {make_kept_source(std::move(kept)), shape_.divisible == 1 ? fmt::format("{} ranks", ranks_.size())
                                                                      : fmt::format("rank 0 for {} ranks", ranks_.size())};
   }
@@ -362,9 +363,11 @@ class Reading {
 ReadMatrix read_on_ranks(const std::filesystem::path& path, const ReadOnRanksOptions& options, Communicator& communicator) {
   if (communicator.size() > 1) return Reading(path, options, communicator)();
   return communicator.together([&] {
-    auto matrix =
-        std::make_shared<const HostCsr>(read_matrix(path, {options.allow_nonfinite, options.progress, options.choices}));
-    return ReadMatrix{make_memory_source(std::move(matrix), path.string()), "1 rank"};
+    MatrixWithUnknowns read = read_matrix_with_unknowns(path, {options.allow_nonfinite, options.progress, options.choices});
+    if (!options.keep_unknowns) read.unknowns = nullptr;
+    return ReadMatrix{
+        make_memory_source(std::make_shared<const HostCsr>(std::move(read.matrix)), path.string(), std::move(read.unknowns)),
+        "1 rank"};
   });
 }
 

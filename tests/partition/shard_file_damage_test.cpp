@@ -73,6 +73,29 @@ TEST_F(ShardFileTest, RefusesWrongTypesAndShapes) {
   EXPECT_SAYS(replace("/pointers_to_1", 1.0, {50}), "/pointers_to_1 has shape [50]");
 }
 
+TEST_F(ShardFileTest, RefusesUnknownsOfOtherSizesAndTypes) {
+  const auto m = std::make_shared<const HostCsr>(test::random_matrix(50, 50, 6, 1));
+  const auto list = std::make_shared<const UnknownList>(50, NodeUnknown{7, 3});
+  const auto replace = [&](hid_t type, std::vector<hsize_t> shape) {
+    write_shard_file(path(), *make_memory_source(m, "bar.sti", list), {});
+    edit(path(), [&](hid_t file) {
+      H5Ldelete(file, "/shardmat/unknowns", H5P_DEFAULT);
+      const hid_t space = H5Screate_simple(static_cast<int>(shape.size()), shape.data(), nullptr);
+      const hid_t all = H5Pcreate(H5P_DATASET_CREATE);
+      H5Pset_alloc_time(all, H5D_ALLOC_TIME_EARLY);
+      H5Dclose(H5Dcreate2(file, "/shardmat/unknowns", type, space, H5P_DEFAULT, all, H5P_DEFAULT));
+      H5Sclose(space), H5Pclose(all);
+    });
+    return input_error([&] { ShardFile::open(path()); });
+  };
+  EXPECT_SAYS(replace(H5T_NATIVE_INT64, {49, 2}), "/shardmat/unknowns has shape [49, 2] but must have [50, 2]");
+  EXPECT_SAYS(replace(H5T_NATIVE_INT64, {100}), "/shardmat/unknowns has shape [100]");
+  EXPECT_SAYS(replace(H5T_NATIVE_DOUBLE, {50, 2}), "/shardmat/unknowns must hold whole numbers");
+  EXPECT_SAYS(replace(H5T_NATIVE_INT64, {50, 2}), "checksum");
+  EXPECT_EQ(input_error([&] { make_memory_source(std::make_shared<const HostCsr>(), "none", list); }, ErrorKind::internal),
+            "none: 50 unknowns of 0 rows");
+}
+
 TEST_F(ShardFileTest, RefusesPartitionsOfAnotherMatrix) {
   const HostCsr m = test::random_matrix(50, 50, 6, 1);
   HostCsr other = m;
@@ -115,13 +138,17 @@ TEST_F(ShardFileTest, EveryFlippedByteIsFoundAndNamed) {
     std::int64_t bytes;
   };
   const std::int64_t nnz = m.nnz();
+  const auto unknowns = std::make_shared<UnknownList>();
+  for (std::int64_t i = 0; i < m.rows; ++i) unknowns->push_back({i / 3 + 1, i % 3 + 1});
+  const auto source = make_memory_source(std::make_shared<const HostCsr>(m), "bar.sti", unknowns);
   for (const auto& [dataset, named, bytes] :
        {Flip{"/pointers_to_1", "/pointers_to_1", 8 * 61}, Flip{"/indices_1", "/indices_1", 4 * nnz},
         Flip{"/values", "/values", 8 * nnz}, Flip{"/shardmat/permutation", "/shardmat/permutation", 8 * 60},
         Flip{"/shardmat/permutation_checksums", "/shardmat/permutation", 8},
-        Flip{"/shardmat/checksums", "/shardmat/checksums", 24}, Flip{"/shardmat/block_rows", "/shardmat/block_rows", 16},
+        Flip{"/shardmat/unknowns", "/shardmat/unknowns", 16 * 60}, Flip{"/shardmat/checksums", "/shardmat/checksums", 24},
+        Flip{"/shardmat/block_rows", "/shardmat/block_rows", 16},
         Flip{"/shardmat/partitions/nnz-3/row_starts", "nnz-3/row_starts", 32}}) {
-    write(m, options, "good.h5");
+    write_shard_file(path("good.h5"), *source, options);
     std::vector<std::int64_t> all(60);
     std::iota(all.begin(), all.end(), std::int64_t{0});
     for (std::int64_t i = 0; i < 24; ++i) {

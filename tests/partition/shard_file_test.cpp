@@ -79,6 +79,42 @@ TEST_F(ShardFileTest, EmptyAndOddShapes) {
   }
 }
 
+TEST_F(ShardFileTest, UnknownsStayInTheOriginalOrder) {
+  const auto m = std::make_shared<const HostCsr>(test::random_matrix(90, 90, 12, 1));
+  const auto list = std::make_shared<UnknownList>();
+  for (std::int64_t i = 0; i < m->rows; ++i) list->push_back({(std::int64_t{1} << 40) - i, i % 4});
+  for (const RowOrder order : {RowOrder::as_source, RowOrder::by_length, RowOrder::rcm}) {
+    WriteOptions options;
+    options.order = order;
+    write_shard_file(path(), *make_memory_source(m, "bar.sti", list), options);
+    const auto file = ShardFile::open(path());
+    ASSERT_TRUE(file->unknowns());
+    EXPECT_EQ(*file->unknowns(), *list);
+    write_shard_file(path("again.h5"), *file, {});  // in the stored order
+    EXPECT_EQ(*ShardFile::open(path("again.h5"))->unknowns(), *list);
+    ShardFile::open(path("again.h5"))->verify();
+  }
+  const auto plain = ShardFile::open(path())->fingerprint();
+  WriteOptions options;
+  options.order = RowOrder::rcm;
+  write(*m, options);
+  EXPECT_FALSE(ShardFile::open(path())->unknowns());
+  EXPECT_EQ(ShardFile::open(path())->fingerprint(), plain);  // of the matrix alone, as older programs expect
+  write_shard_file(path(), *make_memory_source(std::make_shared<const HostCsr>(), "none", std::make_shared<UnknownList>()),
+                   {});
+  EXPECT_EQ(*ShardFile::open(path())->unknowns(), UnknownList());
+}
+
+TEST(Unknowns, AreCounted) {
+  const UnknownStatistics none = statistics_of({});
+  EXPECT_EQ(none.count + none.nodes + std::ssize(none.dofs), 0);
+  const UnknownStatistics some = statistics_of({{5, 2}, {-1, 1}, {5, 11}, {5, 2}, {7, 3}, {7, 12}});
+  EXPECT_EQ(some.count, 6);
+  EXPECT_EQ(some.nodes, 3);
+  EXPECT_EQ(some.dofs, (std::vector<std::pair<std::int64_t, std::int64_t>>{{1, 3}, {11, 12}}));
+  EXPECT_EQ(unknowns_file("there/A.mtx"), "there/A.mtx.dof");
+}
+
 TEST_F(ShardFileTest, SeveralBlocksAndSlices) {
   HostCsr m;
   m.rows = 3000;

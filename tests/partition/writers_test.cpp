@@ -65,6 +65,18 @@ TEST_F(Writers, SortedRowsAreWrittenInTheirOriginalOrder) {
   }
 }
 
+TEST_F(Writers, UnknownsAreWrittenBesideTheMatrix) {
+  const auto matrix = std::make_shared<const HostCsr>(test::from_rows(3, {{{0, 1}}, {{0, 2}, {1, 3}, {2, 4}}, {{2, 5}}}));
+  const auto list = std::make_shared<const UnknownList>(UnknownList{{-7, 11}, {5, 1}, {9000000000, 0}});
+  const auto source = make_memory_source(matrix, "test", list);
+  const auto sorted = make_length_sorted_source(*source, matrix->row_ptr);
+  EXPECT_EQ(sorted->unknowns(), list);
+  for (const Writer& writer : writers()) {
+    write_matrix(path(name_for(writer)), *sorted);
+    EXPECT_EQ(test::bytes_of(path(name_for(writer) + ".dof")), "-7.11\n5.1\n9000000000.0\n");
+  }
+}
+
 TEST_F(Writers, UnknownSuffixesAreNamed) {
   const auto source = test::source_of(test::random_matrix(5, 5, 2, 1));
   const std::string message = error_of([&] { write_matrix(path("a.txt"), *source); }, ErrorKind::usage);

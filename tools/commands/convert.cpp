@@ -14,6 +14,7 @@
 #include "partition/new_values.h"
 #include "partition/replaceable.h"
 #include "partition/shard_file.h"
+#include "partition/unknowns.h"
 #include "partition/writers/writer.h"
 #include "tools/checks.h"
 #include "tools/command.h"
@@ -42,6 +43,14 @@ void check_output(const Options& options) {
   if (!options.force) require_replaceable(options.output, Output::matrix);
 }
 
+/// The list of unknowns takes the place of none but an older list, and never of the one that the input needs.
+void check_unknowns_file(const Options& options, const std::string& list) {
+  check_writable(list);
+  const std::string needed = std::filesystem::path(options.input).replace_extension(".dof").string();
+  require_spared({{options.input, "the matrix"}, {needed, "the list of the matrix"}}, {list});
+  if (!options.force) require_replaceable(list, Output::unknowns);
+}
+
 void convert_file(const Options& options) {
   const PeakMemory peak;
   const bool shard = has_hdf5_suffix(options.output);
@@ -53,6 +62,9 @@ void convert_file(const Options& options) {
     file.output = options.output;
     return write_file(*source, file, options.allow_nonfinite, peak);
   }
+  const std::string list = unknowns_file(options.output).string();
+  const bool has_unknowns = source->unknowns() != nullptr;
+  if (has_unknowns) check_unknowns_file(options, list);
   const Timer timer;
   write_matrix(options.output, *source, make_progress_bar());
   const double seconds = timer.seconds();
@@ -61,6 +73,9 @@ void convert_file(const Options& options) {
   fmt::print("{}: {} × {}, {}written in {}{}\n", options.output, human_count(source->rows()), human_count(source->cols()),
              none ? "" : human_bytes(bytes) + " ", human_seconds(seconds),
              none ? "" : fmt::format(" ({}/s)", human_bytes(bytes / seconds)));
+  if (has_unknowns) fmt::print("{}: node.dof of each row, {} lines\n", list, human_count(source->rows()));
+  else if (std::filesystem::exists(list, none))
+    fmt::print("{}: not of this matrix, which names no nodes; remove it\n", list);
 }
 
 void convert_values(const Options& options) {
@@ -178,7 +193,11 @@ std::function<int()> add_convert(const CommandLine& program) {
       "order also holds for files made with --reorder or --sort global. Or --values takes a matrix file with the same "
       "nonzeros (.mtx, .npz, .h5). If the values of a shard file were changed on purpose, FILE.h5:/values takes them as "
       "they are.\n"
+      "\nThe nodes and degrees of freedom of an Abaqus or CalculiX matrix go with it. A shard file has them as "
+      "/shardmat/unknowns: two integers for each row. Beside any other output, OUTPUT.dof is written: a line node.dof for "
+      "each row, as in CalculiX's .dof files.\n"
       "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
+      "  shardmat convert job.sti K.npz                       # and K.npz.dof\n"
       "  shardmat convert elasticity:n=20 --format all --type f32\n"
       "  shardmat convert bar.h5 new.h5 --values new.npy\n");
   return [options] {

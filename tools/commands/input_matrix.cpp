@@ -78,9 +78,10 @@ InputMatrix open_input(const std::string& input, bool allow_nonfinite, bool say,
   read.choices = choices;
   if (gives_any_rows(input, choices)) return {open_matrix_rows(input, read)};
   const Timer timer;
-  auto matrix = std::make_shared<const HostCsr>(read_matrix(input, read));
-  if (say) say_read(input, *matrix, timer.seconds(), remark_on(input, choices));
-  return {make_memory_source(std::move(matrix), input), nullptr, true};
+  MatrixWithUnknowns found = read_matrix_with_unknowns(input, read);
+  if (say) say_read(input, found.matrix, timer.seconds(), remark_on(input, choices));
+  auto matrix = std::make_shared<const HostCsr>(std::move(found.matrix));
+  return {make_memory_source(std::move(matrix), input, std::move(found.unknowns)), nullptr, true};
 }
 
 }  // namespace shardmat::tools

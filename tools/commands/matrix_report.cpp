@@ -141,6 +141,7 @@ MatrixReport report_matrix(const InputMatrix& input, const ReportOptions& option
   report.name = source.name();
   report.cols = source.cols();
   report.file = input.file;
+  if (const auto unknowns = source.unknowns()) report.unknowns = statistics_of(*unknowns);
   {
     const auto row_ptr = read_row_pointers(source, options.progress);
     report.rows = row_statistics(row_ptr);

@@ -16,6 +16,7 @@
 #include "kernels/matrix/symmetry.h"
 #include "partition/readers/reader.h"
 #include "partition/shard_file.h"
+#include "partition/unknowns.h"
 #include "tools/commands/format_table.h"
 #include "tools/commands/input_matrix.h"
 
@@ -45,8 +46,9 @@ struct MatrixReport {
 
   std::string name;
   std::int64_t cols = 0;
-  const ShardFile* file = nullptr;  ///< where it is one; must outlive the report
-  std::vector<FileObject> objects;  ///< of a file that holds several, or one with a name
+  const ShardFile* file = nullptr;            ///< where it is one; must outlive the report
+  std::vector<FileObject> objects;            ///< of a file that holds several, or one with a name
+  std::optional<UnknownStatistics> unknowns;  ///< where the source names them
   RowStatistics rows;
   std::vector<std::int64_t> quantiles;  ///< row lengths, one for each of kQuantiles
   Histogram row_lengths;

@@ -214,6 +214,22 @@ void add_formats(nlohmann::ordered_json& json, const MatrixReport& report) {
     if (const FormatSize* best = smallest(report, type)) json["fewest_bytes"][std::string(name(type))] = best->name;
 }
 
+/// "1,234 of 411 nodes, dofs 1-3, 11".
+std::string unknowns_text(const UnknownStatistics& unknowns) {
+  constexpr std::size_t kMostRanges = 8;
+  std::vector<std::string> ranges;
+  for (const auto& [first, last] : unknowns.dofs) {
+    if (ranges.size() == kMostRanges) {
+      ranges.emplace_back("…");
+      break;
+    }
+    ranges.push_back(first == last ? fmt::format("{}", first) : fmt::format("{}-{}", first, last));
+  }
+  const bool one = unknowns.dofs.size() == 1 && unknowns.dofs.front().first == unknowns.dofs.front().second;
+  return fmt::format("{} of {} nodes, {} {}", human_count(unknowns.count), human_count(unknowns.nodes), one ? "dof" : "dofs",
+                     ranges.empty() ? "none" : fmt::format("{}", fmt::join(ranges, ", ")));
+}
+
 std::string row_order_text(const ShardFile& file) {
   if (!file.permuted()) return "original";
   return std::string(title(file.row_order())) + ", permutation stored";
@@ -228,6 +244,7 @@ std::string to_text(const MatrixReport& report) {
                       human_count(rows.nnz));
   text += fmt::format("  row lengths  {} … {}, mean {:.2f}, standard deviation {:.2f}, {} empty\n", rows.min_row,
                       rows.max_row, rows.mean_row, rows.stddev_row, human_count(rows.empty_rows));
+  if (report.unknowns) text += fmt::format("  unknowns     {}\n", unknowns_text(*report.unknowns));
   if (const ShardFile* file = report.file) {
     text += fmt::format("  row order    {}{}\n", row_order_text(*file),
                         file->wants_local_sort() ? "; each rank sorts its part by length when it loads" : "");
@@ -275,6 +292,9 @@ std::string to_json(const MatrixReport& report) {
   }
   for (const FileObject& object : report.objects) json["objects"].push_back({{"name", object.name}, {"what", object.text}});
   json["row_lengths"] = rows_json(report);
+  if (report.unknowns)
+    json["unknowns"] = {
+        {"count", report.unknowns->count}, {"nodes", report.unknowns->nodes}, {"dofs", report.unknowns->dofs}};
   if (report.file != nullptr) json["partitions"] = partitions_json(*report.file);
   if (report.pattern) add_pattern(json, *report.pattern);
   if (const auto& s = report.symmetry)

@@ -35,14 +35,16 @@ int order_on_ranks(const Options& o, Communicator& communicator) {
     if (communicator.rank() == 0) check_file_options(o.file);
   });
   const MatrixSource source =
-      open_matrix(o.input, communicator, {o.allow_nonfinite, "rows", make_progress_bar(), false, o.choices});
+      open_matrix(o.input, communicator, {o.allow_nonfinite, "rows", make_progress_bar(), false, o.choices, true});
   const int parts = o.file.parts.empty() ? 0 : *std::max_element(o.file.parts.begin(), o.file.parts.end());
   communicator.together([&] { require_order(*source.rows, RowOrder::graph, parts); });
   const RowShare share = take_share(*source.rows, communicator);
   const PlacedRows placed = place_rows(share, order_by_graph(share, communicator, parts), communicator);
   FileOptions file = o.file;
   file.reorder = "none";  // any more
-  read_all_on_rank_0(placed, source.rows->name(), communicator,
+  const std::shared_ptr<const UnknownList> unknowns =
+      communicator.together([&] { return communicator.rank() == 0 ? source.rows->unknowns() : nullptr; });
+  read_all_on_rank_0(placed, source.rows->name(), unknowns, communicator,
                      [&](const RowSource& rows) { write_file(rows, file, o.allow_nonfinite, peak); });
   return 0;
 }

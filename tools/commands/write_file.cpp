@@ -13,6 +13,7 @@
 #include "partition/atomic_file.h"
 #include "partition/ordered_source.h"
 #include "partition/replaceable.h"
+#include "partition/shard_file_format.h"
 #include "tools/checks.h"
 #include "tools/commands/order_choice.h"
 #include "tools/commands/quality_table.h"
@@ -154,6 +155,8 @@ void write_file(const RowSource& source, const FileOptions& options, bool allow_
   fmt::print("{}: {} × {}, {} in {}, {} peak memory (mapped files not counted)\n", options.output,
              human_count(source.rows()), human_count(source.cols()), human_bytes(bytes), human_seconds(seconds),
              human_bytes(static_cast<double>(peak.bytes())));
+  if (source.unknowns() != nullptr)
+    fmt::print("{}:{}: node and degree of freedom of each row\n", options.output, shard_format::kUnknowns);
   const std::string table = quality_table(partitions);
   if (!table.empty()) fmt::print("\n{}", table);
 }

@@ -23,6 +23,7 @@ using test::Path;
 void read_all(const ShardFile& file) {
   validate(file.read_rows(0, file.rows()).view());
   if (file.permuted()) file.permutation(0, file.rows());
+  file.unknowns();
 }
 
 class Hdf5FuzzTest : public test::MutationTest {
@@ -31,7 +32,9 @@ class Hdf5FuzzTest : public test::MutationTest {
     WriteOptions options;
     options.parts = {2, 3};
     options.order = RowOrder::by_length;
-    write_shard_file(path("seed.h5"), *test::source_of(test::random_matrix(12, 12, 4, 1)), options);
+    const auto matrix = std::make_shared<const HostCsr>(test::random_matrix(12, 12, 4, 1));
+    const auto unknowns = std::make_shared<const UnknownList>(12, NodeUnknown{3, 1});
+    write_shard_file(path("seed.h5"), *make_memory_source(matrix, "seed", unknowns), options);
     return test::bytes_of(path("seed.h5"));
   }
 

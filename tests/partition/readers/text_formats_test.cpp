@@ -1,6 +1,8 @@
 // Text formats without a header that names their sizes.
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "partition/input_kind.h"
 #include "partition/readers/entry_reader.h"
 #include "partition/readers/reader.h"
@@ -117,13 +119,33 @@ TEST_F(TextFormatsTest, CalculixWithItsUnknowns) {
   const HostCsr expected = csr(3, 3, {0, 2, 3, 5}, {0, 2, 1, 0, 2}, {6, -1.5, 5, -1.5, 4});
   for (const char* name : {"beam.sti", "beam.mas"})
     expect_same(read_matrix(write(name, " 1 1 4.0\n 1 3 -1.5\n 2 2 5.\n 3 3 6.E0\n")), expected);
-  EXPECT_SAYS(error_of([&] { read_matrix(write("beam.sti", "1 1 4\n4 1 1\n")); }), "beam.sti:2: the row \"4\"",
-              "from 1 to 3");
+  EXPECT_SAYS(error_of([&] { read_matrix(write("beam.sti", "1 1 4\n4 1 1\n")); }), "beam.sti:2: row 4, column 1",
+              "beam.dof names only 3 unknowns");
   EXPECT_SAYS(error_of([&] { read_matrix(write("rod.sti", "1 1 4\n")); }), "rod.sti", "rod.dof is not beside it");
   write("beam.dof", "2.1\nx\n");
   EXPECT_SAYS(error_of([&] { read_matrix(path("beam.sti")); }), "beam.dof:2: \"x\" is no unknown");
-  write("beam.dof", "2.1\n2.1\n");
-  EXPECT_SAYS(error_of([&] { read_matrix(path("beam.sti")); }), "beam.dof: the unknown 2.1 comes twice");
+}
+
+TEST_F(TextFormatsTest, CalculixNamesSomeUnknownsTwice) {
+  write("shell.dof", "2.1\n1.1\n2.1\n");  // of a node that CalculiX made several of; they keep their order
+  const MatrixWithUnknowns read = read_matrix_with_unknowns(write("shell.con", "1 1 4\n1 2 -1\n2 2 5\n1 3 -2\n3 3 6\n"));
+  expect_same(read.matrix, csr(3, 3, {0, 2, 5, 7}, {0, 1, 0, 1, 2, 1, 2}, {5, -1, -1, 4, -2, -2, 6}));
+  ASSERT_TRUE(read.unknowns);
+  EXPECT_EQ(*read.unknowns, (UnknownList{{1, 1}, {2, 1}, {2, 1}}));
+}
+
+TEST_F(TextFormatsTest, RowsHaveNodesAndDegreesOfFreedom) {
+  const auto unknowns = [&](const std::string& name, const std::string& text) {
+    const auto found = read_matrix_with_unknowns(write(name, text)).unknowns;
+    return found ? std::optional(*found) : std::nullopt;
+  };
+  EXPECT_EQ(unknowns("job_STIF1.mtx", "20,1, 10,2, 4.0\n20,1, 20,1, 4.0\n-3,11, -3,11, 1\n"),
+            (UnknownList{{-3, 11}, {10, 2}, {20, 1}}));
+  EXPECT_EQ(unknowns("job_STIF1.mtx", "*MATRIX INPUT, NAME=K\n"), UnknownList());
+  EXPECT_EQ(unknowns("job_STIF1.mtx", "1 1 4.\n3 1 1.5\n"), std::nullopt);  // indices
+  write("beam.dof", "2.1\n1.2\n1.10\n");
+  EXPECT_EQ(unknowns("beam.sti", "1 1 4\n"), (UnknownList{{1, 2}, {1, 10}, {2, 1}}));
+  EXPECT_EQ(unknowns("a.mtx", "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 2\n"), std::nullopt);
 }
 
 }  // namespace
