@@ -56,6 +56,7 @@ class Engine {
   Engine(Context& context, const EngineOptions& options)
       : context_(context),
         links_(std::filesystem::path(options.control).parent_path()),
+        choices_((links_ / "choices").string()),
         library_(options.library),
         vectors_(context),
         control_(options.control, hello_of(context), context.communicator().size() < usable_cores()),
@@ -83,7 +84,7 @@ class Engine {
     ranks.together([&] { file.emplace(library_, load.source, link_directory(ranks.rank())); });
     try {
       const MatrixSource source = open_matrix(file->path().string(), context_);
-      auto matrix = std::make_unique<ResidentMatrix>(source, context_, load, distributions_);
+      auto matrix = std::make_unique<ResidentMatrix>(source, context_, load, distributions_, choices_);
       return (matrices_[load.matrix] = std::move(matrix))->description();
     } catch (const AgreedError& error) {
       throw AgreedError(error.kind(), without_links(error.what(), load.source), error.setting(), error.missing_bytes());
@@ -200,6 +201,7 @@ class Engine {
 
   Context& context_;
   std::filesystem::path links_;
+  std::string choices_;  ///< of kernels, in the service's directory
   Library library_;
   Distributions distributions_;
   std::map<std::uint64_t, std::unique_ptr<ResidentMatrix>> matrices_;

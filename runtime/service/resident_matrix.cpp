@@ -25,7 +25,7 @@ constexpr std::size_t kPageBytes = 4096, kCacheLineBytes = 64;
 
 double seconds_of_column(const WidthTime& time) { return time.seconds / static_cast<double>(time.width); }
 
-LoadOptions options_of(const Load& load) {
+LoadOptions options_of(const Load& load, const std::string& choices) {
   if (is_half(load.type))
     throw Error(ErrorKind::usage, fmt::format("type {} is not served; load the matrix as f32 or f64", name(load.type)),
                 "type");
@@ -34,17 +34,19 @@ LoadOptions options_of(const Load& load) {
   options.exchange = load.exchange;
   options.plan.reproducible = true;
   // On the host the model then chooses, always alike; a measured choice could give other bits after a restart. On a GPU the
-  // measured choice is remembered (plan_cache.h).
+  // measured choice is remembered.
   options.plan.products = 1;
+  options.cache_directory = choices;
   if (load.updatable) options.values = Values::updatable;
   return options;
 }
 
 }  // namespace
 
-ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions)
+ResidentMatrix::ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions,
+                               const std::string& choices)
     : context_(context),
-      matrix_(source, context, options_of(load)),
+      matrix_(source, context, options_of(load, choices)),
       x_distribution_(distributions.find_or_add(matrix_.cols(), matrix_.x_ids(), context.communicator())),
       y_distribution_(distributions.find_or_add(matrix_.rows(), matrix_.row_ids(), context.communicator())),
       transfer_(context.stream()),

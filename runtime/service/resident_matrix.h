@@ -32,8 +32,10 @@ class ResidentMatrix {
  public:
   /// Loads the matrix and makes its products: of one column, then of twice as many as long as a column then takes less time.
   /// Products whose bits differ from those of the fastest one are dropped; then the narrowest may have several columns.
-  /// Throws the same error on all ranks.
-  ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions);
+  /// `choices`: where measured choices of kernels are kept (plan_cache.h), so that the same matrix gives the same bits when it
+  /// is loaded again. Throws the same error on all ranks.
+  ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions,
+                 const std::string& choices);
   ResidentMatrix(const ResidentMatrix&) = delete;
   ResidentMatrix& operator=(const ResidentMatrix&) = delete;
 

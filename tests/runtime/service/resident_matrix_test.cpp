@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <random>
 
@@ -61,7 +62,8 @@ template <class T>
 void expect_same_bits(const std::string& matrix_name, const Case& c, double beta) {
   Context& context = context_of(c);
   Distributions distributions;
-  ResidentMatrix matrix(open_matrix(matrix_name, context), context, Load{1, matrix_name, c.type, c.exchange}, distributions);
+  ResidentMatrix matrix(open_matrix(matrix_name, context), context, Load{1, matrix_name, c.type, c.exchange}, distributions,
+                        "");
   const Loaded loaded = matrix.description();
   const Arena arena = shared_arena(context.communicator(), std::uint64_t{16} << 20);
   Memories memories(arena, context.device());
@@ -92,12 +94,46 @@ void expect_same_bits_in_every_product(const Case& c) {
 }
 SHARDMAT_VECTOR_TEST(ResidentMatrix, AColumnHasTheSameBitsInEveryProduct, expect_same_bits_in_every_product)
 
+/// Bits of a product of the narrowest width, for two vectors.
+template <class T>
+std::vector<std::vector<T>> product_of_a_load(const std::string& name, const Case& c, const std::string& choices) {
+  Context& context = context_of(c);
+  Distributions distributions;
+  ResidentMatrix matrix(open_matrix(name, context), context, Load{1, name, c.type, c.exchange}, distributions, choices);
+  const Loaded loaded = matrix.description();
+  const Arena arena = shared_arena(context.communicator(), std::uint64_t{4} << 20);
+  Memories memories(arena, context.device());
+  std::mt19937 random(3);
+  std::vector<T> x(static_cast<std::size_t>(loaded.cols));
+  for (T& value : x) value = static_cast<T>(std::uniform_real_distribution<double>(-1, 1)(random));
+  return products<T>(matrix, memories, context, loaded.widths.front().width, std::span(&x, 1), loaded.rows, 1, 0);
+}
+
+template <class T>
+void expect_same_bits_again(const Case& c) {
+  Communicator& ranks = context_of(c).communicator();
+  const std::string choices = ranks.broadcast(testing::TempDir() + "shardmat_choices_" + std::to_string(getpid()));
+  for (const char* name : {"poisson27:n=7", "elasticity:n=8", "random:n=300", "rmat:scale=8"}) {
+    const auto first = product_of_a_load<T>(name, c, choices);
+    for (int load = 0; load < 5; ++load) EXPECT_EQ(product_of_a_load<T>(name, c, choices), first) << name;
+  }
+  ranks.barrier();
+  if (ranks.rank() == 0) std::filesystem::remove_all(choices);
+}
+
+void expect_same_bits_after_another_load(const Case& c) {
+  if (c.type == ValueType::f32) expect_same_bits_again<float>(c);
+  else expect_same_bits_again<double>(c);
+}
+SHARDMAT_VECTOR_TEST(ResidentMatrix, ALoadAgainGivesTheSameBits, expect_same_bits_after_another_load)
+
 TEST(ResidentMatrix, WhatIsNotThereIsRefusedAlike) {
   Context& context = context_of(kHost64);
   Communicator& ranks = context.communicator();
   Distributions distributions;
   const ResidentVectors vectors(context);
-  ResidentMatrix matrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f64, "auto"}, distributions);
+  ResidentMatrix matrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f64, "auto"}, distributions,
+                        "");
   const Arena arena = shared_arena(ranks, 1 << 16);
   Memories memories(arena);
   EXPECT_THROW(matrix.multiply({1, 3, {}}, memories, vectors), AgreedError);
@@ -105,7 +141,7 @@ TEST(ResidentMatrix, WhatIsNotThereIsRefusedAlike) {
   EXPECT_THROW(matrix.multiply({1, 2, {Column{}, Column{}}, 5, 0}, memories, vectors), AgreedError);
   EXPECT_THROW(matrix.put_values({1, 0, 1, 0}, arena), AgreedError);
   EXPECT_THROW(
-      ResidentMatrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f16, "auto"}, distributions),
+      ResidentMatrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f16, "auto"}, distributions, ""),
       Error);
 }
 
