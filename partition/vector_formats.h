@@ -39,6 +39,9 @@ struct VectorFormat {
   VectorContents (*open)(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
   /// Writes the temporary of `file`, of `size` rows. Null for formats that are only read.
   std::unique_ptr<VectorSink> (*make_sink)(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+  /// In place of make_sink() if the format has a file for each rank: writes that of one rank, the rows [begin, end).
+  std::unique_ptr<VectorSink> (*make_part_sink)(const AtomicFile& file, std::int64_t size, std::int64_t begin,
+                                                std::int64_t end, std::int64_t columns) = nullptr;
 };
 
 std::span<const VectorFormat> vector_formats();
@@ -56,9 +59,10 @@ std::unique_ptr<VectorSink> make_petsc_sink(const AtomicFile& file, std::int64_t
 
 bool accepts_hypre_vector(const std::filesystem::path& path);
 VectorContents open_hypre_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
-/// The file of one rank.
-std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
-std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t begin,
+                                                 std::int64_t end, std::int64_t columns);
+std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t begin,
+                                                   std::int64_t end, std::int64_t columns);
 
 bool accepts_matlab5_vector(const std::filesystem::path& path);
 /// The array that `object` names, else the first one. A row is a vector, too.

@@ -149,6 +149,15 @@ bool has_hypre_name(const std::filesystem::path& path) {
   return names_rank_files(name) || file.ends_with(".00000") || file.ends_with(".00000.bin");
 }
 
+bool is_part(const std::filesystem::path& path, bool vector) {
+  try {
+    read_header(path, vector);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 Parts open_parts(const std::filesystem::path& path, bool vector) {
   Parts all;
   all.name = path.string();

@@ -22,10 +22,10 @@ void write_petsc(const AtomicFile& file, const RowSource& source, std::span<cons
 void write_matlab_hdf5(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
                        const Progress& progress);
 
-/// The IJ matrix of one rank of hypre, in text or binary.
+/// The file of one rank of an IJ matrix of hypre, in text or binary.
 void write_hypre_text(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
-                      const Progress& progress);
+                      const RankPart& part, const Progress& progress);
 void write_hypre_binary(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
-                        const Progress& progress);
+                        const RankPart& part, const Progress& progress);
 
 }  // namespace shardmat

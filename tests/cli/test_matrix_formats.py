@@ -192,6 +192,28 @@ class Hypre(Files):
         self.assertTrue(report["verification"]["passed"])
         self.assertEqual(self.json_of("info", "b", "--quick")["nnz"], matrix.nnz)
 
+    def test_a_file_for_each_rank(self):
+        matrix = fem_matrix("convection")
+        sp.save_npz(self.path("a.npz"), matrix)
+        said = self.succeed("convert", "a.npz", "a.00000", "--files", 3).out
+        self.assertIn("a.00000 to a.00002: 1,938 × 1,938", said)
+        self.succeed("multiply", "a", "--output", "y.00000.bin", "--files", 2, "--x", "ones", ranks=2)
+        self.assertEqual(self.files(), ["a.00000", "a.00001", "a.00002", "a.npz", "y.00000.bin", "y.00001.bin"])
+        y = np.concatenate([np.fromfile(self.path(f"y.0000{rank}.bin"))[8:] for rank in range(2)])
+        np.testing.assert_allclose(y, matrix @ np.ones(1938), atol=1e-12)
+        self.succeed("solve", "a", "--b", "y", "--solver", "gmres", "--output", "x.00000", "--files", 4)
+        self.succeed("solve", "a", "--b", "y", "--solver", "gmres", "--output", "x.00000", "--files", 4)
+        x = np.concatenate([np.loadtxt(self.path(f"x.0000{rank}"), skiprows=1)[:, 1] for rank in range(4)])
+        np.testing.assert_allclose(x, np.ones(1938), atol=1e-3)
+        for command in (("convert", "a", "b.mtx"), ("solve", "a", "--output", "b.npy"), ("convert", "a", "b.h5")):
+            self.fail_with(USAGE, *command, "--files", 2, says=["only hypre's format", "(--files)"])
+        self.fail_with(USAGE, "convert", "a", "b.00000", "--files", 0, says=["--files"])
+        self.fail_with(USAGE, "convert", "a", "b.00000", "--files", 1939, says=["1938 or fewer files (--files)"])
+        self.fail_with(USAGE, "multiply", "a", "--files", 2, says=["--output"])
+        self.fail_with(USAGE, "multiply", "a", "--output", "b.00000", "--files", 1939, says=["1938 rows"])
+        self.fail_with(USAGE, "convert", "a", "x.00000", "--files", 4, says=["x.00000", "something else than an IJ matrix", "(--force)"])
+        self.fail_with(USAGE, "convert", "a.npz", "a.00000", "--force", says=["a.00001", "a.00002", "remove them first"])
+
     def test_files_of_three_ranks(self):
         folder = DATA / "hypre"
         self.succeed("solve", folder / "IJ.A", "--b", folder / "IJ.b", "--solver", "gmres", "--output", "x.00000.bin", ranks=2)
