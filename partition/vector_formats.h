@@ -64,6 +64,11 @@ std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::in
 std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t begin,
                                                    std::int64_t end, std::int64_t columns);
 
+bool accepts_harwell_boeing_vector(const std::filesystem::path& path);
+/// `object`: rhs, guess or solution, with a number from 1 if there are several and one column is read; else all are.
+VectorContents open_harwell_boeing_vector(const std::filesystem::path& path, const std::string& object,
+                                          std::int64_t columns);
+
 bool accepts_matlab5_vector(const std::filesystem::path& path);
 /// The array that `object` names, else the first one. A row is a vector, too.
 VectorContents open_matlab5_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);

@@ -34,7 +34,7 @@ const Reader kReaders[] = {
      "stored by columns and transposed while it was read", true},
     {"matlab5", "", accepts_matlab5, nullptr, open_matlab5_entries, nullptr, list_matlab5,
      "stored by columns and transposed while it was read"},
-    {"harwell-boeing", ".rb .rua .rsa", accepts_harwell_boeing, nullptr, open_harwell_boeing, nullptr, nullptr,
+    {"harwell-boeing", ".rb .rua .rsa", accepts_harwell_boeing, nullptr, open_harwell_boeing, nullptr, list_harwell_boeing,
      "stored by columns and transposed while it was read"},
     {"calculix", ".sti .mas", accepts_calculix, nullptr, open_calculix, nullptr, nullptr,
      "unknowns sorted by node and degree of freedom"},

@@ -12,7 +12,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from support import DATA, PROGRAM, ROOT, CliTest, environment, fem_matrix
+from support import DATA, PROGRAM, ROOT, CliTest, environment, fem_matrix, write_harwell_boeing
 
 PAGE = (ROOT / "tools" / "i-have-a.md").read_text()
 PYTHON_PACKAGE = os.path.join(os.path.dirname(PROGRAM), "python")
@@ -49,6 +49,7 @@ class Page(CliTest):
             file["b"].attrs["MATLAB_class"] = np.bytes_("double")
         scipy.io.savemat(self.path("old.mat"), {"K": matrix, "b": ones[:, None]})
         scipy.io.hb_write(str(self.path("A.rua")), matrix.tocsc())
+        write_harwell_boeing(self.path("B.rua"), matrix, matrix @ ones, ones)
         self.write("job_STIF1.mtx", "1,1, 1,1, 4.\n2,1, 1,1, -1.\n2,1, 2,1, 3.\n")
         self.write("job.sti", "1 1 4.\n1 2 -1.\n2 2 3.\n")
         self.write("job.dof", "1.1\n2.1\n")

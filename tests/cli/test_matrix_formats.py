@@ -7,7 +7,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from support import DATA, INPUT, USAGE, CliTest, assert_product, fem_matrix, read_binsparse
+from support import DATA, INPUT, USAGE, CliTest, assert_product, fem_matrix, read_binsparse, write_harwell_boeing
 
 
 class Files(CliTest):
@@ -149,6 +149,21 @@ class FemText(Files):
         self.write("job.dof", "1.1\n2.1\n")
         self.succeed("solve", "job.sti", "--output", "x.txt", ranks=2)
         np.testing.assert_allclose(np.loadtxt(self.path("x.txt")), [4 / 11, 5 / 11], rtol=1e-4)
+
+
+class HarwellBoeing(Files):
+    def test_right_hand_sides(self):
+        matrix = sp.csc_matrix(fem_matrix("elasticity_bar") + 1e3 * sp.eye(975))
+        x = np.linspace(-1, 1, 975)
+        write_harwell_boeing(self.path("a.rua"), matrix, matrix @ x, x)
+        self.succeed("solve", "a.rua", "--b", "a.rua:rhs", "--rtol", "1e-10", "--output", "x.npy", ranks=2)
+        np.testing.assert_allclose(np.load(self.path("x.npy")), x, atol=1e-7)
+        self.succeed("multiply", "a.rua", "--x", "a.rua:solution", "--output", "b.npy")
+        np.testing.assert_allclose(np.load(self.path("b.npy")), matrix @ x, rtol=1e-9, atol=1e-6)
+        said = self.succeed("info", "a.rua", "--quick").out
+        self.assertIn("a.rua:rhs  vector, 975 × 1", said)
+        self.assertIn("a.rua:solution  vector, 975 × 1", said)
+        self.fail_on_every_rank(INPUT, "solve", "a.rua", "--b", "a.rua:guess", says=["no vector guess", "rhs or solution"])
 
 
 class Triplets(Files):

@@ -36,10 +36,11 @@ struct Options : LoadChoices {
 
 void add_vector_options(const CommandLine& app, Options& o) {
   MultiplyOptions& m = o.multiply;
-  app.add_option("--x", m.x,
-                 "x: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
-                 "FILE.txt, "
-                 "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME) or hypre (NAME)")
+  app.add_option(
+         "--x", m.x,
+         "x: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
+         "FILE.txt, "
+         "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME), hypre (NAME) or Harwell-Boeing (FILE:rhs)")
       ->capture_default_str();
   app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file as for --x (dataset /y)")
       ->capture_default_str();

@@ -38,10 +38,11 @@ constexpr const char* kPlotScript = "plot_convergence.py";
 
 void add_vector_options(const CommandLine& app, Options& o) {
   SolveOptions& s = o.solve;
-  app.add_option("--b", s.b,
-                 "b: ones, zeros, random, or a file: FILE.h5 (dataset /b), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
-                 "FILE.txt, "
-                 "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME) or hypre (NAME)")
+  app.add_option(
+         "--b", s.b,
+         "b: ones, zeros, random, or a file: FILE.h5 (dataset /b), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
+         "FILE.txt, "
+         "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME), hypre (NAME) or Harwell-Boeing (FILE:rhs)")
       ->capture_default_str();
   app.add_option("--initial-guess", s.initial_guess, "where x begins: zeros, ones, random or a file as for --b (dataset /x)")
       ->capture_default_str();

@@ -137,6 +137,26 @@ TEST_F(FuzzTest, HarwellBoeing) {
   options.choices.format = "harwell-boeing";
   mutate(
       "f.rb", {real, pattern}, [&](const Path& file) { validate(read_matrix(file, options).view()); }, {}, 2000);
+  std::string vectors = real;
+  vectors.replace(vectors.find("1             0\n"), 15, "1             2");
+  const std::size_t formats_end = vectors.find("  1  3  4  5");
+  vectors.insert(formats_end - 1, "(4F6.2)");
+  vectors.insert(vectors.find("  1  3  4  5"), "F X                       1             0\n");
+  vectors += "  1.00  2.00  3.00\n  4.00  5D-1   .25\n";
+  const std::string auxiliary = title + "\nrhsrd FULL_R2  r             3             2             6\n(4F6.2)\n" +
+                                "  1.00  2.00  3.00  4.00\n  5.00-60.00\n";
+  for (const auto& [seed, object] : {std::pair(vectors, ":solution"), std::pair(auxiliary, ":rhs2")}) {
+    write("f.rb", seed);
+    EXPECT_EQ(VectorFile(path("f.rb").string() + object, "x").read(2, 3).front(), seed == vectors ? 0.25 : -60);
+    mutate(
+        "v.rb", {seed},
+        [&](const Path& file) {
+          list_objects(file);
+          const VectorFile vector(file.string() + object, "x");
+          vector.read(0, vector.size());
+        },
+        {}, 1000);
+  }
 }
 
 TEST_F(FuzzTest, Hypre) {
