@@ -14,6 +14,7 @@
 #include "partition/input_file.h"
 #include "partition/rank_files.h"
 #include "partition/readers/hypre.h"
+#include "partition/readers/matlab5.h"
 #include "partition/readers/matlab_hdf5.h"
 #include "partition/readers/npz_kind.h"
 #include "partition/readers/petsc.h"
@@ -58,6 +59,17 @@ bool holds_one_of_matlab(const std::filesystem::path& path, const Hdf5File& file
   if (path.extension() != ".mat" || kind != Hdf5Kind::other || file.children("/").size() != 1) return false;
   const auto objects = matlab_hdf5::objects_of(path);
   return objects.size() == 1 && objects.front().sparse == sparse;
+}
+
+/// The same for a file of versions 5 to 7.
+bool holds_one_of_matlab5(const std::filesystem::path& path, bool sparse) {
+  if (path.extension() != ".mat" || !matlab5::is_matlab5_file(path)) return false;
+  try {
+    const std::vector<matlab5::Variable> variables = matlab5::variables_of(InputFile(path));
+    return variables.size() == 1 && (sparse ? variables.front().sparse() : variables.front().dense());
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 /// What a file at `path`, which is an HDF5 file, would lose; empty if nothing.
@@ -129,6 +141,11 @@ std::string lost(const std::filesystem::path& path, bool is_name_of_hypre, Outpu
       if (output == Output::report || (output == Output::vector && path.extension() == ".txt")) return "";
       return fmt::format("something else than a {} file", path.extension().string());
     default:
+      if (matlab5::is_matlab5_file(path)) {
+        const bool same = (output == Output::matrix && holds_one_of_matlab5(path, true)) ||
+                          (output == Output::vector && holds_one_of_matlab5(path, false));
+        return same ? "" : "a .mat file with other variables";
+      }
       return output == Output::report ? "" : fmt::format("something else than a {} file", path.extension().string());
   }
 }

@@ -168,12 +168,12 @@ struct Hdf5Vector {
     if (!file.has(location.dataset))
       fail(location.file.string(),
            fmt::format("there is no dataset {}; {}", location.dataset, dataset_remedy(file, location.dataset)));
-    dataset = file.dataset(location.dataset);
+    const std::string of_matlab = matlab_hdf5::array_dataset(file, location.dataset);
+    dataset = file.dataset(of_matlab.empty() ? location.dataset : of_matlab);
     if (dataset.type() == Hdf5Type::other)
       fail(location.text,
            "its elements are no real numbers; write it as f32, f64 or integers (complex numbers in two parts)");
-    const bool matlab = dataset.shape().size() == 2 && matlab_hdf5::is_matlab_array(file, location.dataset);
-    if (matlab) read_columns(location);
+    if (dataset.shape().size() == 2 && !of_matlab.empty()) read_columns(location);
     else require_shape(location.text, dataset.shape(), columns);
   }
 

@@ -20,7 +20,7 @@ const Writer kWriters[] = {
     {"matrix-market", ".mtx", write_matrix_market},
     {"scipy-npz", ".npz", write_npz},
     {"petsc", ".petsc", write_petsc},
-    {"matlab-hdf5", ".mat", write_matlab_hdf5},
+    {"matlab", ".mat", write_matlab},
     {"hypre-ij", ".00000", nullptr, write_hypre_text},
     {"hypre-ij", ".00000.bin", nullptr, write_hypre_binary},
 };

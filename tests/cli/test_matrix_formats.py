@@ -91,15 +91,13 @@ class Matlab(Files):
         self.succeed("convert", "a.npz", "a.mat")
         self.expect("a.mat", matrix)
         self.expect("a.mat:A", matrix)
-        with h5py.File(self.path("a.mat")) as file:
-            group = file["A"]
-            self.assertEqual(group.attrs["MATLAB_sparse"], matrix.shape[0])
-            found = sp.csc_matrix((group["data"][:], group["ir"][:], group["jc"][:]), matrix.shape)
+        found = scipy.io.loadmat(self.path("a.mat"))["A"]
         self.assertEqual((found != matrix).nnz, 0)
+        self.assertEqual(found.nnz, matrix.nnz)
         report = self.json_of("multiply", "a.mat:A", "--verify", "--iterations", 0, "--no-measure", ranks=2)
         self.assertIn("stored by columns and transposed", report["matrix"]["access"])
         self.assertTrue(report["verification"]["passed"])
-        self.assertEqual(self.json_of("info", "a.mat")["objects"][0]["name"], "/A")
+        self.assertEqual(self.json_of("info", "a.mat")["objects"][0]["name"], "A")
 
     def test_vectors(self):
         matrix = fem_matrix("convection")

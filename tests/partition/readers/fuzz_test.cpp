@@ -94,7 +94,7 @@ TEST_F(FuzzTest, Triplets) {
 
 TEST_F(FuzzTest, Matlab5) {
   std::vector<std::string> seeds;
-  for (const char* name : {"v6", "big", "v7"})
+  for (const char* name : {"v6", "big", "v7", "octave7"})
     seeds.push_back(test::bytes_of(Path(SHARDMAT_TEST_DATA) / "mat" / (std::string(name) + ".mat")));
   const auto read = [](const Path& file) {
     list_objects(file);
@@ -106,6 +106,11 @@ TEST_F(FuzzTest, Matlab5) {
     vector.read(0, vector.size());
   };
   mutate("v.mat", {seeds[0]}, read_vector, {}, 1000);
+  const auto read_logical = [](const Path& file) {
+    const VectorFile vector(file.string() + ":l", "x");
+    vector.read(0, vector.size());
+  };
+  mutate("l.mat", {test::bytes_of(Path(SHARDMAT_TEST_DATA) / "mat" / "octave6.mat"), seeds[3]}, read_logical, {}, 500);
 }
 
 TEST_F(FuzzTest, FemText) {
