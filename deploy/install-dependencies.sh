@@ -4,7 +4,7 @@
 # each thing first, also under DIR, and installs nothing that is there. Without root or network it lists the missing packages
 # and ends with 4. CUDA and NCCL are used where found and never installed. --peers: also the libraries that
 # `shardmat bench kernels --peers` compares with, as far as this release has them. --producers: PETSc, for which a plug-in is
-# built, and dolfinx, hypre and Octave, which tests run: 240 MB to load, 1.0 GB on the disk.
+# built, and dolfinx, hypre, Octave and FreeFEM, which tests run: 250 MB to load, 1.1 GB on the disk.
 set -euo pipefail
 
 prefix="" tests=no peers=no producers=no
@@ -100,6 +100,7 @@ if [ $producers = yes ]; then
   want python3-dolfinx has_python_modules dolfinx
   want libhypre-dev has_header HYPRE.h /usr/include/hypre
   want octave has_command octave
+  want freefem++ has_command FreeFem++
 fi
 [ $((${#required[@]} + ${#optional[@]})) -gt 0 ] || exit 0
 

@@ -11,6 +11,7 @@ const VectorFormat kFormats[] = {
     {"matlab5", "", accepts_matlab5_vector, open_matlab5_vector, nullptr},
     {"matlab-hdf5", ".mat", accepts_matlab_vector, open_matlab5_vector, make_matlab_sink},
     {"harwell-boeing", "", accepts_harwell_boeing_vector, open_harwell_boeing_vector, nullptr},
+    {"freefem", "", accepts_freefem_vector, open_freefem_vector, nullptr},
     {"text", ".txt", accepts_text_vector, open_text_vector, make_text_sink},
 };
 

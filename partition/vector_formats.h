@@ -77,6 +77,9 @@ bool accepts_matlab_vector(const std::filesystem::path& path);
 /// A .mat file of version 7.3, which is HDF5, with one array of the name of the file.
 std::unique_ptr<VectorSink> make_matlab_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
 
+bool accepts_freefem_vector(const std::filesystem::path& path);
+VectorContents open_freefem_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+
 bool accepts_text_vector(const std::filesystem::path& path);
 /// Plain text: the entries of a row on a line, blanks or commas between them; lines that begin with # or % are left out.
 VectorContents open_text_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);

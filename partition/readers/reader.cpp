@@ -36,6 +36,7 @@ const Reader kReaders[] = {
      "stored by columns and transposed while it was read"},
     {"harwell-boeing", ".rb .rua .rsa", accepts_harwell_boeing, nullptr, open_harwell_boeing, nullptr, list_harwell_boeing,
      "stored by columns and transposed while it was read"},
+    {"freefem", "", accepts_freefem, nullptr, open_freefem},
     {"calculix", ".sti .mas", accepts_calculix, nullptr, open_calculix, nullptr, nullptr,
      "unknowns sorted by node and degree of freedom"},
     {"triplets", "", accepts_triplets, nullptr, open_triplets},

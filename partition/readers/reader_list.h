@@ -59,6 +59,11 @@ bool accepts_abaqus(const std::filesystem::path& path);
 std::unique_ptr<EntryReader> open_abaqus(const std::filesystem::path& path, const ReadOptions& options,
                                          const ReadLimits& limits);
 
+/// By its first line, whatever its name.
+bool accepts_freefem(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_freefem(const std::filesystem::path& path, const ReadOptions& options,
+                                          const ReadLimits& limits);
+
 /// By the suffixes .sti and .mas.
 bool accepts_calculix(const std::filesystem::path& path);
 std::unique_ptr<EntryReader> open_calculix(const std::filesystem::path& path, const ReadOptions& options,

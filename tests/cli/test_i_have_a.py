@@ -57,6 +57,8 @@ class Page(CliTest):
                     file[f"{name}/{part}"] = values
                 file[name[0]].attrs["OCTAVE_NEW_FORMAT"] = 1
         scipy.io.hb_write(str(self.path("A.rua")), matrix.tocsc())
+        shutil.copy(DATA / "freefem" / "S.txt", self.path("F.txt"))
+        shutil.copy(DATA / "freefem" / "x.txt", self.path("f.txt"))
         write_harwell_boeing(self.path("B.rua"), matrix, matrix @ ones, ones)
         self.write("job_STIF1.mtx", "1,1, 1,1, 4.\n2,1, 1,1, -1.\n2,1, 2,1, 3.\n")
         self.write("job.sti", "1 1 4.\n1 2 -1.\n2 2 3.\n")

@@ -131,6 +131,24 @@ TEST_F(FuzzTest, FemText) {
       {}, 500);
 }
 
+TEST_F(FuzzTest, FreeFem) {
+  std::vector<std::string> seeds{
+      "# Sparse Matrix (Morse)\n# n m\n2 2 1  2\n        1         1 1.5\n        2         1 7\n"};
+  for (const char* name : {"A", "S", "R"})
+    seeds.push_back(test::bytes_of(Path(SHARDMAT_TEST_DATA) / "freefem" / (std::string(name) + ".txt")));
+  ReadOptions options;
+  options.choices.format = "freefem";
+  mutate(
+      "f.txt", seeds, [&](const Path& file) { validate(read_matrix(file, options).view()); }, {}, 1000);
+  mutate(
+      "v.txt", {test::bytes_of(Path(SHARDMAT_TEST_DATA) / "freefem" / "x.txt")},
+      [](const Path& file) {
+        const VectorFile vector(file, "x");
+        vector.read(0, vector.size());
+      },
+      {}, 1000);
+}
+
 TEST_F(FuzzTest, HarwellBoeing) {
   const std::string title(72, 't'), line2 = "\n             4             1             1             1             0\n",
                                     formats = "\n(8I3)           (8I3)           (4E10.3)            \n";
