@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <mutex>
 #include <numeric>
 
@@ -197,6 +198,9 @@ TEST_F(HypreTest, DamageNamesFileAndLine) {
   EXPECT_SAYS(error("c"), "c.00000.bin", "truncated");
   write("d.00000.bin", bytes_of(std::vector<std::uint64_t>{1, 8, 8, 1, 1, 1, 1, 0, 0, 0, 0, 7, 0, 0}));
   EXPECT_SAYS(error("d"), "d.00000.bin: entry 0 lies at (7, 0)");
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  write("e.00000.bin", bytes_of(std::vector<std::uint64_t>{1, 8, 8, 1, 1, 0, 0, 0, kMost, 0, kMost}));
+  EXPECT_SAYS(error("e"), "e.00000.bin", "the file is damaged");
   write("x.00000", "0 2\n0 1\n1 2\n");
   EXPECT_SAYS(error_of([&] { VectorFile(path("x"), "x"); }), "x.00000: it has 2 of the rows 0 to 2");
   write("x.00000", "0 1\n0 1\n0 2\n");
