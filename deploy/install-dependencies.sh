@@ -4,7 +4,7 @@
 # each thing first, also under DIR, and installs nothing that is there. Without root or network it lists the missing packages
 # and ends with 4. CUDA and NCCL are used where found and never installed. --peers: also the libraries that
 # `shardmat bench kernels --peers` compares with, as far as this release has them. --producers: PETSc, for which a plug-in is
-# built, dolfinx, which its tests run, and CalculiX, whose matrices tests read: 190 MB to load, 890 MB on the disk.
+# built, and dolfinx, hypre, Octave, FreeFEM and CalculiX, which tests run: 260 MB to load, 1.2 GB on the disk.
 set -euo pipefail
 
 prefix="" tests=no peers=no producers=no
@@ -99,6 +99,9 @@ if [ $producers = yes ]; then
   want libpetsc3.18-dev-examples has_petsc_tutorials
   want python3-dolfinx has_python_modules dolfinx
   want calculix-ccx has_command ccx
+  want libhypre-dev has_header HYPRE.h /usr/include/hypre
+  want octave has_command octave
+  want freefem++ has_command FreeFem++
 fi
 [ $((${#required[@]} + ${#optional[@]})) -gt 0 ] || exit 0
 

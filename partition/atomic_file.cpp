@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <system_error>
 
 #include "kernels/base/error.h"
@@ -53,8 +54,26 @@ std::string short_name(const std::filesystem::path& target) {
   return fmt::format("{}~{:016x}", name.substr(0, end), xxh64(name.data(), name.size()));
 }
 
-/// The names of temporaries that exist or soon will: a list that a signal handler can read at any moment.
-std::array<std::atomic<const char*>, 64> unfinished;
+/// Names of temporaries that exist or soon will: a list that a signal handler can read at any moment. It only grows.
+struct UnfinishedNames {
+  std::array<std::atomic<const char*>, 64> places{};
+  std::atomic<UnfinishedNames*> next{nullptr};
+};
+constinit UnfinishedNames unfinished;
+
+/// A place in the list that has this name from now on.
+std::atomic<const char*>& remember(const char* name) {
+  for (UnfinishedNames* names = &unfinished;; names = names->next.load()) {
+    for (std::atomic<const char*>& place : names->places) {
+      const char* empty = nullptr;
+      if (place.load() == nullptr && place.compare_exchange_strong(empty, name)) return place;
+    }
+    if (names->next.load() != nullptr) continue;
+    auto more = std::make_unique<UnfinishedNames>();
+    UnfinishedNames* none = nullptr;
+    if (names->next.compare_exchange_strong(none, more.get())) more.release();  // stays until the process ends
+  }
+}
 
 /// Of `path`, as which the file or directory `written` is known.
 void flush_to_disk(const std::filesystem::path& written, const std::filesystem::path& path) {
@@ -68,25 +87,14 @@ void flush_to_disk(const std::filesystem::path& written, const std::filesystem::
 
 }  // namespace
 
-UnfinishedFile::UnfinishedFile(const std::filesystem::path& path) : path_(path) {
-  const bool remembered = std::any_of(unfinished.begin(), unfinished.end(), [&](std::atomic<const char*>& place) {
-    const char* empty = nullptr;
-    return place.compare_exchange_strong(empty, path_.c_str());
-  });
-  if (!remembered)
-    throw Error(ErrorKind::internal, fmt::format("more than {} files are being written at once", unfinished.size()));
-}
+UnfinishedFile::UnfinishedFile(const std::filesystem::path& path) : path_(path), place_(remember(path_.c_str())) {}
 
-UnfinishedFile::~UnfinishedFile() {
-  for (std::atomic<const char*>& place : unfinished) {
-    const char* expected = path_.c_str();
-    if (place.compare_exchange_strong(expected, nullptr)) return;
-  }
-}
+UnfinishedFile::~UnfinishedFile() { place_ = nullptr; }
 
 void remove_unfinished_files() noexcept {
-  for (const std::atomic<const char*>& place : unfinished)
-    if (const char* const temporary = place; temporary != nullptr) ::unlink(temporary);
+  for (const UnfinishedNames* names = &unfinished; names != nullptr; names = names->next.load())
+    for (const std::atomic<const char*>& place : names->places)
+      if (const char* const temporary = place; temporary != nullptr) ::unlink(temporary);
 }
 
 void check_writable(const std::filesystem::path& path) {
@@ -157,16 +165,28 @@ void AtomicFile::require_file(const char* format) const {
                 fmt::format("cannot write {}: {} cannot go to a device or a pipe; name a file", path_.string(), format));
 }
 
-void AtomicFile::commit() {
+void AtomicFile::flush() const {
+  if (!is_own_) flush_to_disk(temporary_, path_);
+}
+
+void AtomicFile::rename() {
   if (is_own_) return;
-  flush_to_disk(temporary_, path_);
   std::error_code error;
   std::filesystem::rename(temporary_, target_, error);
   if (error)
     throw Error(ErrorKind::resources,
                 fmt::format("cannot rename {} to {}: {}", temporary_.string(), path_.string(), error.message()));
   committed_ = true;
-  flush_to_disk(directory_of(target_), path_);
+}
+
+void AtomicFile::flush_directory() const {
+  if (!is_own_) flush_to_disk(directory_of(target_), path_);
+}
+
+void AtomicFile::commit() {
+  flush();
+  rename();
+  flush_directory();
 }
 
 }  // namespace shardmat

@@ -1,6 +1,7 @@
 // A file that appears under its real name only when it is complete and on disk.
 #pragma once
 
+#include <atomic>
 #include <filesystem>
 #include <optional>
 
@@ -19,6 +20,7 @@ class UnfinishedFile {
 
  private:
   std::filesystem::path path_;
+  std::atomic<const char*>& place_;  ///< in the list of all
 };
 
 /// Removes all files that an UnfinishedFile registers, among them the temporaries of all AtomicFiles. May be called in a
@@ -46,6 +48,10 @@ class AtomicFile {
   void require_file(const char* format) const;
   /// Flushes file and directory to disk and renames the file. The writer must have closed it.
   void commit();
+  /// The three steps of commit(), for several files that appear together (partition/atomic_files.h).
+  void flush() const;
+  void rename();
+  void flush_directory() const;
 
  private:
   void create_temporary();

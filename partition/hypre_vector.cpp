@@ -62,7 +62,9 @@ void read_binary(const hypre::Part& part, double* values) {
 
 class HypreTextSink final : public VectorSink {
  public:
-  HypreTextSink(const AtomicFile& file, std::int64_t size) : file_(file) { file_.append(fmt::format("0 {}\n", size - 1)); }
+  HypreTextSink(const AtomicFile& file, std::int64_t begin, std::int64_t end) : file_(file), row_(begin) {
+    file_.append(fmt::format("{} {}\n", begin, end - 1));
+  }
   void append(const double* values, std::int64_t count) override {
     for (std::int64_t i = 0; i < count; ++i) file_.append(fmt::format("{} {:.16e}\n", row_++, values[i]));
   }
@@ -70,13 +72,13 @@ class HypreTextSink final : public VectorSink {
 
  private:
   OutputFile file_;
-  std::int64_t row_ = 0;
+  std::int64_t row_;
 };
 
 class HypreBinarySink final : public VectorSink {
  public:
-  HypreBinarySink(const AtomicFile& file, std::int64_t size) : file_(file) {
-    const std::array<std::int64_t, 8> header{1, 8, 0, size - 1, size, size, 1, 0};
+  HypreBinarySink(const AtomicFile& file, std::int64_t size, std::int64_t begin, std::int64_t end) : file_(file) {
+    const std::array<std::int64_t, 8> header{1, 8, begin, end - 1, size, end - begin, 1, 0};
     file_.append({reinterpret_cast<const char*>(header.data()), sizeof header});
   }
   void append(const double* values, std::int64_t count) override {
@@ -115,14 +117,16 @@ VectorContents open_hypre_vector(const std::filesystem::path& path, const std::s
           }};
 }
 
-std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns) {
+std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t, std::int64_t begin, std::int64_t end,
+                                                 std::int64_t columns) {
   require_one_column(file.path().string(), columns);
-  return std::make_unique<HypreTextSink>(file, size);
+  return std::make_unique<HypreTextSink>(file, begin, end);
 }
 
-std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns) {
+std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t begin,
+                                                   std::int64_t end, std::int64_t columns) {
   require_one_column(file.path().string(), columns);
-  return std::make_unique<HypreBinarySink>(file, size);
+  return std::make_unique<HypreBinarySink>(file, size, begin, end);
 }
 
 }  // namespace shardmat

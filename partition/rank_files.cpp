@@ -27,7 +27,7 @@ struct Pattern {
   std::string before, after;
   int digits = 0;
 
-  std::string name_of(int rank) const { return fmt::format("{}{:0{}}{}", before, rank, digits, after); }
+  std::string name_of(std::int64_t rank) const { return fmt::format("{}{:0{}}{}", before, rank, digits, after); }
 };
 
 /// "%d", "%5d" is none: a rank's number is filled with zeros.
@@ -47,14 +47,24 @@ std::optional<Pattern> pattern_of(const std::string& name) {
 
 constexpr std::string_view kFirst = ".00000";
 
+constexpr std::string_view kTails[] = {"", ".bin"};
+
+/// The pattern of hypre's names from that of the first file.
+std::optional<Pattern> pattern_of_first(const std::string& name) {
+  for (const std::string_view tail : kTails) {
+    const std::string end = std::string(kFirst).append(tail);
+    const std::size_t begin = name.rfind('/') + 1;  // npos + 1 is 0
+    if (name.size() > begin + end.size() && name.ends_with(end))
+      return Pattern{name.substr(0, name.size() - end.size() + 1), std::string(tail), 5};
+  }
+  return std::nullopt;
+}
+
 /// The pattern of hypre's names: of "IJ.A" or of its first file.
 std::optional<Pattern> hypre_pattern(const std::string& name) {
-  for (const std::string_view tail : {std::string_view(""), std::string_view(".bin")}) {
-    const std::string end = std::string(kFirst).append(tail);
-    if (name.size() > end.size() && name.ends_with(end))
-      return Pattern{name.substr(0, name.size() - end.size() + 1), std::string(tail), 5};
-    if (is_file(name + end)) return Pattern{name + ".", std::string(tail), 5};
-  }
+  if (auto pattern = pattern_of_first(name)) return pattern;
+  for (const std::string_view tail : kTails)
+    if (is_file(std::string(name).append(kFirst).append(tail))) return Pattern{name + ".", std::string(tail), 5};
   return std::nullopt;
 }
 
@@ -108,6 +118,24 @@ std::vector<std::filesystem::path> rank_files(const std::string& name) {
                                                 files.back().string(), rank, pattern->name_of(last), last));
   }
   return files;
+}
+
+bool is_first_rank_file(const std::string& name) { return pattern_of_first(name).has_value(); }
+
+std::vector<std::filesystem::path> rank_file_names(const std::string& first, std::int64_t files) {
+  if (files == 1) return {first};
+  const Pattern pattern = pattern_of_first(first).value();
+  std::vector<std::filesystem::path> names;
+  for (std::int64_t rank = 0; rank < files; ++rank) names.emplace_back(pattern.name_of(rank));
+  return names;
+}
+
+std::vector<std::filesystem::path> later_rank_files(const std::string& first, std::int64_t files) {
+  const Pattern pattern = pattern_of_first(first).value();
+  std::vector<std::filesystem::path> later;
+  for (std::int64_t rank = files, last = last_rank(pattern); rank <= last; ++rank)
+    if (is_file(pattern.name_of(rank))) later.emplace_back(pattern.name_of(rank));
+  return later;
 }
 
 }  // namespace shardmat

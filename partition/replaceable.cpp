@@ -12,7 +12,9 @@
 #include "partition/first_bytes.h"
 #include "partition/hdf5_kind.h"
 #include "partition/input_file.h"
+#include "partition/rank_files.h"
 #include "partition/readers/hypre.h"
+#include "partition/readers/matlab5.h"
 #include "partition/readers/matlab_hdf5.h"
 #include "partition/readers/npz_kind.h"
 #include "partition/readers/petsc.h"
@@ -59,6 +61,17 @@ bool holds_one_of_matlab(const std::filesystem::path& path, const Hdf5File& file
   return objects.size() == 1 && objects.front().sparse == sparse;
 }
 
+/// The same for a file of versions 5 to 7.
+bool holds_one_of_matlab5(const std::filesystem::path& path, bool sparse) {
+  if (path.extension() != ".mat" || !matlab5::is_matlab5_file(path)) return false;
+  try {
+    const std::vector<matlab5::Variable> variables = matlab5::variables_of(InputFile(path));
+    return variables.size() == 1 && (sparse ? variables.front().sparse() : variables.front().dense());
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// What a file at `path`, which is an HDF5 file, would lose; empty if nothing.
 std::string lost_in_hdf5(const std::filesystem::path& path, Output output, const std::string& dataset) {
   const std::string first = dataset.substr(0, dataset.find('/', 1));  // known with all that is below it
@@ -89,22 +102,19 @@ std::string lost_in_petsc(const std::filesystem::path& path, Output output) {
 
 /// The same of a file with hypre's name.
 std::string lost_of_hypre(const std::filesystem::path& path, Output output) {
-  try {
-    const std::size_t files = hypre::open_parts(path, output == Output::vector).parts.size();
-    return files == 1 ? "" : fmt::format("the first of {} files of hypre", files);
-  } catch (const Error&) {
-    return "something else than an IJ file of hypre";
-  }
+  const bool vector = output == Output::vector;
+  return hypre::is_part(path, vector) ? ""
+                                      : fmt::format("something else than an IJ {} of hypre", vector ? "vector" : "matrix");
 }
 
 /// What the file would lose; empty if nothing.
-std::string lost(const std::filesystem::path& path, Output output, const std::string& dataset) {
+std::string lost(const std::filesystem::path& path, bool is_name_of_hypre, Output output, const std::string& dataset) {
   const FileContent content = content_of(path);
   if (content == FileContent::absent || content == FileContent::empty) return "";
   if (output != Output::report && has_hdf5_suffix(path) && content != FileContent::hdf5)
     return "something that is no HDF5 file";
   const bool of_hypre = content == FileContent::numbers || content == FileContent::other;
-  if (of_hypre && output != Output::report && hypre::has_hypre_name(path)) return lost_of_hypre(path, output);
+  if (of_hypre && output != Output::report && is_name_of_hypre) return lost_of_hypre(path, output);
   switch (content) {
     case FileContent::hdf5:
       try {
@@ -133,6 +143,11 @@ std::string lost(const std::filesystem::path& path, Output output, const std::st
         return "";
       return fmt::format("something else than a {} file", path.extension().string());
     default:
+      if (matlab5::is_matlab5_file(path)) {
+        const bool same = (output == Output::matrix && holds_one_of_matlab5(path, true)) ||
+                          (output == Output::vector && holds_one_of_matlab5(path, false));
+        return same ? "" : "a .mat file with other variables";
+      }
       return output == Output::report ? "" : fmt::format("something else than a {} file", path.extension().string());
   }
 }
@@ -156,17 +171,20 @@ FileContent content_of(const std::filesystem::path& path) {
   return FileContent::other;
 }
 
-void require_replaceable(const std::string& path, Output output, const std::string& default_dataset) {
+void require_replaceable(const std::string& path, Output output, const std::string& default_dataset, std::int64_t files) {
   const DatasetName name = output == Output::vector ? split_dataset_name(path) : DatasetName{path, ""};
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(name.file, error)) return;
-  const std::string there = lost(name.file, output, name.dataset.empty() ? "/" + default_dataset : name.dataset);
-  if (there.empty()) return;
-  throw Error(
-      ErrorKind::usage,
-      fmt::format("cannot write {}: there is a file of this name, and it is {}; name another file, or {}",
-                  name.file.string(), there, output == Output::report ? "remove it first" : "have this one replaced"),
-      output == Output::report ? "" : "force");
+  const bool is_name_of_hypre = is_first_rank_file(name.file.string());
+  for (const std::filesystem::path& file : rank_file_names(name.file.string(), is_name_of_hypre ? files : 1)) {
+    std::error_code error;
+    if (!std::filesystem::is_regular_file(file, error)) continue;
+    const std::string dataset = name.dataset.empty() ? "/" + default_dataset : name.dataset;
+    const std::string there = lost(file, is_name_of_hypre, output, dataset);
+    if (there.empty()) continue;
+    throw Error(ErrorKind::usage,
+                fmt::format("cannot write {}: there is a file of this name, and it is {}; name another file, or {}",
+                            file.string(), there, output == Output::report ? "remove it first" : "have this one replaced"),
+                output == Output::report ? "" : "force");
+  }
 }
 
 }  // namespace shardmat

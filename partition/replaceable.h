@@ -1,6 +1,7 @@
 // Which existing files an output may replace: files of the same kind, and no others.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 
@@ -23,7 +24,8 @@ enum class Output {
 
 /// Throws Error(usage), which says what the file is, if an output would replace a file of another kind at `path`. A missing
 /// or empty file, a device and a pipe are never refused. A vector's name may be FILE.h5:/dataset; without a dataset,
-/// `default_dataset` is used.
-void require_replaceable(const std::string& path, Output output, const std::string& default_dataset = "y");
+/// `default_dataset` is used. `files`: of an output in several files (partition/atomic_files.h); each must be replaceable.
+void require_replaceable(const std::string& path, Output output, const std::string& default_dataset = "y",
+                         std::int64_t files = 1);
 
 }  // namespace shardmat

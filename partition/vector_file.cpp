@@ -17,7 +17,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/shortened.h"
 #include "kernels/base/text.h"
-#include "partition/atomic_file.h"
+#include "partition/atomic_files.h"
 #include "partition/hdf5/file.h"
 #include "partition/hdf5/writer.h"
 #include "partition/hdf5_kind.h"
@@ -168,12 +168,12 @@ struct Hdf5Vector {
     if (!file.has(location.dataset))
       fail(location.file.string(),
            fmt::format("there is no dataset {}; {}", location.dataset, dataset_remedy(file, location.dataset)));
-    dataset = file.dataset(location.dataset);
+    const std::string of_matlab = matlab_hdf5::array_dataset(file, location.dataset);
+    dataset = file.dataset(of_matlab.empty() ? location.dataset : of_matlab);
     if (dataset.type() == Hdf5Type::other)
       fail(location.text,
            "its elements are no real numbers; write it as f32, f64 or integers (complex numbers in two parts)");
-    const bool matlab = dataset.shape().size() == 2 && matlab_hdf5::is_matlab_array(file, location.dataset);
-    if (matlab) read_columns(location);
+    if (dataset.shape().size() == 2 && !of_matlab.empty()) read_columns(location);
     else require_shape(location.text, dataset.shape(), columns);
   }
 
@@ -442,14 +442,48 @@ class ArraySink final : public ByteSink {
   std::vector<double> rows_;  ///< of more than one column, which the format wants one after another
 };
 
-std::unique_ptr<VectorSink> make_sink(const Location& location, const AtomicFile& file, std::int64_t size, bool f32,
+/// The files of several ranks, one after another.
+class PartsSink final : public VectorSink {
+ public:
+  PartsSink(const VectorFormat& format, const AtomicFiles& files, std::int64_t size, std::int64_t columns)
+      : format_(format), files_(files), size_(size), columns_(columns) {
+    begin_file();
+  }
+  void append(const double* values, std::int64_t count) override {
+    while (count > 0) {
+      if (row_ == end_of_file()) {
+        sink_->close();
+        ++file_;
+        begin_file();
+      }
+      const std::int64_t rows = std::min(count, end_of_file() - row_);
+      sink_->append(values, rows);
+      values += rows * columns_, count -= rows, row_ += rows;
+    }
+  }
+  void close() override { sink_->close(); }
+
+ private:
+  std::int64_t end_of_file() const { return begin_of_part(size_, file_ + 1, files_.size()); }
+  void begin_file() { sink_ = format_.make_part_sink(files_[file_], size_, row_, end_of_file(), columns_); }
+
+  const VectorFormat& format_;
+  const AtomicFiles& files_;
+  std::int64_t size_, columns_, file_ = 0, row_ = 0;
+  std::unique_ptr<VectorSink> sink_;
+};
+
+std::unique_ptr<VectorSink> make_sink(const Location& location, const AtomicFiles& files, std::int64_t size, bool f32,
                                       std::int64_t columns) {
+  const AtomicFile& file = files[0];
   switch (location.format) {
     case Format::hdf5:
       return std::make_unique<Hdf5Sink>(location, file, size, f32, columns);
     case Format::npy:
       return std::make_unique<NpySink>(file, size, f32, columns);
     case Format::other:
+      if (location.other->make_part_sink != nullptr)
+        return std::make_unique<PartsSink>(*location.other, files, size, columns);
       return location.other->make_sink(file, size, columns);
     case Format::matrix_market:
       break;
@@ -460,10 +494,13 @@ std::unique_ptr<VectorSink> make_sink(const Location& location, const AtomicFile
 }  // namespace
 
 struct VectorWriter::Impl {
-  Impl(const Location& location, std::int64_t rows, bool f32, std::int64_t columns)
-      : file(location.file), name(location.text), size(rows), sink(make_sink(location, file, rows, f32, columns)) {}
+  Impl(const Location& location, std::int64_t rows, bool f32, std::int64_t columns, std::int64_t count)
+      : files(location.file, count, rows),
+        name(location.text),
+        size(rows),
+        sink(make_sink(location, files, rows, f32, columns)) {}
 
-  AtomicFile file;  // outlives the sink, which must close the temporary before it is removed
+  AtomicFiles files;  // outlive the sink, which must close the temporaries before they are removed
   std::string name;
   std::int64_t size;
   std::int64_t written = 0;
@@ -471,8 +508,8 @@ struct VectorWriter::Impl {
 };
 
 VectorWriter::VectorWriter(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t size,
-                           bool f32, std::int64_t columns)
-    : impl_(std::make_unique<Impl>(locate(path, default_dataset, ErrorKind::usage), size, f32, columns)) {}
+                           bool f32, std::int64_t columns, std::int64_t files)
+    : impl_(std::make_unique<Impl>(locate(path, default_dataset, ErrorKind::usage), size, f32, columns, files)) {}
 
 VectorWriter::~VectorWriter() = default;
 
@@ -487,13 +524,17 @@ void VectorWriter::finish() {
   if (impl_->written != impl_->size)
     throw Error(ErrorKind::internal, fmt::format("{} of {} rows written to {}", impl_->written, impl_->size, impl_->name));
   impl_->sink->close();
-  impl_->file.commit();
+  impl_->files.commit();
 }
 
 void check_vector_suffix(const std::filesystem::path& path) { locate(path, "x", ErrorKind::usage); }
 
 std::filesystem::path vector_file_name(const std::filesystem::path& path) { return split_object_name(path.string()).file; }
 
-void check_vector_writable(const std::filesystem::path& path) { check_writable(locate(path, "x", ErrorKind::usage).file); }
+void check_vector_writable(const std::filesystem::path& path, std::int64_t files) {
+  const std::filesystem::path file = locate(path, "x", ErrorKind::usage).file;
+  check_file_count(file, files);
+  check_writable(file);
+}
 
 }  // namespace shardmat

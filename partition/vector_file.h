@@ -40,9 +40,9 @@ class VectorFile {
 /// only in finish(): after an exception or a kill no file has this name.
 class VectorWriter {
  public:
-  /// f32 = store 4-byte values where the format has types (.h5, .npy).
+  /// f32 = store 4-byte values where the format has types (.h5, .npy). `files`: as partition/atomic_files.h describes.
   VectorWriter(const std::filesystem::path& path, const std::string& default_dataset, std::int64_t size, bool f32,
-               std::int64_t columns = 1);
+               std::int64_t columns = 1, std::int64_t files = 1);
   ~VectorWriter();
   VectorWriter(const VectorWriter&) = delete;
   VectorWriter& operator=(const VectorWriter&) = delete;
@@ -62,7 +62,7 @@ class VectorWriter {
 void check_vector_suffix(const std::filesystem::path& path);
 /// Removes the object from a vector's name, as the dataset from FILE.h5:DATASET. Any other text is returned unchanged.
 std::filesystem::path vector_file_name(const std::filesystem::path& path);
-/// Throws what VectorWriter would throw for the file's name and directory. Call it before long work.
-void check_vector_writable(const std::filesystem::path& path);
+/// Throws what VectorWriter would throw for the file's name and directory, and for so many files. Call it before long work.
+void check_vector_writable(const std::filesystem::path& path, std::int64_t files = 1);
 
 }  // namespace shardmat

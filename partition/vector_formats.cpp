@@ -6,10 +6,12 @@ namespace {
 
 const VectorFormat kFormats[] = {
     {"petsc", ".petsc", accepts_petsc_vector, open_petsc_vector, make_petsc_sink},
-    {"hypre-ij", ".00000", accepts_hypre_vector, open_hypre_vector, make_hypre_text_sink},
-    {"hypre-ij", ".00000.bin", accepts_hypre_vector, open_hypre_vector, make_hypre_binary_sink},
+    {"hypre-ij", ".00000", accepts_hypre_vector, open_hypre_vector, nullptr, make_hypre_text_sink},
+    {"hypre-ij", ".00000.bin", accepts_hypre_vector, open_hypre_vector, nullptr, make_hypre_binary_sink},
     {"matlab5", "", accepts_matlab5_vector, open_matlab5_vector, nullptr},
     {"matlab-hdf5", ".mat", accepts_matlab_vector, open_matlab5_vector, make_matlab_sink},
+    {"harwell-boeing", "", accepts_harwell_boeing_vector, open_harwell_boeing_vector, nullptr},
+    {"freefem", "", accepts_freefem_vector, open_freefem_vector, nullptr},
     {"text", ".txt", accepts_text_vector, open_text_vector, make_text_sink},
 };
 

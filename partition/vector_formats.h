@@ -39,6 +39,9 @@ struct VectorFormat {
   VectorContents (*open)(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
   /// Writes the temporary of `file`, of `size` rows. Null for formats that are only read.
   std::unique_ptr<VectorSink> (*make_sink)(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+  /// In place of make_sink() if the format has a file for each rank: writes that of one rank, the rows [begin, end).
+  std::unique_ptr<VectorSink> (*make_part_sink)(const AtomicFile& file, std::int64_t size, std::int64_t begin,
+                                                std::int64_t end, std::int64_t columns) = nullptr;
 };
 
 std::span<const VectorFormat> vector_formats();
@@ -56,9 +59,15 @@ std::unique_ptr<VectorSink> make_petsc_sink(const AtomicFile& file, std::int64_t
 
 bool accepts_hypre_vector(const std::filesystem::path& path);
 VectorContents open_hypre_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
-/// The file of one rank.
-std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
-std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t begin,
+                                                 std::int64_t end, std::int64_t columns);
+std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t begin,
+                                                   std::int64_t end, std::int64_t columns);
+
+bool accepts_harwell_boeing_vector(const std::filesystem::path& path);
+/// `object`: rhs, guess or solution, with a number from 1 if there are several and one column is read; else all are.
+VectorContents open_harwell_boeing_vector(const std::filesystem::path& path, const std::string& object,
+                                          std::int64_t columns);
 
 bool accepts_matlab5_vector(const std::filesystem::path& path);
 /// The array that `object` names, else the first one. A row is a vector, too.
@@ -67,6 +76,9 @@ VectorContents open_matlab5_vector(const std::filesystem::path& path, const std:
 bool accepts_matlab_vector(const std::filesystem::path& path);
 /// A .mat file of version 7.3, which is HDF5, with one array of the name of the file.
 std::unique_ptr<VectorSink> make_matlab_sink(const AtomicFile& file, std::int64_t size, std::int64_t columns);
+
+bool accepts_freefem_vector(const std::filesystem::path& path);
+VectorContents open_freefem_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
 
 bool accepts_text_vector(const std::filesystem::path& path);
 /// Plain text: the entries of a row on a line, blanks or commas between them; lines that begin with # or % are left out.

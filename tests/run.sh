@@ -3,8 +3,8 @@
 # Installs what is missing, builds, and runs every test that this machine can run. --prebuilt DIR runs the GPU tests of the
 # programs found under DIR instead, without compiler or CTest (those of one label with --label gpu or multigpu). --label long
 # builds the mutation tests with sanitizers in DIR-fuzz and makes a million mutations (TEST_FUZZ_COUNT of each test), which
-# takes about an hour; CI leaves it out. --label producers also installs PETSc, dolfinx and CalculiX, without which the tests
-# with them are skipped.
+# takes about an hour; CI leaves it out. --label producers also installs PETSc, dolfinx, hypre, Octave, FreeFEM and CalculiX,
+# without which the tests that run them are skipped.
 set -euo pipefail
 
 label="" prefix="" dir=build prebuilt=""

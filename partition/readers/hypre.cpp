@@ -67,13 +67,17 @@ std::vector<std::int64_t> binary_numbers(const InputFile& file, std::size_t coun
   return numbers;
 }
 
+/// The end behind a last index, which may be any number in a damaged file.
+std::int64_t end_behind(std::int64_t last) { return std::clamp<std::int64_t>(last, -2, kMost + 1) + 1; }
+
 bool is_width(std::int64_t bytes) { return bytes == 4 || bytes == 8; }
 
 /// A matrix has its widths of indices and values in the second and third place, a vector one width.
 bool is_binary_vector(const InputFile& file) {
   const std::vector<std::int64_t> numbers = binary_numbers(file, 8);
-  const bool fits_vector = is_width(numbers[1]) && numbers[3] >= numbers[2] - 1 && numbers[5] >= 0 && numbers[6] >= 1 &&
-                           numbers[5] <= kMost / numbers[6] && numbers[5] * numbers[6] <= kMost / numbers[1] &&
+  const bool fits_vector = is_width(numbers[1]) && numbers[2] >= 0 && numbers[3] >= numbers[2] - 1 && numbers[5] >= 0 &&
+                           numbers[6] >= 1 && numbers[5] <= kMost / numbers[6] &&
+                           numbers[5] * numbers[6] <= kMost / numbers[1] &&
                            64 + numbers[5] * numbers[6] * numbers[1] == file.size();
   return fits_vector && numbers[4] >= numbers[5];
 }
@@ -81,7 +85,7 @@ bool is_binary_vector(const InputFile& file) {
 void read_binary_vector(const InputFile& file, Part& part) {
   const std::vector<std::int64_t> n = binary_numbers(file, 8);
   part.value_bytes = static_cast<int>(n[1]);
-  part.first_row = n[2], part.end_row = n[3] + 1;
+  part.first_row = n[2], part.end_row = end_behind(n[3]);
   part.entries = n[5];
   part.body = 64;
   if (n[6] != 1) fail(file.path(), fmt::format("it has {} components; vectors of one component are read", n[6]));
@@ -100,7 +104,7 @@ void read_binary_header(const InputFile& file, bool vector, Part& part) {
     fail(file.path(), fmt::format("its indices have {} bytes and its values {}; 4 and 8 are read", n[1], n[2]));
   part.index_bytes = static_cast<int>(n[1]), part.value_bytes = static_cast<int>(n[2]);
   part.entries = n[6];
-  part.first_row = n[7], part.end_row = n[8] + 1, part.first_col = n[9], part.end_col = n[10] + 1;
+  part.first_row = n[7], part.end_row = end_behind(n[8]), part.first_col = n[9], part.end_col = end_behind(n[10]);
   part.body = 88;
   const std::int64_t each = 2 * n[1] + n[2];
   if (part.entries < 0 || part.entries > file.size() / each || part.body + part.entries * each != file.size())
@@ -147,6 +151,15 @@ bool has_hypre_name(const std::filesystem::path& path) {
   if (is_rank_pattern(name)) return false;
   const std::string file = path.filename().string();
   return names_rank_files(name) || file.ends_with(".00000") || file.ends_with(".00000.bin");
+}
+
+bool is_part(const std::filesystem::path& path, bool vector) {
+  try {
+    read_header(path, vector);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
 }
 
 Parts open_parts(const std::filesystem::path& path, bool vector) {

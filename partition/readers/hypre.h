@@ -42,6 +42,9 @@ struct Parts {
 /// True if `path` stands for files of ranks by hypre's names. Does not throw.
 bool has_hypre_name(const std::filesystem::path& path);
 
+/// True if `path` has the header of one rank's file of a vector, or of a matrix. Does not throw.
+bool is_part(const std::filesystem::path& path, bool vector);
+
 /// Reads the headers of all files. Throws Error(input) naming the file if one is damaged, of another kind than the first, or
 /// truncated; naming both files if their rows overlap or leave a gap.
 Parts open_parts(const std::filesystem::path& path, bool vector);

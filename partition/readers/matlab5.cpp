@@ -38,6 +38,7 @@ class Bytes {
   explicit Bytes(std::string place) : place_(std::move(place)) {}
   virtual ~Bytes() = default;
   virtual void read(void* to, std::int64_t size) = 0;
+  virtual bool at_end() = 0;
   /// Reads what is left of compressed bytes, so that zlib compares their checksum.
   virtual void drain() {}
 
@@ -61,6 +62,7 @@ class PlainBytes final : public Bytes {
     file_.read(to, at_, size);
     at_ += size;
   }
+  bool at_end() override { return at_ == end_; }
 
  private:
   const InputFile& file_;
@@ -79,6 +81,10 @@ class InflatedBytes final : public Bytes {
 
   void read(void* to, std::int64_t size) override {
     if (inflated(to, size) != size) fail_damaged(place_, "its compressed data ends too early");
+  }
+  bool at_end() override {
+    char unused = 0;
+    return inflated(&unused, 1) == 0;
   }
   void drain() override {
     std::array<char, 4096> unused;
@@ -243,6 +249,11 @@ class Elements {
     }
   }
 
+  /// Nothing but finish() may follow.
+  bool at_last() {
+    end_element();
+    return bytes_->at_end();
+  }
   void finish() {
     end_element();
     bytes_->drain();
@@ -265,8 +276,11 @@ class Elements {
 
 bool is_swapped(const InputFile& file) {
   std::array<char, kHeader> header{};
-  if (file.size() >= kHeader) file.read(header.data(), 0, kHeader);
+  file.read(header.data(), 0, std::min(kHeader, file.size()));
   const bool little = header[126] == 'I' && header[127] == 'M', big = header[126] == 'M' && header[127] == 'I';
+  const std::string_view text(header.data(), header.size());
+  if (text.starts_with("# Created by Octave") || text.starts_with("Octave-1-"))
+    fail(file.path().string(), "it is a file in Octave's own format; write it in MATLAB's, with save -v7 of Octave");
   if (!little && !big)
     fail(file.path().string(), "it is no .mat file of MATLAB 5 to 7.3; write it again with save, or with scipy.io.savemat");
   return big;
@@ -286,6 +300,7 @@ void read_head(Elements& elements, Variable& variable) {
   elements.next(flags.data(), 2);
   variable.kind = static_cast<int>(flags[0] & 0xff);
   variable.complex = (flags[0] >> 8 & 0x08) != 0;
+  variable.logical = (flags[0] >> 8 & 0x02) != 0;
   if (variable.sparse()) variable.most_nonzeros = flags[1];
   const std::int64_t dimensions = elements.begin();
   std::array<std::int64_t, 2> sizes{};
@@ -346,8 +361,9 @@ std::vector<Variable> variables_of(const InputFile& file) {
 
 std::string describe(const Variable& variable) {
   const std::string sizes = fmt::format("{} × {}", human_count(variable.rows), human_count(variable.cols));
-  if (variable.sparse()) return fmt::format("sparse matrix, {}{}", sizes, variable.complex ? ", complex" : "");
-  if (variable.dense()) return fmt::format("dense matrix, {}{}", sizes, variable.complex ? ", complex" : "");
+  const char* const what = variable.complex ? ", complex" : variable.logical ? ", logical" : "";
+  if (variable.sparse()) return fmt::format("sparse matrix, {}{}", sizes, what);
+  if (variable.dense()) return fmt::format("dense matrix, {}{}", sizes, what);
   return "variable of another kind";
 }
 
@@ -366,7 +382,9 @@ Variable find_sparse(const InputFile& file, const std::string& name) {
     fail(path, fmt::format("there is no {} in it: {}", name.empty() ? "sparse matrix" : "variable " + shortened(name),
                            list_of(variables)));
   const std::string place = fmt::format("{}: variable {}", path, shortened(found->name));
-  if (!found->sparse()) fail(place, fmt::format("it is a {}; write it with A = sparse(A)", describe(*found)));
+  if (!found->sparse())
+    fail(place, fmt::format("it is a {}; write it with A = sparse({})", describe(*found),
+                            found->logical ? "double(A)" : "A"));  // Octave keeps sparse logical matrices as dense ones
   if (found->complex)
     fail(place,
          "its values are complex, which is not supported; write the real and the imaginary part as two real matrices");
@@ -398,6 +416,7 @@ void Contents::next(T* to, std::int64_t count) {
 template void Contents::next(std::int64_t*, std::int64_t);
 template void Contents::next(double*, std::int64_t);
 
+bool Contents::at_last() { return impl_->elements.at_last(); }
 void Contents::finish() { impl_->elements.finish(); }
 
 HostVector<double> read_dense(const InputFile& file, const Variable& variable) {
@@ -407,11 +426,16 @@ HostVector<double> read_dense(const InputFile& file, const Variable& variable) {
   Contents contents(file, variable);
   const std::int64_t count = contents.begin();
   std::int64_t wanted = 0;
-  if (__builtin_mul_overflow(variable.rows, variable.cols, &wanted) || count != wanted)
-    fail_damaged(place, fmt::format("it is {} × {}, and has {} numbers", variable.rows, variable.cols, count));
+  const bool whole = !__builtin_mul_overflow(variable.rows, variable.cols, &wanted) && count == wanted;
+  const auto fail_logical = [&] {
+    fail(place, "it is a sparse logical matrix as Octave writes it, in a form that cannot be read; write double(A)");
+  };
+  if (!whole && variable.logical) fail_logical();
+  if (!whole) fail_damaged(place, fmt::format("it is {} × {}, and has {} numbers", variable.rows, variable.cols, count));
   ReadLimits{}.require_budget(16 * count, file);
   HostVector<double> by_columns(static_cast<std::size_t>(count)), by_rows(static_cast<std::size_t>(count));
   contents.next(by_columns.data(), count);
+  if (variable.logical && !contents.at_last()) fail_logical();
   contents.finish();
   for (std::int64_t j = 0; j < variable.cols; ++j)
     for (std::int64_t i = 0; i < variable.rows; ++i)

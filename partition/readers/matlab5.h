@@ -21,7 +21,7 @@ namespace shardmat::matlab5 {
 struct Variable {
   std::string name;
   int kind = 0;  ///< MATLAB's number of the class: 5 sparse, 6 double, 7 single, 8 to 15 integers
-  bool complex = false;
+  bool complex = false, logical = false;
   std::int64_t rows = 0, cols = 0;
   std::int64_t most_nonzeros = 0;      ///< sparse: room for nonzeros; 0 else
   std::int64_t offset = 0, bytes = 0;  ///< of what follows the tag
@@ -58,6 +58,8 @@ class Contents {
   /// The next `count` numbers of the element. T is int64_t or double. Throws Error(input) if they are none.
   template <class T>
   void next(T* to, std::int64_t count);
+  /// True if no element follows the one that was begun, whose rest is skipped.
+  bool at_last();
   /// Skips to the end of the variable, so that zlib compares its checksum.
   void finish();
 
@@ -66,7 +68,8 @@ class Contents {
   std::unique_ptr<Impl> impl_;
 };
 
-/// An array of numbers, row by row. Throws Error(input) if it is complex.
+/// An array of numbers, row by row. Throws Error(input) if it is complex, or one of the sparse logical matrices that Octave
+/// writes as if they were full.
 HostVector<double> read_dense(const InputFile& file, const Variable& variable);
 
 }  // namespace shardmat::matlab5

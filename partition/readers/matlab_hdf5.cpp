@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -22,7 +23,12 @@ namespace {
 
 constexpr const char* kRows = "MATLAB_sparse";
 constexpr const char* kClass = "MATLAB_class";
+constexpr const char* kOctave = "OCTAVE_NEW_FORMAT";
 constexpr std::size_t kMostObjects = 1000;
+
+[[noreturn]] void fail(const std::string& place, const std::string& what) {
+  throw Error(ErrorKind::input, fmt::format("{}: {}", place, what));
+}
 
 /// The names in a group; none of anything else.
 std::vector<std::string> names_in(const Hdf5File& file, const std::string& group) {
@@ -33,25 +39,50 @@ std::vector<std::string> names_in(const Hdf5File& file, const std::string& group
   }
 }
 
-Object sparse_object(const Hdf5File& file, const std::string& name) {
+/// Where a group has its parts.
+struct SparseParts {
+  bool octave = false;
+  std::string pointers, rows, values;
+};
+
+/// Nothing if the object of this name is no sparse matrix.
+std::optional<SparseParts> sparse_parts(const Hdf5File& file, const std::string& name) {
+  if (file.has(name + "/jc")) return SparseParts{false, name + "/jc", name + "/ir", name + "/data"};
+  const std::string value = name + "/value";
+  if (file.has_attribute(name, kOctave) && file.has(value + "/cidx"))
+    return SparseParts{true, value + "/cidx", value + "/ridx", value + "/data"};
+  return std::nullopt;
+}
+
+/// The number of rows of a sparse matrix.
+std::int64_t rows_of(const Hdf5File& file, const std::string& name, const SparseParts& parts) {
+  if (!parts.octave) return file.attribute<std::int64_t>(name, kRows);
+  const Hdf5Dataset rows = file.dataset(name + "/value/nr");
+  std::int64_t count = 0;
+  if (rows.shape().size() > 1 || rows.size() != 1) fail(rows.place(), "it must be one number; write the file again");
+  rows.read(0, 1, &count);
+  return count;
+}
+
+Object sparse_object(const Hdf5File& file, const std::string& name, const SparseParts& parts) {
   Object object;
   object.name = name;
   try {
-    object.rows = file.attribute<std::int64_t>(name, kRows);
-    object.cols = file.dataset(name + "/jc").size() - 1;
-    object.nnz = file.has(name + "/data") ? file.dataset(name + "/data").size() : 0;
+    object.rows = rows_of(file, name, parts);
+    object.cols = file.dataset(parts.pointers).size() - 1;
+    object.nnz = file.has(parts.values) ? file.dataset(parts.values).size() : 0;
   } catch (const Error& error) {
     object.fault = error.what();
   }
   return object;
 }
 
-Object dense_object(const Hdf5File& file, const std::string& name) {
+Object dense_object(const Hdf5File& file, const std::string& name, const std::string& dataset) {
   Object object;
   object.name = name;
   object.sparse = false;
   try {
-    const std::vector<std::int64_t> shape = file.dataset(name).shape();
+    const std::vector<std::int64_t> shape = file.dataset(dataset).shape();
     object.cols = shape.size() == 2 ? shape[0] : 1;
     object.rows = shape.empty() ? 1 : shape.back();
   } catch (const Error& error) {
@@ -66,8 +97,9 @@ void collect(const Hdf5File& file, const std::string& group, int depth, std::vec
   for (const std::string& child : names_in(file, group)) {
     const std::string name = group == "/" ? "/" + child : group + "/" + child;
     if (objects.size() >= kMostObjects || depth > kDeepest || child.starts_with('#')) continue;  // MATLAB's own: #refs#
-    if (file.has(name + "/jc")) objects.push_back(sparse_object(file, name));
-    else if (is_matlab_array(file, name)) objects.push_back(dense_object(file, name));
+    if (const auto parts = sparse_parts(file, name)) objects.push_back(sparse_object(file, name, *parts));
+    else if (const std::string dataset = array_dataset(file, name); !dataset.empty())
+      objects.push_back(dense_object(file, name, dataset));
     else collect(file, name, depth + 1, objects);
   }
 }
@@ -93,8 +125,11 @@ std::string user_block() {
 
 std::string absolute(const std::string& name) { return name.starts_with('/') ? name : "/" + name; }
 
-bool is_matlab_array(const Hdf5File& file, const std::string& name) {
-  return file.has_attribute(name, kClass) && names_in(file, name).empty();
+std::string array_dataset(const Hdf5File& file, const std::string& name) {
+  if (file.has_attribute(name, kClass) && names_in(file, name).empty()) return name;
+  const std::string value = name + "/value";
+  if (!file.has_attribute(name, kOctave) || !file.has(value) || !names_in(file, value).empty()) return "";
+  return value;
 }
 
 std::vector<Object> objects_of(const std::filesystem::path& path) {
@@ -114,10 +149,6 @@ std::string describe(const Object& object) {
 }
 
 namespace {
-
-[[noreturn]] void fail(const std::string& place, const std::string& what) {
-  throw Error(ErrorKind::input, fmt::format("{}: {}", place, what));
-}
 
 std::string list_of(const std::vector<Object>& objects) {
   constexpr std::size_t kShown = 8;
@@ -152,16 +183,17 @@ class MatlabEntries final : public EntryReader {
   MatlabEntries(const std::filesystem::path& path, const ReadOptions& options, const ReadLimits& limits)
       : file_(path), limits_(limits), name_(options.object.empty() ? only_matrix(path) : absolute(options.object)) {
     const Hdf5File hdf5 = Hdf5File::open(path, {name_});
-    if (!hdf5.has(name_ + "/jc")) fail_no_matrix(hdf5);
-    if (!hdf5.has_attribute(name_, kRows))
+    const std::optional<SparseParts> parts = sparse_parts(hdf5, name_);
+    if (!parts) fail_no_matrix(hdf5);
+    if (!parts->octave && !hdf5.has_attribute(name_, kRows))
       fail(place(), fmt::format("it has no attribute {}, the number of rows; write it with save -v7.3 of MATLAB", kRows));
-    rows_ = hdf5.attribute<std::int64_t>(name_, kRows);
-    jc_ = hdf5.dataset(name_ + "/jc");
+    rows_ = rows_of(hdf5, name_, *parts);
+    jc_ = hdf5.dataset(parts->pointers);
     cols_ = jc_.size() - 1;
     if (rows_ < 0 || cols_ < 0) fail(place(), fmt::format("it is {} × {}; the file is damaged", rows_, cols_));
-    if (hdf5.has(name_ + "/ir") || hdf5.has(name_ + "/data")) {
-      ir_ = hdf5.dataset(name_ + "/ir");
-      data_ = hdf5.dataset(name_ + "/data");
+    if (hdf5.has(parts->rows) || hdf5.has(parts->values)) {
+      ir_ = hdf5.dataset(parts->rows);
+      data_ = hdf5.dataset(parts->values);
       nnz_ = ir_.size();
       if (data_.size() != nnz_)
         fail(place(),
@@ -226,7 +258,7 @@ class MatlabEntries final : public EntryReader {
 
   [[noreturn]] void fail_no_matrix(const Hdf5File& hdf5) const {
     const std::string path = file_.path().string();
-    if (hdf5.has(name_) && names_in(hdf5, name_).empty())
+    if (hdf5.has(name_) && (names_in(hdf5, name_).empty() || !array_dataset(hdf5, name_).empty()))
       matlab_hdf5::fail(path,
                         fmt::format("{} is no sparse matrix but an array; write it with A = sparse(A) in MATLAB", name_));
     matlab_hdf5::fail(path, fmt::format("there is no sparse matrix {} in it: {}", name_, list_of(objects_of(file_.path()))));

@@ -1,11 +1,17 @@
-// Matrices that MATLAB (save -v7.3) and PETSc keep in HDF5: a group with the columns of a sparse matrix.
+// Matrices that MATLAB (save -v7.3), PETSc and Octave (save -hdf5) keep in HDF5: a group with the columns of a sparse
+// matrix.
 //
 //   /NAME        group; attribute MATLAB_sparse: number of rows
 //   /NAME/jc     columns + 1 pointers
 //   /NAME/ir     row of each nonzero, from 0     (MATLAB leaves ir and data out where there is no nonzero)
 //   /NAME/data   its value
 // A .mat file has 512 bytes of MATLAB's own before the HDF5 file. Dense arrays are datasets with the attribute MATLAB_class,
-// column after column, so that HDF5 sees them transposed.
+// column after column, so that HDF5 sees them transposed. Octave has other names:
+//
+//   /NAME        group; attribute OCTAVE_NEW_FORMAT
+//   /NAME/value  group with the scalar nr, the number of rows, and cidx, ridx and data in place of jc, ir and data; or a
+//   dense
+//                array as MATLAB's
 #pragma once
 
 #include <cstdint>
@@ -36,8 +42,8 @@ std::string describe(const Object& object);
 /// "K" and "/K" become "/K".
 std::string absolute(const std::string& name);
 
-/// True for a dataset that MATLAB wrote.
-bool is_matlab_array(const Hdf5File& file, const std::string& name);
+/// The dataset of an array that MATLAB or Octave wrote, column after column, and named `name`; empty for anything else.
+std::string array_dataset(const Hdf5File& file, const std::string& name);
 /// The bytes that MATLAB wants before the HDF5 file.
 std::string user_block();
 

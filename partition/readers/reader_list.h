@@ -48,15 +48,21 @@ std::unique_ptr<EntryReader> open_matlab5_entries(const std::filesystem::path& p
                                                   const ReadLimits& limits);
 std::vector<FileObject> list_matlab5(const std::filesystem::path& path);
 
-/// By its header, whatever its name.
+/// By its header, whatever its name. Also a file of Rutherford-Boeing without a matrix, so that errors say what it is.
 bool accepts_harwell_boeing(const std::filesystem::path& path);
 std::unique_ptr<EntryReader> open_harwell_boeing(const std::filesystem::path& path, const ReadOptions& options,
                                                  const ReadLimits& limits);
+std::vector<FileObject> list_harwell_boeing(const std::filesystem::path& path);
 
 /// A .mtx file without the banner of Matrix Market that has Abaqus' keywords or commas, or the name of its output.
 bool accepts_abaqus(const std::filesystem::path& path);
 std::unique_ptr<EntryReader> open_abaqus(const std::filesystem::path& path, const ReadOptions& options,
                                          const ReadLimits& limits);
+
+/// By its first line, whatever its name.
+bool accepts_freefem(const std::filesystem::path& path);
+std::unique_ptr<EntryReader> open_freefem(const std::filesystem::path& path, const ReadOptions& options,
+                                          const ReadLimits& limits);
 
 /// By the suffixes .sti, .mas, .con, .sph and .str.
 bool accepts_calculix(const std::filesystem::path& path);

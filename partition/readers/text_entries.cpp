@@ -1,11 +1,14 @@
 #include "partition/readers/text_entries.h"
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <cstring>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "partition/readers/matrix_market.h"
 
 namespace shardmat {
@@ -37,7 +40,13 @@ class TextEntries final : public EntryReader {
   const InputFile& file() const override { return source_->file(); }
   bool is_divisible() const override { return false; }
   bool needs_validation() const override { return true; }
-  void require_promised(std::int64_t) const override {}
+  void require_promised(std::int64_t stored) const override {
+    if (const std::int64_t promised = format_->promised(); promised >= 0 && stored != promised)
+      throw Error(ErrorKind::input,
+                  fmt::format("{}: its header promises {} entries, and it has {}; it is truncated or damaged, "
+                              "write it again",
+                              source_->file().path().string(), promised, stored));
+  }
   void fail(const TextFault& fault) override { fail_at(*source_, fault); }
 
   std::int64_t count(const FileShare&, const UseCounts& use, const Progress& after_batch) override {
@@ -63,7 +72,7 @@ class TextEntries final : public EntryReader {
   template <class Use>
   void pass(std::string_view phase, bool with_values, const Progress& after_batch, Use&& use) {
     for_each_piece(
-        *source_, TextRange{}, limits_,
+        *source_, TextRange{format_->body()}, limits_,
         [&](std::string_view piece) {
           std::vector<MatrixEntry> entries;
           std::int64_t lines = 0;

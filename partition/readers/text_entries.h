@@ -1,5 +1,5 @@
-// Entries of a text file with an entry a line and no header that says the sizes, as rank 0 reads them: the whole text is
-// gone through once more, to find the sizes. Internal to readers/.
+// Entries of a text file with an entry a line, as rank 0 reads them. Where no header says the sizes, the whole text is gone
+// through once more to find them. Internal to readers/.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,10 @@ class TextEntryFormat {
   virtual std::int64_t cols() const = 0;
   /// As EntryReader::unknowns().
   virtual std::shared_ptr<const UnknownList> unknowns() const { return nullptr; }
+  /// Bytes of the header, which ends with a line.
+  virtual std::int64_t body() const { return 0; }
+  /// Lines with an entry that the header promises; -1 if it says nothing.
+  virtual std::int64_t promised() const { return -1; }
 };
 
 /// Reads the entries of `source`. One share. Entries are validated as a whole.

@@ -12,7 +12,7 @@ void write_matrix_market(const AtomicFile& file, const RowSource& source, std::s
   OutputFile text(file);
   const std::int64_t nnz = row_ptr.back();
   text.append(fmt::format("%%MatrixMarket matrix coordinate real general\n{} {} {}\n", source.rows(), source.cols(), nnz));
-  append_text_entries(text, source, nnz, 1, progress);
+  append_text_entries(text, source, row_ptr, 0, source.rows(), 1, progress);
   text.close();
 }
 

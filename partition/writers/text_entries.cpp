@@ -39,10 +39,10 @@ std::string format_entries(std::int64_t first_row, const CsrView& slice, std::in
 
 }  // namespace
 
-void append_text_entries(OutputFile& out, const RowSource& source, std::int64_t nnz, std::int64_t base,
-                         const Progress& progress) {
-  std::int64_t written = 0;
-  for_each_row_slice(source, 0, source.rows(), [&](std::int64_t first_row, const CsrView& slice) {
+void append_text_entries(OutputFile& out, const RowSource& source, std::span<const std::int64_t> row_ptr,
+                         std::int64_t first_written_row, std::int64_t end_row, std::int64_t base, const Progress& progress) {
+  std::int64_t written = row_ptr[static_cast<std::size_t>(first_written_row)];
+  for_each_row_slice(source, first_written_row, end_row, [&](std::int64_t first_row, const CsrView& slice) {
     const std::int64_t tasks = (slice.nnz() + kTaskEntries - 1) / kTaskEntries, batch = std::int64_t{4} * thread_count();
     std::vector<std::string> texts(static_cast<std::size_t>(batch));
     for (std::int64_t first = 0; first < tasks; first += batch) {
@@ -55,7 +55,7 @@ void append_text_entries(OutputFile& out, const RowSource& source, std::int64_t 
       for (std::int64_t t = 0; t < count; ++t) out.append(texts[static_cast<std::size_t>(t)]);
     }
     written += slice.nnz();
-    report(progress, "write text", written, nnz);
+    report(progress, "write text", written, row_ptr.back());
   });
 }
 

@@ -10,7 +10,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
-#include "partition/atomic_file.h"
+#include "partition/atomic_files.h"
 #include "partition/permuted_source.h"
 #include "partition/unknowns.h"
 #include "partition/writers/writer_list.h"
@@ -22,9 +22,9 @@ const Writer kWriters[] = {
     {"matrix-market", ".mtx", write_matrix_market},
     {"scipy-npz", ".npz", write_npz},
     {"petsc", ".petsc", write_petsc},
-    {"matlab-hdf5", ".mat", write_matlab_hdf5},
-    {"hypre-ij", ".00000", write_hypre_text},
-    {"hypre-ij", ".00000.bin", write_hypre_binary},
+    {"matlab", ".mat", write_matlab},
+    {"hypre-ij", ".00000", nullptr, write_hypre_text},
+    {"hypre-ij", ".00000.bin", nullptr, write_hypre_binary},
 };
 
 }  // namespace
@@ -40,23 +40,31 @@ const Writer& find_writer(const std::filesystem::path& path) {
   throw Error(ErrorKind::usage, fmt::format("cannot write {}: its name must end in {}", path.string(), join_choices(known)));
 }
 
-void write_matrix(const std::filesystem::path& path, const RowSource& source, const Progress& progress) {
+void write_matrix(const std::filesystem::path& path, const RowSource& source, const Progress& progress, std::int64_t files) {
   const Writer& writer = find_writer(path);
   std::optional<AtomicFile> list;
   if (const auto unknowns = source.unknowns()) {
     list.emplace(unknowns_file(path));
     write_unknowns(*list, *unknowns);
   }
-  AtomicFile file(path);
+  AtomicFiles out(path, files, source.rows());
   HostVector<std::int64_t> row_ptr = read_row_pointers(source);
   std::unique_ptr<RowSource> original;
   if (source.permuted()) {
     original = make_original_order_source(source, row_ptr);
     row_ptr = read_row_pointers(*original);
   }
-  writer.write(file, original ? *original : source, row_ptr, progress);
+  const RowSource& rows = original ? *original : source;
+  for (std::int64_t i = 0; i < out.size(); ++i) {
+    if (writer.write_part == nullptr) writer.write(out[i], rows, row_ptr, progress);
+    else
+      writer.write_part(out[i], rows, row_ptr,
+                        {begin_of_part(rows.rows(), i, files), begin_of_part(rows.rows(), i + 1, files),
+                         begin_of_part(rows.cols(), i, files), begin_of_part(rows.cols(), i + 1, files)},
+                        progress);
+  }
   if (list) list->commit();
-  file.commit();
+  out.commit();
 }
 
 }  // namespace shardmat

@@ -18,14 +18,22 @@ void write_npz(const AtomicFile& file, const RowSource& source, std::span<const 
 void write_petsc(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
                  const Progress& progress);
 
-/// A MATLAB file of version 7.3, which is HDF5, with the sparse matrix A. Takes 16 bytes a nonzero.
+/// A MATLAB file with the sparse matrix A: of version 5 if the matrix fits, else of 7.3. Takes 16 bytes a nonzero.
+void write_matlab(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+                  const Progress& progress);
+/// True if the sizes fit the fields of version 5: about 2^27 nonzeros.
+bool fits_matlab5(std::int64_t rows, std::int64_t cols, std::int64_t nnz);
+/// REQUIRES: fits_matlab5().
+void write_matlab5(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
+                   const Progress& progress);
+/// Version 7.3, which is HDF5.
 void write_matlab_hdf5(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
                        const Progress& progress);
 
-/// The IJ matrix of one rank of hypre, in text or binary.
+/// The file of one rank of an IJ matrix of hypre, in text or binary.
 void write_hypre_text(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
-                      const Progress& progress);
+                      const RankPart& part, const Progress& progress);
 void write_hypre_binary(const AtomicFile& file, const RowSource& source, std::span<const std::int64_t> row_ptr,
-                        const Progress& progress);
+                        const RankPart& part, const Progress& progress);
 
 }  // namespace shardmat

@@ -87,12 +87,13 @@ void DistributedVector::read(const VectorSource& source, Stream& stream) {
   });
 }
 
-void DistributedVector::write(const std::string& path, const std::string& dataset, Stream& stream) const {
+void DistributedVector::write(const std::string& path, const std::string& dataset, Stream& stream,
+                              std::int64_t files) const {
   const ContextScope scope(matrix_.context());
   Communicator& communicator = matrix_.context().communicator();
   const HostVector<double> values =
       communicator.together([&] { return to_host(memory_.data(), local_rows_ * columns_, type_, stream); });
-  write_vector(path, dataset, rows_, type_, ids(), values, communicator, columns_);
+  write_vector(path, dataset, rows_, type_, ids(), values, communicator, columns_, files);
 }
 
 void DistributedVector::put(std::span<const double> values, Stream& stream) {

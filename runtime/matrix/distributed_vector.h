@@ -54,8 +54,8 @@ class DistributedVector {
   /// Reads this rank's entries from a file or another source, by original index. Collective. Throws Error(input) for values
   /// beyond the range of the type, and what the source throws.
   void read(const VectorSource& source, Stream& stream);
-  /// Writes all entries in original order (write_vector()). Collective; rank 0 writes.
-  void write(const std::string& path, const std::string& dataset, Stream& stream) const;
+  /// Writes all entries in original order (write_vector()); `files`: of hypre's format. Collective; rank 0 writes.
+  void write(const std::string& path, const std::string& dataset, Stream& stream, std::int64_t files = 1) const;
 
   /// Sets all entries from `values` of rank 0: rows() × columns() values in original order. Other ranks pass an empty span.
   /// Collective.

@@ -160,12 +160,12 @@ Piece receive_piece(Communicator& communicator, int from, std::int64_t count, st
 
 void write_vector(const std::string& path, const std::string& dataset, std::int64_t size, ValueType type,
                   std::span<const std::int64_t> indices, std::span<const double> values, Communicator& communicator,
-                  std::int64_t columns) {
+                  std::int64_t columns, std::int64_t files) {
   const bool writer_rank = communicator.rank() == 0;
   const std::vector<std::int64_t> order = by_index(indices);
   std::optional<VectorWriter> writer;
   communicator.together([&] {
-    if (writer_rank) writer.emplace(path, dataset, size, type == ValueType::f32, columns);
+    if (writer_rank) writer.emplace(path, dataset, size, type == ValueType::f32, columns, files);
   });
   std::size_t next = 0;
   const std::int64_t rows_of_window = std::max<std::int64_t>(1, kWindow / columns);

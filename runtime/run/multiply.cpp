@@ -9,6 +9,7 @@
 #include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
 #include "kernels/spmm.h"
+#include "partition/atomic_files.h"
 #include "partition/vector_file.h"
 #include "runtime/break_on_error.h"
 #include "runtime/context.h"
@@ -43,6 +44,7 @@ class MultiplyRun {
                     fmt::format("mode {} needs a square matrix; {} is {} × {}", name(options_.mode), source_.rows->name(),
                                 source_.rows->rows(), source_.rows->cols()),
                     "mode");
+      require_rows_for_files(options_.output, options_.files, source_.rows->rows());
     });
     describe_on_all_ranks(VectorFile::hdf5_input(options_.x, "x"), communicator_);
     if (options_.beta != 0) describe_on_all_ranks(VectorFile::hdf5_input(options_.y0, "y"), communicator_);
@@ -72,7 +74,8 @@ class MultiplyRun {
     communicator_.together([&] {
       if (options_.iterations < 0) throw Error(ErrorKind::usage, "the number of iterations must be 0 or more", "iterations");
       if (!options_.output.empty()) check_vector_suffix(options_.output);
-      if (!options_.output.empty() && communicator_.rank() == 0) check_vector_writable(options_.output);  // it writes
+      if (!options_.output.empty() && communicator_.rank() == 0)
+        check_vector_writable(options_.output, options_.files);  // it writes
       require_consistent(options_, context_.device().backend);
       if (columns() != 1 && options_.verify_mode == VerifyMode::sampled)
         throw Error(ErrorKind::usage, "several right-hand sides are verified in full, not sampled", "verify_mode");
@@ -172,7 +175,7 @@ class MultiplyRun {
     if (options_.output.empty()) return;
     phase("write", [&] {
       write_vector(options_.output, options_.mode == Mode::power ? "x" : "y", matrix_->rows(), sum_type(matrix_->type()),
-                   matrix_->row_ids(), result_, communicator_, columns());
+                   matrix_->row_ids(), result_, communicator_, columns(), options_.files);
     });
     report_.output = options_.output;
   }

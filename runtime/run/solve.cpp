@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/timer.h"
+#include "partition/atomic_files.h"
 #include "partition/vector_file.h"
 #include "runtime/break_on_error.h"
 #include "runtime/context.h"
@@ -58,7 +59,7 @@ class SolveRun {
       find_preconditioner(options_.solver.preconditioner);
       if (options_.output.empty()) return;
       check_vector_suffix(options_.output);
-      if (communicator_.rank() == 0) check_vector_writable(options_.output);  // it writes
+      if (communicator_.rank() == 0) check_vector_writable(options_.output, options_.files);  // it writes
     });
     source_ =
         open_matrix(options_.matrix, communicator_,
@@ -67,6 +68,7 @@ class SolveRun {
       if (source_.rows->rows() != source_.rows->cols())
         throw Error(ErrorKind::usage, fmt::format("a solver needs a square matrix; {} is {} × {}", source_.rows->name(),
                                                   source_.rows->rows(), source_.rows->cols()));
+      require_rows_for_files(options_.output, options_.files, source_.rows->rows());
     });
     describe_on_all_ranks(VectorFile::hdf5_input(options_.b, "b"), communicator_);
     describe_on_all_ranks(VectorFile::hdf5_input(options_.initial_guess, "x"), communicator_);
@@ -139,7 +141,7 @@ class SolveRun {
   }
 
   void write() {
-    phase("write", [&] { x_->write(options_.output, "x", context_.stream()); });
+    phase("write", [&] { x_->write(options_.output, "x", context_.stream(), options_.files); });
     report_.output = options_.output;
   }
 

@@ -64,6 +64,18 @@ def has_matplotlib():
     return any(subprocess.run(attempt, capture_output=True).returncode == 0 for attempt in attempts)
 
 
+def write_harwell_boeing(path, matrix, rhs, solution):
+    """A Harwell-Boeing file with a right-hand side and the exact solution. SciPy writes those of a matrix alone."""
+    scipy.io.hb_write(str(path), sp.csc_matrix(matrix))
+    lines = path.read_text().splitlines()
+    vectors = ["".join(f"{value:25.16E}" for value in vector[i:i + 3])
+               for vector in (rhs, solution) for i in range(0, len(vector), 3)]
+    lines[1] = lines[1][:56] + f"{len(vectors):14d}"
+    lines[3] = lines[3][:52].ljust(52) + "(3E25.16)"
+    lines.insert(4, f"F X{1:25d}{0:14d}")
+    path.write_text("\n".join(lines + vectors) + "\n")
+
+
 class Result:
     def __init__(self, command, code, out, err):
         self.command, self.code, self.out, self.err = " ".join(map(str, command)), code, out, err

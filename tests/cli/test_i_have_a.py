@@ -12,7 +12,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from support import DATA, PROGRAM, ROOT, CliTest, environment, fem_matrix
+from support import DATA, PROGRAM, ROOT, CliTest, environment, fem_matrix, write_harwell_boeing
 
 PAGE = (ROOT / "tools" / "i-have-a.md").read_text()
 PYTHON_PACKAGE = os.path.join(os.path.dirname(PROGRAM), "python")
@@ -33,7 +33,7 @@ class Page(CliTest):
         matrix = sp.csr_matrix(fem_matrix("elasticity_bar") + 1e3 * sp.eye(975))
         ones, lower = np.ones(975), sp.tril(matrix, format="coo")
         sp.save_npz(self.path("A.npz"), matrix)
-        for name in ("A.petsc", "A.h5", "K.mat"):
+        for name in ("A.petsc", "A.h5"):
             self.succeed("convert", "A.npz", name)
         shutil.copy(DATA / "elasticity_bar.mtx.gz", self.path("A.mtx.gz"))
         shutil.copy(DATA / "box.h5", self.path("box.h5"))
@@ -43,12 +43,23 @@ class Page(CliTest):
         np.save(self.path("x.npy"), ones)
         self.write("x.petsc", vector(ones))
         self.write("system.petsc", self.path("A.petsc").read_bytes() + vector(ones))
-        with h5py.File(self.path("K.mat"), "r+") as file:
-            file.move("A", "K")
+        with h5py.File(self.path("K.mat"), "w", userblock_size=512) as file:
+            columns = matrix.tocsc()
+            file["K/jc"], file["K/ir"], file["K/data"] = columns.indptr, columns.indices, columns.data
+            file["K"].attrs["MATLAB_sparse"] = 975
             file["b"] = ones[None, :]  # MATLAB's columns are HDF5's rows
             file["b"].attrs["MATLAB_class"] = np.bytes_("double")
         scipy.io.savemat(self.path("old.mat"), {"K": matrix, "b": ones[:, None]})
+        with h5py.File(self.path("oct.h5"), "w") as file:  # as Octave's save -hdf5
+            for name, parts in (("K/value", {"nr": 975, "cidx": columns.indptr[:, None], "ridx": columns.indices[:, None],
+                                             "data": columns.data[:, None]}), ("b", {"value": ones[None, :]})):
+                for part, values in parts.items():
+                    file[f"{name}/{part}"] = values
+                file[name[0]].attrs["OCTAVE_NEW_FORMAT"] = 1
         scipy.io.hb_write(str(self.path("A.rua")), matrix.tocsc())
+        shutil.copy(DATA / "freefem" / "S.txt", self.path("F.txt"))
+        shutil.copy(DATA / "freefem" / "x.txt", self.path("f.txt"))
+        write_harwell_boeing(self.path("B.rua"), matrix, matrix @ ones, ones)
         self.write("job_STIF1.mtx", "1,1, 1,1, 4.\n2,1, 1,1, -1.\n2,1, 2,1, 3.\n")
         self.write("job.sti", "1 1 4.\n1 2 -1.\n2 2 3.\n")
         self.write("job.dof", "1.1\n2.1\n")

@@ -21,7 +21,7 @@ class Writers : public FilesTest {
  protected:
   void expect_back(const HostCsr& matrix, bool all = true) {
     for (const Writer& writer : writers()) {
-      if (!all && (writer.name == "hypre-ij" || writer.name == "matlab-hdf5")) continue;
+      if (!all && (writer.name == "hypre-ij" || writer.name == "matlab")) continue;
       const auto name = path(name_for(writer));
       write_matrix(name, *test::source_of(matrix));
       test::expect_same(read_matrix(name, {true, {}}), matrix);

@@ -9,9 +9,10 @@
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
 #include "kernels/choose/registry.h"
-#include "partition/atomic_file.h"
+#include "partition/atomic_files.h"
 #include "partition/hdf5_kind.h"
 #include "partition/new_values.h"
+#include "partition/rank_files.h"
 #include "partition/replaceable.h"
 #include "partition/shard_file.h"
 #include "partition/unknowns.h"
@@ -28,6 +29,7 @@ namespace {
 
 struct Options {
   std::string input, output, format, values, type = "f64", backend = "auto";
+  std::int64_t files = 1;
   bool allow_nonfinite = false, force = false;
   InputChoices choices;
 };
@@ -39,8 +41,22 @@ std::string known_outputs() {
 }
 
 void check_output(const Options& options) {
+  check_file_count(options.output, options.files);
   check_writable(options.output);
-  if (!options.force) require_replaceable(options.output, Output::matrix);
+  if (!options.force) require_replaceable(options.output, Output::matrix, "", options.files);
+}
+
+/// What was written, and how fast.
+void print_written(const Options& options, const RowSource& source, double seconds) {
+  const auto files = rank_file_names(options.output, options.files);
+  double bytes = 0;
+  std::error_code none;  // of a pipe
+  for (auto file = files.begin(); file != files.end() && !none; ++file)
+    bytes += static_cast<double>(std::filesystem::file_size(*file, none));
+  fmt::print("{}{}: {} × {}, {}written in {}{}\n", options.output,
+             files.size() == 1 ? "" : fmt::format(" to {}", files.back().string()), human_count(source.rows()),
+             human_count(source.cols()), none ? "" : human_bytes(bytes) + " ", human_seconds(seconds),
+             none ? "" : fmt::format(" ({}/s)", human_bytes(bytes / seconds)));
 }
 
 /// The list of unknowns takes the place of none but an older list, and never of the one that the input needs.
@@ -66,13 +82,9 @@ void convert_file(const Options& options) {
   const bool has_unknowns = source->unknowns() != nullptr;
   if (has_unknowns) check_unknowns_file(options, list);
   const Timer timer;
-  write_matrix(options.output, *source, make_progress_bar());
-  const double seconds = timer.seconds();
-  std::error_code none;  // of a pipe
-  const auto bytes = static_cast<double>(std::filesystem::file_size(options.output, none));
-  fmt::print("{}: {} × {}, {}written in {}{}\n", options.output, human_count(source->rows()), human_count(source->cols()),
-             none ? "" : human_bytes(bytes) + " ", human_seconds(seconds),
-             none ? "" : fmt::format(" ({}/s)", human_bytes(bytes / seconds)));
+  write_matrix(options.output, *source, make_progress_bar(), options.files);
+  print_written(options, *source, timer.seconds());
+  std::error_code none;
   if (has_unknowns) fmt::print("{}: node.dof of each row, {} lines\n", list, human_count(source->rows()));
   else if (std::filesystem::exists(list, none))
     fmt::print("{}: not of this matrix, which names no nodes; remove it\n", list);
@@ -172,6 +184,7 @@ std::function<int()> add_convert(const CommandLine& program) {
       ->check(one_of({"auto", "host", "cuda"}))
       ->capture_default_str();
   add_input_options(app, options->choices);
+  add_files_option(app, options->files).excludes(format);
   app.add_flag("--allow-nonfinite", options->allow_nonfinite, "accept NaN and infinity among the values");
   app.add_flag("--force", options->force, "replace the output file even if it holds something other than a matrix");
   app.add_option(
@@ -198,6 +211,7 @@ std::function<int()> add_convert(const CommandLine& program) {
       "each row, as in CalculiX's .dof files.\n"
       "\nExamples:\n  shardmat convert bar.mtx.gz bar.npz\n  shardmat convert bar.h5 bar.mtx\n"
       "  shardmat convert job.sti K.npz                       # and K.npz.dof\n"
+      "  shardmat convert bar.h5 IJ.bar.00000 --files 4\n"
       "  shardmat convert elasticity:n=20 --format all --type f32\n"
       "  shardmat convert bar.h5 new.h5 --values new.npy\n");
   return [options] {

@@ -13,6 +13,7 @@
 #include "partition/rank_files.h"
 #include "partition/readers/reader.h"
 #include "tools/progress_bar.h"
+#include "tools/value_checks.h"
 
 namespace shardmat::tools {
 
@@ -44,6 +45,16 @@ void add_input_options(const CommandLine& app, InputChoices& choices) {
       ->type_name("NAMES");
   app.add_flag("--sum-duplicates", choices.sum_duplicates,
                "HDF5 files of ranks: sum entries that several ranks have, instead of refusing them");
+}
+
+Option add_files_option(const CommandLine& app, std::int64_t& files) {
+  constexpr int kMost = 99'999;  // of the five digits in their names
+  return app
+      .add_option("--files", files,
+                  "write hypre's NAME.00000 as N files, NAME.00000, NAME.00001 ..., which N ranks of hypre read; rows are "
+                  "divided evenly")
+      ->check(whole_number(1, kMost))
+      ->type_name("N");
 }
 
 namespace {

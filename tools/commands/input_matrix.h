@@ -1,6 +1,7 @@
 // From what a user types to rows, for commands of one process: any matrix file, or a generator's specification.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -16,6 +17,9 @@ std::string known_suffixes();
 
 /// Adds --input-format and what headerless and mapped files need.
 void add_input_options(const CommandLine& app, InputChoices& choices);
+
+/// Adds --files, the number of files of an output in hypre's format.
+Option add_files_option(const CommandLine& app, std::int64_t& files);
 
 struct InputMatrix {
   std::unique_ptr<RowSource> rows;

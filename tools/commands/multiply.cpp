@@ -36,22 +36,26 @@ struct Options : LoadChoices {
 
 void add_vector_options(const CommandLine& app, Options& o) {
   MultiplyOptions& m = o.multiply;
-  app.add_option("--x", m.x,
-                 "x: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
-                 "FILE.txt, "
-                 "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME) or hypre (NAME)")
+  app.add_option(
+         "--x", m.x,
+         "x: ones, zeros, random, or a file: FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
+         "FILE.txt, "
+         "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME), hypre (NAME) or Harwell-Boeing (FILE:rhs)")
       ->capture_default_str();
   app.add_option("--y0", m.y0, "y before the product, for --beta: zeros, ones, random or a file as for --x (dataset /y)")
       ->capture_default_str();
   app.add_option("--seed", m.seed, "seed of random vectors")
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
-  app.add_option("--output", m.output,
-                 "write y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc, FILE.mat or "
-                 "NAME.00000 (hypre), in the matrix's original row "
-                 "order. With --mode power, write the last x (dataset /x)")
-      ->check(output_name())
-      ->type_name("FILE");
+  const Option output =
+      app.add_option(
+             "--output", m.output,
+             "write y to FILE.h5 (dataset /y), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc, FILE.mat or "
+             "NAME.00000 (hypre), in the matrix's original row "
+             "order. With --mode power, write the last x (dataset /x)")
+          ->check(output_name())
+          ->type_name("FILE");
+  add_files_option(app, m.files).needs(output);
   app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
 }
 
@@ -160,7 +164,7 @@ int run(const Options& o, Communicator& communicator) {
     require_spared(inputs, {o.multiply.output, o.json});
     check_report_file(o.json);
     if (!o.force && !o.multiply.output.empty())
-      require_replaceable(o.multiply.output, Output::vector, o.mode == "power" ? "x" : "y");
+      require_replaceable(o.multiply.output, Output::vector, o.mode == "power" ? "x" : "y", o.multiply.files);
   });
   if (o.matrices.size() > 1 || !o.batch.empty()) return run_several(o, communicator);
   const MultiplyReport report = multiply(communicator, o.multiply);

@@ -38,22 +38,26 @@ constexpr const char* kPlotScript = "plot_convergence.py";
 
 void add_vector_options(const CommandLine& app, Options& o) {
   SolveOptions& s = o.solve;
-  app.add_option("--b", s.b,
-                 "b: ones, zeros, random, or a file: FILE.h5 (dataset /b), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
-                 "FILE.txt, "
-                 "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME) or hypre (NAME)")
+  app.add_option(
+         "--b", s.b,
+         "b: ones, zeros, random, or a file: FILE.h5 (dataset /b), FILE.h5:/DATASET, FILE.npy, FILE.mtx (an array), "
+         "FILE.txt, "
+         "or a vector of PETSc (FILE or FILE:NUMBER), MATLAB (FILE.mat:NAME), hypre (NAME) or Harwell-Boeing (FILE:rhs)")
       ->capture_default_str();
   app.add_option("--initial-guess", s.initial_guess, "where x begins: zeros, ones, random or a file as for --b (dataset /x)")
       ->capture_default_str();
   app.add_option("--seed", s.seed, "seed of random vectors")
       ->check(whole_number(0, std::numeric_limits<std::int64_t>::max()))
       ->capture_default_str();
-  app.add_option("--output", s.output,
-                 "write x to FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc, FILE.mat or "
-                 "NAME.00000 (hypre), in the matrix's original row "
-                 "order; also if the solver did not converge")
-      ->check(output_name())
-      ->type_name("FILE");
+  const Option output =
+      app.add_option(
+             "--output", s.output,
+             "write x to FILE.h5 (dataset /x), FILE.h5:/DATASET, FILE.npy, FILE.mtx, FILE.txt, FILE.petsc, FILE.mat or "
+             "NAME.00000 (hypre), in the matrix's original row "
+             "order; also if the solver did not converge")
+          ->check(output_name())
+          ->type_name("FILE");
+  add_files_option(app, s.files).needs(output);
   app.add_flag("--force", o.force, "replace the output file even if it is of another kind, or has other datasets");
 }
 
@@ -202,7 +206,7 @@ int run(Options& o, Communicator& communicator) {
       check_report_file(o.plot);
       require_plot_script(kPlotScript);
     }
-    if (!o.force && !o.solve.output.empty()) require_replaceable(o.solve.output, Output::vector, "x");
+    if (!o.force && !o.solve.output.empty()) require_replaceable(o.solve.output, Output::vector, "x", o.solve.files);
   });
   if ((o.monitor || o.solve.control.true_residuals) && communicator.rank() == 0) o.solve.control.monitor = print_residuals;
   o.solve.control.stop = stop_on_signal();

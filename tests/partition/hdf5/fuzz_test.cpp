@@ -129,6 +129,7 @@ TEST_F(Hdf5FuzzTest, MatlabMatrices) {
     validate(read_matrix(file.string() + ":K").view());
   };
   mutate("f.mat", {test::bytes_of(seed)}, read, {}, 100);
+  mutate("f.mat", {test::bytes_of(seed.parent_path() / "octave.h5")}, read, {}, 50);
 }
 
 TEST_F(Hdf5FuzzTest, ForeignVectors) {

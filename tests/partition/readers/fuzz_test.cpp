@@ -94,7 +94,7 @@ TEST_F(FuzzTest, Triplets) {
 
 TEST_F(FuzzTest, Matlab5) {
   std::vector<std::string> seeds;
-  for (const char* name : {"v6", "big", "v7"})
+  for (const char* name : {"v6", "big", "v7", "octave7"})
     seeds.push_back(test::bytes_of(Path(SHARDMAT_TEST_DATA) / "mat" / (std::string(name) + ".mat")));
   const auto read = [](const Path& file) {
     list_objects(file);
@@ -106,6 +106,11 @@ TEST_F(FuzzTest, Matlab5) {
     vector.read(0, vector.size());
   };
   mutate("v.mat", {seeds[0]}, read_vector, {}, 1000);
+  const auto read_logical = [](const Path& file) {
+    const VectorFile vector(file.string() + ":l", "x");
+    vector.read(0, vector.size());
+  };
+  mutate("l.mat", {test::bytes_of(Path(SHARDMAT_TEST_DATA) / "mat" / "octave6.mat"), seeds[3]}, read_logical, {}, 500);
 }
 
 TEST_F(FuzzTest, FemText) {
@@ -126,6 +131,24 @@ TEST_F(FuzzTest, FemText) {
       {}, 500);
 }
 
+TEST_F(FuzzTest, FreeFem) {
+  std::vector<std::string> seeds{
+      "# Sparse Matrix (Morse)\n# n m\n2 2 1  2\n        1         1 1.5\n        2         1 7\n"};
+  for (const char* name : {"A", "S", "R"})
+    seeds.push_back(test::bytes_of(Path(SHARDMAT_TEST_DATA) / "freefem" / (std::string(name) + ".txt")));
+  ReadOptions options;
+  options.choices.format = "freefem";
+  mutate(
+      "f.txt", seeds, [&](const Path& file) { validate(read_matrix(file, options).view()); }, {}, 1000);
+  mutate(
+      "v.txt", {test::bytes_of(Path(SHARDMAT_TEST_DATA) / "freefem" / "x.txt")},
+      [](const Path& file) {
+        const VectorFile vector(file, "x");
+        vector.read(0, vector.size());
+      },
+      {}, 1000);
+}
+
 TEST_F(FuzzTest, HarwellBoeing) {
   const std::string title(72, 't'), line2 = "\n             4             1             1             1             0\n",
                                     formats = "\n(8I3)           (8I3)           (4E10.3)            \n";
@@ -137,6 +160,26 @@ TEST_F(FuzzTest, HarwellBoeing) {
   options.choices.format = "harwell-boeing";
   mutate(
       "f.rb", {real, pattern}, [&](const Path& file) { validate(read_matrix(file, options).view()); }, {}, 2000);
+  std::string vectors = real;
+  vectors.replace(vectors.find("1             0\n"), 15, "1             2");
+  const std::size_t formats_end = vectors.find("  1  3  4  5");
+  vectors.insert(formats_end - 1, "(4F6.2)");
+  vectors.insert(vectors.find("  1  3  4  5"), "F X                       1             0\n");
+  vectors += "  1.00  2.00  3.00\n  4.00  5D-1   .25\n";
+  const std::string auxiliary = title + "\nrhsrd FULL_R2  r             3             2             6\n(4F6.2)\n" +
+                                "  1.00  2.00  3.00  4.00\n  5.00-60.00\n";
+  for (const auto& [seed, object] : {std::pair(vectors, ":solution"), std::pair(auxiliary, ":rhs2")}) {
+    write("f.rb", seed);
+    EXPECT_EQ(VectorFile(path("f.rb").string() + object, "x").read(2, 3).front(), seed == vectors ? 0.25 : -60);
+    mutate(
+        "v.rb", {seed},
+        [&](const Path& file) {
+          list_objects(file);
+          const VectorFile vector(file.string() + object, "x");
+          vector.read(0, vector.size());
+        },
+        {}, 1000);
+  }
 }
 
 TEST_F(FuzzTest, Hypre) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "partition/readers/reader.h"
+#include "partition/vector_file.h"
 #include "tests/partition/readers/test_files.h"
 
 namespace shardmat {
@@ -76,6 +77,104 @@ TEST_F(HarwellBoeingTest, SymmetricSkewPatternAndInteger) {
   expect_same(
       read(header("RRA", "             2             3             2             0") + " 1 1 2 3\n 2 1\n" + values({5, 6})),
       csr(2, 3, {0, 1, 2}, {2, 1}, {6, 5}));
+}
+
+/// A 3 × 3 matrix with two right-hand sides, guesses and solutions as `type` says, in fields of (4F6.2).
+class HarwellBoeingVectors : public HarwellBoeingTest {
+ protected:
+  static std::string file(const std::string& type, const std::string& vectors, const std::string& count = "2",
+                          const std::string& format = "(4F6.2)") {
+    std::string formats = kFormats;
+    formats.insert(formats.size() - 1, format);
+    return kTitle + "            10             1             1             2             6\nRUA           " + kSizes +
+           "\n" + formats + type + fmt::format("{:>25}{:>14}\n", count, 0) + kStructure + values({1.5, 4, 3, 2, 1e-3}) +
+           vectors;
+  }
+  HostVector<double> vector(const std::string& object, std::int64_t columns = 1) const {
+    const VectorFile read(path("a.rb" + object), "x", columns);
+    EXPECT_EQ(read.size(), 3);
+    return read.read(0, 3);
+  }
+  std::string vector_error(const std::string& object, const std::string& bytes = "", std::int64_t columns = 1) const {
+    if (!bytes.empty()) write("a.rb", bytes);
+    return error_of([&] { vector(object, columns); });
+  }
+};
+
+const std::string kSixes = "  1.00  2.00  3.00  4.00\n  5.00-60.00\n", kGuesses = "  0.10  0.20  0.30 0.4D0\n  0.50  6E-1\n",
+                  kSolutions = "  7.00  8.00  9.00 10.00\n 11.00 12.00\n";
+
+TEST_F(HarwellBoeingVectors, OfTheSameFile) {
+  write("a.rb", file("FGX", kSixes + kGuesses + kSolutions));
+  EXPECT_EQ(vector(":rhs1"), (HostVector<double>{1, 2, 3}));
+  EXPECT_EQ(vector(":rhs2"), (HostVector<double>{4, 5, -60}));
+  EXPECT_EQ(vector(":guess2"), (HostVector<double>{0.4, 0.5, 0.6}));
+  EXPECT_EQ(vector(":solution1"), (HostVector<double>{7, 8, 9}));
+  EXPECT_EQ(vector(":rhs", 2), (HostVector<double>{1, 4, 2, 5, 3, -60}));
+  EXPECT_EQ(vector("", 2), vector(":rhs", 2));
+  EXPECT_EQ(vector(":solution", 2), (HostVector<double>{7, 10, 8, 11, 9, 12}));
+  EXPECT_SAYS(vector_error(":rhs"), "a.rb: it has 2 vectors rhs", "rhs1 to rhs2");
+  EXPECT_SAYS(vector_error(":rhs3"), "no vector rhs3", "rhs1 to rhs2, guess1 to guess2 or solution1 to solution2");
+  EXPECT_SAYS(vector_error(":rhs0"), "no vector rhs0");
+  EXPECT_SAYS(vector_error(":b"), "no vector b");
+  EXPECT_SAYS(vector_error(":rhs", "", 3), "2 vectors rhs", "3 columns");
+  EXPECT_SAYS(vector_error(":rhs1", "", 2), "one vector", "2 columns");
+  expect_same(read_matrix(path("a.rb")), read(header("RUA", kSizes) + kStructure + values({1.5, 4, 3, 2, 1e-3})));
+  EXPECT_SAYS(error_of([&] { read_matrix(path("a.rb:rhs1")); }), "its vectors", "leave out :rhs1");
+  write("a.rb", file("f x", "  1.00  2.00  3.00\n  4.00  5.00  6.00\n", "1"));
+  EXPECT_EQ(vector(""), (HostVector<double>{1, 2, 3}));
+  EXPECT_EQ(vector(":solution"), (HostVector<double>{4, 5, 6}));
+  EXPECT_SAYS(vector_error(":guess"), "it has rhs or solution");
+}
+
+TEST_F(HarwellBoeingVectors, AreListed) {
+  const auto listed = [&](const std::string& bytes) {
+    std::string text;
+    for (const FileObject& object : list_objects(write("a.rb", bytes)))
+      text += fmt::format("{} {} {}; ", object.name, object.text, object.matrix);
+    return text;
+  };
+  EXPECT_EQ(listed(header("RUA", kSizes)), " matrix, harwell-boeing true; ");
+  EXPECT_EQ(listed(file("F X", "", "1")),
+            " matrix, harwell-boeing true; rhs vector, 3 × 1 false; solution vector, 3 × 1 false; ");
+  EXPECT_EQ(listed(file("F", kSixes)), " matrix, harwell-boeing true; rhs1 vector, 3 × 1 false; rhs2 vector, 3 × 1 false; ");
+  EXPECT_SAYS(listed(file("M", kSixes)), "vectors that are not read: its right-hand sides have the form of the matrix (M)");
+  EXPECT_SAYS(listed(file("F", kSixes, "200")), "vectors that cannot be read", "a.rb:5: its header promises 200 vectors");
+}
+
+TEST_F(HarwellBoeingVectors, DamageNamesTheLine) {
+  EXPECT_SAYS(vector_error(":rhs1", file("MGX", kSixes)), "have the form of the matrix (M)", "write them in full");
+  EXPECT_SAYS(vector_error(":rhs2", file("F", "  1.00  2.00  3.00  4.00\n")),
+              "a.rb:10: the file ends where a value of a vector");
+  EXPECT_SAYS(vector_error(":rhs2", file("F", "  1.00  2.00  3.00  4.00\n  5.00\n")),
+              "a.rb:11: a value of a vector is missing");
+  EXPECT_SAYS(vector_error(":solution1", file("F X", kSixes)), "the file ends where");
+  EXPECT_SAYS(vector_error(":rhs1", header("RUA", kSizes) + kStructure), "holds a matrix, and no right-hand side");
+  EXPECT_SAYS(vector_error(":rhs1", file("F", "  1.00     x  3.00  4.00\n")), "a.rb:10: the value \"x\"");
+  EXPECT_SAYS(vector_error(":rhs1", file("F", kSixes, "2", "(4A6)")), "a.rb:5: the format \"(4A6)\" of the vectors");
+  EXPECT_SAYS(vector_error(":rhs1", file("F", kSixes, "0")), "a.rb:5: the type of the right-hand sides");
+  EXPECT_SAYS(vector_error(":rhs1", file("Q", kSixes)), "a.rb:5: the type of the right-hand sides");
+  EXPECT_SAYS(vector_error(":rhs1", file("F", kSixes, "4000000000000000000")), "promises 4000000000000000000 vectors",
+              "more than the file has room for");
+}
+
+TEST_F(HarwellBoeingVectors, RutherfordBoeingHasFilesOfTheirOwn) {
+  const std::string dense = kTitle + "rhsrd FULL_R2  r             3             2             6\n(4F6.2)\n" + kSixes;
+  write("a.rb", dense);
+  EXPECT_EQ(vector(":rhs2"), (HostVector<double>{4, 5, -60}));
+  EXPECT_EQ(vector("", 2), (HostVector<double>{1, 4, 2, 5, 3, -60}));
+  EXPECT_EQ(list_objects(path("a.rb")).size(), 2u);
+  EXPECT_SAYS(error_of([&] { read_matrix(path("a.rb")); }), "a.rb:3", "vectors", "no matrix");
+  write("a.rb", kTitle + "slnr  FULL_S1  r             3             1             3\n(4F6.2)\n  1.00  2.00  3.00");
+  EXPECT_EQ(vector(":solution"), (HostVector<double>{1, 2, 3}));
+  const auto changed = [&](std::size_t at, const std::string& to) {
+    std::string text = dense;
+    return text.replace(kTitle.size() + at, to.size(), to);
+  };
+  EXPECT_SAYS(vector_error("", changed(4, "s")), "sparse", "form d");
+  EXPECT_SAYS(vector_error("", changed(15, "c")), "complex", "two files");
+  EXPECT_SAYS(vector_error("", changed(0, "ord")), "of the kind ord");
+  EXPECT_SAYS(vector_error("", changed(19, "999999999")), "promises 3 vectors of 999999999 entries");
 }
 
 TEST_F(HarwellBoeingTest, RefusesByName) {

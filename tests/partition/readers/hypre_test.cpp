@@ -1,11 +1,19 @@
 // IJ files that hypre wrote on three ranks (tests/data/hypre/make.c), and files written here.
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <mutex>
+#include <fmt/format.h>
 
+#include <array>
+#include <cstring>
+#include <limits>
+#include <mutex>
+#include <numeric>
+
+#include "partition/atomic_files.h"
 #include "partition/readers/entry_reader.h"
+#include "partition/readers/hypre.h"
 #include "partition/readers/reader.h"
+#include "partition/replaceable.h"
 #include "partition/vector_file.h"
 #include "partition/writers/writer.h"
 #include "tests/partition/readers/test_files.h"
@@ -108,6 +116,66 @@ TEST_F(HypreTest, WritesWhatItReads) {
   }
 }
 
+TEST_F(HypreTest, WritesAFileForEachRank) {
+  const HostCsr m = test::random_matrix(7, 10, 5, 4);
+  HostVector<double> x(7);
+  std::iota(x.begin(), x.end(), 0.5);
+  for (const std::string tail : {"", ".bin"})
+    for (const std::int64_t files : {1, 2, 3, 7}) {
+      const std::string a = fmt::format("a{}{}", files, tail), b = "b" + a;
+      write_matrix(path(a + ".00000" + tail), *test::source_of(m), {}, files);
+      expect_same(read_matrix(path(a)), m);
+      VectorWriter out(path(b + ".00000" + tail), "x", 7, false, 1, files);
+      for (std::int64_t begin = 0; begin < 7; begin += 2) out.append(x.data() + begin, std::min<std::int64_t>(2, 7 - begin));
+      out.finish();
+      EXPECT_EQ(VectorFile(path(b), "x").read(0, 7), x);
+      EXPECT_EQ(hypre::open_parts(path(b), true).parts.size(), static_cast<std::size_t>(files));
+    }
+  // hypre's own division (hypre_GenerateLocalPartitioning): the first files have one row more.
+  std::vector<std::array<std::int64_t, 4>> ranges;
+  for (const hypre::Part& part : hypre::open_parts(path("a3.bin"), false).parts)
+    ranges.push_back({part.first_row, part.end_row, part.first_col, part.end_col});
+  EXPECT_EQ(ranges, (std::vector<std::array<std::int64_t, 4>>{{0, 3, 0, 4}, {3, 5, 4, 7}, {5, 7, 7, 10}}));
+  EXPECT_EQ(test::bytes_of(path("a3.00001")).substr(0, 8), "3 4 4 6\n");
+  EXPECT_EQ(test::bytes_of(path("ba3.00002")), "5 6\n5 5.5000000000000000e+00\n6 6.5000000000000000e+00\n");
+}
+
+TEST_F(HypreTest, AnOutputInSeveralFilesAppearsWholeOrNotAtAll) {
+  const auto m = test::source_of(test::random_matrix(100, 100, 5, 4));
+  const auto usage = [&](const std::string& name, std::int64_t files) {
+    return error_of([&] { write_matrix(path(name), *m, {}, files); }, ErrorKind::usage);
+  };
+  EXPECT_SAYS(usage("a.mtx", 2), "a.mtx as 2 files", "only hypre's format", ".00000");
+  EXPECT_SAYS(usage("a.00000", 101), "a.00000 as 101 files", "100 rows", "100 or fewer");
+  EXPECT_SAYS(usage("a.00000", 0), "a.00000 as 0 files", "at least one");
+  EXPECT_SAYS(error_of([&] { VectorWriter(path("x.00000.bin"), "x", 3, false, 1, 4); }, ErrorKind::usage), "3 rows");
+  EXPECT_SAYS(error_of([&] { VectorWriter(path("x.npy"), "x", 3, false, 1, 2); }, ErrorKind::usage), "x.npy as 2 files");
+  const auto big = test::source_of(test::random_matrix(20000, 20000, 40, 1));
+  {
+    const test::SmallDisk disk(1 << 20);
+    EXPECT_SAYS(error_of([&] { write_matrix(path("a.00000"), *big, {}, 2); }, ErrorKind::resources), "a.00000");
+  }
+  EXPECT_EQ(files(), 0u);
+  {
+    const AtomicFiles out(path("a.00000"), 70, 100);  // more than a block of the list of temporaries
+    EXPECT_EQ(files(), 70u);
+    remove_unfinished_files();
+    EXPECT_EQ(files(), 0u);
+  }
+  // Files of an earlier output may be replaced, but none of them may be left.
+  write_matrix(path("a.00000"), *m, {}, 3);
+  write_matrix(path("a.00000"), *m, {}, 4);
+  require_replaceable(path("a.00000"), Output::matrix, "", 4);
+  EXPECT_SAYS(usage("a.00000", 2), "a.00002", "up to", "a.00003", "remove them first");
+  EXPECT_SAYS(usage("a.00000", 1), "a.00000 as 1 file:", "a.00001", "a.00003");
+  EXPECT_SAYS(usage("a.00000", 3), "a.00003 is there");
+  EXPECT_SAYS(error_of([&] { require_replaceable(path("a.00000"), Output::vector, "", 4); }, ErrorKind::usage), "a.00000",
+              "IJ vector");
+  write("a.00003", "a log\n");
+  EXPECT_SAYS(error_of([&] { require_replaceable(path("a.00000"), Output::matrix, "", 4); }, ErrorKind::usage), "a.00003",
+              "something else than an IJ matrix");
+}
+
 TEST_F(HypreTest, DamageNamesFileAndLine) {
   write("a.00000", "0 1 0 2\n0 0 1\n1 1 2\n");
   const auto with = [&](const std::string& text) {
@@ -130,6 +198,9 @@ TEST_F(HypreTest, DamageNamesFileAndLine) {
   EXPECT_SAYS(error("c"), "c.00000.bin", "truncated");
   write("d.00000.bin", bytes_of(std::vector<std::uint64_t>{1, 8, 8, 1, 1, 1, 1, 0, 0, 0, 0, 7, 0, 0}));
   EXPECT_SAYS(error("d"), "d.00000.bin: entry 0 lies at (7, 0)");
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  write("e.00000.bin", bytes_of(std::vector<std::uint64_t>{1, 8, 8, 1, 1, 0, 0, 0, kMost, 0, kMost}));
+  EXPECT_SAYS(error("e"), "e.00000.bin", "the file is damaged");
   write("x.00000", "0 2\n0 1\n1 2\n");
   EXPECT_SAYS(error_of([&] { VectorFile(path("x"), "x"); }), "x.00000: it has 2 of the rows 0 to 2");
   write("x.00000", "0 1\n0 1\n0 2\n");

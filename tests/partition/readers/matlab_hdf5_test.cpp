@@ -6,8 +6,9 @@
 #include "partition/hdf5/writer.h"
 #include "partition/input_kind.h"
 #include "partition/readers/reader.h"
+#include "partition/replaceable.h"
 #include "partition/vector_file.h"
-#include "partition/writers/writer.h"
+#include "partition/writers/writer_list.h"
 #include "tests/partition/readers/test_files.h"
 #include "tests/partition/test_matrices.h"
 
@@ -86,10 +87,50 @@ TEST_F(MatlabHdf5Test, KindsOfHdf5) {
   expect_same(read_matrix(file), csr(3, 2, {0, 1, 2, 3}, {1, 0, 1}, {2, 1.5, 3}));
 }
 
+TEST_F(MatlabHdf5Test, ReadsWhatOctaveWrote) {
+  expect_same(read_matrix(data("octave.h5:K")), csr(3, 4, {0, 2, 2, 5}, {0, 2, 0, 1, 3}, {1.5, -2, 0.1, 3, 1e300}));
+  expect_same(read_matrix(data("octave.h5:/empty")), csr(4, 2, {0, 0, 0, 0, 0}, {}, {}));
+  expect_same(read_matrix(data("octave.h5:L")), csr(2, 2, {0, 1, 3}, {0, 0, 1}, {1, 1, 1}));
+  EXPECT_EQ(VectorFile(data("octave.h5:b"), "x").read(0, 3), (HostVector<double>{1, 2, 3}));
+  EXPECT_EQ(VectorFile(data("octave.h5:/B"), "x", 2).read(1, 3), (HostVector<double>{3, 4, 5, 6}));
+  EXPECT_SAYS(error_of([] { read_matrix(data("octave.h5:C")); }), "/C/value/data", "no real numbers", "two real matrices");
+  EXPECT_SAYS(error_of([] { read_matrix(data("octave.h5:b")); }), "/b is no sparse matrix but an array");
+  EXPECT_SAYS(error_of([] { read_matrix(data("octave.h5")); }), "4 sparse matrices; name one",
+              "/B is a dense matrix, 3 × 2");
+  std::filesystem::copy_file(data("octave.h5"), path("o.mat"));  // any name
+  expect_same(read_matrix(path("o.mat").string() + ":K"), read_matrix(data("octave.h5:K")));
+  EXPECT_EQ(VectorFile(path("o.mat").string() + ":b", "x").read(0, 3), (HostVector<double>{1, 2, 3}));
+}
+
+TEST_F(MatlabHdf5Test, RefusesDamageInFilesOfOctave) {
+  const auto with = [&](const std::vector<std::int64_t>& nr, const HostVector<std::int64_t>& rows) {
+    std::filesystem::remove(path("a.h5"));
+    Hdf5Writer out(path("a.h5"));
+    for (const char* group : {"/K", "/K/value"}) out.create_group(group);
+    out.write_attribute<std::int64_t>("/K", "OCTAVE_NEW_FORMAT", 1);
+    const HostVector<std::int64_t> pointers{0, 1, 3};
+    const HostVector<double> values{1.5, 2, 3};
+    const auto count = std::ssize(nr);
+    out.create_dataset<std::int64_t>("/K/value/nr", {count}).write(0, count, nr.data());
+    out.create_dataset<std::int64_t>("/K/value/cidx", {3}).write(0, 3, pointers.data());
+    out.create_dataset<std::int64_t>("/K/value/ridx", {std::ssize(rows)}).write(0, std::ssize(rows), rows.data());
+    out.create_dataset<double>("/K/value/data", {3}).write(0, 3, values.data());
+    out.close();
+    return error_of([&] { read_matrix(path("a.h5")); });
+  };
+  EXPECT_SAYS(with({3, 3}, {1, 0, 2}), "/K/value/nr", "one number");
+  EXPECT_SAYS(with({-1}, {1, 0, 2}), "-1 × 2");
+  EXPECT_SAYS(with({3}, {1, 0, 3}), "dataset /K/value/ridx: entry 2 is the row 3");
+  EXPECT_SAYS(with({3}, {1, 0}), "/K", "2 entries", "3");
+}
+
 TEST_F(MatlabHdf5Test, WritesWhatItReads) {
   HostCsr m = test::random_matrix(70, 90, 9, 4);
   m.values[3] = 0;
-  write_matrix(path("m.mat"), *test::source_of(m));
+  AtomicFile file(path("m.mat"));
+  write_matlab_hdf5(file, *test::source_of(m), m.row_ptr, {});
+  file.commit();
+  require_replaceable(path("m.mat"), Output::matrix);
   expect_same(read_matrix(path("m.mat")), m);
   expect_same(read_matrix(path("m.mat").string() + ":A"), m);
   const std::string bytes = test::bytes_of(path("m.mat"));

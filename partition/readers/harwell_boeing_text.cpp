@@ -1,0 +1,324 @@
+// The text of Harwell-Boeing and Rutherford-Boeing files: headers and fields.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "partition/first_bytes.h"
+#include "partition/readers/harwell_boeing.h"
+#include "partition/readers/matrix_market.h"
+
+namespace shardmat::harwell_boeing {
+namespace {
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
+char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; }
+
+std::string capitals(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), upper);
+  return out;
+}
+
+bool is_type(std::string_view text) {
+  if (text.size() < 3) return false;
+  const auto one_of = [](char c, std::string_view letters) { return letters.find(upper(c)) != std::string_view::npos; };
+  return one_of(text[0], "RIPCQ") && one_of(text[1], "USZHR") && one_of(text[2], "AE");
+}
+
+/// The second line of a file of Rutherford-Boeing without a matrix.
+bool is_auxiliary(std::string_view second) {
+  constexpr std::string_view kKinds[] = {"ORD", "RHS", "SLN", "EST", "EVL", "SVL", "EVC", "SVC",
+                                         "SBV", "SBM", "SBP", "IPT", "ICV", "LVL", "GEO", "AVL"};
+  const std::string kind = capitals(second.substr(0, std::min<std::size_t>(3, second.size())));
+  return second.size() > 16 && std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds) &&
+         whole_numbers(second.substr(16)).size() >= 2;
+}
+
+/// The first three lines; empty ones if the file has no three lines.
+std::array<std::string, 3> first_lines(const std::filesystem::path& path) {
+  const std::string bytes = first_bytes(path, 512);
+  std::string_view text = bytes;
+  std::array<std::string, 3> lines;
+  for (std::string& line : lines) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return {};
+    line = text.substr(0, end);
+    text.remove_prefix(end + 1);
+  }
+  return lines;
+}
+
+void require_vector_room(const TextSource& source, const LineCursor& lines, const VectorList& list) {
+  std::int64_t room = source.most_text_bytes();  // at least a digit each
+  for (const Vectors& vectors : list.kinds) {
+    if (list.rows > 0 && vectors.count > room / list.rows)
+      lines.fail(
+          fmt::format("its header promises {} vectors of {} entries, more than the file has room for; it is truncated, "
+                      "or the sizes are wrong",
+                      vectors.count, list.rows));
+    room -= vectors.count * list.rows;
+  }
+}
+
+Fields vector_fields(const std::string& format, const LineCursor& lines) {
+  const auto fields = parse_format(format);
+  if (!fields)
+    lines.fail(fmt::format("the format {} of the vectors is not known; it must be one such as (4E20.12)",
+                           matrix_market::quote(format.substr(0, format.find_last_not_of(" \r\n") + 1))));
+  return *fields;
+}
+
+/// Of Rutherford-Boeing.
+VectorList auxiliary_vectors(TextSource& source) {
+  LineCursor lines(source);
+  lines.next();
+  const std::string second(lines.next());
+  const std::string kind = capitals(second.substr(0, 3));
+  VectorList list;
+  const char* const name = kind == "RHS" ? "rhs" : kind == "SLN" ? "solution" : kind == "EST" ? "guess" : nullptr;
+  if (name == nullptr) {
+    list.refused =
+        fmt::format("it holds data of the kind {}; right-hand sides (rhs), solutions (sln) and guesses (est) are read",
+                    second.substr(0, 3));
+    return list;
+  }
+  const std::vector<std::int64_t> sizes = whole_numbers(second.substr(16));
+  if (sizes[0] < 0 || sizes[1] < 1)
+    lines.fail(fmt::format("it promises {} vectors of {} entries; correct the line", sizes[1], sizes[0]));
+  list.rows = sizes[0];
+  list.kinds.push_back({name, sizes[1], 3});
+  const char form = upper(second[4]), type = upper(second[15]);
+  if (form != 'D' && form != ' ') list.refused = "its vectors are sparse; write them in full (form d)";
+  if (type == 'C') list.refused = "its vectors are complex; write the real and the imaginary part as two files";
+  if (!list.refused.empty()) return list;
+  require_vector_room(source, lines, list);
+  list.fields = vector_fields(std::string(lines.next()), lines);
+  return list;
+}
+
+/// Of Harwell-Boeing; `lines` are behind the header.
+VectorList matrix_vectors(TextSource& source, const Header& header, const LineCursor& lines) {
+  VectorList list;
+  list.rows = header.rows;
+  if (header.vector_line.empty()) return list;
+  const std::string type = capitals(header.vector_line.substr(0, 3));
+  const std::vector<std::int64_t> counts =
+      header.vector_line.size() > 3 ? whole_numbers(header.vector_line.substr(3)) : std::vector<std::int64_t>();
+  if (type.size() < 3 || (type[0] != 'F' && type[0] != 'M') || counts.empty() || counts[0] < 1)
+    lines.fail("the type of the right-hand sides, such as F, and their number must be here; correct the line");
+  if (type[0] == 'M') {
+    list.refused =
+        "its right-hand sides have the form of the matrix (M); only full ones (F) are read, so write them in full";
+    return list;
+  }
+  list.kinds.push_back({"rhs", counts[0]});
+  if (type[1] == 'G') list.kinds.push_back({"guess", counts[0]});
+  if (type[2] == 'X') list.kinds.push_back({"solution", counts[0]});
+  require_vector_room(source, lines, list);
+  list.fields = vector_fields(header.vector_format, lines);
+  std::int64_t line = 5 + header.pointers.lines(header.cols + 1) + header.indices.lines(header.entries) +
+                      (header.pattern() ? 0 : header.values.lines(header.entries));
+  for (Vectors& vectors : list.kinds) {
+    vectors.line = line;
+    line += list.fields.lines(vectors.count * list.rows);
+  }
+  return list;
+}
+
+}  // namespace
+
+std::optional<Fields> parse_format(std::string_view text) {
+  std::string f;
+  for (const char c : text)
+    if (c != ' ' && c != '\n' && c != '\r') f += upper(c);
+  std::size_t at = 0;
+  const auto take = [&](char c) { return at < f.size() && f[at] == c ? (++at, true) : false; };
+  const auto number = [&]() -> std::optional<int> {
+    int value = 0;
+    const auto [end, error] = std::from_chars(f.data() + at, f.data() + f.size(), value);
+    if (error != std::errc{} || value < 0 || value > 1000) return std::nullopt;
+    at = static_cast<std::size_t>(end - f.data());
+    return value;
+  };
+  Fields fields{1, 0, 0};
+  int open = 0;
+  while (at < f.size() && f[at] != 'I' && f[at] != 'E' && f[at] != 'D' && f[at] != 'F' && f[at] != 'G') {
+    if (take('(')) {
+      ++open;
+    } else if (is_digit(f[at])) {
+      const auto count = number();
+      if (!count) return std::nullopt;
+      if (take('P')) fields.scale = *count, take(',');
+      else fields.count *= *count;
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (at++ >= f.size()) return std::nullopt;
+  const auto width = number();
+  if (!width || *width < 1 || fields.count < 1 || fields.count > 1000) return std::nullopt;
+  fields.width = *width;
+  if (take('.') && !number()) return std::nullopt;
+  if (take('E') && !number()) return std::nullopt;
+  while (open > 0 && take(')')) --open;
+  return at == f.size() && open == 0 ? std::optional(fields) : std::nullopt;
+}
+
+std::vector<std::int64_t> whole_numbers(std::string_view text) {
+  std::vector<std::int64_t> numbers;
+  const char *p = text.data(), *const end = p + text.size();
+  while (p < end) {
+    if (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') {
+      ++p;
+      continue;
+    }
+    std::int64_t number = 0;
+    const auto [behind, error] = std::from_chars(p, end, number);
+    if (error != std::errc{}) break;
+    numbers.push_back(number);
+    p = behind;
+  }
+  return numbers;
+}
+
+Header read_header(LineCursor& lines) {
+  const auto next = [&] {
+    const std::string_view line = lines.next();
+    if (line.empty()) lines.fail("the file ends in its header; it is truncated, copy or write it again");
+    return line;
+  };
+  next();
+  const std::string second(next());
+  const std::vector<std::int64_t> counts = whole_numbers(second);
+  const std::string_view line = next();
+  Header header;
+  if (!is_type(line) && is_auxiliary(second))
+    lines.fail("this file of Rutherford-Boeing holds vectors or other data beside a matrix, and no matrix");
+  if (!is_type(line)) lines.fail("a file of Harwell-Boeing has the type of the matrix here, such as RUA or RSA");
+  header.type.assign(line.substr(0, 3));
+  std::transform(header.type.begin(), header.type.end(), header.type.begin(), upper);
+  if (header.type[0] == 'C' || header.type[1] == 'H')
+    lines.fail(fmt::format(
+        "complex matrices ({}) are not supported; write the real and the imaginary part as two real files", header.type));
+  if (header.type[2] == 'E')
+    lines.fail(fmt::format("elemental matrices ({}) are not supported; assemble the matrix, and write it with the type {}A",
+                           header.type, header.type.substr(0, 2)));
+  if (header.type[0] == 'Q') lines.fail("auxiliary files of Rutherford-Boeing hold no matrix");
+  const std::vector<std::int64_t> sizes = whole_numbers(line.substr(3));
+  if (sizes.size() < 3 || sizes[0] < 0 || sizes[1] < 0 || sizes[2] < 0)
+    lines.fail("the numbers of rows, columns and entries must follow the type of the matrix; correct the line");
+  header.rows = sizes[0], header.cols = sizes[1], header.entries = sizes[2];
+  if (header.mirrored() && header.rows != header.cols)
+    lines.fail(fmt::format("a symmetric matrix must be square, not {} × {}", header.rows, header.cols));
+  const std::string formats(next());
+  const auto field = [&](std::size_t begin, std::size_t size, const char* what) {
+    const std::string text = begin < formats.size() ? formats.substr(begin, size) : "";
+    const auto fields = parse_format(text);
+    if (!fields)
+      lines.fail(fmt::format("the format {} of the {} is not known; it must be one such as (16I5) or (4E20.12)",
+                             matrix_market::quote(text.substr(0, text.find_last_not_of(" \r\n") + 1)), what));
+    return *fields;
+  };
+  header.pointers = field(0, 16, "pointers");
+  header.indices = field(16, 16, "row indices");
+  if (!header.pattern()) header.values = field(32, 20, "values");
+  if (counts.size() >= 5 && counts[4] > 0) {  // Harwell-Boeing only
+    header.vector_format = formats.size() > 52 ? formats.substr(52, 20) : "";
+    header.vector_line = next();
+  }
+  return header;
+}
+
+std::string_view FieldCursor::next() {
+  if (at_ == std::ssize(cut_)) next_line();
+  const std::string_view text = cut_[static_cast<std::size_t>(at_++)];
+  if (text.empty()) lines_.fail(fmt::format("a {} is missing; the file is truncated, or its formats are wrong", what_));
+  return text;
+}
+
+void FieldCursor::next_line() {
+  const std::string_view line = lines_.next();
+  if (line.empty()) lines_.fail(fmt::format("the file ends where a {} should be; it is truncated, copy it again", what_));
+  const auto count = static_cast<std::size_t>(std::min<std::int64_t>(fields_.count, left_));
+  cut_.clear();
+  for (std::size_t begin = 0; begin < line.size() && cut_.size() <= count;) {
+    if (is_blank(line[begin])) {
+      ++begin;
+      continue;
+    }
+    std::size_t end = begin;
+    while (end < line.size() && !is_blank(line[end])) ++end;
+    cut_.push_back(line.substr(begin, end - begin));
+    begin = end;
+  }
+  if (cut_.size() != count) cut_at_columns(line, count);
+  left_ -= static_cast<std::int64_t>(count);
+  at_ = 0;
+}
+
+void FieldCursor::cut_at_columns(std::string_view line, std::size_t count) {
+  cut_.clear();
+  const auto width = static_cast<std::size_t>(fields_.width);
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string_view text = i * width < line.size() ? line.substr(i * width, width) : "";
+    while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
+    while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
+    cut_.push_back(text);
+  }
+}
+
+double real(std::string_view text, const Fields& fields, bool allow_nonfinite, const LineCursor& lines) {
+  std::string word;
+  bool exponent = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = upper(text[i]);
+    const bool sign = (c == '+' || c == '-') && i > 0 && (is_digit(text[i - 1]) || text[i - 1] == '.');
+    if (c == 'D' || c == 'E' || sign) exponent = true;
+    if (sign) word += 'e';
+    word += c == 'D' || c == 'E' ? 'e' : text[i];
+  }
+  word += '\n';
+  double value = 0;
+  try {
+    const char* const end = matrix_market::parse_value(word.data(), word.data() + word.size(), matrix_market::Field::real,
+                                                       allow_nonfinite, value);
+    matrix_market::require_line_end(end);
+  } catch (const LineFault& fault) {
+    lines.fail(fault.what, fault.setting);
+  }
+  return exponent || fields.scale == 0 ? value : value / std::pow(10, fields.scale);
+}
+
+void require_room(const TextSource& source, const Header& header, const LineCursor& lines) {
+  const std::int64_t room = source.most_text_bytes();  // at least a digit each, which touches the next field
+  if (header.cols >= room || header.entries > room)
+    lines.fail(
+        fmt::format("its header promises {} columns and {} entries, more than the file has room for; it is truncated, or "
+                    "the sizes are wrong",
+                    header.cols, header.entries));
+}
+
+bool is_matrix_file(const std::filesystem::path& path) {
+  const auto lines = first_lines(path);
+  return whole_numbers(lines[1]).size() >= 4 && is_type(lines[2]) && whole_numbers(lines[2].substr(3)).size() >= 3;
+}
+
+bool is_auxiliary_file(const std::filesystem::path& path) { return is_auxiliary(first_lines(path)[1]); }
+
+VectorList vectors_of(TextSource& source) {
+  LineCursor lines(source);
+  lines.next();
+  if (is_auxiliary(lines.next())) return auxiliary_vectors(source);
+  LineCursor again(source);
+  const Header header = read_header(again);
+  require_room(source, header, again);
+  return matrix_vectors(source, header, again);
+}
+
+}  // namespace shardmat::harwell_boeing
