@@ -54,6 +54,8 @@ class NativeMatrix {
   /// A·x in a new array; None if x is not an array of NumPy of the matrix's type that lies row by row. Makes a product for
   /// its number of columns by the first call, and keeps it.
   py::object matmul(const py::object& x);
+  /// The same into `out`, wherever x and out lie.
+  void multiply(const py::object& x, const py::object& out);
   NativeProduct& product(std::int64_t columns);
 
  private:

@@ -236,6 +236,11 @@ py::object NativeMatrix::matmul(const py::object& given) {
   return y;
 }
 
+void NativeMatrix::multiply(const py::object& given, const py::object& out) {
+  const View x(given, "x", false, place_);
+  product(x.dense().columns).multiply(1, x, 0, View(out, "out", true, place_), nullptr);
+}
+
 void add_matrix(py::module_& module) {
   py::class_<NativeProduct>(module, "Product")
       .def(py::init(
@@ -259,6 +264,7 @@ void add_matrix(py::module_& module) {
       .def_static("from_triplets", &from_triplets)
       .def_static("from_file", &from_file)
       .def("matmul", &NativeMatrix::matmul)
+      .def("multiply", &NativeMatrix::multiply)
       .def("update_values", &NativeMatrix::update_values)
       .def("zero_rows_columns", &NativeMatrix::zero_rows_columns)
       .def("row_ids", &NativeMatrix::row_ids)

@@ -2,8 +2,9 @@
 
 import html
 import operator
+import sys
 
-from .context import context_for, native
+from .context import context_for, empty, native
 from .errors import NotConvergedError
 from .handle import Handle
 
@@ -25,6 +26,13 @@ def _type_name(dtype):
 def on_gpu(array):
     """Whether an array that speaks DLPack lies on a device."""
     return getattr(array, "__dlpack_device__", lambda: (1, 0))()[0] not in (1, 3)
+
+
+def in_library_of(array, ours):
+    """Memory of a context as an array of the library that made `array`, such as CuPy or PyTorch."""
+    namespace = getattr(array, "__array_namespace__", None)
+    library = namespace() if namespace is not None else sys.modules[type(array).__module__.partition(".")[0]]
+    return library.from_dlpack(ours)
 
 
 def as_numpy(array):
@@ -209,7 +217,10 @@ class Matrix(Handle):
         return Product(self, columns, kernel, exchange)
 
     def __matmul__(self, x):
-        """``A @ x``: for one rank all entries, for several those of this rank. x has one or two dimensions. Collective."""
+        """``A @ x``: for one rank all entries, for several those of this rank. x has one or two dimensions. Collective.
+
+        For an x on the matrix's GPU, the result lies there, too, as an array of the library that x is of.
+        """
         y = self._open().matmul(x)
         return y if y is not None else self._multiply_other(x)
 
@@ -218,7 +229,9 @@ class Matrix(Handle):
         import numpy
 
         if on_gpu(x):
-            raise ValueError("x is on a GPU; give the place of the result, too: A.product().multiply(x, out=y)")
+            y = empty((self._own_shape[0], *x.shape[1:]), self._open().info()["sum_type"], context=self._context)
+            self._native.multiply(x, y)
+            return in_library_of(x, y)
         x = as_numpy(x)
         if x.dtype.kind not in "biuf":
             raise ValueError(f"x has type {x.dtype}; it must be an array of real numbers")
@@ -375,20 +388,24 @@ class Product(Handle):
     def multiply(self, x, out=None, *, alpha=1.0, beta=0.0, stream=None):
         """Returns out = alpha·A·x + beta·out. Collective.
 
-        x and out are arrays of NumPy, or on the matrix's GPU with ``__dlpack__``; there out must be given. stream: a CUDA
-        stream, as a number or an object of CuPy or PyTorch; None: returns when out is complete.
+        x and out are arrays of NumPy, or on the matrix's GPU with ``__dlpack__``; without out, the result lies where x does.
+        stream: a CUDA stream, as a number or an object of CuPy or PyTorch; None: returns when out is complete.
         """
         handle = self._open()
-        if out is None:
-            import numpy
+        if out is not None:
+            handle.multiply(x, out, alpha, beta, stream)
+            return out
+        import numpy
 
-            if on_gpu(x):
-                raise ValueError("x is on a GPU; give out, too, for example an empty array like it")
-            shape = self._matrix.own_shape[:1] if getattr(x, "ndim", 1) == 1 else (self._matrix.own_shape[0], self._columns)
-            if beta != 0:
-                raise ValueError("beta needs the out that it is for")
-            out = numpy.empty(shape, self._sum_type)
-        handle.multiply(x, out, alpha, beta, stream)
+        shape = self._matrix.own_shape[:1] if getattr(x, "ndim", 1) == 1 else (self._matrix.own_shape[0], self._columns)
+        if beta != 0:
+            raise ValueError("beta needs the out that it is for")
+        if on_gpu(x):
+            ours = empty(shape, self._sum_type, context=self._matrix.context)
+            handle.multiply(x, ours, alpha, 0.0, stream)
+            return in_library_of(x, ours)
+        out = numpy.empty(shape, self._sum_type)
+        handle.multiply(x, out, alpha, 0.0, stream)
         return out
 
     def __matmul__(self, x):
@@ -419,16 +436,20 @@ class Solver(Handle):
     def solve(self, b, x0=None):
         """x with A·x = b, begun from x0 or zeros. Collective. ``results`` then has a dict for each column.
 
+        For a b on the matrix's GPU, x lies there, too, as an array of the library that b is of.
+
         Raises NotConvergedError, which has the last x.
         """
         import numpy
 
-        b = as_numpy(b)
-        if x0 is None:
-            x = numpy.zeros(numpy.shape(b), self._sum_type)
+        if on_gpu(b):
+            x = in_library_of(b, empty(b.shape, self._sum_type, context=self._matrix.context))
+            x[...] = 0 if x0 is None else x0
         else:
-            x = numpy.array(x0, self._sum_type)
-        self.results = self._open().solve(numpy.ascontiguousarray(b, x.dtype), x)
+            b = as_numpy(b)
+            x = numpy.zeros(numpy.shape(b), self._sum_type) if x0 is None else numpy.array(x0, self._sum_type)
+            b = numpy.ascontiguousarray(b, x.dtype)
+        self.results = self._open().solve(b, x)
         failed = [result for result in self.results if not result["converged"]]
         if failed:
             raise NotConvergedError(failed[0]["explanation"], x, self.results)
