@@ -30,6 +30,10 @@ def refused(kind, words, call):
     raise AssertionError(f"no {kind.__name__}")
 
 
+def has_one_owner(context):
+    return comm.allreduce(not context.info()["feeder"]) == 1
+
+
 def own_rows(context):
     own = A[FIRST:LAST]
     for method in (None, "nnz"):
@@ -74,7 +78,7 @@ def boundary_values(context):
         m = shardmat.Matrix.from_rows(A[FIRST:LAST], context=context, updatable=True, exchange=exchange)
         x, b = X[FIRST:LAST, 0].copy(), (A @ X[:, 0])[FIRST:LAST]
         m.zero_rows_columns([3, N - 2] if comm.rank == 0 else [50], 2, x, b)
-        assert m.product().info()["exchange"] == exchange
+        assert m.product().info()["exchange"] == ("none" if has_one_owner(context) else exchange)
         np.testing.assert_allclose(m @ X[FIRST:LAST], (changed @ X)[FIRST:LAST], atol=1e-12)
         np.testing.assert_allclose(b, (changed @ X[:, 0])[FIRST:LAST], atol=1e-12)
 
@@ -106,7 +110,8 @@ def errors(context):
     wrong = A[FIRST:LAST].astype(float).copy()
     if comm.rank == 0:
         wrong.data[0] = np.nan
-    refused(shardmat.InputError, "rank 0", lambda: shardmat.Matrix.from_rows(wrong, context=context))
+    where = "row 0" if has_one_owner(context) else "rank 0"
+    refused(shardmat.InputError, where, lambda: shardmat.Matrix.from_rows(wrong, context=context))
     refused(ValueError, "one rank", lambda: shardmat.Matrix.from_scipy(A, context=context))
 
 
