@@ -91,8 +91,8 @@ struct GmresBasis {
     }
     return sum;
   }
-  /// Has the entries of all vectors on their way to the cache before the first of them is needed. GMRES(30) on 2 million rows
-  /// then takes 4 % less time on an H100.
+  /// Has the entries of all vectors on their way to the cache before the first of them is needed. GMRES(30) on 2 million
+  /// rows then takes 4 % less time on an H100.
   SHARDMAT_BOTH void fetch([[maybe_unused]] const Place& place) const {
 #ifdef __CUDA_ARCH__
 #pragma unroll 8
