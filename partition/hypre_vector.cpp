@@ -90,18 +90,14 @@ class HypreBinarySink final : public VectorSink {
   OutputFile file_;
 };
 
-void require_one_column(const std::string& name, std::int64_t columns) {
-  if (columns != 1)
-    throw Error(ErrorKind::usage,
-                fmt::format("{}: an IJ file of hypre holds one vector; take .npy or .h5 for {} columns", name, columns));
-}
-
 }  // namespace
 
 bool accepts_hypre_vector(const std::filesystem::path& path) { return hypre::has_hypre_name(path); }
 
 VectorContents open_hypre_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns) {
-  require_one_column(path.string(), columns);
+  if (columns != 1)
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: files of hypre hold one vector; take .npy or .h5 for {} columns", path.string(), columns));
   if (!object.empty())
     throw Error(ErrorKind::input, fmt::format("{}: files of hypre hold one vector; leave out :{}", path.string(), object));
   const hypre::Parts all = hypre::open_parts(path, true);
@@ -118,14 +114,12 @@ VectorContents open_hypre_vector(const std::filesystem::path& path, const std::s
 }
 
 std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t, std::int64_t begin, std::int64_t end,
-                                                 std::int64_t columns) {
-  require_one_column(file.path().string(), columns);
+                                                 std::int64_t) {
   return std::make_unique<HypreTextSink>(file, begin, end);
 }
 
 std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t begin,
-                                                   std::int64_t end, std::int64_t columns) {
-  require_one_column(file.path().string(), columns);
+                                                   std::int64_t end, std::int64_t) {
   return std::make_unique<HypreBinarySink>(file, size, begin, end);
 }
 

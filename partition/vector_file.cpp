@@ -482,6 +482,7 @@ std::unique_ptr<VectorSink> make_sink(const Location& location, const AtomicFile
     case Format::npy:
       return std::make_unique<NpySink>(file, size, f32, columns);
     case Format::other:
+      require_columns(*location.other, location.file, columns);
       if (location.other->make_part_sink != nullptr)
         return std::make_unique<PartsSink>(*location.other, files, size, columns);
       return location.other->make_sink(file, size, columns);
@@ -531,10 +532,11 @@ void check_vector_suffix(const std::filesystem::path& path) { locate(path, "x", 
 
 std::filesystem::path vector_file_name(const std::filesystem::path& path) { return split_object_name(path.string()).file; }
 
-void check_vector_writable(const std::filesystem::path& path, std::int64_t files) {
-  const std::filesystem::path file = locate(path, "x", ErrorKind::usage).file;
-  check_file_count(file, files);
-  check_writable(file);
+void check_vector_writable(const std::filesystem::path& path, std::int64_t columns, std::int64_t files) {
+  const Location location = locate(path, "x", ErrorKind::usage);
+  if (location.other != nullptr) require_columns(*location.other, location.file, columns);
+  check_file_count(location.file, files);
+  check_writable(location.file);
 }
 
 }  // namespace shardmat

@@ -62,7 +62,8 @@ class VectorWriter {
 void check_vector_suffix(const std::filesystem::path& path);
 /// Removes the object from a vector's name, as the dataset from FILE.h5:DATASET. Any other text is returned unchanged.
 std::filesystem::path vector_file_name(const std::filesystem::path& path);
-/// Throws what VectorWriter would throw for the file's name and directory, and for so many files. Call it before long work.
-void check_vector_writable(const std::filesystem::path& path, std::int64_t files = 1);
+/// Throws what VectorWriter would throw for the file's name and directory, and for so many columns and files. Call it before
+/// long work.
+void check_vector_writable(const std::filesystem::path& path, std::int64_t columns = 1, std::int64_t files = 1);
 
 }  // namespace shardmat

@@ -1,13 +1,17 @@
 // The list of vector formats of other programs.
 #include "partition/vector_formats.h"
 
+#include <fmt/format.h>
+
+#include "kernels/base/error.h"
+
 namespace shardmat {
 namespace {
 
 const VectorFormat kFormats[] = {
     {"petsc", ".petsc", accepts_petsc_vector, open_petsc_vector, make_petsc_sink},
-    {"hypre-ij", ".00000", accepts_hypre_vector, open_hypre_vector, nullptr, make_hypre_text_sink},
-    {"hypre-ij", ".00000.bin", accepts_hypre_vector, open_hypre_vector, nullptr, make_hypre_binary_sink},
+    {"hypre-ij", ".00000", accepts_hypre_vector, open_hypre_vector, nullptr, make_hypre_text_sink, true},
+    {"hypre-ij", ".00000.bin", accepts_hypre_vector, open_hypre_vector, nullptr, make_hypre_binary_sink, true},
     {"matlab5", "", accepts_matlab5_vector, open_matlab5_vector, nullptr},
     {"matlab-hdf5", ".mat", accepts_matlab_vector, open_matlab5_vector, make_matlab_sink},
     {"harwell-boeing", "", accepts_harwell_boeing_vector, open_harwell_boeing_vector, nullptr},
@@ -30,6 +34,13 @@ const VectorFormat* vector_format_for(const std::filesystem::path& path) {
   for (const VectorFormat& format : kFormats)
     if (!format.suffix.empty() && name.size() > format.suffix.size() && name.ends_with(format.suffix)) return &format;
   return nullptr;
+}
+
+void require_columns(const VectorFormat& format, const std::filesystem::path& path, std::int64_t columns) {
+  if (columns != 1 && format.one_column)
+    throw Error(ErrorKind::usage,
+                fmt::format("{}: a file of the format {} holds one vector; take .npy or .h5 for {} columns", path.string(),
+                            format.name, columns));
 }
 
 }  // namespace shardmat

@@ -42,6 +42,7 @@ struct VectorFormat {
   /// In place of make_sink() if the format has a file for each rank: writes that of one rank, the rows [begin, end).
   std::unique_ptr<VectorSink> (*make_part_sink)(const AtomicFile& file, std::int64_t size, std::int64_t begin,
                                                 std::int64_t end, std::int64_t columns) = nullptr;
+  bool one_column = false;  ///< an output holds one vector
 };
 
 std::span<const VectorFormat> vector_formats();
@@ -50,6 +51,8 @@ std::span<const VectorFormat> vector_formats();
 const VectorFormat* vector_format_of(const std::filesystem::path& path);
 /// The format that writes files of this name; null without one.
 const VectorFormat* vector_format_for(const std::filesystem::path& path);
+/// Throws Error(usage) if files of the format do not hold so many columns.
+void require_columns(const VectorFormat& format, const std::filesystem::path& path, std::int64_t columns);
 
 // The functions behind the lines of the list.
 bool accepts_petsc_vector(const std::filesystem::path& path);
@@ -59,6 +62,7 @@ std::unique_ptr<VectorSink> make_petsc_sink(const AtomicFile& file, std::int64_t
 
 bool accepts_hypre_vector(const std::filesystem::path& path);
 VectorContents open_hypre_vector(const std::filesystem::path& path, const std::string& object, std::int64_t columns);
+/// REQUIRES: one column. So do binary files.
 std::unique_ptr<VectorSink> make_hypre_text_sink(const AtomicFile& file, std::int64_t size, std::int64_t begin,
                                                  std::int64_t end, std::int64_t columns);
 std::unique_ptr<VectorSink> make_hypre_binary_sink(const AtomicFile& file, std::int64_t size, std::int64_t begin,

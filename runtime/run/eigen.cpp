@@ -56,7 +56,7 @@ class EigenRun {
         refuse("the power method gives the eigenvalue of the largest magnitude; take lanczos for others", "which");
       if (options_.vectors.empty()) return;
       check_vector_suffix(options_.vectors);
-      if (communicator_.rank() == 0) check_vector_writable(options_.vectors);  // it writes
+      if (communicator_.rank() == 0) check_vector_writable(options_.vectors, settings_.count);  // it writes
     });
     source_ = open_matrix(options_.matrix, communicator_,
                           {options_.allow_nonfinite, options_.load.method, options_.load.progress, false, options_.choices});

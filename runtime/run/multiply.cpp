@@ -75,7 +75,7 @@ class MultiplyRun {
       if (options_.iterations < 0) throw Error(ErrorKind::usage, "the number of iterations must be 0 or more", "iterations");
       if (!options_.output.empty()) check_vector_suffix(options_.output);
       if (!options_.output.empty() && communicator_.rank() == 0)
-        check_vector_writable(options_.output, options_.files);  // it writes
+        check_vector_writable(options_.output, columns(), options_.files);  // it writes
       require_consistent(options_, context_.device().backend);
       if (columns() != 1 && options_.verify_mode == VerifyMode::sampled)
         throw Error(ErrorKind::usage, "several right-hand sides are verified in full, not sampled", "verify_mode");

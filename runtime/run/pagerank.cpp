@@ -71,7 +71,7 @@ class PageRankRun {
       require_column_block(columns(), load_.column_block);
       if (options_.output.empty()) return;
       check_vector_suffix(options_.output);
-      if (communicator_.rank() == 0) check_vector_writable(options_.output);  // it writes
+      if (communicator_.rank() == 0) check_vector_writable(options_.output, columns());  // it writes
     });
     if (!seeds_.weights.empty()) describe_on_all_ranks(VectorFile::hdf5_input(seeds_.weights, "seeds"), communicator_);
   }

@@ -59,7 +59,7 @@ class SolveRun {
       find_preconditioner(options_.solver.preconditioner);
       if (options_.output.empty()) return;
       check_vector_suffix(options_.output);
-      if (communicator_.rank() == 0) check_vector_writable(options_.output, options_.files);  // it writes
+      if (communicator_.rank() == 0) check_vector_writable(options_.output, columns(), options_.files);  // it writes
     });
     source_ =
         open_matrix(options_.matrix, communicator_,

@@ -157,7 +157,7 @@ int multiply(const Options& o) {
     throw Error(ErrorKind::usage, "--beta and --y0 need each other: beta times the Y of a file is added");
   require_spared({{o.x, "x"}, {o.y0, "y0"}}, {o.y});
   check_vector_suffix(o.y);
-  check_vector_writable(o.y);
+  check_vector_writable(o.y, o.rhs);
   if (!o.force) require_replaceable(o.y, Output::vector, "y");
   HttpClient client = connect(o);
   const json matrix = ask_json(client, path_of(o.name));
