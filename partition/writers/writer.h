@@ -36,9 +36,9 @@ std::span<const Writer> writers();
 const Writer& find_writer(const std::filesystem::path& path);
 
 /// Writes the matrix in its original order; the suffix chooses the format. The file is written to a temporary file, flushed
-/// to disk and renamed. If the source has unknowns, unknowns_file(path) is written likewise. Progress counts nonzeros. `files`:
-/// as partition/atomic_files.h describes; rows and columns are divided by begin_of_part(). Throws Error(resources) if the disk
-/// is full or not writable; then no file is left behind.
+/// to disk and renamed. If the source has unknowns, unknowns_file(path) is written likewise. Progress counts nonzeros.
+/// `files`: as partition/atomic_files.h describes; rows and columns are divided by begin_of_part(). Throws Error(resources)
+/// if the disk is full or not writable; then no file is left behind.
 void write_matrix(const std::filesystem::path& path, const RowSource& source, const Progress& progress = {},
                   std::int64_t files = 1);
 

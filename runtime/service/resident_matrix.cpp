@@ -165,16 +165,33 @@ bool ResidentMatrix::add_block_product(std::int64_t width) {
                                 width));
 }
 
+double ResidentMatrix::least_seconds(const std::function<void()>& run) const {
+  double best = std::numeric_limits<double>::infinity(), spent = 0;
+  for (int number = 0; number <= kRuns && spent < kRunSeconds; ++number) {  // the first one warms up
+    const Timer timer;
+    run();
+    const double seconds = context_.communicator().all_reduce(timer.seconds(), Reduction::max);
+    spent += seconds;
+    best = std::min(best, seconds);
+  }
+  return best;
+}
+
 /// On the host with the columns of requests, which are interleaved there. On a GPU a column takes the same time to copy in
 /// every product, and vectors that stay are not copied: there the product alone counts.
 double ResidentMatrix::seconds_of(std::int64_t width) {
-  const bool on_host = context_.device().backend == Backend::host;
+  const Product& product = *products_.at(width);
+  Stream& stream = context_.stream();
+  if (context_.device().backend != Backend::host)
+    return least_seconds([&] {
+      product.multiply(1, 0, product.y_view(y_.data()), stream);
+      product.wait(stream);
+    });
   const auto size_of_vector = static_cast<std::size_t>(std::max(matrix_.rows(), matrix_.cols())) * size_of(matrix_.type());
-  const auto columns = static_cast<std::size_t>(on_host ? width : 0);
+  const auto columns = static_cast<std::size_t>(width);
   // Columns of requests lie apart. Vectors of one place would leave all columns but the first in the cache.
-  const std::size_t apart =
-      columns == 1 ? 0 : size_of_vector / std::max<std::size_t>(columns, 1) / kPageBytes * kPageBytes + kCacheLineBytes;
-  const HostVector<std::byte> zeros(on_host ? size_of_vector + apart * (columns - 1) : 0, std::byte{0});
+  const std::size_t apart = columns == 1 ? 0 : size_of_vector / columns / kPageBytes * kPageBytes + kCacheLineBytes;
+  const HostVector<std::byte> zeros(size_of_vector + apart * (columns - 1), std::byte{0});
   HostVector<std::byte> result(zeros.size(), std::byte{0});
   std::vector<const std::byte*> x;
   std::vector<UnpackedColumn> y;
@@ -182,20 +199,13 @@ double ResidentMatrix::seconds_of(std::int64_t width) {
     x.push_back(zeros.data() + j * apart);
     y.push_back({result.data() + j * apart, 1, 0});
   }
-  const Product& product = *products_.at(width);
-  double best = std::numeric_limits<double>::infinity(), spent = 0;
-  for (int run = 0; run <= kRuns && spent < kRunSeconds; ++run) {  // the first one warms up
-    const Timer timer;
-    if (on_host) transfer_.take(x, *x_distribution_, product.x());
+  return least_seconds([&] {
+    transfer_.take(x, *x_distribution_, product.x());
     const auto rows = rows_in(product, result.data());
-    product.multiply(1, 0, rows ? *rows : product.y_view(y_.data()), context_.stream());
-    product.wait(context_.stream());
-    if (on_host && !rows) transfer_.give(product.y_view(y_.data()), *y_distribution_, y);
-    const double seconds = context_.communicator().all_reduce(timer.seconds(), Reduction::max);
-    spent += seconds;
-    best = std::min(best, seconds);
-  }
-  return best;
+    product.multiply(1, 0, rows ? *rows : product.y_view(y_.data()), stream);
+    product.wait(stream);
+    if (!rows) transfer_.give(product.y_view(y_.data()), *y_distribution_, y);
+  });
 }
 
 std::int64_t ResidentMatrix::device_bytes() const {
@@ -242,15 +252,15 @@ Multiplied ResidentMatrix::multiply(const Product& product, const Multiply& comm
   Multiplied times;
   const Timer timer;
   const Column& column = columns.front();
+  std::optional<Dense> rows;  // before copies of x are under way, as Memories::at() asks for
+  if (command.y_block == 0 && column.y.vector == 0)
+    rows =
+        rows_in(product, memories.at(column.y, static_cast<std::uint64_t>(matrix_.rows()) * size_of(matrix_.type())).data());
   ConstDense x = product.x();
   if (command.x_block != 0) x = vectors.view(command.x_block, *x_distribution_, matrix_.type(), command.width);
   else if (const auto in_place = x_in(product, column, memories, vectors)) x = *in_place;
   else take_x(product, columns, memories, vectors);
   times.copy_in = timer.seconds();
-  std::optional<Dense> rows;
-  if (command.y_block == 0 && column.y.vector == 0)
-    rows =
-        rows_in(product, memories.at(column.y, static_cast<std::uint64_t>(matrix_.rows()) * size_of(matrix_.type())).data());
   if (rows) {
     product.multiply(column.alpha, x, column.beta, *rows, stream);
   } else if (command.y_block != 0) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,8 +33,8 @@ class ResidentMatrix {
  public:
   /// Loads the matrix and makes its products: of one column, then of twice as many as long as a column then takes less time.
   /// Products whose bits differ from those of the fastest one are dropped; then the narrowest may have several columns.
-  /// `choices`: where measured choices of kernels are kept (plan_cache.h), so that the same matrix gives the same bits when it
-  /// is loaded again. Throws the same error on all ranks.
+  /// `choices`: where measured choices of kernels are kept (plan_cache.h), so that the same matrix gives the same bits when
+  /// it is loaded again. Throws the same error on all ranks.
   ResidentMatrix(const MatrixSource& source, Context& context, const Load& load, Distributions& distributions,
                  const std::string& choices);
   ResidentMatrix(const ResidentMatrix&) = delete;
@@ -73,6 +74,8 @@ class ResidentMatrix {
   bool agree(bool here) const;
   std::optional<HostVector<std::byte>> bits_of(const Product& product);
   double seconds_of(std::int64_t width);
+  /// Of several runs, on the slowest rank.
+  double least_seconds(const std::function<void()>& run) const;
   Multiplied multiply(const Product& product, const Multiply& command, std::span<const Column> columns, Memories& memories,
                       const ResidentVectors& vectors);
   /// X of one column where it lies, if the product can read it there; else nothing.

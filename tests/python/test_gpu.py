@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import shardmat
+from checks import refused
 
 N = 3000
 A = (sp.random(N, N, 0.002, random_state=1) + sp.diags([-1.0, 5.0, -1.0], [-1, 0, 1], shape=(N, N))).tocsr()
@@ -58,15 +59,6 @@ class PyTorch:
 
     def array_type(self):
         return self.module.Tensor
-
-
-def refused(kind, words, call):
-    try:
-        call()
-    except kind as error:
-        assert words in str(error), str(error)
-        return
-    raise AssertionError(f"no {kind.__name__}")
 
 
 def products(library):

@@ -13,21 +13,13 @@ import scipy.sparse as sp
 from mpi4py import MPI
 
 import shardmat
+from checks import refused
 
 comm = MPI.COMM_WORLD
 N = 200
 A = (sp.random(N, N, 0.03, random_state=1) + 4 * sp.eye(N)).tocsr()
 FIRST, LAST = N * comm.rank // comm.size, N * (comm.rank + 1) // comm.size
 X = np.random.default_rng(2).random((N, 3))
-
-
-def refused(kind, words, call):
-    try:
-        call()
-    except kind as error:
-        assert words in str(error), str(error)
-        return
-    raise AssertionError(f"no {kind.__name__}")
 
 
 def has_one_owner(context):
