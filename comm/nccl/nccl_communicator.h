@@ -12,6 +12,7 @@
 
 #include "comm/communicator.h"
 #include "kernels/base/device.h"
+#include "kernels/base/peer_board.h"
 #include "kernels/base/types.h"
 
 namespace shardmat {
@@ -129,12 +130,15 @@ class NcclCommunicator {
     Board(NcclCommunicator& owner, int values);
     int values() const { return values_; }
     bool symmetric() const { return slots_.symmetric(); }
+    /// For kernels that sum in passing (kernels/cuda/peer_sums.h). REQUIRES: symmetric memory.
+    const PeerBoard& view() const { return view_; }
 
    private:
-    friend class NcclCommunicator;
     int values_;
     Memory slots_;   ///< words [round % 2][rank][value][half] that ranks write: the round number and half of the value
     Buffer rounds_;  ///< number of rounds so far
+    Buffer pointers_;
+    PeerBoard view_;
   };
   /// Replaces values[i] by its sum over the ranks, in rank order. One thread block writes this rank's values to all other
   /// ranks and waits for their values. Stream-ordered; captured and ended as push(). REQUIRES: symmetric memory.

@@ -9,6 +9,7 @@
 #include "comm/nccl/nccl_impl.h"
 #include "kernels/base/cuda_check.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/peer_sums.h"
 
 namespace shardmat {
 namespace {
@@ -20,8 +21,8 @@ constexpr unsigned kLost = ~0u;         // in place of a count of meetings: a ra
 
 struct Ranks {
   int rank, count;
-  ncclWindow_t written;       ///< by other ranks: of a meeting [block][rank], of a board its slots
-  unsigned* times;            ///< this rank's own count: meetings of each block, or rounds of a board
+  ncclWindow_t written;       ///< by other ranks: [block][rank]
+  unsigned* times;            ///< this rank's own count of the meetings of each block
   const volatile int* ended;  ///< 1: nobody is coming
 };
 
@@ -115,41 +116,30 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x == 0) ranks.times[blockIdx.x] = meeting;
 }
 
-/// A word says by its upper half that its lower half is there, so nothing needs to be ordered. Nobody writes a slot again
-/// before all have read it: a rank is at most one round ahead of the others, and rounds take turns.
-__global__ void __launch_bounds__(kSumThreads) sum_values(Ranks ranks, int count, double* values) {
-  extern __shared__ unsigned halves[];  // [rank][value][half]
-  const unsigned round = *ranks.times + 1;
-  const int words = 2 * count, all = ranks.count * words, first = static_cast<int>(round % 2) * all;
-  const auto* mine = reinterpret_cast<const unsigned*>(values);
-  for (int i = static_cast<int>(threadIdx.x); i < all; i += kSumThreads) {
-    auto* there = static_cast<std::uint64_t*>(ncclGetLsaPointer(ranks.written, 0, i / words)) + first + ranks.rank * words;
-    const std::uint64_t word = static_cast<std::uint64_t>(round) << 32 | mine[i % words];
-    asm volatile("st.relaxed.sys.global.u64 [%0], %1;" ::"l"(there + i % words), "l"(word) : "memory");
-  }
-  const auto* here = static_cast<const std::uint64_t*>(ncclGetLsaPointer(ranks.written, 0, ranks.rank)) + first;
+/// One thread block.
+__global__ void __launch_bounds__(kSumThreads) sum_values(PeerBoard board, double* values) {
+  extern __shared__ double of_ranks[];  // [rank][value]
+  cuda::after_previous();
+  const unsigned round = *board.rounds + 1;
+  const int all = board.ranks * board.values, thread = static_cast<int>(threadIdx.x);
+  for (int i = thread; i < all; i += kSumThreads)
+    cuda::write_to_board(board, i / board.values, round, i % board.values, values[i % board.values]);
   bool lost = false;
-  for (int i = static_cast<int>(threadIdx.x); i < all && !lost; i += kSumThreads)
-    for (unsigned spins = 1;; ++spins) {
-      std::uint64_t word;
-      asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(word) : "l"(here + i) : "memory");
-      if (word >> 32 == round) {
-        halves[i] = static_cast<unsigned>(word);
-        break;
-      }
-      if (spins % kSpinsALook == 0 && *ranks.ended != 0) {
-        lost = true;
-        break;
-      }
-    }
+  for (int i = thread; i < all && !lost; i += kSumThreads)
+    lost = !cuda::wait_for_board(
+        board, [&] { return cuda::read_from_board(board, i / board.values, round, i % board.values, of_ranks[i]); });
   if (__syncthreads_or(lost) != 0) return;
-  for (int v = static_cast<int>(threadIdx.x); v < count; v += kSumThreads) {
+  for (int v = thread; v < board.values; v += kSumThreads) {
     double sum = 0;
-    for (int r = 0; r < ranks.count; ++r)
-      sum += __hiloint2double(static_cast<int>(halves[r * words + 2 * v + 1]), static_cast<int>(halves[r * words + 2 * v]));
+    for (int r = 0; r < board.ranks; ++r) sum += of_ranks[r * board.values + v];
     values[v] = sum;
   }
-  if (threadIdx.x == 0) *ranks.times = round;
+  if (thread == 0) *board.rounds = round;
+}
+
+__global__ void look_up_slots(ncclWindow_t window, int ranks, std::uint64_t** slots) {
+  for (int r = static_cast<int>(threadIdx.x); r < ranks; r += static_cast<int>(blockDim.x))
+    slots[r] = static_cast<std::uint64_t*>(ncclGetLsaPointer(window, 0, r));
 }
 
 }  // namespace
@@ -188,15 +178,26 @@ NcclCommunicator::Meeting::Meeting(NcclCommunicator& owner, int blocks)
 NcclCommunicator::Board::Board(NcclCommunicator& owner, int values)
     : values_(values),
       slots_(owner, static_cast<std::size_t>(4 * owner.impl_->communicator.size() * values) * sizeof(std::uint64_t)),
-      rounds_(owner.impl_->zero_for_all(slots_, 1)) {}
+      rounds_(owner.impl_->zero_for_all(slots_, 1)) {
+  if (!slots_.symmetric()) return;
+  const NcclCommunicator::Impl& impl = *owner.impl_;
+  impl.communicator.together([&] {
+    const int ranks = impl.communicator.size();
+    pointers_ = Buffer(impl.device, static_cast<std::size_t>(ranks) * sizeof(std::uint64_t*));
+    Stream stream(impl.device);
+    cuda::launch_blocks(look_up_slots, 1, 32, 0, stream, static_cast<ncclWindow_t>(slots_.window()), ranks,
+                        pointers_.as<std::uint64_t*>());
+    stream.synchronize();
+    view_ = {impl.communicator.rank(), ranks, values, pointers_.as<std::uint64_t*>(), rounds_.as<unsigned>(), impl.ended};
+  });
+}
 
 void NcclCommunicator::sum(const Board& board, double* values, Stream& stream) {
-  const Ranks ranks{impl_->communicator.rank(), impl_->communicator.size(), static_cast<ncclWindow_t>(board.slots_.window()),
-                    board.rounds_.as<unsigned>(), impl_->ended};
-  const std::size_t shared = static_cast<std::size_t>(2 * ranks.count * board.values_) * sizeof(unsigned);
+  const PeerBoard& view = board.view();
+  const std::size_t shared = static_cast<std::size_t>(view.ranks) * static_cast<std::size_t>(view.values) * sizeof(double);
   impl_->launch(
-      stream, [&] { cuda::launch_blocks(sum_values, 1, kSumThreads, shared, stream, ranks, board.values_, values); },
-      "sum over GPUs");
+      stream,
+      [&] { cuda::launch_grid_early(sum_values, 1, 1, dim3(kSumThreads), shared, stream, view, values); }, "sum over GPUs");
 }
 
 void NcclCommunicator::push(const Push& push, Stream& stream) {

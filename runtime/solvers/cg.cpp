@@ -1,6 +1,8 @@
-// Conjugate gradients, the classic variant; the passes are in kernels/krylov/cg_steps.h.
+// Conjugate gradients, the classic variant. Its passes are in kernels/krylov/cg_steps.h; where kernels can sum over the
+// ranks, one launch does all that follows the product (kernels/krylov/cg_iteration.h).
+#include "comm/grid_sums.h"
 #include "comm/sum_over_ranks.h"
-#include "kernels/krylov/cg_steps.h"
+#include "kernels/krylov/cg_iteration.h"
 #include "runtime/context.h"
 #include "runtime/solvers/method.h"
 #include "runtime/solvers/method_memory.h"
@@ -18,7 +20,8 @@ class Cg final : public Method {
       : in_(in),
         memory_(in, kScaling == Scaling::separate ? 3 : 2, 5),
         multiply_(in),
-        sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()) {
+        sum_two_(in.context().exchange_context(in.type(), 1), 2 * in.columns()),
+        grid_sums_(in.context().exchange_context(in.type(), 1), cg_blocks_for(in), kCgSums) {
     v_.r = memory_.vector<T>(0);
     v_.q = memory_.vector<T>(1);
     if constexpr (kScaling == Scaling::separate) v_.z = memory_.vector<T>(2);
@@ -40,6 +43,13 @@ class Cg final : public Method {
   const double* squares() const override { return v_.scalars.squares; }
 
   void iterate(std::int64_t, Stream& stream) override {
+    if constexpr (kScaling != Scaling::separate)
+      if (grid_sums_.blocks() > 0) {
+        const double* const parts = multiply_.without_sum(in_, v_.q, stream);
+        return run_cg_iteration(
+            CgIteration<T, kScaling>{v_, in_.rows(), parts, multiply_.parts_left(), grid_sums_.board(), grid_sums_.blocks()},
+            stream);
+      }
     multiply_(in_, v_.q, v_.scalars.pq, stream);
     in_.run(CgResidual<T, kScaling>{v_}, stream);
     if constexpr (kScaling == Scaling::separate) {
@@ -53,7 +63,8 @@ class Cg final : public Method {
 
   IterationCosts costs(std::int64_t) const override {
     constexpr bool kSeparate = kScaling == Scaling::separate, kDiagonal = kScaling == Scaling::diagonal;
-    return {1, 2, kSeparate ? 1.0 : 0.0, in_.pass_bytes((kSeparate ? 10 : 8) + multiply_.vectors_read(), kDiagonal ? 2 : 0)};
+    return {1, grid_sums_.blocks() > 0 ? 0.0 : 2.0, kSeparate ? 1.0 : 0.0,
+            in_.pass_bytes((kSeparate ? 10 : 8) + multiply_.vectors_read(), kDiagonal ? 2 : 0)};
   }
   std::int64_t device_bytes() const override { return memory_.bytes() + multiply_.device_bytes(); }
 
@@ -70,6 +81,7 @@ class Cg final : public Method {
   MethodMemory memory_;
   ProductWithDot<T> multiply_;
   SumOverRanks sum_two_;
+  GridSums grid_sums_;  ///< for passes of an iteration in one launch
   CgVectors<T, kScaling> v_{};
 };
 

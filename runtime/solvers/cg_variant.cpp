@@ -5,8 +5,10 @@
 #include <array>
 
 #include "comm/communicator.h"
+#include "comm/grid_sums.h"
 #include "comm/sum_over_ranks.h"
 #include "kernels/base/text.h"
+#include "kernels/krylov/cg_iteration.h"
 #include "kernels/krylov/residual.h"
 #include "runtime/context.h"
 #include "runtime/matrix/distributed_matrix.h"
@@ -60,10 +62,17 @@ CgVariant parse_cg_variant(std::string_view text) {
   refuse_name("variant", text, {kNames.begin(), kNames.end()}, "variant");
 }
 
+int cg_blocks_for(const MethodInputs& in) {
+  const bool separate = !in.preconditioner.identity() && in.preconditioner.diagonal() == nullptr;
+  return separate || in.columns() > 1 ? 0 : krylov::cg_blocks(in.context().device());
+}
+
 CgChoice choose_cg_variant(const MethodInputs& in, CgVariant asked, bool by_rule) {
   if (asked != CgVariant::automatic) return {asked, "asked for"};
   Communicator& ranks = in.context().communicator();
   if (ranks.size() == 1) return {CgVariant::classic, "one rank has no sums over the ranks to save"};
+  if (GridSums::possible(in.context().exchange_context(in.type(), 1), cg_blocks_for(in)))
+    return {CgVariant::classic, "one launch sums over the ranks and updates the vectors"};
   const bool separate = !in.preconditioner.identity() && in.preconditioner.diagonal() == nullptr;
   const int vectors = separate ? 2 : 1;
   const std::string further = separate ? "two further vectors" : "a further vector";

@@ -69,7 +69,7 @@ struct MethodInputs {
 /// What an iteration takes on this rank, on average.
 struct IterationCosts {
   double products = 1;          ///< of the method; those of a preconditioner are its own
-  double sums = 0;              ///< over the ranks
+  double sums = 0;              ///< over the ranks, in launches of their own
   double preconditionings = 0;  ///< applications; 0 where passes over vectors multiply by a diagonal
   double vector_bytes = 0;      ///< that passes over vectors read and write at least
 };

@@ -39,6 +39,17 @@ class ProductWithDot {
     }
   }
 
+  /// q = A·p. Returns the parts of p·q that the product left in device memory, parts_left() of them; null if it leaves none.
+  const double* without_sum(const MethodInputs& in, T* q, Stream& stream) {
+    if (count_ > 0 && in.product.dot_parts() == count_) {
+      in.product.multiply_with_dot(in.view(q), parts_.as<double>(), stream);
+      return parts_.as<double>();
+    }
+    in.product.multiply(1, 0, in.view(q), stream);
+    return nullptr;
+  }
+  std::int64_t parts_left() const { return count_; }
+
   /// Vectors that are read for the sum.
   double vectors_read() const { return count_ > 0 ? 0 : 2; }
   std::int64_t device_bytes() const { return static_cast<std::int64_t>(parts_.bytes()); }

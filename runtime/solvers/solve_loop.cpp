@@ -20,7 +20,9 @@ using krylov::Reason;
 
 constexpr std::int64_t kIterationsAGraph = 8;
 constexpr std::int64_t kHostIterationsBetweenLooks = 16;  // a look costs a message between ranks
-constexpr double kSecondsBetweenLooks = 1e-3;
+/// Seconds between looks; later a share of the time so far. During a look the device is idle; after the last iteration it
+/// works in vain until the next one.
+constexpr double kSecondsBetweenLooks = 1e-3, kShareBetweenLooks = 0.05;
 constexpr std::int64_t kMostLaunches = 64;  // a device's queue must never fill behind a lost rank
 
 SolveReason reason_of(Reason reason) {
@@ -139,11 +141,10 @@ void SolveLoop::measure(const DistributedVector& b, const DistributedVector& x) 
   dispatch(x.type(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     T* const data = static_cast<T*>(x.view().data);
-    passes_.run(krylov::ResidualSums<T, krylov::Scaling::none>{{data, data, nullptr},
-                                                               ResidualNorm::unpreconditioned,
-                                                               sums.as<double>(),
-                                                               sums.as<double>() + columns_.size()},
-                x.local_rows(), stream_);
+    passes_.run(
+        krylov::ResidualSums<T, krylov::Scaling::none>{
+            {data, data, nullptr}, ResidualNorm::unpreconditioned, sums.as<double>(), sums.as<double>() + columns_.size()},
+        x.local_rows(), stream_);
   });
   sum_(sums.as<double>(), stream_);
   const std::vector<double> squares_of_x = to_host(sums.as<double>() + columns_.size());
@@ -266,6 +267,7 @@ void SolveLoop::iterate() {
     result_.graph = true;
   }
   std::int64_t launches = looks_often ? std::max<std::int64_t>(1, kHostIterationsBetweenLooks / cycle) : 1;
+  const Timer since_start;
   while (goes_on() && !interrupted_) {
     const Timer timer;
     std::int64_t launched = 0;
@@ -275,7 +277,7 @@ void SolveLoop::iterate() {
       ++launched;
     }
     look();
-    const std::int64_t wanted = launches_until_look(timer.seconds() / static_cast<double>(launched));
+    const std::int64_t wanted = launches_until_look(timer.seconds() / static_cast<double>(launched), since_start.seconds());
     if (!looks_often) launches = wanted;
     report_progress();
   }
@@ -283,9 +285,10 @@ void SolveLoop::iterate() {
     if (!columns_[j].done) columns_[j].claimed = monitor_.reason(static_cast<int>(j));
 }
 
-std::int64_t SolveLoop::launches_until_look(double seconds_a_launch) {
+std::int64_t SolveLoop::launches_until_look(double seconds_a_launch, double seconds_so_far) {
   const std::int64_t fit = std::min(kMostLaunches, monitor_.history_length() / std::max(method_.cycle(), kIterationsAGraph));
-  const auto wanted = static_cast<std::int64_t>(kSecondsBetweenLooks / std::max(seconds_a_launch, 1e-9));
+  const double seconds = std::max(kSecondsBetweenLooks, kShareBetweenLooks * seconds_so_far);
+  const auto wanted = static_cast<std::int64_t>(seconds / std::max(seconds_a_launch, 1e-9));
   std::int64_t votes[2] = {control_.stop && control_.stop() ? -1 : 0, std::clamp<std::int64_t>(wanted, 1, fit)};
   product_.matrix().context().communicator().all_reduce(std::span<std::int64_t>(votes), Reduction::min);
   interrupted_ = votes[0] < 0;

@@ -53,7 +53,7 @@ class SolveLoop {
   void iterate();
   void look();
   /// Collective: how many launches until the next look; 0: somebody asked for the end.
-  std::int64_t launches_until_look(double seconds_a_launch);
+  std::int64_t launches_until_look(double seconds_a_launch, double seconds_so_far);
   void note_true_residuals(std::int64_t taken);
   void take_history();
   void call_monitor(std::int64_t before, std::int64_t now) const;

@@ -253,6 +253,38 @@ void sums_true_residuals_in_f64(const Case& c) {
 }
 SHARDMAT_VECTOR_TEST(Solver, SumsTrueResidualsInF64, sums_true_residuals_in_f64)
 
+/// On GPUs one column has a launch of its own behind the product, which sums over all thread blocks; several columns have
+/// passes. The GPU's matrix is so large that a thread has entries more than once.
+void one_column_goes_as_several_do(const Case& c) {
+  const bool on_gpu = c.backend == BackendChoice::cuda;
+  const std::string specification = on_gpu ? "poisson7:n=112" : "poisson7:n=8";
+  System one(c, specification, 1), two(c, specification, 2);
+  const std::vector<std::string> on_gpus{"csr_balanced", "csr_vector"};  // p·q from the product, and from the vectors
+  for (const char* preconditioner : {"none", "jacobi"})
+    for (const std::string& kernel : on_gpu ? on_gpus : std::vector<std::string>{"csr_host"}) {
+      SCOPED_TRACE(std::string(preconditioner) + " " + kernel);
+      SolverOptions options = options_of(Form{"cg", CgVariant::classic}, preconditioner, c);
+      options.rtol = 0, options.max_iterations = 20;
+      options.product.plan.emplace().kernel = kernel;
+      std::vector<SolveResult> results;
+      for (System* system : {&one, &two}) {
+        options.columns = system->x.columns();
+        Solver solver(system->at.matrix, options);
+        system->x.fill(0, system->stream());
+        results.push_back(solver.solve(system->b, system->x));
+        EXPECT_EQ(results.back().columns[0].reason, SolveReason::diverged_iterations);
+      }
+      const std::vector<double>&of_one = results[0].columns[0].history, &of_two = results[1].columns[0].history;
+      ASSERT_EQ(of_one.size(), 21U);
+      ASSERT_EQ(of_two.size(), 21U);
+      for (std::size_t i = 0; i < of_one.size(); ++i)
+        EXPECT_NEAR(of_one[i], of_two[i], (c.type == ValueType::f64 ? 1e-9 : 1e-2) * of_two[i]) << i;
+      EXPECT_NEAR(results[0].columns[0].true_residual, of_one.back(),
+                  (c.type == ValueType::f64 ? 1e-6 : 1e-2) * results[0].columns[0].norm_of_b);
+    }
+}
+SHARDMAT_VECTOR_TEST(Solver, OneColumnGoesAsSeveralDo, one_column_goes_as_several_do)
+
 /// Both variants find the same numbers but for rounding; auto takes one of them and says why.
 void takes_the_variant_that_is_asked_for(const Case& c) {
   System system(c, "elasticity:n=5,clamp=0.3", 2);
