@@ -1,6 +1,7 @@
-// Batched CSR products with a sub-warp a row, whatever matrix the row belongs to: the rows of all matrices follow each other,
-// so no thread is superfluous, however uneven the batch. A list says where in X the matrix of each row begins. Lanes take 16
-// bytes of a row of X at once, and several entries of A at once, so that few loads wait for others.
+// Batched CSR products with a sub-warp a row, whatever matrix the row belongs to: the rows of all matrices follow each
+// other, so no thread is superfluous, however uneven the batch. Where in X the matrix of a row begins is found while the
+// previous kernel still runs: computed, or looked up in a short descriptor. After a long descriptor there is a list. Lanes
+// take 16 bytes of a row of X at once, and several entries of A at once, so that few loads wait for others.
 #include "kernels/batched/kernels.h"
 #include "kernels/batched/operands.h"
 #include "kernels/cuda/launch.h"
@@ -11,8 +12,8 @@ namespace {
 using namespace batched;
 
 constexpr int kMostBlock = 512;
-constexpr int kMostAcross = 64;      ///< blocks over the columns
-constexpr int kThreadsOfSm = 1024;   ///< as many are worth splitting columns for
+constexpr int kMostAcross = 64;     ///< blocks over the columns
+constexpr int kThreadsOfSm = 1024;  ///< as many are worth splitting columns for
 
 /// Up to E entries of a row; those behind its end count as zeros.
 template <class A, int E>
@@ -21,7 +22,8 @@ struct Entries {
   A value[E];
   int count;
 
-  __device__ Entries(const std::int32_t* col_idx, const A* values, std::int32_t begin, std::int32_t end) : count(end - begin) {
+  __device__ Entries(const std::int32_t* col_idx, const A* values, std::int32_t begin, std::int32_t end)
+      : count(end - begin) {
 #pragma unroll
     for (int e = 0; e < E; ++e) {
       column[e] = e < count ? col_idx[begin + e] : 0;
@@ -34,24 +36,28 @@ struct Entries {
     Stretch<A, W> rows[E];
 #pragma unroll
     for (int e = 0; e < E; ++e)
-      rows[e] = e < count ? load<W>(reinterpret_cast<const A*>(dense::row_at(x, first + column[e], x_bytes))) : Stretch<A, W>{};
+      rows[e] =
+          e < count ? load<W>(reinterpret_cast<const A*>(dense::row_at(x, first + column[e], x_bytes))) : Stretch<A, W>{};
 #pragma unroll
     for (int e = 0; e < E; ++e) add_product<T>(sum, value[e], rows[e]);
   }
 };
 
 /// `x_bytes`: from one row of X to the next. E entries of a row are loaded at once.
-template <class T, class A, int W, int E, bool kPlain>
+template <class T, class A, int W, int E, bool kPlain, std::size_t kWords>
 __global__ void __launch_bounds__(kMostBlock)
-    rows_product(std::int32_t rows, int lanes_log, const std::int32_t* row_ptr,
-                 const std::int32_t* shift, const std::int32_t* col_idx,
-                 const A* values, std::int32_t x_bytes, Operands<T, A> v) {
-  cuda::after_previous();
+    rows_product(std::int32_t rows, int lanes_log, const std::int32_t* row_ptr, const std::int32_t* col_idx, const A* values,
+                 std::int32_t x_bytes, Operands<T, A> v, RowShifts shifts, const __grid_constant__ Descriptor<kWords> d) {
+  cuda::let_next_begin();
   const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   const std::int64_t row = thread >> lanes_log;
+  std::int32_t first = 0;
+  if constexpr (d.in_arguments) first = shifts.look_up(d.of, static_cast<std::int32_t>(row));
+  cuda::wait_for_previous();
   if (row >= rows) return;
+  if constexpr (!d.in_arguments) first = shifts.of(d.of)[row];
   const int lanes = 1 << lanes_log, step = lanes * W * static_cast<int>(gridDim.y);
-  const std::int32_t begin = row_ptr[row], end = row_ptr[row + 1], first = shift[row];
+  const std::int32_t begin = row_ptr[row], end = row_ptr[row + 1];
   const char* const x = reinterpret_cast<const char*>(v.x);
   T* const y = v.y + row * v.ldy;
   int j = (static_cast<int>(blockIdx.y) * lanes + static_cast<int>(thread & (lanes - 1))) * W;
@@ -83,6 +89,7 @@ class RowsPlan final : public BatchedPlan {
     if (block_ > kMostBlock || (entries_ != 4 && entries_ != 8))
       throw Error(ErrorKind::usage, "rows: block_size must be at most 512, entries 4 or 8");
     shifts_ = RowShifts(descriptor_, this->batch().at);
+    send_with_product();
   }
 
  private:
@@ -98,17 +105,20 @@ class RowsPlan final : public BatchedPlan {
         const int lanes = lanes_for(stretches);
         const std::int64_t threads = batch().at.rows() * lanes, passes = (stretches + lanes - 1) / lanes;
         const std::int64_t wanted = std::int64_t{multiprocessors_} * kThreadsOfSm / threads;
-        const auto launch = [&](auto kernel) {
-          cuda::launch_grid_early(kernel, (threads + block_ - 1) / block_,
-                                  std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(passes, kMostAcross)),
-                                  dim3(static_cast<unsigned>(block_)), 0, stream, static_cast<std::int32_t>(batch().at.rows()),
-                                  log2_of(lanes), batch().row_ptr, shifts_.of(work()), batch().col_idx,
-                                  static_cast<const A*>(batch().values), bytes_of_row<A>(ldx, "X"), v);
-        };
-        constexpr bool kPlain = decltype(instance)::plain;
-        if constexpr (kWidth * sizeof(A) == 16)
-          if (entries_ == 8) return launch(rows_product<T, A, kWidth, 8, kPlain>);
-        launch(rows_product<T, A, kWidth, 4, kPlain>);
+        with_descriptor([&]<std::size_t kWords>(const Descriptor<kWords>& descriptor) {
+          const auto launch = [&](auto kernel) {
+            cuda::launch_grid_early(kernel, (threads + block_ - 1) / block_,
+                                    std::clamp<std::int64_t>(wanted, 1, std::min<std::int64_t>(passes, kMostAcross)),
+                                    dim3(static_cast<unsigned>(block_)), 0, stream,
+                                    static_cast<std::int32_t>(batch().at.rows()), log2_of(lanes), batch().row_ptr,
+                                    batch().col_idx, static_cast<const A*>(batch().values), bytes_of_row<A>(ldx, "X"), v,
+                                    shifts_, descriptor);
+          };
+          constexpr bool kPlain = decltype(instance)::plain;
+          if constexpr (kWidth * sizeof(A) == 16)
+            if (entries_ == 8) return launch(rows_product<T, A, kWidth, 8, kPlain, kWords>);
+          launch(rows_product<T, A, kWidth, 4, kPlain, kWords>);
+        });
       });
     });
   }
@@ -122,7 +132,8 @@ std::vector<Policy> rows_policies(const DeviceBatch& batch, std::int64_t) {
   std::vector<Policy> policies{Policy{{"block_size", 256}, {"entries", 4}}, Policy{{"block_size", 128}, {"entries", 4}},
                                Policy{{"block_size", 512}, {"entries", 4}}};
   if (batch.at.nnz() > 7 * batch.at.rows() / 2)
-    policies.insert(policies.end(), {Policy{{"block_size", 256}, {"entries", 8}}, Policy{{"block_size", 128}, {"entries", 8}}});
+    policies.insert(policies.end(),
+                    {Policy{{"block_size", 256}, {"entries", 8}}, Policy{{"block_size", 128}, {"entries", 8}}});
   return policies;
 }
 
@@ -134,7 +145,8 @@ double rows_estimate(const DeviceBatch& batch, std::int64_t columns, const Polic
   return std::max(static_cast<double>(batch.compulsory_bytes(columns)) / kShare, gathered * kCopyOverL2);
 }
 
-std::unique_ptr<BatchedPlan> make_rows(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, const Policy& policy) {
+std::unique_ptr<BatchedPlan> make_rows(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns,
+                                       const Policy& policy) {
   return std::make_unique<RowsPlan>(std::move(batch), columns, policy);
 }
 

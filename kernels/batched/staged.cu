@@ -5,6 +5,7 @@
 #include <cuda_pipeline.h>
 
 #include "kernels/batched/bulk_copy.h"
+#include "kernels/batched/groups.h"
 #include "kernels/batched/kernels.h"
 #include "kernels/batched/operands.h"
 #include "kernels/cuda/launch.h"
@@ -20,18 +21,13 @@ constexpr int kLine = 128;                     ///< bytes of a row of X that a b
 constexpr std::size_t kGoodShared = 48 << 10;  ///< a block: several of them fit a multiprocessor
 constexpr std::size_t kMostShared = 200 << 10;
 
-/// What the largest group needs.
-struct Largest {
-  int rows = 0, cols = 0, entries = 0;
-};
-
 /// How the shared memory of a block is laid out, and how a block works.
 struct Stage {
-  int block_columns;                                 ///< of X and Y, a multiple of what a lane takes at once
-  int column_blocks;                                 ///< for each group
+  int block_columns;  ///< of X and Y, a multiple of what a lane takes at once
+  int column_blocks;  ///< for each group
   int lanes_log;
-  bool bulk;                                         ///< the rows of X lie without gaps, and bulk copies exist
-  bool shifted;                                      ///< groups have several matrices
+  bool bulk;                                            ///< the rows of X lie without gaps, and bulk copies exist
+  bool shifted;                                         ///< groups have several matrices
   std::size_t values, columns, row_ptr, shifts, bytes;  ///< where they begin, behind X, and where all ends
 
   Stage(const Largest& most, int columns_at_once, int lanes, std::size_t value_bytes)
@@ -49,7 +45,7 @@ struct Stage {
 /// The arrays of a batch.
 template <class A>
 struct Arrays {
-  const std::int32_t *row_ptr, *shift, *col_idx;
+  const std::int32_t *row_ptr, *col_idx;
   const A* values;
 };
 
@@ -60,17 +56,24 @@ __device__ void copy(V* shared, const V* global) {
   else *shared = *global;
 }
 
-/// `groups`: first row, first column, first entry of each group, and of the end. Blocks come group by group. A lane has P
-/// stretches of W columns.
-template <class T, class A, int W, int P, bool kPlain>
-__global__ void __launch_bounds__(kMostBlock)
-    staged_product(Stage stage, const int4* groups, Arrays<A> a, Operands<T, A> v) {
+/// The descriptor begins with the first row, first column and first entry of each group, and of the end. Blocks come group
+/// by group. A lane has P stretches of W columns.
+template <class T, class A, int W, int P, bool kPlain, std::size_t kWords>
+__global__ void __launch_bounds__(kMostBlock) staged_product(Stage stage, Arrays<A> a, Operands<T, A> v, RowShifts of_rows,
+                                                             const __grid_constant__ Descriptor<kWords> d) {
   extern __shared__ __align__(16) unsigned char shared[];
   __shared__ std::uint64_t barrier;
-  cuda::after_previous();
+  cuda::let_next_begin();
   const int group = static_cast<int>(blockIdx.x) / stage.column_blocks;
   const int first = (static_cast<int>(blockIdx.x) - group * stage.column_blocks) * stage.block_columns;
-  const int4 begin = groups[group], end = groups[group + 1];
+  auto* const shifts = reinterpret_cast<std::int32_t*>(shared + stage.shifts);
+  if constexpr (!d.in_arguments) cuda::wait_for_previous();
+  const int4 begin = reinterpret_cast<const int4*>(d.of)[group], end = reinterpret_cast<const int4*>(d.of)[group + 1];
+  const bool listed = !d.in_arguments && !of_rows.one_shape();
+  for (int i = static_cast<int>(threadIdx.x); stage.shifted && !listed && i < end.x - begin.x;
+       i += static_cast<int>(blockDim.x))
+    shifts[i] = of_rows.look_up(d.of, begin.x + i);
+  if constexpr (d.in_arguments) cuda::wait_for_previous();
   const int rows = end.x - begin.x, cols = end.y - begin.y, entries = end.z - begin.z;
   const int width = min(stage.block_columns, v.columns - first);
   const int lanes = 1 << stage.lanes_log, lane = static_cast<int>(threadIdx.x) & (lanes - 1);
@@ -92,12 +95,11 @@ __global__ void __launch_bounds__(kMostBlock)
              reinterpret_cast<const Stretch<A, W>*>(from + row * v.ldx + j));
   }
   auto* const begins = reinterpret_cast<std::int32_t*>(shared + stage.row_ptr);
-  auto* const shifts = reinterpret_cast<std::int32_t*>(shared + stage.shifts);
   auto* const column = reinterpret_cast<std::int32_t*>(shared + stage.columns);
   A* const value = reinterpret_cast<A*>(shared + stage.values);
   for (int i = static_cast<int>(threadIdx.x); i <= rows; i += threads) {
     copy(begins + i, a.row_ptr + begin.x + i);
-    if (stage.shifted && i < rows) copy(shifts + i, a.shift + begin.x + i);
+    if (stage.shifted && listed && i < rows) copy(shifts + i, of_rows.of(d.of) + begin.x + i);
   }
   for (int i = static_cast<int>(threadIdx.x); i < entries; i += threads) {
     copy(column + i, a.col_idx + begin.z + i);
@@ -129,42 +131,6 @@ __global__ void __launch_bounds__(kMostBlock)
   }
 }
 
-/// Consecutive matrices, together at least `rows` rows where more would still fit.
-class Groups {
- public:
-  Groups(const BatchOffsets& at, int rows) {
-    const auto put = [&](std::size_t i) {
-      list_.insert(list_.end(), {at.first_row[i], at.first_col[i], at.first_entry[i], 0});
-    };
-    const auto matrices = static_cast<std::size_t>(at.count());
-    const std::int32_t most = std::max(rows, at.most_cols);
-    for (std::size_t begin = 0, i = 0; i < matrices; begin = i) {
-      put(begin);
-      for (++i; i < matrices && at.first_row[i] - at.first_row[begin] < rows &&
-                at.first_row[i + 1] - at.first_row[begin] <= std::max(rows, at.most_rows) &&
-                at.first_col[i + 1] - at.first_col[begin] <= most;)
-        ++i;
-      largest.rows = std::max(largest.rows, at.first_row[i] - at.first_row[begin]);
-      largest.cols = std::max(largest.cols, at.first_col[i] - at.first_col[begin]);
-      largest.entries = std::max(largest.entries, at.first_entry[i] - at.first_entry[begin]);
-      ++count;
-    }
-    put(matrices);
-  }
-  std::vector<std::int32_t> take() { return std::move(list_); }
-
-  std::int64_t count = 0;
-  Largest largest;
-
- private:
-  std::vector<std::int32_t> list_;
-};
-
-/// What the largest group of at least `rows` rows needs; cheap where each matrix is one.
-Largest largest_group(const BatchOffsets& at, int rows) {
-  return rows == 1 ? Largest{at.most_rows, at.most_cols, at.most_entries} : Groups(at, rows).largest;
-}
-
 /// Shared memory of a block with so many columns.
 std::size_t shared_bytes(const Largest& most, std::int64_t columns, std::size_t value_bytes) {
   return Stage(most, static_cast<int>(columns), 1, value_bytes).bytes;
@@ -173,7 +139,8 @@ std::size_t shared_bytes(const Largest& most, std::int64_t columns, std::size_t 
 class StagedPlan final : public BatchedPlan {
  public:
   StagedPlan(std::shared_ptr<const DeviceBatch> batch, std::int64_t columns, const Policy& policy)
-      : BatchedPlan(std::move(batch), columns), block_(cuda::block_size_of(policy, "staged")),
+      : BatchedPlan(std::move(batch), columns),
+        block_(cuda::block_size_of(policy, "staged")),
         block_columns_(policy.at("columns")) {
     const int rows = policy.at("rows");
     if (block_ > kMostBlock || rows < 1 || block_columns_ < 1 || block_columns_ % kWidest != 0)
@@ -189,7 +156,8 @@ class StagedPlan final : public BatchedPlan {
     descriptor_ = groups.take();
     shifted_ = groups_ < this->batch().at.count();
     if (shifted_) shifts_ = RowShifts(descriptor_, this->batch().at);
-    bulk_ = cuda::compiled_for_9_0(staged_product<float, float, 4, 1, true>, this->batch().device);
+    send_with_product();
+    bulk_ = cuda::compiled_for_9_0(staged_product<float, float, 4, 1, true, 0>, this->batch().device);
   }
 
  private:
@@ -208,16 +176,17 @@ class StagedPlan final : public BatchedPlan {
         stage.column_blocks = (v.columns + columns - 1) / columns;
         stage.bulk = kWide && bulk_ && columns == v.columns && v.ldx == v.columns;
         stage.shifted = shifted_;
-        const Arrays<A> arrays{batch().row_ptr, shifted_ ? shifts_.of(work()) : nullptr, batch().col_idx,
-                               static_cast<const A*>(batch().values)};
-        const auto launch = [&](auto kernel) {
-          cuda::allow_shared_memory(kernel, stage.bytes, stream.device());
-          cuda::launch_grid_early(kernel, groups_ * stage.column_blocks, 1, dim3(static_cast<unsigned>(block_)), stage.bytes,
-                                  stream, stage, static_cast<const int4*>(work()), arrays, v);
-        };
-        if constexpr (kWide)
-          if (columns > lanes * kWidth) return launch(staged_product<T, A, kWidth, 2, kPlain>);
-        launch(staged_product<T, A, kWidth, 1, kPlain>);
+        const Arrays<A> arrays{batch().row_ptr, batch().col_idx, static_cast<const A*>(batch().values)};
+        with_descriptor([&]<std::size_t kWords>(const Descriptor<kWords>& descriptor) {
+          const auto launch = [&](auto kernel) {
+            cuda::allow_shared_memory(kernel, stage.bytes, stream.device());
+            cuda::launch_grid_early(kernel, groups_ * stage.column_blocks, 1, dim3(static_cast<unsigned>(block_)),
+                                    stage.bytes, stream, stage, arrays, v, shifts_, descriptor);
+          };
+          if constexpr (kWide)
+            if (columns > lanes * kWidth) return launch(staged_product<T, A, kWidth, 2, kPlain, kWords>);
+          launch(staged_product<T, A, kWidth, 1, kPlain, kWords>);
+        });
       });
     });
   }

@@ -7,7 +7,7 @@ namespace shardmat {
 void WorkLists::place(void* work, void* staging, Stream& stream) {
   work_ = work;
   placed_ = true;
-  if (!descriptor_.empty()) cuda::place_descriptor(descriptor_, shifts_, work, staging, stream);
+  if (work_bytes() > 0) cuda::place_descriptor(descriptor_, shifts_, work, staging, stream);
 }
 
 void WorkLists::place(Stream& stream) {

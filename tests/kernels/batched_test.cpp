@@ -242,7 +242,7 @@ TEST(GpuBatches, ChainsOfProducts) {
   constexpr std::int64_t kColumns = 64;
   Stream stream(Device{Backend::cuda, 0});
   std::mt19937 random(5);
-  for (const int count : {3, 40, 400}) {  // within one wave of blocks, several, and descriptors that are copied
+  for (const int count : {3, 40, 150, 1000}) {  // within one wave of blocks, several; descriptors of every kind
     HostBatch batch;
     for (int i = 0; i < count; ++i) add_matrix(batch, 20 + i % 30, 20 + i % 30, 4, random);
     const auto device = upload(batch.view(), ValueType::f64, stream);
@@ -284,6 +284,108 @@ TEST(GpuBatches, ChainsOfProducts) {
         for (const Way way : {Way::streaming, Way::placing, Way::graph})
           ASSERT_EQ(std::memcmp(run(way).data(), expected.data(), a.bytes()), 0)
               << name << " " << count << " way " << static_cast<int>(way) << " repetition " << repetition;
+    }
+  }
+}
+
+/// The matrix of each row as it is looked up on a GPU, and the place of its columns.
+TEST(Batched, FindsTheMatrixOfARow) {
+  const auto check = [](const std::vector<std::int64_t>& first_row, const std::vector<std::int64_t>& first_col,
+                        bool one_shape) {
+    const BatchOffsets at(first_row, first_col, first_row);
+    std::vector<std::int32_t> words{7, 7, 7};  // something before
+    const batched::RowShifts shifts(words, at);
+    EXPECT_EQ(shifts.one_shape(), one_shape);
+    EXPECT_EQ(words.size() == 3, one_shape);
+    const auto rows = static_cast<std::int32_t>(at.rows());
+    for (std::size_t i = 1; i < at.first_row.size(); ++i)
+      for (const std::int32_t row :
+           {at.first_row[i - 1], at.first_row[i] - 1, at.first_row[i - 1] / 2 + at.first_row[i] / 2}) {
+        if (row < 0) continue;
+        const auto matrix = static_cast<std::size_t>(
+            batched::matrix_of(std::min(row, rows - 1), at.first_row.data(), static_cast<std::int32_t>(at.count())));
+        ASSERT_EQ(shifts.look_up(words.data(), row), at.first_col[matrix]) << row << " of " << rows;
+      }
+    EXPECT_EQ(shifts.look_up(words.data(), rows + 4000), shifts.look_up(words.data(), rows - 1));
+  };
+  const auto multiples = [](std::int64_t count, std::int64_t step) {
+    std::vector<std::int64_t> all;
+    for (std::int64_t i = 0; i <= count; ++i) all.push_back(i * step);
+    return all;
+  };
+  for (const std::int64_t rows : {1, 2, 3, 5, 7, 63, 64, 65, 1000, 65537, 1'000'003, 715'827'882, 2'147'479'551}) {
+    const std::int64_t count = std::min<std::int64_t>(3000, BatchOffsets::most / rows);
+    check(multiples(count, rows), multiples(count, std::min<std::int64_t>(rows, 9)), true);
+  }
+  std::mt19937 random(17);
+  for (const auto& [most, count] : {std::pair{1u, 150}, {3u, 250}, {200u, 100}, {3u, 700}, {200u, 3000}}) {
+    std::vector<std::int64_t> rows{0, 0, 0}, cols{0, 4, 4};
+    for (int i = 0; i < count; ++i) {
+      rows.push_back(rows.back() + (i % 50 < 10 ? 0 : random() % (most + 1)));
+      cols.push_back(cols.back() + random() % 4);
+    }
+    check(rows, rows, false);
+    check(rows, cols, false);
+    rows.push_back(rows.back() + 20'000);  // one matrix with most of the rows
+    for (int i = 0; i < 300; ++i) rows.push_back(rows.back() + 1);
+    check(rows, rows, false);
+  }
+}
+
+/// Batches whose descriptors have the lengths at which they move into larger arguments of a kernel, and into memory. Each
+/// has the first matrices of the longest batch, and their bits.
+TEST(GpuBatches, DescriptorsInArgumentsAndInMemory) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  constexpr std::int64_t kColumns = 8, kMost = 1000;
+  Stream stream(Device{Backend::cuda, 0});
+  enum class Shapes { square, mixed, one };
+  for (const Shapes shapes : {Shapes::square, Shapes::mixed, Shapes::one}) {
+    std::mt19937 random(13);
+    HostBatch all;
+    for (int i = 0; i < kMost; ++i)
+      if (shapes == Shapes::one) add_matrix(all, 3, 5, 2, random);
+      else add_matrix(all, i % 5, shapes == Shapes::square ? i % 5 : 1 + i % 3, 3, random);
+    const Dense<float> x(all.view().cols(), kColumns, 0, 1000);
+    const test::Fenced<float> device_x(x.entries, stream);
+    for (const auto& [name, policy] : {std::pair{"rows", "block_size=128,entries=4"},
+                                       {"staged", "block_size=64,columns=8,rows=1"},
+                                       {"staged", "block_size=64,columns=8,rows=16"}}) {
+      const BatchedKernel& kernel = find_batched_kernel(name, Backend::cuda);
+      std::vector<float> expected;
+      const auto plan_of = [&](std::int64_t count) {
+        HostBatch batch;
+        batch.append(all.view().slice(0, count));
+        const auto device = upload(batch.view(), ValueType::f32, stream);
+        return std::pair(std::move(batch), make_batched_plan(kernel, device, kColumns,
+                                                             kernel.policies(*device, kColumns).front().with(policy)));
+      };
+      const auto check = [&](std::int64_t count) {
+        SCOPED_TRACE(fmt::format("{} {} {} matrices", name, policy, count));
+        const auto [batch, plan] = plan_of(count);
+        plan->place(stream);
+        check_plan<float, float>(*plan, batch, 0, stream);
+        const Buffer y(stream.device(), static_cast<std::size_t>(batch.view().rows() * kColumns) * sizeof(float));
+        plan->multiply(device_x.data(), kColumns, y.data(), kColumns, {}, stream);
+        const auto found = download<float>(y, stream);
+        if (count == kMost) expected = found;
+        ASSERT_EQ(std::memcmp(found.data(), expected.data(), y.bytes()), 0);
+      };
+      check(kMost);
+      check(2);
+      for (const std::size_t limit : {batched::kFewWordsOfLaunch, batched::kWordsOfLaunch}) {
+        std::int64_t fits = 2, beyond = kMost + 1;
+        while (beyond - fits > 1) {
+          const std::int64_t middle = (fits + beyond) / 2;
+          (plan_of(middle).second->descriptor_bytes() <= limit * sizeof(std::int32_t) ? fits : beyond) = middle;
+        }
+        check(fits);
+        EXPECT_EQ(plan_of(fits).second->work_bytes(), 0);
+        if (beyond <= kMost) {
+          check(beyond);
+          EXPECT_EQ(plan_of(beyond).second->work_bytes() > 0, limit == batched::kWordsOfLaunch);
+        }
+        EXPECT_EQ(beyond > kMost, shapes == Shapes::one && std::string(name) == "rows");
+      }
     }
   }
 }

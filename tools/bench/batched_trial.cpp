@@ -162,7 +162,7 @@ BatchedResult BatchedTrial::measure(const std::string& kernel) {
   const bool one_launch = kernel != "coo_tensorflow";
   Method method;
   method.multiply = [&] { plan.multiply(x_.data(), columns_, y_.data(), columns_, {}, stream_); };
-  if (plan.descriptor_bytes() > 0) method.place = [&] { plan.place(work.data(), staging.data(), stream_); };
+  if (plan.work_bytes() > 0) method.place = [&] { plan.place(work.data(), staging.data(), stream_); };
   method.in_graph = one_launch ? kTogether : 1;
   BatchedResult result;
   result.method = kernel;
