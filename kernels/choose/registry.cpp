@@ -97,6 +97,8 @@ constexpr Kernel kKernels[] = {
 #ifdef SHARDMAT_HAVE_CUDA
     {"packed", "packed", kCuda, "one thread a group of rows, a warp or several a slice", kAuto, packed_policies, any_matrix,
      make_packed, estimate<packed_estimate, 93, 32, 40>},
+    {"packed_by_rows", "packed", kCuda, "one thread a row of a group, for matrices of few slices", kAuto, one_policy,
+     packed_by_rows_supports, make_packed_by_rows, packed_by_rows_cost},
     {"packed_stencil", "packed", kCuda, "several slices a warp, for rows that share their columns", kAuto,
      packed_stencil_policies, packed_stencil_supports, make_packed_stencil, packed_stencil_cost},
     {"csr_vector", "csr", kCuda, "1, 2, 4 … 32 threads a row", kAuto, csr_vector_policies, any_matrix, make_csr_vector,

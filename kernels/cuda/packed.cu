@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Argu
       // Lanes behind the last group do as the last one does, with values that are zeros, so that their shared columns exist.
       row = packed::first_row<S>(slice, a, min(lane / S::L, slice.real - 1));
       real = lane / S::L < slice.real;
-      packed::add_slice<S, InFlight>(slice, a, row, lane, part, parts, acc);
+      packed::add_slice<S, InFlight>(slice, a, row, lane, 0, part, parts, acc);
     }
   }
   const unsigned rows = __ballot_sync(packed::kAll, stored_as_rows);
@@ -74,9 +74,38 @@ __global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Argu
   cuda::leave_dot_part(dot_sum, blockIdx.x);
 }
 
+/// A warp takes one row of each group of a slice, a lane a group: more warps, for matrices of few slices.
+template <class T, class S, class Dot>
+__global__ void __launch_bounds__(kBlock) packed_by_rows(Arguments<T> a, Dot dot) {
+  constexpr int kInFlight = 18;
+  cuda::DotSum<Dot> dot_sum(dot);
+  const int lane = static_cast<int>(threadIdx.x) % kPackedLanes;
+  const std::int64_t warp = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / kPackedLanes;
+  const std::int64_t index = warp / S::B;
+  if (index < a.count) {
+    const int of_group = static_cast<int>(warp % S::B);
+    const PackedSlice slice = packed::load_slice(a.slices + index);
+    packed::wait_if_late(slice, a.x);
+    if (slice.csr) {
+      packed::multiply_rows<S>(slice, a, of_group, S::B, lane, dot_sum);
+    } else {
+      const std::int64_t row = packed::first_row<S>(slice, a, min(lane, slice.real - 1));
+      T acc[1] = {};
+      packed::add_slice<S, kInFlight>(slice, a, row, lane, of_group, 0, 1, acc);
+      if (lane < slice.real) packed::store(a, row + of_group, acc[0], dot_sum);
+    }
+  }
+  cuda::leave_dot_part(dot_sum, blockIdx.x);
+}
+
+template <class S>
+constexpr bool kGoesByRows = S::L == 1 && S::B > 1;
+
 std::int64_t blocks_of(const PackedStorage& a, int parts) {
   return ((a.slices - a.late.count) * parts + kWarps - 1) / kWarps + a.late.count;
 }
+
+std::int64_t blocks_by_rows(const PackedStorage& a) { return (a.slices * a.shape.block + kWarps - 1) / kWarps; }
 
 }  // namespace
 
@@ -97,6 +126,24 @@ std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy
           const auto kernel = in_flight == 14 ? packed_spmv<T, S, 14, Dot> : packed_spmv<T, S, 9, Dot>;
           cuda::launch_grid_beside(a.expects_late, kernel, blocks_of(a, parts), 1, kBlock, 0, on, packed::arguments(a, v),
                                    parts, Late{a.late.first, a.late.count, a.late.first * parts / kWarps}, dot);
+        });
+      });
+}
+
+bool packed_by_rows_supports(const Storage& storage) {
+  const PackedShape& shape = static_cast<const PackedStorage&>(storage).shape;
+  return shape.lanes == 1 && shape.block > 1;
+}
+
+std::unique_ptr<Plan> make_packed_by_rows(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
+  return typed_dot_plan<PackedStorage>(
+      std::move(storage), blocks_by_rows,
+      []<class T, class Dot>(const PackedStorage& a, const Operands<T>& v, Dot dot, Stream& on) {
+        with_shape(a.shape, [&](auto shape) {
+          using S = decltype(shape);
+          if constexpr (kGoesByRows<S>)
+            cuda::launch_grid_beside(a.expects_late, packed_by_rows<T, S, Dot>, blocks_by_rows(a), 1, kBlock, 0, on,
+                                     packed::arguments(a, v), dot);
         });
       });
 }

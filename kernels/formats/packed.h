@@ -99,6 +99,10 @@ std::vector<Policy> packed_host_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_packed_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 std::vector<Policy> packed_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+/// The cost of packed_by_rows (cost_model.h); infinite for layouts that it cannot take.
+double packed_by_rows_cost(ConversionInput& input, const Policy& layout);
+bool packed_by_rows_supports(const Storage& storage);
+std::unique_ptr<Plan> make_packed_by_rows(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 std::vector<Policy> packed_stencil_policies(const RowStatistics& rows);
 bool packed_stencil_supports(const Storage& storage);
 std::unique_ptr<Plan> make_packed_stencil(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);

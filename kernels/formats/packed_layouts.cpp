@@ -126,6 +126,11 @@ double packed_stencil_cost(ConversionInput& input, const Policy& layout) {
   return effective_bytes(input, static_cast<double>(packed_estimate(input, layout)), {0.95, 32, 0.4});
 }
 
+double packed_by_rows_cost(ConversionInput& input, const Policy& layout) {
+  if (layout.at("lanes") != 1 || layout.at("block") == 1) return std::numeric_limits<double>::infinity();
+  return effective_bytes(input, static_cast<double>(packed_estimate(input, layout)), {0.92, 32, 0.4});
+}
+
 std::int64_t packed_estimate(ConversionInput& input, const Policy& layout) {
   const Estimate& sample = estimate_of(input, layout);
   if (sample.nnz == 0) return 0;
