@@ -74,38 +74,31 @@ __global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Argu
   cuda::leave_dot_part(dot_sum, blockIdx.x);
 }
 
-/// A warp takes one row of each group of a slice, a lane a group: more warps, for matrices of few slices.
-template <class T, class S, class Dot>
-__global__ void __launch_bounds__(kBlock) packed_by_rows(Arguments<T> a, Dot dot) {
-  constexpr int kInFlight = 18;
+/// A block a slice: one warp that takes all rows of the groups, or a warp for each. For matrices of few slices, where blocks of
+/// several slices would leave multiprocessors idle.
+template <class T, class S, int R, class Dot>
+__global__ void __launch_bounds__(S::B / R * kPackedLanes) packed_small(Arguments<T> a, Dot dot) {
+  constexpr int kWarpsOfSlice = S::B / R, kInFlight = R == 1 ? 9 : 14;
   cuda::DotSum<Dot> dot_sum(dot);
-  const int lane = static_cast<int>(threadIdx.x) % kPackedLanes;
-  const std::int64_t warp = static_cast<std::int64_t>(blockIdx.x) * kWarps + threadIdx.x / kPackedLanes;
-  const std::int64_t index = warp / S::B;
-  if (index < a.count) {
-    const int of_group = static_cast<int>(warp % S::B);
-    const PackedSlice slice = packed::load_slice(a.slices + index);
-    packed::wait_if_late(slice, a.x);
-    if (slice.csr) {
-      packed::multiply_rows<S>(slice, a, of_group, S::B, lane, dot_sum);
-    } else {
-      const std::int64_t row = packed::first_row<S>(slice, a, min(lane, slice.real - 1));
-      T acc[1] = {};
-      packed::add_slice<S, kInFlight>(slice, a, row, lane, of_group, 0, 1, acc);
-      if (lane < slice.real) packed::store(a, row + of_group, acc[0], dot_sum);
-    }
+  const int lane = static_cast<int>(threadIdx.x) % kPackedLanes, warp = static_cast<int>(threadIdx.x) / kPackedLanes;
+  const PackedSlice slice = packed::load_slice(a.slices + blockIdx.x);
+  packed::wait_if_late(slice, a.x);
+  if (slice.csr) {
+    packed::multiply_rows<S>(slice, a, warp, kWarpsOfSlice, lane, dot_sum);
+  } else {
+    const std::int64_t row = packed::first_row<S>(slice, a, min(lane, slice.real - 1));
+    T acc[R] = {};
+    packed::add_slice<S, kInFlight>(slice, a, row, lane, warp * R, 0, 1, acc);
+#pragma unroll
+    for (int r = 0; r < R; ++r)
+      if (lane < slice.real) packed::store(a, row + warp * R + r, acc[r], dot_sum);
   }
   cuda::leave_dot_part(dot_sum, blockIdx.x);
 }
 
-template <class S>
-constexpr bool kGoesByRows = S::L == 1 && S::B > 1;
-
 std::int64_t blocks_of(const PackedStorage& a, int parts) {
   return ((a.slices - a.late.count) * parts + kWarps - 1) / kWarps + a.late.count;
 }
-
-std::int64_t blocks_by_rows(const PackedStorage& a) { return (a.slices * a.shape.block + kWarps - 1) / kWarps; }
 
 }  // namespace
 
@@ -130,20 +123,25 @@ std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy
       });
 }
 
-bool packed_by_rows_supports(const Storage& storage) {
-  const PackedShape& shape = static_cast<const PackedStorage&>(storage).shape;
-  return shape.lanes == 1 && shape.block > 1;
-}
+std::vector<Policy> packed_small_policies(const RowStatistics&) { return {Policy{{"warps", 1}}, Policy{{"warps", 0}}}; }
 
-std::unique_ptr<Plan> make_packed_by_rows(std::shared_ptr<Storage> storage, const Policy&, Stream&) {
+bool packed_small_supports(const Storage& storage) { return static_cast<const PackedStorage&>(storage).shape.lanes == 1; }
+
+std::unique_ptr<Plan> make_packed_small(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
+  const int warps = policy.at("warps");
+  if (warps != 0 && warps != 1)
+    throw Error(ErrorKind::usage, "packed_small: warps must be 1 (for a slice) or 0 (one for each row of a group)");
   return typed_dot_plan<PackedStorage>(
-      std::move(storage), blocks_by_rows,
-      []<class T, class Dot>(const PackedStorage& a, const Operands<T>& v, Dot dot, Stream& on) {
+      std::move(storage), [](const PackedStorage& a) { return a.slices; },
+      [warps]<class T, class Dot>(const PackedStorage& a, const Operands<T>& v, Dot dot, Stream& on) {
         with_shape(a.shape, [&](auto shape) {
           using S = decltype(shape);
-          if constexpr (kGoesByRows<S>)
-            cuda::launch_grid_beside(a.expects_late, packed_by_rows<T, S, Dot>, blocks_by_rows(a), 1, kBlock, 0, on,
+          if constexpr (S::L == 1) {
+            const auto kernel = warps == 1 ? packed_small<T, S, S::B, Dot> : packed_small<T, S, 1, Dot>;
+            cuda::launch_grid_beside(a.expects_late, kernel, a.slices, 1,
+                                     static_cast<unsigned>((warps == 1 ? 1 : S::B) * kPackedLanes), 0, on,
                                      packed::arguments(a, v), dot);
+          }
         });
       });
 }

@@ -10,7 +10,7 @@ namespace shardmat::packed {
 template <class T, int W, int G, int P>
 __device__ void add_csr_row(std::int32_t begin, std::int32_t end, std::int32_t stretch, const std::int32_t* columns,
                             const T* values, const char* x, std::int32_t x_bytes, T (&sum)[P][W]) {
-  constexpr int kUnroll = 4;
+  constexpr int kUnroll = 2;  // more would take registers from the slots of all slices
   T of_stretch[P][W] = {};
   std::int32_t next = begin + stretch;
   const auto finish_stretch = [&] {
