@@ -44,6 +44,10 @@ struct Storage {
   bool expects_late = false;
 };
 
+/// Says of a kernel's plans with this layout and policy: true if they add the products of a row in one order, the same for
+/// all such plans of the layout and for any number of right-hand sides.
+using SumsInOrder = bool (*)(ValueType type, const Policy& layout, const Policy& policy);
+
 /// Entries of x that may arrive while a product runs: x[first …].
 struct LateX {
   std::int64_t first = 0;

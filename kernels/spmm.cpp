@@ -32,6 +32,7 @@ bool stencil_takes(const Storage& storage, const RightHandSides& rhs) {
   return static_cast<double>(rows.max_row) <= std::max(256.0, 16 * rows.mean_row);
 }
 bool any_input(ConversionInput&, const Policy&) { return true; }
+bool always(ValueType, const Policy&, const Policy&) { return true; }
 #ifdef SHARDMAT_HAVE_CUDA
 bool rows_are_alike(ConversionInput& input, const Policy& layout) {
   return std::isfinite(packed_stencil_cost(input, layout));
@@ -44,22 +45,24 @@ constexpr Backend kHost = Backend::host;
 constexpr SpmmKernel kKernels[] = {
 #ifdef SHARDMAT_HAVE_CUDA
     {"packed", "packed", Backend::cuda, "lanes side by side on a row of X, values once for many columns",
-     packed_spmm_policies, any_matrix, make_packed_spmm, rows_are_even},
+     packed_spmm_policies, any_matrix, make_packed_spmm, rows_are_even, packed_sums_in_order},
     {"packed_stencil", "packed", Backend::cuda, "rows of X once for four rows of a stencil", packed_stencil_spmm_policies,
-     stencil_takes, make_packed_stencil_spmm, rows_are_alike},
+     stencil_takes, make_packed_stencil_spmm, rows_are_alike, packed_sums_in_order},
     {"csr_balanced", "csr", Backend::cuda, "equal numbers of nonzeros, whatever their rows", csr_balanced_spmm_policies,
-     any_matrix, make_csr_balanced_spmm, any_input},
+     any_matrix, make_csr_balanced_spmm, any_input, csr_balanced_spmm_in_order},
     {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE SpMM", csr_cusparse_spmm_policies, csr_cusparse_spmm_supports,
      make_csr_cusparse_spmm, any_input},
     {"csr_swa", "csr", Backend::cuda, "a sub-warp a row, lanes over the columns (Nagasaka et al.)", one_policy, not_half,
      make_csr_swa, nullptr},
 #endif
-    {"bcsr_host", "bcsr", kHost, "threads over block rows", one_policy, any_matrix, make_bcsr_spmm_host, bcsr_is_full},
+    {"bcsr_host", "bcsr", kHost, "threads over block rows", one_policy, any_matrix, make_bcsr_spmm_host, bcsr_is_full,
+     always},
     {"packed_host", "packed", kHost, "threads over slices", one_policy, packed_spmm_host_supports, make_packed_spmm_host,
-     any_input},
-    {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", one_policy, any_matrix, make_csr_spmm_host, any_input},
+     any_input, always},
+    {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", one_policy, any_matrix, make_csr_spmm_host, any_input,
+     always},
     {"symmetric_host", "symmetric", kHost, "threads over block rows of the lower triangle", one_policy, any_matrix,
-     make_symmetric_spmm_host, any_input},
+     make_symmetric_spmm_host, any_input, always},
 };
 
 void require_span(std::int64_t leading, std::int64_t rows, std::int64_t columns, DenseOrder order, const char* what) {

@@ -32,6 +32,7 @@ std::vector<Policy> one_policy(const RowStatistics&) { return {Policy{}}; }
   return {Policy{{"block_size", 128}}, Policy{{"block_size", 256}}};
 }
 bool any_matrix(const Storage&) { return true; }
+bool always(ValueType, const Policy&, const Policy&) { return true; }
 /// Lanes lie along the rows of X; several lanes on a group of rows would take more loads for the same values.
 Policy packed_spmm_layout(ConversionInput& input) {
   Policy layout = packed_layouts(input).front();
@@ -57,7 +58,7 @@ constexpr Format kFormats[] = {
     {"fold", "rows folded to one width, stored transposed", fold_layouts, fold_bytes, convert_fold, update_fold},
     {"pkt", "packets with 16-bit columns, and a CSR rest", pkt_layouts, pkt_bytes, convert_pkt, update_pkt},
     {"packed", "node blocks and runs over slices, few columns", packed_layouts, packed_bytes, convert_packed, update_packed,
-     false, packed_spmm_layout},
+     false, packed_spmm_layout, StoredEntries::all, packed_ordered_layout},
     {"symmetric", "of mirrored equal entries one, in blocks", symmetric_layouts, symmetric_bytes, convert_symmetric, nullptr,
      false, nullptr, StoredEntries::half},
 };
@@ -69,13 +70,13 @@ constexpr bool kAuto = true, kNamed = false;  // what Kernel::automatic says
 // In the order of preference when nothing is measured.
 constexpr Kernel kKernels[] = {
     {"bcsr_host", "bcsr", kHost, "threads over block rows", kAuto, one_policy, any_matrix, make_bcsr_host,
-     estimate<bcsr_estimate, 75>},
+     estimate<bcsr_estimate, 75>, false, always},
     {"packed_host", "packed", kHost, "threads over slices", kAuto, packed_host_policies, any_matrix, make_packed_host,
-     packed_host_cost},
+     packed_host_cost, false, always},
     {"csr_host", "csr", kHost, "threads over rows of equal nonzeros", kAuto, csr_host_policies, any_matrix, make_csr_host,
-     csr_host_cost, true},
+     csr_host_cost, true, always},
     {"symmetric_host", "symmetric", kHost, "threads over block rows of the lower triangle", kAuto, one_policy, any_matrix,
-     make_symmetric_host, estimate<symmetric_bytes, 75>},
+     make_symmetric_host, estimate<symmetric_bytes, 75>, false, always},
 
     {"crs_paper_host", "csr", kHost, "NT partial sums a row, as crs_paper", kNamed, crs_paper_policies, any_matrix,
      make_crs_paper_host},
@@ -96,15 +97,19 @@ constexpr Kernel kKernels[] = {
 
 #ifdef SHARDMAT_HAVE_CUDA
     {"packed", "packed", kCuda, "one thread a group of rows, a warp or several a slice", kAuto, packed_policies, any_matrix,
-     make_packed, estimate<packed_estimate, 93, 32, 40>},
+     make_packed, estimate<packed_estimate, 93, 32, 40>, false, packed_parts_in_order},
+    {"packed_small", "packed", kCuda, "a block a slice, for matrices of few slices", kAuto, packed_small_policies,
+     packed_small_supports, make_packed_small, packed_small_cost, false, packed_sums_in_order},
     {"packed_stencil", "packed", kCuda, "several slices a warp, for rows that share their columns", kAuto,
-     packed_stencil_policies, packed_stencil_supports, make_packed_stencil, packed_stencil_cost},
+     packed_stencil_policies, packed_stencil_supports, make_packed_stencil, packed_stencil_cost, false,
+     packed_sums_in_order},
     {"csr_vector", "csr", kCuda, "1, 2, 4 … 32 threads a row", kAuto, csr_vector_policies, any_matrix, make_csr_vector,
      estimate<csr_bytes, 90, 32, 25>},
     {"csr_balanced", "csr", kCuda, "tiles of equal nonzeros and rows, for very uneven rows", kAuto, csr_balanced_policies,
      any_matrix, make_csr_balanced, estimate<csr_bytes, 55>},
     {"csr_segmented", "csr", kCuda, "warps over equal stretches of nonzeros, for very uneven rows", kAuto,
-     csr_segmented_policies, csr_segmented_supports, make_csr_segmented, estimate<csr_bytes, 78>},
+     csr_segmented_policies, csr_segmented_supports, make_csr_segmented, estimate<csr_bytes, 78>, false,
+     csr_segmented_in_order},
     {"sell_cusparse", "sell", kCuda, "cuSPARSE sliced ELL", kAuto, one_policy, sell_cusparse_supports, make_sell_cusparse,
      sell_cusparse_cost},
     {"csr_cusparse", "csr", kCuda, "cuSPARSE CSR, algorithms 1 and 2", kAuto, csr_cusparse_policies, csr_cusparse_supports,

@@ -32,6 +32,8 @@ struct Format {
   Policy (*spmm_layout)(ConversionInput& input) = nullptr;
   /// What of a matrix the format stores. A request names one kind, and only its formats are candidates.
   StoredEntries entries = StoredEntries::all;
+  /// The layout in which kernels for any number of right-hand sides sum in one order; null: the first of layouts().
+  Policy (*ordered_layout)(ConversionInput& input) = nullptr;
 };
 
 struct Kernel {
@@ -54,6 +56,7 @@ struct Kernel {
   double (*estimate)(ConversionInput& input, const Policy& layout) = nullptr;
   /// True if the automatic choice always measures the kernel, so that its choice is never slower than this kernel.
   bool yardstick = false;
+  SumsInOrder sums_in_order = nullptr;  ///< null: no plan's are
 };
 
 std::span<const Format> formats();

@@ -6,6 +6,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
+#include "kernels/choose/ordered_format.h"
 #include "kernels/choose/registry.h"
 
 namespace shardmat {
@@ -28,35 +29,38 @@ bool holds(std::string_view format, ValueType type) { return !is_half(type) || f
 
 }  // namespace
 
-const Policy& SpmmTuner::layout_of(const std::string& format) {
-  const auto known = layouts_.find(format);
-  return known != layouts_.end() ? known->second : layouts_.emplace(format, spmm_layout(format, input_)).first->second;
+const Policy& SpmmTuner::layout_of(const std::string& format, bool same_bits) {
+  const std::pair key(format, same_bits);
+  const auto known = layouts_.find(key);
+  if (known != layouts_.end()) return known->second;
+  return layouts_.emplace(key, same_bits ? ordered_layout(find_format(format), input_) : spmm_layout(format, input_))
+      .first->second;
 }
 
 bool SpmmTuner::grows(const std::string& format) {
   if (format == reference_format().name) return false;
   const auto known = grows_.find(format);
   if (known != grows_.end()) return known->second;
-  const auto bytes = static_cast<double>(find_format(format).bytes(input_, layout_of(format)));
+  const auto bytes = static_cast<double>(find_format(format).bytes(input_, layout_of(format, false)));
   return grows_[format] = bytes > kMostGrowth * static_cast<double>(reference_format().bytes(input_, {}));
 }
 
-std::shared_ptr<Storage> SpmmTuner::stored(const SpmmKernel& kernel) {
+std::shared_ptr<Storage> SpmmTuner::stored(const SpmmKernel& kernel, bool same_bits) {
   const std::string format(kernel.format);
-  std::shared_ptr<Storage>& storage = stored_[format];
+  std::shared_ptr<Storage>& storage = stored_[{format, same_bits}];
   if (!storage) {
-    storage = store(find_format(format), input_, layout_of(format));
+    storage = store(find_format(format), input_, layout_of(format, same_bits));
     if (late_) storage->expect_late(late_->first, input_.stream());
   }
   return storage;
 }
 
-std::vector<Policy> SpmmTuner::policies(const SpmmKernel& kernel, const RightHandSides& rhs) {
+std::vector<Policy> SpmmTuner::policies(const SpmmKernel& kernel, const RightHandSides& rhs, bool same_bits) {
   require_count(rhs.count);
   const std::string format(kernel.format);
   if (refused_.count(format) != 0 || !holds(format, input_.type())) return {};
   try {
-    const std::shared_ptr<Storage> storage = stored(kernel);
+    const std::shared_ptr<Storage> storage = stored(kernel, same_bits);
     return kernel.supports(*storage, rhs) ? kernel.policies(*storage, rhs) : std::vector<Policy>{};
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::resources) throw;
@@ -65,8 +69,9 @@ std::vector<Policy> SpmmTuner::policies(const SpmmKernel& kernel, const RightHan
   }
 }
 
-std::unique_ptr<SpmmPlan> SpmmTuner::make(const SpmmKernel& kernel, const RightHandSides& rhs, const Policy& policy) {
-  return make_spmm_plan(kernel, stored(kernel), rhs, policy, input_.stream());
+std::unique_ptr<SpmmPlan> SpmmTuner::make(const SpmmKernel& kernel, const RightHandSides& rhs, const Policy& policy,
+                                          bool same_bits) {
+  return make_spmm_plan(kernel, stored(kernel, same_bits), rhs, policy, input_.stream());
 }
 
 /// What the request leaves open, in the order of the list.
@@ -74,8 +79,10 @@ std::vector<SpmmTuner::Candidate> SpmmTuner::candidates(const RightHandSides& rh
   const Backend backend = input_.stream().device().backend;
   std::vector<Candidate> found;
   const auto add = [&](const SpmmKernel& kernel) {
-    for (const Policy& policy : policies(kernel, rhs)) {
+    for (const Policy& policy : policies(kernel, rhs, request.same_bits)) {
       const Candidate candidate{&kernel, policy.with(request.policy)};
+      const Policy& layout = layout_of(std::string(kernel.format), request.same_bits);
+      if (request.same_bits && !is_ordered(kernel, input_.type(), layout, candidate.policy)) continue;
       const auto same = [&](const Candidate& c) { return c.kernel == &kernel && c.policy == candidate.policy; };
       if (std::none_of(found.begin(), found.end(), same)) found.push_back(candidate);
     }
@@ -85,13 +92,19 @@ std::vector<SpmmTuner::Candidate> SpmmTuner::candidates(const RightHandSides& rh
     const SpmmKernel& kernel = find_spmm_kernel(request.kernel, backend);
     require_stores(kernel.name, kernel.format, request.storage);
     add(kernel);
+    if (found.empty() && request.same_bits) throw not_ordered(kernel.name, input_.type());
+  } else if (request.same_bits) {
+    const std::string_view format = ordered_format(input_, request.storage).name;
+    for (const SpmmKernel& kernel : spmm_kernels())
+      if (kernel.backend == backend && kernel.promising != nullptr && kernel.format == format) add(kernel);
+    if (found.empty()) throw not_ordered(request.kernel, input_.type());
   } else {
     for (const SpmmKernel& kernel : spmm_kernels()) {
       const std::string format(kernel.format);
       if (kernel.backend != backend || kernel.promising == nullptr || !holds(format, input_.type()) ||
           !stores(format, request.storage))
         continue;
-      if (!kernel.promising(input_, layout_of(format))) continue;
+      if (!kernel.promising(input_, layout_of(format, false))) continue;
       if (request.storage == StoredEntries::all && grows(format)) continue;
       add(kernel);
     }
@@ -197,7 +210,7 @@ ChosenSpmmPlan SpmmTuner::choose(const RightHandSides& rhs, const SpmmRequest& r
     if (chosen.plan && !measures) break;
     try {
       const Timer making;
-      auto plan = make(*candidate.kernel, rhs, candidate.policy);
+      auto plan = make(*candidate.kernel, rhs, candidate.policy, request.same_bits);
       const double making_seconds = making.seconds();
       if (request.reproducible && !plan->reproducible()) continue;
       if (measures) contest.enter(std::move(plan), making_seconds);

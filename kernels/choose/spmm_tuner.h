@@ -21,6 +21,7 @@ struct SpmmRequest {
   std::string policy;           ///< "name=value,…" replaces defaults of the kernel; needs a named kernel
   bool measure = true;          ///< measure the candidates if that pays (pays_to_measure()); false: take the first
   bool reproducible = false;    ///< only plans whose results are bit-identical from run to run
+  bool same_bits = false;       ///< as PlanRequest::same_bits
   double products = 2000;  ///< expected number of products (2000 if fewer): a plan must save in them what it takes to make
   StoredEntries storage = StoredEntries::all;
   CacheFlush* flush = nullptr;  ///< runs before each measured product; null: caches stay warm
@@ -50,9 +51,10 @@ class SpmmTuner {
   ChosenSpmmPlan choose(const RightHandSides& rhs, const SpmmRequest& request);
 
   /// Makes a plan of this kernel, in the layout that choose() would take.
-  std::unique_ptr<SpmmPlan> make(const SpmmKernel& kernel, const RightHandSides& rhs, const Policy& policy);
+  std::unique_ptr<SpmmPlan> make(const SpmmKernel& kernel, const RightHandSides& rhs, const Policy& policy,
+                                 bool same_bits = false);
   /// The policies of a kernel on this matrix; none if the kernel or its format cannot take the matrix.
-  std::vector<Policy> policies(const SpmmKernel& kernel, const RightHandSides& rhs);
+  std::vector<Policy> policies(const SpmmKernel& kernel, const RightHandSides& rhs, bool same_bits = false);
 
  private:
   struct Candidate {
@@ -60,17 +62,17 @@ class SpmmTuner {
     Policy policy;
   };
   std::vector<Candidate> candidates(const RightHandSides& rhs, const SpmmRequest& request);
-  std::shared_ptr<Storage> stored(const SpmmKernel& kernel);
-  const Policy& layout_of(const std::string& format);
+  std::shared_ptr<Storage> stored(const SpmmKernel& kernel, bool same_bits);
+  const Policy& layout_of(const std::string& format, bool same_bits);
   /// True if the format takes more bytes than CSR.
   bool grows(const std::string& format);
 
   ConversionInput& input_;
   std::optional<LateX> late_;
-  // By format name; shared by all numbers of right-hand sides.
-  std::map<std::string, Policy> layouts_;
+  // By format name and same_bits; shared by all numbers of right-hand sides.
+  std::map<std::pair<std::string, bool>, Policy> layouts_;
   std::map<std::string, bool> grows_;
-  std::map<std::string, std::shared_ptr<Storage>> stored_;
+  std::map<std::pair<std::string, bool>, std::shared_ptr<Storage>> stored_;
   std::map<std::string, Error> refused_;  ///< why a format is not there
 };
 

@@ -9,6 +9,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/timer.h"
+#include "kernels/choose/ordered_format.h"
 #include "kernels/choose/registry.h"
 #include "kernels/measure.h"
 
@@ -125,9 +126,9 @@ std::optional<ChosenPlan> choose_stored_plan(StoredFormats storages, const RowSt
       if (!wanted || kernel.backend != backend || kernel.format != storage->format || !kernel.supports(*storage)) continue;
       for (const Policy& policy : kernel.policies(rows)) {
         if (!comparison.open()) break;
-        comparison.attempt(request.reproducible, [&] {
-          return make_plan(kernel, storage, policy.with(storage->layout.split(request.policy).second), stream);
-        });
+        const Policy wanted_policy = policy.with(storage->layout.split(request.policy).second);
+        if (request.same_bits && !is_ordered(kernel, storage->type, storage->layout, wanted_policy)) continue;
+        comparison.attempt(request.reproducible, [&] { return make_plan(kernel, storage, wanted_policy, stream); });
       }
     }
   return comparison.result(request);
@@ -159,8 +160,10 @@ std::optional<ChosenSpmmPlan> choose_stored_spmm_plan(StoredFormats storages, st
         continue;
       for (const Policy& policy : kernel.policies(*storage, rhs)) {
         if (!comparison.open()) break;
+        const Policy wanted_policy = policy.with(request.policy);
+        if (request.same_bits && !is_ordered(kernel, storage->type, storage->layout, wanted_policy)) continue;
         comparison.attempt(request.reproducible,
-                           [&] { return make_spmm_plan(kernel, storage, rhs, policy.with(request.policy), stream); });
+                           [&] { return make_spmm_plan(kernel, storage, rhs, wanted_policy, stream); });
       }
     }
   PlanRequest described;

@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/text.h"
 #include "kernels/base/timer.h"
+#include "kernels/choose/ordered_format.h"
 #include "kernels/choose/registry.h"
 #include "kernels/formats/csr.h"
 #include "kernels/measure.h"
@@ -83,6 +84,32 @@ void add_predicted(const Kernel& kernel, bool every, ConversionInput& input, std
   }
 }
 
+/// Plans with the same bits as products with several right-hand sides: of the kernel that is named, or of all that suit.
+std::vector<Candidate> ordered_candidates(const PlanRequest& request, ConversionInput& input) {
+  const bool named = request.kernel != "auto";
+  const Backend backend = input.stream().device().backend;
+  const Format& format =
+      named ? find_format(find_kernel(request.kernel, backend).format) : ordered_format(input, request.storage);
+  const Policy layout = ordered_layout(format, input);
+  std::vector<Candidate> all;
+  for (const Kernel& kernel : kernels()) {
+    const bool wanted = named ? kernel.name == request.kernel : kernel.automatic && kernel.format == format.name;
+    if (kernel.backend != backend || !wanted) continue;
+    const double bytes = predict(kernel, input, layout);
+    if (!named && bytes == std::numeric_limits<double>::infinity()) continue;
+    for (const Policy& policy : kernel.policies(input.rows())) {
+      const auto [of_format, of_kernel] = layout.split(request.policy);
+      const Candidate candidate{&kernel, layout.with(of_format), policy.with(of_kernel), bytes};
+      const auto same = [&](const Candidate& c) { return c.kernel == &kernel && c.policy == candidate.policy; };
+      if (is_ordered(kernel, input.type(), candidate.layout, candidate.policy) && std::none_of(all.begin(), all.end(), same))
+        all.push_back(candidate);
+    }
+  }
+  if (all.empty()) throw not_ordered(request.kernel, input.type());
+  std::stable_sort(all.begin(), all.end(), [](const Candidate& a, const Candidate& b) { return a.bytes < b.bytes; });
+  return all;
+}
+
 /// What the request leaves open; the first is the model's choice.
 std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInput& input) {
   const Backend backend = input.stream().device().backend;
@@ -91,10 +118,12 @@ std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInpu
   if (request.kernel != "auto") {
     const Kernel& kernel = find_kernel(request.kernel, backend);
     require_stores(kernel.name, kernel.format, request.storage);
+    if (request.same_bits) return ordered_candidates(request, input);
     add_named(kernel, request.policy, input, all);
     return all;
   }
   if (!request.policy.empty()) throw Error(ErrorKind::usage, "a policy belongs to one kernel: name the kernel", "kernel");
+  if (request.same_bits) return ordered_candidates(request, input);
   for (const Kernel& kernel : kernels()) {
     const bool wanted = kernel.automatic || (request.tune && backend == Backend::host);
     if (kernel.backend == backend && wanted && stores(kernel.format, request.storage))

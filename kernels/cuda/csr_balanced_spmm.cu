@@ -3,6 +3,10 @@
 // nonzero says where a row ends. A row that goes on in the next task leaves its sum so far as a piece, and a second kernel
 // adds the pieces of such rows in a fixed order. Blocks stay for all their tasks, one a multiprocessor.
 //
+// Products of a row are added as csr_segmented.cu does with one step a chunk: first those of a segment of 8 nonzeros, then the
+// segments of a group of 64, then the groups of a chunk of 256, then the chunks. So `exact` tasks of 64 or 256 nonzeros give a
+// column the bits of a product with one right-hand side. Without `exact`, all groups of lanes get equally many tasks.
+//
 // With hub_kb > 0 the rows of X that most nonzeros ask for are copied to shared memory once a block (hubs.h): what L1 would
 // keep of them by itself competes with rows that are never asked for again.
 #include <algorithm>
@@ -15,6 +19,7 @@
 #include "kernels/cuda/hubs.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/row_major_plan.h"
+#include "kernels/cuda/split_rows.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/csr_spmm.h"
 #include "kernels/formats/upload.h"
@@ -34,9 +39,9 @@ constexpr int kFlags = 8;           ///< nonzeros whose ends share a byte; tasks
 constexpr int kSmallestTask = 32;
 constexpr int kPieceColumns = 128;  ///< for which pieces are kept at once
 constexpr int kAdders = 8;          ///< threads that share the pieces of a row cut many times
-constexpr int kManyPieces = 16;
+constexpr int kSegment = 8, kGroup = 64, kChunk = 256;  ///< nonzeros that are added first
 
-/// A row whose nonzeros several tasks share; all but the last leave a piece, number `first` to `end` - 1.
+/// A row whose nonzeros tasks `first` to `end` share. Each leaves a piece: the last one at the head of its pieces.
 struct SplitRow {
   std::int32_t row, first, end;
 };
@@ -44,10 +49,11 @@ struct SplitRow {
 /// How the rows of a matrix fall to tasks.
 struct Tasks {
   int size = 0;             ///< nonzeros, but for the last task
+  int of_chunk = 1;         ///< tasks whose pieces of a row are added first
   int multiprocessors = 0;  ///< of the device
   std::int64_t count = 0, empty_rows = 0;
-  std::int32_t few_pieces = 0, many_pieces = 0;  ///< split rows with up to kManyPieces, and with more
-  Buffer first;  ///< int32 a task: place in `row` of the row that its first nonzero is in
+  std::int32_t few_pieces = 0, many_pieces = 0;  ///< split rows whose chunks are added one by one, and in strands
+  Buffer first;  ///< int32 a task: place in `row` of the row that its first nonzero is in; ~place if that row began before
   Buffer row;    ///< int32: the rows that have nonzeros
   Buffer end;    ///< a bit a nonzero: the last of its row
   Buffer split;  ///< SplitRow: those with few pieces, those with many
@@ -67,6 +73,7 @@ Tasks cut(const CsrStorage& a, int size, Stream& stream) {
   copy_to_host(row_ptr.data(), a.row_ptr.data(), row_ptr.size() * sizeof(Offset), stream);
   Tasks all;
   all.size = size;
+  all.of_chunk = kChunk % size == 0 ? kChunk / size : 1;
   all.count = (a.nnz + size - 1) / size;
   std::vector<std::int32_t> first(static_cast<std::size_t>(all.count)), rows, empty;
   std::vector<SplitRow> few, many;
@@ -80,9 +87,11 @@ Tasks cut(const CsrStorage& a, int size, Stream& stream) {
     }
     ends[static_cast<std::size_t>((end - 1) / kFlags)] |= static_cast<unsigned char>(1 << (end - 1) % kFlags);
     const auto begins_in = static_cast<std::int32_t>(begin / size), ends_in = static_cast<std::int32_t>((end - 1) / size);
+    const auto place = static_cast<std::int32_t>(rows.size());
     for (std::int64_t t = (begin + size - 1) / size; t <= ends_in; ++t)
-      first[static_cast<std::size_t>(t)] = static_cast<std::int32_t>(rows.size());
-    if (ends_in > begins_in) (ends_in - begins_in > kManyPieces ? many : few).push_back({row, begins_in, ends_in});
+      first[static_cast<std::size_t>(t)] = t * size == begin ? place : ~place;
+    const bool in_strands = ends_in / all.of_chunk - begins_in / all.of_chunk > cuda::kFewParts;
+    if (ends_in > begins_in) (in_strands ? many : few).push_back({row, begins_in, ends_in});
     rows.push_back(row);
   }
   rows.push_back(0);  // read, not used, behind the last
@@ -151,11 +160,60 @@ __device__ void load_values(T (&value)[U], const A* at, int left) {
   }
 }
 
-/// `pieces`: of the tasks, `piece_columns` each, of which the first is column `first_column`.
+/// Adds a product to a sum. In f64 and f32 the product is rounded first, as by csr_segmented.
+template <class A>
+__device__ double plus_product(double sum, double a, A x) {
+  return __dadd_rn(sum, __dmul_rn(a, x));
+}
+__device__ inline float plus_product(float sum, float a, float x) { return __fadd_rn(sum, __fmul_rn(a, x)); }
+template <class A>
+__device__ float plus_product(float sum, float a, A x) {
+  return fma(a, dense::widened(x), sum);
+}
+
+/// The sum of a row so far. Without kOrdered it is one sum from the first nonzero to the last.
+template <class T, int W, int P, bool kOrdered>
+struct RowSum {
+  T result[P][W] = {};   ///< over whole segments of a group; after close_all() of everything
+  T segment[P][W] = {};  ///< over the nonzeros of a segment
+  T groups[P][W];        ///< over whole groups
+  bool has_groups = false;
+
+  template <class F>
+  __device__ static void for_each(const F& f) {
+#pragma unroll
+    for (int q = 0; q < P; ++q)
+#pragma unroll
+      for (int w = 0; w < W; ++w) f(q, w);
+  }
+  /// Behind nonzero number `count` of the task.
+  __device__ void close(int count) {
+    if constexpr (kOrdered) {
+      if (count % kSegment == 0) for_each([&](int q, int w) { result[q][w] += segment[q][w], segment[q][w] = 0; });
+      if (count % kGroup != 0) return;
+      for_each([&](int q, int w) {
+        groups[q][w] = has_groups ? groups[q][w] + result[q][w] : result[q][w];
+        result[q][w] = 0;
+      });
+      has_groups = true;
+    }
+  }
+  __device__ void close_all() {
+    for_each([&](int q, int w) { result[q][w] += segment[q][w], segment[q][w] = 0; });
+    if (kOrdered && has_groups) for_each([&](int q, int w) { result[q][w] += groups[q][w]; });
+  }
+  __device__ void clear() {
+    for_each([&](int q, int w) { result[q][w] = 0; });
+    has_groups = false;
+  }
+};
+
+/// `pieces`: of the tasks, `piece_columns` each, of which the first is column `first_column`; `heads`: likewise, of rows that
+/// began in another task and end here.
 template <class T, class A, int W, int G, int P, bool kHubs>
 __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
     csr_balanced_spmm(const Sequence a, const A* __restrict__ values, const dense::Rows<T, A> v, T* __restrict__ pieces,
-                      int piece_columns, int first_column) {
+                      T* __restrict__ heads, int piece_columns, int first_column) {
   using Columns = Stretch<T, W, G, P, A>;
   using Entries = Wide<A, W>;
   constexpr int U = kStep<G, P>, kGroups = kBlock<A, G, P> / G, kHubBytes = Columns::kColumns * static_cast<int>(sizeof(A));
@@ -183,10 +241,26 @@ __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
     const std::int32_t* column = a.col_idx + begin;
     const unsigned char* end = a.end + begin / kFlags;
     const A* value = values + begin;
-    const std::int32_t* row = a.row + __ldg(a.first + t);
+    const std::int32_t place = __ldg(a.first + t);
+    const std::int32_t* row = a.row + (place < 0 ? ~place : place);
     std::int32_t target = __ldg(row);
+    bool began_before = place < 0;
     bool open = false;  // the last nonzero was not the last of its row
-    T acc[P][W] = {};
+    RowSum<T, W, P, std::is_same_v<A, T>> acc;
+    const auto leave = [&](T* to) {
+      if (!columns.real) return;
+      T* out = to + t * piece_columns + (columns.first - first_column);
+      constexpr int kAtOnce = W < dense::kWidth<T> ? W : dense::kWidth<T>;
+#pragma unroll
+      for (int q = 0; q < P; ++q)
+#pragma unroll
+        for (int part = 0; part < W; part += kAtOnce) {
+          Wide<T, kAtOnce> sum;
+#pragma unroll
+          for (int w = 0; w < kAtOnce; ++w) sum.of[w] = acc.result[q][part + w];
+          *reinterpret_cast<Wide<T, kAtOnce>*>(out + q * (G * W) + part) = sum;
+        }
+    };
     Step<U> step = load_step<U>(column, end, 0, count);
 #pragma unroll 1
     for (int j = 0; j < count; j += U) {
@@ -211,7 +285,8 @@ __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
 #pragma unroll
         for (int q = 0; q < P; ++q)
 #pragma unroll
-          for (int w = 0; w < W; ++w) acc[q][w] += of_a[u] * dense::widened(of_x[u][q].of[w]);
+          for (int w = 0; w < W; ++w)
+            acc.segment[q][w] = plus_product(acc.segment[q][w], of_a[u], of_x[u][q].of[w]);
       };
       if (here.ends == 0) {
 #pragma unroll
@@ -221,71 +296,66 @@ __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
         for (int u = 0; u < U; ++u) {
           add(u);
           if ((here.ends >> u & 1) != 0) {
-            columns.store(v, target, acc);
+            acc.close_all();
+            if (began_before) leave(heads), began_before = false;
+            else columns.store(v, target, acc.result);
+            acc.clear();
             target = __ldg(++row);
-#pragma unroll
-            for (int q = 0; q < P; ++q)
-#pragma unroll
-              for (int w = 0; w < W; ++w) acc[q][w] = 0;
           }
         }
       }
+      acc.close(j + U);
       open = (here.ends >> (U - 1) & 1) == 0;
     }
-    if (!open || begin + count == a.nnz || !columns.real) continue;
-    T* out = pieces + t * piece_columns + (columns.first - first_column);
-    constexpr int kAtOnce = W < dense::kWidth<T> ? W : dense::kWidth<T>;
-#pragma unroll
-    for (int q = 0; q < P; ++q)
-#pragma unroll
-      for (int part = 0; part < W; part += kAtOnce) {
-        Wide<T, kAtOnce> sum;
-#pragma unroll
-        for (int w = 0; w < kAtOnce; ++w) sum.of[w] = acc[q][part + w];
-        *reinterpret_cast<Wide<T, kAtOnce>*>(out + q * (G * W) + part) = sum;
-      }
+    if (!open || begin + count == a.nnz) continue;
+    acc.close_all();
+    leave(pieces);
   }
   const T zero[P][W] = {};
   for (std::int64_t i = group; i < a.empty_rows; i += groups) columns.store(v, __ldg(a.empty + i), zero);
 }
 
-/// y += alpha·(sum of the pieces) for rows that tasks share, kAdders of them a block, or one if they have many pieces.
-template <class T, class A, bool kMany>
-__global__ void add_pieces(std::int64_t count, const SplitRow* __restrict__ rows, const T* __restrict__ pieces, int columns,
-                           int first_column, const dense::Rows<T, A> v) {
-  constexpr int kUnroll = 4;
-  __shared__ T partial[kAdders][32];
+/// y = alpha·(sum of the pieces) + beta·y for rows that tasks share, kAdders of them a block, or one in strands. Pieces of a
+/// chunk of `of_chunk` tasks are added first, the head last.
+template <class T, class A, bool kInStrands>
+__global__ void add_pieces(std::int64_t count, const SplitRow* __restrict__ rows, int of_chunk, const T* __restrict__ pieces,
+                           const T* __restrict__ heads, int columns, int first_column, const dense::Rows<T, A> v) {
+  __shared__ T strands[cuda::kStrands][32];
   const int lane = static_cast<int>(threadIdx.x), adder = static_cast<int>(threadIdx.y);
-  const std::int64_t i = kMany ? blockIdx.x : static_cast<std::int64_t>(blockIdx.x) * kAdders + adder;
+  const std::int64_t i = kInStrands ? blockIdx.x : static_cast<std::int64_t>(blockIdx.x) * kAdders + adder;
   if (i >= count) return;
   const SplitRow split = rows[i];
-  const int begin = split.first + (kMany ? adder : 0), stride = kMany ? kAdders : 1;
+  const int last_chunk = split.end / of_chunk;
   for (int from = 0; from < columns; from += 32) {
-    const int c = from + lane;
+    const int c = min(from + lane, columns - 1);
+    const auto piece = [&](const T* of, int task) { return of[static_cast<std::int64_t>(task) * columns + c]; };
+    const auto chunk = [&](int number) {  // without the head
+      T sum = 0;
+      for (int p = max(number * of_chunk, split.first); p < min((number + 1) * of_chunk, split.end); ++p)
+        sum += piece(pieces, p);
+      return sum;
+    };
     T sum = 0;
-    if (c < columns) {
-      int p = begin;
-      for (; p + (kUnroll - 1) * stride < split.end; p += kUnroll * stride) {
-        T some[kUnroll];
-#pragma unroll
-        for (int u = 0; u < kUnroll; ++u) some[u] = pieces[static_cast<std::int64_t>(p + u * stride) * columns + c];
-#pragma unroll
-        for (int u = 0; u < kUnroll; ++u) sum += some[u];
+    if constexpr (kInStrands) {
+      for (int s = adder; s < cuda::kStrands; s += kAdders) {
+        T strand = 0;
+#pragma unroll 4
+        for (int b = split.first / of_chunk + s; b < last_chunk; b += cuda::kStrands) strand += chunk(b);
+        strands[s][lane] = strand;
       }
-      for (; p < split.end; p += stride) sum += pieces[static_cast<std::int64_t>(p) * columns + c];
-    }
-    if constexpr (kMany) {
-      partial[adder][lane] = sum;
       __syncthreads();
       if (adder == 0)
-        for (int other = 1; other < kAdders; ++other) sum += partial[other][lane];
+        for (int s = 0; s < cuda::kStrands; ++s) sum += strands[s][lane];
       __syncthreads();
       if (adder > 0) continue;
+    } else {
+      for (int b = split.first / of_chunk; b < last_chunk; ++b) sum += chunk(b);
     }
-    if (c >= columns) continue;
+    sum += chunk(last_chunk) + piece(heads, split.end);
+    if (from + lane >= columns) continue;
     T& y = *(reinterpret_cast<T*>(reinterpret_cast<char*>(v.y) + static_cast<std::int64_t>(split.row) * v.y_bytes) +
              first_column + c);
-    y += v.alpha * sum;
+    y = v.beta == T(0) ? v.alpha * sum : fma(v.beta, y, v.alpha * sum);
   }
 }
 
@@ -331,13 +401,14 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
     dense::Rows<T, A> some = v;  // columns first … some.columns - 1
     some.columns = std::min(v.columns, first + kPieceColumns);
     const int piece_columns = some.columns - first;
+    T* const heads = pieces.as<T>() + tasks.count * piece_columns;
     const auto launch = [&](const Instance<T, A>& one, int of_lanes, int begin, int blocks) {
       const std::int64_t threads = std::max(tasks.count, (tasks.empty_rows + 7) / 8) * of_lanes;
       const std::int64_t across = std::min<std::int64_t>((threads + one.block_size - 1) / one.block_size, tasks.multiprocessors);
       const auto shared = static_cast<std::size_t>(tasks.hubs.count * one.row_bytes);
       cuda::allow_shared_memory(one.kernel, shared, stream.device());
       cuda::launch_grid(one.kernel, across, blocks, static_cast<unsigned>(one.block_size), shared, stream, sequence,
-                        a.values.as<A>(), some, pieces.as<T>() + (begin - first), piece_columns, begin);
+                        a.values.as<A>(), some, pieces.as<T>() + (begin - first), heads + (begin - first), piece_columns, begin);
     };
     const auto by_lanes = [&] {
       dense::split_columns(
@@ -349,7 +420,7 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
     else by_lanes();
     const auto add = [&](auto kernel, std::int64_t rows, std::int64_t blocks, std::int64_t begin) {
       cuda::launch_grid(kernel, blocks, 1, dim3(32, kAdders), 0, stream, rows, tasks.split.as<SplitRow>() + begin,
-                        pieces.as<T>(), piece_columns, first, some);
+                        tasks.of_chunk, pieces.as<T>(), heads, piece_columns, first, some);
     };
     add(add_pieces<T, A, false>, tasks.few_pieces, (tasks.few_pieces + kAdders - 1) / kAdders, 0);
     add(add_pieces<T, A, true>, tasks.many_pieces, tasks.many_pieces, tasks.few_pieces);
@@ -369,18 +440,19 @@ std::vector<Policy> csr_balanced_spmm_policies(const Storage& storage, const Rig
   const std::int64_t wide = dense::lanes_of_row(rhs.count, size_of(storage.type));
   int lanes = 1;
   while (lanes < 8 && lanes < wide) lanes *= 2;
-  const auto policy = [&](int task, int hub_kb) {
-    return Policy{{"lanes", lanes}, {"passes", wide >= 16 ? 2 : 1}, {"task", task}, {"hub_kb", hub_kb}};
+  const auto policy = [&](int task, int hub_kb, int exact) {
+    return Policy{
+        {"lanes", lanes}, {"passes", wide >= 16 ? 2 : 1}, {"task", task}, {"hub_kb", hub_kb}, {"exact", exact}};
   };
   // Hubs are worth their instructions while shared memory holds thousands of them.
-  if (wide <= 4) return {policy(256, 0), policy(64, 160)};
-  return {policy(256, 0)};
+  if (wide <= 4) return {policy(256, 0, 1), policy(64, 160, 1), policy(256, 0, 0)};
+  return {policy(256, 0, 1), policy(256, 0, 0)};
 }
 
 std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
                                                  const Policy& policy, Stream& stream) {
   const int lanes = policy.at("lanes"), passes = policy.at("passes"), wanted = policy.at("task");
-  const int hub_kb = policy.at("hub_kb");
+  const int hub_kb = policy.at("hub_kb"), exact = policy.at("exact");
   const auto& a = static_cast<const CsrStorage&>(*storage);
   const auto [block_size, row_bytes] = dispatch_operands(a.type, [&](auto of_a, auto of_sum) {
     using A = typename decltype(of_a)::type;
@@ -395,8 +467,10 @@ std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storag
   if (wanted < kSmallestTask || wanted > 65536)
     throw Error(ErrorKind::usage, "csr_balanced: task must be 32 to 65536 nonzeros");
   if (hub_kb < 0 || hub_kb > 208) throw Error(ErrorKind::usage, "csr_balanced: hub_kb must be from 0 to 208");
+  if (exact != 0 && (exact != 1 || (wanted != kGroup && wanted != kChunk)))
+    throw Error(ErrorKind::usage, "csr_balanced: exact must be 0, or 1 with tasks of 64 or 256 nonzeros");
   const int multiprocessors = properties(a.device).multiprocessors;
-  const int size = task_size(a, std::int64_t{multiprocessors} * (block_size / lanes), wanted);
+  const int size = exact == 1 ? wanted : task_size(a, std::int64_t{multiprocessors} * (block_size / lanes), wanted);
   auto tasks = std::make_shared<Tasks>(a.wide_offsets ? cut<std::int64_t>(a, size, stream)
                                                       : cut<std::int32_t>(a, size, stream));
   tasks->multiprocessors = multiprocessors;
@@ -405,7 +479,7 @@ std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storag
     tasks->hubs = cuda::find_hubs(a, room / static_cast<std::size_t>(row_bytes), stream);
   }
   const auto pieces = std::make_shared<const Buffer>(
-      a.device, static_cast<std::size_t>(tasks->count) *
+      a.device, 2 * static_cast<std::size_t>(tasks->count) *
                     static_cast<std::size_t>(std::min<std::int64_t>(rhs.count + 7, kPieceColumns)) *
                     size_of(sum_type(a.type)));
   const std::int64_t bytes = tasks->bytes() + static_cast<std::int64_t>(pieces->bytes());

@@ -1,5 +1,5 @@
 // CSR as one long sequence of nonzeros with a flag where a row begins: a warp takes a stretch of it whatever rows lie there,
-// each lane adds its own few products up to the flags, and a segmented scan over the lanes joins what rows share (after the
+// each lane adds its own few products up to the flags, and sums over the lanes join what rows share (after the
 // bit flags of Yan, Li, Zhang and Zhou, "yaSpMV", PPoPP'14, and of Liu and Vinter, "CSR5", ICS'15, but on the CSR arrays as
 // they are). Row offsets are not read at all; empty rows are a list of their own.
 //
@@ -67,17 +67,39 @@ __device__ void multiply_step(int lane, int count, const std::int32_t* __restric
   for (int u = 0; u < kItems; ++u) products[u * 32 + lane + (u * 32 + lane) / kItems] = value[u];
 }
 
-/// The sum over the lanes below and this one; in the lanes that have flags, and in lane 0, it begins anew.
+constexpr int kGroup = 8, kGroups = 4;  // lanes of a group, groups of a warp
+
+/// What is open before a lane is entered, and behind the last lane.
 template <class T>
-__device__ T segmented_scan(int lane, bool has_flags, T sum) {
-  const unsigned below = __ballot_sync(kAllLanes, has_flags) & kAllLanes >> (31 - lane);
-  const int from = below == 0 ? 0 : 31 - __clz(static_cast<int>(below));
-#pragma unroll
-  for (int offset = 1; offset < 32; offset *= 2) {
-    const T other = __shfl_up_sync(kAllLanes, sum, offset);
-    if (lane - offset >= from) sum += other;
+struct Open {
+  T in_groups;  ///< the row's sum over whole groups before that of this lane
+  T in_lanes;   ///< over the lanes of the group below this one
+  bool began_before_group;
+  T behind;
+};
+
+/// Joins the lanes' last sums, by groups: over the lanes of a group from the first to the last, then over the groups likewise.
+/// csr_balanced_spmm.cu adds in the same order. `has_flags`: a row begins in the lane; `open`: of the row open before the warp.
+template <class T>
+__device__ Open<T> join_lanes(int lane, bool has_flags, T sum, T open) {
+  const unsigned flags = __ballot_sync(kAllLanes, has_flags), below = flags & kAllLanes >> (31 - lane);
+  const int group = lane / kGroup, first = group * kGroup;
+  const int from = max(first, below == 0 ? 0 : 31 - __clz(static_cast<int>(below)));
+  const int distance = lane - from, longest = __reduce_max_sync(kAllLanes, distance);
+  for (int d = 1; d <= longest; ++d) {
+    const T other = __shfl_up_sync(kAllLanes, sum, 1);
+    if (distance == d) sum += other;
   }
-  return sum;
+  Open<T> joined{open, __shfl_up_sync(kAllLanes, sum, 1), true, open};
+  if (lane == first) joined.in_lanes = 0;
+  joined.began_before_group = (flags & ((1u << lane) - 1) & (0xffu << first)) == 0;
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    const T last = __shfl_sync(kAllLanes, sum, g * kGroup + kGroup - 1);
+    if (g == group) joined.in_groups = joined.behind;
+    joined.behind = (flags >> (g * kGroup) & 0xffu) != 0 ? last : joined.behind + last;
+  }
+  return joined;
 }
 
 /// The sum over the lanes below and this one.
@@ -99,7 +121,7 @@ __device__ void add_chunk(const Sequence& a, std::int64_t chunk, const T* __rest
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto write = [&](int row_number, T sum) {
     const std::int32_t row = a.rows[row_number];
-    y[row] = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row];
+    y[row] = beta == T(0) ? alpha * sum : fma(beta, y[row], alpha * sum);
   };
   const int first = a.begun[chunk];
   int begun = first;
@@ -127,17 +149,16 @@ __device__ void add_chunk(const Sequence& a, std::int64_t chunk, const T* __rest
       sum += products[lane * (kItems + 1) + u];
     }
     __syncwarp();
-    if (lane == 0 && flags == 0) sum += open;
-    sum = segmented_scan(lane, flags != 0, sum);
-    const T carried = __shfl_up_sync(kAllLanes, sum, 1);
+    const Open<T> before = join_lanes(lane, flags != 0, sum, open);
     if (flags != 0) {
-      joined += lane == 0 ? open : carried;
+      joined += before.in_lanes;
+      if (before.began_before_group) joined += before.in_groups;
       if (entered == first)
         head[chunk] = joined;
       else
         write(entered - 1, joined);
     }
-    open = __shfl_sync(kAllLanes, sum, 31);
+    open = before.behind;
     begun = __shfl_sync(kAllLanes, begun_here, 31);
   }
   if (lane == 0) tail[chunk] = open;
@@ -217,7 +238,8 @@ __global__ void count_begun(std::int64_t row_count, const std::int32_t* __restri
   begun[chunk] = static_cast<std::int32_t>(low);
 }
 
-/// The row open at the beginning of each chunk is finished there if another begins in it or there is no more chunk.
+/// The row open at the beginning of each chunk is finished there if another begins in it or there is no more chunk. If it has
+/// no nonzero in that chunk, its end is the tail of the chunk before.
 template <class Offset>
 __global__ void find_split_rows(const std::int32_t* __restrict__ rows, const Offset* __restrict__ row_ptr,
                                 std::int64_t chunk_items, std::int64_t chunks, const std::int32_t* __restrict__ begun,
@@ -226,7 +248,9 @@ __global__ void find_split_rows(const std::int32_t* __restrict__ rows, const Off
   if (chunk > chunks) return;
   const bool finishes = chunk > 0 && (chunk == chunks || begun[chunk + 1] > begun[chunk]);
   const std::int64_t row = finishes ? rows[begun[chunk] - 1] : -1;
-  split[chunk] = {row, finishes ? static_cast<std::int64_t>(row_ptr[row]) / chunk_items : 0};
+  const std::int64_t begins_in = finishes ? static_cast<std::int64_t>(row_ptr[row]) / chunk_items : 0;
+  const bool ended = finishes && (chunk == chunks || row_ptr[row + 1] == chunk * chunk_items);
+  split[chunk] = {row, ended ? ~begins_in : begins_in};
 }
 
 template <class T>

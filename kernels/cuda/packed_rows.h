@@ -137,14 +137,15 @@ struct FullColumns {
   __device__ std::int32_t left(int first, int k) const { return __ldg(columns + first * indices + k * indices + index); }
 };
 
-/// Adds the products of the slots of one kind to acc, for one lane. `values`: the values of this kind; `x`: advanced to the
-/// lane's column.
-template <class S, int InFlight, class T, class Columns>
-__device__ void add_slots(int slots, int part, int parts, int lane, const T* __restrict__ values, const T* __restrict__ x,
-                          const Columns& columns, T (&acc)[S::B]) {
-  constexpr int V = S::template kInterleaved<T>, N = S::kOfLane, U = InFlight > V * N ? InFlight / (V * N) : 1;
+/// Adds the products of the slots of one kind to acc, for one lane: rows first … first + R - 1 of its group. `values`: the
+/// values of this kind; `x`: advanced to the lane's column. fma() by name: the compiler does not always contract.
+template <class S, int InFlight, int R, class T, class Columns>
+__device__ void add_slots(int slots, int first, int part, int parts, int lane, const T* __restrict__ values,
+                          const T* __restrict__ x, const Columns& columns, T (&acc)[R]) {
+  constexpr int V = S::template kInterleaved<T>, N = S::kColumns * R, U = InFlight > V * N ? InFlight / (V * N) : 1;
   // Gathers all entries before the first product. Bundles of single rows do not: the registers would cost too many warps.
   constexpr bool kGatherFirst = V == 1 || S::B > 1;
+  const auto place = [&](int i) { return R == S::B ? i : i / R * S::B + first + i % R; };
   const int bundles = slots / V, left = slots - bundles * V;
   const T* of_lane = values + lane * V;
   for (int b = part * U; b < bundles; b += parts * U) {
@@ -156,7 +157,7 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
     for (int u = 0; u < U; ++u)
 #pragma unroll
       for (int i = 0; i < N; ++i)
-        value[u][i] = load_if<V>(b + u < bundles, of_lane + ((b + u) * N + i) * (S::kLanes * V));
+        value[u][i] = load_if<V>(b + u < bundles, of_lane + ((b + u) * S::kOfLane + place(i)) * (S::kLanes * V));
     if constexpr (kGatherFirst) {
       T of_x[U][V][S::kColumns];
 #pragma unroll
@@ -172,7 +173,7 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
 #pragma unroll
           for (int c = 0; c < S::kColumns; ++c)
 #pragma unroll
-            for (int r = 0; r < S::B; ++r) acc[r] += value[u][c * S::B + r].of[s] * of_x[u][s][c];
+            for (int r = 0; r < R; ++r) acc[r] = fma(value[u][c * R + r].of[s], of_x[u][s][c], acc[r]);
     } else {
 #pragma unroll
       for (int u = 0; u < U; ++u)
@@ -183,7 +184,7 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
             for (int c = 0; c < S::kColumns; ++c) {
               const T of_x = __ldg(x + at[u].of[s] + c);
 #pragma unroll
-              for (int r = 0; r < S::B; ++r) acc[r] += value[u][c * S::B + r].of[s] * of_x;
+              for (int r = 0; r < R; ++r) acc[r] = fma(value[u][c * R + r].of[s], of_x, acc[r]);
             }
     }
   }
@@ -196,7 +197,7 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
     if (s < left) {
       at[s] = columns.left(bundles * V, s);
 #pragma unroll
-      for (int i = 0; i < N; ++i) value[s][i] = __ldcs(values + (s * N + i) * S::kLanes);
+      for (int i = 0; i < N; ++i) value[s][i] = __ldcs(values + (s * S::kOfLane + place(i)) * S::kLanes);
     }
 #pragma unroll
   for (int s = 0; s < V - 1; ++s)
@@ -205,14 +206,15 @@ __device__ void add_slots(int slots, int part, int parts, int lane, const T* __r
       for (int c = 0; c < S::kColumns; ++c) {
         const T of_x = __ldg(x + at[s] + c);
 #pragma unroll
-        for (int r = 0; r < S::B; ++r) acc[r] += value[s][c * S::B + r] * of_x;
+        for (int r = 0; r < R; ++r) acc[r] = fma(value[s][c * R + r], of_x, acc[r]);
       }
 }
 
-/// Adds the products of a slice's slots: shared, narrow, full. `row`: first row of this lane's group.
-template <class S, int InFlight, class T>
-__device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int part,
-                          int parts, T (&acc)[S::B]) {
+/// Adds the products of a slice's slots: shared, narrow, full, for R rows of each group from `first` on. `row`: first row of
+/// this lane's group.
+template <class S, int InFlight, int R, class T>
+__device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::int64_t row, int in_warp, int first, int part,
+                          int parts, T (&acc)[R]) {
   constexpr int V = S::template kInterleaved<T>;
   const SlotCounts<S> counts(slice);
   const int lane =
@@ -224,13 +226,13 @@ __device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::
   const std::int32_t* deltas = a.deltas + slice.deltas;
   const T* x = a.x + lane % S::kLanesOfPiece * S::kColumns;
   if (slice.slots[kSharedSlot] > 0)
-    add_slots<S, InFlight>(slice.slots[kSharedSlot], part, parts, lane, values, x + row,
+    add_slots<S, InFlight>(slice.slots[kSharedSlot], first, part, parts, lane, values, x + row,
                            SharedColumns<V>{deltas, index % S::kPieces, S::kPieces}, acc);
   if (slice.slots[kNarrowSlot] > 0)
-    add_slots<S, InFlight>(slice.slots[kNarrowSlot], part, parts, lane, values + counts.values(kNarrowSlot), x,
+    add_slots<S, InFlight>(slice.slots[kNarrowSlot], first, part, parts, lane, values + counts.values(kNarrowSlot), x,
                            NarrowColumns<S, V>{narrow, index}, acc);
   if (slice.slots[kFullSlot] > 0)
-    add_slots<S, InFlight>(slice.slots[kFullSlot], part, parts, lane, values + counts.values(kFullSlot), x,
+    add_slots<S, InFlight>(slice.slots[kFullSlot], first, part, parts, lane, values + counts.values(kFullSlot), x,
                            FullColumns<V>{full, index, S::kIndices}, acc);
 }
 
@@ -238,7 +240,7 @@ __device__ void add_slice(const PackedSlice& slice, const Arguments<T>& a, std::
 template <class T, class Dot>
 __device__ void store(const Arguments<T>& a, std::int64_t row, T sum, cuda::DotSum<Dot>& dot) {
   if (row < 0 || row >= a.rows) return;
-  const T product = a.alpha * sum, y = a.beta == T(0) ? product : product + a.beta * a.y[row];
+  const T product = a.alpha * sum, y = a.beta == T(0) ? product : fma(a.beta, a.y[row], product);
   a.y[row] = y;
   dot.add(row, y);
 }
@@ -264,6 +266,15 @@ __device__ std::int64_t first_row(const PackedSlice& slice, const Arguments<T>& 
   return static_cast<std::int64_t>(slice.consecutive ? at : __ldg(a.order + at)) * S::B - a.shift;
 }
 
+/// Lanes for a row of a slice stored as CSR rows: more if the rows are long. Each adds a stretch of the row; the sums of the
+/// stretches are added from the first to the last, in products with many right-hand sides, too.
+template <class S>
+__device__ int lanes_of_csr_row(const std::int32_t* offsets) {
+  constexpr int kRows = S::kGroups * S::B;
+  return __ldg(offsets + kRows) >= 12 * kRows ? 8 : 2;
+}
+__device__ inline std::int32_t stretch_of_csr_row(std::int32_t nonzeros, int lanes) { return (nonzeros + lanes - 1) / lanes; }
+
 /// Multiplies a slice stored as CSR rows, or part `part` of `parts` of it. `Threads` lanes share a row.
 template <class S, int Threads, class T, class Dot>
 __device__ void multiply_rows_with(const PackedSlice& slice, const Arguments<T>& a, int part, int parts, int lane,
@@ -275,36 +286,35 @@ __device__ void multiply_rows_with(const PackedSlice& slice, const Arguments<T>&
   for (int first = part * (kPackedLanes / Threads); first < slice.real * S::B; first += parts * (kPackedLanes / Threads)) {
     const int i = first + lane / Threads;
     const bool inside = i < slice.real * S::B;
-    const std::int32_t end = inside ? __ldg(offsets + i + 1) : 0;
-    T sum = 0;
-    for (std::int32_t k = (inside ? __ldg(offsets + i) : 0) + lane % Threads; k < end; k += kUnroll * Threads) {
+    const std::int32_t begin = inside ? __ldg(offsets + i) : 0, end = inside ? __ldg(offsets + i + 1) : 0;
+    const std::int32_t stretch = stretch_of_csr_row(end - begin, Threads);
+    const std::int32_t mine = begin + lane % Threads * stretch, my_end = min(mine + stretch, end);
+    T of_lane = 0;
+    for (std::int32_t k = mine; k < my_end; k += kUnroll) {
       std::int32_t at[kUnroll];
       T value[kUnroll];
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u) {
-        const bool here = k + u * Threads < end;
-        at[u] = here ? __ldg(columns + k + u * Threads) : -1;
-        value[u] = here ? __ldg(values + k + u * Threads) : T(0);
+        const bool here = k + u < my_end;
+        at[u] = here ? __ldg(columns + k + u) : -1;
+        value[u] = here ? __ldg(values + k + u) : T(0);
       }
 #pragma unroll
       for (int u = 0; u < kUnroll; ++u)
-        if (at[u] >= 0) sum += value[u] * __ldg(a.x + at[u]);
+        if (at[u] >= 0) of_lane = fma(value[u], __ldg(a.x + at[u]), of_lane);
     }
+    T sum = T(0) + of_lane;
 #pragma unroll
-    for (int offset = Threads / 2; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAll, sum, offset);
+    for (int other = 1; other < Threads; ++other) sum += __shfl_down_sync(kAll, of_lane, other, Threads);
     if (inside && lane % Threads == 0) store(a, first_row<S>(slice, a, i / S::B) + i % S::B, sum, dot);
   }
 }
 
-/// The same, with more lanes for each row if the rows are long.
 template <class S, class T, class Dot>
 __device__ void multiply_rows(const PackedSlice& slice, const Arguments<T>& a, int part, int parts, int lane,
                               cuda::DotSum<Dot>& dot) {
-  constexpr int kRows = S::kGroups * S::B;
-  if (__ldg(a.deltas + slice.deltas + kRows) >= 12 * kRows)
-    multiply_rows_with<S, 8>(slice, a, part, parts, lane, dot);
-  else
-    multiply_rows_with<S, 2>(slice, a, part, parts, lane, dot);
+  if (lanes_of_csr_row<S>(a.deltas + slice.deltas) == 8) multiply_rows_with<S, 8>(slice, a, part, parts, lane, dot);
+  else multiply_rows_with<S, 2>(slice, a, part, parts, lane, dot);
 }
 
 /// Sum over the L lanes of a group, in its first lane.

@@ -21,9 +21,12 @@ std::vector<Policy> packed_spmm_policies(const Storage& storage, const RightHand
   };
   if (wide == 1) return {policy(1, 1)};
   if (wide <= 2) return {policy(2, 1)};
-  if (wide <= 4) return {policy(2, 2), policy(4, 1)};
-  if (wide <= 8) return {policy(4, 2), policy(8, 1)};
-  if (static_cast<const PackedStorage&>(storage).shape.block == 1) return {policy(8, 2), policy(8, 1)};
+  if (wide <= 4) return {policy(2, 2), policy(4, 1), policy(4, 1, kFewSlices)};
+  if (wide <= 8) return {policy(4, 2), policy(4, 2, kFewSlices)};
+  const bool single_rows = static_cast<const PackedStorage&>(storage).shape.block == 1;
+  if (wide <= 16 && single_rows) return {policy(8, 2), policy(4, 2), policy(4, 2, kFewSlices)};
+  if (wide <= 16) return {policy(8, 2, kFewSlices), policy(8, 2), policy(4, 2, kFewSlices)};
+  if (single_rows) return {policy(8, 2), policy(8, 1)};
   return {policy(8, 2, kFewSlices), policy(8, 2), policy(8, 1)};
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/packed_csr_rows.h"
 #include "kernels/cuda/packed_rows.h"
 #include "kernels/cuda/packed_spmm.h"
 
@@ -73,7 +74,7 @@ __device__ void add_bundles(int b, int piece, const T* values, const char* x, st
 #pragma unroll
             for (int w = 0; w < W; ++w)
 #pragma unroll
-              for (int r = 0; r < B; ++r) acc[r][q][w] += value[u][j][r][s] * of_x[u][s][j][q].of[w];
+              for (int r = 0; r < B; ++r) acc[r][q][w] = fma(value[u][j][r][s], of_x[u][s][j][q].of[w], acc[r][q][w]);
   }
 }
 
@@ -108,43 +109,24 @@ __device__ void add_slots(int slots, int group, const T* values, const char* x, 
             for (int r = 0; r < S::B; ++r) {
               const T v = __ldg(value + S::value_of(group * S::kPieces + piece, j, r));
 #pragma unroll
-              for (int w = 0; w < W; ++w) acc[r][q][w] += v * of_x.of[w];
+              for (int w = 0; w < W; ++w) acc[r][q][w] = fma(v, of_x.of[w], acc[r][q][w]);
             }
           }
       }
   }
 }
 
-/// Adds a group's rows of a slice stored as CSR, a few nonzeros at a time.
+/// Adds a group's rows of a slice stored as CSR rows.
 template <class T, class S, int W, int G, int P>
 __device__ void add_csr_rows(const PackedSlice& slice, const packed::Arguments<T>& a, int group, const T* values,
                              const char* x, std::int32_t x_bytes, Sums<T, S, W, P>& acc) {
-  constexpr int kUnroll = 4;
-  const std::int32_t* offsets = a.deltas + slice.deltas + group * S::B;
+  const std::int32_t* offsets = a.deltas + slice.deltas;
   const auto* columns = reinterpret_cast<const std::int32_t*>(a.indices + std::uint64_t{slice.indices} * kPackedUnit);
+  const int lanes = packed::lanes_of_csr_row<S>(offsets);
 #pragma unroll
   for (int r = 0; r < S::B; ++r) {
-    const std::int32_t end = __ldg(offsets + r + 1);
-#pragma unroll 1
-    for (std::int32_t k = __ldg(offsets + r); k < end; k += kUnroll) {
-      T value[kUnroll];
-      Wide<T, W> of_x[kUnroll][P];
-#pragma unroll
-      for (int u = 0; u < kUnroll; ++u) {
-        const std::int32_t at = min(k + u, end - 1);
-        value[u] = __ldg(values + at);
-        const char* row = x + static_cast<std::int64_t>(__ldg(columns + at)) * x_bytes;
-#pragma unroll
-        for (int q = 0; q < P; ++q) of_x[u][q] = dense::load<Wide<T, W>>(row + q * Stretch<T, W, G, P>::kStepBytes);
-      }
-#pragma unroll
-      for (int u = 0; u < kUnroll; ++u)
-        if (k + u < end)
-#pragma unroll
-          for (int q = 0; q < P; ++q)
-#pragma unroll
-            for (int w = 0; w < W; ++w) acc[r][q][w] += value[u] * of_x[u][q].of[w];
-    }
+    const std::int32_t begin = __ldg(offsets + group * S::B + r), end = __ldg(offsets + group * S::B + r + 1);
+    packed::add_csr_row<T, W, G, P>(begin, end, packed::stretch_of_csr_row(end - begin, lanes), columns, values, x, x_bytes, acc[r]);
   }
 }
 

@@ -33,7 +33,7 @@ __device__ void multiply_one(Arguments<T>& a, std::int64_t index, int lane, cuda
   if (slice.csr) return packed::multiply_rows<Rows>(slice, a, 0, 1, lane, dot);
   const std::int64_t row = packed::first_row<Rows>(slice, a, min(lane, slice.real - 1));
   T acc[1] = {};
-  packed::add_slice<Rows, 9>(slice, a, row, lane, 0, 1, acc);
+  packed::add_slice<Rows, 9>(slice, a, row, lane, 0, 0, 1, acc);
   packed::store_group<Rows>(a, row, lane, lane < slice.real, acc, dot);
 }
 
@@ -89,7 +89,7 @@ __device__ __forceinline__ void multiply_slices(Arguments<T>& a, cuda::DotSum<Do
 #pragma unroll
     for (int u = 0; u < U; ++u)
 #pragma unroll
-      for (int k = 0; k < K; ++k) acc[k] += value[u][k] * of_x[u][k];
+      for (int k = 0; k < K; ++k) acc[k] = fma(value[u][k], of_x[u][k], acc[k]);
   }
 #pragma unroll
   for (int k = 0; k < K; ++k)

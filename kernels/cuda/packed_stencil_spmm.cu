@@ -11,6 +11,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/packed_csr_rows.h"
 #include "kernels/cuda/packed_rows.h"
 #include "kernels/cuda/row_major_plan.h"
 #include "kernels/formats/packed_spmm.h"
@@ -70,7 +71,7 @@ __device__ void add_together(const T* values, const char* x, std::int32_t x_byte
 #pragma unroll
         for (int q = 0; q < P; ++q)
 #pragma unroll
-          for (int w = 0; w < dense::kWidth<T>; ++w) acc[t - j][q][w] += value[j][t - j] * of_x[t][q].of[w];
+          for (int w = 0; w < dense::kWidth<T>; ++w) acc[t - j][q][w] = fma(value[j][t - j], of_x[t][q].of[w], acc[t - j][q][w]);
 }
 
 /// Likewise for any rows; `x` is at the first column of row 0. Two rows at once, which is what registers allow.
@@ -97,7 +98,7 @@ __device__ void add_apart(const T* values, const char* x, const std::int32_t (&r
 #pragma unroll
         for (int q = 0; q < P; ++q)
 #pragma unroll
-          for (int w = 0; w < dense::kWidth<T>; ++w) acc[i + h][q][w] += value[j][i + h] * of_x[h][j][q].of[w];
+          for (int w = 0; w < dense::kWidth<T>; ++w) acc[i + h][q][w] = fma(value[j][i + h], of_x[h][j][q].of[w], acc[i + h][q][w]);
   }
 }
 
@@ -165,7 +166,7 @@ __device__ void add_entries(int begin, int end, int i, const char* x, std::int32
 #pragma unroll
             for (int q = 0; q < P; ++q)
 #pragma unroll
-              for (int w = 0; w < dense::kWidth<T>; ++w) acc[r][q][w] += value[u] * of_x[u][q].of[w];
+              for (int w = 0; w < dense::kWidth<T>; ++w) acc[r][q][w] = fma(value[u], of_x[u][q].of[w], acc[r][q][w]);
   }
 }
 
@@ -209,10 +210,20 @@ __global__ void __launch_bounds__(kBlock, kThreads / kBlock)
     Sums<T, P> acc = {};
     if (slice.csr) {
       const auto* column = reinterpret_cast<const std::int32_t*>(narrow);
-      for (int i = 0; i < kRows && group + i < slice.real; ++i)
-        add_entries<T, G, P>(
-            __ldg(deltas + group + i), __ldg(deltas + group + i + 1), i, x, v.x_bytes,
-            [&](int k) { return Entry<T>{__ldg(column + k), __ldg(values + k)}; }, acc);
+      const int lanes = packed::lanes_of_csr_row<SingleRows>(deltas);
+      for (int i = 0; i < kRows && group + i < slice.real; ++i) {
+        const std::int32_t begin = __ldg(deltas + group + i), end = __ldg(deltas + group + i + 1);
+        T sum[P][dense::kWidth<T>] = {};
+        packed::add_csr_row<T, dense::kWidth<T>, G, P>(begin, end, packed::stretch_of_csr_row(end - begin, lanes), column, values,
+                                                       x, v.x_bytes, sum);
+#pragma unroll
+        for (int r = 0; r < kRows; ++r)
+          if (r == i)
+#pragma unroll
+            for (int q = 0; q < P; ++q)
+#pragma unroll
+              for (int w = 0; w < dense::kWidth<T>; ++w) acc[r][q][w] = sum[q][w];
+      }
     } else {
       const packed::SlotCounts<SingleRows> counts(slice);
       if (slice.slots[kSharedSlot] > 0)

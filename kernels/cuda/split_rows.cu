@@ -9,60 +9,53 @@ namespace shardmat::cuda {
 namespace {
 
 constexpr int kBlock = 256;
-constexpr int kWarps = kBlock / 32;
-constexpr int kShort = 32;  // tiles that one thread adds alone; more are added by its whole block
 
 template <class T, class Dot>
 __device__ void write(T sum, std::int64_t row, T alpha, T beta, T* y, DotSum<Dot>& dot) {
-  const T of_row = beta == T(0) ? alpha * sum : alpha * sum + beta * y[row];
+  const T of_row = beta == T(0) ? alpha * sum : fma(beta, y[row], alpha * sum);
   y[row] = of_row;
   dot.add(row, of_row);
 }
 
-/// The sum of every thread's value, in thread 0.
+/// A split row: its tails first … last - 1, and the part behind them.
 template <class T>
-__device__ T block_sum(T value, T* of_warp) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xffffffffu, value, offset);
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = value;
-  __syncthreads();
-  value = 0;
-  if (threadIdx.x == 0)
-    for (int w = 0; w < kWarps; ++w) value += of_warp[w];
-  __syncthreads();
-  return value;
-}
+struct Parts {
+  std::int64_t first, last;
+  T end;
+
+  __device__ Parts(const SplitRow& split, std::int64_t tile, const T* head, const T* tail)
+      : first(split.first < 0 ? ~split.first : split.first),
+        last(split.first < 0 ? tile - 1 : tile),
+        end(split.first < 0 ? tail[tile - 1] : head[tile]) {}
+};
 
 template <class T, class Dot>
 __global__ void finish_rows_kernel(std::int64_t tiles, const SplitRow* __restrict__ rows, const T* __restrict__ head,
                                    const T* __restrict__ tail, const std::int32_t* __restrict__ empty,
                                    std::int64_t empty_count, T alpha, T beta, T* __restrict__ y, Dot dot) {
   DotSum<Dot> dot_sum(dot);
-  __shared__ std::int64_t long_tiles[kBlock / kShort];  // a long row spans more than kShort tiles, so that few end here
-  __shared__ int long_count;
-  __shared__ T of_warp[kWarps];
-  if (threadIdx.x == 0) long_count = 0;
-  __syncthreads();
   const std::int64_t tile = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
   if (tile < empty_count) write(T(0), empty[tile], T(0), beta, y, dot_sum);
+  bool is_long = false;
   if (tile < tiles && rows[tile].row >= 0) {
-    const SplitRow split = rows[tile];
-    if (tile - split.first <= kShort) {
+    const Parts<T> parts(rows[tile], tile, head, tail);
+    is_long = parts.last - parts.first > kFewParts;
+    if (!is_long) {
       T sum = 0;
-      for (std::int64_t t = split.first; t < tile; ++t) sum += tail[t];
-      write(sum + head[tile], split.row, alpha, beta, y, dot_sum);
-    } else {
-      long_tiles[atomicAdd(&long_count, 1)] = tile;
+      for (std::int64_t t = parts.first; t < parts.last; ++t) sum += tail[t];
+      write(sum + parts.end, rows[tile].row, alpha, beta, y, dot_sum);
     }
   }
-  __syncthreads();
-  for (int i = 0; i < long_count; ++i) {
-    const std::int64_t last = long_tiles[i];
-    const SplitRow split = rows[last];
-    T sum = 0;
-    for (std::int64_t t = split.first + threadIdx.x; t < last; t += kBlock) sum += tail[t];
-    sum = block_sum(sum, of_warp);
-    if (threadIdx.x == 0) write(sum + head[last], split.row, alpha, beta, y, dot_sum);
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (unsigned left = __ballot_sync(0xffffffffu, is_long); left != 0; left &= left - 1) {  // a warp for each long row
+    const std::int64_t of_row = tile - lane + (__ffs(static_cast<int>(left)) - 1);
+    const Parts<T> parts(rows[of_row], of_row, head, tail);
+    T strand = 0;
+#pragma unroll 8
+    for (std::int64_t t = parts.first + lane; t < parts.last; t += kStrands) strand += tail[t];
+    T sum = T(0) + strand;
+    for (int s = 1; s < kStrands; ++s) sum += __shfl_down_sync(0xffffffffu, strand, static_cast<unsigned>(s));
+    if (lane == 0) write(sum + parts.end, rows[of_row].row, alpha, beta, y, dot_sum);
   }
   leave_dot_part(dot_sum, blockIdx.x);
 }

@@ -10,11 +10,16 @@
 
 namespace shardmat::cuda {
 
-/// The split row that ends in tile t. It begins in tile `first`; its sum is tail[first] + … + tail[t - 1] + head[t].
+/// The split row that ends in tile t. It begins in tile b. Its sum is tail[b] + … + tail[t - 1], then + head[t].
 struct SplitRow {
-  std::int64_t row;  ///< -1: no split row ends in this tile
-  std::int64_t first;
+  std::int64_t row;    ///< -1: no split row ends in this tile
+  std::int64_t first;  ///< b; or ~b if the row has nothing in tile t: then tail[t - 1] comes last, as head[t] else
 };
+
+constexpr int kFewParts = 16;  ///< tails that are added from the first to the last
+/// More tails are added in strands: strand s has tails s, s + kStrands, … of the row. Then strands are added from the first to
+/// the last.
+constexpr int kStrands = 32;
 
 struct SplitRows {
   Buffer rows;        ///< one SplitRow for each tile

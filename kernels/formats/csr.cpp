@@ -105,8 +105,15 @@ std::vector<Policy> csr_segmented_policies(const RowStatistics& rows) {
   };
   // Where a few rows are very long, as a rule a few columns are, too: hubs, worth keeping in shared memory.
   if (static_cast<double>(rows.max_row) > 100 * rows.mean_row)
-    return {policy(8, 4, 2, 144), policy(8, 2, 2, 96), policy(8, 1, 2, 0), policy(8, 4, 2, 0), policy(8, 4, 0, 144)};
-  return {policy(8, 1, 2, 0), policy(8, 4, 2, 0), policy(8, 4, 0, 0), policy(8, 4, 2, 144), policy(8, 2, 2, 96)};
+    return {policy(8, 4, 2, 144), policy(8, 1, 2, 96), policy(8, 1, 2, 0), policy(8, 4, 2, 0), policy(8, 4, 0, 144)};
+  return {policy(8, 1, 2, 0), policy(8, 4, 2, 0), policy(8, 4, 0, 0), policy(8, 4, 2, 144), policy(8, 1, 2, 96)};
+}
+
+bool csr_segmented_in_order(ValueType, const Policy&, const Policy& policy) {
+  return policy.at("items") == 8 && policy.at("steps") == 1;
+}
+bool csr_balanced_spmm_in_order(ValueType type, const Policy&, const Policy& policy) {
+  return !is_half(type) && policy.at("exact") == 1;
 }
 
 std::vector<Policy> csr_scalar_policies(const RowStatistics&) { return {Policy{{"block_size", 128}}}; }

@@ -44,6 +44,8 @@ std::unique_ptr<Plan> make_csr_balanced(std::shared_ptr<Storage> storage, const 
 
 std::vector<Policy> csr_segmented_policies(const RowStatistics& rows);
 bool csr_segmented_supports(const Storage& storage);
+/// A SumsInOrder: that of csr_balanced_spmm_in_order(), too.
+bool csr_segmented_in_order(ValueType type, const Policy& layout, const Policy& policy);
 std::unique_ptr<Plan> make_csr_segmented(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 
 std::vector<Policy> csr_scalar_policies(const RowStatistics& rows);

@@ -12,6 +12,7 @@ std::unique_ptr<SpmmPlan> make_csr_spmm_host(std::shared_ptr<Storage> storage, c
                                              const Policy& policy, Stream& stream);
 
 std::vector<Policy> csr_balanced_spmm_policies(const Storage& storage, const RightHandSides& rhs);
+bool csr_balanced_spmm_in_order(ValueType type, const Policy& layout, const Policy& policy);
 std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
                                                  const Policy& policy, Stream& stream);
 

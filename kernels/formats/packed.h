@@ -85,6 +85,11 @@ struct PackedStorage final : Storage {
 };
 
 std::vector<Policy> packed_layouts(ConversionInput& input);
+/// The best of the layouts in which a lane has whole rows. On GPUs their kernels sum in one order (packed_sums_in_order()).
+Policy packed_ordered_layout(ConversionInput& input);
+/// SumsInOrder of the kernels for GPUs; of kernel `packed` the second.
+bool packed_sums_in_order(ValueType type, const Policy& layout, const Policy& policy);
+bool packed_parts_in_order(ValueType type, const Policy& layout, const Policy& policy);
 std::int64_t packed_bytes(ConversionInput& input, const Policy& layout);
 /// An estimate of packed_bytes() from a sample of the rows, without a conversion and without padding.
 std::int64_t packed_estimate(ConversionInput& input, const Policy& layout);
@@ -99,6 +104,11 @@ std::vector<Policy> packed_host_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_packed_host(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 std::vector<Policy> packed_policies(const RowStatistics& rows);
 std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
+/// The cost of packed_small (cost_model.h); infinite for layouts that it cannot take.
+double packed_small_cost(ConversionInput& input, const Policy& layout);
+std::vector<Policy> packed_small_policies(const RowStatistics& rows);
+bool packed_small_supports(const Storage& storage);
+std::unique_ptr<Plan> make_packed_small(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
 std::vector<Policy> packed_stencil_policies(const RowStatistics& rows);
 bool packed_stencil_supports(const Storage& storage);
 std::unique_ptr<Plan> make_packed_stencil(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);

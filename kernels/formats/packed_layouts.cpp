@@ -121,9 +121,30 @@ std::vector<Policy> packed_layouts(ConversionInput& input) {
   return layouts;
 }
 
+Policy packed_ordered_layout(ConversionInput& input) {
+  const std::vector<Policy> layouts = packed_layouts(input);
+  if (input.stream().device().backend == Backend::host || layouts.front().at("lanes") == 1) return layouts.front();
+  const Estimate* best = nullptr;
+  for (const Estimate& e : estimates_of(input))
+    if (e.block <= 3 && (best == nullptr || e.bytes < best->bytes)) best = &e;
+  const int window = best->block == 1 && !best->groups_alike() ? window_of_gathers(input.value_bytes()) : kWindow;
+  return {{"block", best->block}, {"lanes", 1}, {"shift", best->shift}, {"window", window}};
+}
+
+bool packed_sums_in_order(ValueType, const Policy& layout, const Policy&) { return layout.at("lanes") == 1; }
+bool packed_parts_in_order(ValueType, const Policy& layout, const Policy& policy) {
+  return layout.at("lanes") == 1 && policy.at("parts") == 1;
+}
+
 double packed_stencil_cost(ConversionInput& input, const Policy& layout) {
   if (layout.at("block") != 1 || !estimate_of(input, layout).groups_alike()) return std::numeric_limits<double>::infinity();
   return effective_bytes(input, static_cast<double>(packed_estimate(input, layout)), {0.95, 32, 0.4});
+}
+
+double packed_small_cost(ConversionInput& input, const Policy& layout) {
+  constexpr std::int64_t kMostRows = 1 << 19;  // beyond that, blocks of several slices fill every GPU evenly
+  if (layout.at("lanes") != 1 || input.rows().rows > kMostRows) return std::numeric_limits<double>::infinity();
+  return effective_bytes(input, static_cast<double>(packed_estimate(input, layout)), {0.92, 32, 0.4});
 }
 
 std::int64_t packed_estimate(ConversionInput& input, const Policy& layout) {

@@ -48,6 +48,7 @@ ordered_json key_of(const CsrView& matrix, ValueType type, const PlanRequest& re
           {"type", name(type)},
           {"right_hand_sides", 1},
           {"reproducible", request.reproducible},
+          {"same_bits", request.same_bits},
           {"symmetric", request.storage == StoredEntries::half}};
 }
 

@@ -22,6 +22,7 @@ SpmmRequest spmm_request(const PlanRequest& request) {
   wanted.policy = request.policy;
   wanted.measure = request.measure;
   wanted.reproducible = request.reproducible;
+  wanted.same_bits = request.same_bits;
   wanted.products = request.products;
   wanted.storage = request.storage;
   return wanted;

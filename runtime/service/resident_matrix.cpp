@@ -33,6 +33,7 @@ LoadOptions options_of(const Load& load, const std::string& choices) {
   options.type = load.type;
   options.exchange = load.exchange;
   options.plan.reproducible = true;
+  options.plan.same_bits = true;
   // On the host the model then chooses, always alike; a measured choice could give other bits after a restart. On a GPU the
   // measured choice is remembered.
   options.plan.products = 1;

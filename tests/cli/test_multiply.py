@@ -102,6 +102,20 @@ class FiniteElements(CliTest):
                 for j in range(12):
                     assert_product(self, y[:, j], matrix, x[:, j], context=f"column {j}")
 
+    def test_a_column_has_the_same_bits_in_products_of_any_number(self):
+        matrix, path = fem_matrix("elasticity_bar"), self.matrices / "elasticity_bar-none.h5"
+        x = np.random.default_rng(9).uniform(-1, 1, (matrix.shape[1], 5))
+        for ranks, exchange in ((1, "auto"), (2, "halo")):
+            with self.subTest(ranks=ranks):
+                of = {}
+                for columns in (5, 1):
+                    given = write_vector(self.path("x.npy"), x if columns == 5 else x[:, 3])
+                    self.json_of("multiply", path, "--rhs", columns, "--same-bits", "--exchange", exchange, "--x", given,
+                                 "--output", "y.npy", ranks=ranks)
+                    of[columns] = read_vector(self.path("y.npy"))
+                np.testing.assert_array_equal(of[5][:, 3].view(np.int64), of[1].view(np.int64))
+        self.fail_with(USAGE, "multiply", path, "--same-bits", "--kernel", "crs_paper_host", says="--same-bits")
+
     def test_16_bit_values_are_added_in_32(self):
         def upper_half(values):  # bf16: f32 rounded to its upper 16 bits, ties to even
             bits = np.asarray(values, np.float32).view(np.uint32)

@@ -30,6 +30,11 @@ void add_kernel_options(const CommandLine& app, LoadChoices& o) {
   app.add_flag("--reproducible", plan.reproducible,
                "use only kernels whose results are bit-identical from run to run. With --no-measure every run also takes "
                "the same kernel");
+  app.add_flag(
+      "--same-bits", plan.same_bits,
+      "use only kernels that give a column of y the same bits in products of any number of right-hand sides (--rhs), "
+      "on the same kind of device with the same ranks, --type and --exchange. Rows are not multiplied while x moves, "
+      "unless --overlap asks for it in all products");
   app.add_option("--storage", o.storage,
                  "symmetric: store one of two equal entries a_ij and a_ji, for about half the memory; on the host. A matrix "
                  "that is not symmetric is refused. Results depend on the number of threads in the last bits")
@@ -78,7 +83,8 @@ void finish_load_choices(LoadChoices& o) {
   load.sort = o.sort == "local" ? LocalSort::by_length : o.sort == "none" ? LocalSort::none : LocalSort::as_file;
   load.right_hand_sides = o.rhs;
   require_column_block(o.rhs, load.column_block);
-  load.overlap = o.overlap ? Overlap::yes : o.no_overlap ? Overlap::no : Overlap::automatic;
+  // Rows that are stored apart are summed in another order, and by default only products of one column store them so.
+  load.overlap = o.overlap ? Overlap::yes : o.no_overlap || load.plan.same_bits ? Overlap::no : Overlap::automatic;
   if (o.no_measure && load.plan.tune) throw Error(ErrorKind::usage, "--measure and --no-measure exclude each other");
   load.plan.measure = !o.no_measure;
   load.plan.storage = o.storage == "symmetric" ? StoredEntries::half : StoredEntries::all;
