@@ -102,7 +102,7 @@ constexpr Kernel kKernels[] = {
     {"packed_stencil", "packed", kCuda, "several slices a warp, for rows that share their columns", kAuto,
      packed_stencil_policies, packed_stencil_supports, make_packed_stencil, packed_stencil_cost},
     {"tiled", "tiled", kCuda, "a thread block a tile, x in shared memory, for scalar meshes", kAuto, one_policy,
-     tiled_supports, make_tiled, tiled_cost},
+     tiled_supports, make_tiled, tiled_cost, false, true},
     {"csr_vector", "csr", kCuda, "1, 2, 4 … 32 threads a row", kAuto, csr_vector_policies, any_matrix, make_csr_vector,
      estimate<csr_bytes, 90, 32, 25>},
     {"csr_balanced", "csr", kCuda, "tiles of equal nonzeros and rows, for very uneven rows", kAuto, csr_balanced_policies,

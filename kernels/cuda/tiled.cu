@@ -6,7 +6,6 @@
 #include "kernels/base/error.h"
 #include "kernels/cuda/dot_sums.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/formats/csr.h"
 #include "kernels/formats/tiled.h"
 #include "kernels/typed_plan.h"
 
@@ -28,7 +27,7 @@ struct Arguments {
   std::int64_t room;    ///< slots from one tile to the next, or 0
   std::int32_t widest;  ///< columns
   T alpha, beta;
-  const T* __restrict__ x;
+  const T* x;
   T* __restrict__ y;
 };
 
@@ -146,15 +145,17 @@ __global__ void __launch_bounds__(W* kTiledLanes, kThreadsPerSm / (W * kTiledLan
     staged[u] = i < columns ? __ldcs(column + i) : -1;
   }
   load(even, 0, at_first);
+  const T* x = a.x;
+  if (tile.late) cuda::wait_for_previous(x);
 #pragma unroll
-  for (int u = 0; u < kAtOnce; ++u) value[u] = staged[u] >= 0 ? __ldg(a.x + staged[u]) : T(0);
+  for (int u = 0; u < kAtOnce; ++u) value[u] = staged[u] >= 0 ? __ldg(x + staged[u]) : T(0);
   load(odd, U, at_first);
   Sums<T, Dot> sums(a, dot_sum, handed[warp], stream, lane);
 #pragma unroll
   for (int u = 0; u < kAtOnce; ++u)
     if (staged[u] >= 0) of_x[threadIdx.x + u * kThreads] = value[u];
   for (int i = static_cast<int>(threadIdx.x) + kAtOnce * kThreads; i < static_cast<int>(tile.columns); i += kThreads)
-    of_x[i] = __ldg(a.x + __ldcs(column + i));
+    of_x[i] = __ldg(x + __ldcs(column + i));
   if (threadIdx.x == 0) of_x[tile.columns] = T(0);  // what padding reads
   __syncthreads();
 
@@ -186,55 +187,9 @@ __global__ void __launch_bounds__(W* kTiledLanes, kThreadsPerSm / (W * kTiledLan
   cuda::leave_dot_part(dot_sum, blockIdx.x);
 }
 
-/// A thread block a tile: copies values out of CSR, and finds the places of columns among those of the tile.
-template <class T, class Offset>
-__global__ void fill_tiles(const TiledTile* __restrict__ tiles, const TiledStream* __restrict__ streams,
-                           const TiledSlice* __restrict__ slices, const std::int32_t* __restrict__ rows,
-                           const std::int32_t* __restrict__ columns, int W, const Offset* __restrict__ row_ptr,
-                           const std::int32_t* __restrict__ col_idx, const T* __restrict__ csr_values,
-                           std::uint16_t* __restrict__ local, T* __restrict__ values) {
-  const TiledTile tile = tiles[blockIdx.x];
-  const std::int32_t* of_tile = columns + tile.column;
-  const int lane = static_cast<int>(threadIdx.x) % kTiledLanes, V = Bundle<T>::V;
-  for (int w = static_cast<int>(threadIdx.x) / kTiledLanes; w < W; w += static_cast<int>(blockDim.x) / kTiledLanes)
-    walk_stream(tile, streams[std::int64_t{blockIdx.x} * W + w], slices, w, W, V,
-                [&](std::uint64_t position, std::uint32_t slice, std::uint32_t slot) {
-                  const std::int32_t row = rows[std::int64_t{slice} * kTiledLanes + lane];
-                  const std::int64_t begin = row < 0 ? 0 : row_ptr[row], length = row < 0 ? 0 : row_ptr[row + 1] - begin;
-                  const std::int64_t entry = tiled_entry(length, slices[slice].lanes, lane, slot);
-                  const std::uint64_t to = position + static_cast<std::uint64_t>(lane * V);
-                  values[to] = entry < 0 ? T(0) : csr_values[begin + entry];
-                  if (local == nullptr) return;
-                  std::uint32_t low = entry < 0 ? tile.columns : 0, high = tile.columns;
-                  const std::int32_t column = entry < 0 ? 0 : col_idx[begin + entry];
-                  while (low < high) {
-                    const std::uint32_t middle = (low + high) / 2;
-                    if (of_tile[middle] < column) low = middle + 1;
-                    else high = middle;
-                  }
-                  local[to] = static_cast<std::uint16_t>(low);
-                });
-}
-
 std::size_t shared_bytes(const TiledStorage& a) { return (a.pattern->widest + 1) * size_of(a.type); }
 
 }  // namespace
-
-void fill_tiled_on_device(TiledStorage& a, const CsrStorage& csr, bool structure, Stream& stream) {
-  constexpr int kBlock = 1024;
-  dispatch(a.type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    dispatch_offset(csr.wide_offsets, [&](auto offset) {
-      using Offset = typename decltype(offset)::type;
-      cuda::launch_blocks(fill_tiles<T, Offset>, std::ssize(a.pattern->tiles), kBlock, 0, stream, a.tiles.as<TiledTile>(),
-                          a.streams.as<TiledStream>(), a.slices.as<TiledSlice>(), a.rows.as<std::int32_t>(),
-                          a.columns.as<std::int32_t>(), a.pattern->warps, csr.row_ptr.as<Offset>(),
-                          csr.col_idx.as<std::int32_t>(), csr.values.as<T>(),
-                          structure ? a.local.as<std::uint16_t>() : nullptr, a.values.as<T>());
-    });
-  });
-  stream.synchronize();
-}
 
 /// Static shared memory is for sums that streams hand on, and of dot products.
 bool tiled_supports(const Storage& storage) {
@@ -258,12 +213,14 @@ std::unique_ptr<Plan> make_tiled(std::shared_ptr<Storage> storage, const Policy&
       std::move(storage), [](const TiledStorage& a) { return std::ssize(a.pattern->tiles); },
       [with_kernel]<class T, class Dot>(const TiledStorage& a, const Operands<T>& v, Dot dot, Stream& stream) {
         with_kernel(a, TypeTag<T>{}, TypeTag<Dot>{}, [&](auto kernel) {
-          cuda::launch_blocks(kernel, std::ssize(a.pattern->tiles), a.pattern->warps * kTiledLanes, shared_bytes(a), stream,
-                              Arguments<T>{a.tiles.as<TiledTile>(), a.streams.as<TiledStream>(), a.slices.as<TiledSlice>(),
-                                           a.rows.as<std::int32_t>(), a.columns.as<std::int32_t>(),
-                                           a.local.as<std::uint16_t>(), a.values.as<T>(), a.pattern->room,
-                                           static_cast<std::int32_t>(a.pattern->widest), v.alpha, v.beta, v.x, v.y},
-                              dot);
+          cuda::launch_grid_beside(
+              a.expects_late, kernel, std::ssize(a.pattern->tiles), 1, a.pattern->warps * kTiledLanes, shared_bytes(a),
+              stream,
+              Arguments<T>{a.tiles.as<TiledTile>(), a.streams.as<TiledStream>(), a.slices.as<TiledSlice>(),
+                           a.rows.as<std::int32_t>(), a.pattern->columns.as<std::int32_t>(), a.local.as<std::uint16_t>(),
+                           a.values.as<T>(), a.pattern->room, static_cast<std::int32_t>(a.pattern->widest), v.alpha, v.beta,
+                           v.x, v.y},
+              dot);
         });
       });
 }

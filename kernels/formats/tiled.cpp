@@ -4,16 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <limits>
-#include <span>
-#include <unordered_set>
+#include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/narrow.h"
 #include "kernels/base/parallel.h"
 #include "kernels/formats/limits.h"
 #include "kernels/formats/packed.h"
+#include "kernels/formats/tiled_build.h"
 #include "kernels/formats/upload.h"
 #include "kernels/matrix/row_tiles.h"
 #include "kernels/matrix/rows.h"
@@ -30,56 +29,12 @@ int lanes_of(std::int64_t length) {
   return lanes;
 }
 
-/// Collects different columns, in a table with open addressing.
-class ColumnSet {
- public:
-  ColumnSet() : table_(kSize, -1) {}
-  void clear() {
-    if (!columns_.empty()) std::fill(table_.begin(), table_.end(), -1);
-    columns_.clear();
-  }
-  void add(std::int32_t column) {
-    auto at = static_cast<std::uint32_t>(column) * 0x9e3779b9u >> kShift;
-    while (table_[at] != column) {
-      if (table_[at] < 0) {
-        table_[at] = column;
-        columns_.push_back(column);
-        return;
-      }
-      at = (at + 1) % kSize;
-    }
-  }
-  bool full() const { return std::ssize(columns_) > kTiledMostColumns; }
-  std::vector<std::int32_t> ascending() {
-    std::sort(columns_.begin(), columns_.end());
-    return columns_;
-  }
-
- private:
-  static constexpr int kBits = 15, kShift = 32 - kBits;
-  static constexpr std::uint32_t kSize = 1u << kBits;
-  static_assert(kSize > 2 * kTiledMostColumns);
-  std::vector<std::int32_t> table_, columns_;
-};
-
 /// A tile before its place is known.
 struct Draft {
   std::vector<TiledSlice> slices;
-  std::vector<std::int32_t> rows, columns;
+  std::vector<std::int32_t> rows;
   std::uint32_t bundles = 0;
 };
-
-/// The columns of a tile; false if there are too many.
-bool find_columns(const Rows& rows, std::span<const std::int32_t> members, ColumnSet& set, Draft& tile) {
-  set.clear();
-  for (const std::int32_t row : members)
-    for (std::int64_t k = rows.begin(row); k < rows.end(row); ++k) {
-      set.add(static_cast<std::int32_t>(rows.column(k)));
-      if (set.full()) return false;
-    }
-  tile.columns = set.ascending();
-  return true;
-}
 
 /// Rows of one length lie side by side. The last slice is lengthened to whole bundles.
 void make_slices(const Rows& rows, std::vector<std::int32_t> members, const TiledPattern& p, Draft& tile) {
@@ -101,23 +56,6 @@ void make_slices(const Rows& rows, std::vector<std::int32_t> members, const Tile
   }
   tile.bundles = static_cast<std::uint32_t>((slots + p.bundle - 1) / p.bundle);
   tile.slices.back().slots += static_cast<std::uint16_t>(tile.bundles * p.bundle - slots);
-}
-
-/// Drafts of the rows; of halves of them if they have too many columns.
-void draft(const Rows& rows, std::span<const std::int32_t> members, const TiledPattern& p, ColumnSet& set,
-           std::vector<Draft>& drafts) {
-  Draft tile;
-  if (find_columns(rows, members, set, tile)) {
-    make_slices(rows, {members.begin(), members.end()}, p, tile);
-    drafts.push_back(std::move(tile));
-    return;
-  }
-  if (members.size() == 1)
-    throw Error(ErrorKind::resources,
-                fmt::format("format tiled does not suit this matrix: row {} has {} nonzeros, and a row may have {} at most",
-                            members[0], rows.length(members[0]), kTiledMostColumns));
-  draft(rows, members.first(members.size() / 2), p, set, drafts);
-  draft(rows, members.subspan(members.size() / 2), p, set, drafts);
 }
 
 /// Cuts the slots of a tile into streams. `first`: its first slice among those of all tiles.
@@ -143,49 +81,79 @@ void add_streams(TiledPattern& p, const Draft& tile, std::size_t first) {
   }
 }
 
-/// Gives each tile the room of the largest, if that is not much more.
-void space_tiles(TiledPattern& p, const std::vector<std::vector<Draft>>& drafts) {
-  constexpr double kMostWaste = 0.04;
-  std::int64_t tiles = 0, bundles = 0, most = 0;
-  for (const std::vector<Draft>& of_tile : drafts)
-    for (const Draft& tile : of_tile) {
-      ++tiles, bundles += tile.bundles;
-      most = std::max<std::int64_t>(most, tile.bundles);
-      p.widest = std::max<std::int64_t>(p.widest, std::ssize(tile.columns));
-    }
-  if (static_cast<double>(most * tiles) <= (1 + kMostWaste) * static_cast<double>(bundles)) p.room = most * p.bundle;
+const tiled::Builder& builder_for([[maybe_unused]] const ConversionInput& input) {
+#ifdef SHARDMAT_HAVE_CUDA
+  if (input.stream().device().backend == Backend::cuda) return tiled::cuda_builder;
+#endif
+  return tiled::host_builder;
 }
 
-std::shared_ptr<const TiledPattern> make_pattern(const CsrView& matrix, int warps, int bundle, std::int64_t nonzeros) {
+/// Tiles that fit; halves of those with too many columns. Returns the numbers of their columns.
+std::vector<std::int32_t> count_columns(ConversionInput& input, RowTiles& tiles) {
+  while (true) {
+    const std::vector<std::int32_t> counts = builder_for(input).count_columns(input, tiles);
+    std::vector<std::int64_t> first{0};
+    for (std::size_t t = 0; t < counts.size(); ++t) {
+      const std::int64_t begin = tiles.first[t], end = tiles.first[t + 1];
+      if (counts[t] > kTiledMostColumns) {
+        if (end - begin == 1)
+          throw Error(ErrorKind::resources,
+                      fmt::format("format tiled does not suit this matrix: row {} has more than {} nonzeros",
+                                  tiles.order[static_cast<std::size_t>(begin)], kTiledMostColumns));
+        first.push_back((begin + end) / 2);
+      }
+      first.push_back(end);
+    }
+    if (first.size() == tiles.first.size()) return counts;
+    tiles.first = std::move(first);
+  }
+}
+
+/// Gives each tile the room of the largest, if that is not much more.
+void space_tiles(TiledPattern& p, const std::vector<Draft>& drafts) {
+  constexpr double kMostWaste = 0.04;
+  std::int64_t bundles = 0, most = 0;
+  for (const Draft& tile : drafts) {
+    bundles += tile.bundles;
+    most = std::max<std::int64_t>(most, tile.bundles);
+  }
+  if (static_cast<double>(most * std::ssize(drafts)) <= (1 + kMostWaste) * static_cast<double>(bundles))
+    p.room = most * p.bundle;
+}
+
+std::shared_ptr<const TiledPattern> make_pattern(ConversionInput& input, int warps, std::int64_t nonzeros) {
+  const CsrView& matrix = input.matrix();
   require_int32_rows(matrix.rows, "tiled");
   const Rows rows(matrix);
   auto p = std::make_shared<TiledPattern>();
-  p->warps = warps, p->bundle = bundle;
-  const RowTiles tiles = tile_rows(matrix, nonzeros);
-  std::vector<std::vector<Draft>> drafts(static_cast<std::size_t>(tiles.count()));
+  p->warps = warps, p->bundle = static_cast<int>(16 / input.value_bytes());
+  const auto& groups = input.remember<RowGroups>("groups of rows", [&] { return builder_for(input).group(input); });
+  RowTiles tiles = tile_rows(matrix, groups, nonzeros);
+  const std::vector<std::int32_t> columns = count_columns(input, tiles);
+  if (!columns.empty()) p->widest = *std::max_element(columns.begin(), columns.end());
+
+  std::vector<Draft> drafts(columns.size());
   parallel_ranges(tiles.count(), 1, [&](std::int64_t begin, std::int64_t end) {
-    ColumnSet set;
-    for (std::int64_t t = begin; t < end; ++t) {
-      const auto i = static_cast<std::size_t>(t), first = static_cast<std::size_t>(tiles.first[i]);
-      draft(rows, std::span(tiles.order).subspan(first, static_cast<std::size_t>(tiles.first[i + 1]) - first), *p, set,
-            drafts[i]);
-    }
+    for (auto t = static_cast<std::size_t>(begin); t < static_cast<std::size_t>(end); ++t)
+      make_slices(rows, {tiles.order.begin() + tiles.first[t], tiles.order.begin() + tiles.first[t + 1]}, *p, drafts[t]);
   });
   space_tiles(*p, drafts);
-  for (const std::vector<Draft>& of_tile : drafts)
-    for (const Draft& tile : of_tile) {
-      p->tiles.push_back({narrow<std::uint32_t>(p->slots, "the slots of format tiled"), tile.bundles,
-                          narrow<std::uint32_t>(std::ssize(p->columns), "the columns of all tiles"),
-                          static_cast<std::uint32_t>(tile.columns.size())});
-      add_streams(*p, tile, p->slices.size());
-      p->slices.insert(p->slices.end(), tile.slices.begin(), tile.slices.end());
-      p->rows.insert(p->rows.end(), tile.rows.begin(), tile.rows.end());
-      p->columns.insert(p->columns.end(), tile.columns.begin(), tile.columns.end());
-      p->slots += p->room > 0 ? p->room : std::int64_t{tile.bundles} * bundle;
-      if (p->room > 0) p->columns.resize(static_cast<std::size_t>(p->widest) * p->tiles.size(), -1);
-    }
+  for (std::size_t t = 0; t < drafts.size(); ++t) {
+    const Draft& tile = drafts[t];
+    p->tiles.push_back({narrow<std::uint32_t>(p->slots, "the slots of format tiled"), tile.bundles,
+                        narrow<std::uint32_t>(p->column_count, "the columns of all tiles"),
+                        static_cast<std::uint16_t>(columns[t]), 0});
+    add_streams(*p, tile, p->slices.size());
+    p->slices.insert(p->slices.end(), tile.slices.begin(), tile.slices.end());
+    p->rows.insert(p->rows.end(), tile.rows.begin(), tile.rows.end());
+    p->slots += p->room > 0 ? p->room : std::int64_t{tile.bundles} * p->bundle;
+    p->column_count += p->room > 0 ? p->widest : columns[t];
+  }
   p->slices.push_back({1, 1});
   p->rows.insert(p->rows.end(), kTiledLanes, -1);
+  p->columns = Buffer(input.stream().device(), static_cast<std::size_t>(p->column_count) * sizeof(std::int32_t));
+  fill_bytes(p->columns.data(), 0xff, p->columns.bytes(), input.stream());
+  builder_for(input).write_columns(input, tiles, *p);
   return p;
 }
 
@@ -193,62 +161,39 @@ std::shared_ptr<const TiledPattern> pattern_of(ConversionInput& input, const Pol
   const int warps = layout.at("warps"), nonzeros = layout.at("nonzeros");
   if (warps != 16 && warps != 32) throw Error(ErrorKind::usage, "tiled: warps must be 16 or 32");
   if (nonzeros < 1) throw Error(ErrorKind::usage, "tiled: nonzeros must be at least 1");
-  return input.remember<std::shared_ptr<const TiledPattern>>("tiled " + layout.text(), [&] {
-    return make_pattern(input.matrix(), warps, static_cast<int>(16 / input.value_bytes()), nonzeros);
-  });
+  return input.remember<std::shared_ptr<const TiledPattern>>("tiled " + layout.text(),
+                                                             [&] { return make_pattern(input, warps, nonzeros); });
 }
 
-void fill_on_host(TiledStorage& tiled, const ConversionInput& input, bool structure) {
-  const TiledPattern& p = *tiled.pattern;
-  const Rows rows(input.matrix());
-  dispatch(tiled.type, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    parallel_tasks(std::ssize(p.tiles), [&](std::int64_t t) {
-      const TiledTile& tile = p.tiles[static_cast<std::size_t>(t)];
-      const auto columns = std::span(p.columns).subspan(tile.column, tile.columns);
-      const auto write = [&](std::uint64_t position, std::uint32_t slice, std::uint32_t slot) {
-        for (int lane = 0; lane < kTiledLanes; ++lane) {
-          const std::int32_t row = p.rows[std::size_t{slice} * kTiledLanes + static_cast<std::size_t>(lane)];
-          const std::int64_t entry = row < 0 ? -1 : tiled_entry(rows.length(row), p.slices[slice].lanes, lane, slot);
-          const std::int64_t k = entry < 0 ? -1 : rows.begin(row) + entry;
-          const std::uint64_t to = position + static_cast<std::uint64_t>(lane * p.bundle);
-          tiled.values.as<T>()[to] = k < 0 ? T(0) : static_cast<T>(rows.values()[k]);
-          if (structure)
-            tiled.local.as<std::uint16_t>()[to] = static_cast<std::uint16_t>(
-                k < 0 ? tile.columns : std::lower_bound(columns.begin(), columns.end(), rows.column(k)) - columns.begin());
-        }
-      };
-      for (int w = 0; w < p.warps; ++w)
-        walk_stream(tile, p.streams[static_cast<std::size_t>(t * p.warps + w)], p.slices.data(), w, p.warps, p.bundle,
-                    write);
-    });
-  });
-}
-
-void fill(TiledStorage& tiled, ConversionInput& input, bool structure) {
-#ifdef SHARDMAT_HAVE_CUDA
-  if (tiled.device.backend == Backend::cuda) return fill_tiled_on_device(tiled, *input.csr(), structure, input.stream());
-#endif
-  fill_on_host(tiled, input, structure);
-}
-
-/// Nonzeros for each different column in tiles of `nonzeros`, by a sample of tiles grown breadth first.
-double sampled_reuse(const CsrView& matrix, std::int64_t nonzeros) {
-  constexpr std::int64_t kTiles = 8;
+/// Nonzeros for each different column in small tiles, by a sample of tiles grown breadth first. REQUIRES: no row has
+/// more than kTiledMostColumns nonzeros.
+double sampled_reuse(const CsrView& matrix) {
+  constexpr std::int64_t kTiles = 4, kNonzeros = 20'000;
+  constexpr std::uint32_t kBits = 16, kPlaces = 1u << kBits;
+  static_assert(kPlaces > kNonzeros + kTiledMostColumns);
   const Rows rows(matrix);
   std::int64_t held = 0, columns = 0;
+  std::vector<std::int64_t> table, queue;
+  const auto is_new = [&](std::int64_t column) {
+    std::uint32_t place = static_cast<std::uint32_t>(column) * 0x9e3779b9u >> (32 - kBits);
+    while (table[place] >= 0 && table[place] != column) place = (place + 1) % kPlaces;
+    return std::exchange(table[place], column) < 0;
+  };
   for (std::int64_t tile = 0; tile < kTiles && rows.count() > 0; ++tile) {
-    std::deque<std::int64_t> queue{rows.count() * (2 * tile + 1) / (2 * kTiles)};
-    std::unordered_set<std::int64_t> seen{queue.front() + matrix.diagonal}, touched;
-    for (std::int64_t of_tile = 0; !queue.empty() && of_tile < nonzeros; queue.pop_front()) {
-      const std::int64_t row = queue.front();
-      of_tile += rows.length(row), held += rows.length(row);
-      for (std::int64_t k = rows.begin(row); k < std::min(rows.end(row), rows.begin(row) + nonzeros); ++k) {
-        const std::int64_t column = rows.column(k), vertex = column - matrix.diagonal;
-        columns += touched.insert(column).second ? 1 : 0;
-        if (vertex >= 0 && vertex < rows.count() && seen.insert(column).second) queue.push_back(vertex);
+    table.assign(kPlaces, -1);
+    queue.assign(1, rows.count() * (2 * tile + 1) / (2 * kTiles));
+    std::int64_t of_tile = 0;
+    for (std::size_t next = 0; next < queue.size() && of_tile < kNonzeros; ++next) {
+      const std::int64_t row = queue[next];
+      of_tile += rows.length(row);
+      for (std::int64_t k = rows.begin(row); k < rows.end(row); ++k) {
+        if (!is_new(rows.column(k))) continue;
+        ++columns;
+        const std::int64_t vertex = rows.column(k) - matrix.diagonal;
+        if (vertex >= 0 && vertex < rows.count() && vertex != queue.front()) queue.push_back(vertex);
       }
     }
+    held += of_tile;
   }
   return columns == 0 ? 0 : static_cast<double>(held) / static_cast<double>(columns);
 }
@@ -257,8 +202,14 @@ double sampled_reuse(const CsrView& matrix, std::int64_t nonzeros) {
 
 std::int64_t TiledPattern::bytes(std::int64_t value_bytes) const {
   return static_cast<std::int64_t>(tiles.size() * sizeof(TiledTile) + streams.size() * sizeof(TiledStream) +
-                                   slices.size() * sizeof(TiledSlice) + 4 * (rows.size() + columns.size())) +
-         slots * kTiledLanes * (2 + value_bytes);
+                                   slices.size() * sizeof(TiledSlice) + 4 * rows.size()) +
+         4 * column_count + slots * kTiledLanes * (2 + value_bytes);
+}
+
+void TiledStorage::expect_late([[maybe_unused]] std::int64_t first, [[maybe_unused]] Stream& stream) {
+#ifdef SHARDMAT_HAVE_CUDA
+  if (device.backend == Backend::cuda) expects_late = tiled::mark_late(*this, first, stream);
+#endif
 }
 
 std::vector<Policy> tiled_layouts(ConversionInput& input) {
@@ -279,7 +230,7 @@ std::int64_t tiled_bytes(ConversionInput& input, const Policy& layout) {
   return pattern_of(input, layout)->bytes(input.value_bytes());
 }
 
-double tiled_cost(ConversionInput& input, const Policy& layout) {
+double tiled_cost(ConversionInput& input, const Policy&) {
   constexpr double kNever = std::numeric_limits<double>::infinity(), kEfficiency = 0.9, kPadding = 1.04;
   constexpr double kLeastReuse = 5, kMostUneven = 2;
   constexpr std::int64_t kLeast = 2'000'000;  // nonzeros; tiles of less are done before their columns have arrived
@@ -287,8 +238,7 @@ double tiled_cost(ConversionInput& input, const Policy& layout) {
   if (rows.nnz < kLeast || rows.max_row > kTiledMostColumns || rows.stddev_row > kMostUneven * rows.mean_row) return kNever;
   const Policy packed = packed_layouts(input).front();
   if (packed.at("block") > 1 || packed_stencil_cost(input, packed) < kNever) return kNever;
-  const double reuse = input.remember<double>(
-      "tiled reuse", [&] { return sampled_reuse(input.matrix(), std::min(layout.at("nonzeros"), 40'000)); });
+  const double reuse = input.remember<double>("reuse in tiles", [&] { return sampled_reuse(input.matrix()); });
   if (reuse < kLeastReuse) return kNever;
   const auto value = static_cast<double>(input.value_bytes());
   const auto nnz = static_cast<double>(rows.nnz), vectors = static_cast<double>(input.matrix().rows + input.matrix().cols);
@@ -305,16 +255,17 @@ std::shared_ptr<Storage> convert_tiled(ConversionInput& input, const Policy& lay
   tiled->streams = upload(p.streams, stream);
   tiled->slices = upload(p.slices, stream);
   tiled->rows = upload(p.rows, stream);
-  tiled->columns = upload(p.columns, stream);
   const auto places = static_cast<std::size_t>(p.slots * kTiledLanes);
   tiled->local = Buffer(tiled->device, places * sizeof(std::uint16_t));
   tiled->values = Buffer(tiled->device, places * size_of(tiled->type));
   fill_bytes(tiled->local.data(), 0, tiled->local.bytes(), stream);  // the room between tiles
   fill_bytes(tiled->values.data(), 0, tiled->values.bytes(), stream);
-  fill(*tiled, input, true);
+  builder_for(input).fill(*tiled, input, true);
   return tiled;
 }
 
-void update_tiled(Storage& storage, ConversionInput& input) { fill(static_cast<TiledStorage&>(storage), input, false); }
+void update_tiled(Storage& storage, ConversionInput& input) {
+  builder_for(input).fill(static_cast<TiledStorage&>(storage), input, false);
+}
 
 }  // namespace shardmat

@@ -25,8 +25,6 @@
 
 namespace shardmat {
 
-struct CsrStorage;
-
 constexpr int kTiledLanes = 32;                     ///< lanes of a warp
 constexpr std::int64_t kTiledMostColumns = 12'000;  ///< of a tile: 96 KB of f64 in shared memory, with the zero
 
@@ -35,7 +33,8 @@ struct alignas(16) TiledTile {
   std::uint32_t slot;     ///< first slot
   std::uint32_t bundles;  ///< of all streams
   std::uint32_t column;   ///< position of the first column
-  std::uint32_t columns;  ///< how many
+  std::uint16_t columns;  ///< how many
+  std::uint16_t late;     ///< 1: the tile reads entries of x that arrive late (Storage::expect_late())
 };
 /// Where the stream of a warp begins.
 struct alignas(8) TiledStream {
@@ -53,27 +52,29 @@ SHARDMAT_HOST_DEVICE constexpr std::uint32_t bundles_of_stream(std::uint32_t bun
   return (bundles + static_cast<std::uint32_t>(W - 1 - w)) / static_cast<std::uint32_t>(W);
 }
 
-/// Everything but local columns and values; kept on the host for new values.
+/// Everything but local columns and values. All but the columns is kept on the host, too.
 struct TiledPattern {
   int warps = 0, bundle = 0;  ///< W, V
   std::int64_t slots = 0;     ///< of all tiles, with room between them
   std::int64_t room = 0;      ///< slots from one tile to the next, if always as many; else 0
   std::int64_t widest = 0;    ///< columns of the tile with the most
   std::vector<TiledTile> tiles;
-  std::vector<TiledStream> streams;   ///< W for each tile
-  std::vector<TiledSlice> slices;     ///< and one behind the last, which kernels load and do not multiply
-  std::vector<std::int32_t> rows;     ///< 32 for each slice, L equal ones for each row; -1: no row
-  std::vector<std::int32_t> columns;  ///< with `room`: `widest` for each tile, the last -1
+  std::vector<TiledStream> streams;  ///< W for each tile
+  std::vector<TiledSlice> slices;    ///< and one behind the last, which kernels load and do not multiply
+  std::vector<std::int32_t> rows;    ///< 32 for each slice, L equal ones for each row; -1: no row
+  std::int64_t column_count = 0;
+  Buffer columns;  ///< int32; with `room`: `widest` for each tile, the last -1
 
   std::int64_t bytes(std::int64_t value_bytes) const;
 };
 
 struct TiledStorage final : Storage {
+  void expect_late(std::int64_t first, Stream& stream) override;
   std::vector<const Buffer*> value_arrays() const override { return {&values}; }
 
   std::shared_ptr<const TiledPattern> pattern;
-  Buffer tiles, streams, slices, rows, columns;  ///< as in the pattern
-  Buffer local;                                  ///< uint16: place in the tile's columns; their number where padding is
+  Buffer tiles, streams, slices, rows;  ///< as in the pattern
+  Buffer local;                         ///< uint16: place in the tile's columns; their number where padding is
   Buffer values;
 };
 
@@ -86,8 +87,6 @@ void update_tiled(Storage& storage, ConversionInput& input);
 double tiled_cost(ConversionInput& input, const Policy& layout);
 bool tiled_supports(const Storage& storage);
 std::unique_ptr<Plan> make_tiled(std::shared_ptr<Storage> storage, const Policy& policy, Stream& stream);
-/// Writes values, and with `structure` local columns, from CSR on the device.
-void fill_tiled_on_device(TiledStorage& tiled, const CsrStorage& csr, bool structure, Stream& stream);
 
 /// A stream of a tile from its first slot to its last: visit(position of lane 0, slice, slot within the slice). Lane l is
 /// V·l places further.

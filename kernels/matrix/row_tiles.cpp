@@ -18,26 +18,19 @@ constexpr std::int64_t kRowsAtLeast = 1 << 10;  // for a thread
 
 std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
 
-std::uint32_t hash(Vertex vertex) {
-  auto x = static_cast<std::uint32_t>(vertex);
-  x = (x ^ x >> 16) * 0x7feb352du;
-  x = (x ^ x >> 15) * 0x846ca68bu;
-  return x ^ x >> 16;
-}
-
 /// For each vertex the vertex that leads its group: it leads itself.
 HostVector<Vertex> leaders(const Rows& rows, std::int64_t diagonal) {
   const std::int64_t n = rows.count();
   HostVector<Vertex> leader(at(n)), next(at(n));
+  const auto rank = [&](std::int64_t i) { return rank_of_row(static_cast<Vertex>(i), rows.length(i)); };
   parallel_ranges(n, kRowsAtLeast, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       auto best = static_cast<Vertex>(i);
-      std::uint32_t most = hash(best);
+      std::uint64_t most = rank(i);
       for (std::int64_t k = rows.begin(i); k < rows.end(i); ++k) {
         const std::int64_t other = rows.column(k) - diagonal;
         if (other < 0 || other >= n) continue;
-        const std::uint32_t of_other = hash(static_cast<Vertex>(other));  // no two vertices have the same
-        if (of_other > most) most = of_other, best = static_cast<Vertex>(other);
+        if (const std::uint64_t of_other = rank(other); of_other > most) most = of_other, best = static_cast<Vertex>(other);
       }
       leader[at(i)] = best;
     }
@@ -54,62 +47,19 @@ HostVector<Vertex> leaders(const Rows& rows, std::int64_t diagonal) {
   return leader;
 }
 
-/// Groups of vertices, and which of them are neighbours.
-struct Groups {
-  HostVector<Vertex> of;               ///< for each vertex its group
-  std::vector<std::int64_t> first{0};  ///< of each group in `member`
-  HostVector<Vertex> member;           ///< group by group, ascending
-  std::vector<std::span<const Vertex>> neighbours;
-  std::vector<std::vector<Vertex>> memory;  ///< of `neighbours`
+/// The rows of each group, ascending: group g has row[first[g]] … row[first[g + 1] - 1].
+struct Members {
+  std::vector<std::int64_t> first;
+  HostVector<Vertex> row;
 
-  explicit Groups(const Rows& rows, std::int64_t diagonal) : of(leaders(rows, diagonal)), member(of.size()) {
-    number_groups();
-    find_neighbours(rows, diagonal);
-  }
-  Vertex count() const { return static_cast<Vertex>(first.size() - 1); }
-  std::span<const Vertex> members(Vertex group) const {
-    return {member.data() + first[at(group)], at(first[at(group) + 1] - first[at(group)])};
-  }
-
- private:
-  void number_groups() {
-    const auto n = static_cast<Vertex>(of.size());
-    std::vector<Vertex> number(of.size());
-    Vertex groups = 0;
-    for (Vertex i = 0; i < n; ++i)
-      if (of[at(i)] == i) number[at(i)] = groups++;
-    first.assign(at(groups) + 1, 0);
-    for (Vertex& group : of) ++first[at(group = number[at(group)]) + 1];
+  explicit Members(const RowGroups& groups) : first(at(groups.count()) + 1, 0), row(groups.of.size()) {
+    for (const Vertex group : groups.of) ++first[at(group) + 1];
     for (std::size_t g = 1; g < first.size(); ++g) first[g] += first[g - 1];
     std::vector<std::int64_t> place(first.begin(), first.end() - 1);
-    for (Vertex i = 0; i < n; ++i) member[at(place[at(of[at(i)])]++)] = i;
+    for (std::size_t i = 0; i < row.size(); ++i) row[at(place[at(groups.of[i])]++)] = static_cast<Vertex>(i);
   }
-
-  void find_neighbours(const Rows& rows, std::int64_t diagonal) {
-    constexpr std::int64_t kTasks = 256;
-    neighbours.resize(at(count()));
-    memory.resize(kTasks);
-    parallel_tasks(kTasks, [&](std::int64_t task) {
-      const std::int64_t begin = count() * task / kTasks, end = count() * (task + 1) / kTasks;
-      std::vector<std::int64_t> seen(at(count()), -1);
-      std::vector<Vertex>& found = memory[at(task)];
-      std::vector<std::size_t> ends;
-      for (std::int64_t group = begin; group < end; ++group) {
-        seen[at(group)] = group;
-        for (const Vertex i : members(static_cast<Vertex>(group)))
-          for (std::int64_t k = rows.begin(i); k < rows.end(i); ++k) {
-            const std::int64_t column = rows.column(k) - diagonal;
-            if (column < 0 || column >= rows.count()) continue;
-            const Vertex other = of[at(column)];
-            if (std::exchange(seen[at(other)], group) != group) found.push_back(other);
-          }
-        ends.push_back(found.size());
-      }
-      for (std::int64_t group = begin; group < end; ++group) {
-        const std::size_t from = group == begin ? 0 : ends[at(group - begin - 1)];
-        neighbours[at(group)] = std::span(found).subspan(from, ends[at(group - begin)] - from);
-      }
-    });
+  std::span<const Vertex> of(Vertex group) const {
+    return {row.data() + first[at(group)], at(first[at(group) + 1] - first[at(group)])};
   }
 };
 
@@ -117,15 +67,16 @@ struct Groups {
 /// This leaves no scattered remains, which would read many columns.
 class Growth {
  public:
-  Growth(const Rows& rows, const Groups& groups, std::int64_t nonzeros) : groups_(groups) {
+  Growth(const Rows& rows, const RowGroups& groups, std::int64_t nonzeros) : groups_(groups) {
+    const Members members(groups);
     tiles_.order.resize(at(rows.count()));
     of_group_.resize(at(groups.count()));
-    for (Vertex g = 0; g < groups.count(); ++g) of_group_[at(g)].left = static_cast<float>(groups.neighbours[at(g)].size());
+    for (Vertex g = 0; g < groups.count(); ++g) of_group_[at(g)].left = static_cast<float>(neighbours(g).size());
     std::int64_t placed = 0, held = 0;
     while (placed < rows.count()) {
       const Vertex group = next();
       of_group_[at(group)].taken = true;
-      for (const Vertex i : groups.members(group)) {
+      for (const Vertex i : members.of(group)) {
         if (held >= nonzeros) {
           tiles_.first.push_back(placed);
           held = 0;
@@ -150,11 +101,16 @@ class Growth {
     float rank() const { return inside / std::max(left, 1.0f); }
   };
 
+  std::span<const Vertex> neighbours(Vertex group) const {
+    const auto first = at(groups_.first[at(group)]), last = at(groups_.first[at(group) + 1]);
+    return {groups_.neighbour.data() + first, last - first};
+  }
+
   /// The best neighbour of the tile; else the first that an earlier tile left, else the first of all.
   Vertex next() {
     for (; !queue_.empty(); queue_.pop()) {
       const auto [rank, group] = queue_.top();
-      if (!of_group_[at(group)].taken && of_group_[at(group)].rank() == rank) return group;  // else it has been queued anew
+      if (!of_group_[at(group)].taken && of_group_[at(group)].rank() == rank) return group;  // else it is queued anew
     }
     for (; !seeds_.empty(); seeds_.pop_front())
       if (!of_group_[at(seeds_.front())].taken) return seeds_.front();
@@ -170,7 +126,7 @@ class Growth {
   }
 
   void join(Vertex group) {
-    for (const Vertex g : groups_.neighbours[at(group)]) {
+    for (const Vertex g : neighbours(group)) {
       Group& other = of_group_[at(g)];
       --other.left;
       if (other.taken) continue;
@@ -183,7 +139,7 @@ class Growth {
     }
   }
 
-  const Groups& groups_;
+  const RowGroups& groups_;
   RowTiles tiles_;
   std::vector<Group> of_group_;
   std::priority_queue<std::pair<float, Vertex>> queue_;
@@ -195,10 +151,42 @@ class Growth {
 
 }  // namespace
 
-RowTiles tile_rows(const CsrView& matrix, std::int64_t nonzeros) {
+RowGroups group_rows(const CsrView& matrix) {
   const Rows rows(matrix);
-  const Groups groups(rows, matrix.diagonal);
-  return Growth(rows, groups, nonzeros).take();
+  RowGroups groups;
+  groups.of = leaders(rows, matrix.diagonal);
+  std::vector<Vertex> number(groups.of.size());
+  Vertex count = 0;
+  for (std::size_t i = 0; i < number.size(); ++i)
+    if (groups.of[i] == static_cast<Vertex>(i)) number[i] = count++;
+  for (Vertex& group : groups.of) group = number[at(group)];
+  groups.first.assign(at(count) + 1, 0);
+
+  const Members members(groups);
+  std::vector<std::vector<Vertex>> found(at(count));
+  parallel_ranges(count, 1, [&](std::int64_t begin, std::int64_t end) {
+    std::vector<Vertex> seen(at(count), -1);  // by which group
+    for (auto group = static_cast<Vertex>(begin); group < end; ++group) {
+      seen[at(group)] = group;
+      for (const Vertex i : members.of(group))
+        for (std::int64_t k = rows.begin(i); k < rows.end(i); ++k) {
+          const std::int64_t column = rows.column(k) - matrix.diagonal;
+          if (column < 0 || column >= rows.count()) continue;
+          const Vertex other = groups.of[at(column)];
+          if (std::exchange(seen[at(other)], group) != group) found[at(group)].push_back(other);
+        }
+      std::sort(found[at(group)].begin(), found[at(group)].end());
+    }
+  });
+  for (std::size_t g = 0; g < found.size(); ++g) {
+    groups.neighbour.insert(groups.neighbour.end(), found[g].begin(), found[g].end());
+    groups.first[g + 1] = std::ssize(groups.neighbour);
+  }
+  return groups;
+}
+
+RowTiles tile_rows(const CsrView& matrix, const RowGroups& groups, std::int64_t nonzeros) {
+  return Growth(Rows(matrix), groups, nonzeros).take();
 }
 
 }  // namespace shardmat

@@ -4,11 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdlib>
 #include <tuple>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/formats/upload.h"
 #include "kernels/matrix/row_tiles.h"
 #include "kernels/matrix/rows.h"
 #include "tests/support/matrix_zoo.h"
@@ -43,7 +45,7 @@ std::vector<Nonzero> nonzeros_of(const TiledStorage& a) {
                       const std::uint32_t local = a.local.as<std::uint16_t>()[at];
                       const double value = a.values.as<double>()[at];
                       if (local < tile.columns)
-                        all.emplace_back(p.rows[slice * kTiledLanes + lane], p.columns[tile.column + local], value);
+                        all.emplace_back(p.rows[slice * kTiledLanes + lane], p.columns.as<std::int32_t>()[tile.column + local], value);
                       else EXPECT_TRUE(local == tile.columns && value == 0);
                     }
                   });
@@ -117,9 +119,26 @@ TEST(Tiled, EveryNonzeroHasOnePlace) {
   }
 }
 
+TEST(GpuTiled, ConvertsAsTheHostDoes) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream host({Backend::host, 0}), gpu({Backend::cuda, 0});
+  for (const test::NamedMatrix& zoo : test::matrix_zoo())
+    for (const ValueType type : {ValueType::f32, ValueType::f64}) {
+      SCOPED_TRACE(zoo.name);
+      ConversionInput on_host(zoo.matrix.view(), type, host), on_gpu(zoo.matrix.view(), type, gpu);
+      const Policy layout{{"warps", 16}, {"nonzeros", 400}};
+      const auto expected = convert_tiled(on_host, layout), found = convert_tiled(on_gpu, layout);
+      const auto &a = static_cast<const TiledStorage&>(*expected), &b = static_cast<const TiledStorage&>(*found);
+      EXPECT_EQ(download<std::int32_t>(a.pattern->columns, host), download<std::int32_t>(b.pattern->columns, gpu));
+      EXPECT_EQ(download<std::int32_t>(a.rows, host), download<std::int32_t>(b.rows, gpu));
+      EXPECT_EQ(download<std::uint16_t>(a.local, host), download<std::uint16_t>(b.local, gpu));
+      EXPECT_EQ(download<std::byte>(a.values, host), download<std::byte>(b.values, gpu));
+    }
+}
+
 TEST(Tiled, TilesHaveEqualNonzerosAndFewColumns) {
   const HostCsr matrix = grid(20);
-  const RowTiles tiles = tile_rows(matrix.view(), 27 * 512);
+  const RowTiles tiles = tile_rows(matrix.view(), group_rows(matrix.view()), 27 * 512);
   auto rows = tiles.order;
   std::sort(rows.begin(), rows.end());
   for (std::size_t i = 0; i < rows.size(); ++i) ASSERT_EQ(rows[i], static_cast<std::int32_t>(i));
