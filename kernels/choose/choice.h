@@ -13,6 +13,9 @@ namespace shardmat {
 /// to the device takes longer. On the host a conversion takes as long as some fifty products.
 constexpr bool pays_to_measure(Backend backend, double products) { return backend == Backend::cuda || products >= 300; }
 
+/// True if so many products are expected that a conversion on a GPU may take some hundred of them.
+constexpr bool are_many(double products) { return products >= 1000; }
+
 /// Which entries of a matrix are stored.
 enum class StoredEntries {
   all,

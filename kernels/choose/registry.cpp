@@ -22,6 +22,7 @@
 #include "kernels/formats/rbp.h"
 #include "kernels/formats/sell.h"
 #include "kernels/formats/symmetric.h"
+#include "kernels/formats/tiled.h"
 
 namespace shardmat {
 namespace {
@@ -59,6 +60,7 @@ constexpr Format kFormats[] = {
     {"pkt", "packets with 16-bit columns, and a CSR rest", pkt_layouts, pkt_bytes, convert_pkt, update_pkt},
     {"packed", "node blocks and runs over slices, few columns", packed_layouts, packed_bytes, convert_packed, update_packed,
      false, packed_spmm_layout, StoredEntries::all, packed_ordered_layout},
+    {"tiled", "tiles of neighbouring rows with 16-bit columns", tiled_layouts, tiled_bytes, convert_tiled, update_tiled},
     {"symmetric", "of mirrored equal entries one, in blocks", symmetric_layouts, symmetric_bytes, convert_symmetric, nullptr,
      false, nullptr, StoredEntries::half},
 };
@@ -103,6 +105,8 @@ constexpr Kernel kKernels[] = {
     {"packed_stencil", "packed", kCuda, "several slices a warp, for rows that share their columns", kAuto,
      packed_stencil_policies, packed_stencil_supports, make_packed_stencil, packed_stencil_cost, false,
      packed_sums_in_order},
+    {"tiled", "tiled", kCuda, "a thread block a tile, x in shared memory, for scalar meshes", kAuto, one_policy,
+     tiled_supports, make_tiled, tiled_cost, false, nullptr, true},
     {"csr_vector", "csr", kCuda, "1, 2, 4 … 32 threads a row", kAuto, csr_vector_policies, any_matrix, make_csr_vector,
      estimate<csr_bytes, 90, 32, 25>},
     {"csr_balanced", "csr", kCuda, "tiles of equal nonzeros and rows, for very uneven rows", kAuto, csr_balanced_policies,

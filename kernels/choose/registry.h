@@ -57,6 +57,9 @@ struct Kernel {
   /// True if the automatic choice always measures the kernel, so that its choice is never slower than this kernel.
   bool yardstick = false;
   SumsInOrder sums_in_order = nullptr;  ///< null: no plan's are
+  /// True if the automatic choice takes the kernel only where many products are expected (are_many()): its conversion takes
+  /// longer than those of others, and its format has no kernel for several right-hand sides.
+  bool for_many_products = false;
 };
 
 std::span<const Format> formats();

@@ -125,7 +125,8 @@ std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInpu
   if (!request.policy.empty()) throw Error(ErrorKind::usage, "a policy belongs to one kernel: name the kernel", "kernel");
   if (request.same_bits) return ordered_candidates(request, input);
   for (const Kernel& kernel : kernels()) {
-    const bool wanted = kernel.automatic || (request.tune && backend == Backend::host);
+    const bool pays = !kernel.for_many_products || are_many(request.products) || request.tune;
+    const bool wanted = (kernel.automatic && pays) || (request.tune && backend == Backend::host);
     if (kernel.backend == backend && wanted && stores(kernel.format, request.storage))
       add_predicted(kernel, request.tune, input, all);
   }

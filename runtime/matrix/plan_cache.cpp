@@ -47,6 +47,7 @@ ordered_json key_of(const CsrView& matrix, ValueType type, const PlanRequest& re
           {"host_threads", backend == Backend::host ? thread_count() : 0},
           {"type", name(type)},
           {"right_hand_sides", 1},
+          {"many_products", are_many(request.products)},
           {"reproducible", request.reproducible},
           {"same_bits", request.same_bits},
           {"symmetric", request.storage == StoredEntries::half}};
