@@ -45,7 +45,8 @@ std::vector<Nonzero> nonzeros_of(const TiledStorage& a) {
                       const std::uint32_t local = a.local.as<std::uint16_t>()[at];
                       const double value = a.values.as<double>()[at];
                       if (local < tile.columns)
-                        all.emplace_back(p.rows[slice * kTiledLanes + lane], p.columns.as<std::int32_t>()[tile.column + local], value);
+                        all.emplace_back(p.rows[slice * kTiledLanes + lane],
+                                         p.columns.as<std::int32_t>()[tile.column + local], value);
                       else EXPECT_TRUE(local == tile.columns && value == 0);
                     }
                   });
