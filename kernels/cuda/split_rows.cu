@@ -35,7 +35,7 @@ __global__ void finish_rows_kernel(std::int64_t tiles, const SplitRow* __restric
                                    std::int64_t empty_count, T alpha, T beta, T* __restrict__ y, Dot dot) {
   DotSum<Dot> dot_sum(dot);
   const std::int64_t tile = static_cast<std::int64_t>(blockIdx.x) * kBlock + threadIdx.x;
-  if (tile < empty_count) write(T(0), empty[tile], T(0), beta, y, dot_sum);
+  if (tile < empty_count) write(T(0), empty[tile], alpha, beta, y, dot_sum);
   bool is_long = false;
   if (tile < tiles && rows[tile].row >= 0) {
     const Parts<T> parts(rows[tile], tile, head, tail);

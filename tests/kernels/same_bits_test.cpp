@@ -38,7 +38,7 @@ HostCsr uneven() {
 struct Scalars {
   double alpha, beta;
 };
-constexpr Scalars kScalars[] = {{1, 0}, {0.3, -1.7}};
+constexpr Scalars kScalars[] = {{1, 0}, {0.3, -1.7}, {-2, 0}};
 
 /// Compares the bits of y of all products with one matrix in one layout.
 template <class T>
@@ -111,7 +111,7 @@ class Comparison {
   std::shared_ptr<Storage> storage_;
   const RowStatistics& rows_;
   Stream& stream_;
-  std::vector<T> x_, y0_, expected_[2];
+  std::vector<T> x_, y0_, expected_[std::size(kScalars)];
   int plans_ = 0;
 };
 
