@@ -1,5 +1,7 @@
 #include "kernels/cuda/row_major_plan.h"
 
+#include <type_traits>
+
 #include <algorithm>
 #include <cstdint>
 #include <limits>
@@ -38,7 +40,10 @@ __global__ void __launch_bounds__(kBlock)
     if (row >= rows || column >= to_columns) return;
     T& out = to[row * to_at.row + column * to_at.column];
     const T value = static_cast<T>(alpha * tile[i * (tile_columns + 1) + j]);
-    out = beta == T(0) ? value : static_cast<T>(value + beta * out);
+    if constexpr (std::is_floating_point_v<T>)
+      out = beta == T(0) ? value : fma(beta, out, value);  // rounded as kernels that write y themselves round
+    else
+      out = beta == T(0) ? value : static_cast<T>(value + beta * out);
   });
 }
 

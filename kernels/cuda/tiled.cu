@@ -146,7 +146,6 @@ __global__ void __launch_bounds__(W* kTiledLanes, kThreadsPerSm / (W * kTiledLan
   }
   load(even, 0, at_first);
   const T* x = a.x;
-  if (tile.late) cuda::wait_for_previous(x);
 #pragma unroll
   for (int u = 0; u < kAtOnce; ++u) value[u] = staged[u] >= 0 ? __ldg(x + staged[u]) : T(0);
   load(odd, U, at_first);
@@ -213,8 +212,8 @@ std::unique_ptr<Plan> make_tiled(std::shared_ptr<Storage> storage, const Policy&
       std::move(storage), [](const TiledStorage& a) { return std::ssize(a.pattern->tiles); },
       [with_kernel]<class T, class Dot>(const TiledStorage& a, const Operands<T>& v, Dot dot, Stream& stream) {
         with_kernel(a, TypeTag<T>{}, TypeTag<Dot>{}, [&](auto kernel) {
-          cuda::launch_grid_beside(
-              a.expects_late, kernel, std::ssize(a.pattern->tiles), 1, a.pattern->warps * kTiledLanes, shared_bytes(a),
+          cuda::launch_grid(
+              kernel, std::ssize(a.pattern->tiles), 1, a.pattern->warps * kTiledLanes, shared_bytes(a),
               stream,
               Arguments<T>{a.tiles.as<TiledTile>(), a.streams.as<TiledStream>(), a.slices.as<TiledSlice>(),
                            a.rows.as<std::int32_t>(), a.pattern->columns.as<std::int32_t>(), a.local.as<std::uint16_t>(),

@@ -364,25 +364,7 @@ void fill(TiledStorage& a, ConversionInput& input, bool structure) {
   input.stream().synchronize();
 }
 
-/// The last tile waits in any case: when a product is done, so is what came before it.
-__global__ void mark_late_tiles(std::int64_t count, const std::int32_t* __restrict__ columns, std::int64_t first,
-                                TiledTile* tiles) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= count) return;
-  const TiledTile tile = tiles[i];
-  const bool reads = tile.columns > 0 && columns[std::int64_t{tile.column} + tile.columns - 1] >= first;
-  tiles[i].late = reads || i == count - 1 ? 1 : 0;
-}
-
 }  // namespace
-
-bool mark_late(TiledStorage& a, std::int64_t first, Stream& stream) {
-  if (!cuda::compiled_for_9_0(mark_late_tiles, a.device)) return false;
-  const std::int64_t count = std::ssize(a.pattern->tiles);
-  cuda::launch(mark_late_tiles, count, kBlock, stream, count, a.pattern->columns.as<std::int32_t>(), first,
-               a.tiles.as<TiledTile>());
-  return true;
-}
 
 const Builder cuda_builder{group, count_columns, write_columns, fill};
 

@@ -142,7 +142,7 @@ std::shared_ptr<const TiledPattern> make_pattern(ConversionInput& input, int war
     const Draft& tile = drafts[t];
     p->tiles.push_back({narrow<std::uint32_t>(p->slots, "the slots of format tiled"), tile.bundles,
                         narrow<std::uint32_t>(p->column_count, "the columns of all tiles"),
-                        static_cast<std::uint16_t>(columns[t]), 0});
+                        static_cast<std::uint32_t>(columns[t])});
     add_streams(*p, tile, p->slices.size());
     p->slices.insert(p->slices.end(), tile.slices.begin(), tile.slices.end());
     p->rows.insert(p->rows.end(), tile.rows.begin(), tile.rows.end());
@@ -204,12 +204,6 @@ std::int64_t TiledPattern::bytes(std::int64_t value_bytes) const {
   return static_cast<std::int64_t>(tiles.size() * sizeof(TiledTile) + streams.size() * sizeof(TiledStream) +
                                    slices.size() * sizeof(TiledSlice) + 4 * rows.size()) +
          4 * column_count + slots * kTiledLanes * (2 + value_bytes);
-}
-
-void TiledStorage::expect_late([[maybe_unused]] std::int64_t first, [[maybe_unused]] Stream& stream) {
-#ifdef SHARDMAT_HAVE_CUDA
-  if (device.backend == Backend::cuda) expects_late = tiled::mark_late(*this, first, stream);
-#endif
 }
 
 std::vector<Policy> tiled_layouts(ConversionInput& input) {

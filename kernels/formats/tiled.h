@@ -33,8 +33,7 @@ struct alignas(16) TiledTile {
   std::uint32_t slot;     ///< first slot
   std::uint32_t bundles;  ///< of all streams
   std::uint32_t column;   ///< position of the first column
-  std::uint16_t columns;  ///< how many
-  std::uint16_t late;     ///< 1: the tile reads entries of x that arrive late (Storage::expect_late())
+  std::uint32_t columns;  ///< how many
 };
 /// Where the stream of a warp begins.
 struct alignas(8) TiledStream {
@@ -69,7 +68,6 @@ struct TiledPattern {
 };
 
 struct TiledStorage final : Storage {
-  void expect_late(std::int64_t first, Stream& stream) override;
   std::vector<const Buffer*> value_arrays() const override { return {&values}; }
 
   std::shared_ptr<const TiledPattern> pattern;

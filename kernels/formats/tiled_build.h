@@ -22,7 +22,4 @@ struct Builder {
 extern const Builder host_builder;
 extern const Builder cuda_builder;
 
-/// Marks the tiles that read x[first …], and the last tile. For matrices on a GPU. False if its kernels cannot begin early.
-bool mark_late(TiledStorage& tiled, std::int64_t first, Stream& stream);
-
 }  // namespace shardmat::tiled

@@ -9,7 +9,6 @@
 
 #include "kernels/cuda/launch.h"
 #include "kernels/formats/packed.h"
-#include "kernels/formats/tiled.h"
 #include "kernels/matrix/csr.h"
 #include "kernels/choose/registry.h"
 #include "kernels/spmm.h"
@@ -170,19 +169,6 @@ TEST_F(GpuLate, ProductsOfOneRightHandSide) {
   }
   EXPECT_GT(gathered, 0);
   EXPECT_GT(scattered, 0);
-}
-
-TEST_F(GpuLate, ProductsOfTiles) {
-  if (!can_begin_early()) GTEST_SKIP() << "a device of capability 9.0 and code for it are needed";
-  for (const ValueType type : {ValueType::f32, ValueType::f64})
-    for (const char* layout : {"warps=16,nonzeros=2000", "warps=32,nonzeros=5000"}) {
-      SCOPED_TRACE(layout);
-      ConversionInput input(m.view(), type, stream());
-      const auto storage = store(find_format("tiled"), input, tiled_layouts(input).front().with(layout));
-      storage->expect_late(kFewRows + kGap, stream());
-      const auto plan = make_plan(find_kernel("tiled", Backend::cuda), storage, {}, stream());
-      expect_waits(*storage, 1, true, stream(), [&](const void* x, void* y) { plan->multiply(1, x, 0.5, y, stream()); });
-    }
 }
 
 TEST_F(GpuLate, ProductsOfSeveral) {
