@@ -13,7 +13,17 @@ namespace {
 
 constexpr std::int64_t kMost = 1 << 20;
 
+constexpr std::int32_t kMostKept = 512;  ///< rows of a matrix, and of its X·W
+// With a square W, X·W comes first from so many features on, in matrices that a thread block of a GPU takes at once.
+constexpr std::int64_t kFewFeatures = 64;
+constexpr std::int32_t kFewRows = 128;
+
 }  // namespace
+
+bool weights_first(const BatchOffsets& at, std::int64_t in, std::int64_t out) {
+  const std::int32_t most = std::max(at.most_rows, at.most_cols);
+  return out < in ? most <= kMostKept : out == in && in > kFewFeatures && most <= kFewRows;
+}
 
 void FeaturePlan::multiply(const void* x, std::int64_t ldx, const void* w, std::int64_t ldw, void* y, std::int64_t ldy,
                            const Epilogue& epilogue, Stream& stream) const {
@@ -37,6 +47,7 @@ std::unique_ptr<FeaturePlan> make_feature_plan(std::shared_ptr<const DeviceBatch
         fmt::format("feature products on a GPU take f32 and up to {} features, not {} and {} to {}; multiply X and W "
                     "with a dense library, and A with the result by a batched plan",
                     FeaturePlan::most_features, name(batch->type), in, out));
+  if (weights_first(batch->at, in, out)) return make_features_weights_first(std::move(batch), in, out);
   return make_features_cuda(std::move(batch), in, out);
 #else
   throw Error(ErrorKind::internal, "a batch on a GPU in a build without CUDA");

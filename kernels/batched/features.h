@@ -1,7 +1,7 @@
 // Graph convolutions of a whole batch in one launch, Yᵢ = act(alpha·Aᵢ·Xᵢ·W + beta·Yᵢ + bias) (the layer of T. N. Kipf and
-// M. Welling, "Semi-supervised classification with graph convolutional networks", ICLR 2017, eq. 2). The product with the
-// weights W begins as soon as some rows of A·X are computed, so A·X is never written to memory. This pays if W has at least
-// as many columns as rows. Otherwise X·W is the smaller matrix, and two products, first X·W, then A·(X·W), are faster.
+// M. Welling, "Semi-supervised classification with graph convolutional networks", ICLR 2017, eq. 2). Neither product is
+// written to memory. Either the product with the weights W begins as soon as some rows of A·X are computed; or X·W of a
+// whole matrix is kept close by and multiplied with A. The latter pays if W has fewer columns than rows.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +45,10 @@ class FeaturePlan : public WorkLists {
   std::shared_ptr<const DeviceBatch> batch_;
   std::int64_t in_, out_;
 };
+
+/// True if Y is A·(X·W), false if it is (A·X)·W; bits of Y depend on it. Depends on the shapes of W and of the matrices
+/// only.
+bool weights_first(const BatchOffsets& at, std::int64_t in, std::int64_t out);
 
 /// Throws Error(usage) for a batch in coordinates, and for numbers of features below 1 or above 2²⁰. On a GPU also for types
 /// other than f32, for more than most_features, and if device or build has a compute capability below 8.0: then compute X·W

@@ -21,13 +21,13 @@ namespace shardmat::batched {
 constexpr std::int64_t kShortRow = 16;  ///< most entries of a row with one sum
 
 /// The rows of a matrix in compressed form, and the rows of X that belong to its columns. Row i has the entries
-/// row_ptr[i] … row_ptr[i + 1] - 1.
-template <class A>
+/// row_ptr[i] … row_ptr[i + 1] - 1. `X`: type of X.
+template <class A, class X = A>
 struct HostRows {
   const std::int32_t* row_ptr;
   const std::int32_t* col_idx;
   const A* values;
-  ColumnsOfX<A, true> x;
+  ColumnsOfX<X, true> x;
   bool uneven;  ///< has_uneven_rows() of the matrix
 };
 
@@ -83,8 +83,8 @@ SHARDMAT_INLINE void finish(const Operands<T, A>& v, std::int64_t row, std::int6
 }
 
 /// Sums of entries begin … end - 1 of a row in columns first …, in P vectors of N columns.
-template <class Set, int N, int P, class T, class A>
-SHARDMAT_INLINE void sum_short_row(const HostRows<A>& a, std::int64_t begin, std::int64_t end, std::int64_t first,
+template <class Set, int N, int P, class T, class A, class X>
+SHARDMAT_INLINE void sum_short_row(const HostRows<A, X>& a, std::int64_t begin, std::int64_t end, std::int64_t first,
                                    Lanes<T, N> (&sum)[P]) {
   for (std::int64_t k = begin; k < end; ++k) {
     const T value = static_cast<T>(a.values[k]);
@@ -92,8 +92,8 @@ SHARDMAT_INLINE void sum_short_row(const HostRows<A>& a, std::int64_t begin, std
     for (int p = 0; p < P; ++p) add_product<Set>(sum[p], value, a.x.template get<T, N>(a.col_idx[k], first + p * N));
   }
 }
-template <class Set, int N, int P, class T, class A>
-SHARDMAT_INLINE void sum_long_row(const HostRows<A>& a, std::int64_t begin, std::int64_t end, std::int64_t first,
+template <class Set, int N, int P, class T, class A, class X>
+SHARDMAT_INLINE void sum_long_row(const HostRows<A, X>& a, std::int64_t begin, std::int64_t end, std::int64_t first,
                                   Lanes<T, N> (&total)[P]) {
   Lanes<T, N> sum[4][P] = {};
   std::int64_t k = begin;
@@ -108,11 +108,11 @@ SHARDMAT_INLINE void sum_long_row(const HostRows<A>& a, std::int64_t begin, std:
 }
 
 /// The same for 1 to 4 entries, always four terms, so that no branch depends on their number: the missing ones are 0·0.
-template <class Set, int N, int P, class T, class A>
-SHARDMAT_INLINE void sum_four(const HostRows<A>& a, std::int64_t begin, std::int64_t count, std::int64_t first,
+template <class Set, int N, int P, class T, class A, class X>
+SHARDMAT_INLINE void sum_four(const HostRows<A, X>& a, std::int64_t begin, std::int64_t count, std::int64_t first,
                               Lanes<T, N> (&sum)[P]) {
   using Bits = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
-  alignas(64) static constexpr A zeros[N * P] = {};
+  alignas(64) static constexpr X zeros[N * P] = {};
 #pragma GCC unroll 4
   for (std::int64_t s = 0; s < 4; ++s) {
     const std::uint64_t all = s < count ? ~std::uint64_t{0} : 0;
@@ -123,18 +123,18 @@ SHARDMAT_INLINE void sum_four(const HostRows<A>& a, std::int64_t begin, std::int
     bits &= static_cast<Bits>(all);
     T value;
     std::memcpy(&value, &bits, sizeof value);
-    const A* from = a.x.data + a.col_idx[k] * a.x.row + first;
-    from = reinterpret_cast<const A*>((reinterpret_cast<std::uintptr_t>(from) & all) |
+    const X* from = a.x.data + a.col_idx[k] * a.x.row + first;
+    from = reinterpret_cast<const X*>((reinterpret_cast<std::uintptr_t>(from) & all) |
                                       (reinterpret_cast<std::uintptr_t>(zeros) & ~all));
-    const ColumnsOfX<A, true> x{from, 0, 1};
+    const ColumnsOfX<X, true> x{from, 0, 1};
 #pragma GCC unroll 8
     for (int p = 0; p < P; ++p) add_product<Set>(sum[p], value, x.template get<T, N>(0, p * N));
   }
 }
 
 /// Calls put(std::integral_constant<int, N>(), column, sum of N columns) for columns first … first + W - 1 of row i.
-template <class Set, int W, class T, class A, class Put>
-SHARDMAT_INLINE void sum_row(const HostRows<A>& a, std::int64_t i, std::int64_t first, const Put& put) {
+template <class Set, int W, class T, class A, class X, class Put>
+SHARDMAT_INLINE void sum_row(const HostRows<A, X>& a, std::int64_t i, std::int64_t first, const Put& put) {
   constexpr int kLanes = kLanesOfGroup<Set, T, W>, kPacks = W / kLanes;
   const std::int64_t begin = a.row_ptr[i], end = a.row_ptr[i + 1];
   const auto put_all = [&]<int P>(std::int64_t column, const Lanes<T, kLanes>(&sums)[P]) SHARDMAT_INLINE_LAMBDA {

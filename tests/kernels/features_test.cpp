@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -131,7 +132,8 @@ TEST(Features, ConformWithLowerInstructionSets) {
   }
 }
 
-/// A feature of Y has the same bits for all numbers of features and threads.
+/// A feature of Y has the same bits for all threads, and for all numbers of features with the same order of the two
+/// products.
 template <class A, class T>
 void expect_same_bits(const NamedBatch& zoo, ValueType type, Stream& stream) {
   constexpr std::int64_t kIn = 19, kMost = 77;
@@ -145,16 +147,19 @@ void expect_same_bits(const NamedBatch& zoo, ValueType type, Stream& stream) {
     plan->multiply(x.entries.data(), kIn, w.entries.data(), kMost, y.data(), out, {0.3, -0.7, bias.data(), true}, stream);
     return y;
   };
-  const std::vector<T> all = product(kMost);
-  for (const int threads : {1, 3})
-    for (const std::int64_t out : {1, 2, 7, 16, 33, 64}) {
-      SCOPED_TRACE(fmt::format("{} threads, {} features", threads, out));
-      const ThreadCount scope(threads);
-      const std::vector<T> y = product(out);
-      const auto width = static_cast<std::size_t>(out);
-      for (std::size_t i = 0; i < static_cast<std::size_t>(batch->at.rows()); ++i)
-        ASSERT_EQ(std::memcmp(&y[i * width], &all[i * kMost], width * sizeof(T)), 0) << "row " << i;
-    }
+  for (const auto& [most, fewer] :
+       {std::pair<std::size_t, std::vector<std::int64_t>>{kIn - 1, {1, 2, 7, 16}}, {std::size_t{kMost}, {33, 64}}}) {
+    const std::vector<T> all = product(static_cast<std::int64_t>(most));
+    for (const int threads : {1, 3})
+      for (const std::int64_t out : fewer) {
+        SCOPED_TRACE(fmt::format("{} threads, {} features", threads, out));
+        const ThreadCount scope(threads);
+        const std::vector<T> y = product(out);
+        const auto width = static_cast<std::size_t>(out);
+        for (std::size_t i = 0; i < static_cast<std::size_t>(batch->at.rows()); ++i)
+          ASSERT_EQ(std::memcmp(&y[i * width], &all[i * most], width * sizeof(T)), 0) << "row " << i;
+      }
+  }
 }
 TEST(Features, HaveTheSameBitsForAllWidthsAndThreads) {
   Stream stream({Backend::host, 0});
@@ -191,6 +196,32 @@ TEST(GpuFeatures, LargeBatches) {
     check_plan<float, float>(*plan, batch, s.skip, stream);
     if (testing::Test::HasFatalFailure()) return;
   }
+}
+
+/// Matrices of the most rows that X·W first takes, with more entries than a block has room for, beside others.
+void take_most_rows(Device device) {
+  Stream stream(device);
+  std::mt19937 random(9);
+  HostBatch batch, more;
+  for (const auto& [rows, cols, entries] : {std::array{512, 512, 20}, {512, 1, 1}, {1, 512, 200}, {0, 3, 0}, {30, 0, 0}})
+    add_matrix(batch, rows, cols, entries, random);
+  add_matrix(more, 513, 4, 2, random);
+  EXPECT_FALSE(weights_first(upload(more.view(), ValueType::f32, stream)->at, 128, 32));
+  const auto stored = upload(batch.view(), ValueType::f32, stream);
+  for (const Shape& s : {Shape{20, 17, 0}, Shape{128, 64, 0}}) {
+    SCOPED_TRACE(fmt::format("{} to {}", s.in, s.out));
+    EXPECT_TRUE(weights_first(stored->at, s.in, s.out));
+    EXPECT_FALSE(weights_first(stored->at, s.out, s.in));
+    const auto plan = make_feature_plan(stored, s.in, s.out);
+    plan->place(stream);
+    check_plan<float, float>(*plan, batch, s.skip, stream);
+    if (testing::Test::HasFatalFailure()) return;
+  }
+}
+TEST(Features, WeightsFirstTakeMatricesUpTo512Rows) { take_most_rows({Backend::host, 0}); }
+TEST(GpuFeatures, WeightsFirstTakeMatricesUpTo512Rows) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  take_most_rows({Backend::cuda, 0});
 }
 
 /// A matrix that turns the order of its rows round.
