@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "comm/grid_sums.h"
-#include "comm/grid_sums.h"
 #include "comm/nccl/nccl_communicator.h"
 #include "comm/placement.h"
 #include "comm/sum_over_ranks.h"
