@@ -2,18 +2,16 @@
 
 namespace shardmat {
 
-bool GridSums::possible(const ExchangeContext& context, int blocks) {
-  const Communicator& ranks = context.communicator;
+int GridSums::blocks_for_all(const ExchangeContext& context, int blocks) {
+  Communicator& ranks = context.communicator;
   const bool reached = ranks.size() == 1 || (context.nccl != nullptr && context.nccl->why_no_peer_access().empty() &&
                                              ranks.size() <= NcclCommunicator::Board::kMostRanks);
-  return context.communicator.all_reduce(std::int64_t{reached ? blocks : 0}, Reduction::min) > 0;
+  return static_cast<int>(ranks.all_reduce(std::int64_t{reached ? blocks : 0}, Reduction::min));
 }
 
-GridSums::GridSums(const ExchangeContext& context, int blocks, int values) {
-  Communicator& ranks = context.communicator;
-  if (!possible(context, blocks)) return;
-  blocks_ = static_cast<int>(ranks.all_reduce(std::int64_t{blocks}, Reduction::min));
-  if (ranks.size() > 1) {
+GridSums::GridSums(const ExchangeContext& context, int blocks, int values) : blocks_(blocks_for_all(context, blocks)) {
+  if (blocks_ == 0) return;
+  if (context.communicator.size() > 1) {
     of_ranks_ = std::make_unique<NcclCommunicator::Board>(*context.nccl, blocks_ * values);
     if (of_ranks_->symmetric()) board_ = of_ranks_->view();
     else blocks_ = 0;

@@ -19,14 +19,16 @@ class GridSums {
 
   /// True if kernels of grids with so many blocks can sum over the ranks: no rank has 0, and all GPUs reach each other's
   /// memory. Collective.
-  static bool possible(const ExchangeContext& context, int blocks);
+  static bool possible(const ExchangeContext& context, int blocks) { return blocks_for_all(context, blocks) > 0; }
 
   /// Of the grid, the same on all ranks; 0: not possible().
   int blocks() const { return blocks_; }
   const PeerBoard& board() const { return board_; }
 
  private:
-  int blocks_ = 0;
+  static int blocks_for_all(const ExchangeContext& context, int blocks);
+
+  int blocks_;
   std::unique_ptr<NcclCommunicator::Board> of_ranks_;  ///< several ranks
   Buffer slots_, rounds_, pointers_;                   ///< one rank
   PeerBoard board_;

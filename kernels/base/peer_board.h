@@ -6,7 +6,7 @@
 
 namespace shardmat {
 
-/// A view; the memory belongs to a NcclCommunicator::Board. Slots are words [round % 2][rank][value][half].
+/// A view; the memory belongs to a NcclCommunicator::Board or to GridSums. Slots are words [round % 2][rank][value][half].
 struct PeerBoard {
   int rank = 0, ranks = 1;
   int values = 0;                         ///< in a round

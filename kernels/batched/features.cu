@@ -213,13 +213,10 @@ class FeaturesCuda final : public FeaturePlan {
  private:
   void run(const void* x, std::int64_t ldx, const void* w, std::int64_t ldw, void* y, std::int64_t ldy,
            const Epilogue& epilogue, Stream& stream) const override {
-    const auto whole = [](const void* p, std::int64_t leading, std::int64_t columns) {
-      return reinterpret_cast<std::uintptr_t>(p) % sizeof(float4) == 0 && leading % 4 == 0 && columns % 4 == 0;
-    };
     const auto v = operands<float, float>(out(), x, ldx, y, ldy, epilogue);
-    const Stores how = !whole(y, ldy, out()) ? Stores::narrow : v.plain() ? Stores::plain : Stores::wide;
+    const Stores how = !rows_are_whole(y, ldy, out()) ? Stores::narrow : v.plain() ? Stores::plain : Stores::wide;
     cuda::launch_grid_early(
-        product_[whole(x, ldx, in())], blocks_, across(tiles_), dim3(static_cast<unsigned>(warps_of(tiles_) * kWarp)),
+        product_[rows_are_whole(x, ldx, in())], blocks_, across(tiles_), dim3(static_cast<unsigned>(warps_of(tiles_) * kWarp)),
         bytes_of_weights(in(), tiles_), stream,
         Csr{static_cast<std::int32_t>(batch().at.rows()), batch().row_ptr, batch().col_idx,
             static_cast<const float*>(batch().values), shifts_.one_shape() ? nullptr : shifts_.of(work()), shifts_},

@@ -160,6 +160,11 @@ __device__ void multiply_add(const float4 (&features)[kOwn], const Split* w, flo
   }
 }
 
+/// True if rows begin and end at multiples of 16 bytes.
+inline bool rows_are_whole(const void* first, std::int64_t leading, std::int64_t columns) {
+  return reinterpret_cast<std::uintptr_t>(first) % sizeof(float4) == 0 && leading % 4 == 0 && columns % 4 == 0;
+}
+
 /// How rows of Y are stored.
 enum class Stores { plain, wide, narrow };  ///< four sums as they are; four, finished; one by one
 

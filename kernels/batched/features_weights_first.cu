@@ -206,11 +206,8 @@ class FeaturesWeightsFirst final : public FeaturePlan {
  private:
   void run(const void* x, std::int64_t ldx, const void* w, std::int64_t ldw, void* y, std::int64_t ldy,
            const Epilogue& epilogue, Stream& stream) const override {
-    const auto whole = [](const void* p, std::int64_t leading, std::int64_t columns) {
-      return reinterpret_cast<std::uintptr_t>(p) % sizeof(float4) == 0 && leading % 4 == 0 && columns % 4 == 0;
-    };
     const auto v = operands<float, float>(out(), x, ldx, y, ldy, epilogue);
-    const Stores how = !whole(y, ldy, out()) ? Stores::narrow : v.plain() ? Stores::plain : Stores::wide;
+    const Stores how = !rows_are_whole(y, ldy, out()) ? Stores::narrow : v.plain() ? Stores::plain : Stores::wide;
     const Stage stage = this->stage(tiles_);
     with_descriptor([&]<std::size_t kWords>(const Descriptor<kWords>& descriptor) {
       with_tiles(tiles_, [&]<int N>(std::integral_constant<int, N>) {
@@ -222,7 +219,7 @@ class FeaturesWeightsFirst final : public FeaturePlan {
               Weights{static_cast<const float*>(w), ldw, static_cast<int>(in()), static_cast<int>(out()), steps_of(in())},
               bytes_of_row<float>(ldx, "X"), how, v, groups_, stage, descriptor);
         };
-        if (whole(x, ldx, in())) launch(features_weights_first<N, true, kWords>);
+        if (rows_are_whole(x, ldx, in())) launch(features_weights_first<N, true, kWords>);
         else launch(features_weights_first<N, false, kWords>);
       });
     });

@@ -1,6 +1,7 @@
 // What an iteration of conjugate gradients does behind its product, in one launch on a GPU: p·q, the residual with its sums,
 // x and the direction. All thread blocks run at the same time and sum over each other (kernels/cuda/peer_sums.h), on all
-// ranks at once, so that no sum waits for the end of a kernel. x, r and p come to the cache while the blocks wait.
+// ranks at once, so that no sum waits for the end of a kernel. The first entries of the vectors are loaded while the blocks
+// wait.
 #pragma once
 
 #include "kernels/base/peer_board.h"
