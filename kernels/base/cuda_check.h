@@ -9,11 +9,17 @@
 
 namespace shardmat::cuda {
 
-/// Throws Error(resources) for out-of-memory, else Error(internal), naming the call and its place.
+/// Throws Error(resources) if memory is short or the build has no code for the GPU, else Error(internal), naming the call
+/// and its place.
 inline void check(cudaError_t status, const char* call, const char* file, int line) {
   if (status == cudaSuccess) return;
-  throw Error(status == cudaErrorMemoryAllocation ? ErrorKind::resources : ErrorKind::internal,
-              std::string("CUDA: ") + cudaGetErrorString(status) + " in " + call + " (" + file + ":" + std::to_string(line) + ")");
+  if (status == cudaErrorNoKernelImageForDevice)
+    throw Error(ErrorKind::resources,
+                "this build of Shardmat has no code for this GPU: configure it with "
+                "-DCMAKE_CUDA_ARCHITECTURES=native on a machine with such a GPU");
+  throw Error(
+      status == cudaErrorMemoryAllocation ? ErrorKind::resources : ErrorKind::internal,
+      std::string("CUDA: ") + cudaGetErrorString(status) + " in " + call + " (" + file + ":" + std::to_string(line) + ")");
 }
 
 }  // namespace shardmat::cuda
