@@ -50,12 +50,15 @@ TEST_F(JsonFuzzTest, RememberedPlans) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(directory_))
     if (entry.is_regular_file()) remembered = entry.path();
   const std::string name = remembered.lexically_relative(directory_).string();
-  mutate(name, {test::bytes_of(remembered)}, [&](const Path&) {
-    const ChosenPlan chosen = choose_remembered_plan(matrix.view(), ValueType::f64, {}, cache, stream);
-    EXPECT_TRUE(chosen.plan);
-    if (chosen.decision != Decision::remembered)  // for a good reason, which is said
-      throw Error(ErrorKind::input, chosen.why);
-  });
+  mutate(
+      name, {test::bytes_of(remembered)},
+      [&](const Path&) {
+        const ChosenPlan chosen = choose_remembered_plan(matrix.view(), ValueType::f64, {}, cache, stream);
+        EXPECT_TRUE(chosen.plan);
+        if (chosen.decision != Decision::remembered)  // for a good reason, which is said
+          throw Error(ErrorKind::input, chosen.why);
+      },
+      {}, 300);  // a plan that is refused costs the choice of another one
 }
 
 }  // namespace
