@@ -67,19 +67,26 @@ std::vector<std::int64_t> find_needed(const Halo& halo, const Columns& columns) 
 
 }  // namespace
 
+Halo find_halo(std::int64_t begin, std::int64_t own, const ColumnView& columns) {
+  Halo halo;
+  halo.begin = begin, halo.own = own;
+  halo.entries = columns.visit([&](const auto& all) { return find_needed(halo, all); });
+  halo.received = std::ssize(halo.entries);
+  return halo;
+}
+
 Halo make_halo(Communicator& communicator, const XParts& parts, const ColumnView& columns) {
   const auto rank = static_cast<std::size_t>(communicator.rank());
-  Halo halo;
-  halo.begin = parts.starts[rank], halo.own = parts.starts[rank + 1] - parts.starts[rank];
-  halo.owns_all = halo.own == parts.starts.back();
-  halo.entries = communicator.together([&] {
-    halo.own_places.resize(parts.order.size());
+  const std::int64_t begin = parts.starts[rank], own = parts.starts[rank + 1] - begin;
+  const bool owns_all = own == parts.starts.back();
+  Halo halo = communicator.together([&] {
+    Halo found = find_halo(begin, own, owns_all ? ColumnView() : columns);
+    found.own_places.resize(parts.order.size());
     for (std::size_t i = 0; i < parts.order.size(); ++i)
-      halo.own_places[static_cast<std::size_t>(parts.order[i])] = static_cast<std::int32_t>(i);
-    if (halo.owns_all) return std::vector<std::int64_t>();
-    return columns.visit([&](const auto& all) { return find_needed(halo, all); });
+      found.own_places[static_cast<std::size_t>(parts.order[i])] = static_cast<std::int32_t>(i);
+    return found;
   });
-  halo.received = std::ssize(halo.entries);
+  halo.owns_all = owns_all;
 
   std::vector<std::int64_t> wanted(static_cast<std::size_t>(communicator.size()));
   auto end = halo.entries.begin();

@@ -45,6 +45,10 @@ struct Halo {
   void forget_columns();
 };
 
+/// What a rank that owns the columns [begin, begin + own) receives from other ranks, which need not exist: everything but
+/// `from`, `to` and `sent`. `columns`: as in make_column_map().
+Halo find_halo(std::int64_t begin, std::int64_t own, const ColumnView& columns);
+
 /// Collective. `columns`: as in make_column_map(). Memory of a rank grows with the entries that it receives and sends, and
 /// by a few bytes for each rank.
 Halo make_halo(Communicator& communicator, const XParts& parts, const ColumnView& columns);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "comm/open_of_process.h"
 #include "kernels/base/error.h"
 #include "kernels/base/memory_limits.h"
 #include "kernels/base/narrow.h"
@@ -48,14 +49,8 @@ SharedMemory::SharedMemory(std::size_t head_bytes) : descriptor_(memfd_create("s
   }
 }
 
-SharedMemory::SharedMemory(std::size_t head_bytes, std::int32_t maker, int descriptor) {
-  const std::string path = fmt::format("/proc/{}/fd/{}", maker, descriptor);
-  descriptor_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
-  if (descriptor_ < 0)
-    fail(fmt::format(
-        "memory that process {} of this host shares cannot be opened ({}). Ranks that share a GPU must be of the "
-        "same user and in the same container",
-        maker, path));
+SharedMemory::SharedMemory(std::size_t head_bytes, std::int32_t maker, int descriptor)
+    : descriptor_(open_of_process(maker, descriptor)) {
   try {
     map_head(whole_pages(head_bytes));
   } catch (...) {

@@ -31,6 +31,7 @@ std::size_t block_bytes(const Distribution& distribution, const Dense& block) {
       block.order == DenseOrder::row_major ? distribution.ids.size() : static_cast<std::size_t>(block.columns);
   return outer * static_cast<std::size_t>(block.leading) * entry_bytes(block);
 }
+bool is_copied(const UnpackedColumn& column) { return column.y != nullptr && column.alpha == 1 && column.beta == 0; }
 bool is_one_column(const Dense& block) { return block.columns == 1 && strides(block.order, block.leading).row == 1; }
 
 }  // namespace
@@ -108,6 +109,10 @@ void ColumnTransfer::give_from_device(const Dense& block, const Distribution& di
   const std::size_t bytes = column_bytes(distribution, block), first = first_byte(distribution, block);
   const auto at_a_time = static_cast<std::size_t>(columns_at_a_time(block));
   const auto in_memory = [&](const UnpackedColumn& column) { return static_cast<std::byte*>(column.y) + first; };
+  if (is_one_column(block) && columns.size() == 1 && is_copied(columns.front())) {
+    copy_to_host_async(in_memory(columns.front()), block.data, bytes, stream_);
+    return stream_.synchronize();
+  }
   for (std::size_t begin = 0; begin < columns.size(); begin += at_a_time) {
     std::vector<UnpackedColumn> some;
     const auto here = columns.subspan(begin, std::min(at_a_time, columns.size() - begin));

@@ -10,8 +10,9 @@
 
 namespace shardmat {
 
-/// Times products with the first rows of the source that hold 1/2, 1/4, 1/16 and 1/64 of the nonzeros. `seconds` is the time
-/// of a product with all rows. `load` names the kernel and policy. REQUIRES: a context of one rank.
+/// Cuts the matrix into 2, 4, 16 and 64 parts by load.method, and times the product of one part of each: of the part that
+/// moves most bytes, with the columns that its rank would have. A point of the result has the nonzeros of the largest part.
+/// `seconds` is the time of a product with all rows. `load` names the kernel and policy. REQUIRES: a context of one rank.
 ProductCost measure_product_cost(Context& context, const MatrixSource& source, LoadOptions load, double seconds);
 
 /// Seconds to replay a recorded step that does almost nothing.

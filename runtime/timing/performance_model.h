@@ -1,7 +1,8 @@
 // Predicts the time of an iteration on any number of ranks. Constants are measured on one device (measure_performance.h) and
 // between ranks (exchange_cost.h); those of a network come from its data sheet. The predicted runs are never used as input.
 //
-//   product(n)  = interpolated between products that were timed with some of the rows (a small matrix may fit the cache)
+//   product(n)  = interpolated between products that were timed with some of the rows (a small matrix may fit the cache):
+//                 those of the slowest part of a matrix that is cut for some numbers of ranks
 //                 n: nonzeros of the rank with most nonzeros
 //   exchange(b) = latency + b·seconds_per_byte                    up to the measured number of ranks. The first bytes have
 //                                                                 their own rate. Measured with every rank sending to all

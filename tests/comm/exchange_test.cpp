@@ -57,6 +57,16 @@ TEST(GatheredLayout, RefusesStartsThatDecrease) {
   EXPECT_NE(error_of(ErrorKind::internal, [] { make_gathered_layout({}); }).find("begin with 0"), std::string::npos);
 }
 
+TEST(Halo, IsFoundWithoutOtherRanks) {
+  std::vector<std::int64_t> columns = {40, 12, 3, 14, 40, 10};
+  const Halo halo = find_halo(10, 5, columns);
+  EXPECT_EQ(halo.entries, (std::vector<std::int64_t>{3, 40}));
+  EXPECT_EQ(halo.received, 2);
+  EXPECT_EQ(halo.length(), Halo::kApart + 2);
+  halo.renumber(columns);
+  EXPECT_EQ(columns, (std::vector<std::int64_t>{Halo::kApart + 1, 2, Halo::kApart, 4, Halo::kApart + 1, 0}));
+}
+
 /// As if all wrote into one memory that has x of every rank: what arrives, and how often a place is written.
 TEST(SentPlaces, EachIsFilledOnceWithItsColumn) {
   const int size = world().size(), rank = world().rank();

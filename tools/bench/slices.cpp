@@ -1,13 +1,10 @@
 // How a vector in host memory reaches the ranks, and how its entries come back. Each rank copies its slice of memory that
 // all ranks share, by the code of the service; or rank 0 copies the whole vector and scatters it, as a program does in which
 // only rank 0 has vectors.
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <mpi.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <functional>
@@ -24,13 +21,13 @@
 #include "comm/placement.h"
 #include "kernels/base/error.h"
 #include "kernels/base/host_vector.h"
-#include "kernels/base/memory_limits.h"
 #include "kernels/base/text.h"
 #include "partition/partitioner.h"
 #include "runtime/context.h"
 #include "runtime/service/arena.h"
 #include "runtime/service/column_transfer.h"
 #include "runtime/service/memories.h"
+#include "runtime/service/shared_arena.h"
 #include "tools/bench/bench.h"
 #include "tools/bench/machine.h"
 #include "tools/bench/outputs.h"
@@ -56,33 +53,6 @@ struct Options {
 /// Entry i of all vectors here.
 double entry(std::int64_t i) { return static_cast<double>(i) + 0.5; }
 
-/// Makes memory on rank 0 that all ranks map. Collective.
-service::Arena share_memory(std::uint64_t bytes, Communicator& all) {
-  struct Maker {
-    std::int32_t process = 0, descriptor = -1;
-  };
-  std::optional<service::Arena> arena;
-  all.together([&] {
-    if (all.local_size() != all.size())
-      throw Error(ErrorKind::usage, "the ranks share memory, so all of them must be on one host");
-    if (all.rank() != 0) return;
-    require_host_memory(static_cast<std::int64_t>(bytes), "the vectors that all ranks share");
-    arena.emplace(service::Arena::create(bytes));
-  });
-  Maker maker = arena ? Maker{getpid(), arena->descriptor()} : Maker{};
-  all.broadcast(std::span<Maker>(&maker, 1));
-  all.together([&] {
-    if (arena) return;
-    const std::string path = fmt::format("/proc/{}/fd/{}", maker.process, maker.descriptor);
-    const int descriptor = open(path.c_str(), O_RDWR | O_CLOEXEC);
-    if (descriptor < 0)
-      throw Error(ErrorKind::resources,
-                  fmt::format("{}: {}; all ranks must be of one user and in one container", path, std::strerror(errno)));
-    arena.emplace(service::Arena::map(descriptor));
-  });
-  return std::move(*arena);
-}
-
 void check_mpi(int result, const char* function) {
   if (result != MPI_SUCCESS) throw Error(ErrorKind::internal, fmt::format("{} failed with MPI error {}", function, result));
 }
@@ -101,7 +71,7 @@ class Vector {
         all_(context.communicator()),
         bytes_(static_cast<std::size_t>(entries) * sizeof(double)),
         starts_(even_starts(entries, all_.size())),
-        arena_(share_memory(place_of_y() + bytes_, all_)),
+        arena_(service::make_shared_arena(all_, place_of_y() + bytes_)),
         memories_(arena_, context.device()),
         transfer_(context.stream()) {
     all_.together([&] {

@@ -1,32 +1,19 @@
 #include "runtime/service/resident_matrix.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <random>
 
 #include "kernels/base/error.h"
+#include "runtime/service/shared_arena.h"
 #include "runtime/source/matrix_source.h"
 #include "tests/runtime/contexts.h"
 
 namespace shardmat::service {
 namespace {
-
-/// An arena that all ranks of this host share, as they do in the service.
-Arena shared_arena(Communicator& ranks, std::uint64_t bytes) {
-  std::optional<Arena> own;
-  if (ranks.rank() == 0) own.emplace(Arena::create(bytes));
-  const std::string path = ranks.broadcast(
-      own ? "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(own->descriptor()) : std::string());
-  std::optional<Arena> arena;
-  ranks.together([&] { arena.emplace(Arena::map(open(path.c_str(), O_RDWR | O_CLOEXEC))); });
-  ranks.barrier();
-  return std::move(*arena);
-}
 
 /// Products of `columns` random vectors in one product of the given width.
 template <class T>
@@ -65,7 +52,7 @@ void expect_same_bits(const std::string& matrix_name, const Case& c, double beta
   ResidentMatrix matrix(open_matrix(matrix_name, context), context, Load{1, matrix_name, c.type, c.exchange}, distributions,
                         "");
   const Loaded loaded = matrix.description();
-  const Arena arena = shared_arena(context.communicator(), std::uint64_t{16} << 20);
+  const Arena arena = make_shared_arena(context.communicator(), std::uint64_t{16} << 20);
   Memories memories(arena, context.device());
   const auto cols = static_cast<std::size_t>(loaded.cols);
   std::mt19937 random(7);
@@ -101,7 +88,7 @@ std::vector<std::vector<T>> product_of_a_load(const std::string& name, const Cas
   Distributions distributions;
   ResidentMatrix matrix(open_matrix(name, context), context, Load{1, name, c.type, c.exchange}, distributions, choices);
   const Loaded loaded = matrix.description();
-  const Arena arena = shared_arena(context.communicator(), std::uint64_t{4} << 20);
+  const Arena arena = make_shared_arena(context.communicator(), std::uint64_t{4} << 20);
   Memories memories(arena, context.device());
   std::mt19937 random(3);
   std::vector<T> x(static_cast<std::size_t>(loaded.cols));
@@ -134,7 +121,7 @@ TEST(ResidentMatrix, WhatIsNotThereIsRefusedAlike) {
   const ResidentVectors vectors(context);
   ResidentMatrix matrix(open_matrix("poisson:n=4", context), context, Load{1, "", ValueType::f64, "auto"}, distributions,
                         "");
-  const Arena arena = shared_arena(ranks, 1 << 16);
+  const Arena arena = make_shared_arena(ranks, 1 << 16);
   Memories memories(arena);
   EXPECT_THROW(matrix.multiply({1, 3, {}}, memories, vectors), AgreedError);
   EXPECT_THROW(matrix.multiply({1, 1, {Column{{5, 0}, {}, 1, 0}}}, memories, vectors), AgreedError);

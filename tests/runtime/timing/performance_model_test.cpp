@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "kernels/base/error.h"
 #include "tests/support/world.h"
 
@@ -133,6 +138,57 @@ TEST(PerformanceModel, H200IsNearWhatWasMeasuredThere) {
   EXPECT_NEAR(forecast(m, quality(kNnz, 0, 0), 1).iteration, 915e-6, 0.03 * 915e-6);
   EXPECT_NEAR(forecast(m, quality(kNnz / 2, kNnz / 256, kPlane), 2).iteration, 475e-6, 0.03 * 475e-6);
   EXPECT_NEAR(forecast(m, quality(kNnz / 4, kNnz / 128, 2 * kPlane), 4).iteration, 258e-6, 0.1 * 258e-6);
+}
+
+/// 50 rows of 20 nonzeros, then 1000 rows of one: parts of equal nonzeros have 2 to 1000 rows. Notes which rows are read.
+class UnevenRows final : public RowSource {
+ public:
+  std::int64_t rows() const override { return 1050; }
+  std::int64_t cols() const override { return 1050; }
+  std::string name() const override { return "uneven"; }
+  HostVector<std::int64_t> row_lengths(std::int64_t begin, std::int64_t end) const override {
+    HostVector<std::int64_t> lengths;
+    for (std::int64_t i = begin; i < end; ++i) lengths.push_back(i < 50 ? 20 : 1);
+    return lengths;
+  }
+  HostCsr read_rows(std::int64_t begin, std::int64_t end) const override {
+    ranges.emplace_back(begin, end);
+    HostCsr some;
+    some.rows = end - begin, some.cols = cols();
+    for (std::int64_t i = begin; i < end; ++i) {
+      for (std::int64_t k = 0; k < (i < 50 ? 20 : 1); ++k) some.col_idx.push_back((i + 50 * k) % cols());
+      std::sort(some.col_idx.end() - (i < 50 ? 20 : 1), some.col_idx.end());
+      some.row_ptr.push_back(std::ssize(some.col_idx));
+    }
+    some.values.resize(some.col_idx.size(), 1.0);
+    return some;
+  }
+
+  mutable std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
+};
+
+TEST(PerformanceModel, OfUnequalPartsTheSlowestIsTimed) {
+  if (world().size() > 1) GTEST_SKIP() << "for one rank";
+  Context context(world(), BackendChoice::host);
+  MatrixSource source;
+  auto rows = std::make_unique<UnevenRows>();
+  const auto& ranges = rows->ranges;
+  source.rows = std::move(rows);
+  LoadOptions load;
+  load.plan.kernel = "csr_host";
+  const ProductCost cost = measure_product_cost(context, source, load, 1.0);
+  std::vector<std::int64_t> read;  // rows of each part
+  for (const auto& [begin, end] : ranges) {
+    EXPECT_GE(begin, 50);
+    read.push_back(end - begin);
+  }
+  const std::vector<double> shares = {2000.0 / 64, 2000.0 / 16, 2000.0 / 4, 2000.0 / 2};
+  ASSERT_EQ(read.size(), shares.size());
+  for (std::size_t i = 0; i < read.size(); ++i) EXPECT_NEAR(static_cast<double>(read[i]), shares[i], 20);
+  // The time is that of the slowest part, the nonzeros are those of the largest part.
+  ASSERT_EQ(cost.points().size(), 5U);
+  EXPECT_EQ(cost.points()[0].nnz, 40);
+  EXPECT_EQ(cost.points()[3].nnz, 1000);
 }
 
 TEST(PerformanceModel, ProductCostIsTimedForSharesOfTheRows) {
