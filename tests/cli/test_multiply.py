@@ -11,7 +11,7 @@ import unittest
 import numpy as np
 import scipy.sparse as sp
 
-from support import (FEM, INPUT, OK, RESOURCES, USAGE, CliTest, DATA, PROGRAM, VERIFICATION, assert_product, fem_matrix,
+from support import (FEM, INPUT, OK, USAGE, CliTest, DATA, PROGRAM, VERIFICATION, assert_product, fem_matrix,
                      read_vector, run, write_binsparse, write_vector)
 
 
@@ -55,18 +55,6 @@ class FiniteElements(CliTest):
             for sort in ("local", "global"):
                 with self.subTest(matrix=name, sort=sort):
                     self.multiply(name, 3, "f64", ".npy", ".npy", sort)
-
-    def test_every_kernel_of_the_host_multiplies_parts_whose_columns_were_renumbered(self):
-        unknown = self.call("multiply", "poisson:n=3", "--kernel", "none")
-        kernels = sorted(set(re.findall(r"\b\w+_host\b", unknown.err)))
-        self.assertGreater(len(kernels), 12, unknown)
-        for kernel in kernels:
-            for matrix, ranks in ((self.matrices / "elasticity_bar-local.h5", 1), ("poisson27:n=6", 3), ("banded:n=100", 2)):
-                with self.subTest(kernel=kernel, matrix=matrix):
-                    result = self.call("multiply", matrix, "--kernel", kernel, "--iterations", 1, "--verify", "--backend",
-                                       "host", ranks=ranks)
-                    too_scattered = kernel == "dia_host" and "format dia does not suit this matrix" in result.err
-                    self.assertEqual(result.code, RESOURCES if too_scattered else OK, result)
 
     def test_many_right_hand_sides_at_once(self):
         for name in FEM:

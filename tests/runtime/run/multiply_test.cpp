@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/choose/registry.h"
 #include "partition/generators/generator.h"
 #include "partition/shard_file.h"
 #include "partition/vector_file.h"
@@ -419,6 +420,29 @@ void nan_fails(const Case& c) {
   EXPECT_FALSE(result.passed);
   EXPECT_EQ(result.wrong_rows, 50);
 }
+
+/// The columns of parts are renumbered, which every kernel must follow.
+void every_kernel_multiplies(const Case& c) {
+  for (const Kernel& kernel : kernels()) {
+    if (kernel.backend != context_of(c).device().backend) continue;
+    for (const std::string matrix : {"elasticity:n=5", "poisson27:n=6", "banded:n=100"}) {
+      SCOPED_TRACE(matrix + " " + std::string(kernel.name));
+      MultiplyOptions options = options_for(c, matrix);
+      options.load.plan.kernel = kernel.name;
+      options.load.plan.measure = false;
+      try {
+        const MultiplyReport report = multiply(c, options);
+        expect_passes(report, report.rows);
+      } catch (const Error& error) {
+        EXPECT_EQ(kernel.format, "dia") << error.what();
+        EXPECT_NE(std::string(error.what()).find("format dia does not suit this matrix"), std::string::npos) << error.what();
+      }
+    }
+  }
+}
+TEST(Multiply, EveryKernel) { every_kernel_multiplies(kHost64); }
+TEST(GpuMultiply, EveryKernel) { on_gpus(every_kernel_multiplies, kCuda64); }
+TEST(MultiGpuMultiply, EveryKernel) { on_gpus(every_kernel_multiplies, kCuda64); }
 
 // Host, each test in f64 with what auto takes, in f32 with all-gather and in f64 with the halo; on GPUs the same under Gpu
 // (one rank) and MultiGpu (one GPU a rank), there with peer, too.
