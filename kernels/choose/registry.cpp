@@ -111,7 +111,7 @@ constexpr Kernel kKernels[] = {
     {"tiled", "tiled", kCuda, "a thread block a tile, x in shared memory, for scalar meshes", kAuto, one_policy,
      tiled_supports, make_tiled, tiled_cost, false, nullptr, true},
     {"tiers", "tiers", kCuda, "a tier's x in shared memory, sums added atomically, for power laws", kAuto, tiers_policies,
-     tiers_supports, make_tiers, tiers_cost},
+     tiers_supports, make_tiers, tiers_cost, false, nullptr, true},
     {"csr_vector", "csr", kCuda, "1, 2, 4 … 32 threads a row", kAuto, csr_vector_policies, any_matrix, make_csr_vector,
      estimate<csr_bytes, 90, 32, 25>},
     {"csr_balanced", "csr", kCuda, "tiles of equal nonzeros and rows, for very uneven rows", kAuto, csr_balanced_policies,

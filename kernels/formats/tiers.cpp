@@ -154,7 +154,8 @@ std::int64_t tiers_bytes(ConversionInput& input, const Policy& layout) {
 std::vector<Policy> tiers_policies(const RowStatistics&) { return {Policy{{"rest_warps", 16}}, Policy{{"rest_warps", 8}}}; }
 
 double tiers_cost(ConversionInput& input, const Policy& layout) {
-  constexpr double kNever = std::numeric_limits<double>::infinity(), kEfficiency = 0.7, kPadding = 1.05;
+  constexpr double kNever = std::numeric_limits<double>::infinity(), kEfficiency = 0.85, kPadding = 1.05;
+  constexpr double kSector = 24;              // bytes copied while the L2 cache reads a sector
   constexpr double kLeastLongRow = 100;       // times the mean: where rows are that long, columns mostly are, too
   constexpr double kLeastShare = 0.6;         // of the nonzeros that tiers must hold
   constexpr std::int64_t kLeast = 8'000'000;  // nonzeros; the entries of x of a tier would be loaded for too few
@@ -169,8 +170,8 @@ double tiers_cost(ConversionInput& input, const Policy& layout) {
   if (held < kLeastShare * nnz) return kNever;
   const auto value = static_cast<double>(input.value_bytes());
   const auto vectors = static_cast<double>(input.matrix().rows + input.matrix().cols);
-  const double rest = nnz - held, sums = 0.1 * nnz;  // pieces; each is numbered, written and read
-  return (kPadding * nnz * (value + 2) + rest * (2 + 32) + sums * (4 + 2 * value) + vectors * value) / kEfficiency;
+  const double rest = nnz - held;
+  return (kPadding * nnz * (value + 2) + rest * (2 + kSector) + vectors * value) / kEfficiency;
 }
 
 std::shared_ptr<Storage> convert_tiers(ConversionInput& input, const Policy& layout) {

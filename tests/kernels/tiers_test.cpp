@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/formats/upload.h"
 #include "kernels/matrix/rows.h"
 #include "tests/support/matrix_zoo.h"
 
@@ -116,7 +117,7 @@ TEST(Tiers, HoldTheColumnsWithTheMostNonzeros) {
   ConversionInput input(m.view(), ValueType::f64, stream);
   const auto storage = convert_tiers(input, Policy{{"columns", 30}, {"tiers", 10}, {"least", 1}});
   const auto& a = static_cast<const TiersStorage&>(*storage);
-  // The third tier ends before its columns have few nonzeros each; a fourth would hold one of most columns.
+  // A fourth tier would have columns with few nonzeros each.
   EXPECT_EQ(a.pattern->first_column, (std::vector<std::int64_t>{0, 30, 60, 90}));
   for (std::int64_t j = 0; j < 90; ++j) EXPECT_EQ(a.pattern->columns.as<std::int32_t>()[j], j);
   for (const Slot& slot : slots_of(a))
@@ -141,6 +142,71 @@ TEST(Tiers, RefuseWrongLayouts) {
   const Policy good{{"columns", 30}, {"tiers", 10}, {"least", 1}};
   for (const char* wrong : {"columns=0", "columns=65536", "tiers=0", "tiers=32", "least=0"})
     EXPECT_THROW(convert_tiers(input, good.with(wrong)), Error) << wrong;
+}
+
+/// Rows of up to 300 nonzeros and columns that become rarer, in no order.
+HostCsr many_pieces() {
+  HostCsr m;
+  m.rows = 9000, m.cols = 20'000;
+  std::uint64_t state = 1;
+  const auto random = [&](std::uint64_t below) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    return (state >> 33) % below;
+  };
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    std::vector<std::int64_t> columns;
+    for (auto left = i % 100 == 0 ? 300 : random(12); left > 0; --left) {
+      const auto range = std::uint64_t{1} << random(15);
+      columns.push_back(static_cast<std::int64_t>(random(range) * 7919 % 20'000));
+    }
+    std::sort(columns.begin(), columns.end());
+    columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+    for (const std::int64_t column : columns) {
+      m.col_idx.push_back(column);
+      m.values.push_back(test::value_of(m.values.size()));
+    }
+    m.row_ptr.push_back(std::ssize(m.col_idx));
+  }
+  return m;
+}
+
+/// The GPU's conversion gives the arrays of the host's.
+TEST(GpuTiers, ConversionIsThatOfTheHost) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  std::vector<test::NamedMatrix> matrices = test::matrix_zoo();
+  matrices.push_back({"many pieces", many_pieces()});
+  for (const test::NamedMatrix& one : matrices)
+    for (const char* sizes : {"columns=5,tiers=4,least=2", "columns=200,tiers=31,least=3"}) {
+      SCOPED_TRACE(one.name + " " + sizes);
+      const Policy layout = Policy{{"columns", 1}, {"tiers", 1}, {"least", 1}}.with(sizes);
+      std::vector<std::vector<std::int32_t>> arrays[2];
+      for (const Backend backend : {Backend::host, Backend::cuda}) {
+        Stream stream({backend, 0});
+        ConversionInput input(one.matrix.view(), ValueType::f64, stream);
+        const auto storage = convert_tiers(input, layout);
+        const auto& a = static_cast<const TiersStorage&>(*storage);
+        auto& found = arrays[backend == Backend::cuda ? 1 : 0];
+        for (const Buffer* buffer : {&a.pattern->columns, &a.pattern->first_piece, &a.pattern->piece, &a.slot_rows, &a.local,
+                                     &a.rest_columns, &a.values})
+          found.push_back(download<std::int32_t>(*buffer, stream));
+        stream.synchronize();
+      }
+      EXPECT_EQ(arrays[0], arrays[1]);
+    }
+}
+
+TEST(Tiers, ManyPiecesHaveOnePlaceEach) {
+  Stream stream({Backend::host, 0});
+  const HostCsr m = many_pieces();
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  const auto storage = convert_tiers(input, Policy{{"columns", 200}, {"tiers", 31}, {"least", 3}});
+  EXPECT_GT(static_cast<const TiersStorage&>(*storage).pattern->pieces, 8192) << "GPUs sort them in chunks of 4096";
+  EXPECT_GT(static_cast<const TiersStorage&>(*storage).pattern->tiers(), 1);
+  std::vector<Nonzero> found;
+  for (const Slot& slot : slots_of(static_cast<const TiersStorage&>(*storage)))
+    if (slot.column >= 0) found.emplace_back(slot.row, slot.column, slot.value);
+  std::sort(found.begin(), found.end());
+  EXPECT_EQ(found, nonzeros_of(m));
 }
 
 /// Graphs whose columns have about as many nonzeros gain nothing.
