@@ -23,6 +23,7 @@
 #include "kernels/formats/sell.h"
 #include "kernels/formats/symmetric.h"
 #include "kernels/formats/tiled.h"
+#include "kernels/formats/tiers.h"
 
 namespace shardmat {
 namespace {
@@ -61,6 +62,8 @@ constexpr Format kFormats[] = {
     {"packed", "node blocks and runs over slices, few columns", packed_layouts, packed_bytes, convert_packed, update_packed,
      false, packed_spmm_layout, StoredEntries::all, packed_ordered_layout},
     {"tiled", "tiles of neighbouring rows with 16-bit columns", tiled_layouts, tiled_bytes, convert_tiled, update_tiled},
+    {"tiers", "columns sorted by use, in tiers with 16-bit columns, and a rest", tiers_layouts, tiers_bytes, convert_tiers,
+     update_tiers},
     {"symmetric", "of mirrored equal entries one, in blocks", symmetric_layouts, symmetric_bytes, convert_symmetric, nullptr,
      false, nullptr, StoredEntries::half},
 };
@@ -107,6 +110,8 @@ constexpr Kernel kKernels[] = {
      packed_sums_in_order},
     {"tiled", "tiled", kCuda, "a thread block a tile, x in shared memory, for scalar meshes", kAuto, one_policy,
      tiled_supports, make_tiled, tiled_cost, false, nullptr, true},
+    {"tiers", "tiers", kCuda, "a tier's x in shared memory, sums added atomically, for power laws", kAuto, tiers_policies,
+     tiers_supports, make_tiers, tiers_cost, false, nullptr, true},
     {"csr_vector", "csr", kCuda, "1, 2, 4 … 32 threads a row", kAuto, csr_vector_policies, any_matrix, make_csr_vector,
      estimate<csr_bytes, 90, 32, 25>},
     {"csr_balanced", "csr", kCuda, "tiles of equal nonzeros and rows, for very uneven rows", kAuto, csr_balanced_policies,

@@ -1,9 +1,11 @@
 // Packed rows with many right-hand sides, for matrices whose rows mostly share their columns (stencils): G lanes take four
 // rows of a slice, which mostly are neighbours. Where the columns of three slots follow each other, as those of a grid line
 // do, the four rows need six rows of X between them, which are loaded once and used from registers, where products row by
-// row would load twelve. The warps of a block take the rows of some slices one after another as they get free; with
-// `cluster`, those slices share columns, so that rows of X stay in L1, too. With `stay`, one large block a multiprocessor
-// goes through the whole matrix, else many small ones through a few slices each.
+// row would load twelve. Where a grid line ends inside a slice, four rows are no neighbours. Then all lanes of the warp share
+// the work on them, a row for each G lanes: else the warp would wait for the lanes of these rows alone. The warps of a block
+// take the rows of some slices one after another as they get free; with `cluster`, those slices share columns, so that rows
+// of X stay in L1, too. With `stay`, one large block a multiprocessor goes through the whole matrix, else many small ones
+// through a few slices each.
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -119,13 +121,10 @@ __device__ void for_runs(int slots, const std::int32_t* deltas, const Body& body
   }
 }
 
-/// Adds the shared slots of a slice.
+/// Adds the shared slots of a slice. `together`: the rows are neighbours, in this order.
 template <class T, int G, int P>
 __device__ void add_shared(int slots, const std::int32_t* deltas, const T* values, const char* x,
-                           const std::int32_t (&row)[kRows], std::int32_t x_bytes, Sums<T, P>& acc) {
-  bool together = true;  // rows of falling length need not ascend, and those behind the last are like the last
-#pragma unroll
-  for (int i = 1; i < kRows; ++i) together = together && row[i] - row[i - 1] == 1;
+                           const std::int32_t (&row)[kRows], bool together, std::int32_t x_bytes, Sums<T, P>& acc) {
   if (together) {
     x += static_cast<std::int64_t>(row[0]) * x_bytes;
     for_runs(slots, deltas, [&](int s, std::int32_t delta, auto count) {
@@ -140,11 +139,42 @@ __device__ void add_shared(int slots, const std::int32_t* deltas, const T* value
   }
 }
 
+/// Adds the shared slots of one row; `values` and `x` are at the row.
+template <class T, int G, int P>
+__device__ void add_shared_of_row(int slots, const std::int32_t* deltas, const T* values, const char* x, std::int32_t x_bytes,
+                                  T (&acc)[1][P][dense::kWidth<T>]) {
+  constexpr int kAtOnce = 8;
+#pragma unroll 1
+  for (int s = 0; s < slots; s += kAtOnce) {
+    std::int32_t delta[kAtOnce];
+    T value[kAtOnce];
+    Entries<T> of_x[kAtOnce][P];
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j) {
+      const int slot = min(s + j, slots - 1);
+      delta[j] = __ldg(deltas + slot);
+      value[j] = __ldg(values + slot * kPackedLanes);
+    }
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+#pragma unroll
+      for (int q = 0; q < P; ++q)
+        of_x[j][q] = dense::load<Entries<T>>(x + static_cast<std::int64_t>(delta[j]) * x_bytes + q * Columns<T, G, P>::kStepBytes);
+#pragma unroll
+    for (int j = 0; j < kAtOnce; ++j)
+      if (s + j < slots)
+#pragma unroll
+        for (int q = 0; q < P; ++q)
+#pragma unroll
+          for (int w = 0; w < dense::kWidth<T>; ++w) acc[0][q][w] = fma(value[j], of_x[j][q].of[w], acc[0][q][w]);
+  }
+}
+
 /// Adds entries k = begin … end - 1 of row `i` of a lane: entry(k) gives column and value. For slots that are not shared.
-template <class T, int G, int P, class Entry>
+template <class T, int G, int P, int R, class Entry>
 __device__ void add_entries(int begin, int end, int i, const char* x, std::int32_t x_bytes, const Entry& entry,
-                            Sums<T, P>& acc) {
-  constexpr int kUnroll = 2;
+                            T (&acc)[R][P][dense::kWidth<T>]) {
+  constexpr int kUnroll = 4;
   for (int k = begin; k < end; k += kUnroll) {
     T value[kUnroll];
     Entries<T> of_x[kUnroll][P];
@@ -161,7 +191,7 @@ __device__ void add_entries(int begin, int end, int i, const char* x, std::int32
     for (int u = 0; u < kUnroll; ++u)
       if (k + u < end)
 #pragma unroll
-        for (int r = 0; r < kRows; ++r)
+        for (int r = 0; r < R; ++r)
           if (r == i)
 #pragma unroll
             for (int q = 0; q < P; ++q)
@@ -176,30 +206,57 @@ struct Entry {
   T value;
 };
 
+/// Adds the slots that are not shared of row `i` of a lane; `place`: of the row in the slice.
+template <class T, int G, int P, int R>
+__device__ void add_others(const PackedSlice& slice, const T* values, const char* narrow, int place, int i, const char* x,
+                           std::int32_t x_bytes, T (&acc)[R][P][dense::kWidth<T>]) {
+  const packed::SlotCounts<SingleRows> counts(slice);
+  const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
+  add_entries<T, G, P>(
+      0, slice.slots[kNarrowSlot], i, x, x_bytes,
+      [&](int k) {
+        return Entry<T>{packed::NarrowColumns<SingleRows, 1>{narrow, place}.left(0, k),
+                        __ldg(values + counts.values(kNarrowSlot) + k * kPackedLanes + place)};
+      },
+      acc);
+  add_entries<T, G, P>(
+      0, slice.slots[kFullSlot], i, x, x_bytes,
+      [&](int k) {
+        return Entry<T>{__ldg(full + k * kPackedLanes + place),
+                        __ldg(values + counts.values(kFullSlot) + k * kPackedLanes + place)};
+      },
+      acc);
+}
+
 template <class T, int G, int P, int kBlock>
 __global__ void __launch_bounds__(kBlock, kThreads / kBlock)
     packed_stencil_spmm(const packed::Arguments<T> a, const dense::Rows<T> v, const std::int32_t* __restrict__ order,
-                        int log2_slices, int first_column) {
+                        int log2_slices, int first_column, int across, bool stay) {
   constexpr int kTogether = kPackedLanes / G * kRows;  // rows of a slice that go together
   constexpr int kParts = (kPackedLanes + kTogether - 1) / kTogether;
   const int lane = static_cast<int>(threadIdx.x) % kPackedLanes;
   __shared__ int taken;  // some items take longer than others
   if (threadIdx.x == 0) taken = kBlock / kPackedLanes;
   __syncthreads();
-  const Columns<T, G, P> columns(v, first_column + static_cast<int>(blockIdx.y) * Columns<T, G, P>::kColumns, lane);
+  // There are `across` blocks for the same slices, with different columns. Blocks that do not stay run next to each other if
+  // they have the same slices, so that these are read from memory once.
+  const unsigned of_columns = static_cast<unsigned>(across), of_slices = gridDim.x / of_columns;
+  const unsigned block = stay ? blockIdx.x % of_slices : blockIdx.x / of_columns;
+  const unsigned stretch = stay ? blockIdx.x / of_slices : blockIdx.x % of_columns;
+  const Columns<T, G, P> columns(v, first_column + static_cast<int>(stretch) * Columns<T, G, P>::kColumns, lane);
   const char* x = columns.x(v);
   const auto next = [&] { return __shfl_sync(packed::kAll, lane == 0 ? atomicAdd(&taken, 1) : 0, 0); };
   for (int item = static_cast<int>(threadIdx.x) / kPackedLanes;; item = next()) {
     const int number = item / kParts;  // of the slice, among those of this block
     const unsigned round = static_cast<unsigned>(number) >> log2_slices;
-    const unsigned first = (blockIdx.x + round * gridDim.x) << log2_slices;
+    const unsigned first = (block + round * of_slices) << log2_slices;
     const unsigned index = first + (static_cast<unsigned>(number) & ((1u << log2_slices) - 1));
     if (first >= a.count) break;
     if (index >= a.count) continue;
     const PackedSlice slice = packed::load_slice(a.slices + (order != nullptr ? __ldg(order + index) : index));
     packed::wait_if_late(slice, x);
-    const int group = item % kParts * kTogether + lane / G * kRows;
-    if (group >= slice.real) continue;
+    const int first_group = item % kParts * kTogether, group = first_group + lane / G * kRows;
+    const bool active = group < slice.real;
     std::int32_t row[kRows];
 #pragma unroll
     for (int i = 0; i < kRows; ++i)
@@ -207,50 +264,56 @@ __global__ void __launch_bounds__(kBlock, kThreads / kBlock)
     const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T));
     const std::int32_t* deltas = a.deltas + slice.deltas;
     const char* narrow = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
-    Sums<T, P> acc = {};
-    if (slice.csr) {
-      const auto* column = reinterpret_cast<const std::int32_t*>(narrow);
-      const int lanes = packed::lanes_of_csr_row<SingleRows>(deltas);
-      for (int i = 0; i < kRows && group + i < slice.real; ++i) {
-        const std::int32_t begin = __ldg(deltas + group + i), end = __ldg(deltas + group + i + 1);
-        T sum[P][dense::kWidth<T>] = {};
-        packed::add_csr_row<T, dense::kWidth<T>, G, P>(begin, end, packed::stretch_of_csr_row(end - begin, lanes), column, values,
-                                                       x, v.x_bytes, sum);
+    bool together = true;  // rows of falling length need not ascend, and those behind the last are like the last
 #pragma unroll
-        for (int r = 0; r < kRows; ++r)
-          if (r == i)
+    for (int i = 1; i < kRows; ++i) together = together && row[i] - row[i - 1] == 1;
+    const unsigned with_rows = __ballot_sync(packed::kAll, active), apart = __ballot_sync(packed::kAll, active && !together);
+    const bool mixed = !slice.csr && slice.slots[kSharedSlot] > 0 && apart != 0 && apart != with_rows;
+    if (active && (together || !mixed)) {
+      Sums<T, P> acc = {};
+      if (slice.csr) {
+        const auto* column = reinterpret_cast<const std::int32_t*>(narrow);
+        const int lanes = packed::lanes_of_csr_row<SingleRows>(deltas);
+        for (int i = 0; i < kRows && group + i < slice.real; ++i) {
+          const std::int32_t begin = __ldg(deltas + group + i), end = __ldg(deltas + group + i + 1);
+          T sum[P][dense::kWidth<T>] = {};
+          packed::add_csr_row<T, dense::kWidth<T>, G, P>(begin, end, packed::stretch_of_csr_row(end - begin, lanes), column, values,
+                                                         x, v.x_bytes, sum);
 #pragma unroll
-            for (int q = 0; q < P; ++q)
+          for (int r = 0; r < kRows; ++r)
+            if (r == i)
 #pragma unroll
-              for (int w = 0; w < dense::kWidth<T>; ++w) acc[r][q][w] = sum[q][w];
+              for (int q = 0; q < P; ++q)
+#pragma unroll
+                for (int w = 0; w < dense::kWidth<T>; ++w) acc[r][q][w] = sum[q][w];
+        }
+      } else {
+        if (slice.slots[kSharedSlot] > 0)
+          add_shared<T, G, P>(slice.slots[kSharedSlot], deltas, values + group, x, row, together, v.x_bytes, acc);
+        const bool others = (slice.slots[kNarrowSlot] | slice.slots[kFullSlot]) != 0;
+        for (int i = 0; others && i < kRows; ++i)
+          add_others<T, G, P>(slice, values, narrow, min(group + i, kPackedLanes - 1), i, x, v.x_bytes, acc);
       }
-    } else {
-      const packed::SlotCounts<SingleRows> counts(slice);
-      if (slice.slots[kSharedSlot] > 0)
-        add_shared<T, G, P>(slice.slots[kSharedSlot], deltas, values + group, x, row, v.x_bytes, acc);
-      const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes());
-      const bool others = (slice.slots[kNarrowSlot] | slice.slots[kFullSlot]) != 0;
-      for (int i = 0; others && i < kRows; ++i) {
-        const int item_of_slot = min(group + i, kPackedLanes - 1);
-        add_entries<T, G, P>(
-            0, slice.slots[kNarrowSlot], i, x, v.x_bytes,
-            [&](int k) {
-              return Entry<T>{packed::NarrowColumns<SingleRows, 1>{narrow, item_of_slot}.left(0, k),
-                              __ldg(values + counts.values(kNarrowSlot) + k * kPackedLanes + item_of_slot)};
-            },
-            acc);
-        add_entries<T, G, P>(
-            0, slice.slots[kFullSlot], i, x, v.x_bytes,
-            [&](int k) {
-              return Entry<T>{__ldg(full + k * kPackedLanes + item_of_slot),
-                              __ldg(values + counts.values(kFullSlot) + k * kPackedLanes + item_of_slot)};
-            },
-            acc);
+#pragma unroll
+      for (int i = 0; i < kRows; ++i)
+        if (group + i < slice.real) columns.store(v, row[i], acc[i]);
+    }
+    if (mixed) {
+      for (unsigned left = apart; left != 0;) {
+        const int of_group = (__ffs(static_cast<int>(left)) - 1) / G;
+        left &= ~(((1u << G) - 1) << (of_group * G));
+        for (int i = lane / G; i < kRows; i += kPackedLanes / G) {
+          const int place = first_group + of_group * kRows + i;
+          if (place >= slice.real) break;
+          const auto of_place = static_cast<std::int32_t>(packed::first_row<SingleRows>(slice, a, place));
+          T sum[1][P][dense::kWidth<T>] = {};
+          add_shared_of_row<T, G, P>(slice.slots[kSharedSlot], deltas, values + place,
+                                     x + static_cast<std::int64_t>(of_place) * v.x_bytes, v.x_bytes, sum);
+          add_others<T, G, P>(slice, values, narrow, place, 0, x, v.x_bytes, sum);
+          columns.store(v, of_place, sum[0]);
+        }
       }
     }
-#pragma unroll
-    for (int i = 0; i < kRows; ++i)
-      if (group + i < slice.real) columns.store(v, row[i], acc[i]);
   }
 }
 
@@ -331,8 +394,9 @@ std::unique_ptr<SpmmPlan> make_packed_stencil_spmm(std::shared_ptr<Storage> stor
       [lanes, passes, order, grid]<class T>(const PackedStorage& a, const dense::Rows<T>& v, Stream& on) {
         const packed::Arguments<T> matrix = packed::arguments<T>(a, {});
         const auto launch = [&](int of_lanes, int of_passes, int first, int across) {
-          cuda::launch_grid_beside(a.expects_late && !grid.stay, grid.kernel<T>(of_lanes, of_passes), grid.count(a.slices), across,
-                                   grid.threads(), 0, on, matrix, v, order->as<std::int32_t>(), grid.log2_slices, first);
+          cuda::launch_grid_beside(a.expects_late && !grid.stay, grid.kernel<T>(of_lanes, of_passes),
+                                   grid.count(a.slices) * across, 1, grid.threads(), 0, on, matrix, v,
+                                   order->as<std::int32_t>(), grid.log2_slices, first, across, grid.stay);
         };
         dense::split_columns(
             v.columns, dense::kWidth<T>, lanes, passes,

@@ -304,6 +304,40 @@ TEST(GpuSpmmPacked, AnyNumberOfSlicesABlock) {
   }
 }
 
+/// Each point of a grid of n³ with its 27 neighbours.
+HostCsr grid(std::int64_t n) {
+  HostCsr m;
+  m.rows = m.cols = n * n * n;
+  for (std::int64_t i = 0; i < m.rows; ++i) {
+    for (std::int64_t neighbour = 0; neighbour < 27; ++neighbour) {
+      const std::int64_t x = i % n + neighbour % 3 - 1, y = i / n % n + neighbour / 3 % 3 - 1, z = i / n / n + neighbour / 9 - 1;
+      if (std::min({x, y, z}) < 0 || std::max({x, y, z}) >= n) continue;
+      m.col_idx.push_back((z * n + y) * n + x);
+      m.values.push_back(test::value_of(m.values.size()));
+    }
+    m.row_ptr.push_back(std::ssize(m.col_idx));
+  }
+  return m;
+}
+
+/// Lines of 14 interior points end at any place of four rows that lanes take together.
+TEST(GpuSpmmPacked, GridLinesEndInSlices) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream({Backend::cuda, 0});
+  const HostCsr m = grid(16);
+  const SpmmKernel& kernel = find_spmm_kernel("packed_stencil", Backend::cuda);
+  const Format& format = find_format("packed");
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  const auto storage = store(format, input, format.layouts(input).front().with("block=1,lanes=1,shift=0,window=1024"));
+  for (const char* shape : {"lanes=1,passes=1", "lanes=2,passes=1", "lanes=4,passes=1", "lanes=4,passes=2", "lanes=8,passes=1",
+                            "lanes=8,passes=2", "lanes=16,passes=2"})
+    for (const char* blocks : {"cluster=0,stay=1", "cluster=4,stay=0"}) {
+      SCOPED_TRACE(fmt::format("{} {}", shape, blocks));
+      const Policy policy = kernel.policies(*storage, {130}).front().with(shape).with(blocks);
+      check_plan<double, double>(*make_spmm_plan(kernel, storage, {130}, policy, stream), m, ValueType::f64, stream);
+    }
+}
+
 TEST(Spmm, AddsHalvesInSingle) {
   Stream stream({Backend::host, 0});
   HostCsr m{1, 4096, {0, 4096}, {}, {}};

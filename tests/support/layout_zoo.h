@@ -28,6 +28,7 @@ inline std::vector<Policy> layouts_to_try(const Format& format, ConversionInput&
   static const std::map<std::string_view, std::vector<std::string_view>> kMore = {
       {"sell", {"slice=1,sigma=7", "slice=2,sigma=1", "slice=4,sigma=12", "slice=16,sigma=1", "slice=128,sigma=256"}},
       {"fold", {"width=0", "width=1", "width=3", "width=100"}},
+      {"tiers", {"columns=3,tiers=2,least=1", "columns=20,tiers=31,least=2"}},
       {"tiled", {"warps=16,nonzeros=200", "warps=32,nonzeros=3000"}},
       {"pkt", {"packet_rows=32,packet_columns=64", "packet_rows=1024,packet_columns=6144"}},
   };
