@@ -103,7 +103,7 @@ constexpr Kernel kKernels[] = {
 #ifdef SHARDMAT_HAVE_CUDA
     {"packed", "packed", kCuda, "one thread a group of rows, a warp or several a slice", kAuto, packed_policies, any_matrix,
      make_packed, estimate<packed_estimate, 93, 32, 40>, false, packed_parts_in_order},
-    {"packed_small", "packed", kCuda, "a block a slice, for matrices of few slices", kAuto, packed_small_policies,
+    {"packed_small", "packed", kCuda, "several warps a slice, for matrices of few slices", kAuto, packed_small_policies,
      packed_small_supports, make_packed_small, packed_small_cost, false, packed_sums_in_order},
     {"packed_stencil", "packed", kCuda, "several slices a warp, for rows that share their columns", kAuto,
      packed_stencil_policies, packed_stencil_supports, make_packed_stencil, packed_stencil_cost, false,

@@ -74,28 +74,6 @@ __global__ void __launch_bounds__(kBlock, (kBlocksPerSm<T, S>)) packed_spmv(Argu
   cuda::leave_dot_part(dot_sum, blockIdx.x);
 }
 
-/// A block a slice: one warp that takes all rows of the groups, or a warp for each. For matrices of few slices, where blocks of
-/// several slices would leave multiprocessors idle.
-template <class T, class S, int R, class Dot>
-__global__ void __launch_bounds__(S::B / R * kPackedLanes) packed_small(Arguments<T> a, Dot dot) {
-  constexpr int kWarpsOfSlice = S::B / R, kInFlight = R == 1 ? 9 : 14;
-  cuda::DotSum<Dot> dot_sum(dot);
-  const int lane = static_cast<int>(threadIdx.x) % kPackedLanes, warp = static_cast<int>(threadIdx.x) / kPackedLanes;
-  const PackedSlice slice = packed::load_slice(a.slices + blockIdx.x);
-  packed::wait_if_late(slice, a.x);
-  if (slice.csr) {
-    packed::multiply_rows<S>(slice, a, warp, kWarpsOfSlice, lane, dot_sum);
-  } else {
-    const std::int64_t row = packed::first_row<S>(slice, a, min(lane, slice.real - 1));
-    T acc[R] = {};
-    packed::add_slice<S, kInFlight>(slice, a, row, lane, warp * R, 0, 1, acc);
-#pragma unroll
-    for (int r = 0; r < R; ++r)
-      if (lane < slice.real) packed::store(a, row + warp * R + r, acc[r], dot_sum);
-  }
-  cuda::leave_dot_part(dot_sum, blockIdx.x);
-}
-
 std::int64_t blocks_of(const PackedStorage& a, int parts) {
   return ((a.slices - a.late.count) * parts + kWarps - 1) / kWarps + a.late.count;
 }
@@ -119,29 +97,6 @@ std::unique_ptr<Plan> make_packed(std::shared_ptr<Storage> storage, const Policy
           const auto kernel = in_flight == 14 ? packed_spmv<T, S, 14, Dot> : packed_spmv<T, S, 9, Dot>;
           cuda::launch_grid_beside(a.expects_late, kernel, blocks_of(a, parts), 1, kBlock, 0, on, packed::arguments(a, v),
                                    parts, Late{a.late.first, a.late.count, a.late.first * parts / kWarps}, dot);
-        });
-      });
-}
-
-std::vector<Policy> packed_small_policies(const RowStatistics&) { return {Policy{{"warps", 1}}, Policy{{"warps", 0}}}; }
-
-bool packed_small_supports(const Storage& storage) { return static_cast<const PackedStorage&>(storage).shape.lanes == 1; }
-
-std::unique_ptr<Plan> make_packed_small(std::shared_ptr<Storage> storage, const Policy& policy, Stream&) {
-  const int warps = policy.at("warps");
-  if (warps != 0 && warps != 1)
-    throw Error(ErrorKind::usage, "packed_small: warps must be 1 (for a slice) or 0 (one for each row of a group)");
-  return typed_dot_plan<PackedStorage>(
-      std::move(storage), [](const PackedStorage& a) { return a.slices; },
-      [warps]<class T, class Dot>(const PackedStorage& a, const Operands<T>& v, Dot dot, Stream& on) {
-        with_shape(a.shape, [&](auto shape) {
-          using S = decltype(shape);
-          if constexpr (S::L == 1) {
-            const auto kernel = warps == 1 ? packed_small<T, S, S::B, Dot> : packed_small<T, S, 1, Dot>;
-            cuda::launch_grid_beside(a.expects_late, kernel, a.slices, 1,
-                                     static_cast<unsigned>((warps == 1 ? 1 : S::B) * kPackedLanes), 0, on,
-                                     packed::arguments(a, v), dot);
-          }
         });
       });
 }

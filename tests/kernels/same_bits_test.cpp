@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "kernels/choose/spmm_tuner.h"
 #include "kernels/choose/stored_plans.h"
 #include "kernels/choose/tuner.h"
+#include "kernels/formats/packed.h"
 #include "tests/support/layout_zoo.h"
 #include "tests/support/matrix_zoo.h"
 
@@ -35,6 +37,28 @@ HostCsr uneven() {
   return m;
 }
 
+/// Nodes of three unknowns whose neighbours are in part at the same distance for all (shared slots), in part near (narrow
+/// slots), in part anywhere (full slots).
+HostCsr slots_of_all_kinds() {
+  constexpr std::int64_t kNodes = 400, kColumns = 60'000;
+  HostCsr m;
+  m.rows = 3 * kNodes, m.cols = 3 * kColumns;
+  for (std::int64_t node = 0; node < kNodes; ++node) {
+    std::set<std::int64_t> neighbours = {node, node + 1, node + 2};
+    for (std::int64_t k = 0; k < 10; ++k) neighbours.insert(node + 10 + 20 * k + (node * 7919 + k * 31) % 17);
+    for (std::int64_t k = 0; k < 7; ++k) neighbours.insert(1000 + (node * 7919 + 1) * (k + 1) * 104'729 % (kColumns - 1000));
+    for (int row = 0; row < 3; ++row) {
+      for (const std::int64_t neighbour : neighbours)
+        for (int column = 0; column < 3; ++column) {
+          m.col_idx.push_back(3 * neighbour + column);
+          m.values.push_back(test::value_of(m.values.size()));
+        }
+      m.row_ptr.push_back(std::ssize(m.values));
+    }
+  }
+  return m;
+}
+
 struct Scalars {
   double alpha, beta;
 };
@@ -53,7 +77,7 @@ class Comparison {
   }
 
   /// Returns how many plans were compared.
-  int compare_all() {
+  int compare_all(const std::vector<std::int64_t>& counts = {2, 3, 4, 7, 8, 16, 33, 70}) {
     for (const Kernel& kernel : kernels())
       if (kernel.backend == storage_->device.backend && kernel.format == storage_->format && kernel.supports(*storage_))
         for (const Policy& policy : kernel.policies(rows_))
@@ -63,7 +87,7 @@ class Comparison {
                     [&](Scalars s, const void* x, void* y) { plan->multiply(s.alpha, x, s.beta, y, stream_); });
           }
     for (const SpmmKernel& kernel : spmm_kernels())
-      for (const std::int64_t count : {2, 3, 4, 7, 8, 16, 33, 70}) compare(kernel, {count});
+      for (const std::int64_t count : counts) compare(kernel, {count});
     return plans_;
   }
 
@@ -160,6 +184,25 @@ TEST(SameBits, OfColumnsInAllOrderedPlans) { compare_zoo(Backend::host); }
 TEST(GpuSameBits, OfColumnsInAllOrderedPlans) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
   compare_zoo(Backend::cuda);
+}
+
+TEST(GpuSameBits, OfSlotsOfAllKinds) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  Stream stream({Backend::cuda, 0});
+  const HostCsr matrix = slots_of_all_kinds();
+  for (const ValueType type : {ValueType::f64, ValueType::f32}) {
+    ConversionInput input(matrix.view(), type, stream);
+    const auto storage = store(find_format("packed"), input, {{"block", 3}, {"lanes", 1}, {"shift", 0}, {"window", 1024}});
+    const auto& packed = static_cast<const PackedStorage&>(*storage);
+    std::vector<PackedSlice> slices(static_cast<std::size_t>(packed.slices));
+    copy_to_host(slices.data(), packed.slice.data(), slices.size() * sizeof(PackedSlice), stream);
+    EXPECT_TRUE(std::any_of(slices.begin(), slices.end(), [](const PackedSlice& slice) {
+      return slice.slots[kSharedSlot] > 0 && slice.slots[kNarrowSlot] > 0 && slice.slots[kFullSlot] > 0;
+    }));
+    dispatch(type, [&]<class T>(TypeTag<T>) {
+      EXPECT_GT((Comparison<T>(storage, input.rows(), stream).compare_all({2, 8})), 6);
+    });
+  }
 }
 
 /// One format and layout for any number of right-hand sides, and ordered plans.
