@@ -184,7 +184,7 @@ class FeaturesWeightsFirst final : public FeaturePlan {
       : FeaturePlan(std::move(batch), in, out) {
     const Device device = this->batch().device;
     const DeviceGuard guard(device);
-    Groups groups(this->batch().at, kRowsOfBlock);
+    Groups groups(this->batch().at, rows_of_group(cuda::multiprocessors(device)));
     largest_ = groups.largest;
     groups_ = static_cast<int>(groups.count);
     descriptor_ = groups.take();
@@ -225,6 +225,13 @@ class FeaturesWeightsFirst final : public FeaturePlan {
     });
   }
 
+  /// Groups are smaller where larger ones would not fill the device. With fewer features in or more out, splitting W in each
+  /// of more blocks costs more than that gains.
+  int rows_of_group(std::int64_t multiprocessors) const {
+    constexpr int kFew = kRowsOfBlock / 2;
+    constexpr std::int64_t kFeatures = 64;
+    return in() > kFeatures && out() <= kFeatures && batch().at.rows() <= kFew * multiprocessors ? kFew : kRowsOfBlock;
+  }
   Stage stage(int tiles) const { return {in(), tiles, largest_}; }
   std::int64_t across(int tiles) const { return (out() + tiles * kTile - 1) / (tiles * kTile); }
   /// Blocks that the device holds at once.
