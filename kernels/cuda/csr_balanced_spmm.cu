@@ -3,9 +3,10 @@
 // nonzero says where a row ends. A row that goes on in the next task leaves its sum so far as a piece, and a second kernel
 // adds the pieces of such rows in a fixed order. Blocks stay for all their tasks, one a multiprocessor.
 //
-// Products of a row are added as csr_segmented.cu does with one step a chunk: first those of a segment of 8 nonzeros, then the
-// segments of a group of 64, then the groups of a chunk of 256, then the chunks. So `exact` tasks of 64 or 256 nonzeros give a
-// column the bits of a product with one right-hand side. Without `exact`, all groups of lanes get equally many tasks.
+// With `exact`, tasks have 64 or 256 nonzeros, and products of a row are added as csr_segmented.cu does with one step a chunk:
+// first those of a segment of 8 nonzeros, then the segments of a group of 64, then the groups of a chunk of 256, then the chunks.
+// So a column has the bits of a product with one right-hand side. This takes more registers and instructions. Without `exact`,
+// all groups of lanes get equally many tasks, and a task adds the products of a row one after another.
 //
 // With hub_kb > 0 the rows of X that most nonzeros ask for are copied to shared memory once a block (hubs.h): what L1 would
 // keep of them by itself competes with rows that are never asked for again.
@@ -160,20 +161,32 @@ __device__ void load_values(T (&value)[U], const A* at, int left) {
   }
 }
 
-/// Adds a product to a sum. In f64 and f32 the product is rounded first, as by csr_segmented.
-template <class A>
-__device__ double plus_product(double sum, double a, A x) {
-  return __dadd_rn(sum, __dmul_rn(a, x));
-}
-__device__ inline float plus_product(float sum, float a, float x) { return __fadd_rn(sum, __fmul_rn(a, x)); }
-template <class A>
-__device__ float plus_product(float sum, float a, A x) {
-  return fma(a, dense::widened(x), sum);
-}
+/// As csr_segmented adds a product to a sum: rounded first.
+__device__ inline double plus_rounded(double sum, double a, double x) { return __dadd_rn(sum, __dmul_rn(a, x)); }
+__device__ inline float plus_rounded(float sum, float a, float x) { return __fadd_rn(sum, __fmul_rn(a, x)); }
 
-/// The sum of a row so far. Without kOrdered it is one sum from the first nonzero to the last.
+/// The sum of a row in a task so far: one sum from the first nonzero to the last.
 template <class T, int W, int P, bool kOrdered>
 struct RowSum {
+  T result[P][W] = {};
+
+  template <class A>
+  __device__ void add(int q, int w, T a, A x) {
+    result[q][w] = fma(a, dense::widened(x), result[q][w]);
+  }
+  __device__ void close(int) {}
+  __device__ void close_all() {}
+  __device__ void clear() {
+#pragma unroll
+    for (int q = 0; q < P; ++q)
+#pragma unroll
+      for (int w = 0; w < W; ++w) result[q][w] = 0;
+  }
+};
+
+/// The same in the order of `exact`.
+template <class T, int W, int P>
+struct RowSum<T, W, P, true> {
   T result[P][W] = {};   ///< over whole segments of a group; after close_all() of everything
   T segment[P][W] = {};  ///< over the nonzeros of a segment
   T groups[P][W];        ///< over whole groups
@@ -186,21 +199,20 @@ struct RowSum {
 #pragma unroll
       for (int w = 0; w < W; ++w) f(q, w);
   }
+  __device__ void add(int q, int w, T a, T x) { segment[q][w] = plus_rounded(segment[q][w], a, x); }
   /// Behind nonzero number `count` of the task.
   __device__ void close(int count) {
-    if constexpr (kOrdered) {
-      if (count % kSegment == 0) for_each([&](int q, int w) { result[q][w] += segment[q][w], segment[q][w] = 0; });
-      if (count % kGroup != 0) return;
-      for_each([&](int q, int w) {
-        groups[q][w] = has_groups ? groups[q][w] + result[q][w] : result[q][w];
-        result[q][w] = 0;
-      });
-      has_groups = true;
-    }
+    if (count % kSegment == 0) for_each([&](int q, int w) { result[q][w] += segment[q][w], segment[q][w] = 0; });
+    if (count % kGroup != 0) return;
+    for_each([&](int q, int w) {
+      groups[q][w] = has_groups ? groups[q][w] + result[q][w] : result[q][w];
+      result[q][w] = 0;
+    });
+    has_groups = true;
   }
   __device__ void close_all() {
     for_each([&](int q, int w) { result[q][w] += segment[q][w], segment[q][w] = 0; });
-    if (kOrdered && has_groups) for_each([&](int q, int w) { result[q][w] += groups[q][w]; });
+    if (has_groups) for_each([&](int q, int w) { result[q][w] += groups[q][w]; });
   }
   __device__ void clear() {
     for_each([&](int q, int w) { result[q][w] = 0; });
@@ -210,7 +222,7 @@ struct RowSum {
 
 /// `pieces`: of the tasks, `piece_columns` each, of which the first is column `first_column`; `heads`: likewise, of rows that
 /// began in another task and end here.
-template <class T, class A, int W, int G, int P, bool kHubs>
+template <class T, class A, int W, int G, int P, bool kHubs, bool kOrdered>
 __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
     csr_balanced_spmm(const Sequence a, const A* __restrict__ values, const dense::Rows<T, A> v, T* __restrict__ pieces,
                       T* __restrict__ heads, int piece_columns, int first_column) {
@@ -246,7 +258,7 @@ __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
     std::int32_t target = __ldg(row);
     bool began_before = place < 0;
     bool open = false;  // the last nonzero was not the last of its row
-    RowSum<T, W, P, std::is_same_v<A, T>> acc;
+    RowSum<T, W, P, kOrdered> acc;
     const auto leave = [&](T* to) {
       if (!columns.real) return;
       T* out = to + t * piece_columns + (columns.first - first_column);
@@ -285,8 +297,7 @@ __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
 #pragma unroll
         for (int q = 0; q < P; ++q)
 #pragma unroll
-          for (int w = 0; w < W; ++w)
-            acc.segment[q][w] = plus_product(acc.segment[q][w], of_a[u], of_x[u][q].of[w]);
+          for (int w = 0; w < W; ++w) acc.add(q, w, of_a[u], of_x[u][q].of[w]);
       };
       if (here.ends == 0) {
 #pragma unroll
@@ -361,31 +372,39 @@ __global__ void add_pieces(std::int64_t count, const SplitRow* __restrict__ rows
 
 template <class T, class A>
 struct Instance {
-  decltype(&csr_balanced_spmm<T, A, dense::kWidth<A>, 1, 1, false>) kernel = nullptr;
+  decltype(&csr_balanced_spmm<T, A, dense::kWidth<A>, 1, 1, false, false>) kernel = nullptr;
   int block_size = 0, row_bytes = 0;  ///< row_bytes: of a row of X, what a group of lanes holds
 };
+/// What an instance does beyond its policy's lanes and passes.
+struct Form {
+  bool has_hubs, is_ordered;
+};
 template <class T, class A, int G, int P, int W = dense::kWidth<A>>
-Instance<T, A> instance(bool has_hubs) {
-  return {has_hubs ? csr_balanced_spmm<T, A, W, G, P, true> : csr_balanced_spmm<T, A, W, G, P, false>, kBlock<A, G, P>,
-          W * G * P * static_cast<int>(sizeof(A))};
+Instance<T, A> instance(Form form) {
+  auto kernel = form.has_hubs ? csr_balanced_spmm<T, A, W, G, P, true, false> : csr_balanced_spmm<T, A, W, G, P, false, false>;
+  if constexpr (std::is_same_v<A, T>)
+    if (form.is_ordered)
+      kernel = form.has_hubs ? csr_balanced_spmm<T, A, W, G, P, true, true> : csr_balanced_spmm<T, A, W, G, P, false, true>;
+  return {kernel, kBlock<A, G, P>, W * G * P * static_cast<int>(sizeof(A))};
 }
 /// The instance for a policy; null, with a block_size of 0, if there is none.
 template <class T, class A>
-Instance<T, A> instance(int lanes, int passes, bool has_hubs) {
+Instance<T, A> instance(int lanes, int passes, Form form) {
   switch (dense::shape_of(lanes, passes)) {
-    case 11: return instance<T, A, 1, 1>(has_hubs);
-    case 21: return instance<T, A, 2, 1>(has_hubs);
-    case 41: return instance<T, A, 4, 1>(has_hubs);
-    case 81: return instance<T, A, 8, 1>(has_hubs);
-    case 82: return instance<T, A, 8, 2>(has_hubs);
+    case 11: return instance<T, A, 1, 1>(form);
+    case 21: return instance<T, A, 2, 1>(form);
+    case 41: return instance<T, A, 4, 1>(form);
+    case 81: return instance<T, A, 8, 1>(form);
+    case 82: return instance<T, A, 8, 2>(form);
     default: return {};
   }
 }
 
 template <class T, class A>
-void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int lanes, int passes,
+void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int lanes, int passes, bool is_ordered,
               const dense::Rows<T, A>& v, Stream& stream) {
   const bool has_hubs = tasks.hubs.count > 0;
+  const Form form{has_hubs, is_ordered};
   const Sequence sequence{a.nnz,
                           tasks.count,
                           tasks.empty_rows,
@@ -413,10 +432,10 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
     const auto by_lanes = [&] {
       dense::split_columns(
           piece_columns, dense::kWidth<A>, lanes, passes,
-          [&](int begin, int blocks) { launch(instance<T, A>(lanes, passes, has_hubs), lanes, first + begin, blocks); },
-          [&](int begin, int few) { launch(instance<T, A>(few, 1, has_hubs), few, first + begin, 1); });
+          [&](int begin, int blocks) { launch(instance<T, A>(lanes, passes, form), lanes, first + begin, blocks); },
+          [&](int begin, int few) { launch(instance<T, A>(few, 1, form), few, first + begin, 1); });
     };
-    if constexpr (std::is_same_v<A, T>) v.columns == 2 ? launch(instance<T, A, 1, 1, 2>(has_hubs), 1, 0, 1) : by_lanes();
+    if constexpr (std::is_same_v<A, T>) v.columns == 2 ? launch(instance<T, A, 1, 1, 2>(form), 1, 0, 1) : by_lanes();
     else by_lanes();
     const auto add = [&](auto kernel, std::int64_t rows, std::int64_t blocks, std::int64_t begin) {
       cuda::launch_grid(kernel, blocks, 1, dim3(32, kAdders), 0, stream, rows, tasks.split.as<SplitRow>() + begin,
@@ -445,8 +464,12 @@ std::vector<Policy> csr_balanced_spmm_policies(const Storage& storage, const Rig
         {"lanes", lanes}, {"passes", wide >= 16 ? 2 : 1}, {"task", task}, {"hub_kb", hub_kb}, {"exact", exact}};
   };
   // Hubs are worth their instructions while shared memory holds thousands of them.
-  if (wide <= 4) return {policy(256, 0, 1), policy(64, 160, 1), policy(256, 0, 0)};
-  return {policy(256, 0, 1), policy(256, 0, 0)};
+  std::vector<Policy> all{policy(256, 0, 0)};
+  if (wide <= 4) all.push_back(policy(64, 160, 0));
+  if (is_half(storage.type)) return all;
+  all.push_back(policy(256, 0, 1));
+  if (wide <= 4) all.push_back(policy(64, 160, 1));
+  return all;
 }
 
 std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
@@ -457,9 +480,9 @@ std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storag
   const auto [block_size, row_bytes] = dispatch_operands(a.type, [&](auto of_a, auto of_sum) {
     using A = typename decltype(of_a)::type;
     using T = typename decltype(of_sum)::type;
-    auto one = instance<T, A>(lanes, passes, false);
+    auto one = instance<T, A>(lanes, passes, Form{});
     if constexpr (std::is_same_v<A, T>)
-      if (one.kernel != nullptr && rhs.count == 2) one = instance<T, A, 1, 1, 2>(false);
+      if (one.kernel != nullptr && rhs.count == 2) one = instance<T, A, 1, 1, 2>(Form{});
     return std::pair(one.block_size, one.row_bytes);
   });
   if (block_size == 0)
@@ -485,8 +508,9 @@ std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storag
   const std::int64_t bytes = tasks->bytes() + static_cast<std::int64_t>(pieces->bytes());
   return cuda::row_major_plan<CsrStorage>(
       std::move(storage), rhs,
-      [tasks, pieces, lanes, passes]<class T, class A>(const CsrStorage& matrix, const dense::Rows<T, A>& v, Stream& on) {
-        multiply<T, A>(matrix, *tasks, *pieces, lanes, passes, v, on);
+      [tasks, pieces, lanes, passes, is_ordered = exact == 1]<class T, class A>(const CsrStorage& matrix,
+                                                                                const dense::Rows<T, A>& v, Stream& on) {
+        multiply<T, A>(matrix, *tasks, *pieces, lanes, passes, is_ordered, v, on);
       },
       bytes);
 }

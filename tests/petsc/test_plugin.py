@@ -64,7 +64,7 @@ class Unchanged(unittest.TestCase):
 
     def test_half_of_symmetric_matrices(self):
         done = run(self.program, 2, "-pc_type", "gamg", "-mat_type", "shardmat", "-mat_shardmat_storage", "symmetric",
-                   "-ksp_view_mat", "::ascii_info")
+                   "-shardmat_backend", "host", "-ksp_view_mat", "::ascii_info")
         self.assertGreater(int(self.solved(done)["iterations"]), 0)
         self.assertRegex(done.stdout, "Shardmat: kernel=[a-z_]*sym")
 
@@ -99,7 +99,8 @@ class Refused(unittest.TestCase):
                      words=("-mat_type aij and shardmat", "baij"))
 
     def test_names_that_shardmat_does_not_know(self):
-        self.refused("-mat_type", "shardmat", "-mat_shardmat_kernel", "csr_hots", words=("Shardmat: ", "csr_host"), ranks=2)
+        self.refused("-mat_type", "shardmat", "-shardmat_backend", "host", "-mat_shardmat_kernel", "csr_hots",
+                     words=("Shardmat: ", "csr_host"), ranks=2)
         self.refused("-mat_type", "shardmat", "-shardmat_backend", "abacus", words=("Shardmat: ", "abacus", "host or cuda"))
 
 

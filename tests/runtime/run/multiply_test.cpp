@@ -421,10 +421,11 @@ void nan_fails(const Case& c) {
   EXPECT_EQ(result.wrong_rows, 50);
 }
 
-/// The columns of parts are renumbered, which every kernel must follow.
+/// The columns of parts are renumbered, which every kernel must follow. Some kernels refuse some of the matrices.
 void every_kernel_multiplies(const Case& c) {
   for (const Kernel& kernel : kernels()) {
     if (kernel.backend != context_of(c).device().backend) continue;
+    int multiplied = 0;
     for (const std::string matrix : {"elasticity:n=5", "poisson27:n=6", "banded:n=100"}) {
       SCOPED_TRACE(matrix + " " + std::string(kernel.name));
       MultiplyOptions options = options_for(c, matrix);
@@ -433,11 +434,15 @@ void every_kernel_multiplies(const Case& c) {
       try {
         const MultiplyReport report = multiply(c, options);
         expect_passes(report, report.rows);
+        ++multiplied;
       } catch (const Error& error) {
-        EXPECT_EQ(kernel.format, "dia") << error.what();
-        EXPECT_NE(std::string(error.what()).find("format dia does not suit this matrix"), std::string::npos) << error.what();
+        const std::string said = error.what();
+        EXPECT_TRUE(said.find("does not suit this matrix") != std::string::npos ||
+                    said.find("cannot take this matrix") != std::string::npos)
+            << said;
       }
     }
+    EXPECT_GT(multiplied, 0) << kernel.name;
   }
 }
 TEST(Multiply, EveryKernel) { every_kernel_multiplies(kHost64); }
