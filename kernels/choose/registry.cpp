@@ -22,8 +22,8 @@
 #include "kernels/formats/rbp.h"
 #include "kernels/formats/sell.h"
 #include "kernels/formats/symmetric.h"
-#include "kernels/formats/tiled.h"
 #include "kernels/formats/tiers.h"
+#include "kernels/formats/tiled.h"
 
 namespace shardmat {
 namespace {

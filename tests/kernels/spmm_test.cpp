@@ -310,7 +310,8 @@ HostCsr grid(std::int64_t n) {
   m.rows = m.cols = n * n * n;
   for (std::int64_t i = 0; i < m.rows; ++i) {
     for (std::int64_t neighbour = 0; neighbour < 27; ++neighbour) {
-      const std::int64_t x = i % n + neighbour % 3 - 1, y = i / n % n + neighbour / 3 % 3 - 1, z = i / n / n + neighbour / 9 - 1;
+      const std::int64_t x = i % n + neighbour % 3 - 1, y = i / n % n + neighbour / 3 % 3 - 1,
+                         z = i / n / n + neighbour / 9 - 1;
       if (std::min({x, y, z}) < 0 || std::max({x, y, z}) >= n) continue;
       m.col_idx.push_back((z * n + y) * n + x);
       m.values.push_back(test::value_of(m.values.size()));
@@ -329,8 +330,8 @@ TEST(GpuSpmmPacked, GridLinesEndInSlices) {
   const Format& format = find_format("packed");
   ConversionInput input(m.view(), ValueType::f64, stream);
   const auto storage = store(format, input, format.layouts(input).front().with("block=1,lanes=1,shift=0,window=1024"));
-  for (const char* shape : {"lanes=1,passes=1", "lanes=2,passes=1", "lanes=4,passes=1", "lanes=4,passes=2", "lanes=8,passes=1",
-                            "lanes=8,passes=2", "lanes=16,passes=2"})
+  for (const char* shape : {"lanes=1,passes=1", "lanes=2,passes=1", "lanes=4,passes=1", "lanes=4,passes=2",
+                            "lanes=8,passes=1", "lanes=8,passes=2", "lanes=16,passes=2"})
     for (const char* blocks : {"cluster=0,stay=1", "cluster=4,stay=0"}) {
       SCOPED_TRACE(fmt::format("{} {}", shape, blocks));
       const Policy policy = kernel.policies(*storage, {130}).front().with(shape).with(blocks);
