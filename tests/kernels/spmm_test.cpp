@@ -22,6 +22,7 @@
 #include "tests/support/layout_zoo.h"
 #include "tests/support/matrix_zoo.h"
 #include "tests/support/plan_check.h"
+#include "tests/support/stencil27.h"
 
 namespace shardmat {
 namespace {
@@ -304,32 +305,19 @@ TEST(GpuSpmmPacked, AnyNumberOfSlicesABlock) {
   }
 }
 
-/// Each point of a grid of n³ with its 27 neighbours.
-HostCsr grid(std::int64_t n) {
-  HostCsr m;
-  m.rows = m.cols = n * n * n;
-  for (std::int64_t i = 0; i < m.rows; ++i) {
-    for (std::int64_t neighbour = 0; neighbour < 27; ++neighbour) {
-      const std::int64_t x = i % n + neighbour % 3 - 1, y = i / n % n + neighbour / 3 % 3 - 1,
-                         z = i / n / n + neighbour / 9 - 1;
-      if (std::min({x, y, z}) < 0 || std::max({x, y, z}) >= n) continue;
-      m.col_idx.push_back((z * n + y) * n + x);
-      m.values.push_back(test::value_of(m.values.size()));
-    }
-    m.row_ptr.push_back(std::ssize(m.col_idx));
-  }
-  return m;
+std::shared_ptr<Storage> packed_rows(const HostCsr& m, Stream& stream) {
+  ConversionInput input(m.view(), ValueType::f64, stream);
+  const Format& format = find_format("packed");
+  return store(format, input, format.layouts(input).front().with("block=1,lanes=1,shift=0,window=1024"));
 }
 
 /// Lines of 14 interior points end at any place of four rows that lanes take together.
 TEST(GpuSpmmPacked, GridLinesEndInSlices) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
   Stream stream({Backend::cuda, 0});
-  const HostCsr m = grid(16);
+  const HostCsr m = test::stencil27(16, 16);
   const SpmmKernel& kernel = find_spmm_kernel("packed_stencil", Backend::cuda);
-  const Format& format = find_format("packed");
-  ConversionInput input(m.view(), ValueType::f64, stream);
-  const auto storage = store(format, input, format.layouts(input).front().with("block=1,lanes=1,shift=0,window=1024"));
+  const auto storage = packed_rows(m, stream);
   for (const char* shape : {"lanes=1,passes=1", "lanes=2,passes=1", "lanes=4,passes=1", "lanes=4,passes=2",
                             "lanes=8,passes=1", "lanes=8,passes=2", "lanes=16,passes=2"})
     for (const char* blocks : {"cluster=0,stay=1", "cluster=4,stay=0"}) {
@@ -434,35 +422,9 @@ TEST(SpmmTuner, TakesTheKernelAndSaysWhatIsWrong) {
   says(4, "csr_host", "lanes=4", "lanes");
 }
 
-/// The 27-point stencil on length × n × n points.
-HostCsr grid(int length, int n) {
-  HostCsr m;
-  m.rows = m.cols = static_cast<std::int64_t>(length) * n * n;
-  m.row_ptr.push_back(0);
-  const auto inside = [](int i, int end) { return i >= 0 && i < end; };
-  for (int z = 0; z < n; ++z)
-    for (int y = 0; y < n; ++y)
-      for (int x = 0; x < length; ++x) {
-        for (int d = 0; d < 27; ++d) {
-          const int i = x + d % 3 - 1, j = y + d / 3 % 3 - 1, k = z + d / 9 - 1;
-          if (!inside(i, length) || !inside(j, n) || !inside(k, n)) continue;
-          m.col_idx.push_back((static_cast<std::int64_t>(k) * n + j) * length + i);
-          m.values.push_back(1);
-        }
-        m.row_ptr.push_back(std::ssize(m.values));
-      }
-  return m;
-}
-
-std::shared_ptr<Storage> packed_rows(const HostCsr& m, Stream& stream) {
-  ConversionInput input(m.view(), ValueType::f64, stream);
-  const Format& format = find_format("packed");
-  return store(format, input, format.layouts(input).front().with("block=1,lanes=1,shift=0,window=1024"));
-}
-
 TEST(ClusteredSlices, HoldEverySliceOnceAndNeedFewerColumns) {
   Stream stream({Backend::host, 0});
-  const HostCsr m = grid(130, 12);  // four slices a line
+  const HostCsr m = test::stencil27(130, 12);  // four slices a line
   const auto storage = packed_rows(m, stream);
   const auto& packed = static_cast<const PackedStorage&>(*storage);
   constexpr int kCluster = 8;
@@ -495,7 +457,7 @@ TEST(ClusteredSlices, HoldEverySliceOnceAndNeedFewerColumns) {
 
 TEST(ClusteredSlices, ManyOfThemHoldEverySliceOnceAndClustersStay) {
   Stream stream({Backend::host, 0});
-  const auto storage = packed_rows(grid(64, 52), stream);  // two slices a line
+  const auto storage = packed_rows(test::stencil27(64, 52), stream);  // two slices a line
   const auto& packed = static_cast<const PackedStorage&>(*storage);
   ASSERT_GT(packed.slices, 2 * 2048);
   constexpr std::int64_t kReach = 2 * 53 * 64;  // of a row of the grid

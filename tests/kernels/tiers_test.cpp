@@ -7,27 +7,19 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/formats/upload.h"
-#include "kernels/matrix/rows.h"
 #include "tests/support/matrix_zoo.h"
+#include "tests/support/nonzeros.h"
 
 namespace shardmat {
 namespace {
 
-using Nonzero = std::tuple<std::int64_t, std::int64_t, double>;
-
-std::vector<Nonzero> nonzeros_of(const HostCsr& matrix) {
-  const Rows rows(matrix.view());
-  std::vector<Nonzero> all;
-  for (std::int64_t i = 0; i < rows.count(); ++i)
-    for (std::int64_t k = rows.begin(i); k < rows.end(i); ++k) all.emplace_back(i, rows.column(k), rows.values()[k]);
-  return all;
-}
+using test::Nonzero;
+using test::nonzeros_of;
 
 struct Slot {
   int tier;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
-#include <tuple>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -14,19 +13,14 @@
 #include "kernels/matrix/row_tiles.h"
 #include "kernels/matrix/rows.h"
 #include "tests/support/matrix_zoo.h"
+#include "tests/support/nonzeros.h"
+#include "tests/support/stencil27.h"
 
 namespace shardmat {
 namespace {
 
-using Nonzero = std::tuple<std::int64_t, std::int64_t, double>;
-
-std::vector<Nonzero> nonzeros_of(const HostCsr& matrix) {
-  const Rows rows(matrix.view());
-  std::vector<Nonzero> all;
-  for (std::int64_t i = 0; i < rows.count(); ++i)
-    for (std::int64_t k = rows.begin(i); k < rows.end(i); ++k) all.emplace_back(i, rows.column(k), rows.values()[k]);
-  return all;
-}
+using test::Nonzero;
+using test::nonzeros_of;
 
 /// What a kernel would multiply. Also checks that padding is zero and reads the zero behind the columns of its tile.
 std::vector<Nonzero> nonzeros_of(const TiledStorage& a) {
@@ -54,23 +48,6 @@ std::vector<Nonzero> nonzeros_of(const TiledStorage& a) {
   EXPECT_EQ(places, expected);
   std::sort(all.begin(), all.end());
   return all;
-}
-
-/// Each point of a grid of n³ with its 27 neighbours.
-HostCsr grid(std::int64_t n) {
-  HostCsr matrix;
-  matrix.rows = matrix.cols = n * n * n;
-  for (std::int64_t i = 0; i < matrix.rows; ++i) {
-    for (std::int64_t neighbour = 0; neighbour < 27; ++neighbour) {
-      const std::int64_t x = i % n + neighbour % 3 - 1, y = i / n % n + neighbour / 3 % 3 - 1,
-                         z = i / n / n + neighbour / 9 - 1;
-      if (std::min({x, y, z}) < 0 || std::max({x, y, z}) >= n) continue;
-      matrix.col_idx.push_back((z * n + y) * n + x);
-      matrix.values.push_back(test::value_of(matrix.values.size()));
-    }
-    matrix.row_ptr.push_back(std::ssize(matrix.col_idx));
-  }
-  return matrix;
 }
 
 /// The stream in which a slice begins adds what the `more` streams after it have of the slice: together all its slots.
@@ -138,7 +115,7 @@ TEST(GpuTiled, ConvertsAsTheHostDoes) {
 }
 
 TEST(Tiled, TilesHaveEqualNonzerosAndFewColumns) {
-  const HostCsr matrix = grid(20);
+  const HostCsr matrix = test::stencil27(20, 20);
   const RowTiles tiles = tile_rows(matrix.view(), group_rows(matrix.view()), 27 * 512);
   auto rows = tiles.order;
   std::sort(rows.begin(), rows.end());
