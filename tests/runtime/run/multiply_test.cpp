@@ -421,12 +421,13 @@ void nan_fails(const Case& c) {
   EXPECT_EQ(result.wrong_rows, 50);
 }
 
-/// The columns of parts are renumbered, which every kernel must follow. Some kernels refuse some of the matrices.
+/// The columns of parts are renumbered, which every kernel must follow. Some kernels refuse some of the matrices;
+/// bcsr_cusparse takes the diagonal, whose parts have numbers of rows and columns that blocks divide.
 void every_kernel_multiplies(const Case& c) {
   for (const Kernel& kernel : kernels()) {
     if (kernel.backend != context_of(c).device().backend) continue;
     int multiplied = 0;
-    for (const std::string matrix : {"elasticity:n=5", "poisson27:n=6", "banded:n=100"}) {
+    for (const std::string matrix : {"elasticity:n=5", "poisson27:n=6", "banded:n=100", "diagonals:n=96,count=1"}) {
       SCOPED_TRACE(matrix + " " + std::string(kernel.name));
       MultiplyOptions options = options_for(c, matrix);
       options.load.plan.kernel = kernel.name;
