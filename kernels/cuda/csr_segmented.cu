@@ -6,10 +6,7 @@
 // With hub_kb > 0 the columns that most nonzeros share are copied from x to shared memory once a block, and the plan keeps a
 // copy of the column indices in which a hub is the complement of its place there: in power-law matrices some ten thousand
 // columns take about half of all gathers, which otherwise compete for L1 with everything else.
-#include <thrust/iterator/counting_iterator.h>
-
 #include <algorithm>
-#include <cub/device/device_select.cuh>
 #include <limits>
 #include <vector>
 
@@ -17,7 +14,8 @@
 #include "kernels/cuda/cache_hints.h"
 #include "kernels/cuda/hubs.h"
 #include "kernels/cuda/launch.h"
-#include "kernels/cuda/split_rows.h"
+#include "kernels/cuda/segment_sums.h"
+#include "kernels/cuda/segments.h"
 #include "kernels/formats/csr.h"
 
 namespace shardmat {
@@ -25,7 +23,6 @@ namespace {
 
 constexpr int kPlainBlock = 256, kPlainBlocksPerSm = 4;
 constexpr int kHubBlock = 1024;  // one an SM, so that an SM holds the hubs once
-constexpr unsigned kAllLanes = 0xffffffffu;
 
 /// One flag for each of a lane's nonzeros.
 template <int kItems>
@@ -35,10 +32,10 @@ using Flags = std::conditional_t<kItems == 8, std::uint8_t, std::uint16_t>;
 struct Sequence {
   std::int64_t nnz, chunks;
   int steps, hubs;
-  const void* flags;                ///< Flags a lane and step; whole steps, 0 behind the last nonzero
-  const std::int32_t* begun;        ///< rows that begin before each chunk
-  const std::int32_t* rows;         ///< the rows that are not empty
-  const std::int32_t* col_idx;      ///< a hub as the complement of its place in hub_columns
+  const void* flags;            ///< Flags a lane and step; whole steps, 0 behind the last nonzero
+  const std::int32_t* begun;    ///< rows that begin before each chunk
+  const std::int32_t* rows;     ///< the rows that are not empty
+  const std::int32_t* col_idx;  ///< a hub as the complement of its place in hub_columns
   const std::int32_t* hub_columns;
 };
 
@@ -58,58 +55,11 @@ __device__ void multiply_step(int lane, int count, const std::int32_t* __restric
 #pragma unroll
   for (int u = 0; u < kItems; ++u) {
     if (u * 32 + lane >= count) continue;
-    if (kHubs && column[u] < 0)
-      value[u] *= hub_values[~column[u]];
-    else
-      value[u] *= loads.x(x + column[u]);
+    if (kHubs && column[u] < 0) value[u] *= hub_values[~column[u]];
+    else value[u] *= loads.x(x + column[u]);
   }
 #pragma unroll
   for (int u = 0; u < kItems; ++u) products[u * 32 + lane + (u * 32 + lane) / kItems] = value[u];
-}
-
-constexpr int kGroup = 8, kGroups = 4;  // lanes of a group, groups of a warp
-
-/// What is open before a lane is entered, and behind the last lane.
-template <class T>
-struct Open {
-  T in_groups;  ///< the row's sum over whole groups before that of this lane
-  T in_lanes;   ///< over the lanes of the group below this one
-  bool began_before_group;
-  T behind;
-};
-
-/// Joins the lanes' last sums, by groups: over the lanes of a group from the first to the last, then over the groups likewise.
-/// csr_balanced_spmm.cu adds in the same order. `has_flags`: a row begins in the lane; `open`: of the row open before the warp.
-template <class T>
-__device__ Open<T> join_lanes(int lane, bool has_flags, T sum, T open) {
-  const unsigned flags = __ballot_sync(kAllLanes, has_flags), below = flags & kAllLanes >> (31 - lane);
-  const int group = lane / kGroup, first = group * kGroup;
-  const int from = max(first, below == 0 ? 0 : 31 - __clz(static_cast<int>(below)));
-  const int distance = lane - from, longest = __reduce_max_sync(kAllLanes, distance);
-  for (int d = 1; d <= longest; ++d) {
-    const T other = __shfl_up_sync(kAllLanes, sum, 1);
-    if (distance == d) sum += other;
-  }
-  Open<T> joined{open, __shfl_up_sync(kAllLanes, sum, 1), true, open};
-  if (lane == first) joined.in_lanes = 0;
-  joined.began_before_group = (flags & ((1u << lane) - 1) & (0xffu << first)) == 0;
-#pragma unroll
-  for (int g = 0; g < kGroups; ++g) {
-    const T last = __shfl_sync(kAllLanes, sum, g * kGroup + kGroup - 1);
-    if (g == group) joined.in_groups = joined.behind;
-    joined.behind = (flags >> (g * kGroup) & 0xffu) != 0 ? last : joined.behind + last;
-  }
-  return joined;
-}
-
-/// The sum over the lanes below and this one.
-__device__ inline int scan(int lane, int sum) {
-#pragma unroll
-  for (int offset = 1; offset < 32; offset *= 2) {
-    const int other = __shfl_up_sync(kAllLanes, sum, offset);
-    if (lane >= offset) sum += other;
-  }
-  return sum;
 }
 
 /// Rows that end in one chunk, head[chunk] and tail[chunk]. A row is finished by the chunk in which the next one begins.
@@ -132,34 +82,30 @@ __device__ void add_chunk(const Sequence& a, std::int64_t chunk, const T* __rest
     const unsigned flags = static_cast<const Flags<kItems>*>(a.flags)[step * 32 + lane];
     multiply_step<kItems, kHint, kHubs>(lane, static_cast<int>(min(a.nnz - begin, std::int64_t{kStep})), a.col_idx + begin,
                                         values + begin, x, hub_values, products);
-    const int begun_here = begun + scan(lane, __popc(flags)), entered = begun_here - __popc(flags);
+    const int begun_here = begun + cuda::scan(lane, __popc(flags)), entered = begun_here - __popc(flags);
     __syncwarp();
     int row = entered;
     T sum = 0, joined = 0;  // joined: the part that belongs to the row open when this lane was entered
 #pragma unroll
     for (int u = 0; u < kItems; ++u) {
       if (flags >> u & 1) {
-        if (row == entered)
-          joined = sum;
-        else
-          write(row - 1, sum);
+        if (row == entered) joined = sum;
+        else write(row - 1, sum);
         ++row;
         sum = 0;
       }
       sum += products[lane * (kItems + 1) + u];
     }
     __syncwarp();
-    const Open<T> before = join_lanes(lane, flags != 0, sum, open);
+    const cuda::Open<T> before = cuda::join_lanes(lane, flags != 0, sum, open);
     if (flags != 0) {
       joined += before.in_lanes;
       if (before.began_before_group) joined += before.in_groups;
-      if (entered == first)
-        head[chunk] = joined;
-      else
-        write(entered - 1, joined);
+      if (entered == first) head[chunk] = joined;
+      else write(entered - 1, joined);
     }
     open = before.behind;
-    begun = __shfl_sync(kAllLanes, begun_here, 31);
+    begun = __shfl_sync(cuda::kAllLanes, begun_here, 31);
   }
   if (lane == 0) tail[chunk] = open;
 }
@@ -179,78 +125,6 @@ __global__ void __launch_bounds__(kHubs ? kHubBlock : kPlainBlock, kHubs ? 1 : k
   for (std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * warps + warp; chunk < a.chunks;
        chunk += static_cast<std::int64_t>(gridDim.x) * warps)
     add_chunk<kItems, kHint, kHubs>(a, chunk, values, alpha, x, beta, y, head, tail, hub_values, products);
-}
-
-// What the plan prepares.
-
-template <class Offset, bool kWanted>
-struct EmptyIs {
-  const Offset* row_ptr;
-  __device__ bool operator()(std::int32_t row) const { return (row_ptr[row] == row_ptr[row + 1]) == kWanted; }
-};
-
-/// The rows that are empty (or are not), ascending.
-template <class Offset, bool kEmpty>
-std::int64_t select_rows(const CsrStorage& a, Buffer& rows, Stream& stream) {
-  const DeviceGuard guard(stream.device());
-  const thrust::counting_iterator<std::int32_t> all(0);
-  const EmptyIs<Offset, kEmpty> wanted{a.row_ptr.as<Offset>()};
-  const auto count = static_cast<int>(a.rows);
-  const Buffer found(a.device, sizeof(std::int32_t));
-  std::size_t bytes = 0;
-  Buffer selected(a.device, static_cast<std::size_t>(a.rows) * sizeof(std::int32_t));
-  SHARDMAT_CUDA_CHECK(cub::DeviceSelect::If(nullptr, bytes, all, selected.as<std::int32_t>(), found.as<std::int32_t>(),
-                                            count, wanted, cuda::native(stream)));
-  const Buffer workspace(a.device, bytes + 1);
-  SHARDMAT_CUDA_CHECK(cub::DeviceSelect::If(workspace.data(), bytes, all, selected.as<std::int32_t>(),
-                                            found.as<std::int32_t>(), count, wanted, cuda::native(stream)));
-  std::int32_t length = 0;
-  copy_to_host(&length, found.data(), sizeof(length), stream);
-  rows = Buffer(a.device, static_cast<std::size_t>(length) * sizeof(std::int32_t));
-  copy_on_device(rows.data(), selected.data(), rows.bytes(), stream);
-  stream.synchronize();
-  return length;
-}
-
-template <class Offset>
-__global__ void flag_rows(std::int64_t row_count, const std::int32_t* __restrict__ rows, const Offset* __restrict__ row_ptr,
-                          unsigned* __restrict__ flags) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (i >= row_count) return;
-  const std::int64_t k = row_ptr[rows[i]];
-  atomicOr(flags + k / 32, 1u << (k % 32));
-}
-
-template <class Offset>
-__global__ void count_begun(std::int64_t row_count, const std::int32_t* __restrict__ rows,
-                            const Offset* __restrict__ row_ptr, std::int64_t chunk_items, std::int64_t chunks,
-                            std::int32_t* __restrict__ begun) {
-  const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (chunk > chunks) return;
-  std::int64_t low = 0, high = row_count;
-  while (low < high) {
-    const std::int64_t middle = low + (high - low) / 2;
-    if (row_ptr[rows[middle]] < chunk * chunk_items)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  begun[chunk] = static_cast<std::int32_t>(low);
-}
-
-/// The row open at the beginning of each chunk is finished there if another begins in it or there is no more chunk. If it has
-/// no nonzero in that chunk, its end is the tail of the chunk before.
-template <class Offset>
-__global__ void find_split_rows(const std::int32_t* __restrict__ rows, const Offset* __restrict__ row_ptr,
-                                std::int64_t chunk_items, std::int64_t chunks, const std::int32_t* __restrict__ begun,
-                                cuda::SplitRow* __restrict__ split) {
-  const std::int64_t chunk = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (chunk > chunks) return;
-  const bool finishes = chunk > 0 && (chunk == chunks || begun[chunk + 1] > begun[chunk]);
-  const std::int64_t row = finishes ? rows[begun[chunk] - 1] : -1;
-  const std::int64_t begins_in = finishes ? static_cast<std::int64_t>(row_ptr[row]) / chunk_items : 0;
-  const bool ended = finishes && (chunk == chunks || row_ptr[row + 1] == chunk * chunk_items);
-  split[chunk] = {row, ended ? ~begins_in : begins_in};
 }
 
 template <class T>
@@ -281,7 +155,7 @@ class CsrSegmentedPlan final : public Plan {
   CsrSegmentedPlan(std::shared_ptr<CsrStorage> a, Tunables tunables, Stream& stream)
       : Plan(a), a_(std::move(a)), t_(tunables), block_size_(t_.has_hubs() ? kHubBlock : kPlainBlock) {
     if (a_->rows == 0) return;
-    a_->wide_offsets ? prepare<std::int64_t>(stream) : prepare<std::int32_t>(stream);
+    segments_ = cuda::find_segments(*a_, t_.items, t_.steps, 1, stream);
     const auto value = size_of(a_->type);
     const auto products = static_cast<std::size_t>(block_size_ * (t_.items + 1)) * value;
     if (t_.has_hubs()) {
@@ -297,7 +171,7 @@ class CsrSegmentedPlan final : public Plan {
       cuda::allow_shared_memory(instance<T>(t_), shared_bytes_, a_->device);
     });
     const std::int64_t warps = block_size_ / 32;
-    blocks_ = (chunks_ + warps - 1) / warps;
+    blocks_ = (segments_.chunks + warps - 1) / warps;
     if (t_.has_hubs()) blocks_ = std::min<std::int64_t>(blocks_, properties(a_->device).multiprocessors);
   }
 
@@ -305,53 +179,34 @@ class CsrSegmentedPlan final : public Plan {
     if (a_->rows == 0) return;
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Sequence sequence{a_->nnz, chunks_, t_.steps, hubs_.count, flags_.data(), begun_.as<std::int32_t>(),
-                              rows_.as<std::int32_t>(), (hubs_.count > 0 ? hubs_.coded : a_->col_idx).as<std::int32_t>(),
+      const cuda::SplitRows& split = segments_.split;
+      const Sequence sequence{a_->nnz,
+                              segments_.chunks,
+                              t_.steps,
+                              hubs_.count,
+                              segments_.flags.data(),
+                              segments_.begun.as<std::int32_t>(),
+                              segments_.rows.as<std::int32_t>(),
+                              (hubs_.count > 0 ? hubs_.coded : a_->col_idx).as<std::int32_t>(),
                               hubs_.columns.as<std::int32_t>()};
-      cuda::launch_blocks(instance<T>(t_), blocks_, block_size_, shared_bytes_, stream, sequence,
-                          a_->values.as<T>(), static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
-                          static_cast<T*>(y), split_.head.as<T>(), split_.tail.as<T>());
-      cuda::finish_rows<T>(split_, empty_.as<std::int32_t>(), empty_count_, static_cast<T>(alpha), static_cast<T>(beta),
-                           static_cast<T*>(y), stream);
+      cuda::launch_blocks(instance<T>(t_), blocks_, block_size_, shared_bytes_, stream, sequence, a_->values.as<T>(),
+                          static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta), static_cast<T*>(y),
+                          split.head.as<T>(), split.tail.as<T>());
+      cuda::finish_rows<T>(split, segments_.empty.as<std::int32_t>(), segments_.empty_count, static_cast<T>(alpha),
+                           static_cast<T>(beta), static_cast<T*>(y), stream);
     });
   }
 
-  std::int64_t extra_bytes() const override {
-    std::int64_t bytes = split_.bytes() + hubs_.bytes();
-    for (const Buffer* buffer : {&flags_, &begun_, &rows_, &empty_})
-      bytes += static_cast<std::int64_t>(buffer->bytes());
-    return bytes;
-  }
+  std::int64_t extra_bytes() const override { return segments_.bytes() + hubs_.bytes(); }
 
  private:
-  template <class Offset>
-  void prepare(Stream& stream) {
-    const std::int64_t step = std::int64_t{32} * t_.items, chunk = step * t_.steps;
-    const auto* row_ptr = a_->row_ptr.as<Offset>();
-    chunks_ = (a_->nnz + chunk - 1) / chunk;
-    const std::int64_t row_count = select_rows<Offset, false>(*a_, rows_, stream);
-    empty_count_ = select_rows<Offset, true>(*a_, empty_, stream);
-    flags_ = Buffer(a_->device, static_cast<std::size_t>((a_->nnz + step - 1) / step * step / 8));
-    fill_bytes(flags_.data(), 0, flags_.bytes(), stream);
-    begun_ = Buffer(a_->device, static_cast<std::size_t>(chunks_ + 1) * sizeof(std::int32_t));
-    split_ = cuda::SplitRows(a_->device, chunks_ + 1, a_->type);
-    fill_bytes(split_.head.data(), 0, split_.head.bytes(), stream);  // no chunk writes the last
-    const auto* rows = rows_.as<std::int32_t>();
-    cuda::launch(flag_rows<Offset>, row_count, 256, stream, row_count, rows, row_ptr, flags_.as<unsigned>());
-    cuda::launch(count_begun<Offset>, chunks_ + 1, 256, stream, row_count, rows, row_ptr, chunk, chunks_,
-                 begun_.as<std::int32_t>());
-    cuda::launch(find_split_rows<Offset>, chunks_ + 1, 256, stream, rows, row_ptr, chunk, chunks_, begun_.as<std::int32_t>(),
-                 split_.rows.as<cuda::SplitRow>());
-  }
-
   std::shared_ptr<CsrStorage> a_;
   Tunables t_;
   int block_size_;
   std::size_t shared_bytes_ = 0;
-  std::int64_t chunks_ = 0, blocks_ = 0, empty_count_ = 0;
-  Buffer flags_, begun_, rows_, empty_;
+  std::int64_t blocks_ = 0;
+  cuda::Segments segments_;
   cuda::Hubs hubs_;
-  cuda::SplitRows split_;
 };
 
 }  // namespace

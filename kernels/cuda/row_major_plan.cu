@@ -14,6 +14,18 @@ namespace {
 constexpr int kBlock = 256;
 constexpr int kTile = 1024, kMostColumns = 32;  ///< entries of a tile, and its columns
 
+/// e / divisor for e < kTile and divisors up to kTile, by a product.
+class Quotient {
+ public:
+  __device__ explicit Quotient(int divisor) : factor_((1u << kShift) / static_cast<unsigned>(divisor) + 1) {}
+  __device__ int operator()(int e) const { return static_cast<int>(static_cast<unsigned>(e) * factor_ >> kShift); }
+
+ private:
+  static constexpr int kShift = 21;
+  static_assert(kTile * kTile < 1 << kShift && kTile <= 1u << (32 - kShift));
+  unsigned factor_;
+};
+
 /// to = alpha·from + beta·to for a rows × columns matrix, through tiles in shared memory so that both sides are read and
 /// written along their own order. Columns of `from` behind `columns` count as zeros, up to to_columns.
 template <class T>
@@ -24,8 +36,12 @@ __global__ void __launch_bounds__(kBlock)
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * tile_rows;
   const int first_column = static_cast<int>(blockIdx.y) * tile_columns;
   const auto for_entries = [&](bool along_rows, const auto& body) {
-    for (int e = static_cast<int>(threadIdx.x); e < tile_rows * tile_columns; e += kBlock)
-      along_rows ? body(e % tile_rows, e / tile_rows) : body(e / tile_columns, e % tile_columns);
+    const int length = along_rows ? tile_rows : tile_columns;
+    const Quotient by_length(length);
+    for (int e = static_cast<int>(threadIdx.x); e < tile_rows * tile_columns; e += kBlock) {
+      const int line = by_length(e), place = e - line * length;
+      along_rows ? body(place, line) : body(line, place);
+    }
   };
   for_entries(from_at.row == 1, [&](int i, int j) {
     const std::int64_t row = first_row + i;

@@ -16,6 +16,12 @@ bool csr_balanced_spmm_in_order(ValueType type, const Policy& layout, const Poli
 std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
                                                  const Policy& policy, Stream& stream);
 
+std::vector<Policy> csr_segmented_spmm_policies(const Storage& storage, const RightHandSides& rhs);
+bool csr_segmented_spmm_supports(const Storage& storage, const RightHandSides& rhs);
+bool csr_segmented_spmm_in_order(ValueType type, const Policy& layout, const Policy& policy);
+std::unique_ptr<SpmmPlan> make_csr_segmented_spmm(std::shared_ptr<Storage> storage, const RightHandSides& rhs,
+                                                  const Policy& policy, Stream& stream);
+
 std::unique_ptr<SpmmPlan> make_csr_swa(std::shared_ptr<Storage> storage, const RightHandSides& rhs, const Policy& policy,
                                        Stream& stream);
 
