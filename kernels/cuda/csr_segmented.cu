@@ -35,10 +35,10 @@ using Flags = std::conditional_t<kItems == 8, std::uint8_t, std::uint16_t>;
 struct Sequence {
   std::int64_t nnz, chunks;
   int steps, hubs;
-  const void* flags;                ///< Flags a lane and step; whole steps, 0 behind the last nonzero
-  const std::int32_t* begun;        ///< rows that begin before each chunk
-  const std::int32_t* rows;         ///< the rows that are not empty
-  const std::int32_t* col_idx;      ///< a hub as the complement of its place in hub_columns
+  const void* flags;            ///< Flags a lane and step; whole steps, 0 behind the last nonzero
+  const std::int32_t* begun;    ///< rows that begin before each chunk
+  const std::int32_t* rows;     ///< the rows that are not empty
+  const std::int32_t* col_idx;  ///< a hub as the complement of its place in hub_columns
   const std::int32_t* hub_columns;
 };
 
@@ -58,16 +58,28 @@ __device__ void multiply_step(int lane, int count, const std::int32_t* __restric
 #pragma unroll
   for (int u = 0; u < kItems; ++u) {
     if (u * 32 + lane >= count) continue;
-    if (kHubs && column[u] < 0)
-      value[u] *= hub_values[~column[u]];
-    else
-      value[u] *= loads.x(x + column[u]);
+    if (kHubs && column[u] < 0) value[u] *= hub_values[~column[u]];
+    else value[u] *= loads.x(x + column[u]);
   }
 #pragma unroll
   for (int u = 0; u < kItems; ++u) products[u * 32 + lane + (u * 32 + lane) / kItems] = value[u];
 }
 
 constexpr int kGroup = 8, kGroups = 4;  // lanes of a group, groups of a warp
+constexpr int kSegments = 2;            // of a lane: the nonzeros of each are added first
+
+/// The sums of a lane over the nonzeros of its segments that belong to one row.
+template <class T>
+struct Segments {
+  T of[kSegments] = {};
+
+  /// Adds them to `before`, from the first to the last.
+  __device__ T behind(T before) const {
+#pragma unroll
+    for (const T& segment : of) before += segment;
+    return before;
+  }
+};
 
 /// What is open before a lane is entered, and behind the last lane.
 template <class T>
@@ -78,17 +90,19 @@ struct Open {
   T behind;
 };
 
-/// Joins the lanes' last sums, by groups: over the lanes of a group from the first to the last, then over the groups likewise.
-/// csr_balanced_spmm.cu adds in the same order. `has_flags`: a row begins in the lane; `open`: of the row open before the warp.
+/// Joins the lanes' last sums, by groups: over the segments of a group from the first to the last, then over the groups
+/// likewise. csr_balanced_spmm.cu adds in the same order. `has_flags`: a row begins in the lane; `open`: of the row open
+/// before the warp.
 template <class T>
-__device__ Open<T> join_lanes(int lane, bool has_flags, T sum, T open) {
+__device__ Open<T> join_lanes(int lane, bool has_flags, const Segments<T>& segments, T open) {
   const unsigned flags = __ballot_sync(kAllLanes, has_flags), below = flags & kAllLanes >> (31 - lane);
   const int group = lane / kGroup, first = group * kGroup;
   const int from = max(first, below == 0 ? 0 : 31 - __clz(static_cast<int>(below)));
   const int distance = lane - from, longest = __reduce_max_sync(kAllLanes, distance);
+  T sum = segments.behind(T(0));
   for (int d = 1; d <= longest; ++d) {
     const T other = __shfl_up_sync(kAllLanes, sum, 1);
-    if (distance == d) sum += other;
+    if (distance == d) sum = segments.behind(other);
   }
   Open<T> joined{open, __shfl_up_sync(kAllLanes, sum, 1), true, open};
   if (lane == first) joined.in_lanes = 0;
@@ -135,28 +149,24 @@ __device__ void add_chunk(const Sequence& a, std::int64_t chunk, const T* __rest
     const int begun_here = begun + scan(lane, __popc(flags)), entered = begun_here - __popc(flags);
     __syncwarp();
     int row = entered;
-    T sum = 0, joined = 0;  // joined: the part that belongs to the row open when this lane was entered
+    Segments<T> sums, joined;  // joined: the part that belongs to the row open when this lane was entered
 #pragma unroll
     for (int u = 0; u < kItems; ++u) {
       if (flags >> u & 1) {
-        if (row == entered)
-          joined = sum;
-        else
-          write(row - 1, sum);
+        if (row == entered) joined = sums;
+        else write(row - 1, sums.behind(T(0)));
         ++row;
-        sum = 0;
+        sums = {};
       }
-      sum += products[lane * (kItems + 1) + u];
+      sums.of[u / (kItems / kSegments)] += products[lane * (kItems + 1) + u];
     }
     __syncwarp();
-    const Open<T> before = join_lanes(lane, flags != 0, sum, open);
+    const Open<T> before = join_lanes(lane, flags != 0, sums, open);
     if (flags != 0) {
-      joined += before.in_lanes;
-      if (before.began_before_group) joined += before.in_groups;
-      if (entered == first)
-        head[chunk] = joined;
-      else
-        write(entered - 1, joined);
+      T of_row = joined.behind(before.in_lanes);
+      if (before.began_before_group) of_row += before.in_groups;
+      if (entered == first) head[chunk] = of_row;
+      else write(entered - 1, of_row);
     }
     open = before.behind;
     begun = __shfl_sync(kAllLanes, begun_here, 31);
@@ -230,16 +240,14 @@ __global__ void count_begun(std::int64_t row_count, const std::int32_t* __restri
   std::int64_t low = 0, high = row_count;
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
-    if (row_ptr[rows[middle]] < chunk * chunk_items)
-      low = middle + 1;
-    else
-      high = middle;
+    if (row_ptr[rows[middle]] < chunk * chunk_items) low = middle + 1;
+    else high = middle;
   }
   begun[chunk] = static_cast<std::int32_t>(low);
 }
 
-/// The row open at the beginning of each chunk is finished there if another begins in it or there is no more chunk. If it has
-/// no nonzero in that chunk, its end is the tail of the chunk before.
+/// The row open at the beginning of each chunk is finished there if another begins in it or there is no more chunk. If it
+/// has no nonzero in that chunk, its end is the tail of the chunk before.
 template <class Offset>
 __global__ void find_split_rows(const std::int32_t* __restrict__ rows, const Offset* __restrict__ row_ptr,
                                 std::int64_t chunk_items, std::int64_t chunks, const std::int32_t* __restrict__ begun,
@@ -305,12 +313,18 @@ class CsrSegmentedPlan final : public Plan {
     if (a_->rows == 0) return;
     dispatch(a_->type, [&](auto tag) {
       using T = typename decltype(tag)::type;
-      const Sequence sequence{a_->nnz, chunks_, t_.steps, hubs_.count, flags_.data(), begun_.as<std::int32_t>(),
-                              rows_.as<std::int32_t>(), (hubs_.count > 0 ? hubs_.coded : a_->col_idx).as<std::int32_t>(),
+      const Sequence sequence{a_->nnz,
+                              chunks_,
+                              t_.steps,
+                              hubs_.count,
+                              flags_.data(),
+                              begun_.as<std::int32_t>(),
+                              rows_.as<std::int32_t>(),
+                              (hubs_.count > 0 ? hubs_.coded : a_->col_idx).as<std::int32_t>(),
                               hubs_.columns.as<std::int32_t>()};
-      cuda::launch_blocks(instance<T>(t_), blocks_, block_size_, shared_bytes_, stream, sequence,
-                          a_->values.as<T>(), static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta),
-                          static_cast<T*>(y), split_.head.as<T>(), split_.tail.as<T>());
+      cuda::launch_blocks(instance<T>(t_), blocks_, block_size_, shared_bytes_, stream, sequence, a_->values.as<T>(),
+                          static_cast<T>(alpha), static_cast<const T*>(x), static_cast<T>(beta), static_cast<T*>(y),
+                          split_.head.as<T>(), split_.tail.as<T>());
       cuda::finish_rows<T>(split_, empty_.as<std::int32_t>(), empty_count_, static_cast<T>(alpha), static_cast<T>(beta),
                            static_cast<T*>(y), stream);
     });
@@ -318,8 +332,7 @@ class CsrSegmentedPlan final : public Plan {
 
   std::int64_t extra_bytes() const override {
     std::int64_t bytes = split_.bytes() + hubs_.bytes();
-    for (const Buffer* buffer : {&flags_, &begun_, &rows_, &empty_})
-      bytes += static_cast<std::int64_t>(buffer->bytes());
+    for (const Buffer* buffer : {&flags_, &begun_, &rows_, &empty_}) bytes += static_cast<std::int64_t>(buffer->bytes());
     return bytes;
   }
 
