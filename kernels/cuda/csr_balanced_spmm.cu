@@ -3,23 +3,27 @@
 // nonzero says where a row ends. A row that goes on in the next task leaves its sum so far as a piece, and a second kernel
 // adds the pieces of such rows in a fixed order. Blocks stay for all their tasks, one a multiprocessor.
 //
-// With `exact`, tasks have 64 or 256 nonzeros, and products of a row are added as csr_segmented.cu does with one step a chunk:
-// first those of a segment of 8 nonzeros, then the segments of a group of 64, then the groups of a chunk of 256, then the chunks.
-// So a column has the bits of a product with one right-hand side. This takes more registers and instructions. Without `exact`,
-// all groups of lanes get equally many tasks, and a task adds the products of a row one after another.
+// With `exact`, tasks have 64 or 256 nonzeros, and products of a row are added as csr_segmented.cu does with one step a
+// chunk: first those of a segment of 4 nonzeros, then the segments of a group of 64, then the groups of a chunk of 256, then
+// the chunks. So a column has the bits of a product with one right-hand side. Without `exact`, all groups of lanes get
+// equally many tasks, and a task adds the products of a row one after another.
 //
 // With hub_kb > 0 the rows of X that most nonzeros ask for are copied to shared memory once a block (hubs.h): what L1 would
 // keep of them by itself competes with rows that are never asked for again.
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/host_device.h"
 #include "kernels/cuda/hubs.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/row_major_plan.h"
+#include "kernels/cuda/row_sums.h"
 #include "kernels/cuda/split_rows.h"
 #include "kernels/formats/csr.h"
 #include "kernels/formats/csr_spmm.h"
@@ -30,28 +34,54 @@ namespace {
 
 using dense::Stretch;
 using dense::Wide;
+using row_sums::GroupSums;
+using row_sums::RowSum;
 
 /// Nonzeros of a step and threads of a block, as registers allow: with few lanes a task, indices come in longer steps.
 template <int G, int P>
 constexpr int kStep = P == 1 && G <= 2 ? 8 : 4;
 template <class A, int G, int P>
-constexpr int kBlock = P == 2 ? (sizeof(A) == 2 ? 640 : 768) : G <= 2 ? 512 : 1024;
-constexpr int kFlags = 8;           ///< nonzeros whose ends share a byte; tasks are multiples of it
+constexpr int kBlock = P == 2   ? (sizeof(A) == 2 ? 640 : 768)
+                       : G <= 2 ? 512
+                                : 1024;
+constexpr int kFlags = 8;  ///< nonzeros whose ends share a byte; tasks are multiples of it
 constexpr int kSmallestTask = 32;
-constexpr int kPieceColumns = 128;  ///< for which pieces are kept at once
-constexpr int kAdders = 8;          ///< threads that share the pieces of a row cut many times
-constexpr int kSegment = 8, kGroup = 64, kChunk = 256;  ///< nonzeros that are added first
+constexpr int kPieceColumns = 128;                      ///< for which pieces are kept at once
+constexpr int kAdders = 8;                              ///< threads that share the pieces of a row cut many times
+constexpr int kSegment = 4, kGroup = 64, kChunk = 256;  ///< nonzeros that are added first
 
 /// A row whose nonzeros tasks `first` to `end` share. Each leaves a piece: the last one at the head of its pieces.
 struct SplitRow {
   std::int32_t row, first, end;
 };
 
+/// Where tasks begin, and whose pieces of a row are added first: those of a chunk. `whole` tasks of `size` nonzeros come
+/// first, then tasks of `rest_size`.
+struct Division {
+  std::int32_t whole = std::numeric_limits<std::int32_t>::max(), size = 0, rest_size = 0;
+  std::int32_t of_chunk = 1, of_rest_chunk = 1;  ///< tasks of a chunk
+
+  SHARDMAT_HOST_DEVICE std::int64_t begin(std::int64_t task) const {
+    return task < whole ? task * size : std::int64_t{whole} * size + (task - whole) * rest_size;
+  }
+  SHARDMAT_HOST_DEVICE std::int64_t task_of(std::int64_t nonzero) const {
+    const std::int64_t behind = nonzero - std::int64_t{whole} * size;
+    return behind < 0 ? nonzero / size : whole + behind / rest_size;
+  }
+  SHARDMAT_HOST_DEVICE std::int32_t first_task(std::int32_t chunk) const {
+    const std::int32_t behind = chunk - whole / of_chunk;
+    return behind < 0 ? chunk * of_chunk : whole + behind * of_rest_chunk;
+  }
+  SHARDMAT_HOST_DEVICE std::int32_t chunk_of(std::int32_t task) const {
+    return task < whole ? task / of_chunk : whole / of_chunk + (task - whole) / of_rest_chunk;
+  }
+};
+
 /// How the rows of a matrix fall to tasks.
 struct Tasks {
-  int size = 0;             ///< nonzeros, but for the last task
-  int of_chunk = 1;         ///< tasks whose pieces of a row are added first
-  int multiprocessors = 0;  ///< of the device
+  Division division;
+  int multiprocessors = 0;    ///< of the device
+  bool keeps_groups = false;  ///< GroupSums are used
   std::int64_t count = 0, empty_rows = 0;
   std::int32_t few_pieces = 0, many_pieces = 0;  ///< split rows whose chunks are added one by one, and in strands
   Buffer first;  ///< int32 a task: place in `row` of the row that its first nonzero is in; ~place if that row began before
@@ -69,13 +99,12 @@ struct Tasks {
 };
 
 template <class Offset>
-Tasks cut(const CsrStorage& a, int size, Stream& stream) {
+Tasks cut(const CsrStorage& a, const Division& division, Stream& stream) {
   std::vector<Offset> row_ptr(static_cast<std::size_t>(a.rows) + 1);
   copy_to_host(row_ptr.data(), a.row_ptr.data(), row_ptr.size() * sizeof(Offset), stream);
   Tasks all;
-  all.size = size;
-  all.of_chunk = kChunk % size == 0 ? kChunk / size : 1;
-  all.count = (a.nnz + size - 1) / size;
+  all.division = division;
+  all.count = a.nnz == 0 ? 0 : division.task_of(a.nnz - 1) + 1;
   std::vector<std::int32_t> first(static_cast<std::size_t>(all.count)), rows, empty;
   std::vector<SplitRow> few, many;
   std::vector<unsigned char> ends(static_cast<std::size_t>(a.nnz / kFlags + 1), 0);
@@ -87,11 +116,12 @@ Tasks cut(const CsrStorage& a, int size, Stream& stream) {
       continue;
     }
     ends[static_cast<std::size_t>((end - 1) / kFlags)] |= static_cast<unsigned char>(1 << (end - 1) % kFlags);
-    const auto begins_in = static_cast<std::int32_t>(begin / size), ends_in = static_cast<std::int32_t>((end - 1) / size);
+    const auto begins_in = static_cast<std::int32_t>(division.task_of(begin)),
+               ends_in = static_cast<std::int32_t>(division.task_of(end - 1));
     const auto place = static_cast<std::int32_t>(rows.size());
-    for (std::int64_t t = (begin + size - 1) / size; t <= ends_in; ++t)
-      first[static_cast<std::size_t>(t)] = t * size == begin ? place : ~place;
-    const bool in_strands = ends_in / all.of_chunk - begins_in / all.of_chunk > cuda::kFewParts;
+    if (division.begin(begins_in) == begin) first[static_cast<std::size_t>(begins_in)] = place;
+    for (std::int64_t t = begins_in + 1; t <= ends_in; ++t) first[static_cast<std::size_t>(t)] = ~place;
+    const bool in_strands = division.chunk_of(ends_in) - division.chunk_of(begins_in) > cuda::kFewParts;
     if (ends_in > begins_in) (in_strands ? many : few).push_back({row, begins_in, ends_in});
     rows.push_back(row);
   }
@@ -111,7 +141,8 @@ Tasks cut(const CsrStorage& a, int size, Stream& stream) {
 /// The matrix as the kernel sees it.
 struct Sequence {
   std::int64_t nnz, tasks, empty_rows;
-  int size, hubs;
+  Division division;
+  int hubs;
   const std::int32_t* __restrict__ first;
   const std::int32_t* __restrict__ row;
   const unsigned char* __restrict__ end;
@@ -161,74 +192,17 @@ __device__ void load_values(T (&value)[U], const A* at, int left) {
   }
 }
 
-/// As csr_segmented adds a product to a sum: rounded first.
-__device__ inline double plus_rounded(double sum, double a, double x) { return __dadd_rn(sum, __dmul_rn(a, x)); }
-__device__ inline float plus_rounded(float sum, float a, float x) { return __fadd_rn(sum, __fmul_rn(a, x)); }
-
-/// The sum of a row in a task so far: one sum from the first nonzero to the last.
-template <class T, int W, int P, bool kOrdered>
-struct RowSum {
-  T result[P][W] = {};
-
-  template <class A>
-  __device__ void add(int q, int w, T a, A x) {
-    result[q][w] = fma(a, dense::widened(x), result[q][w]);
-  }
-  __device__ void close(int) {}
-  __device__ void close_all() {}
-  __device__ void clear() {
-#pragma unroll
-    for (int q = 0; q < P; ++q)
-#pragma unroll
-      for (int w = 0; w < W; ++w) result[q][w] = 0;
-  }
-};
-
-/// The same in the order of `exact`.
-template <class T, int W, int P>
-struct RowSum<T, W, P, true> {
-  T result[P][W] = {};   ///< over whole segments of a group; after close_all() of everything
-  T segment[P][W] = {};  ///< over the nonzeros of a segment
-  T groups[P][W];        ///< over whole groups
-  bool has_groups = false;
-
-  template <class F>
-  __device__ static void for_each(const F& f) {
-#pragma unroll
-    for (int q = 0; q < P; ++q)
-#pragma unroll
-      for (int w = 0; w < W; ++w) f(q, w);
-  }
-  __device__ void add(int q, int w, T a, T x) { segment[q][w] = plus_rounded(segment[q][w], a, x); }
-  /// Behind nonzero number `count` of the task.
-  __device__ void close(int count) {
-    if (count % kSegment == 0) for_each([&](int q, int w) { result[q][w] += segment[q][w], segment[q][w] = 0; });
-    if (count % kGroup != 0) return;
-    for_each([&](int q, int w) {
-      groups[q][w] = has_groups ? groups[q][w] + result[q][w] : result[q][w];
-      result[q][w] = 0;
-    });
-    has_groups = true;
-  }
-  __device__ void close_all() {
-    for_each([&](int q, int w) { result[q][w] += segment[q][w], segment[q][w] = 0; });
-    if (has_groups) for_each([&](int q, int w) { result[q][w] += groups[q][w]; });
-  }
-  __device__ void clear() {
-    for_each([&](int q, int w) { result[q][w] = 0; });
-    has_groups = false;
-  }
-};
-
-/// `pieces`: of the tasks, `piece_columns` each, of which the first is column `first_column`; `heads`: likewise, of rows that
-/// began in another task and end here.
+/// `pieces`: of the tasks, `piece_columns` each, of which the first is column `first_column`; `heads`: likewise, of rows
+/// that began in another task and end here.
 template <class T, class A, int W, int G, int P, bool kHubs, bool kOrdered>
 __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
     csr_balanced_spmm(const Sequence a, const A* __restrict__ values, const dense::Rows<T, A> v, T* __restrict__ pieces,
                       T* __restrict__ heads, int piece_columns, int first_column) {
   using Columns = Stretch<T, W, G, P, A>;
   using Entries = Wide<A, W>;
-  constexpr int U = kStep<G, P>, kGroups = kBlock<A, G, P> / G, kHubBytes = Columns::kColumns * static_cast<int>(sizeof(A));
+  constexpr int U = kStep<G, P>;
+  static_assert(U % kSegment == 0, "a step has whole segments");
+  constexpr int kGroups = kBlock<A, G, P> / G, kHubBytes = Columns::kColumns * static_cast<int>(sizeof(A));
   extern __shared__ __align__(16) char shared[];
   const int begin_column = first_column + static_cast<int>(blockIdx.y) * Columns::kColumns;
   const Columns columns(v, begin_column, static_cast<int>(threadIdx.x));
@@ -245,11 +219,16 @@ __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
     __syncthreads();
     hubs = static_cast<unsigned>(__cvta_generic_to_shared(shared)) + threadIdx.x % G * unsigned{sizeof(Entries)};
   }
+  // Behind the hubs: what RowSum keeps of a thread.
+  auto* const of_groups = reinterpret_cast<Wide<T, W>*>(shared + (kHubs ? a.hubs * kHubBytes : 0)) + threadIdx.x;
   const std::int64_t group = static_cast<std::int64_t>(blockIdx.x) * kGroups + threadIdx.x / G;
   const std::int64_t groups = static_cast<std::int64_t>(gridDim.x) * kGroups;
   for (std::int64_t t = group; t < a.tasks; t += groups) {
-    const std::int64_t begin = t * a.size;
-    const int count = static_cast<int>(min(std::int64_t{a.size}, a.nnz - begin));
+    std::int64_t begin = t * a.division.size;
+    int most = a.division.size;
+    if constexpr (kOrdered)
+      if (t >= a.division.whole) begin = a.division.begin(t), most = a.division.rest_size;
+    const int count = static_cast<int>(min(std::int64_t{most}, a.nnz - begin));
     const std::int32_t* column = a.col_idx + begin;
     const unsigned char* end = a.end + begin / kFlags;
     const A* value = values + begin;
@@ -258,7 +237,7 @@ __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
     std::int32_t target = __ldg(row);
     bool began_before = place < 0;
     bool open = false;  // the last nonzero was not the last of its row
-    RowSum<T, W, P, kOrdered> acc;
+    RowSum<T, W, P, kOrdered> acc(of_groups, kBlock<A, G, P>);
     const auto leave = [&](T* to) {
       if (!columns.real) return;
       T* out = to + t * piece_columns + (columns.first - first_column);
@@ -287,10 +266,9 @@ __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
 #pragma unroll
         for (int q = 0; q < P; ++q)
           if constexpr (kHubs)
-            of_x[u][q] = dense::load_either<Entries>(here.column[u] < 0, hub + q * Columns::kStepBytes,
-                                                     at + q * Columns::kStepBytes);
-          else
-            of_x[u][q] = dense::load<Entries>(at + q * Columns::kStepBytes);
+            of_x[u][q] =
+                dense::load_either<Entries>(here.column[u] < 0, hub + q * Columns::kStepBytes, at + q * Columns::kStepBytes);
+          else of_x[u][q] = dense::load<Entries>(at + q * Columns::kStepBytes);
       }
       if (j + U < count) step = load_step<U>(column, end, j + U, count - j - U);
       const auto add = [&](int u) {
@@ -301,11 +279,15 @@ __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
       };
       if (here.ends == 0) {
 #pragma unroll
-        for (int u = 0; u < U; ++u) add(u);
+        for (int u = 0; u < U; ++u) {
+          add(u);
+          if (u % kSegment == kSegment - 1) acc.close_segment();
+        }
       } else {
 #pragma unroll
         for (int u = 0; u < U; ++u) {
           add(u);
+          if (u % kSegment == kSegment - 1) acc.close_segment();
           if ((here.ends >> u & 1) != 0) {
             acc.close_all();
             if (began_before) leave(heads), began_before = false;
@@ -315,7 +297,7 @@ __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
           }
         }
       }
-      acc.close(j + U);
+      if (j + U < count && (j + U) % kGroup == 0) acc.close_group();
       open = (here.ends >> (U - 1) & 1) == 0;
     }
     if (!open || begin + count == a.nnz) continue;
@@ -327,23 +309,24 @@ __global__ void __launch_bounds__(kBlock<A, G, P>, 1)
 }
 
 /// y = alpha·(sum of the pieces) + beta·y for rows that tasks share, kAdders of them a block, or one in strands. Pieces of a
-/// chunk of `of_chunk` tasks are added first, the head last.
+/// chunk are added first, the head last.
 template <class T, class A, bool kInStrands>
-__global__ void add_pieces(std::int64_t count, const SplitRow* __restrict__ rows, int of_chunk, const T* __restrict__ pieces,
-                           const T* __restrict__ heads, int columns, int first_column, const dense::Rows<T, A> v) {
+__global__ void add_pieces(std::int64_t count, const SplitRow* __restrict__ rows, Division division,
+                           const T* __restrict__ pieces, const T* __restrict__ heads, int columns, int first_column,
+                           const dense::Rows<T, A> v) {
   __shared__ T strands[cuda::kStrands][32];
   const int lane = static_cast<int>(threadIdx.x), adder = static_cast<int>(threadIdx.y);
   const std::int64_t i = kInStrands ? blockIdx.x : static_cast<std::int64_t>(blockIdx.x) * kAdders + adder;
   if (i >= count) return;
   const SplitRow split = rows[i];
-  const int last_chunk = split.end / of_chunk;
+  const int first_chunk = division.chunk_of(split.first), last_chunk = division.chunk_of(split.end);
   for (int from = 0; from < columns; from += 32) {
     const int c = min(from + lane, columns - 1);
     const auto piece = [&](const T* of, int task) { return of[static_cast<std::int64_t>(task) * columns + c]; };
     const auto chunk = [&](int number) {  // without the head
       T sum = 0;
-      for (int p = max(number * of_chunk, split.first); p < min((number + 1) * of_chunk, split.end); ++p)
-        sum += piece(pieces, p);
+      const int end = min(division.first_task(number + 1), split.end);
+      for (int p = max(division.first_task(number), split.first); p < end; ++p) sum += piece(pieces, p);
       return sum;
     };
     T sum = 0;
@@ -351,7 +334,7 @@ __global__ void add_pieces(std::int64_t count, const SplitRow* __restrict__ rows
       for (int s = adder; s < cuda::kStrands; s += kAdders) {
         T strand = 0;
 #pragma unroll 4
-        for (int b = split.first / of_chunk + s; b < last_chunk; b += cuda::kStrands) strand += chunk(b);
+        for (int b = first_chunk + s; b < last_chunk; b += cuda::kStrands) strand += chunk(b);
         strands[s][lane] = strand;
       }
       __syncthreads();
@@ -360,7 +343,7 @@ __global__ void add_pieces(std::int64_t count, const SplitRow* __restrict__ rows
       __syncthreads();
       if (adder > 0) continue;
     } else {
-      for (int b = split.first / of_chunk; b < last_chunk; ++b) sum += chunk(b);
+      for (int b = first_chunk; b < last_chunk; ++b) sum += chunk(b);
     }
     sum += chunk(last_chunk) + piece(heads, split.end);
     if (from + lane >= columns) continue;
@@ -374,6 +357,7 @@ template <class T, class A>
 struct Instance {
   decltype(&csr_balanced_spmm<T, A, dense::kWidth<A>, 1, 1, false, false>) kernel = nullptr;
   int block_size = 0, row_bytes = 0;  ///< row_bytes: of a row of X, what a group of lanes holds
+  int groups_bytes = 0;               ///< of a block's sums over groups, in shared memory, with `exact`
 };
 /// What an instance does beyond its policy's lanes and passes.
 struct Form {
@@ -381,22 +365,30 @@ struct Form {
 };
 template <class T, class A, int G, int P, int W = dense::kWidth<A>>
 Instance<T, A> instance(Form form) {
-  auto kernel = form.has_hubs ? csr_balanced_spmm<T, A, W, G, P, true, false> : csr_balanced_spmm<T, A, W, G, P, false, false>;
+  auto kernel =
+      form.has_hubs ? csr_balanced_spmm<T, A, W, G, P, true, false> : csr_balanced_spmm<T, A, W, G, P, false, false>;
   if constexpr (std::is_same_v<A, T>)
     if (form.is_ordered)
       kernel = form.has_hubs ? csr_balanced_spmm<T, A, W, G, P, true, true> : csr_balanced_spmm<T, A, W, G, P, false, true>;
-  return {kernel, kBlock<A, G, P>, W * G * P * static_cast<int>(sizeof(A))};
+  constexpr int kThreads = kBlock<A, G, P>;
+  return {kernel, kThreads, W * G * P * static_cast<int>(sizeof(A)), kThreads * GroupSums<T, W, P>::kBytes};
 }
 /// The instance for a policy; null, with a block_size of 0, if there is none.
 template <class T, class A>
 Instance<T, A> instance(int lanes, int passes, Form form) {
   switch (dense::shape_of(lanes, passes)) {
-    case 11: return instance<T, A, 1, 1>(form);
-    case 21: return instance<T, A, 2, 1>(form);
-    case 41: return instance<T, A, 4, 1>(form);
-    case 81: return instance<T, A, 8, 1>(form);
-    case 82: return instance<T, A, 8, 2>(form);
-    default: return {};
+    case 11:
+      return instance<T, A, 1, 1>(form);
+    case 21:
+      return instance<T, A, 2, 1>(form);
+    case 41:
+      return instance<T, A, 4, 1>(form);
+    case 81:
+      return instance<T, A, 8, 1>(form);
+    case 82:
+      return instance<T, A, 8, 2>(form);
+    default:
+      return {};
   }
 }
 
@@ -408,7 +400,7 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
   const Sequence sequence{a.nnz,
                           tasks.count,
                           tasks.empty_rows,
-                          tasks.size,
+                          tasks.division,
                           tasks.hubs.count,
                           tasks.first.as<std::int32_t>(),
                           tasks.row.as<std::int32_t>(),
@@ -423,11 +415,14 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
     T* const heads = pieces.as<T>() + tasks.count * piece_columns;
     const auto launch = [&](const Instance<T, A>& one, int of_lanes, int begin, int blocks) {
       const std::int64_t threads = std::max(tasks.count, (tasks.empty_rows + 7) / 8) * of_lanes;
-      const std::int64_t across = std::min<std::int64_t>((threads + one.block_size - 1) / one.block_size, tasks.multiprocessors);
-      const auto shared = static_cast<std::size_t>(tasks.hubs.count * one.row_bytes);
+      const std::int64_t across =
+          std::min<std::int64_t>((threads + one.block_size - 1) / one.block_size, tasks.multiprocessors);
+      const auto shared =
+          static_cast<std::size_t>(tasks.hubs.count * one.row_bytes + (tasks.keeps_groups ? one.groups_bytes : 0));
       cuda::allow_shared_memory(one.kernel, shared, stream.device());
       cuda::launch_grid(one.kernel, across, blocks, static_cast<unsigned>(one.block_size), shared, stream, sequence,
-                        a.values.as<A>(), some, pieces.as<T>() + (begin - first), heads + (begin - first), piece_columns, begin);
+                        a.values.as<A>(), some, pieces.as<T>() + (begin - first), heads + (begin - first), piece_columns,
+                        begin);
     };
     const auto by_lanes = [&] {
       dense::split_columns(
@@ -439,18 +434,32 @@ void multiply(const CsrStorage& a, const Tasks& tasks, const Buffer& pieces, int
     else by_lanes();
     const auto add = [&](auto kernel, std::int64_t rows, std::int64_t blocks, std::int64_t begin) {
       cuda::launch_grid(kernel, blocks, 1, dim3(32, kAdders), 0, stream, rows, tasks.split.as<SplitRow>() + begin,
-                        tasks.of_chunk, pieces.as<T>(), heads, piece_columns, first, some);
+                        tasks.division, pieces.as<T>(), heads, piece_columns, first, some);
     };
     add(add_pieces<T, A, false>, tasks.few_pieces, (tasks.few_pieces + kAdders - 1) / kAdders, 0);
     add(add_pieces<T, A, true>, tasks.many_pieces, tasks.many_pieces, tasks.few_pieces);
   }
 }
 
-/// Nonzeros of a task, about `wanted`, such that all groups of lanes of the device get equally many tasks.
-int task_size(const CsrStorage& a, std::int64_t groups, int wanted) {
+/// Tasks of about `wanted` nonzeros, such that all groups of lanes of the device get equally many.
+Division equal_division(const CsrStorage& a, std::int64_t groups, int wanted) {
   const std::int64_t rounds = std::max<std::int64_t>(1, (a.nnz + groups * wanted / 2) / (groups * wanted));
   const std::int64_t size = (a.nnz + groups * rounds - 1) / (groups * rounds);
-  return static_cast<int>(std::max<std::int64_t>(kSmallestTask, (size + kFlags - 1) / kFlags * kFlags));
+  Division division;
+  division.size = static_cast<std::int32_t>(std::max<std::int64_t>(kSmallestTask, (size + kFlags - 1) / kFlags * kFlags));
+  return division;
+}
+
+/// Tasks of `size` nonzeros, a group or a chunk. If not all groups of lanes get a chunk in the last round, its tasks are
+/// groups of nonzeros, of which each gets fewer.
+Division exact_division(const CsrStorage& a, std::int64_t groups, int size) {
+  Division division;
+  division.size = size, division.of_chunk = kChunk / size;
+  const std::int64_t chunks = (a.nnz + kChunk - 1) / kChunk, last = chunks % groups;
+  if (size == kGroup || last * (kChunk / kGroup) > (kChunk / kGroup - 1) * groups) return division;
+  division.whole = static_cast<std::int32_t>(chunks - last);
+  division.rest_size = kGroup, division.of_rest_chunk = kChunk / kGroup;
+  return division;
 }
 
 }  // namespace
@@ -460,8 +469,7 @@ std::vector<Policy> csr_balanced_spmm_policies(const Storage& storage, const Rig
   int lanes = 1;
   while (lanes < 8 && lanes < wide) lanes *= 2;
   const auto policy = [&](int task, int hub_kb, int exact) {
-    return Policy{
-        {"lanes", lanes}, {"passes", wide >= 16 ? 2 : 1}, {"task", task}, {"hub_kb", hub_kb}, {"exact", exact}};
+    return Policy{{"lanes", lanes}, {"passes", wide >= 16 ? 2 : 1}, {"task", task}, {"hub_kb", hub_kb}, {"exact", exact}};
   };
   // Hubs are worth their instructions while shared memory holds thousands of them.
   std::vector<Policy> all{policy(256, 0, 0)};
@@ -477,13 +485,13 @@ std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storag
   const int lanes = policy.at("lanes"), passes = policy.at("passes"), wanted = policy.at("task");
   const int hub_kb = policy.at("hub_kb"), exact = policy.at("exact");
   const auto& a = static_cast<const CsrStorage&>(*storage);
-  const auto [block_size, row_bytes] = dispatch_operands(a.type, [&](auto of_a, auto of_sum) {
+  const auto [block_size, row_bytes, groups_bytes] = dispatch_operands(a.type, [&](auto of_a, auto of_sum) {
     using A = typename decltype(of_a)::type;
     using T = typename decltype(of_sum)::type;
     auto one = instance<T, A>(lanes, passes, Form{});
     if constexpr (std::is_same_v<A, T>)
       if (one.kernel != nullptr && rhs.count == 2) one = instance<T, A, 1, 1, 2>(Form{});
-    return std::pair(one.block_size, one.row_bytes);
+    return std::tuple(one.block_size, one.row_bytes, one.groups_bytes);
   });
   if (block_size == 0)
     throw Error(ErrorKind::usage, "csr_balanced: lanes must be 1, 2, 4 or 8, and passes 1, or 2 with 8 lanes");
@@ -493,12 +501,16 @@ std::unique_ptr<SpmmPlan> make_csr_balanced_spmm(std::shared_ptr<Storage> storag
   if (exact != 0 && (exact != 1 || (wanted != kGroup && wanted != kChunk)))
     throw Error(ErrorKind::usage, "csr_balanced: exact must be 0, or 1 with tasks of 64 or 256 nonzeros");
   const int multiprocessors = properties(a.device).multiprocessors;
-  const int size = exact == 1 ? wanted : task_size(a, std::int64_t{multiprocessors} * (block_size / lanes), wanted);
-  auto tasks = std::make_shared<Tasks>(a.wide_offsets ? cut<std::int64_t>(a, size, stream)
-                                                      : cut<std::int32_t>(a, size, stream));
+  const std::int64_t groups = std::int64_t{multiprocessors} * (block_size / lanes);
+  const Division division = exact == 1 ? exact_division(a, groups, wanted) : equal_division(a, groups, wanted);
+  auto tasks = std::make_shared<Tasks>(a.wide_offsets ? cut<std::int64_t>(a, division, stream)
+                                                      : cut<std::int32_t>(a, division, stream));
   tasks->multiprocessors = multiprocessors;
+  tasks->keeps_groups = exact == 1 && wanted > kGroup;
   if (hub_kb > 0) {
-    const std::size_t room = std::min(static_cast<std::size_t>(hub_kb) * 1024, cuda::most_shared_memory(a.device));
+    const auto of_groups = static_cast<std::size_t>(tasks->keeps_groups ? groups_bytes : 0);
+    const std::size_t room =
+        std::min(static_cast<std::size_t>(hub_kb) * 1024, cuda::most_shared_memory(a.device) - of_groups);
     tasks->hubs = cuda::find_hubs(a, room / static_cast<std::size_t>(row_bytes), stream);
   }
   const auto pieces = std::make_shared<const Buffer>(

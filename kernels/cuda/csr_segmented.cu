@@ -85,24 +85,25 @@ __device__ void add_chunk(const Sequence& a, std::int64_t chunk, const T* __rest
     const int begun_here = begun + cuda::scan(lane, __popc(flags)), entered = begun_here - __popc(flags);
     __syncwarp();
     int row = entered;
-    T sum = 0, joined = 0;  // joined: the part that belongs to the row open when this lane was entered
+    using Sums = cuda::LaneSums<T>;
+    Sums sums, joined;  // joined: the part that belongs to the row open when this lane was entered
 #pragma unroll
     for (int u = 0; u < kItems; ++u) {
       if (flags >> u & 1) {
-        if (row == entered) joined = sum;
-        else write(row - 1, sum);
+        if (row == entered) joined = sums;
+        else write(row - 1, sums.behind(T(0)));
         ++row;
-        sum = 0;
+        sums = {};
       }
-      sum += products[lane * (kItems + 1) + u];
+      sums.of[u / (kItems / Sums::kSegments)] += products[lane * (kItems + 1) + u];
     }
     __syncwarp();
-    const cuda::Open<T> before = cuda::join_lanes(lane, flags != 0, sum, open);
+    const cuda::Open<T> before = cuda::join_lanes(lane, flags != 0, sums, open);
     if (flags != 0) {
-      joined += before.in_lanes;
-      if (before.began_before_group) joined += before.in_groups;
-      if (entered == first) head[chunk] = joined;
-      else write(entered - 1, joined);
+      T of_row = joined.behind(before.in_lanes);
+      if (before.began_before_group) of_row += before.in_groups;
+      if (entered == first) head[chunk] = of_row;
+      else write(entered - 1, of_row);
     }
     open = before.behind;
     begun = __shfl_sync(cuda::kAllLanes, begun_here, 31);

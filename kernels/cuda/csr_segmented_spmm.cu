@@ -27,11 +27,13 @@ using dense::Wide;
 constexpr int kItems = 8, kChunk = 32 * kItems;
 constexpr int kRowBytes = 32;  ///< of X, at most
 constexpr int kPlainBlock = 256;
-constexpr int kHubBlock = 512;              // one an SM, so that an SM holds the hubs once
 constexpr int kPlaces = 32 * (kItems + 1);  ///< of a chunk in shared memory: one between lanes against bank conflicts
+/// Threads of a block with hubs, as registers allow. There is one block an SM, so that an SM holds the hubs once.
+constexpr int hub_block(int row_bytes) { return row_bytes > 16 ? 384 : 512; }
 
+/// Shared memory of a warp for its chunk.
 template <class T>
-constexpr int kStageBytes = kPlaces* static_cast<int>(sizeof(T) + sizeof(std::int32_t));  ///< of a warp
+constexpr int kStageBytes = (static_cast<int>(sizeof(T)) + 4) * kPlaces;
 
 /// The matrix as the kernel sees it.
 struct Sequence {
@@ -74,9 +76,6 @@ __device__ void store_row(char* at, const Wide<T, W>& row) {
 #pragma unroll
   for (int p = 0; p < W / kAtOnce<T, W>; ++p) reinterpret_cast<Piece*>(at)[p] = reinterpret_cast<const Piece*>(&row)[p];
 }
-
-__device__ inline double plus_rounded(double sum, double a, double x) { return __dadd_rn(sum, __dmul_rn(a, x)); }
-__device__ inline float plus_rounded(float sum, float a, float x) { return __fadd_rn(sum, __fmul_rn(a, x)); }
 
 /// A lane's nonzeros of a chunk, by way of shared memory, where `stage` is the warp's.
 template <class T>
@@ -144,38 +143,40 @@ __device__ void add_chunk(const Sequence& a, std::int64_t chunk, const T* __rest
   }
   const int entered = first + cuda::scan(lane, __popc(flags)) - __popc(flags);
   int row = entered;
-  Row sum{}, joined{};  // joined: the part that belongs to the row open when this lane was entered
+  using Sums = cuda::LaneSums<Row>;
+  Sums sums, joined;  // joined: the part that belongs to the row open when this lane was entered
 #pragma unroll
   for (int u = 0; u < kItems; ++u) {
     if (flags >> u & 1) {
-      if (row == entered) joined = sum;
-      else write(row - 1, sum);
+      if (row == entered) joined = sums;
+      else write(row - 1, sums.behind(Row{}));
       ++row;
-      sum = Row{};
+      sums = {};
     }
+    Row& sum = sums.of[u / (kItems / Sums::kSegments)];
     if (lane * kItems + u < count)
 #pragma unroll
-      for (int w = 0; w < W; ++w) sum.of[w] = plus_rounded(sum.of[w], own.value[u], x[u].of[w]);
+      for (int w = 0; w < W; ++w) sum.of[w] = dense::plus_rounded(sum.of[w], own.value[u], x[u].of[w]);
   }
-  const cuda::Open<Row> before = cuda::join_lanes(lane, flags != 0, sum, Row{});
+  const cuda::Open<Row> before = cuda::join_lanes(lane, flags != 0, sums, Row{});
   if (flags != 0) {
-    joined = cuda::plus(joined, before.in_lanes);
-    if (before.began_before_group) joined = cuda::plus(joined, before.in_groups);
-    if (entered == first) store_row(reinterpret_cast<char*>(head + chunk * W), joined);
-    else write(entered - 1, joined);
+    Row of_row = joined.behind(before.in_lanes);
+    if (before.began_before_group) of_row = cuda::plus(of_row, before.in_groups);
+    if (entered == first) store_row(reinterpret_cast<char*>(head + chunk * W), of_row);
+    else write(entered - 1, of_row);
   }
   if (lane == 0) store_row(reinterpret_cast<char*>(tail + chunk * W), before.behind);
 }
 
 template <class T, int W, bool kHubs>
-__global__ void __launch_bounds__(kHubs ? kHubBlock : kPlainBlock, kHubs ? 1 : (sizeof(T) * W > 16 ? 2 : 3))
+__global__ void __launch_bounds__(kHubs ? hub_block(sizeof(T) * W) : kPlainBlock, kHubs ? 1 : (sizeof(T) * W > 16 ? 2 : 3))
     csr_segmented_spmm(Sequence a, const T* __restrict__ values, dense::Rows<T> v, T* __restrict__ head,
                        T* __restrict__ tail) {
   extern __shared__ __align__(16) char shared[];
   using Row = Wide<T, W>;
   const int hub_bytes = kHubs ? a.hubs * static_cast<int>(sizeof(Row)) : 0;
   if constexpr (kHubs) {
-    for (int i = static_cast<int>(threadIdx.x); i < a.hubs; i += kHubBlock)
+    for (int i = static_cast<int>(threadIdx.x); i < a.hubs; i += static_cast<int>(blockDim.x))
       store_row(shared + i * sizeof(Row),
                 load_row<T, W>(dense::row_at(reinterpret_cast<const char*>(v.x), __ldg(a.hub_columns + i), v.x_bytes)));
     __syncthreads();
@@ -233,9 +234,10 @@ void multiply(const CsrStorage& a, const Prepared& prepared, const dense::Rows<T
                           (has_hubs ? hubs.coded : a.col_idx).as<std::int32_t>(),
                           hubs.columns.as<std::int32_t>()};
   const Instance<T> kernel = instance<T>(v.columns, has_hubs);
-  const int block = has_hubs ? kHubBlock : kPlainBlock, warps = block / 32;
-  const std::size_t shared = static_cast<std::size_t>(warps) * kStageBytes<T> +
-                             static_cast<std::size_t>(hubs.count) * static_cast<std::size_t>(v.columns) * sizeof(T);
+  const int row_bytes = v.columns * static_cast<int>(sizeof(T));
+  const int block = has_hubs ? hub_block(row_bytes) : kPlainBlock, warps = block / 32;
+  const std::size_t shared =
+      static_cast<std::size_t>(warps) * kStageBytes<T> + static_cast<std::size_t>(hubs.count * row_bytes);
   std::int64_t blocks = (segments.chunks + warps - 1) / warps;
   if (has_hubs) blocks = std::min(blocks, prepared.multiprocessors);
   cuda::allow_shared_memory(kernel, shared, stream.device());
@@ -263,18 +265,17 @@ std::unique_ptr<SpmmPlan> make_csr_segmented_spmm(std::shared_ptr<Storage> stora
   const int hub_kb = policy.at("hub_kb");
   if (hub_kb < 0 || hub_kb > 208) throw Error(ErrorKind::usage, "csr_segmented: hub_kb must be from 0 to 208");
   const auto& a = static_cast<const CsrStorage&>(*storage);
-  const std::size_t value = size_of(a.type);
-  const int columns = padded_columns(rhs.count, value);
+  const int columns = padded_columns(rhs.count, size_of(a.type)), row_bytes = columns * static_cast<int>(size_of(a.type));
   auto prepared = std::make_shared<Prepared>();
   prepared->segments = cuda::find_segments(a, kItems, 1, columns, stream);
   prepared->multiprocessors = properties(a.device).multiprocessors;
   if (hub_kb > 0) {
-    const std::size_t stages =
-        static_cast<std::size_t>(kHubBlock / 32) * (a.type == ValueType::f32 ? kStageBytes<float> : kStageBytes<double>);
+    const std::size_t stages = static_cast<std::size_t>(hub_block(row_bytes) / 32) *
+                               (a.type == ValueType::f32 ? kStageBytes<float> : kStageBytes<double>);
     const std::size_t most = cuda::most_shared_memory(a.device);
     if (stages >= most) throw Error(ErrorKind::usage, "csr_segmented: this GPU has not the shared memory for hubs");
     const std::size_t room = std::min(static_cast<std::size_t>(hub_kb) * 1024, most - stages);
-    prepared->hubs = cuda::find_hubs(a, room / (static_cast<std::size_t>(columns) * value), stream);
+    prepared->hubs = cuda::find_hubs(a, room / static_cast<std::size_t>(row_bytes), stream);
   }
   const std::int64_t bytes = prepared->segments.bytes() + prepared->hubs.bytes();
   return cuda::row_major_plan<CsrStorage>(

@@ -150,6 +150,10 @@ __device__ inline float widened(float v) { return v; }
 __device__ inline float widened(F16 v) { return __half2float(__ushort_as_half(v.bits)); }
 __device__ inline float widened(Bf16 v) { return __uint_as_float(static_cast<unsigned>(v.bits) << 16); }
 
+/// sum + a·x without fused multiply-add, as csr_segmented.cu rounds.
+__device__ inline double plus_rounded(double sum, double a, double x) { return __dadd_rn(sum, __dmul_rn(a, x)); }
+__device__ inline float plus_rounded(float sum, float a, float x) { return __fadd_rn(sum, __fmul_rn(a, x)); }
+
 /// An ordered load of N values of the matrix: N·sizeof(T) ≤ 16 bytes, aligned to this size. They bypass L1, which is for X.
 template <int N>
 __device__ void stream(double (&v)[N], const double* p) {

@@ -38,6 +38,20 @@ __device__ V of_lane(const V& sum, int lane) {
   return its;
 }
 
+/// The sums of a lane over the nonzeros of its segments that belong to one row.
+template <class V>
+struct LaneSums {
+  static constexpr int kSegments = 2;
+  V of[kSegments] = {};
+
+  /// Adds them to `before`, from the first to the last.
+  __device__ V behind(V before) const {
+#pragma unroll
+    for (const V& segment : of) before = plus(before, segment);
+    return before;
+  }
+};
+
 /// What is open before a lane is entered, and behind the last lane.
 template <class V>
 struct Open {
@@ -47,18 +61,19 @@ struct Open {
   V behind;
 };
 
-/// Joins the lanes' last sums, by groups: over the lanes of a group from the first to the last, then over the groups
+/// Joins the lanes' last sums, by groups: over the segments of a group from the first to the last, then over the groups
 /// likewise. csr_balanced_spmm.cu adds in the same order. `has_flags`: a row begins in the lane; `open`: of the row open
 /// before the warp.
 template <class V>
-__device__ Open<V> join_lanes(int lane, bool has_flags, V sum, const V& open) {
+__device__ Open<V> join_lanes(int lane, bool has_flags, const LaneSums<V>& sums, const V& open) {
   const unsigned flags = __ballot_sync(kAllLanes, has_flags), below = flags & kAllLanes >> (31 - lane);
   const int group = lane / kLanesOfGroup, first = group * kLanesOfGroup;
   const int from = max(first, below == 0 ? 0 : 31 - __clz(static_cast<int>(below)));
   const int distance = lane - from, longest = __reduce_max_sync(kAllLanes, distance);
+  V sum = sums.behind(V{});
   for (int d = 1; d <= longest; ++d) {
     const V other = of_lane_below(sum);
-    if (distance == d) sum = plus(sum, other);
+    if (distance == d) sum = sums.behind(other);
   }
   Open<V> joined{open, of_lane_below(sum), true, open};
   if (lane == first) joined.in_lanes = V{};
