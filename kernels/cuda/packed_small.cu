@@ -5,6 +5,7 @@
 //           slots at a time, each entry of x once; threads side by side copy neighbouring entries.
 //   split   The lanes of a group lie side by side, one for each of its rows, as with lanes = block. A lane loads one entry
 //           of x for each slot and has the others from its neighbours.
+//   relay   Of single rows: four lanes side by side share a row and load its slots together. The sum goes from lane to lane.
 #include <cuda_pipeline.h>
 
 #include <string>
@@ -261,11 +262,94 @@ __global__ void __launch_bounds__(kWarps* kPackedLanes) packed_split(Arguments<T
   cuda::leave_dot_part(dot_sum, blockIdx.x);
 }
 
+constexpr int kRelayLanes = 4, kRelaySlots = 4;  ///< lanes of a row; slots of a lane at once
+
+/// Adds the products of a row's slots, `all` of them. Neighbouring lanes share the row: each loads a stretch of slots before
+/// its first product. column_of(first, u): where in x the column of slot first + u is. `values`: of the row. Returns the sum
+/// in the last of these lanes.
+template <class T, class ColumnOf>
+__device__ T relay(int all, const T* __restrict__ values, const T* __restrict__ x, const ColumnOf& column_of) {
+  constexpr int H = kRelayLanes, U = kRelaySlots;
+  const int part = static_cast<int>(threadIdx.x) % H;
+  T acc = 0;
+  for (int first = 0; first < all; first += H * U) {
+    const int each = min(U, (all - first + H - 1) / H), mine = first + part * each, count = min(each, all - mine);
+    const T* own = values + mine * kPackedLanes;
+    std::int32_t at[U] = {};
+    T value[U] = {}, of_x[U] = {};
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+      if (u < count) at[u] = column_of(mine, u);
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+      if (u < count) value[u] = __ldcs(own + u * kPackedLanes);
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+      if (u < count) of_x[u] = __ldg(x + at[u]);
+    // In turn t, lane t of the row has the sum of the lanes before it. All lanes compute, so that none waits for others.
+    const T before = __shfl_sync(packed::kAll, acc, H - 1, H);
+    acc = before;
+#pragma unroll
+    for (int turn = 0; turn < H; ++turn) {
+      if (turn > 0) acc = __shfl_up_sync(packed::kAll, acc, 1, H);
+      if (part == 0) acc = before;
+#pragma unroll
+      for (int u = 0; u < U; ++u)
+        if (u < count) acc = fma(value[u], of_x[u], acc);
+    }
+  }
+  return acc;
+}
+
+/// A block takes a slice.
+template <class T, class S, class Dot>
+__global__ void __launch_bounds__(kWarps* kPackedLanes) packed_relay(Arguments<T> a, Dot dot) {
+  static_assert(S::B == 1 && kWarps == kRelayLanes);
+  cuda::DotSum<Dot> dot_sum(dot);
+  const int lane = static_cast<int>(threadIdx.x) % kPackedLanes, warp = static_cast<int>(threadIdx.x) / kPackedLanes;
+  const PackedSlice slice = packed::load_slice(a.slices + blockIdx.x);
+  packed::wait_if_late(slice, a.x);
+  if (slice.csr) {
+    packed::multiply_rows<S>(slice, a, warp, kWarps, lane, dot_sum);
+  } else {
+    const int group = static_cast<int>(threadIdx.x) / kRelayLanes;
+    const int shared = static_cast<int>(slice.slots[kSharedSlot]), near = static_cast<int>(slice.slots[kNarrowSlot]),
+              far = static_cast<int>(slice.slots[kFullSlot]);
+    const std::int64_t row = packed::first_row<S>(slice, a, min(group, slice.real - 1));
+    const T* values = a.values + std::uint64_t{slice.values} * (kPackedUnit / sizeof(T)) + group;
+    const char* narrow = a.indices + std::uint64_t{slice.indices} * kPackedUnit;
+    const std::int32_t* deltas = a.deltas + slice.deltas;
+    const auto of_narrow = [&](const char* slot) {
+      return __ldg(reinterpret_cast<const std::int32_t*>(slot)) +
+             __ldcs(reinterpret_cast<const std::uint16_t*>(slot + 4) + group);
+    };
+    T acc;
+    if (near + far == 0) {
+      acc = relay(shared, values, a.x + row, [&](int first, int u) { return __ldg(deltas + first + u); });
+    } else if (shared + far == 0) {
+      acc = relay(near, values, a.x,
+                  [&](int first, int u) { return of_narrow(narrow + first * S::kNarrowBytes + u * S::kNarrowBytes); });
+    } else {
+      const packed::SlotCounts<S> counts(slice);
+      const auto* full = reinterpret_cast<const std::int32_t*>(narrow + counts.narrow_bytes()) + group;
+      acc = relay(shared + near + far, values, a.x, [&](int first, int u) {
+        const int k = first + u, of_near = k - shared;
+        if (k < shared) return static_cast<std::int32_t>(row) + __ldg(deltas + k);
+        return of_near < near ? of_narrow(narrow + of_near * S::kNarrowBytes)
+                              : __ldg(full + (of_near - near) * kPackedLanes);
+      });
+    }
+    const bool is_last = static_cast<int>(threadIdx.x) % kRelayLanes == kRelayLanes - 1;
+    if (is_last && group < slice.real) packed::store(a, row, acc, dot_sum);
+  }
+  cuda::leave_dot_part(dot_sum, blockIdx.x);
+}
+
 /// Slices of a block of split slices.
-int slices_of_block(const PackedShape& shape) { return kWarps / (shape.block == 3 ? 4 : shape.block); }
+int slices_of_split_block(const PackedShape& shape) { return kWarps / (shape.block == 3 ? 4 : shape.block); }
 
 std::int64_t blocks_of(const PackedStorage& a, int slots) {
-  const int slices = slots > 0 ? 1 : slices_of_block(a.shape);
+  const int slices = slots > 0 || a.shape.block == 1 ? 1 : slices_of_split_block(a.shape);
   return (a.slices + slices - 1) / slices;
 }
 
@@ -291,7 +375,10 @@ std::unique_ptr<Plan> make_packed_small(std::shared_ptr<Storage> storage, const 
             const std::int64_t blocks = blocks_of(a, slots);
             const auto arguments = packed::arguments(a, v);
             if (slots == 0) {
-              const auto kernel = packed_split<T, S, Dot>;
+              const auto kernel = [] {
+                if constexpr (S::B == 1) return packed_relay<T, S, Dot>;
+                else return packed_split<T, S, Dot>;
+              }();
               cuda::launch_grid_beside(a.expects_late, kernel, blocks, 1, kWarps * kPackedLanes, 0, on, arguments, dot);
             } else {
               const auto kernel = packed_staged<T, S, Dot>;

@@ -9,8 +9,8 @@ namespace shardmat {
 namespace {
 
 /// Slices of a block: as many as a large block can take at once, so that few multiprocessors are idle at the end, or twice
-/// as many, which wins where slices differ.
-constexpr int kFewSlices = 2, kSlices = 4;
+/// as many, which wins where slices differ. Small matrices of single rows have too few slices for that.
+constexpr int kOneSlice = 1, kFewSlices = 2, kSlices = 4;
 
 }  // namespace
 
@@ -24,9 +24,9 @@ std::vector<Policy> packed_spmm_policies(const Storage& storage, const RightHand
   if (wide <= 4) return {policy(2, 2), policy(4, 1), policy(4, 1, kFewSlices)};
   if (wide <= 8) return {policy(4, 2), policy(4, 2, kFewSlices)};
   const bool single_rows = static_cast<const PackedStorage&>(storage).shape.block == 1;
-  if (wide <= 16 && single_rows) return {policy(8, 2), policy(4, 2), policy(4, 2, kFewSlices)};
+  if (wide <= 16 && single_rows) return {policy(8, 2), policy(4, 2), policy(4, 2, kFewSlices), policy(8, 2, kOneSlice)};
   if (wide <= 16) return {policy(8, 2, kFewSlices), policy(8, 2), policy(4, 2, kFewSlices)};
-  if (single_rows) return {policy(8, 2), policy(8, 1)};
+  if (single_rows) return {policy(8, 2), policy(8, 1), policy(8, 2, kFewSlices), policy(8, 2, kOneSlice)};
   return {policy(8, 2, kFewSlices), policy(8, 2), policy(8, 1)};
 }
 

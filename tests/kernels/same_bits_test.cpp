@@ -37,20 +37,20 @@ HostCsr uneven() {
   return m;
 }
 
-/// Nodes of three unknowns whose neighbours are in part at the same distance for all (shared slots), in part near (narrow
+/// Nodes of some unknowns whose neighbours are in part at the same distance for all (shared slots), in part near (narrow
 /// slots), in part anywhere (full slots).
-HostCsr slots_of_all_kinds() {
+HostCsr slots_of_all_kinds(int unknowns) {
   constexpr std::int64_t kNodes = 400, kColumns = 60'000;
   HostCsr m;
-  m.rows = 3 * kNodes, m.cols = 3 * kColumns;
+  m.rows = unknowns * kNodes, m.cols = unknowns * kColumns;
   for (std::int64_t node = 0; node < kNodes; ++node) {
     std::set<std::int64_t> neighbours = {node, node + 1, node + 2};
     for (std::int64_t k = 0; k < 10; ++k) neighbours.insert(node + 10 + 20 * k + (node * 7919 + k * 31) % 17);
     for (std::int64_t k = 0; k < 7; ++k) neighbours.insert(1000 + (node * 7919 + 1) * (k + 1) * 104'729 % (kColumns - 1000));
-    for (int row = 0; row < 3; ++row) {
+    for (int row = 0; row < unknowns; ++row) {
       for (const std::int64_t neighbour : neighbours)
-        for (int column = 0; column < 3; ++column) {
-          m.col_idx.push_back(3 * neighbour + column);
+        for (int column = 0; column < unknowns; ++column) {
+          m.col_idx.push_back(unknowns * neighbour + column);
           m.values.push_back(test::value_of(m.values.size()));
         }
       m.row_ptr.push_back(std::ssize(m.values));
@@ -189,19 +189,23 @@ TEST(GpuSameBits, OfColumnsInAllOrderedPlans) {
 TEST(GpuSameBits, OfSlotsOfAllKinds) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
   Stream stream({Backend::cuda, 0});
-  const HostCsr matrix = slots_of_all_kinds();
-  for (const ValueType type : {ValueType::f64, ValueType::f32}) {
-    ConversionInput input(matrix.view(), type, stream);
-    const auto storage = store(find_format("packed"), input, {{"block", 3}, {"lanes", 1}, {"shift", 0}, {"window", 1024}});
-    const auto& packed = static_cast<const PackedStorage&>(*storage);
-    std::vector<PackedSlice> slices(static_cast<std::size_t>(packed.slices));
-    copy_to_host(slices.data(), packed.slice.data(), slices.size() * sizeof(PackedSlice), stream);
-    EXPECT_TRUE(std::any_of(slices.begin(), slices.end(), [](const PackedSlice& slice) {
-      return slice.slots[kSharedSlot] > 0 && slice.slots[kNarrowSlot] > 0 && slice.slots[kFullSlot] > 0;
-    }));
-    dispatch(type, [&]<class T>(TypeTag<T>) {
-      EXPECT_GT((Comparison<T>(storage, input.rows(), stream).compare_all({2, 8})), 6);
-    });
+  for (const int unknowns : {1, 3}) {
+    SCOPED_TRACE(fmt::format("{} unknowns a node", unknowns));
+    const HostCsr matrix = slots_of_all_kinds(unknowns);
+    for (const ValueType type : {ValueType::f64, ValueType::f32}) {
+      ConversionInput input(matrix.view(), type, stream);
+      const auto storage =
+          store(find_format("packed"), input, {{"block", unknowns}, {"lanes", 1}, {"shift", 0}, {"window", 1024}});
+      const auto& packed = static_cast<const PackedStorage&>(*storage);
+      std::vector<PackedSlice> slices(static_cast<std::size_t>(packed.slices));
+      copy_to_host(slices.data(), packed.slice.data(), slices.size() * sizeof(PackedSlice), stream);
+      EXPECT_TRUE(std::any_of(slices.begin(), slices.end(), [](const PackedSlice& slice) {
+        return slice.slots[kSharedSlot] > 0 && slice.slots[kNarrowSlot] > 0 && slice.slots[kFullSlot] > 0;
+      }));
+      dispatch(type, [&]<class T>(TypeTag<T>) {
+        EXPECT_GT((Comparison<T>(storage, input.rows(), stream).compare_all({2, 8})), 6);
+      });
+    }
   }
 }
 
