@@ -18,12 +18,16 @@
 namespace shardmat {
 namespace {
 
-// Of the automatic choice. Together at most 10 + 8·7 products, and 14 for each that is close (40 on the host), so that it
-// pays within the first hundred or two.
+// Of the automatic choice. Together at most 10 + 8·7 products, of small matrices 10 + 14·7, and 14 for each that is close (40
+// on the host), so that it pays within the first hundred or two.
 constexpr double kWorthMeasuring = 1.4;  // times the cheapest prediction
 constexpr double kLaterPolicy = 0.08;    // what each further policy of a kernel is expected to cost more
 constexpr std::size_t kMostLayouts = 2;  // of a format; each may cost an analysis
 constexpr std::size_t kMostMeasured = 8;
+// On a GPU latency decides how fast a small matrix is multiplied, of which the model knows nothing; products are short.
+constexpr double kSmall = 16 << 20;  // bytes as CSR
+constexpr double kWorthMeasuringOfSmall = 2.5;
+constexpr std::size_t kMostMeasuredOfSmall = 14;
 constexpr double kMostGrowth = 1.01;  // of a format over CSR
 constexpr double kBudgetProducts = 150, kLeastBudget = 0.02;
 constexpr double kBudgetOfTuning = 5;
@@ -135,12 +139,16 @@ std::vector<Candidate> candidates_for(const PlanRequest& request, ConversionInpu
 }
 
 /// The candidates worth measuring: the cheapest of the model and the yardstick.
-std::vector<Candidate> shortlist(const std::vector<Candidate>& all) {
+std::vector<Candidate> shortlist(const std::vector<Candidate>& all, ConversionInput& input) {
+  const bool small = input.stream().device().backend == Backend::cuda &&
+                     static_cast<double>(reference_format().bytes(input, {})) < kSmall;
+  const double worth = small ? kWorthMeasuringOfSmall : kWorthMeasuring;
   const auto is_yardstick = [](const Candidate& c) { return c.kernel->yardstick; };
-  auto places = kMostMeasured - static_cast<std::size_t>(std::count_if(all.begin(), all.end(), is_yardstick));
+  auto places = (small ? kMostMeasuredOfSmall : kMostMeasured) -
+                static_cast<std::size_t>(std::count_if(all.begin(), all.end(), is_yardstick));
   std::vector<Candidate> best;
   for (const Candidate& candidate : all) {
-    const bool promising = candidate.bytes <= kWorthMeasuring * all.front().bytes && places > 0;
+    const bool promising = candidate.bytes <= worth * all.front().bytes && places > 0;
     if (!is_yardstick(candidate) && promising) --places;
     if (is_yardstick(candidate) || promising) best.push_back(candidate);
   }
@@ -218,7 +226,7 @@ class Chooser {
   void measure() {
     input_.keep_rows();  // for several formats
     const bool every = request_.tune;
-    if (!every) candidates_ = shortlist(candidates_);
+    if (!every) candidates_ = shortlist(candidates_, input_);
     const ConversionInput& in = input_;
     if (stream_.device().backend == Backend::cuda) {
       const Timer uploading;

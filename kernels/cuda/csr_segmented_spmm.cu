@@ -201,16 +201,11 @@ using Instance = decltype(&csr_segmented_spmm<T, 2, false>);
 template <class T>
 Instance<T> instance(int columns, bool has_hubs) {
   constexpr int kMost = kRowBytes / static_cast<int>(sizeof(T));
-  switch (columns) {
-    case 2:
-      return has_hubs ? csr_segmented_spmm<T, 2, true> : csr_segmented_spmm<T, 2, false>;
-    case 4:
-      return has_hubs ? csr_segmented_spmm<T, 4, true> : csr_segmented_spmm<T, 4, false>;
-    case kMost == 8 ? 8:
-      -1 : return has_hubs ? csr_segmented_spmm<T, kMost, true> : csr_segmented_spmm<T, kMost, false>;
-    default:
-      return nullptr;
-  }
+  if (columns == 2) return has_hubs ? csr_segmented_spmm<T, 2, true> : csr_segmented_spmm<T, 2, false>;
+  if (columns == 4) return has_hubs ? csr_segmented_spmm<T, 4, true> : csr_segmented_spmm<T, 4, false>;
+  if constexpr (kMost == 8)
+    if (columns == 8) return has_hubs ? csr_segmented_spmm<T, 8, true> : csr_segmented_spmm<T, 8, false>;
+  return nullptr;
 }
 
 /// What a plan prepares.

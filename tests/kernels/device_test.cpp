@@ -25,6 +25,9 @@ TEST(Device, OfTheHostHasTheThreadsOfTheCaller) {
 
 class GpuThreads : public testing::Test {
  protected:
+  void SetUp() override {
+    if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
+  }
   /// The second GPU if there are two: a new thread's current device is the first.
   const Device device_{Backend::cuda, std::min(1, cuda_device_count() - 1)};
 
