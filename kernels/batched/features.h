@@ -1,7 +1,7 @@
 // Graph convolutions of a whole batch in one launch, Yᵢ = act(alpha·Aᵢ·Xᵢ·W + beta·Yᵢ + bias) (the layer of T. N. Kipf and
-// M. Welling, "Semi-supervised classification with graph convolutional networks", ICLR 2017, eq. 2). Neither product is
-// written to memory. Either the product with the weights W begins as soon as some rows of A·X are computed; or X·W of a
-// whole matrix is kept close by and multiplied with A. The latter pays if W has fewer columns than rows.
+// M. Welling, "Semi-supervised classification with graph convolutional networks", ICLR 2017, eq. 2). Either the product with
+// the weights W begins as soon as some rows of A·X are computed. Or X·W comes first, which pays if W has fewer columns than
+// rows: of a whole matrix it is kept close by; of large matrices on a GPU it goes through the plan's work memory.
 #pragma once
 
 #include <cstdint>

@@ -56,15 +56,16 @@ __device__ inline void multiply_add(float (&sum)[4], const float (&a)[4], float 
 #endif
 }
 
-/// W from column `first_column` on as lanes take it, by all threads of the block; what pads it is zero. Products 2c and
-/// 2c + 1 have rows 16c … 16c + 15 of W for terms: member m of a group of four lanes has 4m, 4m + 1 in the first and 4m + 2,
-/// 4m + 3 in the second, so that it adds up four columns of A·X that lie side by side. Columns likewise.
+/// W from column `first_column` on as lanes take it, by `threads` threads, of which this is number `thread`; what pads it is
+/// zero. Products 2c and 2c + 1 have rows 16c … 16c + 15 of W for terms: member m of a group of four lanes has 4m, 4m + 1 in
+/// the first and 4m + 2, 4m + 3 in the second, so that it adds up four columns of A·X that lie side by side. Columns
+/// likewise.
 template <int N>
-__device__ void split_weights(const Weights& of, int first_column, Split* to) {
+__device__ void split_weights(const Weights& of, int first_column, Split* to, int thread, int threads) {
   const auto at = [&](int k, int n) { return k < of.in && n < of.out ? of.w[k * of.ldw + n] : 0.0f; };
   const int splits = of.steps * (kColumns / kTile) * N * kWarp;
 #pragma unroll 8
-  for (int i = static_cast<int>(threadIdx.x); i < splits; i += static_cast<int>(blockDim.x)) {
+  for (int i = thread; i < splits; i += threads) {
     const int lane = i % kWarp, tile = i / kWarp % N, step = i / kWarp / N;
     const int member = lane % 4, group = lane / 4;
     const int k = step / 2 * kColumns + member * 4 + step % 2 * 2,
@@ -73,6 +74,11 @@ __device__ void split_weights(const Weights& of, int first_column, Split* to) {
     const float high = rounded_tf32(first), high_second = rounded_tf32(second);
     to[i] = {high, high_second, first - high, second - high_second};
   }
+}
+
+template <int N>
+__device__ void split_weights(const Weights& of, int first_column, Split* to) {
+  split_weights<N>(of, first_column, to, static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x));
 }
 
 __device__ inline void add(float4& sum, float value, const float4& x) {

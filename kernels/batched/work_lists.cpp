@@ -7,7 +7,8 @@ namespace shardmat {
 void WorkLists::place(void* work, void* staging, Stream& stream) {
   work_ = work;
   placed_ = true;
-  if (work_bytes() > 0) cuda::place_descriptor(descriptor_, shifts_, work, staging, stream);
+  if (list_bytes() > 0) cuda::place_descriptor(descriptor_, shifts_, work, staging, stream);
+  if (scratch_bytes_ > 0) fill_bytes(scratch(), 0, scratch_bytes_, stream);
 }
 
 void WorkLists::place(Stream& stream) {

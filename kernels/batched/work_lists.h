@@ -13,8 +13,9 @@ namespace shardmat {
 
 class WorkLists {
  public:
-  /// Device memory for the lists: none if the descriptor travels with each product.
-  std::size_t work_bytes() const { return with_product_ ? 0 : std::max(descriptor_bytes(), shifts_.bytes()); }
+  /// Device memory for the lists (none if the descriptor travels with each product) and for what a kernel keeps between its
+  /// two parts.
+  std::size_t work_bytes() const { return scratch_place() + scratch_bytes_; }
   /// What the host sends to the device: the batch's descriptor.
   std::size_t descriptor_bytes() const { return descriptor_.size() * sizeof(std::int32_t); }
   /// Host memory to stage the descriptor: none if it travels in the arguments of a launch.
@@ -31,6 +32,8 @@ class WorkLists {
   /// Throws Error(internal) if the lists are not in place.
   void require_placed() const;
   void* work() const { return work_; }
+  /// `scratch_bytes_` bytes behind the lists, all zero before the first product; 256-byte aligned.
+  void* scratch() const { return static_cast<std::byte*>(work_) + scratch_place(); }
   /// Called by plans whose kernels take descriptors in their arguments, when the descriptor is complete.
   void send_with_product() { with_product_ = batched::travels_with_launch(descriptor_.size()); }
   /// Calls f(batched::Descriptor<…>): for the arguments of a kernel, or in work memory.
@@ -42,8 +45,12 @@ class WorkLists {
   }
   std::vector<std::int32_t> descriptor_;  ///< at the beginning of the work memory
   batched::RowShifts shifts_;             ///< after the descriptor, if the plan has this list
+  std::size_t scratch_bytes_ = 0;         ///< that a kernel writes; set by the constructor
 
  private:
+  std::size_t list_bytes() const { return with_product_ ? 0 : std::max(descriptor_bytes(), shifts_.bytes()); }
+  std::size_t scratch_place() const { return scratch_bytes_ == 0 ? list_bytes() : aligned(list_bytes()); }
+
   void* work_ = nullptr;
   bool placed_ = false, with_product_ = false;
   Buffer own_;

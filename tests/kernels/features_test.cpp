@@ -15,6 +15,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/parallel.h"
+#include "kernels/batched/features_plans.h"
 #include "tests/support/batch_zoo.h"
 #include "tests/support/epilogue_check.h"
 #include "tests/support/instruction_sets.h"
@@ -222,6 +223,28 @@ TEST(Features, WeightsFirstTakeMatricesUpTo512Rows) { take_most_rows({Backend::h
 TEST(GpuFeatures, WeightsFirstTakeMatricesUpTo512Rows) {
   if (cuda_device_count() == 0) GTEST_SKIP() << why_no_cuda_device();
   take_most_rows({Backend::cuda, 0});
+}
+
+/// Work is divided by rows where matrices are large, rows short, and the batch is not, see divided_by_rows().
+TEST(Features, BatchesWhoseWorkIsDividedByRows) {
+  const auto divided = [](std::int64_t count, std::int64_t rows, std::int64_t of_row, std::int64_t in, std::int64_t out) {
+    std::vector<std::int64_t> first, entries;
+    for (std::int64_t i = 0; i <= count; ++i) first.push_back(i * rows), entries.push_back(i * rows * of_row);
+    return divided_by_rows(BatchOffsets(first, first, entries), in, out, 132);
+  };
+  EXPECT_TRUE(divided(100, 256, 3, 128, 64));
+  EXPECT_TRUE(divided(100, 200, 5, 32, 8));
+  EXPECT_FALSE(divided(100, 200, 6, 32, 8));    // long rows
+  EXPECT_FALSE(divided(100, 256, 3, 32, 8));    // many rows of few features
+  EXPECT_FALSE(divided(200, 256, 3, 128, 64));  // many rows
+  EXPECT_FALSE(divided(100, 256, 3, 128, 65));
+  EXPECT_FALSE(divided(100, 256, 3, 64, 64));
+  EXPECT_FALSE(divided(10, 513, 3, 128, 64));
+  EXPECT_TRUE(divided(100, 64, 3, 128, 32));
+  EXPECT_FALSE(divided(100, 64, 3, 128, 64));
+  EXPECT_FALSE(divided(100, 64, 3, 64, 32));
+  EXPECT_FALSE(divided(400, 64, 3, 128, 32));
+  EXPECT_FALSE(divided(100, 32, 3, 128, 32));
 }
 
 /// A matrix that turns the order of its rows round.
