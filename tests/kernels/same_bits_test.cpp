@@ -40,13 +40,14 @@ HostCsr uneven() {
 /// Nodes of some unknowns whose neighbours are in part at the same distance for all (shared slots), in part near (narrow
 /// slots), in part anywhere (full slots).
 HostCsr slots_of_all_kinds(int unknowns) {
-  constexpr std::int64_t kNodes = 400, kColumns = 60'000;
+  constexpr std::int64_t kNodes = 400;
+  const std::int64_t columns = 180'000 / unknowns;  // of nodes; more than 16 bits hold
   HostCsr m;
-  m.rows = unknowns * kNodes, m.cols = unknowns * kColumns;
+  m.rows = unknowns * kNodes, m.cols = unknowns * columns;
   for (std::int64_t node = 0; node < kNodes; ++node) {
     std::set<std::int64_t> neighbours = {node, node + 1, node + 2};
     for (std::int64_t k = 0; k < 10; ++k) neighbours.insert(node + 10 + 20 * k + (node * 7919 + k * 31) % 17);
-    for (std::int64_t k = 0; k < 7; ++k) neighbours.insert(1000 + (node * 7919 + 1) * (k + 1) * 104'729 % (kColumns - 1000));
+    for (std::int64_t k = 0; k < 7; ++k) neighbours.insert(1000 + (node * 7919 + 1) * (k + 1) * 104'729 % (columns - 1000));
     for (int row = 0; row < unknowns; ++row) {
       for (const std::int64_t neighbour : neighbours)
         for (int column = 0; column < unknowns; ++column) {
