@@ -121,7 +121,9 @@ class AccessLog(ObserveTest):
         first, second, third = lines()[-3:]
         self.assertEqual((first["request_id"], first["trace_id"], first["method"], first["path"], first["status"], first["token"]),
                          ("first", trace, "POST", "/v1/matrices/bar/multiply", 200, "unix"))
-        self.assertEqual((first["bytes_in"], first["bytes_out"], first["batch"], first["client"]), (x.nbytes, x.nbytes, "1/1", "unix"))
+        self.assertEqual((first["bytes_in"], first["bytes_out"], first["client"]), (x.nbytes, x.nbytes, "unix"))
+        # One column; a product of two serves it if that was measured to be faster.
+        self.assertRegex(first["batch"], r"^1/[1-9]\d*$")
         self.assertRegex(first["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
         for key in ("seconds", "queue_seconds", "copy_seconds", "product_seconds"):
             self.assertGreaterEqual(first[key], 0)
