@@ -50,7 +50,7 @@ constexpr SpmmKernel kKernels[] = {
      stencil_takes, make_packed_stencil_spmm, rows_are_alike, packed_sums_in_order},
     {"csr_balanced", "csr", Backend::cuda, "equal numbers of nonzeros, whatever their rows", csr_balanced_spmm_policies,
      any_matrix, make_csr_balanced_spmm, any_input, csr_balanced_spmm_in_order},
-    {"csr_segmented", "csr", Backend::cuda, "as csr_balanced; lanes join sums, for few right-hand sides",
+    {"csr_segmented", "csr", Backend::cuda, "warps over equal stretches of nonzeros, for few right-hand sides",
      csr_segmented_spmm_policies, csr_segmented_spmm_supports, make_csr_segmented_spmm, any_input,
      csr_segmented_spmm_in_order},
     {"csr_cusparse", "csr", Backend::cuda, "cuSPARSE SpMM", csr_cusparse_spmm_policies, csr_cusparse_spmm_supports,

@@ -18,13 +18,14 @@
 namespace shardmat {
 namespace {
 
-// Of the automatic choice. Together at most 10 + 8·7 products, of small matrices 10 + 14·7, and 14 for each that is close (40
-// on the host), so that it pays within the first hundred or two.
+// Of the automatic choice. Together at most 10 + 8·7 products, of small matrices 10 + 14·7, and 14 for each that is close
+// (40 on the host), so that it pays within the first hundred or two.
 constexpr double kWorthMeasuring = 1.4;  // times the cheapest prediction
 constexpr double kLaterPolicy = 0.08;    // what each further policy of a kernel is expected to cost more
 constexpr std::size_t kMostLayouts = 2;  // of a format; each may cost an analysis
 constexpr std::size_t kMostMeasured = 8;
-// On a GPU latency decides how fast a small matrix is multiplied, of which the model knows nothing; products are short.
+// On a GPU latency decides how fast a small matrix is multiplied. The model does not know latency, but products are short,
+// so more candidates are measured.
 constexpr double kSmall = 16 << 20;  // bytes as CSR
 constexpr double kWorthMeasuringOfSmall = 2.5;
 constexpr std::size_t kMostMeasuredOfSmall = 14;

@@ -162,7 +162,7 @@ class CsrSegmentedPlan final : public Plan {
     if (t_.has_hubs()) {
       const std::size_t most = cuda::most_shared_memory(a_->device);
       if (products >= most)
-        throw Error(ErrorKind::usage, "csr_segmented: this GPU has not the shared memory for hubs with so many items");
+        throw Error(ErrorKind::usage, "csr_segmented: this GPU lacks the shared memory for hubs; set hub_kb=0");
       const std::size_t room = std::min(static_cast<std::size_t>(t_.hub_kb) * 1024, most - products);
       hubs_ = cuda::find_hubs(*a_, room / value, stream);
     }

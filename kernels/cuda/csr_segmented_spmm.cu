@@ -189,12 +189,6 @@ __global__ void __launch_bounds__(kHubs ? hub_block(sizeof(T) * W) : kPlainBlock
     add_chunk<T, W, kHubs>(a, chunk, values, v, head, tail, hubs, stage);
 }
 
-/// Columns of the copies of X and Y (row_major_plan.h); a power of two.
-int padded_columns(std::int64_t count, std::size_t value_bytes) {
-  const std::int64_t width = dense::width_for(count, value_bytes);
-  return static_cast<int>((count + width - 1) / width * width);
-}
-
 template <class T>
 using Instance = decltype(&csr_segmented_spmm<T, 2, false>);
 /// The instance for rows of X with `columns` columns; null if there is none.
@@ -260,7 +254,9 @@ std::unique_ptr<SpmmPlan> make_csr_segmented_spmm(std::shared_ptr<Storage> stora
   const int hub_kb = policy.at("hub_kb");
   if (hub_kb < 0 || hub_kb > 208) throw Error(ErrorKind::usage, "csr_segmented: hub_kb must be from 0 to 208");
   const auto& a = static_cast<const CsrStorage&>(*storage);
-  const int columns = padded_columns(rhs.count, size_of(a.type)), row_bytes = columns * static_cast<int>(size_of(a.type));
+  const std::size_t value = size_of(a.type);
+  const int columns = dense::padded_columns(rhs.count, dense::width_for(rhs.count, value));
+  const int row_bytes = columns * static_cast<int>(value);
   auto prepared = std::make_shared<Prepared>();
   prepared->segments = cuda::find_segments(a, kItems, 1, columns, stream);
   prepared->multiprocessors = properties(a.device).multiprocessors;
@@ -268,7 +264,8 @@ std::unique_ptr<SpmmPlan> make_csr_segmented_spmm(std::shared_ptr<Storage> stora
     const std::size_t stages = static_cast<std::size_t>(hub_block(row_bytes) / 32) *
                                (a.type == ValueType::f32 ? kStageBytes<float> : kStageBytes<double>);
     const std::size_t most = cuda::most_shared_memory(a.device);
-    if (stages >= most) throw Error(ErrorKind::usage, "csr_segmented: this GPU has not the shared memory for hubs");
+    if (stages >= most)
+      throw Error(ErrorKind::usage, "csr_segmented: this GPU lacks the shared memory for hubs; set hub_kb=0");
     const std::size_t room = std::min(static_cast<std::size_t>(hub_kb) * 1024, most - stages);
     prepared->hubs = cuda::find_hubs(a, room / static_cast<std::size_t>(row_bytes), stream);
   }

@@ -25,6 +25,9 @@ constexpr int width_for(std::int64_t count, std::size_t value_bytes) {
   return count == 2 && value_bytes > 2 ? 2 : kWideBytes / static_cast<int>(value_bytes);
 }
 
+/// Columns of a row that is padded to whole loads of `width` columns.
+constexpr int padded_columns(std::int64_t count, int width) { return static_cast<int>((count + width - 1) / width * width); }
+
 /// Number of lanes that hold a row of `count` columns.
 constexpr std::int64_t lanes_of_row(std::int64_t count, std::size_t value_bytes) {
   return (count * static_cast<std::int64_t>(value_bytes) + kWideBytes - 1) / kWideBytes;

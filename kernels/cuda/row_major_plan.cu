@@ -81,7 +81,7 @@ DenseCopies::DenseCopies(const Storage& storage, const RightHandSides& rhs, int 
       cols_(storage.cols),
       rhs_(rhs),
       width_(width),
-      columns_(static_cast<int>((rhs.count + width_ - 1) / width_ * width_)) {
+      columns_(dense::padded_columns(rhs.count, width_)) {
   if (rhs.count != columns_ || rhs.x != DenseOrder::row_major) make(of_x_, cols_, size_of(type_));
   if (rhs.count != columns_ || rhs.y != DenseOrder::row_major) make(of_y_, rows_, size_of(sum_type(type_)));
 }
