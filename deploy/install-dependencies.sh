@@ -81,6 +81,8 @@ if [ $tests = yes ]; then
   need python3-h5py has_python_modules h5py
   need python3-scipy has_python_modules "numpy, scipy"
   want python3-mpi4py has_python_modules mpi4py
+  want python3-meshio has_python_modules meshio
+  want python3-matplotlib has_python_modules matplotlib
   want gfortran has_command gfortran
   want abigail-tools has_command abidw
   want pkg-config has_command pkg-config
