@@ -147,23 +147,23 @@ void Communicator::call(const char* function, const char* what, F&& mpi) {
 }
 
 Communicator::Communicator(MPI_Comm parent, double timeout_seconds) : timeout_(timeout_seconds) {
-  name_host();
-  check(MPI_Comm_rank(parent, &rank_), "MPI_Comm_rank");
-  known_as_ = rank_;
-  take(duplicate_of(parent));
-}
-
-Communicator::Communicator(MPI_Comm own, std::shared_ptr<CallWatch> watch, double timeout_seconds)
-    : timeout_(timeout_seconds), watch_(std::move(watch)), caller_(watch_ == nullptr ? nullptr : watch_->add()) {
-  name_host();
-  take(own);
-}
-
-void Communicator::name_host() {
   char name[MPI_MAX_PROCESSOR_NAME] = {};
   int length = 0;
   MPI_Get_processor_name(name, &length);
   host_ = name;
+  check(MPI_Comm_rank(parent, &rank_), "MPI_Comm_rank");
+  known_as_ = rank_;
+  take(duplicate_of(parent));
+  find_local_rank();
+}
+
+Communicator::Communicator(MPI_Comm own, const Communicator& maker, double timeout_seconds)
+    : known_as_(maker.known_as_),
+      host_(maker.host_),
+      timeout_(timeout_seconds),
+      watch_(maker.watch_),
+      caller_(watch_ == nullptr ? nullptr : watch_->add()) {
+  take(own);
 }
 
 void Communicator::take(MPI_Comm own) {
@@ -171,8 +171,6 @@ void Communicator::take(MPI_Comm own) {
   check(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   check(MPI_Comm_rank(comm_, &rank_), "MPI_Comm_rank");
   check(MPI_Comm_size(comm_, &size_), "MPI_Comm_size");
-  known_as_ = rank_;
-  find_local_rank();
 }
 
 MPI_Comm Communicator::duplicate_of(MPI_Comm parent) {
@@ -186,7 +184,10 @@ MPI_Comm Communicator::duplicate_of(MPI_Comm parent) {
 Communicator Communicator::duplicate(double timeout_seconds) {
   require_intact("joining of the ranks");
   if (without_mpi()) return alone(timeout_seconds);
-  return Communicator(duplicate_of(comm_), watch_, timeout_seconds);
+  Communicator made(duplicate_of(comm_), *this, timeout_seconds);
+  made.local_rank_ = local_rank_;  // known without messages, which would have no deadline where `timeout_seconds` is infinite
+  made.local_size_ = local_size_;
+  return made;
 }
 
 std::optional<Communicator> Communicator::first_ranks(int count, double timeout_seconds) {
@@ -208,8 +209,8 @@ std::optional<Communicator> Communicator::some_ranks(std::span<const int> ranks,
   call("MPI_Comm_create_group", kWhat, [&] { return MPI_Comm_create_group(comm_, some, kTag, &comm); });
   MPI_Group_free(&some);
   MPI_Group_free(&all);
-  std::optional<Communicator> made(Communicator(comm, watch_, timeout_seconds));
-  made->known_as_ = known_as_;
+  std::optional<Communicator> made(Communicator(comm, *this, timeout_seconds));
+  made->find_local_rank();
   return made;
 }
 

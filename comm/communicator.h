@@ -59,7 +59,8 @@ class Communicator {
   /// Collective, with the deadline of this communicator.
   Communicator duplicate(double timeout_seconds);
   /// A new communicator of the first `count` ranks; nothing on the other ranks. Collective over the first `count` ranks. MPI
-  /// makes it in one call without a deadline: only watch_calls() notices a rank that does not call.
+  /// makes it in one call without a deadline: only watch_calls() notices a rank that does not call. What follows has the
+  /// deadline of the new communicator.
   std::optional<Communicator> first_ranks(int count, double timeout_seconds);
   /// The same of any ranks, which ascend. Messages name a rank of it by its number in this communicator.
   std::optional<Communicator> some_ranks(std::span<const int> ranks, double timeout_seconds);
@@ -200,8 +201,8 @@ class Communicator {
   void set_slice_bytes(std::size_t bytes) { slice_bytes_ = bytes; }
 
  private:
-  /// Takes over `own`. `watch` watches its calls; null: no watch.
-  Communicator(MPI_Comm own, std::shared_ptr<CallWatch> watch, double timeout_seconds);
+  /// Takes over `own`, which `maker` made for ranks of its own. The watch of `maker` watches its calls.
+  Communicator(MPI_Comm own, const Communicator& maker, double timeout_seconds);
 
   /// alone().
   struct WithoutMpi {};
@@ -210,7 +211,6 @@ class Communicator {
   bool without_mpi() const { return comm_ == MPI_COMM_NULL; }
   /// Messages of the only rank to itself.
   static void copy_to_self(std::span<const Transfer::Outgoing> sends, std::span<const Transfer::Incoming> receives);
-  void name_host();
   /// "rank 3 (host)", for messages.
   std::string who() const;
   void take(MPI_Comm own);

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -43,6 +44,7 @@ std::map<std::string, Operation> host_operations() {
       {"all_reduce", [](Communicator& ranks) { ranks.all_reduce(1.0, Reduction::sum); }},
       {"agree", [](Communicator& ranks) { ranks.agree(nullptr); }},
       {"send", send_around},
+      {"duplicate", [](Communicator& ranks) { ranks.duplicate(std::numeric_limits<double>::infinity()); }},
   };
 }
 

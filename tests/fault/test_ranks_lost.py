@@ -66,6 +66,12 @@ class RanksLost(LoseOne):
     def test_stopped_in_send(self):
         self.lose_one("send", signal.SIGSTOP)
 
+    def test_stopped_in_duplicate(self):
+        self.lose_one("duplicate", signal.SIGSTOP)
+
+    def test_killed_in_duplicate(self):
+        self.lose_one("duplicate", signal.SIGKILL, victim=0)
+
     def test_stopped_while_waited_for_long(self):
         self.lose_one("long_wait", signal.SIGSTOP)
 
