@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/text.h"
@@ -32,6 +33,18 @@ std::string condition_text(const SolveReport& r) {
   if (s == nullptr) return {};
   return fmt::format("{:.3g} or more{}: Ritz values of these iterations from {:.3g} to {:.3g}", s->condition(),
                      r.preconditioner == "none" ? "" : ", of the preconditioned matrix", s->least, s->largest);
+}
+
+/// What a smallest Ritz value of the size of rounding errors tells, where the solver did not converge.
+std::string singular_text(const SolveReport& r) {
+  const Spectrum* const s = spectrum_of(r.result);
+  if (s == nullptr || r.result.converged() || r.settings.null_space != NullSpace::none) return {};
+  const double rounding = r.type == "f32" ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  if (std::abs(s->least) > 32 * rounding * s->largest) return {};
+  return fmt::format(
+      "perhaps: {} cannot tell the least Ritz value from 0. If A maps constant vectors to 0 (a Laplacian with "
+      "Neumann or periodic conditions only), name this null space: constant",
+      r.type);
 }
 
 std::string advice_text(const AdviceTrial& trial) {
@@ -151,6 +164,7 @@ std::string to_text(const SolveReport& r) {
   else write_columns(t, r.result.columns);
   if (r.result.columns.size() > 1 && r.type != "f64") t.row("true residual", sums_text(r));
   t.row("condition", condition_text(r));
+  t.row("singular", singular_text(r));
   t.row("advice", advice_text(r.advice));
   if (!r.output.empty()) t.row("written", r.output);
   return t.text();

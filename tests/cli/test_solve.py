@@ -125,6 +125,13 @@ class Solve(CliTest):
             x, _ = self.solution(matrix, b, "--solver", method)
             self.assertLessEqual(np.linalg.norm(b - matrix @ x), 1.01e-8 * np.linalg.norm(b))
 
+    def test_tells_of_a_singular_matrix(self):
+        for options in ([], ["--b", "random", "--type", "f32"]):
+            out = self.call("solve", "poisson:n=8", *options).out  # periodic: constant vectors are its null space
+            self.assertRegex(out, r"singular +perhaps: .*null space: constant")
+        self.assertNotIn("singular", self.succeed("solve", "poisson:n=8", "--b", "random", "--null-space", "constant").out)
+        self.assertNotIn("singular", self.call("solve", "elasticity:n=6,clamp=0.02", "--max-iterations", 5).out)
+
     def test_constant_null_space(self):
         one = sp.diags([-1, 2, -1], [-1, 0, 1], shape=(7, 7)).tolil()
         one[0, 0] = one[6, 6] = 1  # Neumann conditions on all sides
