@@ -16,6 +16,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 import shardmat
+from checks import refused
 
 
 def tridiagonal(n, dtype=np.float64):
@@ -123,6 +124,21 @@ class Values(unittest.TestCase):
         fixed = shardmat.Matrix.from_scipy(a)
         with self.assertRaisesRegex(shardmat.UsageError, "new values"):
             fixed.update_values(a.data)
+
+    def test_new_values_in_the_order_given(self):
+        half = sp.random(50, 50, 0.2, random_state=5).tocsr()
+        product = (half @ half).tocsr()
+        self.assertFalse(product.has_sorted_indices)
+        x = np.random.default_rng(6).random(50)
+        for given in (product, sp.csr_array(product)):
+            m = shardmat.Matrix.from_scipy(given, updatable=True)
+            np.testing.assert_allclose(m.T @ x, product.T @ x)
+            changed = product.copy()
+            changed.data *= np.arange(1, product.nnz + 1)
+            m.update_values(changed.data)
+            np.testing.assert_allclose(m @ x, changed @ x)
+            np.testing.assert_allclose(m.T @ x, changed.T @ x)
+        self.assertFalse(product.has_sorted_indices)
 
     def test_zero_rows_columns(self):
         a = tridiagonal(50)
@@ -308,6 +324,35 @@ class Graphs(unittest.TestCase):
         self.assertEqual(batch.info()["matrices"], 40)
         with self.assertRaisesRegex(ValueError, "X of matrix 0"):
             batch @ ([np.ones(99)] * 40)
+        refused(ValueError, "real numbers", lambda: batch @ (1j * x))
+        refused(ValueError, "real numbers", lambda: shardmat.Batch.from_scipy([sp.csr_matrix([[1j]])]))
+        refused(ValueError, "too large for float32", lambda: shardmat.Batch.from_scipy([sp.csr_matrix([[1e300]])], dtype="float32"))
+        batch.close()
+        refused(ValueError, "closed", lambda: batch @ x)
+
+    def test_what_is_refused(self):
+        a = tridiagonal(6)
+        m = shardmat.Matrix.from_scipy(a, updatable=True)
+        refused(ValueError, "real numbers", lambda: m.solve(np.ones(6) * 1j, solver="gmres"))
+        refused(ValueError, "real numbers", lambda: m.solve(np.ones(6), np.ones(6) * 1j, solver="gmres"))
+        for name, wrong in (("rtol", -1), ("rtol", float("nan")), ("atol", -1), ("max_iterations", 0), ("restart", 0),
+                            ("divergence_tolerance", 0), ("columns", 0)):
+            refused(ValueError, name, lambda: m.solver("gmres", **{name: wrong}))
+        with self.assertRaises(TypeError):
+            m.solver("gmres", max_iterations="a")
+        refused(ValueError, "whole numbers", lambda: m.zero_rows_columns([1.9]))
+        refused(ValueError, "whole numbers", lambda: m.zero_rows_columns([True, False]))
+        refused(ValueError, "whole numbers", lambda: shardmat.Matrix.from_triplets([0.7], [0], [1.0], (2, 2)))
+        for seeds, words in (([-1], "no vertex -1"), ([6], "no vertex 6"), ([], "empty"), ([1.7], "whole numbers")):
+            refused(ValueError, words, lambda: shardmat.pagerank(a, seeds=seeds))
+        for change, words in ((lambda b: b.indptr.__setitem__(3, 500000), "indptr"),
+                              (lambda b: setattr(b, "indices", b.indices[:2]), "indptr"),
+                              (lambda b: b.indptr.__setitem__(2, 9), "indptr"),
+                              (lambda b: b.indices.__setitem__(0, 6), "column numbers"),
+                              (lambda b: b.indices.__setitem__(0, -1), "column numbers")):
+            broken = a.copy()
+            change(broken)
+            refused(ValueError, words, lambda: shardmat.Matrix.from_scipy(broken))
 
 
 class Stubs(unittest.TestCase):

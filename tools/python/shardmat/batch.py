@@ -1,7 +1,7 @@
 """Batches of many small matrices, all multiplied in one launch."""
 
 from .context import context_for, native
-from .matrix import _csr, as_numpy, on_gpu
+from .matrix import _csr, _values, on_gpu, real
 
 
 class Batch:
@@ -36,8 +36,11 @@ class Batch:
         if first_entry[-1] >= 2**31 - 4096:
             raise ValueError(f"{first_entry[-1]} entries are too many for one batch; make several")
         row_ptr = joined([csr.indptr[:-1] + begin for csr, begin in zip(csrs, first_entry)] + [first_entry[-1:]], numpy.int32)
-        columns = joined([csr.indices for csr in csrs], numpy.int32)
-        values = joined([csr.data for csr in csrs], numpy.dtype(dtype))
+        columns = joined([csr.indices[:csr.nnz] for csr in csrs], numpy.int32)
+        with numpy.errstate(over="ignore"):
+            values = joined([_values(csr.data[:csr.nnz]) for csr in csrs], numpy.dtype(dtype))
+        if not numpy.isfinite(values).all():
+            raise ValueError(f"a value is not finite, or too large for {values.dtype}")
         return cls((first_row, first_col, first_entry, row_ptr, columns, values), context_for(context, None))
 
     def __len__(self):
@@ -58,6 +61,7 @@ class Batch:
 
     def product(self, columns=1, *, kernel=None):
         """The native product for a number of columns, which is kept."""
+        self._require_open()
         key = columns, kernel
         if key not in self._products:
             self._products[key] = native().Batch(self._context._open(), *self._arrays, columns, kernel)
@@ -67,12 +71,13 @@ class Batch:
         """Returns out = alpha·A·x + beta·out, matrix by matrix. Arrays and stream: as of ``Product.multiply``."""
         import numpy
 
+        self._require_open()
         if out is None:
             if beta != 0:
                 raise ValueError("beta needs the out that it is for")
             if on_gpu(x):
                 raise ValueError("x is on a GPU; give out, too, for example an empty array like it")
-            x = numpy.ascontiguousarray(as_numpy(x), dtype=self.dtype)
+            x = numpy.ascontiguousarray(real(x, "x"), dtype=self.dtype)
             sums = numpy.float64 if self.dtype == numpy.float64 else numpy.float32
             out = numpy.empty((self.shape[0],) + x.shape[1:], sums)
         columns = 1 if len(x.shape) == 1 else x.shape[1]
@@ -85,6 +90,7 @@ class Batch:
             return self.multiply(x)
         import numpy
 
+        self._require_open()
         if len(x) != len(self):
             raise ValueError(f"{len(x)} arrays for a batch of {len(self)} matrices")
         sizes = numpy.diff(self._arrays[1])
@@ -99,7 +105,12 @@ class Batch:
                 "kernels": {columns: product.kernel() for (columns, _), product in self._products.items()}}
 
     def close(self):
-        self._products = {}
+        """Lets go of the memory."""
+        self._products = self._arrays = None
+
+    def _require_open(self):
+        if self._arrays is None:
+            raise ValueError("the batch is closed")
 
     def __enter__(self):
         return self
@@ -108,4 +119,6 @@ class Batch:
         self.close()
 
     def __repr__(self):
+        if self._arrays is None:
+            return "<shardmat.Batch: closed>"
         return f"<shardmat.Batch: {len(self)} matrices, {self.nnz} entries of {self.dtype.name}>"

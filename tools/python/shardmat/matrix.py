@@ -44,33 +44,54 @@ def as_numpy(array):
     return numpy.asarray(array)
 
 
+def real(array, what):
+    """An array in host memory as one of NumPy, with real numbers."""
+    array = as_numpy(array)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{what} has type {array.dtype}; it must be an array of real numbers")
+    return array
+
+
 def _values(array):
     """Values as a contiguous array of f64 or f32."""
     import numpy
 
-    array = as_numpy(array)
-    if array.dtype.kind == "c":
-        raise ValueError("complex values are not supported")
+    array = real(array, "an array of values")
     return numpy.ascontiguousarray(array, dtype=numpy.float32 if array.dtype == numpy.float32 else numpy.float64)
 
 
 def _indices(array):
+    """Whole numbers as a contiguous array."""
     import numpy
 
+    array = as_numpy(array)
+    if array.dtype.kind not in "iu" and array.size > 0:
+        raise ValueError(f"an array of row or column numbers has type {array.dtype}; it must have whole numbers")
     return numpy.ascontiguousarray(array, dtype=numpy.int64)
 
 
 def _csr(matrix):
-    """The matrix as CSR of SciPy in which no column comes twice in a row, without changing the caller's."""
+    """The matrix as CSR of SciPy in which no column comes twice in a row, without changing the caller's. Entries keep their
+    order but where such columns are summed.
+    """
+    import numpy
     import scipy.sparse
 
     if not scipy.sparse.issparse(matrix):
-        raise TypeError(f"from_scipy wants a sparse matrix of SciPy, not {type(matrix).__name__}")
+        raise TypeError(f"a sparse matrix of SciPy is wanted, not {type(matrix).__name__}")
     csr = matrix.tocsr()
-    if not csr.has_canonical_format:
-        csr = csr.copy()
-        csr.sum_duplicates()
-    return csr
+    indptr, stored = csr.indptr, min(len(csr.indices), len(csr.data))
+    if len(indptr) != csr.shape[0] + 1 or indptr[0] != 0 or indptr[-1] > stored or (numpy.diff(indptr) < 0).any():
+        raise ValueError(f"indptr of the matrix must ascend from 0 to at most {stored}, the number of its indices and values")
+    if csr.nnz > 0 and not 0 <= csr.indices[:csr.nnz].min() <= csr.indices[:csr.nnz].max() < csr.shape[1]:
+        raise ValueError(f"column numbers of the matrix must be 0 … {csr.shape[1] - 1}")
+    if csr.has_canonical_format:
+        return csr
+    ordered = csr.sorted_indices()
+    if ordered.has_canonical_format:
+        return csr
+    ordered.sum_duplicates()
+    return ordered
 
 
 class Matrix(Handle):
@@ -128,7 +149,7 @@ class Matrix(Handle):
                 first_row = context.comm.exscan(csr.shape[0]) or 0
         options["type"] = _type_name(dtype)
         handle = native().Matrix.from_rows(context._open(), operator.index(first_row), csr.shape[1], _indices(csr.indptr),
-                                           _indices(csr.indices), _values(csr.data), options)
+                                           _indices(csr.indices[:csr.nnz]), _values(csr.data[:csr.nnz]), options)
         return cls(handle, context)
 
     @classmethod
@@ -232,9 +253,7 @@ class Matrix(Handle):
             y = empty((self._own_shape[0], *x.shape[1:]), self._open().info()["sum_type"], context=self._context)
             self._native.multiply(x, y)
             return in_library_of(x, y)
-        x = as_numpy(x)
-        if x.dtype.kind not in "biuf":
-            raise ValueError(f"x has type {x.dtype}; it must be an array of real numbers")
+        x = real(x, "x")
         y = self._native.matmul(numpy.ascontiguousarray(x, dtype=self.dtype))
         if y is None:
             raise ValueError(f"x cannot be taken as an array of {self._type}")
@@ -283,7 +302,8 @@ class Matrix(Handle):
     def update_values(self, values, *, stream=None):
         """New values on the same pattern, in the order in which the entries were given; of an updatable matrix. Collective.
 
-        For ``from_scipy``: as ``data`` of ``matrix.tocsr()``. Also takes arrays on the device by DLPack, which end an A.T.
+        For ``from_scipy``: as ``data`` of ``matrix.tocsr()``, of a matrix with entries of the same place after its
+        ``sum_duplicates()``. Also takes arrays on the device by DLPack, which end an A.T.
         There is A.T of updated values only if it was asked for before.
         """
         if not on_gpu(values):
@@ -412,6 +432,26 @@ class Product(Handle):
         return self.multiply(x)
 
 
+_AT_LEAST = {"max_iterations": 1, "restart": 1, "columns": 1, "degree": 1, "block_size": 0}
+
+
+def _checked(name, value):
+    """An option of a solver as the library takes it: 0 there means the default, and an rtol below 0 means none."""
+    if value is None:
+        return None
+    if name in _AT_LEAST:
+        value = operator.index(value)
+        if value < _AT_LEAST[name]:
+            raise ValueError(f"{name} is {value}; it must be at least {_AT_LEAST[name]}")
+    elif name in ("rtol", "atol", "divergence_tolerance"):
+        value = float(value)
+        if not value >= 0 or name == "divergence_tolerance" and value == 0:
+            raise ValueError(f"{name} is {value}; it must be {'more than 0' if name == 'divergence_tolerance' else '0 or more'}")
+        if name == "rtol" and value == 0:
+            return -1.0
+    return value
+
+
 class Solver(Handle):
     """Solves A·X = B by Krylov methods; all vectors and sums stay on the devices.
 
@@ -426,7 +466,8 @@ class Solver(Handle):
     def __init__(self, matrix, solver="cg", preconditioner="none", **options):
         self._matrix = matrix
         self._sum_type = matrix.info()["sum_type"]
-        self._native = native().Solver(matrix._open(), {"solver": solver, "preconditioner": preconditioner, **options})
+        self._native = native().Solver(matrix._open(), {"solver": solver, "preconditioner": preconditioner,
+                                                        **{name: _checked(name, of) for name, of in options.items()}})
         self.results = []
 
     def refresh(self):
@@ -446,8 +487,8 @@ class Solver(Handle):
             x = in_library_of(b, empty(b.shape, self._sum_type, context=self._matrix.context))
             x[...] = 0 if x0 is None else x0
         else:
-            b = as_numpy(b)
-            x = numpy.zeros(numpy.shape(b), self._sum_type) if x0 is None else numpy.array(x0, self._sum_type)
+            b = real(b, "b")
+            x = numpy.zeros(numpy.shape(b), self._sum_type) if x0 is None else numpy.array(real(x0, "x0"), self._sum_type)
             b = numpy.ascontiguousarray(b, x.dtype)
         self.results = self._open().solve(b, x)
         failed = [result for result in self.results if not result["converged"]]

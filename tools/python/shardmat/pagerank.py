@@ -26,15 +26,21 @@ def pagerank(graph, *, damping=0.85, restarts=None, seeds=None, tolerance=1e-10,
         csr = _csr(graph)
         if csr.shape[0] != csr.shape[1]:
             raise ValueError(f"the matrix of a graph is square; this one is {csr.shape[0]}×{csr.shape[1]}")
-        vertices, given = csr.shape[0], (_indices(csr.indptr), _indices(csr.indices), _values(csr.data))
+        vertices, given = csr.shape[0], (_indices(csr.indptr), _indices(csr.indices[:csr.nnz]), _values(csr.data[:csr.nnz]))
     else:
         given = os.fspath(graph)
         vertices = native().file_shape(context._open(), given)[0]
     columns, shape = 1, (vertices,)
     if seeds is not None:
+        seeds = _indices(seeds).reshape(-1)
         columns, shape = len(seeds), (vertices, len(seeds))
+        if columns == 0:
+            raise ValueError("seeds is empty; name a vertex, or leave it out")
+        if seeds.min() < 0 or seeds.max() >= vertices:
+            wrong = seeds.min() if seeds.min() < 0 else seeds.max()
+            raise ValueError(f"there is no vertex {wrong}; seeds are 0 … {vertices - 1}")
         restarts = numpy.zeros(shape)
-        restarts[numpy.asarray(seeds, dtype=int), numpy.arange(columns)] = 1
+        restarts[seeds, numpy.arange(columns)] = 1
     elif restarts is not None:
         restarts = numpy.ascontiguousarray(restarts, dtype=float)
         if restarts.ndim not in (1, 2) or restarts.shape[0] != vertices:
