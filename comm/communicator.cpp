@@ -185,7 +185,8 @@ Communicator Communicator::duplicate(double timeout_seconds) {
   require_intact("joining of the ranks");
   if (without_mpi()) return alone(timeout_seconds);
   Communicator made(duplicate_of(comm_), *this, timeout_seconds);
-  made.local_rank_ = local_rank_;  // known without messages, which would have no deadline where `timeout_seconds` is infinite
+  made.local_rank_ =
+      local_rank_;  // known without messages, which would have no deadline where `timeout_seconds` is infinite
   made.local_size_ = local_size_;
   return made;
 }
@@ -309,7 +310,11 @@ void Communicator::lose(const std::string& problem) {
   throw Error(ErrorKind::rank_lost, message, kDeadline);
 }
 
-void Communicator::require_intact(const char* what) const {
+void Communicator::require_intact(const char* what) {
+  if (given_up_ && !broken_) {
+    mark_broken(why_given_up_->what(), why_given_up_->setting());
+    throw *why_given_up_;
+  }
   if (broken_)
     throw Error(ErrorKind::rank_lost, fmt::format("{}: no {} after the ranks were lost: {}", who(), what, why_broken_));
 }
@@ -330,10 +335,7 @@ void Communicator::wait_until(const std::function<bool()>& done, const char* wha
   for (;;) {
     const double waited = backoff.elapsed();  // before the poll, so that a rank resumed after a stop polls once more
     if (done()) return;
-    if (given_up_) {
-      mark_broken(why_given_up_->what(), why_given_up_->setting());
-      throw *why_given_up_;
-    }
+    if (given_up_) require_intact(what);
     if (waited > timeout_)
       lose(fmt::format("{} did not finish within {:g} s: another rank has died, was stopped, or is late", what, timeout_));
     backoff.pause();

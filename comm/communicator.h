@@ -222,7 +222,8 @@ class Communicator {
   void broadcast_bytes(void* data, std::size_t bytes, int root);
   void send_slice(const void* data, std::size_t bytes, int to, int tag, MPI_Request& request, const char* what);
   void receive_slice(void* data, std::size_t bytes, int from, int tag, MPI_Request& request, const char* what);
-  void require_intact(const char* what) const;
+  /// Throws Error(rank_lost) if ranks were lost or given up.
+  void require_intact(const char* what);
   MPI_Status complete(MPI_Request& request, const char* what);
   void check(int mpi_error, const char* what);
 

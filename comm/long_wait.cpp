@@ -13,7 +13,7 @@
 namespace shardmat {
 namespace {
 
-constexpr double kMostSecondsBetween = 5;
+constexpr double kMostSecondsBetween = 5, kTimesWithoutThreads = 10;
 
 }  // namespace
 
@@ -28,7 +28,7 @@ LongWait::LongWait(Communicator& all) : all_(all), seconds_(all.timeout_seconds(
       throw;
     }
   }
-  all_.set_timeout(std::numeric_limits<double>::infinity());
+  all_.set_timeout(living_ ? std::numeric_limits<double>::infinity() : kTimesWithoutThreads * seconds_);
 }
 
 LongWait::~LongWait() {

@@ -15,8 +15,8 @@ namespace shardmat {
 /// While this object exists, waits on the communicator have no deadline: idle ranks wait for working ranks as long as these
 /// are alive. A thread of each rank exchanges a sign of life every few seconds. If a rank died or was stopped, the other
 /// ranks notice it after the communicator's deadline, and their present or next wait throws Error(rank_lost). A rank that is
-/// alive but never finishes is waited for. Without mpi_takes_threads() there are no signs of life, and only mpirun notices a
-/// rank that dies. A LongWait inside another one does nothing.
+/// alive but never finishes is waited for. Without mpi_takes_threads() there are no signs of life, and the deadline becomes
+/// ten times as long. With signs of life, a LongWait inside another one does nothing.
 class LongWait {
  public:
   /// Collective.

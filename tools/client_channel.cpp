@@ -5,10 +5,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -16,6 +19,19 @@
 
 namespace shardmat::tools {
 namespace {
+
+/// After a failed call on a socket with a deadline.
+bool is_late() { return errno == EAGAIN || errno == EWOULDBLOCK; }
+
+/// Of all later calls on this socket.
+void set_deadline(int socket, double seconds) {
+  if (seconds == 0) return;
+  timeval longest{};
+  longest.tv_sec = static_cast<time_t>(seconds);
+  longest.tv_usec = std::max<suseconds_t>(1, static_cast<suseconds_t>((seconds - std::floor(seconds)) * 1e6));
+  setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest);
+  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest);
+}
 
 class SocketChannel final : public ClientChannel {
  public:
@@ -28,6 +44,7 @@ class SocketChannel final : public ClientChannel {
     while (!bytes.empty()) {
       const ssize_t sent = send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (sent < 0 && errno == EINTR) continue;
+      if (sent < 0 && is_late()) fail_late();
       if (sent < 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
@@ -38,6 +55,7 @@ class SocketChannel final : public ClientChannel {
     while (true) {
       const ssize_t got = recv(socket_, to, most, 0);
       if (got >= 0) return static_cast<std::size_t>(got);
+      if (is_late()) fail_late();
       if (errno != EINTR) return 0;
     }
   }
@@ -52,6 +70,10 @@ class SocketChannel final : public ClientChannel {
 }
 
 }  // namespace
+
+void fail_late() {
+  throw Error(ErrorKind::rank_lost, "the service has not answered in time: it is stopped, or busy", "timeout");
+}
 
 ServerUrl parse_server_url(const std::string& text) {
   const auto wrong = [&]() -> ServerUrl {
@@ -75,19 +97,20 @@ ServerUrl parse_server_url(const std::string& text) {
   return url;
 }
 
-std::unique_ptr<ClientChannel> connect_unix(const std::string& path) {
+std::unique_ptr<ClientChannel> connect_unix(const std::string& path, double seconds) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) fail(path, "the path is too long for a socket", "unix");
   std::memcpy(address.sun_path, path.c_str(), path.size());
   const int connected = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   auto channel = std::make_unique<SocketChannel>(connected);
+  set_deadline(connected, seconds);
   if (connect(connected, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     fail(path, std::strerror(errno), "unix");
   return channel;
 }
 
-std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::string& authorities) {
+std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::string& authorities, double seconds) {
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   if (const int error = getaddrinfo(url.host.c_str(), url.port.c_str(), &hints, &found); error != 0)
@@ -97,6 +120,7 @@ std::unique_ptr<ClientChannel> connect_url(const ServerUrl& url, const std::stri
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
     const int connected = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     auto channel = std::make_unique<SocketChannel>(connected);
+    set_deadline(connected, seconds);
     if (connect(connected, one->ai_addr, one->ai_addrlen) == 0) {
       const int yes = 1;
       setsockopt(connected, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);

@@ -28,7 +28,10 @@ class TlsChannel final : public ClientChannel {
     ssl_ = {SSL_new(context_.get()), SSL_free};
     SSL_set_fd(ssl_.get(), socket);
     expect(host);
-    if (SSL_connect(ssl_.get()) == 1) return;
+    const int joined = SSL_connect(ssl_.get());
+    if (joined == 1) return;
+    if (const int why = SSL_get_error(ssl_.get(), joined); why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE)
+      fail_late();
     const long verified = SSL_get_verify_result(ssl_.get());
     const char* why =
         verified != X509_V_OK ? X509_verify_cert_error_string(verified) : ERR_reason_error_string(ERR_peek_error());
@@ -41,6 +44,7 @@ class TlsChannel final : public ClientChannel {
   bool write(std::string_view bytes) override {
     while (!bytes.empty()) {
       const int sent = SSL_write(ssl_.get(), bytes.data(), static_cast<int>(std::min<std::size_t>(bytes.size(), INT_MAX)));
+      if (sent <= 0 && SSL_get_error(ssl_.get(), sent) == SSL_ERROR_WANT_WRITE) fail_late();
       if (sent <= 0) return false;
       bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
@@ -49,6 +53,7 @@ class TlsChannel final : public ClientChannel {
 
   std::size_t read(char* to, std::size_t most) override {
     const int got = SSL_read(ssl_.get(), to, static_cast<int>(std::min<std::size_t>(most, INT_MAX)));
+    if (got <= 0 && SSL_get_error(ssl_.get(), got) == SSL_ERROR_WANT_READ) fail_late();
     return got > 0 ? static_cast<std::size_t>(got) : 0;
   }
 

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <exception>
 #include <utility>
 
+#include "comm/mpi_session.h"
 #include "kernels/base/memory_limits.h"
 #include "runtime/c/handles.h"
 #include "runtime/c/shardmat_mpi.h"
@@ -47,11 +50,13 @@ double timeout_of(const shardmat_context_options& options) {
   return options.timeout_seconds == 0 ? 60 : options.timeout_seconds;
 }
 
-void check(const shardmat_context_options& options) {
+shardmat_context_options checked(const shardmat_context_options* given) {
+  const shardmat_context_options options = read_struct(given, "shardmat_context_options");
   parse_backend_choice(text(options.backend, "auto"));
   require(options.threads >= 0, "the number of threads is negative");
   require(options.timeout_seconds >= 0, "the timeout is negative");
   require(options.owners >= 0, "the number of owners is negative");
+  return options;
 }
 
 void make(Communicator ranks, const shardmat_context_options& options, bool one_thread, shardmat_context** context) {
@@ -70,8 +75,19 @@ void make_on(MPI_Comm communicator, const shardmat_context_options* given, shard
   require(initialized != 0 && finalized == 0,
           "a context on a communicator needs MPI between MPI_Init_thread and MPI_Finalize, which the program calls");
   require(communicator != MPI_COMM_NULL, "the communicator is MPI_COMM_NULL");
-  Communicator ranks(communicator);
   shardmat_context_options options{};
+  std::exception_ptr wrong_options;
+  try {
+    options = checked(given);
+  } catch (...) {
+    wrong_options = std::current_exception();
+  }
+  const double timeout = timeout_of(options);
+  Communicator ranks(communicator, timeout);
+  ranks.watch_calls(timeout, [](const Error& why) {
+    std::fprintf(stderr, "shardmat: %s. The call cannot return, so this process ends\n", why.what());
+    MpiSession::leave(why.exit_code());
+  });
   ranks.together([&] {
     refuse_child_of_user();
     MPI_Query_thread(&provided);
@@ -81,10 +97,8 @@ void make_on(MPI_Comm communicator, const shardmat_context_options* given, shard
             "MPI_THREAD_SERIALIZED, …), or with Open MPI set OMPI_MPI_THREAD_LEVEL=2 in the environment");
     require(provided >= MPI_THREAD_SERIALIZED || main_thread != 0,
             "MPI was started with MPI_THREAD_FUNNELED by another thread; call MPI_Init_thread(…, MPI_THREAD_SERIALIZED, …)");
-    options = read_struct(given, "shardmat_context_options");
-    check(options);
+    if (wrong_options) std::rethrow_exception(wrong_options);
   });
-  ranks.set_timeout(timeout_of(options));
   make(std::move(ranks), options, provided < MPI_THREAD_SERIALIZED, context);
 }
 
@@ -153,8 +167,7 @@ int shardmat_context_create(const shardmat_context_options* options, shardmat_co
     require(context != nullptr, "there is nowhere to put the context");
     *context = nullptr;
     refuse_child_of_user();
-    const shardmat_context_options known = read_struct(options, "shardmat_context_options");
-    check(known);
+    const shardmat_context_options known = checked(options);
     make(Communicator::alone(timeout_of(known)), known, false, context);
   });
 }

@@ -15,8 +15,10 @@
  *
  * Ranks. Functions that say "collective" are called by all ranks of the context in the same order. An error that can be
  * foreseen is returned on all ranks alike, and everything stays usable. After SHARDMAT_RANK_LOST the context is broken, and
- * the program should end with MPI_Abort. Destroying a handle waits for nobody, but all ranks should do it before
- * MPI_Finalize.
+ * the program should end with MPI_Abort. An MPI call that does not return within the timeout, because a rank died or was
+ * stopped inside MPI, can return no status: a message goes to stderr, and the process ends with exit code 5. On the host,
+ * destroying a handle waits for nobody, but all ranks should do it before MPI_Finalize. On several GPUs the last handle of a
+ * context ends NCCL: all ranks destroy it at the same point of the program, or wait for each other until the timeout.
  *
  * Threads. Any thread may call; calls for one context and all that belongs to it wait for each other. With several ranks,
  * collective calls must come in the same order on all of them, so give such a context to one thread of each rank at a time.
@@ -66,8 +68,8 @@ const char* shardmat_version(void);
  *   triplets, and with b and x of a solve in another type than the matrix's sum_type.
  * - Calls that take a stream wait until it has passed the work given to it so far (a feeder without a stream: until the
  *   default streams have), and return when they are done. A CUDA graph cannot record them.
- * - A matrix of a file is on the owners: its feeders have own_rows = 0. A partitioner (`method`) takes own rows only if those of
- *   each group follow each other.
+ * - A matrix of a file is on the owners: its feeders have own_rows = 0. A partitioner (`method`) takes own rows only if
+ * those of each group follow each other.
  * - An error of any rank's arguments is returned on all ranks. Monitors of
  *   solves are called on feeders about ten times a second and at the end; those of PageRank on owners only.
  * - Feeders do not multiply: batches return SHARDMAT_USAGE there.
@@ -79,11 +81,12 @@ typedef struct shardmat_context shardmat_context;
 
 typedef struct {
   size_t size;
-  const char* backend;    /* "auto", "host" or "cuda"; NULL: auto, which takes a GPU if every rank has one */
-  int threads;            /* host threads of each rank; 0: OMP_NUM_THREADS, or its share of the cores */
-  double timeout_seconds; /* the longest wait for other ranks; 0: 60 */
-  int owners;             /* on the host: ranks of each host that own rows; 0: all */
-  int no_feeders;         /* 1: more ranks than GPUs are refused */
+  const char* backend; /* "auto", "host" or "cuda"; NULL: auto, which takes a GPU if every rank has one */
+  int threads;         /* host threads of each rank; 0: OMP_NUM_THREADS, or its share of the cores */
+  double
+      timeout_seconds; /* the longest wait for other ranks; 0: 60. Reading files below MPI_THREAD_MULTIPLE: ten times this */
+  int owners;          /* on the host: ranks of each host that own rows; 0: all */
+  int no_feeders;      /* 1: more ranks than GPUs are refused */
 } shardmat_context_options;
 
 /* This process alone. Makes no MPI call, now or later. `options` may be NULL. */
@@ -320,7 +323,7 @@ typedef struct shardmat_solver shardmat_solver;
 
 typedef struct {
   size_t size;
-  const char* solver;         /* "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" by the matrix; NULL: cg */
+  const char* solver; /* "cg", "gmres", "fgmres", "bicgstab", "minres", "chebyshev", or "auto" by the matrix; NULL: cg */
   const char* preconditioner; /* "none", "jacobi", "block_jacobi", "chebyshev"; NULL: none */
   const char* null_space;     /* "none" or "constant"; NULL: none */
   const char* residual_norm;  /* which norm is compared; NULL: unpreconditioned */

@@ -148,12 +148,12 @@ struct Piece {
   std::vector<double> values;
 };
 
-Piece receive_piece(Communicator& communicator, int from, std::int64_t count, std::int64_t columns) {
-  Piece piece{std::vector<std::int64_t>(static_cast<std::size_t>(count)),
-              std::vector<double>(static_cast<std::size_t>(count * columns))};
+/// REQUIRES: the vectors of `piece` have the capacity.
+void receive_piece(Communicator& communicator, int from, std::int64_t count, std::int64_t columns, Piece& piece) {
+  piece.indices.resize(static_cast<std::size_t>(count));
+  piece.values.resize(static_cast<std::size_t>(count * columns));
   communicator.receive(piece.indices.data(), piece.indices.size() * sizeof(std::int64_t), from, kIndexTag);
   communicator.receive(piece.values.data(), piece.values.size() * sizeof(double), from, kValueTag);
-  return piece;
 }
 
 }  // namespace
@@ -162,37 +162,51 @@ void write_vector(const std::string& path, const std::string& dataset, std::int6
                   std::span<const std::int64_t> indices, std::span<const double> values, Communicator& communicator,
                   std::int64_t columns, std::int64_t files) {
   const bool writer_rank = communicator.rank() == 0;
-  const std::vector<std::int64_t> order = by_index(indices);
+  const std::int64_t rows_of_window = std::max<std::int64_t>(1, kWindow / columns);
+  std::vector<std::int64_t> order;
+  HostVector<double> room;
+  Piece received;
   std::optional<VectorWriter> writer;
   communicator.together([&] {
+    order = by_index(indices);
+    if (writer_rank) room.resize(static_cast<std::size_t>(std::min(size, rows_of_window) * columns));
     if (writer_rank) writer.emplace(path, dataset, size, type == ValueType::f32, columns, files);
   });
   std::size_t next = 0;
-  const std::int64_t rows_of_window = std::max<std::int64_t>(1, kWindow / columns);
   const auto row = [&](auto values_of, std::int64_t i) {
     return values_of.begin() + static_cast<std::ptrdiff_t>(i * columns);
   };
   for (std::int64_t begin = 0; begin < size; begin += rows_of_window) {
     const std::int64_t end = std::min(size, begin + rows_of_window);
     Piece mine;
-    for (; next < order.size() && indices[static_cast<std::size_t>(order[next])] < end; ++next) {
-      const auto position = static_cast<std::size_t>(order[next]);
-      mine.indices.push_back(indices[position]);
-      const auto from = row(values, order[next]);
-      mine.values.insert(mine.values.end(), from, from + static_cast<std::ptrdiff_t>(columns));
-    }
+    communicator.together([&] {
+      for (; next < order.size() && indices[static_cast<std::size_t>(order[next])] < end; ++next) {
+        const auto position = static_cast<std::size_t>(order[next]);
+        mine.indices.push_back(indices[position]);
+        const auto from = row(values, order[next]);
+        mine.values.insert(mine.values.end(), from, from + static_cast<std::ptrdiff_t>(columns));
+      }
+    });
     const auto counts = communicator.all_gather(static_cast<std::int64_t>(mine.indices.size()));
-    HostVector<double> window(writer_rank ? static_cast<std::size_t>((end - begin) * columns) : 0);
+    communicator.together([&] {
+      if (!writer_rank) return;
+      const auto most = static_cast<std::size_t>(*std::max_element(counts.begin(), counts.end()));
+      received.indices.reserve(most);
+      received.values.reserve(most * static_cast<std::size_t>(columns));
+    });
+    const std::span<double> window(room.data(), writer_rank ? static_cast<std::size_t>((end - begin) * columns) : 0);
     const auto place = [&](const Piece& piece) {
       for (std::size_t k = 0; k < piece.indices.size(); ++k)
         std::copy_n(row(std::span(piece.values), static_cast<std::int64_t>(k)), columns,
-                    row(std::span(window), piece.indices[k] - begin));
+                    row(window, piece.indices[k] - begin));
     };
     if (writer_rank) {
       place(mine);
       for (int rank = 1; rank < communicator.size(); ++rank)
-        if (counts[static_cast<std::size_t>(rank)] > 0)
-          place(receive_piece(communicator, rank, counts[static_cast<std::size_t>(rank)], columns));
+        if (const std::int64_t count = counts[static_cast<std::size_t>(rank)]; count > 0) {
+          receive_piece(communicator, rank, count, columns, received);
+          place(received);
+        }
     } else if (!mine.indices.empty()) {
       communicator.send(mine.indices.data(), mine.indices.size() * sizeof(std::int64_t), 0, kIndexTag);
       communicator.send(mine.values.data(), mine.values.size() * sizeof(double), 0, kValueTag);

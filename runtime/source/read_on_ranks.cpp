@@ -141,9 +141,10 @@ class Reading {
     };
     std::exception_ptr error;
     std::optional<TextFault> fault;
-    bool going = true;
+    bool going = true, meeting = false;
     int first_faulty = ranks_.size();  // shares ascend with the ranks, so this one has the first fault
     const auto meet = [&](bool reading) {
+      meeting = true;
       const auto all = ranks_.all_gather(Signal{reading, !away.empty(), error != nullptr, fault.has_value()});
       const auto any = [&](bool Signal::*what) {
         return std::any_of(all.begin(), all.end(), [&](const Signal& one) { return one.*what; });
@@ -153,6 +154,7 @@ class Reading {
           static_cast<int>(std::find_if(all.begin(), all.end(), [](const Signal& one) { return one.faulty; }) - all.begin());
       if (any(&Signal::failed)) going = false;
       else if (any(&Signal::sending)) deliver();
+      meeting = false;
     };
     try {
       if (reader_)
@@ -167,12 +169,8 @@ class Reading {
     } catch (const Stopped&) {
     } catch (const TextFault& found) {
       fault = found;
-    } catch (const AgreedError&) {
-      throw;
-    } catch (const Error& e) {
-      if (e.kind() == ErrorKind::rank_lost) throw;
-      error = std::current_exception();
     } catch (...) {
+      if (meeting) throw;  // the other ranks are in the middle of it, or know of the error
       error = std::current_exception();
     }
     while (going) meet(false);

@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 
-from support import INPUT, LIMIT, OK, PROGRAM, RESOURCES, ROOT, USAGE, environment, read_vector, write_vector
+from support import INPUT, LIMIT, OK, PROGRAM, RANK_LOST, RESOURCES, ROOT, USAGE, environment, read_vector, write_vector
 from test_serve import ServiceTest
 from test_serve_door import LISTEN, has_tls, make_certificate
 
@@ -43,6 +43,15 @@ class Client(ServiceTest):
             self.assertIn("ready", self.succeed("client", "status", *at, "--ca", "one.pem").out)
             self.fail_with(RESOURCES, "client", "status", *at, "--ca", "two.pem", says=["does not prove who it is", "--ca"])
             self.fail_with(RESOURCES, "client", "status", *at, says="does not prove who it is")
+
+    def test_gives_up_a_stopped_service(self):
+        service = self.start(*LISTEN)
+        url = f"http://127.0.0.1:{service.port()}"
+        self.succeed("client", "status", "--state", service.state, "--timeout", 30)
+        os.kill(service.process.pid, signal.SIGSTOP)
+        for at in (["--state", service.state], ["--url", url, "--state", service.state]):
+            self.fail_with(RANK_LOST, "client", "status", *at, "--timeout", 0.5, says=["has not answered in time", "--timeout"])
+        os.kill(service.process.pid, signal.SIGCONT)
 
     def test_watch(self):
         service = self.start("--ranks", 2)

@@ -366,6 +366,15 @@ TEST(Communicator, EndsWithoutWaitingForOtherRanks) {
   world().barrier();
 }
 
+TEST(Communicator, GivingUpCountsAtTheNextCall) {
+  Communicator alone = Communicator::alone(5), other = world().duplicate(30);
+  for (Communicator* ranks : {&alone, &other}) {
+    ranks->give_up(Error(ErrorKind::rank_lost, "somebody ended"));
+    EXPECT_THROW(ranks->barrier(), Error);
+    EXPECT_TRUE(ranks->broken());
+  }
+}
+
 TEST(CallWatch, NamesTheCallThatDoesNotReturn) {
   std::promise<std::string> stuck;
   CallWatch watch(0.3, [&](const std::string& function) { stuck.set_value(function); });

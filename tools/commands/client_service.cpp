@@ -9,6 +9,7 @@
 #include "kernels/base/error.h"
 #include "tools/serve/serve_options.h"
 #include "tools/serve/state/state_directory.h"
+#include "tools/value_checks.h"
 
 namespace shardmat::tools {
 
@@ -51,11 +52,11 @@ ErrorKind kind_of(int status) {
 
 HttpClient connect(const ServiceAddress& o) {
   if (o.url.empty())
-    return {connect_unix(o.unix_socket.empty() ? o.state_file(serve::kDefaultSocket).string() : o.unix_socket), "localhost",
-            ""};
+    return {connect_unix(o.unix_socket.empty() ? o.state_file(serve::kDefaultSocket).string() : o.unix_socket, o.timeout),
+            "localhost", ""};
   const ServerUrl url = parse_server_url(o.url);
   const std::string token = o.no_token ? "" : read_token(o);
-  return {connect_url(url, o.authorities), url.authority, token};
+  return {connect_url(url, o.authorities, o.timeout), url.authority, token};
 }
 
 HttpReply checked(HttpReply reply) {
@@ -84,6 +85,11 @@ void add_address_options(const CommandLine& app, ServiceAddress& o) {
   app.add_flag("--no-token", o.no_token, "--url needs no token")->excludes(std::string("--token-file"));
   app.add_option("--ca", o.authorities, "PEM file with the certificates to trust for https (default: those of this system)")
       ->type_name("FILE");
+  app.add_option(
+         "--timeout", o.timeout,
+         "give up, with exit code 5, if the service takes or sends nothing for X seconds (default: wait as long as the "
+         "service does; a load can take minutes)")
+      ->check(positive_number());
 }
 
 }  // namespace shardmat::tools

@@ -17,6 +17,7 @@ namespace shardmat::tools {
 struct ServiceAddress {
   std::string unix_socket, state, url, token_file, authorities;
   bool no_token = false;
+  double timeout = 0;  ///< seconds; 0: none
 
   std::filesystem::path state_file(const char* file) const;
 };
